@@ -1,0 +1,193 @@
+package packet
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// ErrMalformed is what every error of Parse answers to.
+var ErrMalformed = errors.New("malformed packet")
+
+// A ParseError says where a frame stops making sense.
+type ParseError struct {
+	Layer   string // e.g. "IPv4", "BTH"
+	Offset  int    // byte offset of the layer in the frame
+	Problem string
+}
+
+// Error names the layer, its offset and the problem.
+func (e *ParseError) Error() string {
+	return fmt.Sprintf("%s at byte %d: %s", e.Layer, e.Offset, e.Problem)
+}
+
+// Is makes every ParseError an ErrMalformed.
+func (e *ParseError) Is(target error) bool { return target == ErrMalformed }
+
+func tooShort(layer string, offset, need, have int) error {
+	return &ParseError{layer, offset, fmt.Sprintf("needs %d bytes, the frame has %d left", need, have)}
+}
+
+// Parse decodes frame, which starts at the Ethernet header and has no FCS, into p, overwriting it. Payload and Trailer
+// alias frame.
+//
+// A frame that is not RoCE (another EtherType, a fragment, another protocol or UDP port) parses without error as far as it
+// goes, the rest being Payload. A RoCE frame that ends before the length that its headers announce is Truncated, not
+// malformed, if its transport headers are whole. Opcodes that are not [Opcode.Known] have everything behind the BTH as
+// Payload. On error p holds the layers before the offending one.
+func (p *Packet) Parse(frame []byte) error {
+	*p = Packet{}
+	if len(frame) < EthernetLen {
+		return tooShort("Ethernet", 0, EthernetLen, len(frame))
+	}
+	p.Eth.Dst, p.Eth.Src = MAC(frame[0:6]), MAC(frame[6:12])
+	p.Eth.Type = be16(frame[12:])
+	off := EthernetLen
+	if p.Eth.Type == EtherTypeVLAN {
+		if len(frame) < off+VLANLen {
+			return tooShort("802.1Q", off, VLANLen, len(frame)-off)
+		}
+		p.Eth.Tagged, p.Eth.TCI, p.Eth.Type = true, be16(frame[off:]), be16(frame[off+2:])
+		off += VLANLen
+	}
+	switch p.Eth.Type {
+	case EtherTypeIPv4:
+		return p.parseIPv4(frame, off)
+	case EtherTypeIPv6:
+		return p.parseIPv6(frame, off)
+	}
+	p.Payload = frame[off:]
+	return nil
+}
+
+func (p *Packet) parseIPv4(frame []byte, off int) error {
+	b := frame[off:]
+	if len(b) < IPv4Len {
+		return tooShort("IPv4", off, IPv4Len, len(b))
+	}
+	headerLen := int(b[0]&0xf) * 4
+	switch {
+	case b[0]>>4 != 4:
+		return &ParseError{"IPv4", off, fmt.Sprintf("version field is %d", b[0]>>4)}
+	case headerLen < IPv4Len:
+		return &ParseError{"IPv4", off, fmt.Sprintf("header length field says %d bytes, below %d", headerLen, IPv4Len)}
+	case len(b) < headerLen:
+		return tooShort("IPv4", off, headerLen, len(b))
+	}
+	ip := IP{
+		Version: 4, TOS: b[1], Length: be16(b[2:]), ID: be16(b[4:]), FlagsFragment: be16(b[6:]),
+		TTL: b[8], Protocol: b[9], Checksum: be16(b[10:]),
+		Src: netip.AddrFrom4([4]byte(b[12:16])), Dst: netip.AddrFrom4([4]byte(b[16:20])),
+	}
+	if int(ip.Length) < headerLen {
+		return &ParseError{"IPv4", off, fmt.Sprintf("total length %d is below the header's %d bytes", ip.Length, headerLen)}
+	}
+	if headerLen > IPv4Len {
+		ip.Options = b[IPv4Len:headerLen]
+	}
+	p.IP = ip
+	const moreFragmentsOrOffset = 0x3fff
+	return p.parseIPPayload(frame, off+headerLen, int(ip.Length)-headerLen, ip.FlagsFragment&moreFragmentsOrOffset != 0)
+}
+
+func (p *Packet) parseIPv6(frame []byte, off int) error {
+	b := frame[off:]
+	if len(b) < IPv6Len {
+		return tooShort("IPv6", off, IPv6Len, len(b))
+	}
+	if b[0]>>4 != 6 {
+		return &ParseError{"IPv6", off, fmt.Sprintf("version field is %d", b[0]>>4)}
+	}
+	word := be32(b)
+	p.IP = IP{
+		Version: 6, TOS: uint8(word >> 20), FlowLabel: word & 0xfffff, Length: be16(b[4:]), Protocol: b[6], TTL: b[7],
+		Src: netip.AddrFrom16([16]byte(b[8:24])), Dst: netip.AddrFrom16([16]byte(b[24:40])),
+	}
+	return p.parseIPPayload(frame, off+IPv6Len, int(p.IP.Length), false)
+}
+
+// parseIPPayload continues behind the IP header at off; announced is the length that the IP header gives to what follows.
+func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool) error {
+	rest := frame[off:]
+	if len(rest) > announced {
+		rest, p.Trailer = rest[:announced], rest[announced:]
+	} else {
+		p.missing = announced - len(rest)
+	}
+	if fragment || p.IP.Protocol != ProtocolUDP {
+		p.Payload = rest
+		return nil
+	}
+	if len(rest) < UDPLen {
+		return tooShort("UDP", off, UDPLen, len(rest))
+	}
+	p.HasUDP = true
+	p.UDP = UDP{SrcPort: be16(rest), DstPort: be16(rest[2:]), Length: be16(rest[4:]), Checksum: be16(rest[6:])}
+	rest = rest[UDPLen:]
+	if p.UDP.DstPort != Port {
+		p.Payload = rest
+		return nil
+	}
+	return p.parseTransport(rest, off+UDPLen)
+}
+
+func (p *Packet) parseTransport(b []byte, off int) error {
+	if len(b) < BTHLen {
+		return tooShort("BTH", off, BTHLen, len(b))
+	}
+	p.BTH = BTH{
+		Opcode: Opcode(b[0]), Solicited: b[1]&0x80 != 0, MigReq: b[1]&0x40 != 0, PadCount: b[1] >> 4 & 3, Version: b[1] & 0xf,
+		PKey: be16(b[2:]), FECN: b[4]&0x80 != 0, BECN: b[4]&0x40 != 0, Resv6: b[4] & 0x3f, DestQP: QPN(be32(b[4:]) & 0xffffff),
+		AckReq: b[8]&0x80 != 0, Resv7: b[8] & 0x7f, PSN: PSN(be32(b[8:]) & 0xffffff),
+	}
+	b, off = b[BTHLen:], off+BTHLen
+	ext := p.BTH.Opcode.Headers()
+	if n := ext.extLen(); len(b) < n {
+		return tooShort(p.BTH.Opcode.String()+" extended headers", off, n, len(b))
+	}
+	b = p.parseExtended(b, ext)
+	off += ext.extLen()
+	p.Headers = ext | HasBTH
+	if p.Truncated() {
+		p.Payload = b
+		return nil
+	}
+	pad := int(p.BTH.PadCount)
+	if len(b) < pad+ICRCLen {
+		p.Headers = 0
+		return tooShort("pad and iCRC", off, pad+ICRCLen, len(b))
+	}
+	tail := b[len(b)-ICRCLen-pad:]
+	p.Payload = b[:len(b)-len(tail)]
+	copy(p.Pad[:], tail[:pad])
+	p.ICRC = le32(tail[pad:])
+	return nil
+}
+
+func (p *Packet) parseExtended(b []byte, ext Headers) []byte {
+	if ext&HasRETH != 0 {
+		p.RETH = RETH{VA: be64(b), RKey: be32(b[8:]), Length: be32(b[12:])}
+		b = b[RETHLen:]
+	}
+	if ext&HasAtomicETH != 0 {
+		p.AtomicETH = AtomicETH{VA: be64(b), RKey: be32(b[8:]), Swap: be64(b[12:]), Compare: be64(b[20:])}
+		b = b[AtomicETHLen:]
+	}
+	if ext&HasAETH != 0 {
+		p.AETH = AETH{Syndrome: Syndrome(b[0]), MSN: be32(b) & 0xffffff}
+		b = b[AETHLen:]
+	}
+	if ext&HasAtomicAckETH != 0 {
+		p.AtomicAckETH = be64(b)
+		b = b[AtomicAckETHLen:]
+	}
+	if ext&HasImmDt != 0 {
+		p.ImmDt = be32(b)
+		b = b[ImmDtLen:]
+	}
+	if ext&HasIETH != 0 {
+		p.IETH = be32(b)
+		b = b[IETHLen:]
+	}
+	return b
+}

@@ -1,0 +1,144 @@
+// Package trace is the model of what an observer at the injector saw: one compact [Record] per RoCE packet, the mirror
+// encoding and pcap files that carry records between programs, the connections that packets belong to, and [Checked], the
+// only kind of trace that analyzers accept.
+package trace
+
+import (
+	"fmt"
+
+	"candela.dev/candela/packet"
+)
+
+// EventType says what the injector did to a packet; the values are those of the mirror encoding (Lumina's, extended).
+type EventType uint8
+
+// Event types of the mirror encoding.
+const (
+	EventNone      EventType = 0
+	EventDrop      EventType = 1
+	EventECN       EventType = 2
+	EventCorrupt   EventType = 3
+	EventTrim      EventType = 4
+	EventDelay     EventType = 5
+	EventDuplicate EventType = 6
+	EventReorder   EventType = 7
+	EventRewrite   EventType = 8
+
+	// MaxEventType is the largest event type that a mirror copy's TTL may carry.
+	MaxEventType = EventRewrite
+)
+
+var eventNames = [...]string{"none", "drop", "ecn", "corrupt", "trim", "delay", "duplicate", "reorder", "rewrite"}
+
+// String returns the event in the words of the configuration.
+func (e EventType) String() string {
+	if int(e) < len(eventNames) {
+		return eventNames[e]
+	}
+	return fmt.Sprintf("event(%d)", uint8(e))
+}
+
+// ParseEventType returns the event that a configuration names.
+func ParseEventType(name string) (EventType, bool) {
+	for i, n := range eventNames {
+		if n == name && i != 0 {
+			return EventType(i), true
+		}
+	}
+	return EventNone, false
+}
+
+// FlowID names a directed flow: 2·(connection−1), plus 1 for responder → requester.
+type FlowID int32
+
+// NoFlow marks a packet of no known connection.
+const NoFlow FlowID = -1
+
+// Connection returns the 1-based connection of f, or 0 for NoFlow.
+func (f FlowID) Connection() int {
+	if f < 0 {
+		return 0
+	}
+	return int(f)/2 + 1
+}
+
+// Reverse reports whether f runs from responder to requester.
+func (f FlowID) Reverse() bool { return f >= 0 && f&1 == 1 }
+
+// Peer returns the flow in the other direction.
+func (f FlowID) Peer() FlowID {
+	if f < 0 {
+		return f
+	}
+	return f ^ 1
+}
+
+// NewFlowID returns the flow of a 1-based connection.
+func NewFlowID(connection int, reverse bool) FlowID {
+	f := FlowID(2 * (connection - 1))
+	if reverse {
+		f++
+	}
+	return f
+}
+
+// Flags are the yes-or-no properties of a Record.
+type Flags uint16
+
+// Flags of a Record. A mirror copy has both Sent and Passed; of a pair of captures around the injector the first yields
+// Sent records and the second Passed ones.
+const (
+	Sent      Flags = 1 << iota // seen on its way from the sender: proves what the sender did
+	Passed                      // seen on its way to the receiver (unless the event says otherwise): bounds what the receiver knows
+	AckReq                      // BTH acknowledge request
+	Solicited                   // BTH solicited event
+	FECN                        // BTH
+	BECN                        // BTH
+	Truncated                   // captured shorter than the packet was
+	HasAETH
+	HasRETH
+)
+
+// Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.
+type Record struct {
+	ID     uint64 // mirror sequence number, or the 1-based frame number of a plain capture
+	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
+	VA     uint64 // RETH
+
+	PSN        packet.PSN
+	DestQP     packet.QPN
+	Flow       FlowID
+	DMALen     uint32 // RETH
+	MSN        uint32 // AETH
+	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
+	Flags      Flags
+	Opcode     packet.Opcode
+	Syndrome   packet.Syndrome // AETH
+	Event      EventType
+	ECN        packet.ECN // as the packet arrived, before the event
+	ICRC       packet.ICRCStatus
+	PadCount   uint8
+	DSCP       uint8
+}
+
+// Has reports whether all of flags f are set.
+func (r *Record) Has(f Flags) bool { return r.Flags&f == f }
+
+// Class returns the injector's classification of the packet.
+func (r *Record) Class() packet.Class { return packet.Classify(r.Opcode, r.Syndrome) }
+
+// Delivered reports whether the receiver gets the packet and accepts its iCRC, as far as the observer can tell: it went
+// past the injector, unharmed, and arrived there with no bad iCRC.
+func (r *Record) Delivered() bool {
+	if r.Flags&Passed == 0 || r.ICRC == packet.ICRCInvalid {
+		return false
+	}
+	switch r.Event {
+	case EventDrop, EventCorrupt, EventTrim:
+		return false
+	}
+	return true
+}
+
+// Marked reports whether the packet carries CE when it reaches the receiver.
+func (r *Record) Marked() bool { return r.ECN == packet.CE || r.Event == EventECN }

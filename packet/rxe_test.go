@@ -2,6 +2,7 @@ package packet_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -33,7 +34,7 @@ func TestSoftRoCECapturesVerifyAndReserialise(t *testing.T) {
 			roce, bad := 0, 0
 			for n := 1; ; n++ {
 				frame, _, err := r.ReadPacketData()
-				if err == io.EOF {
+				if errors.Is(err, io.EOF) {
 					break
 				}
 				if err != nil {

@@ -1,0 +1,63 @@
+# Candela. `make` alone lists the targets; the comment behind `##` is what it prints.
+
+GO        ?= go
+FUZZTIME  ?= 10s
+BENCHARGS ?=
+OUT       ?= runs
+
+BIN  := bin/candela
+LINT := .cache/bin/golangci-lint
+
+# The harness needs no C compiler; only the race detector does.
+export CGO_ENABLED ?= 0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test race fuzz bench bench-once lint ci clean FORCE
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what the tests compare with (tshark, mergecap) from Debian's packages
+	@tools/setup
+
+build: $(BIN) ## build bin/candela
+
+$(BIN): FORCE
+	@$(GO) build -o $@ ./cmd/candela
+
+demo: $(BIN) ## lose one named packet on a model NIC and see the verdict; needs Go alone
+	@GO='$(GO)' tools/demo $(BIN) $(OUT)
+
+test: ## vet and run every test, with the outside tools installed where that is possible
+	@tools/setup --optional
+	$(GO) vet ./...
+	$(GO) test -shuffle=on ./...
+
+race: ## run every test under the race detector (needs a C compiler)
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz
+
+bench: $(BIN) ## measure each figure and print it beside its target (BENCHARGS=-h for options)
+	@tools/setup --optional
+	@$(GO) run ./bench $(BENCHARGS)
+
+bench-once: ## run each benchmark once, so that none rots
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
+	@GO='$(GO)' LINT='$(LINT)' tools/lint
+
+# Built from the module proxy, as pinned in tools/go.mod; the first build takes some minutes.
+$(LINT): tools/go.mod tools/go.sum
+	@echo "building golangci-lint (once, some minutes)"
+	@cd tools && $(GO) build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+ci: ## everything that continuous integration runs
+	@.ci/run
+
+clean: ## remove what the other targets made, run directories included
+	rm -rf bin .cache runs
+	$(GO) clean -testcache

@@ -1,0 +1,102 @@
+package analyzers
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Units of a Metric.
+const (
+	UnitNS    = "ns"
+	UnitCount = "count"
+	UnitBytes = "bytes"
+	UnitBPS   = "bps"
+)
+
+// keptValues is how many single values a Metric lists; up to here quantiles are exact, beyond they come from a histogram
+// with three significant digits.
+const keptValues = 1000
+
+// histogramMax bounds the histogram: 2⁴⁷, a day and a half in ns. Larger values count as this.
+const histogramMax = 1 << 47
+
+// Analyzer returns the analyzer that m belongs to: the part of its name before the first dot.
+func (m *Metric) Analyzer() string {
+	name, _, _ := strings.Cut(m.Name, ".")
+	return name
+}
+
+// Distribution collects the values of one Metric in bounded memory.
+type Distribution struct {
+	name, unit string
+	connection int
+	values     []int64
+	hist       *hdrhistogram.Histogram
+	count, sum int64
+	min, max   int64
+}
+
+// NewDistribution returns an empty distribution; the name starts with the analyzer's: "retrans.nack-generation".
+func NewDistribution(name, unit string, connection int) *Distribution {
+	return &Distribution{name: name, unit: unit, connection: connection}
+}
+
+// Record adds v. Negative values are kept among the first 1000 and count as zero in quantiles beyond.
+func (d *Distribution) Record(v int64) {
+	if d.count == 0 {
+		d.min, d.max = v, v
+	}
+	d.count++
+	d.sum += v
+	d.min, d.max = min(d.min, v), max(d.max, v)
+	if len(d.values) < keptValues {
+		d.values = append(d.values, v)
+		return
+	}
+	if d.hist == nil {
+		d.hist = hdrhistogram.New(1, histogramMax, 3)
+		for _, kept := range d.values {
+			d.toHistogram(kept)
+		}
+	}
+	d.toHistogram(v)
+}
+
+func (d *Distribution) toHistogram(v int64) {
+	// RecordValue fails only for values out of range, which the clamp excludes.
+	_ = d.hist.RecordValue(min(max(v, 0), histogramMax))
+}
+
+// Count returns how many values were recorded.
+func (d *Distribution) Count() int64 { return d.count }
+
+// Metric returns the summary.
+func (d *Distribution) Metric() Metric {
+	m := Metric{
+		Name: d.name, Unit: d.unit, Connection: d.connection, Count: d.count, Min: d.min, Max: d.max, Sum: d.sum,
+		Values: slices.Clone(d.values), Truncated: d.hist != nil,
+	}
+	if m.Values == nil {
+		m.Values = []int64{}
+	}
+	m.P50, m.P99, m.P999 = d.quantile(0.5), d.quantile(0.99), d.quantile(0.999)
+	return m
+}
+
+// quantile returns the smallest recorded value that at least the share q of all values does not exceed (nearest rank).
+func (d *Distribution) quantile(q float64) int64 {
+	switch {
+	case d.count == 0:
+		return 0
+	case d.hist != nil:
+		return min(max(d.hist.ValueAtQuantile(q*100), d.min), d.max)
+	}
+	sorted := slices.Sorted(slices.Values(d.values))
+	rank := int(q * float64(len(sorted)))
+	if float64(rank) < q*float64(len(sorted)) {
+		rank++
+	}
+	return sorted[max(rank, 1)-1]
+}

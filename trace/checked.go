@@ -1,0 +1,115 @@
+package trace
+
+import (
+	"context"
+	"slices"
+)
+
+// Kind says how a trace was made and so what it can prove.
+type Kind uint8
+
+// Kinds of traces.
+const (
+	// KindMirror is a reconstructed trace of mirror copies: complete, in the switch's order, events known.
+	KindMirror Kind = iota + 1
+	// KindPlain is one capture at a tap: file order and file times, injected events and losses behind it unknown.
+	KindPlain
+	// KindPair is two captures around the injector: the first yields Sent records, the second Passed ones.
+	KindPair
+)
+
+// String returns the kind in the words of the command line.
+func (k Kind) String() string {
+	switch k {
+	case KindMirror:
+		return "mirror"
+	case KindPlain:
+		return "plain"
+	case KindPair:
+		return "pair"
+	}
+	return "unknown"
+}
+
+// What Record.ID and the packets of findings are.
+const (
+	PacketIDsMirror = "mirror" // mirror sequence numbers
+	PacketIDsFrame  = "frame"  // 1-based frame numbers of the (first) capture file
+)
+
+// Meta is what is known about a trace as a whole.
+type Meta struct {
+	Kind      Kind
+	PacketIDs string // PacketIDsMirror or PacketIDsFrame
+	Name      string // of the file, for messages
+
+	Connections *Connections
+	// ICRCCheckable says that the trace holds frames whose iCRC was checked; without it every Record.ICRC is not checkable.
+	ICRCCheckable bool
+	// EventsKnown says that Record.Event tells what happened to each packet. In a plain capture it does not: EventNone there
+	// means "not known".
+	EventsKnown bool
+
+	// Packets is the number of records. StartNS and EndNS are the TimeNS of the earliest and latest.
+	Packets        int64
+	StartNS, EndNS int64
+
+	// Notes are observations that a reader of results must know: ambiguous inference, a capture that starts in the middle.
+	Notes []string
+}
+
+// Checked is a trace that may be analysed. Only this package makes one: from a mirror trace that passed the four integrity
+// conditions, from captures (which have none to pass; Meta says so), or for tests from records ([CheckedRecords]).
+type Checked struct {
+	meta   Meta
+	stream func(ctx context.Context, fn func(*Record) error) error
+}
+
+// Meta returns what is known about the trace as a whole.
+func (c *Checked) Meta() Meta { return c.meta }
+
+// ForEach calls fn for every record in trace order. The record is valid during the call only. ForEach stops at the first
+// error of fn, which it returns as it is, and when ctx ends. It may be called any number of times, also concurrently:
+// each call reads the trace anew, in bounded memory.
+func (c *Checked) ForEach(ctx context.Context, fn func(*Record) error) error {
+	return c.stream(ctx, fn)
+}
+
+// CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a mirror
+// trace with mirror ids and known events.
+func CheckedRecords(meta Meta, records []Record) *Checked {
+	if meta.Kind == 0 {
+		meta.Kind = KindMirror
+	}
+	if meta.PacketIDs == "" {
+		meta.PacketIDs = PacketIDsFrame
+		if meta.Kind == KindMirror {
+			meta.PacketIDs = PacketIDsMirror
+		}
+	}
+	meta.EventsKnown = meta.EventsKnown || meta.Kind != KindPlain
+	meta.Packets = int64(len(records))
+	for i := range records {
+		if t := records[i].TimeNS; i == 0 {
+			meta.StartNS, meta.EndNS = t, t
+		} else {
+			meta.StartNS, meta.EndNS = min(meta.StartNS, t), max(meta.EndNS, t)
+		}
+	}
+	records = slices.Clone(records)
+	return &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+		for i := range records {
+			if i%cancelEvery == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			r := records[i] // a copy: fn must not change what later calls see
+			if err := fn(&r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// cancelEvery is how many records pass between two looks at a context: far below a millisecond of work.
+const cancelEvery = 4096

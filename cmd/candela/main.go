@@ -1,0 +1,85 @@
+// Command candela tests hardware network stacks: it runs tests on a testbed, judges traces and shows what it saw.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/orchestrator"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(int(status))
+}
+
+// run executes one command line and returns the exit status; tests call it as main does.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestrator.Exit {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return orchestrator.ExitPass
+	}
+	status := orchestrator.ExitUsage
+	var judged statusError
+	if errors.As(err, &judged) {
+		status, err = judged.status, judged.err
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "candela: %v\n", err)
+	}
+	return status
+}
+
+// statusError carries an exit status other than "bad usage" out of a command. err may be nil: the command has said all.
+type statusError struct {
+	status orchestrator.Exit
+	err    error
+}
+
+func (e statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e statusError) Unwrap() error { return e.err }
+
+// infrastructure makes err an infrastructure failure, exit status 4.
+func infrastructure(err error) error { return statusError{orchestrator.ExitInfrastructure, err} }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "candela",
+		Short: "Test hardware network stacks packet by packet",
+		Long: `Candela plays a programmable switch between two RDMA hosts, injects drops, ECN marks and corruption into exactly the
+packets that a test names, records every packet, and judges the device under test from the trace.
+
+Exit status: 0 pass, 1 fail, 2 bad usage or configuration, 3 invalid (nothing can be said about the device), 4 something
+of Candela or of the lab failed.`,
+		Example: `  candela run configs/quickstart.yml
+  candela analyze capture.pcap
+  candela trace show runs/quickstart --around 5`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.AddCommand(newVersion())
+	return root
+}

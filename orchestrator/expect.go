@@ -1,0 +1,157 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// judgements pairs each analyzer with what the test expects of it.
+func judgements(e *config.Expect) map[string]config.Judgement {
+	return map[string]config.Judgement{
+		"gbn":      e.GBN,
+		"retrans":  e.Retrans.Judgement,
+		"cnp":      e.CNP.Judgement,
+		"counters": e.Counters.Judgement,
+	}
+}
+
+// expectedFindings compares the violations of a with what the test expects: it returns how many count against the device,
+// and the expectations that failed. A violation that the test asked for does not count.
+func expectedFindings(e *config.Expect, a *analyzers.Analysis) (violations int, unmet []string) {
+	fired := map[string]map[string]int{} // analyzer → rule → violations
+	for _, f := range a.Findings {
+		if f.Severity != analyzers.Violation {
+			continue
+		}
+		if fired[f.Analyzer] == nil {
+			fired[f.Analyzer] = map[string]int{}
+		}
+		fired[f.Analyzer][f.Rule]++
+	}
+	wanted := judgements(e)
+	for name, rules := range fired {
+		j := wanted[name]
+		for rule, n := range rules {
+			if !allows(j, rule) {
+				violations += n
+			}
+		}
+	}
+	for _, name := range []string{"gbn", "retrans", "cnp", "counters"} {
+		unmet = append(unmet, missingViolations(name, wanted[name], fired[name])...)
+	}
+	return violations, unmet
+}
+
+// allows reports whether a violation of rule is what j asks for or puts up with.
+func allows(j config.Judgement, rule string) bool {
+	return j.Outcome == config.OutcomeFail || slices.Contains(j.Violations, rule) || slices.Contains(j.Tolerated, rule)
+}
+
+func missingViolations(name string, j config.Judgement, fired map[string]int) []string {
+	var unmet []string
+	switch j.Outcome {
+	case config.OutcomeFail:
+		if len(fired) == 0 {
+			unmet = append(unmet, fmt.Sprintf("expect.%s: a violation was expected, there is none", name))
+		}
+	case config.OutcomeRules:
+		for _, rule := range j.Violations {
+			if fired[rule] == 0 {
+				unmet = append(unmet, fmt.Sprintf("expect.%s.violations: %s was expected and did not fire (%s)", name, rule, firedRules(fired)))
+			}
+		}
+	case config.OutcomeUnset, config.OutcomePass:
+	}
+	return unmet
+}
+
+func firedRules(fired map[string]int) string {
+	if len(fired) == 0 {
+		return "no rule of this analyzer did"
+	}
+	var rules []string
+	for rule := range fired {
+		rules = append(rules, rule)
+	}
+	slices.Sort(rules)
+	return "fired: " + strings.Join(rules, ", ")
+}
+
+// latencyBounds checks the bounds on retransmission latencies against the metrics over all connections.
+func latencyBounds(e *config.RetransExpect, a *analyzers.Analysis) []string {
+	var unmet []string
+	for _, b := range []struct {
+		key, metric string
+		bound       *config.Bound
+	}{
+		{"nack-generation-us", "retrans.nack-generation", e.NackGeneration},
+		{"nack-reaction-us", "retrans.nack-reaction", e.NackReaction},
+		{"retransmission-us", "retrans.retransmission", e.Retransmission},
+		{"timeout-us", "retrans.timeout", e.Timeout},
+	} {
+		if b.bound == nil {
+			continue
+		}
+		for _, problem := range outOfBounds(*b.bound, findMetric(a, b.metric, 0)) {
+			unmet = append(unmet, fmt.Sprintf("expect.retrans.%s: %s", b.key, problem))
+		}
+	}
+	return unmet
+}
+
+// findMetric returns the metric of that name and connection, empty if nothing was measured.
+func findMetric(a *analyzers.Analysis, name string, connection int) analyzers.Metric {
+	for _, m := range a.Metrics {
+		if m.Name == name && m.Connection == connection {
+			return m
+		}
+	}
+	return analyzers.Metric{Name: name, Connection: connection}
+}
+
+func outOfBounds(b config.Bound, m analyzers.Metric) []string {
+	var problems []string
+	if b.Count != nil && m.Count != *b.Count {
+		problems = append(problems, fmt.Sprintf("%d values measured, want %d", m.Count, *b.Count))
+	}
+	if b.Min == nil && b.Max == nil {
+		return problems
+	}
+	if m.Count == 0 {
+		if b.Count == nil { // a bound on nothing proves nothing
+			problems = append(problems, "nothing was measured")
+		}
+		return problems
+	}
+	low, high := clock.Duration(m.Min)*clock.Nanosecond, clock.Duration(m.Max)*clock.Nanosecond
+	if b.Min != nil && low < *b.Min {
+		problems = append(problems, fmt.Sprintf("smallest of %d values is %v, want at least %v", m.Count, low, *b.Min))
+	}
+	if b.Max != nil && high > *b.Max {
+		problems = append(problems, fmt.Sprintf("largest of %d values is %v, want at most %v", m.Count, high, *b.Max))
+	}
+	return problems
+}
+
+// cnpCounts checks how many CNPs each connection drew.
+func cnpCounts(want []int, s *Summary) []string {
+	if want == nil {
+		return nil
+	}
+	var unmet []string
+	for i, n := range want {
+		if 2*i+1 >= len(s.Flows) {
+			break // the configuration's check has refused more entries than connections
+		}
+		if got := s.Flows[2*i].CNPs + s.Flows[2*i+1].CNPs; got != int64(n) {
+			unmet = append(unmet, fmt.Sprintf("expect.cnp.per-connection[%d]: qpn %d has %d CNPs, want %d", i, i+1, got, n))
+		}
+	}
+	return unmet
+}

@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// FlowSummary counts what one direction of a connection carried, as seen at the injector.
+type FlowSummary struct {
+	Data     int64 `json:"data"`      // data packets seen, retransmissions included
+	Resent   int64 `json:"resent"`    // of those, PSNs at or before the highest seen
+	Rounds   int   `json:"rounds"`    // ITER of the last data packet, in connection scope
+	Acks     int64 `json:"acks"`      // positive ACKs and atomic ACKs
+	Naks     int64 `json:"naks"`      // NAKs other than RNR
+	RNRs     int64 `json:"rnrs"`      // RNR NAKs
+	Reads    int64 `json:"reads"`     // READ requests
+	CNPs     int64 `json:"cnps"`      //
+	Events   int64 `json:"events"`    // packets that an event touched
+	Marked   int64 `json:"marked"`    // packets with CE behind the injector
+	LastPSN  int64 `json:"last-psn"`  // highest relative PSN of a data packet; 0: none
+	LastSeen int64 `json:"last-t-ns"` // of any packet
+}
+
+// Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer without
+// opinions, fed in the same pass.
+type Summary struct {
+	connections *trace.Connections
+	Flows       []FlowSummary // by FlowID
+	Packets     int64
+	Unknown     int64 // packets of no known connection
+
+	spaces  []spaceState // by 2·FlowID + space
+	watched map[packetKey]*sightings
+}
+
+// packetKey names a data packet, first transmission and repeats alike.
+type packetKey struct {
+	flow  trace.FlowID
+	space packet.Space
+	psn   packet.PSN
+}
+
+// sightings says when a watched packet passed: the ITER of each time, in connection scope.
+type sightings struct {
+	count int64
+	iters []int // the first maxSightings
+}
+
+// maxSightings bounds what is kept of one watched packet; more would not make an explanation clearer.
+const maxSightings = 8
+
+type spaceState struct {
+	last, highest packet.PSN
+	relative      int64 // place of highest
+	iter          int
+	seen          bool
+}
+
+func newSummary(c *trace.Connections) *Summary {
+	return &Summary{
+		connections: c, Flows: make([]FlowSummary, 2*c.Len()), spaces: make([]spaceState, 4*c.Len()),
+		watched: map[packetKey]*sightings{},
+	}
+}
+
+// watch makes s note when the data packet k passes.
+func (s *Summary) watch(k packetKey) {
+	if s.watched[k] == nil {
+		s.watched[k] = &sightings{}
+	}
+}
+
+// Name implements analyzers.Analyzer.
+func (s *Summary) Name() string { return "summary" }
+
+// Finish implements analyzers.Analyzer; the results are in the fields.
+func (s *Summary) Finish() analyzers.Result { return analyzers.Result{} }
+
+// Packet implements analyzers.Analyzer.
+func (s *Summary) Packet(r *trace.Record) {
+	if !r.Has(trace.Sent) {
+		return
+	}
+	s.Packets++
+	if r.Flow == trace.NoFlow || int(r.Flow) >= len(s.Flows) {
+		s.Unknown++
+		return
+	}
+	f := &s.Flows[r.Flow]
+	f.LastSeen = r.TimeNS
+	if r.Event != trace.EventNone {
+		f.Events++
+	}
+	if r.Marked() {
+		f.Marked++
+	}
+	switch r.Class() {
+	case packet.ClassData:
+		s.data(f, r)
+	case packet.ClassAck, packet.ClassAtomicAck:
+		f.Acks++
+	case packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
+		f.Naks++
+	case packet.ClassRNR:
+		f.RNRs++
+	case packet.ClassCNP:
+		f.CNPs++
+	case packet.ClassReadRequest:
+		f.Reads++
+	case packet.ClassOther:
+	}
+}
+
+// data follows ITER exactly as the injector does: a PSN at or before the previous one starts a round (spec §3).
+func (s *Summary) data(f *FlowSummary, r *trace.Record) {
+	f.Data++
+	space := r.Opcode.Space()
+	st := &s.spaces[2*int(r.Flow)+int(space)]
+	if !st.seen {
+		initial := s.connections.InitialPSN(r.Flow, space)
+		*st = spaceState{last: initial.Add(-1), highest: initial.Add(-1), iter: 1, seen: true}
+	}
+	if !st.last.Before(r.PSN) {
+		st.iter++
+	}
+	st.last = r.PSN
+	if st.highest.Before(r.PSN) {
+		st.relative += int64(r.PSN.Sub(st.highest))
+		st.highest = r.PSN
+	} else {
+		f.Resent++
+	}
+	if w := s.watched[packetKey{r.Flow, space, r.PSN}]; w != nil {
+		w.count++
+		if len(w.iters) < maxSightings {
+			w.iters = append(w.iters, st.iter)
+		}
+	}
+	f.Rounds = max(f.Rounds, st.iter)
+	f.LastPSN = max(f.LastPSN, st.relative)
+}

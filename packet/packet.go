@@ -184,30 +184,37 @@ type Packet struct {
 	AtomicETH    AtomicETH
 	AtomicAckETH uint64 // original remote data
 
-	Payload []byte // without pad bytes
+	// Payload is without pad bytes, unless the packet is Truncated: then it is all that the frame has behind the headers,
+	// which is more than PayloadLen where the cut goes through pad or iCRC.
+	Payload []byte
 	Pad     [3]byte
 	ICRC    uint32 // as the four wire bytes read little-endian
-	Trailer []byte // bytes of the frame behind the IP packet (Ethernet padding)
+	Trailer []byte // bytes of the frame behind the packet (Ethernet padding)
 
-	// missing counts bytes that the IP length announces but the frame does not have (snapped capture, trimmed packet).
+	// missing counts bytes that the length fields announce but the frame does not have (snapped capture, trimmed packet).
 	missing int
 }
 
 // IsRoCE reports whether p is a RoCEv2 packet with a decoded BTH.
 func (p *Packet) IsRoCE() bool { return p.Headers&HasBTH != 0 }
 
-// Truncated reports whether the frame ended before the length that its IP header announces: a snapped capture or a trimmed
-// packet. Such a packet has no iCRC to check.
+// Truncated reports whether the frame ended before the length that its IP or UDP header announces: a snapped capture or a
+// trimmed packet. Such a packet has no iCRC to check. A trimmed packet both of whose lengths were updated looks whole, and
+// its iCRC wrong.
 func (p *Packet) Truncated() bool { return p.missing > 0 }
 
 // PayloadLen returns the payload length in bytes, without pad, as announced by the headers; of a truncated packet it counts
 // the bytes that are not there, too.
 func (p *Packet) PayloadLen() int {
-	if p.missing == 0 {
-		return len(p.Payload)
+	n := len(p.Payload) + p.missing
+	if p.missing > 0 && p.IsRoCE() {
+		n -= p.BTH.padLen() + ICRCLen
 	}
-	return max(0, len(p.Payload)+p.missing-ICRCLen-int(p.BTH.PadCount))
+	return max(0, n)
 }
+
+// padLen returns the number of pad bytes; the field has two bits.
+func (h *BTH) padLen() int { return int(h.PadCount & 3) }
 
 // extLen returns the length of the extended transport headers in h.
 func (h Headers) extLen() int {
@@ -241,7 +248,8 @@ func (p *Packet) l2Len() int {
 	return EthernetLen
 }
 
-// Len returns the length of the frame in bytes as AppendTo writes it, without FCS.
+// Len returns the length of the frame in bytes as AppendTo writes it, without FCS. Short frames are not padded to the
+// Ethernet minimum.
 func (p *Packet) Len() int {
 	n := p.l2Len() + len(p.Payload) + len(p.Trailer)
 	if p.IP.Version != 0 {
@@ -253,7 +261,7 @@ func (p *Packet) Len() int {
 	if p.IsRoCE() {
 		n += BTHLen + p.Headers.extLen()
 		if !p.Truncated() {
-			n += int(p.BTH.PadCount) + ICRCLen
+			n += p.BTH.padLen() + ICRCLen
 		}
 	}
 	return n
@@ -287,7 +295,7 @@ func (p *Packet) Corrupt() {
 	case 6:
 		port := p.UDP.SrcPort ^ 1
 		if p.UDP.Checksum != 0 {
-			p.UDP.Checksum = updateChecksum(p.UDP.Checksum, p.UDP.SrcPort, port)
+			p.UDP.Checksum = transmitted(updateChecksum(p.UDP.Checksum, p.UDP.SrcPort, port))
 		}
 		p.UDP.SrcPort = port
 	}
@@ -314,7 +322,7 @@ func (p *Packet) Seal() {
 		p.UDP.Length = be16(frame[udp+4:])
 		p.UDP.Checksum = be16(frame[udp+6:])
 	}
-	if p.IsRoCE() {
+	if p.IsRoCE() && !p.Truncated() {
 		p.ICRC = le32(frame[len(frame)-len(p.Trailer)-ICRCLen:])
 	}
 }

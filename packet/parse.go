@@ -123,12 +123,37 @@ func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool)
 	}
 	p.HasUDP = true
 	p.UDP = UDP{SrcPort: be16(rest), DstPort: be16(rest[2:]), Length: be16(rest[4:]), Checksum: be16(rest[6:])}
-	rest = rest[UDPLen:]
 	if p.UDP.DstPort != Port {
-		p.Payload = rest
+		p.Payload = rest[UDPLen:]
 		return nil
 	}
-	return p.parseTransport(rest, off+UDPLen)
+	return p.parseDatagram(frame[off:], off, len(rest))
+}
+
+// parseDatagram continues behind the UDP header of a RoCE packet. b is the frame from the UDP header on, of which the IP
+// length grants have bytes. Where the two length fields disagree, the shorter one ends the datagram, as in receivers; but
+// if it is the IP length, as after trimming with an untouched UDP header, what the UDP length announces is missing.
+func (p *Packet) parseDatagram(b []byte, off, have int) error {
+	length := int(p.UDP.Length)
+	switch {
+	case length < UDPLen:
+		return &ParseError{"UDP", off, fmt.Sprintf("length field says %d bytes, below %d", length, UDPLen)}
+	case length <= have:
+		b, p.Trailer = b[:length], b[length:]
+		p.missing = 0
+	default:
+		b = b[:have]
+		p.missing = max(p.missing, length-have)
+	}
+	return p.parseTransport(b[UDPLen:], off+UDPLen)
+}
+
+// ParseTransport decodes a UDP payload, from the BTH to the iCRC, into p, overwriting it; the layers below stay zero.
+// missing is the number of bytes that the lower layers announce and b lacks, 0 for a whole packet. Offsets in errors count
+// from the BTH. Payload aliases b.
+func (p *Packet) ParseTransport(b []byte, missing int) error {
+	*p = Packet{missing: missing}
+	return p.parseTransport(b, 0)
 }
 
 func (p *Packet) parseTransport(b []byte, off int) error {

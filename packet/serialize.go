@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // AppendTo appends the frame that p stands for, without FCS, to b and returns the extended slice. It does not change p and
 // allocates only when b lacks room. An explicit packet comes out byte for byte as its fields say, right or wrong; a derived
-// one with right lengths, checksums and iCRC.
+// one with right lengths, checksums and iCRC. Addresses must be of the family that IP.Version says.
 func (p *Packet) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = p.appendEthernet(b)
@@ -28,11 +28,11 @@ func (p *Packet) AppendTo(b []byte) []byte {
 		b = binary.BigEndian.AppendUint16(b, sum)
 	}
 	if p.IsRoCE() {
-		b = p.appendTransport(b)
+		b = p.AppendTransportHeaders(b)
 	}
 	b = append(b, p.Payload...)
 	if p.IsRoCE() && !p.Truncated() {
-		b = append(b, p.Pad[:p.BTH.PadCount]...)
+		b = append(b, p.Pad[:p.BTH.padLen()]...)
 		icrc := p.ICRC
 		if p.Derived {
 			icrc = ComputeICRC(b[l3:])
@@ -98,7 +98,9 @@ func bit(on bool, mask byte) byte {
 	return 0
 }
 
-func (p *Packet) appendTransport(b []byte) []byte {
+// AppendTransportHeaders appends the BTH and the extended headers that p.Headers names to b: AppendTo without the layers
+// below and what follows.
+func (p *Packet) AppendTransportHeaders(b []byte) []byte {
 	h := &p.BTH
 	b = append(b, byte(h.Opcode), bit(h.Solicited, 0x80)|bit(h.MigReq, 0x40)|h.PadCount&3<<4|h.Version&0xf)
 	b = binary.BigEndian.AppendUint16(b, h.PKey)
@@ -140,8 +142,13 @@ func udpChecksum(l3, udp []byte) uint16 {
 		addresses = l3[8:40]
 	}
 	acc := sum(uint64(ProtocolUDP)+uint64(len(udp)), addresses)
-	if c := fold(sum(acc, udp)); c != 0 {
-		return c
+	return transmitted(fold(sum(acc, udp)))
+}
+
+// transmitted returns the form in which a UDP checksum is sent: a zero field would mean that there is none (RFC 768).
+func transmitted(check uint16) uint16 {
+	if check == 0 {
+		return 0xffff
 	}
-	return 0xffff // zero means "no checksum"
+	return check
 }

@@ -1,0 +1,213 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/packet"
+)
+
+// Options say how to read a trace.
+type Options struct {
+	Format      Format       // FormatAuto detects
+	Connections *Connections // nil: inferred from the packets
+	Counters    Counters     // of the switch, for a mirror trace
+	SkipICRC    bool         // saves a CRC per whole frame
+	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump that
+	// was killed. In a mirror trace it always means a lost packet.
+	KeepTruncated bool
+}
+
+// Check makes one streaming pass over src. A mirror trace that meets the four integrity conditions (spec §4), and every
+// readable plain capture, is returned as Checked. If a condition is violated the report says which and the error is an
+// *IntegrityError. Any other error is about the file; the report then covers what was read before it, or is nil if nothing
+// was.
+func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityReport, error) {
+	if o.Format == FormatAuto {
+		d, err := Detect(ctx, src)
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Format = d.Format
+	}
+	s := newScan(src, o)
+	err := s.run(ctx)
+	if err != nil && o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
+		s.notes = append(s.notes, err.Error())
+		err = nil
+	}
+	report := s.report()
+	if err != nil {
+		report.Valid = false
+		return nil, report, err
+	}
+	if !report.Valid {
+		return nil, report, &IntegrityError{Name: src.Name, Report: report}
+	}
+	meta, err := s.meta()
+	if err != nil {
+		return nil, report, err
+	}
+	return &Checked{meta: meta, stream: s.stream(meta)}, report, nil
+}
+
+// scan is the pass of Check.
+type scan struct {
+	src  Source
+	o    Options
+	dec  *Decoder
+	infr *Inference // nil if connections were given
+
+	seq  sequenceCheck
+	time *timeCheck
+
+	packets, other int64
+	bad            int64
+	badList        []string
+	wholeFrames    int64
+	startNS, endNS int64
+	unknown        int64 // records of no connection
+	notes          []string
+}
+
+func newScan(src Source, o Options) *scan {
+	s := &scan{src: src, o: o, dec: NewDecoder(o.Format, o.Connections, false), time: newTimeCheck(o.Format)}
+	s.seq.modulus = o.Format
+	if o.Connections == nil {
+		s.infr = NewInference()
+	}
+	return s
+}
+
+func (s *scan) run(ctx context.Context) error {
+	var r Record
+	return s.src.ForEachFrame(ctx, func(f *Frame) error {
+		switch err := s.dec.Decode(f, &r); {
+		case err == ErrNotRoCE:
+			s.other++
+		case err != nil:
+			s.undecodable(f, err)
+		default:
+			s.add(&r, f)
+		}
+		return nil
+	})
+}
+
+func (s *scan) undecodable(f *Frame, err error) {
+	s.bad++
+	s.badList = appendBounded(s.badList, fmt.Sprintf("frame %d: %v", f.Number, err))
+}
+
+func (s *scan) add(r *Record, f *Frame) {
+	s.packets++
+	if r.Flags&Truncated == 0 {
+		s.wholeFrames++
+	}
+	if s.packets == 1 {
+		s.startNS, s.endNS = r.TimeNS, r.TimeNS
+	}
+	s.startNS, s.endNS = min(s.startNS, r.TimeNS), max(s.endNS, r.TimeNS)
+	if s.infr != nil {
+		s.infr.add(s.dec.key, r)
+	} else if r.Flow == NoFlow {
+		s.unknown++
+	}
+	if s.o.Format != FormatPlain {
+		s.seq.add(r.ID, f.Number)
+		way := s.dec.key
+		way.qpn = 0
+		s.time.add(r, way, f.Number)
+	}
+}
+
+func (s *scan) report() *IntegrityReport {
+	report := &IntegrityReport{
+		Schema: IntegritySchema, Format: s.o.Format.String(), Packets: s.packets, OtherFrames: s.other,
+		FirstSeq: s.seq.first, LastSeq: s.seq.last, StartNS: s.startNS, EndNS: s.endNS,
+	}
+	if s.o.Format == FormatPlain {
+		report.Conditions = plainConditions()
+	} else {
+		report.Conditions = []Condition{
+			s.seq.condition(), s.time.condition(),
+			countCondition(ConditionMirrored, "mirrored", s.o.Counters.Mirrored, s.packets),
+			countCondition(ConditionRoCERx, "received", s.o.Counters.RoCERx, s.packets),
+		}
+	}
+	report.Conditions = append(report.Conditions, s.decodable())
+	report.Valid = len(report.Violations()) == 0
+	return report
+}
+
+func plainConditions() []Condition {
+	const why = "a plain capture has no mirror metadata"
+	names := []string{ConditionSequence, ConditionTime, ConditionMirrored, ConditionRoCERx}
+	out := make([]Condition, len(names))
+	for i, n := range names {
+		out[i] = Condition{Name: n, Status: StatusNotChecked, Message: why}
+	}
+	return out
+}
+
+// decodable is violated by any undecodable RoCE frame in a mirror trace, where it would look like a lost packet to the
+// analyzers. In a plain capture, where anything may be sent to port 4791, it becomes a note.
+func (s *scan) decodable() Condition {
+	c := Condition{Name: ConditionDecodable, Status: StatusOK, Message: "every RoCE frame was decoded", UndecodableCount: s.bad, Undecodable: s.badList}
+	if s.bad == 0 {
+		return c
+	}
+	c.Message = fmt.Sprintf("%d RoCE frames can't be decoded, first %s", s.bad, s.badList[0])
+	if s.o.Format != FormatPlain {
+		c.Status = StatusViolated
+	}
+	return c
+}
+
+func (s *scan) meta() (Meta, error) {
+	m := Meta{
+		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
+		ICRCCheckable: s.wholeFrames > 0 && !s.o.SkipICRC, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+	}
+	if s.o.Format == FormatPlain {
+		m.Kind, m.PacketIDs, m.EventsKnown = KindPlain, PacketIDsFrame, false
+	}
+	if s.bad > 0 {
+		m.Notes = append(m.Notes, s.badNote())
+	}
+	if s.unknown > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown, s.packets, s.o.Connections.Len()))
+	}
+	if s.infr != nil {
+		connections, notes, err := s.infr.Connections()
+		if err != nil {
+			return m, fmt.Errorf("%s: infer connections: %w", s.src.Name, err)
+		}
+		m.Connections, m.Notes = connections, append(m.Notes, notes...)
+	}
+	return m, nil
+}
+
+func (s *scan) badNote() string {
+	return fmt.Sprintf("%d frames to UDP port %d can't be decoded and were skipped, first %s", s.bad, packet.Port, s.badList[0])
+}
+
+// stream returns the ForEach of the checked trace.
+func (s *scan) stream(meta Meta) func(context.Context, func(*Record) error) error {
+	src, o := s.src, s.o
+	return func(ctx context.Context, fn func(*Record) error) error {
+		dec := NewDecoder(o.Format, meta.Connections, !o.SkipICRC)
+		var r Record
+		err := src.ForEachFrame(ctx, func(f *Frame) error {
+			if dec.Decode(f, &r) != nil {
+				return nil // counted by the check
+			}
+			return fn(&r)
+		})
+		if o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
+			return nil
+		}
+		return err
+	}
+}

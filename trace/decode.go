@@ -1,0 +1,306 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/packet"
+)
+
+// Format is the encoding of a capture file.
+type Format uint8
+
+// Formats.
+const (
+	// FormatAuto detects the format from the first RoCE frames.
+	FormatAuto Format = iota
+	// FormatMirror is the mirror encoding with port 4791 restored.
+	FormatMirror
+	// FormatPlain is a capture of the packets themselves.
+	FormatPlain
+	// FormatLumina is the mirror encoding of Lumina's prototype: UDP destination port 9741, the original source port in the
+	// UDP checksum field, sequence numbers that run 1…2³¹−1.
+	FormatLumina
+)
+
+var formatNames = [...]string{"auto", "mirror", "plain", "lumina"}
+
+// String returns the format in the words of --input.
+func (f Format) String() string {
+	if int(f) < len(formatNames) {
+		return formatNames[f]
+	}
+	return fmt.Sprintf("format(%d)", uint8(f))
+}
+
+// ParseFormat returns the format that --input names.
+func ParseFormat(name string) (Format, error) {
+	for i, n := range formatNames {
+		if n == name {
+			return Format(i), nil
+		}
+	}
+	return FormatAuto, fmt.Errorf("input format %q is unknown (auto, mirror, plain, lumina)", name)
+}
+
+// LuminaPort is the UDP destination port of mirror copies made by Lumina's prototype.
+const LuminaPort = 9741
+
+// ErrNotRoCE is what Decode returns for frames that are not RoCEv2. It is a value, not a wrapped text, as many frames of a
+// capture may be like that.
+var ErrNotRoCE = errors.New("not a RoCEv2 frame")
+
+// bthShape is what the decoder needs to know about an opcode.
+type bthShape struct {
+	extLen   uint8 // bytes of extended headers
+	reth     bool
+	aeth     bool
+	aethFrom uint8 // offset of the AETH behind the BTH
+}
+
+var bthShapes = makeBTHShapes()
+
+func makeBTHShapes() (shapes [256]bthShape) {
+	lengths := [...]struct {
+		header packet.Headers
+		n      uint8
+	}{
+		{packet.HasRETH, packet.RETHLen}, {packet.HasAtomicETH, packet.AtomicETHLen}, {packet.HasAETH, packet.AETHLen},
+		{packet.HasAtomicAckETH, packet.AtomicAckETHLen}, {packet.HasImmDt, packet.ImmDtLen}, {packet.HasIETH, packet.IETHLen},
+	}
+	for op := range shapes {
+		s, headers := &shapes[op], packet.Opcode(op).Headers()
+		for _, l := range lengths {
+			if headers&l.header == 0 {
+				continue
+			}
+			s.reth = s.reth || l.header == packet.HasRETH
+			if l.header == packet.HasAETH {
+				s.aeth, s.aethFrom = true, s.extLen
+			}
+			s.extLen += l.n
+		}
+	}
+	return shapes
+}
+
+// span is where the parts of a RoCE frame lie.
+type span struct {
+	l3, l4 int
+	end    int // of the IP packet within the captured bytes
+	// missing counts bytes that the IP header announces beyond the captured ones.
+	missing int
+}
+
+// locateRoCE finds the UDP payload of a frame to UDP destination port port. ok is false for every other frame; err says why
+// a frame to that port can't be used.
+func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
+	if len(frame) < packet.EthernetLen {
+		return s, false, nil
+	}
+	l3 := packet.EthernetLen
+	etherType := be16(frame[12:])
+	if etherType == packet.EtherTypeVLAN && len(frame) >= l3+packet.VLANLen {
+		etherType = be16(frame[16:])
+		l3 += packet.VLANLen
+	}
+	announced := 0
+	switch etherType {
+	case packet.EtherTypeIPv4:
+		if len(frame) < l3+packet.IPv4Len {
+			return s, false, nil
+		}
+		ip := frame[l3 : l3+packet.IPv4Len : l3+packet.IPv4Len]
+		const moreFragmentsOrOffset = 0x3fff
+		if ip[0]>>4 != 4 || ip[9] != packet.ProtocolUDP || be16(ip[6:])&moreFragmentsOrOffset != 0 {
+			return s, false, nil
+		}
+		ihl := int(ip[0]&0xf) * 4
+		announced = int(be16(ip[2:]))
+		if ihl < packet.IPv4Len || announced < ihl {
+			return s, false, nil
+		}
+		s.l4 = l3 + ihl
+	case packet.EtherTypeIPv6:
+		if len(frame) < l3+packet.IPv6Len || frame[l3]>>4 != 6 || frame[l3+6] != packet.ProtocolUDP {
+			return s, false, nil
+		}
+		announced = packet.IPv6Len + int(be16(frame[l3+4:]))
+		s.l4 = l3 + packet.IPv6Len
+	default:
+		return s, false, nil
+	}
+	s.l3, s.end = l3, l3+announced
+	if s.end > len(frame) {
+		s.missing, s.end = s.end-len(frame), len(frame)
+	}
+	if s.end < s.l4+packet.UDPLen || be16(frame[s.l4+2:]) != port {
+		return s, false, nil
+	}
+	if have := s.end - s.l4 - packet.UDPLen; have < packet.BTHLen {
+		return s, true, fmt.Errorf("BTH at byte %d needs %d bytes, the frame has %d left", s.l4+packet.UDPLen, packet.BTHLen, have)
+	}
+	return s, true, nil
+}
+
+// decodeRoCE fills r with what frame itself says: everything but ID, TimeNS, Event and Flow. It agrees with packet.Parse
+// (FuzzDecodeAgreesWithParse), at a tenth of the cost.
+func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
+	s, ok, err := locateRoCE(frame, port)
+	if !ok {
+		return s, ErrNotRoCE
+	}
+	if err != nil {
+		return s, err
+	}
+	at := s.l4 + packet.UDPLen
+	b := frame[at : at+packet.BTHLen : at+packet.BTHLen]
+	flags := Flags(0)
+	if b[1]&0x80 != 0 {
+		flags |= Solicited
+	}
+	if b[4]&0x80 != 0 {
+		flags |= FECN
+	}
+	if b[4]&0x40 != 0 {
+		flags |= BECN
+	}
+	if b[8]&0x80 != 0 {
+		flags |= AckReq
+	}
+	pad := b[1] >> 4 & 3
+	tos := frame[s.l3+1]
+	if frame[s.l3]>>4 == 6 {
+		tos = uint8(be16(frame[s.l3:]) >> 4)
+	}
+	*r = Record{
+		PSN: packet.PSN(be32(b[8:]) & maxUint24), DestQP: packet.QPN(be32(b[4:]) & maxUint24), Flow: NoFlow,
+		Opcode: packet.Opcode(b[0]), PadCount: pad, ECN: packet.ECN(tos & 3), DSCP: tos >> 2,
+	}
+	shape := &bthShapes[b[0]]
+	ext := frame[at+packet.BTHLen : s.end]
+	if len(ext) < int(shape.extLen) {
+		return s, fmt.Errorf("%v extended headers at byte %d need %d bytes, the frame has %d left",
+			r.Opcode, at+packet.BTHLen, shape.extLen, len(ext))
+	}
+	if shape.reth {
+		flags |= HasRETH
+		r.VA, r.DMALen = be64(ext), be32(ext[12:])
+	}
+	if shape.aeth {
+		flags |= HasAETH
+		aeth := be32(ext[shape.aethFrom:])
+		r.Syndrome, r.MSN = packet.Syndrome(aeth>>24), aeth&maxUint24
+	}
+	payload := len(ext) - int(shape.extLen) + s.missing - packet.ICRCLen - int(pad)
+	if s.missing > 0 {
+		flags |= Truncated
+	} else if payload < 0 {
+		return s, fmt.Errorf("pad and iCRC at byte %d need %d bytes, the frame has %d left",
+			s.end-len(ext)+int(shape.extLen), int(pad)+packet.ICRCLen, len(ext)-int(shape.extLen))
+	}
+	r.PayloadLen = uint16(max(0, payload))
+	r.Flags = flags
+	return s, nil
+}
+
+// checkICRC checks the iCRC of a whole frame.
+func checkICRC(frame []byte, s *span) packet.ICRCStatus {
+	if s.missing > 0 {
+		return packet.ICRCNotCheckable
+	}
+	at := s.end - packet.ICRCLen
+	if packet.ComputeICRC(frame[s.l3:at]) == le32(frame[at:]) {
+		return packet.ICRCValid
+	}
+	return packet.ICRCInvalid
+}
+
+// frameFlowKey returns the flow key of a RoCE frame.
+func frameFlowKey(frame []byte, s *span, qpn packet.QPN) flowKey {
+	if frame[s.l3]>>4 == 4 {
+		return flowKey{a: be64(frame[s.l3+12:]), qpn: uint64(qpn)}
+	}
+	ip := frame[s.l3+8 : s.l3+packet.IPv6Len]
+	return flowKey{a: be64(ip), b: be64(ip[8:]), c: be64(ip[16:]), d: be64(ip[24:]), qpn: uint64(qpn) | flowKeyV6}
+}
+
+// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame. It is not safe for
+// concurrent use.
+type Decoder struct {
+	format   Format
+	flows    *Connections
+	withICRC bool
+	port     uint16
+	clock    TimeUnwrapper
+	key      flowKey // of the last frame
+	lastFlow FlowID  // of the last frame
+	scratch  []byte  // a frame being repaired, for iCRC
+}
+
+// NewDecoder returns a decoder of frames in a format other than auto. connections may be nil: no frame then has a flow.
+// withICRC asks for the verdict on every whole frame, which costs a CRC over it.
+func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder {
+	d := &Decoder{format: format, flows: connections, withICRC: withICRC, port: packet.Port, lastFlow: NoFlow}
+	if format == FormatLumina {
+		d.port = LuminaPort
+	}
+	return d
+}
+
+// Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for frames that claim to be
+// RoCE but can't be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
+func (d *Decoder) Decode(f *Frame, r *Record) error {
+	s, err := decodeRoCE(f.Data, d.port, r)
+	if err != nil {
+		return err
+	}
+	if key := frameFlowKey(f.Data, &s, r.DestQP); key != d.key {
+		d.key, d.lastFlow = key, NoFlow
+		if d.flows != nil {
+			d.lastFlow = d.flows.flows.find(key)
+		}
+	}
+	r.Flow = d.lastFlow
+	r.Flags |= Sent | Passed
+	if d.format == FormatPlain {
+		r.ID, r.TimeNS = f.Number, f.TimeNS
+	} else if err := d.decodeMirror(f.Data, &s, r); err != nil {
+		return err
+	}
+	if d.withICRC {
+		r.ICRC = d.icrc(f.Data, &s)
+	}
+	return nil
+}
+
+func (d *Decoder) decodeMirror(frame []byte, s *span, r *Record) error {
+	r.ID = uint48(frame[6:12])
+	r.TimeNS = d.clock.Unwrap(uint48(frame[0:6]))
+	ttl := frame[s.l3+7]
+	if frame[s.l3]>>4 == 4 {
+		ttl = frame[s.l3+8]
+	}
+	if EventType(ttl) > MaxEventType {
+		return fmt.Errorf("mirror %d: TTL %d is no event type (0 to %d)", r.ID, ttl, MaxEventType)
+	}
+	r.Event = EventType(ttl)
+	return nil
+}
+
+func (d *Decoder) icrc(frame []byte, s *span) packet.ICRCStatus {
+	if d.format != FormatLumina || s.missing > 0 {
+		return checkICRC(frame, s)
+	}
+	d.scratch = append(d.scratch[:0], frame...)
+	restoreLuminaPorts(d.scratch, s.l4)
+	return checkICRC(d.scratch, s)
+}
+
+// restoreLuminaPorts undoes the prototype's port rewriting: the original source port stands in the UDP checksum field, and
+// the checksum itself is lost (RoCE NICs send zero; the iCRC does not cover it).
+func restoreLuminaPorts(frame []byte, l4 int) {
+	copy(frame[l4:], frame[l4+6:l4+8])
+	frame[l4+2], frame[l4+3] = packet.Port>>8, packet.Port&0xff
+	frame[l4+6], frame[l4+7] = 0, 0
+}

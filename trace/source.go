@@ -1,0 +1,53 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+)
+
+// A Source is a capture that can be opened any number of times. Every pass over a trace opens it anew, which is how memory
+// stays independent of its length.
+type Source struct {
+	Name string // for messages: a path
+	Open func() (io.ReadCloser, error)
+}
+
+// FileSource is the capture in the file at path. It is the one place where this package meets the file system: the codecs
+// take readers and writers, but a trace that is streamed several times must be reopened by whoever streams it.
+func FileSource(path string) Source {
+	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the call
+// only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the damage.
+func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
+	file, err := src.Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	r, err := newFrameReader(file, src.Name)
+	if err != nil {
+		return err
+	}
+	var f Frame
+	for i := 0; ; i++ {
+		if i%cancelEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch err := r.Next(&f); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := fn(&f); err != nil {
+			return err
+		}
+	}
+}
+
+// errStop ends a pass early without being an error.
+var errStop = errors.New("stop")

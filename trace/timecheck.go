@@ -1,0 +1,92 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// luminaDisorderNS is how far the stamps of the two directions may be out of order in traces of Lumina's prototype, whose
+// mirror sequence and clock are read at different stages (spec §4).
+const luminaDisorderNS = 50
+
+// timeCheck is condition 2: stamps do not decrease. The wrap was already resolved by the decoder's TimeUnwrapper.
+type timeCheck struct {
+	tolerance int64 // ns below the latest stamp that the other direction may be
+	started   bool
+	latest    int64
+	perWay    map[flowKey]int64 // latest stamp per (source, destination), only with a tolerance
+
+	back     int64
+	backList []TimeStep
+}
+
+func newTimeCheck(format Format) *timeCheck {
+	c := &timeCheck{}
+	if format == FormatLumina {
+		c.tolerance, c.perWay = luminaDisorderNS, make(map[flowKey]int64)
+	}
+	return c
+}
+
+// add observes a record. way is the flow key of its frame with the QPN removed.
+func (c *timeCheck) add(r *Record, way flowKey, frame uint64) {
+	bound := c.latest - c.tolerance
+	if c.perWay != nil {
+		if last, ok := c.perWay[way]; ok {
+			bound = max(bound, last)
+		}
+		c.perWay[way] = r.TimeNS
+	}
+	if c.started && r.TimeNS < bound {
+		c.back++
+		c.backList = appendBounded(c.backList, TimeStep{Frame: frame, Seq: r.ID, PreviousNS: max(bound, c.latest), TimeNS: r.TimeNS})
+		c.latest = r.TimeNS // one step back is one finding, not one for every packet after it
+		return
+	}
+	c.started = true
+	c.latest = max(c.latest, r.TimeNS)
+}
+
+func (c *timeCheck) condition() Condition {
+	out := Condition{Name: ConditionTime, Status: StatusOK, BackCount: c.back, Back: c.backList, Message: "timestamps never decrease"}
+	switch {
+	case !c.started:
+		out.Status, out.Message = StatusNotChecked, "no packet"
+	case c.back > 0:
+		s := c.backList[0]
+		out.Status = StatusViolated
+		out.Message = fmt.Sprintf("time goes back %d times, first by %d ns at #%d (frame %d), from %d to %d ns",
+			c.back, s.PreviousNS-s.TimeNS, s.Seq, s.Frame, s.PreviousNS, s.TimeNS)
+	case c.tolerance > 0:
+		out.Message = fmt.Sprintf("timestamps never decrease within a direction, nor by more than %d ns between directions", c.tolerance)
+	}
+	return out
+}
+
+// countCondition is condition 3 or 4: the trace is as long as counters say.
+func countCondition(name, what string, counters []Counter, packets int64) Condition {
+	out := Condition{Name: name, Status: StatusOK, Counters: counters, Actual: &packets}
+	if len(counters) == 0 {
+		out.Status, out.Message, out.Actual = StatusNotChecked, "no counter was given", nil
+		return out
+	}
+	sum := int64(0)
+	parts := make([]string, len(counters))
+	for i, c := range counters {
+		sum += c.Value
+		parts[i] = fmt.Sprintf("%s: %d", c.Name, c.Value)
+	}
+	out.Expected = &sum
+	if sum == packets {
+		out.Message = fmt.Sprintf("%d packets in the trace and %s by the switch", packets, what)
+		return out
+	}
+	out.Status = StatusViolated
+	diff, more := sum-packets, "fewer"
+	if diff < 0 {
+		diff, more = -diff, "more"
+	}
+	out.Message = fmt.Sprintf("the trace has %d packets, %d %s than the %d %s by the switch (%s)",
+		packets, diff, more, sum, what, strings.Join(parts, ", "))
+	return out
+}

@@ -1,0 +1,91 @@
+package analyzers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Rule is one statement that an analyzer checks. Each analyzer lists its own in a function Rules; docs/rules.md is made of
+// these lists. An id, once published, keeps its meaning.
+type Rule struct {
+	ID        string   // analyzer.what: "retrans.timeout-early"
+	Severity  Severity // of a finding, unless the finding says why it is milder
+	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
+	Statement string   // what a conforming implementation does
+}
+
+// Reporter collects the findings of one analyzer in bounded memory: of each rule and connection the first few, and the number
+// of those it suppressed, which the last one kept then states.
+type Reporter struct {
+	analyzer string
+	limit    int
+	rules    map[string]Rule
+	kept     map[reportKey]*reported
+	findings []Finding
+}
+
+type reportKey struct {
+	rule       string
+	connection int
+}
+
+type reported struct {
+	count int
+	last  int // index in findings of the last one kept
+}
+
+// keptFindings is how many findings of one rule on one connection are worth reading: what repeats more often is one fault.
+const keptFindings = 8
+
+// NewReporter returns an empty collector for the named analyzer, whose findings take clause and severity from rules.
+func NewReporter(analyzer string, rules []Rule) *Reporter {
+	r := &Reporter{
+		analyzer: analyzer, limit: keptFindings,
+		rules: make(map[string]Rule, len(rules)), kept: make(map[reportKey]*reported),
+	}
+	for _, rule := range rules {
+		r.rules[rule.ID] = rule
+	}
+	return r
+}
+
+// Wants counts a finding of rule on connection and reports whether it is among those to keep. Callers ask before they format
+// the texts of a finding, so that a trace with a million violations costs little; a true answer obliges them to Report it.
+func (r *Reporter) Wants(rule string, connection int) bool {
+	key := reportKey{rule, connection}
+	seen := r.kept[key]
+	if seen == nil {
+		seen = &reported{}
+		r.kept[key] = seen
+	}
+	seen.count++
+	return seen.count <= r.limit
+}
+
+// Report keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in.
+func (r *Reporter) Report(f Finding) {
+	rule := r.rules[f.Rule]
+	f.Analyzer = r.analyzer
+	f.Clause = cmp.Or(f.Clause, rule.Clause)
+	f.Severity = cmp.Or(f.Severity, rule.Severity)
+	if f.Packets == nil {
+		f.Packets = []uint64{}
+	}
+	if seen := r.kept[reportKey{f.Rule, f.Connection}]; seen != nil {
+		seen.last = len(r.findings)
+	}
+	r.findings = append(r.findings, f)
+}
+
+// Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more were
+// seen says how many.
+func (r *Reporter) Findings() []Finding {
+	list := slices.Clone(r.findings)
+	for _, seen := range r.kept {
+		if more := seen.count - r.limit; more > 0 && seen.last < len(list) {
+			list[seen.last].Message += fmt.Sprintf(" (%d more of this rule on this connection suppressed)", more)
+		}
+	}
+	return list
+}

@@ -64,7 +64,7 @@ func Classify(o Opcode, s Syndrome) Class {
 // Class returns the class of p, which must have a BTH.
 func (p *Packet) Class() Class { return Classify(p.BTH.Opcode, p.AETH.Syndrome) }
 
-// Syndrome is the first byte of the AETH (IBTA volume 1, 9.7.5.1.2, tables 44 to 46).
+// Syndrome is the first byte of the AETH (IBTA volume 1, 9.3.5).
 type Syndrome uint8
 
 // Syndromes. An ACK carries a credit code in its low five bits, an RNR NAK a timer code.

@@ -2,7 +2,7 @@ package packet
 
 import "fmt"
 
-// Opcode is the BTH opcode: transport service in the top three bits, operation in the rest (IBTA volume 1, table 38).
+// Opcode is the BTH opcode: transport service in the top three bits, operation in the rest (IBTA volume 1, 9.2).
 type Opcode uint8
 
 // Opcodes of the reliable connection service, and the CNP of RoCEv2 (annex A17.9.3).
@@ -176,7 +176,8 @@ func (s Space) String() string {
 	return "responses"
 }
 
-// Space returns the PSN space that an o packet's PSN belongs to.
+// Space returns the PSN space that an o packet's PSN belongs to. A CNP has no PSN; it counts among the requests, where its
+// class keeps events on data away from it.
 func (o Opcode) Space() Space {
 	if o.IsResponse() {
 		return Responses

@@ -2,7 +2,7 @@ package packet
 
 import "fmt"
 
-// PSN is a packet sequence number: 24 bits that wrap (IBTA volume 1, 9.2.1). Values above 0xffffff are not PSNs; every
+// PSN is a packet sequence number: 24 bits that wrap (IBTA volume 1, 9.2). Values above 0xffffff are not PSNs; every
 // method returns a masked one.
 type PSN uint32
 

@@ -17,15 +17,7 @@ func (p *Packet) AppendTo(b []byte) []byte {
 	l3Len := p.Len() - (l3 - start) - len(p.Trailer)
 	b = p.appendIP(b, l3Len)
 	if p.HasUDP {
-		length := p.UDP.Length
-		sum := p.UDP.Checksum
-		if p.Derived {
-			length, sum = uint16(l3Len-ipLen), 0
-		}
-		b = binary.BigEndian.AppendUint16(b, p.UDP.SrcPort)
-		b = binary.BigEndian.AppendUint16(b, p.UDP.DstPort)
-		b = binary.BigEndian.AppendUint16(b, length)
-		b = binary.BigEndian.AppendUint16(b, sum)
+		b = p.appendUDP(b, l3Len-ipLen)
 	}
 	if p.IsRoCE() {
 		b = p.AppendTransportHeaders(b)
@@ -89,6 +81,19 @@ func (p *Packet) appendIP(b []byte, l3Len int) []byte {
 		binary.BigEndian.PutUint16(b[start+10:], HeaderChecksum(b[start:]))
 	}
 	return b
+}
+
+// appendUDP appends the UDP header of a datagram of length bytes, header included. A derived packet's checksum stays zero
+// until its payload is there.
+func (p *Packet) appendUDP(b []byte, length int) []byte {
+	field, sum := p.UDP.Length, p.UDP.Checksum
+	if p.Derived {
+		field, sum = uint16(length), 0
+	}
+	b = binary.BigEndian.AppendUint16(b, p.UDP.SrcPort)
+	b = binary.BigEndian.AppendUint16(b, p.UDP.DstPort)
+	b = binary.BigEndian.AppendUint16(b, field)
+	return binary.BigEndian.AppendUint16(b, sum)
 }
 
 func bit(on bool, mask byte) byte {

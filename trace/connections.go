@@ -14,7 +14,7 @@ import (
 // start at its IPSN.
 type Side struct {
 	IP   netip.Addr `json:"ip"`
-	QPN  packet.QPN `json:"qpn"`  // 0: not known (inferred connections only; QP 0 never carries RC)
+	QPN  packet.QPN `json:"qpn"`  // 0: not known (QP 0 never carries RC)
 	IPSN packet.PSN `json:"ipsn"` // initial PSN of the requests that this side sends
 }
 
@@ -128,7 +128,7 @@ func (s *Side) problems(path string) []string {
 		ps = append(ps, fmt.Sprintf("%s.ip: %v is not the address of one host", path, s.IP))
 	}
 	if s.QPN > maxUint24 {
-		ps = append(ps, fmt.Sprintf("%s.qpn: %d is out of range (1 to %d)", path, uint32(s.QPN), maxUint24))
+		ps = append(ps, fmt.Sprintf("%s.qpn: %d is out of range (0 to %d, 0: not known)", path, uint32(s.QPN), maxUint24))
 	}
 	if s.IPSN > maxUint24 {
 		ps = append(ps, fmt.Sprintf("%s.ipsn: %d is out of range (0 to %d)", path, uint32(s.IPSN), maxUint24))

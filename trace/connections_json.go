@@ -275,7 +275,7 @@ func (d *connectionsDecoder) side(path string) Side {
 			}
 			s.IP = addr
 		case "qpn":
-			s.QPN = packet.QPN(d.integer(path, 1, maxUint24))
+			s.QPN = packet.QPN(d.integer(path, 0, maxUint24))
 		case "ipsn":
 			s.IPSN = packet.PSN(d.integer(path, 0, maxUint24))
 		}

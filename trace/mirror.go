@@ -145,3 +145,29 @@ func (u *TimeUnwrapper) Unwrap(stamp uint64) int64 {
 	u.last += distance48(uint64(u.last)&stampMask, stamp&stampMask)
 	return u.last
 }
+
+// NormaliseLumina turns a mirror copy of Lumina's prototype into ours, in place: sequence number seq, RoCE's destination
+// port, the original source port, no UDP checksum. It fails on frames that are not UDP.
+func NormaliseLumina(frame []byte, seq uint64) error {
+	_, l4, err := locateUDP(frame)
+	if err != nil {
+		return err
+	}
+	putUint48(frame[6:12], seq)
+	restoreLuminaPorts(frame, l4)
+	return nil
+}
+
+// WireLen returns the length of a frame on the wire as its IP header announces it, which is more than len(frame) if the
+// frame was cut. For frames without IP it is len(frame).
+func WireLen(frame []byte) int {
+	l3, _, err := locateUDP(frame)
+	if err != nil {
+		return len(frame)
+	}
+	n := l3 + int(be16(frame[l3+2:]))
+	if frame[l3]>>4 == 6 {
+		n = l3 + packet.IPv6Len + int(be16(frame[l3+4:]))
+	}
+	return max(n, len(frame))
+}

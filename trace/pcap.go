@@ -15,8 +15,8 @@ const (
 	magicNano      = 0xa1b23c4d
 	magicPcapng    = 0x0a0d0d0a
 	linkEthernet   = 1
-	maxCapturedLen = 262144 // libpcap's MAXIMUM_SNAPLEN: longer records are garbage
-	readBufferLen  = maxCapturedLen + 64<<10
+	maxCapturedLen = 262144    // libpcap's MAXIMUM_SNAPLEN: longer records are garbage
+	readBufferLen  = 128 << 10 // grows to hold one record if it must
 )
 
 // ErrTruncatedFile is what errors about a file that ends inside a record answer to. The records before were delivered.
@@ -72,11 +72,7 @@ type PcapReader struct {
 
 // NewPcapReader reads the file header of src. name stands in errors, which are all *FileError.
 func NewPcapReader(src io.Reader, name string) (*PcapReader, error) {
-	return newPcapReader(src, name, make([]byte, readBufferLen))
-}
-
-func newPcapReader(src io.Reader, name string, buf []byte) (*PcapReader, error) {
-	r := &PcapReader{src: src, name: name, buf: buf}
+	r := &PcapReader{src: src, name: name, buf: make([]byte, readBufferLen)}
 	if have := r.fill(pcapHeaderLen); have < pcapHeaderLen {
 		return nil, r.headerError(r.shortHeader(have))
 	}
@@ -200,9 +196,13 @@ func (r *PcapReader) fail(err error) error {
 // fill reads until at least need bytes are unread in the buffer or the source ends, and returns how many are.
 func (r *PcapReader) fill(need int) int {
 	if r.start+need > len(r.buf) || r.start == r.end {
+		dst := r.buf
+		if need > len(dst) { // need is bounded by limit
+			dst = make([]byte, need)
+		}
 		r.base += int64(r.start)
-		r.end = copy(r.buf, r.buf[r.start:r.end])
-		r.start = 0
+		r.end = copy(dst, r.buf[r.start:r.end])
+		r.buf, r.start = dst, 0
 	}
 	for r.end-r.start < need && r.srcErr == nil {
 		n, err := r.src.Read(r.buf[r.end:])

@@ -20,24 +20,42 @@ func FileSource(path string) Source {
 	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
+// FrameFile is an open capture. It is not safe for concurrent use.
+type FrameFile struct {
+	frameReader
+	file io.Closer
+}
+
+// OpenFrames opens src and reads the start of it, pcap or pcapng. An error is a *FileError or what Open returned.
+func (src Source) OpenFrames() (*FrameFile, error) {
+	file, err := src.Open()
+	if err != nil {
+		return nil, err
+	}
+	r, err := newFrameReader(file, src.Name)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &FrameFile{frameReader: r, file: file}, nil
+}
+
+// Close closes the file.
+func (f *FrameFile) Close() error { return f.file.Close() }
+
 // ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the call
 // only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the damage.
 func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
-	file, err := src.Open()
+	file, err := src.OpenFrames()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	r, err := newFrameReader(file, src.Name)
-	if err != nil {
-		return err
-	}
 	var f Frame
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch err := r.Next(&f); {
+		switch err := file.Next(&f); {
 		case err == io.EOF:
 			return nil
 		case err != nil:

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Limits on what a file may ask of the decoder. Hand-written tests are a hundred times smaller; these bound hostile ones.
+const (
+	maxFileSize = 4 << 20 // bytes
+	maxNodes    = 1 << 19 // YAML values visited, each use of an alias counted
+)
+
+// decoder walks one document along a schema. It collects problems instead of stopping at the first.
+type decoder struct {
+	positions
+	options  Options
+	problems []Problem
+	visited  int
+}
+
+func posOf(n *yaml.Node) Pos { return Pos{max(1, n.Line), max(1, n.Column)} }
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// problem reports something wrong at n.
+func (d *decoder) problem(n *yaml.Node, path, message, why string) {
+	d.problems = append(d.problems, Problem{File: d.file, Pos: posOf(n), Path: path, Message: message, Why: why})
+}
+
+// problemAt reports something wrong with the value at path, wherever that stands.
+func (d *decoder) problemAt(path, message, why string) {
+	d.problems = append(d.problems, Problem{File: d.file, Pos: d.of(path), Path: path, Message: message, Why: why})
+}
+
+// wrongType reports that n is not what a kind takes.
+func (d *decoder) wrongType(n *yaml.Node, path, allowed string) {
+	why := "it takes " + allowed
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		why += "; quotes make text of it"
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		why += "; remove the key to get the default"
+	}
+	d.problem(n, path, "is "+show(n), why)
+}
+
+// show describes a value in a few words for an error.
+func show(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		if n.Tag == "!!null" {
+			return "empty"
+		}
+		if n.Tag == "!!str" {
+			return strconv.Quote(printable(n.Value))
+		}
+		return printable(n.Value)
+	}
+	return "no value"
+}
+
+// printable shortens s and makes it safe for a terminal.
+func printable(s string) string {
+	const longest = 60
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// enter records where the value of path stands, follows an alias and counts the visit. It returns nil, once with a problem,
+// when the file has had its share.
+func (d *decoder) enter(n *yaml.Node, path string) *yaml.Node {
+	if d.visited++; d.visited > maxNodes {
+		if d.visited == maxNodes+1 {
+			d.problem(n, path, fmt.Sprintf("the file has more than %d values", maxNodes), "each use of an alias counts")
+		}
+		return nil
+	}
+	d.at[path] = posOf(n)
+	if n.Kind != yaml.AliasNode {
+		return n
+	}
+	if n.Alias == nil || n.Alias.Kind == yaml.AliasNode {
+		d.problem(n, path, "is an alias of nothing", "")
+		return nil
+	}
+	// The copy stands where it is used, so that a problem names the use and not the definition.
+	use := *n.Alias
+	use.Line, use.Column = n.Line, n.Column
+	return &use
+}
+
+// pairs yields the keys and values of a mapping; keys that are no plain text are problems.
+func (d *decoder) pairs(n *yaml.Node, path string) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(*yaml.Node, *yaml.Node) bool) {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			switch {
+			case key.Tag == "!!merge":
+				d.problem(key, path, "merge keys (<<) are not supported", "write the keys out, or use an alias for a whole value")
+			case key.Kind != yaml.ScalarNode:
+				d.problem(key, path, "has a key that is "+show(key), "keys are plain words")
+			default:
+				if !yield(key, value) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// defaultNode parses the YAML text of a default. It stands where the mapping stands that lacks the key.
+func (d *decoder) defaultNode(parent *yaml.Node, text string) *yaml.Node {
+	n := mustParse(text)
+	n.Line, n.Column = parent.Line, parent.Column
+	return n
+}
+
+// mustParse parses YAML that is part of this package.
+func mustParse(text string) *yaml.Node {
+	var doc yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		panic(fmt.Sprintf("config: a default of the schema is no YAML: %q: %v", text, err))
+	}
+	return doc.Content[0]
+}
+
+// parseDocument returns the only document of a file, or reports why there is none.
+func (d *decoder) parseDocument(data []byte) *yaml.Node {
+	start := &yaml.Node{Line: 1, Column: 1}
+	if len(data) > maxFileSize {
+		d.problem(start, "", fmt.Sprintf("the file has %d bytes; the limit is %d", len(data), maxFileSize), "")
+		return nil
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if pos, ok := invalidText(data); !ok {
+		d.problem(&yaml.Node{Line: pos.Line, Column: pos.Col}, "", "the file is not UTF-8 text", "")
+		return nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		d.syntaxError(data, err)
+		return nil
+	}
+	switch err := dec.Decode(&second); {
+	case err == nil:
+		d.problem(&second, "", "the file has a second document", "one file is one test; put it into a file of its own")
+		return nil
+	case !errors.Is(err, io.EOF):
+		d.syntaxError(data, err)
+		return nil
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		d.syntaxError(data, io.EOF)
+		return nil
+	}
+	return root
+}
+
+// invalidText returns the place of the first byte that is no UTF-8.
+func invalidText(data []byte) (Pos, bool) {
+	pos := Pos{1, 1}
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size <= 1 || r == 0 {
+			return pos, false
+		}
+		if pos.Col++; r == '\n' {
+			pos = Pos{pos.Line + 1, 1}
+		}
+		data = data[size:]
+	}
+	return pos, true
+}
+
+var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+
+// syntaxError turns an error of the YAML parser, which knows the line at best, into a problem.
+func (d *decoder) syntaxError(data []byte, err error) {
+	if errors.Is(err, io.EOF) {
+		d.problem(&yaml.Node{}, "", "the file is empty", "a test needs at least name and traffic")
+		return
+	}
+	text := err.Error()
+	match := yamlLine.FindStringSubmatch(text)
+	line, _ := strconv.Atoi(match[1])
+	why := ""
+	lines := strings.Split(string(data), "\n")
+	for i := max(0, line-2); i <= min(line, len(lines)-1); i++ {
+		if indent := lines[i][:len(lines[i])-len(strings.TrimLeft(lines[i], " \t"))]; strings.Contains(indent, "\t") {
+			why, line = "YAML is indented with spaces, never with tabs", i+1
+			break
+		}
+	}
+	d.problem(&yaml.Node{Line: line}, "", "is no YAML: "+printable(text[len(match[0]):]), why)
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+)
+
+// Expect is what the author of a test expects of it. An analyzer that it doesn't mention is expected to pass.
+type Expect struct {
+	GBN        Judgement
+	Retrans    RetransExpect
+	CNP        CNPExpect
+	Counters   CountersExpect
+	Completion []CompletionExpect
+}
+
+// Outcome is the result that is expected of an analyzer.
+type Outcome uint8
+
+// Outcomes.
+const (
+	OutcomeUnset Outcome = iota // nothing is said: as OutcomePass
+	OutcomePass                 // no violation
+	OutcomeFail                 // at least one violation, of whatever rule
+	OutcomeRules                // exactly the rules of Judgement.Violations are violated, each at least once
+)
+
+// String returns the outcome in the words of the configuration.
+func (o Outcome) String() string { return [...]string{"unset", "pass", "fail", "rules"}[o] }
+
+// Judgement is what an analyzer is expected to say about violations. Detection tests expect them: a checker that has never
+// failed proves nothing.
+type Judgement struct {
+	Outcome    Outcome
+	Violations []string // OutcomeRules: rule ids, e.g. "gbn.nak-psn"; all of them must fire
+	Tolerated  []string // rule ids that may fire or not
+}
+
+// Bound limits every value of a distribution. Nil: no limit on that side.
+type Bound struct {
+	Min, Max *clock.Duration
+	Count    *int64 // how many values there must be
+}
+
+// RetransExpect is what is expected of retransmission latencies.
+type RetransExpect struct {
+	Judgement
+	NackGeneration *Bound // first out-of-order packet → NAK
+	NackReaction   *Bound // NAK → retransmission
+	Retransmission *Bound // lost packet → its retransmission
+	Timeout        *Bound // last transmission → retransmission by timeout
+}
+
+// CNPExpect is what is expected of congestion notification.
+type CNPExpect struct {
+	Judgement
+	PerConnection []int       // CNPs of each connection in turn; nil: not checked
+	Modes         []CNPPacing // pacing modes that must fit the CNPs seen
+}
+
+// CountersExpect is what is expected of the NICs' counters.
+type CountersExpect struct {
+	Judgement
+	Requester, Responder []CounterExpect // sorted by name
+}
+
+// CounterExpect bounds the growth of one counter during the run.
+type CounterExpect struct {
+	Name     string
+	Min, Max *int64
+}
+
+// CompletionExpect is how the work requests of one connection end.
+type CompletionExpect struct {
+	QPN          int
+	From         Side // who posted them
+	Status       generator.Status
+	AfterRetries *int // transmissions of the fatal packet beyond the first; nil: not checked
+}
+
+// CompletionOf returns what is expected of the requests that side s posts on a connection; nil: plain success.
+func (e *Expect) CompletionOf(connection int, s Side) *CompletionExpect {
+	for i := range e.Completion {
+		if c := &e.Completion[i]; c.QPN == connection && c.From == s {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package config
+
+import (
+	"fmt"
+	"math/big"
+	"net/netip"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/packet"
+	"gopkg.in/yaml.v3"
+)
+
+func stringNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode}
+	n.SetString(s)
+	return n
+}
+
+func scalarNode(tag, s string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s}
+}
+
+// integer is a whole number in [min, max], kept in any Go integer.
+type integer struct {
+	min, max int64
+	unit     string // for people
+	why      string // the reason for the bounds
+}
+
+func (k integer) allowed() string {
+	s := fmt.Sprintf("a whole number from %d to %d", k.min, k.max)
+	if k.unit != "" {
+		s += " (" + k.unit + ")"
+	}
+	return s
+}
+
+var plainInteger = regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
+
+func (k integer) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	switch {
+	case n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && plainInteger.MatchString(n.Value):
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!int":
+		d.problem(n, path, "is "+printable(n.Value)+", which not everyone reads alike", "write it as a plain decimal number")
+		return
+	default:
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	v, err := strconv.ParseInt(n.Value, 0, 64)
+	if err != nil || v < k.min || v > k.max {
+		d.problem(n, path, fmt.Sprintf("%s is outside %d to %d", printable(n.Value), k.min, k.max), k.why)
+		return
+	}
+	setInt(dst, v)
+}
+
+func setInt(dst any, v int64) {
+	switch e := reflect.ValueOf(dst).Elem(); {
+	case e.CanInt():
+		e.SetInt(v)
+	default:
+		e.SetUint(uint64(v))
+	}
+}
+
+func getInt(src any) int64 {
+	e := reflect.ValueOf(src).Elem()
+	if e.CanInt() {
+		return e.Int()
+	}
+	return int64(e.Uint())
+}
+
+func (k integer) encode(src any) *yaml.Node {
+	return scalarNode("!!int", strconv.FormatInt(getInt(src), 10))
+}
+
+func (k integer) jsonSchema() map[string]any {
+	return map[string]any{"type": "integer", "minimum": k.min, "maximum": k.max}
+}
+
+// choice is an integer out of a short list.
+type choice struct {
+	values []int
+	why    string
+}
+
+func (k choice) allowed() string {
+	names := make([]string, len(k.values))
+	for i, v := range k.values {
+		names[i] = itoa(v)
+	}
+	return oneOf(names)
+}
+
+func (k choice) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	for _, v := range k.values {
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!int" && n.Value == itoa(v) {
+			setInt(dst, int64(v))
+			return
+		}
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
+		d.problem(n, path, printable(n.Value)+" is none of "+k.allowed(), k.why)
+		return
+	}
+	d.wrongType(n, path, k.allowed())
+}
+
+func (k choice) encode(src any) *yaml.Node { return integer{}.encode(src) }
+
+func (k choice) jsonSchema() map[string]any { return map[string]any{"enum": k.values} }
+
+// quantity is a decimal number of some unit, kept as a whole number of a smaller one: 0.5 µs as 500000 ps.
+type quantity struct {
+	unit     string
+	scale    int64 // smaller units in one unit
+	min, max int64 // in units
+	why      string
+}
+
+func (k quantity) allowed() string {
+	return fmt.Sprintf("a number from %d to %d (%s)", k.min, k.max, k.unit)
+}
+
+var plainDecimal = regexp.MustCompile(`^[-+]?[0-9]{1,19}(\.[0-9]{1,12})?$`)
+
+func (k quantity) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" && n.Tag != "!!float" {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	v, ok := new(big.Rat), plainDecimal.MatchString(n.Value)
+	if ok {
+		_, ok = v.SetString(n.Value)
+	}
+	if !ok {
+		d.problem(n, path, "is "+printable(n.Value), "it takes "+k.allowed()+", written as a plain decimal number")
+		return
+	}
+	if v.Cmp(big.NewRat(k.min, 1)) < 0 || v.Cmp(big.NewRat(k.max, 1)) > 0 {
+		d.problem(n, path, fmt.Sprintf("%s %s is outside %d to %d", n.Value, k.unit, k.min, k.max), k.why)
+		return
+	}
+	v.Mul(v, big.NewRat(k.scale, 1))
+	if !v.IsInt() {
+		d.problem(n, path, n.Value+" "+k.unit+" is too fine", fmt.Sprintf("the smallest step is 1/%d %s", k.scale, k.unit))
+		return
+	}
+	setInt(dst, v.Num().Int64())
+}
+
+func (k quantity) encode(src any) *yaml.Node {
+	v := big.NewRat(getInt(src), k.scale)
+	if v.IsInt() {
+		return scalarNode("!!int", v.Num().String())
+	}
+	return scalarNode("!!float", strings.TrimRight(v.FloatString(12), "0"))
+}
+
+func (k quantity) jsonSchema() map[string]any {
+	return map[string]any{"type": "number", "minimum": k.min, "maximum": k.max}
+}
+
+// boolean is true or false; YAML 1.1's yes and on are refused because YAML 1.2 takes them for text.
+type boolean struct{}
+
+func (boolean) allowed() string { return "true or false" }
+
+func (k boolean) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	*dst.(*bool) = strings.EqualFold(n.Value, "true")
+}
+
+func (boolean) encode(src any) *yaml.Node {
+	return scalarNode("!!bool", strconv.FormatBool(*src.(*bool)))
+}
+
+func (boolean) jsonSchema() map[string]any { return map[string]any{"type": "boolean"} }
+
+// text is a string of a certain form.
+type text struct {
+	form *regexp.Regexp
+	what string
+}
+
+func (k text) allowed() string { return k.what }
+
+func (k text) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		d.wrongType(n, path, k.what)
+		return
+	}
+	if !k.form.MatchString(n.Value) {
+		d.problem(n, path, "is "+strconv.Quote(printable(n.Value)), "it takes "+k.what)
+		return
+	}
+	*dst.(*string) = n.Value
+}
+
+func (text) encode(src any) *yaml.Node { return stringNode(*src.(*string)) }
+
+func (k text) jsonSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": k.form.String()}
+}
+
+// enum is one of a few words, kept as a T.
+type enum[T interface {
+	comparable
+	fmt.Stringer
+}] struct {
+	values  []T
+	refused map[string]string // words that people try, each with the reason why it is none
+}
+
+func (k enum[T]) names() []string {
+	names := make([]string, len(k.values))
+	for i, v := range k.values {
+		names[i] = v.String()
+	}
+	return names
+}
+
+func (k enum[T]) allowed() string { return oneOf(k.names()) }
+
+func (k enum[T]) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	for _, v := range k.values {
+		if n.Value == v.String() {
+			*dst.(*T) = v
+			return
+		}
+	}
+	if why, ok := k.refused[n.Value]; ok {
+		d.problem(n, path, strconv.Quote(n.Value)+" is not supported here", why)
+		return
+	}
+	d.problem(n, path, "is "+show(n)+didYouMean(n.Value, k.names()), "it takes "+k.allowed())
+}
+
+func (k enum[T]) encode(src any) *yaml.Node { return stringNode((*src.(*T)).String()) }
+
+func (k enum[T]) jsonSchema() map[string]any { return map[string]any{"enum": k.names()} }
+
+// prefix is an IP address with the length of its subnet.
+type prefix struct{}
+
+func (prefix) allowed() string {
+	return "an IP address with its prefix length, such as 10.0.0.2/24 or fd00::2/64"
+}
+
+func (k prefix) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	p, err := netip.ParsePrefix(n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	if why := notHost(p); why != "" {
+		d.problem(n, path, n.Value+" "+why, "it takes "+k.allowed())
+		return
+	}
+	*dst.(*netip.Prefix) = p
+}
+
+// notHost says why p cannot be the address of a host, or returns "".
+func notHost(p netip.Prefix) string {
+	a := p.Addr()
+	switch {
+	case a.Is4In6():
+		return "is an IPv4 address in IPv6 clothes"
+	case a.IsUnspecified(), a.IsMulticast(), a.IsLoopback(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "is no address that a host can have"
+	case a.Is4() && p.Bits() < 31 && a == p.Masked().Addr():
+		return "is the address of the subnet itself"
+	case a.Is4() && p.Bits() < 31 && a == broadcast(p):
+		return "is the broadcast address of its subnet"
+	}
+	return ""
+}
+
+func broadcast(p netip.Prefix) netip.Addr {
+	b := p.Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(b)
+}
+
+func (prefix) encode(src any) *yaml.Node { return stringNode(src.(*netip.Prefix).String()) }
+
+func (prefix) jsonSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": `^[0-9a-fA-F.:]+/[0-9]{1,3}$`}
+}
+
+// mac is an Ethernet address.
+type mac struct{}
+
+func (mac) allowed() string { return "an Ethernet address such as 02:00:00:00:00:01" }
+
+var macForm = regexp.MustCompile(`^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$`)
+
+func (k mac) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind != yaml.ScalarNode || !macForm.MatchString(n.Value) {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	v, _ := strconv.ParseUint(strings.ReplaceAll(n.Value, ":", ""), 16, 48) // macForm leaves nothing to fail
+	m := packet.MACFromUint48(v)
+	if m.IsGroup() || v == 0 {
+		d.problem(n, path, n.Value+" is no address that a NIC can have", "it takes a unicast address")
+		return
+	}
+	*dst.(*packet.MAC) = m
+}
+
+func (mac) encode(src any) *yaml.Node { return stringNode(src.(*packet.MAC).String()) }
+
+func (mac) jsonSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": macForm.String()}
+}

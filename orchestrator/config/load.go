@@ -1,0 +1,200 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"bytes"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds"
+	"gopkg.in/yaml.v3"
+)
+
+// VirtualTestbed is the name of the embedded testbed description.
+const VirtualTestbed = "virtual"
+
+// Profile is a NIC model that tests may name.
+type Profile struct {
+	Name     string
+	Defaults RoCE // of the transport parameters that a test doesn't give
+}
+
+// Options is what the caller knows and the file doesn't. The zero value accepts every profile and bug name.
+type Options struct {
+	Profiles []Profile // nil: any name is accepted, with common defaults
+	Bugs     []string  // nil: any name is accepted
+	Testbed  string    // replaces the file's testbed if not empty
+	// ReadFile reads testbed descriptions; nil: os.ReadFile.
+	ReadFile func(name string) ([]byte, error)
+}
+
+// defaults returns the transport parameters of a profile.
+func (o *Options) defaults(profile string) RoCE {
+	for _, p := range o.Profiles {
+		if p.Name == profile {
+			return p.Defaults
+		}
+	}
+	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort}
+}
+
+// Load reads and checks the test in a file. The error is an [*Error], which lists everything that is wrong, or says that the
+// file cannot be read.
+func Load(file string, o Options) (*Test, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read test: %w", err)
+	}
+	return Parse(file, data, o)
+}
+
+// Parse checks the test in data; file is its name in messages and where the testbed's path starts.
+func Parse(file string, data []byte, o Options) (*Test, error) {
+	d := newDecoder(file, o)
+	t := new(Test)
+	if !d.decodeRoot(data, testSchema(), t) {
+		return nil, newError(d.problems)
+	}
+	d.finishExpectations(t)
+	if o.Testbed != "" {
+		t.TestbedFile = o.Testbed
+	}
+	bed, err := d.loadTestbed(t.TestbedFile)
+	if err != nil {
+		return nil, err
+	}
+	t.Testbed = bed
+	d.validate(t)
+	if err := newError(d.problems); err != nil {
+		return nil, err
+	}
+	t.positions = d.positions
+	return t, nil
+}
+
+// LoadTestbed reads and checks a testbed description, or returns the embedded one for [VirtualTestbed].
+func LoadTestbed(file string) (*Testbed, error) {
+	if file == VirtualTestbed {
+		return DefaultTestbed(), nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read testbed: %w", err)
+	}
+	return ParseTestbed(file, data)
+}
+
+// ParseTestbed checks the testbed description in data; file is its name in messages.
+func ParseTestbed(file string, data []byte) (*Testbed, error) {
+	d := newDecoder(file, Options{})
+	t := new(Testbed)
+	if d.decodeRoot(data, testbedSchema(), t) {
+		d.validateTestbed(t)
+	}
+	if err := newError(d.problems); err != nil {
+		return nil, err
+	}
+	t.positions = d.positions
+	return t, nil
+}
+
+// DefaultTestbed returns the embedded virtual testbed.
+func DefaultTestbed() *Testbed {
+	t, err := ParseTestbed("testbeds/virtual.yml", testbeds.Virtual)
+	if err != nil {
+		panic("config: the embedded testbed description is wrong: " + err.Error()) // a test of this package parses it
+	}
+	return t
+}
+
+func newDecoder(file string, o Options) *decoder {
+	return &decoder{positions: positions{file: file, at: map[string]Pos{}}, options: o}
+}
+
+// decodeRoot decodes the document in data along the schema. It returns false if there is nothing to look at further.
+func (d *decoder) decodeRoot(data []byte, schema *object, dst any) bool {
+	root := d.parseDocument(data)
+	if root == nil {
+		return false
+	}
+	if root = d.enter(root, ""); root == nil {
+		return false
+	}
+	schema.decode(d, root, "", dst)
+	return root.Kind == yaml.MappingNode
+}
+
+// loadTestbed finds the testbed that a test names: beside the test or in the working directory.
+func (d *decoder) loadTestbed(name string) (*Testbed, error) {
+	if name == VirtualTestbed || name == "" {
+		return DefaultTestbed(), nil
+	}
+	read := d.options.ReadFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	candidates := []string{name}
+	if beside := filepath.Join(filepath.Dir(d.file), name); d.options.Testbed == "" && !filepath.IsAbs(name) && beside != name {
+		candidates = []string{beside, name}
+	}
+	for _, file := range candidates {
+		data, err := read(file)
+		switch {
+		case err == nil:
+			bed, err := ParseTestbed(file, data)
+			if err != nil {
+				d.problemAt("testbed", "the testbed description is invalid", err.Error())
+				return DefaultTestbed(), nil
+			}
+			return bed, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("read testbed: %w", err)
+		}
+	}
+	d.problemAt("testbed", "there is no file "+printable(name), "looked for "+oneOf(candidates)+"; virtual is the built-in one")
+	return DefaultTestbed(), nil
+}
+
+// YAML returns the test with every default made explicit, in the form of config.yml. Parsing it yields the same test.
+func (t *Test) YAML() []byte { return marshal(testSchema().encode(t)) }
+
+// YAML returns the description with every default made explicit. Parsing it yields the same testbed.
+func (t *Testbed) YAML() []byte { return marshal(testbedSchema().encode(t)) }
+
+// Hash identifies what a run depends on besides the version of the tool: SHA-256 over test and testbed in canonical form,
+// in hexadecimal. The names of files don't count, the seed does.
+func (t *Test) Hash() string {
+	canonical := *t
+	canonical.TestbedFile = VirtualTestbed
+	h := sha256.New()
+	h.Write(canonical.YAML())
+	h.Write([]byte("---\n"))
+	h.Write(t.Testbed.YAML())
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// WithSeed returns a copy of t that draws from another seed.
+func (t *Test) WithSeed(seed uint64) *Test {
+	c := *t
+	c.Seed = seed
+	return &c
+}
+
+func marshal(n *yaml.Node) []byte {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(n); err != nil {
+		panic("config: encode: " + err.Error()) // nodes of our own making, into memory
+	}
+	if err := enc.Close(); err != nil {
+		panic("config: encode: " + err.Error())
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrInvalid is what every [Error] of this package is: a file that cannot be run, as opposed to one that cannot be read.
+var ErrInvalid = errors.New("invalid configuration")
+
+// Pos is a place in a file; lines and columns count from 1.
+type Pos struct{ Line, Col int }
+
+// Problem is one thing wrong with a file.
+type Problem struct {
+	File    string
+	Pos     Pos
+	Path    string // configuration path, "" for the file as a whole
+	Message string // the value, and what is allowed
+	Why     string // the reason or the remedy; may be empty
+}
+
+// String prints p on one line, its reason indented on the next.
+func (p Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Pos.Line, p.Pos.Col)
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	for line := range strings.Lines(p.Why) {
+		b.WriteString("\n  " + strings.TrimRight(line, "\n"))
+	}
+	return b.String()
+}
+
+// Error lists everything wrong with a file, in the order of the file.
+type Error struct {
+	Problems []Problem
+	Omitted  int // problems beyond the first hundred
+}
+
+// Error prints one problem after the other.
+func (e *Error) Error() string {
+	lines := make([]string, 0, len(e.Problems)+1)
+	for _, p := range e.Problems {
+		lines = append(lines, p.String())
+	}
+	if e.Omitted > 0 {
+		lines = append(lines, fmt.Sprintf("… and %d more", e.Omitted))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *Error) Is(target error) bool { return target == ErrInvalid }
+
+// maxProblems bounds an error message: beyond it a reader starts over anyway.
+const maxProblems = 100
+
+func newError(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+	})
+	problems = slices.Compact(problems)
+	e := &Error{Problems: problems}
+	if len(problems) > maxProblems {
+		e.Problems, e.Omitted = problems[:maxProblems], len(problems)-maxProblems
+	}
+	return e
+}
+
+// positions remembers where in a file each configuration path stands.
+type positions struct {
+	file string
+	at   map[string]Pos
+}
+
+// of returns the position of path, or of the closest mapping or list around it.
+func (p positions) of(path string) Pos {
+	for path != "" {
+		if pos, ok := p.at[path]; ok {
+			return pos
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	if pos, ok := p.at[""]; ok {
+		return pos
+	}
+	return Pos{1, 1}
+}
+
+func (p positions) where(path string) string {
+	pos := p.of(path)
+	return fmt.Sprintf("%s:%d:%d: %s", p.file, pos.Line, pos.Col, path)
+}

@@ -1,0 +1,52 @@
+package config
+
+import "candela.dev/candela/clock"
+
+// Testbed describes the machine room of a test: what stands there and how fast it is. Only virtual testbeds exist so far.
+type Testbed struct {
+	Name      string
+	Kind      string // "virtual"
+	Requester Link
+	Responder Link
+	Switch    Switch
+	Mirror    Mirror
+	Dumpers   []Dumper
+
+	positions positions
+}
+
+// Link joins a host and the switch.
+type Link struct {
+	Rate        clock.BitRate
+	Propagation clock.Duration // one way
+}
+
+// Switch is the injector between the hosts.
+type Switch struct {
+	Latency      clock.Duration // from the last bit in to the first bit out of an idle port
+	EgressBuffer int            // bytes that wait at most for one egress port; more are dropped and counted
+	MaxFrame     int            // longest Ethernet frame without FCS, in bytes
+}
+
+// Mirror says how packets are copied to the dumpers.
+type Mirror struct {
+	Snap int // bytes of each copy that are kept; 0: all
+}
+
+// Dumper is one host that records mirror copies.
+type Dumper struct {
+	Name       string
+	Weight     int // share of the weighted round robin
+	Rate       clock.BitRate
+	Cores      int
+	PPSPerCore int // packets that one core records per second
+	Buffer     int // bytes that wait at most for one core
+}
+
+// Link returns the link of side s.
+func (t *Testbed) Link(s Side) Link {
+	if s == Responder {
+		return t.Responder
+	}
+	return t.Requester
+}

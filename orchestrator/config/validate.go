@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/packet"
+)
+
+// fine reports whether no problem was found so far at or below any of paths. Checks that combine values ask first, so that
+// one slip yields one problem and the others are still found.
+func (d *decoder) fine(paths ...string) bool {
+	for _, p := range d.problems {
+		for _, path := range paths {
+			if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// validate checks what no single value can show.
+func (d *decoder) validate(t *Test) {
+	for _, s := range []Side{Requester, Responder} {
+		d.validateHost(t.Host(s), s.String())
+	}
+	d.validateAddresses(t)
+	d.validateFrames(t)
+	d.validateEvents(t)
+	d.validateExpect(t)
+}
+
+func (d *decoder) validateHost(h *Host, path string) {
+	if profiles := d.options.Profiles; profiles != nil && d.fine(path+".nic.profile") {
+		names := make([]string, len(profiles))
+		for i, p := range profiles {
+			names[i] = p.Name
+		}
+		d.known(path+".nic.profile", h.NIC.Profile, names, "profile")
+	}
+	for i, bug := range h.NIC.Bugs {
+		bugPath := path + ".nic.bugs[" + itoa(i) + "]"
+		if slices.Contains(h.NIC.Bugs[:i], bug) {
+			d.problemAt(bugPath, bug+" is given twice", "")
+		} else if d.options.Bugs != nil && d.fine(bugPath) {
+			d.known(bugPath, bug, d.options.Bugs, "seeded bug")
+		}
+	}
+}
+
+func (d *decoder) known(path, name string, names []string, what string) {
+	if !slices.Contains(names, name) {
+		d.problemAt(path, fmt.Sprintf("there is no %s %q%s", what, name, didYouMean(name, names)), "there are "+oneOf(names))
+	}
+}
+
+// validateAddresses checks that every address is unique and that the two of each connection can talk.
+func (d *decoder) validateAddresses(t *Test) {
+	lists := [2]string{"requester.nic.ip-list", "responder.nic.ip-list"}
+	if !d.fine(lists[:]...) {
+		return
+	}
+	seen := make(map[netip.Addr]string)
+	for s, host := range t.Hosts() {
+		for i, p := range host.NIC.IPs {
+			path := lists[s] + "[" + itoa(i) + "]"
+			if first, ok := seen[p.Addr()]; ok {
+				d.problemAt(path, p.Addr().String()+" is given twice", "it is also "+first)
+				continue
+			}
+			seen[p.Addr()] = path
+		}
+	}
+	if a, b := t.Requester.NIC.MAC, t.Responder.NIC.MAC; a != nil && b != nil && *a == *b {
+		d.problemAt("responder.nic.mac", a.String()+" is the requester's address, too", "the switch forwards by Ethernet address")
+	}
+	if d.fine("traffic.num-connections", "traffic.multi-gid") {
+		d.validatePairs(t, lists)
+	}
+}
+
+// validatePairs checks the addresses of each connection against each other. The switch forwards in one broadcast domain.
+func (d *decoder) validatePairs(t *Test, lists [2]string) {
+	a, b := t.Requester.NIC.IPs, t.Responder.NIC.IPs
+	pairs := 1
+	if t.Traffic.MultiGID {
+		pairs = min(t.Traffic.Connections, len(a)*len(b))
+	}
+	done := make(map[[2]int]bool)
+	for i := range pairs {
+		key := [2]int{i % len(a), i % len(b)}
+		from, to := a[key[0]], b[key[1]]
+		if done[key] || from.Contains(to.Addr()) && to.Contains(from.Addr()) {
+			continue
+		}
+		done[key] = true
+		path := lists[1] + "[" + itoa(key[1]) + "]"
+		d.problemAt(path, fmt.Sprintf("%v and the requester's %v are not in one subnet", to, from),
+			fmt.Sprintf("connection %d joins them, and the switch between the hosts doesn't route", i+1))
+	}
+}
+
+// validateFrames checks that the testbed carries the longest frame of the traffic.
+func (d *decoder) validateFrames(t *Test) {
+	if !d.fine("traffic.mtu", "testbed", "requester.nic.ip-list") {
+		return
+	}
+	frame := longestFrame(t)
+	if most := t.Testbed.Switch.MaxFrame; frame > most {
+		d.problemAt("traffic.mtu", fmt.Sprintf("%d makes frames of %d bytes; the testbed carries %d", t.Traffic.MTU, frame, most),
+			"raise switch.max-frame-bytes of the testbed or choose a smaller mtu")
+	}
+	if snap := t.Injector.Snap; snap != nil && d.fine("injector") {
+		d.validateSnap("injector.snap-bytes", *snap)
+	}
+}
+
+// longestFrame returns the longest Ethernet frame of the traffic without FCS: a WRITE with immediate data that is one packet.
+func longestFrame(t *Test) int {
+	ip := packet.IPv4Len
+	if slices.ContainsFunc(t.Requester.NIC.IPs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
+		ip = packet.IPv6Len
+	}
+	return packet.EthernetLen + ip + packet.UDPLen + packet.BTHLen + packet.RETHLen + packet.ImmDtLen + t.Traffic.MTU + packet.ICRCLen
+}
+
+// minSnap holds all headers of every RoCE packet: Ethernet with a tag, IPv6, UDP, BTH and AtomicETH are 106 bytes.
+const minSnap = 128
+
+func (d *decoder) validateSnap(path string, snap int) {
+	if snap != 0 && snap < minSnap {
+		d.problemAt(path, fmt.Sprintf("%d bytes cut into the headers", snap), fmt.Sprintf("it takes 0 (whole packets) or at least %d", minSnap))
+	}
+}
+
+func (d *decoder) validateTestbed(t *Testbed) {
+	seen := make(map[string]bool)
+	for i, dumper := range t.Dumpers {
+		path := "dumpers[" + itoa(i) + "].name"
+		if seen[dumper.Name] && d.fine(path) {
+			d.problemAt(path, dumper.Name+" is given twice", "each dumper writes a shard of its name")
+		}
+		seen[dumper.Name] = true
+	}
+	if d.fine("mirror") {
+		d.validateSnap("mirror.snap-bytes", t.Mirror.Snap)
+	}
+}

@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"candela.dev/candela/generator"
+)
+
+func keysOf[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
+
+// judgements returns the expectations of all analyzers by name.
+func (e *Expect) judgements() map[string]*Judgement {
+	return map[string]*Judgement{
+		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "counters": &e.Counters.Judgement,
+	}
+}
+
+// Judgement returns what is expected of an analyzer, nil for an analyzer that tests can't name.
+func (e *Expect) Judgement(analyzer string) *Judgement { return e.judgements()[analyzer] }
+
+// Analyzers names the analyzers that tests can have expectations of, sorted.
+func Analyzers() []string { return slices.Sorted(keysOf(new(Expect).judgements())) }
+
+// finishExpectations settles the outcome that a list of violations implies and checks the rest of each judgement.
+func (d *decoder) finishExpectations(t *Test) {
+	for _, name := range Analyzers() {
+		j, path := t.Expect.Judgement(name), "expect."+name
+		if len(j.Violations) == 0 || !d.fine(path) {
+			continue
+		}
+		if j.Outcome != OutcomeUnset {
+			d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
+		}
+		j.Outcome = OutcomeRules
+		for i, rule := range j.Violations {
+			d.validateRule(path+".violations["+itoa(i)+"]", name, rule, j.Violations[:i])
+		}
+		for i, rule := range j.Tolerated {
+			d.validateRule(path+".tolerated["+itoa(i)+"]", name, rule, slices.Concat(j.Violations, j.Tolerated[:i]))
+		}
+	}
+}
+
+func (d *decoder) validateRule(path, analyzer, rule string, before []string) {
+	if prefix := analyzer + "."; len(rule) < len(prefix) || rule[:len(prefix)] != prefix {
+		d.problemAt(path, rule+" is no rule of "+analyzer, "its rules start with "+prefix)
+	}
+	if slices.Contains(before, rule) {
+		d.problemAt(path, rule+" is given twice", "")
+	}
+}
+
+func (d *decoder) validateExpect(t *Test) {
+	d.validateBounds(&t.Expect.Retrans)
+	d.validateCounters("expect.counters.requester", t.Expect.Counters.Requester)
+	d.validateCounters("expect.counters.responder", t.Expect.Counters.Responder)
+	if !d.fine("traffic.num-connections", "traffic.bidirectional") {
+		return
+	}
+	if n, want := len(t.Expect.CNP.PerConnection), t.Traffic.Connections; n != 0 && n != want && d.fine("expect.cnp") {
+		d.problemAt("expect.cnp.per-connection", fmt.Sprintf("has %d numbers for %d connections", n, want), "it takes one for each")
+	}
+	if d.fine("expect.completion") {
+		for i := range t.Expect.Completion {
+			d.validateCompletion(t, &t.Expect.Completion[i])
+		}
+	}
+}
+
+func (d *decoder) validateBounds(r *RetransExpect) {
+	const path = "expect.retrans."
+	keys := [...]string{"nack-generation-us", "nack-reaction-us", "retransmission-us", "timeout-us"}
+	for i, b := range []*Bound{r.NackGeneration, r.NackReaction, r.Retransmission, r.Timeout} {
+		switch {
+		case b == nil || !d.fine(path+keys[i]):
+		case b.Min == nil && b.Max == nil && b.Count == nil:
+			d.problemAt(path+keys[i], "says nothing", "it takes min, max or count")
+		case b.Min != nil && b.Max != nil && *b.Min > *b.Max:
+			d.problemAt(path+keys[i], fmt.Sprintf("min %v is greater than max %v", *b.Min, *b.Max), "")
+		}
+	}
+}
+
+func (d *decoder) validateCounters(path string, counters []CounterExpect) {
+	for _, c := range counters {
+		switch at := path + "." + c.Name; {
+		case !d.fine(at):
+		case c.Min == nil && c.Max == nil:
+			d.problemAt(at, "says nothing", "it takes a number, min or max")
+		case c.Min != nil && c.Max != nil && *c.Min > *c.Max:
+			d.problemAt(at, fmt.Sprintf("min %d is greater than max %d", *c.Min, *c.Max), "")
+		}
+	}
+}
+
+func (d *decoder) validateCompletion(t *Test, c *CompletionExpect) {
+	path := fmt.Sprintf("expect.completion.qpn %d", c.QPN)
+	if c.From == Responder {
+		path += " responder"
+	}
+	switch n := t.Traffic.Connections; {
+	case c.QPN > n:
+		d.problemAt(path, fmt.Sprintf("%d is past the last connection (%d)", c.QPN, n), "")
+	case c.From == Responder && !t.Traffic.Bidirectional:
+		d.problemAt(path, "the responder posts no requests", "that needs traffic.bidirectional: true")
+	case c.AfterRetries != nil && c.Status == generator.Success:
+		d.problemAt(path+".after-retries", "is for errors only", "the status is IBV_WC_SUCCESS")
+	}
+}

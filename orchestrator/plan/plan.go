@@ -1,0 +1,172 @@
+// Package plan turns a validated test into everything that is decided before a testbed is touched: which addresses each
+// connection uses, its fixed schedule of messages, which packet every event names, and the times that follow. Planning is
+// pure, and the same on every testbed; what the endpoints draw at run time (QPNs, initial PSNs) is added by the injector.
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Plan is a test, worked out. Treat it as immutable.
+type Plan struct {
+	Test        *config.Test
+	Connections []Connection
+	Intents     []injector.Intent // data events, then control events, each in the order of the file
+	DataPackets int64             // of all connections, transmitted once
+
+	AckTimeout clock.Duration // T = 4.096 µs · 2^t; 0: no timer
+	Quiesce    clock.Duration // silence on the wire after which the traffic is over
+	Deadline   clock.Duration // of the run
+	Snap       int            // bytes of each mirror copy that are kept; 0: all
+
+	Warnings []Warning
+}
+
+// Connection is one RC connection. Arrays have the requester first.
+type Connection struct {
+	Index      int // from 1
+	IPs        [2]netip.Addr
+	Traffic    [2]generator.Traffic // what each side requests; a side with no messages requests nothing
+	InitialPSN [2]*packet.PSN       // nil: drawn at run time
+}
+
+// Warning is something that the author of a test should know and that is no error.
+type Warning struct {
+	Where   string // "drop.yml:14:9: traffic.data-pkt-events[1]"
+	Message string
+	Why     string
+}
+
+// String prints w like a problem of the configuration, its reason indented on the next line.
+func (w Warning) String() string {
+	s := w.Where + ": " + w.Message
+	if w.Why != "" {
+		s += "\n  " + w.Why
+	}
+	return s
+}
+
+// Limits of the quiet time (design, "One run").
+const (
+	minQuiesce      = 10 * clock.Millisecond
+	ackTimeoutUnit  = 4096 * clock.Nanosecond // IBTA volume 1, 9.7.6.1.3
+	longestTimerExp = 31
+)
+
+// New plans t. The error is about the combination of test and testbed or the limits of the injector; everything else
+// was checked when t was parsed.
+func New(t *config.Test) (*Plan, error) {
+	p := &Plan{Test: t, AckTimeout: AckTimeout(t.Traffic.AckTimeout), Deadline: t.Deadline, Snap: t.Testbed.Mirror.Snap}
+	if t.Injector.Snap != nil {
+		p.Snap = *t.Injector.Snap
+	}
+	p.Quiesce = min(max(minQuiesce, 2*p.AckTimeout), p.Deadline)
+	for i := range t.Traffic.Connections {
+		c := newConnection(t, i+1)
+		p.DataPackets += c.Traffic[config.Requester].PSNs() + c.Traffic[config.Responder].PSNs()
+		p.Connections = append(p.Connections, c)
+	}
+	if err := p.resolveDataEvents(); err != nil {
+		return nil, err
+	}
+	p.resolveControlEvents()
+	p.warn()
+	return p, nil
+}
+
+// AckTimeout returns the local ACK timeout that exponent t stands for, 0 for no timer.
+func AckTimeout(t int) clock.Duration {
+	if t <= 0 {
+		return 0
+	}
+	return ackTimeoutUnit << min(t, longestTimerExp)
+}
+
+func newConnection(t *config.Test, index int) Connection {
+	c := Connection{Index: index}
+	c.IPs[config.Requester], c.IPs[config.Responder] = t.IPs(index)
+	for _, s := range []config.Side{config.Requester, config.Responder} {
+		c.Traffic[s] = t.TrafficFrom(s, index)
+		c.InitialPSN[s] = t.Traffic.InitialPSN.Of(s)
+	}
+	return c
+}
+
+// requestFlow returns the flow of the requests that side s posts.
+func requestFlow(connection int, s config.Side) trace.FlowID {
+	return trace.NewFlowID(connection, s == config.Responder)
+}
+
+func (p *Plan) resolveDataEvents() error {
+	for i := range p.Test.Traffic.DataEvents {
+		e := &p.Test.Traffic.DataEvents[i]
+		path := fmt.Sprintf("traffic.data-pkt-events[%d]", i)
+		m, ok := p.traffic(e.QPN, e.From).Locate(e.PSN)
+		if !ok {
+			return fmt.Errorf("%s: connection %d has no data packet %d", p.Test.Where(path), e.QPN, e.PSN)
+		}
+		in := injector.Intent{
+			Index: i, Where: p.Test.Where(path), Flow: requestFlow(e.QPN, e.From), Space: packet.Requests,
+			Class: packet.ClassData, RelPSN: e.PSN, Nth: e.Iter, Scope: p.Test.Traffic.IterScope, Action: action(e),
+		}
+		if m.Verb == generator.Read {
+			in.Flow, in.Space = in.Flow.Peer(), packet.Responses
+		}
+		p.Intents = append(p.Intents, in)
+	}
+	return nil
+}
+
+func action(e *config.DataEvent) injector.Action {
+	a := injector.Action{Type: e.Type}
+	if e.Trim == nil {
+		return a
+	}
+	a.TrimSize = uint16(e.Trim.Size)
+	if e.Trim.DSCP != nil {
+		a.TrimDSCP, a.TrimFlags = *e.Trim.DSCP, injector.TrimSetDSCP
+	}
+	if e.Trim.UpdateIPLength {
+		a.TrimFlags |= injector.TrimUpdateIPLength
+	}
+	if e.Trim.UpdateUDPLength {
+		a.TrimFlags |= injector.TrimUpdateUDPLength
+	}
+	return a
+}
+
+func (p *Plan) resolveControlEvents() {
+	for i := range p.Test.Traffic.ControlEvents {
+		e := &p.Test.Traffic.ControlEvents[i]
+		in := injector.Intent{
+			Index: i, Where: p.Test.Where(fmt.Sprintf("traffic.control-pkt-events[%d]", i)),
+			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets that side s sends travel like its requests
+			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: injector.Action{Type: e.Type},
+		}
+		if e.PSN != nil {
+			in.RelPSN = *e.PSN
+		}
+		p.Intents = append(p.Intents, in)
+	}
+}
+
+// controlSpace returns the PSN space of control packets of class c. CNPs have none; the injector counts them with requests.
+func controlSpace(c packet.Class) packet.Space {
+	if c == packet.ClassReadRequest || c == packet.ClassCNP {
+		return packet.Requests
+	}
+	return packet.Responses
+}
+
+// traffic returns what side s requests on a connection.
+func (p *Plan) traffic(connection int, s config.Side) generator.Traffic {
+	return p.Connections[connection-1].Traffic[s]
+}

@@ -1,0 +1,8 @@
+package testbeds
+
+import _ "embed" // for Virtual
+
+// Virtual is the description of the testbed that tests use which name none.
+//
+//go:embed virtual.yml
+var Virtual []byte

@@ -72,11 +72,13 @@ type scan struct {
 }
 
 func newScan(src Source, o Options) *scan {
-	s := &scan{src: src, o: o, dec: NewDecoder(o.Format, o.Connections, false), time: newTimeCheck(o.Format)}
+	s := &scan{src: src, o: o, time: newTimeCheck(o.Format)}
 	s.seq.modulus = o.Format
 	if o.Connections == nil {
 		s.infr = NewInference()
 	}
+	// A damaged packet may name a QP that does not exist: inference wants to know, the conditions don't.
+	s.dec = NewDecoder(o.Format, o.Connections, s.infr != nil && !o.SkipICRC)
 	return s
 }
 

@@ -1,15 +1,227 @@
 package trace
 
-// Inference finds the connections of a trace whose connections are not given.
-type Inference struct{}
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/packet"
+)
+
+// maxHalves bounds the directed flows that an inference follows; a capture with more is not one of a test.
+const maxHalves = 1 << 16
+
+// midStream is how many PSNs an answer may lie before the first request seen and still belong to it: what can be in flight
+// when a capture starts in the middle.
+const midStream = 1 << 16
+
+// Inference finds the connections of a trace whose connections are not given. RC packets carry only the QPN of their
+// destination, so each direction is known by itself ([half]) and the question is which two belong together: the answers in
+// one carry PSNs that the other has asked for. Memory grows with the number of flows, not with the length of the trace.
+type Inference struct {
+	halves  []half
+	table   flowTable
+	toward  map[flowKey][]int // halves by (source, destination), QPN zero
+	lastKey flowKey
+	last    int // half of lastKey
+	tooMany bool
+}
+
+// half is one directed flow, and what its packets say.
+type half struct {
+	key     flowKey
+	packets int64
+
+	requests      bool
+	lowPSN        packet.PSN // earliest request
+	highPSN       packet.PSN // latest request, and the most that a READ can span
+	firstStarts   bool       // the earliest request starts a message
+	verbs, starts verbSet    // of messages that end, and of those that begin
+	responses     int64
+	firstResponse packet.PSN
+	candidates    []int // halves in the other direction whose requests the responses may answer
+	misfits       int64 // responses that fit no candidate
+	cnps          int64
+	full          [len(mtus)]int64 // FIRST and MIDDLE packets by payload length
+	odd           int64            // FIRST and MIDDLE packets of another length
+	largest       int              // payload
+}
+
+// verbSet is a set of indices into verbNames.
+type verbSet uint8
 
 // NewInference returns an inference that has seen nothing.
-func NewInference() *Inference { return &Inference{} }
+func NewInference() *Inference {
+	return &Inference{table: newFlowTable(16), toward: make(map[flowKey][]int), last: -1}
+}
 
-func (inf *Inference) add(key flowKey, r *Record) {}
+// add observes a record with the addresses of its frame. Packets of other transport services, and those whose iCRC says that
+// their numbers may be wrong, prove nothing.
+func (inf *Inference) add(key flowKey, r *Record) {
+	if !r.Opcode.Known() || r.ICRC == packet.ICRCInvalid {
+		return
+	}
+	if key != inf.lastKey || inf.last < 0 {
+		inf.last, inf.lastKey = inf.find(key), key
+	}
+	if inf.last < 0 {
+		return
+	}
+	h := &inf.halves[inf.last]
+	h.packets++
+	switch {
+	case r.Opcode == packet.CNP:
+		h.cnps++
+		return
+	case r.Opcode.IsRequest():
+		h.request(r)
+	default:
+		inf.response(h, r)
+	}
+	h.payload(r)
+}
 
-// Connections returns what was found.
-func (inf *Inference) Connections() (*Connections, []string, error) {
-	c, err := NewConnections(nil)
-	return c, nil, err
+func (inf *Inference) find(key flowKey) int {
+	if i := inf.table.find(key); i != NoFlow {
+		return int(i)
+	}
+	if len(inf.halves) == maxHalves {
+		inf.tooMany = true
+		return -1
+	}
+	i := len(inf.halves)
+	inf.halves = append(inf.halves, half{key: key})
+	inf.table.insert(key, FlowID(i))
+	way := key
+	way.qpn &^= maxUint24
+	inf.toward[way] = append(inf.toward[way], i)
+	return i
+}
+
+func (h *half) request(r *Record) {
+	span := 1
+	if r.Opcode == packet.ReadRequest {
+		span = max(1, (int(min(r.DMALen, 1<<31))+mtus[0]-1)/mtus[0])
+		span = min(span, 1<<22)
+	}
+	end := r.PSN.Add(span - 1)
+	switch {
+	case !h.requests:
+		h.requests, h.lowPSN, h.highPSN, h.firstStarts = true, r.PSN, end, r.Opcode.Starts()
+	case h.highPSN.Sub(h.lowPSN) < 1<<22 && r.PSN.Before(h.lowPSN) && h.lowPSN.Sub(r.PSN) <= midStream:
+		// The first request seen was not the first sent: its predecessor was lost before the tap and comes again.
+		h.lowPSN, h.firstStarts = r.PSN, r.Opcode.Starts()
+	}
+	if h.highPSN.Before(end) {
+		h.highPSN = end
+	}
+	if r.Opcode.Ends() {
+		h.verbs |= verbBit(r.Opcode)
+	} else {
+		h.starts |= verbBit(r.Opcode)
+	}
+}
+
+func verbBit(o packet.Opcode) verbSet {
+	name := o.Verb().String()
+	switch o {
+	case packet.WriteLastImm, packet.WriteOnlyImm:
+		name = "write-imm"
+	case packet.SendLastImm, packet.SendOnlyImm:
+		name = "send-imm"
+	case packet.CmpSwap:
+		name = "compare-swap"
+	case packet.FetchAdd:
+		name = "fetch-add"
+	}
+	return 1 << max(0, slices.Index(verbNames[:], name))
+}
+
+// payload learns the path MTU: FIRST and MIDDLE packets are always full (IBTA volume 1, 9.7.2).
+func (h *half) payload(r *Record) {
+	h.largest = max(h.largest, int(r.PayloadLen))
+	if r.Opcode.Ends() || r.PayloadLen == 0 {
+		return
+	}
+	if i := slices.Index(mtus[:], int(r.PayloadLen)); i >= 0 {
+		h.full[i]++
+	} else {
+		h.odd++
+	}
+}
+
+// response narrows the halves that h may answer.
+func (inf *Inference) response(h *half, r *Record) {
+	if h.responses == 0 {
+		h.firstResponse = r.PSN
+	}
+	h.responses++
+	switch {
+	case len(h.candidates) == 1:
+		if !inf.halves[h.candidates[0]].asked(r.PSN, midStream) {
+			h.misfits++
+		}
+	case len(h.candidates) == 0:
+		// Powers of two only: answers to nobody must not cost a search each.
+		if h.responses&(h.responses-1) == 0 {
+			h.candidates = inf.askers(h, r.PSN)
+		}
+	default:
+		h.narrow(inf, r.PSN)
+	}
+}
+
+// askers returns the halves in the other direction that have asked for psn, or else those that may have before the capture
+// started.
+func (inf *Inference) askers(h *half, psn packet.PSN) []int {
+	way := h.key.reverse()
+	way.qpn &^= maxUint24
+	for _, slack := range []int{0, midStream} {
+		var found []int
+		for _, i := range inf.toward[way] {
+			if inf.halves[i].asked(psn, slack) {
+				found = append(found, i)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+func (h *half) narrow(inf *Inference, psn packet.PSN) {
+	const enough = 4096 // responses that did not tell the candidates apart: more will not either
+	if h.responses > enough {
+		return
+	}
+	fits := 0
+	for _, i := range h.candidates {
+		if inf.halves[i].asked(psn, 0) {
+			fits++
+		}
+	}
+	if fits == 0 || fits == len(h.candidates) {
+		return
+	}
+	h.candidates = slices.DeleteFunc(h.candidates, func(i int) bool { return !inf.halves[i].asked(psn, 0) })
+}
+
+// asked reports whether psn is one that the requests of h so far can have asked for.
+func (h *half) asked(psn packet.PSN, slack int) bool {
+	return h.requests && !h.highPSN.Before(psn) && h.lowPSN.Sub(psn) <= slack
+}
+
+// reverse returns the key of packets the other way, with the QPN kept.
+func (k flowKey) reverse() flowKey {
+	if k.qpn&flowKeyV6 == 0 {
+		k.a = k.a<<32 | k.a>>32
+		return k
+	}
+	k.a, k.b, k.c, k.d = k.c, k.d, k.a, k.b
+	return k
+}
+
+func (h *half) describe() string {
+	src, dst, qpn := h.key.addrs()
+	return fmt.Sprintf("%v to %v QPN %d", src, dst, uint32(qpn))
 }

@@ -1,0 +1,212 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// noMate marks a half whose other direction was not found.
+const noMate = -1
+
+// defaultMTU is assumed when no FIRST or MIDDLE packet tells and everything fits: the generator's default (spec §2).
+const defaultMTU = 1024
+
+// Connections pairs the halves and returns the connections in order of appearance, marked Inferred, and notes about
+// everything that was not certain.
+func (inf *Inference) Connections() (*Connections, []string, error) {
+	p := pairing{inf: inf, mate: make([]int, len(inf.halves))}
+	for i := range p.mate {
+		p.mate[i] = noMate
+	}
+	if inf.tooMany {
+		p.note("more than %d flows: the rest is ignored", maxHalves)
+	}
+	p.byAnswers()
+	p.byElimination()
+	c, err := NewConnections(p.connections())
+	if err != nil {
+		return nil, p.notes, err
+	}
+	c.Inferred = true
+	return c, p.notes, nil
+}
+
+type pairing struct {
+	inf   *Inference
+	mate  []int
+	notes []string
+}
+
+func (p *pairing) note(format string, args ...any) {
+	p.notes = appendBounded(p.notes, fmt.Sprintf(format, args...))
+}
+
+func (p *pairing) join(a, b int) { p.mate[a], p.mate[b] = b, a }
+
+// free lists the candidates of half i that have no mate yet, in order of appearance.
+func (p *pairing) free(i int) []int {
+	var out []int
+	for _, c := range p.inf.halves[i].candidates {
+		if p.mate[c] == noMate {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// byAnswers pairs halves by their candidates, certain ones first: each pair found may leave others only one choice. What
+// stays ambiguous is taken in order of appearance, and noted.
+func (p *pairing) byAnswers() {
+	for {
+		best, bestFree := noMate, []int(nil)
+		for i := range p.inf.halves {
+			if p.mate[i] != noMate {
+				continue
+			}
+			if f := p.free(i); len(f) > 0 && (best == noMate || len(f) < len(bestFree)) {
+				best, bestFree = i, f
+			}
+			if len(bestFree) == 1 {
+				break
+			}
+		}
+		if best == noMate {
+			return
+		}
+		if len(bestFree) > 1 {
+			p.note("the answers %s fit the requests of %d flows alike; %s was taken, by order of appearance",
+				p.inf.halves[best].describe(), len(bestFree), p.inf.halves[bestFree[0]].describe())
+		}
+		p.join(best, bestFree[0])
+	}
+}
+
+// byElimination pairs what answers did not: halves that carry only CNPs, and requests that nobody answered.
+func (p *pairing) byElimination() {
+	for i := range p.inf.halves {
+		h := &p.inf.halves[i]
+		if p.mate[i] != noMate || h.responses > 0 {
+			continue
+		}
+		way := h.key.reverse()
+		way.qpn &^= maxUint24
+		var rest []int
+		for _, j := range p.inf.toward[way] {
+			o := &p.inf.halves[j]
+			if p.mate[j] == noMate && j != i && o.responses == 0 && (o.requests || h.requests) {
+				rest = append(rest, j)
+			}
+		}
+		if len(rest) == 0 {
+			continue
+		}
+		p.note("%s and %s were paired only because nothing else was left between these hosts",
+			h.describe(), p.inf.halves[rest[0]].describe())
+		p.join(i, rest[0])
+	}
+}
+
+// connections turns pairs into connections in the order in which their first packets appeared.
+func (p *pairing) connections() []Connection {
+	var list []Connection
+	for i := range p.inf.halves {
+		if m := p.mate[i]; m == noMate || i < m {
+			if c, ok := p.connection(i, len(list)+1); ok {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// connection makes the connection of half i, the first to appear, and its mate. CNPs alone make none.
+func (p *pairing) connection(i, index int) (Connection, bool) {
+	var none half
+	first, second := &p.inf.halves[i], &none
+	if m := p.mate[i]; m != noMate {
+		second = &p.inf.halves[m]
+	}
+	toward, back := first, second // toward the responder, back to the requester
+	if !first.requests && (second.requests || first.responses > 0) {
+		toward, back = second, first
+	}
+	if !toward.requests && back.responses == 0 {
+		return Connection{}, false
+	}
+	c := Connection{Index: index, MTU: p.mtu(index, toward, back)}
+	c.setVerbs(toward.messageVerbs() | back.messageVerbs())
+	if toward.packets > 0 {
+		c.Requester.IP, c.Responder.IP, c.Responder.QPN = toward.key.addrs()
+		c.Requester.IPSN = toward.lowPSN
+	}
+	if back.packets > 0 {
+		c.Responder.IP, c.Requester.IP, c.Requester.QPN = back.key.addrs()
+		c.Responder.IPSN = back.lowPSN
+	}
+	p.describeStart(&c, toward, back)
+	return c, true
+}
+
+// describeStart notes what makes the initial PSN doubtful.
+func (p *pairing) describeStart(c *Connection, toward, back *half) {
+	switch {
+	case !toward.requests:
+		c.Requester.IPSN = back.firstResponse
+		p.note("connection %d: no request was captured; psn 1 is the first answer, PSN %d", c.Index, uint32(back.firstResponse))
+	case back.responses > 0 && back.firstResponse.Before(toward.lowPSN):
+		p.note("connection %d: the capture starts in the middle (PSN %d is answered first); psn 1 is the first request captured, PSN %d",
+			c.Index, uint32(back.firstResponse), uint32(toward.lowPSN))
+	case !toward.firstStarts:
+		p.note("connection %d: the capture starts in the middle of a message; psn 1 is the first request captured, PSN %d",
+			c.Index, uint32(toward.lowPSN))
+	}
+	if toward.packets == 0 || back.packets == 0 {
+		p.note("connection %d: only one direction was captured", c.Index)
+	}
+	if n := toward.misfits + back.misfits; n > 0 {
+		p.note("connection %d: %d answers carry PSNs that were not asked for", c.Index, n)
+	}
+}
+
+// messageVerbs returns the verbs of messages that ended, or, if none did, of those that began.
+func (h *half) messageVerbs() verbSet { return cmp.Or(h.verbs, h.starts) }
+
+func (c *Connection) setVerbs(set verbSet) {
+	var names []string
+	for i, n := range verbNames {
+		if set&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	if len(names) == 1 {
+		c.Verb = names[0]
+	} else {
+		c.Verbs = names
+	}
+}
+
+// mtu returns the path MTU that most full packets have.
+func (p *pairing) mtu(index int, toward, back *half) int {
+	best, bestCount, odd := 0, int64(0), toward.odd+back.odd
+	for i, m := range mtus {
+		n := toward.full[i] + back.full[i]
+		if n > bestCount {
+			best, bestCount, odd = m, n, odd+bestCount
+		} else {
+			odd += n
+		}
+	}
+	largest := max(toward.largest, back.largest)
+	if best == 0 {
+		best = defaultMTU
+		if i, _ := slices.BinarySearch(mtus[:], largest); i < len(mtus) {
+			best = max(best, mtus[i])
+		}
+		p.note("connection %d: no FIRST or MIDDLE packet shows the MTU; %d is assumed", index, best)
+	}
+	if odd > 0 {
+		p.note("connection %d: MTU %d, but %d FIRST or MIDDLE packets have another length", index, best, odd)
+	}
+	return best
+}

@@ -1,0 +1,256 @@
+package pipeline
+
+import (
+	"encoding/binary"
+
+	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Mirror is the decision to copy a packet to a dumper. The copy is the packet as it arrived, with these numbers written
+// into it (trace.EncodeMirror) and then cut to Snap bytes.
+type Mirror struct {
+	Active     bool
+	Session    uint16
+	UDPDstPort uint16
+	Snap       uint32   // bytes from the start of the Ethernet header, 0: whole
+	Seq        uint64   // 48 bits, consecutive within a run
+	TimeNS     int64    // arrival, modulo 2⁴⁸
+	Ports      []uint16 // egress ports of the clone session; the pipeline's, valid until it is programmed
+}
+
+// Forward is the decision where the packet itself goes.
+type Forward struct {
+	Drop  bool
+	Flood bool
+	Port  uint16   // egress, unless Drop or Flood
+	Ports []uint16 // of a flood; the pipeline's, valid until it is programmed
+}
+
+// Result is what the pipeline decided about one packet.
+type Result struct {
+	RoCE    bool
+	Event   trace.EventType
+	Flow    trace.FlowID // NoFlow for packets of no programmed connection
+	Iter    uint16       // of data packets on a known flow
+	Runt    bool         // a trim that found nothing to cut: the packet passes whole
+	Mirror  Mirror
+	Forward Forward
+
+	action action
+}
+
+const (
+	mask48 = 1<<48 - 1
+
+	etherTypeMACControl = 0x8808
+	// Slow-protocol and pause addresses 01-80-c2-00-00-0x end at the MAC that receives them (IEEE 802.1Q, 8.6.3).
+	reservedMACs     = 0x0180c2000000
+	reservedMACsMask = mask48 &^ 0xf
+)
+
+// Process decides about p, which arrived on port ingress at nowNS (nanoseconds on the switch's clock), and overwrites r. It
+// does not change p and allocates nothing.
+func (p *Pipeline) Process(nowNS int64, ingress uint16, pk *packet.Packet, r *Result) {
+	*r = Result{Flow: trace.NoFlow}
+	ingress &= MaxPorts - 1
+	if !pk.IsRoCE() {
+		if pk.Eth.Type == etherTypeMACControl {
+			p.pauseRx[ingress].packets++
+		}
+		p.forward(ingress, pk, r)
+		return
+	}
+	r.RoCE = true
+	length := pk.Len()
+	p.roceRx[ingress].add(length)
+	p.inject(pk, r)
+	if p.gateOpen {
+		p.mirror(nowNS, length, r)
+	}
+	if r.Event == trace.EventDrop {
+		r.Forward.Drop = true
+		return
+	}
+	p.forward(ingress, pk, r)
+	p.countTx(r, r.action.forwardedLen(pk, length))
+}
+
+// inject finds the packet's flow and event.
+func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
+	f := p.lookupFlow(pk)
+	if f == nil {
+		return
+	}
+	index := f.id & p4.FlowIndexMask
+	r.Flow = trace.FlowID(index)
+	space, class, psn := pk.BTH.Opcode.Space(), pk.Class(), pk.BTH.PSN
+	slot, nth, watched := p.arrive(f, space, class, psn)
+
+	var e *eventEntry
+	anyKey := eventAnyKey(f.id, space, psn)
+	if class == packet.ClassData {
+		r.Iter = p.rounds[2*index+uint16(space)].advance(f, space, pk)
+		if p.event.n > 0 {
+			k := eventKey(f.id, space, psn, r.Iter)
+			e = p.event.find(hashInt(k), k)
+		}
+	} else {
+		k := controlKey(f.id, class, p.ordinals[16*int(index)+int(class)].next(f.epoch))
+		e = p.controlEvent.find(hashInt(k), k)
+		anyKey = eventAnyKey(f.id|p4.FlowControlClass, 0, packet.PSN(class))
+	}
+	if e == nil && watched {
+		k := watchedKey(slot, nth)
+		e = p.watchedEvent.find(hashInt(k), k)
+	}
+	if e == nil && p.eventAny.n > 0 {
+		e = p.eventAny.find(hashInt(anyKey), anyKey)
+	}
+	if e == nil {
+		return
+	}
+	e.hits++
+	r.action = e.action
+	r.Event = e.action.event
+	r.Runt = r.Event == trace.EventTrim && pk.TrimmedLen(int(e.action.size)) == pk.Len()
+}
+
+func (p *Pipeline) lookupFlow(pk *packet.Packet) *flow {
+	qpn := uint64(pk.BTH.DestQP) | occupied
+	if pk.IP.Src.Is4() && pk.IP.Dst.Is4() {
+		src, dst := pk.IP.Src.As4(), pk.IP.Dst.As4()
+		k := v4Key{uint64(binary.BigEndian.Uint32(src[:]))<<32 | uint64(binary.BigEndian.Uint32(dst[:])), qpn}
+		return p.v4.find(hashV4(k), k)
+	}
+	src, dst := pk.IP.Src.As16(), pk.IP.Dst.As16()
+	k := v6Key{
+		src: [2]uint64{binary.BigEndian.Uint64(src[:8]), binary.BigEndian.Uint64(src[8:])},
+		dst: [2]uint64{binary.BigEndian.Uint64(dst[:8]), binary.BigEndian.Uint64(dst[8:])},
+		qpn: qpn,
+	}
+	return p.v6.find(hashV6(k), k)
+}
+
+// arrive counts the packet in the watch slot that waits for it.
+func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn packet.PSN) (slot, nth uint16, watched bool) {
+	if p.watch.n == 0 {
+		return 0, 0, false
+	}
+	k := watchKey(f.id, space, class, psn)
+	s := p.watch.find(hashInt(k), k)
+	if s == nil {
+		return 0, 0, false
+	}
+	if *s&p4.WatchEvery != 0 {
+		return *s, 0, true
+	}
+	return *s, p.watchArrivals[*s].next(f.epoch), true
+}
+
+// advance moves the round of transmission on to a data packet and returns its ITER (shared/spec/lumina.md section 3).
+func (s *round) advance(f *flow, space packet.Space, pk *packet.Packet) uint16 {
+	psn := pk.BTH.PSN
+	if s.epoch != f.epoch {
+		*s = round{last: f.ipsn[space].Add(-1), iter: 1, epoch: f.epoch}
+	}
+	ahead := psn.Sub(s.last)
+	s.last = psn
+	if f.id&p4.FlowMessageScope != 0 {
+		s.advanceMessage(ahead == 1, pk.BTH.Opcode.Starts())
+	} else if ahead <= 0 {
+		s.increment()
+	}
+	return s.iter
+}
+
+// advanceMessage is the prototype's rule.
+func (s *round) advanceMessage(inOrder, starts bool) {
+	switch {
+	case !inOrder:
+		s.increment()
+	case starts:
+		s.iter = 1
+	}
+}
+
+func (s *round) increment() {
+	if s.iter != p4.Saturated {
+		s.iter++
+	}
+}
+
+// mirror gives the packet its mirror sequence number and picks the dumper whose turn it is. A turn that leads to no session
+// still takes a number: the hole shows in the trace instead of hiding a lost copy.
+func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
+	p.seq = (p.seq + 1) & mask48
+	turn := p.turn
+	if p.turn++; p.turn >= p.slots {
+		p.turn = 0
+	}
+	if int(turn) >= len(p.turns) || p.turns[turn] == none {
+		return
+	}
+	session := p.turns[turn]
+	ports := p.sessions[session]
+	if len(ports) == 0 {
+		return
+	}
+	p.mirrored[session].add(length)
+	r.Mirror = Mirror{Active: true, Session: uint16(session), Ports: ports, Seq: p.seq, TimeNS: nowNS & mask48,
+		Snap: p.snap, UDPDstPort: p.udpPort(p.seq)}
+}
+
+// udpPort draws the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the copies
+// over a dumper's cores. It is a function of seed and sequence (the finaliser of SplitMix64).
+func (p *Pipeline) udpPort(seq uint64) uint16 {
+	x := p.cfg.Seed + seq*mix1
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	x ^= x >> 31
+	const lowest = 1024
+	return uint16(lowest + (x>>32)*(1<<16-lowest)>>32)
+}
+
+func (p *Pipeline) forward(ingress uint16, pk *packet.Packet, r *Result) {
+	dst := pk.Eth.Dst.Uint48()
+	if pk.Eth.Dst.IsGroup() {
+		if dst&reservedMACsMask == reservedMACs {
+			r.Forward.Drop = true
+			return
+		}
+		p.flood(ingress, r)
+		return
+	}
+	k := macKey(dst)
+	if port := p.l2.find(hashInt(k), k); port != nil {
+		r.Forward.Port = *port
+		return
+	}
+	if p.l2Default != flood {
+		r.Forward.Port = uint16(p.l2Default)
+		return
+	}
+	p.flood(ingress, r)
+}
+
+func (p *Pipeline) flood(ingress uint16, r *Result) {
+	r.Forward.Flood = true
+	r.Forward.Ports = p.group
+	if int(ingress) < len(p.floodFrom) {
+		r.Forward.Ports = p.floodFrom[ingress]
+	}
+}
+
+func (p *Pipeline) countTx(r *Result, forwarded int) {
+	switch {
+	case r.Forward.Drop:
+	case r.Forward.Flood:
+		for _, port := range r.Forward.Ports {
+			p.roceTx[port&(MaxPorts-1)].add(forwarded)
+		}
+	default:
+		p.roceTx[r.Forward.Port&(MaxPorts-1)].add(forwarded)
+	}
+}

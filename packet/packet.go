@@ -216,8 +216,8 @@ func (p *Packet) PayloadLen() int {
 // padLen returns the number of pad bytes; the field has two bits.
 func (h *BTH) padLen() int { return int(h.PadCount & 3) }
 
-// extLen returns the length of the extended transport headers in h.
-func (h Headers) extLen() int {
+// ExtendedLen returns the length of the extended transport headers in h, in bytes and without the BTH.
+func (h Headers) ExtendedLen() int {
 	n := 0
 	if h&HasRETH != 0 {
 		n += RETHLen
@@ -259,7 +259,7 @@ func (p *Packet) Len() int {
 		n += UDPLen
 	}
 	if p.IsRoCE() {
-		n += BTHLen + p.Headers.extLen()
+		n += BTHLen + p.Headers.ExtendedLen()
 		if !p.Truncated() {
 			n += p.BTH.padLen() + ICRCLen
 		}

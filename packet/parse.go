@@ -167,11 +167,11 @@ func (p *Packet) parseTransport(b []byte, off int) error {
 	}
 	b, off = b[BTHLen:], off+BTHLen
 	ext := p.BTH.Opcode.Headers()
-	if n := ext.extLen(); len(b) < n {
+	if n := ext.ExtendedLen(); len(b) < n {
 		return tooShort(p.BTH.Opcode.String()+" extended headers", off, n, len(b))
 	}
 	b = p.parseExtended(b, ext)
-	off += ext.extLen()
+	off += ext.ExtendedLen()
 	p.Headers = ext | HasBTH
 	if p.Truncated() {
 		p.Payload = b

@@ -39,12 +39,12 @@ func TestPSNAddWrapsLikeIntegersModulo24Bits(t *testing.T) {
 func TestPSNOrderIsSerial(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p, q := drawPSN(t, "p"), drawPSN(t, "q")
-		switch d := q.Sub(p); {
-		case d == 0:
+		switch d := q.Sub(p); d {
+		case 0:
 			if p != q || p.Before(q) {
 				t.Fatalf("%v and %v are at distance 0", p, q)
 			}
-		case d == -psnCount/2: // the antipode precedes in both directions; callers keep windows below 2²³
+		case -psnCount / 2: // the antipode precedes in both directions; callers keep windows below 2²³
 			if !q.Before(p) || !p.Before(q) {
 				t.Fatalf("antipodes %v and %v", p, q)
 			}

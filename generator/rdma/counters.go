@@ -1,0 +1,96 @@
+package rdma
+
+// Counters are what a NIC counts, by canonical names; a profile's CounterNames translate them into the vendor's. They count
+// from the creation of the NIC and never go back.
+type Counters struct {
+	TxPackets, TxBytes uint64 // RoCE frames put on the wire, without FCS
+	RxPackets, RxBytes uint64 // RoCE frames addressed to the NIC, those with a bad iCRC included
+
+	// Requester.
+	PacketSeqErr    uint64 // sequence NAKs that restarted transmission
+	ImpliedNakErr   uint64 // READ responses or ACKs that showed earlier READ responses or atomic ACKs to be lost
+	LocalAckTimeout uint64 // expiries of the local ACK timer
+	RNRNakReceived  uint64 // RNR NAKs that made the requester wait
+	ReqCQEError     uint64 // work requests completed in error, flushed ones included
+	ReqCQEFlush     uint64 // of those, flushed
+	BadResponse     uint64 // READ responses or atomic ACKs that do not fit the request
+
+	// Responder.
+	OutOfSequence    uint64 // gaps in the request stream, one for each sequence NAK
+	DuplicateRequest uint64 // request packets with a PSN before the expected one
+	OutOfBuffer      uint64 // requests that found no receive buffer, one for each RNR NAK
+	RespCQEError     uint64 // receive requests completed in error, flushed ones included
+	ReadRequests     uint64 // executed READ requests, repeated ones included
+	WriteRequests    uint64 // completed WRITE messages
+	AtomicRequests   uint64 // executed atomics
+
+	// Congestion notification.
+	CNPSent    uint64
+	CNPHandled uint64 // CNPs that reached the rate limiter
+	CNPIgnored uint64 // CNPs received while the reaction point is off
+	ECNMarked  uint64 // data packets that arrived with CE
+
+	// Integrity.
+	ICRCErrors  uint64 // packets dropped for their iCRC
+	Invalid     uint64 // packets silently dropped: unknown queue pair, wrong source, version or P_Key
+	DataErrors  uint64 // accepted payloads that differ from what the sender's memory holds; no real NIC has this
+	RxDiscards  uint64 // always 0: the model has no finite receive buffer
+	TxDiscards  uint64 // always 0
+	AdaptiveRet uint64 // retransmissions by an adaptive timer; 0 in profiles without one
+}
+
+// Counter is one counter under its vendor's name.
+type Counter struct {
+	Canonical string // name in Candela, the same for all vendors
+	Name      string // name that the profile's vendor gives it
+	Value     uint64
+}
+
+// canonical lists all counters in the order in which reports print them. Names are NVIDIA's where NVIDIA has the counter.
+var canonical = []struct {
+	name  string
+	value func(*Counters) uint64
+}{
+	{"tx_packets", func(c *Counters) uint64 { return c.TxPackets }},
+	{"tx_bytes", func(c *Counters) uint64 { return c.TxBytes }},
+	{"rx_packets", func(c *Counters) uint64 { return c.RxPackets }},
+	{"rx_bytes", func(c *Counters) uint64 { return c.RxBytes }},
+	{"packet_seq_err", func(c *Counters) uint64 { return c.PacketSeqErr }},
+	{"implied_nak_seq_err", func(c *Counters) uint64 { return c.ImpliedNakErr }},
+	{"local_ack_timeout_err", func(c *Counters) uint64 { return c.LocalAckTimeout }},
+	{"rnr_nak_retry_err", func(c *Counters) uint64 { return c.RNRNakReceived }},
+	{"req_cqe_error", func(c *Counters) uint64 { return c.ReqCQEError }},
+	{"req_cqe_flush_error", func(c *Counters) uint64 { return c.ReqCQEFlush }},
+	{"bad_response", func(c *Counters) uint64 { return c.BadResponse }},
+	{"out_of_sequence", func(c *Counters) uint64 { return c.OutOfSequence }},
+	{"duplicate_request", func(c *Counters) uint64 { return c.DuplicateRequest }},
+	{"out_of_buffer", func(c *Counters) uint64 { return c.OutOfBuffer }},
+	{"resp_cqe_error", func(c *Counters) uint64 { return c.RespCQEError }},
+	{"rx_read_requests", func(c *Counters) uint64 { return c.ReadRequests }},
+	{"rx_write_requests", func(c *Counters) uint64 { return c.WriteRequests }},
+	{"rx_atomic_requests", func(c *Counters) uint64 { return c.AtomicRequests }},
+	{"np_cnp_sent", func(c *Counters) uint64 { return c.CNPSent }},
+	{"np_ecn_marked_roce_packets", func(c *Counters) uint64 { return c.ECNMarked }},
+	{"rp_cnp_handled", func(c *Counters) uint64 { return c.CNPHandled }},
+	{"rp_cnp_ignored", func(c *Counters) uint64 { return c.CNPIgnored }},
+	{"rx_icrc_encapsulated", func(c *Counters) uint64 { return c.ICRCErrors }},
+	{"invalid_packets", func(c *Counters) uint64 { return c.Invalid }},
+	{"data_errors", func(c *Counters) uint64 { return c.DataErrors }},
+	{"roce_adp_retrans", func(c *Counters) uint64 { return c.AdaptiveRet }},
+	{"rx_discards", func(c *Counters) uint64 { return c.RxDiscards }},
+	{"tx_discards", func(c *Counters) uint64 { return c.TxDiscards }},
+}
+
+// List returns the counters in a fixed order under the names that a vendor gives them; one without an entry in names keeps
+// its canonical name.
+func (c *Counters) List(names map[string]string) []Counter {
+	list := make([]Counter, len(canonical))
+	for i, e := range canonical {
+		name, ok := names[e.name]
+		if !ok {
+			name = e.name
+		}
+		list[i] = Counter{Canonical: e.name, Name: name, Value: e.value(c)}
+	}
+	return list
+}

@@ -1,0 +1,296 @@
+// Package rdma models RoCEv2 NICs: reliable connections as IBTA volume 1, chapter 9, describes them, requester and responder
+// of every queue pair, and the congestion notification of DCQCN.
+//
+// A [NIC] performs no I/O and knows no clock. Whoever drives it brings packets and instants:
+//
+//	nic.HandlePacket(now, p)   // a frame has arrived
+//	nic.HandleTimer(now)       // whatever is due happens
+//	nic.Poll(now, p)           // the wire is idle: which frame is next?
+//	nic.NextTimer()            // when to call again
+//
+// Inside, packet sequence numbers are 64 bits wide and never wrap; they become 24-bit PSNs at the border, where packets are
+// read and written. All latencies, and everything else in which real NICs differ, come from a [Profile]; deliberate faults
+// are switched on by [Bugs]. Payloads are a pure function of what they belong to (see pattern.go), so both sides verify every
+// byte that they accept.
+//
+// A NIC is not safe for concurrent use.
+package rdma
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/packet"
+)
+
+// Config describes a NIC.
+type Config struct {
+	Name     string
+	MAC      packet.MAC
+	IPs      []netip.Addr
+	Profile  Profile
+	Bugs     Bugs
+	PortRate clock.BitRate
+	Rand     *rand.Rand // source of QPNs, IPSNs and memory keys
+
+	Tagged   bool   // send 802.1Q frames
+	TCI      uint16 // tag control information, if Tagged
+	DSCP     uint8  // of everything but CNPs
+	HopLimit uint8  // TTL; 0 stands for 64
+	NotECT   bool   // send data as not ECN-capable; otherwise ECT(0)
+
+	NP NotificationPoint
+	RP ReactionPoint
+}
+
+const (
+	defaultHopLimit = 64
+	defaultPKey     = 0xffff
+)
+
+// validate reports everything that is wrong with c.
+func (c *Config) validate() error {
+	var errs []error
+	if c.Rand == nil {
+		errs = append(errs, errors.New("no source of random numbers"))
+	}
+	if c.PortRate <= 0 {
+		errs = append(errs, fmt.Errorf("port rate %d bit/s is not positive", c.PortRate))
+	}
+	if len(c.IPs) == 0 {
+		errs = append(errs, errors.New("no IP address"))
+	}
+	for _, ip := range c.IPs {
+		if !ip.IsValid() || ip.Is4In6() {
+			errs = append(errs, fmt.Errorf("IP address %s is neither a plain IPv4 nor a plain IPv6 address", ip))
+		}
+	}
+	if c.DSCP > 63 {
+		errs = append(errs, fmt.Errorf("DSCP %d is above 63", c.DSCP))
+	}
+	if c.Profile.TimeoutFactor < 0 || c.Profile.PipelineDepth < 0 {
+		errs = append(errs, fmt.Errorf("profile %q has a negative timeout factor or pipeline depth", c.Profile.Name))
+	}
+	return errors.Join(append(errs, c.NP.validate(), c.RP.validate())...)
+}
+
+// NIC is one port with its queue pairs.
+type NIC struct {
+	cfg     Config
+	profile Profile
+	bugs    Bugs
+	memory  memory
+	now     clock.Time // latest instant that the NIC was told
+
+	qps   []*QP
+	byQPN map[packet.QPN]*QP
+	last  *QP // most recent destination, which is often the next one, too
+
+	timers  timerHeap
+	control ring[*QP] // queue pairs with an eligible acknowledgement
+	data    ring[*QP] // queue pairs with an eligible data packet, in round-robin order
+	notify  notifier
+
+	completions ring[generator.Completion]
+	counters    Counters
+	ipID        uint16 // IPv4 Identification of the next packet
+}
+
+// NewNIC returns a NIC without queue pairs.
+func NewNIC(cfg Config) (*NIC, error) {
+	if cfg.HopLimit == 0 {
+		cfg.HopLimit = defaultHopLimit
+	}
+	if cfg.Profile.TimeoutFactor == 0 {
+		cfg.Profile.TimeoutFactor = 1
+	}
+	cfg.NP.setDefaults(&cfg.Profile)
+	cfg.RP.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("NIC %q: %w", cfg.Name, err)
+	}
+	n := &NIC{
+		cfg: cfg, profile: cfg.Profile, bugs: cfg.Bugs, memory: memory{pattern()},
+		byQPN: make(map[packet.QPN]*QP), ipID: uint16(cfg.Rand.Uint32()),
+	}
+	n.notify.init(cfg.NP)
+	return n, nil
+}
+
+// Name returns the name that the NIC was configured with.
+func (n *NIC) Name() string { return n.cfg.Name }
+
+// Profile returns the NIC's profile.
+func (n *NIC) Profile() Profile { return n.profile }
+
+// Counters returns a copy of the NIC's counters.
+func (n *NIC) Counters() Counters { return n.counters }
+
+// ListCounters returns the counters under the names of the profile's vendor.
+func (n *NIC) ListCounters() []Counter { return n.counters.List(n.profile.CounterNames) }
+
+// PollCompletion takes the oldest completion, if there is one.
+func (n *NIC) PollCompletion(c *generator.Completion) bool {
+	if n.completions.len() == 0 {
+		return false
+	}
+	*c = n.completions.pop()
+	return true
+}
+
+// CreateQP returns a new queue pair in the initial state, with QPN, IPSN and memory key drawn from the NIC's random source.
+func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
+	cfg.setDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("NIC %q: create queue pair: %w", n.cfg.Name, err)
+	}
+	if !slices.Contains(n.cfg.IPs, cfg.LocalIP) {
+		return nil, fmt.Errorf("NIC %q: create queue pair: local address %s is not one of the port's %v", n.cfg.Name, cfg.LocalIP, n.cfg.IPs)
+	}
+	q := newQP(n, cfg)
+	n.qps = append(n.qps, q)
+	n.byQPN[q.qpn] = q
+	return q, nil
+}
+
+// drawQPN returns an unused QPN above 1: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), and 0xffffff is multicast.
+func (n *NIC) drawQPN() packet.QPN {
+	for {
+		qpn := packet.QPN(2 + n.cfg.Rand.Uint32N(1<<24-3))
+		if _, taken := n.byQPN[qpn]; !taken {
+			return qpn
+		}
+	}
+}
+
+// HandlePacket takes a frame that has arrived completely. The packet is only read, and only during the call.
+func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
+	if !p.IsRoCE() || p.Eth.Dst != n.cfg.MAC {
+		return
+	}
+	n.now = now
+	n.counters.RxPackets++
+	n.counters.RxBytes += uint64(p.Len())
+	if p.CheckICRC() != packet.ICRCValid && !n.bugs.Has(BugAcceptBadICRC) {
+		n.counters.ICRCErrors++
+		return
+	}
+	q := n.lookup(p)
+	if q == nil {
+		n.counters.Invalid++
+		return
+	}
+	switch op := p.BTH.Opcode; {
+	case op == packet.CNP:
+		q.handleCNP(now)
+		return
+	case op.IsData():
+		n.notify.received(now, q, p)
+	}
+	if p.BTH.Opcode.IsResponse() {
+		q.req.handle(now, p)
+	} else {
+		q.resp.handle(now, p)
+	}
+}
+
+// lookup returns the connected queue pair that p is for, or nil if p must be dropped silently (IBTA 9.6.1: header validation).
+func (n *NIC) lookup(p *packet.Packet) *QP {
+	q := n.last
+	if q == nil || q.qpn != p.BTH.DestQP {
+		if q = n.byQPN[p.BTH.DestQP]; q == nil {
+			return nil
+		}
+		n.last = q
+	}
+	const reliableConnection = 0 // the service in the opcode's top three bits
+	switch {
+	case q.state == stateInit,
+		p.BTH.Version != 0,
+		p.BTH.PKey&0x7fff != defaultPKey&0x7fff,
+		p.IP.Src != q.remote.IP, p.IP.Dst != q.cfg.LocalIP,
+		p.BTH.Opcode>>5 != reliableConnection && p.BTH.Opcode != packet.CNP:
+		return nil
+	}
+	return q
+}
+
+// NextTimer returns the earliest instant at which HandleTimer or Poll may have something to do: an instant in the past if a
+// packet waits for the wire, [clock.Never] if nothing is pending. Now and then it is earlier than necessary, never later.
+func (n *NIC) NextTimer() clock.Time {
+	if n.control.len() > 0 || n.data.len() > 0 {
+		return n.now
+	}
+	return min(n.timers.next(), n.notify.next())
+}
+
+// HandleTimer does everything that is due at now or earlier.
+func (n *NIC) HandleTimer(now clock.Time) {
+	n.now = now
+	for n.timers.next() <= now {
+		n.timers.pop().expire(now)
+	}
+}
+
+// Poll fills p with the next frame for the wire and returns true, or returns false if no frame is eligible at now. CNPs go
+// first, then acknowledgements, then data of all queue pairs in turn. p's payload is shared and must not be written to.
+func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
+	n.HandleTimer(now)
+	if !n.notify.poll(now, n, p) && !n.pollControl(now, p) && !n.pollData(now, p) {
+		return false
+	}
+	p.IP.ID = n.ipID
+	n.ipID++
+	n.counters.TxPackets++
+	n.counters.TxBytes += uint64(p.Len())
+	return true
+}
+
+func (n *NIC) pollControl(now clock.Time, p *packet.Packet) bool {
+	for n.control.len() > 0 {
+		q := n.control.pop()
+		q.inControl = false
+		ok := q.resp.pollControl(now, p)
+		q.schedule(now)
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *NIC) pollData(now clock.Time, p *packet.Packet) bool {
+	for n.data.len() > 0 {
+		q := n.data.pop()
+		q.inData = false
+		ok := q.pollData(now, p)
+		q.schedule(now)
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (n *NIC) complete(c generator.Completion) {
+	if c.Status != generator.Success {
+		n.countError(c)
+	}
+	n.completions.push(c)
+}
+
+func (n *NIC) countError(c generator.Completion) {
+	if c.Receive {
+		n.counters.RespCQEError++
+		return
+	}
+	n.counters.ReqCQEError++
+	if c.Status == generator.WorkRequestFlushed {
+		n.counters.ReqCQEFlush++
+	}
+}

@@ -1,0 +1,96 @@
+package rdma
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/clock"
+)
+
+// Profile is the behaviour of a NIC model beyond what the specification fixes. Every latency runs from the full arrival of
+// the packet (or the posting) that causes an action to the instant at which the caused packet may take the wire.
+type Profile struct {
+	Name        string
+	Description string
+	Vendor      string // whose counter names it uses
+
+	SendLatency          clock.Duration // from posting a work request to its first packet
+	AckLatency           clock.Duration // from a request to its ACK or atomic ACK
+	ReadResponseLatency  clock.Duration // from a READ request to its first response
+	NackGeneration       clock.Duration // from the packet after a gap to the NAK; likewise for other NAKs
+	NackReaction         clock.Duration // from a NAK to the first retransmitted packet
+	ReadRerequestLatency clock.Duration // from a READ response after a gap to the repeated READ request (NACK generation of READ)
+	TimeoutReaction      clock.Duration // from the expiry of the local ACK timer to the first retransmitted packet
+	CNPLatency           clock.Duration // from a marked packet to the CNP
+
+	// TimeoutFactor scales the local ACK timeout: the timer expires after TimeoutFactor · 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
+	TimeoutFactor float64
+	// PipelineDepth is how many packets a queue pair has already committed to the transmit pipeline when it starts to react to
+	// a NAK: they leave before the retransmission does. 0: transmission stops at once.
+	PipelineDepth int
+	// AckCoalescing lets a later ACK replace one that still waits in the NIC.
+	AckCoalescing bool
+
+	CNPMode     CNPMode        // default scope of CNP pacing
+	CNPInterval clock.Duration // default minimum time between CNPs of one scope
+	CNPWithNack bool           // with slow restart configured, a sequence NAK triggers a CNP, too
+
+	CounterNames map[string]string // canonical → vendor's name
+}
+
+// nvidiaNames are counter names of NVIDIA's Linux driver where they differ from the canonical ones.
+var nvidiaNames = map[string]string{
+	"tx_packets":  "tx_vport_rdma_unicast_packets",
+	"tx_bytes":    "tx_vport_rdma_unicast_bytes",
+	"rx_packets":  "rx_vport_rdma_unicast_packets",
+	"rx_bytes":    "rx_vport_rdma_unicast_bytes",
+	"rx_discards": "rx_discards_phy",
+	"tx_discards": "tx_discards_phy",
+}
+
+// Spec returns the profile that follows IBTA volume 1, chapter 9, to the letter. Its latencies are round numbers of our
+// choice in the range of current NICs (500 ns of processing, 1 µs to notice and to repair a loss), not measurements.
+func Spec() Profile {
+	return Profile{
+		Name:                 "spec",
+		Description:          "follows IBTA volume 1 to the letter, with fixed round latencies",
+		Vendor:               "nvidia",
+		SendLatency:          500 * clock.Nanosecond,
+		AckLatency:           500 * clock.Nanosecond,
+		ReadResponseLatency:  500 * clock.Nanosecond,
+		NackGeneration:       clock.Microsecond,
+		NackReaction:         clock.Microsecond,
+		ReadRerequestLatency: clock.Microsecond,
+		TimeoutReaction:      clock.Microsecond,
+		CNPLatency:           500 * clock.Nanosecond,
+		TimeoutFactor:        1,
+		AckCoalescing:        true,
+		CNPMode:              CNPPerIPPair,
+		CNPInterval:          4 * clock.Microsecond,
+		CNPWithNack:          true,
+		CounterNames:         nvidiaNames,
+	}
+}
+
+var profiles = []func() Profile{Spec}
+
+// Profiles returns all NIC profiles.
+func Profiles() []Profile {
+	list := make([]Profile, len(profiles))
+	for i, f := range profiles {
+		list[i] = f()
+	}
+	return list
+}
+
+// ProfileByName returns the profile with this name; the error of an unknown one lists those that exist.
+func ProfileByName(name string) (Profile, error) {
+	var names []string
+	for _, p := range Profiles() {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Profile{}, fmt.Errorf("NIC profile %q is unknown (known: %s)", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,135 @@
+package rdma
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
+)
+
+type answerKind uint8
+
+const (
+	answerAck    answerKind = iota // ACK or NAK
+	answerRead                     // READ responses
+	answerAtomic                   // atomic ACK
+)
+
+// response is an answer that waits for the wire: one packet, or the responses to one READ request.
+type response struct {
+	kind     answerKind
+	syndrome packet.Syndrome // of an ACK or NAK
+	first    bool            // the next READ response is the first to its request
+	replay   bool            // answers a duplicate
+	rkey     uint32          // of a READ
+	msn      uint32
+	psn      int64      // of the next packet
+	end      int64      // one past the last PSN of a READ or atomic
+	ready    clock.Time // earliest transmission
+	va       uint64     // of the next READ response
+	left     int        // bytes that remain to be read
+	original uint64     // result of an atomic
+}
+
+// responseQueue holds a queue pair's answers in the order of their PSNs, which is the order in which the requester must get
+// them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
+type responseQueue struct{ ring[response] }
+
+// tail returns the newest answer, nil if there is none.
+func (q *responseQueue) tail() *response {
+	if q.len() == 0 {
+		return nil
+	}
+	return q.at(q.len() - 1)
+}
+
+// replay enters the answer to a duplicate READ or atomic. If the original's answer is still waiting or half sent, it starts
+// over from the PSN that the duplicate asks for; otherwise the answer goes before those with later PSNs.
+func (q *responseQueue) replay(a response) {
+	i := 0
+	for ; i < q.len(); i++ {
+		w := q.at(i)
+		if w.kind == a.kind && w.end == a.end {
+			*w = a
+			return
+		}
+		if w.psn > a.psn {
+			break
+		}
+	}
+	q.insert(i, a)
+}
+
+// fetches counts the READs and atomics that are being answered for the first time.
+func (q *responseQueue) fetches() int {
+	n := 0
+	for i := range q.len() {
+		if a := q.at(i); a.kind != answerAck && !a.replay {
+			n++
+		}
+	}
+	return n
+}
+
+// eligibleAt returns when the oldest answer may take the wire, and whether it is a control packet.
+func (r *responder) eligibleAt() (at clock.Time, control bool) {
+	if r.out.len() == 0 {
+		return clock.Never, true
+	}
+	a := r.out.at(0)
+	if a.kind == answerRead {
+		return max(a.ready, r.q.req.rate.gate), false
+	}
+	return a.ready, true
+}
+
+// pollControl fills p with the oldest answer if it is an eligible control packet.
+func (r *responder) pollControl(now clock.Time, p *packet.Packet) bool {
+	at, control := r.eligibleAt()
+	if at > now || !control {
+		return false
+	}
+	a := r.out.pop()
+	*p = r.q.frame
+	p.BTH.Opcode = packet.Acknowledge
+	p.BTH.PSN = packet.NewPSN(a.psn)
+	if a.kind == answerAtomic {
+		p.BTH.Opcode = packet.AtomicAcknowledge
+		p.AtomicAckETH = a.original
+		a.syndrome = packet.SyndromeAckNoCredit
+	}
+	p.Headers |= p.BTH.Opcode.Headers()
+	p.AETH = r.aeth(a.syndrome, a.msn)
+	return true
+}
+
+// pollRead fills p with the next READ response, which must be eligible.
+func (r *responder) pollRead(now clock.Time, p *packet.Packet) {
+	a := r.out.at(0)
+	n := min(a.left, r.q.cfg.MTU)
+	*p = r.q.frame
+	p.BTH.Opcode = readOpcodes.at(a.first, a.psn+1 == a.end)
+	p.BTH.PSN = packet.NewPSN(a.psn)
+	p.BTH.PadCount = uint8(-n & 3)
+	p.Headers |= p.BTH.Opcode.Headers()
+	if p.Headers&packet.HasAETH != 0 {
+		p.AETH = r.aeth(packet.SyndromeAckNoCredit, a.msn)
+	}
+	p.Payload = r.q.nic.memory.at(a.rkey, a.va, n)
+	a.first = false
+	a.psn++
+	a.va += uint64(n)
+	a.left -= n
+	if a.psn == a.end {
+		r.out.pop()
+	}
+	r.q.req.rate.sent(now, p.Len())
+}
+
+var readOpcodes = opcodeSet{first: packet.ReadResponseFirst, middle: packet.ReadResponseMiddle, last: packet.ReadResponseLast,
+	only: packet.ReadResponseOnly}
+
+func (r *responder) aeth(s packet.Syndrome, msn uint32) packet.AETH {
+	if r.q.nic.bugs.Has(BugMSNStuck) {
+		msn = 0
+	}
+	return packet.AETH{Syndrome: s, MSN: msn}
+}

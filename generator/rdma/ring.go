@@ -1,0 +1,49 @@
+package rdma
+
+// ring is a first-in first-out queue that keeps its storage: it allocates only to grow.
+type ring[T any] struct {
+	buf  []T // length is zero or a power of two
+	head int
+	n    int
+}
+
+func (r *ring[T]) len() int { return r.n }
+
+// at returns the i-th oldest element, which must exist. The pointer is valid until the next push, insert or pop.
+func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
+
+// push appends v.
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.buf) {
+		r.grow()
+	}
+	r.n++
+	*r.at(r.n - 1) = v
+}
+
+// insert puts v before the i-th oldest element.
+func (r *ring[T]) insert(i int, v T) {
+	r.push(v)
+	for j := r.n - 1; j > i; j-- {
+		*r.at(j) = *r.at(j - 1)
+	}
+	*r.at(i) = v
+}
+
+// pop removes and returns the oldest element, which must exist.
+func (r *ring[T]) pop() T {
+	v := r.buf[r.head]
+	r.head = (r.head + 1) & (len(r.buf) - 1)
+	r.n--
+	return v
+}
+
+func (r *ring[T]) clear() { r.head, r.n = 0, 0 }
+
+func (r *ring[T]) grow() {
+	buf := make([]T, max(8, 2*len(r.buf)))
+	for i := range r.n {
+		buf[i] = *r.at(i)
+	}
+	r.buf, r.head = buf, 0
+}

@@ -1,0 +1,159 @@
+package generator
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+
+	"candela.dev/candela/clock"
+)
+
+// ReportSchema names the format of generator.json.
+const ReportSchema = "candela.generator/v1"
+
+// MessageResult is the fate of one message. The JSON form has times in nanoseconds on the testbed's clock.
+type MessageResult struct {
+	Verb      Verb
+	Length    int // bytes
+	Posted    clock.Time
+	Completed clock.Time
+	Status    Status // StatusNone while it is outstanding, or if it was never posted
+}
+
+// MarshalJSON writes a message that never completed without completion time.
+func (m MessageResult) MarshalJSON() ([]byte, error) {
+	type wire struct {
+		Verb      string `json:"verb"`
+		Length    int    `json:"length"`
+		Status    string `json:"status"`
+		Posted    int64  `json:"posted_ns"`
+		Completed *int64 `json:"completed_ns,omitempty"`
+	}
+	out := wire{Verb: m.Verb.String(), Length: m.Length, Status: m.Status.String(), Posted: m.Posted.Nanoseconds()}
+	if m.Status != StatusNone {
+		at := m.Completed.Nanoseconds()
+		out.Completed = &at
+	}
+	return json.Marshal(out)
+}
+
+// CompletionTimes summarises message completion times of successful messages, in nanoseconds from posting to completion.
+type CompletionTimes struct {
+	Count int   `json:"count"`
+	Min   int64 `json:"min_ns"`
+	Mean  int64 `json:"mean_ns"`
+	P50   int64 `json:"p50_ns"`
+	P99   int64 `json:"p99_ns"`
+	Max   int64 `json:"max_ns"`
+}
+
+// StatusCount says how many messages ended with a status.
+type StatusCount struct {
+	Status Status `json:"status"`
+	Count  int    `json:"count"`
+}
+
+// StreamReport is the outcome of one direction of requests of one connection.
+type StreamReport struct {
+	Connection int             `json:"connection"` // from 1
+	Side       string          `json:"side"`       // that sends the requests
+	Posted     int             `json:"posted"`
+	Completed  int             `json:"completed"`
+	Statuses   []StatusCount   `json:"statuses"`
+	Bytes      int64           `json:"bytes"`       // of successful messages
+	GoodputBPS int64           `json:"goodput_bps"` // those bytes over the time from the first post to the last success
+	Times      CompletionTimes `json:"message_completion_time"`
+	Messages   []MessageResult `json:"messages"` // in order of posting, those never posted left out
+}
+
+// Report is what the generators tell of a run.
+type Report struct {
+	Schema     string          `json:"schema"`
+	Bytes      int64           `json:"bytes"`
+	GoodputBPS int64           `json:"goodput_bps"` // all streams together
+	Times      CompletionTimes `json:"message_completion_time"`
+	Streams    []StreamReport  `json:"streams"`
+}
+
+// Write writes r as indented JSON.
+func (r *Report) Write(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(r)
+}
+
+// Report returns the results so far; connections stand in their order, the requester's stream before the responder's.
+func (w *Workload) Report() Report {
+	r := Report{Schema: ReportSchema, Streams: make([]StreamReport, 0, len(w.streams))}
+	var all summary
+	for _, s := range w.streams {
+		var one summary
+		for _, m := range s.messages[:s.posted] {
+			one.add(m)
+			all.add(m)
+		}
+		r.Streams = append(r.Streams, StreamReport{
+			Connection: s.connection + 1, Side: s.side.String(), Posted: s.posted, Completed: s.completed,
+			Statuses: one.statusCounts(), Bytes: one.bytes, GoodputBPS: one.goodput(), Times: one.times(),
+			Messages: s.messages[:s.posted:s.posted],
+		})
+	}
+	r.Bytes, r.GoodputBPS, r.Times = all.bytes, all.goodput(), all.times()
+	return r
+}
+
+// summary accumulates results of messages.
+type summary struct {
+	any         bool
+	first, last clock.Time // first posting, last success
+	bytes       int64
+	durations   []int64 // ns
+	statuses    [len(statusNames)]int
+}
+
+func (s *summary) add(m MessageResult) {
+	if !s.any || m.Posted < s.first {
+		s.any, s.first = true, m.Posted
+	}
+	if int(m.Status) < len(s.statuses) {
+		s.statuses[m.Status]++
+	}
+	if m.Status != Success {
+		return
+	}
+	s.last = max(s.last, m.Completed)
+	s.bytes += int64(m.Length)
+	s.durations = append(s.durations, m.Completed.Sub(m.Posted).Nanoseconds())
+}
+
+func (s *summary) goodput() int64 {
+	span := s.last.Sub(s.first)
+	if s.bytes == 0 || span <= 0 {
+		return 0
+	}
+	return int64(float64(s.bytes) * 8 * float64(clock.Second) / float64(span))
+}
+
+func (s *summary) times() CompletionTimes {
+	if len(s.durations) == 0 {
+		return CompletionTimes{}
+	}
+	d := slices.Sorted(slices.Values(s.durations))
+	var sum int64
+	for _, v := range d {
+		sum += v
+	}
+	at := func(percent int) int64 { return d[(len(d)-1)*percent/100] }
+	return CompletionTimes{Count: len(d), Min: d[0], Mean: sum / int64(len(d)), P50: at(50), P99: at(99), Max: d[len(d)-1]}
+}
+
+// statusCounts lists the statuses that occurred; messages still outstanding count as "none".
+func (s *summary) statusCounts() []StatusCount {
+	counts := []StatusCount{}
+	for status, n := range s.statuses {
+		if n > 0 {
+			counts = append(counts, StatusCount{Status(status), n})
+		}
+	}
+	return counts
+}

@@ -1,0 +1,237 @@
+package generator
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/clock"
+)
+
+// Side is one of the two ends of a connection.
+type Side uint8
+
+// Sides. Requests run from the requester to the responder, and with bidirectional traffic back as well.
+const (
+	Requester Side = iota
+	Responder
+)
+
+// String names the side.
+func (s Side) String() string {
+	if s == Requester {
+		return "requester"
+	}
+	return "responder"
+}
+
+// Peer returns the other side.
+func (s Side) Peer() Side { return s ^ 1 }
+
+// End is what a Workload works with at one side of a connection: the queue pair, and the memory there that the peer may access.
+type End struct {
+	QP     QueuePair
+	Region Region
+}
+
+// Ends are both sides of a connection, indexed by Side.
+type Ends [2]End
+
+// WorkloadConfig says what to send.
+type WorkloadConfig struct {
+	Traffic
+	Bidirectional bool // both sides are requesters
+	// BarrierSync holds back the next round, TxDepth messages per stream, until the current one is completed on all queue pairs.
+	BarrierSync bool
+	// ReceiveDepth is how many receive requests are kept posted where SENDs or immediates arrive; 0 stands for 50.
+	ReceiveDepth int
+}
+
+const defaultReceiveDepth = 50
+
+func (c *WorkloadConfig) validate() error {
+	var errs []error
+	if len(c.Verbs) == 0 {
+		errs = append(errs, errors.New("no verb"))
+	}
+	if c.Messages < 1 {
+		errs = append(errs, fmt.Errorf("%d messages per queue pair are not at least 1", c.Messages))
+	}
+	if c.MessageSize < 0 {
+		errs = append(errs, fmt.Errorf("message size %d is negative", c.MessageSize))
+	}
+	if c.TxDepth < 1 {
+		errs = append(errs, fmt.Errorf("tx-depth %d is not at least 1", c.TxDepth))
+	}
+	if c.ReceiveDepth < 0 {
+		errs = append(errs, fmt.Errorf("receive depth %d is negative", c.ReceiveDepth))
+	}
+	return errors.Join(errs...)
+}
+
+// A Workload is the application at both ends of all connections: it posts the messages of a schedule and measures how long
+// they take. It performs no I/O; whoever runs the endpoints calls Start once and Completion for every completion.
+type Workload struct {
+	cfg     WorkloadConfig
+	streams []*stream // connection by connection, requester before responder
+	round   int       // messages that each stream may post so far, if BarrierSync
+	err     error
+}
+
+// stream is one direction of requests of one connection.
+type stream struct {
+	connection int // from 0
+	side       Side
+	from, to   End
+	posted     int // messages
+	completed  int // messages, well or badly
+	receives   int // receive requests posted at the other side
+	consumers  int // messages of the schedule that consume one
+	failed     bool
+	messages   []MessageResult
+}
+
+// NewWorkload returns the application for connections.
+func NewWorkload(cfg WorkloadConfig, connections []Ends) (*Workload, error) {
+	if cfg.ReceiveDepth == 0 {
+		cfg.ReceiveDepth = defaultReceiveDepth
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("workload: %w", err)
+	}
+	w := &Workload{cfg: cfg}
+	for i, ends := range connections {
+		w.streams = append(w.streams, newStream(&cfg, i, Requester, ends))
+		if cfg.Bidirectional {
+			w.streams = append(w.streams, newStream(&cfg, i, Responder, ends))
+		}
+	}
+	return w, nil
+}
+
+func newStream(cfg *WorkloadConfig, connection int, side Side, ends Ends) *stream {
+	s := &stream{connection: connection, side: side, from: ends[side], to: ends[side.Peer()]}
+	s.messages = make([]MessageResult, 0, cfg.Messages)
+	for m := range cfg.Schedule {
+		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length})
+		if m.Verb.ConsumesReceive() {
+			s.consumers++
+		}
+	}
+	return s
+}
+
+// Start posts the first receive requests and messages.
+func (w *Workload) Start(now clock.Time) error {
+	for _, s := range w.streams {
+		for range min(w.cfg.ReceiveDepth, s.consumers) {
+			if err := w.postReceive(now, s); err != nil {
+				return err
+			}
+		}
+	}
+	w.round = w.cfg.TxDepth
+	return w.postAll(now)
+}
+
+// Completion takes a completion of a connection, counted from 0, that the endpoint at side reported. It posts what may follow.
+func (w *Workload) Completion(now clock.Time, connection int, side Side, c Completion) error {
+	if c.Receive {
+		s, err := w.stream(connection, side.Peer())
+		if err != nil || c.Status != Success || s.receives >= s.consumers {
+			return err
+		}
+		return w.postReceive(now, s)
+	}
+	s, err := w.stream(connection, side)
+	if err != nil {
+		return err
+	}
+	if c.ID >= uint64(s.posted) || s.messages[c.ID].Status != StatusNone {
+		return fmt.Errorf("workload: connection %d, %s: completion of message %d, which is not outstanding", connection+1, side, c.ID)
+	}
+	m := &s.messages[c.ID]
+	m.Completed, m.Status = now, c.Status
+	s.completed++
+	s.failed = s.failed || c.Status != Success
+	if w.cfg.BarrierSync {
+		return w.barrier(now)
+	}
+	return w.post(now, s)
+}
+
+func (w *Workload) stream(connection int, side Side) (*stream, error) {
+	i, perConnection := connection, 1
+	if w.cfg.Bidirectional {
+		i, perConnection = 2*connection+int(side), 2
+	} else if side == Responder {
+		i = -1
+	}
+	if i < 0 || i >= len(w.streams) {
+		return nil, fmt.Errorf("workload: completion for the %s of connection %d of %d, which posts nothing", side, connection+1,
+			len(w.streams)/perConnection)
+	}
+	return w.streams[i], nil
+}
+
+// barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to complete.
+func (w *Workload) barrier(now clock.Time) error {
+	for _, s := range w.streams {
+		if s.completed < s.posted {
+			return nil
+		}
+	}
+	w.round += w.cfg.TxDepth
+	return w.postAll(now)
+}
+
+func (w *Workload) postAll(now clock.Time) error {
+	for _, s := range w.streams {
+		if err := w.post(now, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post posts as many messages of s as tx-depth and barrier allow.
+func (w *Workload) post(now clock.Time, s *stream) error {
+	limit := len(s.messages)
+	if w.cfg.BarrierSync {
+		limit = min(limit, w.round)
+	}
+	for !s.failed && s.posted < limit && s.posted-s.completed < w.cfg.TxDepth {
+		m := &s.messages[s.posted]
+		m.Posted = now
+		id := s.posted
+		s.posted++
+		if err := s.from.QP.PostSend(now, s.request(id, m)); err != nil {
+			return fmt.Errorf("workload: connection %d, %s, message %d: %w", s.connection+1, s.side, id+1, err)
+		}
+	}
+	return nil
+}
+
+// request returns the work request of a message. All messages of a stream use the same remote memory.
+func (s *stream) request(id int, m *MessageResult) WorkRequest {
+	return WorkRequest{ID: uint64(id), Verb: m.Verb, Length: m.Length, RemoteAddr: s.to.Region.Base, RKey: s.to.Region.RKey,
+		Imm: uint32(id), Compare: uint64(id), SwapAdd: uint64(id) + 1}
+}
+
+func (w *Workload) postReceive(now clock.Time, s *stream) error {
+	rr := ReceiveRequest{ID: uint64(s.receives), Length: w.cfg.MessageSize}
+	s.receives++
+	if err := s.to.QP.PostRecv(now, rr); err != nil {
+		return fmt.Errorf("workload: connection %d: %w", s.connection+1, err)
+	}
+	return nil
+}
+
+// Done reports whether nothing is outstanding and nothing more will be posted.
+func (w *Workload) Done() bool {
+	for _, s := range w.streams {
+		if s.completed < s.posted || !s.failed && s.posted < len(s.messages) {
+			return false
+		}
+	}
+	return true
+}

@@ -3,6 +3,9 @@
 package report
 
 import (
+	"maps"
+	"slices"
+
 	"candela.dev/candela/analyzers"
 )
 
@@ -19,6 +22,10 @@ type Report struct {
 
 	Packets int64 // in the trace
 	SpanNS  int64 // from the first to the last packet
+	// OriginNS is the instant that is printed as t=0: 0 for runs, which count from their start, and the time of the first packet
+	// for captures with wall-clock time.
+	OriginNS  int64
+	PacketIDs string // trace.PacketIDsMirror or trace.PacketIDsFrame: what the numbers of findings are
 
 	Connections []Connection
 	Events      []Event
@@ -27,6 +34,10 @@ type Report struct {
 	Coverage    map[string]map[string]int64
 	Notes       []string // about the trace as a whole: inferred connections, skipped checks
 	Waived      int
+	Analyzers   []string // that ran, in their order; those of findings, metrics and coverage are added
+
+	Sequences []Sequence // PSN over time, for the HTML page
+	Ladders   []Ladder   // packets one by one around what matters, for the HTML page
 
 	Dir   string   // of the run's files; empty for a bare trace
 	Next  []string // commands that look closer or repeat the run
@@ -63,4 +74,64 @@ type Finding struct {
 	analyzers.Finding
 	Around []string
 	Waiver string // reference of the waiver that excuses it; empty: none
+	// Wanted says that the test asks for this violation or puts up with it, so that it doesn't count against the device.
+	Wanted bool
+}
+
+// counts reports whether f speaks against the device under test: a violation that nothing excuses.
+func (f *Finding) counts() bool {
+	return f.Severity == analyzers.Violation && f.Waiver == "" && !f.Wanted
+}
+
+// violations returns the findings that count against the device under test.
+func (r *Report) violations() []*Finding {
+	return r.findings((*Finding).counts)
+}
+
+func (r *Report) findings(keep func(*Finding) bool) []*Finding {
+	var kept []*Finding
+	for i := range r.Findings {
+		if f := &r.Findings[i]; keep(f) {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// analyzerNames returns every analyzer that is known to have run: those listed, then others that left a trace, sorted.
+func (r *Report) analyzerNames() []string {
+	names := slices.Clone(r.Analyzers)
+	others := slices.Collect(maps.Keys(r.Coverage))
+	for i := range r.Findings {
+		others = append(others, r.Findings[i].Analyzer)
+	}
+	for i := range r.Metrics {
+		others = append(others, r.Metrics[i].Analyzer())
+	}
+	slices.Sort(others)
+	for _, name := range others {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// unfired returns the events that never fired.
+func (r *Report) unfired() []*Event {
+	var never []*Event
+	for i := range r.Events {
+		if r.Events[i].Hits == 0 {
+			never = append(never, &r.Events[i])
+		}
+	}
+	return never
+}
+
+// packetWord is what a packet's number is called: mirror #1184, frame #12.
+func (r *Report) packetWord() string {
+	if r.PacketIDs == "" {
+		return "packet"
+	}
+	return r.PacketIDs
 }

@@ -1,0 +1,68 @@
+package report
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// clean makes s safe to print on a terminal and in XML: control characters, invalid UTF-8 and characters that change the
+// direction of writing become visible escapes. Names and messages may come from a trace or a bundle that somebody sent, and
+// an escape sequence in one of them must not rewrite the verdict above it.
+func clean(s string) string {
+	if !strings.ContainsFunc(s, suspect) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		c, size := utf8.DecodeRuneInString(s)
+		switch {
+		case c == utf8.RuneError && size <= 1:
+			writeEscape(&b, 'x', uint32(s[0]), 2)
+		case !suspect(c):
+			b.WriteRune(c)
+		case c < utf8.RuneSelf:
+			writeEscape(&b, 'x', uint32(c), 2)
+		case c <= 0xffff:
+			writeEscape(&b, 'u', uint32(c), 4)
+		default:
+			writeEscape(&b, 'U', uint32(c), 8)
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+func writeEscape(b *strings.Builder, kind byte, c uint32, digits int) {
+	const hex = "0123456789abcdef"
+	b.WriteByte('\\')
+	b.WriteByte(kind)
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b.WriteByte(hex[c>>shift&0xf])
+	}
+}
+
+// suspect reports characters that move the cursor, hide or reorder text, or that XML 1.0 has no way to carry.
+func suspect(c rune) bool {
+	switch {
+	case unicode.IsControl(c), unicode.In(c, unicode.Bidi_Control, unicode.Cf, unicode.Zl, unicode.Zp):
+		return true
+	case c == 0xfffe, c == 0xffff:
+		return true
+	}
+	return false
+}
+
+// cleanLines splits a text of several lines, a joined error for example, into clean ones without empty ones.
+func cleanLines(s string) []string {
+	var lines []string
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimRight(strings.ReplaceAll(line, "\t", "  "), " \r"); line != "" {
+			lines = append(lines, clean(line))
+		}
+	}
+	return lines
+}
+
+// oneLine is a text of several lines as one.
+func oneLine(s string) string { return strings.Join(cleanLines(s), "; ") }

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+)
+
+// JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the events,
+// for each analyzer and for the expectations. Violations that count and failed expectations are failures, a verdict of
+// invalid is an error, an analyzer all of whose violations are waived is skipped. A run that fails has at least one failure,
+// one that is invalid at least one error, one that passes neither.
+func JUnit(w io.Writer, reports []*Report) error {
+	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
+	for _, r := range reports {
+		s := suiteOf(r)
+		doc.Tests += s.Tests
+		doc.Failures += s.Failures
+		doc.Errors += s.Errors
+		doc.Skipped += s.Skipped
+		doc.Suites = append(doc.Suites, s)
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return fmt.Errorf("write junit: %w", err)
+	}
+	enc := xml.NewEncoder(w)
+	enc.Indent("", "  ")
+	if err := enc.Encode(doc); err != nil {
+		return fmt.Errorf("write junit: %w", err)
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return fmt.Errorf("write junit: %w", err)
+	}
+	return nil
+}
+
+// The elements follow the schema that Jenkins and GitLab read (junit-10.xsd of the Jenkins xUnit plugin).
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Name     string       `xml:"name,attr"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Errors   int          `xml:"errors,attr"`
+		Skipped  int          `xml:"skipped,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name       string          `xml:"name,attr"`
+		Tests      int             `xml:"tests,attr"`
+		Failures   int             `xml:"failures,attr"`
+		Errors     int             `xml:"errors,attr"`
+		Skipped    int             `xml:"skipped,attr"`
+		Time       string          `xml:"time,attr"` // seconds, of the trace: simulated time on a virtual testbed
+		Properties []junitProperty `xml:"properties>property,omitempty"`
+		Cases      []junitCase     `xml:"testcase"`
+		Output     string          `xml:"system-out,omitempty"`
+	}
+	junitProperty struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	junitCase struct {
+		Name      string        `xml:"name,attr"`
+		ClassName string        `xml:"classname,attr"`
+		Time      string        `xml:"time,attr"`
+		Skipped   *junitMessage `xml:"skipped,omitempty"`
+		Errors    []junitDetail `xml:"error"`
+		Failures  []junitDetail `xml:"failure"`
+	}
+	junitMessage struct {
+		Message string `xml:"message,attr"`
+	}
+	junitDetail struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+func suiteOf(r *Report) junitSuite {
+	name := oneLine(cmp.Or(r.Name, "(no name)"))
+	if r.Repeat > 0 {
+		name += fmt.Sprintf(" (repeat %d)", r.Repeat)
+	}
+	s := junitSuite{Name: name, Time: fmt.Sprintf("%.9f", float64(max(r.SpanNS, 0))/1e9), Properties: properties(r)}
+	s.Cases = cases(r)
+	for i := range s.Cases {
+		c := &s.Cases[i]
+		c.ClassName, c.Time = "candela."+strings.ReplaceAll(name, ".", "_"), "0"
+		s.Tests++
+		switch {
+		case len(c.Errors) > 0:
+			s.Errors++
+		case len(c.Failures) > 0:
+			s.Failures++
+		case c.Skipped != nil:
+			s.Skipped++
+		}
+	}
+	var out strings.Builder
+	// A strings.Builder never fails.
+	_ = Text(&out, r, TextOptions{})
+	s.Output = out.String()
+	return s
+}
+
+func properties(r *Report) []junitProperty {
+	var ps []junitProperty
+	add := func(name, value string) {
+		if value != "" {
+			ps = append(ps, junitProperty{oneLine(name), oneLine(value)})
+		}
+	}
+	add("file", r.File)
+	add("testbed", r.Testbed)
+	if r.Testbed != "" {
+		add("seed", strconv.FormatUint(r.Seed, 10))
+	}
+	add("directory", r.Dir)
+	for _, f := range r.Facts {
+		add(f.Name, f.Value)
+	}
+	return ps
+}
+
+// cases returns the testcases of r. What they say agrees with the verdict: the last one, "verdict", carries whatever none
+// of the others explains, such as an infrastructure failure or warnings under --strict.
+func cases(r *Report) []junitCase {
+	unmet, other := splitReasons(r)
+	var all []junitCase
+	if len(r.Events) > 0 {
+		all = append(all, eventCase(r))
+	}
+	t := textReport{Report: r}
+	for _, name := range r.analyzerNames() {
+		all = append(all, t.analyzerCase(name))
+	}
+	expectations := junitCase{Name: "expectations"}
+	for _, reason := range unmet {
+		expectations.Failures = append(expectations.Failures, detail("expectation", reason, reason))
+	}
+	return append(all, expectations, verdictCase(r, all, expectations, other))
+}
+
+// splitReasons separates failed expectations, which read "expect.analyzer.key: what", from other reasons.
+func splitReasons(r *Report) (unmet, other []string) {
+	for _, reason := range r.Reasons {
+		if strings.HasPrefix(reason, "expect.") && r.Verdict == analyzers.Fail {
+			unmet = append(unmet, reason)
+		} else {
+			other = append(other, reason)
+		}
+	}
+	return unmet, other
+}
+
+// eventCase is an error if an event never fired and the run is invalid for it; a failing run has its reason elsewhere.
+func eventCase(r *Report) junitCase {
+	c := junitCase{Name: "events"}
+	if r.Verdict != analyzers.Invalid {
+		return c
+	}
+	for _, e := range r.unfired() {
+		text := e.What + " never fired"
+		if e.Why != "" {
+			text += ": " + e.Why
+		}
+		c.Errors = append(c.Errors, detail("unfired-event", text, text+"\n"+e.Where))
+	}
+	return c
+}
+
+// maxDetails bounds the failures of one testcase: CI servers show every one of them.
+const maxDetails = 50
+
+func (t *textReport) analyzerCase(name string) junitCase {
+	c := junitCase{Name: oneLine(name)}
+	waived := 0
+	var reasons []string
+	counting := t.findings(func(f *Finding) bool { return f.Analyzer == name && f.counts() && t.Verdict != analyzers.Pass })
+	for i := range t.Findings {
+		if f := &t.Findings[i]; f.Analyzer == name && f.Waiver != "" {
+			waived++
+			reasons = append(reasons, f.Rule+" waived: "+f.Waiver)
+		}
+	}
+	for i, f := range counting {
+		if i == maxDetails {
+			hidden := counting[i:]
+			text := "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
+			c.Failures = append(c.Failures, detail("more", text, text))
+			break
+		}
+		c.Failures = append(c.Failures, detail(f.Rule, cmp.Or(f.Message, f.Actual, f.Rule), t.findingText(f)))
+	}
+	if len(counting) == 0 && waived > 0 {
+		c.Skipped = &junitMessage{oneLine(strings.Join(reasons, "\n"))}
+	}
+	return c
+}
+
+// findingText is a finding as the terminal shows it, without colour.
+func (t *textReport) findingText(f *Finding) string {
+	var b strings.Builder
+	one := textReport{printer: newPrinter(&b, TextOptions{}), Report: t.Report}
+	one.newline()
+	one.finding(f)
+	// A strings.Builder never fails.
+	_ = one.Flush()
+	return b.String()
+}
+
+func verdictCase(r *Report, before []junitCase, expectations junitCase, reasons []string) junitCase {
+	c := junitCase{Name: "verdict"}
+	failed := len(expectations.Failures) > 0
+	for _, b := range before {
+		failed = failed || len(b.Failures)+len(b.Errors) > 0
+	}
+	if failed || r.Verdict == analyzers.Pass {
+		return c
+	}
+	text := strings.Join(reasons, "\n")
+	if text == "" {
+		text = "the verdict is " + string(cmp.Or(r.Verdict, "unknown"))
+	}
+	if r.Verdict == analyzers.Fail {
+		c.Failures = append(c.Failures, detail("fail", text, text))
+	} else {
+		c.Errors = append(c.Errors, detail("invalid", text, text))
+	}
+	return c
+}
+
+// detail returns a failure or error whose message is one line.
+func detail(kind, message, text string) junitDetail {
+	return junitDetail{Type: oneLine(kind), Message: oneLine(message), Text: strings.Join(cleanLines(text), "\n")}
+}

@@ -1,0 +1,98 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os/exec"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+)
+
+func junit(t *testing.T, reports ...*Report) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := JUnit(&b, reports); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestJUnitMatchesGoldenFiles(t *testing.T) {
+	for name, r := range fixtures() {
+		t.Run(name, func(t *testing.T) {
+			golden(t, name+".xml", junit(t, r))
+		})
+	}
+}
+
+func TestJUnitIsWellFormed(t *testing.T) {
+	for name, r := range fixtures() {
+		dec := xml.NewDecoder(bytes.NewReader(junit(t, r, r)))
+		for {
+			_, err := dec.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestXmllintAcceptsJUnit(t *testing.T) {
+	xmllint, err := exec.LookPath("xmllint")
+	if err != nil {
+		t.Skip("xmllint is not installed (Debian: libxml2-utils)")
+	}
+	for name, r := range fixtures() {
+		cmd := exec.Command(xmllint, "--noout", "--nonet", "-")
+		cmd.Stdin = bytes.NewReader(junit(t, r))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+}
+
+func TestJUnitAgreesWithTheVerdict(t *testing.T) {
+	infrastructure := passing()
+	infrastructure.Verdict, infrastructure.Reasons = analyzers.Invalid, []string{"requester: agent is gone"}
+	strict := warningsOnly()
+	strict.Verdict, strict.Reasons = analyzers.Fail, []string{"2 warnings (--strict)"}
+	unmet := passing()
+	unmet.Verdict, unmet.Reasons = analyzers.Fail, []string{"expect.cnp.per-connection[0]: qpn 1 has 2 CNPs, want 1"}
+	alsoUnfired := failing()
+	alsoUnfired.Events[0].Hits = 0
+	for name, c := range map[string]struct {
+		r                         *Report
+		failures, errors, skipped int
+	}{
+		"a pass has neither failures nor errors":               {passing(), 0, 0, 0},
+		"violations and unmet expectations are failures":       {failing(), 2, 0, 0},
+		"an expectation alone is one failure":                  {unmet, 1, 0, 0},
+		"warnings under --strict are one failure":              {strict, 1, 0, 0},
+		"broken integrity is an error":                         {withoutIntegrity(), 0, 1, 0},
+		"an event that never fired is an error":                {unfired(), 0, 1, 0},
+		"an infrastructure failure is an error":                {infrastructure, 0, 1, 0},
+		"an unfired event next to a violation is no error too": {alsoUnfired, 2, 0, 0},
+		"a waived violation is skipped":                        {excused(), 0, 0, 1},
+		"warnings pass":                                        {warningsOnly(), 0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := suiteOf(c.r)
+			if s.Failures != c.failures || s.Errors != c.errors || s.Skipped != c.skipped {
+				t.Errorf("failures %d, errors %d, skipped %d; want %d, %d, %d", s.Failures, s.Errors, s.Skipped, c.failures,
+					c.errors, c.skipped)
+			}
+		})
+	}
+}
+
+func TestJUnitReportsAWriteError(t *testing.T) {
+	if err := JUnit(brokenWriter{}, []*Report{failing()}); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+)
+
+// maxPassingRuns is how many lines of passing runs a summary shows; those that don't pass always have theirs.
+const maxPassingRuns = 30
+
+// maxSeeds is how many seeds of one test are listed.
+const maxSeeds = 8
+
+// SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many runs of
+// each test, tests whose repeats disagree, and where to look first.
+func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
+	s := suite{printer: newPrinter(w, o), reports: reports, verbose: o.Verbose}
+	s.runs()
+	s.counts()
+	s.rules()
+	s.flaky()
+	s.next()
+	return s.Flush()
+}
+
+type suite struct {
+	*printer
+	reports []*Report
+	verbose bool
+}
+
+func (s *suite) runs() {
+	tab := table{columns: []column{{"", false}, {"test", false}, {"repeat", true}, {"seed", true}, {"packets", true}, {"", false}}}
+	passing, hidden := 0, 0
+	for _, r := range s.reports {
+		if r.Verdict == analyzers.Pass {
+			if passing++; passing > maxPassingRuns && !s.verbose {
+				hidden++
+				continue
+			}
+		}
+		repeat, seed := "", ""
+		if r.Repeat > 0 {
+			repeat = strconv.Itoa(r.Repeat)
+		}
+		if r.Testbed != "" {
+			seed = strconv.FormatUint(r.Seed, 10)
+		}
+		tab.add(cell{verdictWord(r.Verdict), verdictStyle(r.Verdict)}, cell{testName(r), bold}, cell{repeat, plain},
+			cell{seed, plain}, cell{grouped(r.Packets), plain}, cell{r.inBrief(), plain})
+	}
+	if len(tab.rows) > 0 {
+		s.table(0, &tab)
+	}
+	if hidden > 0 {
+		s.labelled(0, 0, cell{}, "and "+moreOf(hidden, "passing run"), dim)
+	}
+}
+
+func testName(r *Report) string { return cmp.Or(oneLine(r.Name), "(no name)") }
+
+// inBrief is what a line of a suite says about r: why it does not pass, or what happened on the way.
+func (r *Report) inBrief() string {
+	if len(r.Reasons) > 0 {
+		text := r.Reasons[0]
+		if rules := ruleNames(r.violations()); r.Verdict == analyzers.Fail && len(rules) > 0 {
+			text += " (" + strings.Join(rules, ", ") + ")"
+		}
+		if more := len(r.Reasons) - 1; more > 0 {
+			text += ", and " + moreOf(more, "reason")
+		}
+		return text
+	}
+	fired := int64(len(r.Events) - len(r.unfired()))
+	parts := []string{}
+	if len(r.Events) > 0 {
+		parts = append(parts, plural(fired, "event")+" fired")
+	}
+	return strings.Join(append(parts, r.asides()...), ", ")
+}
+
+// ruleNames returns the rules of findings without repetition, sorted.
+func ruleNames(findings []*Finding) []string {
+	var rules []string
+	for _, f := range findings {
+		rules = append(rules, f.Rule)
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
+}
+
+func (s *suite) counts() {
+	n := map[analyzers.Verdict]int64{}
+	for _, r := range s.reports {
+		n[r.Verdict]++
+	}
+	cells := []cell{{plural(int64(len(s.reports)), "run") + ":", plain}}
+	for _, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
+		st := dim
+		if n[v] > 0 {
+			st = verdictStyle(v)
+		}
+		cells = append(cells, cell{grouped(n[v]) + " " + string(v), st})
+	}
+	s.newline()
+	s.line(0, cells...)
+}
+
+// test is the runs of one test, repeats or points of a sweep.
+type test struct {
+	name string
+	runs []*Report
+}
+
+// tests groups the runs by name, in the order of their first run.
+func (s *suite) tests() []*test {
+	var all []*test
+	byName := map[string]*test{}
+	for _, r := range s.reports {
+		name := testName(r)
+		if byName[name] == nil {
+			byName[name] = &test{name: name}
+			all = append(all, byName[name])
+		}
+		byName[name].runs = append(byName[name].runs, r)
+	}
+	return all
+}
+
+func (s *suite) rules() {
+	tab := table{columns: []column{{"", false}, {"", false}, {"", false}}}
+	for _, t := range s.tests() {
+		n := map[string]int{}
+		var rules []string
+		for _, r := range t.runs {
+			for _, rule := range ruleNames(r.violations()) {
+				n[rule]++
+				rules = append(rules, rule)
+			}
+		}
+		slices.Sort(rules)
+		for _, rule := range slices.Compact(rules) {
+			tab.add(cell{rule, red}, cell{fmt.Sprintf("%d of %d", n[rule], len(t.runs)), bold}, cell{"runs of " + t.name, plain})
+		}
+	}
+	if len(tab.rows) > 0 {
+		s.section("Rules violated")
+		s.table(2, &tab)
+	}
+}
+
+// flaky lists tests whose runs end in different verdicts, with the seeds that don't pass.
+func (s *suite) flaky() {
+	titled := false
+	for _, t := range s.tests() {
+		n := map[analyzers.Verdict]int{}
+		var seeds []string
+		for _, r := range t.runs {
+			n[r.Verdict]++
+			if r.Verdict != analyzers.Pass {
+				seeds = append(seeds, strconv.FormatUint(r.Seed, 10))
+			}
+		}
+		if len(n) < 2 {
+			continue
+		}
+		if !titled {
+			s.section("Flaky")
+			titled = true
+		}
+		if len(seeds) > maxSeeds {
+			seeds = append(seeds[:maxSeeds], "…")
+		}
+		s.labelled(2, 2, cell{"-", dim}, fmt.Sprintf("%s: %d of %d pass, %d fail, %d invalid; seeds that don't pass: %s", t.name,
+			n[analyzers.Pass], len(t.runs), n[analyzers.Fail], n[analyzers.Invalid], strings.Join(seeds, ", ")), plain)
+	}
+}
+
+// next names the first run to look at: the first failure, otherwise the first that is invalid.
+func (s *suite) next() {
+	var first *Report
+	for _, r := range s.reports {
+		if r.Verdict == analyzers.Fail {
+			first = r
+			break
+		}
+		if r.Verdict != analyzers.Pass && first == nil {
+			first = r
+		}
+	}
+	if first == nil {
+		return
+	}
+	t := textReport{printer: s.printer, Report: &Report{Dir: first.Dir, Next: first.Next}}
+	t.whereTo()
+}

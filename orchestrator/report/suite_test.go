@@ -1,0 +1,53 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+)
+
+func TestSuiteTextMatchesGoldenFiles(t *testing.T) {
+	var repeats []*Report
+	for i := range 10 {
+		r := passing()
+		if i%4 == 3 {
+			r = failing()
+		}
+		r.Name, r.Repeat, r.Seed = "nak-plus-one", i+1, uint64(1000+i)
+		repeats = append(repeats, r)
+	}
+	var many []*Report
+	for i := range 100 {
+		r := passing()
+		if i == 70 {
+			r = withoutIntegrity()
+		}
+		many = append(many, r)
+	}
+	strange := hostile()
+	for name, reports := range map[string][]*Report{
+		"suite":         {passing(), failing(), withoutIntegrity(), unfired(), warningsOnly(), excused(), bareCapture()},
+		"suite-repeats": repeats,
+		"suite-many":    many,
+		"suite-passes":  {passing(), warningsOnly()},
+		"suite-none":    {},
+		"suite-hostile": {strange},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			if err := SuiteText(&b, reports, TextOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", b.Bytes())
+		})
+	}
+}
+
+func TestSuiteTextReportsAWriteError(t *testing.T) {
+	r := &Report{Verdict: analyzers.Pass}
+	if err := SuiteText(brokenWriter{}, []*Report{r}, TextOptions{}); !errors.Is(err, errFull) {
+		t.Error(err)
+	}
+}

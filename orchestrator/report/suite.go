@@ -56,6 +56,7 @@ func (s *suite) runs() {
 			cell{seed, plain}, cell{grouped(r.Packets), plain}, cell{r.inBrief(), plain})
 	}
 	if len(tab.rows) > 0 {
+		tab.dropEmpty()
 		s.table(0, &tab)
 	}
 	if hidden > 0 {
@@ -100,16 +101,19 @@ func (s *suite) counts() {
 	for _, r := range s.reports {
 		n[r.Verdict]++
 	}
-	cells := []cell{{plural(int64(len(s.reports)), "run") + ":", plain}}
-	for _, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
+	s.newline()
+	s.styled(plural(int64(len(s.reports)), "run")+": ", plain)
+	for i, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
+		if i > 0 {
+			s.styled(", ", plain)
+		}
 		st := dim
 		if n[v] > 0 {
 			st = verdictStyle(v)
 		}
-		cells = append(cells, cell{grouped(n[v]) + " " + string(v), st})
+		s.styled(grouped(n[v])+" "+string(v), st)
 	}
 	s.newline()
-	s.line(0, cells...)
 }
 
 // test is the runs of one test, repeats or points of a sweep.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -39,6 +40,19 @@ func (t *table) addColumn(c column, cells []cell) {
 	}
 }
 
+// dropEmpty removes columns that hold nothing, except the last.
+func (t *table) dropEmpty() {
+	for i := len(t.columns) - 2; i >= 0; i-- {
+		if slices.ContainsFunc(t.rows, func(row []cell) bool { return row[i].text != "" }) {
+			continue
+		}
+		t.columns = slices.Delete(t.columns, i, i+1)
+		for j := range t.rows {
+			t.rows[j] = slices.Delete(t.rows[j], i, i+1)
+		}
+	}
+}
+
 // width returns how wide the table is if nothing wraps.
 func (t *table) width() int {
 	n := columnGap * (len(t.columns) - 1)
@@ -68,7 +82,7 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// print writes the table behind an indent, with its heading dimmed.
+// table writes t behind an indent, with its heading dimmed.
 func (p *printer) table(indent int, t *table) {
 	widths := t.widths()
 	last := len(widths) - 1

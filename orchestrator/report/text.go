@@ -101,7 +101,7 @@ func (t *textReport) head() {
 		for i, line := range cleanLines(reason) {
 			label := cell{}
 			if i == 0 {
-				label = cell{"      -  ", dim}
+				label = cell{"      -", dim}
 			}
 			t.labelled(0, headIndent, label, line, plain)
 		}

@@ -40,6 +40,9 @@ type Ends [2]End
 type WorkloadConfig struct {
 	Traffic
 	Bidirectional bool // both sides are requesters
+	// TrafficOf, if set, replaces Traffic and Bidirectional: what side posts on a connection, counted from 0; no messages if
+	// it posts nothing.
+	TrafficOf func(connection int, side Side) Traffic
 	// BarrierSync holds back the next round, TxDepth messages per stream, until the current one is completed on all queue pairs.
 	BarrierSync bool
 	// ReceiveDepth is how many receive requests are kept posted where SENDs or immediates arrive; 0 stands for 50.
@@ -48,22 +51,32 @@ type WorkloadConfig struct {
 
 const defaultReceiveDepth = 50
 
-func (c *WorkloadConfig) validate() error {
+// traffic returns what side posts on a connection.
+func (c *WorkloadConfig) traffic(connection int, side Side) Traffic {
+	if c.TrafficOf != nil {
+		return c.TrafficOf(connection, side)
+	}
+	t := c.Traffic
+	if side == Responder && !c.Bidirectional {
+		t.Messages = 0
+	}
+	return t
+}
+
+// validate reports what makes t impossible to post.
+func (t *Traffic) validate() error {
 	var errs []error
-	if len(c.Verbs) == 0 {
+	if len(t.Verbs) == 0 {
 		errs = append(errs, errors.New("no verb"))
 	}
-	if c.Messages < 1 {
-		errs = append(errs, fmt.Errorf("%d messages per queue pair are not at least 1", c.Messages))
+	if t.Messages < 1 {
+		errs = append(errs, fmt.Errorf("%d messages per queue pair are not at least 1", t.Messages))
 	}
-	if c.MessageSize < 0 {
-		errs = append(errs, fmt.Errorf("message size %d is negative", c.MessageSize))
+	if t.MessageSize < 0 {
+		errs = append(errs, fmt.Errorf("message size %d is negative", t.MessageSize))
 	}
-	if c.TxDepth < 1 {
-		errs = append(errs, fmt.Errorf("tx-depth %d is not at least 1", c.TxDepth))
-	}
-	if c.ReceiveDepth < 0 {
-		errs = append(errs, fmt.Errorf("receive depth %d is negative", c.ReceiveDepth))
+	if t.TxDepth < 1 {
+		errs = append(errs, fmt.Errorf("tx-depth %d is not at least 1", t.TxDepth))
 	}
 	return errors.Join(errs...)
 }
@@ -72,13 +85,14 @@ func (c *WorkloadConfig) validate() error {
 // they take. It performs no I/O; whoever runs the endpoints calls Start once and Completion for every completion.
 type Workload struct {
 	cfg     WorkloadConfig
-	streams []*stream // connection by connection, requester before responder
-	round   int       // messages that each stream may post so far, if BarrierSync
-	err     error
+	streams []*stream    // connection by connection, requester before responder
+	byEnd   [][2]*stream // the same by connection and side; nil where nothing is posted
+	round   int          // rounds that each stream may post so far, if BarrierSync
 }
 
 // stream is one direction of requests of one connection.
 type stream struct {
+	traffic    Traffic
 	connection int // from 0
 	side       Side
 	from, to   End
@@ -95,23 +109,31 @@ func NewWorkload(cfg WorkloadConfig, connections []Ends) (*Workload, error) {
 	if cfg.ReceiveDepth == 0 {
 		cfg.ReceiveDepth = defaultReceiveDepth
 	}
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("workload: %w", err)
+	if cfg.ReceiveDepth < 0 {
+		return nil, fmt.Errorf("workload: receive depth %d is negative", cfg.ReceiveDepth)
 	}
-	w := &Workload{cfg: cfg}
+	w := &Workload{cfg: cfg, byEnd: make([][2]*stream, len(connections))}
 	for i, ends := range connections {
-		w.streams = append(w.streams, newStream(&cfg, i, Requester, ends))
-		if cfg.Bidirectional {
-			w.streams = append(w.streams, newStream(&cfg, i, Responder, ends))
+		for _, side := range []Side{Requester, Responder} {
+			traffic := cfg.traffic(i, side)
+			if side == Responder && traffic.Messages == 0 {
+				continue
+			}
+			if err := traffic.validate(); err != nil {
+				return nil, fmt.Errorf("workload: %s of connection %d: %w", side, i+1, err)
+			}
+			s := newStream(traffic, i, side, ends)
+			w.streams = append(w.streams, s)
+			w.byEnd[i][side] = s
 		}
 	}
 	return w, nil
 }
 
-func newStream(cfg *WorkloadConfig, connection int, side Side, ends Ends) *stream {
-	s := &stream{connection: connection, side: side, from: ends[side], to: ends[side.Peer()]}
-	s.messages = make([]MessageResult, 0, cfg.Messages)
-	for m := range cfg.Schedule {
+func newStream(t Traffic, connection int, side Side, ends Ends) *stream {
+	s := &stream{traffic: t, connection: connection, side: side, from: ends[side], to: ends[side.Peer()]}
+	s.messages = make([]MessageResult, 0, t.Messages)
+	for m := range t.Schedule {
 		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length})
 		if m.Verb.ConsumesReceive() {
 			s.consumers++
@@ -129,7 +151,7 @@ func (w *Workload) Start(now clock.Time) error {
 			}
 		}
 	}
-	w.round = w.cfg.TxDepth
+	w.round = 1
 	return w.postAll(now)
 }
 
@@ -160,17 +182,10 @@ func (w *Workload) Completion(now clock.Time, connection int, side Side, c Compl
 }
 
 func (w *Workload) stream(connection int, side Side) (*stream, error) {
-	i, perConnection := connection, 1
-	if w.cfg.Bidirectional {
-		i, perConnection = 2*connection+int(side), 2
-	} else if side == Responder {
-		i = -1
+	if connection < 0 || connection >= len(w.byEnd) || w.byEnd[connection][side] == nil {
+		return nil, fmt.Errorf("workload: completion for the %s of connection %d of %d, which posts nothing", side, connection+1, len(w.byEnd))
 	}
-	if i < 0 || i >= len(w.streams) {
-		return nil, fmt.Errorf("workload: completion for the %s of connection %d of %d, which posts nothing", side, connection+1,
-			len(w.streams)/perConnection)
-	}
-	return w.streams[i], nil
+	return w.byEnd[connection][side], nil
 }
 
 // barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to complete.
@@ -180,7 +195,7 @@ func (w *Workload) barrier(now clock.Time) error {
 			return nil
 		}
 	}
-	w.round += w.cfg.TxDepth
+	w.round++
 	return w.postAll(now)
 }
 
@@ -197,9 +212,9 @@ func (w *Workload) postAll(now clock.Time) error {
 func (w *Workload) post(now clock.Time, s *stream) error {
 	limit := len(s.messages)
 	if w.cfg.BarrierSync {
-		limit = min(limit, w.round)
+		limit = min(limit, w.round*s.traffic.TxDepth)
 	}
-	for !s.failed && s.posted < limit && s.posted-s.completed < w.cfg.TxDepth {
+	for !s.failed && s.posted < limit && s.posted-s.completed < s.traffic.TxDepth {
 		m := &s.messages[s.posted]
 		m.Posted = now
 		id := s.posted
@@ -218,7 +233,7 @@ func (s *stream) request(id int, m *MessageResult) WorkRequest {
 }
 
 func (w *Workload) postReceive(now clock.Time, s *stream) error {
-	rr := ReceiveRequest{ID: uint64(s.receives), Length: w.cfg.MessageSize}
+	rr := ReceiveRequest{ID: uint64(s.receives), Length: s.traffic.MessageSize}
 	s.receives++
 	if err := s.to.QP.PostRecv(now, rr); err != nil {
 		return fmt.Errorf("workload: connection %d: %w", s.connection+1, err)

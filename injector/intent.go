@@ -48,13 +48,13 @@ func (s IterScope) String() string {
 const Any = 0
 
 // TrimFlags are the options of a trim.
-type TrimFlags uint8
+type TrimFlags = packet.TrimFlags
 
 // Trim flags of the injector contract.
 const (
-	TrimSetDSCP TrimFlags = 1 << iota
-	TrimUpdateIPLength
-	TrimUpdateUDPLength
+	TrimSetDSCP         = packet.TrimSetDSCP
+	TrimUpdateIPLength  = packet.TrimUpdateIPLength
+	TrimUpdateUDPLength = packet.TrimUpdateUDPLength
 )
 
 // Action is what to do to a packet. Only the parameters of its Type count.

@@ -200,3 +200,12 @@ func named(kind, name string, err error) error {
 	s, _ := status.FromError(err)
 	return status.Errorf(s.Code(), "%s %q: %s", kind, name, s.Message())
 }
+
+// Addr returns v as the IP address that AddrValue made it from; bits is 32 or 128.
+func (v Value) Addr(bits int) netip.Addr {
+	if bits == 32 {
+		return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, uint32(v.Lo))))
+	}
+	b := binary.BigEndian.AppendUint64(nil, v.Hi)
+	return netip.AddrFrom16([16]byte(binary.BigEndian.AppendUint64(b, v.Lo)))
+}

@@ -1,0 +1,144 @@
+package retrans
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/trace"
+)
+
+// shortestTimeoutNS is the shortest local ACK timeout that a real stack is taken to run with when the test does not say: the
+// adaptive ones measured by Lumina (figure 5-12) start at 4 ms.
+const shortestTimeoutNS = 1_000_000
+
+// judge checks the timers and counts of a restart.
+func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
+	p := a.params[step.Flow.Connection()-1]
+	switch step.Cause {
+	case rounds.Timeout:
+		if p.Known && step.Certain {
+			a.judgeTimeout(r, step, p)
+		}
+	case rounds.RNR:
+		a.judgeRNR(r, step, p)
+	case rounds.Nack, rounds.Implied, rounds.None:
+	}
+	if !p.Known {
+		return
+	}
+	if limit := int(p.RetryCount); step.Cause != rounds.RNR && step.Retries > limit {
+		a.finding(r, step, p, RuleRetryCount, text{
+			expected: fmt.Sprintf("at most %d retries without progress", limit),
+			actual:   fmt.Sprintf("retry %d, by %v", step.Retries, step.Cause),
+			message:  "retransmission goes on where the queue pair should be in error",
+		})
+	}
+	if limit := int(p.RNRRetry); step.Cause == rounds.RNR && limit != 7 && step.RNRRetries > limit {
+		a.finding(r, step, p, RuleRNRRetry, text{
+			expected: fmt.Sprintf("at most %d retries after RNR NAKs without progress", limit),
+			actual:   fmt.Sprintf("retry %d", step.RNRRetries),
+			message:  "retransmission goes on where the queue pair should be in error",
+		})
+	}
+}
+
+// timerStart returns the earliest instant, as seen here, at which the timer behind a restart may have been started.
+func (a *Analyzer) timerStart(step *rounds.Step) int64 {
+	if step.TimerNS == rounds.Never {
+		return step.ProgressNS
+	}
+	return max(step.ProgressNS, step.TimerNS-a.cfg.JitterNS)
+}
+
+// judgeTimeout checks a restart that nothing but a timeout explains.
+func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
+	t := p.timeoutNS()
+	if t == 0 {
+		a.finding(r, step, p, RuleTimerOff, text{
+			expected: "no timeout: the local ACK timeout is 0",
+			actual:   "retransmission that no NAK asked for",
+			message:  "a timeout without a timer",
+		})
+		return
+	}
+	start := a.timerStart(step)
+	switch {
+	case start != rounds.Never && r.TimeNS-start < t:
+		a.finding(r, step, p, RuleTimeoutEarly, text{
+			expected: fmt.Sprintf("retransmission at least %s after the last progress", micros(t)),
+			actual:   fmt.Sprintf("at most %s after it", micros(r.TimeNS-start)),
+			message:  "the local ACK timer expired early" + a.allowance(step, start),
+		})
+	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.cfg.JitterNS:
+		a.finding(r, step, p, RuleTimeoutLate, text{
+			expected: fmt.Sprintf("retransmission at most %s after the last progress (4 T)", micros(4*t)),
+			actual:   fmt.Sprintf("%s after the latest packet of the connection", micros(r.TimeNS-step.ActivityNS)),
+			message:  "the local ACK timer expired late",
+		})
+	}
+}
+
+// allowance says which bound of the timer's start was used.
+func (a *Analyzer) allowance(step *rounds.Step, start int64) string {
+	if start == step.ProgressNS {
+		return ""
+	}
+	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.cfg.JitterNS))
+}
+
+// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may be a timeout that crossed the NAK, if
+// time enough for one had passed.
+func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
+	waited := r.TimeNS - step.CauseNS
+	if waited >= step.RNRTimerNS {
+		return
+	}
+	severity := analyzers.Violation
+	if !step.Certain && a.mayBeTimeout(r, step, p) {
+		if p.Known {
+			return
+		}
+		severity = analyzers.Warning
+	}
+	a.finding(r, step, p, RuleRNREarly, text{
+		severity: severity,
+		expected: fmt.Sprintf("retransmission at least %s after the RNR NAK", micros(step.RNRTimerNS)),
+		actual:   fmt.Sprintf("%s after it", micros(waited)),
+		message:  "the requester did not wait for the RNR timer",
+	})
+}
+
+// mayBeTimeout reports whether the local ACK timer could have caused a restart whatever else passed.
+func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bool {
+	if p.Known {
+		t := p.timeoutNS()
+		start := a.timerStart(step)
+		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t)
+	}
+	return !step.Prev.Known || r.TimeNS-step.Prev.NS >= shortestTimeoutNS
+}
+
+// text is what distinguishes one finding from another of its rule.
+type text struct {
+	severity                  analyzers.Severity
+	expected, actual, message string
+}
+
+func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule string, t text) {
+	c := step.Flow.Connection()
+	if !a.report.Wants(rule, c) {
+		return
+	}
+	if p.Adaptive {
+		t.severity = analyzers.Note
+		t.message += "; allowed to adaptive retransmission"
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: rule, Severity: t.severity, Connection: c, Packets: []uint64{r.ID}, TimeNS: r.TimeNS,
+		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message,
+	})
+}
+
+// micros prints nanoseconds in microseconds, the unit of reports.
+func micros(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }

@@ -1,0 +1,100 @@
+package retrans
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+)
+
+// kind is one of the analyzer's metrics.
+type kind int
+
+const (
+	generation kind = iota
+	reaction
+	retransmission
+	timeout
+	rnrDelay
+	generationCorrected
+	reactionCorrected
+	firstRetry // retry 1; the others follow
+)
+
+const (
+	maxRetryIndex = 15 // retries beyond share one metric: no NIC that keeps to a retry count has as many
+	kinds         = int(firstRetry) + maxRetryIndex
+)
+
+// retry returns the metric of the n-th timeout of one packet.
+func retry(n int) kind { return firstRetry + kind(min(max(n, 1), maxRetryIndex)-1) }
+
+// corrected returns the metric without the half RTT, or k itself if there is none.
+func (k kind) corrected() kind {
+	switch k {
+	case generation:
+		return generationCorrected
+	case reaction:
+		return reactionCorrected
+	}
+	return k
+}
+
+// always reports whether the sum over all connections is listed even if empty.
+func (k kind) always() bool { return k <= rnrDelay }
+
+func (k kind) String() string {
+	switch k {
+	case generation:
+		return "retrans.nack-generation"
+	case reaction:
+		return "retrans.nack-reaction"
+	case retransmission:
+		return "retrans.retransmission"
+	case timeout:
+		return "retrans.timeout"
+	case rnrDelay:
+		return "retrans.rnr-delay"
+	case generationCorrected:
+		return "retrans.nack-generation.corrected"
+	case reactionCorrected:
+		return "retrans.nack-reaction.corrected"
+	}
+	return fmt.Sprintf("retrans.timeout.retry-%d", int(k-firstRetry)+1)
+}
+
+// metrics are all distributions: by connection, 0 being all together, and kind. Those without values do not exist.
+type metrics [][kinds]*analyzers.Distribution
+
+func newMetrics(connections int) metrics {
+	m := make(metrics, connections+1)
+	for k := range kind(kinds) {
+		if k.always() {
+			m[0][k] = analyzers.NewDistribution(k.String(), analyzers.UnitNS, 0)
+		}
+	}
+	return m
+}
+
+func (m metrics) record(k kind, connection int, ns int64) {
+	for _, c := range [...]int{0, connection} {
+		d := m[c][k]
+		if d == nil {
+			d = analyzers.NewDistribution(k.String(), analyzers.UnitNS, c)
+			m[c][k] = d
+		}
+		d.Record(ns)
+	}
+}
+
+// list returns the sums first, then the connections in order.
+func (m metrics) list() []analyzers.Metric {
+	var list []analyzers.Metric
+	for c := range m {
+		for _, d := range m[c] {
+			if d != nil {
+				list = append(list, d.Metric())
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,200 @@
+// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry counts.
+//
+// All instants are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order packet);
+// NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) − t(lost packet).
+// For READ the repeated request plays the NACK. A packet lost behind an earlier loss has no NACK of its own and is repaired by
+// the round that the earlier one's NACK started. A timeout is measured on the first lost packet of its round, from its latest
+// transmission to its retransmission, also per retry of that packet.
+//
+// Generation and reaction contain the way from the switch to the host and back. Given that way's duration from a calibration
+// run ([Calibrate]), corrected values are reported beside the raw ones under names that end in ".corrected".
+//
+// A finding convicts only if no reception instants at the hosts explain the trace: what a response that passed at t causes
+// happens after t, but what a sender did before a packet passed may have been any time before. Where a bound rests on a
+// packet of the sender, its path may have become faster meanwhile by [Config].JitterNS.
+package retrans
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/trace"
+)
+
+// Name is the analyzer's name in configurations, metrics and rule ids.
+const Name = "retrans"
+
+// Config is what a test knows about its endpoints beyond the trace. The zero Config measures and judges what needs no such
+// knowledge.
+type Config struct {
+	// Default holds for every connection that Connections does not name.
+	Default Params
+	// Connections overrides Default by 1-based connection.
+	Connections map[int]Params
+
+	// HalfRTT is the result of a calibration run. 0: not measured, no corrected metrics.
+	HalfRTT Sides
+	// JitterNS bounds how much the delay from a host to the switch changes, in nanoseconds. 0: 10 ms.
+	JitterNS int64
+}
+
+// Params are the transport settings of one connection.
+type Params struct {
+	// Known says that the rest is: without it neither timeouts nor retries are judged.
+	Known bool
+	// TimeoutExponent is t of the local ACK timeout T = 4.096 µs · 2^t. 0: the timer is off.
+	TimeoutExponent uint8
+	// RetryCount is retry_cnt, RNRRetry is rnr_retry, whose 7 means no limit.
+	RetryCount, RNRRetry uint8
+	// Adaptive says that the NIC chooses its timeouts and retries itself; what breaks the rules is then only noted.
+	Adaptive bool
+}
+
+// timeoutNS returns T in nanoseconds, 0 if the timer is off.
+func (p Params) timeoutNS() int64 {
+	if p.TimeoutExponent == 0 {
+		return 0
+	}
+	return 4096 << min(p.TimeoutExponent, 31)
+}
+
+// Sides are durations in nanoseconds from the switch to a host and back.
+type Sides struct {
+	Requester, Responder int64
+}
+
+const defaultJitterNS = 10_000_000
+
+// Analyzer measures and judges retransmission on every connection of a trace.
+type Analyzer struct {
+	cfg     Config
+	tracker *rounds.Tracker
+	params  []Params // by connection − 1
+	metrics metrics
+	report  *analyzers.Reporter
+	causes  [rounds.Timeout + 1]int64
+}
+
+// New returns an analyzer for traces with the given connections.
+func New(meta trace.Meta, cfg Config) *Analyzer {
+	if cfg.JitterNS == 0 {
+		cfg.JitterNS = defaultJitterNS
+	}
+	n := meta.Connections.Len()
+	a := &Analyzer{
+		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),
+		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
+	}
+	for i := range a.params {
+		a.params[i] = cfg.Default
+		if p, ok := cfg.Connections[i+1]; ok {
+			a.params[i] = p
+		}
+	}
+	return a
+}
+
+// Name returns "retrans".
+func (a *Analyzer) Name() string { return Name }
+
+// Packet observes one record.
+func (a *Analyzer) Packet(r *trace.Record) {
+	step := a.tracker.Packet(r)
+	if step == nil || step.Marks&(rounds.Again|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
+		return
+	}
+	if r.Opcode.IsRequest() {
+		a.request(r, step)
+	} else {
+		a.response(r, step)
+	}
+}
+
+// request measures a retransmitted request and judges a restart.
+func (a *Analyzer) request(r *trace.Record, step *rounds.Step) {
+	restart := step.Is(rounds.Restart)
+	if restart {
+		a.causes[step.Cause]++
+		a.judge(r, step)
+	}
+	since := r.TimeNS - step.CauseNS
+	switch step.Cause {
+	case rounds.Nack:
+		if restart {
+			a.sample(reaction, step.Flow, since, a.sender(step.Flow))
+		}
+	case rounds.Implied:
+		if restart {
+			a.sample(generation, step.Flow, since, a.sender(step.Flow))
+		}
+	case rounds.RNR:
+		if restart {
+			a.sample(rnrDelay, step.Flow, since, 0)
+		}
+		return
+	case rounds.Timeout, rounds.None:
+	}
+	a.repaired(r, step, restart && step.Cause == rounds.Nack)
+}
+
+// response measures a NACK for an open gap, and replayed responses.
+func (a *Analyzer) response(r *trace.Record, step *rounds.Step) {
+	if step.Is(rounds.AnswersGap) {
+		a.sample(generation, step.Flow, r.TimeNS-step.CauseNS, a.receiver(step.Flow))
+		return
+	}
+	first := step.Is(rounds.FirstReplay)
+	if first && step.Cause == rounds.Implied {
+		a.sample(reaction, step.Flow, r.TimeNS-step.CauseNS, a.receiver(step.Flow))
+	}
+	a.repaired(r, step, first && step.Cause == rounds.Implied)
+}
+
+// repaired measures a packet that is sent again; asked means that it is the one that a NACK asked for, so that it was lost
+// even if the observer could not see that.
+func (a *Analyzer) repaired(r *trace.Record, step *rounds.Step, asked bool) {
+	if !step.Prev.Known {
+		return
+	}
+	since := r.TimeNS - step.Prev.NS
+	switch step.Cause {
+	case rounds.Nack, rounds.Implied:
+		if step.Prev.Lost || asked {
+			a.sample(retransmission, step.Flow, since, 0)
+		}
+	case rounds.Timeout:
+		if step.Is(rounds.Repair) {
+			a.sample(timeout, step.Flow, since, 0)
+			a.sample(retry(int(step.Prev.Tries)+1), step.Flow, since, 0)
+		}
+	case rounds.RNR, rounds.None:
+	}
+}
+
+// sender and receiver return the half RTT of the host that sends, or answers, the requests of a flow.
+func (a *Analyzer) sender(flow trace.FlowID) int64 {
+	if flow.Reverse() {
+		return a.cfg.HalfRTT.Responder
+	}
+	return a.cfg.HalfRTT.Requester
+}
+
+func (a *Analyzer) receiver(flow trace.FlowID) int64 { return a.sender(flow.Peer()) }
+
+// sample records a value and, if the half RTT in it is known, the corrected one.
+func (a *Analyzer) sample(k kind, flow trace.FlowID, ns, halfRTT int64) {
+	a.metrics.record(k, flow.Connection(), ns)
+	if c := k.corrected(); c != k && halfRTT > 0 {
+		a.metrics.record(c, flow.Connection(), max(0, ns-halfRTT))
+	}
+}
+
+// Finish returns findings, metrics and how often each cause of retransmission was seen.
+func (a *Analyzer) Finish() analyzers.Result {
+	coverage := make(map[string]int64, len(a.causes))
+	for c := rounds.Nack; c <= rounds.Timeout; c++ {
+		coverage[fmt.Sprintf("restart by %v", c)] = a.causes[c]
+	}
+	return analyzers.Result{Findings: a.report.Findings(), Metrics: a.metrics.list(), Coverage: coverage}
+}

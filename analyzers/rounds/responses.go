@@ -1,0 +1,175 @@
+package rounds
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+func (s *stream) response(r *trace.Record, step *Step) {
+	if !s.started {
+		return
+	}
+	if r.Has(trace.Sent) {
+		s.answer(r, step)
+	}
+	if r.Delivered() {
+		s.learn(r, step)
+		s.activity = max(s.activity, r.TimeNS)
+	}
+}
+
+// answer follows a response on its way from the responder, which proves what the responder had received.
+func (s *stream) answer(r *trace.Record, step *Step) {
+	place := step.Place
+	switch {
+	case r.Opcode != packet.Acknowledge:
+		s.reply(r, step)
+	case r.Syndrome.IsAck():
+		if place >= s.want && place < s.high {
+			s.want = place + 1
+			s.gapOpen, s.gapNS = false, Never
+		}
+	case r.Syndrome == packet.SyndromeNakSequence:
+		s.answersGap(step)
+		s.reject(place)
+	case r.Syndrome.IsRNR():
+		s.reject(place)
+	}
+}
+
+// answersGap looks for the packet that a sequence NAK complains about. If the observer could not see the loss, it is the
+// packet behind the missing one.
+func (s *stream) answersGap(step *Step) {
+	switch {
+	case s.gapOpen && s.gapNS != Never && step.Place == s.want:
+		step.Marks |= AnswersGap
+		step.CauseNS = s.gapNS
+	case !s.gapOpen && step.Place < s.want:
+		if behind := s.sent.get(step.Place + 1); behind.Known && !behind.Lost {
+			step.Marks |= AnswersGap
+			step.CauseNS = behind.NS
+		}
+	}
+}
+
+// reject notes that the responder waits for place: later requests are dropped silently until it comes.
+func (s *stream) reject(place int64) {
+	if place <= s.want {
+		s.want = place
+		s.gapOpen, s.gapNS = true, Never
+	}
+}
+
+// reply follows a READ response or an atomic ACK on its way from the responder.
+func (s *stream) reply(r *trace.Record, step *Step) {
+	place := step.Place
+	prev := s.replies.get(place)
+	e := txEntry{ns: r.TimeNS, lost: lost(r), tries: prev.Tries}
+	rp := &s.replay
+	if rp.active && place >= rp.from && place < rp.end {
+		step.Cause, step.Prev = rp.cause, prev
+		if prev.Known {
+			step.Marks |= Again
+		}
+		if place == rp.from && !rp.begun {
+			rp.begun = true
+			step.Marks |= FirstReplay
+			step.CauseNS = rp.ns
+		}
+		if !rp.repaired && (prev.Lost || prev.Known && step.Is(FirstReplay)) {
+			rp.repaired = true
+			step.Marks |= Repair
+		}
+		if rp.cause == Timeout && prev.Known {
+			e.tries++
+		}
+	}
+	s.replies.put(place, s.una, e)
+}
+
+// learn follows a response on its way to the sender.
+func (s *stream) learn(r *trace.Record, step *Step) {
+	place := step.Place
+	acked := place + 1
+	switch {
+	case r.Opcode != packet.Acknowledge:
+		if !s.reads.deliver(place) {
+			s.skipped(r, step, place)
+		} else if s.readGap.open && place >= s.readGap.place {
+			s.readGap.open = false
+		}
+		acked = s.reads.limit(acked)
+	case r.Syndrome.IsAck():
+		s.skipped(r, step, place)
+	case r.Syndrome == packet.SyndromeNakSequence:
+		acked = place
+		s.skipped(r, step, place-1)
+		s.pushNak(nak{place: place, ns: r.TimeNS, advanced: place > s.una && s.reads.limit(place) == place})
+	case r.Syndrome.IsRNR():
+		acked = place
+		s.skipped(r, step, place-1)
+		s.rnr.place, s.rnr.ns, s.rnr.timerNS = place, r.TimeNS, packet.RNRTimer(r.Syndrome.TimerCode())
+		s.rnr.pending, s.rnr.advanced = true, place > s.una
+	default:
+		return
+	}
+	s.acknowledge(min(s.reads.limit(acked), s.high), r.TimeNS, step)
+}
+
+// skipped notes a response for place that passes over a READ or atomic response still due: an implied NAK.
+func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
+	due := s.reads.first()
+	if due == nil || place < due.next || place >= s.high {
+		return
+	}
+	step.Marks |= OutOfOrder
+	if r.Opcode == packet.Acknowledge {
+		step.Marks |= ByAck
+	}
+	g := &s.readGap
+	switch {
+	case !g.open:
+		g.open, g.answered, g.again = true, false, false
+		g.place, g.ns = due.next, r.TimeNS
+		step.Marks |= GapOpened
+	case g.answered:
+		g.again = true
+	}
+}
+
+func (s *stream) pushNak(n nak) {
+	if s.nNaks == maxNaks {
+		s.dropNaks(1)
+	}
+	s.naks[s.nNaks] = n
+	s.nNaks++
+}
+
+// acknowledge moves the oldest unacknowledged request up to una.
+func (s *stream) acknowledge(una, ns int64, step *Step) {
+	if una <= s.una {
+		return
+	}
+	step.Marks |= Progress
+	s.una, s.unaNS = una, ns
+	s.retries, s.rnrRetries = 0, 0
+	if s.una == s.high {
+		s.lost = 0
+		s.forgetNaks()
+	}
+}
+
+// forgetNaks drops what can no longer ask for a restart inside the window.
+func (s *stream) forgetNaks() {
+	kept := 0
+	for i := range s.nNaks {
+		if s.naks[i].place >= s.una {
+			s.naks[kept] = s.naks[i]
+			kept++
+		}
+	}
+	s.nNaks = kept
+	if s.rnr.pending && s.rnr.place < s.una {
+		s.rnr.pending = false
+	}
+}

@@ -1,0 +1,156 @@
+// Package rounds tells, record by record, what an observer at the switch can know about retransmission on a reliable
+// connection: which packets are repeated, what made the sender start over (a NAK, an implied NAK, an RNR NAK or the local ACK
+// timer) and when that cause passed the observer. It judges nothing; the analyzers that measure latencies and expected
+// counters share it.
+//
+// The observer sits between the two hosts, so a packet seen towards a host reaches it at some later unknown instant. Causes
+// are therefore attributed by content (a jump back to PSN p after a NAK for p passed), and [Step.Certain] says whether any
+// other cause could explain the same packets.
+package rounds
+
+import (
+	"math"
+
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Cause is what made a sender start a round of retransmission.
+type Cause uint8
+
+// Causes. A packet of the first round has None.
+const (
+	None    Cause = iota
+	Nack          // a sequence NAK for the packet at which the round starts
+	Implied       // a repeated READ or atomic request after a response arrived out of order
+	RNR           // a receiver-not-ready NAK
+	Timeout       // nothing else that passed the observer
+)
+
+// String names the cause.
+func (c Cause) String() string {
+	switch c {
+	case Nack:
+		return "NAK"
+	case Implied:
+		return "implied NAK"
+	case RNR:
+		return "RNR NAK"
+	case Timeout:
+		return "timeout"
+	case None:
+	}
+	return "none"
+}
+
+// Marks say what one record means for its stream.
+type Marks uint16
+
+// Marks of a Step.
+const (
+	Again       Marks = 1 << iota // sent before: a retransmitted request or a replayed response
+	Restart                       // the sender of requests jumped back to this packet
+	Repair                        // the first lost packet to be repaired in its round, or the restart itself if no loss is known
+	GapOpened                     // delivered with earlier packets missing, the first such since the receiver was last in order
+	OutOfOrder                    // delivered with earlier packets missing
+	ByAck                         // with OutOfOrder: the packet is an ACK that passes over a missing READ or atomic response
+	Duplicate                     // a request delivered although the responder is already past it
+	AnswersGap                    // a sequence NAK for the gap that opened at CauseNS
+	FirstReplay                   // the response that the repeated request seen at CauseNS asked for
+	Progress                      // a delivered response that acknowledges something new
+)
+
+// Never stands for an instant that is not known: it is before every other.
+const Never = math.MinInt64
+
+// Transmission is an earlier transmission of a packet.
+type Transmission struct {
+	NS    int64 // when it passed the observer
+	Known bool  // false: none is remembered
+	Lost  bool  // the injector dropped or damaged it
+	// Tries counts the transmissions up to this one that a timeout caused.
+	Tries uint8
+	timer bool // it (re)started the local ACK timer for certain
+}
+
+// Step is what one record means for the stream of requests that it belongs to.
+type Step struct {
+	Flow  trace.FlowID // of the requests; the record may be a response on the peer flow
+	Place int64        // relative PSN, 1-based, unwrapped
+	Marks Marks
+
+	Cause   Cause        // of the round that this packet belongs to, if Again
+	CauseNS int64        // when the cause passed the observer: a NAK, an out-of-order packet, a repeated request
+	Prev    Transmission // the packet's previous transmission, if Again
+	Certain bool         // with Restart: no other cause explains it
+
+	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must have had
+	// (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the path from sender
+	// to observer). ActivityNS is the latest instant that anything of this stream passed before. Never if not known.
+	ProgressNS, TimerNS, ActivityNS int64
+	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
+	RNRTimerNS int64
+	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.
+	Retries, RNRRetries int
+	// OutOfWindow says that a Restart went behind what responses had acknowledged, so that they were still on their way.
+	OutOfWindow bool
+}
+
+// Is reports whether all of marks m are set.
+func (s *Step) Is(m Marks) bool { return s.Marks&m == m }
+
+// Tracker follows every stream of requests of a trace.
+type Tracker struct {
+	streams []stream
+	strict  bool // the trace starts with the connections
+	step    Step
+}
+
+// New returns a tracker for the connections of meta.
+func New(meta trace.Meta) *Tracker {
+	all := meta.Connections.All()
+	t := &Tracker{streams: make([]stream, 2*len(all))}
+	t.strict = meta.Kind == trace.KindMirror && meta.Connections != nil && !meta.Connections.Inferred
+	for i := range t.streams {
+		flow := trace.FlowID(i)
+		t.streams[i] = stream{
+			mtu:     int64(max(all[i/2].MTU, 1)),
+			near:    1,
+			nearPSN: meta.Connections.InitialPSN(flow, packet.Requests),
+		}
+	}
+	return t
+}
+
+// Packet follows r and returns what it means, or nil for packets outside every stream: CNPs, other services and packets of
+// no known connection. The Step is valid until the next call.
+func (t *Tracker) Packet(r *trace.Record) *Step {
+	request := r.Opcode.IsRequest()
+	flow := r.Flow
+	if !request {
+		if !r.Opcode.IsResponse() {
+			return nil
+		}
+		flow = flow.Peer()
+	}
+	if flow < 0 || int(flow) >= len(t.streams) {
+		return nil
+	}
+	s := &t.streams[flow]
+	t.step = Step{Flow: flow, Place: s.place(r.PSN)}
+	if request {
+		s.request(r, &t.step, t.strict)
+	} else {
+		s.response(r, &t.step)
+	}
+	return &t.step
+}
+
+// Outstanding reports whether requests of a flow are not yet acknowledged by what passed the observer.
+func (t *Tracker) Outstanding(flow trace.FlowID) bool {
+	if flow < 0 || int(flow) >= len(t.streams) {
+		return false
+	}
+	s := &t.streams[flow]
+	return s.una < s.high
+}

@@ -1,0 +1,269 @@
+package rounds
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// stream is one side's requests on one connection, what it knows of them, and what answers them.
+type stream struct {
+	mtu     int64
+	near    int64 // place of the latest packet …
+	nearPSN packet.PSN
+	started bool
+
+	// The sender of requests, as the observer sees it.
+	next                int64 // place after the latest request
+	high                int64 // place after the highest request
+	sent                txLog
+	round               Cause
+	repaired            bool // this round has repaired a loss
+	lost                int  // packets whose latest transmission was lost
+	retries, rnrRetries int
+	timeout             struct{ place, ns int64 }
+	activity            int64
+
+	// What responses passed to the sender.
+	una   int64 // place of the oldest request not acknowledged
+	unaNS int64 // when a response first said so; Never at the start
+	naks  [maxNaks]nak
+	nNaks int
+	// doubtful is the place of a NAK whose restart a timeout could also explain: the NAK may then cause another restart there.
+	doubtful int64
+	rnr      struct {
+		place, ns, timerNS int64
+		pending, advanced  bool
+	}
+
+	// The responder.
+	want  int64 // next request it accepts
+	gapNS int64 // when the first out-of-order request passed; Never: in order, or already answered
+
+	// READ and atomic responses.
+	reads   readQueue
+	readGap struct {
+		open, answered, again bool
+		place, ns             int64
+	}
+	replies txLog
+	replay  struct {
+		active, repaired, begun bool
+		cause                   Cause
+		from, end, ns           int64
+	}
+	gapOpen bool
+}
+
+const maxNaks = 4
+
+type nak struct {
+	place, ns int64
+	advanced  bool // it acknowledged something new, so that its place cannot have been the oldest before
+}
+
+// place unwraps psn next to the latest packet of the stream.
+func (s *stream) place(psn packet.PSN) int64 { return s.near + int64(psn.Sub(s.nearPSN)) }
+
+// lost reports whether the receiver does not get the packet. Without known events only a bad iCRC tells.
+func lost(r *trace.Record) bool {
+	switch r.Event {
+	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
+		return true
+	}
+	return r.ICRC == packet.ICRCInvalid
+}
+
+// readLike reports whether an o request is answered by responses rather than by an ACK.
+func readLike(o packet.Opcode) bool {
+	return o == packet.ReadRequest || o == packet.CmpSwap || o == packet.FetchAdd
+}
+
+// span returns how many places a request takes.
+func (s *stream) span(r *trace.Record) int64 {
+	if r.Opcode != packet.ReadRequest || !r.Has(trace.HasRETH) {
+		return 1
+	}
+	return max(1, (int64(r.DMALen)+s.mtu-1)/s.mtu)
+}
+
+func (s *stream) request(r *trace.Record, step *Step, strict bool) {
+	place, end := step.Place, step.Place+s.span(r)
+	if !s.started {
+		s.start(place, strict)
+	}
+	s.near, s.nearPSN = place, r.PSN
+	if r.Has(trace.Sent) {
+		s.send(r, step, end)
+	}
+	if r.Delivered() {
+		s.receive(r, step, end)
+	}
+}
+
+func (s *stream) start(place int64, strict bool) {
+	s.started = true
+	s.next, s.high, s.una, s.want = place, place, place, place
+	if strict {
+		s.want = 1
+	}
+	s.unaNS, s.gapNS, s.doubtful = Never, Never, Never
+	s.timeout.place, s.activity = Never, Never
+}
+
+// send follows a request on its way from the sender.
+func (s *stream) send(r *trace.Record, step *Step, end int64) {
+	place := step.Place
+	if place < s.high {
+		step.Marks |= Again
+		step.Prev = s.sent.get(place)
+	}
+	if place < s.next {
+		s.restart(r, step)
+	}
+	e := txEntry{ns: r.TimeNS, lost: lost(r), timer: true}
+	if step.Is(Again) {
+		step.Cause = s.round
+		s.repair(r, step)
+		e.tries = step.Prev.Tries
+		if s.round == Timeout {
+			e.tries++
+		} else {
+			e.timer = false // a NIC may let the timer run on over a NAK
+		}
+	}
+	s.count(step.Prev, e.lost)
+	s.sent.put(place, s.una, e)
+	if readLike(r.Opcode) {
+		s.ask(r, step, end)
+	}
+	s.next, s.high, s.activity = end, max(s.high, end), r.TimeNS
+}
+
+// count keeps the number of packets whose latest transmission was lost.
+func (s *stream) count(prev Transmission, lostNow bool) {
+	if prev.Lost && s.lost > 0 {
+		s.lost--
+	}
+	if lostNow {
+		s.lost++
+	}
+}
+
+// repair marks the first retransmission of a round that makes up for a loss. A repeated READ whose request was not lost
+// makes up for lost responses; their replay is the repair.
+func (s *stream) repair(r *trace.Record, step *Step) {
+	blind := s.lost == 0 && step.Is(Restart) && !(readLike(r.Opcode) && s.replies.get(step.Place).Known)
+	if !s.repaired && (step.Prev.Lost || blind) {
+		s.repaired = true
+		step.Marks |= Repair
+	}
+}
+
+// restart finds out why the sender jumped back to step.Place.
+func (s *stream) restart(r *trace.Record, step *Step) {
+	place := step.Place
+	step.Marks |= Restart
+	step.OutOfWindow = place < s.una
+	step.ActivityNS = s.activity
+	step.ProgressNS, step.TimerNS = s.timerStart(place, step.Prev)
+	step.Certain = place == s.una
+	switch i := s.findNak(place); {
+	case i >= 0:
+		step.Cause, step.CauseNS = Nack, s.naks[i].ns
+		step.Certain = s.naks[i].advanced
+		s.doubtful = Never
+		if !step.Certain {
+			s.doubtful = place
+		}
+		s.dropNaks(i + 1)
+	case s.rnr.pending && s.rnr.place == place:
+		step.Cause, step.CauseNS, step.RNRTimerNS = RNR, s.rnr.ns, s.rnr.timerNS
+		step.Certain = s.rnr.advanced
+		s.rnr.pending = false
+		s.rnrRetries++
+	case readLike(r.Opcode) && s.readGap.open && !s.readGap.answered:
+		step.Cause, step.CauseNS = Implied, s.readGap.ns
+		step.Certain = place == s.readGap.place
+	default:
+		step.Cause = Timeout
+		step.Certain = step.Certain && s.onlyTimeout(place)
+		s.doubtful = Never
+		s.timeout.place, s.timeout.ns = place, r.TimeNS
+	}
+	if readLike(r.Opcode) && s.readGap.open {
+		s.readGap.answered, s.readGap.again = true, false
+	}
+	if step.Cause != RNR && !s.rnr.pending {
+		s.retries++
+	}
+	step.Retries, step.RNRRetries = s.retries, s.rnrRetries
+	s.round, s.repaired = step.Cause, false
+}
+
+// onlyTimeout reports whether nothing that passed the observer, however late it arrived, asks for a restart.
+func (s *stream) onlyTimeout(place int64) bool {
+	return s.nNaks == 0 && !s.rnr.pending && s.doubtful != place &&
+		(!s.readGap.open || s.readGap.answered && !s.readGap.again)
+}
+
+// timerStart returns lower bounds for the instant at which the timer that now expired for place was started.
+func (s *stream) timerStart(place int64, prev Transmission) (progress, timer int64) {
+	progress, timer = Never, Never
+	if place == s.una {
+		progress = s.unaNS
+	}
+	if prev.Known && prev.timer {
+		timer = prev.NS
+	}
+	if s.timeout.place == place {
+		timer = max(timer, s.timeout.ns)
+	}
+	return progress, timer
+}
+
+func (s *stream) findNak(place int64) int {
+	for i := range s.nNaks {
+		if s.naks[i].place == place {
+			return i
+		}
+	}
+	return -1
+}
+
+// dropNaks forgets the n oldest NAKs: the sender handles them in order.
+func (s *stream) dropNaks(n int) {
+	copy(s.naks[:], s.naks[n:s.nNaks])
+	s.nNaks -= n
+}
+
+// ask follows a READ or atomic request.
+func (s *stream) ask(r *trace.Record, step *Step, end int64) {
+	if step.Place >= s.high {
+		s.reads.push(read{next: step.Place, end: end})
+		return
+	}
+	if !step.Is(Again) {
+		return
+	}
+	s.replay.active = !lost(r)
+	s.replay.cause, s.replay.from, s.replay.end, s.replay.ns = s.round, step.Place, end, r.TimeNS
+	s.replay.begun = false
+	s.replay.repaired = step.Is(Repair)
+}
+
+// receive follows a request that reaches the responder.
+func (s *stream) receive(r *trace.Record, step *Step, end int64) {
+	switch place := step.Place; {
+	case place < s.want:
+		step.Marks |= Duplicate
+	case place == s.want:
+		s.want = end
+		s.gapOpen, s.gapNS = false, Never
+	default:
+		step.Marks |= OutOfOrder
+		if !s.gapOpen {
+			s.gapOpen, s.gapNS = true, r.TimeNS
+			step.Marks |= GapOpened
+		}
+	}
+}

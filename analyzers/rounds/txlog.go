@@ -1,0 +1,59 @@
+package rounds
+
+// txEntry is the latest transmission of one packet.
+type txEntry struct {
+	ns    int64
+	psn   uint32 // low bits of the place plus one, to tell a stale entry; 0: empty
+	tries uint8
+	lost  bool
+	timer bool
+}
+
+// txLog remembers the latest transmission of each packet that may be sent again: a ring indexed by place, which grows with
+// what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
+type txLog struct {
+	ring []txEntry
+}
+
+const (
+	minInFlight = 64
+	maxInFlight = 1 << 16
+)
+
+func tag(place int64) uint32 { return uint32(place&(1<<30-1)) + 1 }
+
+// put remembers a transmission of place; oldest is the first place that still matters.
+func (l *txLog) put(place, oldest int64, e txEntry) {
+	if place-oldest >= int64(len(l.ring)) && len(l.ring) < maxInFlight {
+		l.grow(place - oldest + 1)
+	}
+	e.psn = tag(place)
+	l.ring[place&int64(len(l.ring)-1)] = e
+}
+
+// grow makes room for n places. Entries keep their place modulo the new size, which their tag tells.
+func (l *txLog) grow(n int64) {
+	size := max(minInFlight, 2*len(l.ring))
+	for int64(size) < n && size < maxInFlight {
+		size *= 2
+	}
+	ring := make([]txEntry, size)
+	for _, e := range l.ring {
+		if e.psn != 0 {
+			ring[(e.psn-1)&uint32(size-1)] = e
+		}
+	}
+	l.ring = ring
+}
+
+// get returns the latest transmission of place, if it is remembered.
+func (l *txLog) get(place int64) Transmission {
+	if len(l.ring) == 0 {
+		return Transmission{}
+	}
+	e := &l.ring[place&int64(len(l.ring)-1)]
+	if e.psn != tag(place) {
+		return Transmission{}
+	}
+	return Transmission{NS: e.ns, Known: true, Lost: e.lost, Tries: e.tries, timer: e.timer}
+}

@@ -1,0 +1,52 @@
+package trace
+
+import "candela.dev/candela/packet"
+
+// IterTracker follows ITER, the round of transmission, as the injector does in connection scope (spec §3): per flow and PSN
+// space, a data packet whose PSN is not later than its predecessor's starts a new round. Memory is a few bytes per
+// connection.
+type IterTracker struct {
+	connections *Connections
+	states      []iterState // by 2·flow + space
+}
+
+type iterState struct {
+	last  packet.PSN
+	iter  int64
+	place int64 // relative PSN of the last packet, unwrapped
+}
+
+// NewIterTracker returns a tracker at the start of a trace.
+func NewIterTracker(c *Connections) *IterTracker {
+	t := &IterTracker{connections: c, states: make([]iterState, 4*c.Len())}
+	for i := range t.states {
+		flow, space := FlowID(i/2), packet.Space(i&1)
+		t.states[i] = iterState{last: c.InitialPSN(flow, space).Add(-1), iter: 1}
+	}
+	return t
+}
+
+// Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not move it;
+// so do packets that were only seen behind the injector. Packets of no connection have neither.
+func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
+	if r.Flow == NoFlow {
+		return 0, 0
+	}
+	space := r.Opcode.Space()
+	s := &t.states[2*int(r.Flow)+int(space)]
+	relPSN = t.connections.RelPSNNear(r.Flow, space, r.PSN, s.place)
+	if !r.Opcode.IsData() {
+		if r.Opcode == packet.CNP {
+			relPSN = 0 // outside the PSN stream
+		}
+		return 0, relPSN
+	}
+	if !r.Has(Sent) {
+		return 0, relPSN
+	}
+	if r.PSN.Sub(s.last) <= 0 {
+		s.iter++
+	}
+	s.last, s.place = r.PSN, relPSN
+	return s.iter, relPSN
+}

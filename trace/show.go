@@ -1,0 +1,210 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"candela.dev/candela/packet"
+)
+
+// Printer turns records, given in trace order, into lines in the words of the configuration: 1-based connections and PSNs,
+// rounds, classes and events. Time counts from the first packet of the trace.
+type Printer struct {
+	meta Meta
+	iter *IterTracker
+}
+
+// NewPrinter returns a printer for the trace that meta describes.
+func NewPrinter(meta Meta) *Printer {
+	return &Printer{meta: meta, iter: NewIterTracker(meta.Connections)}
+}
+
+// AppendLine appends the line of r without a newline to b. Every record of the trace must be given, also those whose lines
+// are thrown away, as rounds depend on what came before.
+func (p *Printer) AppendLine(b []byte, r *Record) []byte {
+	iter, rel := p.iter.Observe(r)
+	return p.append(b, r, iter, rel)
+}
+
+func (p *Printer) append(b []byte, r *Record, iter, rel int64) []byte {
+	b = append(b, '#')
+	id := r.ID
+	if p.meta.Kind == KindPair && id >= PairSecond {
+		b = append(b, '+') // a frame of the second capture
+		id -= PairSecond
+	}
+	b = strconv.AppendUint(b, id, 10)
+	b = append(b, "  t="...)
+	b = appendMicroseconds(b, r.TimeNS-p.meta.StartNS)
+	if p.meta.Kind == KindPair {
+		b = append(b, tapName(r)...)
+	}
+	b = p.appendFlow(b, r)
+	b = append(b, "  "...)
+	b = append(b, r.Class().String()...)
+	if rel != 0 || r.Flow != NoFlow && r.Opcode != packet.CNP {
+		b = append(b, " psn "...)
+		b = strconv.AppendInt(b, rel, 10)
+	} else if r.Flow == NoFlow {
+		b = append(b, " psn_abs "...)
+		b = strconv.AppendUint(b, uint64(r.PSN), 10)
+	}
+	if iter > 0 {
+		b = append(b, " iter "...)
+		b = strconv.AppendInt(b, iter, 10)
+	}
+	b = append(b, "  "...)
+	b = append(b, r.Opcode.String()...)
+	return appendDetails(b, r)
+}
+
+// appendMicroseconds appends ns in microseconds with three digits.
+func appendMicroseconds(b []byte, ns int64) []byte {
+	if ns < 0 {
+		b, ns = append(b, '-'), -ns
+	}
+	b = strconv.AppendInt(b, ns/1000, 10)
+	rest := ns % 1000
+	return append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10), 'u', 's')
+}
+
+func tapName(r *Record) string {
+	if r.Has(Sent) {
+		return "  before"
+	}
+	return "  after "
+}
+
+// appendFlow names connection and direction; an arrow to the right leads from requester to responder.
+func (p *Printer) appendFlow(b []byte, r *Record) []byte {
+	if r.Flow == NoFlow {
+		b = append(b, "  qpn ? (to QP "...)
+		b = strconv.AppendUint(b, uint64(r.DestQP), 10)
+		return append(b, ')')
+	}
+	b = append(b, "  qpn "...)
+	b = strconv.AppendInt(b, int64(r.Flow.Connection()), 10)
+	if r.Flow.Reverse() {
+		return append(b, " <-"...)
+	}
+	return append(b, " ->"...)
+}
+
+func appendDetails(b []byte, r *Record) []byte {
+	if r.PayloadLen > 0 && r.Opcode != packet.CNP {
+		b = append(b, ' ')
+		b = strconv.AppendUint(b, uint64(r.PayloadLen), 10)
+		b = append(b, " B"...)
+	}
+	if r.Has(HasRETH) && r.Opcode == packet.ReadRequest {
+		b = append(b, " of "...)
+		b = strconv.AppendUint(b, uint64(r.DMALen), 10)
+		b = append(b, " B"...)
+	}
+	if r.Has(HasAETH) {
+		b = append(b, " msn "...)
+		b = strconv.AppendUint(b, uint64(r.MSN), 10)
+	}
+	if r.Has(AckReq) {
+		b = append(b, " ackreq"...)
+	}
+	if r.ECN == packet.CE {
+		b = append(b, " CE"...)
+	}
+	if r.ICRC == packet.ICRCInvalid {
+		b = append(b, " bad-icrc"...)
+	}
+	if r.Event != EventNone {
+		b = append(b, "  ["...)
+		b = append(b, r.Event.String()...)
+		b = append(b, ']')
+	}
+	return b
+}
+
+// ShowOptions select what Show prints. The zero value prints everything.
+type ShowOptions struct {
+	Around     uint64 // only the record with this id and its neighbours; 0: no such limit
+	Context    int    // how many neighbours on each side; 0 means 10
+	Connection int    // only this connection; 0: all
+	Limit      int64  // at most so many lines; 0: no limit
+}
+
+// defaultContext is how many neighbours fill a terminal without scrolling.
+const defaultContext = 10
+
+// Show prints one line per record to w. It returns an error if Around names no record of the trace.
+func Show(ctx context.Context, c *Checked, w io.Writer, o ShowOptions) error {
+	s := &shower{o: o, w: w, p: NewPrinter(c.Meta()), found: o.Around == 0}
+	if s.o.Context == 0 {
+		s.o.Context = defaultContext
+	}
+	err := c.ForEach(ctx, s.record)
+	if err == errStop {
+		err = nil
+	}
+	if err == nil && !s.found {
+		err = fmt.Errorf("%s: no packet has the id %d (first and last ids are printed by `candela trace stats`)", c.Meta().Name, o.Around)
+	}
+	return err
+}
+
+type shower struct {
+	o     ShowOptions
+	w     io.Writer
+	p     *Printer
+	line  []byte
+	lines int64
+
+	found  bool
+	after  int        // lines still to print behind the one asked for
+	before []shownRec // the last ones, oldest first
+}
+
+type shownRec struct {
+	r         Record
+	iter, rel int64
+}
+
+func (s *shower) record(r *Record) error {
+	iter, rel := s.p.iter.Observe(r)
+	if s.o.Connection != 0 && r.Flow.Connection() != s.o.Connection {
+		return nil
+	}
+	rec := shownRec{*r, iter, rel}
+	switch {
+	case s.o.Around == 0:
+		return s.print(&rec, "")
+	case !s.found && r.ID == s.o.Around:
+		s.found, s.after = true, s.o.Context
+		for i := range s.before {
+			if err := s.print(&s.before[i], "  "); err != nil {
+				return err
+			}
+		}
+		return s.print(&rec, "> ")
+	case s.found:
+		if s.after == 0 {
+			return errStop
+		}
+		s.after--
+		return s.print(&rec, "  ")
+	}
+	if len(s.before) == s.o.Context {
+		s.before = append(s.before[:0], s.before[1:]...)
+	}
+	s.before = append(s.before, rec)
+	return nil
+}
+
+func (s *shower) print(r *shownRec, prefix string) error {
+	if s.o.Limit > 0 && s.lines == s.o.Limit {
+		return errStop
+	}
+	s.lines++
+	s.line = s.p.append(append(s.line[:0], prefix...), &r.r, r.iter, r.rel)
+	_, err := s.w.Write(append(s.line, '\n'))
+	return err
+}

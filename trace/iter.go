@@ -34,19 +34,17 @@ func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
 	}
 	space := r.Opcode.Space()
 	s := &t.states[2*int(r.Flow)+int(space)]
-	relPSN = t.connections.RelPSNNear(r.Flow, space, r.PSN, s.place)
-	if !r.Opcode.IsData() {
-		if r.Opcode == packet.CNP {
-			relPSN = 0 // outside the PSN stream
-		}
-		return 0, relPSN
+	if r.Opcode == packet.CNP {
+		return 0, 0 // outside the PSN stream
 	}
-	if !r.Has(Sent) {
+	relPSN = t.connections.RelPSNNear(r.Flow, space, r.PSN, s.place)
+	s.place = relPSN
+	if !r.Opcode.IsData() || !r.Has(Sent) {
 		return 0, relPSN
 	}
 	if r.PSN.Sub(s.last) <= 0 {
 		s.iter++
 	}
-	s.last, s.place = r.PSN, relPSN
+	s.last = r.PSN
 	return s.iter, relPSN
 }

@@ -39,7 +39,7 @@ func (k list[T]) allowed() string {
 	if k.single {
 		return k.of.allowed() + ", or a list of them"
 	}
-	return "a list of " + k.of.allowed()
+	return "a list; each item is " + k.of.allowed()
 }
 
 func (k list[T]) decode(d *decoder, n *yaml.Node, path string, dst any) {

@@ -19,6 +19,14 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
+// because appends the reason for a bound, if there is one to tell.
+func because(bound, why string) string {
+	if why == "" {
+		return bound
+	}
+	return bound + ": " + why
+}
+
 func scalarNode(tag, s string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s}
 }
@@ -31,11 +39,19 @@ type integer struct {
 }
 
 func (k integer) allowed() string {
-	s := fmt.Sprintf("a whole number from %d to %d", k.min, k.max)
+	s := "a whole number " + k.bounds()
 	if k.unit != "" {
 		s += " (" + k.unit + ")"
 	}
 	return s
+}
+
+// bounds leaves out an upper bound that only says what a machine can hold.
+func (k integer) bounds() string {
+	if k.max >= maxRelPSN {
+		return fmt.Sprintf("from %d on", k.min)
+	}
+	return fmt.Sprintf("from %d to %d", k.min, k.max)
 }
 
 var plainInteger = regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
@@ -52,7 +68,7 @@ func (k integer) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	}
 	v, err := strconv.ParseInt(n.Value, 0, 64)
 	if err != nil || v < k.min || v > k.max {
-		d.problem(n, path, fmt.Sprintf("%s is outside %d to %d", printable(n.Value), k.min, k.max), k.why)
+		d.problem(n, path, printable(n.Value)+" is out of range", because("it takes a whole number "+k.bounds(), k.why))
 		return
 	}
 	setInt(dst, v)
@@ -143,7 +159,7 @@ func (k quantity) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		return
 	}
 	if v.Cmp(big.NewRat(k.min, 1)) < 0 || v.Cmp(big.NewRat(k.max, 1)) > 0 {
-		d.problem(n, path, fmt.Sprintf("%s %s is outside %d to %d", n.Value, k.unit, k.min, k.max), k.why)
+		d.problem(n, path, n.Value+" is out of range", because("it takes "+k.allowed(), k.why))
 		return
 	}
 	v.Mul(v, big.NewRat(k.scale, 1))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"bytes"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds"
@@ -62,14 +61,9 @@ func Parse(file string, data []byte, o Options) (*Test, error) {
 		return nil, newError(d.problems)
 	}
 	d.finishExpectations(t)
-	if o.Testbed != "" {
-		t.TestbedFile = o.Testbed
-	}
-	bed, err := d.loadTestbed(t.TestbedFile)
-	if err != nil {
+	if err := d.loadTestbed(t); err != nil {
 		return nil, err
 	}
-	t.Testbed = bed
 	d.validate(t)
 	if err := newError(d.problems); err != nil {
 		return nil, err
@@ -130,8 +124,38 @@ func (d *decoder) decodeRoot(data []byte, schema *object, dst any) bool {
 	return root.Kind == yaml.MappingNode
 }
 
-// loadTestbed finds the testbed that a test names: beside the test or in the working directory.
-func (d *decoder) loadTestbed(name string) (*Testbed, error) {
+// loadTestbed reads the testbed that the caller or the test names. A wrong name in the test is a problem of the test; for
+// the rest of the checks the virtual testbed stands in.
+func (d *decoder) loadTestbed(t *Test) error {
+	if d.options.Testbed != "" {
+		t.TestbedFile = d.options.Testbed
+		bed, err := d.readTestbed(t.TestbedFile, []string{t.TestbedFile})
+		t.Testbed = bed
+		return err
+	}
+	name := t.TestbedFile
+	candidates := []string{name}
+	if beside := filepath.Join(filepath.Dir(d.file), name); !filepath.IsAbs(name) && beside != filepath.Clean(name) {
+		candidates = []string{beside, name}
+	}
+	bed, err := d.readTestbed(name, candidates)
+	switch {
+	case err == nil:
+		t.Testbed = bed
+		return nil
+	case errors.Is(err, ErrInvalid):
+		d.problemAt("testbed", "the testbed description is invalid", err.Error())
+	case errors.Is(err, fs.ErrNotExist):
+		d.problemAt("testbed", "there is no file "+printable(name), "looked for "+oneOf(candidates)+"; virtual is the built-in one")
+	default:
+		return err
+	}
+	t.Testbed = DefaultTestbed()
+	return nil
+}
+
+// readTestbed parses the first of the candidates that exists.
+func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error) {
 	if name == VirtualTestbed || name == "" {
 		return DefaultTestbed(), nil
 	}
@@ -139,26 +163,17 @@ func (d *decoder) loadTestbed(name string) (*Testbed, error) {
 	if read == nil {
 		read = os.ReadFile
 	}
-	candidates := []string{name}
-	if beside := filepath.Join(filepath.Dir(d.file), name); d.options.Testbed == "" && !filepath.IsAbs(name) && beside != name {
-		candidates = []string{beside, name}
-	}
+	var err error
 	for _, file := range candidates {
-		data, err := read(file)
-		switch {
-		case err == nil:
-			bed, err := ParseTestbed(file, data)
-			if err != nil {
-				d.problemAt("testbed", "the testbed description is invalid", err.Error())
-				return DefaultTestbed(), nil
-			}
-			return bed, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("read testbed: %w", err)
+		var data []byte
+		if data, err = read(file); err == nil {
+			return ParseTestbed(file, data)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
-	d.problemAt("testbed", "there is no file "+printable(name), "looked for "+oneOf(candidates)+"; virtual is the built-in one")
-	return DefaultTestbed(), nil
+	return nil, fmt.Errorf("read testbed: %w", err)
 }
 
 // YAML returns the test with every default made explicit, in the form of config.yml. Parsing it yields the same test.

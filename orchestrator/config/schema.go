@@ -59,7 +59,15 @@ func (o *object) field(key string) *field {
 	return nil
 }
 
-func (o *object) allowed() string { return "a mapping with " + oneOf(o.keys()) }
+// Mappings with more keys than fewKeys are described without listing them, unless that is the point.
+const fewKeys = 9
+
+func (o *object) allowed() string {
+	if keys := o.keys(); len(keys) <= fewKeys {
+		return "a mapping with " + oneOf(keys)
+	}
+	return "a mapping"
+}
 
 func (o *object) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	if n.Kind != yaml.MappingNode {
@@ -101,8 +109,11 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) {
 	if place == "" {
 		place = "the top level"
 	}
-	d.problem(key, join(path, printable(key.Value)), "unknown key"+didYouMean(key.Value, o.keys()),
-		place+" takes "+oneOf(o.keys()))
+	guess, why := didYouMean(key.Value, o.keys()), place+" takes "+oneOf(o.keys())
+	if guess != "" && len(o.fields) > fewKeys {
+		why = ""
+	}
+	d.problem(key, join(path, printable(key.Value)), "unknown key"+guess, why)
 }
 
 func (o *object) decodeField(d *decoder, parent *yaml.Node, f *field, value *yaml.Node, path string, dst any) {

@@ -16,7 +16,7 @@ const (
 	maxConnections = 2048        // two flows each in a connection table of 4096
 	maxEvents      = 8192        // size of the event table
 	maxIter        = 1<<16 - 1   // ITER, ordinals and watch slots have 16 bits
-	maxMessageSize = 1 << 31     // IBTA volume 1, 9.4.2: a message has at most 2³¹ bytes
+	maxMessageSize = 1 << 31     // bytes; IBTA volume 1 allows no longer message
 	maxPSN         = 1<<24 - 1   // 24 bits
 	maxRelPSN      = 1 << 53     // exact in every tool that reads JSON
 	minTrimSize    = 40 + 8 + 12 // IPv6, UDP and BTH must survive
@@ -214,7 +214,7 @@ func transportFields() []field {
 	psn := optional[packet.PSN]{integer{min: 0, max: maxPSN, why: "a PSN has 24 bits"}}
 	return []field{
 		{key: "min-retransmit-timeout", doc: "Local ACK timeout exponent t: T = 4.096 µs · 2^t, so 14 is 67.1 ms; 0: no timer.",
-			kind: integer{min: 0, max: 31, why: "the local ACK timeout is an exponent of 5 bits (IBTA volume 1, 9.9.2.1.1)"},
+			kind: integer{min: 0, max: 31, why: "the local ACK timeout is an exponent of 5 bits"},
 			def:  "14", at: at(func(t *Traffic) *int { return &t.AckTimeout })},
 		{key: "max-retransmit-retry", doc: "Retries after NAKs and timeouts without progress; 7 means seven.",
 			kind: integer{min: 0, max: 7, why: "retry_cnt has 3 bits"}, def: "7", at: at(func(t *Traffic) *int { return &t.RetryCount })},

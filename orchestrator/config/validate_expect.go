@@ -28,13 +28,15 @@ func Analyzers() []string { return slices.Sorted(keysOf(new(Expect).judgements()
 func (d *decoder) finishExpectations(t *Test) {
 	for _, name := range Analyzers() {
 		j, path := t.Expect.Judgement(name), "expect."+name
-		if len(j.Violations) == 0 || !d.fine(path) {
+		if !d.fine(path) {
 			continue
 		}
-		if j.Outcome != OutcomeUnset {
-			d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
+		if len(j.Violations) > 0 {
+			if j.Outcome != OutcomeUnset {
+				d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
+			}
+			j.Outcome = OutcomeRules
 		}
-		j.Outcome = OutcomeRules
 		for i, rule := range j.Violations {
 			d.validateRule(path+".violations["+itoa(i)+"]", name, rule, j.Violations[:i])
 		}

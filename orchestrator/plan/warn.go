@@ -1,3 +1,292 @@
 package plan
 
-func (p *Plan) warn() {}
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// stream is the PSN sequence that one side's requests span on one connection.
+type stream struct {
+	qpn  int
+	from config.Side
+}
+
+// loss is a data event after which something must be sent again.
+type loss struct {
+	event   int // index in the list of data events
+	psn     int64
+	message int
+	iter    uint16
+}
+
+// warner collects warnings about a plan.
+type warner struct {
+	*Plan
+	losses map[stream][]loss
+}
+
+// warn looks for what is legal and yet surprising. Warnings come in the order of the file's lists.
+func (p *Plan) warn() {
+	w := warner{Plan: p, losses: make(map[stream][]loss)}
+	for i, e := range p.Test.Traffic.DataEvents {
+		if m, ok := p.traffic(e.QPN, e.From).Locate(e.PSN); ok && loses(e.Type) {
+			s := stream{e.QPN, e.From}
+			w.losses[s] = append(w.losses[s], loss{i, e.PSN, m.Index, e.Iter})
+		}
+	}
+	w.hosts()
+	w.timers()
+	for i := range p.Test.Traffic.DataEvents {
+		w.dataEvent(i)
+	}
+	for i := range p.Test.Traffic.ControlEvents {
+		w.controlEvent(i)
+	}
+}
+
+func loses(t trace.EventType) bool {
+	return t == trace.EventDrop || t == trace.EventCorrupt || t == trace.EventTrim
+}
+
+func (w *warner) add(path, message, why string) {
+	w.Warnings = append(w.Warnings, Warning{Where: w.Test.Where(path), Message: message, Why: why})
+}
+
+func (w *warner) hosts() {
+	for _, s := range []config.Side{config.Requester, config.Responder} {
+		if n := len(w.Test.Host(s).NIC.IPs); n > 1 && !w.Test.Traffic.MultiGID {
+			w.add(s.String()+".nic.ip-list", fmt.Sprintf("only the first of %d addresses is used", n), "traffic.multi-gid deals them out")
+		}
+	}
+}
+
+// timers warns about deadlines that recovery by timeout may not meet.
+func (w *warner) timers() {
+	n := len(w.Test.Traffic.DataEvents) + len(w.Test.Traffic.ControlEvents)
+	if n == 0 {
+		return
+	}
+	if w.AckTimeout == 0 {
+		w.add("traffic.min-retransmit-timeout", "there is no timer", "a lost tail or a lost retransmission then stalls its connection for good")
+		return
+	}
+	// IBTA lets the timer fire between T and 4 T (volume 1, 9.7.6.1.3).
+	if longest := 4*w.AckTimeout + w.Quiesce; longest > w.Deadline {
+		w.add("deadline-ms", fmt.Sprintf("%s may be too short for one timeout", duration(w.Deadline)),
+			fmt.Sprintf("a timeout may take 4 T = %s, and the end of the traffic is noticed after another %s",
+				duration(4*w.AckTimeout), duration(w.Quiesce)))
+	}
+}
+
+// duration prints d with four digits in seconds, milliseconds or microseconds.
+func duration(d clock.Duration) string {
+	unit, name := clock.Microsecond, "µs"
+	switch {
+	case d >= clock.Second:
+		unit, name = clock.Second, "s"
+	case d >= clock.Millisecond:
+		unit, name = clock.Millisecond, "ms"
+	}
+	return fmt.Sprintf("%.4g %s", float64(d)/float64(unit), name)
+}
+
+func (w *warner) dataEvent(i int) {
+	e := &w.Test.Traffic.DataEvents[i]
+	path := fmt.Sprintf("traffic.data-pkt-events[%d]", i)
+	t, ok := w.target(e.QPN, e.From, e.PSN)
+	if !ok {
+		return
+	}
+	if e.Type == trace.EventECN && w.Test.Traffic.ECN == config.ECN(packet.NotECT) {
+		w.add(path, "marks a packet that is not ECN-capable", "no router would; the trace notes it, and a NIC may answer it or not")
+	}
+	if e.Type == trace.EventTrim {
+		if length := t.ipLength(w.ipHeader(e.QPN)); length <= e.Trim.Size {
+			w.add(path, fmt.Sprintf("the packet has only %d bytes and passes whole", length), "trim.size counts from the IP header; the injector counts a runt")
+		}
+	}
+	w.iteration(path, i, t)
+	w.exhaustion(path, i)
+}
+
+func (w *warner) ipHeader(qpn int) int {
+	if w.Connections[qpn-1].IPs[config.Requester].Is6() {
+		return packet.IPv6Len
+	}
+	return packet.IPv4Len
+}
+
+// iteration warns where the ITER of event i depends on timing or never comes.
+func (w *warner) iteration(path string, i int, t target) {
+	e := &w.Test.Traffic.DataEvents[i]
+	if e.Iter == injector.Any {
+		return
+	}
+	earlier, repeats := w.before(i, t)
+	if e.Iter > 1 && !repeats {
+		w.add(path, fmt.Sprintf("nothing in this test makes packet %d be sent %d times", e.PSN, e.Iter),
+			"no event before it, nor on its ACKs, loses anything; an event that never fires makes the run invalid")
+		return
+	}
+	if len(earlier) == 0 {
+		return
+	}
+	// A message is posted only when the one tx-depth before it is complete: what was lost before that was repeated before.
+	first, certain := earlier[0], 0
+	for _, l := range earlier {
+		if l.message+w.Test.Traffic.TxDepth <= t.Index {
+			first = l
+			certain++
+		}
+	}
+	if certain == 1 && len(earlier) == 1 && e.Iter == 2 {
+		return // one round was repeated, whenever that was
+	}
+	because := fmt.Sprintf("in iter-scope connection, all packets sent after packet %d was repeated carry iter 2 or more", first.psn)
+	switch {
+	case w.Test.Traffic.IterScope == injector.IterMessage:
+		w.add(path, fmt.Sprintf("whether packet %d is first sent with iter %d depends on timing", e.PSN, e.Iter),
+			fmt.Sprintf("in iter-scope message, the rest of the message carries iter 2 or more once packet %d was repeated", first.psn))
+	case certain > 0 && e.Iter == 1:
+		w.add(path, fmt.Sprintf("packet %d is never sent with iter 1", e.PSN),
+			because+fmt.Sprintf(", and message %d starts only after that; use iter-scope: packet, or iter: any", t.Index+1))
+	default:
+		w.add(path, fmt.Sprintf("which transmission of packet %d carries iter %d depends on timing", e.PSN, e.Iter),
+			because+"; iter-scope: packet counts the packet's own transmissions")
+	}
+}
+
+// before returns the losses that raise the ITER of packets before event i's packet is first sent, and whether anything makes
+// the packet be sent again.
+func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
+	e := &w.Test.Traffic.DataEvents[i]
+	for _, l := range w.losses[stream{e.QPN, e.From}] {
+		switch {
+		case l.event == i:
+		case l.psn <= e.PSN:
+			repeats = true
+			inScope := w.Test.Traffic.IterScope == injector.IterConnection ||
+				w.Test.Traffic.IterScope == injector.IterMessage && l.message == t.Index
+			if l.psn < e.PSN && inScope && w.sameFlow(e, l) {
+				earlier = append(earlier, l)
+			}
+		}
+	}
+	repeats = repeats || slices.ContainsFunc(w.Test.Traffic.ControlEvents, func(c config.ControlEvent) bool {
+		return c.QPN == e.QPN && c.From == e.From && c.Packet != packet.ClassCNP && loses(c.Type)
+	})
+	return earlier, repeats
+}
+
+// sameFlow reports whether e's packet and the lost one count their rounds together: READ responses have their own.
+func (w *warner) sameFlow(e *config.DataEvent, l loss) bool {
+	a, _ := w.target(e.QPN, e.From, e.PSN)
+	b, _ := w.target(e.QPN, e.From, l.psn)
+	return a.sender == b.sender
+}
+
+// exhaustion warns, at the last of them, about losses that no number of retries gets past.
+func (w *warner) exhaustion(path string, i int) {
+	e := &w.Test.Traffic.DataEvents[i]
+	if !loses(e.Type) || w.Test.Expect.CompletionOf(e.QPN, e.From) != nil {
+		return
+	}
+	lost := 0
+	for _, l := range w.losses[stream{e.QPN, e.From}] {
+		if l.psn != e.PSN {
+			continue
+		}
+		if l.event > i {
+			return
+		}
+		if lost++; l.iter == injector.Any {
+			lost = w.Test.Traffic.RetryCount + 1
+		}
+	}
+	if lost > w.Test.Traffic.RetryCount {
+		w.add(path, fmt.Sprintf("packet %d is lost more often than it is retried (max-retransmit-retry %d)", e.PSN, w.Test.Traffic.RetryCount),
+			fmt.Sprintf("the queue pair then goes to error; if that is the point, say expect: {completion: {qpn %d: {status: IBV_WC_RETRY_EXC_ERR}}}", e.QPN))
+	}
+}
+
+// controlEvent warns about control packets that may not exist.
+func (w *warner) controlEvent(i int) {
+	e := &w.Test.Traffic.ControlEvents[i]
+	path := fmt.Sprintf("traffic.control-pkt-events[%d]", i)
+	const invalid = "; an event that never fires makes the run invalid"
+	switch e.Packet {
+	case packet.ClassAck:
+		w.ackEvent(path, e)
+	case packet.ClassNak:
+		if !w.provokesNak(e) {
+			w.add(path, "nothing in this test provokes a NAK", "a NAK answers a gap in the requests of its connection"+invalid)
+		}
+	case packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
+		w.add(path, "correct endpoints never send a "+e.Packet.String()+" here", "the generator posts valid requests only"+invalid)
+	case packet.ClassRNR:
+		if tr := &w.Test.Traffic; tr.RxRepostDelay == 0 && tr.RxDepth >= tr.TxDepth {
+			w.add(path, "a receive is always posted", "lower rx-depth below tx-depth or set rx-repost-delay-us"+invalid)
+		}
+	case packet.ClassCNP:
+		if why := w.noCNP(e); why != "" {
+			w.add(path, "nothing in this test provokes this CNP", why+invalid)
+		}
+	case packet.ClassData, packet.ClassReadRequest, packet.ClassAtomicAck, packet.ClassOther:
+	}
+}
+
+func (w *warner) ackEvent(path string, e *config.ControlEvent) {
+	const due = "ACKs are due for the last packet of a message only, and one may stand for several messages (coalescing)"
+	switch t, _ := w.target(e.QPN, e.From, psnOf(e)); {
+	case e.PSN != nil && !t.last():
+		w.add(path, fmt.Sprintf("there may be no ACK with psn %d", *e.PSN), due)
+	case e.PSN == nil && int(e.Nth) > w.traffic(e.QPN, e.From).Messages && len(w.losses[stream{e.QPN, e.From}]) == 0:
+		w.add(path, fmt.Sprintf("there may be no ACK number %d", e.Nth), due)
+	case w.Test.Traffic.TxDepth > 1 && e.Nth != injector.Any:
+		w.add(path, "which ACKs there are depends on timing", due)
+	}
+}
+
+func psnOf(e *config.ControlEvent) int64 {
+	if e.PSN == nil {
+		return 1
+	}
+	return *e.PSN
+}
+
+// provokesNak reports whether something may open a gap in the requests that e's NAK answers.
+func (w *warner) provokesNak(e *config.ControlEvent) bool {
+	inRequests := func(l loss) bool {
+		t, _ := w.target(e.QPN, e.From, l.psn)
+		return t.Verb != generator.Read
+	}
+	return slices.ContainsFunc(w.losses[stream{e.QPN, e.From}], inRequests) ||
+		slices.ContainsFunc(w.Test.Traffic.ControlEvents, func(c config.ControlEvent) bool {
+			return c.QPN == e.QPN && c.From == e.From && c.Packet == packet.ClassReadRequest && loses(c.Type)
+		})
+}
+
+// noCNP says why the host that e names sends no CNP on the connection, or returns "".
+func (w *warner) noCNP(e *config.ControlEvent) string {
+	sender := e.Sender(w.Test)
+	roce := &w.Test.Host(sender).RoCE
+	if !roce.DCQCNNP {
+		return fmt.Sprintf("%v.roce-parameters.dcqcn-np-enable is false", sender)
+	}
+	for _, d := range w.Test.Traffic.DataEvents {
+		if t, ok := w.target(d.QPN, d.From, d.PSN); !ok || d.QPN != e.QPN || t.sender == sender {
+			continue
+		}
+		if d.Type == trace.EventECN || roce.SlowRestart && loses(d.Type) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("no packet to the %v is marked", sender)
+}

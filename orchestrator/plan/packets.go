@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"fmt"
+
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/packet"
+)
+
+// target is a data packet that an event names.
+type target struct {
+	generator.Message
+	psn    int64
+	place  int // 1-based place in the message
+	mtu    int
+	sender config.Side // who sends the data packet
+}
+
+// target finds the data packet with a PSN among what side s requests on a connection. ok is false past the traffic.
+func (p *Plan) target(connection int, s config.Side, psn int64) (t target, ok bool) {
+	g := p.traffic(connection, s)
+	m, ok := g.Locate(psn)
+	t = target{Message: m, psn: psn, place: int(psn-m.FirstPSN) + 1, mtu: g.MTU, sender: s}
+	if m.Verb == generator.Read {
+		t.sender = s.Peer()
+	}
+	return t, ok
+}
+
+// last reports whether the packet ends its message.
+func (t target) last() bool { return t.place == t.PSNs }
+
+// payload returns the payload bytes of the packet.
+func (t target) payload() int {
+	switch {
+	case t.Verb.IsAtomic():
+		return 0
+	case t.last():
+		return t.Length - (t.PSNs-1)*t.mtu
+	}
+	return t.mtu
+}
+
+// ipLength returns the length of the packet from the start of its IP header, in bytes.
+func (t target) ipLength(ipHeader int) int {
+	payload := t.payload()
+	return ipHeader + packet.UDPLen + packet.BTHLen + t.extensions() + (payload+3)/4*4 + packet.ICRCLen
+}
+
+// extensions returns the length of the extended transport headers (IBTA volume 1, table 38).
+func (t target) extensions() int {
+	first := t.place == 1
+	n := 0
+	switch {
+	case t.Verb.IsAtomic():
+		return packet.AtomicETHLen
+	case t.Verb == generator.Read && (first || t.last()):
+		return packet.AETHLen
+	case t.Verb.Wire() == packet.VerbWrite && first:
+		n = packet.RETHLen
+	}
+	if t.last() && (t.Verb == generator.WriteImm || t.Verb == generator.SendImm) {
+		n += packet.ImmDtLen
+	}
+	return n
+}
+
+// name returns the packet's role in its message as the opcode says it.
+func (t target) name() string {
+	base := map[packet.Verb]string{
+		packet.VerbWrite: "RDMA WRITE", packet.VerbSend: "SEND", packet.VerbRead: "RDMA READ RESPONSE",
+	}[t.Verb.Wire()]
+	imm := ""
+	if t.Verb == generator.WriteImm || t.Verb == generator.SendImm {
+		imm = " with immediate"
+	}
+	switch {
+	case t.Verb == generator.CompareSwap:
+		return "COMPARE SWAP"
+	case t.Verb == generator.FetchAdd:
+		return "FETCH ADD"
+	case t.PSNs == 1:
+		return base + " ONLY" + imm
+	case t.place == 1:
+		return base + " FIRST"
+	case t.last():
+		return base + " LAST" + imm
+	}
+	return base + " MIDDLE"
+}
+
+// where places the packet for people.
+func (t target) where() string {
+	return fmt.Sprintf("packet %d of %d of message %d (%v)", t.place, t.PSNs, t.Index+1, t.Verb)
+}

@@ -151,7 +151,11 @@ func (s *stream) acknowledge(una, ns int64, step *Step) {
 		return
 	}
 	step.Marks |= Progress
+	step.QuietNS = ns - s.timerNS
 	s.una, s.unaNS = una, ns
+	if s.nNaks == 0 && !s.rnr.pending {
+		s.timerNS = ns
+	}
 	s.retries, s.rnrRetries = 0, 0
 	if s.una == s.high {
 		s.lost = 0

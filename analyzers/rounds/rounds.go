@@ -88,6 +88,9 @@ type Step struct {
 	// (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the path from sender
 	// to observer). ActivityNS is the latest instant that anything of this stream passed before. Never if not known.
 	ProgressNS, TimerNS, ActivityNS int64
+	// QuietNS, with Restart or Progress, is how long the local ACK timer may have been running at most: what is shorter than
+	// a timeout was none.
+	QuietNS int64
 	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
 	RNRTimerNS int64
 	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.

@@ -22,6 +22,7 @@ type stream struct {
 	retries, rnrRetries int
 	timeout             struct{ place, ns int64 }
 	activity            int64
+	timerNS             int64 // when the timer was last started or reloaded: busy again, progress, timeout
 
 	// What responses passed to the sender.
 	una   int64 // place of the oldest request not acknowledged
@@ -120,6 +121,9 @@ func (s *stream) send(r *trace.Record, step *Step, end int64) {
 	if place < s.next {
 		s.restart(r, step)
 	}
+	if s.una == s.high {
+		s.timerNS = r.TimeNS
+	}
 	e := txEntry{ns: r.TimeNS, lost: lost(r), timer: true}
 	if step.Is(Again) {
 		step.Cause = s.round
@@ -165,6 +169,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.Marks |= Restart
 	step.OutOfWindow = place < s.una
 	step.ActivityNS = s.activity
+	step.QuietNS = r.TimeNS - s.timerNS
 	step.ProgressNS, step.TimerNS = s.timerStart(place, step.Prev)
 	step.Certain = place == s.una
 	switch i := s.findNak(place); {
@@ -188,7 +193,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		step.Cause = Timeout
 		step.Certain = step.Certain && s.onlyTimeout(place)
 		s.doubtful = Never
-		s.timeout.place, s.timeout.ns = place, r.TimeNS
+		s.timeout.place, s.timeout.ns, s.timerNS = place, r.TimeNS, r.TimeNS
 	}
 	if readLike(r.Opcode) && s.readGap.open {
 		s.readGap.answered, s.readGap.again = true, false

@@ -1,0 +1,225 @@
+// Package counters holds the NICs' counters against the trace. Where the trace tells exactly how often something happened,
+// the counter must say so too; where the observer at the switch cannot tell (a timeout that crossed a NAK, a NAK that came too
+// late to matter), the counter must lie within what is possible.
+package counters
+
+import (
+	"fmt"
+	"net/netip"
+
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Name is the analyzer's name in configurations, metrics and rule ids.
+const Name = "counters"
+
+// interval is what a counter may be: from least to most.
+type interval struct {
+	least, most int64
+}
+
+func (v *interval) exact(n int64) { v.least, v.most = v.least+n, v.most+n }
+func (v *interval) maybe(n int64) { v.most += n }
+
+// String prints the interval in words.
+func (v interval) String() string {
+	if v.least == v.most {
+		return fmt.Sprint(v.least)
+	}
+	return fmt.Sprintf("%d to %d", v.least, v.most)
+}
+
+// ends are the hosts of a flow, indices of Input.Hosts; the one after the last stands for an unknown host.
+type ends struct {
+	from, to int
+}
+
+// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 µs, exponent 4.
+// Half, because the path of packets from the host to the observer may have become faster since the timer was started.
+const defaultFloorNS = 32_768
+
+// Analyzer compares counters with a trace.
+type Analyzer struct {
+	meta     trace.Meta
+	input    Input
+	tracker  *rounds.Tracker
+	flows    []ends
+	expected [][numCounters]interval // by host; the last one takes what belongs to no host
+	// duplicates are requests received again that the responder has not yet shown to have served, by flow.
+	duplicates []int64
+	floorNS    int64 // a restart sooner after the timer's start is no timeout
+
+	strays int64 // packets of no known connection, sent and received by unknown hosts
+	moved  int64 // packets whose order or number of arrivals the injector changed
+}
+
+// New returns an analyzer for one trace and the counters of the same test.
+func New(meta trace.Meta, input Input) *Analyzer {
+	a := &Analyzer{
+		meta: meta, input: input, tracker: rounds.New(meta),
+		expected: make([][numCounters]interval, len(input.Hosts)+1),
+	}
+	hosts := map[netip.Addr]int{}
+	for i := range input.Hosts {
+		for _, ip := range input.Hosts[i].IPs {
+			hosts[ip.Unmap()] = i
+		}
+	}
+	a.floorNS = defaultFloorNS
+	if input.TimeoutNS > 0 {
+		a.floorNS = input.TimeoutNS / 2
+	}
+	host := func(ip netip.Addr) int {
+		if i, ok := hosts[ip]; ok {
+			return i
+		}
+		return len(input.Hosts)
+	}
+	for _, c := range meta.Connections.All() {
+		requester, responder := host(c.Requester.IP), host(c.Responder.IP)
+		a.flows = append(a.flows, ends{requester, responder}, ends{responder, requester})
+	}
+	a.duplicates = make([]int64, len(a.flows))
+	return a
+}
+
+// Name returns "counters".
+func (a *Analyzer) Name() string { return Name }
+
+// Packet observes one record.
+func (a *Analyzer) Packet(r *trace.Record) {
+	if r.Flow < 0 || int(r.Flow) >= len(a.flows) {
+		a.strays++
+		return
+	}
+	at := a.flows[r.Flow]
+	from, to := &a.expected[at.from], &a.expected[at.to]
+	a.traffic(r, from, to)
+	if step := a.tracker.Packet(r); step != nil {
+		a.stateful(r, step, from, to)
+	}
+}
+
+// stateful counts what depends on earlier packets.
+func (a *Analyzer) stateful(r *trace.Record, step *rounds.Step, from, to *[numCounters]interval) {
+	if r.Opcode.IsRequest() {
+		if step.Marks != 0 {
+			a.request(r, step, from, to)
+		}
+		return
+	}
+	if r.Has(trace.Sent) {
+		// A responder that still answers has served the duplicates before.
+		from[DuplicateRequest].least += a.duplicates[step.Flow]
+		a.duplicates[step.Flow] = 0
+	}
+	if step.Is(rounds.GapOpened) {
+		to[ImpliedNak].maybe(1)
+	}
+	if step.Is(rounds.Progress) && step.QuietNS >= a.floorNS {
+		to[LocalAckTimeout].maybe(1) // it may have come just too late to stop a retransmission, or in time to cancel it
+	}
+	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
+		negative(r, step, from, to)
+	}
+}
+
+// traffic counts what needs no state.
+func (a *Analyzer) traffic(r *trace.Record, from, to *[numCounters]interval) {
+	sent := r.Has(trace.Sent)
+	if sent {
+		from[TxPackets].exact(1)
+	}
+	switch r.Event {
+	case trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite:
+		a.moved++
+	}
+	if r.Has(trace.Passed) && r.Event != trace.EventDrop {
+		to[RxPackets].exact(1)
+		if r.Event == trace.EventCorrupt || r.ICRC == packet.ICRCInvalid {
+			to[ICRC].exact(1)
+		} else if r.Event == trace.EventTrim {
+			to[ICRC].maybe(1)
+		}
+	}
+	delivered := r.Delivered()
+	if r.Opcode == packet.CNP {
+		if sent {
+			from[CNPSent].exact(1)
+		}
+		if delivered {
+			to[CNPHandled].exact(1)
+		}
+	}
+	if delivered && r.Marked() {
+		if to[ECNMarked].maybe(1); r.Opcode.IsData() {
+			to[ECNMarked].least++
+		}
+	}
+}
+
+// request counts retransmissions: from is the requester, to the responder.
+func (a *Analyzer) request(r *trace.Record, step *rounds.Step, from, to *[numCounters]interval) {
+	if step.Is(rounds.Restart) {
+		a.restart(r, step, from)
+	}
+	if step.Is(rounds.Duplicate) {
+		// A NIC may count messages or packets.
+		if to[DuplicateRequest].maybe(1); r.Opcode.Starts() {
+			a.duplicates[step.Flow]++
+		}
+	}
+	if step.Is(rounds.GapOpened) {
+		to[OutOfSequence].maybe(1)
+	}
+}
+
+// restart counts causes. If the timer may have expired just before another cause arrived, either may have been counted.
+func (a *Analyzer) restart(r *trace.Record, step *rounds.Step, from *[numCounters]interval) {
+	sure := int64(1)
+	if step.QuietNS >= a.floorNS {
+		sure = 0
+	}
+	switch step.Cause {
+	case rounds.Timeout:
+		if from[LocalAckTimeout].maybe(1); step.Certain {
+			from[LocalAckTimeout].least++
+		} else if r.Opcode.Verb() == packet.VerbRead || r.Opcode.Verb() == packet.VerbAtomic {
+			from[ImpliedNak].maybe(1)
+		}
+		return
+	case rounds.Nack:
+		from[PacketSeqErr].least += sure
+	case rounds.RNR:
+		from[RNRReceived].least += sure
+	case rounds.Implied:
+		from[ImpliedNak].least += sure
+	case rounds.None:
+	}
+	from[LocalAckTimeout].maybe(1 - sure)
+}
+
+// negative counts NAKs from a responder to a requester.
+func negative(r *trace.Record, step *rounds.Step, from, to *[numCounters]interval) {
+	sent, delivered := r.Has(trace.Sent), r.Delivered()
+	switch {
+	case r.Syndrome == packet.SyndromeNakSequence:
+		if step.Is(rounds.AnswersGap) {
+			from[OutOfSequence].least++
+		} else if sent {
+			from[OutOfSequence].maybe(1)
+		}
+		if delivered {
+			to[PacketSeqErr].maybe(1)
+		}
+	case r.Syndrome.IsRNR():
+		if sent {
+			from[RNRSent].exact(1)
+		}
+		if delivered {
+			to[RNRReceived].maybe(1)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package counters
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+)
+
+// Schema names the version of the counters document, counters.json of a run directory.
+const Schema = "candela.counters/v1"
+
+// Input is what the hosts' NICs counted during a test.
+type Input struct {
+	Hosts []Host `json:"hosts"`
+	// TimeoutNS is the local ACK timeout T of all connections in nanoseconds, 0 if it is not known. It tells restarts that may
+	// have been timeouts from those that came too soon.
+	TimeoutNS int64 `json:"timeout_ns,omitempty"`
+}
+
+// Host is one host's NIC: what it counted before traffic started and after it had come to rest.
+type Host struct {
+	Name   string           `json:"name"`   // for messages: "requester"
+	IPs    []netip.Addr     `json:"ips"`    // every address that the NIC sends from in this test
+	Naming string           `json:"naming"` // one of Namings
+	Start  map[string]int64 `json:"start"`  // by the vendor's name
+	Finish map[string]int64 `json:"finish"`
+	// NPOff and RPOff say that DCQCN's notification or reaction point is off, and with it its counters.
+	NPOff bool `json:"np_off,omitempty"`
+	RPOff bool `json:"rp_off,omitempty"`
+}
+
+// Delta returns finish − start of a counter under its vendor's name. A counter that was not read before the test, because the
+// driver creates it at its first use, counts from 0.
+func (h *Host) Delta(name string) (n int64, ok bool) {
+	finish, ok := h.Finish[name]
+	if !ok {
+		return 0, false
+	}
+	return finish - h.Start[name], true
+}
+
+type document struct {
+	Schema string `json:"schema"`
+	Input
+}
+
+// Read reads a counters document. Unknown keys are errors.
+func Read(r io.Reader) (Input, error) {
+	var doc document
+	dec := json.NewDecoder(r)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&doc); err != nil {
+		return Input{}, fmt.Errorf("counters document: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return Input{}, errors.New("counters document: more data behind the document")
+	}
+	if doc.Schema != Schema {
+		return Input{}, fmt.Errorf("counters document: schema %q, want %q", doc.Schema, Schema)
+	}
+	if err := doc.validate(); err != nil {
+		return Input{}, fmt.Errorf("counters document: %w", err)
+	}
+	return doc.Input, nil
+}
+
+// validate reports all problems at once.
+func (in Input) validate() error {
+	var errs []error
+	owner := map[netip.Addr]string{}
+	for i := range in.Hosts {
+		h := &in.Hosts[i]
+		at := fmt.Sprintf("hosts[%d] (%q)", i, h.Name)
+		if _, ok := namings[h.Naming]; !ok {
+			errs = append(errs, fmt.Errorf("%s: naming %q is unknown (known: %v)", at, h.Naming, Namings()))
+		}
+		for _, ip := range h.IPs {
+			if !ip.IsValid() {
+				errs = append(errs, fmt.Errorf("%s: an address is missing", at))
+				continue
+			}
+			if other, taken := owner[ip]; taken {
+				errs = append(errs, fmt.Errorf("%s: address %v belongs to %q already", at, ip, other))
+			}
+			owner[ip] = h.Name
+		}
+		for _, name := range slices.Sorted(maps.Keys(h.Start)) {
+			if _, ok := h.Finish[name]; !ok {
+				errs = append(errs, fmt.Errorf("%s: counter %q has a start but no finish", at, name))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Write writes the document as indented JSON with a final newline.
+func (in Input) Write(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(document{Schema, in})
+}

@@ -1,0 +1,71 @@
+package counters
+
+import (
+	"maps"
+	"slices"
+)
+
+// Counter is a counter by its meaning, whatever a vendor calls it.
+type Counter int
+
+// Counters that the trace can be held against.
+const (
+	TxPackets        Counter = iota // RoCE packets sent
+	RxPackets                       // RoCE packets received, those with a bad iCRC included
+	PacketSeqErr                    // requester: sequence NAKs received
+	OutOfSequence                   // responder: gaps in the requests, one for each sequence NAK
+	ImpliedNak                      // requester: gaps in READ responses
+	DuplicateRequest                // responder: requests received again
+	LocalAckTimeout                 // requester: expiries of the local ACK timer
+	ICRC                            // packets dropped for their iCRC
+	CNPSent                         // notification point
+	CNPHandled                      // reaction point
+	CNPIgnored                      // CNPs received while the reaction point is off
+	ECNMarked                       // notification point: data packets received with CE
+	RNRReceived                     // requester: RNR NAKs received
+	RNRSent                         // responder: requests without a receive buffer
+	TxDiscards
+	RxDiscards
+	numCounters
+)
+
+var ruleIDs = [numCounters]string{
+	TxPackets: "counters.tx-packets", RxPackets: "counters.rx-packets", PacketSeqErr: "counters.packet-seq-err",
+	OutOfSequence: "counters.out-of-sequence", ImpliedNak: "counters.implied-nak",
+	DuplicateRequest: "counters.duplicate-request", LocalAckTimeout: "counters.local-ack-timeout", ICRC: "counters.icrc",
+	CNPSent: "counters.cnp-sent", CNPHandled: "counters.cnp-handled", CNPIgnored: "counters.cnp-ignored",
+	ECNMarked: "counters.ecn-marked", RNRReceived: "counters.rnr-received", RNRSent: "counters.rnr-sent",
+	TxDiscards: ruleDiscards, RxDiscards: ruleDiscards,
+}
+
+// names are the words of one vendor. A counter without one is not offered by the vendor's driver.
+type names [numCounters]string
+
+// namings are vendor tables. NVIDIA: the mlx5 driver's hardware counters and ethtool statistics (Lumina, §5.4, and the
+// driver's documentation). Intel: the irdma driver's hardware statistics.
+var namings = map[string]names{
+	"nvidia": {
+		TxPackets: "tx_vport_rdma_unicast_packets", RxPackets: "rx_vport_rdma_unicast_packets",
+		PacketSeqErr: "packet_seq_err", OutOfSequence: "out_of_sequence", ImpliedNak: "implied_nak_seq_err",
+		DuplicateRequest: "duplicate_request", LocalAckTimeout: "local_ack_timeout_err", ICRC: "rx_icrc_encapsulated",
+		CNPSent: "np_cnp_sent", CNPHandled: "rp_cnp_handled", CNPIgnored: "rp_cnp_ignored",
+		ECNMarked: "np_ecn_marked_roce_packets", RNRReceived: "rnr_nak_retry_err", RNRSent: "out_of_buffer",
+		TxDiscards: "tx_discards_phy", RxDiscards: "rx_discards_phy",
+	},
+	"intel": {
+		TxPackets: "TxUDP", RxPackets: "RxUDP",
+		CNPSent: "cnpSent", CNPHandled: "cnpHandled", CNPIgnored: "cnpIgnored", ECNMarked: "RxECNMrkd",
+		RxDiscards: "ip4InDiscards",
+	},
+	"candela": {
+		TxPackets: "tx_packets", RxPackets: "rx_packets",
+		PacketSeqErr: "packet_seq_err", OutOfSequence: "out_of_sequence", ImpliedNak: "implied_nak_seq_err",
+		DuplicateRequest: "duplicate_request", LocalAckTimeout: "local_ack_timeout_err", ICRC: "rx_icrc_encapsulated",
+		CNPSent: "np_cnp_sent", CNPHandled: "rp_cnp_handled", CNPIgnored: "rp_cnp_ignored",
+		ECNMarked: "np_ecn_marked_roce_packets", RNRReceived: "rnr_nak_retry_err", RNRSent: "out_of_buffer",
+		TxDiscards: "tx_discards", RxDiscards: "rx_discards",
+	},
+}
+
+// Namings returns the known values of Host.Naming.
+func Namings() []string { return slices.Sorted(maps.Keys(namings)) }

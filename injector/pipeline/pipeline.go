@@ -61,7 +61,13 @@ type round struct {
 	last  packet.PSN
 	iter  uint16
 	epoch uint16
+	// filter has the filterBit of every PSN that an entry for data packets names, and maybe more: it spares most packets
+	// the lookups, which miss the cache. Whole tables being emptied clears it.
+	filter uint64
 }
+
+// filterBit returns the bit of a PSN in filters: neighbouring PSNs, which come together, have different ones.
+func filterBit(psn packet.PSN) uint64 { return 1 << (psn & 63) }
 
 // arrivals is a counter that belongs to an epoch, in one register cell: the epoch above the count.
 type arrivals uint32

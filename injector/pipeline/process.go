@@ -85,28 +85,11 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 	}
 	index := f.id & p4.FlowIndexMask
 	r.Flow = trace.FlowID(index)
-	space, class, psn := pk.BTH.Opcode.Space(), pk.Class(), pk.BTH.PSN
-	slot, nth, watched := p.arrive(f, space, class, psn)
-
 	var e *eventEntry
-	anyKey := eventAnyKey(f.id, space, psn)
-	if class == packet.ClassData {
-		r.Iter = p.rounds[2*index+uint16(space)].advance(f, space, pk)
-		if p.event.n > 0 {
-			k := eventKey(f.id, space, psn, r.Iter)
-			e = p.event.find(hashInt(k), k)
-		}
+	if class := pk.Class(); class == packet.ClassData {
+		e = p.matchData(f, &p.rounds[2*index+uint16(pk.BTH.Opcode.Space())], pk, r)
 	} else {
-		k := controlKey(f.id, class, p.ordinals[16*int(index)+int(class)].next(f.epoch))
-		e = p.controlEvent.find(hashInt(k), k)
-		anyKey = eventAnyKey(f.id|p4.FlowControlClass, 0, packet.PSN(class))
-	}
-	if e == nil && watched {
-		k := watchedKey(slot, nth)
-		e = p.watchedEvent.find(hashInt(k), k)
-	}
-	if e == nil && p.eventAny.n > 0 {
-		e = p.eventAny.find(hashInt(anyKey), anyKey)
+		e = p.matchControl(f, index, class, pk)
 	}
 	if e == nil {
 		return
@@ -115,6 +98,45 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 	r.action = e.action
 	r.Event = e.action.event
 	r.Runt = r.Event == trace.EventTrim && pk.TrimmedLen(int(e.action.size)) == pk.Len()
+}
+
+// matchData moves the round on and returns the event of a data packet, or nil.
+func (p *Pipeline) matchData(f *flow, s *round, pk *packet.Packet, r *Result) *eventEntry {
+	space, psn := pk.BTH.Opcode.Space(), pk.BTH.PSN
+	r.Iter = s.advance(f, space, pk)
+	if s.filter&filterBit(psn) == 0 {
+		return nil
+	}
+	slot, nth, watched := p.arrive(f, space, packet.ClassData, psn)
+	k := eventKey(f.id, space, psn, r.Iter)
+	if e := p.event.find(hashInt(k), k); e != nil {
+		return e
+	}
+	if watched {
+		k := watchedKey(slot, nth)
+		if e := p.watchedEvent.find(hashInt(k), k); e != nil {
+			return e
+		}
+	}
+	k = eventAnyKey(f.id, space, psn)
+	return p.eventAny.find(hashInt(k), k)
+}
+
+// matchControl counts a control packet and returns its event, or nil.
+func (p *Pipeline) matchControl(f *flow, index uint16, class packet.Class, pk *packet.Packet) *eventEntry {
+	slot, nth, watched := p.arrive(f, pk.BTH.Opcode.Space(), class, pk.BTH.PSN)
+	k := controlKey(f.id, class, p.ordinals[16*int(index)+int(class)].next(f.epoch))
+	if e := p.controlEvent.find(hashInt(k), k); e != nil {
+		return e
+	}
+	if watched {
+		k := watchedKey(slot, nth)
+		if e := p.watchedEvent.find(hashInt(k), k); e != nil {
+			return e
+		}
+	}
+	k = eventAnyKey(f.id|p4.FlowControlClass, 0, packet.PSN(class))
+	return p.eventAny.find(hashInt(k), k)
 }
 
 func (p *Pipeline) lookupFlow(pk *packet.Packet) *flow {
@@ -153,7 +175,7 @@ func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn p
 func (s *round) advance(f *flow, space packet.Space, pk *packet.Packet) uint16 {
 	psn := pk.BTH.PSN
 	if s.epoch != f.epoch {
-		*s = round{last: f.ipsn[space].Add(-1), iter: 1, epoch: f.epoch}
+		s.last, s.iter, s.epoch = f.ipsn[space].Add(-1), 1, f.epoch
 	}
 	ahead := psn.Sub(s.last)
 	s.last = psn
@@ -198,8 +220,9 @@ func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
 		return
 	}
 	p.mirrored[session].add(length)
-	r.Mirror = Mirror{Active: true, Session: uint16(session), Ports: ports, Seq: p.seq, TimeNS: nowNS & mask48,
-		Snap: p.snap, UDPDstPort: p.udpPort(p.seq)}
+	m := &r.Mirror // field by field: assigning a literal goes through a copy on the stack, 10 ns
+	m.Active, m.Session, m.Ports, m.Snap = true, uint16(session), ports, p.snap
+	m.Seq, m.TimeNS, m.UDPDstPort = p.seq, nowNS&mask48, p.udpPort(p.seq)
 }
 
 // udpPort draws the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the copies

@@ -29,14 +29,43 @@ func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 		return fmt.Errorf("this pipeline has no table %d with a key", table)
 	}
 	compiled, err := compile(a)
-	if err == nil {
-		t.put(key).action = compiled
+	if err != nil {
+		return err
 	}
-	return err
+	switch table {
+	case p4.TableEvent, p4.TableEventAny:
+		p.noteData(k[0], k[1], k[2])
+	}
+	t.put(key).action = compiled
+	return nil
+}
+
+// noteData enters data packets of a PSN in their flow's filter. Keys of event_any that name a class of control packets set
+// a bit in vain, which costs time, never correctness.
+func (p *Pipeline) noteData(flow, space, psn p4.Value) {
+	p.rounds[2*(flow.Lo&p4.FlowIndexMask)+space.Lo&1].filter |= filterBit(packet.PSN(psn.Lo))
+}
+
+// forgetData clears the filters once no entry for data packets is left.
+func (p *Pipeline) forgetData() {
+	if p.event.n+p.eventAny.n+p.watch.n > 0 {
+		return
+	}
+	for i := range p.rounds {
+		p.rounds[i].filter = 0
+	}
 }
 
 // Unset deletes an entry; it does nothing if there is none.
 func (p *Pipeline) Unset(table uint32, k p4.Key) {
+	p.unset(table, k)
+	switch table {
+	case p4.TableEvent, p4.TableEventAny, p4.TableWatch:
+		p.forgetData()
+	}
+}
+
+func (p *Pipeline) unset(table uint32, k p4.Key) {
 	switch table {
 	case p4.TableConnectionV4:
 		p.v4.remove(v4KeyOf(k))
@@ -187,6 +216,7 @@ func (p *Pipeline) setWatch(k p4.Key, a p4.Action) error {
 	if index := slot &^ p4.WatchEvery; index >= p4.MaxWatchSlots {
 		return fmt.Errorf("watch slot %d: slots go up to %d, bit 15 marks one that doesn't count", slot, p4.MaxWatchSlots-1)
 	}
+	p.noteData(k[0], k[1], k[3])
 	*p.watch.put(watchKeyOf(k)) = slot
 	return nil
 }

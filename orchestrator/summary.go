@@ -8,18 +8,22 @@ import (
 
 // FlowSummary counts what one direction of a connection carried, as seen at the injector.
 type FlowSummary struct {
-	Data     int64 `json:"data"`      // data packets seen, retransmissions included
-	Resent   int64 `json:"resent"`    // of those, PSNs at or before the highest seen
-	Rounds   int   `json:"rounds"`    // ITER of the last data packet, in connection scope
-	Acks     int64 `json:"acks"`      // positive ACKs and atomic ACKs
-	Naks     int64 `json:"naks"`      // NAKs other than RNR
-	RNRs     int64 `json:"rnrs"`      // RNR NAKs
-	Reads    int64 `json:"reads"`     // READ requests
-	CNPs     int64 `json:"cnps"`      //
-	Events   int64 `json:"events"`    // packets that an event touched
-	Marked   int64 `json:"marked"`    // packets with CE behind the injector
-	LastPSN  int64 `json:"last-psn"`  // highest relative PSN of a data packet; 0: none
-	LastSeen int64 `json:"last-t-ns"` // of any packet
+	Data     int64     `json:"data"`      // data packets seen, retransmissions included
+	Resent   int64     `json:"resent"`    // of those, PSNs at or before the highest seen
+	Rounds   int       `json:"rounds"`    // ITER of the last data packet, in connection scope
+	Acks     int64     `json:"acks"`      // positive ACKs and atomic ACKs
+	Naks     int64     `json:"naks"`      // NAKs other than RNR
+	RNRs     int64     `json:"rnrs"`      // RNR NAKs
+	Reads    int64     `json:"reads"`     // READ requests
+	CNPs     int64     `json:"cnps"`      //
+	Events   int64     `json:"events"`    // packets that an event touched
+	Marked   int64     `json:"marked"`    // packets with CE behind the injector
+	Classes  [16]int64 `json:"-"`         // packets by class
+	LastPSN  int64     `json:"last-psn"`  // highest relative PSN of a data packet; 0: none
+	LastSeen int64     `json:"last-t-ns"` // of any packet
+	// Retries counts how often the packet that was transmitted again last had been transmitted again: of a connection that
+	// failed, the retries of the fatal packet.
+	Retries int `json:"retries"`
 }
 
 // Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer without
@@ -55,6 +59,10 @@ type spaceState struct {
 	relative      int64 // place of highest
 	iter          int
 	seen          bool
+
+	restart packet.PSN // where the latest round started
+	repeats int        // rounds in a row that started there
+	read    packet.PSN // latest READ request
 }
 
 func newSummary(c *trace.Connections) *Summary {
@@ -95,7 +103,9 @@ func (s *Summary) Packet(r *trace.Record) {
 	if r.Marked() {
 		f.Marked++
 	}
-	switch r.Class() {
+	class := r.Class()
+	f.Classes[class&15]++
+	switch class {
 	case packet.ClassData:
 		s.data(f, r)
 	case packet.ClassAck, packet.ClassAtomicAck:
@@ -108,6 +118,7 @@ func (s *Summary) Packet(r *trace.Record) {
 		f.CNPs++
 	case packet.ClassReadRequest:
 		f.Reads++
+		s.read(f, r)
 	case packet.ClassOther:
 	}
 }
@@ -123,6 +134,7 @@ func (s *Summary) data(f *FlowSummary, r *trace.Record) {
 	}
 	if !st.last.Before(r.PSN) {
 		st.iter++
+		f.Retries = st.repeat(r.PSN)
 	}
 	st.last = r.PSN
 	if st.highest.Before(r.PSN) {
@@ -139,4 +151,23 @@ func (s *Summary) data(f *FlowSummary, r *trace.Record) {
 	}
 	f.Rounds = max(f.Rounds, st.iter)
 	f.LastPSN = max(f.LastPSN, st.relative)
+}
+
+// repeat notes that transmission went back to psn, and returns how many times in a row it has.
+func (st *spaceState) repeat(psn packet.PSN) int {
+	if st.repeats > 0 && st.restart == psn {
+		st.repeats++
+	} else {
+		st.restart, st.repeats = psn, 1
+	}
+	return st.repeats
+}
+
+// read follows READ requests, which are control packets to ITER but are retried like any request.
+func (s *Summary) read(f *FlowSummary, r *trace.Record) {
+	st := &s.spaces[2*int(r.Flow)+int(packet.Requests)]
+	if f.Reads > 1 && !st.read.Before(r.PSN) {
+		f.Retries = st.repeat(r.PSN)
+	}
+	st.read = r.PSN
 }

@@ -43,12 +43,9 @@ func newLink(e *engine, rate clock.BitRate, delay clock.Duration, to receiver, p
 // room, and the caller keeps p.
 func (l *link) send(ready clock.Time, p *packet.Packet) (left clock.Time, ok bool) {
 	size := p.Len() + wireOverhead
-	if l.limit > 0 && l.busyUntil > ready {
-		waiting := int64(l.busyUntil.Sub(ready)) / int64(l.rate.Serialise(1))
-		if waiting+int64(size) > int64(l.limit) {
-			l.dropped++
-			return 0, false
-		}
+	if l.limit > 0 && l.busyUntil > ready && backlog(l.busyUntil.Sub(ready), l.rate)+size > l.limit {
+		l.dropped++
+		return 0, false
 	}
 	l.busyUntil = max(ready, l.busyUntil).Add(l.rate.Serialise(size))
 	l.flight.push(inFlight{l.busyUntil.Add(l.delay), p})

@@ -1,0 +1,48 @@
+package orchestrator
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/trace"
+)
+
+// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. Both are nil for a bare
+// trace.
+func analyzersOf(meta trace.Meta, t *config.Test, _ *Counters) []analyzers.Analyzer {
+	return []analyzers.Analyzer{
+		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
+	}
+}
+
+func gbnConfig(connections int, t *config.Test) gbn.Config {
+	if t == nil {
+		return gbn.Config{}
+	}
+	limits := gbn.Limits{
+		TimeoutNS: plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds(),
+		Retry:     gbn.AtMost(t.Traffic.RetryCount),
+		RNRRetry:  gbn.AtMost(t.Traffic.RNRRetry),
+	}
+	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}}
+	for c := 1; c <= connections; c++ {
+		if failureExpected(t, c) {
+			l := limits
+			l.ErrorsExpected = true
+			cfg.Connections[c] = l
+		}
+	}
+	return cfg
+}
+
+// failureExpected reports whether the test wants the requests of a connection to complete in error.
+func failureExpected(t *config.Test, connection int) bool {
+	for _, side := range []config.Side{config.Requester, config.Responder} {
+		if e := t.Expect.CompletionOf(connection, side); e != nil && e.Status != generator.Success {
+			return true
+		}
+	}
+	return false
+}

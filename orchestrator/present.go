@@ -1,0 +1,138 @@
+package orchestrator
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/trace"
+)
+
+// report gathers what people read of the run.
+func (r *run) report(v Verdict, e evidence) *report.Report {
+	t := r.plan.Test
+	rep := &report.Report{
+		Name: t.Name, File: r.o.File, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.o.Repeat,
+		Verdict: v.Verdict, Reasons: v.Reasons, Dir: r.dir.Path(), PacketIDs: trace.PacketIDsMirror,
+		Facts: []report.Fact{
+			{Name: "tool", Value: r.o.Version},
+			{Name: "config sha256", Value: t.Hash()},
+			{Name: "requester", Value: nicFact(t.Requester.NIC.Profile, t.Requester.NIC.Bugs)},
+			{Name: "responder", Value: nicFact(t.Responder.NIC.Profile, t.Responder.NIC.Bugs)},
+		},
+	}
+	if r.integrity != nil {
+		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, 0
+	}
+	for i := range r.hits {
+		in := &r.plan.Intents[i]
+		event := report.Event{Where: eventPath(in), What: fmt.Sprintf("%s %s", in.Action.Type, in), Hits: r.hits[i]}
+		if event.Hits == 0 && r.summary != nil {
+			event.Why = r.whyUnfired(in)
+		}
+		rep.Events = append(rep.Events, event)
+	}
+	if r.analysis == nil {
+		return rep
+	}
+	rep.Metrics, rep.Coverage = r.analysis.Metrics, r.analysis.Coverage
+	rep.Notes = r.checked.Meta().Notes
+	wanted := judgements(&t.Expect)
+	for _, f := range r.analysis.Findings {
+		rep.Findings = append(rep.Findings, report.Finding{Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule)})
+	}
+	for i := range r.connections {
+		rep.Connections = append(rep.Connections, r.connectionReport(i))
+	}
+	return rep
+}
+
+func nicFact(profile string, bugs []string) string {
+	if len(bugs) == 0 {
+		return "model " + profile
+	}
+	return fmt.Sprintf("model %s with seeded bugs %s", profile, strings.Join(bugs, ", "))
+}
+
+func (r *run) connectionReport(i int) report.Connection {
+	c := summarise(r.summary, r.analysis, i+1)
+	c.Requester, c.Responder = endpoint(r.connections[i].Requester), endpoint(r.connections[i].Responder)
+	c.Traffic = trafficText(r.plan.Connections[i].Traffic)
+	c.OK = true
+	var outcomes []string
+	for s := range r.generator.Streams {
+		stream := &r.generator.Streams[s]
+		if stream.Connection != i+1 {
+			continue
+		}
+		side := testbeds.Requester
+		if stream.Side == generator.Responder.String() {
+			side = testbeds.Responder
+		}
+		total := r.plan.Connections[i].Traffic[side].Messages
+		outcomes = append(outcomes, outcomeOf(stream, total))
+		c.OK = c.OK && successes(stream) == total
+	}
+	c.Outcome = strings.Join(outcomes, "; back: ")
+	return c
+}
+
+// summarise adds up both directions of a 1-based connection.
+func summarise(s *Summary, a *analyzers.Analysis, connection int) report.Connection {
+	c := report.Connection{Index: connection}
+	for _, reverse := range []bool{false, true} {
+		f := &s.Flows[trace.NewFlowID(connection, reverse)]
+		c.Data += f.Data
+		c.Resent += f.Resent
+		c.Rounds = max(c.Rounds, int64(f.Rounds))
+		c.Acks += f.Acks
+		c.Naks += f.Naks
+		c.RNRs += f.RNRs
+		c.CNPs += f.CNPs
+		c.Events += f.Events
+	}
+	c.Timeouts = findMetric(a, "retrans.timeout", connection).Count
+	return c
+}
+
+func endpoint(e injector.Endpoint) string {
+	return fmt.Sprintf("%s qpn %s ipsn %d", e.IP, e.QPN, uint32(e.IPSN))
+}
+
+func trafficText(traffic [2]generator.Traffic) string {
+	text := oneWay(traffic[testbeds.Requester])
+	if back := traffic[testbeds.Responder]; back.Messages > 0 {
+		text += ", both ways"
+	}
+	return text
+}
+
+func oneWay(t generator.Traffic) string {
+	verbs := make([]string, len(t.Verbs))
+	for i, v := range t.Verbs {
+		verbs[i] = v.String()
+	}
+	return fmt.Sprintf("%s %d × %d B, mtu %d", strings.Join(verbs, "/"), t.Messages, t.MessageSize, t.MTU)
+}
+
+// next lists the commands that look closer at the run in dir or repeat it.
+func (r *run) next(dir string) []string {
+	show := "candela trace show " + dir
+	if r.analysis != nil {
+		for _, f := range r.analysis.Findings {
+			if f.Severity == analyzers.Violation && len(f.Packets) > 0 {
+				show += fmt.Sprintf(" --around %d", f.Packets[0])
+				break
+			}
+		}
+	}
+	list := []string{show}
+	if r.o.File != "" {
+		list = append(list, fmt.Sprintf("candela run %s --seed %d", r.o.File, r.plan.Test.Seed))
+	}
+	return list
+}

@@ -1,0 +1,324 @@
+// Package orchestrator runs tests: it prepares hosts, programs the injector, records, collects, reconstructs, checks
+// integrity, analyses and judges, in that order and the same way on every testbed (design, "One run"). It owns the run
+// directory and the verdict.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/dumper"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/trace"
+)
+
+// A Testbed is where a test runs. Its methods are called in the order in which they stand here, by one goroutine; each
+// returns when ctx ends. An error of any of them is an infrastructure failure.
+type Testbed interface {
+	// Prepare makes the hosts and their queue pairs ready and returns the numbers that they drew.
+	Prepare(ctx context.Context) ([]injector.Connection, error)
+	// Injector says how to reach the injector.
+	Injector(ctx context.Context) (testbeds.Access, error)
+	// Environment describes what stands there, as read back.
+	Environment(ctx context.Context) (testbeds.Environment, error)
+	// StartDumpers makes every dumper ready to write its shards into dir.
+	StartDumpers(ctx context.Context, dir string) error
+	// Counters reads the hosts' NIC counters: once before the traffic and once after.
+	Counters(ctx context.Context) ([]testbeds.HostCounters, error)
+	// Run starts the traffic and returns when it has ended and the wire is quiet.
+	Run(ctx context.Context) (generator.Report, error)
+	// StopDumpers ends the recording and returns the shards' names in dir.
+	StopDumpers(ctx context.Context) (testbeds.Dump, error)
+	// Close tears everything down; it is called once, whatever happened before.
+	Close() error
+}
+
+// A Builder makes the testbed for a specification.
+type Builder func(testbeds.Spec) (Testbed, error)
+
+// Options say how to run.
+type Options struct {
+	Out      string // parent of run directories
+	ID       string // of the run; empty: the test's name
+	Strict   bool   // warnings fail
+	Version  string // of the tool, for run.json
+	File     string // that the test came from
+	Repeat   int    // 1-based repetition; 0: not repeated
+	Wall     func() time.Time
+	Progress func(step string) // told before each step; nil: nobody listens
+}
+
+// Outcome is what a run came to.
+type Outcome struct {
+	Verdict  Verdict
+	Report   *report.Report
+	Analysis *analyzers.Analysis // nil if nothing was analysed
+	Dir      string              // the run directory, complete or given up
+}
+
+// run is one run in progress: what each step leaves for the next.
+type run struct {
+	plan *plan.Plan
+	bed  Testbed
+	o    Options
+	dir  *RunDir
+
+	connections []injector.Connection
+	known       *trace.Connections
+	client      *injector.Client
+	program     *injector.Program
+	environment testbeds.Environment
+	counters    Counters
+	generator   generator.Report
+	dump        testbeds.Dump
+	merge       dumper.Reconstruction
+	hits        []uint64
+	integrity   *trace.IntegrityReport
+	checked     *trace.Checked
+	summary     *Summary
+	analysis    *analyzers.Analysis
+	started     time.Time
+}
+
+// Run runs p once on the testbed that build makes, writes the run directory and judges. The error is about what could not
+// even be attempted or written; everything that the run itself came to, infrastructure failures included, is in the Outcome.
+func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome, error) {
+	if o.ID == "" {
+		o.ID = p.Test.Name
+	}
+	dir, err := CreateRunDir(o.Out, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{plan: p, o: o, dir: dir, started: o.Wall()}
+	failure := r.execute(ctx, build)
+	return r.conclude(failure)
+}
+
+// execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.
+func (r *run) execute(ctx context.Context, build Builder) (err error) {
+	if err := r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.YAML())); err != nil {
+		return err
+	}
+	bed, err := build(specOf(r.plan))
+	if err != nil {
+		return fmt.Errorf("build testbed: %w", err)
+	}
+	r.bed = bed
+	defer func() {
+		if r.client != nil {
+			r.client.Close()
+		}
+		if e := bed.Close(); e != nil {
+			err = errors.Join(err, fmt.Errorf("tear down testbed: %w", e))
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"prepare hosts", r.prepare},
+		{"program injector", r.programInjector},
+		{"start dumpers", r.startDumpers},
+		{"run traffic", r.traffic},
+		{"collect", r.collect},
+		{"reconstruct", r.reconstruct},
+		{"check integrity", r.check},
+		{"analyse", r.analyse},
+	} {
+		if r.o.Progress != nil {
+			r.o.Progress(step.name)
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, context.Cause(ctx))
+		}
+		if err := step.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}
+
+func writeBytes(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+func (r *run) prepare(ctx context.Context) (err error) {
+	if r.connections, err = r.bed.Prepare(ctx); err != nil {
+		return err
+	}
+	if r.known, err = knownConnections(r.plan, r.connections); err != nil {
+		return err
+	}
+	if r.environment, err = r.bed.Environment(ctx); err != nil {
+		return err
+	}
+	return errors.Join(
+		r.dir.WriteFile("connections.json", r.known.Write),
+		r.dir.WriteJSON("environment.json", r.environment),
+	)
+}
+
+// knownConnections describes the connections for analyzers and for connections.json.
+func knownConnections(p *plan.Plan, conns []injector.Connection) (*trace.Connections, error) {
+	list := make([]trace.Connection, len(conns))
+	for i, c := range conns {
+		list[i] = trace.Connection{
+			Index: i + 1, MTU: p.Test.Traffic.MTU,
+			Requester: trace.Side{IP: c.Requester.IP, QPN: c.Requester.QPN, IPSN: c.Requester.IPSN},
+			Responder: trace.Side{IP: c.Responder.IP, QPN: c.Responder.QPN, IPSN: c.Responder.IPSN},
+		}
+		verbs := p.Connections[i].Traffic[testbeds.Requester].Verbs
+		if len(verbs) == 1 {
+			list[i].Verb = verbs[0].String()
+			continue
+		}
+		for _, v := range verbs {
+			list[i].Verbs = append(list[i].Verbs, v.String())
+		}
+	}
+	return trace.NewConnections(list)
+}
+
+func (r *run) programInjector(ctx context.Context) error {
+	access, err := r.bed.Injector(ctx)
+	if err != nil {
+		return err
+	}
+	r.client, err = injector.Connect(ctx, access.Conn, injector.Config{
+		Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1,
+	})
+	if err != nil {
+		return err
+	}
+	setup := injector.Setup{Snap: uint32(r.plan.Snap)}
+	for _, p := range access.Forwarding {
+		setup.Forwarding = append(setup.Forwarding, injector.Forwarding{MAC: p.MAC, Port: p.Number})
+		setup.FloodPorts = append(setup.FloodPorts, p.Number)
+	}
+	for _, m := range access.Mirrors {
+		setup.Mirrors = append(setup.Mirrors, injector.Mirror{Port: m.Number, Weight: m.Weight})
+	}
+	r.program, err = r.client.Program(ctx, setup, r.connections, r.plan.Intents)
+	return err
+}
+
+func (r *run) startDumpers(ctx context.Context) error {
+	if err := r.dir.Mkdir("shards"); err != nil {
+		return err
+	}
+	return r.bed.StartDumpers(ctx, r.dir.Join("shards"))
+}
+
+// traffic brackets the run: baseline, gate open, traffic until quiet, gate closed, counters.
+func (r *run) traffic(ctx context.Context) error {
+	base, err := r.client.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := r.bed.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.client.OpenGate(ctx); err != nil {
+		return err
+	}
+	if r.generator, err = r.bed.Run(ctx); err != nil {
+		return err
+	}
+	if err := r.client.CloseGate(ctx); err != nil {
+		return err
+	}
+	after, err := r.bed.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := r.client.Counters(ctx)
+	if err != nil {
+		return err
+	}
+	if r.hits, err = r.client.Hits(ctx); err != nil {
+		return err
+	}
+	r.counters = newCounters(r.plan, before, after, now.Since(base))
+	return nil
+}
+
+func (r *run) collect(ctx context.Context) (err error) {
+	if r.dump, err = r.bed.StopDumpers(ctx); err != nil {
+		return err
+	}
+	r.counters.Dumpers = r.dump.Dumpers
+	return errors.Join(
+		r.dir.WriteFile("generator.json", r.generator.Write),
+		r.dir.WriteJSON("counters.json", r.counters),
+		r.dir.WriteFile("entries.json", r.program.Document(r.hits).Write),
+		r.client.Clear(ctx),
+	)
+}
+
+func (r *run) reconstruct(ctx context.Context) error {
+	shards := make([]trace.Source, len(r.dump.Shards))
+	for i, name := range r.dump.Shards {
+		shards[i] = trace.FileSource(r.dir.Join("shards", name))
+	}
+	return r.dir.WriteFile("trace.pcap", func(w io.Writer) (err error) {
+		r.merge, err = dumper.Reconstruct(ctx, shards, w, "trace.pcap")
+		return err
+	})
+}
+
+// check finds out whether the trace is complete. A trace that is not is the run's outcome and no failure of this step.
+func (r *run) check(ctx context.Context) (err error) {
+	var incomplete *trace.IntegrityError
+	r.checked, r.integrity, err = trace.Check(ctx, trace.FileSource(r.dir.Join("trace.pcap")), trace.Options{
+		Format: trace.FormatMirror, Connections: r.known, Counters: r.counters.integrity(),
+	})
+	if err != nil && !errors.As(err, &incomplete) {
+		return err
+	}
+	return r.dir.WriteFile("integrity.json", r.integrity.Write)
+}
+
+func (r *run) analyse(ctx context.Context) (err error) {
+	if r.checked == nil {
+		return nil
+	}
+	r.summary = newSummary(r.known)
+	for i := range r.plan.Intents {
+		if in := &r.plan.Intents[i]; in.RelPSN != 0 {
+			r.summary.watch(r.packetOf(in))
+		}
+	}
+	set := analyzersOf(r.checked.Meta(), r.plan.Test, &r.counters)
+	if r.analysis, err = analyzers.Run(ctx, r.checked, append(set, r.summary)...); err != nil {
+		return err
+	}
+	if err := r.dir.Mkdir("analysis"); err != nil {
+		return err
+	}
+	for _, a := range set {
+		if err := r.dir.WriteFile(filepath.Join("analysis", a.Name()+".json"), r.analysis.Only(a.Name()).Write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packetOf returns the absolute name of the packet that an intent names by PSN.
+func (r *run) packetOf(in *injector.Intent) packetKey {
+	first := r.known.InitialPSN(in.Flow, in.Space)
+	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
+}

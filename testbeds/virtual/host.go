@@ -1,0 +1,72 @@
+package virtual
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/packet"
+)
+
+// host is a machine with one NIC: it feeds the NIC what the wire brings, puts on the wire what the NIC has ready, and hands
+// completions to the application.
+type host struct {
+	name    string
+	nic     *rdma.NIC
+	engine  *engine
+	pool    *pool
+	up      *link      // towards the switch
+	wire    clock.Time // when the port is free again
+	task    task
+	settled func(now clock.Time) // called whenever the NIC may have completions
+	fault   error                // a bug of ours that stops the simulation
+}
+
+func newHost(name string, nic *rdma.NIC, e *engine, p *pool) *host {
+	h := &host{name: name, nic: nic, engine: e, pool: p}
+	h.task.actor = h
+	return h
+}
+
+// receive implements receiver.
+func (h *host) receive(now clock.Time, _ uint16, p *packet.Packet) {
+	h.nic.HandlePacket(now, p)
+	h.pool.put(p)
+	h.settled(now)
+	h.kick(now)
+}
+
+// act serves timers and transmits while the wire is free.
+func (h *host) act(now clock.Time) {
+	if h.nic.NextTimer() <= now {
+		h.nic.HandleTimer(now)
+		h.settled(now)
+	}
+	if h.wire <= now {
+		p := h.pool.get()
+		if h.nic.Poll(now, p) {
+			h.wire, _ = h.up.send(now, p)
+		} else {
+			h.pool.put(p)
+			if h.nic.NextTimer() <= now {
+				h.fault = fmt.Errorf("NIC of %s asks to be polled at %v and then has nothing to send", h.name, now)
+				return
+			}
+		}
+	}
+	h.kick(now)
+}
+
+// kick schedules the next time that the host has something to do: now at the earliest, and no transmission before the wire
+// is free.
+func (h *host) kick(now clock.Time) {
+	next := h.nic.NextTimer()
+	switch {
+	case next == clock.Never:
+		h.engine.cancel(&h.task)
+		return
+	case next <= now:
+		next = max(now, h.wire)
+	}
+	h.engine.schedule(&h.task, next)
+}

@@ -1,0 +1,295 @@
+// Package virtual is a testbed that needs no hardware: two hosts with NIC models, links, the injector switch between them and
+// dumpers behind it, in discrete simulated time. The packets, the injector pipeline, the P4Runtime control path, the mirror
+// encoding, the shards and the analysis are those of every testbed; only time and wires are simulated.
+//
+// A run is a function of its specification and seed, to the byte. Components are actors on one [engine]; what happens at one
+// instant happens in the order in which it was scheduled. Control calls arrive over gRPC between simulated phases, never
+// inside one: a phase runs under the switch server's lock.
+//
+// A Testbed is driven by one goroutine. It starts one of its own, the P4Runtime server, which Close ends.
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/dumper"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/injector/pipeline"
+	"candela.dev/candela/injector/switchd"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/testbeds"
+)
+
+// deviceID is the P4Runtime device id of the embedded switch.
+const deviceID = 1
+
+// target is the embedded switch's name in errors.
+const target = "virtual switch"
+
+// mirrorBuffer is what the switch holds for one dumper, in wire bytes: 64 KiB absorb the burst of two hosts that send at
+// line rate at once while the round robin deals their packets out.
+const mirrorBuffer = 64 << 10
+
+// Testbed is a virtual testbed for one run.
+type Testbed struct {
+	spec     testbeds.Spec
+	engine   engine
+	pool     pool
+	hosts    [2]*host
+	qps      [][2]*rdma.QP // by connection
+	sw       *injectorSwitch
+	dumpers  []*dumper.Host
+	workload *generator.Workload
+
+	server  *switchd.Server
+	conn    *grpc.ClientConn
+	stop    context.CancelFunc
+	serving sync.WaitGroup
+	served  error
+}
+
+// New builds the testbed that spec asks for and starts the switch's P4Runtime server. The caller closes it.
+func New(spec testbeds.Spec) (*Testbed, error) {
+	t := &Testbed{spec: spec}
+	p, err := pipeline.New(pipeline.Config{Ports: 2 + len(spec.Dumpers), Seed: t.seed("switch")})
+	if err != nil {
+		return nil, fmt.Errorf("virtual testbed: %w", err)
+	}
+	t.sw = &injectorSwitch{pipeline: p, pool: &t.pool, latency: spec.Switch.Latency}
+	for i := range spec.Hosts {
+		if err := t.addHost(i); err != nil {
+			return nil, fmt.Errorf("virtual testbed: %w", err)
+		}
+	}
+	for _, d := range spec.Dumpers {
+		t.sw.out = append(t.sw.out, nil)
+		t.sw.mirrors = append(t.sw.mirrors, &mirrorPort{rate: d.Rate, limit: mirrorBuffer})
+	}
+	if err := t.createQPs(); err != nil {
+		return nil, fmt.Errorf("virtual testbed: %w", err)
+	}
+	if err := t.serve(p); err != nil {
+		return nil, fmt.Errorf("virtual testbed: %w", err)
+	}
+	return t, nil
+}
+
+// seed derives the seed of one component, so that adding a component does not shift the others' random numbers.
+func (t *Testbed) seed(component string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(component))
+	return h.Sum64() ^ t.spec.Seed
+}
+
+// hostMAC is the address of host i unless the test names one: locally administered, and not that of any vendor.
+func hostMAC(i int) packet.MAC { return packet.MAC{0x02, 0xca, 0xde, 0x1a, 0x00, byte(i + 1)} }
+
+func (t *Testbed) addHost(i int) error {
+	spec := &t.spec.Hosts[i]
+	if spec.MAC == nil {
+		mac := hostMAC(i)
+		spec.MAC = &mac
+	}
+	cfg, err := nicConfig(spec, rand.New(rand.NewPCG(t.spec.Seed, t.seed(spec.Name))))
+	if err != nil {
+		return err
+	}
+	nic, err := rdma.NewNIC(cfg)
+	if err != nil {
+		return err
+	}
+	h := newHost(spec.Name, nic, &t.engine, &t.pool)
+	h.up = newLink(&t.engine, spec.Rate, spec.Propagation, t.sw, uint16(i))
+	h.settled = func(now clock.Time) { t.settle(now, i) }
+	down := newLink(&t.engine, spec.Rate, spec.Propagation, h, 0)
+	down.limit = t.spec.Switch.EgressBuffer
+	t.hosts[i] = h
+	t.sw.out = append(t.sw.out, down)
+	t.sw.mirrors = append(t.sw.mirrors, nil)
+	return nil
+}
+
+func nicConfig(h *testbeds.Host, random *rand.Rand) (rdma.Config, error) {
+	profile, err := rdma.ProfileByName(h.Profile)
+	if err != nil {
+		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	bugs, err := rdma.ParseBugs(h.Bugs)
+	if err != nil {
+		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
+	}
+	mode, ok := rdma.ParseCNPMode(strings.TrimPrefix(h.CNPPacing, "per-"))
+	if !ok {
+		return rdma.Config{}, fmt.Errorf("%s: CNP pacing mode %q is unknown", h.Name, h.CNPPacing)
+	}
+	return rdma.Config{
+		Name: h.Name, MAC: *h.MAC, IPs: h.IPs, Profile: profile, Bugs: bugs, PortRate: h.Rate, Rand: random,
+		DSCP: h.DSCP, HopLimit: h.HopLimit, NotECT: h.ECN == packet.NotECT,
+		NP: rdma.NotificationPoint{Enable: h.DCQCNNP, Mode: mode, Interval: h.MinTimeBetweenCNPs, SlowRestart: h.SlowRestart},
+		RP: rdma.ReactionPoint{Enable: h.DCQCNRP},
+	}, nil
+}
+
+// createQPs makes both ends of every connection and joins them, as the generators' metadata exchange does.
+func (t *Testbed) createQPs() error {
+	for i := range t.spec.Connections {
+		c := &t.spec.Connections[i]
+		var pair [2]*rdma.QP
+		for side := range pair {
+			cfg := rdma.QPConfig{
+				Context: i, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry,
+				Timeout: c.AckTimeout, MinRNRTimer: c.MinRNRTimer,
+			}
+			if psn := c.InitialPSN[side]; psn != nil {
+				cfg.IPSN, cfg.FixIPSN = *psn, true
+			}
+			qp, err := t.hosts[side].nic.CreateQP(cfg)
+			if err != nil {
+				return fmt.Errorf("connection %d: %w", i+1, err)
+			}
+			pair[side] = qp
+		}
+		for side, qp := range pair {
+			peer := pair[1-side]
+			mac := *t.spec.Hosts[1-side].MAC
+			if err := qp.Connect(rdma.Remote{IP: c.IPs[1-side], QPN: peer.QPN(), IPSN: peer.IPSN(), MAC: mac}); err != nil {
+				return fmt.Errorf("connection %d: %w", i+1, err)
+			}
+		}
+		t.qps = append(t.qps, pair)
+	}
+	return nil
+}
+
+// serve starts the switch's P4Runtime server on an in-process listener.
+func (t *Testbed) serve(p *pipeline.Pipeline) error {
+	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: p})
+	if err != nil {
+		return err
+	}
+	t.server = server
+	const buffer = 1 << 20
+	listener := bufconn.Listen(buffer)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.stop = cancel
+	t.serving.Go(func() { t.served = server.Serve(ctx, listener) })
+	t.conn, err = grpc.NewClient("passthrough:///virtual-switch",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return errors.Join(err, t.Close())
+	}
+	return nil
+}
+
+// Close ends the switch's server and releases everything.
+func (t *Testbed) Close() error {
+	var errs []error
+	if t.conn != nil {
+		errs = append(errs, t.conn.Close())
+	}
+	t.stop()
+	t.serving.Wait()
+	return errors.Join(append(errs, t.served, t.closeDumpers())...)
+}
+
+// Prepare returns the connections with the numbers that the endpoints drew.
+func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
+	list := make([]injector.Connection, len(t.qps))
+	for i, pair := range t.qps {
+		end := func(side int) injector.Endpoint {
+			return injector.Endpoint{IP: pair[side].LocalIP(), QPN: pair[side].QPN(), IPSN: pair[side].IPSN()}
+		}
+		list[i] = injector.Connection{Requester: end(testbeds.Requester), Responder: end(testbeds.Responder)}
+	}
+	return list, nil
+}
+
+// Injector says how to reach the embedded switch.
+func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
+	a := testbeds.Access{Conn: t.conn, DeviceID: deviceID, Target: target}
+	for i, h := range t.spec.Hosts {
+		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: uint16(i), MAC: *h.MAC})
+	}
+	for i, d := range t.spec.Dumpers {
+		a.Mirrors = append(a.Mirrors, testbeds.Mirror{Number: uint16(len(t.hosts) + i), Weight: d.Weight, Name: d.Name})
+	}
+	return a, nil
+}
+
+// StartDumpers makes every dumper ready to write its shards into dir, which exists.
+func (t *Testbed) StartDumpers(_ context.Context, dir string) error {
+	for i, d := range t.spec.Dumpers {
+		cfg := dumper.Config{
+			Name: d.Name, Cores: d.Cores,
+			Create: func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(dir, name)) },
+		}
+		if d.PPSPerCore > 0 {
+			cfg.Capacity = dumper.Capacity{
+				PacketsPerSecond: int64(d.PPSPerCore) * int64(d.Cores), BufferBytes: int64(d.Buffer) * int64(d.Cores),
+			}
+		}
+		h, err := dumper.NewHost(cfg)
+		if err != nil {
+			return err
+		}
+		t.dumpers = append(t.dumpers, h)
+		t.sw.mirrors[len(t.hosts)+i].dumper = h
+	}
+	return nil
+}
+
+// StopDumpers closes the shards and reports what became of the mirror copies.
+func (t *Testbed) StopDumpers(context.Context) (testbeds.Dump, error) {
+	var dump testbeds.Dump
+	for i, h := range t.dumpers {
+		r := h.Report()
+		for _, s := range r.Shards {
+			dump.Shards = append(dump.Shards, s.File)
+		}
+		dump.Dumpers = append(dump.Dumpers, testbeds.DumperCounters{
+			Name: r.Name, Received: uint64(r.Received), Written: uint64(r.Written), Dropped: uint64(r.Lost + r.Other),
+			SwitchDropped: t.sw.mirrors[len(t.hosts)+i].dropped,
+		})
+	}
+	return dump, t.closeDumpers()
+}
+
+func (t *Testbed) closeDumpers() error {
+	var errs []error
+	for i, h := range t.dumpers {
+		t.sw.mirrors[len(t.hosts)+i].dumper = nil
+		errs = append(errs, h.Close())
+	}
+	t.dumpers = nil
+	return errors.Join(errs...)
+}
+
+// Counters returns the NICs' counters.
+func (t *Testbed) Counters(context.Context) ([]testbeds.HostCounters, error) {
+	list := make([]testbeds.HostCounters, len(t.hosts))
+	for i, h := range t.hosts {
+		list[i] = testbeds.HostCounters{Host: h.name, Vendor: h.nic.Profile().Vendor}
+		for _, c := range h.nic.ListCounters() {
+			list[i].Values = append(list[i].Values, testbeds.Counter{Name: c.Name, Value: c.Value})
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,138 @@
+package virtual
+
+import (
+	"context"
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/testbeds"
+)
+
+// cancelEvery is how many events pass between two looks at the context: about a millisecond.
+const cancelEvery = 1 << 13
+
+// Run starts the traffic and returns when it is over: when every message is complete and the wire was quiet for the time
+// that the specification asks for, when nothing can happen any more, or at the deadline. Messages that never completed are
+// in the report; they are for the analysis to judge, not an error.
+func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
+	w, err := t.newWorkload()
+	if err != nil {
+		return generator.Report{}, err
+	}
+	t.workload = w
+	t.server.Do(func() { err = t.simulate(ctx) })
+	if err != nil {
+		return generator.Report{}, fmt.Errorf("virtual testbed: %w", err)
+	}
+	return w.Report(), nil
+}
+
+func (t *Testbed) newWorkload() (*generator.Workload, error) {
+	ends := make([]generator.Ends, len(t.qps))
+	for i, pair := range t.qps {
+		for side, qp := range pair {
+			ends[i][side] = generator.End{QP: qp, Region: qp.Region()}
+		}
+	}
+	return generator.NewWorkload(generator.WorkloadConfig{
+		BarrierSync: t.spec.BarrierSync, ReceiveDepth: t.spec.RxDepth,
+		TrafficOf: func(connection int, side generator.Side) generator.Traffic {
+			return t.spec.Connections[connection].Traffic[side]
+		},
+	}, ends)
+}
+
+func (t *Testbed) simulate(ctx context.Context) error {
+	start := t.engine.now
+	if err := t.workload.Start(start); err != nil {
+		return err
+	}
+	t.sw.lastRoCE = start
+	t.kickHosts(start)
+	deadline := start.Add(t.spec.Deadline)
+	for n := 0; ; n++ {
+		if n%cancelEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		next := t.engine.next()
+		if next == clock.Never || next > deadline {
+			return nil
+		}
+		if next > t.sw.lastRoCE.Add(t.spec.Quiesce) && t.workload.Done() {
+			t.engine.now = t.sw.lastRoCE.Add(t.spec.Quiesce)
+			return nil
+		}
+		t.engine.step()
+		if err := t.fault(); err != nil {
+			return err
+		}
+	}
+}
+
+// fault returns the first failure of a component.
+func (t *Testbed) fault() error {
+	if t.sw.fault != nil {
+		return t.sw.fault
+	}
+	for _, h := range t.hosts {
+		if h.fault != nil {
+			return h.fault
+		}
+	}
+	return nil
+}
+
+// settle hands completions of host i to the application, which may post more work on either host.
+func (t *Testbed) settle(now clock.Time, i int) {
+	var c generator.Completion
+	any := false
+	for t.hosts[i].nic.PollCompletion(&c) {
+		any = true
+		if err := t.workload.Completion(now, c.Context, generator.Side(i), c); err != nil && t.hosts[i].fault == nil {
+			t.hosts[i].fault = err
+		}
+	}
+	if any {
+		t.kickHosts(now)
+	}
+}
+
+func (t *Testbed) kickHosts(now clock.Time) {
+	for _, h := range t.hosts {
+		h.kick(now)
+	}
+}
+
+// Now returns the simulated instant that the testbed has reached.
+func (t *Testbed) Now() clock.Time { return t.engine.now }
+
+// Hops returns how many links packets have crossed so far, mirror copies aside.
+func (t *Testbed) Hops() uint64 {
+	n := uint64(0)
+	for _, h := range t.hosts {
+		n += h.up.hops
+	}
+	for _, l := range t.sw.out {
+		if l != nil {
+			n += l.hops
+		}
+	}
+	return n
+}
+
+// Discards returns how many frames found an output queue of the switch full. The injector is meant to have room for all.
+func (t *Testbed) Discards() uint64 {
+	n := uint64(0)
+	for _, l := range t.sw.out {
+		if l != nil {
+			n += l.dropped
+		}
+	}
+	return n
+}
+
+// Environment describes every component with all parameters of its model.
+func (t *Testbed) Environment(context.Context) (testbeds.Environment, error) {
+	return describe(&t.spec, t.hosts), nil
+}

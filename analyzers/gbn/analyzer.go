@@ -1,0 +1,147 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Name is the analyzer's name in configurations, results and rule identifiers.
+const Name = "gbn"
+
+// An Analyzer judges Go-back-N on every connection of a trace. It is not safe for concurrent use.
+type Analyzer struct {
+	meta  trace.Meta
+	cfg   Config
+	delay int64 // ns after which what passed towards a host shows in what is seen from it
+
+	sessions  []*session // by flow of the requests; nil until a packet needs it
+	requester coverage
+	responder coverage
+
+	findings   []analyzers.Finding
+	suppressed map[ruleKey]int64
+	reported   map[ruleKey]int
+	strays     int64 // records of no known connection
+	unknown    int64 // records with an opcode that RC does not have
+}
+
+type ruleKey struct {
+	rule       Rule
+	connection int
+}
+
+var _ analyzers.Analyzer = (*Analyzer)(nil)
+
+// New returns an analyzer for one trace that meta describes.
+func New(meta trace.Meta, cfg Config) *Analyzer {
+	if cfg.MaxPerRule <= 0 {
+		cfg.MaxPerRule = defaultMaxPerRule
+	}
+	a := &Analyzer{
+		meta:       meta,
+		cfg:        cfg,
+		delay:      2 * cfg.HostDelayNS,
+		sessions:   make([]*session, 2*meta.Connections.Len()),
+		requester:  newCoverage(requesterMachine),
+		responder:  newCoverage(responderMachine),
+		suppressed: map[ruleKey]int64{},
+		reported:   map[ruleKey]int{},
+	}
+	if cfg.HostDelayNS <= 0 {
+		a.delay = 2 * captureHostDelayNS
+		if meta.Kind == trace.KindMirror {
+			a.delay = 2 * mirrorHostDelayNS
+		}
+	}
+	return a
+}
+
+// Name implements analyzers.Analyzer.
+func (a *Analyzer) Name() string { return Name }
+
+// Packet implements analyzers.Analyzer. What a record shows of its sender counts before what it brings its receiver.
+func (a *Analyzer) Packet(r *trace.Record) {
+	flow := r.Flow
+	if flow < 0 || int(flow) >= len(a.sessions) {
+		a.strays++
+		return
+	}
+	switch {
+	case r.Opcode.IsRequest():
+		s := a.session(flow)
+		if r.Has(trace.Sent) {
+			s.requestSent(r)
+		}
+		if r.Has(trace.Passed) {
+			s.requestPassed(r)
+		}
+	case r.Opcode.IsResponse():
+		s := a.session(flow.Peer())
+		if r.Has(trace.Sent) {
+			s.responseSent(r)
+		}
+		if r.Has(trace.Passed) {
+			s.responsePassed(r)
+		}
+	case r.Opcode != packet.CNP:
+		a.unknown++
+	}
+}
+
+// session returns the state of the requests on flow.
+func (a *Analyzer) session(flow trace.FlowID) *session {
+	s := a.sessions[flow]
+	if s == nil {
+		s = newSession(a, flow)
+		a.sessions[flow] = s
+	}
+	return s
+}
+
+// Finish implements analyzers.Analyzer.
+func (a *Analyzer) Finish() analyzers.Result {
+	for _, s := range a.sessions {
+		if s != nil {
+			s.finish()
+		}
+	}
+	a.noteSuppressed()
+	a.noteStrays()
+	cover := map[string]int64{}
+	a.requester.addTo(cover)
+	a.responder.addTo(cover)
+	return analyzers.Result{Findings: a.findings, Coverage: cover}
+}
+
+func (a *Analyzer) noteSuppressed() {
+	for i := range ruleTable {
+		for c := 1; c <= a.meta.Connections.Len(); c++ {
+			n := a.suppressed[ruleKey{ruleTable[i].Rule, c}]
+			if n == 0 {
+				continue
+			}
+			a.findings = append(a.findings, analyzers.Finding{
+				Analyzer: Name, Rule: string(ruleTable[i].Rule), Clause: ruleTable[i].Clause, Severity: analyzers.Note, Connection: c,
+				TimeNS:  a.meta.EndNS,
+				Message: fmt.Sprintf("%d more findings of this rule on connection %d are not listed", n, c),
+			})
+		}
+	}
+}
+
+func (a *Analyzer) noteStrays() {
+	note := func(n int64, what string) {
+		if n == 0 {
+			return
+		}
+		a.findings = append(a.findings, analyzers.Finding{
+			Analyzer: Name, Rule: string(RuleCaptureGap), Clause: ruleTable[ruleIndex[RuleCaptureGap]].Clause, Severity: analyzers.Note,
+			TimeNS: a.meta.EndNS, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
+		})
+	}
+	note(a.strays, "of no known connection")
+	note(a.unknown, "with opcodes that a reliable connection does not have")
+}

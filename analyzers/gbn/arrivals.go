@@ -1,0 +1,199 @@
+package gbn
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A fate is what a request that passed towards the responder amounts to when it arrives, by the responder's state then.
+type fate uint8
+
+const (
+	fateExpected  fate = iota
+	fateDuplicate      // before the expected PSN
+	fateAhead          // the first after the expected PSN: a sequence NAK is owed
+	fateDiscarded      // after the expected PSN while the NAK is out
+)
+
+// An arrival is a request on its way to the responder, or there but not reflected in its responses yet.
+type arrival struct {
+	id     uint64
+	pos    pos
+	psns   int64
+	length uint32 // DMA length of a READ
+	op     packet.Opcode
+	fate   fate
+	ackReq bool
+}
+
+// answered reports whether a is answered by more than an ACK.
+func (a *arrival) owesData() bool {
+	return a.op == packet.ReadRequest || a.op.Verb() == packet.VerbAtomic
+}
+
+// A receipt is the responder's Go-back-N state after some prefix of what passed towards it.
+type receipt struct {
+	expected pos
+	awaiting bool  // a NAK is owed or out: only the expected request counts
+	msn      int64 // requests completed
+}
+
+// judge works out the fate of a request at p without changing the state.
+func (st *receipt) judge(p pos) fate {
+	switch {
+	case p == st.expected:
+		return fateExpected
+	case p < st.expected:
+		return fateDuplicate
+	case st.awaiting:
+		return fateDiscarded
+	}
+	return fateAhead
+}
+
+// receive moves the state on by arrival a, whose fate has been judged.
+func (st *receipt) receive(a *arrival) {
+	switch a.fate {
+	case fateExpected:
+		st.expected = a.pos + a.psns
+		st.awaiting = false
+		if a.op.Ends() {
+			st.msn++
+		}
+	case fateAhead:
+		st.awaiting = true
+	case fateDuplicate, fateDiscarded:
+	}
+}
+
+// arrivals is the observer's interval [least, most] for one responder: the state that its responses prove, the requests that
+// may have arrived since, and the state after all of them. The fates assume that the responder takes what it can; an RNR or
+// fatal NAK shows that it did not, and the fates behind it are judged anew.
+type arrivals struct {
+	least, most receipt
+	ring        []arrival // len is a power of two
+	head, len   int
+	gaps        int // arrivals with fateAhead
+	duplicates  int // arrivals with fateDuplicate
+}
+
+const (
+	arrivalsMin = 32
+	arrivalsMax = 1 << 15 // 1.5 MB; a responder that leaves more unanswered is followed loosely from there on
+)
+
+func (l *arrivals) at(i int) *arrival { return &l.ring[(l.head+i)&(len(l.ring)-1)] }
+
+// push adds a request that passed now and returns it, or nil if there is no room.
+func (l *arrivals) push(a arrival) *arrival {
+	if l.len == len(l.ring) {
+		if len(l.ring) >= arrivalsMax {
+			return nil
+		}
+		l.grow()
+	}
+	a.fate = l.most.judge(a.pos)
+	l.most.receive(&a)
+	l.count(a.fate, 1)
+	l.len++
+	slot := l.at(l.len - 1)
+	*slot = a
+	return slot
+}
+
+func (l *arrivals) grow() {
+	ring := make([]arrival, max(arrivalsMin, 2*len(l.ring)))
+	for i := range l.len {
+		ring[i] = *l.at(i)
+	}
+	l.ring, l.head = ring, 0
+}
+
+func (l *arrivals) count(f fate, n int) {
+	switch f {
+	case fateAhead:
+		l.gaps += n
+	case fateDuplicate:
+		l.duplicates += n
+	case fateExpected, fateDiscarded:
+	}
+}
+
+// pop raises the least state by the oldest arrival, which it returns; the arrival is valid until the next push.
+func (l *arrivals) pop() *arrival {
+	a := l.at(0)
+	l.least.receive(a)
+	l.count(a.fate, -1)
+	l.head = (l.head + 1) & (len(l.ring) - 1)
+	l.len--
+	return a
+}
+
+// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
+func (l *arrivals) refuse() {
+	a := l.at(0)
+	l.count(a.fate, -1)
+	l.head = (l.head + 1) & (len(l.ring) - 1)
+	l.len--
+	l.least.awaiting = true
+	l.most = l.least
+	for i := range l.len {
+		a := l.at(i)
+		l.count(a.fate, -1)
+		a.fate = l.most.judge(a.pos)
+		l.most.receive(a)
+		l.count(a.fate, 1)
+	}
+}
+
+// find returns the index of the oldest arrival that ok accepts, or -1.
+func (l *arrivals) find(ok func(*arrival) bool) int {
+	for i := range l.len {
+		if ok(l.at(i)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// gapAt reports whether some arrival is owed a NAK for p.
+func (l *arrivals) gapAt(p pos) bool {
+	st := l.least
+	for i := range l.len {
+		a := l.at(i)
+		if a.fate == fateAhead && st.expected == p {
+			return true
+		}
+		st.receive(a)
+	}
+	return false
+}
+
+// requestPassed extends what may have reached the responder by a request on its way to it.
+func (s *session) requestPassed(r *trace.Record) {
+	if !s.req.started {
+		return
+	}
+	s.noteFate(r)
+	p := s.unwrap(r.PSN)
+	if !r.Delivered() {
+		s.looseLost(r, p)
+		return
+	}
+	s.looseArrived(r, p)
+	if !s.exact() || s.rsp.state == rsFailed {
+		return
+	}
+	a := s.rsp.log.push(arrival{
+		id: r.ID, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
+	})
+	if a == nil {
+		s.rsp.adrift = true
+		return
+	}
+	s.a.responder.step(&s.rsp.state, arrivalInput[a.fate])
+}
+
+var arrivalInput = [...]uint8{
+	fateExpected: rsExpected, fateDuplicate: rsDuplicate, fateAhead: rsAhead, fateDiscarded: rsDiscarded,
+}

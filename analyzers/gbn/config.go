@@ -1,0 +1,57 @@
+package gbn
+
+// Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no such
+// knowledge.
+type Config struct {
+	// Default holds for every connection that Connections does not name.
+	Default Limits
+	// Connections overrides Default by 1-based connection.
+	Connections map[int]Limits
+
+	// HostDelayNS bounds the time in nanoseconds that a packet takes between the observer and a host's transport, either way,
+	// queues and the NIC's receive processing included. What passed towards a host more than two such delays before a packet
+	// from it was seen is certainly known to its sender. 0: not measured; a generous bound by kind of trace is taken.
+	HostDelayNS int64
+
+	// MaxPerRule is how many findings of one rule a connection reports in full; the rest are counted. 0: 16.
+	MaxPerRule int
+}
+
+// Limits are the transport settings of one connection's requesters.
+type Limits struct {
+	// TimeoutNS is the local ACK timeout T in nanoseconds (4.096 µs · 2^t); 0: not known.
+	TimeoutNS int64
+	// Retry is retry_cnt and RNRRetry rnr_retry (whose 7 means infinite).
+	Retry, RNRRetry Limit
+	// ErrorsExpected says that the test wants the connection to fail: an unfinished message is then no violation.
+	ErrorsExpected bool
+}
+
+// A Limit is a bound that may not be known; the zero Limit is not.
+type Limit struct {
+	Known bool
+	Max   int
+}
+
+// AtMost returns the known limit n.
+func AtMost(n int) Limit { return Limit{Known: true, Max: n} }
+
+const (
+	defaultMaxPerRule = 16
+	// infiniteRNRRetry is the rnr_retry that never gives up (IBTA volume 1, 9.7.5.2.8).
+	infiniteRNRRetry = 7
+
+	// Host delays assumed when none was measured. A switch's mirror stands a cable away from real NICs; 20 ms is beyond any
+	// queue there, yet below half the default local ACK timeout. Captures come from software stacks too, whose soft interrupts
+	// may be held up much longer.
+	mirrorHostDelayNS  = 20_000_000
+	captureHostDelayNS = 250_000_000
+)
+
+// limits returns what is known about a 1-based connection.
+func (c *Config) limits(connection int) Limits {
+	if l, ok := c.Connections[connection]; ok {
+		return l
+	}
+	return c.Default
+}

@@ -1,0 +1,123 @@
+package gbn
+
+// pos is an unwrapped PSN: the distance from the connection's initial PSN, from 0. The relative psn of reports is pos+1.
+type pos = int64
+
+// A nakKind says what makes a requester go back, beside its timer.
+type nakKind uint8
+
+const (
+	nakNone nakKind = iota
+	nakSequence
+	nakRNR
+	nakImplied
+)
+
+// A knowledge is one state that responses passed towards the requester can have brought it to: everything before una is
+// acknowledged. If a NACK for una passed too, it is kept until a retransmission answers it.
+type knowledge struct {
+	una    pos
+	id     uint64 // of the response that brings it
+	timeNS int64
+	nakID  uint64
+	nakNS  int64
+	rnrNS  int64 // duration of the RNR timer
+	nak    nakKind
+	// answered: p was sent again after the NACK passed. spent: the NACK certainly caused a restart, so it explains no other.
+	answered, spent bool
+}
+
+// A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first. The
+// first is the least that it certainly knows, the last what it knows if everything that passed has arrived. una strictly
+// increases, so a jump back to x is explained by exactly one state or by none.
+//
+// Choosing the state that explains a jump discards the older ones only. That is the least commitment: whatever later
+// packets prove, the true state at the jump was the chosen one or (with the same una) just after, never an older one.
+type frontier struct {
+	ring      []knowledge // len is a power of two
+	head, len int
+
+	// forgotten is the oldest una that was discarded for want of room, not because the requester was known to be past it:
+	// between it and the first state nothing can be told. -1: none.
+	forgotten pos
+}
+
+const (
+	frontierMin = 16
+	// frontierMax bounds memory: more states than that are in flight only if a requester shows no sign of what it knows, which
+	// a clean transfer never does; expire bounds them by time then.
+	frontierMax = 4096
+)
+
+func newFrontier(una pos) frontier {
+	f := frontier{ring: make([]knowledge, frontierMin), len: 1, forgotten: -1}
+	f.ring[0].una = una
+	return f
+}
+
+func (f *frontier) at(i int) *knowledge { return &f.ring[(f.head+i)&(len(f.ring)-1)] }
+
+// least and most are the ends of the interval.
+func (f *frontier) least() *knowledge { return f.at(0) }
+func (f *frontier) most() *knowledge  { return f.at(f.len - 1) }
+
+// push adds a state later than all others.
+func (f *frontier) push(k knowledge) {
+	if f.len == len(f.ring) {
+		if len(f.ring) < frontierMax {
+			f.grow()
+		} else {
+			if f.forgotten < 0 {
+				f.forgotten = f.least().una
+			}
+			f.drop(1)
+		}
+	}
+	f.len++
+	*f.most() = k
+}
+
+func (f *frontier) grow() {
+	ring := make([]knowledge, 2*len(f.ring))
+	for i := range f.len {
+		ring[i] = *f.at(i)
+	}
+	f.ring, f.head = ring, 0
+}
+
+// drop discards the n oldest states.
+func (f *frontier) drop(n int) {
+	f.head = (f.head + n) & (len(f.ring) - 1)
+	f.len -= n
+}
+
+// raise makes state i the least: the requester showed that it is there, or the observer knows for certain.
+func (f *frontier) raise(i int) {
+	f.drop(i)
+	f.forgotten = -1
+}
+
+// expire raises the least past states whose successor was certainly known before the instant knownNS.
+func (f *frontier) expire(knownNS int64) {
+	n := 0
+	for n+1 < f.len && f.at(n+1).timeNS < knownNS {
+		n++
+	}
+	if n > 0 {
+		f.raise(n)
+	}
+}
+
+// search returns the first state whose una is at or after x, or f.len.
+func (f *frontier) search(x pos) int {
+	lo, hi := 0, f.len
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if f.at(mid).una < x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}

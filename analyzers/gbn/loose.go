@@ -1,0 +1,183 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// loose is the responder's state where deliveries are not known exactly: a plain capture, which does not show losses behind
+// the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged then.
+type loose struct {
+	holes  []pos // requests that certainly did not arrive intact, not sent intact since
+	beyond pos   // an ACK of something that was not seen to be sent, -1: none
+	ackID  uint64
+	ackNS  int64
+	read   pos // of the next READ response
+}
+
+const maxHoles = 16
+
+func (l *loose) init() { l.beyond = -1 }
+
+// looseLost notes that the newest request certainly did not arrive.
+func (s *session) looseLost(r *trace.Record, p pos) {
+	l := &s.rsp.loose
+	if s.captured && p+1 >= s.req.next && len(l.holes) < maxHoles {
+		l.holes = append(l.holes, p)
+	}
+}
+
+// looseArrived notes that a request may have arrived.
+func (s *session) looseArrived(_ *trace.Record, p pos) {
+	l := &s.rsp.loose
+	for i, h := range l.holes {
+		if h == p {
+			l.holes = append(l.holes[:i], l.holes[i+1:]...)
+			return
+		}
+	}
+}
+
+// looseResponse judges a response.
+func (s *session) looseResponse(r *trace.Record, p pos) {
+	switch {
+	case r.Opcode.IsReadResponse():
+		s.looseRead(r, p)
+	case r.Opcode == packet.AtomicAcknowledge:
+		s.rsp.acked = max(s.rsp.acked, p)
+	case r.Syndrome.IsAck():
+		s.looseAck(r, p)
+	case r.Syndrome == packet.SyndromeNakSequence:
+		s.looseNak(r, p)
+	case r.Syndrome.IsRNR():
+		s.looseRNR(r, p)
+	case r.Syndrome.IsNak() && r.Syndrome <= packet.SyndromeNakOperation:
+		s.step(rsFatal)
+	default:
+		s.badSyndrome(r, p)
+	}
+}
+
+func (s *session) looseAck(r *trace.Record, p pos) {
+	q, l := &s.rsp, &s.rsp.loose
+	for _, h := range l.holes {
+		if h <= p {
+			say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack before psn %d, which did not arrive intact", h+1), response(r, p))
+			return
+		}
+	}
+	switch {
+	case p >= s.req.next && s.captured:
+		// Either the capture lacks the request, or it has not been sent yet: the next request tells.
+		l.beyond, l.ackID, l.ackNS = p, r.ID, r.TimeNS
+		return
+	case p >= s.req.next:
+		say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack psn %d at most", s.req.next), response(r, p))
+		return
+	case p < q.acked && p < s.req.lowest && !q.adrift && !s.midway:
+		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
+			fmt.Sprintf("ack psn %d or later: psn %d has not been sent again", q.acked+1, p+1), response(r, p))
+		return
+	case p > q.acked:
+		s.step(rsAck)
+	case p == q.acked:
+		s.step(rsAckAgain)
+	default:
+		s.step(rsReAck)
+		return
+	}
+	q.acked, q.ackID = p, r.ID
+}
+
+// checkLateAck resolves an ACK that was ahead of the requests seen, by the next request: one tap sees a request before the
+// responder does.
+func (s *session) checkLateAck(r *trace.Record, p pos) {
+	l := &s.rsp.loose
+	if l.beyond < 0 {
+		return
+	}
+	if p <= l.beyond {
+		f := s.report(s.step(rsAckBeyond), r, l.beyond)
+		if f != nil {
+			f.TimeNS, f.Packets = l.ackNS, []uint64{l.ackID, r.ID}
+		}
+		say(f, fmt.Sprintf("no ack of psn %d before it is sent", l.beyond+1), fmt.Sprintf("ack psn %d", l.beyond+1))
+	}
+	l.beyond = -1
+}
+
+func (s *session) looseNak(r *trace.Record, p pos) {
+	q := &s.rsp
+	switch {
+	case p == q.nak:
+		say(s.report(s.step(rsNackRepeat), r, p, q.nakID),
+			fmt.Sprintf("no second nack for psn %d before it is received", p+1), response(r, p))
+		return
+	case p <= q.acked && !s.midway:
+		say(s.report(s.step(rsNackDuplicate), r, p, q.ackID),
+			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
+		return
+	case p+1 >= s.req.next && !s.captured:
+		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1), response(r, p))
+		return
+	}
+	s.step(rsNack)
+	q.nak, q.nakID = p, r.ID
+	q.acked, q.ackID = max(q.acked, p-1), r.ID
+}
+
+func (s *session) looseRNR(r *trace.Record, p pos) {
+	q := &s.rsp
+	if p <= q.acked && !s.midway {
+		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
+			fmt.Sprintf("no rnr for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
+		return
+	}
+	s.step(rsRNRNak)
+	q.acked, q.ackID = max(q.acked, p-1), r.ID
+}
+
+// looseRead judges a READ response by the request that its PSN belongs to.
+func (s *session) looseRead(r *trace.Record, p pos) {
+	q, l := &s.rsp, &s.rsp.loose
+	sp, ok := s.req.spans.covering(p)
+	if !ok || sp.atomic {
+		if !q.adrift && !s.midway {
+			say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it was seen", response(r, p))
+		}
+		return
+	}
+	again, sentAgain := s.req.window.get(p)
+	starts := p == sp.first || sentAgain && again.opcode == packet.ReadRequest
+	switch {
+	case starts && !r.Opcode.Starts() && p != sp.first && p != l.read:
+		say(s.report(s.step(rsReplayKernel), r, p, again.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
+	case p != l.read && !starts:
+		f := s.report(RuleCaptureGap, r, p, sp.id)
+		say(f, fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
+	default:
+		s.step(rsReadNext)
+	}
+	l.read = p + 1
+	s.looseReadShape(r, p, sp, starts)
+	q.acked, q.ackID = max(q.acked, p), r.ID
+}
+
+// looseReadShape judges opcode, length and pad of a READ response.
+func (s *session) looseReadShape(r *trace.Record, p pos, sp *span, starts bool) {
+	last := p == sp.last
+	if r.Opcode.Ends() != last || r.Opcode.Starts() && !starts || p == sp.first && !r.Opcode.Starts() {
+		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String())
+	}
+	want := int64(s.mtu)
+	if last {
+		want = int64(sp.length) - (p-sp.first)*int64(s.mtu)
+	}
+	if s.mtu > 0 && int64(r.PayloadLen) != want {
+		say(s.report(RuleReadLength, r, p, sp.id),
+			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen))
+	}
+	s.checkPad(r, p)
+}

@@ -1,0 +1,173 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A stream is a READ request that is being answered.
+type stream struct {
+	active bool
+	replay bool  // the request was a duplicate
+	kernel bool  // a replay that goes on with MIDDLE or LAST
+	next   pos   // of the next response
+	first  pos   // of the first response
+	end    pos   // of the last response
+	left   int64 // bytes still to come
+	id     uint64
+}
+
+// readResponse judges a READ response at p.
+func (s *session) readResponse(r *trace.Record, p pos) {
+	t := &s.rsp.stream
+	continues := t.active && p == t.next
+	switch {
+	case continues && !r.Opcode.Starts():
+		s.step(rsReadNext)
+	case s.openStream(r, p):
+	case continues:
+		// FIRST or ONLY in the middle: checkReadResponse says so.
+	case t.active:
+		say(s.report(s.step(rsReadOutOfOrder), r, p, t.id), fmt.Sprintf("read-response psn %d", t.next+1), response(r, p))
+		if p < t.next || p > t.end {
+			return
+		}
+		t.left -= (p - t.next) * int64(s.mtu)
+	default:
+		say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it can have arrived", response(r, p))
+		return
+	}
+	s.checkReadResponse(r, p)
+	t.left -= int64(r.PayloadLen)
+	t.next = p + 1
+	t.active = p != t.end
+	s.rsp.acked, s.rsp.ackID = max(s.rsp.acked, p), r.ID
+}
+
+// openStream starts the answer to the oldest READ request at p that is not answered, or returns false if there is none.
+// Requests that arrived before it are answered by then, but for READs that it asks for again.
+func (s *session) openStream(r *trace.Record, p pos) bool {
+	q := &s.rsp
+	i := q.log.find(func(a *arrival) bool {
+		return a.op == packet.ReadRequest && a.pos == p && (a.fate == fateExpected || a.fate == fateDuplicate)
+	})
+	if i < 0 {
+		return false
+	}
+	again := q.log.at(i).fate == fateDuplicate
+	if !again || p > q.stream.end {
+		s.cutStream(r, p)
+	}
+	for range i {
+		if a := q.log.at(0); again && a.owesData() && a.pos >= p {
+			q.log.pop()
+		} else {
+			s.fold(r)
+		}
+	}
+	a := *q.log.pop()
+	q.stream = stream{
+		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id,
+		kernel: again && !r.Opcode.Starts(),
+	}
+	switch {
+	case q.stream.kernel:
+		say(s.report(s.step(rsReplayKernel), r, p, a.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
+	case again:
+		s.step(rsReadReplay)
+	default:
+		s.step(rsReadFirst)
+	}
+	return true
+}
+
+// cutStream ends an answer before which responses up to p must not be sent; replays may be interleaved with anything.
+func (s *session) cutStream(r *trace.Record, p pos) {
+	t := &s.rsp.stream
+	if !t.active || t.replay || p < t.next {
+		return
+	}
+	t.active = false
+	actual := "nothing more by the end of the trace"
+	if r != nil {
+		actual = response(r, s.unwrap(r.PSN)) + " before it"
+	}
+	say(s.report(s.step(rsReadMissing), r, t.next, t.id), fmt.Sprintf("read-response psn %d", t.next+1), actual)
+}
+
+// checkReadResponse judges opcode, length, pad, syndrome and MSN of the response that the stream is at.
+func (s *session) checkReadResponse(r *trace.Record, p pos) {
+	t := &s.rsp.stream
+	first, last := p == t.first && !t.kernel, p == t.end
+	if want := readOpcode(first, last); r.Opcode != want && !(t.kernel && p == t.first && r.Opcode.Ends() == last) {
+		say(s.report(RuleReadOpcode, r, p, t.id), want.String(), r.Opcode.String())
+	}
+	want := int64(s.mtu)
+	if last {
+		want = t.left
+	}
+	if s.mtu > 0 && int64(r.PayloadLen) != want {
+		say(s.report(RuleReadLength, r, p, t.id),
+			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen))
+	}
+	s.checkPad(r, p)
+	if !r.Has(trace.HasAETH) {
+		return
+	}
+	if !r.Syndrome.IsAck() {
+		s.badSyndrome(r, p)
+	}
+	atLeast := s.rsp.log.least.msn
+	switch {
+	case t.replay:
+		atLeast -= s.rsp.acked - p + 1
+	case !last:
+		atLeast--
+	}
+	s.checkMSN(r, p, atLeast)
+}
+
+// readOpcode returns the opcode of a READ response at the given place of its message.
+func readOpcode(first, last bool) packet.Opcode {
+	switch {
+	case first && last:
+		return packet.ReadResponseOnly
+	case first:
+		return packet.ReadResponseFirst
+	case last:
+		return packet.ReadResponseLast
+	}
+	return packet.ReadResponseMiddle
+}
+
+// atomicAck judges an atomic ACK at p.
+func (s *session) atomicAck(r *trace.Record, p pos) {
+	q := &s.rsp
+	i := q.log.find(func(a *arrival) bool {
+		return a.op.Verb() == packet.VerbAtomic && a.pos == p && (a.fate == fateExpected || a.fate == fateDuplicate)
+	})
+	if i < 0 {
+		say(s.report(s.step(rsAtomicUnexpected), r, p), "no atomic ACK: no request for it can have arrived", response(r, p))
+		return
+	}
+	again := q.log.at(i).fate == fateDuplicate
+	if !again {
+		s.cutStream(r, p)
+	}
+	for range i {
+		s.fold(r)
+	}
+	q.log.pop()
+	s.step(rsAtomicAck)
+	atLeast := q.log.least.msn
+	if again {
+		atLeast -= q.acked - p + 1
+	}
+	q.acked, q.ackID = max(q.acked, p), r.ID
+	if !r.Syndrome.IsAck() {
+		s.badSyndrome(r, p)
+	}
+	s.checkMSN(r, p, atLeast)
+}

@@ -1,0 +1,274 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A responder is what the observer knows of the receiver of requests.
+type responder struct {
+	state uint8
+	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only.
+	adrift bool
+
+	log   arrivals
+	acked pos // the highest position acknowledged, -1: none
+	ackID uint64
+	nak   pos // of the last sequence NAK, -1: none
+	nakID uint64
+	due   pos // the highest position that asked for an acknowledgement and was accepted for certain
+	dueID uint64
+	msn   msnTrack
+
+	stream stream
+	loose  loose
+}
+
+func (p *responder) init() {
+	p.acked, p.nak, p.due = -1, -1, -1
+	p.loose.init()
+}
+
+// responseSent judges a response on what it shows of its sender.
+func (s *session) responseSent(r *trace.Record) {
+	if !s.req.started && (s.midway || s.captured) {
+		return // nothing is known of the request that it answers
+	}
+	p := s.unwrap(r.PSN)
+	if s.rsp.state == rsFailed {
+		return
+	}
+	if !s.exact() {
+		s.looseResponse(r, p)
+		return
+	}
+	switch {
+	case r.Opcode.IsReadResponse():
+		s.readResponse(r, p)
+	case r.Opcode == packet.AtomicAcknowledge:
+		s.atomicAck(r, p)
+	case r.Syndrome.IsAck():
+		s.ack(r, p)
+	case r.Syndrome.IsRNR():
+		s.rnrNak(r, p)
+	case r.Syndrome == packet.SyndromeNakSequence:
+		s.sequenceNak(r, p)
+	case r.Syndrome.IsNak() && r.Syndrome <= packet.SyndromeNakOperation:
+		s.fatalNak(r, p)
+	default:
+		s.badSyndrome(r, p)
+	}
+}
+
+func (s *session) badSyndrome(r *trace.Record, p pos) {
+	say(s.report(RuleSyndrome, r, p), "ACK, RNR NAK or NAK with a defined code", r.Syndrome.String())
+}
+
+// step takes an edge of the responder's machine and returns the violated rule, or "".
+func (s *session) step(input uint8) Rule { return s.a.responder.step(&s.rsp.state, input) }
+
+// ack judges a positive acknowledgement of everything through p.
+func (s *session) ack(r *trace.Record, p pos) {
+	q := &s.rsp
+	switch {
+	case p >= q.log.most.expected:
+		s.ackBeyond(r, p)
+		return
+	case p > q.acked:
+		s.step(rsAck)
+		s.foldThrough(r, p)
+		q.acked, q.ackID = p, r.ID
+		s.checkMSN(r, p, q.log.least.msn)
+	case p == q.acked:
+		s.step(rsAckAgain)
+		s.checkMSN(r, p, q.log.least.msn)
+	default:
+		s.reAck(r, p)
+	}
+}
+
+func (s *session) ackBeyond(r *trace.Record, p pos) {
+	first := s.rsp.log.most.expected
+	var last uint64
+	if k, ok := s.req.window.get(first); ok {
+		last = k.id
+	}
+	expected := fmt.Sprintf("ack psn %d at most: psn %d has not been delivered", first, first+1)
+	if first == 0 {
+		expected = "no ack: psn 1 has not been delivered"
+	}
+	say(s.report(s.step(rsAckBeyond), r, p, last), expected, response(r, p))
+}
+
+// foldThrough raises the least state until the request at p is accepted in it. What was owed before then and was not sent
+// is missing: responses keep the order of their requests (IBTA volume 1, 9.7.5.1.1).
+func (s *session) foldThrough(r *trace.Record, p pos) {
+	s.cutStream(r, p)
+	for s.rsp.log.len > 0 && s.rsp.log.least.expected <= p {
+		s.fold(r)
+	}
+}
+
+// fold raises the least state by one arrival and reports what it is owed, r being the response that shows its arrival.
+func (s *session) fold(r *trace.Record) {
+	q := &s.rsp
+	expected := q.log.least.expected
+	a := q.log.pop()
+	switch {
+	case a.fate == fateAhead:
+		s.nakMissing(r, expected, a)
+	case a.fate == fateExpected && a.owesData():
+		s.readMissing(r, a)
+	case a.fate == fateExpected && a.ackReq:
+		q.due, q.dueID = a.pos, a.id
+	}
+}
+
+func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
+	actual := "no nack by the end of the trace"
+	if r != nil {
+		actual = response(r, s.unwrap(r.PSN)) + " without it"
+	}
+	say(s.report(s.step(rsNackMissing), r, expected, a.id),
+		fmt.Sprintf("nack psn %d: psn %d arrived out of order", expected+1, a.pos+1), actual)
+}
+
+func (s *session) readMissing(r *trace.Record, a *arrival) {
+	what := "read-response"
+	if a.op != packet.ReadRequest {
+		what = "atomic-ack"
+	}
+	actual := "nothing by the end of the trace"
+	if r != nil {
+		actual = response(r, s.unwrap(r.PSN)) + " before it"
+	}
+	say(s.report(s.step(rsReadMissing), r, a.pos, a.id), fmt.Sprintf("%s psn %d", what, a.pos+1), actual)
+}
+
+// reAck judges an acknowledgement below what was acknowledged: it needs a duplicate, each of which is answered once.
+// Everything before the duplicate has been processed then; the oldest that will do commits least.
+func (s *session) reAck(r *trace.Record, p pos) {
+	q := &s.rsp
+	i := -1
+	if q.log.duplicates > 0 {
+		i = q.log.find(func(a *arrival) bool { return a.fate == fateDuplicate && a.pos <= p })
+	}
+	if i < 0 {
+		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
+			fmt.Sprintf("ack psn %d or later: no duplicate of psn %d or before can have arrived", q.acked+1, p+1), response(r, p))
+		return
+	}
+	s.step(rsReAck)
+	for range i + 1 {
+		s.fold(r)
+	}
+	s.checkMSN(r, p, q.log.least.msn-(q.acked-p))
+}
+
+// sequenceNak judges a NAK with the code PSN sequence error, which acknowledges everything before p.
+func (s *session) sequenceNak(r *trace.Record, p pos) {
+	q := &s.rsp
+	if q.log.gaps == 0 {
+		s.nakWithoutGap(r, p)
+		return
+	}
+	gap := s.foldToGap(r)
+	for gap != p && q.log.gapAt(p) {
+		s.nakMissing(r, gap, q.log.pop())
+		gap = s.foldToGap(r)
+	}
+	a := q.log.pop()
+	if gap != p {
+		say(s.report(s.step(rsNackWrongPSN), r, p, a.id),
+			fmt.Sprintf("nack psn %d, the first missing packet", gap+1), response(r, p))
+	} else {
+		s.step(rsNack)
+		q.acked, q.ackID = max(q.acked, p-1), r.ID
+		s.checkMSN(r, p, q.log.least.msn)
+	}
+	q.nak, q.nakID = gap, r.ID
+}
+
+// foldToGap raises the least state up to the oldest arrival that is owed a NAK and returns the PSN that is expected there.
+func (s *session) foldToGap(r *trace.Record) pos {
+	q := &s.rsp
+	for q.log.at(0).fate != fateAhead {
+		s.fold(r)
+	}
+	s.cutStream(r, q.log.least.expected-1)
+	return q.log.least.expected
+}
+
+// nakWithoutGap reports a sequence NAK that no arrival provokes.
+func (s *session) nakWithoutGap(r *trace.Record, p pos) {
+	q := &s.rsp
+	expected := fmt.Sprintf("no nack: everything up to psn %d arrived in order", q.log.most.expected)
+	input, support := rsNackUnprovoked, q.ackID
+	switch {
+	case p == q.nak:
+		input, support = rsNackRepeat, q.nakID
+		expected = fmt.Sprintf("no second nack for psn %d before it is received", p+1)
+	case q.log.most.awaiting && q.nak == q.log.most.expected:
+		input, support = rsNackWrongPSN, q.nakID
+		expected = fmt.Sprintf("no nack: psn %d has been nacked already and is still missing", q.nak+1)
+	case p < q.log.most.expected && q.log.duplicates > 0:
+		input = rsNackDuplicate
+		expected = fmt.Sprintf("ack: psn %d arrived in order, and duplicates are acknowledged", p+1)
+	}
+	say(s.report(s.step(input), r, p, support), expected, response(r, p))
+}
+
+// foldTo raises the least state up to the oldest arrival at which p is expected, or returns false if there is none.
+func (s *session) foldTo(r *trace.Record, p pos) bool {
+	q := &s.rsp
+	i := q.log.find(func(a *arrival) bool { return a.fate == fateExpected && a.pos <= p && p < a.pos+a.psns })
+	for range i {
+		s.fold(r)
+	}
+	return i >= 0
+}
+
+// rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
+func (s *session) rnrNak(r *trace.Record, p pos) {
+	q := &s.rsp
+	if p <= q.acked || !s.foldTo(r, p) {
+		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
+			fmt.Sprintf("no rnr: no request at psn %d can have arrived in order and unacknowledged", p+1), response(r, p))
+		return
+	}
+	s.step(rsRNRNak)
+	q.log.refuse()
+	q.acked, q.ackID = max(q.acked, p-1), r.ID
+	s.checkMSN(r, p, q.log.least.msn)
+}
+
+// fatalNak judges a NAK that ends the connection.
+func (s *session) fatalNak(r *trace.Record, p pos) {
+	q := &s.rsp
+	if p <= q.acked || !s.foldTo(r, p) {
+		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
+			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
+	}
+	s.step(rsFatal)
+}
+
+// finishResponder judges what the responder still owes at the end, and reports whether it owes something that explains
+// requests left unacknowledged.
+func (s *session) finishResponder() bool {
+	q := &s.rsp
+	if !s.exact() || q.state == rsFailed {
+		return false
+	}
+	before := len(s.a.findings)
+	s.cutStream(nil, q.stream.next)
+	for q.log.len > 0 {
+		s.fold(nil)
+	}
+	if q.due > q.acked {
+		say(s.report(RuleAckMissing, nil, q.due, q.dueID),
+			fmt.Sprintf("ack psn %d or later", q.due+1), "no acknowledgement of it by the end of the trace")
+	}
+	return len(s.a.findings) > before
+}

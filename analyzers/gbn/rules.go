@@ -1,0 +1,149 @@
+package gbn
+
+import "candela.dev/candela/analyzers"
+
+// A Rule is the stable identifier of one thing that the analyzer checks. Identifiers are never reused or renamed.
+type Rule string
+
+// Rules about the requester.
+const (
+	RulePSNSkip            Rule = "gbn.psn-skip"
+	RuleRoundGap           Rule = "gbn.round-gap"
+	RuleRetransmitFirst    Rule = "gbn.retransmit-first"
+	RuleTimeoutStart       Rule = "gbn.timeout-start"
+	RuleResendAcknowledged Rule = "gbn.resend-acknowledged"
+	RuleRetransmitChanged  Rule = "gbn.retransmit-changed"
+	RuleReadRestart        Rule = "gbn.read-restart"
+	RuleTimeoutEarly       Rule = "gbn.timeout-early"
+	RuleRNREarly           Rule = "gbn.rnr-early"
+	RuleRetryExceeded      Rule = "gbn.retry-exceeded"
+	RuleNakUnanswered      Rule = "gbn.nak-unanswered"
+	RuleOpcodeSequence     Rule = "gbn.opcode-sequence"
+	RulePayloadLength      Rule = "gbn.payload-length"
+	RuleDMALength          Rule = "gbn.dma-length"
+	RulePadCount           Rule = "gbn.pad-count"
+)
+
+// Rules about the responder.
+const (
+	RuleAckBeyond        Rule = "gbn.ack-beyond"
+	RuleAckDecreasing    Rule = "gbn.ack-decreasing"
+	RuleAckMissing       Rule = "gbn.ack-missing"
+	RuleNakPSN           Rule = "gbn.nak-psn"
+	RuleNakRepeat        Rule = "gbn.nak-repeat"
+	RuleNakDuplicate     Rule = "gbn.nak-duplicate"
+	RuleNakUnprovoked    Rule = "gbn.nak-unprovoked"
+	RuleNakMissing       Rule = "gbn.nak-missing"
+	RuleRNRUnprovoked    Rule = "gbn.rnr-unprovoked"
+	RuleMSN              Rule = "gbn.msn"
+	RuleSyndrome         Rule = "gbn.syndrome"
+	RuleReadUnexpected   Rule = "gbn.read-unexpected"
+	RuleReadOrder        Rule = "gbn.read-order"
+	RuleReadMissing      Rule = "gbn.read-missing"
+	RuleReadOpcode       Rule = "gbn.read-opcode"
+	RuleReadLength       Rule = "gbn.read-length"
+	RuleReplayOpcode     Rule = "gbn.replay-opcode"
+	RuleAtomicUnexpected Rule = "gbn.atomic-unexpected"
+)
+
+// Rules about the end of a connection, and about the trace.
+const (
+	RuleIncomplete Rule = "gbn.incomplete"
+	RuleCaptureGap Rule = "gbn.capture-gap"
+)
+
+// A RuleInfo is what documentation and findings say about a rule.
+type RuleInfo struct {
+	Rule      Rule
+	Severity  analyzers.Severity
+	Clause    string // of IBTA volume 1 unless it names another source
+	Statement string
+}
+
+// ruleTable is append-only: findings in old run directories refer to it.
+var ruleTable = []RuleInfo{
+	{RulePSNSkip, analyzers.Violation, "9.7.3.1",
+		"The PSN of a request sent for the first time follows that of the request before it; none is left out."},
+	{RuleRoundGap, analyzers.Violation, "9.7.2; Lumina 5.4",
+		"Within a round of retransmission PSNs are consecutive; only acknowledged ones may be left out."},
+	{RuleRetransmitFirst, analyzers.Violation, "9.7.5.2; 9.7.6.1.1",
+		"After a NACK the old round may go on consecutively, but the first jump is to the PSN that the NACK names."},
+	{RuleTimeoutStart, analyzers.Violation, "9.7.6.1.3",
+		"A retransmission that no NACK asked for starts at the oldest unacknowledged PSN."},
+	{RuleResendAcknowledged, analyzers.Violation, "9.7.6.1.3; 9.7.5.1.2",
+		"A retransmission does not start before a PSN that the requester certainly knows to be acknowledged."},
+	{RuleRetransmitChanged, analyzers.Violation, "9.7.2",
+		"A request that is sent again is the same packet: opcode, payload length and RETH."},
+	{RuleReadRestart, analyzers.Violation, "9.4.4; 9.7.2",
+		"A READ request that is sent again starts at the first missing response, with address and length moved accordingly, and " +
+			"ends where the original ends."},
+	{RuleTimeoutEarly, analyzers.Violation, "9.7.6.1.3",
+		"Without a NACK a request is not sent again before the local ACK timeout T has passed."},
+	{RuleRNREarly, analyzers.Violation, "9.7.5.2.8",
+		"After an RNR NAK the request is not sent again before the RNR timer that the NAK names has passed."},
+	{RuleRetryExceeded, analyzers.Violation, "9.9.2.1.1; 9.7.6.1.3",
+		"Without progress a request is sent again at most retry_cnt times (rnr_retry after RNR NAKs)."},
+	{RuleNakUnanswered, analyzers.Violation, "9.7.5.2; 9.7.6.1.1",
+		"A NACK that reached the requester is answered by a retransmission."},
+	{RuleOpcodeSequence, analyzers.Violation, "9.7.4.1.2; table 38",
+		"A message is ONLY, or FIRST, any number of MIDDLE and LAST of one operation, with nothing in between."},
+	{RulePayloadLength, analyzers.Violation, "9.7.4.1.6; 9.2.3",
+		"FIRST and MIDDLE packets carry exactly the path MTU, LAST 1 byte to the MTU, ONLY 0 bytes to the MTU."},
+	{RuleDMALength, analyzers.Violation, "9.7.4.1.6; 9.3.3",
+		"The payloads of a WRITE add up to the DMA length of its RETH."},
+	{RulePadCount, analyzers.Violation, "9.2.3; 9.2",
+		"The pad count makes the payload a multiple of four bytes."},
+	{RuleAckBeyond, analyzers.Violation, "9.7.5.1.1; 9.7.5.1.2",
+		"A response acknowledges nothing beyond the last request that the responder can have received in order."},
+	{RuleAckDecreasing, analyzers.Violation, "9.7.5.1.2; 9.7.5.1.3",
+		"Acknowledged PSNs do not decrease, unless a duplicate request with that PSN or an earlier one is answered."},
+	{RuleAckMissing, analyzers.Violation, "9.7.5.1",
+		"A request that asks for an acknowledgement and was received in order is acknowledged."},
+	{RuleNakPSN, analyzers.Violation, "9.7.5.2; 9.7.5.1.1",
+		"A sequence NAK carries the PSN that the responder expects: that of the first missing request."},
+	{RuleNakRepeat, analyzers.Violation, "9.7.5.2",
+		"A gap is NACKed once; there is no second NACK until the missing request was received."},
+	{RuleNakDuplicate, analyzers.Violation, "9.7.5.1.3; 9.7.4.1.1",
+		"A duplicate request is never answered by a sequence NAK."},
+	{RuleNakUnprovoked, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
+		"A NAK answers a request that can have been received: a sequence NAK one out of order, a fatal one the PSN that it names."},
+	{RuleNakMissing, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
+		"A request received out of order is answered by a sequence NAK, before any later response."},
+	{RuleRNRUnprovoked, analyzers.Violation, "9.7.5.2.8",
+		"An RNR NAK names a request that can have been received in order and was not acknowledged."},
+	{RuleMSN, analyzers.Violation, "9.7.7.1",
+		"The MSN is the number of requests that the responder can have completed when it sent the response."},
+	{RuleSyndrome, analyzers.Violation, "9.7.5.1; tables 44 to 46",
+		"The AETH syndrome is one that the specification defines, and READ responses and atomic ACKs carry an ACK."},
+	{RuleReadUnexpected, analyzers.Violation, "9.4.4; 9.7.5.1.1",
+		"A READ response answers a READ request that can have been received, at the PSN at which it starts."},
+	{RuleReadOrder, analyzers.Violation, "9.4.4; 9.7.5.1.1",
+		"READ responses carry consecutive PSNs, and responses keep the order of their requests."},
+	{RuleReadMissing, analyzers.Violation, "9.4.4; 9.7.5.1",
+		"A READ or atomic request received in order is answered, completely and before any later response."},
+	{RuleReadOpcode, analyzers.Violation, "9.4.4; 9.7.5.1",
+		"READ responses are ONLY, or FIRST, any number of MIDDLE and LAST at the last PSN of the request."},
+	{RuleReadLength, analyzers.Violation, "9.4.4; 9.7.5.1",
+		"READ responses return exactly the requested length: the path MTU in each packet, the rest in the last."},
+	{RuleReplayOpcode, analyzers.Warning, "9.4.4; 9.7.5.1.3",
+		"The responses to a repeated READ request are those of a request of their own: they start with FIRST or ONLY. " +
+			"The Linux kernel continues with MIDDLE or LAST, which requesters tolerate."},
+	{RuleAtomicUnexpected, analyzers.Violation, "9.4.5; 9.7.5.1.1",
+		"An atomic ACK answers an atomic request that can have been received."},
+	{RuleIncomplete, analyzers.Violation, "9.7.1; Lumina 5.4",
+		"At the end of the trace every request has been delivered and acknowledged."},
+	{RuleCaptureGap, analyzers.Note, "candela design, Outside interface",
+		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is not judged."},
+}
+
+// Rules returns the table of rules in its documented order.
+func Rules() []RuleInfo { return append([]RuleInfo(nil), ruleTable...) }
+
+// ruleIndex finds a rule's place in the table.
+var ruleIndex = func() map[Rule]int {
+	m := make(map[Rule]int, len(ruleTable))
+	for i := range ruleTable {
+		m[ruleTable[i].Rule] = i
+	}
+	return m
+}()

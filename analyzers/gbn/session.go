@@ -1,0 +1,137 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
+type session struct {
+	a      *Analyzer
+	flow   trace.FlowID // of the requests
+	limits Limits
+	ipsn   packet.PSN
+	mtu    int // 0: not known yet
+
+	// captured: packets may be missing from the trace, and losses behind the tap are not in it (a plain capture).
+	captured bool
+	// midway: the trace may begin in the middle of the connection.
+	midway bool
+	// fate: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
+	// rewrote a packet, or because too much was in flight to keep.
+	fateUnknown bool
+
+	req requester
+	rsp responder
+}
+
+func newSession(a *Analyzer, flow trace.FlowID) *session {
+	s := &session{
+		a:        a,
+		flow:     flow,
+		limits:   a.cfg.limits(flow.Connection()),
+		ipsn:     a.meta.Connections.InitialPSN(flow, packet.Requests),
+		captured: a.meta.Kind == trace.KindPlain || !a.meta.EventsKnown,
+		midway:   a.meta.Connections.Inferred,
+	}
+	if conn, ok := a.meta.Connections.Get(flow); ok {
+		s.mtu = conn.MTU
+	}
+	s.req.init()
+	s.rsp.init()
+	return s
+}
+
+// exact reports whether every delivery to the responder and its order are known.
+func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.adrift }
+
+// unwrap returns the position of psn: of all that it may stand for, the one nearest to the newest request.
+func (s *session) unwrap(psn packet.PSN) pos {
+	return s.req.next + int64(psn.Sub(packet.NewPSN(int64(s.ipsn)+s.req.next)))
+}
+
+func (s *session) psn(p pos) packet.PSN { return packet.NewPSN(int64(s.ipsn) + p) }
+
+// psns returns how many PSNs a request takes: a READ one for each of its responses, everything else one.
+func (s *session) psns(r *trace.Record) int64 {
+	if r.Opcode != packet.ReadRequest || s.mtu <= 0 {
+		return 1
+	}
+	return max(1, (int64(r.DMALen)+int64(s.mtu)-1)/int64(s.mtu))
+}
+
+// report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
+// caller adds what was expected and seen.
+func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
+	a, key := s.a, ruleKey{rule, s.flow.Connection()}
+	if a.reported[key] >= a.cfg.MaxPerRule {
+		a.suppressed[key]++
+		return nil
+	}
+	a.reported[key]++
+	info := &ruleTable[ruleIndex[rule]]
+	f := analyzers.Finding{
+		Analyzer: Name, Rule: string(rule), Clause: info.Clause, Severity: info.Severity, Connection: key.connection,
+		TimeNS: a.meta.EndNS, PSN: p + 1, PSNAbs: uint32(s.psn(p)), Message: info.Statement, Packets: []uint64{},
+	}
+	if r != nil {
+		f.TimeNS = r.TimeNS
+		f.Packets = append(f.Packets, r.ID)
+	}
+	for _, id := range support {
+		if id != 0 && (len(f.Packets) == 0 || id != f.Packets[0]) {
+			f.Packets = append(f.Packets, id)
+		}
+	}
+	a.findings = append(a.findings, f)
+	return &a.findings[len(a.findings)-1]
+}
+
+// say completes a finding; f may be nil.
+func say(f *analyzers.Finding, expected, actual string) {
+	if f != nil {
+		f.Expected, f.Actual = expected, actual
+	}
+}
+
+// request names a request in the words of the configuration: "data psn 5 iter 2".
+func (s *session) request(op packet.Opcode, p pos) string {
+	if op == packet.ReadRequest {
+		return fmt.Sprintf("read-request psn %d", p+1)
+	}
+	return fmt.Sprintf("data psn %d iter %d", p+1, s.req.iter)
+}
+
+// retransmission names the request at p as it should have been sent instead of the packet at hand.
+func (s *session) retransmission(p pos) string {
+	if sp, ok := s.req.spans.covering(p); ok && !sp.atomic {
+		return fmt.Sprintf("read-request psn %d", p+1)
+	}
+	return fmt.Sprintf("data psn %d iter %d", p+1, s.req.iter)
+}
+
+// response names a response: "ack psn 9", "nack psn 5", "read-response psn 7".
+func response(r *trace.Record, p pos) string {
+	switch {
+	case r.Opcode.IsReadResponse():
+		return fmt.Sprintf("read-response psn %d (%v)", p+1, r.Opcode)
+	case r.Opcode == packet.AtomicAcknowledge:
+		return fmt.Sprintf("atomic-ack psn %d", p+1)
+	case r.Syndrome == packet.SyndromeNakSequence:
+		return fmt.Sprintf("nack psn %d", p+1)
+	}
+	return fmt.Sprintf("%v psn %d", r.Class(), p+1)
+}
+
+// finish judges the end state.
+func (s *session) finish() {
+	if !s.req.started {
+		return
+	}
+	if !s.finishResponder() {
+		s.finishRequester()
+	}
+}

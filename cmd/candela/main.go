@@ -80,6 +80,6 @@ of Candela or of the lab failed.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newVersion())
+	root.AddCommand(newRun(), newVersion())
 	return root
 }

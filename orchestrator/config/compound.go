@@ -20,9 +20,17 @@ func (k optional[T]) decode(d *decoder, n *yaml.Node, path string, dst any) {
 
 func (k optional[T]) encode(src any) *yaml.Node {
 	if p := *src.(**T); p != nil {
-		return k.of.encode(p)
+		return present(k.of.encode(p))
 	}
 	return nil
+}
+
+// present stands in for a mapping that is there but has nothing to write.
+func present(n *yaml.Node) *yaml.Node {
+	if n == nil {
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
+	}
+	return n
 }
 
 func (k optional[T]) jsonSchema() map[string]any { return k.of.jsonSchema() }
@@ -78,7 +86,7 @@ func (k list[T]) encode(src any) *yaml.Node {
 	}
 	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for i := range items {
-		item := k.of.encode(&items[i])
+		item := present(k.of.encode(&items[i]))
 		n.Content = append(n.Content, item)
 		if item.Kind == yaml.MappingNode {
 			item.Style = yaml.FlowStyle
@@ -212,7 +220,7 @@ func (k keyed[T]) encode(src any) *yaml.Node {
 	}
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := range items {
-		n.Content = append(n.Content, stringNode(k.format(&items[i])), k.of.encode(&items[i]))
+		n.Content = append(n.Content, stringNode(k.format(&items[i])), present(k.of.encode(&items[i])))
 	}
 	return n
 }

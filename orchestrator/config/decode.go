@@ -18,6 +18,8 @@ import (
 const (
 	maxFileSize = 4 << 20 // bytes
 	maxNodes    = 1 << 19 // YAML values visited, each use of an alias counted
+
+	maxCollected = 1000 // problems; checks look through all that were found before
 )
 
 // decoder walks one document along a schema. It collects problems instead of stopping at the first.
@@ -25,6 +27,7 @@ type decoder struct {
 	positions
 	options  Options
 	problems []Problem
+	omitted  int // problems beyond the limit, only counted
 	visited  int
 }
 
@@ -34,13 +37,24 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 // problem reports something wrong at n.
 func (d *decoder) problem(n *yaml.Node, path, message, why string) {
-	d.problems = append(d.problems, Problem{File: d.file, Pos: posOf(n), Path: path, Message: message, Why: why})
+	d.report(Problem{File: d.file, Pos: posOf(n), Path: path, Message: message, Why: why})
 }
 
 // problemAt reports something wrong with the value at path, wherever that stands.
 func (d *decoder) problemAt(path, message, why string) {
-	d.problems = append(d.problems, Problem{File: d.file, Pos: d.of(path), Path: path, Message: message, Why: why})
+	d.report(Problem{File: d.file, Pos: d.of(path), Path: path, Message: message, Why: why})
 }
+
+func (d *decoder) report(p Problem) {
+	if len(d.problems) < maxCollected {
+		d.problems = append(d.problems, p)
+	} else {
+		d.omitted++
+	}
+}
+
+// err returns the problems found as an error, nil if there are none.
+func (d *decoder) err() error { return newError(d.problems, d.omitted) }
 
 // wrongType reports that n is not what a kind takes.
 func (d *decoder) wrongType(n *yaml.Node, path, allowed string) {

@@ -58,14 +58,14 @@ func Parse(file string, data []byte, o Options) (*Test, error) {
 	d := newDecoder(file, o)
 	t := new(Test)
 	if !d.decodeRoot(data, testSchema(), t) {
-		return nil, newError(d.problems)
+		return nil, d.err()
 	}
 	d.finishExpectations(t)
 	if err := d.loadTestbed(t); err != nil {
 		return nil, err
 	}
 	d.validate(t)
-	if err := newError(d.problems); err != nil {
+	if err := d.err(); err != nil {
 		return nil, err
 	}
 	t.positions = d.positions
@@ -91,7 +91,7 @@ func ParseTestbed(file string, data []byte) (*Testbed, error) {
 	if d.decodeRoot(data, testbedSchema(), t) {
 		d.validateTestbed(t)
 	}
-	if err := newError(d.problems); err != nil {
+	if err := d.err(); err != nil {
 		return nil, err
 	}
 	t.positions = d.positions

@@ -61,7 +61,7 @@ func (e *Error) Is(target error) bool { return target == ErrInvalid }
 // maxProblems bounds an error message: beyond it a reader starts over anyway.
 const maxProblems = 100
 
-func newError(problems []Problem) error {
+func newError(problems []Problem, omitted int) error {
 	if len(problems) == 0 {
 		return nil
 	}
@@ -69,9 +69,9 @@ func newError(problems []Problem) error {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
 	})
 	problems = slices.Compact(problems)
-	e := &Error{Problems: problems}
+	e := &Error{Problems: problems, Omitted: omitted}
 	if len(problems) > maxProblems {
-		e.Problems, e.Omitted = problems[:maxProblems], len(problems)-maxProblems
+		e.Problems, e.Omitted = problems[:maxProblems], omitted+len(problems)-maxProblems
 	}
 	return e
 }

@@ -9,17 +9,23 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// fine reports whether no problem was found so far at or below any of paths. Checks that combine values ask first, so that
-// one slip yields one problem and the others are still found.
+// fine reports whether no problem was found so far at, above or below any of paths. Checks that combine values ask first, so
+// that one slip yields one problem and the others are still found.
 func (d *decoder) fine(paths ...string) bool {
 	for _, p := range d.problems {
 		for _, path := range paths {
-			if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			if below(p.Path, path) || below(path, p.Path) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// below reports whether path is root or lies below it.
+func below(path, root string) bool {
+	rest, ok := strings.CutPrefix(path, root)
+	return ok && (root == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // validate checks what no single value can show.

@@ -140,7 +140,7 @@ func profileDefaults(p rdma.Profile) config.RoCE {
 		pacing = config.PerQP
 	case rdma.CNPPerPort, rdma.CNPModeUnset:
 	}
-	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing, SlowRestart: p.CNPWithNack}
+	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing}
 }
 
 // loadPlans checks every test before the first one runs.

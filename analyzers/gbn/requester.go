@@ -23,6 +23,7 @@ type requester struct {
 	iter     int
 	lastData pos
 
+	contrary  pos // of a NACK for what was acknowledged before, -1: none
 	restartAt pos // where the last restart went
 	restarts  int // how often in a row, NACKs and timeouts
 	rnrs      int // how often in a row, after RNR NAKs

@@ -63,6 +63,12 @@ func (r *Reporter) Wants(rule string, connection int) bool {
 	return seen.count <= r.limit
 }
 
+// Open reports whether a further finding of rule on connection would be kept, without counting one.
+func (r *Reporter) Open(rule string, connection int) bool {
+	seen := r.kept[reportKey{rule, connection}]
+	return seen == nil || seen.count < r.limit
+}
+
 // Report keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in.
 func (r *Reporter) Report(f Finding) {
 	rule := r.rules[f.Rule]

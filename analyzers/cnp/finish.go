@@ -1,0 +1,199 @@
+package cnp
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/trace"
+)
+
+// Finish compares the CNPs seen with those predicted and returns the results.
+func (a *Analyzer) Finish() analyzers.Result {
+	a.reportStrays()
+	for side := range 2 {
+		a.finishSide(side)
+	}
+	return analyzers.Result{Findings: a.report.Findings(), Metrics: a.list()}
+}
+
+// reportStrays reports CNPs to queue pairs of no connection, unless other packets show that not all connections are known.
+func (a *Analyzer) reportStrays() {
+	severity := analyzers.Violation
+	if a.foreign || a.flows == nil || a.halfKnown() {
+		severity = analyzers.Warning
+	}
+	for i := range a.nStrays {
+		if !a.report.Wants(RuleWrongQP, 0) || i >= int64(len(a.strays)) {
+			continue
+		}
+		s := a.strays[i]
+		a.report.Report(analyzers.Finding{
+			Rule: RuleWrongQP, Severity: severity, Packets: []uint64{s.id}, TimeNS: s.ns,
+			Expected: "the queue pair number of a data sender", Actual: s.destQP.String(),
+			Message: "the CNP is for a queue pair of no connection",
+		})
+	}
+}
+
+// halfKnown reports whether some connection lacks the number of a queue pair.
+func (a *Analyzer) halfKnown() bool {
+	all := a.meta.Connections.All()
+	for i := range all {
+		if all[i].Requester.QPN == 0 || all[i].Responder.QPN == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// finishSide judges what the connections' responders (side 0) or requesters (side 1) received.
+func (a *Analyzer) finishSide(side int) {
+	np := a.receiver(trace.FlowID(side))
+	if !np.Known {
+		a.noteUnanswered(side)
+		return
+	}
+	if !np.Enabled || !a.any(side) {
+		return
+	}
+	var fitting []string
+	best, fewest := np.Mode, -1
+	for m := PerPort; m < numModes; m++ {
+		n := a.misfits(side, m)
+		if n == 0 {
+			fitting = append(fitting, m.String())
+		}
+		if np.Mode == ModeUnknown && (fewest < 0 || n < fewest) {
+			best, fewest = m, n
+		}
+	}
+	a.noteModes(side, fitting)
+	for i := side; i < len(a.flows); i += 2 {
+		a.compare(trace.FlowID(i), best, len(fitting) == 0)
+	}
+}
+
+// any reports whether a side had a trigger or sent a CNP.
+func (a *Analyzer) any(side int) bool {
+	for i := side; i < len(a.flows); i += 2 {
+		if a.flows[i].credit > 0 || a.flows[i].cnps > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// misfits counts the flows of a side whose CNPs mode m does not explain.
+func (a *Analyzer) misfits(side int, m Mode) int {
+	n := 0
+	for i := side; i < len(a.flows); i += 2 {
+		if f := &a.flows[i]; f.cnps < f.predicted[m].least || f.cnps > f.predicted[m].most {
+			n++
+		}
+	}
+	return n
+}
+
+// noteModes names the modes that fit.
+func (a *Analyzer) noteModes(side int, fitting []string) {
+	if !a.report.Wants(RuleMode, 0) {
+		return
+	}
+	actual := strings.Join(fitting, ", ")
+	if actual == "" {
+		actual = "none"
+	}
+	var seen []string
+	for i := side; i < len(a.flows); i += 2 {
+		if seen = append(seen, fmt.Sprint(a.flows[i].cnps)); len(seen) == 16 {
+			seen = append(seen, "…")
+			break
+		}
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: RuleMode, Expected: "port, destination-ip, ip-pair or qp", Actual: actual,
+		Message: fmt.Sprintf("scopes of pacing at the %s that explain its CNPs (%s by connection): %s",
+			[...]string{"responder", "requester"}[side], strings.Join(seen, "/"), actual),
+	})
+}
+
+// compare reports a flow whose CNPs mode m does not explain.
+func (a *Analyzer) compare(data trace.FlowID, m Mode, none bool) {
+	f := &a.flows[data]
+	want := f.predicted[m]
+	rule, severity := "", analyzers.Violation
+	switch {
+	case f.cnps < want.least:
+		if rule = RuleMissing; a.meta.Kind != trace.KindMirror {
+			severity = analyzers.Warning // a capture may end, or drop packets
+		}
+	case f.cnps > want.most:
+		rule = RuleExcess
+	default:
+		return
+	}
+	if !a.report.Wants(rule, data.Connection()) {
+		return
+	}
+	message := fmt.Sprintf("CNPs do not follow pacing per %v", m)
+	if none {
+		message += ", nor any other scope"
+	}
+	expected := fmt.Sprint(want.least)
+	if want.most > want.least {
+		expected = fmt.Sprintf("%d to %d", want.least, want.most)
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: rule, Severity: severity, Connection: data.Connection(), Expected: expected + " CNPs",
+		Actual: fmt.Sprintf("%d, after %d delivered packets with CE", f.cnps, f.marks), Message: message,
+	})
+}
+
+// noteUnanswered notes marked data without any CNP where it is not known whether there should be one: Linux's soft-RoCE
+// never sends them.
+func (a *Analyzer) noteUnanswered(side int) {
+	for i := side; i < len(a.flows); i += 2 {
+		f, c := &a.flows[i], trace.FlowID(i).Connection()
+		if f.marks > 0 && f.cnps == 0 && a.report.Wants(RuleNoResponse, c) {
+			a.report.Report(analyzers.Finding{
+				Rule: RuleNoResponse, Connection: c, Expected: "CNPs if the notification point is on", Actual: "none",
+				Message: fmt.Sprintf("%d delivered packets with CE and no CNP", f.marks),
+			})
+		}
+	}
+}
+
+// list lists the totals, then the connections in order. A count is one value.
+func (a *Analyzer) list() []analyzers.Metric {
+	list := []analyzers.Metric{a.metrics[0].interval.Metric(), a.metrics[0].latency.Metric()}
+	counts := func(name string, connection int, values ...int64) {
+		d := analyzers.NewDistribution(name, analyzers.UnitCount, connection)
+		for _, v := range values {
+			d.Record(v)
+		}
+		list = append(list, d.Metric())
+	}
+	var cnps, marks int64
+	for i := range a.flows {
+		cnps, marks = cnps+a.flows[i].cnps, marks+a.flows[i].marks
+	}
+	counts("cnp.count", 0, cnps)
+	counts("cnp.marked", 0, marks)
+	for i := 0; i < len(a.flows); i += 2 {
+		there, back := &a.flows[i], &a.flows[i+1]
+		c := trace.FlowID(i).Connection()
+		counts("cnp.count", c, there.cnps+back.cnps)
+		counts("cnp.marked", c, there.marks+back.marks)
+		if d := a.metrics[c]; d.interval != nil {
+			list = append(list, d.interval.Metric(), d.latency.Metric())
+		}
+		if a.cfg.Requester.Known || a.cfg.Responder.Known {
+			for m := PerPort; m < numModes; m++ {
+				p, q := there.predicted[m], back.predicted[m]
+				counts("cnp.predicted."+m.String(), c, p.least+q.least, p.most+q.most)
+			}
+		}
+	}
+	return list
+}

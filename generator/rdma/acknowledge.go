@@ -63,6 +63,18 @@ func (r *requester) completeOldest(now clock.Time, atomic uint64) {
 	c.Atomic = atomic
 	r.q.nic.complete(c)
 	r.pop()
+	r.reload()
+}
+
+// acknowledgeBefore serves the positive part of a NAK for psn. It reports whether the NAK itself is to be served: not if a
+// READ response before psn is missing, which is asked for first, and not if the repetition is under way already.
+func (r *requester) acknowledgeBefore(now clock.Time, psn int64) bool {
+	before := r.una
+	served := r.acknowledge(now, psn)
+	if r.una > before {
+		r.reload()
+	}
+	return served && !r.rewind.pending && r.nxt > psn
 }
 
 // impliedNak asks again for the oldest missing READ response or atomic ACK. Like a responder, which NAKs a gap once, it asks
@@ -78,8 +90,8 @@ func (r *requester) impliedNak(now clock.Time) {
 
 // sequenceNak serves a NAK that asks for psn: everything before is acknowledged, transmission restarts there (IBTA 9.7.5.2.4).
 func (r *requester) sequenceNak(now clock.Time, psn int64) {
-	if !r.acknowledge(now, psn) || r.rewind.pending || r.nxt <= psn {
-		return // the missing response is asked for first; or the repetition is under way
+	if !r.acknowledgeBefore(now, psn) {
+		return
 	}
 	if !r.q.nic.bugs.Has(BugStuckPacketSeqErr) {
 		r.q.nic.counters.PacketSeqErr++
@@ -91,7 +103,7 @@ func (r *requester) sequenceNak(now clock.Time, psn int64) {
 // rnr serves a receiver-not-ready NAK for psn: the request is repeated after the time that the responder asks for; of the
 // retry counts only 7 means for ever (IBTA 9.7.5.2.8).
 func (r *requester) rnr(now clock.Time, psn int64, code uint8) {
-	if !r.acknowledge(now, psn) || r.rewind.pending || r.nxt <= psn {
+	if !r.acknowledgeBefore(now, psn) {
 		return
 	}
 	const forever = 7
@@ -140,6 +152,7 @@ func (r *requester) readResponse(now clock.Time, p *packet.Packet, psn int64) {
 		r.q.nic.counters.DataErrors++
 	}
 	r.una++
+	r.reload()
 	if psn == w.last {
 		r.completeOldest(now, 0)
 	}

@@ -244,8 +244,10 @@ func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
 	if !n.notify.poll(now, n, p) && !n.pollControl(now, p) && !n.pollData(now, p) {
 		return false
 	}
-	p.IP.ID = n.ipID
-	n.ipID++
+	if p.IP.Version == 4 {
+		p.IP.ID = n.ipID
+		n.ipID++
+	}
 	n.counters.TxPackets++
 	n.counters.TxBytes += uint64(p.Len())
 	return true

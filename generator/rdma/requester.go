@@ -76,7 +76,10 @@ func localAckTimeout(q *QP) clock.Duration {
 	return t
 }
 
-// reload restores the retry counters, which progress does (IBTA 9.7.6.1.2).
+// reload restores the retry counters. Progress does that: a request completes, a NAK names a later packet than the one that
+// was repeated last, a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message does not: after a timeout it answers
+// the duplicates that the repetition begins with, and says nothing about the packet that was lost. So a lost tail is
+// repeated exactly RetryCount times.
 func (r *requester) reload() { r.retries, r.rnrRetries = r.q.cfg.RetryCount, r.q.cfg.RNRRetry }
 
 // check reports why a work request can't be posted.
@@ -207,7 +210,6 @@ func (r *requester) schedule(w rewind) {
 
 // progress serves an advance of una.
 func (r *requester) progress(now clock.Time) {
-	r.reload()
 	if r.nxt < r.una { // a late acknowledgement of the previous round overtook the repetition
 		r.nxt, r.cursor, r.reads = r.una, 0, 0
 	}

@@ -32,6 +32,7 @@ type responder struct {
 	receives ring[generator.ReceiveRequest]
 	current  generator.ReceiveRequest // that the open SEND fills
 	atomics  ring[savedAtomic]        // of the latest atomics, at most MaxReads
+	reads    ring[response]           // as they arrived, for BugReadReplayFromStart
 	words    map[uint64]uint64        // memory that atomics have changed; all others are 0
 	out      responseQueue
 }
@@ -139,11 +140,21 @@ func (r *responder) replayRead(now clock.Time, p *packet.Packet, psn int64) {
 	}
 	job.replay = true
 	if r.q.nic.bugs.Has(BugReadReplayFromStart) {
-		job.va = r.q.region.Base
+		job = r.fromStart(job)
 	}
 	r.q.nic.counters.ReadRequests++
 	r.out.replay(job)
 	r.q.schedule(now)
+}
+
+// fromStart widens a replay to the whole of the original READ (BugReadReplayFromStart).
+func (r *responder) fromStart(job response) response {
+	for i := range r.reads.len() {
+		if orig := r.reads.at(i); orig.end == job.end {
+			job.psn, job.va, job.left = orig.psn, orig.va, orig.left
+		}
+	}
+	return job
 }
 
 func (r *responder) replayAtomic(now clock.Time, psn int64) {
@@ -267,6 +278,9 @@ func (r *responder) executeRead(now clock.Time, p *packet.Packet) {
 	r.finish() // a READ counts as completed once it is accepted (IBTA 9.7.7.1)
 	job := r.readJob(now, p, r.expected)
 	r.expected = job.end
+	if r.q.nic.bugs.Has(BugReadReplayFromStart) {
+		r.reads.push(job)
+	}
 	r.push(now, job)
 }
 

@@ -2,7 +2,9 @@ package orchestrator
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -11,10 +13,26 @@ import (
 
 // analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. Both are nil for a bare
 // trace.
-func analyzersOf(meta trace.Meta, t *config.Test, _ *Counters) []analyzers.Analyzer {
-	return []analyzers.Analyzer{
+func analyzersOf(meta trace.Meta, t *config.Test, c *Counters) []analyzers.Analyzer {
+	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
+		retrans.New(meta, retransConfig(t)),
 	}
+	if c != nil {
+		set = append(set, counters.New(meta, c.Input))
+	}
+	return set
+}
+
+func retransConfig(t *config.Test) retrans.Config {
+	if t == nil {
+		return retrans.Config{}
+	}
+	return retrans.Config{Default: retrans.Params{
+		Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
+		RNRRetry: uint8(t.Traffic.RNRRetry),
+		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
+	}}
 }
 
 func gbnConfig(connections int, t *config.Test) gbn.Config {

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -10,52 +11,33 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// CountersSchema names the format of counters.json.
-const CountersSchema = "candela.counters/v1"
-
 // Counters is the document counters.json: what everything that counts has counted during a run.
 type Counters struct {
-	Schema  string                    `json:"schema"`
-	Hosts   []HostCounters            `json:"hosts"`
+	Schema string `json:"schema"`
+	counters.Input
 	Switch  injector.Counters         `json:"switch"` // since the baseline
 	Dumpers []testbeds.DumperCounters `json:"dumpers"`
 }
 
-// HostCounters are one NIC's counters, under its vendor's names.
-type HostCounters struct {
-	Host     string         `json:"host"`
-	Vendor   string         `json:"vendor"`
-	IPs      []string       `json:"ips"`
-	Counters []CounterValue `json:"counters"`
-}
-
-// CounterValue is one counter before and after the traffic.
-type CounterValue struct {
-	Name   string `json:"name"`
-	Start  uint64 `json:"start"`
-	Finish uint64 `json:"finish"`
-}
-
-// Grown returns by how much the counter has grown.
-func (c CounterValue) Grown() int64 { return int64(c.Finish - c.Start) }
-
 func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injector.Counters) Counters {
-	doc := Counters{Schema: CountersSchema, Switch: sw}
+	doc := Counters{Schema: counters.Schema, Switch: sw, Input: counters.Input{TimeoutNS: p.AckTimeout.Nanoseconds()}}
 	for i := range after {
-		h := HostCounters{Host: after[i].Host, Vendor: after[i].Vendor}
-		for _, ip := range p.Test.Host(config.Side(i)).NIC.IPs {
-			h.IPs = append(h.IPs, ip.Addr().String())
-		}
-		start := map[string]uint64{}
-		for _, c := range before[i].Values {
-			start[c.Name] = c.Value
-		}
-		for _, c := range after[i].Values {
-			h.Counters = append(h.Counters, CounterValue{c.Name, start[c.Name], c.Value})
-		}
-		doc.Hosts = append(doc.Hosts, h)
+		host := p.Test.Host(config.Side(i))
+		doc.Hosts = append(doc.Hosts, counters.Host{
+			Name: after[i].Host, Naming: after[i].Vendor, IPs: addresses(host.NIC.IPs),
+			Start: values(before[i].Values), Finish: values(after[i].Values),
+			NPOff: !host.RoCE.DCQCNNP, RPOff: !host.RoCE.DCQCNRP,
+		})
 	}
 	return doc
+}
+
+func values(list []testbeds.Counter) map[string]int64 {
+	m := make(map[string]int64, len(list))
+	for _, c := range list {
+		m[c.Name] = int64(c.Value)
+	}
+	return m
 }
 
 // integrity returns the switch counters that the trace's length must equal.
@@ -77,13 +59,9 @@ func unmetCounters(e *config.CountersExpect, doc *Counters) []string {
 		if i >= len(doc.Hosts) {
 			break
 		}
-		grown := map[string]int64{}
-		for _, c := range doc.Hosts[i].Counters {
-			grown[c.Name] = c.Grown()
-		}
 		for _, w := range wants {
 			where := fmt.Sprintf("expect.counters.%s.%s", config.Side(i), w.Name)
-			got, ok := grown[w.Name]
+			got, ok := doc.Hosts[i].Delta(w.Name)
 			switch {
 			case !ok:
 				unmet = append(unmet, where+": this NIC has no such counter")

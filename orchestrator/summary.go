@@ -29,12 +29,12 @@ type FlowSummary struct {
 // Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer without
 // opinions, fed in the same pass.
 type Summary struct {
-	connections *trace.Connections
-	Flows       []FlowSummary // by FlowID
-	Packets     int64
-	Unknown     int64 // packets of no known connection
+	Flows   []FlowSummary // by FlowID
+	Packets int64
+	Unknown int64 // packets of no known connection
 
-	spaces  []spaceState // by 2·FlowID + space
+	iters   *trace.IterTracker
+	repeats []repeats // by FlowID of the requests or responses that are repeated
 	watched map[packetKey]*sightings
 }
 
@@ -54,21 +54,19 @@ type sightings struct {
 // maxSightings bounds what is kept of one watched packet; more would not make an explanation clearer.
 const maxSightings = 8
 
-type spaceState struct {
-	last, highest packet.PSN
-	relative      int64 // place of highest
-	iter          int
-	seen          bool
-
+// repeats counts how often transmission has gone back to the same packet.
+type repeats struct {
 	restart packet.PSN // where the latest round started
-	repeats int        // rounds in a row that started there
-	read    packet.PSN // latest READ request
+	count   int        // rounds in a row that started there
+	iter    int64      // of the latest data packet
+	high    [2]int64   // highest relative PSN of a data packet, by space
+	read    packet.PSN // of the latest READ request
 }
 
 func newSummary(c *trace.Connections) *Summary {
 	return &Summary{
-		connections: c, Flows: make([]FlowSummary, 2*c.Len()), spaces: make([]spaceState, 4*c.Len()),
-		watched: map[packetKey]*sightings{},
+		Flows: make([]FlowSummary, 2*c.Len()), repeats: make([]repeats, 2*c.Len()),
+		iters: trace.NewIterTracker(c), watched: map[packetKey]*sightings{},
 	}
 }
 
@@ -96,6 +94,7 @@ func (s *Summary) Packet(r *trace.Record) {
 		return
 	}
 	f := &s.Flows[r.Flow]
+	iter, place := s.iters.Observe(r)
 	f.LastSeen = r.TimeNS
 	if r.Event != trace.EventNone {
 		f.Events++
@@ -107,7 +106,7 @@ func (s *Summary) Packet(r *trace.Record) {
 	f.Classes[class&15]++
 	switch class {
 	case packet.ClassData:
-		s.data(f, r)
+		s.data(f, r, iter, place)
 	case packet.ClassAck, packet.ClassAtomicAck:
 		f.Acks++
 	case packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
@@ -123,51 +122,44 @@ func (s *Summary) Packet(r *trace.Record) {
 	}
 }
 
-// data follows ITER exactly as the injector does: a PSN at or before the previous one starts a round (spec §3).
-func (s *Summary) data(f *FlowSummary, r *trace.Record) {
+// data follows a data packet of the given round and place.
+func (s *Summary) data(f *FlowSummary, r *trace.Record, iter, place int64) {
 	f.Data++
-	space := r.Opcode.Space()
-	st := &s.spaces[2*int(r.Flow)+int(space)]
-	if !st.seen {
-		initial := s.connections.InitialPSN(r.Flow, space)
-		*st = spaceState{last: initial.Add(-1), highest: initial.Add(-1), iter: 1, seen: true}
-	}
-	if !st.last.Before(r.PSN) {
-		st.iter++
-		f.Retries = st.repeat(r.PSN)
-	}
-	st.last = r.PSN
-	if st.highest.Before(r.PSN) {
-		st.relative += int64(r.PSN.Sub(st.highest))
-		st.highest = r.PSN
+	rep := &s.repeats[r.Flow]
+	if high := &rep.high[r.Opcode.Space()]; place > *high {
+		*high = place
+		f.LastPSN = max(f.LastPSN, place)
 	} else {
 		f.Resent++
 	}
-	if w := s.watched[packetKey{r.Flow, space, r.PSN}]; w != nil {
+	if iter > max(rep.iter, 1) {
+		f.Retries = rep.from(r.PSN)
+	}
+	rep.iter = iter
+	if w := s.watched[packetKey{r.Flow, r.Opcode.Space(), r.PSN}]; w != nil {
 		w.count++
 		if len(w.iters) < maxSightings {
-			w.iters = append(w.iters, st.iter)
+			w.iters = append(w.iters, int(iter))
 		}
 	}
-	f.Rounds = max(f.Rounds, st.iter)
-	f.LastPSN = max(f.LastPSN, st.relative)
+	f.Rounds = max(f.Rounds, int(iter))
 }
 
-// repeat notes that transmission went back to psn, and returns how many times in a row it has.
-func (st *spaceState) repeat(psn packet.PSN) int {
-	if st.repeats > 0 && st.restart == psn {
-		st.repeats++
+// from notes that transmission went back to psn, and returns how many times in a row it has.
+func (rep *repeats) from(psn packet.PSN) int {
+	if rep.count > 0 && rep.restart == psn {
+		rep.count++
 	} else {
-		st.restart, st.repeats = psn, 1
+		rep.restart, rep.count = psn, 1
 	}
-	return st.repeats
+	return rep.count
 }
 
 // read follows READ requests, which are control packets to ITER but are retried like any request.
 func (s *Summary) read(f *FlowSummary, r *trace.Record) {
-	st := &s.spaces[2*int(r.Flow)+int(packet.Requests)]
-	if f.Reads > 1 && !st.read.Before(r.PSN) {
-		f.Retries = st.repeat(r.PSN)
+	rep := &s.repeats[r.Flow]
+	if f.Reads > 1 && !rep.read.Before(r.PSN) {
+		f.Retries = rep.from(r.PSN)
 	}
-	st.read = r.PSN
+	rep.read = r.PSN
 }

@@ -1,0 +1,62 @@
+package main
+
+// How to add a figure: append a line. Its source is one of
+//
+//	benchmark{pkg, name, unit}   a Go benchmark; perSecond turns ns per something into a rate
+//	program{command, on, value}  a whole process, on the capture of a workload if it needs one
+//	pcapgoLoop{on}               reading alone
+//
+// A peer is a source, too; both must give the figure's unit.
+
+// millionPackets is what analysis is measured on: 1.0 M data packets and their ACKs.
+var millionPackets = &workload{connections: 64, messages: 1560}
+
+// millionWithDrops is as long, with a loss every thousand packets: analysis must stay linear in drops, too.
+var millionWithDrops = &workload{connections: 64, messages: 1560, drops: 1000}
+
+var (
+	bareRead = &peer{"pcapgo read alone", pcapgoLoop{on: millionPackets}}
+	mergecap = &peer{"mergecap", program{command: []string{"mergecap", "-F", "nsecpcap", "-w", "OUT", "SHARDS"},
+		on: millionPackets, value: packetsPerCPUSecond}}
+	tshark = &peer{"tshark, one field", program{command: []string{"tshark", "-n", "-r", "TRACE", "-T", "fields", "-e", "infiniband.bth.psn"},
+		on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
+)
+
+var figures = []figure{
+	{name: "virtual testbed, WRITE at 100 Gb/s, 64 QPs, capture off", unit: "hops/s", target: atLeast(5e6),
+		source: benchmark{pkg: "./testbeds/virtual", name: "BenchmarkWriteCaptureOff", unit: "hops/s"}},
+	{name: "the same, every packet mirrored and written as pcap", unit: "packets/s", target: atLeast(0.6e6),
+		source: benchmark{pkg: "./testbeds/virtual", name: "BenchmarkWriteCaptured", unit: "packets/s"}},
+
+	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6), peer: tshark,
+		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
+	{name: "the same with 1000 drops", unit: "packets/s", target: atLeast(4e6), peer: bareRead,
+		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionWithDrops, statuses: []int{1}, value: packetsPerCPUSecond}},
+	{name: "analyze 1 M packets: memory", unit: "MB", target: atMost(64),
+		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: peakMegabytes}},
+
+	{name: "reconstruct 8 shards, 1 M packets, to one pcap", unit: "packets/s", peer: mergecap, ratio: atLeast(2),
+		source: program{command: []string{"candela", "trace", "merge", "--out", "OUT", "SHARDS"}, on: millionPackets, value: packetsPerCPUSecond}},
+
+	{name: "injector pipeline, parsed headers, 4096 flows, 8192 events", unit: "ns/packet", target: atMost(60),
+		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "ns/op"}},
+	{name: "injector pipeline, bytes in to bytes out", unit: "ns/packet", target: atMost(150),
+		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkBytes", unit: "ns/op"}},
+	{name: "injector pipeline, allocations a packet", unit: "allocs", target: atMost(0),
+		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "allocs/op"}},
+
+	{name: "candela run configs/quickstart.yml, whole process", unit: "ms", target: atMost(150),
+		source: program{command: []string{"candela", "run", "configs/quickstart.yml", "--out", "OUT"}, value: wallMilliseconds}},
+
+	{name: "P4Runtime, single writes over bufconn", unit: "writes/s", target: atLeast(20e3),
+		source: benchmark{pkg: "./injector", name: "BenchmarkSingleWrites", unit: "ns/op", perSecond: 1}},
+	{name: "P4Runtime, entries in batches of 1000", unit: "entries/s", target: atLeast(300e3),
+		source: benchmark{pkg: "./injector", name: "BenchmarkBatchWrites", unit: "ns/op", perSecond: 1000}},
+
+	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
+		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
+	{name: "packet: serialise it with checksums and iCRC", unit: "ns/packet",
+		source: benchmark{pkg: "./packet", name: "BenchmarkAppendTo/derived=true/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
+	{name: "packet: check its iCRC", unit: "ns/packet",
+		source: benchmark{pkg: "./packet", name: "BenchmarkCheckICRC/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// benchmark is a Go benchmark of this module.
+type benchmark struct {
+	pkg  string // relative to the root: "./injector/pipeline"
+	name string // "BenchmarkProcess", "BenchmarkParse/v4"
+	unit string // as the benchmark prints it: "ns/op", "MB/s", or one of its own metrics
+	// perSecond turns nanoseconds into a rate: so many things happen per unit. Zero: the value is taken as it is.
+	perSecond float64
+}
+
+func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
+	binary, err := lab.testBinary(ctx, s.pkg)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-test.run=^$", "-test.bench=" + exactly(s.name), "-test.count=1",
+		"-test.benchtime=" + lab.opts.benchtime.String(), "-test.cpu=" + strconv.Itoa(lab.opts.cpu)}
+	return func(ctx context.Context) (float64, error) {
+		took, err := lab.execute(ctx, filepath.Join(lab.root, s.pkg), nil, binary, args...)
+		if err != nil {
+			return 0, err
+		}
+		v, err := metric(string(took.output), s.unit)
+		if err != nil {
+			return 0, fmt.Errorf("%s in %s: %w", s.name, s.pkg, err)
+		}
+		if s.perSecond != 0 {
+			v = s.perSecond * 1e9 / v
+		}
+		return v, nil
+	}, nil
+}
+
+// testBinary compiles the tests of a package once. A package without tests has no binary.
+func (l *lab) testBinary(ctx context.Context, pkg string) (string, error) {
+	if binary, ok := l.binaries[pkg]; ok {
+		return binary, nil
+	}
+	binary := filepath.Join(l.dir, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
+	if _, err := l.execute(ctx, l.root, nil, "go", "test", "-c", "-o", binary, pkg); err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", fmt.Errorf("package %s has no tests", pkg)
+	}
+	l.binaries[pkg] = binary
+	return binary, nil
+}
+
+// exactly returns the -bench pattern of one benchmark; each level of sub-benchmarks is a pattern of its own.
+func exactly(name string) string {
+	levels := strings.Split(name, "/")
+	for i, level := range levels {
+		levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+	}
+	return strings.Join(levels, "/")
+}
+
+var errNoBenchmark = errors.New("no such benchmark")
+
+// metric finds the value of a unit in the output of one benchmark: "BenchmarkX-1  100  12.3 ns/op  4 widgets/s".
+func metric(output, unit string) (float64, error) {
+	for line := range strings.Lines(output) {
+		fields := strings.Fields(line)
+		if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+			continue
+		}
+		for i := 2; i+1 < len(fields); i += 2 {
+			if fields[i+1] == unit {
+				return strconv.ParseFloat(fields[i], 64)
+			}
+		}
+		return 0, fmt.Errorf("reports no %s: %s", unit, strings.TrimSpace(line))
+	}
+	return 0, errNoBenchmark
+}

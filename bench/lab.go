@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A lab holds what measurements share: a directory for compiled benchmarks and generated captures.
+type lab struct {
+	opts     options
+	dir      string
+	root     string            // of the repository
+	binaries map[string]string // test binary by package
+	captures map[string]*capture
+}
+
+func newLab(opts options) (*lab, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return nil, fmt.Errorf("where is the module: %w", err)
+	}
+	dir, err := os.MkdirTemp("", "candela-bench-")
+	if err != nil {
+		return nil, err
+	}
+	return &lab{opts: opts, dir: dir, root: filepath.Dir(strings.TrimSpace(string(out))),
+		binaries: map[string]string{}, captures: map[string]*capture{}}, nil
+}
+
+func (l *lab) close() { _ = os.RemoveAll(l.dir) }
+
+// candela is the program under measurement; make bench builds it.
+func (l *lab) candela() string { return filepath.Join(l.root, "bin", "candela") }
+
+// usage is what a finished process took.
+type usage struct {
+	wall, cpu time.Duration
+	maxRSS    int64 // bytes
+	output    []byte
+}
+
+// execute runs a program with the lab's number of processors and returns what it took. A status that ok does not hold is an
+// error.
+func (l *lab) execute(ctx context.Context, dir string, ok []int, name string, args ...string) (usage, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", l.opts.cpu))
+	start := time.Now()
+	out, err := cmd.CombinedOutput()
+	wall := time.Since(start)
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed && !accepted(ok, exit.ExitCode()) {
+		what := strings.Join(append([]string{filepath.Base(name)}, args[:min(2, len(args))]...), " ")
+		return usage{}, fmt.Errorf("%s: %w: %s", what, err, firstLine(out))
+	} else if err != nil && !failed {
+		return usage{}, err
+	}
+	u := usage{wall: wall, cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), output: out}
+	if r, isUnix := cmd.ProcessState.SysUsage().(*syscall.Rusage); isUnix {
+		u.maxRSS = int64(r.Maxrss)
+		if runtime.GOOS == "linux" || runtime.GOOS == "freebsd" {
+			u.maxRSS *= 1024 // there it counts kilobytes
+		}
+	}
+	return u, nil
+}
+
+func accepted(statuses []int, status int) bool {
+	for _, s := range statuses {
+		if s == status {
+			return true
+		}
+	}
+	return false
+}
+
+func firstLine(out []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return line
+}

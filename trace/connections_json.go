@@ -273,7 +273,7 @@ func (d *connectionsDecoder) side(path string) Side {
 			if err != nil && text != "" {
 				d.problem(at, "%s: %q is not an IPv4 or IPv6 address", path, text)
 			}
-			s.IP = addr
+			s.IP = addr.Unmap()
 		case "qpn":
 			s.QPN = packet.QPN(d.integer(path, 0, maxUint24))
 		case "ipsn":

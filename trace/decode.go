@@ -87,8 +87,8 @@ func makeBTHShapes() (shapes [256]bthShape) {
 // span is where the parts of a RoCE frame lie.
 type span struct {
 	l3, l4 int
-	end    int // of the IP packet within the captured bytes
-	// missing counts bytes that the IP header announces beyond the captured ones.
+	end    int // of the packet within the captured bytes
+	// missing counts bytes that the length fields announce beyond the captured ones.
 	missing int
 }
 
@@ -137,10 +137,25 @@ func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	if s.end < s.l4+packet.UDPLen || be16(frame[s.l4+2:]) != port {
 		return s, false, nil
 	}
-	if have := s.end - s.l4 - packet.UDPLen; have < packet.BTHLen {
-		return s, true, fmt.Errorf("BTH at byte %d needs %d bytes, the frame has %d left", s.l4+packet.UDPLen, packet.BTHLen, have)
+	return s, true, s.boundByUDP(int(be16(frame[s.l4+4:])))
+}
+
+// boundByUDP applies the UDP length: the shorter of the two length fields ends the packet, as in receivers, and if that is
+// the IP length (a trimmed packet with an untouched UDP header), what the UDP length announces is missing.
+func (s *span) boundByUDP(length int) error {
+	have := s.end - s.l4
+	switch {
+	case length < packet.UDPLen:
+		return fmt.Errorf("UDP length at byte %d says %d bytes, below %d", s.l4+4, length, packet.UDPLen)
+	case length <= have:
+		s.end, s.missing = s.l4+length, 0
+	default:
+		s.missing = max(s.missing, length-have)
 	}
-	return s, true, nil
+	if have := s.end - s.l4 - packet.UDPLen; have < packet.BTHLen {
+		return fmt.Errorf("BTH at byte %d needs %d bytes, the frame has %d left", s.l4+packet.UDPLen, packet.BTHLen, have)
+	}
+	return nil
 }
 
 // decodeRoCE fills r with what frame itself says: everything but ID, TimeNS, Event and Flow. It agrees with packet.Parse

@@ -53,14 +53,8 @@ type Frame struct {
 // PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order, link type Ethernet. It
 // holds one buffer whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
 type PcapReader struct {
-	src  io.Reader
+	fileBuffer
 	name string
-
-	buf    []byte
-	start  int   // of the unread bytes in buf
-	end    int   // of the unread bytes in buf
-	base   int64 // file offset of buf[0]
-	srcErr error // that ended reading; nil while there may be more
 
 	order    binary.ByteOrder
 	swapped  bool // big-endian file
@@ -72,7 +66,7 @@ type PcapReader struct {
 
 // NewPcapReader reads the file header of src. name stands in errors, which are all *FileError.
 func NewPcapReader(src io.Reader, name string) (*PcapReader, error) {
-	r := &PcapReader{src: src, name: name, buf: make([]byte, readBufferLen)}
+	r := &PcapReader{fileBuffer: newFileBuffer(src), name: name}
 	if have := r.fill(pcapHeaderLen); have < pcapHeaderLen {
 		return nil, r.headerError(r.shortHeader(have))
 	}
@@ -191,23 +185,4 @@ func (r *PcapReader) garbage(caplen, frac uint32) error {
 
 func (r *PcapReader) fail(err error) error {
 	return &FileError{Name: r.name, Packet: r.packets + 1, Offset: r.base + int64(r.start), Err: err}
-}
-
-// fill reads until at least need bytes are unread in the buffer or the source ends, and returns how many are.
-func (r *PcapReader) fill(need int) int {
-	if r.start+need > len(r.buf) || r.start == r.end {
-		dst := r.buf
-		if need > len(dst) { // need is bounded by limit
-			dst = make([]byte, need)
-		}
-		r.base += int64(r.start)
-		r.end = copy(dst, r.buf[r.start:r.end])
-		r.buf, r.start = dst, 0
-	}
-	for r.end-r.start < need && r.srcErr == nil {
-		n, err := r.src.Read(r.buf[r.end:])
-		r.end += n
-		r.srcErr = err
-	}
-	return r.end - r.start
 }

@@ -1,0 +1,53 @@
+package trace
+
+import "io"
+
+// fileBuffer is the part of a file that a reader looks at: large reads, records decoded in place, memory bounded by the
+// longest record that the reader asks for.
+type fileBuffer struct {
+	src    io.Reader
+	buf    []byte
+	start  int   // of the unread bytes in buf
+	end    int   // of the unread bytes in buf
+	base   int64 // file offset of buf[0]
+	srcErr error // that ended reading; nil while there may be more
+}
+
+func newFileBuffer(src io.Reader) fileBuffer {
+	return fileBuffer{src: src, buf: make([]byte, readBufferLen)}
+}
+
+// offset returns the file offset of the next unread byte.
+func (b *fileBuffer) offset() int64 { return b.base + int64(b.start) }
+
+// fill reads until at least need bytes are unread in the buffer or the source ends, and returns how many are.
+func (b *fileBuffer) fill(need int) int {
+	if b.start+need > len(b.buf) || b.start == b.end {
+		dst := b.buf
+		if need > len(dst) {
+			dst = make([]byte, need)
+		}
+		b.base += int64(b.start)
+		b.end = copy(dst, b.buf[b.start:b.end])
+		b.buf, b.start = dst, 0
+	}
+	for b.end-b.start < need && b.srcErr == nil {
+		n, err := b.src.Read(b.buf[b.end:])
+		b.end += n
+		b.srcErr = err
+	}
+	return b.end - b.start
+}
+
+// discard drops n bytes, which may be more than the buffer holds, and reports whether the file had them.
+func (b *fileBuffer) discard(n int64) bool {
+	for n > int64(b.end-b.start) {
+		n -= int64(b.end - b.start)
+		b.start = b.end
+		if b.fill(1) == 0 {
+			return false
+		}
+	}
+	b.start += int(n)
+	return true
+}

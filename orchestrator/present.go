@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -43,7 +44,9 @@ func (r *run) report(v Verdict, e evidence) *report.Report {
 	rep.Notes = r.checked.Meta().Notes
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
-		rep.Findings = append(rep.Findings, report.Finding{Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule)})
+		rep.Findings = append(rep.Findings, report.Finding{
+			Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule), Around: aroundOf(r.around, f),
+		})
 	}
 	for i := range r.connections {
 		rep.Connections = append(rep.Connections, r.connectionReport(i))
@@ -135,4 +138,31 @@ func (r *run) next(dir string) []string {
 		list = append(list, fmt.Sprintf("candela run %s --seed %d", r.o.File, r.plan.Test.Seed))
 	}
 	return list
+}
+
+// Findings are shown with this many packets on either side; the reader asks for more with `candela trace show`.
+const aroundContext = 3
+
+// aroundFindings bounds how many findings get the packets around them.
+const aroundFindings = 20
+
+// linesAround returns the packets around the first findings that are more than notes.
+func linesAround(ctx context.Context, c *trace.Checked, findings []analyzers.Finding) (map[uint64][]string, error) {
+	var ids []uint64
+	for _, f := range findings {
+		if f.Severity != analyzers.Note && len(f.Packets) > 0 && len(ids) < aroundFindings {
+			ids = append(ids, f.Packets[0])
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return trace.Around(ctx, c, ids, aroundContext)
+}
+
+func aroundOf(lines map[uint64][]string, f analyzers.Finding) []string {
+	if f.Severity == analyzers.Note || len(f.Packets) == 0 {
+		return nil
+	}
+	return lines[f.Packets[0]]
 }

@@ -86,6 +86,7 @@ type run struct {
 	checked     *trace.Checked
 	summary     *Summary
 	analysis    *analyzers.Analysis
+	around      map[uint64][]string // lines around the first packet of findings, by its id
 	started     time.Time
 }
 
@@ -304,6 +305,9 @@ func (r *run) analyse(ctx context.Context) (err error) {
 	}
 	set := analyzersOf(r.checked.Meta(), r.plan.Test, &r.counters)
 	if r.analysis, err = analyzers.Run(ctx, r.checked, append(set, r.summary)...); err != nil {
+		return err
+	}
+	if r.around, err = linesAround(ctx, r.checked, r.analysis.Findings); err != nil {
 		return err
 	}
 	if err := r.dir.Mkdir("analysis"); err != nil {

@@ -1,6 +1,9 @@
 package trace
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Around returns, for each id in ids that the trace has, the lines that Show prints for the record with that id and its
 // context neighbours on either side. It takes one pass, which ends behind the last id, and memory for what it returns.
@@ -11,7 +14,7 @@ func Around(ctx context.Context, c *Checked, ids []uint64, context int) (map[uin
 	}
 	a.missing = len(a.wanted)
 	err := c.ForEach(ctx, a.record)
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	return a.lines, err

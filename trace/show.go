@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -142,7 +143,7 @@ func Show(ctx context.Context, c *Checked, w io.Writer, o ShowOptions) error {
 		s.o.Context = defaultContext
 	}
 	err := c.ForEach(ctx, s.record)
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	if err == nil && !s.found {

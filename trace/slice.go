@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -35,7 +36,7 @@ func Slice(ctx context.Context, src Source, out io.Writer, name string, o SliceO
 	}
 	s := &slicer{o: o, dec: NewDecoder(o.Format, o.Connections, false), w: NewPcapWriter(out, name, 0), inside: o.FirstID == 0}
 	err := src.ForEachFrame(ctx, s.frame)
-	if err == errStop {
+	if errors.Is(err, errStop) {
 		err = nil
 	}
 	if ferr := s.w.Flush(); err == nil {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"gopkg.in/yaml.v3"
@@ -179,7 +180,7 @@ type keyed[T any] struct {
 	parse   func(key string, v *T)
 	format  func(v *T) string
 	of      kind
-	compare func(a, b *T) int
+	compare func(a, b T) int
 }
 
 func (k keyed[T]) allowed() string { return "a mapping whose keys are " + k.key.what }
@@ -210,7 +211,7 @@ func (k keyed[T]) decode(d *decoder, n *yaml.Node, path string, dst any) {
 			*out = append(*out, v)
 		}
 	}
-	sortBy(*out, k.compare)
+	slices.SortStableFunc(*out, k.compare)
 }
 
 func (k keyed[T]) encode(src any) *yaml.Node {

@@ -150,7 +150,7 @@ func counterFields() []field {
 		key: counterForm, of: value,
 		parse:   func(key string, c *CounterExpect) { c.Name = key },
 		format:  func(c *CounterExpect) string { return c.Name },
-		compare: func(a, b *CounterExpect) int { return cmp.Compare(a.Name, b.Name) },
+		compare: func(a, b CounterExpect) int { return cmp.Compare(a.Name, b.Name) },
 	}
 	return []field{
 		{key: "requester", doc: "Counters of the requester's NIC, each with its growth: N or {min: N, max: N}.", kind: counters,
@@ -181,7 +181,7 @@ func completionSchema() kind {
 			}
 			return fmt.Sprintf("qpn %d", c.QPN)
 		},
-		compare: func(a, b *CompletionExpect) int {
+		compare: func(a, b CompletionExpect) int {
 			return cmp.Or(cmp.Compare(a.QPN, b.QPN), cmp.Compare(a.From, b.From))
 		},
 		of: &object{

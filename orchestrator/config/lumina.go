@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -193,9 +194,9 @@ func (im *importer) nic(n *yaml.Node, path string) *yaml.Node {
 		case "type":
 			put(out, "profile", stringNode(im.profile(value, path)))
 		case "ip-list":
-			var ips []netipPrefix
-			list[netipPrefix]{of: prefix{}, min: 1, max: 4096}.decode(im.d, value, path, &ips)
-			put(out, key, list[netipPrefix]{of: prefix{}}.encode(&ips))
+			var ips []netip.Prefix
+			list[netip.Prefix]{of: prefix{}, min: 1, max: 4096}.decode(im.d, value, path, &ips)
+			put(out, key, list[netip.Prefix]{of: prefix{}}.encode(&ips))
 		default:
 			return false
 		}
@@ -239,4 +240,3 @@ func (im *importer) roce(n *yaml.Node, path string) *yaml.Node {
 	})
 	return out
 }
-

@@ -179,7 +179,7 @@ func (im *importer) events(t prototypeTraffic, path string) *yaml.Node {
 // prototypeEvent is one event as the prototype has it: counted from 0, within a message.
 type prototypeEvent struct {
 	qpn, psn, round int // psn -1: all
-	action         string
+	action          string
 }
 
 // packets yields the places in a message of n packets that the event names, from 0.

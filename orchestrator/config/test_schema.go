@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"net/netip"
 	"regexp"
 
 	"candela.dev/candela/clock"
@@ -123,7 +124,7 @@ func nicSchema(ips string) *object {
 			{key: "bugs", doc: "Seeded bugs that the model shall have, for tests of the harness itself.",
 				kind: list[string]{of: wordForm, max: 64}, def: "[]", at: at(func(n *NIC) *[]string { return &n.Bugs })},
 			{key: "ip-list", doc: "Addresses with prefix lengths. Connections use the first, or with multi-gid all of them in turn.",
-				kind: list[netipPrefix]{of: prefix{}, min: 1, max: 4096}, def: ips, at: at(func(n *NIC) *[]netipPrefix { return &n.IPs })},
+				kind: list[netip.Prefix]{of: prefix{}, min: 1, max: 4096}, def: ips, at: at(func(n *NIC) *[]netip.Prefix { return &n.IPs })},
 			{key: "mac", doc: "Ethernet address; by default the testbed chooses one.", kind: optional[packet.MAC]{mac{}},
 				at: at(func(n *NIC) **packet.MAC { return &n.MAC })},
 		},

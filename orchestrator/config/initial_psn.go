@@ -1,14 +1,9 @@
 package config
 
 import (
-	"net/netip"
-	"slices"
-
 	"candela.dev/candela/packet"
 	"gopkg.in/yaml.v3"
 )
-
-type netipPrefix = netip.Prefix
 
 // initialPSN is one number for both sides, or a mapping.
 func initialPSN(psn optional[packet.PSN]) kind {
@@ -31,8 +26,4 @@ func initialPSN(psn optional[packet.PSN]) kind {
 			},
 		},
 	}
-}
-
-func sortBy[T any](items []T, compare func(a, b *T) int) {
-	slices.SortStableFunc(items, func(a, b T) int { return compare(&a, &b) })
 }

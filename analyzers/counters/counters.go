@@ -184,7 +184,7 @@ func (a *Analyzer) restart(r *trace.Record, step *rounds.Step, from *[numCounter
 	}
 	switch step.Cause {
 	case rounds.Timeout:
-		if from[LocalAckTimeout].maybe(1); step.Certain {
+		if from[LocalAckTimeout].maybe(1); step.Certain && step.DoubtNS < a.floorNS {
 			from[LocalAckTimeout].least++
 		} else if r.Opcode.Verb() == packet.VerbRead || r.Opcode.Verb() == packet.VerbAtomic {
 			from[ImpliedNak].maybe(1)

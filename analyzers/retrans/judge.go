@@ -17,7 +17,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	p := a.params[step.Flow.Connection()-1]
 	switch step.Cause {
 	case rounds.Timeout:
-		if p.Known && step.Certain {
+		if p.Known && step.Certain && (step.DoubtNS == 0 || step.DoubtNS+a.cfg.JitterNS < p.timeoutNS()) {
 			a.judgeTimeout(r, step, p)
 		}
 	case rounds.RNR:

@@ -82,7 +82,7 @@ type Step struct {
 	Cause   Cause        // of the round that this packet belongs to, if Again
 	CauseNS int64        // when the cause passed the observer: a NAK, an out-of-order packet, a repeated request
 	Prev    Transmission // the packet's previous transmission, if Again
-	Certain bool         // with Restart: no other cause explains it
+	Certain bool         // with Restart: no other cause explains it, but see DoubtNS
 
 	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must have had
 	// (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the path from sender
@@ -91,6 +91,9 @@ type Step struct {
 	// QuietNS, with Restart or Progress, is how long the local ACK timer may have been running at most: what is shorter than
 	// a timeout was none.
 	QuietNS int64
+	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If that one may have
+	// been a timeout, this one may be the answer to the NAK.
+	DoubtNS int64
 	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
 	RNRTimerNS int64
 	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.

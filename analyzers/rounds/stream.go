@@ -29,9 +29,10 @@ type stream struct {
 	unaNS int64 // when a response first said so; Never at the start
 	naks  [maxNaks]nak
 	nNaks int
-	// doubtful is the place of a NAK whose restart a timeout could also explain: the NAK may then cause another restart there.
-	doubtful int64
-	rnr      struct {
+	// doubtful is the place of a NAK whose restart a timeout might also explain, had the timer been running for quiet: the NAK
+	// may then cause another restart there.
+	doubtful, quiet int64
+	rnr             struct {
 		place, ns, timerNS int64
 		pending, advanced  bool
 	}
@@ -178,7 +179,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		step.Certain = s.naks[i].advanced
 		s.doubtful = Never
 		if !step.Certain {
-			s.doubtful = place
+			s.doubtful, s.quiet = place, step.QuietNS
 		}
 		s.dropNaks(i + 1)
 	case s.rnr.pending && s.rnr.place == place:
@@ -191,7 +192,10 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		step.Certain = place == s.readGap.place
 	default:
 		step.Cause = Timeout
-		step.Certain = step.Certain && s.onlyTimeout(place)
+		step.Certain = step.Certain && s.onlyTimeout()
+		if s.doubtful == place {
+			step.DoubtNS = s.quiet
+		}
 		s.doubtful = Never
 		s.timeout.place, s.timeout.ns, s.timerNS = place, r.TimeNS, r.TimeNS
 	}
@@ -206,9 +210,8 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 }
 
 // onlyTimeout reports whether nothing that passed the observer, however late it arrived, asks for a restart.
-func (s *stream) onlyTimeout(place int64) bool {
-	return s.nNaks == 0 && !s.rnr.pending && s.doubtful != place &&
-		(!s.readGap.open || s.readGap.answered && !s.readGap.again)
+func (s *stream) onlyTimeout() bool {
+	return s.nNaks == 0 && !s.rnr.pending && (!s.readGap.open || s.readGap.answered && !s.readGap.again)
 }
 
 // timerStart returns lower bounds for the instant at which the timer that now expired for place was started.

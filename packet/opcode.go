@@ -67,6 +67,8 @@ const (
 	HasAtomicAckETH
 	HasImmDt
 	HasIETH
+
+	headerCount = iota
 )
 
 type opcodeFlags uint8

@@ -217,28 +217,20 @@ func (p *Packet) PayloadLen() int {
 func (h *BTH) padLen() int { return int(h.PadCount & 3) }
 
 // ExtendedLen returns the length of the extended transport headers in h, in bytes and without the BTH.
-func (h Headers) ExtendedLen() int {
-	n := 0
-	if h&HasRETH != 0 {
-		n += RETHLen
+func (h Headers) ExtendedLen() int { return int(extendedLens[h&(1<<headerCount-1)]) }
+
+// extendedLens holds ExtendedLen of every set of headers: parsing a packet asks often.
+var extendedLens = func() (lens [1 << headerCount]uint8) {
+	sizes := [headerCount]uint8{0, RETHLen, AtomicETHLen, AETHLen, AtomicAckETHLen, ImmDtLen, IETHLen}
+	for set := range lens {
+		for i, size := range sizes {
+			if set>>i&1 != 0 {
+				lens[set] += size
+			}
+		}
 	}
-	if h&HasAtomicETH != 0 {
-		n += AtomicETHLen
-	}
-	if h&HasAETH != 0 {
-		n += AETHLen
-	}
-	if h&HasAtomicAckETH != 0 {
-		n += AtomicAckETHLen
-	}
-	if h&HasImmDt != 0 {
-		n += ImmDtLen
-	}
-	if h&HasIETH != 0 {
-		n += IETHLen
-	}
-	return n
-}
+	return lens
+}()
 
 // l2Len returns the length of the link header.
 func (p *Packet) l2Len() int {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/packet"
@@ -205,8 +206,8 @@ func TestParseErrorsNameLayerOffsetAndProblem(t *testing.T) {
 		if err == nil || err.Error() != test.want {
 			t.Errorf("got  %v\nwant %s", err, test.want)
 		}
-		if p.IsRoCE() {
-			t.Errorf("%s: still counts as RoCE", test.want)
+		if layer, _, _ := strings.Cut(test.want, " "); p.IsRoCE() || layer == "IPv4" && p.IP.Version != 0 {
+			t.Errorf("%s: counts as RoCE %v, IP version %d", test.want, p.IsRoCE(), p.IP.Version)
 		}
 	}
 }

@@ -104,12 +104,12 @@ func (p *pairSource) run(ctx context.Context, fn func(*Record) error) (report *P
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, a.Close()) }()
+	defer func() { err = alsoClose(err, a) }()
 	b, err := p.after.OpenFrames()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
+	defer func() { err = alsoClose(err, b) }()
 	m := newMatcher(
 		recordStream{frames: a, dec: NewDecoder(FormatPlain, p.connections, !p.o.SkipICRC), keepTruncated: p.o.KeepTruncated},
 		recordStream{frames: b, dec: NewDecoder(FormatPlain, p.connections, !p.o.SkipICRC), keepTruncated: p.o.KeepTruncated},

@@ -106,7 +106,9 @@ func TestWrittenFramesComeBackWhateverTheReadSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal := func(a, b written) bool { return a.TimeNS == b.TimeNS && a.Orig == b.Orig && bytes.Equal(a.Data, b.Data) }
+		equal := func(a, b written) bool {
+			return a.TimeNS == b.TimeNS && a.Orig == b.Orig && bytes.Equal(a.Data, b.Data)
+		}
 		if !slices.EqualFunc(want, got, equal) {
 			t.Errorf("%d frames differ from the %d written", len(got), len(want))
 		}

@@ -49,7 +49,7 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, file.Close()) }()
+	defer func() { err = alsoClose(err, file) }()
 	var f Frame
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
@@ -65,6 +65,14 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 			return err
 		}
 	}
+}
+
+// alsoClose closes c and adds what goes wrong to err, which otherwise stays the value that it is.
+func alsoClose(err error, c io.Closer) error {
+	if cerr := c.Close(); cerr != nil {
+		return errors.Join(err, cerr)
+	}
+	return err
 }
 
 // errStop ends a pass early without being an error.

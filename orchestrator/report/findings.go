@@ -87,7 +87,7 @@ func (t *textReport) place(f *Finding) string {
 		fmt.Fprintf(&b, "  qpn %d", f.Connection)
 	}
 	if len(f.Packets) > 0 {
-		fmt.Fprintf(&b, "  t=%s  %s #%d", t.instant(f.TimeNS), t.packetWord(), f.Packets[0])
+		fmt.Fprintf(&b, "  t=%s  %s %s", t.instant(f.TimeNS), t.packetWord(), packetNumber(f.Packets[0]))
 	}
 	return b.String()
 }
@@ -109,7 +109,7 @@ func packetList(ids []uint64) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		fmt.Fprintf(&b, "#%d", id)
+		b.WriteString(packetNumber(id))
 	}
 	return b.String()
 }

@@ -82,7 +82,7 @@ func passing() *Report {
 		},
 		Analyzers: []string{"gbn", "retrans", "cnp", "counters"},
 		Sequences: []Sequence{{Connection: 2, Points: resendPoints()}},
-		Ladders:   []Ladder{{Connection: 2, Title: "around drop qpn 2 psn 5 iter 1", Packets: resendSteps()}},
+		Ladders:   []Ladder{{Connection: 2, Title: "around drop qpn 2 psn 5 iter 1", Steps: resendSteps()}},
 		Dir:       "runs/drop-retransmission-twice",
 		Next: []string{"candela trace show runs/drop-retransmission-twice --connection 2",
 			"candela run configs/listing-5-2.yml --seed 1"},
@@ -101,9 +101,14 @@ func metric(name string, connection int, values ...int64) analyzers.Metric {
 // resendPoints is a go-back-N recovery: psn 5 lost, NAK, resent from 5, lost again, timeout, resent.
 func resendPoints() []Point {
 	var ps []Point
-	id, at := uint64(1), int64(5_000)
+	id, at, iter := uint64(1), int64(5_000), int64(1)
 	add := func(psn int64, class packet.Class, e trace.EventType, resent bool) {
-		ps = append(ps, Point{TimeNS: at, PSN: psn, ID: id, Class: class, Event: e, Resent: resent})
+		round := iter
+		if class != packet.ClassData {
+			round = 0
+		}
+		ps = append(ps, Point{TimeNS: at, PSN: psn, ID: id, Class: class, Event: e, Resent: resent,
+			Iter: round, Reverse: class != packet.ClassData})
 		id, at = id+1, at+90
 	}
 	for psn := int64(1); psn <= 10; psn++ {
@@ -118,6 +123,7 @@ func resendPoints() []Point {
 	}
 	for round := range 2 {
 		at += []int64{1_500, 67_108_864}[round]
+		iter++
 		for psn := int64(5); psn <= 10; psn++ {
 			e := trace.EventNone
 			if psn == 5 && round == 0 {
@@ -133,9 +139,7 @@ func resendPoints() []Point {
 func resendSteps() []Step {
 	var steps []Step
 	for _, p := range resendPoints() {
-		s := Step{Point: p, Reverse: p.Class != packet.ClassData, Lost: p.Event == trace.EventDrop}
-		s.Label = p.Class.String()
-		steps = append(steps, s)
+		steps = append(steps, Step{Point: p, Accused: p.ID == 12})
 	}
 	return steps
 }
@@ -286,6 +290,6 @@ func hostile() *Report {
 	r.Coverage = map[string]map[string]int64{evil: {evil: 1}}
 	r.Next, r.Facts, r.PacketIDs = []string{evil}, []Fact{{evil, evil}}, evil
 	r.Sequences[0].Points[0].Class = 200
-	r.Ladders[0].Title, r.Ladders[0].Packets[0].Label = evil, evil
+	r.Ladders[0].Title = evil
 	return r
 }

@@ -148,10 +148,11 @@ func cases(r *Report) []junitCase {
 	return append(all, expectations, verdictCase(r, all, expectations, other))
 }
 
-// splitReasons separates failed expectations, which read "expect.analyzer.key: what", from other reasons.
+// splitReasons separates failed expectations, which read "expect.key: what" or "completion of qpn 1: what", from others.
 func splitReasons(r *Report) (unmet, other []string) {
 	for _, reason := range r.Reasons {
-		if strings.HasPrefix(reason, "expect.") && r.Verdict == analyzers.Fail {
+		expectation := strings.HasPrefix(reason, "expect.") || strings.HasPrefix(reason, "completion of ")
+		if expectation && r.Verdict == analyzers.Fail {
 			unmet = append(unmet, reason)
 		} else {
 			other = append(other, reason)

@@ -1,40 +1,121 @@
 package report
 
 import (
+	"fmt"
+
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
-// Sequence is what one direction of data of a connection looked like over time.
+// Sequence is what one connection looked like over time: PSNs, the answers to them and what became of both.
 type Sequence struct {
 	Connection int
-	Reverse    bool // data from responder to requester: READ responses, or requests of the responder
+	Reverse    bool // about the requests of the responder
 	Points     []Point
 	Omitted    int64 // points of ordinary packets that were thinned out
 }
 
-// Point is one packet of a Sequence.
+// Point is one packet of a trace, in the numbers of the configuration.
 type Point struct {
-	TimeNS int64
-	PSN    int64 // relative; 0: none
-	ID     uint64
-	Class  packet.Class
-	Event  trace.EventType
-	Resent bool // a data packet at or before the highest PSN seen
+	TimeNS  int64
+	PSN     int64  // relative; 0: none
+	Iter    int64  // round of transmission of a data packet; 0: none
+	ID      uint64 // Record.ID
+	Class   packet.Class
+	Event   trace.EventType
+	Resent  bool // a data packet at or before the highest PSN seen
+	Reverse bool // from responder to requester
+	Damaged bool // arrived at the observer with a bad iCRC
 }
 
-// Ladder is an unbroken run of packets of one connection, to be drawn as arrows between the hosts and the injector.
+// lost reports whether the receiver can't have accepted the packet, as far as the observer knows.
+func (p *Point) lost() bool {
+	return p.Damaged || p.Event == trace.EventDrop || p.Event == trace.EventCorrupt || p.Event == trace.EventTrim
+}
+
+// ordinary reports whether p may be left out where there are too many points.
+func (p *Point) ordinary() bool {
+	switch p.Class {
+	case packet.ClassData:
+		return !p.Resent && p.Event == trace.EventNone && !p.Damaged
+	case packet.ClassAck, packet.ClassAtomicAck, packet.ClassReadRequest:
+		return p.Event == trace.EventNone && !p.Damaged
+	}
+	return false
+}
+
+// what names the packet in the words of the configuration: "data psn 5 iter 2".
+func (p *Point) what() string {
+	text := p.Class.String()
+	if p.PSN != 0 && p.Class != packet.ClassCNP {
+		text += fmt.Sprintf(" psn %d", p.PSN)
+	}
+	if p.Iter > 0 {
+		text += fmt.Sprintf(" iter %d", p.Iter)
+	}
+	return text + p.fate()
+}
+
+func (p *Point) fate() string {
+	switch {
+	case p.Event != trace.EventNone:
+		return " [" + p.Event.String() + "]"
+	case p.Damaged:
+		return " [bad iCRC]"
+	}
+	return ""
+}
+
+// Ladder is a run of packets of one connection, to be drawn as arrows between the hosts and the injector.
 type Ladder struct {
 	Connection int
-	Title      string // what it shows: "around gbn.retransmit-first"
-	Packets    []Step
+	Title      string // what it shows: "around mirror #1184"
+	Steps      []Step
 }
 
-// Step is one packet of a Ladder.
+// Step is one packet of a Ladder, or what stands for several.
 type Step struct {
 	Point
-	Reverse bool   // from responder to requester
-	Label   string // "data psn 5 iter 2"
-	Lost    bool   // not delivered: dropped, corrupted, trimmed
-	Accused bool   // a packet of a finding
+	Accused bool // a packet of the finding
+	Skipped int  // instead of a packet: so many are left out here
+}
+
+// packetNumber prints Record.ID as trace show does: "#12", and "#+12" for a frame of the second of a pair of captures.
+func packetNumber(id uint64) string {
+	if id >= trace.PairSecond {
+		return fmt.Sprintf("#+%d", id-trace.PairSecond)
+	}
+	return fmt.Sprintf("#%d", id)
+}
+
+// aroundLines turns points in trace order into lines, consecutive packets of one kind into one:
+// "#1180 nak psn 5 t=809.102us", "#1181-#1183 data psn 9-11 iter 1 t=809.311us".
+func (r *Report) aroundLines(points []Point) []string {
+	var lines []string
+	for i := 0; i < len(points); {
+		first := &points[i]
+		n := 1
+		for i+n < len(points) && first.continuedBy(&points[i+n], n) {
+			n++
+		}
+		last := &points[i+n-1]
+		text := packetNumber(first.ID)
+		if n > 1 {
+			text += fmt.Sprintf("-%s %s psn %d-%d", packetNumber(last.ID), first.Class, first.PSN, last.PSN)
+			if first.Iter > 0 {
+				text += fmt.Sprintf(" iter %d", first.Iter)
+			}
+		} else {
+			text += " " + first.what()
+		}
+		lines = append(lines, text+" t="+r.instant(first.TimeNS))
+		i += n
+	}
+	return lines
+}
+
+// continuedBy reports whether q is the n-th packet after p of an unbroken run of the same kind.
+func (p *Point) continuedBy(q *Point, n int) bool {
+	return p.Class == packet.ClassData && q.Class == p.Class && q.Iter == p.Iter && q.Reverse == p.Reverse &&
+		q.PSN == p.PSN+int64(n) && q.ID == p.ID+uint64(n) && q.fate() == "" && p.fate() == ""
 }

@@ -83,6 +83,22 @@ func verdictWord(v analyzers.Verdict) string {
 
 func (t *textReport) head() {
 	t.verdict()
+	t.labelled(0, headIndent, cell{}, strings.Join(t.about(), ", "), plain)
+	shown := t.limit(len(t.Reasons), maxReasons)
+	for _, reason := range t.Reasons[:shown] {
+		for i, line := range cleanLines(reason) {
+			label := cell{}
+			if i == 0 {
+				label = cell{"      -", dim}
+			}
+			t.labelled(0, headIndent, label, line, plain)
+		}
+	}
+	t.more(headIndent, len(t.Reasons)-shown, "reason", "")
+}
+
+// about says which run of what this is.
+func (t *textReport) about() []string {
 	var about []string
 	if t.Repeat > 0 {
 		about = append(about, fmt.Sprintf("repeat %d", t.Repeat))
@@ -95,18 +111,7 @@ func (t *textReport) head() {
 	if t.File != "" && t.File != t.Name {
 		about = append(about, t.File)
 	}
-	t.labelled(0, headIndent, cell{}, strings.Join(about, ", "), plain)
-	shown := t.limit(len(t.Reasons), maxReasons)
-	for _, reason := range t.Reasons[:shown] {
-		for i, line := range cleanLines(reason) {
-			label := cell{}
-			if i == 0 {
-				label = cell{"      -", dim}
-			}
-			t.labelled(0, headIndent, label, line, plain)
-		}
-	}
-	t.more(headIndent, len(t.Reasons)-shown, "reason", "")
+	return about
 }
 
 // asides are counts of what does not decide the verdict but must not be overlooked, least of all under a pass.
@@ -151,7 +156,7 @@ func (t *textReport) connections() {
 	if len(t.Connections) == 0 {
 		return
 	}
-	shown, hidden := t.telling()
+	shown, hidden := t.tellingOf(maxConnections)
 	t.section("Connections")
 	same := sameTraffic(shown)
 	if same {
@@ -242,8 +247,9 @@ func (c *Connection) quiet() bool {
 	return c.OK && c.Resent == 0 && c.Naks == 0 && c.RNRs == 0 && c.CNPs == 0 && c.Timeouts == 0 && c.Events == 0
 }
 
-// telling picks the connections to show: all if they are few, otherwise first those on which something happened.
-func (t *textReport) telling() (shown, hidden []*Connection) {
+// tellingOf picks the connections to show: all if there are no more than most, otherwise first those on which something
+// happened.
+func (t *textReport) tellingOf(most int) (shown, hidden []*Connection) {
 	var loud, quiet []*Connection
 	for i := range t.Connections {
 		c := &t.Connections[i]
@@ -253,7 +259,7 @@ func (t *textReport) telling() (shown, hidden []*Connection) {
 			loud = append(loud, c)
 		}
 	}
-	n := t.limit(len(t.Connections), maxConnections)
+	n := t.limit(len(t.Connections), most)
 	all := append(loud, quiet...)
 	shown, hidden = all[:n], all[n:]
 	byIndex := func(a, b *Connection) int { return cmp.Compare(a.Index, b.Index) }

@@ -1,0 +1,280 @@
+package report
+
+import (
+	"cmp"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+)
+
+//go:embed page.gohtml
+var pageTemplate string
+
+//go:embed page.css
+var pageStyle string
+
+// Bounds of the page: a browser must open it whatever the run was.
+const (
+	pageConnections = 500
+	pageEvents      = 500
+	pageFindings    = 100
+	pageRemarks     = 200
+	pageMetrics     = 60
+	pageAround      = 40
+)
+
+// HTML writes r as one page that needs nothing else: no network, no script. All that comes from a trace or a bundle passes
+// through html/template and clean.
+func HTML(w io.Writer, r *Report) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"clean": oneLine}).Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("parse the page's template: %w", err)
+	}
+	if err := t.Execute(w, newPage(r)); err != nil {
+		return fmt.Errorf("write html: %w", err)
+	}
+	return nil
+}
+
+// page is what the template shows. Texts are raw: the template cleans them.
+type page struct {
+	*Report
+	Style   template.CSS
+	Verdict string // in capitals
+	Class   string // pass, fail or invalid
+	About   []string
+
+	Connections []pageConnection
+	MoreConns   string
+	Events      []Event
+	MoreEvents  string
+	Failing     []pageFinding
+	Remarks     []pageFinding
+	MoreFailing string
+	MoreRemarks string
+	Plots       []plotView
+	Ladders     []ladderView
+	Metrics     []metricView
+	Machines    []machineView
+	Reasons     [][]string
+	Files       []pageFile
+}
+
+type pageConnection struct {
+	Connection
+	Numbers []pageNumber
+	Class   string
+}
+
+// pageNumber is a number of a table; a zero is pale.
+type pageNumber struct {
+	Value string
+	Zero  bool
+	Loud  bool
+}
+
+type pageFinding struct {
+	*Finding
+	Word    string // FAIL, waived, expected, warning, note
+	Class   string
+	Place   string
+	Packets string
+}
+
+// pageFile is a file beside the page.
+type pageFile struct{ Name, What string }
+
+func newPage(r *Report) *page {
+	t := textReport{Report: r, printer: newPrinter(io.Discard, TextOptions{})}
+	p := &page{
+		Report: r, Style: template.CSS(pageStyle), Verdict: verdictWord(r.Verdict), Class: verdictClass(r.Verdict),
+		About: t.about(),
+	}
+	for _, reason := range r.Reasons {
+		p.Reasons = append(p.Reasons, cleanLines(reason))
+	}
+	p.connections()
+	p.events()
+	p.findings(&t)
+	for i := range r.Sequences {
+		p.Plots = append(p.Plots, newPlotView(r, &r.Sequences[i]))
+	}
+	for i := range r.Ladders {
+		p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
+	}
+	for _, m := range tellingMetrics(r.Metrics, true) {
+		if len(p.Metrics) < pageMetrics {
+			p.Metrics = append(p.Metrics, newMetricView(m))
+		}
+	}
+	p.Machines = machineViews(r.Coverage)
+	p.files()
+	return p
+}
+
+func verdictClass(v analyzers.Verdict) string {
+	switch v {
+	case analyzers.Pass, analyzers.Fail:
+		return string(v)
+	case analyzers.Invalid:
+	}
+	return string(analyzers.Invalid)
+}
+
+func (p *page) connections() {
+	t := textReport{Report: p.Report}
+	shown, hidden := t.tellingOf(pageConnections)
+	for _, c := range shown {
+		class := "good"
+		if !c.OK {
+			class = "bad"
+		}
+		numbers := []pageNumber{
+			number(c.Data, false), number(c.Resent, true), number(c.Rounds, false), number(c.Acks, false), number(c.Naks, true),
+			number(c.RNRs, true), number(c.CNPs, true), number(c.Timeouts, true), number(c.Events, false),
+		}
+		p.Connections = append(p.Connections, pageConnection{*c, numbers, class})
+	}
+	if len(hidden) > 0 {
+		p.MoreConns = hiddenConnections(hidden)
+	}
+}
+
+func number(n int64, loud bool) pageNumber {
+	return pageNumber{Value: strconv.FormatInt(n, 10), Zero: n == 0, Loud: loud && n != 0}
+}
+
+func (p *page) events() {
+	n := min(len(p.Report.Events), pageEvents)
+	p.Events = p.Report.Events[:n]
+	if n < len(p.Report.Events) {
+		p.MoreEvents = "and " + moreOf(len(p.Report.Events)-n, "event")
+	}
+}
+
+func (p *page) findings(t *textReport) {
+	view := func(f *Finding) pageFinding {
+		v := pageFinding{Finding: f, Place: t.place(f)}
+		if f.counts() {
+			v.Word, v.Class = "FAIL", "fail"
+		} else {
+			v.Word, _ = briefWord(f)
+			v.Class = strings.ReplaceAll(v.Word, " ", "-")
+		}
+		if len(f.Packets) > 1 {
+			v.Packets = packetList(f.Packets)
+		}
+		return v
+	}
+	failing := p.violations()
+	shown, hidden := pick(failing, pageFindings)
+	for _, f := range shown {
+		p.Failing = append(p.Failing, view(f))
+	}
+	if len(hidden) > 0 {
+		p.MoreFailing = "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
+	}
+	rest := p.Report.findings(func(f *Finding) bool { return !f.counts() })
+	// Excused violations, then warnings, then notes.
+	slices.SortStableFunc(rest, func(a, b *Finding) int { return cmp.Compare(severityRank(a), severityRank(b)) })
+	for _, f := range rest[:min(len(rest), pageRemarks)] {
+		p.Remarks = append(p.Remarks, view(f))
+	}
+	if hidden := rest[len(p.Remarks):]; len(hidden) > 0 {
+		p.MoreRemarks = "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
+	}
+}
+
+func severityRank(f *Finding) int {
+	return slices.Index([]analyzers.Severity{analyzers.Violation, analyzers.Warning, analyzers.Note}, f.Severity)
+}
+
+// ShortAround are the packets around the finding, as many as a page bears.
+func (f pageFinding) ShortAround() []string { return f.Around[:min(len(f.Around), pageAround)] }
+
+// files names what stands beside the page in a run directory.
+func (p *page) files() {
+	if p.Dir == "" {
+		return
+	}
+	p.Files = []pageFile{
+		{"trace.pcap", "every packet at the injector; tcpdump and Wireshark read it"},
+		{"config.yml", "the test with all defaults explicit"},
+		{"environment.json", "what ran it"},
+	}
+	for _, name := range p.analyzerNames() {
+		if filepath.Base(name) == name && clean(name) == name {
+			p.Files = append(p.Files, pageFile{"analysis/" + name + ".json", "findings and metrics of " + name})
+		}
+	}
+	p.Files = append(p.Files, pageFile{"log.jsonl", "what happened when"})
+}
+
+// machineView is the coverage of one analyzer's state machines.
+type machineView struct {
+	Analyzer  string
+	Taken     []transitionView // most often first
+	Never     []transitionView
+	Share     string // "12 of 40 transitions"
+	Truncated bool
+}
+
+type transitionView struct {
+	Name  string
+	Count string
+	Width int // of the bar, in percent of the most frequent
+}
+
+const pageTransitions = 400
+
+func machineViews(coverage map[string]map[string]int64) []machineView {
+	var names []string
+	for name := range coverage {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var views []machineView
+	for _, name := range names {
+		views = append(views, newMachineView(name, coverage[name]))
+	}
+	return views
+}
+
+func newMachineView(name string, counts map[string]int64) machineView {
+	type entry struct {
+		name string
+		n    int64
+	}
+	var entries []entry
+	for transition, n := range counts {
+		entries = append(entries, entry{transition, n})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
+	v := machineView{Analyzer: name}
+	taken := 0
+	for i, e := range entries {
+		if e.n > 0 {
+			taken++
+		}
+		if i >= pageTransitions {
+			v.Truncated = true
+			continue
+		}
+		view := transitionView{Name: e.name, Count: grouped(e.n)}
+		if e.n > 0 {
+			view.Width = int(max(1, float64(e.n)/float64(entries[0].n)*100))
+			v.Taken = append(v.Taken, view)
+		} else {
+			v.Never = append(v.Never, view)
+		}
+	}
+	v.Share = fmt.Sprintf("%d of %s", taken, plural(int64(len(entries)), "transition"))
+	return v
+}

@@ -47,6 +47,8 @@ type WorkloadConfig struct {
 	BarrierSync bool
 	// ReceiveDepth is how many receive requests are kept posted where SENDs or immediates arrive; 0 stands for 50.
 	ReceiveDepth int
+	// RepostDelay is how long the application takes to post a consumed receive request again.
+	RepostDelay clock.Duration
 }
 
 const defaultReceiveDepth = 50
@@ -88,6 +90,7 @@ type Workload struct {
 	streams []*stream    // connection by connection, requester before responder
 	byEnd   [][2]*stream // the same by connection and side; nil where nothing is posted
 	round   int          // rounds that each stream may post so far, if BarrierSync
+	reposts []repost     // receive requests that wait for RepostDelay, oldest first
 }
 
 // stream is one direction of requests of one connection.
@@ -99,6 +102,7 @@ type stream struct {
 	posted     int // messages
 	completed  int // messages, well or badly
 	receives   int // receive requests posted at the other side
+	reposting  int // receive requests that wait to be posted
 	consumers  int // messages of the schedule that consume one
 	failed     bool
 	messages   []MessageResult
@@ -159,10 +163,10 @@ func (w *Workload) Start(now clock.Time) error {
 func (w *Workload) Completion(now clock.Time, connection int, side Side, c Completion) error {
 	if c.Receive {
 		s, err := w.stream(connection, side.Peer())
-		if err != nil || c.Status != Success || s.receives >= s.consumers {
+		if err != nil || c.Status != Success || s.receives+s.reposting >= s.consumers {
 			return err
 		}
-		return w.postReceive(now, s)
+		return w.received(now, s)
 	}
 	s, err := w.stream(connection, side)
 	if err != nil {

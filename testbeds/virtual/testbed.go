@@ -58,6 +58,8 @@ type Testbed struct {
 	dumpers  []*dumper.Host
 	workload *generator.Workload
 
+	application application
+
 	server  *switchd.Server
 	conn    *grpc.ClientConn
 	stop    context.CancelFunc

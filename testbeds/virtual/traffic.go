@@ -21,6 +21,7 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 		return generator.Report{}, err
 	}
 	t.workload = w
+	t.application.task.actor, t.application.testbed = &t.application, t
 	t.server.Do(func() { err = t.simulate(ctx) })
 	if err != nil {
 		return generator.Report{}, fmt.Errorf("virtual testbed: %w", err)
@@ -36,7 +37,7 @@ func (t *Testbed) newWorkload() (*generator.Workload, error) {
 		}
 	}
 	return generator.NewWorkload(generator.WorkloadConfig{
-		BarrierSync: t.spec.BarrierSync, ReceiveDepth: t.spec.RxDepth,
+		BarrierSync: t.spec.BarrierSync, ReceiveDepth: t.spec.RxDepth, RepostDelay: t.spec.RxRepostDelay,
 		TrafficOf: func(connection int, side generator.Side) generator.Traffic {
 			return t.spec.Connections[connection].Traffic[side]
 		},
@@ -80,7 +81,7 @@ func (t *Testbed) fault() error {
 			return h.fault
 		}
 	}
-	return nil
+	return t.application.fault
 }
 
 // settle hands completions of host i to the application, which may post more work on either host.
@@ -94,6 +95,7 @@ func (t *Testbed) settle(now clock.Time, i int) {
 		}
 	}
 	if any {
+		t.application.arm(&t.engine, t.workload)
 		t.kickHosts(now)
 	}
 }

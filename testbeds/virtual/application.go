@@ -1,0 +1,29 @@
+package virtual
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+)
+
+// application wakes the workload up when it has something to post of its own accord, such as a receive after a delay.
+type application struct {
+	testbed *Testbed
+	task    task
+	fault   error
+}
+
+func (a *application) act(now clock.Time) {
+	w := a.testbed.workload
+	if err := w.HandleTimer(now); err != nil && a.fault == nil {
+		a.fault = err
+	}
+	a.arm(&a.testbed.engine, w)
+	a.testbed.kickHosts(now)
+}
+
+// arm schedules the next wake-up.
+func (a *application) arm(e *engine, w *generator.Workload) {
+	if at := w.NextTimer(); at != clock.Never {
+		e.schedule(&a.task, at)
+	}
+}

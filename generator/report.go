@@ -2,6 +2,7 @@ package generator
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 
@@ -20,22 +21,43 @@ type MessageResult struct {
 	Status    Status // StatusNone while it is outstanding, or if it was never posted
 }
 
+// messageJSON is the JSON form of a MessageResult.
+type messageJSON struct {
+	Verb      string `json:"verb"`
+	Length    int    `json:"length"`
+	Status    Status `json:"status"`
+	Posted    int64  `json:"posted_ns"`
+	Completed *int64 `json:"completed_ns,omitempty"`
+}
+
 // MarshalJSON writes a message that never completed without completion time.
 func (m MessageResult) MarshalJSON() ([]byte, error) {
-	type wire struct {
-		Verb      string `json:"verb"`
-		Length    int    `json:"length"`
-		Status    string `json:"status"`
-		Posted    int64  `json:"posted_ns"`
-		Completed *int64 `json:"completed_ns,omitempty"`
-	}
-	out := wire{Verb: m.Verb.String(), Length: m.Length, Status: m.Status.String(), Posted: m.Posted.Nanoseconds()}
+	out := messageJSON{Verb: m.Verb.String(), Length: m.Length, Status: m.Status, Posted: m.Posted.Nanoseconds()}
 	if m.Status != StatusNone {
 		at := m.Completed.Nanoseconds()
 		out.Completed = &at
 	}
 	return json.Marshal(out)
 }
+
+// UnmarshalJSON reads what MarshalJSON wrote; times come back in whole nanoseconds.
+func (m *MessageResult) UnmarshalJSON(data []byte) error {
+	var in messageJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	verb, ok := ParseVerb(in.Verb)
+	if !ok {
+		return fmt.Errorf("verb %q is unknown", in.Verb)
+	}
+	*m = MessageResult{Verb: verb, Length: in.Length, Status: in.Status, Posted: nanoseconds(in.Posted)}
+	if in.Completed != nil {
+		m.Completed = nanoseconds(*in.Completed)
+	}
+	return nil
+}
+
+func nanoseconds(n int64) clock.Time { return clock.Time(0).Add(clock.Duration(n) * clock.Nanosecond) }
 
 // CompletionTimes summarises message completion times of successful messages, in nanoseconds from posting to completion.
 type CompletionTimes struct {

@@ -76,7 +76,7 @@ func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText reads a status by name.
 func (s *Status) UnmarshalText(text []byte) error {
 	v, ok := ParseStatus(string(text))
-	if !ok {
+	if !ok && string(text) != StatusNone.String() {
 		return fmt.Errorf("completion status %q is unknown (known: %v)", text, statusNames[1:])
 	}
 	*s = v

@@ -97,7 +97,7 @@ func (l *rateLimiter) sent(now clock.Time, frame int) {
 	l.catchUp(now)
 	const overhead = 24 // frame check sequence, preamble and gap
 	bits := float64((frame + overhead) * 8)
-	l.gate = max(now, l.gate).Add(clock.Duration(bits * float64(clock.Second) / l.current))
+	l.gate = now.Add(clock.Duration(bits * float64(clock.Second) / l.current))
 	if l.bytes += int64(frame); l.bytes >= l.cfg.ByteCounter {
 		l.bytes = 0
 		l.counterSteps++

@@ -210,9 +210,7 @@ func (r *requester) schedule(w rewind) {
 
 // progress serves an advance of una.
 func (r *requester) progress(now clock.Time) {
-	if r.nxt < r.una { // a late acknowledgement of the previous round overtook the repetition
-		r.nxt, r.cursor, r.reads = r.una, 0, 0
-	}
+	r.nxt = max(r.nxt, r.una) // a late acknowledgement of the previous round may overtake the repetition
 	if r.una == r.high {
 		r.rewind = rewind{} // nothing is left to repeat
 	}

@@ -145,6 +145,32 @@ func TestRequester(t *testing.T) {
 			wait 1039.8us
 			recv ack 1
 				WRITE_LAST 2 len=1024 ackreq`},
+		{"an ACK of everything makes the repetition superfluous", `
+			post write 4
+				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq
+			wait 1039.8us
+			recv ack 0
+				done write 0 IBV_WC_SUCCESS
+			post write 4
+				WRITE_ONLY 1 len=4 va=0 dma=4 ackreq`},
+		{"a NAK that repeats one not yet obeyed costs no further retry", `
+			post write 4
+				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq
+			+recv nak 0
+			+recv nak 0
+			recv nak 0
+				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq
+			recv nak 0
+				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq`},
+		{"a NAK that meets the repetition on its way there only acknowledges", `
+			post write 4
+				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq
+			post write 4
+				WRITE_ONLY 1 len=4 va=0 dma=4 ackreq
+			wait 1034.8us
+			recv nak 1
+				done write 0 IBV_WC_SUCCESS
+				WRITE_ONLY 1 len=4 va=0 dma=4 ackreq`},
 		{"receiver not ready: the request is repeated after the time that the NAK names", `
 			post send 4
 				SEND_ONLY 0 len=4 ackreq

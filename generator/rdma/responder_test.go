@@ -12,6 +12,34 @@ func TestResponder(t *testing.T) {
 			recv WRITE_ONLY 2 len=10 dma=10
 			recv WRITE_ONLY 3 len=0 dma=0 ackreq
 				ack 3 msn=3`},
+		{"an ACK that still waits is brought up to date instead of followed by another", `
+			+recv WRITE_ONLY 0 len=4 dma=4 ackreq
+			+recv WRITE_ONLY 1 len=4 dma=4 ackreq
+			recv WRITE_ONLY 2 len=4 dma=4 ackreq
+				ack 2 msn=3`},
+		{"a NAK that still waits acknowledges duplicates, too", `
+			recv WRITE_ONLY 0 len=4 dma=4
+			+recv WRITE_ONLY 2 len=4 dma=4
+			recv WRITE_ONLY 0 len=4 dma=4 ackreq
+				nak 1 msn=1`},
+		{"an ACK waits for the READ responses before it", `
+			+recv READ_REQUEST 0 dma=2048
+			recv WRITE_ONLY 2 len=4 dma=4 ackreq
+				READ_RESPONSE_FIRST 0 msn=1 len=1024
+				READ_RESPONSE_LAST 1 msn=1 len=1024
+				ack 2 msn=2`},
+		{"a repeated READ goes before the answers to later requests", `
+			recv READ_REQUEST 0 dma=4
+				READ_RESPONSE_ONLY 0 msn=1 len=4
+			+recv READ_REQUEST 1 dma=4
+			recv READ_REQUEST 0 dma=4
+				READ_RESPONSE_ONLY 0 msn=2 len=4
+				READ_RESPONSE_ONLY 1 msn=2 len=4`},
+		{"a READ repeated before its answer began is answered once", `
+			+recv READ_REQUEST 0 dma=2048
+			recv READ_REQUEST 0 dma=2048
+				READ_RESPONSE_FIRST 0 msn=1 len=1024
+				READ_RESPONSE_LAST 1 msn=1 len=1024`},
 		{"a gap is NAKed once, with the expected PSN, and then nothing is said until that packet arrives", `
 			recv WRITE_ONLY 0 len=4 dma=4
 			recv WRITE_ONLY 2 len=4 dma=4 ackreq

@@ -22,6 +22,7 @@ import (
 //	postrecv BYTES              post a receive request
 //	recv OPCODE PSN [OPTIONS]   a packet arrives; PSNs are relative to the IPSN of their space, from 0
 //	wait DURATION               time passes
+//	+COMMAND                    the same, but no time passes afterwards
 //	  OPCODE PSN …              the NIC sends
 //	  done …                    the NIC completes
 //
@@ -86,7 +87,8 @@ func (s *script) run(text string) {
 func (s *script) command(f []string) {
 	s.t.Helper()
 	var err error
-	switch f[0] {
+	name, atOnce := strings.CutPrefix(f[0], "+")
+	switch name {
 	case "post":
 		verb, ok := generator.ParseVerb(f[1])
 		if !ok {
@@ -109,7 +111,9 @@ func (s *script) command(f []string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.settle(5 * clock.Microsecond)
+	if !atOnce {
+		s.settle(5 * clock.Microsecond)
+	}
 }
 
 func (s *script) number(text string) int {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -43,16 +45,17 @@ func (e *WriteError) Error() string {
 	return s
 }
 
-// write sends updates in bounded batches.
+// inFlight is how many batches may be under way: while the target decodes one, the next is encoded.
+const inFlight = 2
+
+// write sends updates in bounded batches. Updates of one call must not depend on each other's order.
 func (c *Client) write(ctx context.Context, updates []update) error {
-	for len(updates) > 0 {
-		n := min(len(updates), c.cfg.Batch)
-		if err := c.writeBatch(ctx, updates[:n]); err != nil {
-			return err
-		}
-		updates = updates[n:]
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(inFlight)
+	for batch := range slices.Chunk(updates, c.cfg.Batch) {
+		group.Go(func() error { return c.writeBatch(ctx, batch) })
 	}
-	return nil
+	return group.Wait()
 }
 
 func (c *Client) writeBatch(ctx context.Context, batch []update) error {

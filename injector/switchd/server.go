@@ -116,7 +116,7 @@ func (s *Server) Do(f func()) {
 }
 
 // Serve serves P4Runtime on lis until ctx is done, then lets running requests finish within the stop timeout, ends the
-// streams and returns nil. A Server serves once. lis is closed. Over TCP use [Listen] and its options.
+// streams and returns nil. A Server serves once. lis is closed. Over TCP use package transport.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	const maxRequest = 16 << 20 // bytes; P4Runtime forbids less than gRPC's default of 4 MB
 	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest)}, opts...)

@@ -1,15 +1,59 @@
 package orchestrator
 
 import (
+	"context"
+	"errors"
+
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/trace"
 )
+
+// analyzerNames lists the analyzers in the order in which they are reported.
+var analyzerNames = []string{gbn.Name, retrans.Name, counters.Name}
+
+// check finds out whether the trace at path is complete. A trace that is not is an outcome and no error.
+func (f *facts) check(ctx context.Context, path string) (err error) {
+	var incomplete *trace.IntegrityError
+	f.checked, f.integrity, err = trace.Check(ctx, trace.FileSource(path), trace.Options{
+		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
+	})
+	if errors.As(err, &incomplete) {
+		return nil
+	}
+	return err
+}
+
+// analyse feeds the trace, if it is complete, to every analyzer.
+func (f *facts) analyse(ctx context.Context) (err error) {
+	if f.checked == nil {
+		return nil
+	}
+	f.summary = newSummary(f.known)
+	for i := range f.plan.Intents {
+		if in := &f.plan.Intents[i]; in.RelPSN != 0 {
+			f.summary.watch(f.packetOf(in))
+		}
+	}
+	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters)
+	if f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...); err != nil {
+		return err
+	}
+	f.around, err = linesAround(ctx, f.checked, f.analysis.Findings)
+	return err
+}
+
+// packetOf returns the absolute name of the packet that an intent names by PSN.
+func (f *facts) packetOf(in *injector.Intent) packetKey {
+	first := f.known.InitialPSN(in.Flow, in.Space)
+	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
+}
 
 // analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. Both are nil for a bare
 // trace.

@@ -2,18 +2,10 @@ package orchestrator
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"time"
 
-	"candela.dev/candela/analyzers"
-	"candela.dev/candela/generator"
-	"candela.dev/candela/injector"
-	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
-	"candela.dev/candela/trace"
 )
 
 // RunSchema names the format of run.json.
@@ -40,7 +32,8 @@ type runDocument struct {
 func (r *run) conclude(failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
-	rep := r.report(verdict, e)
+	rep := r.report(verdict)
+	rep.Dir = r.dir.Path()
 	err := errors.Join(
 		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
 		r.dir.WriteJSON("run.json", runDocument{
@@ -59,175 +52,4 @@ func (r *run) conclude(failure error) (*Outcome, error) {
 	rep.Dir = out.Dir
 	rep.Next = r.next(out.Dir)
 	return out, err
-}
-
-func (r *run) evidence(failure error) evidence {
-	e := evidence{infrastructure: failure, strict: r.o.Strict}
-	if r.integrity != nil && r.checked == nil {
-		e.integrity = append(r.integrity.Violations(), r.lossReport()...)
-	}
-	if r.analysis == nil {
-		return e
-	}
-	t := r.plan.Test
-	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis)
-	for _, f := range r.analysis.Findings {
-		if f.Severity == analyzers.Warning {
-			e.warnings++
-		}
-	}
-	e.unmet = slices.Concat(e.unmet,
-		latencyBounds(&t.Expect.Retrans, r.analysis),
-		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
-		unmetCounters(&t.Expect.Counters, &r.counters),
-		unmetCompletions(t, &r.generator, r.summary))
-	for i, hits := range r.hits {
-		if hits == 0 {
-			e.unfired = append(e.unfired, fmt.Sprintf("%s never fired: %s", r.eventName(i), r.whyUnfired(&r.plan.Intents[i])))
-		}
-	}
-	return e
-}
-
-// lossReport says which dumper or switch port lost mirror copies, if they noticed.
-func (r *run) lossReport() []string {
-	var lines []string
-	for _, d := range r.dump.Dumpers {
-		if d.Dropped > 0 {
-			lines = append(lines, fmt.Sprintf("dumper %s had no capacity for %d of %d mirror copies", d.Name, d.Dropped, d.Received))
-		}
-		if d.SwitchDropped > 0 {
-			lines = append(lines, fmt.Sprintf("the switch port towards dumper %s dropped %d mirror copies", d.Name, d.SwitchDropped))
-		}
-	}
-	return lines
-}
-
-// eventName names an event by its place in the configuration and what it was to do.
-func (r *run) eventName(i int) string {
-	in := &r.plan.Intents[i]
-	return fmt.Sprintf("%s (%s %s)", eventPath(in), in.Action.Type, in)
-}
-
-func eventPath(in *injector.Intent) string {
-	_, path, ok := strings.Cut(in.Where, ": ")
-	if !ok {
-		return in.Where
-	}
-	return path
-}
-
-// whyUnfired explains from what was seen why an event found no packet.
-func (r *run) whyUnfired(in *injector.Intent) string {
-	f := r.summary.Flows[in.Flow]
-	seen := fmt.Sprintf("last psn seen on that flow %d, iter %d", f.LastPSN, f.Rounds)
-	if f.Data == 0 {
-		seen = "no data packet was seen on that flow"
-	}
-	if status := r.failedStatus(in.Flow.Connection()); status != "" {
-		seen += "; the QP failed with " + status
-	}
-	if in.RelPSN == 0 {
-		return fmt.Sprintf("%d %s packets passed on that flow; %s", r.passed(in), in.Class, seen)
-	}
-	s := r.summary.watched[r.packetOf(in)]
-	switch {
-	case in.Class.String() != "data":
-		return seen
-	case s == nil || s.count == 0:
-		return fmt.Sprintf("psn %d never passed; %s", in.RelPSN, seen)
-	}
-	return fmt.Sprintf("psn %d passed %d times, at iter %s; %s", in.RelPSN, s.count, joinInts(s.iters), seen)
-}
-
-// passed returns how many packets of the intent's class its flow carried.
-func (r *run) passed(in *injector.Intent) int64 {
-	return r.summary.Flows[in.Flow].Classes[in.Class]
-}
-
-func joinInts(list []int) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = fmt.Sprint(n)
-	}
-	return strings.Join(words, ", ")
-}
-
-// failedStatus returns the first completion error on a connection, or "".
-func (r *run) failedStatus(connection int) string {
-	for i := range r.generator.Streams {
-		s := &r.generator.Streams[i]
-		if s.Connection == connection {
-			if c, bad := firstFailure(s); bad {
-				return c.String()
-			}
-		}
-	}
-	return ""
-}
-
-// firstFailure returns the status of the first message that completed in error.
-func firstFailure(s *generator.StreamReport) (generator.Status, bool) {
-	for _, m := range s.Messages {
-		if m.Status != generator.Success && m.Status != generator.StatusNone {
-			return m.Status, true
-		}
-	}
-	return generator.StatusNone, false
-}
-
-// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed.
-func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary) []string {
-	var unmet []string
-	for i := range g.Streams {
-		s := &g.Streams[i]
-		side := config.Requester
-		if s.Side == config.Responder.String() {
-			side = config.Responder
-		}
-		name := fmt.Sprintf("completion of qpn %d", s.Connection)
-		if side == config.Responder {
-			name += " (requests of the responder)"
-		}
-		want := t.Expect.CompletionOf(s.Connection, side)
-		total := t.TrafficFrom(side, s.Connection).Messages
-		if want == nil || want.Status == generator.Success {
-			if done := successes(s); done < total {
-				unmet = append(unmet, fmt.Sprintf("%s: %s", name, incomplete(s, done, total)))
-			}
-			continue
-		}
-		got, failed := firstFailure(s)
-		if !failed || got != want.Status {
-			unmet = append(unmet, fmt.Sprintf("expect.completion: %s: want %s, got %s", name, want.Status, outcomeOf(s, total)))
-		}
-		flow := trace.NewFlowID(s.Connection, side == config.Responder)
-		if n := want.AfterRetries; n != nil && sum.Flows[flow].Retries != *n {
-			unmet = append(unmet, fmt.Sprintf("expect.completion: %s: failed after %d retries, want %d", name, sum.Flows[flow].Retries, *n))
-		}
-	}
-	return unmet
-}
-
-func successes(s *generator.StreamReport) int {
-	for _, c := range s.Statuses {
-		if c.Status == generator.Success {
-			return c.Count
-		}
-	}
-	return 0
-}
-
-func incomplete(s *generator.StreamReport, done, total int) string {
-	if status, failed := firstFailure(s); failed {
-		return fmt.Sprintf("message %d ended with %s, %d of %d succeeded", done+1, status, done, total)
-	}
-	return fmt.Sprintf("%d of %d messages complete, message %d is stuck", done, total, done+1)
-}
-
-func outcomeOf(s *generator.StreamReport, total int) string {
-	if done := successes(s); done < total {
-		return incomplete(s, done, total)
-	}
-	return fmt.Sprintf("%d of %d messages complete", total, total)
 }

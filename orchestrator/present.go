@@ -14,13 +14,13 @@ import (
 )
 
 // report gathers what people read of the run.
-func (r *run) report(v Verdict, e evidence) *report.Report {
+func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Name, File: r.o.File, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.o.Repeat,
-		Verdict: v.Verdict, Reasons: v.Reasons, Dir: r.dir.Path(), PacketIDs: trace.PacketIDsMirror,
+		Name: t.Name, File: r.file, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
+		Verdict: v.Verdict, Reasons: v.Reasons, PacketIDs: trace.PacketIDsMirror,
 		Facts: []report.Fact{
-			{Name: "tool", Value: r.o.Version},
+			{Name: "tool", Value: r.version},
 			{Name: "config sha256", Value: t.Hash()},
 			{Name: "requester", Value: nicFact(t.Requester.NIC.Profile, t.Requester.NIC.Bugs)},
 			{Name: "responder", Value: nicFact(t.Responder.NIC.Profile, t.Responder.NIC.Bugs)},
@@ -61,7 +61,7 @@ func nicFact(profile string, bugs []string) string {
 	return fmt.Sprintf("model %s with seeded bugs %s", profile, strings.Join(bugs, ", "))
 }
 
-func (r *run) connectionReport(i int) report.Connection {
+func (r *facts) connectionReport(i int) report.Connection {
 	c := summarise(r.summary, r.analysis, i+1)
 	c.Requester, c.Responder = endpoint(r.connections[i].Requester), endpoint(r.connections[i].Responder)
 	c.Traffic = trafficText(r.plan.Connections[i].Traffic)
@@ -123,7 +123,7 @@ func oneWay(t generator.Traffic) string {
 }
 
 // next lists the commands that look closer at the run in dir or repeat it.
-func (r *run) next(dir string) []string {
+func (r *facts) next(dir string) []string {
 	show := "candela trace show " + dir
 	if r.analysis != nil {
 		for _, f := range r.analysis.Findings {
@@ -134,8 +134,8 @@ func (r *run) next(dir string) []string {
 		}
 	}
 	list := []string{show}
-	if r.o.File != "" {
-		list = append(list, fmt.Sprintf("candela run %s --seed %d", r.o.File, r.plan.Test.Seed))
+	if r.file != "" {
+		list = append(list, fmt.Sprintf("candela run %s --seed %d", r.file, r.plan.Test.Seed))
 	}
 	return list
 }

@@ -65,28 +65,38 @@ type Outcome struct {
 	Dir      string              // the run directory, complete or given up
 }
 
-// run is one run in progress: what each step leaves for the next.
-type run struct {
-	plan *plan.Plan
-	bed  Testbed
-	o    Options
-	dir  *RunDir
-
+// facts are what a run leaves behind: everything that the verdict and the reports are made of.
+type facts struct {
+	plan        *plan.Plan
 	connections []injector.Connection
 	known       *trace.Connections
-	client      *injector.Client
-	program     *injector.Program
-	environment testbeds.Environment
 	counters    Counters
 	generator   generator.Report
-	dump        testbeds.Dump
-	merge       dumper.Reconstruction
-	hits        []uint64
+	hits        []uint64 // by intent
 	integrity   *trace.IntegrityReport
-	checked     *trace.Checked
+	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
 	around      map[uint64][]string // lines around the first packet of findings, by its id
+
+	file    string // that the test came from
+	strict  bool
+	version string
+	repeat  int
+}
+
+// run is one run in progress: what each step leaves for the next.
+type run struct {
+	facts
+	bed Testbed
+	o   Options
+	dir *RunDir
+
+	client      *injector.Client
+	program     *injector.Program
+	environment testbeds.Environment
+	dump        testbeds.Dump
+	merge       dumper.Reconstruction
 	started     time.Time
 }
 
@@ -100,14 +110,20 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	if err != nil {
 		return nil, err
 	}
-	r := &run{plan: p, o: o, dir: dir, started: o.Wall()}
+	r := &run{
+		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, repeat: o.Repeat},
+		o:     o, dir: dir, started: o.Wall(),
+	}
 	failure := r.execute(ctx, build)
 	return r.conclude(failure)
 }
 
 // execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.
 func (r *run) execute(ctx context.Context, build Builder) (err error) {
-	if err := r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.YAML())); err != nil {
+	if err := errors.Join(
+		r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.YAML())),
+		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML())),
+	); err != nil {
 		return err
 	}
 	bed, err := build(specOf(r.plan))
@@ -281,48 +297,24 @@ func (r *run) reconstruct(ctx context.Context) error {
 	})
 }
 
-// check finds out whether the trace is complete. A trace that is not is the run's outcome and no failure of this step.
-func (r *run) check(ctx context.Context) (err error) {
-	var incomplete *trace.IntegrityError
-	r.checked, r.integrity, err = trace.Check(ctx, trace.FileSource(r.dir.Join("trace.pcap")), trace.Options{
-		Format: trace.FormatMirror, Connections: r.known, Counters: r.counters.integrity(),
-	})
-	if err != nil && !errors.As(err, &incomplete) {
+func (r *run) check(ctx context.Context) error {
+	if err := r.facts.check(ctx, r.dir.Join("trace.pcap")); err != nil {
 		return err
 	}
 	return r.dir.WriteFile("integrity.json", r.integrity.Write)
 }
 
-func (r *run) analyse(ctx context.Context) (err error) {
-	if r.checked == nil {
-		return nil
-	}
-	r.summary = newSummary(r.known)
-	for i := range r.plan.Intents {
-		if in := &r.plan.Intents[i]; in.RelPSN != 0 {
-			r.summary.watch(r.packetOf(in))
-		}
-	}
-	set := analyzersOf(r.checked.Meta(), r.plan.Test, &r.counters)
-	if r.analysis, err = analyzers.Run(ctx, r.checked, append(set, r.summary)...); err != nil {
-		return err
-	}
-	if r.around, err = linesAround(ctx, r.checked, r.analysis.Findings); err != nil {
+func (r *run) analyse(ctx context.Context) error {
+	if err := r.facts.analyse(ctx); err != nil || r.analysis == nil {
 		return err
 	}
 	if err := r.dir.Mkdir("analysis"); err != nil {
 		return err
 	}
-	for _, a := range set {
-		if err := r.dir.WriteFile(filepath.Join("analysis", a.Name()+".json"), r.analysis.Only(a.Name()).Write); err != nil {
+	for _, name := range analyzerNames {
+		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), r.analysis.Only(name).Write); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// packetOf returns the absolute name of the packet that an intent names by PSN.
-func (r *run) packetOf(in *injector.Intent) packetKey {
-	first := r.known.InitialPSN(in.Flow, in.Space)
-	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
 }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/orchestrator/config"
+)
+
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Check, import and describe test files"}
+	cmd.AddCommand(newConfigCheck(), newConfigImport(), newConfigSchema())
+	return cmd
+}
+
+func newConfigCheck() *cobra.Command {
+	var explain bool
+	var testbed string
+	cmd := &cobra.Command{
+		Use:   "check FILE|DIR...",
+		Short: "Check tests exactly as run does, and stop before touching anything",
+		Example: `  candela config check configs
+  candela config check --explain configs/quickstart.yml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files, err := testFiles(args)
+			if err != nil {
+				return err
+			}
+			plans, err := loadPlans(files, runFlags{testbed: testbed}, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			for i, p := range plans {
+				if !explain {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", files[i])
+					continue
+				}
+				if err := p.Explain(cmd.OutOrStdout()); err != nil {
+					return infrastructure(err)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&explain, "explain", false, "print the message schedule and the packet that each event names")
+	cmd.Flags().StringVar(&testbed, "testbed", "", "testbed instead of the file's")
+	return cmd
+}
+
+func newConfigImport() *cobra.Command {
+	return &cobra.Command{
+		Use:     "import FILE",
+		Short:   "Turn a test of Lumina's prototype into one of ours, on stdout",
+		Example: `  candela config import lumina.yml > mine.yml`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			ours, err := config.Import(args[0], data, configOptions(""))
+			if err != nil {
+				return err
+			}
+			if _, err := cmd.OutOrStdout().Write(ours); err != nil {
+				return infrastructure(err)
+			}
+			return nil
+		},
+	}
+}
+
+func newConfigSchema() *cobra.Command {
+	var testbed, reference bool
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of test files, for editors",
+		Example: `  candela config schema > candela.schema.json
+  candela config schema --reference`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			document := config.JSONSchema
+			switch {
+			case testbed && reference:
+				return fmt.Errorf("--testbed and --reference exclude each other: the reference covers both")
+			case testbed:
+				document = config.TestbedJSONSchema
+			case reference:
+				document = config.Reference
+			}
+			if _, err := cmd.OutOrStdout().Write(document()); err != nil {
+				return infrastructure(err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&testbed, "testbed", false, "the schema of testbed descriptions instead")
+	cmd.Flags().BoolVar(&reference, "reference", false, "the reference for people, in Markdown, instead")
+	return cmd
+}

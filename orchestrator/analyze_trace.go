@@ -1,0 +1,302 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// AnalyzeOptions say what to analyse.
+type AnalyzeOptions struct {
+	Trace       string // a run directory or a capture
+	After       string // second capture, behind the injector; empty: none
+	Connections string // connections document; empty: inferred from the packets
+	Format      trace.Format
+	KeepPartial bool // a partial last record of a plain capture is a note
+	Strict      bool
+	Version     string
+	Config      config.Options // which models exist, to read a run directory's configuration
+}
+
+// ErrInput is what errors about the files named on the command line answer to, as opposed to failures of ours.
+var ErrInput = errors.New("input")
+
+// inputError marks err as one about the user's files.
+type inputError struct{ error }
+
+func (e inputError) Is(target error) bool { return target == ErrInput }
+func (e inputError) Unwrap() error        { return e.error }
+
+// Analyze judges a trace that is there already: a run directory with all its knowledge, or a bare capture.
+func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
+	info, err := os.Stat(o.Trace)
+	if err != nil {
+		return nil, inputError{err}
+	}
+	if info.IsDir() {
+		return analyzeRun(ctx, o)
+	}
+	return analyzeCapture(ctx, o)
+}
+
+// analyzeRun analyses a run directory again.
+func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
+	if o.After != "" || o.Connections != "" {
+		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: no --after, no --connections", o.Trace)}
+	}
+	f, err := loadFacts(o)
+	if err != nil {
+		return nil, inputError{err}
+	}
+	if err := f.check(ctx, filepath.Join(o.Trace, "trace.pcap")); err != nil {
+		return nil, traceError(err)
+	}
+	if err := f.analyse(ctx); err != nil {
+		return nil, err
+	}
+	verdict := judge(f.evidence(nil))
+	out := &Outcome{Verdict: verdict, Report: f.report(verdict), Analysis: f.analysis, Dir: o.Trace}
+	out.Report.Dir = o.Trace
+	out.Report.Next = f.next(o.Trace)
+	if out.Analysis == nil {
+		out.Analysis = incompleteAnalysis(f.integrity, trace.PacketIDsMirror)
+	}
+	return out, nil
+}
+
+// traceError tells damage of a file from failures to read it.
+func traceError(err error) error {
+	var damaged *trace.FileError
+	if errors.As(err, &damaged) || errors.Is(err, fs.ErrNotExist) {
+		return inputError{err}
+	}
+	return err
+}
+
+// loadFacts reads what a run left in its directory.
+func loadFacts(o AnalyzeOptions) (*facts, error) {
+	dir := o.Trace
+	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
+		return nil, fmt.Errorf("%s is no run directory: %w", dir, err)
+	}
+	f := &facts{strict: o.Strict, version: o.Version}
+	options := o.Config
+	options.Testbed = filepath.Join(dir, "testbed.yml")
+	test, err := config.Load(filepath.Join(dir, "config.yml"), options)
+	if err != nil {
+		return nil, err
+	}
+	if f.plan, err = plan.New(test); err != nil {
+		return nil, err
+	}
+	if f.known, err = loadConnections(filepath.Join(dir, "connections.json")); err != nil {
+		return nil, err
+	}
+	for _, c := range f.known.All() {
+		f.connections = append(f.connections, injector.Connection{
+			Requester: injector.Endpoint{IP: c.Requester.IP, QPN: c.Requester.QPN, IPSN: c.Requester.IPSN},
+			Responder: injector.Endpoint{IP: c.Responder.IP, QPN: c.Responder.QPN, IPSN: c.Responder.IPSN},
+		})
+	}
+	var entries injector.Entries
+	err = errors.Join(
+		readJSON(filepath.Join(dir, "counters.json"), &f.counters),
+		readJSON(filepath.Join(dir, "generator.json"), &f.generator),
+		readJSON(filepath.Join(dir, "entries.json"), &entries),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if f.known.Len() != len(f.plan.Connections) {
+		return nil, fmt.Errorf("%s: connections.json has %d connections, config.yml %d", dir, f.known.Len(), len(f.plan.Connections))
+	}
+	f.hits, err = hitsByIntent(f.plan.Intents, entries)
+	return f, err
+}
+
+// hitsByIntent puts the hits of entries.json in the order of the plan: data events first, then control events.
+func hitsByIntent(intents []injector.Intent, doc injector.Entries) ([]uint64, error) {
+	type key struct {
+		control bool
+		index   int
+	}
+	hits := map[key]uint64{}
+	for _, e := range doc.Events {
+		hits[key{e.Packet != packet.ClassData.String(), e.Index}] = e.Hits
+	}
+	list := make([]uint64, len(intents))
+	for i := range intents {
+		n, ok := hits[key{intents[i].Class != packet.ClassData, intents[i].Index}]
+		if !ok {
+			return nil, fmt.Errorf("entries.json has no entry for %s", intents[i].Where)
+		}
+		list[i] = n
+	}
+	return list, nil
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func loadConnections(path string) (*trace.Connections, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	c, err := trace.ReadConnections(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// analyzeCapture analyses one capture, or a pair around the injector.
+func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
+	options := trace.Options{Format: o.Format, KeepTruncated: o.KeepPartial}
+	if o.Connections != "" {
+		known, err := loadConnections(o.Connections)
+		if err != nil {
+			return nil, inputError{err}
+		}
+		options.Connections = known
+	}
+	checked, notes, integrity, err := checkCapture(ctx, o, options)
+	if err != nil {
+		return nil, traceError(err)
+	}
+	rep := &report.Report{Name: o.Trace, Notes: notes, Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
+	if checked == nil {
+		verdict := judge(evidence{integrity: integrity.Violations()})
+		rep.Verdict, rep.Reasons, rep.Packets = verdict.Verdict, verdict.Reasons, integrity.Packets
+		return &Outcome{Verdict: verdict, Report: rep, Analysis: incompleteAnalysis(integrity, trace.PacketIDsMirror)}, nil
+	}
+	return judgeCapture(ctx, o, checked, rep)
+}
+
+func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) (*trace.Checked, []string, *trace.IntegrityReport, error) {
+	if o.After != "" {
+		checked, pair, err := trace.CheckPair(ctx, trace.FileSource(o.Trace), trace.FileSource(o.After), options)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		return checked, []string{pairNote(pair)}, nil, nil
+	}
+	var incomplete *trace.IntegrityError
+	checked, integrity, err := trace.Check(ctx, trace.FileSource(o.Trace), options)
+	if errors.As(err, &incomplete) {
+		err = nil
+	}
+	return checked, nil, integrity, err
+}
+
+// pairNote says what two captures around an injector show to have happened in between.
+func pairNote(p *trace.PairReport) string {
+	return fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered, %d extra",
+		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Extra)
+}
+
+func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
+	meta := checked.Meta()
+	summary := newSummary(meta.Connections)
+	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil), summary)...)
+	if err != nil {
+		return nil, err
+	}
+	around, err := linesAround(ctx, checked, analysis.Findings)
+	if err != nil {
+		return nil, err
+	}
+	e := evidence{strict: o.Strict}
+	for _, f := range analysis.Findings {
+		switch f.Severity {
+		case analyzers.Violation:
+			e.violations++
+		case analyzers.Warning:
+			e.warnings++
+		case analyzers.Note:
+		}
+		rep.Findings = append(rep.Findings, report.Finding{Finding: f, Around: aroundOf(around, f)})
+	}
+	verdict := judge(e)
+	rep.Verdict, rep.Reasons = verdict.Verdict, verdict.Reasons
+	rep.Packets, rep.SpanNS, rep.PacketIDs = summary.Packets, meta.EndNS-meta.StartNS, meta.PacketIDs
+	if meta.Kind != trace.KindMirror {
+		rep.OriginNS = meta.StartNS
+	}
+	rep.Metrics, rep.Coverage = analysis.Metrics, analysis.Coverage
+	rep.Notes = append(rep.Notes, meta.Notes...)
+	for _, c := range meta.Connections.All() {
+		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
+	}
+	rep.Next = []string{"candela trace show " + o.Trace}
+	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil
+}
+
+func captureConnection(s *Summary, a *analyzers.Analysis, c *trace.Connection) report.Connection {
+	r := summarise(s, a, c.Index)
+	r.Traffic = fmt.Sprintf("mtu %d", c.MTU)
+	if c.Verb != "" {
+		r.Traffic = c.Verb + ", " + r.Traffic
+	}
+	side := func(s trace.Side) string { return endpoint(injector.Endpoint{IP: s.IP, QPN: s.QPN, IPSN: s.IPSN}) }
+	r.Requester, r.Responder, r.OK = side(c.Requester), side(c.Responder), true
+	return r
+}
+
+// integrityAnalyzer names the findings of a trace that may not be analysed.
+const integrityAnalyzer = "integrity"
+
+// incompleteAnalysis is the analysis document of a trace without integrity: nothing is analysed, and each condition that
+// does not hold is a finding.
+func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysis {
+	doc := &analyzers.Analysis{
+		Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: ids,
+		Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{},
+	}
+	for _, c := range r.Conditions {
+		if c.Status != trace.StatusViolated {
+			continue
+		}
+		doc.Findings = append(doc.Findings, analyzers.Finding{
+			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name, Clause: "spec/lumina.md §4", Severity: analyzers.Violation,
+			Packets: integrityPackets(c), Expected: "a complete trace", Actual: c.Message, Message: c.Message,
+		})
+	}
+	return doc
+}
+
+// integrityPackets returns the numbers that a condition names: missing copies first.
+func integrityPackets(c trace.Condition) []uint64 {
+	ids := []uint64{}
+	for _, m := range c.Missing {
+		ids = append(ids, m.First)
+	}
+	for _, d := range c.Duplicates {
+		ids = append(ids, d.Seq)
+	}
+	for _, b := range c.Back {
+		ids = append(ids, b.Seq)
+	}
+	return ids
+}

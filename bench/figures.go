@@ -24,9 +24,9 @@ var (
 
 var figures = []figure{
 	{name: "virtual testbed, WRITE at 100 Gb/s, 64 QPs, capture off", unit: "hops/s", target: atLeast(5e6),
-		source: benchmark{pkg: "./testbeds/virtual", name: "BenchmarkWriteCaptureOff", unit: "hops/s"}},
+		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptureOff", unit: "hops/s"}},
 	{name: "the same, every packet mirrored and written as pcap", unit: "packets/s", target: atLeast(0.6e6),
-		source: benchmark{pkg: "./testbeds/virtual", name: "BenchmarkWriteCaptured", unit: "packets/s"}},
+		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptured", unit: "packets/s"}},
 
 	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6), peer: tshark,
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
@@ -49,9 +49,9 @@ var figures = []figure{
 		source: program{command: []string{"candela", "run", "configs/quickstart.yml", "--out", "OUT"}, value: wallMilliseconds}},
 
 	{name: "P4Runtime, single writes over bufconn", unit: "writes/s", target: atLeast(20e3),
-		source: benchmark{pkg: "./injector", name: "BenchmarkSingleWrites", unit: "ns/op", perSecond: 1}},
+		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkSingleWrites", unit: "writes/s"}},
 	{name: "P4Runtime, entries in batches of 1000", unit: "entries/s", target: atLeast(300e3),
-		source: benchmark{pkg: "./injector", name: "BenchmarkBatchWrites", unit: "ns/op", perSecond: 1000}},
+		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkBatchWrites", unit: "entries/s"}},
 
 	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},

@@ -22,6 +22,7 @@ const VirtualTestbed = "virtual"
 type Profile struct {
 	Name     string
 	Defaults RoCE // of the transport parameters that a test doesn't give
+	Adaptive bool // whether the model has adaptive retransmission; tests that ask for it in vain are refused
 }
 
 // Options is what the caller knows and the file doesn't. The zero value accepts every profile and bug name.
@@ -33,12 +34,20 @@ type Options struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
+// profile returns the profile of a name, nil if the caller gave none.
+func (o *Options) profile(name string) *Profile {
+	for i := range o.Profiles {
+		if o.Profiles[i].Name == name {
+			return &o.Profiles[i]
+		}
+	}
+	return nil
+}
+
 // defaults returns the transport parameters of a profile.
 func (o *Options) defaults(profile string) RoCE {
-	for _, p := range o.Profiles {
-		if p.Name == profile {
-			return p.Defaults
-		}
+	if p := o.profile(profile); p != nil {
+		return p.Defaults
 	}
 	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort}
 }

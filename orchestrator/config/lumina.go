@@ -235,6 +235,10 @@ func (im *importer) roce(n *yaml.Node, path string) *yaml.Node {
 		}
 		var r RoCE
 		f.kind.decode(im.d, value, path, f.at(&r))
+		if r.AdaptiveRetrans && im.d.options.Profiles != nil && !slices.ContainsFunc(im.d.options.Profiles, func(p Profile) bool { return p.Adaptive }) {
+			im.note("No model has adaptive retransmission yet; adaptive-retrans: true is left out.")
+			return true
+		}
 		put(out, key, f.kind.encode(f.at(&r)))
 		return true
 	})

@@ -47,6 +47,10 @@ func (d *decoder) validateHost(h *Host, path string) {
 		}
 		d.known(path+".nic.profile", h.NIC.Profile, names, "profile")
 	}
+	adaptive := path + ".roce-parameters.adaptive-retrans"
+	if p := d.options.profile(h.NIC.Profile); p != nil && h.RoCE.AdaptiveRetrans && !p.Adaptive && d.fine(adaptive) {
+		d.problemAt(adaptive, "true has no effect on profile "+p.Name, "this model has a fixed timeout only")
+	}
 	for i, bug := range h.NIC.Bugs {
 		bugPath := path + ".nic.bugs[" + itoa(i) + "]"
 		if slices.Contains(h.NIC.Bugs[:i], bug) {

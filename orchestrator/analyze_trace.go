@@ -245,7 +245,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 		rep.OriginNS = meta.StartNS
 	}
 	rep.Metrics, rep.Coverage = analysis.Metrics, analysis.Coverage
-	rep.Notes = append(rep.Notes, meta.Notes...)
+	rep.Notes, rep.Stories = append(rep.Notes, meta.Notes...), summary.stories.lines()
 	for _, c := range meta.Connections.All() {
 		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
 	}

@@ -41,7 +41,7 @@ func (r *facts) report(v Verdict) *report.Report {
 		return rep
 	}
 	rep.Metrics, rep.Coverage = r.analysis.Metrics, r.analysis.Coverage
-	rep.Notes = r.checked.Meta().Notes
+	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
 		rep.Findings = append(rep.Findings, report.Finding{

@@ -33,6 +33,7 @@ type Summary struct {
 	Packets int64
 	Unknown int64 // packets of no known connection
 
+	stories stories
 	iters   *trace.IterTracker
 	repeats []repeats // by FlowID of the requests or responses that are repeated
 	watched map[packetKey]*sightings
@@ -95,6 +96,7 @@ func (s *Summary) Packet(r *trace.Record) {
 	}
 	f := &s.Flows[r.Flow]
 	iter, place := s.iters.Observe(r)
+	s.stories.observe(r, iter, place)
 	f.LastSeen = r.TimeNS
 	if r.Event != trace.EventNone {
 		f.Events++

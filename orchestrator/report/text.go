@@ -37,6 +37,7 @@ func Text(w io.Writer, r *Report, o TextOptions) error {
 	t.head()
 	t.connections()
 	t.events()
+	t.stories()
 	t.judged()
 	t.remarks()
 	t.metrics()
@@ -283,6 +284,19 @@ func hiddenConnections(hidden []*Connection) string {
 	return text + ", all complete"
 }
 
+// stories tells what became of the packets that the injector touched: why a pass is one.
+func (t *textReport) stories() {
+	if len(t.Stories) == 0 {
+		return
+	}
+	t.section("What became of them")
+	shown := t.limit(len(t.Stories), maxEvents)
+	for _, line := range t.Stories[:shown] {
+		t.line(2, cell{line, plain})
+	}
+	t.more(2, len(t.Stories)-shown, "packet", "")
+}
+
 func (t *textReport) events() {
 	if len(t.Events) == 0 {
 		return
@@ -328,7 +342,11 @@ func eventRemark(e *Event) string {
 }
 
 func (t *textReport) metrics() {
-	all := tellingMetrics(t.Metrics, t.verbose)
+	d := latencies
+	if t.verbose {
+		d = everything
+	}
+	all := tellingMetrics(t.Metrics, d)
 	if len(all) == 0 {
 		return
 	}
@@ -353,8 +371,17 @@ func metricScope(m *analyzers.Metric) string {
 	return strconv.Itoa(m.Connection)
 }
 
-// tellingMetrics picks latencies that were measured; of a metric that also exists over all connections, that one alone.
-func tellingMetrics(metrics []analyzers.Metric, verbose bool) []*analyzers.Metric {
+// metricDetail says which metrics a form of the report shows.
+type metricDetail int
+
+const (
+	latencies  metricDetail = iota // over all connections, where there are such
+	allUnits                       // also what is no time
+	everything                     // also each connection's
+)
+
+// tellingMetrics picks those of metrics that were measured and belong to the detail asked for.
+func tellingMetrics(metrics []analyzers.Metric, d metricDetail) []*analyzers.Metric {
 	overall := map[string]bool{}
 	for i := range metrics {
 		if m := &metrics[i]; m.Connection == 0 && m.Count > 0 {
@@ -364,7 +391,8 @@ func tellingMetrics(metrics []analyzers.Metric, verbose bool) []*analyzers.Metri
 	var telling []*analyzers.Metric
 	for i := range metrics {
 		m := &metrics[i]
-		if m.Count == 0 || !verbose && (m.Unit != analyzers.UnitNS || m.Connection != 0 && overall[m.Name]) {
+		repeated := m.Connection != 0 && overall[m.Name]
+		if m.Count == 0 || d == latencies && m.Unit != analyzers.UnitNS || d != everything && repeated {
 			continue
 		}
 		telling = append(telling, m)

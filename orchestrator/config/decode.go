@@ -29,6 +29,7 @@ type decoder struct {
 	problems []Problem
 	omitted  int // problems beyond the limit, only counted
 	visited  int
+	defaults map[string]*yaml.Node // parsed so far, by their text
 }
 
 func posOf(n *yaml.Node) Pos { return Pos{max(1, n.Line), max(1, n.Column)} }
@@ -141,9 +142,14 @@ func (d *decoder) pairs(n *yaml.Node, path string) iter.Seq2[*yaml.Node, *yaml.N
 
 // defaultNode parses the YAML text of a default. It stands where the mapping stands that lacks the key.
 func (d *decoder) defaultNode(parent *yaml.Node, text string) *yaml.Node {
-	n := mustParse(text)
-	n.Line, n.Column = parent.Line, parent.Column
-	return n
+	n := d.defaults[text]
+	if n == nil {
+		n = mustParse(text)
+		d.defaults[text] = n
+	}
+	here := *n
+	here.Line, here.Column = parent.Line, parent.Column
+	return &here
 }
 
 // mustParse parses YAML that is part of this package.

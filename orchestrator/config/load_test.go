@@ -65,3 +65,16 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 		})
 	}
 }
+
+func BenchmarkLoadQuickstart(b *testing.B) {
+	data, err := os.ReadFile("../../configs/quickstart.yml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Parse("quickstart.yml", data, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type loss struct {
 	psn     int64
 	message int
 	iter    uint16
+	sender  config.Side // of the data packet: rounds are counted per direction
 }
 
 // warner collects warnings about a plan.
@@ -36,9 +37,9 @@ type warner struct {
 func (p *Plan) warn() {
 	w := warner{Plan: p, losses: make(map[stream][]loss)}
 	for i, e := range p.Test.Traffic.DataEvents {
-		if m, ok := p.traffic(e.QPN, e.From).Locate(e.PSN); ok && loses(e.Type) {
+		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && loses(e.Type) {
 			s := stream{e.QPN, e.From}
-			w.losses[s] = append(w.losses[s], loss{i, e.PSN, m.Index, e.Iter})
+			w.losses[s] = append(w.losses[s], loss{i, e.PSN, t.Index, e.Iter, t.sender})
 		}
 	}
 	w.hosts()
@@ -174,7 +175,7 @@ func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 			repeats = true
 			inScope := w.Test.Traffic.IterScope == injector.IterConnection ||
 				w.Test.Traffic.IterScope == injector.IterMessage && l.message == t.Index
-			if l.psn < e.PSN && inScope && w.sameFlow(e, l) {
+			if l.psn < e.PSN && inScope && l.sender == t.sender {
 				earlier = append(earlier, l)
 			}
 		}
@@ -183,13 +184,6 @@ func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 		return c.QPN == e.QPN && c.From == e.From && c.Packet != packet.ClassCNP && loses(c.Type)
 	})
 	return earlier, repeats
-}
-
-// sameFlow reports whether e's packet and the lost one count their rounds together: READ responses have their own.
-func (w *warner) sameFlow(e *config.DataEvent, l loss) bool {
-	a, _ := w.target(e.QPN, e.From, e.PSN)
-	b, _ := w.target(e.QPN, e.From, l.psn)
-	return a.sender == b.sender
 }
 
 // exhaustion warns, at the last of them, about losses that no number of retries gets past.

@@ -109,7 +109,7 @@ func newPage(r *Report) *page {
 	for i := range r.Ladders {
 		p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
 	}
-	for _, m := range tellingMetrics(r.Metrics, true) {
+	for _, m := range tellingMetrics(r.Metrics, allUnits) {
 		if len(p.Metrics) < pageMetrics {
 			p.Metrics = append(p.Metrics, newMetricView(m))
 		}

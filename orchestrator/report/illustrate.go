@@ -60,8 +60,8 @@ type illustrator struct {
 	highest []int64           // relative PSN by 2·flow + space
 	plots   map[int]*plot     // by connection
 
-	plotting   bool
-	firstEvent *window
+	plotting bool
+	atEvents map[int]*window // by connection: around its first event, if there is no finding to show
 }
 
 // recentPackets is a ring of the last packets of a connection.
@@ -89,6 +89,7 @@ func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	il := &illustrator{
 		report: r, iter: trace.NewIterTracker(meta.Connections), wanted: map[uint64][]*window{}, opened: map[int][]*window{},
 		recent: make([]recentPackets, n+1), highest: make([]int64, 4*n), plots: map[int]*plot{}, plotting: plots,
+		atEvents: map[int]*window{},
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -201,11 +202,9 @@ func (il *illustrator) surround(p *Point, connection int) {
 			w.start(recent, p)
 		}
 	}
-	if il.plotting && il.firstEvent == nil && len(il.ladders) == 0 && connection > 0 && p.Event != trace.EventNone {
-		il.firstEvent = &window{connection: connection, after: ladderAfter, before: ladderBefore,
-			title: fmt.Sprintf("the first event, %s %s", il.report.packetWord(), packetNumber(p.ID))}
-		il.firstEvent.start(recent, p)
-		open = append(open, il.firstEvent)
+	if w := il.eventWindow(p, connection); w != nil {
+		open = append(open, w)
+		w.start(recent, p)
 	}
 	if len(open) > 0 {
 		il.opened[connection] = slices.DeleteFunc(open, func(w *window) bool { return w.open <= 0 })
@@ -213,13 +212,33 @@ func (il *illustrator) surround(p *Point, connection int) {
 	recent.add(p)
 }
 
+// eventWindow returns a new window if p is the first packet of its connection that an event touched and there are no
+// findings to show.
+func (il *illustrator) eventWindow(p *Point, connection int) *window {
+	if !il.plotting || connection == 0 || p.Event == trace.EventNone || il.plots[connection] == nil || il.atEvents[connection] != nil {
+		return nil
+	}
+	if len(il.ladders) > len(il.atEvents) || len(il.ladders) == maxLadders {
+		return nil
+	}
+	w := &window{connection: connection, after: ladderAfter, before: ladderBefore,
+		title: fmt.Sprintf("first event, %s %s", il.report.packetWord(), packetNumber(p.ID))}
+	il.atEvents[connection] = w
+	il.ladders = append(il.ladders, w)
+	return w
+}
+
 // start takes p, a wanted packet, and those before it that the window does not hold yet.
 func (w *window) start(recent *recentPackets, p *Point) {
 	w.open = w.after
+	gap := len(w.points) > 0
 	for _, q := range recent.last(w.before) {
-		if n := len(w.points); n == 0 || w.points[n-1].ID < q.ID {
-			w.points = append(w.points, q)
+		if n := len(w.points); n > 0 && w.points[n-1].ID >= q.ID {
+			gap = false // the packets before are there already
+			continue
 		}
+		q.afterGap, gap = gap, false
+		w.points = append(w.points, q)
 	}
 	w.points = append(w.points, *p)
 }
@@ -227,9 +246,6 @@ func (w *window) start(recent *recentPackets, p *Point) {
 func (il *illustrator) finish() {
 	for _, w := range il.windows {
 		w.finding.Around = il.report.aroundLines(w.points)
-	}
-	if il.firstEvent != nil {
-		il.ladders = append(il.ladders, il.firstEvent)
 	}
 	for _, w := range il.ladders {
 		if len(w.points) > 0 {

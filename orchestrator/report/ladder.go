@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"candela.dev/candela/packet"
 )
@@ -17,6 +18,7 @@ const (
 	ladderRow       = 24
 	ladderSlant     = 5 // how far an arrow falls on its way
 	maxSteps        = 120
+	glyphWidth      = 6.7 // of the page's font in a figure
 )
 
 // ladderView is a Ladder as an SVG: time runs downwards, a row for each packet, not to scale.
@@ -30,21 +32,22 @@ type ladderView struct {
 }
 
 type ladderRowView struct {
-	Y       float64
-	Time    string
-	ID      string
-	Text    string
-	TextX   float64
-	Class   string
-	Path    string // the packet's way
-	Head    string // its arrow head
-	Cross   string // where it was lost
-	Mark    string // event without loss
-	Fate    string // what the injector did
-	FateX   int    // of that text, from the injector
-	FateY   int
-	Accused bool
-	Aside   string // instead of a packet: what is left out or waited for
+	Y                  float64
+	Time               string
+	ID                 string
+	Text               string
+	TextX              float64
+	PlateX, PlateWidth float64 // of the ground behind the text
+	Class              string
+	Path               string // the packet's way
+	Head               string // its arrow head
+	Cross              string // where it was lost
+	Mark               string // event without loss
+	Fate               string // what the injector did
+	FateX              int    // of that text, from the injector
+	FateY              int
+	Accused            bool
+	Aside              string // instead of a packet: what is left out or waited for
 }
 
 func newLadderView(r *Report, l *Ladder) ladderView {
@@ -100,6 +103,8 @@ func (row *ladderRowView) draw(s *Step, y float64) {
 	}
 	row.Y = y
 	row.TextX = (from + ladderInjector) / 2
+	row.PlateWidth = float64(utf8.RuneCountInString(row.Text))*glyphWidth + 10
+	row.PlateX = round(row.TextX - row.PlateWidth/2)
 	middle := y + ladderSlant
 	row.Fate, row.FateX, row.FateY = strings.Trim(s.fate(), " []"), int(way)*44, 2*ladderSlant
 	if s.lost() && !s.Damaged {

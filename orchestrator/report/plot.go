@@ -22,8 +22,8 @@ const (
 	plotBottom = 44
 	breakWidth = 44 // of a silence that is cut out of the time axis
 	maxBreaks  = 12
-	// breakShare is the part of the remaining time from which a silence is cut out: below, it can be seen at its true length.
-	breakShare = 0.3
+	// breakRatio is how much longer than all that remain silences must be that are cut out.
+	breakRatio = 4
 	tickRoom   = 96 // between labels on the time axis
 )
 
@@ -41,6 +41,7 @@ type plotView struct {
 	XTicks  []plotTick
 	YTicks  []plotTick
 	Omitted string
+	Few     bool   // points: they may be large
 	Label   string // for those who don't see it
 }
 
@@ -115,6 +116,7 @@ func newPlotView(r *Report, s *Sequence) plotView {
 	if s.Omitted > 0 {
 		v.Omitted = fmt.Sprintf("%s without event left out", plural(s.Omitted, "ordinary packet"))
 	}
+	v.Few = len(points) < 300
 	v.Label = fmt.Sprintf("PSN over time of %s: %s", v.Title, plural(int64(len(points)), "packet"))
 	if len(points) == 0 {
 		return v
@@ -155,8 +157,8 @@ func (v *plotView) layers(r *Report, points []Point, x *timeAxis, y *psnAxis) {
 	}
 }
 
-// timeAxis maps instants to x. Long silences, timeouts above all, are cut down to a fixed width, so that packets microseconds
-// apart can still be told apart beside a wait of a second.
+// timeAxis maps instants to x. Silences longer than all the rest of the time together, timeouts above all, are cut down to a
+// fixed width, so that packets microseconds apart can still be told apart beside a wait of a second.
 type timeAxis struct {
 	start, end int64
 	breaks     []silence // in order of time
@@ -173,13 +175,14 @@ func newTimeAxis(points []Point) *timeAxis {
 	}
 	slices.SortStableFunc(gaps, func(p, q silence) int { return cmp.Compare(q.length(), p.length()) })
 	active := float64(a.end) - float64(a.start)
-	for _, g := range gaps {
-		if len(a.breaks) == maxBreaks || g.length() <= breakShare*active || g.length() <= 0 {
-			break
+	rest := active
+	for k := 1; k <= maxBreaks && k < len(gaps); k++ {
+		rest -= gaps[k-1].length()
+		if shortest := gaps[k-1].length(); shortest > rest && shortest >= breakRatio*gaps[k].length() {
+			a.breaks, active = gaps[:k], rest
 		}
-		a.breaks = append(a.breaks, g)
-		active -= g.length()
 	}
+	a.breaks = slices.Clone(a.breaks)
 	slices.SortFunc(a.breaks, func(p, q silence) int { return cmp.Compare(p.from, q.from) })
 	room := float64(plotWidth - plotLeft - plotRight - 24 - breakWidth*len(a.breaks))
 	if active > 0 {
@@ -259,6 +262,9 @@ func niceStep(n float64) int64 {
 	return 0
 }
 
+// maxPlace bounds relative PSNs far above any that a trace can reach, so that sums of them don't overflow.
+const maxPlace = 1 << 52
+
 // psnAxis maps relative PSNs to y.
 type psnAxis struct{ low, high int64 }
 
@@ -266,7 +272,8 @@ func newPSNAxis(points []Point) *psnAxis {
 	a := &psnAxis{low: math.MaxInt64, high: math.MinInt64}
 	for i := range points {
 		if p := &points[i]; p.numbered() {
-			a.low, a.high = min(a.low, p.PSN), max(a.high, p.PSN)
+			psn := min(max(p.PSN, -maxPlace), maxPlace)
+			a.low, a.high = min(a.low, psn), max(a.high, psn)
 		}
 	}
 	if a.low > a.high {

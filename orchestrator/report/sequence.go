@@ -26,6 +26,8 @@ type Point struct {
 	Resent  bool // a data packet at or before the highest PSN seen
 	Reverse bool // from responder to requester
 	Damaged bool // arrived at the observer with a bad iCRC
+
+	afterGap bool // packets of the connection before this one are not listed
 }
 
 // lost reports whether the receiver can't have accepted the packet, as far as the observer knows.
@@ -95,8 +97,11 @@ func (r *Report) aroundLines(points []Point) []string {
 	for i := 0; i < len(points); {
 		first := &points[i]
 		n := 1
-		for i+n < len(points) && first.continuedBy(&points[i+n], n) {
+		for i+n < len(points) && first.continuedBy(&points[i+n], n) && points[i+n].ID == first.ID+uint64(n) {
 			n++
+		}
+		if first.afterGap {
+			lines = append(lines, "…")
 		}
 		last := &points[i+n-1]
 		text := packetNumber(first.ID)
@@ -117,5 +122,5 @@ func (r *Report) aroundLines(points []Point) []string {
 // continuedBy reports whether q is the n-th packet after p of an unbroken run of the same kind.
 func (p *Point) continuedBy(q *Point, n int) bool {
 	return p.Class == packet.ClassData && q.Class == p.Class && q.Iter == p.Iter && q.Reverse == p.Reverse &&
-		q.PSN == p.PSN+int64(n) && q.ID == p.ID+uint64(n) && q.fate() == "" && p.fate() == ""
+		q.PSN == p.PSN+int64(n) && q.fate() == "" && p.fate() == "" && !q.afterGap
 }

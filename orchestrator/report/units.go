@@ -97,5 +97,5 @@ func metricTitle(m *analyzers.Metric) string {
 	if !ok {
 		title = m.Name
 	}
-	return clean(strings.ReplaceAll(title, "-", " "))
+	return clean(strings.NewReplacer("-", " ", ".", " ").Replace(title))
 }

@@ -71,19 +71,26 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if una < most.una && (kind == nakSequence || kind == nakRNR) {
 		q.contrary = una // the responder takes an acknowledgement back: its fault, and no requester is blamed for obeying
 	}
+	if una < most.una && (s.captured || s.fateUnknown) {
+		q.una.insert(knowledge{una: una, id: r.ID, timeNS: r.TimeNS}) // what said more may be lost or late
+	}
 	if una < most.una || una == most.una && kind == nakNone {
 		s.a.requester.step(&q.state, rqAckOld)
 		return
 	}
 	if una > most.una {
 		q.una.push(knowledge{una: una, id: r.ID, timeNS: r.TimeNS})
-		q.una.expire(r.TimeNS - s.a.delay)
+		s.expire(r)
 		q.spans.forget(q.una.least().una)
 		most = q.una.most()
 	}
-	if kind != nakNone && (most.nak != kind || kind != nakImplied || most.answered) {
-		most.nak, most.nakID, most.nakNS, most.answered, most.spent = kind, r.ID, r.TimeNS, false, false
-		most.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
+	if kind != nakNone {
+		most.asks++
+		most.askNS = r.TimeNS
+		if most.nak != kind || kind != nakImplied || most.answered {
+			most.nak, most.nakID, most.nakNS, most.answered = kind, r.ID, r.TimeNS, false
+			most.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
+		}
 	}
 	s.a.requester.step(&q.state, learned(kind, una, q.next))
 }

@@ -23,8 +23,11 @@ type knowledge struct {
 	nakNS  int64
 	rnrNS  int64 // duration of the RNR timer
 	nak    nakKind
-	// answered: p was sent again after the NACK passed. spent: the NACK certainly caused a restart, so it explains no other.
-	answered, spent bool
+	asks   uint32 // how many NACKs for una passed
+	askNS  int64  // the latest of them
+	spent  uint32 // how many of them certainly caused a restart each, so that they explain no other
+	// answered: una was sent again after a NACK passed.
+	answered bool
 }
 
 // A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first. The
@@ -75,6 +78,20 @@ func (f *frontier) push(k knowledge) {
 	}
 	f.len++
 	*f.most() = k
+}
+
+// insert adds a state among the others, in order of una, unless it is there or before them all.
+func (f *frontier) insert(k knowledge) {
+	i := f.search(k.una)
+	if i == 0 || i == f.len || f.at(i).una == k.una {
+		return
+	}
+	f.push(*f.most())
+	i = f.search(k.una) // push may have dropped states
+	for j := f.len - 1; j > i; j-- {
+		*f.at(j) = *f.at(j - 1)
+	}
+	*f.at(i) = k
 }
 
 func (f *frontier) grow() {

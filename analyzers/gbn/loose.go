@@ -24,7 +24,8 @@ func (l *loose) init() { l.beyond = -1 }
 // looseLost notes that the newest request certainly did not arrive.
 func (s *session) looseLost(r *trace.Record, p pos) {
 	l := &s.rsp.loose
-	if s.captured && p+1 >= s.req.next && len(l.holes) < maxHoles {
+	s.lossBefore = s.lossBefore || s.captured
+	if s.captured && s.req.fresh && len(l.holes) < maxHoles {
 		l.holes = append(l.holes, p)
 	}
 }
@@ -124,6 +125,11 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsNack)
+	// Everything was seen in order and nothing twice, and yet p is missing: it was lost behind the tap. After the first
+	// retransmission that is no longer certain: what was discarded behind a gap or an RNR NAK has been seen, too.
+	if _, seen := s.req.window.get(p); seen && s.captured && s.req.lowest == never {
+		s.lossBehind = true
+	}
 	q.nak, q.nakID = p, r.ID
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
 }
@@ -144,7 +150,7 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	q, l := &s.rsp, &s.rsp.loose
 	sp, ok := s.req.spans.covering(p)
 	if !ok || sp.atomic {
-		if !q.adrift && !s.midway {
+		if !q.adrift && !s.midway && p >= s.req.una.least().una { // older requests are forgotten
 			say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it was seen", response(r, p))
 		}
 		return
@@ -152,23 +158,25 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	again, sentAgain := s.req.window.get(p)
 	starts := p == sp.first || sentAgain && again.opcode == packet.ReadRequest
 	switch {
-	case starts && !r.Opcode.Starts() && p != sp.first && p != l.read:
+	case starts && p != l.read && !r.Opcode.Starts() && sp.again == 1 && sp.high >= p:
+		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
 		say(s.report(s.step(rsReplayKernel), r, p, again.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
 	case p != l.read && !starts:
-		f := s.report(RuleCaptureGap, r, p, sp.id)
-		say(f, fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
+		say(s.report(RuleCaptureGap, r, p, sp.id), fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
 	default:
 		s.step(rsReadNext)
 	}
+	sp.high = max(sp.high, p)
 	l.read = p + 1
-	s.looseReadShape(r, p, sp, starts)
+	s.looseReadShape(r, p, sp)
 	q.acked, q.ackID = max(q.acked, p), r.ID
 }
 
 // looseReadShape judges opcode, length and pad of a READ response.
-func (s *session) looseReadShape(r *trace.Record, p pos, sp *span, starts bool) {
+func (s *session) looseReadShape(r *trace.Record, p pos, sp *span) {
 	last := p == sp.last
-	if r.Opcode.Ends() != last || r.Opcode.Starts() && !starts || p == sp.first && !r.Opcode.Starts() {
+	middle := p != sp.first && sp.again == 0 // no request started here
+	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || p == sp.first && !r.Opcode.Starts() {
 		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String())
 	}
 	want := int64(s.mtu)

@@ -23,11 +23,15 @@ type requester struct {
 	iter     int
 	lastData pos
 
-	contrary  pos // of a NACK for what was acknowledged before, -1: none
-	restartAt pos // where the last restart went
-	restarts  int // how often in a row, NACKs and timeouts
-	rnrs      int // how often in a row, after RNR NAKs
-	lowest    pos // the lowest position that was ever sent again
+	contrary  pos    // of a NACK for what was acknowledged before, -1: none
+	carried   uint32 // NACKs of discarded states that may still cause a restart
+	jumpNS    int64  // when the latest restart was seen
+	carriedNS int64  // when the latest passed
+	restartAt pos    // where the last restart went
+	restarts  int    // how often in a row, NACKs and timeouts
+	rnrs      int    // how often in a row, after RNR NAKs
+	fresh     bool   // the latest request was sent for the first time
+	lowest    pos    // the lowest position that was ever sent again
 	lastID    uint64
 }
 
@@ -35,8 +39,11 @@ func (q *requester) init() {
 	q.una = newFrontier(0)
 	q.window = newWindow()
 	q.iter, q.lastData = 1, -1
-	q.restartAt, q.contrary, q.lowest = -1, -1, 1<<62
+	q.restartAt, q.contrary, q.lowest = -1, -1, never
 }
+
+// never is a position that no request has.
+const never pos = 1 << 62
 
 // requestSent judges a request on what it shows of its sender.
 func (s *session) requestSent(r *trace.Record) {
@@ -48,13 +55,20 @@ func (s *session) requestSent(r *trace.Record) {
 	p := s.unwrap(r.PSN)
 	n := s.psns(r)
 	q.countIter(r.Opcode, p)
+	jump := p < q.cur
 	input := s.place(r, p)
+	if jump {
+		q.jumpNS = r.TimeNS
+	}
 	rule := s.a.requester.step(&q.state, input)
 	if rule != "" {
 		s.misplaced(rule, r, p)
 	}
-	if p >= q.next {
-		s.sentFirst(r, p, n, input)
+	if input == rqCaptureGap {
+		s.captureGap(r, p)
+	}
+	if q.fresh = p >= q.next; q.fresh {
+		s.sentFirst(r, p, n)
 	} else {
 		n = s.sentAgain(r, p, n)
 	}
@@ -103,7 +117,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		s.answerInPassing(p)
 		return rqRepeat
 	}
-	q.una.expire(r.TimeNS - s.a.delay)
+	s.expire(r)
 	if p < q.cur {
 		q.lowest = min(q.lowest, p)
 	}
@@ -111,19 +125,20 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if i < q.una.len && q.una.at(i).una == p && p < q.next {
 		return s.restart(r, p, i)
 	}
-	switch most := q.una.most().una; {
-	case p == q.contrary:
+	if p == q.contrary {
 		return rqRestartNack
+	}
+	if !s.seesAll() {
+		return rqCaptureGap // the packets in between, or the start of the round, may have been lost before the tap
+	}
+	switch most := q.una.most().una; {
+	case p > q.next && s.captured:
+		return rqCaptureGap
 	case p > q.next:
-		if s.captured {
-			return rqCaptureGap
-		}
 		return rqPSNSkip
 	case p > q.cur && p <= most:
 		q.una.raise(i)
 		return rqSkipAcked
-	case p > q.cur && s.captured:
-		return rqCaptureGap
 	case p > q.cur:
 		return rqRoundGap
 	case q.una.forgotten >= 0 && p >= q.una.forgotten && p < q.una.least().una, s.midway && p < 0:
@@ -134,6 +149,14 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		return rqRestartBeyond
 	}
 	return rqRestartOff
+}
+
+// expire raises the least to what is certainly known by now. Where a response may have been lost or delayed behind the
+// observer that is nothing.
+func (s *session) expire(r *trace.Record) {
+	if !s.captured && !s.fateUnknown {
+		s.req.una.expire(r.TimeNS - s.a.delay)
+	}
 }
 
 // answerInPassing notes that a round of retransmission reached a packet that a NACK asks for.
@@ -147,17 +170,23 @@ func (s *session) answerInPassing(p pos) {
 // restart judges a jump to the oldest unacknowledged PSN of state i.
 func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	q := &s.req
-	q.una.raise(i)
-	k := q.una.least()
+	if s.seesAll() {
+		q.carry(i)
+		q.una.raise(i)
+		i = 0
+	}
+	k := q.una.at(i)
 	forward := p > q.cur
 	kind := k.nak
-	if k.spent {
+	if k.spent >= k.asks {
 		kind = nakNone
 	}
 	k.answered = true
-	// A timeout may have crossed the NACK, which then asks once more when it arrives. The NACK is spent only if its arrival is
+	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival is
 	// the one thing that explains this restart.
-	k.spent = k.spent || s.tooEarly(r, p)
+	if kind != nakNone && !forward && s.tooEarly(r, p, k) {
+		k.spent++
+	}
 	if !forward {
 		s.countRestart(r, p, kind)
 	}
@@ -174,8 +203,19 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	if forward {
 		return rqSkipAcked
 	}
-	s.checkTimeout(r, p)
+	s.checkTimeout(r, p, k)
 	return rqRestartTimeout
+}
+
+// carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged when the
+// requester gets round to it.
+func (q *requester) carry(i int) {
+	for j := range i {
+		if k := q.una.at(j); k.asks > k.spent {
+			q.carried += k.asks - k.spent
+			q.carriedNS = k.askNS
+		}
+	}
 }
 
 // countRestart bounds the retransmissions of one PSN without progress.
@@ -199,41 +239,50 @@ func (s *session) countRestart(r *trace.Record, p pos, kind nakKind) {
 	}
 }
 
+// timerStart returns the earliest instant at which the timer that guards p can have started: IB restarts it with progress and
+// with a retransmission, and starts it with the first packet of an idle requester (IBTA volume 1, 9.7.6.1.3).
+func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok bool) {
+	first, ok := s.req.window.get(p)
+	return max(first.firstNS, k.timeNS, s.req.jumpNS), first.id, ok
+}
+
 // tooEarly reports whether a timeout certainly cannot explain that p is sent again now: T is known and has not passed. Delays
 // between host and observer may make the span between two packets look shorter than it was; without a measured bound half
 // of T is allowed for that.
-func (s *session) tooEarly(r *trace.Record, p pos) bool {
+func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	t := s.limits.TimeoutNS
 	if t <= 0 || s.fateUnknown || s.captured {
-		return false
-	}
-	last, ok := s.req.window.get(p)
-	if !ok {
 		return false
 	}
 	slack := t / 2
 	if s.a.cfg.HostDelayNS > 0 {
 		slack = s.a.cfg.HostDelayNS
 	}
-	return r.TimeNS-last.timeNS < t-slack
+	start, _, ok := s.timerStart(p, k)
+	return ok && r.TimeNS-start < t-slack
 }
 
 // checkTimeout judges the instant of a restart that no NACK asked for.
-func (s *session) checkTimeout(r *trace.Record, p pos) {
-	if !s.tooEarly(r, p) {
+func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
+	if !s.tooEarly(r, p, k) {
 		return
 	}
-	last, _ := s.req.window.get(p)
-	say(s.report(RuleTimeoutEarly, r, p, last.id),
+	if q := &s.req; q.carried > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
+		q.carried--
+		return
+	}
+	start, id, _ := s.timerStart(p, k)
+	say(s.report(RuleTimeoutEarly, r, p, id),
 		fmt.Sprintf("no retransmission of psn %d before %.3f us without a NACK", p+1, float64(s.limits.TimeoutNS)/1000),
-		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(r.TimeNS-last.timeNS)/1000))
+		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(r.TimeNS-start)/1000))
 }
 
 // checkRNRTimer judges the instant of a restart after an RNR NAK. Delays only lengthen what the observer sees of the timer,
 // but a local ACK timeout may have crossed the RNR NAK: only where T is known can that be ruled out.
 func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	waited := r.TimeNS - k.nakNS
-	if waited >= k.rnrNS || !s.tooEarly(r, p) {
+	otherNack := k.asks > k.spent || s.req.carried > 0
+	if waited >= k.rnrNS || otherNack || !s.tooEarly(r, p, k) {
 		return
 	}
 	say(s.report(RuleRNREarly, r, p, k.nakID),
@@ -262,12 +311,9 @@ func (s *session) misplaced(rule Rule, r *trace.Record, p pos) {
 }
 
 // sentFirst follows a request that was not sent before.
-func (s *session) sentFirst(r *trace.Record, p, n pos, input uint8) {
+func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	q := &s.req
-	switch input {
-	case rqCaptureGap:
-		s.captureGap(r, p)
-	case rqPSNSkip:
+	if p > q.next {
 		q.message = message{unknown: true}
 	}
 	s.checkMessage(r, p, n)
@@ -275,18 +321,22 @@ func (s *session) sentFirst(r *trace.Record, p, n pos, input uint8) {
 	if r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic {
 		q.spans.push(span{
 			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, atomic: r.Opcode != packet.ReadRequest,
+			high: p - 1,
 		})
 	}
 	q.window.put(p, q.una.most().una, r)
 }
 
+// captureGap notes that the requester sent, or left out, something that the capture does not show.
 func (s *session) captureGap(r *trace.Record, p pos) {
 	q := &s.req
-	q.message = message{unknown: true}
-	s.rsp.adrift = true
+	if p > q.next {
+		s.rsp.adrift = true
+		s.lossBefore = true
+	}
 	say(s.report(RuleCaptureGap, r, p, q.lastID),
-		fmt.Sprintf("psn %d, the next one", q.next+1),
-		fmt.Sprintf("%s: lost before the tap, by the capture, or never sent", s.request(r.Opcode, p)))
+		fmt.Sprintf("%s, the next one, or a restart at the oldest unacknowledged packet", s.retransmission(q.cur)),
+		fmt.Sprintf("%s: others were lost before the tap, by the capture, or never sent", s.request(r.Opcode, p)))
 }
 
 // sentAgain compares a repeated request with the original, and returns how many PSNs it should take.
@@ -308,6 +358,7 @@ func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
 
 // readAgain compares a repeated READ request with the rest of the original from p on.
 func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
+	sp.again++
 	done := (p - sp.first) * int64(s.mtu)
 	va, length := sp.va+uint64(done), int64(sp.length)-done
 	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length {

@@ -20,7 +20,9 @@ type session struct {
 	captured bool
 	// midway: the trace may begin in the middle of the connection.
 	midway bool
-	// fate: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
+	// lossBefore and lossBehind: a capture has shown requests to be lost before or behind its tap.
+	lossBefore, lossBehind bool
+	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
 	// rewrote a packet, or because too much was in flight to keep.
 	fateUnknown bool
 
@@ -47,6 +49,10 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 
 // exact reports whether every delivery to the responder and its order are known.
 func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.adrift }
+
+// seesAll reports whether the trace holds every request that was sent. A capture does if requests are lost behind its tap; it
+// is assumed that there is one place in a path where packets are lost.
+func (s *session) seesAll() bool { return !s.captured || s.lossBehind && !s.lossBefore }
 
 // unwrap returns the position of psn: of all that it may stand for, the one nearest to the newest request.
 func (s *session) unwrap(psn packet.PSN) pos {

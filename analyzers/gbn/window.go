@@ -10,7 +10,7 @@ type sent struct {
 	pos     pos
 	va      uint64
 	id      uint64 // of its last transmission
-	timeNS  int64  // of its last transmission
+	firstNS int64  // of its first transmission
 	dmaLen  uint32
 	payload uint16
 	opcode  packet.Opcode
@@ -41,8 +41,13 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 	for p-oldest >= int64(len(w.ring)) && len(w.ring) < windowMax {
 		w.grow()
 	}
-	w.ring[int(p)&(len(w.ring)-1)] = sent{
-		pos: p, va: r.VA, id: r.ID, timeNS: r.TimeNS, dmaLen: r.DMALen, payload: r.PayloadLen, opcode: r.Opcode, known: true,
+	slot := &w.ring[int(p)&(len(w.ring)-1)]
+	first := r.TimeNS
+	if slot.known && slot.pos == p {
+		first = slot.firstNS
+	}
+	*slot = sent{
+		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, payload: r.PayloadLen, opcode: r.Opcode, known: true,
 	}
 }
 
@@ -63,6 +68,8 @@ type span struct {
 	id          uint64
 	length      uint32
 	atomic      bool
+	again       int // how often a part of it was asked for again
+	high        pos // highest response seen, in a plain capture
 }
 
 // spans keeps READ and atomic requests in order of position, from the oldest that the requester may still ask for again to

@@ -1,0 +1,94 @@
+package gbn_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+var allVerbs = []packet.Verb{packet.VerbWrite, packet.VerbSend, packet.VerbRead, packet.VerbAtomic}
+
+func drawConfig(t *rapid.T) simConfig {
+	delay := rapid.SampledFrom([]int64{0, 100, 2_000, 50_000, 1_000_000, 10_000_000}).Draw(t, "delay")
+	return simConfig{
+		seed:      rapid.Uint64().Draw(t, "seed"),
+		messages:  rapid.IntRange(1, 12).Draw(t, "messages"),
+		maxPSNs:   rapid.SampledFrom([]int{1, 3, 10, 30}).Draw(t, "psns"),
+		verbs:     rapid.SliceOfNDistinct(rapid.SampledFrom(allVerbs), 1, 4, rapid.ID).Draw(t, "verbs"),
+		delayNS:   delay,
+		lossPct:   rapid.SampledFrom([]int{0, 2, 10, 40}).Draw(t, "loss"),
+		losses:    rapid.IntRange(0, 40).Draw(t, "losses"),
+		timeoutNS: rapid.SampledFrom([]int64{1, 10, 100}).Draw(t, "timeout") * max(20_000, delay/2),
+		window:    rapid.SampledFrom([]int{4, 30, 1000}).Draw(t, "window"),
+		ipsn:      packet.PSN(rapid.SampledFrom([]int{0, 1000, 0xfffff0, 0x7fffff}).Draw(t, "ipsn")),
+		rnrs:      rapid.IntRange(0, 4).Draw(t, "rnrs"),
+	}
+}
+
+// config returns what the analyzer may know of a scenario.
+func (c simConfig) known(timeout bool) gbn.Config {
+	if !timeout {
+		return gbn.Config{HostDelayNS: max(c.delayNS+20_000, 1)}
+	}
+	return gbn.Config{HostDelayNS: max(c.delayNS+20_000, 1), Default: gbn.Limits{TimeoutNS: c.timeoutNS}}
+}
+
+// views are the traces that different observers make of one run.
+func views(t testing.TB, s *simulation) map[string]*trace.Checked {
+	t.Helper()
+	conns := connections(t, 1, s.cfg.ipsn, false)
+	before, after, pair := []trace.Record{}, []trace.Record{}, []trace.Record{}
+	for _, r := range s.records {
+		event := r.Event
+		sent, passed := r, r
+		sent.Flags, passed.Flags = r.Flags&^trace.Passed, r.Flags&^trace.Sent
+		sent.Event, passed.Event = trace.EventNone, trace.EventNone
+		pair = append(pair, sent)
+		r.Event = trace.EventNone
+		before = append(before, r)
+		if event == trace.EventCorrupt {
+			passed.ICRC, r.ICRC = packet.ICRCInvalid, packet.ICRCInvalid
+		}
+		if event != trace.EventDrop {
+			pair = append(pair, passed)
+			after = append(after, r)
+		}
+	}
+	return map[string]*trace.Checked{
+		"mirror": trace.CheckedRecords(trace.Meta{Kind: trace.KindMirror, Connections: conns}, s.records),
+		"pair":   trace.CheckedRecords(trace.Meta{Kind: trace.KindPair, Connections: conns}, pair),
+		"before": trace.CheckedRecords(trace.Meta{Kind: trace.KindPlain, Connections: conns}, before),
+		"after":  trace.CheckedRecords(trace.Meta{Kind: trace.KindPlain, Connections: conns}, after),
+	}
+}
+
+// blamed returns the findings that a correct endpoint must not get in a view.
+func blamed(view string, fs []analyzers.Finding) []analyzers.Finding {
+	return slices.DeleteFunc(slices.Clone(fs), func(f analyzers.Finding) bool {
+		return f.Rule == string(gbn.RuleCaptureGap) && view != "mirror" && view != "pair"
+	})
+}
+
+func TestNoCorrectEndpointIsBlamedWhateverIsLost(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := drawConfig(rt)
+		s := simulate(cfg)
+		if s.a.una != s.a.end {
+			rt.Fatalf("the simulation itself did not finish: %v", cfg)
+		}
+		for view, c := range views(t, s) {
+			for _, timeout := range []bool{false, true} {
+				res := analyse(t, c, cfg.known(timeout))
+				if fs := blamed(view, res.Findings); len(fs) > 0 {
+					rt.Fatalf("%s: %v\n%s", view, cfg, dump(fs))
+				}
+			}
+		}
+	})
+}

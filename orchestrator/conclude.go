@@ -33,7 +33,7 @@ func (r *run) conclude(failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
 	rep := r.report(verdict)
-	rep.Dir = r.dir.Path()
+	rep.Dir = r.dir.Final()
 	err := errors.Join(
 		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
 		r.dir.WriteJSON("run.json", runDocument{
@@ -49,7 +49,6 @@ func (r *run) conclude(failure error) (*Outcome, error) {
 		return out, err
 	}
 	out.Dir, err = r.dir.Complete()
-	rep.Dir = out.Dir
 	rep.Next = r.next(out.Dir)
 	return out, err
 }

@@ -62,6 +62,9 @@ func (d *RunDir) ID() string { return d.id }
 // Path returns where the directory is now.
 func (d *RunDir) Path() string { return d.root.Name() }
 
+// Final returns where the directory will be once it is complete.
+func (d *RunDir) Final() string { return filepath.Join(d.parent, d.id) }
+
 // Join returns the path of a file inside, for programs that need one.
 func (d *RunDir) Join(elem ...string) string {
 	return filepath.Join(append([]string{d.root.Name()}, elem...)...)
@@ -109,7 +112,7 @@ func (d *RunDir) Complete() (string, error) {
 	if err := d.root.Close(); err != nil {
 		return partial, fmt.Errorf("complete run directory: %w", err)
 	}
-	final := filepath.Join(d.parent, d.id)
+	final := d.Final()
 	if err := os.Rename(partial, final); err != nil {
 		return partial, fmt.Errorf("complete run directory: %w", err)
 	}

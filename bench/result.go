@@ -119,7 +119,7 @@ func (r *result) verdict() string {
 	switch {
 	case r.failure != nil:
 		return fmt.Sprintf("not measured: %v", r.failure)
-	case len(r.samples) == 0:
+	case len(r.samples) == 0, r.target.sign == "" && r.ratio.sign == "":
 		return ""
 	case !r.met():
 		return "MISSED"

@@ -271,6 +271,10 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		q.carried--
 		return
 	}
+	if s.req.state == rqNacked {
+		s.misplaced(RuleRetransmitFirst, r, p) // no timeout crossed the NACK
+		return
+	}
 	start, id, _ := s.timerStart(p, k)
 	say(s.report(RuleTimeoutEarly, r, p, id),
 		fmt.Sprintf("no retransmission of psn %d before %.3f us without a NACK", p+1, float64(s.limits.TimeoutNS)/1000),

@@ -50,7 +50,8 @@ const (
 )
 
 var statusNames = [...]string{"none", "IBV_WC_SUCCESS", "IBV_WC_LOC_LEN_ERR", "IBV_WC_WR_FLUSH_ERR", "IBV_WC_BAD_RESP_ERR",
-	"IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR", "IBV_WC_REM_OP_ERR", "IBV_WC_RETRY_EXC_ERR", "IBV_WC_RNR_RETRY_EXC_ERR"}
+	"IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR", "IBV_WC_REM_OP_ERR", "IBV_WC_RETRY_EXC_ERR",
+	"IBV_WC_RNR_RETRY_EXC_ERR"}
 
 // String returns the name that libibverbs gives the status.
 func (s Status) String() string {

@@ -13,7 +13,6 @@ type pair struct {
 	nics [2]*NIC
 	now  clock.Time
 	p    packet.Packet
-	qp   *QP
 	wr   generator.WorkRequest
 }
 
@@ -74,8 +73,7 @@ func BenchmarkWire64QPs(b *testing.B) {
 	w := newWire(b, setup{seed: 7, qps: 64, qp: reliable()})
 	b.ReportAllocs()
 	for b.Loop() {
-		w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 100,
-			MessageSize: 10240, TxDepth: 2}})
+		w.start(load(100, 10240, 2, generator.Write))
 		w.run(1 << 62)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(w.packets), "ns/packet")

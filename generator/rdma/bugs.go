@@ -43,8 +43,7 @@ var catalogue = []Bug{
 	{"stuck-packet-seq-err-counter", "packet_seq_err never counts", BugStuckPacketSeqErr},
 	{"early-timeout", "the local ACK timeout fires after a quarter of its time", BugEarlyTimeout},
 	{"msn-stuck", "the MSN stays zero", BugMSNStuck},
-	{"read-replay-from-start-wrong", "a repeated READ request is answered from the original's first PSN on, not from the one asked for",
-		BugReadReplayFromStart},
+	{"read-replay-from-start-wrong", "a repeated READ request is answered from the original's first PSN on", BugReadReplayFromStart},
 	{"accept-bad-icrc", "packets with a wrong iCRC are accepted", BugAcceptBadICRC},
 }
 

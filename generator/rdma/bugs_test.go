@@ -124,8 +124,7 @@ func TestWrongDataIsNoticed(t *testing.T) {
 		}
 		return pass
 	}
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write, generator.Read, generator.Send},
-		Messages: 3, MessageSize: 2048, TxDepth: 1}})
+	w.start(load(3, 2048, 1, generator.Write, generator.Read, generator.Send))
 	w.run(100)
 	if a, b := w.nics[0].Counters().DataErrors, w.nics[1].Counters().DataErrors; a != 2 || b != 4 {
 		t.Errorf("%d and %d data errors, want 2 (READ) and 4 (WRITE, SEND)", a, b)

@@ -105,7 +105,7 @@ func TestCNPsSlowTheSenderDown(t *testing.T) {
 				}
 				return pass
 			}
-			w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{verb}, Messages: 1, MessageSize: 200 << 10, TxDepth: 1}})
+			w.start(load(1, 200<<10, 1, verb))
 			w.run(1000)
 			w.checkAllDone()
 			handled := w.nics[0].Counters().CNPHandled + w.nics[1].Counters().CNPHandled

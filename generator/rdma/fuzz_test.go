@@ -36,8 +36,8 @@ type fuzzed struct {
 }
 
 func newFuzzed(t *testing.T) *fuzzed {
-	nic, err := NewNIC(Config{Name: "dut", IPs: addresses[:1], Profile: Spec(), PortRate: 100 * clock.Gbps, Rand: rand.New(rand.NewPCG(1, 1)),
-		NP: NotificationPoint{Enable: true, Mode: CNPPerPort}, RP: ReactionPoint{Enable: true}})
+	nic, err := NewNIC(Config{Name: "dut", IPs: addresses[:1], Profile: Spec(), PortRate: 100 * clock.Gbps,
+		Rand: rand.New(rand.NewPCG(1, 1)), NP: NotificationPoint{Enable: true, Mode: CNPPerPort}, RP: ReactionPoint{Enable: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,8 @@ func (x *fuzzed) op(ops []byte) []byte {
 	case 0:
 		used = 3
 		verb := generator.Verb(arg(1)%7 + 1)
-		if err := x.qp.PostSend(x.now, generator.WorkRequest{ID: x.posted, Verb: verb, Length: int(arg(2)) * 9, RemoteAddr: 64}); err != nil {
+		wr := generator.WorkRequest{ID: x.posted, Verb: verb, Length: int(arg(2)) * 9, RemoteAddr: 64}
+		if err := x.qp.PostSend(x.now, wr); err != nil {
 			x.t.Fatal(err)
 		}
 		x.posted++
@@ -86,7 +87,7 @@ func (x *fuzzed) op(ops []byte) []byte {
 	return ops[min(used, len(ops)):]
 }
 
-// packet returns a packet with plausible numbers: a PSN within ±128 of what the queue pair expects, and variant deciding the rest.
+// packet returns a packet with plausible numbers: a PSN within ±128 of what the queue pair expects; variant decides the rest.
 func (x *fuzzed) packet(op packet.Opcode, psn int, variant byte) packet.Packet {
 	base := x.qp.resp.expected
 	if op.IsResponse() {
@@ -94,7 +95,8 @@ func (x *fuzzed) packet(op packet.Opcode, psn int, variant byte) packet.Packet {
 	}
 	p := packet.Packet{HasUDP: true, Derived: true, Headers: packet.HasBTH | op.Headers()}
 	p.IP = packet.IP{Version: 4, Src: addresses[1], Dst: addresses[0], TOS: variant >> 6}
-	p.BTH = packet.BTH{Opcode: op, PKey: 0xffff, DestQP: x.qp.qpn, PSN: packet.NewPSN(base + int64(psn)), AckReq: variant&1 != 0}
+	p.BTH = packet.BTH{Opcode: op, PKey: 0xffff, DestQP: x.qp.qpn, AckReq: variant&1 != 0}
+	p.BTH.PSN = packet.NewPSN(base + int64(psn))
 	p.AETH.Syndrome = packet.Syndrome(variant)
 	p.RETH = packet.RETH{VA: x.qp.region.Base + uint64(variant), RKey: x.qp.region.RKey, Length: uint32(variant) * 7}
 	p.AtomicETH = packet.AtomicETH{VA: x.qp.region.Base + uint64(variant&^3), RKey: x.qp.region.RKey}
@@ -125,7 +127,8 @@ func (x *fuzzed) pass(d clock.Duration) {
 func (x *fuzzed) check() {
 	x.t.Helper()
 	r := &x.qp.req
-	if r.una > r.nxt && !r.rewind.pending || r.nxt > r.high || r.high > r.end || r.ackDue > r.high || r.reads < 0 || r.reads > 3 {
+	ordered := r.una <= r.nxt && r.nxt <= r.high && r.high <= r.end && r.ackDue <= r.high
+	if !ordered || r.reads < 0 || r.reads > x.qp.cfg.MaxReads {
 		x.t.Fatalf("una %d nxt %d high %d end %d ackDue %d reads %d", r.una, r.nxt, r.high, r.end, r.ackDue, r.reads)
 	}
 	if (r.nxt < r.end) != (r.cursor < r.out.len()) {

@@ -150,7 +150,8 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 		return nil, fmt.Errorf("NIC %q: create queue pair: %w", n.cfg.Name, err)
 	}
 	if !slices.Contains(n.cfg.IPs, cfg.LocalIP) {
-		return nil, fmt.Errorf("NIC %q: create queue pair: local address %s is not one of the port's %v", n.cfg.Name, cfg.LocalIP, n.cfg.IPs)
+		return nil, fmt.Errorf("NIC %q: create queue pair: local address %s is not one of the port's %v",
+			n.cfg.Name, cfg.LocalIP, n.cfg.IPs)
 	}
 	q := newQP(n, cfg)
 	n.qps = append(n.qps, q)
@@ -158,7 +159,7 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	return q, nil
 }
 
-// drawQPN returns an unused QPN above 1: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), and 0xffffff is multicast.
+// drawQPN returns an unused QPN: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), 0xffffff stands for multicast.
 func (n *NIC) drawQPN() packet.QPN {
 	for {
 		qpn := packet.QPN(2 + n.cfg.Rand.Uint32N(1<<24-3))
@@ -199,7 +200,7 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// lookup returns the connected queue pair that p is for, or nil if p must be dropped silently (IBTA 9.6.1: header validation).
+// lookup returns the connected queue pair that p is for, nil if p must be dropped silently (IBTA 9.6.1: header validation).
 func (n *NIC) lookup(p *packet.Packet) *QP {
 	q := n.last
 	if q == nil || q.qpn != p.BTH.DestQP {

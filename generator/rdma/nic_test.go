@@ -13,21 +13,24 @@ import (
 
 func TestNICConfigIsChecked(t *testing.T) {
 	_, err := NewNIC(Config{Name: "a", IPs: []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.1")}, DSCP: 64,
-		Profile: Profile{TimeoutFactor: -1}, NP: NotificationPoint{Enable: true, Interval: -1}, RP: ReactionPoint{G: 2, MinRate: -1, ByteCounter: -1}})
-	for _, want := range []string{`NIC "a"`, "random", "port rate 0", "::ffff:10.0.0.1", "DSCP 64", "negative timeout factor", "time between CNPs",
-		"g 2", "DCQCN rate is negative", "byte counter"} {
+		Profile: Profile{TimeoutFactor: -1}, NP: NotificationPoint{Enable: true, Interval: -1},
+		RP: ReactionPoint{G: 2, MinRate: -1, ByteCounter: -1}})
+	for _, want := range []string{`NIC "a"`, "random", "port rate 0", "::ffff:10.0.0.1", "DSCP 64", "negative timeout factor",
+		"time between CNPs", "g 2", "DCQCN rate is negative", "byte counter"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
 	}
-	if _, err := NewNIC(Config{Rand: rand.New(rand.NewPCG(1, 1)), PortRate: 1}); err == nil || !strings.Contains(err.Error(), "no IP address") {
+	_, err = NewNIC(Config{Rand: rand.New(rand.NewPCG(1, 1)), PortRate: 1})
+	if err == nil || !strings.Contains(err.Error(), "no IP address") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func newTestNIC(t *testing.T) *NIC {
 	t.Helper()
-	nic, err := NewNIC(Config{Name: "a", IPs: addresses[:1], Profile: Spec(), PortRate: clock.Gbps, Rand: rand.New(rand.NewPCG(1, 1))})
+	nic, err := NewNIC(Config{Name: "a", IPs: addresses[:1], Profile: Spec(), PortRate: clock.Gbps,
+		Rand: rand.New(rand.NewPCG(1, 1))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,15 +38,16 @@ func newTestNIC(t *testing.T) *NIC {
 }
 
 func TestQPConfigIsChecked(t *testing.T) {
-	_, err := newTestNIC(t).CreateQP(QPConfig{LocalIP: addresses[0], MTU: 1500, RetryCount: 8, RNRRetry: 8, Timeout: 32, MinRNRTimer: 32,
-		MaxReads: 256, IPSN: 1 << 24})
-	for _, want := range []string{"MTU 1500", "retry count 8", "RNR retry count 8", "timeout exponent 32", "RNR timer code 32", "256 outstanding",
-		"initial PSN 16777216"} {
+	_, err := newTestNIC(t).CreateQP(QPConfig{LocalIP: addresses[0], MTU: 1500, RetryCount: 8, RNRRetry: 8, Timeout: 32,
+		MinRNRTimer: 32, MaxReads: 256, IPSN: 1 << 24})
+	for _, want := range []string{"MTU 1500", "retry count 8", "RNR retry count 8", "timeout exponent 32", "RNR timer code 32",
+		"256 outstanding", "initial PSN 16777216"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
 		}
 	}
-	if _, err := newTestNIC(t).CreateQP(QPConfig{LocalIP: addresses[1]}); err == nil || !strings.Contains(err.Error(), "10.0.0.1") {
+	_, err = newTestNIC(t).CreateQP(QPConfig{LocalIP: addresses[1]})
+	if err == nil || !strings.Contains(err.Error(), "10.0.0.1") {
 		t.Errorf("foreign local address: %v", err)
 	}
 }
@@ -145,7 +149,7 @@ func TestProfilesByName(t *testing.T) {
 // the timeout.
 func TestTimerWaitsForADemandedAck(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 1}, record: true})
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 4, MessageSize: 512 << 10, TxDepth: 2}})
+	w.start(load(4, 512<<10, 2, generator.Write))
 	w.run(3000)
 	w.checkAllDone()
 	if n := w.nics[0].Counters().LocalAckTimeout; n != 0 {

@@ -72,8 +72,7 @@ func TestCNPScopes(t *testing.T) {
 				}
 				return pass
 			}
-			w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 4,
-				MessageSize: 64, TxDepth: 1}})
+			w.start(load(4, 64, 1, generator.Write))
 			w.run(1000)
 			w.checkAllDone()
 			c := w.nics[generator.Responder].Counters()

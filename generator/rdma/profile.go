@@ -19,11 +19,11 @@ type Profile struct {
 	ReadResponseLatency  clock.Duration // from a READ request to its first response
 	NackGeneration       clock.Duration // from the packet after a gap to the NAK; likewise for other NAKs
 	NackReaction         clock.Duration // from a NAK to the first retransmitted packet
-	ReadRerequestLatency clock.Duration // from a READ response after a gap to the repeated READ request (NACK generation of READ)
+	ReadRerequestLatency clock.Duration // from a READ response after a gap to the repeated READ request
 	TimeoutReaction      clock.Duration // from the expiry of the local ACK timer to the first retransmitted packet
 	CNPLatency           clock.Duration // from a marked packet to the CNP
 
-	// TimeoutFactor scales the local ACK timeout: the timer expires after TimeoutFactor · 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
+	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
 	TimeoutFactor float64
 	// PipelineDepth is how many packets a queue pair has already committed to the transmit pipeline when it starts to react to
 	// a NAK: they leave before the retransmission does. 0: transmission stops at once.

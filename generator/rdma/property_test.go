@@ -12,8 +12,7 @@ import (
 
 // anyTraffic draws a workload over all verbs, sizes and depths.
 func anyTraffic(t *rapid.T) generator.WorkloadConfig {
-	verb := rapid.SampledFrom([]generator.Verb{generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.Read,
-		generator.CompareSwap, generator.FetchAdd})
+	verb := rapid.SampledFrom(allVerbs)
 	return generator.WorkloadConfig{
 		Traffic: generator.Traffic{
 			Verbs:       rapid.SliceOfN(verb, 1, 4).Draw(t, "verbs"),
@@ -50,7 +49,8 @@ func TestAnyFewLossesAreRepaired(t *testing.T) {
 		cfg := anyTraffic(rt)
 		w := newWire(t, s)
 		w.tb = fatalTB{t, rt}
-		w.delay = rapid.SampledFrom([]clock.Duration{0, clock.Microsecond, 50 * clock.Microsecond, 600 * clock.Microsecond}).Draw(rt, "delay")
+		delays := []clock.Duration{0, clock.Microsecond, 50 * clock.Microsecond, 600 * clock.Microsecond}
+		w.delay = rapid.SampledFrom(delays).Draw(rt, "delay")
 		most := 7
 		if 2*w.delay > clock.Millisecond {
 			most = 3 // the round trip is longer than the timeout, which costs retries of its own

@@ -165,7 +165,8 @@ func (q *QP) Connect(r Remote) error {
 func (q *QP) newFrame() packet.Packet {
 	cfg := &q.nic.cfg
 	p := packet.Packet{
-		Eth:     packet.Ethernet{Dst: q.remote.MAC, Src: cfg.MAC, Tagged: cfg.Tagged, TCI: cfg.TCI, Type: packet.EtherTypeIPv4},
+		Eth: packet.Ethernet{Dst: q.remote.MAC, Src: cfg.MAC, Tagged: cfg.Tagged, TCI: cfg.TCI,
+			Type: packet.EtherTypeIPv4},
 		UDP:     packet.UDP{SrcPort: sourcePort(q.qpn, q.remote.QPN), DstPort: packet.Port},
 		BTH:     packet.BTH{MigReq: true, PKey: defaultPKey, DestQP: q.remote.QPN},
 		Headers: packet.HasBTH,
@@ -173,8 +174,8 @@ func (q *QP) newFrame() packet.Packet {
 		Derived: true,
 	}
 	const dontFragment = 0x4000
-	p.IP = packet.IP{Version: 4, TOS: cfg.DSCP << 2, TTL: cfg.HopLimit, Protocol: packet.ProtocolUDP, FlagsFragment: dontFragment,
-		Src: q.cfg.LocalIP, Dst: q.remote.IP}
+	p.IP = packet.IP{Version: 4, TOS: cfg.DSCP << 2, TTL: cfg.HopLimit, Protocol: packet.ProtocolUDP,
+		FlagsFragment: dontFragment, Src: q.cfg.LocalIP, Dst: q.remote.IP}
 	if !cfg.NotECT {
 		p.IP.TOS |= uint8(packet.ECT0)
 	}

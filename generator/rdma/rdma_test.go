@@ -10,12 +10,14 @@ func reliable() QPConfig {
 	return QPConfig{RetryCount: 7, RNRRetry: 7, Timeout: 8, MinRNRTimer: 1}
 }
 
+var allVerbs = []generator.Verb{generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.Read,
+	generator.CompareSwap, generator.FetchAdd}
+
 func TestEveryVerbCompletesWithoutLoss(t *testing.T) {
-	for _, v := range []generator.Verb{generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.Read,
-		generator.CompareSwap, generator.FetchAdd} {
+	for _, v := range allVerbs {
 		for _, size := range []int{0, 1, 1023, 1024, 1025, 10240} {
 			w := newWire(t, setup{seed: 1, qps: 3, qp: reliable(), record: true})
-			w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{v}, Messages: 5, MessageSize: size, TxDepth: 2}})
+			w.start(load(5, size, 2, v))
 			w.run(2000)
 			w.checkAllDone()
 			if t.Failed() {
@@ -33,8 +35,7 @@ func TestDroppedWritePacketIsRepairedByGoBackN(t *testing.T) {
 		}
 		return pass
 	}
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 2, MessageSize: 10240, TxDepth: 1}})
+	w.start(load(2, 10240, 1, generator.Write))
 	w.run(200)
 	w.checkAllDone()
-	t.Log("\n" + w.tail())
 }

@@ -26,10 +26,11 @@ func dropTimes(w *wire, op func(packet.Opcode) bool, psn, n int) {
 }
 
 func TestTailLossTakesOneTimeoutPerLoss(t *testing.T) {
-	for losses, want := range map[int]generator.Status{0: generator.Success, 1: generator.Success, 7: generator.Success, 8: generator.RetryExceeded} {
+	outcome := map[int]generator.Status{0: generator.Success, 1: generator.Success, 7: generator.Success, 8: generator.RetryExceeded}
+	for losses, want := range outcome {
 		w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 14}, record: true})
 		dropTimes(w, packet.Opcode.IsData, 10, losses)
-		w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1, MessageSize: 10240, TxDepth: 1}})
+		w.start(load(1, 10240, 1, generator.Write))
 		w.run(1000)
 		m := w.workload.Report().Streams[0].Messages[0]
 		if m.Status != want {
@@ -40,7 +41,8 @@ func TestTailLossTakesOneTimeoutPerLoss(t *testing.T) {
 			t.Errorf("%d losses: %d timeouts, %d sequence errors", losses, c.LocalAckTimeout, c.PacketSeqErr)
 		}
 		const timeout = 67_108_864 // ns, exponent 14
-		if got := m.Completed.Nanoseconds(); losses > 0 && (got < int64(losses)*timeout || got > int64(losses)*timeout+100_000) {
+		got, least := m.Completed.Nanoseconds(), int64(losses)*timeout
+		if losses > 0 && (got < least || got > least+100_000) {
 			t.Errorf("%d losses: completed after %d ns", losses, got)
 		}
 	}
@@ -50,10 +52,11 @@ func TestTailLossTakesOneTimeoutPerLoss(t *testing.T) {
 func TestLostRetransmissionIsRepairedByTimeout(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true})
 	dropTimes(w, packet.Opcode.IsData, 5, 2)
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1, MessageSize: 10240, TxDepth: 1}})
+	w.start(load(1, 10240, 1, generator.Write))
 	w.run(100)
 	w.checkAllDone()
-	if r, s := w.nics[0].Counters(), w.nics[1].Counters(); r.PacketSeqErr != 1 || r.LocalAckTimeout != 1 || s.OutOfSequence != 1 {
+	r, s := w.nics[0].Counters(), w.nics[1].Counters()
+	if r.PacketSeqErr != 1 || r.LocalAckTimeout != 1 || s.OutOfSequence != 1 {
 		t.Errorf("%d NAKs handled, %d timeouts, %d gaps; want one each", r.PacketSeqErr, r.LocalAckTimeout, s.OutOfSequence)
 	}
 }
@@ -61,11 +64,13 @@ func TestLostRetransmissionIsRepairedByTimeout(t *testing.T) {
 func TestReadGapIsRepairedByOneImpliedNak(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true})
 	dropTimes(w, packet.Opcode.IsReadResponse, 5, 1)
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Read}, Messages: 2, MessageSize: 10240, TxDepth: 1}})
+	w.start(load(2, 10240, 1, generator.Read))
 	w.run(100)
 	w.checkAllDone()
-	if r, s := w.nics[0].Counters(), w.nics[1].Counters(); r.ImpliedNakErr != 1 || r.LocalAckTimeout != 0 || s.DuplicateRequest != 1 {
-		t.Errorf("%d implied NAKs, %d timeouts, %d duplicate requests; want 1, 0, 1", r.ImpliedNakErr, r.LocalAckTimeout, s.DuplicateRequest)
+	r, s := w.nics[0].Counters(), w.nics[1].Counters()
+	if r.ImpliedNakErr != 1 || r.LocalAckTimeout != 0 || s.DuplicateRequest != 1 {
+		t.Errorf("%d implied NAKs, %d timeouts, %d duplicate requests; want 1, 0, 1",
+			r.ImpliedNakErr, r.LocalAckTimeout, s.DuplicateRequest)
 	}
 }
 
@@ -73,22 +78,24 @@ func TestReadGapIsRepairedByOneImpliedNak(t *testing.T) {
 func TestRepeatedReadInterruptsTheOldResponses(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true})
 	dropTimes(w, packet.Opcode.IsReadResponse, 5, 1)
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Read}, Messages: 1, MessageSize: 1 << 20, TxDepth: 1}})
+	w.start(load(1, 1<<20, 1, generator.Read))
 	w.run(1100)
 	w.checkAllDone()
 }
 
 func TestEverySingleLossOfAMixIsRepaired(t *testing.T) {
-	mix := []generator.Verb{generator.Write, generator.Read, generator.SendImm, generator.FetchAdd, generator.Read, generator.WriteImm}
+	mix := []generator.Verb{generator.Write, generator.Read, generator.SendImm, generator.FetchAdd, generator.Read,
+		generator.WriteImm}
+	qp := QPConfig{RetryCount: 1, RNRRetry: 7, Timeout: 8, FixIPSN: true, IPSN: 0xfffff8}
 	for n := 1; n <= 120; n++ {
-		w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 1, RNRRetry: 7, Timeout: 8, FixIPSN: true, IPSN: 0xfffff8}, record: true})
+		w := newWire(t, setup{seed: 1, qps: 1, qp: qp, record: true})
 		w.filter = func(*seen) verdict {
 			if w.packets == n {
 				return drop
 			}
 			return pass
 		}
-		w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: mix, Messages: 12, MessageSize: 3000, TxDepth: 4}, Bidirectional: true})
+		w.start(bothWays(12, 3000, 4, mix...))
 		w.run(1000)
 		w.checkAllDone()
 		if t.Failed() {
@@ -97,11 +104,13 @@ func TestEverySingleLossOfAMixIsRepaired(t *testing.T) {
 	}
 }
 
-// READ responses and WRITE retransmission in both directions of one queue pair share nothing but the wire.
+// A transmit pipeline sends what it already holds before the repetition.
 func TestPipelineDepthDelaysTheJump(t *testing.T) {
-	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true, nic: func(_ generator.Side, c *Config) { c.Profile.PipelineDepth = 3 }})
+	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true, nic: func(_ generator.Side, c *Config) {
+		c.Profile.PipelineDepth = 3
+	}})
 	dropTimes(w, packet.Opcode.IsData, 5, 1)
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1, MessageSize: 100 << 10, TxDepth: 1}})
+	w.start(load(1, 100<<10, 1, generator.Write))
 	w.run(300)
 	w.checkAllDone()
 	var nak clock.Time
@@ -133,8 +142,7 @@ func serialise(t *testing.T, seed uint64) []byte {
 		}
 		return pass
 	}
-	w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write, generator.Read, generator.Send},
-		Messages: 6, MessageSize: 5000, TxDepth: 2}, Bidirectional: true})
+	w.start(bothWays(6, 5000, 2, generator.Write, generator.Read, generator.Send))
 	w.run(5000)
 	var b bytes.Buffer
 	for _, s := range w.log {
@@ -158,8 +166,7 @@ func TestPacketsParseBack(t *testing.T) {
 		w := newWire(t, setup{seed: 2, qps: 1, qp: reliable(), record: true, ipv6: ipv6, nic: func(_ generator.Side, c *Config) {
 			c.Tagged, c.TCI, c.DSCP = true, 0x6001, 26
 		}})
-		w.start(generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: []generator.Verb{generator.Write, generator.Read, generator.SendImm, generator.CompareSwap},
-			Messages: 4, MessageSize: 1501, TxDepth: 4}})
+		w.start(load(4, 1501, 4, generator.Write, generator.Read, generator.SendImm, generator.CompareSwap))
 		w.run(100)
 		for _, s := range w.log {
 			frame := s.p.AppendTo(nil)
@@ -170,8 +177,11 @@ func TestPacketsParseBack(t *testing.T) {
 			if packet.CheckICRC(frame, &got) != packet.ICRCValid {
 				t.Errorf("%s: iCRC", s)
 			}
-			if diff := cmp.Diff(s.p.BTH, got.BTH); diff != "" || got.IP.DSCP() != 26 || got.IP.TTL != 64 || len(got.Payload) != len(s.p.Payload) {
+			if diff := cmp.Diff(s.p.BTH, got.BTH); diff != "" {
 				t.Errorf("%s: %s", s, diff)
+			}
+			if got.IP.DSCP() != 26 || got.IP.TTL != 64 || len(got.Payload) != len(s.p.Payload) {
+				t.Errorf("%s: DSCP %d, TTL %d, %d bytes", s, got.IP.DSCP(), got.IP.TTL, len(got.Payload))
 			}
 			if ipv6 && got.UDP.Checksum == 0 {
 				t.Errorf("%s: no UDP checksum over IPv6", s)

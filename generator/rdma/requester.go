@@ -33,7 +33,7 @@ type rewind struct {
 	skipFirst bool       // BugRetransmitSkipsFirst
 }
 
-// requester is the sending half of a queue pair (IBTA 9.7.3 to 9.7.6). PSNs are unwrapped; una ≤ every outstanding PSN < high.
+// requester is the sending half of a queue pair (IBTA 9.7.3 to 9.7.6). PSNs are unwrapped; una ≤ outstanding PSNs < high.
 type requester struct {
 	q   *QP
 	out ring[sendRequest] // posted and not completed, oldest first
@@ -90,7 +90,8 @@ func (r *requester) check(wr generator.WorkRequest) error {
 	case wr.Length < 0 || wr.Length > maxMessage:
 		return fmt.Errorf("message length %d is not within 0 to 2^31 bytes", wr.Length)
 	case wr.Verb.PSNs(wr.Length, r.q.cfg.MTU) > maxOutstanding:
-		return fmt.Errorf("%d bytes at MTU %d need more than %d packets, half the PSN space", wr.Length, r.q.cfg.MTU, maxOutstanding)
+		return fmt.Errorf("%d bytes at MTU %d need more than %d packets, half the PSN space",
+			wr.Length, r.q.cfg.MTU, maxOutstanding)
 	}
 	return nil
 }

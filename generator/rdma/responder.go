@@ -132,7 +132,7 @@ func (r *responder) duplicate(now clock.Time, p *packet.Packet, psn int64) {
 	}
 }
 
-// replayRead executes a repeated READ request. It may start anywhere in the original, but not reach beyond what was received.
+// replayRead executes a repeated READ request. It may start anywhere in the original, but must end before the expected PSN.
 func (r *responder) replayRead(now clock.Time, p *packet.Packet, psn int64) {
 	job := r.readJob(now, p, psn)
 	if job.end > r.expected || !r.allowed(p.RETH.RKey, p.RETH.VA, uint64(p.RETH.Length)) {
@@ -269,8 +269,8 @@ func (r *responder) completion(now clock.Time, rr generator.ReceiveRequest, s ge
 func (r *responder) readJob(now clock.Time, p *packet.Packet, psn int64) response {
 	length := int(p.RETH.Length)
 	n := int64(generator.Read.PSNs(length, r.q.cfg.MTU))
-	return response{kind: answerRead, psn: psn, end: psn + n, msn: r.msn, va: p.RETH.VA, rkey: p.RETH.RKey, left: length, first: true,
-		ready: now.Add(r.q.nic.profile.ReadResponseLatency)}
+	return response{kind: answerRead, psn: psn, end: psn + n, msn: r.msn, va: p.RETH.VA, rkey: p.RETH.RKey, left: length,
+		first: true, ready: now.Add(r.q.nic.profile.ReadResponseLatency)}
 }
 
 func (r *responder) executeRead(now clock.Time, p *packet.Packet) {

@@ -56,7 +56,8 @@ func newScript(t *testing.T, qp QPConfig, bugs Bugs, np NotificationPoint) *scri
 		t.Fatal(err)
 	}
 	s := &script{t: t, nic: nic, qp: q, peer: 0xfffffe} // the peer's stream wraps with its third packet
-	if err := q.Connect(Remote{IP: addresses[1], QPN: peerQPN, IPSN: s.peer, MAC: packet.MACFromUint48(remoteMAC)}); err != nil {
+	remote := Remote{IP: addresses[1], QPN: peerQPN, IPSN: s.peer, MAC: packet.MACFromUint48(remoteMAC)}
+	if err := q.Connect(remote); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -94,7 +95,8 @@ func (s *script) command(f []string) {
 		if !ok {
 			s.t.Fatalf("verb %q", f[1])
 		}
-		err = s.qp.PostSend(s.now, generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5})
+		wr := generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5}
+		err = s.qp.PostSend(s.now, wr)
 		s.next++
 	case "postrecv":
 		err = s.qp.PostRecv(s.now, generator.ReceiveRequest{Length: s.number(f[1])})
@@ -199,7 +201,8 @@ func (s *script) packet(f []string) packet.Packet {
 	}
 	op, syndrome := s.opcode(f[0], opt)
 	p := packet.Packet{
-		Eth:    packet.Ethernet{Dst: packet.MACFromUint48(localMAC), Src: packet.MACFromUint48(remoteMAC), Type: packet.EtherTypeIPv4},
+		Eth: packet.Ethernet{Dst: packet.MACFromUint48(localMAC), Src: packet.MACFromUint48(remoteMAC),
+			Type: packet.EtherTypeIPv4},
 		IP:     packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP, Src: addresses[1], Dst: addresses[0]},
 		UDP:    packet.UDP{SrcPort: 0xc000, DstPort: packet.Port},
 		HasUDP: true, Derived: true, Headers: packet.HasBTH | op.Headers(),

@@ -113,7 +113,8 @@ func newWire(tb testing.TB, s setup) *wire {
 	for i := range s.qps {
 		for side, qps := range w.qps {
 			peer := w.qps[side^1][i]
-			if err := qps[i].Connect(Remote{IP: peer.LocalIP(), QPN: peer.QPN(), IPSN: peer.IPSN(), MAC: w.nics[side^1].cfg.MAC}); err != nil {
+			remote := Remote{IP: peer.LocalIP(), QPN: peer.QPN(), IPSN: peer.IPSN(), MAC: w.nics[side^1].cfg.MAC}
+			if err := qps[i].Connect(remote); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -130,6 +131,18 @@ func (w *wire) ends() []generator.Ends {
 		}
 	}
 	return ends
+}
+
+// load returns traffic from requester to responder.
+func load(messages, size, depth int, verbs ...generator.Verb) generator.WorkloadConfig {
+	return generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: verbs, Messages: messages, MessageSize: size, TxDepth: depth}}
+}
+
+// bothWays returns the same traffic in both directions.
+func bothWays(messages, size, depth int, verbs ...generator.Verb) generator.WorkloadConfig {
+	cfg := load(messages, size, depth, verbs...)
+	cfg.Bidirectional = true
+	return cfg
 }
 
 // start attaches and starts a workload.
@@ -274,7 +287,8 @@ func (w *wire) checkAllDone() {
 	}
 	for _, n := range w.nics {
 		if c := n.Counters(); c.DataErrors > 0 || c.Invalid > 0 || c.BadResponse > 0 {
-			w.tb.Errorf("%s: %d data errors, %d invalid packets, %d bad responses", n.Name(), c.DataErrors, c.Invalid, c.BadResponse)
+			w.tb.Errorf("%s: %d data errors, %d invalid packets, %d bad responses",
+				n.Name(), c.DataErrors, c.Invalid, c.BadResponse)
 		}
 	}
 }

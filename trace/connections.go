@@ -189,7 +189,8 @@ func (c *Connections) Flow(src, dst netip.Addr, dstQPN packet.QPN) FlowID {
 	if c == nil {
 		return NoFlow
 	}
-	return c.flows.find(makeFlowKey(src.Unmap(), dst.Unmap(), dstQPN))
+	key := makeFlowKey(src.Unmap(), dst.Unmap(), dstQPN)
+	return c.flows.find(&key)
 }
 
 // InitialPSN returns the PSN at which the given space of a flow starts: requests at the sender's IPSN, responses at the

@@ -225,7 +225,7 @@ func TestFlowTableAgreesWithAMap(t *testing.T) {
 			}
 		}
 		for key, want := range model {
-			if got := table.find(key); got != want {
+			if got := table.find(&key); got != want {
 				t.Fatalf("find %v: %d, want %d", key, got, want)
 			}
 		}

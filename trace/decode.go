@@ -170,29 +170,20 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	}
 	at := s.l4 + packet.UDPLen
 	b := frame[at : at+packet.BTHLen : at+packet.BTHLen]
-	flags := Flags(0)
-	if b[1]&0x80 != 0 {
-		flags |= Solicited
-	}
-	if b[4]&0x80 != 0 {
-		flags |= FECN
-	}
-	if b[4]&0x40 != 0 {
-		flags |= BECN
-	}
-	if b[8]&0x80 != 0 {
-		flags |= AckReq
-	}
-	pad := b[1] >> 4 & 3
+	word := be64(b) // opcode, SE M pad TVer, P_Key, FECN BECN resv6, DestQP
+	ack := be32(b[8:])
+	shape := &bthShapes[b[0]]
+	pad := uint8(word>>52) & 3
 	tos := frame[s.l3+1]
 	if frame[s.l3]>>4 == 6 {
 		tos = uint8(be16(frame[s.l3:]) >> 4)
 	}
-	*r = Record{
-		PSN: packet.PSN(be32(b[8:]) & maxUint24), DestQP: packet.QPN(be32(b[4:]) & maxUint24), Flow: NoFlow,
-		Opcode: packet.Opcode(b[0]), PadCount: pad, ECN: packet.ECN(tos & 3), DSCP: tos >> 2,
-	}
-	shape := &bthShapes[b[0]]
+	// Field by field: a composite literal would be built aside and copied.
+	r.ID, r.TimeNS, r.Flow, r.Event, r.ICRC = 0, 0, NoFlow, EventNone, packet.ICRCNotCheckable
+	r.VA, r.DMALen, r.MSN, r.Syndrome = 0, 0, 0, 0
+	r.PSN, r.DestQP = packet.PSN(ack&maxUint24), packet.QPN(word&maxUint24)
+	r.Opcode, r.PadCount, r.ECN, r.DSCP = packet.Opcode(b[0]), pad, packet.ECN(tos&3), tos>>2
+	flags := Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
 	ext := frame[at+packet.BTHLen : s.end]
 	if len(ext) < int(shape.extLen) {
 		return s, fmt.Errorf("%v extended headers at byte %d need %d bytes, the frame has %d left",
@@ -249,14 +240,13 @@ type Decoder struct {
 	port     uint16
 	clock    TimeUnwrapper
 	key      flowKey // of the last frame
-	lastFlow FlowID  // of the last frame
 	scratch  []byte  // a frame being repaired, for iCRC
 }
 
 // NewDecoder returns a decoder of frames in a format other than auto. connections may be nil: no frame then has a flow.
 // withICRC asks for the verdict on every whole frame, which costs a CRC over it.
 func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder {
-	d := &Decoder{format: format, flows: connections, withICRC: withICRC, port: packet.Port, lastFlow: NoFlow}
+	d := &Decoder{format: format, flows: connections, withICRC: withICRC, port: packet.Port}
 	if format == FormatLumina {
 		d.port = LuminaPort
 	}
@@ -270,13 +260,10 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	if err != nil {
 		return err
 	}
-	if key := frameFlowKey(f.Data, &s, r.DestQP); key != d.key {
-		d.key, d.lastFlow = key, NoFlow
-		if d.flows != nil {
-			d.lastFlow = d.flows.flows.find(key)
-		}
+	d.key = frameFlowKey(f.Data, &s, r.DestQP)
+	if d.flows != nil {
+		r.Flow = d.flows.flows.find(&d.key)
 	}
-	r.Flow = d.lastFlow
 	r.Flags |= Sent | Passed
 	if d.format == FormatPlain {
 		r.ID, r.TimeNS = f.Number, f.TimeNS

@@ -26,6 +26,11 @@ func makeFlowKey(src, dst netip.Addr, qpn packet.QPN) flowKey {
 	return flowKey{a: be64(s[:]), b: be64(s[8:]), c: be64(d[:]), d: be64(d[8:]), qpn: uint64(qpn) | flowKeyV6}
 }
 
+// equal is == with the words that differ most often first, and without a call.
+func (k *flowKey) equal(o *flowKey) bool {
+	return k.qpn == o.qpn && k.a == o.a && k.b == o.b && k.c == o.c && k.d == o.d
+}
+
 func (k *flowKey) hash() uint64 {
 	hi, lo := bits.Mul64(k.a^0x9e3779b97f4a7c15, k.qpn^0xd1b54a32d192ed03)
 	h := hi ^ lo
@@ -73,14 +78,14 @@ func newFlowTable(n int) flowTable {
 }
 
 // find returns the flow of key, or NoFlow.
-func (t *flowTable) find(key flowKey) FlowID {
+func (t *flowTable) find(key *flowKey) FlowID {
 	mask := uint64(len(t.slots) - 1)
 	for i := key.hash() & mask; ; i = (i + 1) & mask {
 		s := &t.slots[i]
 		if !s.used {
 			return NoFlow
 		}
-		if s.key == key {
+		if s.key.equal(key) {
 			return s.flow
 		}
 	}

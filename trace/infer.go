@@ -81,7 +81,7 @@ func (inf *Inference) add(key flowKey, r *Record) {
 }
 
 func (inf *Inference) find(key flowKey) int {
-	if i := inf.table.find(key); i != NoFlow {
+	if i := inf.table.find(&key); i != NoFlow {
 		return int(i)
 	}
 	if len(inf.halves) == maxHalves {

@@ -6,22 +6,23 @@ import (
 )
 
 // claims finds events that would act on one packet for certain. What depends on the run (an ITER and an arrival number of
-// the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables.
+// the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables. The maps lead to the place of the intent
+// that claimed first.
 type claims struct {
-	exact  map[claim]int // → place of the intent that claimed first
-	every  map[claim]int // Nth is Any
-	some   map[claim]int // Nth isn't
-	others map[claim]int // control events of a class, however addressed
+	exact   map[claim]int // each claim with its Nth
+	every   map[claim]int // claims with Nth Any
+	counted map[claim]int // claims with a number, less the number
+	class   map[claim]int // control packets of a class, however addressed
 }
 
 // claim is a set of packets. Fields that don't narrow it are zero.
 type claim struct {
-	flow   trace.FlowID
-	class  packet.Class
-	space  packet.Space
-	psn    int64
-	nth    uint16
-	packet bool // Nth counts arrivals of the PSN, not rounds
+	flow    trace.FlowID
+	class   packet.Class
+	space   packet.Space
+	psn     int64
+	nth     uint16
+	arrival bool // nth counts arrivals of the PSN, not rounds
 }
 
 func newClaims() claims {
@@ -30,48 +31,48 @@ func newClaims() claims {
 
 // claim registers the intent at place i. If its packets are already another's it returns the place of that one.
 func (c *claims) claim(in *Intent, i int) (other int, clash bool) {
-	group := claim{flow: in.Flow, class: in.Class, psn: in.RelPSN}
+	class := claim{flow: in.Flow, class: in.Class}
+	group := class
 	if in.RelPSN != 0 {
-		group.space = in.Space
+		group.space, group.psn = in.Space, in.RelPSN
 	}
 	exact := group
-	exact.nth, exact.packet = in.Nth, in.Class == packet.ClassData && in.Scope == IterPacket && in.Nth != Any
-	class := claim{flow: in.Flow, class: in.Class}
-	checks := []struct {
-		in  map[claim]int
-		key claim
-	}{{c.exact, exact}, {c.every, group}}
+	exact.nth = in.Nth
+	exact.arrival = in.Class == packet.ClassData && in.Scope == IterPacket && in.Nth != Any
+
+	others := []first{{c.exact, exact}, {c.every, group}}
 	if in.Nth == Any {
-		checks = append(checks, struct {
-			in  map[claim]int
-			key claim
-		}{c.some, group})
+		others = append(others, first{c.counted, group})
 	}
 	if in.Class != packet.ClassData {
-		checks = append(checks, struct {
-			in  map[claim]int
-			key claim
-		}{c.every, class})
+		others = append(others, first{c.every, class})
 		if in.RelPSN == 0 && in.Nth == Any {
-			checks = append(checks, struct {
-				in  map[claim]int
-				key claim
-			}{c.others, class})
+			others = append(others, first{c.class, class})
 		}
 	}
-	for _, check := range checks {
-		if other, clash = check.in[check.key]; clash {
+	for _, o := range others {
+		if other, clash = o.by[o.claim]; clash {
 			return other, true
 		}
 	}
+	c.register(in, i, exact, group, class)
+	return 0, false
+}
+
+// first looks up who made a claim first.
+type first struct {
+	by    map[claim]int
+	claim claim
+}
+
+func (c *claims) register(in *Intent, i int, exact, group, class claim) {
 	c.exact[exact] = i
 	if in.Nth == Any {
 		c.every[group] = i
 	} else {
-		c.some[group] = i
+		c.counted[group] = i
 	}
 	if in.Class != packet.ClassData {
-		c.others[class] = i
+		c.class[class] = i
 	}
-	return 0, false
 }

@@ -6,6 +6,7 @@ import (
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
 )
 
 // decide returns the result for the first packet of a flow on which a acts.
@@ -63,6 +64,7 @@ func TestApplyEditsTheForwardedCopyOnly(t *testing.T) {
 			before := original.AppendTo(nil)
 			r := decide(t, tt.action, original)
 			equal(t, "runt", r.Runt, tt.runt)
+			equal(t, "a runt has no event", r.Event == trace.EventNone, tt.runt)
 			forwarded := *original
 			r.Apply(&forwarded)
 			tt.check(t, &forwarded)

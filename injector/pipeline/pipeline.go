@@ -118,6 +118,7 @@ type Pipeline struct {
 	watchArrivals [p4.MaxWatchSlots]arrivals
 	seq           uint64
 	turn          uint16
+	runts         uint64
 
 	roceRx, roceTx, pauseRx [MaxPorts]count
 	mirrored                [MaxSessions]count
@@ -157,6 +158,10 @@ func (p *Pipeline) Reset() {
 
 // Ports returns the number of ports.
 func (p *Pipeline) Ports() int { return p.cfg.Ports }
+
+// Runts returns how many packets a trim let pass because they were no longer than its size. The contract has no counter for
+// them; it is for the owner's diagnostics.
+func (p *Pipeline) Runts() uint64 { return p.runts }
 
 // Keys of the integer tables: the contract's fields side by side, with occupied on top.
 

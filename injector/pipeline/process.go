@@ -34,7 +34,7 @@ type Result struct {
 	Event   trace.EventType
 	Flow    trace.FlowID // NoFlow for packets of no programmed connection
 	Iter    uint16       // of data packets on a known flow
-	Runt    bool         // a trim that found nothing to cut: the packet passes whole
+	Runt    bool         // a trim found nothing to cut: the packet passes whole and the event is none
 	Mirror  Mirror
 	Forward Forward
 
@@ -95,9 +95,12 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 		return
 	}
 	e.hits++
-	r.action = e.action
-	r.Event = e.action.event
-	r.Runt = r.Event == trace.EventTrim && pk.TrimmedLen(int(e.action.size)) == pk.Len()
+	if e.action.event == trace.EventTrim && pk.TrimmedLen(int(e.action.size)) == pk.Len() {
+		p.runts++
+		r.Runt = true
+		return
+	}
+	r.action, r.Event = e.action, e.action.event
 }
 
 // matchData moves the round on and returns the event of a data packet, or nil.

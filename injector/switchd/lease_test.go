@@ -53,7 +53,7 @@ func TestTheLeaseFlushesInjectionButNotForwarding(t *testing.T) {
 		if events, _, open := s.state(); events != 1 || !open {
 			t.Error("flushed before the lease was over")
 		}
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		if events, forwarding, open := s.state(); events != 0 || open || forwarding != 1 {
 			t.Errorf("after the lease: %d events, gate open %t, %d forwarding entries", events, open, forwarding)

@@ -164,17 +164,50 @@ func TestShuffledCopiesAreOutOfOrderAndNotMissing(t *testing.T) {
 		for i, seq := range order {
 			c.add(seq, uint64(i+1))
 		}
-		// Copies before the first one seen can't be known to have been missing.
-		early := int64(0)
-		for _, s := range order {
-			if s < order[0] {
-				early++
-			}
-		}
-		if c.missing != 0 || c.dups != early {
-			t.Errorf("order %v: %d missing, %d duplicates; want 0 and %d", order, c.missing, c.dups, early)
+		if c.missing != 0 || c.dups != 0 || len(c.holes) != 0 {
+			t.Errorf("order %v: %d missing, %d duplicates, holes %v", order, c.missing, c.dups, c.holes)
 		}
 	})
+}
+
+func TestSequenceCheckAgreesWithASet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		start := rapid.SampledFrom([]uint64{100, stampMask - 10}).Draw(t, "start")
+		c, seen, high := sequenceCheck{}, map[int]bool{}, 0
+		dups := int64(0)
+		low := 0
+		for i, at := range rapid.SliceOfN(rapid.IntRange(-5, 40), 1, 60).Draw(t, "offsets") {
+			if i == 0 {
+				at = 0
+			}
+			c.add((start+uint64(at))&stampMask, uint64(i+1))
+			if seen[at] && at >= 0 {
+				dups++
+			}
+			seen[at] = true
+			high, low = max(high, at), min(low, at)
+		}
+		missing := int64(0)
+		for at := range high {
+			if !seen[at] {
+				missing++
+			}
+		}
+		if c.missing != missing || c.dups != dups {
+			t.Errorf("%d missing, %d duplicates; want %d, %d", c.missing, c.dups, missing, dups)
+		}
+	})
+}
+
+func TestTraceInCompleteDisorderTakesLinearTime(t *testing.T) {
+	var c sequenceCheck
+	const n = 1 << 18
+	for i := range uint64(n) {
+		c.add(i*104729%n+1, i+1) // a permutation: 104729 is odd
+	}
+	if c.condition().Status != StatusViolated {
+		t.Error("disorder was not noticed")
+	}
 }
 
 func TestIntegrityReportIsStable(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 // maxHalves bounds the directed flows that an inference follows; a capture with more is not one of a test.
-const maxHalves = 1 << 16
+const maxHalves = 1 << 13
 
 // midStream is how many PSNs an answer may lie before the first request seen and still belong to it: what can be in flight
 // when a capture starts in the middle.

@@ -55,30 +55,40 @@ func (p *pairing) free(i int) []int {
 	return out
 }
 
-// byAnswers pairs halves by their candidates, certain ones first: each pair found may leave others only one choice. What
-// stays ambiguous is taken in order of appearance, and noted.
+// byAnswers pairs halves by their candidates: first, until nothing changes, those that have only one left, as each pair
+// found may leave others no choice; what then is still ambiguous in order of appearance, fewest choices first, and noted.
 func (p *pairing) byAnswers() {
-	for {
-		best, bestFree := noMate, []int(nil)
+	for changed := true; changed; {
+		changed = false
 		for i := range p.inf.halves {
 			if p.mate[i] != noMate {
 				continue
 			}
-			if f := p.free(i); len(f) > 0 && (best == noMate || len(f) < len(bestFree)) {
-				best, bestFree = i, f
-			}
-			if len(bestFree) == 1 {
-				break
+			if f := p.free(i); len(f) == 1 {
+				p.join(i, f[0])
+				changed = true
 			}
 		}
-		if best == noMate {
-			return
+	}
+	var rest []int
+	for i := range p.inf.halves {
+		if p.mate[i] == noMate && len(p.inf.halves[i].candidates) > 0 {
+			rest = append(rest, i)
 		}
-		if len(bestFree) > 1 {
+	}
+	slices.SortStableFunc(rest, func(a, b int) int {
+		return cmp.Compare(len(p.inf.halves[a].candidates), len(p.inf.halves[b].candidates))
+	})
+	for _, i := range rest {
+		f := p.free(i)
+		if p.mate[i] != noMate || len(f) == 0 {
+			continue
+		}
+		if len(f) > 1 {
 			p.note("the answers %s fit the requests of %d flows alike; %s was taken, by order of appearance",
-				p.inf.halves[best].describe(), len(bestFree), p.inf.halves[bestFree[0]].describe())
+				p.inf.halves[i].describe(), len(f), p.inf.halves[f[0]].describe())
 		}
-		p.join(best, bestFree[0])
+		p.join(i, f[0])
 	}
 }
 

@@ -88,8 +88,7 @@ type NIC struct {
 	now     clock.Time // latest instant that the NIC was told
 
 	qps   []*QP
-	byQPN map[packet.QPN]*QP
-	last  *QP // most recent destination, which is often the next one, too
+	byQPN qpTable
 
 	timers  timerHeap
 	control ring[*QP] // queue pairs with an eligible acknowledgement
@@ -116,7 +115,7 @@ func NewNIC(cfg Config) (*NIC, error) {
 	}
 	n := &NIC{
 		cfg: cfg, profile: cfg.Profile, bugs: cfg.Bugs, memory: memory{pattern()},
-		byQPN: make(map[packet.QPN]*QP), ipID: uint16(cfg.Rand.Uint32()),
+		ipID: uint16(cfg.Rand.Uint32()),
 	}
 	n.notify.init(cfg.NP)
 	return n, nil
@@ -155,7 +154,7 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	}
 	q := newQP(n, cfg)
 	n.qps = append(n.qps, q)
-	n.byQPN[q.qpn] = q
+	n.byQPN.add(q)
 	return q, nil
 }
 
@@ -163,7 +162,7 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 func (n *NIC) drawQPN() packet.QPN {
 	for {
 		qpn := packet.QPN(2 + n.cfg.Rand.Uint32N(1<<24-3))
-		if _, taken := n.byQPN[qpn]; !taken {
+		if n.byQPN.find(qpn) == nil {
 			return qpn
 		}
 	}
@@ -202,12 +201,9 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 
 // lookup returns the connected queue pair that p is for, nil if p must be dropped silently (IBTA 9.6.1: header validation).
 func (n *NIC) lookup(p *packet.Packet) *QP {
-	q := n.last
-	if q == nil || q.qpn != p.BTH.DestQP {
-		if q = n.byQPN[p.BTH.DestQP]; q == nil {
-			return nil
-		}
-		n.last = q
+	q := n.byQPN.find(p.BTH.DestQP)
+	if q == nil {
+		return nil
 	}
 	const reliableConnection = 0 // the service in the opcode's top three bits
 	switch {

@@ -111,6 +111,16 @@ func TestQPNsAreUniqueAndLegal(t *testing.T) {
 		}
 		seen[q.QPN()] = true
 	}
+	for _, q := range nic.qps {
+		if nic.byQPN.find(q.qpn) != q {
+			t.Fatalf("queue pair %s is not found", q.qpn)
+		}
+	}
+	for qpn := range packet.QPN(1 << 16) {
+		if q := nic.byQPN.find(qpn); (q != nil) != seen[qpn] {
+			t.Fatalf("QPN %s finds %v", qpn, q)
+		}
+	}
 }
 
 func TestCountersHaveVendorNames(t *testing.T) {

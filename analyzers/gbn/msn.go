@@ -8,11 +8,11 @@ import (
 
 const msnMask = 1<<24 - 1
 
-// An msnTrack turns the 24-bit MSNs of a responder into counts. Where the trace may begin midway, the first one seen sets
-// the origin.
+// An msnTrack bounds what to add to counts of ours to get the 24-bit MSNs of a responder: nothing, or where the trace may
+// begin midway a constant that the MSNs seen so far narrow down.
 type msnTrack struct {
-	known  bool
-	offset int64 // added to counts of ours to get those of the responder
+	seen        bool
+	least, most int64
 }
 
 // checkMSN judges the MSN of r: the responder has completed at least the requests that the response shows as completed, and
@@ -21,15 +21,17 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	if !r.Has(trace.HasAETH) {
 		return
 	}
-	q := &s.rsp
+	q, t := &s.rsp, &s.rsp.msn
 	atMost := q.log.most.msn
 	atLeast = max(0, atLeast)
-	if s.midway && !q.msn.known {
-		q.msn = msnTrack{known: true, offset: int64(r.MSN) - atLeast}
+	if s.midway && !t.seen {
+		*t = msnTrack{seen: true, least: int64(r.MSN) - atMost, most: int64(r.MSN) - atLeast}
 		return
 	}
-	lo, hi := atLeast+q.msn.offset, atMost+q.msn.offset
-	if got := int64(r.MSN); (got-lo)&msnMask <= hi-lo {
+	lo, hi := atLeast+t.least, atMost+t.most
+	if above := (int64(r.MSN) - lo) & msnMask; above <= hi-lo {
+		got := lo + above
+		t.least, t.most = max(t.least, got-atMost), min(t.most, got-atLeast)
 		return
 	}
 	expected := fmt.Sprintf("msn %d", lo&msnMask)

@@ -1,0 +1,29 @@
+package gbn
+
+import "testing"
+
+func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
+	for _, m := range []*machine{requesterMachine, responderMachine} {
+		if holes := m.holes(); len(holes) > 0 {
+			t.Errorf("%s: %v", m.name, holes)
+		}
+	}
+	if len(requesterInputs) != int(rqFatal)+1 || len(responderInputs) != int(rsAtomicUnexpected)+1 {
+		t.Error("names and inputs differ in number")
+	}
+}
+
+func TestEveryViolationOfTheMachinesIsInTheTableOfRules(t *testing.T) {
+	for _, m := range []*machine{requesterMachine, responderMachine} {
+		for i, e := range m.edges {
+			if _, ok := ruleIndex[e.rule]; e.rule != "" && !ok {
+				t.Errorf("%s: no rule %s", m.transition(i), e.rule)
+			}
+		}
+	}
+	for _, r := range ruleTable {
+		if r.Clause == "" || r.Statement == "" || r.Severity == "" {
+			t.Errorf("%s is incomplete", r.Rule)
+		}
+	}
+}

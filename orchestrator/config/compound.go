@@ -103,8 +103,11 @@ func (k list[T]) encode(src any) *yaml.Node {
 
 func (k list[T]) jsonSchema() map[string]any {
 	s := map[string]any{"type": "array", "items": k.of.jsonSchema(), "minItems": k.min, "maxItems": k.max}
-	if k.single {
+	switch {
+	case k.single:
 		return map[string]any{"oneOf": []any{k.of.jsonSchema(), s}}
+	case k.min == 0:
+		s["type"] = []string{"array", "null"}
 	}
 	return s
 }

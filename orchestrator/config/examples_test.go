@@ -1,9 +1,13 @@
 package config_test
 
 import (
+	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
+	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 )
@@ -12,30 +16,95 @@ import (
 func examples(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"../../configs/*.yml", "../../configs/broken/*.yml"} {
+	for _, pattern := range []string{"../../configs/*.yml", "../../configs/*/*.yml"} {
 		matches, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, matches...)
 	}
-	if len(files) < 2 {
+	if len(files) < 30 {
 		t.Fatalf("found only %d example configurations", len(files))
 	}
 	return files
 }
 
-func TestEveryExampleLoadsAndPlans(t *testing.T) {
+// models is what the command line knows of NIC models.
+func models() config.Options {
+	var o config.Options
+	for _, p := range rdma.Profiles() {
+		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name})
+	}
+	for _, b := range rdma.Catalogue() {
+		o.Bugs = append(o.Bugs, b.Name)
+	}
+	return o
+}
+
+func TestEveryExampleLoadsAndPlansWithoutWarning(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			test, err := config.Load(file, config.Options{})
+			test, err := config.Load(file, models())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := plan.New(test); err != nil {
+			p, err := plan.New(test)
+			if err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%s\n%s", test.YAML(), test.Hash())
+			for _, w := range p.Warnings {
+				t.Error(w)
+			}
 		})
+	}
+}
+
+func TestEveryExampleSaysWhatItTeaches(t *testing.T) {
+	for _, file := range examples(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heading, _, _ := strings.Cut(string(data), "\nname: ")
+		if lines := strings.Count(heading, "\n# "); !strings.HasPrefix(heading, "# ") || lines < 1 {
+			t.Errorf("%s has no comment that explains it", file)
+		}
+		for i, line := range strings.Split(string(data), "\n") {
+			if len([]rune(line)) > 130 {
+				t.Errorf("%s:%d is longer than a line should be", file, i+1)
+			}
+		}
+	}
+}
+
+func TestExamplesAreNamedLikeTheirFiles(t *testing.T) {
+	for _, file := range examples(t) {
+		test, err := config.Load(file, config.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := strings.TrimSuffix(filepath.Base(file), ".yml")
+		if filepath.Base(filepath.Dir(file)) == "detect" {
+			want = "detect-" + want
+		}
+		if test.Name != want {
+			t.Errorf("%s is called %q, want %q", file, test.Name, want)
+		}
+	}
+}
+
+func TestTheIndexOfExamplesListsEachOnce(t *testing.T) {
+	data, err := os.ReadFile("../../configs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range examples(t) {
+		name, err := filepath.Rel("../../configs", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(regexp.MustCompile(regexp.QuoteMeta("]("+name+")")).FindAll(data, -1)); n != 1 {
+			t.Errorf("configs/README.md lists %s %d times", name, n)
+		}
 	}
 }

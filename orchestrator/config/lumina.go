@@ -104,7 +104,7 @@ func (im *importer) each(n *yaml.Node, path string, take func(key string, value 
 	}
 	seen := make(map[string]bool)
 	for key, value := range im.d.pairs(n, path) {
-		keyPath := join(path, key.Value)
+		keyPath := join(path, printable(key.Value))
 		if seen[key.Value] {
 			im.d.problem(key, keyPath, "is given twice", "")
 			continue

@@ -86,7 +86,7 @@ func (o *object) collect(d *decoder, n *yaml.Node, path string) map[string]*yaml
 	values, seen := make(map[string]*yaml.Node, len(o.fields)), make(map[string]*yaml.Node)
 	for key, value := range d.pairs(n, path) {
 		if first := seen[key.Value]; first != nil {
-			d.problem(key, join(path, key.Value), "is given twice", "the first is in line "+itoa(first.Line))
+			d.problem(key, join(path, printable(key.Value)), "is given twice", "the first is in line "+itoa(first.Line))
 			continue
 		}
 		seen[key.Value] = key

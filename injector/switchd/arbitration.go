@@ -2,7 +2,6 @@ package switchd
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"io"
 	"slices"
@@ -31,6 +30,7 @@ func (e electionID) compare(f electionID) int {
 // controller is one open stream.
 type controller struct {
 	joined   bool // its first arbitration update was accepted
+	left     bool // its stream has ended
 	election *electionID
 	out      chan *p4pb.StreamMessageResponse
 	overrun  chan struct{} // closed when out was full
@@ -93,7 +93,7 @@ func (s *Server) receive(stream p4pb.P4Runtime_StreamChannelServer, c *controlle
 		}
 		switch update := m.GetUpdate().(type) {
 		case *p4pb.StreamMessageRequest_Arbitration:
-			if err := s.arbitrate(stream.Context(), c, update.Arbitration); err != nil {
+			if err := s.arbitrate(c, update.Arbitration); err != nil {
 				return err
 			}
 		case *p4pb.StreamMessageRequest_Packet:
@@ -113,11 +113,11 @@ func (s *Server) refuse(c *controller, e *p4pb.StreamError) {
 }
 
 // arbitrate handles one MasterArbitrationUpdate; an error terminates the stream.
-func (s *Server) arbitrate(ctx context.Context, c *controller, m *p4pb.MasterArbitrationUpdate) error {
+func (s *Server) arbitrate(c *controller, m *p4pb.MasterArbitrationUpdate) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() != nil { // the stream ended while we waited: leave(c) may already have run
-		return ctx.Err()
+	if c.left { // the stream ended while we waited for the lock
+		return status.Error(codes.Canceled, "the stream has ended")
 	}
 	if err := s.checkArbitration(c, m); err != nil {
 		return err
@@ -184,6 +184,7 @@ func (s *Server) elect(c *controller) {
 func (s *Server) leave(c *controller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c.left = true
 	a := &s.arb
 	a.controllers = slices.DeleteFunc(a.controllers, func(o *controller) bool { return o == c })
 	if a.primary != c {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/injector/p4"
 )
@@ -67,7 +69,7 @@ func TestAPrimaryThatComesBackKeepsTheLease(t *testing.T) {
 		s.leave(c)
 		time.Sleep(29 * time.Second)
 		back := &controller{out: make(chan *p4pb.StreamMessageResponse, outgoing)}
-		err := s.arbitrate(t.Context(), back, &p4pb.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &p4pb.Uint128{Low: 2}})
+		err := s.arbitrate(back, &p4pb.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &p4pb.Uint128{Low: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,4 +79,14 @@ func TestAPrimaryThatComesBackKeepsTheLease(t *testing.T) {
 			t.Error("flushed under a live primary")
 		}
 	})
+}
+
+func TestAControllerWhoseStreamHasEndedIsNotLetIn(t *testing.T) {
+	s := fuzzServer(t)
+	c := &controller{out: make(chan *p4pb.StreamMessageResponse, outgoing)}
+	s.leave(c) // the handler returned while its last update waited for the lock
+	err := s.arbitrate(c, &p4pb.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &p4pb.Uint128{Low: 9}})
+	if status.Code(err) != codes.Canceled || len(s.arb.controllers) != 0 {
+		t.Errorf("got %v, %d controllers are live", err, len(s.arb.controllers))
+	}
 }

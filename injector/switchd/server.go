@@ -23,6 +23,7 @@ import (
 	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/keepalive"
 
 	"candela.dev/candela/injector/p4"
 )
@@ -119,7 +120,9 @@ func (s *Server) Do(f func()) {
 // streams and returns nil. A Server serves once. lis is closed. Over TCP use package transport.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	const maxRequest = 16 << 20 // bytes; P4Runtime forbids less than gRPC's default of 4 MB
-	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest)}, opts...)
+	// A controller whose machine vanishes ends no stream: pings find out, well within a lease.
+	alive := keepalive.ServerParameters{Time: 5 * time.Second, Timeout: 5 * time.Second}
+	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest), grpc.KeepaliveParams(alive)}, opts...)
 	server := grpc.NewServer(opts...)
 	p4pb.RegisterP4RuntimeServer(server, s)
 

@@ -121,7 +121,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 // execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.
 func (r *run) execute(ctx context.Context, build Builder) (err error) {
 	if err := errors.Join(
-		r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.YAML())),
+		r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.WithTestbedFile("testbed.yml").YAML())),
 		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML())),
 	); err != nil {
 		return err

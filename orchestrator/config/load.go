@@ -222,3 +222,11 @@ func marshal(n *yaml.Node) []byte {
 	}
 	return b.Bytes()
 }
+
+// WithTestbedFile returns a copy of t that names its testbed description by another file, such as the copy beside it in a
+// run directory. The description itself stays as it is.
+func (t *Test) WithTestbedFile(name string) *Test {
+	c := *t
+	c.TestbedFile = name
+	return &c
+}

@@ -47,6 +47,28 @@ func TestWrittenTestsReadBackTheSame(t *testing.T) {
 	}
 }
 
+func TestRunDirectoriesHoldAllThatIsNeededToRunAgain(t *testing.T) {
+	test, err := Load("../../configs/long-distance.yml", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{
+		"config.yml": test.WithTestbedFile("testbed.yml").YAML(), "testbed.yml": test.Testbed.YAML(),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := Load(filepath.Join(dir, "config.yml"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Hash() != test.Hash() {
+		t.Errorf("(-test +from the run directory)\n%s", cmp.Diff(test, again, same))
+	}
+}
+
 func TestWrittenFormIsStable(t *testing.T) {
 	test, err := Load("../../configs/lumina-listing-5-2.yml", Options{})
 	if err != nil {

@@ -189,3 +189,26 @@ func TestPacketsParseBack(t *testing.T) {
 		}
 	}
 }
+
+func TestEveryPairOfLossesIsRepaired(t *testing.T) {
+	for _, verbs := range [][]generator.Verb{{generator.Write}, {generator.Read}, {generator.Write, generator.Read, generator.FetchAdd}} {
+		packets := 40
+		for first := 1; first <= packets; first++ {
+			for second := first + 1; second <= packets+10; second++ {
+				w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 2, Timeout: 8}})
+				w.filter = func(*seen) verdict {
+					if w.packets == first || w.packets == second {
+						return drop
+					}
+					return pass
+				}
+				w.start(load(4, 5000, 2, verbs...))
+				w.run(1000)
+				w.checkAllDone()
+				if t.Failed() {
+					t.Fatalf("%v: losses of packets %d and %d", verbs, first, second)
+				}
+			}
+		}
+	}
+}

@@ -78,7 +78,7 @@ type arrivals struct {
 }
 
 const (
-	arrivalsMin = 32
+	arrivalsMin = 16
 	arrivalsMax = 1 << 15 // 1.5 MB; a responder that leaves more unanswered is followed loosely from there on
 )
 

@@ -24,7 +24,7 @@ type window struct {
 }
 
 const (
-	windowMin = 64
+	windowMin = 32
 	windowMax = 1 << 14
 )
 

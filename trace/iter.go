@@ -29,11 +29,12 @@ func NewIterTracker(c *Connections) *IterTracker {
 // Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not move it;
 // so do packets that were only seen behind the injector. Packets of no connection have neither.
 func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
-	if r.Flow == NoFlow {
+	space := r.Opcode.Space()
+	i := 2*int(r.Flow) + int(space)
+	if i < 0 || i >= len(t.states) {
 		return 0, 0
 	}
-	space := r.Opcode.Space()
-	s := &t.states[2*int(r.Flow)+int(space)]
+	s := &t.states[i]
 	if r.Opcode == packet.CNP {
 		return 0, 0 // outside the PSN stream
 	}

@@ -125,6 +125,10 @@ func (c *sequenceCheck) fill(seq uint64) bool {
 	default:
 		rest := SeqRange{c.successor(seq), h.Last}
 		h.Last = c.predecessor(seq)
+		if len(c.holes) == holeLimit {
+			c.overflow = true
+			break
+		}
 		c.holes = slices.Insert(c.holes, i+1, rest)
 	}
 	return true

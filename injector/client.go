@@ -90,17 +90,13 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	last := c.epoch
 	for _, id := range []uint32{p4.TableConnectionV4, p4.TableConnectionV6} {
-		t := c.info.Table(id)
-		if t == nil {
-			continue
-		}
 		entries, err := c.readTable(ctx, id, false)
 		if err != nil {
 			return 0, err
 		}
 		for _, te := range entries {
 			const epochParam = 3
-			if a, err := t.ParseAction(te.GetAction(), false); err == nil && a.ID == p4.ActionSetFlow {
+			if a, err := c.info.Table(id).ParseAction(te.GetAction(), false); err == nil && a.ID == p4.ActionSetFlow {
 				last = max(last, uint16(a.Params[epochParam]))
 			}
 		}
@@ -119,9 +115,6 @@ func (c *Client) flush(tables []uint32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		updates := []update{c.defaultUpdate(p4.TableMirror, p4.NewAction(p4.ActionNoAction))}
 		for _, id := range tables {
-			if c.info.Table(id) == nil {
-				continue
-			}
 			entries, err := c.readTable(ctx, id, false)
 			if err != nil {
 				return err
@@ -148,9 +141,6 @@ func (c *Client) writeEntries(ctx context.Context, entries []Entry) error {
 // writeForwarding adds the testbed's addresses to the forwarding table and sets the flood group.
 func (c *Client) writeForwarding(ctx context.Context, setup Setup) error {
 	table := c.info.Table(p4.TableL2Forward)
-	if table == nil {
-		return fmt.Errorf("the target has no table %q: %w", tableName(p4.TableL2Forward), ErrUnsupported)
-	}
 	present := map[p4.Key]p4.Action{}
 	entries, err := c.readTable(ctx, p4.TableL2Forward, false)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -245,8 +246,39 @@ func (c *Client) ensurePipeline(ctx context.Context) error {
 	}
 	c.cookie = cookie
 	c.info, err = p4.New(active.GetP4Info())
+	if err == nil {
+		err = checkContract(c.info)
+	}
 	if err != nil {
 		return fmt.Errorf("the target's P4Info: %w", err)
+	}
+	return nil
+}
+
+// eventActions are the actions that a target may lack.
+var eventActions = []uint32{p4.ActionDrop, p4.ActionMarkECN, p4.ActionCorrupt, p4.ActionTrim}
+
+// checkContract checks that info is the contract, less some event actions and maybe with more of its own. The rest of the
+// client relies on it.
+func checkContract(info *p4.Info) error {
+	for _, want := range p4.Base().Tables() {
+		if have := info.Table(want.ID); have == nil || !slices.Equal(have.Fields, want.Fields) {
+			return fmt.Errorf("it has no table %q with the contract's key: %w", want.Name, ErrUnsupported)
+		}
+		for _, ref := range want.Actions {
+			have := info.Table(want.ID).Offers(ref.ID)
+			if have == nil && slices.Contains(eventActions, ref.ID) {
+				continue
+			}
+			if have == nil || !slices.Equal(have.Params, ref.Params) {
+				return fmt.Errorf("table %q has no action %q with the contract's parameters: %w", want.Name, ref.Name, ErrUnsupported)
+			}
+		}
+	}
+	for _, want := range p4.Base().Counters() {
+		if info.Counter(want.ID) == nil {
+			return fmt.Errorf("it has no counter %q: %w", want.Name, ErrUnsupported)
+		}
 	}
 	return nil
 }

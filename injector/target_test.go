@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
@@ -302,5 +304,33 @@ func TestARPCThatHangsEndsAtItsDeadline(t *testing.T) {
 	close(release)
 	if status.Code(err) != codes.DeadlineExceeded {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestATargetThatIsNotOurInjectorIsRefused(t *testing.T) {
+	tests := []struct {
+		name string
+		edit func(*configpb.P4Info)
+		want string
+	}{
+		{"a table is missing", func(p *configpb.P4Info) { p.Tables = p.Tables[:len(p.Tables)-1] }, `no table "mirror_egress"`},
+		{"a table cannot do its job", func(p *configpb.P4Info) { p.Tables[0].ActionRefs = p.Tables[0].ActionRefs[1:] },
+			`table "connection_v4" has no action "set_flow"`},
+		{"a counter is missing", func(p *configpb.P4Info) { p.Counters = p.Counters[1:] }, `no counter "roce_rx"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			pb := proto.Clone(p4.Base().Proto()).(*configpb.P4Info)
+			tt.edit(pb)
+			info, err := p4.New(pb)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = injector.Connect(t.Context(), startTarget(t, info).conn, injector.Config{Target: "router", DeviceID: deviceID,
+				Pipeline: injector.Pipeline{Info: info}})
+			if !errors.Is(err, injector.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
 	}
 }

@@ -275,3 +275,26 @@ func TestWhatTheRegistersCannotServeIsRefused(t *testing.T) {
 		t.Error("513 ports: accepted")
 	}
 }
+
+func TestProcessingAllocatesNothing(t *testing.T) {
+	p := newPipeline(t, 4)
+	addFlow(t, p, 0, 1)
+	openGate(t, p, 2)
+	if err := p.SetMulticastGroup(p4.FloodGroup, []uint16{0, 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []p4.Action{doDrop, doMark, doCorrupt} {
+		mustSet(t, p, p4.TableEventAny, p4.KeyOf(0, 0, ipsn), a)
+		explicit := dataPacket(ipsn)
+		explicit.Seal()
+		control := nak(1, packet.SyndromeNakSequence)
+		var r pipeline.Result
+		if n := testing.AllocsPerRun(100, func() {
+			p.Process(0, 0, explicit, &r)
+			r.Apply(explicit)
+			p.Process(0, 0, control, &r)
+		}); n != 0 {
+			t.Errorf("action %d: %v allocations", a.ID, n)
+		}
+	}
+}

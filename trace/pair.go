@@ -37,12 +37,17 @@ type PairEvent struct {
 // CheckPair compares a capture before the injector with one behind it, both with clocks that agree. The first yields Sent
 // records, whose Event says what became of them (drop, ecn, corrupt, trim or reorder), the second Passed ones, merged by
 // time; at equal times the packet before the injector comes first. Connections are inferred from the first capture unless
-// given.
+// given. Mirror traces are refused: they know their events already.
 func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, *PairReport, error) {
+	for _, src := range []Source{before, after} {
+		if err := refuseMirror(ctx, src, o.Format); err != nil {
+			return nil, nil, err
+		}
+	}
 	o.Format = FormatPlain
-	first, firstErr := scanPlain(ctx, before, o)
-	if firstErr != nil {
-		return nil, nil, firstErr
+	first, err := scanPlain(ctx, before, o)
+	if err != nil {
+		return nil, nil, err
 	}
 	meta, err := first.meta()
 	if err != nil {
@@ -65,6 +70,20 @@ func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, 
 		return err
 	}
 	return &Checked{meta: meta, stream: stream}, report, nil
+}
+
+func refuseMirror(ctx context.Context, src Source, format Format) error {
+	d := Detection{Format: format, Reason: "as requested"}
+	if format == FormatAuto {
+		var err error
+		if d, err = Detect(ctx, src); err != nil {
+			return err
+		}
+	}
+	if d.Format != FormatPlain {
+		return fmt.Errorf("%s: only plain captures can be compared, and this is a %v trace (%s)", src.Name, d.Format, d.Reason)
+	}
+	return nil
 }
 
 func scanPlain(ctx context.Context, src Source, o Options) (*scan, error) {

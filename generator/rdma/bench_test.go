@@ -23,6 +23,11 @@ func newPair(tb testing.TB, qps int, verb generator.Verb) (*wire, *pair) {
 
 // message posts one message on q, moves packets until nothing is pending, and returns how many there were.
 func (x *pair) message(tb testing.TB, w *wire, i int) int {
+	if x.wr.Verb.ConsumesReceive() {
+		if err := w.qps[1][i].PostRecv(x.now, generator.ReceiveRequest{Length: x.wr.Length}); err != nil {
+			tb.Fatal(err)
+		}
+	}
 	peer := w.qps[1][i].Region()
 	x.wr.RemoteAddr, x.wr.RKey = peer.Base, peer.RKey
 	if err := w.qps[0][i].PostSend(x.now, x.wr); err != nil {
@@ -45,6 +50,8 @@ func (x *pair) message(tb testing.TB, w *wire, i int) int {
 		for x.nics[0].PollCompletion(&c) {
 			if c.Status != generator.Success {
 				tb.Fatal(c.Status)
+			}
+			for x.nics[1].PollCompletion(&c) {
 			}
 			return packets
 		}
@@ -80,7 +87,7 @@ func BenchmarkWire64QPs(b *testing.B) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, verb := range []generator.Verb{generator.Write, generator.Read, generator.FetchAdd} {
+	for _, verb := range allVerbs {
 		w, x := newPair(t, 4, verb)
 		i := 0
 		send := func() { x.message(t, w, i%4); i++ }

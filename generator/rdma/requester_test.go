@@ -278,3 +278,15 @@ func TestRequester(t *testing.T) {
 		})
 	}
 }
+
+// Old and new PSNs must never look alike: less than half the PSN space is outstanding, however much is posted.
+func TestLessThanHalfThePSNSpaceIsOutstanding(t *testing.T) {
+	qp := reliable()
+	qp.MTU, qp.Timeout = 256, 0
+	newScript(t, qp, 0, NotificationPoint{}).run(`
+			post read 1500000000
+				READ_REQUEST 0 va=0 dma=1500000000 ackreq
+			post read 1500000000
+			post write 4
+			recv READ_RESPONSE_FIRST 0 len=256`)
+}

@@ -3,11 +3,13 @@ package config
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -64,6 +66,51 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 			golden(t, strings.TrimSuffix(file, ".yml")+".txt", err.Error()+"\n")
 		})
 	}
+}
+
+// hostile files must end in an error soon, however large they pretend to be.
+func TestHostileFilesAreRefusedSoon(t *testing.T) {
+	bomb := "name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c <= 'z'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 10), ", "))
+	}
+	events := strings.Repeat("{qpn: 1, psn: 99999, type: drop}, ", maxEvents-1)
+	for name, data := range map[string]string{
+		"aliases of aliases":          bomb + "traffic: {data-pkt-events: *z, rdma-verb: *z}\n",
+		"a list of aliases":           "name: x\nexpect: &e {completion: {" + strings.Repeat("? qpn 1\n: *e\n", 3) + "}}\n",
+		"many lists by alias":         "name: x\ntraffic: {data-pkt-events: [" + strings.Repeat("{trim: &t {size: 1}}, ", 9000) + "]}",
+		"every event is wrong":        "name: x\ntraffic: {data-pkt-events: [" + events + "{}]}",
+		"unknown keys without end":    "name: x\ntraffic:\n" + manyKeys(200_000),
+		"deep nesting":                strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
+		"deeper nesting than allowed": strings.Repeat("{a: ", 20_000),
+		"too large":                   strings.Repeat("#", maxFileSize+1),
+		"a very long key":             strings.Repeat("k", 100_000) + ": 1\n",
+		"a very long number":          "name: x\nseed: " + strings.Repeat("9", 100_000),
+		"a very long decimal":         "name: x\ndeadline-ms: 1." + strings.Repeat("0", 100_000),
+		"more values than are read":   "name: x\ntraffic: {data-pkt-events: &e [" + events + "{}], control-pkt-events: *e}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Parse("hostile.yml", []byte(data), laboratory)
+			if !errors.Is(err, ErrInvalid) {
+				t.Fatalf("got %v", err)
+			}
+			if n := len(err.Error()); n > 100_000 {
+				t.Errorf("the message has %d bytes", n)
+			}
+			if d := time.Since(start); d > 10*time.Second {
+				t.Errorf("it took %v", d)
+			}
+		})
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "  k%d: 1\n", i)
+	}
+	return b.String()
 }
 
 func BenchmarkLoadQuickstart(b *testing.B) {

@@ -109,6 +109,10 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) {
 	if place == "" {
 		place = "the top level"
 	}
+	if len(d.problems) == maxCollected {
+		d.omitted++ // a guess costs more than the rest of the key
+		return
+	}
 	guess, why := didYouMean(key.Value, o.keys()), place+" takes "+oneOf(o.keys())
 	if guess != "" && len(o.fields) > fewKeys {
 		why = ""

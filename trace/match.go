@@ -23,7 +23,8 @@ type matcher struct {
 	before, after recordStream
 	sent          window[sentPacket]
 	passed        window[passedPacket]
-	held          *passedPacket       // read from after, but before has not been read up to its time
+	held          passedPacket        // read from after, but before has not been read up to its time
+	holding       bool                // held is one
 	latest        map[class]int64     // the last sent packet of each class; older ones are linked by sentPacket.older
 	flowLatest    map[flowClass]int64 // the last sent packet of each flow, linked forwards by sentPacket.next
 	report        PairReport
@@ -134,14 +135,14 @@ var errWindowFull = errors.New("lookahead is full")
 
 // readPassed reads a packet behind the injector, after all that were sent before it, and matches it.
 func (m *matcher) readPassed() error {
-	if m.held == nil {
-		p := passedPacket{match: -1}
+	p := &m.held
+	if !m.holding {
+		p.match = -1
 		if err := m.after.read(&p.observation); err != nil {
 			return err
 		}
-		m.held = &p
+		m.holding = true
 	}
-	p := m.held
 	for m.sent.len() == 0 || m.sent.latest().rec.TimeNS <= p.rec.TimeNS+clockSlackNS {
 		if m.sent.len() >= lookahead {
 			return errWindowFull
@@ -152,7 +153,7 @@ func (m *matcher) readPassed() error {
 			return err
 		}
 	}
-	m.held = nil
+	m.holding = false
 	index := m.passed.push(*p)
 	s := m.find(p)
 	if s < 0 && p.rec.ICRC == packet.ICRCInvalid {

@@ -156,6 +156,7 @@ type recordStream struct {
 	dec           *Decoder
 	keepTruncated bool
 	ended         bool
+	frame         Frame
 }
 
 // observation is a record with what the matcher needs beside it.
@@ -171,16 +172,16 @@ func (s *recordStream) read(o *observation) error {
 	if s.ended {
 		return io.EOF
 	}
-	var f Frame
+	f := &s.frame
 	for {
-		if err := s.frames.Next(&f); err != nil {
+		if err := s.frames.Next(f); err != nil {
 			s.ended = true
 			if s.keepTruncated && errors.Is(err, ErrTruncatedFile) {
 				return io.EOF
 			}
 			return err
 		}
-		if s.dec.Decode(&f, &o.rec) != nil {
+		if s.dec.Decode(f, &o.rec) != nil {
 			continue // counted by the scan, as in a plain capture
 		}
 		o.way = s.dec.key

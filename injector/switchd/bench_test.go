@@ -28,8 +28,8 @@ func BenchmarkSingleWrites(b *testing.B) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "writes/s")
 }
 
-// BenchmarkBatchWrites inserts and deletes entries in batches of 1000, over bufconn. Target: 300 k entries/s.
-func BenchmarkBatchWrites(b *testing.B) {
+// BenchmarkSerialBatchWrites inserts and deletes entries in batches of 1000, one batch after the other.
+func BenchmarkSerialBatchWrites(b *testing.B) {
 	r := start(b, switchd.Config{})
 	r.primary(b)
 	r.commit(b)
@@ -50,9 +50,9 @@ func BenchmarkBatchWrites(b *testing.B) {
 	b.ReportMetric(float64(n*batch)/b.Elapsed().Seconds(), "entries/s")
 }
 
-// BenchmarkBatchesInFlight fills the event table, 8192 entries in batches of 1000 with two batches in flight, as the client
+// BenchmarkBatchWrites fills the event table, 8192 entries in batches of 1000 with two batches in flight, as the client
 // of package injector does. Target: 300 k entries/s.
-func BenchmarkBatchesInFlight(b *testing.B) {
+func BenchmarkBatchWrites(b *testing.B) {
 	r := start(b, switchd.Config{})
 	r.primary(b)
 	size := p4.Base().Table(p4.TableEvent).Size

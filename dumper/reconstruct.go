@@ -168,7 +168,7 @@ func stamp(frame []byte) uint64 {
 func (m *merge) advance(in *input) {
 	for {
 		if err := in.file.Next(&in.frame); err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				m.errs = append(m.errs, fmt.Errorf("shard: %w", err))
 			}
 			in.key = ended

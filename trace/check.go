@@ -86,7 +86,7 @@ func (s *scan) run(ctx context.Context) error {
 	var r Record
 	return s.src.ForEachFrame(ctx, func(f *Frame) error {
 		switch err := s.dec.Decode(f, &r); {
-		case err == ErrNotRoCE:
+		case errors.Is(err, ErrNotRoCE):
 			s.other++
 		case err != nil:
 			s.undecodable(f, err)

@@ -326,7 +326,7 @@ func TestForEachStopsWithItsContextAndItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop := errors.New("enough")
-	if err := checked.ForEach(context.Background(), func(*Record) error { return stop }); err != stop {
+	if err := checked.ForEach(context.Background(), func(*Record) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -84,7 +84,7 @@ func (d *connectionsDecoder) token() (json.Token, int64) {
 	}
 	tok, err := d.dec.Token()
 	if err != nil {
-		if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = errors.New("the document ends too early")
 		}
 		d.problem(at, "not JSON: %v", err)

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -28,7 +29,7 @@ func ToPlain(ctx context.Context, src Source, format Format, view View, out io.W
 	var r Record
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
 		switch err := dec.Decode(f, &r); {
-		case err == ErrNotRoCE:
+		case errors.Is(err, ErrNotRoCE):
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: frame %d: %w", src.Name, f.Number, err)
@@ -126,7 +127,7 @@ func ToMirror(ctx context.Context, src Source, out io.Writer, name string) (int6
 	var r Record
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
 		switch err := dec.Decode(f, &r); {
-		case err == ErrNotRoCE:
+		case errors.Is(err, ErrNotRoCE):
 			return nil
 		case err != nil:
 			return fmt.Errorf("%s: frame %d: %w", src.Name, f.Number, err)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -49,7 +50,7 @@ func agree(t interface {
 		return
 	}
 	if !roce {
-		if parseErr == nil && err != ErrNotRoCE {
+		if parseErr == nil && !errors.Is(err, ErrNotRoCE) {
 			t.Errorf("not RoCE, but the decoder says %v\n%x", err, frame)
 		}
 		return

@@ -92,7 +92,7 @@ func (m *matcher) next() (*Record, error) {
 // one, as far as the lookahead goes.
 func (m *matcher) prepare() error {
 	if m.sent.len() == 0 {
-		if err := m.readSent(); err != nil && err != io.EOF {
+		if err := m.readSent(); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (m *matcher) prepare() error {
 		if m.passed.len() >= lookahead {
 			return nil
 		}
-		if err := m.readPassed(); err == io.EOF || err == errWindowFull {
+		if err := m.readPassed(); errors.Is(err, io.EOF) || errors.Is(err, errWindowFull) {
 			return nil
 		} else if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (m *matcher) readPassed() error {
 		if m.sent.len() >= lookahead {
 			return errWindowFull
 		}
-		if err := m.readSent(); err == io.EOF {
+		if err := m.readSent(); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			return err

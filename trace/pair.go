@@ -138,7 +138,7 @@ func (p *pairSource) run(ctx context.Context, fn func(*Record) error) (report *P
 			return &m.report, context.Cause(ctx)
 		}
 		r, err := m.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return &m.report, nil
 		}
 		if err != nil {

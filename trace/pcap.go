@@ -108,7 +108,7 @@ func (r *PcapReader) parseMagic(h []byte) error {
 }
 
 func (r *PcapReader) shortHeader(have int) error {
-	if r.srcErr != nil && r.srcErr != io.EOF {
+	if r.srcErr != nil && !errors.Is(r.srcErr, io.EOF) {
 		return r.srcErr
 	}
 	if have == 0 {
@@ -162,7 +162,7 @@ func (r *PcapReader) needHeader() error {
 	switch {
 	case have >= pcapRecordLen:
 		return nil
-	case have == 0 && r.srcErr == io.EOF:
+	case have == 0 && errors.Is(r.srcErr, io.EOF):
 		return io.EOF
 	}
 	return r.partial(have, pcapRecordLen)
@@ -170,7 +170,7 @@ func (r *PcapReader) needHeader() error {
 
 func (r *PcapReader) partial(have, want int) error {
 	err := r.srcErr
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %d of its %d bytes are there; the %d packets before it are whole", ErrTruncatedFile, have, want, r.packets)
 	}
 	return r.fail(err)

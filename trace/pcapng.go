@@ -88,7 +88,7 @@ func newPcapngReader(src io.Reader, name string) (*pcapngReader, error) {
 }
 
 func (r *pcapngReader) shortage() error {
-	if r.srcErr != nil && r.srcErr != io.EOF {
+	if r.srcErr != nil && !errors.Is(r.srcErr, io.EOF) {
 		return r.srcErr
 	}
 	return fmt.Errorf("%w; the %d packets before it are whole", ErrTruncatedFile, r.packets)
@@ -102,7 +102,7 @@ func (r *pcapngReader) fail(err error) error {
 func (r *pcapngReader) Next(f *Frame) error {
 	for {
 		have := r.fill(ngBlockHead)
-		if have == 0 && r.srcErr == io.EOF {
+		if have == 0 && errors.Is(r.srcErr, io.EOF) {
 			return io.EOF
 		}
 		if have < ngBlockHead {

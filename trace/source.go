@@ -56,7 +56,7 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 			return context.Cause(ctx)
 		}
 		switch err := file.Next(&f); {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err

@@ -33,7 +33,7 @@ func TestJUnitIsWellFormed(t *testing.T) {
 		dec := xml.NewDecoder(bytes.NewReader(junit(t, r, r)))
 		for {
 			_, err := dec.Token()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {

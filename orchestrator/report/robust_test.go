@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"io"
 	"math"
 	"strings"
@@ -89,7 +90,7 @@ func TestAnyReportCanBePrinted(t *testing.T) {
 		}
 		dec := xml.NewDecoder(&junit)
 		for {
-			if _, err := dec.Token(); err == io.EOF {
+			if _, err := dec.Token(); errors.Is(err, io.EOF) {
 				return
 			} else if err != nil {
 				t.Fatal(err)

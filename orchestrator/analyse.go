@@ -41,7 +41,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 			f.summary.watch(f.packetOf(in))
 		}
 	}
-	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters)
+	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters, f.calibration)
 	if f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...); err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func (f *facts) packetOf(in *injector.Intent) packetKey {
 	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
 }
 
-// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. Both are nil for a bare
+// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. All are nil for a bare
 // trace.
-func analyzersOf(meta trace.Meta, t *config.Test, c *Counters) []analyzers.Analyzer {
+func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration) []analyzers.Analyzer {
 	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
-		retrans.New(meta, retransConfig(t)),
+		retrans.New(meta, retransConfig(t, half)),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))
@@ -68,11 +68,11 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters) []analyzers.Analy
 	return set
 }
 
-func retransConfig(t *config.Test) retrans.Config {
+func retransConfig(t *config.Test, half *Calibration) retrans.Config {
 	if t == nil {
 		return retrans.Config{}
 	}
-	return retrans.Config{Default: retrans.Params{
+	return retrans.Config{HalfRTT: half.sides(), Default: retrans.Params{
 		Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
 		RNRRetry: uint8(t.Traffic.RNRRetry),
 		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,

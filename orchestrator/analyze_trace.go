@@ -110,6 +110,9 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 			Responder: injector.Endpoint{IP: c.Responder.IP, QPN: c.Responder.QPN, IPSN: c.Responder.IPSN},
 		})
 	}
+	if f.calibration, err = loadCalibration(dir); err != nil {
+		return nil, err
+	}
 	var entries injector.Entries
 	err = errors.Join(
 		readJSON(filepath.Join(dir, "counters.json"), &f.counters),
@@ -219,7 +222,7 @@ func pairNote(p *trace.PairReport) string {
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
 	meta := checked.Meta()
 	summary := newSummary(meta.Connections)
-	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil), summary)...)
+	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil, nil), summary)...)
 	if err != nil {
 		return nil, err
 	}

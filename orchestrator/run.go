@@ -55,6 +55,8 @@ type Options struct {
 	Repeat   int    // 1-based repetition; 0: not repeated
 	Wall     func() time.Time
 	Progress func(step string) // told before each step; nil: nobody listens
+	// Calibration corrects latencies; nil: they are reported as seen at the switch only.
+	Calibration *Calibration
 }
 
 // Outcome is what a run came to.
@@ -78,6 +80,8 @@ type facts struct {
 	summary     *Summary
 	analysis    *analyzers.Analysis
 	around      map[uint64][]string // lines around the first packet of findings, by its id
+
+	calibration *Calibration // nil: none
 
 	file    string // that the test came from
 	strict  bool
@@ -111,7 +115,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 		return nil, err
 	}
 	r := &run{
-		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, repeat: o.Repeat},
+		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, repeat: o.Repeat, calibration: o.Calibration},
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	failure := r.execute(ctx, build)
@@ -125,6 +129,11 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML())),
 	); err != nil {
 		return err
+	}
+	if r.calibration != nil {
+		if err := r.dir.WriteJSON(calibrationFile, r.calibration); err != nil {
+			return err
+		}
 	}
 	bed, err := build(specOf(r.plan))
 	if err != nil {

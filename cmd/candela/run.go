@@ -24,16 +24,17 @@ import (
 
 // runFlags are the options of candela run.
 type runFlags struct {
-	out      string
-	testbed  string
-	seed     uint64
-	hasSeed  bool
-	repeat   int
-	sameSeed bool
-	strict   bool
-	verbose  bool
-	format   string
-	junit    string
+	out       string
+	testbed   string
+	seed      uint64
+	hasSeed   bool
+	repeat    int
+	sameSeed  bool
+	strict    bool
+	calibrate bool
+	verbose   bool
+	format    string
+	junit     string
 }
 
 func newRun() *cobra.Command {
@@ -59,6 +60,7 @@ The exit status is that of the worst run: infrastructure failure (4), then fail 
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
 	fl.IntVar(&f.repeat, "repeat", 1, "run each test N times; repetition i > 1 uses a seed derived from the first")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
+	fl.BoolVar(&f.calibrate, "calibrate", false, "first measure the way to each host without events, and correct latencies by it")
 	fl.BoolVar(&f.strict, "strict", false, "warnings fail, too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print everything, not just what tells")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
@@ -195,7 +197,15 @@ func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) 
 			}
 		}
 	}
+	o.Progress = s.progress(p.Test.Name)
+	if s.flags.calibrate {
+		var err error
+		if o.Calibration, err = orchestrator.Calibrate(ctx, p, buildTestbed, o); err != nil {
+			return infrastructure(err)
+		}
+	}
 	outcome, err := orchestrator.Run(ctx, p, buildTestbed, o)
+	s.clearProgress()
 	if outcome != nil {
 		s.reports = append(s.reports, outcome.Report)
 		s.worst = worse(s.worst, outcome.Verdict.Exit)
@@ -210,6 +220,22 @@ func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) 
 		return infrastructure(fmt.Errorf("stopped: %w", context.Cause(ctx)))
 	}
 	return nil
+}
+
+// progress returns what tells a person at a terminal where a long run is; nil if stderr is none.
+func (s *suite) progress(name string) func(step string) {
+	if !colourful(s.cmd.ErrOrStderr()) {
+		return nil
+	}
+	return func(step string) {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "\r\x1b[K[%d/%d] %s: %s", len(s.reports)+1, s.total, name, step)
+	}
+}
+
+func (s *suite) clearProgress() {
+	if colourful(s.cmd.ErrOrStderr()) {
+		fmt.Fprint(s.cmd.ErrOrStderr(), "\r\x1b[K")
+	}
 }
 
 func buildTestbed(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) }

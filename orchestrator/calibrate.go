@@ -1,0 +1,82 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/orchestrator/plan"
+)
+
+// CalibrationSchema names the format of calibration.json.
+const CalibrationSchema = "candela.calibration/v1"
+
+// calibrationFile is where a run directory keeps the calibration that its latencies were corrected with.
+const calibrationFile = "calibration.json"
+
+// Calibration is the shortest way from the switch to each host and back that a run without events has shown. Latencies at
+// the switch are too long by it; the host's own shortest answer is part of it (retrans.Calibration).
+type Calibration struct {
+	Schema      string `json:"schema"`
+	Run         string `json:"run"` // the calibration run
+	RequesterNS int64  `json:"requester_ns"`
+	ResponderNS int64  `json:"responder_ns"`
+}
+
+func (c *Calibration) sides() retrans.Sides {
+	if c == nil {
+		return retrans.Sides{}
+	}
+	return retrans.Sides{Requester: c.RequesterNS, Responder: c.ResponderNS}
+}
+
+// calibrationMessages are enough for a minimum: what varies on a wire without loss is queueing.
+const calibrationMessages = 16
+
+// Calibrate runs p's traffic without its events, one message at a time, and measures the round trips. The run's directory
+// stays beside that of the test.
+func Calibrate(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Calibration, error) {
+	quiet := *p.Test
+	quiet.Name += "-calibration"
+	quiet.Traffic.DataEvents, quiet.Traffic.ControlEvents = nil, nil
+	quiet.Traffic.Messages, quiet.Traffic.TxDepth = calibrationMessages, 1
+	q, err := plan.New(&quiet)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	o.ID, o.Repeat = o.ID+"-calibration", 0
+	outcome, err := Run(ctx, q, build, o)
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	if outcome.Analysis == nil {
+		return nil, fmt.Errorf("calibrate: the calibration run came to nothing: %v", outcome.Verdict.Reasons)
+	}
+	f, err := loadFacts(AnalyzeOptions{Trace: outcome.Dir})
+	if err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	if err := f.check(ctx, filepath.Join(outcome.Dir, "trace.pcap")); err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	measured := retrans.Calibrate(f.checked.Meta())
+	if _, err := analyzers.Run(ctx, f.checked, measured); err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	half := measured.HalfRTT()
+	return &Calibration{CalibrationSchema, filepath.Base(outcome.Dir), half.Requester, half.Responder}, nil
+}
+
+// loadCalibration reads the calibration of a run directory; there may be none.
+func loadCalibration(dir string) (*Calibration, error) {
+	var c Calibration
+	err := readJSON(filepath.Join(dir, calibrationFile), &c)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return &c, err
+}

@@ -87,3 +87,22 @@ func BenchmarkBytes(b *testing.B) {
 		out = pk.AppendTo(out[:0])
 	}
 }
+
+// BenchmarkProcessHits is BenchmarkProcess at its worst: an event acts on every packet, so no lookup is spared.
+func BenchmarkProcessHits(b *testing.B) {
+	p := fullPipeline(b)
+	packets := make([]packet.Packet, benchFlows)
+	for i, f := range benchOrder(1) {
+		packets[i] = benchPacket(f)
+		for psn := range uint64(2) {
+			mustSet(b, p, p4.TableEventAny, p4.KeyOf(uint64(f), 0, psn), p4.NewAction(p4.ActionMarkECN))
+		}
+	}
+	var r pipeline.Result
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		pk := &packets[i%benchFlows]
+		pk.BTH.PSN = packet.PSN(i / benchFlows & 1)
+		p.Process(int64(i), 0, pk, &r)
+	}
+}

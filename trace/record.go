@@ -136,8 +136,9 @@ func (r *Record) Delivered() bool {
 	switch r.Event {
 	case EventDrop, EventCorrupt, EventTrim:
 		return false
+	default:
+		return true
 	}
-	return true
 }
 
 // Marked reports whether the packet carries CE when it reaches the receiver.

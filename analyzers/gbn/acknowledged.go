@@ -35,6 +35,7 @@ func (s *session) noteFate(r *trace.Record) {
 		if r.Has(trace.Sent) {
 			s.fateUnknown = true
 		}
+	default: // one packet in, one or none out, in order
 	}
 }
 

@@ -35,8 +35,9 @@ func (k kind) corrected() kind {
 		return generationCorrected
 	case reaction:
 		return reactionCorrected
+	default:
+		return k
 	}
-	return k
 }
 
 // always reports whether the sum over all connections is listed even if empty.

@@ -99,8 +99,9 @@ func isNak(p *Point) bool {
 	switch p.Class {
 	case packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 func newPlotView(r *Report, s *Sequence) plotView {

@@ -42,8 +42,9 @@ func (p *Point) ordinary() bool {
 		return !p.Resent && p.Event == trace.EventNone && !p.Damaged
 	case packet.ClassAck, packet.ClassAtomicAck, packet.ClassReadRequest:
 		return p.Event == trace.EventNone && !p.Damaged
+	default:
+		return false
 	}
-	return false
 }
 
 // what names the packet in the words of the configuration: "data psn 5 iter 2".

@@ -167,7 +167,28 @@ func (s *scan) decodable() Condition {
 	return c
 }
 
+// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no packet that an analysis could be about:
+// a verdict on it would be a pass for nothing.
+var ErrNothingToAnalyse = errors.New("nothing to analyse")
+
+// empty says why there is nothing to analyse, if so.
+func (s *scan) empty() error {
+	switch {
+	case s.packets == 0 && s.bad > 0:
+		return fmt.Errorf("%s: %w: no frame to UDP port %d can be decoded, first %s", s.src.Name, ErrNothingToAnalyse, packet.Port, s.badList[0])
+	case s.packets == 0:
+		return fmt.Errorf("%s: %w: none of its %d frames is RoCEv2 (UDP port %d)", s.src.Name, ErrNothingToAnalyse, s.other, packet.Port)
+	case s.unknown == s.packets:
+		return fmt.Errorf("%s: %w: none of its %d packets belongs to one of the %d connections given",
+			s.src.Name, ErrNothingToAnalyse, s.packets, s.o.Connections.Len())
+	}
+	return nil
+}
+
 func (s *scan) meta() (Meta, error) {
+	if err := s.empty(); err != nil {
+		return Meta{}, err
+	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
 		ICRCCheckable: s.wholeFrames > 0 && !s.o.SkipICRC, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,

@@ -263,6 +263,10 @@ func TestFormatsAreDetected(t *testing.T) {
 		j := (i * 37) % 64
 		shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 	}
+	stamped := counted(64, 1, 0)
+	for i := range stamped {
+		stamped[i].ns = int64(stamped[i].seq)
+	}
 	every100th := counted(6400, 1, 0)
 	for i := range 64 {
 		every100th[i] = every100th[100*i]
@@ -277,6 +281,8 @@ func TestFormatsAreDetected(t *testing.T) {
 		{"a mirror trace of two packets", mirrorFile(t, counted(2, 1, 0)), FormatMirror},
 		{"a mirror trace across the wrap", mirrorFile(t, counted(100, stampMask-5, 0)), FormatMirror},
 		{"a mirror trace in disorder", mirrorFile(t, shuffled), FormatMirror},
+		{"a mirror trace whose stamps are its sequence numbers", mirrorFile(t, stamped), FormatMirror},
+		{"the same, three packets", mirrorFile(t, stamped[:3]), FormatMirror},
 		{"a shard of a hundred", mirrorFile(t, every100th[:64]), FormatMirror},
 		{"one direction with TTL 64", plain(64, 100, false), FormatPlain},
 		{"one direction with TTL 1, as Lumina's generator sends", plain(1, 100, false), FormatPlain},
@@ -333,6 +339,31 @@ func TestForEachStopsWithItsContextAndItsCaller(t *testing.T) {
 	err = checked.ForEach(ctx, func(*Record) error { cancel(stop); return nil })
 	if !errors.Is(err, stop) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestFilesWithNothingToAnalyse(t *testing.T) {
+	arp := written{1, append(make([]byte, 12), 0x08, 0x06, 0, 1), 60}
+	short := written{1, testPacket(packet.WriteOnly, 1, 1, 8).AppendTo(nil)[:46], 90}
+	strangers, err := NewConnections([]Connection{{Index: 1, MTU: 1024, Requester: Side{hostB, 1, 1}, Responder: Side{hostA, 2, 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		file []byte
+		o    Options
+		want string
+	}{
+		{"no frames", pcapOf(t, nil), Options{}, "none of its 0 frames is RoCEv2"},
+		{"no RoCE", pcapOf(t, []written{arp, arp}), Options{}, "none of its 2 frames is RoCEv2 (UDP port 4791)"},
+		{"nothing decodable", pcapOf(t, []written{short}), Options{}, "no frame to UDP port 4791 can be decoded, first frame 1: BTH at byte 42"},
+		{"other connections", mirrorFile(t, counted(3, 1, 0)), Options{Connections: strangers}, "none of its 3 packets belongs to one of the 1 connections given"},
+	} {
+		checked, _, err := Check(t.Context(), memorySource("x.pcap", tc.file), tc.o)
+		if checked != nil || !errors.Is(err, ErrNothingToAnalyse) || !strings.Contains(err.Error(), "x.pcap: nothing to analyse: "+tc.want) {
+			t.Errorf("%s: %v", tc.name, err)
+		}
 	}
 }
 

@@ -324,6 +324,7 @@ func (m *matcher) count(frame uint64, e EventType) {
 		m.report.Trimmed++
 	case EventReorder:
 		m.report.Reordered++
+	default: // listed, not counted
 	}
 	m.report.Events = appendBounded(m.report.Events, PairEvent{frame, e.String()})
 }

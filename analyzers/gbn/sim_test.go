@@ -226,17 +226,14 @@ type simRequester struct {
 	s              *simulation
 	end            int64
 	una, cur, next int64
-	reads          int64 // first PSN after una that a READ response must carry is found from here
 	skip           bool  // skips what is acknowledged when it can
 	pipeline       int   // packets still sent between a NACK and the restart
 	pending        int   // packets left until the restart; 0: none pending
-	nakedAt        int64
 	pausedUntil    int64 // RNR
 	timer          int   // generation
 	pumping        bool
 	implied        int64 // missing response that was asked for again
 	gaveUp         bool
-	sentTop        int64
 }
 
 func (a *simRequester) armTimer() {

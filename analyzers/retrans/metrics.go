@@ -59,8 +59,9 @@ func (k kind) String() string {
 		return "retrans.nack-generation.corrected"
 	case reactionCorrected:
 		return "retrans.nack-reaction.corrected"
+	default: // from firstRetry on
+		return fmt.Sprintf("retrans.timeout.retry-%d", int(k-firstRetry)+1)
 	}
-	return fmt.Sprintf("retrans.timeout.retry-%d", int(k-firstRetry)+1)
 }
 
 // metrics are all distributions: by connection, 0 being all together, and kind. Those without values do not exist.

@@ -3,8 +3,8 @@
 // can meet are errors, all errors of a file are reported at once, and each names the place, the value, what is allowed and
 // why. Nothing is clamped or ignored, because a test tool that does so tests something else than was asked.
 //
-// The configuration language is declared once, as data ([TestSchema], [TestbedSchema]). Decoding, the writer of config.yml,
-// the JSON Schema for editors and the reference for people all walk that declaration, so they cannot drift apart.
+// The configuration language is declared once, as data. Decoding, the writer of config.yml ([Test.YAML]), the schema for
+// editors ([JSONSchema]) and the reference for people ([Reference]) all walk that declaration, so they cannot drift apart.
 //
 // This package is the only one that knows YAML.
 package config

@@ -28,11 +28,28 @@ func TestResponder(t *testing.T) {
 				READ_RESPONSE_FIRST 0 msn=1 len=1024
 				READ_RESPONSE_LAST 1 msn=1 len=1024
 				ack 2 msn=2`},
-		{"a repeated READ goes before the answers to later requests", `
+		{"requests are answered in the order of their arrival, repeated ones, too", `
 			recv READ_REQUEST 0 dma=4
 				READ_RESPONSE_ONLY 0 msn=1 len=4
 			+recv READ_REQUEST 1 dma=4
+			+recv FETCH_ADD 2
+			+recv READ_REQUEST 0 dma=4
+			+recv READ_REQUEST 1 dma=4
+			recv FETCH_ADD 2
+				READ_RESPONSE_ONLY 1 msn=2 len=4
+				ATOMIC_ACKNOWLEDGE 2 msn=3 original=0
+				READ_RESPONSE_ONLY 0 msn=3 len=4
+				READ_RESPONSE_ONLY 1 msn=3 len=4
+				ATOMIC_ACKNOWLEDGE 2 msn=3 original=0`},
+		{"repeating everything twice does not double the answers that wait", `
 			recv READ_REQUEST 0 dma=4
+				READ_RESPONSE_ONLY 0 msn=1 len=4
+			+recv READ_REQUEST 1 dma=4
+			+recv READ_REQUEST 0 dma=4
+			+recv READ_REQUEST 1 dma=4
+			+recv READ_REQUEST 0 dma=4
+			recv READ_REQUEST 1 dma=4
+				READ_RESPONSE_ONLY 1 msn=2 len=4
 				READ_RESPONSE_ONLY 0 msn=2 len=4
 				READ_RESPONSE_ONLY 1 msn=2 len=4`},
 		{"a READ repeated before its answer began is answered once", `

@@ -19,6 +19,7 @@ type response struct {
 	syndrome packet.Syndrome // of an ACK or NAK
 	first    bool            // the next READ response is the first to its request
 	replay   bool            // answers a duplicate
+	late     bool            // queued by a duplicate, behind answers to requests with later PSNs
 	rkey     uint32          // of a READ
 	msn      uint32
 	psn      int64      // of the next packet
@@ -29,8 +30,8 @@ type response struct {
 	original uint64     // result of an atomic
 }
 
-// responseQueue holds a queue pair's answers in the order of their PSNs, which is the order in which the requester must get
-// them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
+// responseQueue holds a queue pair's answers in the order of the requests, which is the order in which the requester must
+// get them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
 type responseQueue struct{ ring[response] }
 
 // tail returns the newest answer, nil if there is none.
@@ -41,21 +42,25 @@ func (q *responseQueue) tail() *response {
 	return q.at(q.len() - 1)
 }
 
-// replay enters the answer to a duplicate READ or atomic. If the original's answer is still waiting or half sent, it starts
-// over from the PSN that the duplicate asks for; otherwise the answer goes before those with later PSNs.
+// replay enters the answer to a duplicate READ or atomic behind all others: requests are answered as they arrive. If the
+// answer to the same request still waits and nothing that was asked for before it has been queued again behind it, that one
+// serves: a READ starts over from the PSN that the duplicate names, so that useless responses do not delay the missing ones.
 func (q *responseQueue) replay(a response) {
-	i := 0
-	for ; i < q.len(); i++ {
+	for i := q.len() - 1; i >= 0; i-- {
 		w := q.at(i)
 		if w.kind == a.kind && w.end == a.end {
-			*w = a
+			if a.kind == answerRead {
+				a.late = w.late
+				*w = a
+			}
 			return
 		}
-		if w.psn > a.psn {
+		if w.late && w.psn < a.psn {
 			break
 		}
 	}
-	q.insert(i, a)
+	a.late = true
+	q.push(a)
 }
 
 // fetches counts the READs and atomics that are being answered for the first time.

@@ -26,7 +26,7 @@ type arrival struct {
 	ackReq bool
 }
 
-// answered reports whether a is answered by more than an ACK.
+// owesData reports whether a is answered by more than an ACK.
 func (a *arrival) owesData() bool {
 	return a.op == packet.ReadRequest || a.op.Verb() == packet.VerbAtomic
 }
@@ -73,8 +73,9 @@ type arrivals struct {
 	least, most receipt
 	ring        []arrival // len is a power of two
 	head, len   int
-	gaps        int // arrivals with fateAhead
-	duplicates  int // arrivals with fateDuplicate
+	pushed      int64 // arrivals ever
+	gaps        int   // arrivals with fateAhead
+	duplicates  int   // arrivals with fateDuplicate
 }
 
 const (
@@ -96,6 +97,7 @@ func (l *arrivals) push(a arrival) *arrival {
 	l.most.receive(&a)
 	l.count(a.fate, 1)
 	l.len++
+	l.pushed++
 	slot := l.at(l.len - 1)
 	*slot = a
 	return slot

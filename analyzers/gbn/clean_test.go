@@ -72,6 +72,9 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-4 sent; > 1 passed; > 3-4 passed; < nak 2 sent; < nak 2 passed; > 2-4 sent; > 2-4 passed; < ack 4 sent; < ack 4 passed`},
 		"a plain capture before the loss": {traffic: "write*10", kind: trace.KindPlain, trace: `
 			> 1-10; < nak 5; > 5-10; < ack 10`},
+		"the ack of a duplicate is lost, too, and the requester gives up": {traffic: "write*2",
+			cfg:   gbn.Config{Default: gbn.Limits{ErrorsExpected: true}},
+			trace: `> 1-2; < ack 2 drop; @ 68ms; > 1-2; < ack 2 drop; < ack 2 drop`},
 		"a fatal nak where the test expects an error": {traffic: "write*3", cfg: gbn.Config{Default: gbn.Limits{ErrorsExpected: true}},
 			trace: `> 1-3; < nak-inv 1`},
 	})

@@ -1,6 +1,7 @@
 package gbn_test
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -89,6 +90,28 @@ func TestNoCorrectEndpointIsBlamedWhateverIsLost(t *testing.T) {
 					rt.Fatalf("%s: %v\n%s", view, cfg, dump(fs))
 				}
 			}
+		}
+	})
+}
+
+func TestRequestsOfBothSidesDoNotDisturbEachOther(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := drawConfig(rt)
+		there := simulate(cfg)
+		cfg.seed++
+		back := simulate(cfg)
+		records := slices.Clone(there.records)
+		for _, r := range back.records {
+			r.Flow = r.Flow.Peer()
+			records = append(records, r)
+		}
+		slices.SortStableFunc(records, func(a, b trace.Record) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
+		for i := range records {
+			records[i].ID = uint64(i + 1)
+		}
+		c := trace.CheckedRecords(trace.Meta{Connections: connections(t, 1, cfg.ipsn, false)}, records)
+		if res := analyse(t, c, cfg.known(true)); len(res.Findings) > 0 {
+			rt.Fatalf("%v\n%s", cfg, dump(res.Findings))
 		}
 	})
 }

@@ -18,7 +18,8 @@ type responder struct {
 	ackID uint64
 	nak   pos // of the last sequence NAK, -1: none
 	nakID uint64
-	due   pos // the highest position that asked for an acknowledgement and was accepted for certain
+	spoke int64 // how many requests had passed at its latest response
+	due   pos   // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID uint64
 	msn   msnTrack
 
@@ -44,6 +45,7 @@ func (s *session) responseSent(r *trace.Record) {
 		s.looseResponse(r, p)
 		return
 	}
+	s.rsp.spoke = s.rsp.log.pushed
 	switch {
 	case r.Opcode.IsReadResponse():
 		s.readResponse(r, p)
@@ -264,6 +266,7 @@ func (s *session) finishResponder() bool {
 	before := len(s.a.findings)
 	s.cutStream(nil, q.stream.next)
 	for q.log.len > 0 {
+		s.duplicateMissed()
 		s.fold(nil)
 	}
 	if q.due > q.acked {
@@ -271,4 +274,20 @@ func (s *session) finishResponder() bool {
 			fmt.Sprintf("ack psn %d or later", q.due+1), "no acknowledgement of it by the end of the trace")
 	}
 	return len(s.a.findings) > before
+}
+
+// duplicateMissed reports the oldest arrival if it is a duplicate that the requester still needs an answer to and after which
+// the responder sent nothing any more.
+func (s *session) duplicateMissed() {
+	q := &s.rsp
+	a := q.log.at(0)
+	silent := q.log.pushed-int64(q.log.len) >= q.spoke
+	if a.fate != fateDuplicate || !silent || a.pos < s.req.una.most().una || !a.ackReq && !a.owesData() {
+		return
+	}
+	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)
+	if a.owesData() {
+		rule, expected = RuleReadMissing, fmt.Sprintf("the answer to the repeated request at psn %d", a.pos+1)
+	}
+	say(s.report(rule, nil, a.pos, a.id), expected, "nothing by the end of the trace")
 }

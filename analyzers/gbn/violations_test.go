@@ -102,6 +102,10 @@ func TestResponderViolationsAreNamed(t *testing.T) {
 			> 1-3; < ack 3; > 4-6; < ack 6 drop; @ 68ms; > 4-6; < ack 2; < ack 6`},
 		"the last message is never acknowledged": {traffic: "write*3 write*3", want: []string{"ack-missing"}, trace: `
 			> 1-6; < ack 3`},
+		"duplicates are not acknowledged": {traffic: "write*2", want: []string{"ack-missing"}, trace: `
+			> 1-2; < ack 2 drop; @ 68ms; > 1-2`},
+		"a repeated read is not answered": {traffic: "read*2", want: []string{"read-missing"}, trace: `
+			> 1; < resp 1; < resp 2 drop; @ 68ms; > 2`},
 		"an msn too low":  {traffic: "write*3 write*3", want: []string{"msn"}, trace: `> 1-6; < ack 3; < ack 6 msn=1`},
 		"an msn too high": {traffic: "write*3 write*3", want: []string{"msn"}, trace: `> 1-3; < ack 3 msn=2; > 4-6; < ack 6`},
 		"an msn in a nack that counts the open message": {traffic: "write*10", want: []string{"msn"}, trace: `

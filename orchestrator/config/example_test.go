@@ -12,17 +12,16 @@ traffic:
   num-msgs-per-qp: 1
   message-size: 10240
   mtu: 1024
-  retries: 3
+  timeout: 14
   data-pkt-events:
     - {qpn: 1, psn: 11, type: dorp}
     - {qpn: 1, psn: 11, type: drop}
 `), config.Options{})
 	fmt.Println(err)
 	// Output:
-	// drop.yml:6:3: traffic.retries: unknown key
-	//   traffic takes num-connections, rdma-verb, verbs-by, num-msgs-per-qp, message-size, mtu, bidirectional, multi-gid, barrier-sync, tx-depth, rx-depth, rx-repost-delay-us, min-retransmit-timeout, max-retransmit-retry, rnr-retry, min-rnr-timer, initial-psn, ecn, dscp, hop-limit, iter-scope, data-pkt-events or control-pkt-events
+	// drop.yml:6:3: traffic.timeout: unknown key (did you mean "min-retransmit-timeout"?)
 	// drop.yml:8:31: traffic.data-pkt-events[0].type: is "dorp" (did you mean "drop"?)
 	//   it takes drop, ecn, corrupt or trim
-	// drop.yml:9:22: traffic.data-pkt-events[1].psn: 11 is past the last data packet (10)
+	// drop.yml:9:21: traffic.data-pkt-events[1].psn: 11 is past the last data packet (10)
 	//   message-size 10240 at mtu 1024 is 10 packets a message, num-msgs-per-qp is 1; psn counts from 1
 }

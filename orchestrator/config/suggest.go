@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,9 +15,26 @@ func didYouMean(got string, candidates []string) string {
 		}
 	}
 	if best == "" {
+		best = onlyOneWith(got, candidates)
+	}
+	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// onlyOneWith returns the candidate that contains got as one of its words, if there is just one.
+func onlyOneWith(got string, candidates []string) string {
+	found := ""
+	for _, c := range candidates {
+		if slices.Contains(strings.Split(c, "-"), normalise(got)) {
+			if found != "" {
+				return ""
+			}
+			found = c
+		}
+	}
+	return found
 }
 
 // normalise removes what people vary without noticing: case and the kind of separator.

@@ -71,11 +71,17 @@ func analyzer(name string, judgement func(any) *Judgement, more ...field) kind {
 		{key: "tolerated", doc: "These rules may be violated or not.", kind: rules,
 			at: func(parent any) any { return &judgement(parent).Tolerated }},
 	}
+	whole := object{title: "expect." + name, doc: "Expectations of the " + name + " analyzer.", fields: append(fields, more...)}
 	return &orScalar{
+		object:     whole,
 		scalar:     verdicts,
 		fromScalar: func(d *decoder, n *yaml.Node, path string, dst any) { verdicts.decode(d, n, path, outcome(dst)) },
-		toScalar:   func(any) *yaml.Node { return nil },
-		object:     object{title: "expect." + name, doc: "Expectations of the " + name + " analyzer.", fields: append(fields, more...)},
+		toScalar: func(src any) *yaml.Node {
+			if n := whole.encode(src); n != nil && len(n.Content) == 2 && n.Content[0].Value == "verdict" {
+				return n.Content[1]
+			}
+			return nil
+		},
 	}
 }
 

@@ -188,6 +188,15 @@ func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error
 // YAML returns the test with every default made explicit, in the form of config.yml. Parsing it yields the same test.
 func (t *Test) YAML() []byte { return marshal(testSchema().encode(t)) }
 
+// YAML returns the expectations as the test writes them; nothing if there are none.
+func (e *Expect) YAML() []byte {
+	n := expectSchema().encode(e)
+	if n == nil {
+		return nil
+	}
+	return marshal(n)
+}
+
 // YAML returns the description with every default made explicit. Parsing it yields the same testbed.
 func (t *Testbed) YAML() []byte { return marshal(testbedSchema().encode(t)) }
 

@@ -26,6 +26,9 @@ func (p *Plan) Explain(w io.Writer) error {
 	p.explainSchedules(&b)
 	p.explainEvents(&b)
 	p.explainTimes(&b)
+	if expect := t.Expect.YAML(); expect != nil {
+		fmt.Fprintf(&b, "\nEXPECTED, and of other analyzers no violation\n  %s\n", strings.ReplaceAll(strings.TrimSpace(string(expect)), "\n", "\n  "))
+	}
 	if len(p.Warnings) > 0 {
 		b.WriteString("\nWARNINGS\n")
 	}

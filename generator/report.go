@@ -85,8 +85,14 @@ type StreamReport struct {
 	Bytes      int64           `json:"bytes"`       // of successful messages
 	GoodputBPS int64           `json:"goodput_bps"` // those bytes over the time from the first post to the last success
 	Times      CompletionTimes `json:"message_completion_time"`
-	Messages   []MessageResult `json:"messages"` // in order of posting, those never posted left out
+	Messages   []MessageResult `json:"messages"` // the first maxMessages in order of posting, those never posted left out
+	Truncated  bool            `json:"truncated"`
+	// Failure is the status of the first message that completed in error; StatusNone: none did.
+	Failure Status `json:"first_failure"`
 }
+
+// maxMessages bounds the messages that a report lists one by one: a run of a million messages is read by its distribution.
+const maxMessages = 1000
 
 // Report is what the generators tell of a run.
 type Report struct {
@@ -110,14 +116,19 @@ func (w *Workload) Report() Report {
 	var all summary
 	for _, s := range w.streams {
 		var one summary
+		failure := StatusNone
 		for _, m := range s.messages[:s.posted] {
 			one.add(m)
 			all.add(m)
+			if failure == StatusNone && m.Status != Success {
+				failure = m.Status
+			}
 		}
+		listed := min(s.posted, maxMessages)
 		r.Streams = append(r.Streams, StreamReport{
 			Connection: s.connection + 1, Side: s.side.String(), Posted: s.posted, Completed: s.completed,
 			Statuses: one.statusCounts(), Bytes: one.bytes, GoodputBPS: one.goodput(), Times: one.times(),
-			Messages: s.messages[:s.posted:s.posted],
+			Messages: s.messages[:listed:listed], Truncated: listed < s.posted, Failure: failure,
 		})
 	}
 	r.Bytes, r.GoodputBPS, r.Times = all.bytes, all.goodput(), all.times()

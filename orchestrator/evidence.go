@@ -110,22 +110,12 @@ func (r *facts) failedStatus(connection int) string {
 	for i := range r.generator.Streams {
 		s := &r.generator.Streams[i]
 		if s.Connection == connection {
-			if c, bad := firstFailure(s); bad {
-				return c.String()
+			if s.Failure != generator.StatusNone {
+				return s.Failure.String()
 			}
 		}
 	}
 	return ""
-}
-
-// firstFailure returns the status of the first message that completed in error.
-func firstFailure(s *generator.StreamReport) (generator.Status, bool) {
-	for _, m := range s.Messages {
-		if m.Status != generator.Success && m.Status != generator.StatusNone {
-			return m.Status, true
-		}
-	}
-	return generator.StatusNone, false
 }
 
 // unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed.
@@ -149,8 +139,7 @@ func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary) []strin
 			}
 			continue
 		}
-		got, failed := firstFailure(s)
-		if !failed || got != want.Status {
+		if s.Failure != want.Status {
 			unmet = append(unmet, fmt.Sprintf("expect.completion: %s: want %s, got %s", name, want.Status, outcomeOf(s, total)))
 		}
 		flow := trace.NewFlowID(s.Connection, side == config.Responder)
@@ -171,8 +160,8 @@ func successes(s *generator.StreamReport) int {
 }
 
 func incomplete(s *generator.StreamReport, done, total int) string {
-	if status, failed := firstFailure(s); failed {
-		return fmt.Sprintf("message %d ended with %s, %d of %d succeeded", done+1, status, done, total)
+	if s.Failure != generator.StatusNone {
+		return fmt.Sprintf("message %d ended with %s, %d of %d succeeded", done+1, s.Failure, done, total)
 	}
 	return fmt.Sprintf("%d of %d messages complete, message %d is stuck", done, total, done+1)
 }

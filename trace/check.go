@@ -54,10 +54,10 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 
 // scan is the pass of Check.
 type scan struct {
-	src  Source
-	o    Options
-	dec  *Decoder
-	infr *Inference // nil if connections were given
+	src       Source
+	o         Options
+	dec       *Decoder
+	inference *Inference // nil if connections were given
 
 	seq  sequenceCheck
 	time *timeCheck
@@ -75,10 +75,10 @@ func newScan(src Source, o Options) *scan {
 	s := &scan{src: src, o: o, time: newTimeCheck(o.Format)}
 	s.seq.modulus = o.Format
 	if o.Connections == nil {
-		s.infr = NewInference()
+		s.inference = NewInference()
 	}
 	// A damaged packet may name a QP that does not exist: inference wants to know, the conditions don't.
-	s.dec = NewDecoder(o.Format, o.Connections, s.infr != nil && !o.SkipICRC)
+	s.dec = NewDecoder(o.Format, o.Connections, s.inference != nil && !o.SkipICRC)
 	return s
 }
 
@@ -111,8 +111,8 @@ func (s *scan) add(r *Record, f *Frame) {
 		s.startNS, s.endNS = r.TimeNS, r.TimeNS
 	}
 	s.startNS, s.endNS = min(s.startNS, r.TimeNS), max(s.endNS, r.TimeNS)
-	if s.infr != nil {
-		s.infr.add(s.dec.key, r)
+	if s.inference != nil {
+		s.inference.add(s.dec.key, r)
 	} else if r.Flow == NoFlow {
 		s.unknown++
 	}
@@ -202,8 +202,8 @@ func (s *scan) meta() (Meta, error) {
 	if s.unknown > 0 {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown, s.packets, s.o.Connections.Len()))
 	}
-	if s.infr != nil {
-		connections, notes, err := s.infr.Connections()
+	if s.inference != nil {
+		connections, notes, err := s.inference.Connections()
 		if err != nil {
 			return m, fmt.Errorf("%s: infer connections: %w", s.src.Name, err)
 		}

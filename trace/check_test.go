@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -220,11 +221,13 @@ func TestIntegrityReportIsStable(t *testing.T) {
 	golden(t, "integrity.json", b.Bytes())
 }
 
-// golden compares got with a file in testdata; CANDELA_UPDATE=1 writes it.
+var update = flag.Bool("update", false, "rewrite golden files in testdata")
+
+// golden compares got with a file in testdata; -update writes it.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := "testdata/" + name
-	if os.Getenv("CANDELA_UPDATE") != "" {
+	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +237,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (CANDELA_UPDATE=1 rewrites it): %s", path, diff)
+		t.Errorf("%s (-update rewrites it): %s", path, diff)
 	}
 }
 

@@ -101,6 +101,9 @@ func (r *PairReport) notes(second string) []string {
 	if r.Extra > 0 {
 		out = append(out, fmt.Sprintf("%d packets are only in %s; their ids are frame numbers there plus 2^40", r.Extra, second))
 	}
+	if 2*r.Extra > r.Passed {
+		out = append(out, "most packets of the captures do not match: are they of the same run, and do their clocks agree?")
+	}
 	if r.Sent > 0 && r.Passed > 0 && r.MinTransitNS < 0 {
 		out = append(out, fmt.Sprintf("packets reach %s up to %d ns before they were sent: the clocks of the captures disagree", second, -r.MinTransitNS))
 	}

@@ -16,9 +16,9 @@ type Counters struct {
 	BadResponse     uint64 // READ responses or atomic ACKs that do not fit the request
 
 	// Responder.
-	OutOfSequence    uint64 // gaps in the request stream, one for each sequence NAK
+	OutOfSequence    uint64 // sequence NAKs sent, one for each gap in the request stream
 	DuplicateRequest uint64 // request packets with a PSN before the expected one
-	OutOfBuffer      uint64 // requests that found no receive buffer, one for each RNR NAK
+	OutOfBuffer      uint64 // RNR NAKs sent, one for each request that found no receive buffer
 	RespCQEError     uint64 // receive requests completed in error, flushed ones included
 	ReadRequests     uint64 // executed READ requests, repeated ones included
 	WriteRequests    uint64 // completed WRITE messages

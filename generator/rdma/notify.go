@@ -146,7 +146,7 @@ func (n *notifier) received(now clock.Time, q *QP, p *packet.Packet) {
 	}
 }
 
-// nacked is told of every sequence NAK.
+// nacked is told of every sequence NAK that is sent.
 func (n *notifier) nacked(now clock.Time, q *QP) {
 	if n.cfg.Enable && n.cfg.SlowRestart {
 		n.trigger(now, q)

@@ -47,8 +47,8 @@ func TestNotificationPoint(t *testing.T) {
 			recv ack 0 ce`},
 		{"with slow restart a NAK comes with a CNP", slow, `
 			recv WRITE_ONLY 1 len=4 dma=4
-				CNP
-				nak 0 msn=0`},
+				nak 0 msn=0
+				CNP`},
 		{"without it, it does not", np, `
 			recv WRITE_ONLY 1 len=4 dma=4
 				nak 0 msn=0`},

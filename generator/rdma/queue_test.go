@@ -20,10 +20,10 @@ func TestRingBehavesLikeASlice(t *testing.T) {
 					t.Fatalf("pop %d, want %d", got, model[0])
 				}
 				model = model[1:]
-			case op == 1:
-				at := rapid.IntRange(0, len(model)).Draw(t, "at")
-				r.insert(at, i)
-				model = slices.Insert(slices.Clone(model), at, i)
+			case op == 1 && len(model) > 0:
+				at := rapid.IntRange(0, len(model)-1).Draw(t, "at")
+				r.remove(at)
+				model = slices.Delete(slices.Clone(model), at, at+1)
 			default:
 				r.push(i)
 				model = append(model, i)

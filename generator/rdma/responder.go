@@ -69,7 +69,6 @@ func (r *responder) outOfSequence(now clock.Time, psn int64) {
 		return
 	}
 	r.silent = true
-	n.counters.OutOfSequence++
 	if n.bugs.Has(BugNoNack) {
 		return
 	}
@@ -77,7 +76,6 @@ func (r *responder) outOfSequence(now clock.Time, psn int64) {
 	if n.bugs.Has(BugDoubleNack) {
 		r.nak(now, packet.SyndromeNakSequence)
 	}
-	n.notify.nacked(now, r.q)
 }
 
 // nak queues a NAK for the expected packet.
@@ -170,7 +168,10 @@ func (r *responder) replayAtomic(now clock.Time, psn int64) {
 
 // expectedPacket serves the packet that is next in order.
 func (r *responder) expectedPacket(now clock.Time, p *packet.Packet) {
-	r.silent = false
+	if r.silent {
+		r.silent = false
+		r.out.withdrawNak()
+	}
 	syndrome, ok := r.validate(p)
 	if !ok {
 		r.reject(now, syndrome)
@@ -201,7 +202,6 @@ func (r *responder) reject(now clock.Time, s packet.Syndrome) {
 	r.silent = true
 	r.nak(now, s)
 	if s.IsRNR() {
-		r.q.nic.counters.OutOfBuffer++
 		return
 	}
 	r.q.fail(now, generator.Success)

@@ -28,6 +28,13 @@ func TestResponder(t *testing.T) {
 				READ_RESPONSE_FIRST 0 msn=1 len=1024
 				READ_RESPONSE_LAST 1 msn=1 len=1024
 				ack 2 msn=2`},
+		{"a NAK that still waits is withdrawn when the missing packet arrives", `
+			+recv READ_REQUEST 0 dma=4
+			+recv WRITE_ONLY 2 len=4 dma=4 ackreq
+			+recv WRITE_ONLY 1 len=4 dma=4 ackreq
+			recv WRITE_ONLY 2 len=4 dma=4 ackreq
+				READ_RESPONSE_ONLY 0 msn=1 len=4
+				ack 2 msn=3`},
 		{"requests are answered in the order of their arrival, repeated ones, too", `
 			recv READ_REQUEST 0 dma=4
 				READ_RESPONSE_ONLY 0 msn=1 len=4

@@ -63,6 +63,15 @@ func (q *responseQueue) replay(a response) {
 	q.push(a)
 }
 
+// withdrawNak removes a NAK that has not been sent yet: the packet that it asks for has arrived in the meantime.
+func (q *responseQueue) withdrawNak() {
+	for i := q.len() - 1; i >= 0; i-- {
+		if a := q.at(i); a.kind == answerAck && !a.syndrome.IsAck() {
+			q.remove(i)
+		}
+	}
+}
+
 // fetches counts the READs and atomics that are being answered for the first time.
 func (q *responseQueue) fetches() int {
 	n := 0
@@ -103,7 +112,20 @@ func (r *responder) pollControl(now clock.Time, p *packet.Packet) bool {
 	}
 	p.Headers |= p.BTH.Opcode.Headers()
 	p.AETH = r.aeth(a.syndrome, a.msn)
+	r.noteNak(now, a.syndrome)
 	return true
+}
+
+// noteNak serves what goes with a NAK that is sent: counters and, if so configured, a CNP. One that is withdrawn before has
+// no effect.
+func (r *responder) noteNak(now clock.Time, s packet.Syndrome) {
+	switch {
+	case s == packet.SyndromeNakSequence:
+		r.q.nic.counters.OutOfSequence++
+		r.q.nic.notify.nacked(now, r.q)
+	case s.IsRNR():
+		r.q.nic.counters.OutOfBuffer++
+	}
 }
 
 // pollRead fills p with the next READ response, which must be eligible.

@@ -9,7 +9,7 @@ type ring[T any] struct {
 
 func (r *ring[T]) len() int { return r.n }
 
-// at returns the i-th oldest element, which must exist. The pointer is valid until the next push, insert or pop.
+// at returns the i-th oldest element, which must exist. The pointer is valid until the next push, remove or pop.
 func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
 
 // push appends v.
@@ -21,21 +21,20 @@ func (r *ring[T]) push(v T) {
 	*r.at(r.n - 1) = v
 }
 
-// insert puts v before the i-th oldest element.
-func (r *ring[T]) insert(i int, v T) {
-	r.push(v)
-	for j := r.n - 1; j > i; j-- {
-		*r.at(j) = *r.at(j - 1)
-	}
-	*r.at(i) = v
-}
-
 // pop removes and returns the oldest element, which must exist.
 func (r *ring[T]) pop() T {
 	v := r.buf[r.head]
 	r.head = (r.head + 1) & (len(r.buf) - 1)
 	r.n--
 	return v
+}
+
+// remove takes out the i-th oldest element.
+func (r *ring[T]) remove(i int) {
+	for ; i < r.n-1; i++ {
+		*r.at(i) = *r.at(i + 1)
+	}
+	r.n--
 }
 
 func (r *ring[T]) clear() { r.head, r.n = 0, 0 }

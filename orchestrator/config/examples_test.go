@@ -7,6 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
+	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -29,7 +34,7 @@ func examples(t *testing.T) []string {
 	return files
 }
 
-// models is what the command line knows of NIC models.
+// models is what the command line knows of NIC models and rules.
 func models() config.Options {
 	var o config.Options
 	for _, p := range rdma.Profiles() {
@@ -37,6 +42,14 @@ func models() config.Options {
 	}
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
+	}
+	for _, r := range gbn.Rules() {
+		o.Rules = append(o.Rules, string(r.Rule))
+	}
+	for _, rules := range [][]analyzers.Rule{retrans.Rules(), cnp.Rules(), counters.Rules()} {
+		for _, r := range rules {
+			o.Rules = append(o.Rules, r.ID)
+		}
 	}
 	return o
 }

@@ -25,10 +25,11 @@ type Profile struct {
 	Adaptive bool // whether the model has adaptive retransmission; tests that ask for it in vain are refused
 }
 
-// Options is what the caller knows and the file doesn't. The zero value accepts every profile and bug name.
+// Options is what the caller knows and the file doesn't. The zero value accepts every profile, bug and rule.
 type Options struct {
 	Profiles []Profile // nil: any name is accepted, with common defaults
 	Bugs     []string  // nil: any name is accepted
+	Rules    []string  // ids of the analyzers' rules that a test can expect; nil: any id is accepted
 	Testbed  string    // replaces the file's testbed if not empty
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)

@@ -37,6 +37,7 @@ func golden(t *testing.T, file, got string) {
 var laboratory = Options{
 	Profiles: []Profile{{Name: "spec"}, {Name: "cx5"}, {Name: "cx6-dx"}},
 	Bugs:     []string{"nack-psn-plus-one", "never-acks"},
+	Rules:    []string{"gbn.nak-psn", "gbn.nak-missing", "cnp.interval"},
 	ReadFile: func(name string) ([]byte, error) {
 		switch filepath.Base(name) {
 		case "small.yml":

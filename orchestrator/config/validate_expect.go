@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/generator"
 )
@@ -47,12 +48,18 @@ func (d *decoder) finishExpectations(t *Test) {
 }
 
 func (d *decoder) validateRule(path, analyzer, rule string, before []string) {
-	if prefix := analyzer + "."; len(rule) < len(prefix) || rule[:len(prefix)] != prefix {
+	if prefix := analyzer + "."; !strings.HasPrefix(rule, prefix) {
 		d.problemAt(path, rule+" is no rule of "+analyzer, "its rules start with "+prefix)
+	} else if d.options.Rules != nil {
+		d.known(path, rule, rulesOf(analyzer, d.options.Rules), "rule")
 	}
 	if slices.Contains(before, rule) {
 		d.problemAt(path, rule+" is given twice", "")
 	}
+}
+
+func rulesOf(analyzer string, rules []string) []string {
+	return slices.DeleteFunc(slices.Clone(rules), func(r string) bool { return !strings.HasPrefix(r, analyzer+".") })
 }
 
 func (d *decoder) validateExpect(t *Test) {

@@ -25,8 +25,8 @@ build: $(BIN) ## build bin/candela
 $(BIN): FORCE
 	@$(GO) build -o $@ ./cmd/candela
 
-demo: $(BIN) ## lose one named packet on a model NIC and see the verdict; needs Go alone
-	@GO='$(GO)' tools/demo $(BIN) $(OUT)
+demo: $(BIN) ## lose named packets on a model NIC, see the verdict, and catch a broken one; needs Go alone
+	@tools/demo $(BIN) $(OUT)
 
 test: ## vet and run every test, with the outside tools installed where that is possible
 	@tools/setup --optional

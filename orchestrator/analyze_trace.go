@@ -27,6 +27,7 @@ type AnalyzeOptions struct {
 	KeepPartial bool // a partial last record of a plain capture is a note
 	Strict      bool
 	Version     string
+	Command     string         // how the tool was called, for the commands that a report suggests
 	Config      config.Options // which models exist, to read a run directory's configuration
 }
 
@@ -91,7 +92,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
 		return nil, fmt.Errorf("%s is no run directory: %w", dir, err)
 	}
-	f := &facts{strict: o.Strict, version: o.Version}
+	f := &facts{strict: o.Strict, version: o.Version, command: o.Command}
 	options := o.Config
 	options.Testbed = filepath.Join(dir, "testbed.yml")
 	test, err := config.Load(filepath.Join(dir, "config.yml"), options)
@@ -252,7 +253,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	for _, c := range meta.Connections.All() {
 		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
 	}
-	rep.Next = []string{"candela trace show " + o.Trace}
+	rep.Next = []string{o.Command + " trace show " + o.Trace}
 	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil
 }
 

@@ -124,7 +124,7 @@ func oneWay(t generator.Traffic) string {
 
 // next lists the commands that look closer at the run in dir or repeat it.
 func (r *facts) next(dir string) []string {
-	show := "candela trace show " + dir
+	show := r.command + " trace show " + dir
 	if r.analysis != nil {
 		for _, f := range r.analysis.Findings {
 			if f.Severity == analyzers.Violation && len(f.Packets) > 0 {
@@ -135,7 +135,7 @@ func (r *facts) next(dir string) []string {
 	}
 	list := []string{show}
 	if r.file != "" {
-		list = append(list, fmt.Sprintf("candela run %s --seed %d", r.file, r.plan.Test.Seed))
+		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
 	}
 	return list
 }

@@ -51,6 +51,7 @@ type Options struct {
 	ID       string // of the run; empty: the test's name
 	Strict   bool   // warnings fail
 	Version  string // of the tool, for run.json
+	Command  string // how the tool was called, for the commands that a report suggests
 	File     string // that the test came from
 	Repeat   int    // 1-based repetition; 0: not repeated
 	Wall     func() time.Time
@@ -86,6 +87,7 @@ type facts struct {
 	file    string // that the test came from
 	strict  bool
 	version string
+	command string // how the tool was called
 	repeat  int
 }
 
@@ -115,7 +117,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 		return nil, err
 	}
 	r := &run{
-		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, repeat: o.Repeat, calibration: o.Calibration},
+		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration},
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	failure := r.execute(ctx, build)

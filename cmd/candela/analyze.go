@@ -35,7 +35,7 @@ Without --connections the connections are inferred from the packets, and the res
 			if o.Format, err = trace.ParseFormat(input); err != nil {
 				return fmt.Errorf("--input: %w", err)
 			}
-			o.Trace, o.Version, o.Config = args[0], toolVersion(), configOptions("")
+			o.Trace, o.Version, o.Command, o.Config = args[0], toolVersion(), toolName(), configOptions("")
 			outcome, err := orchestrator.Analyze(cmd.Context(), o)
 			if err != nil {
 				return inputOrInfrastructure(err)

@@ -121,7 +121,7 @@ func testFiles(args []string) ([]string, error) {
 
 // configOptions tells the configuration which models exist.
 func configOptions(testbed string) config.Options {
-	o := config.Options{Testbed: testbed}
+	o := config.Options{Testbed: testbed, Rules: ruleIDs()}
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
@@ -185,7 +185,7 @@ type suite struct {
 
 func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) error {
 	o := orchestrator.Options{
-		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), File: file, Wall: time.Now,
+		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: file, Wall: time.Now,
 	}
 	if s.flags.repeat > 1 {
 		o.Repeat = repeat

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -39,4 +41,12 @@ func toolVersion() string {
 		return info.Main.Version
 	}
 	return revision[:min(12, len(revision))] + dirty
+}
+
+// toolName is what to type to call this binary again: its path as it was called, or its bare name if that is on the PATH.
+func toolName() string {
+	if name := os.Args[0]; strings.ContainsRune(name, os.PathSeparator) && !strings.HasSuffix(name, ".test") {
+		return name
+	}
+	return "candela"
 }

@@ -31,6 +31,19 @@ func (v interval) String() string {
 	return fmt.Sprintf("%d to %d", v.least, v.most)
 }
 
+// duplicates are requests received again on one flow: served, and waiting for a sign that the responder still serves.
+type duplicates struct {
+	served, waiting int64
+	unsure          bool
+}
+
+// serve follows any answer. If an RNR NAK crossed a repetition, what looked like duplicates may have been served first then.
+func (d *duplicates) serve(unsure bool) {
+	d.served += d.waiting
+	d.waiting = 0
+	d.unsure = d.unsure || unsure
+}
+
 // ends are the hosts of a flow, indices of Input.Hosts; the one after the last stands for an unknown host.
 type ends struct {
 	from, to int
@@ -42,14 +55,13 @@ const defaultFloorNS = 32_768
 
 // Analyzer compares counters with a trace.
 type Analyzer struct {
-	meta     trace.Meta
-	input    Input
-	tracker  *rounds.Tracker
-	flows    []ends
-	expected [][numCounters]interval // by host; the last one takes what belongs to no host
-	// duplicates are requests received again that the responder has not yet shown to have served, by flow.
-	duplicates []int64
-	floorNS    int64 // a restart sooner after the timer's start is no timeout
+	meta       trace.Meta
+	input      Input
+	tracker    *rounds.Tracker
+	flows      []ends
+	expected   [][numCounters]interval // by host; the last one takes what belongs to no host
+	duplicates []duplicates            // by flow
+	floorNS    int64                   // a restart sooner after the timer's start is no timeout
 
 	strays int64 // packets of no known connection, sent and received by unknown hosts
 	moved  int64 // packets whose order or number of arrivals the injector changed
@@ -81,7 +93,7 @@ func New(meta trace.Meta, input Input) *Analyzer {
 		requester, responder := host(c.Requester.IP), host(c.Responder.IP)
 		a.flows = append(a.flows, ends{requester, responder}, ends{responder, requester})
 	}
-	a.duplicates = make([]int64, len(a.flows))
+	a.duplicates = make([]duplicates, len(a.flows))
 	return a
 }
 
@@ -112,8 +124,7 @@ func (a *Analyzer) stateful(r *trace.Record, step *rounds.Step, from, to *[numCo
 	}
 	if r.Has(trace.Sent) {
 		// A responder that still answers has served the duplicates before.
-		from[DuplicateRequest].least += a.duplicates[step.Flow]
-		a.duplicates[step.Flow] = 0
+		a.duplicates[step.Flow].serve(step.Is(rounds.Unsure))
 	}
 	if step.Is(rounds.GapOpened) {
 		to[ImpliedNak].maybe(1)
@@ -135,6 +146,7 @@ func (a *Analyzer) traffic(r *trace.Record, from, to *[numCounters]interval) {
 	switch r.Event {
 	case trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite:
 		a.moved++
+	default: // what happens here happens to one packet in its place
 	}
 	if r.Has(trace.Passed) && r.Event != trace.EventDrop {
 		to[RxPackets].exact(1)
@@ -168,8 +180,10 @@ func (a *Analyzer) request(r *trace.Record, step *rounds.Step, from, to *[numCou
 	if step.Is(rounds.Duplicate) {
 		// A NIC may count messages or packets.
 		if to[DuplicateRequest].maybe(1); r.Opcode.Starts() {
-			a.duplicates[step.Flow]++
+			a.duplicates[step.Flow].waiting++
 		}
+	} else if step.Is(rounds.Unsure) {
+		to[DuplicateRequest].maybe(1)
 	}
 	if step.Is(rounds.GapOpened) {
 		to[OutOfSequence].maybe(1)

@@ -60,6 +60,9 @@ func (a *Analyzer) discards(report *analyzers.Reporter) bool {
 // settle adds what only the end of the trace tells.
 func (a *Analyzer) settle() {
 	for f, at := range a.flows {
+		if d := &a.duplicates[f]; !d.unsure {
+			a.expected[at.to][DuplicateRequest].least += d.served
+		}
 		if a.tracker.Outstanding(trace.FlowID(f)) {
 			// The last expiry of the timer finds no retry left and moves the queue pair to error.
 			a.expected[at.from][LocalAckTimeout].maybe(1)

@@ -51,6 +51,17 @@ func (a *Analyzer) timerStart(step *rounds.Step) int64 {
 	return max(step.ProgressNS, step.TimerNS-a.cfg.JitterNS)
 }
 
+// slowestReactionNS bounds the time from a timeout to the retransmission: more than the 200 µs of a ConnectX-4's firmware
+// (Lumina, figure 5-9).
+const slowestReactionNS = 500_000
+
+// mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the sender:
+// the retransmission that it caused then starts at that place, but the timer had been running for longer.
+func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, timeoutNS int64) bool {
+	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*a.cfg.HostDelayNS+slowestReactionNS
+	return recent && step.StallNS+2*a.cfg.HostDelayNS >= timeoutNS
+}
+
 // judgeTimeout checks a restart that nothing but a timeout explains.
 func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 	t := p.timeoutNS()
@@ -64,7 +75,7 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 	}
 	start := a.timerStart(step)
 	switch {
-	case start != rounds.Never && r.TimeNS-start < t:
+	case start != rounds.Never && r.TimeNS-start < t && !a.mayBeOlder(r, step, t):
 		a.finding(r, step, p, RuleTimeoutEarly, text{
 			expected: fmt.Sprintf("retransmission at least %s after the last progress", micros(t)),
 			actual:   fmt.Sprintf("at most %s after it", micros(r.TimeNS-start)),
@@ -114,7 +125,7 @@ func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bo
 	if p.Known {
 		t := p.timeoutNS()
 		start := a.timerStart(step)
-		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t)
+		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t || a.mayBeOlder(r, step, t))
 	}
 	return !step.Prev.Known || r.TimeNS-step.Prev.NS >= shortestTimeoutNS
 }

@@ -15,6 +15,7 @@
 package retrans
 
 import (
+	"cmp"
 	"fmt"
 
 	"candela.dev/candela/analyzers"
@@ -35,7 +36,9 @@ type Config struct {
 
 	// HalfRTT is the result of a calibration run. 0: not measured, no corrected metrics.
 	HalfRTT Sides
-	// JitterNS bounds how much the delay from a host to the switch changes, in nanoseconds. 0: 10 ms.
+	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: 10 ms.
+	HostDelayNS int64
+	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
 }
 
@@ -64,7 +67,7 @@ type Sides struct {
 	Requester, Responder int64
 }
 
-const defaultJitterNS = 10_000_000
+const defaultHostDelayNS = 10_000_000
 
 // Analyzer measures and judges retransmission on every connection of a trace.
 type Analyzer struct {
@@ -78,9 +81,8 @@ type Analyzer struct {
 
 // New returns an analyzer for traces with the given connections.
 func New(meta trace.Meta, cfg Config) *Analyzer {
-	if cfg.JitterNS == 0 {
-		cfg.JitterNS = defaultJitterNS
-	}
+	cfg.HostDelayNS = cmp.Or(cfg.HostDelayNS, defaultHostDelayNS)
+	cfg.JitterNS = cmp.Or(cfg.JitterNS, cfg.HostDelayNS)
 	n := meta.Connections.Len()
 	a := &Analyzer{
 		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),

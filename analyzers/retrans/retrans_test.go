@@ -50,6 +50,9 @@ func rules(doc *analyzers.Analysis) []string {
 // known is T = 65.536 µs (exponent 4).
 var known = retrans.Params{Known: true, TimeoutExponent: 4, RetryCount: 2, RNRRetry: 1}
 
+// slow is T = 67 ms (exponent 14).
+var slow = retrans.Params{Known: true, TimeoutExponent: 14, RetryCount: 2, RNRRetry: 1}
+
 func TestMeasures(t *testing.T) {
 	tests := []struct {
 		name, text string
@@ -277,7 +280,7 @@ func TestMeasuresPlainCapture(t *testing.T) {
 }
 
 func TestJudges(t *testing.T) {
-	exact := retrans.Config{Default: known, JitterNS: 1}
+	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1}
 	adaptive := exact
 	adaptive.Default.Adaptive = true
 	off := exact
@@ -300,14 +303,19 @@ func TestJudges(t *testing.T) {
 		},
 		{
 			name: "within the jitter of the path the first packet proves nothing",
-			cfg:  retrans.Config{Default: known, JitterNS: 10_000},
+			cfg:  retrans.Config{Default: known, HostDelayNS: 10_000},
 			text: "0 > only 1 ar drop\n 60 > only 1 ar",
 		},
 		{
 			name: "an ACK proves progress whatever the jitter",
-			cfg:  retrans.Config{Default: known},
-			text: "0 > only 1 ar\n 2 < ack 1\n 3 > only 2 ar drop\n 60 > only 2 ar",
+			cfg:  retrans.Config{Default: slow},
+			text: "0 > only 1 ar\n 2 < ack 1\n 3 > only 2 ar drop\n 60000 > only 2 ar",
 			want: []string{"violation retrans.timeout-early"},
+		},
+		{
+			name: "a timer that expired before the progress arrived is not early",
+			cfg:  retrans.Config{Default: slow},
+			text: "0 > first 1\n 1 > mid 2\n 2 > last 3 ar drop\n 65000 < ack 2\n 67200 > last 3 ar",
 		},
 		{
 			name: "an ACK that may still be on its way is no progress",

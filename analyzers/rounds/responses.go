@@ -31,8 +31,14 @@ func (s *stream) answer(r *trace.Record, step *Step) {
 		}
 	case r.Syndrome == packet.SyndromeNakSequence:
 		s.answersGap(step)
-		s.reject(place)
+		if place == s.want || !s.lossKnown { // an older one was sent before the repetition arrived
+			s.reject(place)
+		}
 	case r.Syndrome.IsRNR():
+		if place <= s.highDuplicate {
+			s.unsure = true
+			step.Marks |= Unsure
+		}
 		s.reject(place)
 	}
 }
@@ -56,6 +62,7 @@ func (s *stream) answersGap(step *Step) {
 func (s *stream) reject(place int64) {
 	if place <= s.want {
 		s.want = place
+		s.highDuplicate = min(s.highDuplicate, place-1)
 		s.gapOpen, s.gapNS = true, Never
 	}
 }
@@ -101,19 +108,24 @@ func (s *stream) learn(r *trace.Record, step *Step) {
 		acked = s.reads.limit(acked)
 	case r.Syndrome.IsAck():
 		s.skipped(r, step, place)
-	case r.Syndrome == packet.SyndromeNakSequence:
+	case r.Syndrome == packet.SyndromeNakSequence, r.Syndrome.IsRNR():
 		acked = place
 		s.skipped(r, step, place-1)
-		s.pushNak(nak{place: place, ns: r.TimeNS, advanced: place > s.una && s.reads.limit(place) == place})
-	case r.Syndrome.IsRNR():
-		acked = place
-		s.skipped(r, step, place-1)
-		s.rnr.place, s.rnr.ns, s.rnr.timerNS = place, r.TimeNS, packet.RNRTimer(r.Syndrome.TimerCode())
-		s.rnr.pending, s.rnr.advanced = true, place > s.una
+		if s.reads.limit(place) == place { // otherwise what is missing before it is asked for first
+			s.pushNak(nak{place: place, ns: r.TimeNS, timerNS: rnrTimer(r.Syndrome), advanced: place > s.una})
+		}
 	default:
 		return
 	}
 	s.acknowledge(min(s.reads.limit(acked), s.high), r.TimeNS, step)
+}
+
+// rnrTimer returns how long an RNR NAK asks to wait, 0 for other syndromes.
+func rnrTimer(s packet.Syndrome) int64 {
+	if !s.IsRNR() {
+		return 0
+	}
+	return packet.RNRTimer(s.TimerCode())
 }
 
 // skipped notes a response for place that passes over a READ or atomic response still due: an implied NAK.
@@ -129,11 +141,13 @@ func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 	g := &s.readGap
 	switch {
 	case !g.open:
-		g.open, g.answered, g.again = true, false, false
+		g.open, g.answered, g.again, g.advanced = true, false, false, due.next > s.una
 		g.place, g.ns = due.next, r.TimeNS
 		step.Marks |= GapOpened
-	case g.answered:
+		s.debt++
+	case g.answered && !g.again:
 		g.again = true
+		s.debt++
 	}
 }
 
@@ -141,6 +155,7 @@ func (s *stream) pushNak(n nak) {
 	if s.nNaks == maxNaks {
 		s.dropNaks(1)
 	}
+	s.debt++
 	s.naks[s.nNaks] = n
 	s.nNaks++
 }
@@ -152,13 +167,15 @@ func (s *stream) acknowledge(una, ns int64, step *Step) {
 	}
 	step.Marks |= Progress
 	step.QuietNS = ns - s.timerNS
+	s.stalls.add(ns, step.QuietNS)
 	s.una, s.unaNS = una, ns
-	if s.nNaks == 0 && !s.rnr.pending {
+	if s.nNaks == 0 {
 		s.timerNS = ns
 	}
 	s.retries, s.rnrRetries = 0, 0
 	if s.una == s.high {
-		s.lost = 0
+		s.lost, s.debt, s.unsure = 0, 0, false
+		s.want = max(s.want, s.high)
 		s.forgetNaks()
 	}
 }
@@ -173,7 +190,4 @@ func (s *stream) forgetNaks() {
 		}
 	}
 	s.nNaks = kept
-	if s.rnr.pending && s.rnr.place < s.una {
-		s.rnr.pending = false
-	}
 }

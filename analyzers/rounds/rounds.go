@@ -57,11 +57,16 @@ const (
 	Duplicate                     // a request delivered although the responder is already past it
 	AnswersGap                    // a sequence NAK for the gap that opened at CauseNS
 	FirstReplay                   // the response that the repeated request seen at CauseNS asked for
+	Unsure                        // an RNR NAK that crossed a repetition of what it refuses; a request that may have been received before, although not marked Duplicate
 	Progress                      // a delivered response that acknowledges something new
 )
 
 // Never stands for an instant that is not known: it is before every other.
 const Never = math.MinInt64
+
+// StallWindowNS is how long progress is remembered for Step.StallNS: longer than a packet takes from the observer to a host
+// and its consequence back.
+const StallWindowNS = 25_000_000
 
 // Transmission is an earlier transmission of a packet.
 type Transmission struct {
@@ -94,6 +99,9 @@ type Step struct {
 	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If that one may have
 	// been a timeout, this one may be the answer to the NAK.
 	DoubtNS int64
+	// StallNS, with Restart, is the longest QuietNS of the progress seen lately, for at least StallWindowNS. A timer that expired
+	// before that progress reached the sender may be behind the restart.
+	StallNS int64
 	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
 	RNRTimerNS int64
 	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.
@@ -120,9 +128,10 @@ func New(meta trace.Meta) *Tracker {
 	for i := range t.streams {
 		flow := trace.FlowID(i)
 		t.streams[i] = stream{
-			mtu:     int64(max(all[i/2].MTU, 1)),
-			near:    1,
-			nearPSN: meta.Connections.InitialPSN(flow, packet.Requests),
+			mtu:       int64(max(all[i/2].MTU, 1)),
+			near:      1,
+			lossKnown: meta.EventsKnown,
+			nearPSN:   meta.Connections.InitialPSN(flow, packet.Requests),
 		}
 	}
 	return t

@@ -25,27 +25,31 @@ type stream struct {
 	timerNS             int64 // when the timer was last started or reloaded: busy again, progress, timeout
 
 	// What responses passed to the sender.
-	una   int64 // place of the oldest request not acknowledged
-	unaNS int64 // when a response first said so; Never at the start
-	naks  [maxNaks]nak
-	nNaks int
-	// doubtful is the place of a NAK whose restart a timeout might also explain, had the timer been running for quiet: the NAK
+	una    int64 // place of the oldest request not acknowledged
+	unaNS  int64 // when a response first said so; Never at the start
+	stalls stalls
+	naks   [maxNaks]nak
+	nNaks  int
+	// debt counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
+	debt int
+	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running for quiet: the NAK
 	// may then cause another restart there.
 	doubtful, quiet int64
-	rnr             struct {
-		place, ns, timerNS int64
-		pending, advanced  bool
-	}
 
 	// The responder.
-	want  int64 // next request it accepts
-	gapNS int64 // when the first out-of-order request passed; Never: in order, or already answered
+	want int64 // next request it accepts
+	// unsure: an RNR NAK crossed a repetition of the request that it refuses, so that want may be too low.
+	unsure        bool
+	highDuplicate int64
+	lossKnown     bool  // the observer sees every loss
+	gapNS         int64 // when the first out-of-order request passed; Never: in order, or already answered
 
 	// READ and atomic responses.
 	reads   readQueue
 	readGap struct {
-		open, answered, again bool
-		place, ns             int64
+		open, answered  bool
+		again, advanced bool // another out-of-order response since the answer; the first one acknowledged something new
+		place, ns       int64
 	}
 	replies txLog
 	replay  struct {
@@ -56,11 +60,12 @@ type stream struct {
 	gapOpen bool
 }
 
-const maxNaks = 4
+const maxNaks = 8
 
+// nak is a sequence NAK, or an RNR NAK with the time to wait.
 type nak struct {
-	place, ns int64
-	advanced  bool // it acknowledged something new, so that its place cannot have been the oldest before
+	place, ns, timerNS int64
+	advanced           bool // it acknowledged something new, so that its place cannot have been the oldest before
 }
 
 // place unwraps psn next to the latest packet of the stream.
@@ -71,8 +76,9 @@ func lost(r *trace.Record) bool {
 	switch r.Event {
 	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
 		return true
+	default:
+		return r.ICRC == packet.ICRCInvalid
 	}
-	return r.ICRC == packet.ICRCInvalid
 }
 
 // readLike reports whether an o request is answered by responses rather than by an ACK.
@@ -108,7 +114,7 @@ func (s *stream) start(place int64, strict bool) {
 	if strict {
 		s.want = 1
 	}
-	s.unaNS, s.gapNS, s.doubtful = Never, Never, Never
+	s.unaNS, s.gapNS, s.doubtful, s.highDuplicate = Never, Never, Never, Never
 	s.timeout.place, s.activity = Never, Never
 }
 
@@ -171,47 +177,66 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.OutOfWindow = place < s.una
 	step.ActivityNS = s.activity
 	step.QuietNS = r.TimeNS - s.timerNS
+	step.StallNS = s.stalls.recent(r.TimeNS)
 	step.ProgressNS, step.TimerNS = s.timerStart(place, step.Prev)
 	step.Certain = place == s.una
 	switch i := s.findNak(place); {
 	case i >= 0:
-		step.Cause, step.CauseNS = Nack, s.naks[i].ns
-		step.Certain = s.naks[i].advanced
-		s.doubtful = Never
-		if !step.Certain {
-			s.doubtful, s.quiet = place, step.QuietNS
-		}
+		s.explain(step, s.naks[i])
 		s.dropNaks(i + 1)
-	case s.rnr.pending && s.rnr.place == place:
-		step.Cause, step.CauseNS, step.RNRTimerNS = RNR, s.rnr.ns, s.rnr.timerNS
-		step.Certain = s.rnr.advanced
-		s.rnr.pending = false
-		s.rnrRetries++
-	case readLike(r.Opcode) && s.readGap.open && !s.readGap.answered:
+	case readLike(r.Opcode) && s.readGap.open && !s.readGap.answered && place == s.readGap.place:
 		step.Cause, step.CauseNS = Implied, s.readGap.ns
-		step.Certain = place == s.readGap.place
+		step.Certain = s.readGap.advanced
+		s.readGap.answered, s.readGap.again = true, false
+		s.debt--
+		s.doubt(step)
 	default:
 		step.Cause = Timeout
-		step.Certain = step.Certain && s.onlyTimeout()
+		step.Certain = step.Certain && s.debt <= 0
 		if s.doubtful == place {
 			step.DoubtNS = s.quiet
 		}
 		s.doubtful = Never
 		s.timeout.place, s.timeout.ns, s.timerNS = place, r.TimeNS, r.TimeNS
 	}
-	if readLike(r.Opcode) && s.readGap.open {
-		s.readGap.answered, s.readGap.again = true, false
-	}
-	if step.Cause != RNR && !s.rnr.pending {
+	// A restart behind what was acknowledged was sent before the acknowledgement arrived, which then reloaded the retries.
+	if step.Cause != RNR && !step.OutOfWindow && !s.notReady() {
 		s.retries++
 	}
 	step.Retries, step.RNRRetries = s.retries, s.rnrRetries
 	s.round, s.repaired = step.Cause, false
 }
 
-// onlyTimeout reports whether nothing that passed the observer, however late it arrived, asks for a restart.
-func (s *stream) onlyTimeout() bool {
-	return s.nNaks == 0 && !s.rnr.pending && (!s.readGap.open || s.readGap.answered && !s.readGap.again)
+// explain attributes a restart to n.
+func (s *stream) explain(step *Step, n nak) {
+	step.Cause, step.CauseNS, step.RNRTimerNS = Nack, n.ns, n.timerNS
+	s.debt--
+	step.Certain = n.advanced
+	if n.timerNS > 0 {
+		step.Cause = RNR
+		if !step.OutOfWindow {
+			s.rnrRetries++
+		}
+	}
+	s.doubt(step)
+}
+
+// notReady reports whether an RNR NAK waits for its restart.
+func (s *stream) notReady() bool {
+	for i := range s.nNaks {
+		if s.naks[i].timerNS > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// doubt remembers a restart that a timeout could also explain.
+func (s *stream) doubt(step *Step) {
+	s.doubtful, s.quiet = step.Place, step.QuietNS
+	if step.Certain {
+		s.doubtful = Never
+	}
 }
 
 // timerStart returns lower bounds for the instant at which the timer that now expired for place was started.
@@ -261,9 +286,13 @@ func (s *stream) ask(r *trace.Record, step *Step, end int64) {
 
 // receive follows a request that reaches the responder.
 func (s *stream) receive(r *trace.Record, step *Step, end int64) {
+	if s.unsure {
+		step.Marks |= Unsure
+	}
 	switch place := step.Place; {
 	case place < s.want:
 		step.Marks |= Duplicate
+		s.highDuplicate = max(s.highDuplicate, place)
 	case place == s.want:
 		s.want = end
 		s.gapOpen, s.gapNS = false, Never

@@ -156,7 +156,7 @@ func (e *endpoint) response(r trace.Record) {
 	switch {
 	case r.Opcode == packet.ReadResponseMiddle && place == e.una:
 		e.progress(place + 1)
-	case r.Opcode == packet.ReadResponseMiddle:
+	case e.s.Reads && place > e.una: // earlier responses are missing: an implied NAK
 		if e.asked != e.una && e.rewindAt == 0 {
 			e.asked = e.una
 			c.ImpliedNak++

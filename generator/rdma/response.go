@@ -50,7 +50,7 @@ func (q *responseQueue) replay(a response) {
 		w := q.at(i)
 		if w.kind == a.kind && w.end == a.end {
 			if a.kind == answerRead {
-				a.late = w.late
+				a.late, a.msn = w.late, w.msn // an MSN must not be ahead of those queued behind it
 				*w = a
 			}
 			return

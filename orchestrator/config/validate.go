@@ -62,9 +62,14 @@ func (d *decoder) validateHost(h *Host, path string) {
 }
 
 func (d *decoder) known(path, name string, names []string, what string) {
-	if !slices.Contains(names, name) {
-		d.problemAt(path, fmt.Sprintf("there is no %s %q%s", what, name, didYouMean(name, names)), "there are "+oneOf(names))
+	if slices.Contains(names, name) {
+		return
 	}
+	guess, why := didYouMean(name, names), "there are "+oneOf(names)
+	if guess != "" && len(names) > fewKeys {
+		why = ""
+	}
+	d.problemAt(path, fmt.Sprintf("there is no %s %q%s", what, name, guess), why)
 }
 
 // validateAddresses checks that every address is unique and that the two of each connection can talk.

@@ -65,7 +65,7 @@ type scan struct {
 	packets, other int64
 	bad            int64
 	badList        []string
-	wholeFrames    int64
+	icrc           icrcSample
 	startNS, endNS int64
 	unknown        int64 // records of no connection
 	notes          []string
@@ -77,10 +77,32 @@ func newScan(src Source, o Options) *scan {
 	if o.Connections == nil {
 		s.inference = NewInference()
 	}
-	// A damaged packet may name a QP that does not exist: inference wants to know, the conditions don't.
-	s.dec = NewDecoder(o.Format, o.Connections, s.inference != nil && !o.SkipICRC)
+	s.dec = NewDecoder(o.Format, o.Connections, !o.SkipICRC)
 	return s
 }
+
+// icrcSample looks whether iCRCs mean anything in a trace: tools that make up packets often leave them out, and then no
+// packet must be taken for damaged.
+type icrcSample struct{ looked, valid int64 }
+
+// icrcSampleLimit is how many whole frames decide.
+const icrcSampleLimit = 256
+
+// add observes a verdict and reports whether more are wanted.
+func (c *icrcSample) add(status packet.ICRCStatus) bool {
+	switch status {
+	case packet.ICRCValid:
+		c.valid++
+		c.looked++
+	case packet.ICRCInvalid:
+		c.looked++
+	case packet.ICRCNotCheckable:
+	}
+	return c.looked < icrcSampleLimit
+}
+
+// trusted reports whether iCRCs can be relied on.
+func (c *icrcSample) trusted() bool { return c.valid > 0 }
 
 func (s *scan) run(ctx context.Context) error {
 	var r Record
@@ -104,8 +126,12 @@ func (s *scan) undecodable(f *Frame, err error) {
 
 func (s *scan) add(r *Record, f *Frame) {
 	s.packets++
-	if r.Flags&Truncated == 0 {
-		s.wholeFrames++
+	// Inference wants every verdict, as a damaged packet may name a QP that does not exist; the conditions want none.
+	if !s.icrc.add(r.ICRC) && s.inference == nil {
+		s.dec.withICRC = false
+	}
+	if !s.icrc.trusted() {
+		r.ICRC = packet.ICRCNotCheckable
 	}
 	if s.packets == 1 {
 		s.startNS, s.endNS = r.TimeNS, r.TimeNS
@@ -191,13 +217,16 @@ func (s *scan) meta() (Meta, error) {
 	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
-		ICRCCheckable: s.wholeFrames > 0 && !s.o.SkipICRC, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+		ICRCCheckable: s.icrc.trusted(), Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
 	}
 	if s.o.Format == FormatPlain {
 		m.Kind, m.PacketIDs, m.EventsKnown = KindPlain, PacketIDsFrame, false
 	}
 	if s.bad > 0 {
 		m.Notes = append(m.Notes, s.badNote())
+	}
+	if s.icrc.looked > 0 && !s.icrc.trusted() {
+		m.Notes = append(m.Notes, fmt.Sprintf("none of the first %d whole packets has a right iCRC: iCRCs are ignored", s.icrc.looked))
 	}
 	if s.unknown > 0 {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown, s.packets, s.o.Connections.Len()))
@@ -220,7 +249,7 @@ func (s *scan) badNote() string {
 func (s *scan) stream(meta Meta) func(context.Context, func(*Record) error) error {
 	src, o := s.src, s.o
 	return func(ctx context.Context, fn func(*Record) error) error {
-		dec := NewDecoder(o.Format, meta.Connections, !o.SkipICRC)
+		dec := NewDecoder(o.Format, meta.Connections, meta.ICRCCheckable)
 		var r Record
 		err := src.ForEachFrame(ctx, func(f *Frame) error {
 			if dec.Decode(f, &r) != nil {

@@ -345,6 +345,44 @@ func TestForEachStopsWithItsContextAndItsCaller(t *testing.T) {
 	}
 }
 
+func TestICRCsThatNobodyComputedAreIgnored(t *testing.T) {
+	connections := []*Connections{nil}
+	c, err := NewConnections([]Connection{{Index: 1, MTU: 256, Requester: Side{hostA, 1, 1}, Responder: Side{hostB, 17, 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, given := range append(connections, c) {
+		for _, good := range []int{-1, 7} {
+			var frames []written
+			for i := range 400 {
+				frame := data(i).AppendTo(nil)
+				if i != good {
+					frame[len(frame)-1] ^= 0xff
+				}
+				frames = append(frames, written{int64(i), frame, len(frame)})
+			}
+			checked, _, err := Check(t.Context(), memorySource("x.pcap", pcapOf(t, frames)), Options{Connections: given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := 0
+			err = checked.ForEach(t.Context(), func(r *Record) error {
+				if r.ICRC == packet.ICRCInvalid {
+					bad++
+				}
+				return nil
+			})
+			notes, want := strings.Join(checked.Meta().Notes, "\n"), 399
+			if good < 0 {
+				want = 0
+			}
+			if err != nil || bad != want || strings.Contains(notes, "iCRCs are ignored") != (good < 0) || checked.Meta().ICRCCheckable != (good >= 0) {
+				t.Errorf("good %d: %d bad, want %d; notes %s", good, bad, want, notes)
+			}
+		}
+	}
+}
+
 func TestFilesWithNothingToAnalyse(t *testing.T) {
 	arp := written{1, append(make([]byte, 12), 0x08, 0x06, 0, 1), 60}
 	short := written{1, testPacket(packet.WriteOnly, 1, 1, 8).AppendTo(nil)[:46], 90}

@@ -54,6 +54,7 @@ func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, 
 		return nil, nil, err
 	}
 	meta.Kind, meta.EventsKnown = KindPair, true
+	o.SkipICRC = !meta.ICRCCheckable
 	p := &pairSource{before: before, after: after, o: o, connections: meta.Connections}
 	report, err := p.run(ctx, func(r *Record) error {
 		meta.Packets++

@@ -3,11 +3,14 @@ package dumper
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
@@ -141,5 +144,25 @@ func TestShardsOfTwoHostsMergeIntoACheckedTrace(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestOneCopyLostAmongTenThousandIsNamed(t *testing.T) {
+	d := disk{}
+	hosts, shards := newHosts(t, d, 2, 4)
+	run(t, hosts, 10_000, 1, 0, func(i int) bool { return i == 6183 })
+	var out bytes.Buffer
+	if _, err := Reconstruct(t.Context(), shards, &out, "trace.pcap"); err != nil {
+		t.Fatal(err)
+	}
+	d["trace.pcap"] = &out
+	_, report, err := trace.Check(t.Context(), d.source("trace.pcap"), trace.Options{Format: trace.FormatMirror})
+	var ie *trace.IntegrityError
+	if !errors.As(err, &ie) {
+		t.Fatalf("error %v", err)
+	}
+	c := report.Condition(trace.ConditionSequence)
+	if diff := cmp.Diff([]trace.SeqRange{{First: 6184, Last: 6184}}, c.Missing); diff != "" || c.MissingCount != 1 {
+		t.Errorf("%d missing; %s", c.MissingCount, diff)
 	}
 }

@@ -173,18 +173,25 @@ func (a *Analyzer) Packet(r *trace.Record) {
 		a.nacked(r)
 	}
 	switch {
-	case r.ECN == packet.CE || r.Event == trace.EventECN:
-		a.marked = a.marked || r.ECN == packet.CE
-		if r.Delivered() {
-			a.flows[r.Flow].marks++
-			a.trigger(r.Flow, r.TimeNS, r.Opcode.IsData())
-		}
-	case r.Event != trace.EventNone || r.ICRC == packet.ICRCInvalid:
+	case r.Delivered() && r.Marked():
+		a.flows[r.Flow].marks++
+		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsData())
+	case lost(r):
 		a.allowForLoss(r.Flow, r)
 	}
+	a.marked = a.marked || r.ECN == packet.CE
 	if r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence {
 		a.allowForLoss(r.Flow.Peer(), r)
 	}
+}
+
+// lost reports whether the injector takes a packet from its receiver.
+func lost(r *trace.Record) bool {
+	switch r.Event {
+	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
+		return true
+	}
+	return r.ICRC == packet.ICRCInvalid
 }
 
 // allowForLoss grants a CNP for a loss, or for the NAK that shows one, where it is not known whether NAKs are triggers.

@@ -245,3 +245,21 @@ func TestConnectionsOfSoftRoCEAreInferred(t *testing.T) {
 		}
 	}
 }
+
+func TestInferenceOverIPv6(t *testing.T) {
+	a, b := netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00:0:0:1::1")
+	inf := NewInference()
+	inf.add(makeFlowKey(a, b, 17), &Record{DestQP: 17, Opcode: packet.SendFirst, PSN: 5, PayloadLen: 2048})
+	inf.add(makeFlowKey(a, b, 17), &Record{DestQP: 17, Opcode: packet.SendLastInv, PSN: 6, PayloadLen: 1})
+	inf.add(makeFlowKey(b, a, 17), &Record{DestQP: 17, Opcode: packet.Acknowledge, PSN: 6})
+	c, notes, err := inf.Connections()
+	if err != nil || len(notes) != 0 {
+		t.Fatalf("%v, notes %v", err, notes)
+	}
+	if diff := cmp.Diff([]Connection{conn(1, "send", 2048, Side{a, 17, 5}, Side{b, 17, 0})}, c.All(), addrs); diff != "" {
+		t.Error(diff)
+	}
+	if got := c.Flow(b, a, 17); got != 1 {
+		t.Errorf("flow %d", got)
+	}
+}

@@ -3,8 +3,10 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
@@ -16,7 +18,7 @@ import (
 )
 
 // analyzerNames lists the analyzers in the order in which they are reported.
-var analyzerNames = []string{gbn.Name, retrans.Name, counters.Name}
+var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, counters.Name}
 
 // check finds out whether the trace at path is complete. A trace that is not is an outcome and no error.
 func (f *facts) check(ctx context.Context, path string) (err error) {
@@ -61,11 +63,26 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
 		retrans.New(meta, retransConfig(t, half)),
+		cnp.New(meta, cnpConfig(t)),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))
 	}
 	return set
+}
+
+func cnpConfig(t *config.Test) cnp.Config {
+	if t == nil {
+		return cnp.Config{}
+	}
+	return cnp.Config{Requester: notificationPoint(&t.Requester.RoCE), Responder: notificationPoint(&t.Responder.RoCE)}
+}
+
+func notificationPoint(r *config.RoCE) cnp.NotificationPoint {
+	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test holds the two vocabularies together
+	return cnp.NotificationPoint{
+		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart,
+	}
 }
 
 func retransConfig(t *config.Test, half *Calibration) retrans.Config {

@@ -27,7 +27,9 @@ type decoder struct {
 	positions
 	options  Options
 	problems []Problem
-	omitted  int // problems beyond the limit, only counted
+	omitted  int             // problems beyond the limit, only counted
+	wrong    map[string]bool // paths with a problem
+	touched  map[string]bool // paths with a problem there or below
 	visited  int
 	defaults map[string]*yaml.Node // parsed so far, by their text
 }
@@ -47,6 +49,10 @@ func (d *decoder) problemAt(path, message, why string) {
 }
 
 func (d *decoder) report(p Problem) {
+	d.wrong[p.Path], d.touched[""] = true, true
+	for path := p.Path; path != ""; path = parentPath(path) {
+		d.touched[path] = true
+	}
 	if len(d.problems) < maxCollected {
 		d.problems = append(d.problems, p)
 	} else {

@@ -118,7 +118,10 @@ func DefaultTestbed() *Testbed {
 }
 
 func newDecoder(file string, o Options) *decoder {
-	return &decoder{positions: positions{file: file, at: map[string]Pos{}}, options: o, defaults: map[string]*yaml.Node{}}
+	return &decoder{
+		positions: positions{file: file, at: map[string]Pos{}}, options: o, defaults: map[string]*yaml.Node{},
+		wrong: map[string]bool{}, touched: map[string]bool{},
+	}
 }
 
 // decodeRoot decodes the document in data along the schema. It returns false if there is nothing to look at further.

@@ -88,13 +88,16 @@ func (p positions) of(path string) Pos {
 		if pos, ok := p.at[path]; ok {
 			return pos
 		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+		path = parentPath(path)
 	}
 	if pos, ok := p.at[""]; ok {
 		return pos
 	}
 	return Pos{1, 1}
 }
+
+// parentPath returns the path of the mapping or list around path, "" for the file as a whole.
+func parentPath(path string) string { return path[:max(0, strings.LastIndexAny(path, ".["))] }
 
 func (p positions) where(path string) string {
 	pos := p.of(path)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"candela.dev/candela/packet"
 )
@@ -12,20 +11,17 @@ import (
 // fine reports whether no problem was found so far at, above or below any of paths. Checks that combine values ask first, so
 // that one slip yields one problem and the others are still found.
 func (d *decoder) fine(paths ...string) bool {
-	for _, p := range d.problems {
-		for _, path := range paths {
-			if below(p.Path, path) || below(path, p.Path) {
+	for _, path := range paths {
+		if d.touched[path] {
+			return false
+		}
+		for ; path != ""; path = parentPath(path) {
+			if d.wrong[parentPath(path)] {
 				return false
 			}
 		}
 	}
 	return true
-}
-
-// below reports whether path is root or lies below it.
-func below(path, root string) bool {
-	rest, ok := strings.CutPrefix(path, root)
-	return ok && (root == "" || rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // validate checks what no single value can show.

@@ -88,6 +88,9 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if kind != nakNone {
 		most.asks++
 		most.askNS = r.TimeNS
+		if r.Opcode == packet.Acknowledge && r.Syndrome.IsRNR() {
+			most.askNS += packet.RNRTimer(r.Syndrome.TimerCode())
+		}
 		if most.nak != kind || kind != nakImplied || most.answered {
 			most.nak, most.nakID, most.nakNS, most.answered = kind, r.ID, r.TimeNS, false
 			most.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())

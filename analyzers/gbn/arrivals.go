@@ -178,12 +178,16 @@ func (s *session) requestPassed(r *trace.Record) {
 	}
 	s.noteFate(r)
 	p := s.unwrap(r.PSN)
-	if !r.Delivered() {
-		s.looseLost(r, p)
+	if r.Delivered() {
+		s.looseArrived(p)
+	} else {
+		s.looseLost(p)
+	}
+	if s.rsp.state == rsFailed || s.rsp.adrift {
 		return
 	}
-	s.looseArrived(r, p)
-	if !s.exact() || s.rsp.state == rsFailed {
+	// Of a plain capture the log holds each request once, at its first transmission: see looseFold.
+	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered()) {
 		return
 	}
 	a := s.rsp.log.push(arrival{

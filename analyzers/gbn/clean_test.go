@@ -84,6 +84,12 @@ func TestPlainCapturesGetNotesForWhatTheyLack(t *testing.T) {
 	check(t, map[string]scene{
 		"a loss before the tap": {traffic: "write*10", kind: trace.KindPlain, want: []string{"capture-gap"}, trace: `
 			> 1-4; > 6-10; < nak 5; > 5-10; < ack 10`},
+		"a mirror trace that begins between two messages, the ack of the first still out": {traffic: "write*10 write*3", midway: true,
+			trace: `< ack 10; > 11-13; < ack 13`},
+		"a mirror trace that begins inside a message": {traffic: "write*10 write*3", midway: true, trace: `
+			> 5-10; < ack 10; > 11-13; < ack 13`},
+		"a mirror trace that begins before a later message": {traffic: "write*10 write*3", midway: true, trace: `
+			> 11-13; < ack 10; < ack 13`},
 		"a capture that begins midway": {traffic: "write*10 write*3", kind: trace.KindPlain, midway: true, trace: `
 			> 5-10; < ack 10; > 11-13; < ack 13`},
 		"a capture that ends early": {traffic: "write*10", kind: trace.KindPlain, want: []string{"incomplete"}, trace: `> 1-10`},

@@ -24,7 +24,7 @@ type knowledge struct {
 	rnrNS  int64 // duration of the RNR timer
 	nak    nakKind
 	asks   uint32 // how many NACKs for una passed
-	askNS  int64  // the latest of them
+	askNS  int64  // when the latest of them passed, or its RNR timer ran out after that
 	spent  uint32 // how many of them certainly caused a restart each, so that they explain no other
 	// answered: una was sent again after a NACK passed.
 	answered bool
@@ -114,15 +114,13 @@ func (f *frontier) raise(i int) {
 	f.forgotten = -1
 }
 
-// expire raises the least past states whose successor was certainly known before the instant knownNS.
-func (f *frontier) expire(knownNS int64) {
+// known returns the index of the last state that was certainly reached, given that what passed before knownNS has arrived.
+func (f *frontier) known(knownNS int64) int {
 	n := 0
 	for n+1 < f.len && f.at(n+1).timeNS < knownNS {
 		n++
 	}
-	if n > 0 {
-		f.raise(n)
-	}
+	return n
 }
 
 // search returns the first state whose una is at or after x, or f.len.

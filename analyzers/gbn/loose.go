@@ -22,16 +22,16 @@ const maxHoles = 16
 func (l *loose) init() { l.beyond = -1 }
 
 // looseLost notes that the newest request certainly did not arrive.
-func (s *session) looseLost(r *trace.Record, p pos) {
+func (s *session) looseLost(p pos) {
 	l := &s.rsp.loose
 	s.lossBefore = s.lossBefore || s.captured
-	if s.captured && s.req.fresh && len(l.holes) < maxHoles {
+	if s.captured && s.req.fresh && !s.rsp.adrift && len(l.holes) < maxHoles {
 		l.holes = append(l.holes, p)
 	}
 }
 
 // looseArrived notes that a request may have arrived.
-func (s *session) looseArrived(_ *trace.Record, p pos) {
+func (s *session) looseArrived(p pos) {
 	l := &s.rsp.loose
 	for i, h := range l.holes {
 		if h == p {
@@ -61,6 +61,19 @@ func (s *session) looseResponse(r *trace.Record, p pos) {
 	}
 }
 
+// looseFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture the arrivals
+// are all requests in the order of their first transmission: what the responder accepts sooner or later.
+func (s *session) looseFold(r *trace.Record, p, atLeast pos) {
+	q := &s.rsp
+	if q.adrift || !s.captured {
+		return
+	}
+	for q.log.len > 0 && q.log.least.expected <= p {
+		q.log.pop()
+	}
+	s.checkMSN(r, p, q.log.least.msn+atLeast)
+}
+
 func (s *session) looseAck(r *trace.Record, p pos) {
 	q, l := &s.rsp, &s.rsp.loose
 	for _, h := range l.holes {
@@ -70,6 +83,8 @@ func (s *session) looseAck(r *trace.Record, p pos) {
 		}
 	}
 	switch {
+	case p >= s.req.next && s.midway:
+		return // requests before the trace may have gone further
 	case p >= s.req.next && s.captured:
 		// Either the capture lacks the request, or it has not been sent yet: the next request tells.
 		l.beyond, l.ackID, l.ackNS = p, r.ID, r.TimeNS
@@ -87,9 +102,11 @@ func (s *session) looseAck(r *trace.Record, p pos) {
 		s.step(rsAckAgain)
 	default:
 		s.step(rsReAck)
+		s.looseFold(r, p, p-q.acked)
 		return
 	}
 	q.acked, q.ackID = p, r.ID
+	s.looseFold(r, p, 0)
 }
 
 // checkLateAck resolves an ACK that was ahead of the requests seen, by the next request: one tap sees a request before the
@@ -132,6 +149,7 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 	}
 	q.nak, q.nakID = p, r.ID
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
+	s.looseFold(r, p-1, 0)
 }
 
 func (s *session) looseRNR(r *trace.Record, p pos) {
@@ -143,6 +161,7 @@ func (s *session) looseRNR(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
+	s.looseFold(r, p-1, 0)
 }
 
 // looseRead judges a READ response by the request that its PSN belongs to.
@@ -169,6 +188,7 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	sp.high = max(sp.high, p)
 	l.read = p + 1
 	s.looseReadShape(r, p, sp)
+	s.looseFold(r, p, min(0, p-q.acked)-1)
 	q.acked, q.ackID = max(q.acked, p), r.ID
 }
 
@@ -176,7 +196,7 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 func (s *session) looseReadShape(r *trace.Record, p pos, sp *span) {
 	last := p == sp.last
 	middle := p != sp.first && sp.again == 0 // no request started here
-	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || p == sp.first && !r.Opcode.Starts() {
+	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || !s.midway && p == sp.first && !r.Opcode.Starts() {
 		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String())
 	}
 	want := int64(s.mtu)

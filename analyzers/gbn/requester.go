@@ -154,8 +154,12 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 // expire raises the least to what is certainly known by now. Where a response may have been lost or delayed behind the
 // observer that is nothing.
 func (s *session) expire(r *trace.Record) {
-	if !s.captured && !s.fateUnknown {
-		s.req.una.expire(r.TimeNS - s.a.delay)
+	if s.captured || s.fateUnknown {
+		return
+	}
+	if n := s.req.una.known(r.TimeNS - s.a.delay); n > 0 {
+		s.req.carry(n)
+		s.req.una.raise(n)
 	}
 }
 
@@ -271,7 +275,7 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		q.carried--
 		return
 	}
-	if s.req.state == rqNacked {
+	if s.req.state == rqNacked && p != s.req.una.most().una {
 		s.misplaced(RuleRetransmitFirst, r, p) // no timeout crossed the NACK
 		return
 	}

@@ -16,19 +16,18 @@ type responder struct {
 	log   arrivals
 	acked pos // the highest position acknowledged, -1: none
 	ackID uint64
-	nak   pos // of the last sequence NAK, -1: none
+	nak   pos // of the last sequence NAK
 	nakID uint64
 	spoke int64 // how many requests had passed at its latest response
 	due   pos   // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID uint64
-	msn   msnTrack
 
 	stream stream
 	loose  loose
 }
 
 func (p *responder) init() {
-	p.acked, p.nak, p.due = -1, -1, -1
+	p.acked, p.nak, p.due = -1, -never, -1
 	p.loose.init()
 }
 
@@ -42,6 +41,11 @@ func (s *session) responseSent(r *trace.Record) {
 		return
 	}
 	if !s.exact() {
+		s.looseResponse(r, p)
+		return
+	}
+	if s.midway && s.beganBefore(r, p) {
+		s.rsp.adrift = true
 		s.looseResponse(r, p)
 		return
 	}
@@ -62,6 +66,16 @@ func (s *session) responseSent(r *trace.Record) {
 	default:
 		s.badSyndrome(r, p)
 	}
+}
+
+// beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder had
+// received when the trace began is not known. Only responses until the first acceptable one are asked.
+func (s *session) beganBefore(r *trace.Record, p pos) bool {
+	q := &s.rsp
+	if q.spoke > 0 {
+		return false
+	}
+	return p < 0 || p >= q.log.most.expected && q.log.gaps == 0 || r.Has(trace.HasAETH) && int64(r.MSN) > q.log.most.msn
 }
 
 func (s *session) badSyndrome(r *trace.Record, p pos) {

@@ -44,10 +44,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 		}
 	}
 	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters, f.calibration)
-	if f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...); err != nil {
-		return err
-	}
-	f.around, err = linesAround(ctx, f.checked, f.analysis.Findings)
+	f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...)
 	return err
 }
 

@@ -71,6 +71,11 @@ func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	out := &Outcome{Verdict: verdict, Report: f.report(verdict), Analysis: f.analysis, Dir: o.Trace}
 	out.Report.Dir = o.Trace
 	out.Report.Next = f.next(o.Trace)
+	if f.analysis != nil {
+		if err := report.Illustrate(ctx, out.Report, f.checked, false); err != nil {
+			return nil, err
+		}
+	}
 	if out.Analysis == nil {
 		out.Analysis = incompleteAnalysis(f.integrity, trace.PacketIDsMirror)
 	}
@@ -227,10 +232,6 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if err != nil {
 		return nil, err
 	}
-	around, err := linesAround(ctx, checked, analysis.Findings)
-	if err != nil {
-		return nil, err
-	}
 	e := evidence{strict: o.Strict}
 	for _, f := range analysis.Findings {
 		switch f.Severity {
@@ -240,7 +241,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 			e.warnings++
 		case analyzers.Note:
 		}
-		rep.Findings = append(rep.Findings, report.Finding{Finding: f, Around: aroundOf(around, f)})
+		rep.Findings = append(rep.Findings, report.Finding{Finding: f})
 	}
 	verdict := judge(e)
 	rep.Verdict, rep.Reasons = verdict.Verdict, verdict.Reasons
@@ -254,6 +255,9 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
 	}
 	rep.Next = []string{o.Command + " trace show " + o.Trace}
+	if err := report.Illustrate(ctx, rep, checked, false); err != nil {
+		return nil, err
+	}
 	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil
 }
 

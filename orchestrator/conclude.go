@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -29,13 +30,19 @@ type runDocument struct {
 
 // conclude judges, writes what is left to write and gives the directory its final name. failure is an infrastructure
 // failure or nil.
-func (r *run) conclude(failure error) (*Outcome, error) {
+func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
-	err := errors.Join(
+	var err error
+	if r.analysis != nil && failure == nil {
+		err = report.Illustrate(ctx, rep, r.checked, true)
+	}
+	rep.Next = r.next(rep.Dir)
+	err = errors.Join(err,
 		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
+		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
 		r.dir.WriteJSON("run.json", runDocument{
 			Schema: RunSchema, Name: r.plan.Test.Name, ToolVersion: r.o.Version, ConfigSHA256: r.plan.Test.Hash(),
 			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat,
@@ -49,6 +56,5 @@ func (r *run) conclude(failure error) (*Outcome, error) {
 		return out, err
 	}
 	out.Dir, err = r.dir.Complete()
-	rep.Next = r.next(out.Dir)
 	return out, err
 }

@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"context"
 	"fmt"
 	"strings"
 
@@ -40,12 +39,12 @@ func (r *facts) report(v Verdict) *report.Report {
 	if r.analysis == nil {
 		return rep
 	}
-	rep.Metrics, rep.Coverage = r.analysis.Metrics, r.analysis.Coverage
+	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, analyzerNames
 	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
 		rep.Findings = append(rep.Findings, report.Finding{
-			Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule), Around: aroundOf(r.around, f),
+			Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule),
 		})
 	}
 	for i := range r.connections {
@@ -138,31 +137,4 @@ func (r *facts) next(dir string) []string {
 		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
 	}
 	return list
-}
-
-// Findings are shown with this many packets on either side; the reader asks for more with `candela trace show`.
-const aroundContext = 3
-
-// aroundFindings bounds how many findings get the packets around them.
-const aroundFindings = 20
-
-// linesAround returns the packets around the first findings that are more than notes.
-func linesAround(ctx context.Context, c *trace.Checked, findings []analyzers.Finding) (map[uint64][]string, error) {
-	var ids []uint64
-	for _, f := range findings {
-		if f.Severity != analyzers.Note && len(f.Packets) > 0 && len(ids) < aroundFindings {
-			ids = append(ids, f.Packets[0])
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	return trace.Around(ctx, c, ids, aroundContext)
-}
-
-func aroundOf(lines map[uint64][]string, f analyzers.Finding) []string {
-	if f.Severity == analyzers.Note || len(f.Packets) == 0 {
-		return nil
-	}
-	return lines[f.Packets[0]]
 }

@@ -80,7 +80,6 @@ type facts struct {
 	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
-	around      map[uint64][]string // lines around the first packet of findings, by its id
 
 	calibration *Calibration // nil: none
 
@@ -121,7 +120,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	failure := r.execute(ctx, build)
-	return r.conclude(failure)
+	return r.conclude(ctx, failure)
 }
 
 // execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.

@@ -33,8 +33,8 @@ func TestResponder(t *testing.T) {
 			+recv FETCH_ADD 2
 			+recv READ_REQUEST 0 dma=2048
 			recv FETCH_ADD 2
-				READ_RESPONSE_FIRST 0 msn=1 len=1024
-				READ_RESPONSE_LAST 1 msn=1 len=1024
+				READ_RESPONSE_FIRST 0 msn=2 len=1024
+				READ_RESPONSE_LAST 1 msn=2 len=1024
 				ATOMIC_ACKNOWLEDGE 2 msn=2 original=0`},
 		{"a NAK that still waits is withdrawn when the missing packet arrives", `
 			+recv READ_REQUEST 0 dma=4

@@ -50,8 +50,9 @@ func (q *responseQueue) replay(a response) {
 		w := q.at(i)
 		if w.kind == a.kind && w.end == a.end {
 			if a.kind == answerRead {
-				a.late, a.msn = w.late, w.msn // an MSN must not be ahead of those queued behind it
+				a.late = w.late
 				*w = a
+				q.raiseMSN(i, a.msn)
 			}
 			return
 		}
@@ -61,6 +62,13 @@ func (q *responseQueue) replay(a response) {
 	}
 	a.late = true
 	q.push(a)
+}
+
+// raiseMSN brings the answers from the i-th on up to msn: an MSN never goes back, and the first of them has just been renewed.
+func (q *responseQueue) raiseMSN(i int, msn uint32) {
+	for ; i < q.len(); i++ {
+		q.at(i).msn = msn
+	}
 }
 
 // withdrawNak removes a NAK that has not been sent yet: the packet that it asks for has arrived in the meantime.

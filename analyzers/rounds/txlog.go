@@ -13,19 +13,24 @@ type txEntry struct {
 // what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
 type txLog struct {
 	ring []txEntry
+	puts int
 }
 
 const (
 	minInFlight = 64
 	maxInFlight = 1 << 16
+	// placesPerPut bounds the ring by the packets seen, so that a few wild PSNs on each of many connections of a hostile trace
+	// cannot take much memory. A READ request takes as many places as it has response packets.
+	placesPerPut = 1024
 )
 
 func tag(place int64) uint32 { return uint32(place&(1<<30-1)) + 1 }
 
 // put remembers a transmission of place; oldest is the first place that still matters.
 func (l *txLog) put(place, oldest int64, e txEntry) {
-	if place-oldest >= int64(len(l.ring)) && len(l.ring) < maxInFlight {
-		l.grow(place - oldest + 1)
+	l.puts++
+	if n := max(place-oldest, 0) + 1; n > int64(len(l.ring)) && len(l.ring) < min(maxInFlight, l.puts*placesPerPut) {
+		l.grow(n)
 	}
 	e.psn = tag(place)
 	l.ring[place&int64(len(l.ring)-1)] = e
@@ -34,7 +39,7 @@ func (l *txLog) put(place, oldest int64, e txEntry) {
 // grow makes room for n places. Entries keep their place modulo the new size, which their tag tells.
 func (l *txLog) grow(n int64) {
 	size := max(minInFlight, 2*len(l.ring))
-	for int64(size) < n && size < maxInFlight {
+	for int64(size) < n && size < min(maxInFlight, l.puts*placesPerPut) {
 		size *= 2
 	}
 	ring := make([]txEntry, size)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -44,6 +45,18 @@ type Testbed interface {
 
 // A Builder makes the testbed for a specification.
 type Builder func(testbeds.Spec) (Testbed, error)
+
+// Steps of a run, in order (design, "One run").
+const (
+	stepPrepare     = "prepare hosts"
+	stepProgram     = "program injector"
+	stepDumpers     = "start dumpers"
+	stepTraffic     = "run traffic"
+	stepCollect     = "collect"
+	stepReconstruct = "reconstruct"
+	stepCheck       = "check integrity"
+	stepAnalyse     = "analyse"
+)
 
 // Options say how to run.
 type Options struct {
@@ -96,6 +109,7 @@ type run struct {
 	bed Testbed
 	o   Options
 	dir *RunDir
+	log *slog.Logger // log.jsonl
 
 	client      *injector.Client
 	program     *injector.Program
@@ -116,10 +130,16 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 		return nil, err
 	}
 	r := &run{
+		log:   slog.New(slog.DiscardHandler),
 		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration},
 		o:     o, dir: dir, started: o.Wall(),
 	}
-	failure := r.execute(ctx, build)
+	closeLog, err := r.openLog()
+	if err != nil {
+		dir.Abandon()
+		return nil, err
+	}
+	failure := errors.Join(r.execute(ctx, build), closeLog())
 	return r.conclude(ctx, failure)
 }
 
@@ -153,14 +173,14 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"prepare hosts", r.prepare},
-		{"program injector", r.programInjector},
-		{"start dumpers", r.startDumpers},
-		{"run traffic", r.traffic},
-		{"collect", r.collect},
-		{"reconstruct", r.reconstruct},
-		{"check integrity", r.check},
-		{"analyse", r.analyse},
+		{stepPrepare, r.prepare},
+		{stepProgram, r.programInjector},
+		{stepDumpers, r.startDumpers},
+		{stepTraffic, r.traffic},
+		{stepCollect, r.collect},
+		{stepReconstruct, r.reconstruct},
+		{stepCheck, r.check},
+		{stepAnalyse, r.analyse},
 	} {
 		if r.o.Progress != nil {
 			r.o.Progress(step.name)
@@ -169,8 +189,10 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 			return fmt.Errorf("%s: %w", step.name, context.Cause(ctx))
 		}
 		if err := step.do(ctx); err != nil {
+			r.log.Error(step.name, "error", err.Error())
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
+		r.log.Info(step.name, r.progressOf(step.name)...)
 	}
 	return nil
 }

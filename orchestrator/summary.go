@@ -62,6 +62,7 @@ type repeats struct {
 	iter    int64      // of the latest data packet
 	high    [2]int64   // highest relative PSN of a data packet, by space
 	read    packet.PSN // of the latest READ request
+	watched bool       // some packet of the flow is watched; spares the others a look-up
 }
 
 func newSummary(c *trace.Connections) *Summary {
@@ -75,6 +76,7 @@ func newSummary(c *trace.Connections) *Summary {
 func (s *Summary) watch(k packetKey) {
 	if s.watched[k] == nil {
 		s.watched[k] = &sightings{}
+		s.repeats[k.flow].watched = true
 	}
 }
 
@@ -138,13 +140,21 @@ func (s *Summary) data(f *FlowSummary, r *trace.Record, iter, place int64) {
 		f.Retries = rep.from(r.PSN)
 	}
 	rep.iter = iter
-	if w := s.watched[packetKey{r.Flow, r.Opcode.Space(), r.PSN}]; w != nil {
-		w.count++
-		if len(w.iters) < maxSightings {
-			w.iters = append(w.iters, int(iter))
-		}
+	if rep.watched {
+		s.sighted(packetKey{r.Flow, r.Opcode.Space(), r.PSN}, iter)
 	}
 	f.Rounds = max(f.Rounds, int(iter))
+}
+
+func (s *Summary) sighted(k packetKey, iter int64) {
+	w := s.watched[k]
+	if w == nil {
+		return
+	}
+	w.count++
+	if len(w.iters) < maxSightings {
+		w.iters = append(w.iters, int(iter))
+	}
 }
 
 // from notes that transmission went back to psn, and returns how many times in a row it has.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -127,7 +128,11 @@ func directory(t *testing.T, file string, args ...string) map[string]string {
 
 func withoutTimes(t *testing.T, name string, data []byte) string {
 	t.Helper()
-	if name != "run.json" {
+	switch name {
+	case "run.json":
+	case "log.jsonl":
+		return regexp.MustCompile(`"time":"[^"]*"`).ReplaceAllString(string(data), "")
+	default:
 		return string(data)
 	}
 	var doc map[string]any

@@ -148,6 +148,10 @@ func (l *arrivals) refuse() {
 	}
 }
 
+// completedThrough returns a lower bound of the requests completed through p, which the least state is past: each request
+// behind p takes a PSN at least, and the one at p may not be counted yet.
+func (l *arrivals) completedThrough(p pos) int64 { return l.least.msn - max(0, l.least.expected-p) }
+
 // find returns the index of the oldest arrival that ok accepts, or -1.
 func (l *arrivals) find(ok func(*arrival) bool) int {
 	for i := range l.len {

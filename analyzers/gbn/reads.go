@@ -122,7 +122,7 @@ func (s *session) checkReadResponse(r *trace.Record, p pos) {
 	atLeast := s.rsp.log.least.msn
 	switch {
 	case t.replay:
-		atLeast -= s.rsp.acked - p + 1
+		atLeast = s.rsp.log.completedThrough(p)
 	case !last:
 		atLeast--
 	}
@@ -163,7 +163,7 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 	s.step(rsAtomicAck)
 	atLeast := q.log.least.msn
 	if again {
-		atLeast -= q.acked - p + 1
+		atLeast = q.log.completedThrough(p)
 	}
 	q.acked, q.ackID = max(q.acked, p), r.ID
 	if !r.Syndrome.IsAck() {

@@ -180,7 +180,7 @@ func (s *session) reAck(r *trace.Record, p pos) {
 	for range i + 1 {
 		s.fold(r)
 	}
-	s.checkMSN(r, p, q.log.least.msn-(q.acked-p))
+	s.checkMSN(r, p, q.log.completedThrough(p))
 }
 
 // sequenceNak judges a NAK with the code PSN sequence error, which acknowledges everything before p.

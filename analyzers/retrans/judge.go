@@ -17,7 +17,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	p := a.params[step.Flow.Connection()-1]
 	switch step.Cause {
 	case rounds.Timeout:
-		if p.Known && step.Certain && (step.DoubtNS == 0 || step.DoubtNS+a.cfg.JitterNS < p.timeoutNS()) {
+		if p.Known && step.Certain && (step.DoubtNS == 0 || step.DoubtNS+a.cfg.jitterNS(p) < p.timeoutNS()) {
 			a.judgeTimeout(r, step, p)
 		}
 	case rounds.RNR:
@@ -44,11 +44,11 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 }
 
 // timerStart returns the earliest instant, as seen here, at which the timer behind a restart may have been started.
-func (a *Analyzer) timerStart(step *rounds.Step) int64 {
+func (a *Analyzer) timerStart(step *rounds.Step, p Params) int64 {
 	if step.TimerNS == rounds.Never {
 		return step.ProgressNS
 	}
-	return max(step.ProgressNS, step.TimerNS-a.cfg.JitterNS)
+	return max(step.ProgressNS, step.TimerNS-a.cfg.jitterNS(p))
 }
 
 // slowestReactionNS bounds the time from a timeout to the retransmission: more than the 200 µs of a ConnectX-4's firmware
@@ -57,9 +57,10 @@ const slowestReactionNS = 500_000
 
 // mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the sender:
 // the retransmission that it caused then starts at that place, but the timer had been running for longer.
-func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, timeoutNS int64) bool {
-	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*a.cfg.HostDelayNS+slowestReactionNS
-	return recent && step.StallNS+2*a.cfg.HostDelayNS >= timeoutNS
+func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, p Params) bool {
+	delay := a.cfg.hostDelayNS(p)
+	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*delay+slowestReactionNS
+	return recent && step.StallNS+2*delay >= p.timeoutNS()
 }
 
 // judgeTimeout checks a restart that nothing but a timeout explains.
@@ -73,15 +74,15 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 		})
 		return
 	}
-	start := a.timerStart(step)
+	start := a.timerStart(step, p)
 	switch {
-	case start != rounds.Never && r.TimeNS-start < t && !a.mayBeOlder(r, step, t):
+	case start != rounds.Never && r.TimeNS-start < t && !a.mayBeOlder(r, step, p):
 		a.finding(r, step, p, RuleTimeoutEarly, text{
 			expected: fmt.Sprintf("retransmission at least %s after the last progress", micros(t)),
 			actual:   fmt.Sprintf("at most %s after it", micros(r.TimeNS-start)),
-			message:  "the local ACK timer expired early" + a.allowance(step, start),
+			message:  "the local ACK timer expired early" + a.allowance(step, start, p),
 		})
-	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.cfg.JitterNS:
+	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.cfg.jitterNS(p):
 		a.finding(r, step, p, RuleTimeoutLate, text{
 			expected: fmt.Sprintf("retransmission at most %s after the last progress (4 T)", micros(4*t)),
 			actual:   fmt.Sprintf("%s after the latest packet of the connection", micros(r.TimeNS-step.ActivityNS)),
@@ -91,11 +92,11 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 }
 
 // allowance says which bound of the timer's start was used.
-func (a *Analyzer) allowance(step *rounds.Step, start int64) string {
+func (a *Analyzer) allowance(step *rounds.Step, start int64, p Params) string {
 	if start == step.ProgressNS {
 		return ""
 	}
-	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.cfg.JitterNS))
+	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.cfg.jitterNS(p)))
 }
 
 // judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may be a timeout that crossed the NAK, if
@@ -124,8 +125,8 @@ func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bool {
 	if p.Known {
 		t := p.timeoutNS()
-		start := a.timerStart(step)
-		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t || a.mayBeOlder(r, step, t))
+		start := a.timerStart(step, p)
+		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t || a.mayBeOlder(r, step, p))
 	}
 	return !step.Prev.Known || r.TimeNS-step.Prev.NS >= shortestTimeoutNS
 }

@@ -36,7 +36,8 @@ type Config struct {
 
 	// HalfRTT is the result of a calibration run. 0: not measured, no corrected metrics.
 	HalfRTT Sides
-	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: 10 ms.
+	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: 10 ms, but at most T/4, since
+	// four such delays make the round trip, and a connection whose timeout is shorter than that cannot work.
 	HostDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
@@ -62,6 +63,20 @@ func (p Params) timeoutNS() int64 {
 	return 4096 << min(p.TimeoutExponent, 31)
 }
 
+// hostDelayNS bounds the delay between a host of a connection and the switch.
+func (c *Config) hostDelayNS(p Params) int64 {
+	switch t := p.timeoutNS(); {
+	case c.HostDelayNS > 0:
+		return c.HostDelayNS
+	case t > 0:
+		return min(defaultHostDelayNS, t/4)
+	}
+	return defaultHostDelayNS
+}
+
+// jitterNS bounds how much that delay changes.
+func (c *Config) jitterNS(p Params) int64 { return cmp.Or(c.JitterNS, c.hostDelayNS(p)) }
+
 // Sides are durations in nanoseconds from the switch to a host and back.
 type Sides struct {
 	Requester, Responder int64
@@ -81,8 +96,6 @@ type Analyzer struct {
 
 // New returns an analyzer for traces with the given connections.
 func New(meta trace.Meta, cfg Config) *Analyzer {
-	cfg.HostDelayNS = cmp.Or(cfg.HostDelayNS, defaultHostDelayNS)
-	cfg.JitterNS = cmp.Or(cfg.JitterNS, cfg.HostDelayNS)
 	n := meta.Connections.Len()
 	a := &Analyzer{
 		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),

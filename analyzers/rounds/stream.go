@@ -18,6 +18,7 @@ type stream struct {
 	sent                txLog
 	round               Cause
 	repaired            bool // this round has repaired a loss
+	timed               bool // this round certainly started with a new timer
 	lost                int  // packets whose latest transmission was lost
 	retries, rnrRetries int
 	timeout             struct{ place, ns int64 }
@@ -138,9 +139,8 @@ func (s *stream) send(r *trace.Record, step *Step, end int64) {
 		e.tries = step.Prev.Tries
 		if s.round == Timeout {
 			e.tries++
-		} else {
-			e.timer = false // a NIC may let the timer run on over a NAK
 		}
+		e.timer = s.timed // a NIC may let the timer run on over a NAK
 	}
 	s.count(step.Prev, e.lost)
 	s.sent.put(place, s.una, e)
@@ -180,6 +180,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.StallNS = s.stalls.recent(r.TimeNS)
 	step.ProgressNS, step.TimerNS = s.timerStart(place, step.Prev)
 	step.Certain = place == s.una
+	sure := false
 	switch i := s.findNak(place); {
 	case i >= 0:
 		s.explain(step, s.naks[i])
@@ -197,14 +198,17 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 			step.DoubtNS = s.quiet
 		}
 		s.doubtful = Never
-		s.timeout.place, s.timeout.ns, s.timerNS = place, r.TimeNS, r.TimeNS
+		s.timerNS = r.TimeNS
+		if sure = step.Certain && step.DoubtNS == 0; sure {
+			s.timeout.place, s.timeout.ns = place, r.TimeNS
+		}
 	}
 	// A restart behind what was acknowledged was sent before the acknowledgement arrived, which then reloaded the retries.
 	if step.Cause != RNR && !step.OutOfWindow && !s.notReady() {
 		s.retries++
 	}
 	step.Retries, step.RNRRetries = s.retries, s.rnrRetries
-	s.round, s.repaired = step.Cause, false
+	s.round, s.repaired, s.timed = step.Cause, false, sure
 }
 
 // explain attributes a restart to n.

@@ -57,8 +57,10 @@ const (
 	Duplicate                     // a request delivered although the responder is already past it
 	AnswersGap                    // a sequence NAK for the gap that opened at CauseNS
 	FirstReplay                   // the response that the repeated request seen at CauseNS asked for
-	Unsure                        // an RNR NAK that crossed a repetition of what it refuses; a request that may have been received before, although not marked Duplicate
-	Progress                      // a delivered response that acknowledges something new
+	// Unsure: an RNR NAK that crossed a repetition of what it refuses; or a request that may have been received before although
+	// it is not marked Duplicate.
+	Unsure
+	Progress // a delivered response that acknowledges something new
 )
 
 // Never stands for an instant that is not known: it is before every other.

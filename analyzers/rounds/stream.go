@@ -33,8 +33,8 @@ type stream struct {
 	nNaks  int
 	// debt counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
 	debt int
-	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running for quiet: the NAK
-	// may then cause another restart there.
+	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running
+	// for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
 
 	// The responder.

@@ -190,8 +190,9 @@ func lost(r *trace.Record) bool {
 	switch r.Event {
 	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
 		return true
+	default:
+		return r.ICRC == packet.ICRCInvalid
 	}
-	return r.ICRC == packet.ICRCInvalid
 }
 
 // allowForLoss grants a CNP for a loss, or for the NAK that shows one, where it is not known whether NAKs are triggers.

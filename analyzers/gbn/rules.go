@@ -52,8 +52,8 @@ const (
 	RuleCaptureGap Rule = "gbn.capture-gap"
 )
 
-// A RuleInfo is what documentation and findings say about a rule.
-type RuleInfo struct {
+// A ruleInfo is what documentation and findings say about a rule.
+type ruleInfo struct {
 	Rule      Rule
 	Severity  analyzers.Severity
 	Clause    string // of IBTA volume 1 unless it names another source
@@ -61,7 +61,7 @@ type RuleInfo struct {
 }
 
 // ruleTable is append-only: findings in old run directories refer to it.
-var ruleTable = []RuleInfo{
+var ruleTable = []ruleInfo{
 	{RulePSNSkip, analyzers.Violation, "9.7.3.1",
 		"The PSN of a request sent for the first time follows that of the request before it; none is left out."},
 	{RuleRoundGap, analyzers.Violation, "9.7.2; Lumina 5.4",
@@ -137,7 +137,13 @@ var ruleTable = []RuleInfo{
 }
 
 // Rules returns the table of rules in its documented order.
-func Rules() []RuleInfo { return append([]RuleInfo(nil), ruleTable...) }
+func Rules() []analyzers.Rule {
+	list := make([]analyzers.Rule, 0, len(ruleTable))
+	for _, r := range ruleTable {
+		list = append(list, analyzers.Rule{ID: string(r.Rule), Severity: r.Severity, Clause: r.Clause, Statement: r.Statement})
+	}
+	return list
+}
 
 // ruleIndex finds a rule's place in the table.
 var ruleIndex = func() map[Rule]int {

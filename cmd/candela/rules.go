@@ -11,10 +11,7 @@ import (
 // ruleIDs names the rules that a test can expect to be violated.
 func ruleIDs() []string {
 	var ids []string
-	for _, r := range gbn.Rules() {
-		ids = append(ids, string(r.Rule))
-	}
-	for _, rules := range [][]analyzers.Rule{retrans.Rules(), cnp.Rules(), counters.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules()} {
 		for _, r := range rules {
 			ids = append(ids, r.ID)
 		}

@@ -43,10 +43,7 @@ func models() config.Options {
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
-	for _, r := range gbn.Rules() {
-		o.Rules = append(o.Rules, string(r.Rule))
-	}
-	for _, rules := range [][]analyzers.Rule{retrans.Rules(), cnp.Rules(), counters.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules()} {
 		for _, r := range rules {
 			o.Rules = append(o.Rules, r.ID)
 		}

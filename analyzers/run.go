@@ -55,6 +55,7 @@ func Run(ctx context.Context, c *trace.Checked, all ...Analyzer) (*Analysis, err
 	for _, a := range all {
 		doc.Add(a.Name(), a.Finish())
 	}
+	doc.Verdict = doc.verdict()
 	return doc, nil
 }
 

@@ -26,10 +26,15 @@ func (f *facts) check(ctx context.Context, path string) (err error) {
 	f.checked, f.integrity, err = trace.Check(ctx, trace.FileSource(path), trace.Options{
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
 	})
-	if errors.As(err, &incomplete) {
-		return nil
+	if err != nil && !errors.As(err, &incomplete) {
+		return err
 	}
-	return err
+	cond := f.counters.discardCondition()
+	f.integrity.Conditions = append(f.integrity.Conditions, cond)
+	if cond.Status == trace.StatusViolated {
+		f.integrity.Valid, f.checked = false, nil
+	}
+	return nil
 }
 
 // analyse feeds the trace, if it is complete, to every analyzer.

@@ -17,6 +17,8 @@ type Counters struct {
 	counters.Input
 	Switch  injector.Counters         `json:"switch"` // since the baseline
 	Dumpers []testbeds.DumperCounters `json:"dumpers"`
+	// Discards are frames that the switch lost for lack of buffer, by port.
+	Discards []testbeds.PortDiscards `json:"discards"`
 }
 
 func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injector.Counters) Counters {
@@ -50,6 +52,25 @@ func (c *Counters) integrity() trace.Counters {
 		t.RoCERx = append(t.RoCERx, trace.Counter{Name: fmt.Sprintf("roce_rx port %d", p.Port), Value: int64(p.RoCERx.Packets)})
 	}
 	return t
+}
+
+// conditionDiscards is an integrity condition beyond those of the trace: the switch lost no frame on its own account.
+const conditionDiscards = "switch-discards"
+
+// discardCondition says whether the switch dropped frames that no event named. The trace shows them as delivered, so a
+// device that reacts to the loss would be blamed.
+func (c *Counters) discardCondition() trace.Condition {
+	cond := trace.Condition{Name: conditionDiscards, Status: trace.StatusOK, Message: "the switch dropped nothing on its own account"}
+	total := int64(0)
+	for _, d := range c.Discards {
+		total += int64(d.Packets)
+		cond.Counters = append(cond.Counters, trace.Counter{Name: fmt.Sprintf("discards port %d", d.Port), Value: int64(d.Packets)})
+	}
+	if total > 0 {
+		cond.Status, cond.Actual = trace.StatusViolated, &total
+		cond.Message = fmt.Sprintf("the switch had no buffer for %d packets towards a host, which the trace shows as delivered", total)
+	}
+	return cond
 }
 
 // unmetCounters checks the bounds that a test puts on single counters.

@@ -309,7 +309,7 @@ func (r *run) collect(ctx context.Context) (err error) {
 	if r.dump, err = r.bed.StopDumpers(ctx); err != nil {
 		return err
 	}
-	r.counters.Dumpers = r.dump.Dumpers
+	r.counters.Dumpers, r.counters.Discards = r.dump.Dumpers, r.dump.Discards
 	return errors.Join(
 		r.dir.WriteFile("generator.json", r.generator.Write),
 		r.dir.WriteJSON("counters.json", r.counters),

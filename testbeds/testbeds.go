@@ -124,8 +124,17 @@ type Counter struct {
 
 // Dump is what the dumpers have at the end.
 type Dump struct {
-	Shards  []string // paths of the pcap files
+	Shards  []string // names of the pcap files
 	Dumpers []DumperCounters
+	// Discards are frames that the switch itself lost on the way to a host, by port; ports without any may be left out.
+	Discards []PortDiscards
+}
+
+// PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a run
+// with discards must not be analysed.
+type PortDiscards struct {
+	Port    uint16 `json:"port"`
+	Packets uint64 `json:"packets"`
 }
 
 // DumperCounters tell where copies were lost on the way from switch to file.

@@ -161,6 +161,7 @@ func TestRunDirectoryCanBeJudgedAgain(t *testing.T) {
 		{"../../configs/retry-exhausted.yml", orchestrator.ExitPass},
 		{"../../configs/broken/nack-plus-one.yml", orchestrator.ExitFail},
 		{"../../configs/broken/slow-dumper.yml", orchestrator.ExitInvalid},
+		{"../../configs/broken/small-buffer.yml", orchestrator.ExitInvalid},
 	} {
 		t.Run(filepath.Base(tc.file), func(t *testing.T) {
 			t.Parallel()

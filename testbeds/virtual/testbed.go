@@ -271,7 +271,19 @@ func (t *Testbed) StopDumpers(context.Context) (testbeds.Dump, error) {
 			SwitchDropped: t.sw.mirrors[len(t.hosts)+i].dropped,
 		})
 	}
+	dump.Discards = t.discards()
 	return dump, t.closeDumpers()
+}
+
+// discards lists the host ports whose output queue had to drop frames.
+func (t *Testbed) discards() []testbeds.PortDiscards {
+	var list []testbeds.PortDiscards
+	for port, l := range t.sw.out {
+		if l != nil && l.dropped > 0 {
+			list = append(list, testbeds.PortDiscards{Port: uint16(port), Packets: l.dropped})
+		}
+	}
+	return list
 }
 
 func (t *Testbed) closeDumpers() error {

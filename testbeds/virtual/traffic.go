@@ -123,17 +123,6 @@ func (t *Testbed) Hops() uint64 {
 	return n
 }
 
-// Discards returns how many frames found an output queue of the switch full. The injector is meant to have room for all.
-func (t *Testbed) Discards() uint64 {
-	n := uint64(0)
-	for _, l := range t.sw.out {
-		if l != nil {
-			n += l.dropped
-		}
-	}
-	return n
-}
-
 // Environment describes every component with all parameters of its model.
 func (t *Testbed) Environment(context.Context) (testbeds.Environment, error) {
 	return describe(&t.spec, t.hosts), nil

@@ -274,7 +274,7 @@ func TestTrueCountersAreNeverConvicted(t *testing.T) {
 			Loss:        rapid.SampledFrom([]float64{0, 0.02, 0.1, 0.3}).Draw(t, "loss"),
 			Mark:        rapid.SampledFrom([]float64{0, 0.1}).Draw(t, "mark"),
 			NotReady:    rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "not ready"),
-			Timeout:     4096 << 14,
+			Timeout:     4096 << rapid.SampledFrom([]int{9, 14}).Draw(t, "exponent"),
 			CNPInterval: rapid.SampledFrom([]int64{-1, 0, 4000}).Draw(t, "interval"),
 		}
 		sc.DelayMax = sc.DelayMin + rapid.SampledFrom([]int64{0, 300, 50_000}).Draw(t, "jitter")

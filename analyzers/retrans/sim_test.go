@@ -58,6 +58,22 @@ func TestConformingEndpointsAreNeverConvicted(t *testing.T) {
 	})
 }
 
+func TestConformingEndpointsWithShortTimeoutsAreNeverConvicted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sc := drawScenario(t)
+		const short = 8 // 1 ms
+		sc.Timeout = 4096 << short
+		sc.DelayMin = rapid.SampledFrom([]int64{0, 500, 100_000}).Draw(t, "short delay")
+		sc.DelayMax = sc.DelayMin + rapid.SampledFrom([]int64{0, 300, 100_000}).Draw(t, "short jitter")
+		params := simulated
+		params.TimeoutExponent = short
+		result, _, records := run(sc, retrans.Config{Default: params})
+		for _, f := range result.Findings {
+			t.Fatalf("finding %+v in\n%s", f, tracetest.Format(records, f.Connection))
+		}
+	})
+}
+
 func TestLatenciesAreTrueUpToTheRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sc := drawScenario(t)

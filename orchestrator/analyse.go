@@ -102,10 +102,11 @@ func gbnConfig(connections int, t *config.Test) gbn.Config {
 	if t == nil {
 		return gbn.Config{}
 	}
-	limits := gbn.Limits{
-		TimeoutNS: plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds(),
-		Retry:     gbn.AtMost(t.Traffic.RetryCount),
-		RNRRetry:  gbn.AtMost(t.Traffic.RNRRetry),
+	limits := gbn.Limits{RNRRetry: gbn.AtMost(t.Traffic.RNRRetry)}
+	if !t.Requester.RoCE.AdaptiveRetrans && !t.Responder.RoCE.AdaptiveRetrans {
+		// An adaptive NIC chooses timeouts and retries itself; retrans notes what it chose.
+		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()
+		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
 	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}}
 	for c := 1; c <= connections; c++ {

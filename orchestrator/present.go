@@ -132,7 +132,10 @@ func (r *facts) next(dir string) []string {
 			}
 		}
 	}
-	list := []string{show}
+	var list []string
+	if r.integrity != nil { // there is a trace to look at
+		list = append(list, show)
+	}
 	if r.file != "" {
 		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
 	}

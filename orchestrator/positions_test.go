@@ -30,7 +30,7 @@ func TestEveryPositionIsRecoveredAcrossTheWrap(t *testing.T) {
 						continue
 					}
 					text := positionTest(verb, psn, also.data, also.control)
-					if problem := notRecovered(runScenario(t, text), also.control == ""); problem != "" {
+					if problem := notRecovered(runScenario(t, text, 0), also.control == ""); problem != "" {
 						t.Fatalf("psn %d: %s\n%s", psn, problem, text)
 					}
 				}

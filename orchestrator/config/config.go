@@ -167,6 +167,9 @@ type DataEvent struct {
 	Iter uint16
 	Type trace.EventType
 	Trim *Trim // of a trim, else nil
+
+	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
+	Origin  Origin
 }
 
 // Trim holds the parameters of a trim.
@@ -186,6 +189,9 @@ type ControlEvent struct {
 	PSN    *int64 // relative; nil: addressed by ordinal alone
 	Nth    uint16
 	Type   trace.EventType
+
+	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
+	Origin  Origin
 }
 
 // Injector holds options of the event injector.

@@ -74,6 +74,7 @@ func Parse(file string, data []byte, o Options) (*Test, error) {
 	if err := d.loadTestbed(t); err != nil {
 		return nil, err
 	}
+	d.expandEvents(t)
 	d.validate(t)
 	if err := d.err(); err != nil {
 		return nil, err

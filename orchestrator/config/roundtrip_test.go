@@ -20,7 +20,7 @@ import (
 
 // same compares everything but where it stood.
 var same = cmp.Options{
-	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmpopts.IgnoreTypes(Origin{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	cmpopts.EquateEmpty(),
 }
 
@@ -93,6 +93,13 @@ func draw(t *rapid.T, k kind, label string) *yaml.Node {
 		items() (int, int)
 	}:
 		return drawList(t, k.inner(), label, k.items)
+	case positive:
+		return drawScalar(t, k.integer, label)
+	case patterned:
+		if rapid.Bool().Draw(t, label+" pattern") {
+			return drawNumbers(t, k.set, label)
+		}
+		return draw(t, k.one, label)
 	case ordinal:
 		if rapid.Bool().Draw(t, label+" any") {
 			return stringNode("any")
@@ -126,6 +133,21 @@ func drawList(t *rapid.T, of kind, label string, items func() (int, int)) *yaml.
 	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for i := range rapid.IntRange(least, most).Draw(t, label+" items") {
 		n.Content = append(n.Content, draw(t, of, fmt.Sprintf("%s[%d]", label, i)))
+	}
+	return n
+}
+
+// drawNumbers returns a set of numbers as people write them.
+func drawNumbers(t *rapid.T, k numbers, label string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+	for range rapid.IntRange(1, 3).Draw(t, label+" spans") {
+		first := rapid.Int64Range(k.of.min, min(k.of.max, 1000)).Draw(t, label+" first")
+		last := rapid.Int64Range(first, min(k.of.max, 2000)).Draw(t, label+" last")
+		words := []string{itoa(int(first)), fmt.Sprintf("%d..%d", first, last)}
+		if k.last {
+			words = append(words, "last", fmt.Sprintf("last-%d", last), fmt.Sprintf("last-%d..last", last), fmt.Sprintf("%d..last", first))
+		}
+		n.Content = append(n.Content, mustParse(rapid.SampledFrom(words).Draw(t, label)))
 	}
 	return n
 }

@@ -42,7 +42,6 @@ const randomRefused = "a random event differs from run to run; name the packets 
 var refusedEventKeys = map[string]string{
 	"probability": randomRefused, "rate": randomRefused, "percent": randomRefused, "random": randomRefused,
 	"ratio": randomRefused, "seed": randomRefused,
-	"delay-ns": "the delay action comes with a later version", "every": "event patterns come with a later version",
 }
 
 var refusedActions = map[string]string{
@@ -250,9 +249,40 @@ func eventFields() []field {
 
 func sides() enum[Side] { return enum[Side]{values: []Side{Requester, Responder}} }
 
-func qpnField(at func(any) any) field {
-	return field{key: "qpn", doc: "Connection, from 1.", required: true, at: at,
-		kind: integer{min: 1, max: maxConnections, why: psnFrom1}}
+// parent is the accessor of fields whose kind finds its places in the mapping itself.
+func parent(of any) any { return of }
+
+func qpnField(plain func(any) any, pattern func(any) *Numbers) field {
+	one := integer{min: 1, max: maxConnections, why: psnFrom1}
+	return field{key: "qpn", doc: "Connection, from 1.", required: true, at: parent,
+		kind: patterned{one: one, set: numbers{of: one, last: true}, plain: plain, pattern: pattern}}
+}
+
+// dataPSN is the kind of a data event's psn.
+func dataPSN() patterned {
+	one := integer{min: 1, max: maxRelPSN, why: psnFrom1}
+	return patterned{one: one, set: numbers{of: one, last: true}, optional: true,
+		plain:   at(func(e *DataEvent) *int64 { return &e.PSN }),
+		pattern: func(e any) *Numbers { return &e.(*DataEvent).Pattern.PSN }}
+}
+
+// ordinals is the kind of iter and nth.
+func ordinals(plain func(any) any, pattern func(any) *Numbers) patterned {
+	one := integer{min: 1, max: maxIter, why: psnFrom1}
+	return patterned{one: ordinal{one}, set: numbers{of: one}, plain: plain, pattern: pattern}
+}
+
+// everyFields are the keys of a pattern by distance.
+func everyFields() []field {
+	count := positive{integer{min: 1, max: maxRelPSN, why: psnFrom1}}
+	return []field{
+		{key: "every", doc: "Instead of psn: every so many data packets of the connection, 100 being packets 100, 200, 300 and so on.",
+			kind: count, at: at(func(e *DataEvent) *int64 { return &e.Pattern.Every })},
+		{key: "start", doc: "First packet of every, which then counts from there.", defDoc: "every", kind: count,
+			at: at(func(e *DataEvent) *int64 { return &e.Pattern.Start })},
+		{key: "until", doc: "No packet of every comes after this one.", defDoc: "the last data packet", kind: count,
+			at: at(func(e *DataEvent) *int64 { return &e.Pattern.Until })},
+	}
 }
 
 func dataEventSchema() *object {
@@ -261,18 +291,18 @@ func dataEventSchema() *object {
 		title:   "data-pkt-events",
 		doc:     "An event on a data packet: SEND, WRITE and atomic requests, and READ responses.",
 		refused: refusedEventKeys,
-		fields: []field{
-			qpnField(at(func(e *DataEvent) *int { return &e.QPN })),
+		fields: append([]field{
+			qpnField(at(func(e *DataEvent) *int { return &e.QPN }), func(e any) *Numbers { return &e.(*DataEvent).Pattern.QPN }),
 			{key: "from", doc: "Host whose requests psn numbers; responder only with bidirectional traffic.", kind: sides(), def: "requester",
 				at: at(func(e *DataEvent) *Side { return &e.From })},
-			{key: "psn", doc: "Data packet of the connection, from 1. Of a READ it names the response with that PSN.", required: true,
-				kind: integer{min: 1, max: maxRelPSN, why: psnFrom1}, at: at(func(e *DataEvent) *int64 { return &e.PSN })},
-			{key: "iter", doc: "Round of transmission, from 1, or any. iter-scope says what is counted.",
-				kind: ordinal{integer{min: 1, max: maxIter, why: psnFrom1}}, def: "1", at: at(func(e *DataEvent) *uint16 { return &e.Iter })},
+			{key: "psn", doc: "Data packet of the connection, from 1, or several, each with an event of its own. Of a READ it names the response with that PSN.",
+				kind: dataPSN(), at: parent, defDoc: "required, or every"},
+			{key: "iter", doc: "Round of transmission, from 1, or any, or several. iter-scope says what is counted.", def: "1", at: parent,
+				kind: ordinals(at(func(e *DataEvent) *uint16 { return &e.Iter }), func(e any) *Numbers { return &e.(*DataEvent).Pattern.Nth })},
 			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers; trim: cut off the payload.", required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refusedActions}, at: at(func(e *DataEvent) *trace.EventType { return &e.Type })},
 			{key: "trim", doc: "Parameters of a trim; for type: trim only.", kind: optional[Trim]{trimSchema()}, at: at(func(e *DataEvent) **Trim { return &e.Trim })},
-		},
+		}, everyFields()...),
 	}
 }
 
@@ -294,6 +324,14 @@ func trimSchema() *object {
 	}
 }
 
+// controlPSN is the kind of a control event's psn.
+func controlPSN() patterned {
+	one := integer{min: 1, max: maxRelPSN, why: psnFrom1}
+	return patterned{one: optional[int64]{one}, set: numbers{of: one, last: true},
+		plain:   at(func(e *ControlEvent) **int64 { return &e.PSN }),
+		pattern: func(e any) *Numbers { return &e.(*ControlEvent).Pattern.PSN }}
+}
+
 func controlEventSchema() *object {
 	classes := []packet.Class{
 		packet.ClassAck, packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp, packet.ClassRNR,
@@ -313,7 +351,7 @@ func controlEventSchema() *object {
 		doc:     "An event on a control packet. Real NICs coalesce ACKs, so an ACK with a certain psn may never exist.",
 		refused: keys,
 		fields: []field{
-			qpnField(at(func(e *ControlEvent) *int { return &e.QPN })),
+			qpnField(at(func(e *ControlEvent) *int { return &e.QPN }), func(e any) *Numbers { return &e.(*ControlEvent).Pattern.QPN }),
 			{key: "from", doc: "Host whose requests the packet belongs to; responder only with bidirectional traffic.", kind: sides(),
 				def: "requester", at: at(func(e *ControlEvent) *Side { return &e.From })},
 			{key: "packet", doc: "nak is a sequence error NAK; nak-inv, nak-acc and nak-op are the others.", required: true,
@@ -322,10 +360,9 @@ func controlEventSchema() *object {
 				at: at(func(e *ControlEvent) *packet.Class { return &e.Packet })},
 			{key: "sent-by", doc: "CNPs only: the host that sends it; by default the receiver of the first message's data.",
 				kind: optional[Side]{sides()}, at: at(func(e *ControlEvent) **Side { return &e.SentBy })},
-			{key: "psn", doc: "Only packets with this PSN, numbered like the requests they belong to.",
-				kind: optional[int64]{integer{min: 1, max: maxRelPSN, why: psnFrom1}}, at: at(func(e *ControlEvent) **int64 { return &e.PSN })},
-			{key: "nth", doc: "Which arrival at the injector, from 1, or any. Repeated packets count.", def: "1",
-				kind: ordinal{integer{min: 1, max: maxIter}}, at: at(func(e *ControlEvent) *uint16 { return &e.Nth })},
+			{key: "psn", doc: "Only packets with this PSN, or these, numbered like the requests they belong to.", kind: controlPSN(), at: parent},
+			{key: "nth", doc: "Which arrival at the injector, from 1, or any, or several. Repeated packets count.", def: "1", at: parent,
+				kind: ordinals(at(func(e *ControlEvent) *uint16 { return &e.Nth }), func(e any) *Numbers { return &e.(*ControlEvent).Pattern.Nth })},
 			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers.", required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refused}, at: at(func(e *ControlEvent) *trace.EventType { return &e.Type })},
 		},

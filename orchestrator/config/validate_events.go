@@ -35,17 +35,19 @@ func (d *decoder) validateEvents(t *Test) {
 	}
 	claims := make(claimed)
 	for i := range t.Traffic.DataEvents {
-		path := "traffic.data-pkt-events[" + itoa(i) + "]"
-		if e := &t.Traffic.DataEvents[i]; d.fine(path) && d.validateTarget(t, path, e.QPN, e.From) {
+		e := &t.Traffic.DataEvents[i]
+		path := e.Path()
+		if d.fine(path) && d.validateTarget(t, path, e.QPN, e.From) {
 			d.validateDataEvent(t, path, e)
-			d.claim(claims, path, "iter", address{qpn: e.QPN, from: e.From, psn: e.PSN}, e.Iter)
+			d.claim(claims, path, "iter "+nthText(e.Iter)+e.which(), address{qpn: e.QPN, from: e.From, psn: e.PSN}, e.Iter)
 		}
 	}
 	for i := range t.Traffic.ControlEvents {
-		path := "traffic.control-pkt-events[" + itoa(i) + "]"
-		if e := &t.Traffic.ControlEvents[i]; d.fine(path) && d.validateTarget(t, path, e.QPN, e.From) {
+		e := &t.Traffic.ControlEvents[i]
+		path := e.Path()
+		if d.fine(path) && d.validateTarget(t, path, e.QPN, e.From) {
 			d.validateControlEvent(t, path, e)
-			d.claim(claims, path, "nth", e.address(t), e.Nth)
+			d.claim(claims, path, "nth "+nthText(e.Nth)+e.which(), e.address(t), e.Nth)
 		}
 	}
 }
@@ -212,16 +214,15 @@ func (e *ControlEvent) Sender(t *Test) Side {
 	return e.From.Peer()
 }
 
-// claim reports an event whose packet has one already.
-func (d *decoder) claim(claims claimed, path, what string, a address, nth uint16) {
+// claim reports an event whose packet has one already; word is what tells the packet from others of its address.
+func (d *decoder) claim(claims claimed, path, word string, a address, nth uint16) {
 	taken := claims[a]
 	if taken == nil {
 		taken = make(map[uint16]string)
 		claims[a] = taken
 	}
-	other, word := taken[nth], fmt.Sprintf("%s %d", what, nth)
+	other := taken[nth]
 	if nth == injector.Any {
-		word = what + ": any"
 		for _, n := range slices.Sorted(keysOf(taken)) {
 			other = taken[n]
 			break

@@ -6,6 +6,7 @@ package plan
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
@@ -49,7 +50,7 @@ type Warning struct {
 func (w Warning) String() string {
 	s := w.Where + ": " + w.Message
 	if w.Why != "" {
-		s += "\n  " + w.Why
+		s += "\n  " + strings.ReplaceAll(w.Why, "\n", "\n  ")
 	}
 	return s
 }
@@ -108,13 +109,13 @@ func requestFlow(connection int, s config.Side) trace.FlowID {
 func (p *Plan) resolveDataEvents() error {
 	for i := range p.Test.Traffic.DataEvents {
 		e := &p.Test.Traffic.DataEvents[i]
-		path := fmt.Sprintf("traffic.data-pkt-events[%d]", i)
+		where := p.Test.WhereData(i)
 		m, ok := p.traffic(e.QPN, e.From).Locate(e.PSN)
 		if !ok {
-			return fmt.Errorf("%s: connection %d has no data packet %d", p.Test.Where(path), e.QPN, e.PSN)
+			return fmt.Errorf("%s: connection %d has no data packet %d", where, e.QPN, e.PSN)
 		}
 		in := injector.Intent{
-			Index: i, Where: p.Test.Where(path), Flow: requestFlow(e.QPN, e.From), Space: packet.Requests,
+			Index: i, Where: where, Flow: requestFlow(e.QPN, e.From), Space: packet.Requests,
 			Class: packet.ClassData, RelPSN: e.PSN, Nth: e.Iter, Scope: p.Test.Traffic.IterScope, Action: action(e),
 		}
 		if m.Verb == generator.Read {
@@ -147,7 +148,7 @@ func (p *Plan) resolveControlEvents() {
 	for i := range p.Test.Traffic.ControlEvents {
 		e := &p.Test.Traffic.ControlEvents[i]
 		in := injector.Intent{
-			Index: i, Where: p.Test.Where(fmt.Sprintf("traffic.control-pkt-events[%d]", i)),
+			Index: i, Where: p.Test.WhereControl(i),
 			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets that side s sends travel like its requests
 			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: injector.Action{Type: e.Type},
 		}

@@ -31,11 +31,15 @@ type loss struct {
 type warner struct {
 	*Plan
 	losses map[stream][]loss
+
+	event  int            // being looked at, in the order of Intents; −1: none
+	first  map[string]int // item of the file → the first of its events with a warning
+	likely map[string]int // item → how many more of its events would have one
 }
 
 // warn looks for what is legal and yet surprising. Warnings come in the order of the file's lists.
 func (p *Plan) warn() {
-	w := warner{Plan: p, losses: make(map[stream][]loss)}
+	w := warner{Plan: p, losses: make(map[stream][]loss), event: -1, first: make(map[string]int), likely: make(map[string]int)}
 	for i, e := range p.Test.Traffic.DataEvents {
 		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && loses(e.Type) {
 			s := stream{e.QPN, e.From}
@@ -45,19 +49,41 @@ func (p *Plan) warn() {
 	w.hosts()
 	w.timers()
 	for i := range p.Test.Traffic.DataEvents {
+		w.event = i
 		w.dataEvent(i)
 	}
 	for i := range p.Test.Traffic.ControlEvents {
+		w.event = len(p.Test.Traffic.DataEvents) + i
 		w.controlEvent(i)
 	}
+	w.likewise()
 }
 
 func loses(t trace.EventType) bool {
 	return t == trace.EventDrop || t == trace.EventCorrupt || t == trace.EventTrim
 }
 
+// add adds a warning. Of an item that stands for many events only the first with a warning is heard.
 func (w *warner) add(path, message, why string) {
+	if first, ok := w.first[path]; ok && first != w.event {
+		w.likely[path]++
+		return
+	}
+	w.first[path] = w.event
 	w.Warnings = append(w.Warnings, Warning{Where: w.Test.Where(path), Message: message, Why: why})
+}
+
+// likewise counts the warnings that patterns did not repeat.
+func (w *warner) likewise() {
+	for path, n := range w.likely {
+		where := w.Test.Where(path)
+		for i := range w.Warnings {
+			if w.Warnings[i].Where == where {
+				w.Warnings[i].Why += fmt.Sprintf("\nlikewise %d more of this pattern", n)
+				break
+			}
+		}
+	}
 }
 
 func (w *warner) hosts() {
@@ -100,7 +126,7 @@ func duration(d clock.Duration) string {
 
 func (w *warner) dataEvent(i int) {
 	e := &w.Test.Traffic.DataEvents[i]
-	path := fmt.Sprintf("traffic.data-pkt-events[%d]", i)
+	path := e.Path()
 	t, ok := w.target(e.QPN, e.From, e.PSN)
 	if !ok {
 		return
@@ -213,7 +239,7 @@ func (w *warner) exhaustion(path string, i int) {
 // controlEvent warns about control packets that may not exist.
 func (w *warner) controlEvent(i int) {
 	e := &w.Test.Traffic.ControlEvents[i]
-	path := fmt.Sprintf("traffic.control-pkt-events[%d]", i)
+	path := e.Path()
 	const invalid = "; an event that never fires makes the run invalid"
 	switch e.Packet {
 	case packet.ClassAck:

@@ -31,6 +31,9 @@ type Test struct {
 	Expect      Expect
 	Deadline    clock.Duration // of the whole run, in testbed time
 
+	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
+	Point *Point
+
 	// Testbed is the description that TestbedFile or [Options].Testbed names, checked together with the test.
 	Testbed *Testbed
 

@@ -66,8 +66,17 @@ func Load(file string, o Options) (*Test, error) {
 // Parse checks the test in data; file is its name in messages and where the testbed's path starts.
 func Parse(file string, data []byte, o Options) (*Test, error) {
 	d := newDecoder(file, o)
+	root := d.parseDocument(data)
+	if root == nil {
+		return nil, d.err()
+	}
+	return d.test(root)
+}
+
+// test checks the test in a document.
+func (d *decoder) test(root *yaml.Node) (*Test, error) {
 	t := new(Test)
-	if !d.decodeRoot(data, testSchema(), t) {
+	if !d.decodeNode(root, testSchema(), t) {
 		return nil, d.err()
 	}
 	d.finishExpectations(t)
@@ -128,9 +137,11 @@ func newDecoder(file string, o Options) *decoder {
 // decodeRoot decodes the document in data along the schema. It returns false if there is nothing to look at further.
 func (d *decoder) decodeRoot(data []byte, schema *object, dst any) bool {
 	root := d.parseDocument(data)
-	if root == nil {
-		return false
-	}
+	return root != nil && d.decodeNode(root, schema, dst)
+}
+
+// decodeNode is decodeRoot for a document that is parsed already.
+func (d *decoder) decodeNode(root *yaml.Node, schema *object, dst any) bool {
 	if root = d.enter(root, ""); root == nil {
 		return false
 	}

@@ -59,7 +59,7 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = Parse(filepath.Base(file), data, laboratory)
+			_, err = ParseAll(filepath.Base(file), data, laboratory)
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v, want an invalid configuration", err)
 			}
@@ -87,10 +87,14 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 		"a very long key":             strings.Repeat("k", 100_000) + ": 1\n",
 		"a very long number":          "name: x\nseed: " + strings.Repeat("9", 100_000),
 		"a very long decimal":         "name: x\ndeadline-ms: 1." + strings.Repeat("0", 100_000),
+		"a sweep over everything":     "name: x\nsweep: {traffic.tx-depth: 1..65536, traffic.rx-depth: 1..65536, seed: 0..999999999999999999}",
+		"a sweep of a large file":     "name: x\ntraffic: {data-pkt-events: [" + events + "{}]}\nsweep: {traffic.tx-depth: 1..1000}",
+		"a sweep of many events":      "name: x\ntraffic: {num-msgs-per-qp: 9000, data-pkt-events: [{qpn: 1, every: 1, until: 8000, type: ecn}]}\nsweep: {seed: 1..1000}",
+		"a sweep along aliases":       "name: x\ntraffic: &t {rdma-verb: *t}\nsweep: {traffic.rdma-verb.rdma-verb.rdma-verb: [1]}",
 		"more values than are read":   "name: x\ntraffic: {data-pkt-events: &e [" + events + "{}], control-pkt-events: *e}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse("hostile.yml", []byte(data), laboratory)
+			_, err := ParseAll("hostile.yml", []byte(data), laboratory)
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v", err)
 			}

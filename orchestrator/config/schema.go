@@ -60,7 +60,7 @@ func (o *object) field(key string) *field {
 }
 
 // Mappings with more keys than fewKeys are described without listing them, unless that is the point.
-const fewKeys = 9
+const fewKeys = 10
 
 func (o *object) allowed() string {
 	if keys := o.keys(); len(keys) <= fewKeys {

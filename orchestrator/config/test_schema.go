@@ -83,6 +83,8 @@ func testSchema() *object {
 				at: at(func(t *Test) *Injector { return &t.Injector })},
 			{key: "expect", doc: "What you expect of the run, by analyzer. Analyzers that are not named are expected to pass.",
 				kind: expectSchema(), def: "{}", at: at(func(t *Test) *Expect { return &t.Expect })},
+			{key: "sweep", doc: "Run the test once for every combination of values, such as `traffic.message-size: [1024, 10240]`. " +
+				"Paths joined by commas vary together. Each point is checked, run and judged on its own.", kind: sweepKind{}, at: parent},
 		},
 	}
 }

@@ -85,14 +85,18 @@ type StreamReport struct {
 	Bytes      int64           `json:"bytes"`       // of successful messages
 	GoodputBPS int64           `json:"goodput_bps"` // those bytes over the time from the first post to the last success
 	Times      CompletionTimes `json:"message_completion_time"`
-	Messages   []MessageResult `json:"messages"` // the first maxMessages in order of posting, those never posted left out
+	Messages   []MessageResult `json:"messages"` // the first ones in order of posting, those never posted left out
 	Truncated  bool            `json:"truncated"`
 	// Failure is the status of the first message that completed in error; StatusNone: none did.
 	Failure Status `json:"first_failure"`
 }
 
-// maxMessages bounds the messages that a report lists one by one: a run of a million messages is read by its distribution.
-const maxMessages = 1000
+// A report lists maxMessages messages one by one, shared among its streams, and of each stream at least minMessages: a run of
+// a million messages is read by its distribution.
+const (
+	maxMessages = 1000
+	minMessages = 16
+)
 
 // Report is what the generators tell of a run.
 type Report struct {
@@ -124,7 +128,7 @@ func (w *Workload) Report() Report {
 				failure = m.Status
 			}
 		}
-		listed := min(s.posted, maxMessages)
+		listed := min(s.posted, max(minMessages, maxMessages/len(w.streams)))
 		r.Streams = append(r.Streams, StreamReport{
 			Connection: s.connection + 1, Side: s.side.String(), Posted: s.posted, Completed: s.completed,
 			Statuses: one.statusCounts(), Bytes: one.bytes, GoodputBPS: one.goodput(), Times: one.times(),

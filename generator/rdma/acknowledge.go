@@ -80,7 +80,7 @@ func (r *requester) acknowledgeBefore(now clock.Time, psn int64) bool {
 // impliedNak asks again for the oldest missing READ response or atomic ACK. Like a responder, which NAKs a gap once, it asks
 // once for each missing PSN; if the repetition is lost, too, the timer recovers.
 func (r *requester) impliedNak(now clock.Time) {
-	if r.rewind.pending || r.impliedAt == r.una || r.nxt <= r.una {
+	if r.rewind.pending || r.impliedAt == r.una || r.nxt <= r.una || r.q.nic.bugs.Has(BugImpliedNakIgnored) {
 		return
 	}
 	r.impliedAt = r.una
@@ -93,9 +93,7 @@ func (r *requester) sequenceNak(now clock.Time, psn int64) {
 	if !r.acknowledgeBefore(now, psn) {
 		return
 	}
-	if !r.q.nic.bugs.Has(BugStuckPacketSeqErr) {
-		r.q.nic.counters.PacketSeqErr++
-	}
+	r.q.nic.counters.PacketSeqErr++
 	r.retry(now, rewind{at: now.Add(r.q.nic.profile.NackReaction), left: r.q.nic.profile.PipelineDepth,
 		skipFirst: r.q.nic.bugs.Has(BugRetransmitSkipsFirst)})
 }

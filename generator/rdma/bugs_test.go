@@ -57,7 +57,7 @@ func TestSeededFaults(t *testing.T) {
 				ack 0 msn=0
 			recv READ_REQUEST 1 dma=4
 				READ_RESPONSE_ONLY 1 msn=0 len=4`,
-		"read-replay-from-start-wrong": `
+		"read-replay-from-start": `
 			recv READ_REQUEST 0 dma=2048
 				READ_RESPONSE_FIRST 0 msn=1 len=1024
 				READ_RESPONSE_LAST 1 msn=1 len=1024
@@ -76,7 +76,7 @@ func TestSeededFaults(t *testing.T) {
 }
 
 func TestStuckCounterFault(t *testing.T) {
-	s := newScript(t, reliable(), BugStuckPacketSeqErr, NotificationPoint{})
+	s := newScript(t, reliable(), NewBugs(BugStuckPacketSeqErr), NotificationPoint{})
 	s.run(`
 			post write 4
 				WRITE_ONLY 0 len=4 va=0 dma=4 ackreq
@@ -92,7 +92,7 @@ func TestAcceptBadICRCFault(t *testing.T) {
 		bugs     Bugs
 		accepted uint32
 		errors   uint64
-	}{{0, 0, 1}, {BugAcceptBadICRC, 1, 0}} {
+	}{{Bugs{}, 0, 1}, {NewBugs(BugAcceptBadICRC), 1, 0}} {
 		s := newScript(t, reliable(), c.bugs, NotificationPoint{})
 		p := s.packet([]string{"WRITE_ONLY", "0", "len=4", "dma=4"})
 		p.Corrupt()
@@ -140,7 +140,7 @@ func TestForeignPacketsAreDroppedSilently(t *testing.T) {
 		"another service":    func(p *packet.Packet) { p.BTH.Opcode = 0x64 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScript(t, reliable(), 0, NotificationPoint{})
+			s := newScript(t, reliable(), Bugs{}, NotificationPoint{})
 			p := s.packet([]string{"WRITE_ONLY", "1", "len=4", "dma=4", "ackreq"})
 			spoil(&p)
 			s.nic.HandlePacket(0, &p)
@@ -149,7 +149,7 @@ func TestForeignPacketsAreDroppedSilently(t *testing.T) {
 			}
 		})
 	}
-	s := newScript(t, reliable(), 0, NotificationPoint{})
+	s := newScript(t, reliable(), Bugs{}, NotificationPoint{})
 	p := s.packet([]string{"WRITE_ONLY", "0", "len=4", "dma=4"})
 	p.Eth.Dst[5]++
 	s.nic.HandlePacket(0, &p)

@@ -84,6 +84,7 @@ type NIC struct {
 	cfg     Config
 	profile Profile
 	bugs    Bugs
+	broken  bool // has any
 	memory  memory
 	now     clock.Time // latest instant that the NIC was told
 
@@ -110,11 +111,12 @@ func NewNIC(cfg Config) (*NIC, error) {
 	}
 	cfg.NP.setDefaults(&cfg.Profile)
 	cfg.RP.setDefaults()
+	cfg.Bugs.misconfigure(&cfg)
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("NIC %q: %w", cfg.Name, err)
 	}
 	n := &NIC{
-		cfg: cfg, profile: cfg.Profile, bugs: cfg.Bugs, memory: memory{pattern()},
+		cfg: cfg, profile: cfg.Profile, bugs: cfg.Bugs, broken: cfg.Bugs.Any(), memory: memory{pattern()},
 		ipID: uint16(cfg.Rand.Uint32()),
 	}
 	n.notify.init(cfg.NP)
@@ -128,10 +130,13 @@ func (n *NIC) Name() string { return n.cfg.Name }
 func (n *NIC) Profile() Profile { return n.profile }
 
 // Counters returns a copy of the NIC's counters.
-func (n *NIC) Counters() Counters { return n.counters }
+func (n *NIC) Counters() Counters { return n.bugs.miscount(n.counters) }
 
 // ListCounters returns the counters under the names of the profile's vendor.
-func (n *NIC) ListCounters() []Counter { return n.counters.List(n.profile.CounterNames) }
+func (n *NIC) ListCounters() []Counter {
+	c := n.Counters()
+	return c.List(n.profile.CounterNames)
+}
 
 // PollCompletion takes the oldest completion, if there is one.
 func (n *NIC) PollCompletion(c *generator.Completion) bool {
@@ -145,6 +150,7 @@ func (n *NIC) PollCompletion(c *generator.Completion) bool {
 // CreateQP returns a new queue pair in the initial state, with QPN, IPSN and memory key drawn from the NIC's random source.
 func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	cfg.setDefaults()
+	n.bugs.misconfigureQP(&cfg)
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("NIC %q: create queue pair: %w", n.cfg.Name, err)
 	}
@@ -178,11 +184,17 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	n.counters.RxBytes += uint64(p.Len())
 	if p.CheckICRC() != packet.ICRCValid && !n.bugs.Has(BugAcceptBadICRC) {
 		n.counters.ICRCErrors++
+		if n.broken {
+			n.badICRC(now, p)
+		}
 		return
 	}
 	q := n.lookup(p)
 	if q == nil {
 		n.counters.Invalid++
+		return
+	}
+	if n.broken && n.intercept(now, q, p) {
 		return
 	}
 	switch op := p.BTH.Opcode; {
@@ -244,6 +256,9 @@ func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
 	if p.IP.Version == 4 {
 		p.IP.ID = n.ipID
 		n.ipID++
+	}
+	if n.broken {
+		n.misbehave(now, p)
 	}
 	n.counters.TxPackets++
 	n.counters.TxBytes += uint64(p.Len())

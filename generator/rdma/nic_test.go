@@ -81,7 +81,7 @@ func TestConnectIsChecked(t *testing.T) {
 }
 
 func TestImpossibleWorkRequestsAreRefused(t *testing.T) {
-	s := newScript(t, QPConfig{MTU: 256}, 0, NotificationPoint{})
+	s := newScript(t, QPConfig{MTU: 256}, Bugs{}, NotificationPoint{})
 	for want, wr := range map[string]generator.WorkRequest{
 		"not an operation":    {},
 		"0 to 2^31":           {Verb: generator.Write, Length: -1},

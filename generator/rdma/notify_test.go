@@ -55,7 +55,7 @@ func TestNotificationPoint(t *testing.T) {
 		{"switched off, marks are only counted", NotificationPoint{}, `
 			recv WRITE_ONLY 0 len=4 dma=4 ce`},
 	} {
-		t.Run(c.name, func(t *testing.T) { newScript(t, reliable(), 0, c.np).run(c.script) })
+		t.Run(c.name, func(t *testing.T) { newScript(t, reliable(), Bugs{}, c.np).run(c.script) })
 	}
 }
 
@@ -87,7 +87,7 @@ func TestCNPScopes(t *testing.T) {
 }
 
 func TestCNPFormat(t *testing.T) {
-	s := newScript(t, reliable(), 0, NotificationPoint{Enable: true, Mode: CNPPerPort, DSCP: 46})
+	s := newScript(t, reliable(), Bugs{}, NotificationPoint{Enable: true, Mode: CNPPerPort, DSCP: 46})
 	marked := s.packet([]string{"WRITE_ONLY", "0", "len=4", "dma=4", "ce"})
 	s.nic.HandlePacket(0, &marked)
 	var p packet.Packet

@@ -105,6 +105,7 @@ type QP struct {
 	inControl bool       // in the NIC's control list
 	inData    bool       // in the NIC's data list
 	respTurn  bool       // READ responses go before requests next time
+	mischief  mischief   // of seeded faults
 }
 
 func newQP(n *NIC, cfg QPConfig) *QP {

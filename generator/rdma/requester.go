@@ -30,7 +30,7 @@ type rewind struct {
 	pending   bool
 	at        clock.Time // earliest retransmission
 	left      int        // packets of the old round that are already in the transmit pipeline
-	skipFirst bool       // BugRetransmitSkipsFirst
+	skipFirst bool       // BugRetransmitSkipsFirst, BugTimeoutSkipsFirst
 }
 
 // requester is the sending half of a queue pair (IBTA 9.7.3 to 9.7.6). PSNs are unwrapped; una ≤ outstanding PSNs < high.
@@ -170,6 +170,9 @@ func (r *requester) restart() {
 	if r.rewind.skipFirst && psn+1 < r.high {
 		psn++
 	}
+	if r.q.nic.bugs.Has(BugRestartsMessage) {
+		psn = r.out.at(0).first
+	}
 	r.rewind = rewind{}
 	r.nxt, r.ackDue, r.cursor, r.reads = psn, r.una, 0, 0
 	for r.cursor < r.out.len() && r.out.at(r.cursor).last < psn {
@@ -190,7 +193,7 @@ func (r *requester) startTimer(now clock.Time) {
 func (r *requester) timeout(now clock.Time) {
 	r.deadline = clock.Never
 	r.q.nic.counters.LocalAckTimeout++
-	r.retry(now, rewind{at: now.Add(r.q.nic.profile.TimeoutReaction)})
+	r.retry(now, rewind{at: now.Add(r.q.nic.profile.TimeoutReaction), skipFirst: r.q.nic.bugs.Has(BugTimeoutSkipsFirst)})
 }
 
 // retry schedules w, a repetition from the oldest unacknowledged PSN on, or fails the queue pair if no retries are left.

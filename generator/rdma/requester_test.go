@@ -274,7 +274,7 @@ func TestRequester(t *testing.T) {
 			qp := reliable()
 			qp.RetryCount, qp.RNRRetry, qp.MaxReads = 2, 2, 2
 			qp.FixIPSN, qp.IPSN = true, 0xfffffe
-			newScript(t, qp, 0, NotificationPoint{}).run(c.script)
+			newScript(t, qp, Bugs{}, NotificationPoint{}).run(c.script)
 		})
 	}
 }
@@ -283,7 +283,7 @@ func TestRequester(t *testing.T) {
 func TestLessThanHalfThePSNSpaceIsOutstanding(t *testing.T) {
 	qp := reliable()
 	qp.MTU, qp.Timeout = 256, 0
-	newScript(t, qp, 0, NotificationPoint{}).run(`
+	newScript(t, qp, Bugs{}, NotificationPoint{}).run(`
 			post read 1500000000
 				READ_REQUEST 0 va=0 dma=1500000000 ackreq
 			post read 1500000000

@@ -100,7 +100,9 @@ func (r *responder) acknowledge(now clock.Time) {
 	psn := r.expected - 1
 	if tail := r.out.tail(); tail != nil && r.q.nic.profile.AckCoalescing && tail.kind == answerAck {
 		if tail.syndrome.IsAck() {
-			tail.psn, tail.msn = psn, r.msn
+			if tail.psn = psn; !r.q.nic.bugs.Has(BugMSNNotCoalesced) {
+				tail.msn = r.msn
+			}
 			return
 		}
 		if tail.psn == r.expected {

@@ -238,13 +238,13 @@ func TestResponder(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			qp := reliable()
 			qp.RegionLength = 4096
-			newScript(t, qp, 0, NotificationPoint{}).run(c.script)
+			newScript(t, qp, Bugs{}, NotificationPoint{}).run(c.script)
 		})
 	}
 }
 
 func TestMSNWraps(t *testing.T) {
-	s := newScript(t, reliable(), 0, NotificationPoint{})
+	s := newScript(t, reliable(), Bugs{}, NotificationPoint{})
 	s.qp.resp.msn = 0xffffff
 	s.run(`
 			recv WRITE_ONLY 0 len=4 dma=4 ackreq

@@ -1,0 +1,76 @@
+package rdma
+
+import "candela.dev/candela/clock"
+
+// sluggish is what slow faults add: far beyond any NIC's reaction, and well below the shortest timeout of the detection tests.
+const sluggish = 500 * clock.Microsecond
+
+// misconfigure applies the faults that amount to other settings than the NIC was given.
+func (s Bugs) misconfigure(c *Config) {
+	p, np, rp := &c.Profile, &c.NP, &c.RP
+	for _, f := range []struct {
+		bug   Bug
+		apply func()
+	}{
+		{BugSlowNack, func() { p.NackGeneration += sluggish }},
+		{BugSlowReaction, func() { p.NackReaction += sluggish }},
+		{BugLateTimeout, func() { p.TimeoutFactor *= 8 }},
+		{BugCNPNever, func() { np.Enable = false }},
+		{BugCNPUnpaced, func() { np.Interval = 0 }},
+		{BugCNPTooFew, func() { np.Interval *= 4 }},
+		{BugCNPPerPort, func() { np.Mode = CNPPerPort }},
+		{BugCNPWhenOff, func() { np.Enable = true }},
+		{BugCNPForLoss, func() { np.SlowRestart = true }},
+		{BugRateNeverCut, func() { rp.Enable = false }},
+		{BugRateCutWhenOff, func() { rp.Enable = true }},
+		{BugRateNeverRecovers, func() { rp.IncreaseTimer, rp.ByteCounter = 3600*clock.Second, 1<<62 }},
+	} {
+		if s.Has(f.bug) {
+			f.apply()
+		}
+	}
+}
+
+// misconfigureQP does the same for a queue pair.
+func (s Bugs) misconfigureQP(c *QPConfig) {
+	const most, quick = 7, 7
+	if s.Has(BugRetriesTooOften) {
+		c.RetryCount = most
+	}
+	if s.Has(BugGivesUpEarly) && c.RetryCount > 0 {
+		c.RetryCount--
+	}
+	if s.Has(BugRNRRetriesForEver) {
+		c.RNRRetry = most
+	}
+	if s.Has(BugTimerNeverOff) && c.Timeout == 0 {
+		c.Timeout = quick
+	}
+}
+
+// miscount returns what a NIC with broken counters says instead of c.
+func (s Bugs) miscount(c Counters) Counters {
+	for _, f := range []struct {
+		bug   Bug
+		apply func()
+	}{
+		{BugStuckPacketSeqErr, func() { c.PacketSeqErr = 0 }},
+		{BugStuckImpliedNak, func() { c.ImpliedNakErr = 0 }},
+		{BugStuckCNPSent, func() { c.CNPSent = 0 }},
+		{BugStuckDuplicateRequest, func() { c.DuplicateRequest = 0 }},
+		{BugStuckICRC, func() { c.ICRCErrors = 0 }},
+		{BugStuckECNMarked, func() { c.ECNMarked = 0 }},
+		{BugStuckRNRReceived, func() { c.RNRNakReceived = 0 }},
+		{BugDoubleOutOfSequence, func() { c.OutOfSequence *= 2 }},
+		{BugDoubleCNPHandled, func() { c.CNPHandled *= 2 }},
+		{BugDoubleOutOfBuffer, func() { c.OutOfBuffer *= 2 }},
+		{BugTimeoutCountedAsNak, func() { c.PacketSeqErr, c.LocalAckTimeout = c.PacketSeqErr+c.LocalAckTimeout, 0 }},
+		{BugRxPacketsWithoutBad, func() { c.RxPackets -= c.ICRCErrors }},
+		{BugTxPacketsWithoutCNPs, func() { c.TxPackets -= c.CNPSent }},
+	} {
+		if s.Has(f.bug) {
+			f.apply()
+		}
+	}
+	return c
+}

@@ -85,7 +85,7 @@ func (r *requester) impliedNak(now clock.Time) {
 	}
 	r.impliedAt = r.una
 	r.q.nic.counters.ImpliedNakErr++
-	r.retry(now, rewind{at: now.Add(r.q.nic.profile.ReadRerequestLatency), left: r.q.nic.profile.PipelineDepth})
+	r.retry(now, rewind{at: now.Add(r.q.nic.profile.ReadRerequestLatency), sendsOn: r.q.nic.profile.SendsOn})
 }
 
 // sequenceNak serves a NAK that asks for psn: everything before is acknowledged, transmission restarts there (IBTA 9.7.5.2.4).
@@ -94,7 +94,7 @@ func (r *requester) sequenceNak(now clock.Time, psn int64) {
 		return
 	}
 	r.q.nic.counters.PacketSeqErr++
-	r.retry(now, rewind{at: now.Add(r.q.nic.profile.NackReaction), left: r.q.nic.profile.PipelineDepth,
+	r.retry(now, rewind{at: now.Add(r.q.nic.nackReaction()), sendsOn: r.q.nic.profile.SendsOn,
 		skipFirst: r.q.nic.bugs.Has(BugRetransmitSkipsFirst)})
 }
 
@@ -114,7 +114,7 @@ func (r *requester) rnr(now clock.Time, psn int64, code uint8) {
 		r.rnrRetries--
 	}
 	wait := clock.Duration(packet.RNRTimer(code)) * clock.Nanosecond
-	r.schedule(rewind{at: now.Add(wait + r.q.nic.profile.NackReaction), left: r.q.nic.profile.PipelineDepth})
+	r.schedule(rewind{at: now.Add(wait + r.q.nic.nackReaction())})
 }
 
 // fatalNak serves a NAK that no repetition can cure: the request that it names fails, the queue pair with it (IBTA 9.9.2.4).

@@ -44,6 +44,9 @@ type Config struct {
 	HopLimit uint8  // TTL; 0 stands for 64
 	NotECT   bool   // send data as not ECN-capable; otherwise ECT(0)
 
+	// AdaptiveRetrans switches on adaptive retransmission, which the profile must have.
+	AdaptiveRetrans bool
+
 	NP NotificationPoint
 	RP ReactionPoint
 }
@@ -73,6 +76,9 @@ func (c *Config) validate() error {
 	if c.DSCP > 63 {
 		errs = append(errs, fmt.Errorf("DSCP %d is above 63", c.DSCP))
 	}
+	if c.AdaptiveRetrans && len(c.Profile.AdaptiveSchedule) == 0 {
+		errs = append(errs, fmt.Errorf("profile %q has no adaptive retransmission", c.Profile.Name))
+	}
 	if c.Profile.TimeoutFactor < 0 || c.Profile.PipelineDepth < 0 {
 		errs = append(errs, fmt.Errorf("profile %q has a negative timeout factor or pipeline depth", c.Profile.Name))
 	}
@@ -92,8 +98,9 @@ type NIC struct {
 	byQPN qpTable
 
 	timers  timerHeap
-	control ring[*QP] // queue pairs with an eligible acknowledgement
-	data    ring[*QP] // queue pairs with an eligible data packet, in round-robin order
+	control ring[*QP]       // queue pairs with an eligible acknowledgement
+	data    ring[*QP]       // queue pairs with an eligible data packet, in round-robin order
+	pipe    ring[committed] // the transmit pipeline, at most PipelineDepth packets
 	notify  notifier
 
 	completions ring[generator.Completion]
@@ -232,7 +239,7 @@ func (n *NIC) lookup(p *packet.Packet) *QP {
 // NextTimer returns the earliest instant at which HandleTimer or Poll may have something to do: an instant in the past if a
 // packet waits for the wire, [clock.Never] if nothing is pending. Now and then it is earlier than necessary, never later.
 func (n *NIC) NextTimer() clock.Time {
-	if n.control.len() > 0 || n.data.len() > 0 {
+	if n.control.len() > 0 || n.data.len() > 0 || n.pipe.len() > 0 {
 		return n.now
 	}
 	return min(n.timers.next(), n.notify.next())
@@ -279,10 +286,13 @@ func (n *NIC) pollControl(now clock.Time, p *packet.Packet) bool {
 }
 
 func (n *NIC) pollData(now clock.Time, p *packet.Packet) bool {
+	if n.profile.PipelineDepth > 0 {
+		return n.pollPipeline(now, p)
+	}
 	for n.data.len() > 0 {
 		q := n.data.pop()
 		q.inData = false
-		ok := q.pollData(now, p)
+		_, ok := q.pollData(now, p)
 		q.schedule(now)
 		if ok {
 			return true

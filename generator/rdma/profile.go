@@ -23,11 +23,36 @@ type Profile struct {
 	TimeoutReaction      clock.Duration // from the expiry of the local ACK timer to the first retransmitted packet
 	CNPLatency           clock.Duration // from a marked packet to the CNP
 
-	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
-	TimeoutFactor float64
-	// PipelineDepth is how many packets a queue pair has already committed to the transmit pipeline when it starts to react to
-	// a NAK: they leave before the retransmission does. 0: transmission stops at once.
+	// NackReactionSpread is added to NackReaction with a uniformly drawn share: firmware is busy with other things, too.
+	NackReactionSpread clock.Duration
+	// NackBatch is how many out-of-sequence packets of a gap are reported together: the NAK is generated when that many have
+	// arrived, or NackBatchTimeout after the first. 0 and 1: each at once.
+	NackBatch        int
+	NackBatchTimeout clock.Duration
+
+	// PipelineDepth is how many packets the transmit pipeline holds that all queue pairs of the port share. It is filled as long
+	// as any of them has something to send; what has entered it leaves in that order, so a retransmission queues behind it.
+	// 0: no pipeline, the next packet is chosen when the wire is idle.
 	PipelineDepth int
+	// SendsOn lets the old round go on while the NIC reacts to a NAK. Without it a NAK stops the queue pair at once.
+	SendsOn bool
+
+	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
+	TimeoutFactor float64
+	// FirstTimeoutLow and FirstTimeoutHigh are shares of that timeout between which the first timeout after progress is drawn.
+	// Both 0: it is like all others.
+	FirstTimeoutLow, FirstTimeoutHigh float64
+
+	// AdaptiveSchedule are the timeouts of adaptive retransmission, in units of T, one after the other; the last one repeats.
+	// The place in the schedule belongs to the queue pair: it does not start over with the next message. Empty: the NIC has no
+	// adaptive retransmission.
+	AdaptiveSchedule []float64
+	// AdaptiveFreeUpTo is the longest adaptive timeout, in units of T, that is not charged to the retry count.
+	AdaptiveFreeUpTo float64
+	// AdaptiveFirstFree says that the first timeout after progress is never charged; otherwise it is charged only once the
+	// schedule has reached its end.
+	AdaptiveFirstFree bool
+
 	// AckCoalescing lets a later ACK replace one that still waits in the NIC.
 	AckCoalescing bool
 
@@ -72,7 +97,7 @@ func Spec() Profile {
 	}
 }
 
-var profiles = []func() Profile{Spec}
+var profiles = []func() Profile{Spec, CX4Lx, CX5, CX6Dx, E810}
 
 // Profiles returns all NIC profiles.
 func Profiles() []Profile {

@@ -105,7 +105,10 @@ type QP struct {
 	inControl bool       // in the NIC's control list
 	inData    bool       // in the NIC's data list
 	respTurn  bool       // READ responses go before requests next time
-	mischief  mischief   // of seeded faults
+
+	responsesInPipe int // READ responses that are committed to the transmit pipeline
+
+	mischief mischief // of seeded faults
 }
 
 func newQP(n *NIC, cfg QPConfig) *QP {
@@ -270,10 +273,10 @@ func (q *QP) expire(now clock.Time) {
 	q.schedule(now)
 }
 
-// pollData fills p with a READ response or a request packet, by turns if both are eligible.
-func (q *QP) pollData(now clock.Time, p *packet.Packet) bool {
+// pollData fills p with a READ response or a request packet, by turns if both are eligible, and says which.
+func (q *QP) pollData(now clock.Time, p *packet.Packet) (response, ok bool) {
 	at, control := q.resp.eligibleAt()
-	response := at <= now && !control
+	response = at <= now && !control
 	request := q.req.eligibleAt() <= now
 	if response && request {
 		response, request = q.respTurn, !q.respTurn
@@ -285,9 +288,9 @@ func (q *QP) pollData(now clock.Time, p *packet.Packet) bool {
 	case request:
 		q.req.poll(now, p)
 	default:
-		return false
+		return false, false
 	}
-	return true
+	return response, true
 }
 
 // fail moves the queue pair to the error state: the oldest work request completes with status, everything else posted is

@@ -29,7 +29,7 @@ func (w *sendRequest) fetches() bool { return w.wr.Verb == generator.Read || w.w
 type rewind struct {
 	pending   bool
 	at        clock.Time // earliest retransmission
-	left      int        // packets of the old round that are already in the transmit pipeline
+	sendsOn   bool       // the old round goes on until then
 	skipFirst bool       // BugRetransmitSkipsFirst, BugTimeoutSkipsFirst
 }
 
@@ -51,6 +51,8 @@ type requester struct {
 	impliedAt  int64      // PSN that an implied NAK asked for again, -1 if none; not asked for twice
 	deadline   clock.Time // expiry of the local ACK timer, Never while it is stopped
 	ackTimeout clock.Duration
+	expiries   int // of the timer since the latest progress
+	level      int // place in the adaptive schedule; outlives messages
 	rewind     rewind
 	rate       rateLimiter
 }
@@ -80,7 +82,9 @@ func localAckTimeout(q *QP) clock.Duration {
 // was repeated last, a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message does not: after a timeout it answers
 // the duplicates that the repetition begins with, and says nothing about the packet that was lost. So a lost tail is
 // repeated exactly RetryCount times.
-func (r *requester) reload() { r.retries, r.rnrRetries = r.q.cfg.RetryCount, r.q.cfg.RNRRetry }
+func (r *requester) reload() {
+	r.retries, r.rnrRetries, r.expiries = r.q.cfg.RetryCount, r.q.cfg.RNRRetry, 0
+}
 
 // check reports why a work request can't be posted.
 func (r *requester) check(wr generator.WorkRequest) error {
@@ -105,10 +109,14 @@ func (r *requester) post(now clock.Time, wr generator.WorkRequest) {
 // eligibleAt returns when the next request packet may take the wire.
 func (r *requester) eligibleAt() clock.Time {
 	next := r.nextAt()
-	if r.rewind.pending && (r.rewind.left == 0 || next == clock.Never) {
-		return max(r.rewind.at, r.rate.gate)
+	if !r.rewind.pending {
+		return next
 	}
-	return next
+	at := max(r.rewind.at, r.rate.gate)
+	if r.rewind.sendsOn {
+		return min(at, next)
+	}
+	return at
 }
 
 // nextAt returns when the packet with PSN nxt may take the wire.
@@ -131,12 +139,8 @@ func (r *requester) nextAt() clock.Time {
 
 // poll fills p with the next request packet, which must be eligible.
 func (r *requester) poll(now clock.Time, p *packet.Packet) {
-	if r.rewind.pending {
-		if r.rewind.left == 0 || r.nextAt() > now {
-			r.restart()
-		} else {
-			r.rewind.left--
-		}
+	if r.rewind.pending && r.rewind.at <= now {
+		r.restart()
 	}
 	w := r.out.at(r.cursor)
 	r.fill(p, w)
@@ -145,9 +149,16 @@ func (r *requester) poll(now clock.Time, p *packet.Packet) {
 	r.rate.sent(now, p.Len())
 	if demanded && !r.rewind.pending {
 		r.ackDue = r.nxt
-		if r.deadline == clock.Never {
-			r.startTimer(now)
+		if r.q.nic.profile.PipelineDepth == 0 {
+			r.demanded(now)
 		}
+	}
+}
+
+// demanded starts the local ACK timer when a packet that demands an acknowledgement goes on the wire.
+func (r *requester) demanded(now clock.Time) {
+	if r.una < r.ackDue && r.deadline == clock.Never && !r.rewind.pending {
+		r.startTimer(now)
 	}
 }
 
@@ -185,7 +196,7 @@ func (r *requester) restart() {
 
 func (r *requester) startTimer(now clock.Time) {
 	if r.ackTimeout > 0 {
-		r.deadline = now.Add(r.ackTimeout)
+		r.deadline = now.Add(r.timer())
 	}
 }
 
@@ -193,6 +204,10 @@ func (r *requester) startTimer(now clock.Time) {
 func (r *requester) timeout(now clock.Time) {
 	r.deadline = clock.Never
 	r.q.nic.counters.LocalAckTimeout++
+	r.expiries++
+	if r.q.nic.cfg.AdaptiveRetrans && !r.adapt() {
+		r.retries++ // this one is not charged
+	}
 	r.retry(now, rewind{at: now.Add(r.q.nic.profile.TimeoutReaction), skipFirst: r.q.nic.bugs.Has(BugTimeoutSkipsFirst)})
 }
 

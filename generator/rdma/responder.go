@@ -27,6 +27,7 @@ type responder struct {
 	expected int64  // PSN of the next request packet
 	msn      uint32 // completed requests, modulo 2²⁴
 	silent   bool   // a NAK was sent for expected: drop everything else until it arrives
+	batch    int    // out-of-sequence packets of the gap so far
 
 	open     openMessage
 	receives ring[generator.ReceiveRequest]
@@ -66,9 +67,10 @@ func (r *responder) outOfSequence(now clock.Time, psn int64) {
 		return
 	}
 	if r.silent {
+		r.another(now)
 		return
 	}
-	r.silent = true
+	r.silent, r.batch = true, 1
 	if n.bugs.Has(BugNoNack) {
 		return
 	}
@@ -84,7 +86,7 @@ func (r *responder) nak(now clock.Time, s packet.Syndrome) {
 	if s == packet.SyndromeNakSequence && r.q.nic.bugs.Has(BugNackPSNPlusOne) {
 		psn++
 	}
-	r.push(now, response{psn: psn, syndrome: s, ready: now.Add(r.q.nic.profile.NackGeneration)})
+	r.push(now, response{psn: psn, syndrome: s, ready: r.nakReady(now, s)})
 }
 
 // push queues an answer behind all others.

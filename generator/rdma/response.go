@@ -100,6 +100,9 @@ func (r *responder) eligibleAt() (at clock.Time, control bool) {
 	if a.kind == answerRead {
 		return max(a.ready, r.q.req.rate.gate), false
 	}
+	if r.q.responsesInPipe > 0 {
+		return clock.Never, true // an answer must not overtake READ responses that were asked for before
+	}
 	return a.ready, true
 }
 

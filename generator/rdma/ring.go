@@ -21,6 +21,24 @@ func (r *ring[T]) push(v T) {
 	*r.at(r.n - 1) = v
 }
 
+// extend appends a zero or stale element and returns it, for elements that are too large to copy twice.
+func (r *ring[T]) extend() *T {
+	if r.n == len(r.buf) {
+		r.grow()
+	}
+	r.n++
+	return r.at(r.n - 1)
+}
+
+// shrink takes back the latest extend.
+func (r *ring[T]) shrink() { r.n-- }
+
+// drop removes the oldest element, which must exist.
+func (r *ring[T]) drop() {
+	r.head = (r.head + 1) & (len(r.buf) - 1)
+	r.n--
+}
+
 // pop removes and returns the oldest element, which must exist.
 func (r *ring[T]) pop() T {
 	v := r.buf[r.head]

@@ -108,12 +108,12 @@ func (s *scan) run(ctx context.Context) error {
 	var r Record
 	return s.src.ForEachFrame(ctx, func(f *Frame) error {
 		switch err := s.dec.Decode(f, &r); {
+		case err == nil:
+			s.add(&r, f)
 		case errors.Is(err, ErrNotRoCE):
 			s.other++
-		case err != nil:
-			s.undecodable(f, err)
 		default:
-			s.add(&r, f)
+			s.undecodable(f, err)
 		}
 		return nil
 	})
@@ -144,9 +144,7 @@ func (s *scan) add(r *Record, f *Frame) {
 	}
 	if s.o.Format != FormatPlain {
 		s.seq.add(r.ID, f.Number)
-		way := s.dec.key
-		way.qpn = 0
-		s.time.add(r, way, f.Number)
+		s.time.add(r, &s.dec.key, f.Number)
 	}
 }
 

@@ -55,10 +55,10 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch err := file.Next(&f); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
+		if err := file.Next(&f); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
 			return err
 		}
 		if err := fn(&f); err != nil {

@@ -28,10 +28,12 @@ func newTimeCheck(format Format) *timeCheck {
 	return c
 }
 
-// add observes a record. way is the flow key of its frame with the QPN removed.
-func (c *timeCheck) add(r *Record, way flowKey, frame uint64) {
+// add observes a record with the flow key of its frame.
+func (c *timeCheck) add(r *Record, key *flowKey, frame uint64) {
 	bound := c.latest - c.tolerance
 	if c.perWay != nil {
+		way := *key
+		way.qpn = 0
 		if last, ok := c.perWay[way]; ok {
 			bound = max(bound, last)
 		}

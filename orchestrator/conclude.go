@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 )
 
@@ -14,17 +15,19 @@ const RunSchema = "candela.run/v1"
 
 // runDocument is run.json.
 type runDocument struct {
-	Schema       string    `json:"schema"`
-	Name         string    `json:"name"`
-	ToolVersion  string    `json:"tool_version"`
-	ConfigSHA256 string    `json:"config_sha256"`
-	Testbed      string    `json:"testbed"`
-	Seed         uint64    `json:"seed"`
-	Repeat       int       `json:"repeat,omitempty"`
-	ClockEpochNS int64     `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0
-	Started      time.Time `json:"started"`
-	Finished     time.Time `json:"finished"`
-	Complete     bool      `json:"complete"`
+	Schema       string `json:"schema"`
+	Name         string `json:"name"`
+	ToolVersion  string `json:"tool_version"`
+	ConfigSHA256 string `json:"config_sha256"`
+	Testbed      string `json:"testbed"`
+	Seed         uint64 `json:"seed"`
+	Repeat       int    `json:"repeat,omitempty"`
+	// Point has the values of the point of a sweep.
+	Point        []config.Assigned `json:"point,omitempty"`
+	ClockEpochNS int64             `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0
+	Started      time.Time         `json:"started"`
+	Finished     time.Time         `json:"finished"`
+	Complete     bool              `json:"complete"`
 	Verdict
 }
 
@@ -45,11 +48,11 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
 		r.dir.WriteJSON("run.json", runDocument{
 			Schema: RunSchema, Name: r.plan.Test.Name, ToolVersion: r.o.Version, ConfigSHA256: r.plan.Test.Hash(),
-			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat,
+			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat, Point: pointValues(r.plan.Test),
 			Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,
 		}),
 	)
-	out := &Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis}
+	out := &Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis, Generator: r.generator}
 	if err != nil || failure != nil {
 		out.Dir = r.dir.Abandon()
 		rep.Dir = out.Dir
@@ -57,4 +60,11 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	}
 	out.Dir, err = r.dir.Complete()
 	return out, err
+}
+
+func pointValues(t *config.Test) []config.Assigned {
+	if t.Point == nil {
+		return nil
+	}
+	return t.Point.Values
 }

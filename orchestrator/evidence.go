@@ -66,6 +66,7 @@ func eventPath(in *injector.Intent) string {
 	if !ok {
 		return in.Where
 	}
+	path, _, _ = strings.Cut(path, " (") // which event of a pattern it is stands beside it anyway
 	return path
 }
 

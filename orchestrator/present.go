@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"candela.dev/candela/analyzers"
@@ -16,7 +17,7 @@ import (
 func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Name, File: r.file, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
+		Name: t.Title(), File: r.file, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
 		Verdict: v.Verdict, Reasons: v.Reasons, PacketIDs: trace.PacketIDsMirror,
 		Facts: []report.Fact{
 			{Name: "tool", Value: r.version},
@@ -135,6 +136,9 @@ func (r *facts) next(dir string) []string {
 	var list []string
 	if r.integrity != nil { // there is a trace to look at
 		list = append(list, show)
+	}
+	if r.plan.Test.Point != nil {
+		return append(list, fmt.Sprintf("%s run %s", r.command, filepath.Join(dir, "config.yml")))
 	}
 	if r.file != "" {
 		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))

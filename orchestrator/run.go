@@ -79,6 +79,8 @@ type Outcome struct {
 	Report   *report.Report
 	Analysis *analyzers.Analysis // nil if nothing was analysed
 	Dir      string              // the run directory, complete or given up
+	// Generator is what the generators told; zero if the traffic never ran.
+	Generator generator.Report
 }
 
 // facts are what a run leaves behind: everything that the verdict and the reports are made of.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -33,12 +34,8 @@ func newConfigCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for i, p := range plans {
-				if !explain {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: ok\n", files[i])
-					continue
-				}
-				if err := p.Explain(cmd.OutOrStdout()); err != nil {
+			for i := range plans {
+				if err := checked(cmd.OutOrStdout(), &plans[i], explain); err != nil {
 					return infrastructure(err)
 				}
 			}
@@ -48,6 +45,22 @@ func newConfigCheck() *cobra.Command {
 	cmd.Flags().BoolVar(&explain, "explain", false, "print the message schedule and the packet that each event names")
 	cmd.Flags().StringVar(&testbed, "testbed", "", "testbed instead of the file's")
 	return cmd
+}
+
+// checked prints that a test is sound, or all about it. Of a sweep it explains every point.
+func checked(w io.Writer, p *planned, explain bool) error {
+	if explain {
+		return p.Explain(w)
+	}
+	switch point := p.Test.Point; {
+	case point == nil:
+		_, err := fmt.Fprintf(w, "%s: ok\n", p.file)
+		return err
+	case point.Index == 1:
+		_, err := fmt.Fprintf(w, "%s: ok, %d points\n", p.file, point.Of)
+		return err
+	}
+	return nil
 }
 
 func newConfigImport() *cobra.Command {

@@ -35,6 +35,7 @@ type runFlags struct {
 	verbose   bool
 	format    string
 	junit     string
+	points    []int
 }
 
 func newRun() *cobra.Command {
@@ -44,10 +45,14 @@ func newRun() *cobra.Command {
 		Short: "Run tests and judge the device under test",
 		Long: `Run each test, write its run directory, and print the verdict. A directory stands for the .yml files directly in it.
 
+A file with a sweep is run once for each point. The runs of the points stand in one directory, with sweep.json beside them,
+and a table of the varied values, verdicts and telling numbers comes at the end.
+
 The exit status is that of the worst run: infrastructure failure (4), then fail (1), then invalid (3), then pass (0).`,
 		Example: `  candela run configs/quickstart.yml
   candela run configs --out /tmp/runs --junit junit.xml
-  candela run configs/quickstart.yml --repeat 20`,
+  candela run configs/quickstart.yml --repeat 20
+  candela run configs/sweep-psn.yml --point 3,7`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.hasSeed = cmd.Flags().Changed("seed")
@@ -64,6 +69,7 @@ The exit status is that of the worst run: infrastructure failure (4), then fail 
 	fl.BoolVar(&f.strict, "strict", false, "warnings fail, too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print everything, not just what tells")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	fl.IntSliceVar(&f.points, "point", nil, "of a sweep run only these points, numbered from 1")
 	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML of all runs to this file")
 	return cmd
 }
@@ -83,10 +89,10 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	s := suite{cmd: cmd, flags: f, total: len(plans) * f.repeat}
-	for i, p := range plans {
+	s := suite{cmd: cmd, flags: f, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep)}
+	for i := range plans {
 		for repeat := 1; repeat <= f.repeat; repeat++ {
-			if err := s.one(cmd.Context(), p, files[i], repeat); err != nil {
+			if err := s.one(cmd.Context(), &plans[i], repeat); err != nil {
 				return errors.Join(err, s.finish())
 			}
 		}
@@ -126,7 +132,7 @@ func configOptions(testbed string) config.Options {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
 	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Defaults: profileDefaults(p)})
+		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0})
 	}
 	return o
 }
@@ -145,33 +151,80 @@ func profileDefaults(p rdma.Profile) config.RoCE {
 	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing}
 }
 
-// loadPlans checks every test before the first one runs.
-func loadPlans(files []string, f runFlags, stderr io.Writer) ([]*plan.Plan, error) {
-	var plans []*plan.Plan
+// planned is a plan and the file that it comes from.
+type planned struct {
+	*plan.Plan
+	file string
+}
+
+// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point.
+func loadPlans(files []string, f runFlags, stderr io.Writer) ([]planned, error) {
+	var plans []planned
 	var errs []error
 	for _, file := range files {
-		p, err := loadPlan(file, f)
+		list, err := loadFile(file, f)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		for _, w := range p.Warnings {
-			fmt.Fprintf(stderr, "warning: %s\n", w)
-		}
-		plans = append(plans, p)
+		warn(list, stderr)
+		plans = append(plans, list...)
 	}
 	return plans, errors.Join(errs...)
 }
 
-func loadPlan(file string, f runFlags) (*plan.Plan, error) {
-	t, err := config.Load(file, configOptions(f.testbed))
+// warn prints the warnings of one file, each once.
+func warn(plans []planned, stderr io.Writer) {
+	seen := make(map[string]bool)
+	for _, p := range plans {
+		for _, w := range p.Warnings {
+			text := w.String()
+			if !seen[text] {
+				fmt.Fprintf(stderr, "warning: %s\n", text)
+			}
+			seen[text] = true
+		}
+	}
+}
+
+func loadFile(file string, f runFlags) ([]planned, error) {
+	tests, err := config.LoadAll(file, configOptions(f.testbed))
 	if err != nil {
 		return nil, err
 	}
-	if f.hasSeed {
-		t = t.WithSeed(f.seed)
+	if tests, err = choosePoints(file, tests, f.points); err != nil {
+		return nil, err
 	}
-	return plan.New(t)
+	var plans []planned
+	for _, t := range tests {
+		if f.hasSeed {
+			t = t.WithBaseSeed(f.seed)
+		}
+		p, err := plan.New(t)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, planned{p, file})
+	}
+	return plans, nil
+}
+
+// choosePoints returns the points of a sweep that are asked for; all if none is.
+func choosePoints(file string, tests []*config.Test, points []int) ([]*config.Test, error) {
+	if points == nil {
+		return tests, nil
+	}
+	if tests[0].Point == nil {
+		return nil, fmt.Errorf("--point: %s has no sweep", file)
+	}
+	var chosen []*config.Test
+	for _, n := range points {
+		if n < 1 || n > len(tests) {
+			return nil, fmt.Errorf("--point %d: %s has points 1 to %d", n, file, len(tests))
+		}
+		chosen = append(chosen, tests[n-1])
+	}
+	return chosen, nil
 }
 
 // suite runs tests one after the other and prints what they come to.
@@ -179,27 +232,36 @@ type suite struct {
 	cmd     *cobra.Command
 	flags   runFlags
 	total   int
-	reports []*report.Report
+	reports []*report.Report               // of all runs
+	singles []*report.Report               // of those that are no points of a sweep
+	sweeps  map[string]*orchestrator.Sweep // by file
+	order   []*orchestrator.Sweep          // in the order of their first runs
 	worst   orchestrator.Exit
 }
 
-func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) error {
+func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
+	p := from.Plan
 	o := orchestrator.Options{
-		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: file, Wall: time.Now,
+		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file, Wall: time.Now,
+	}
+	sweep, err := s.sweepOf(from)
+	if err != nil {
+		return infrastructure(err)
+	}
+	if sweep != nil {
+		o.Out, o.ID = sweep.Dir(), sweep.RunID(p.Test.Point)
 	}
 	if s.flags.repeat > 1 {
 		o.Repeat = repeat
-		o.ID = fmt.Sprintf("%s-r%d", p.Test.Name, repeat)
+		o.ID = fmt.Sprintf("%s-r%d", o.ID, repeat)
 		if repeat > 1 && !s.flags.sameSeed {
-			var err error
 			if p, err = plan.New(p.Test.WithSeed(orchestrator.RepeatSeed(p.Test.Seed, repeat))); err != nil {
 				return err
 			}
 		}
 	}
-	o.Progress = s.progress(p.Test.Name)
+	o.Progress = s.progress(p.Test.Title())
 	if s.flags.calibrate {
-		var err error
 		if o.Calibration, err = orchestrator.Calibrate(ctx, p, buildTestbed, o); err != nil {
 			return infrastructure(err)
 		}
@@ -207,7 +269,7 @@ func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) 
 	outcome, err := orchestrator.Run(ctx, p, buildTestbed, o)
 	s.clearProgress()
 	if outcome != nil {
-		s.reports = append(s.reports, outcome.Report)
+		s.record(outcome, sweep, p.Test.Point)
 		s.worst = worse(s.worst, outcome.Verdict.Exit)
 		if e := s.print(outcome); e != nil {
 			return infrastructure(e)
@@ -220,6 +282,30 @@ func (s *suite) one(ctx context.Context, p *plan.Plan, file string, repeat int) 
 		return infrastructure(fmt.Errorf("stopped: %w", context.Cause(ctx)))
 	}
 	return nil
+}
+
+// sweepOf returns the sweep that a plan is a point of, a new one at its first point; nil if it is none.
+func (s *suite) sweepOf(p *planned) (*orchestrator.Sweep, error) {
+	if p.Test.Point == nil {
+		return nil, nil
+	}
+	if sweep := s.sweeps[p.file]; sweep != nil {
+		return sweep, nil
+	}
+	sweep, err := orchestrator.NewSweep(s.flags.out, p.file, toolVersion(), p.Test)
+	if err == nil {
+		s.sweeps[p.file], s.order = sweep, append(s.order, sweep)
+	}
+	return sweep, err
+}
+
+func (s *suite) record(o *orchestrator.Outcome, sweep *orchestrator.Sweep, point *config.Point) {
+	s.reports = append(s.reports, o.Report)
+	if sweep != nil {
+		sweep.Add(point, o)
+		return
+	}
+	s.singles = append(s.singles, o.Report)
 }
 
 // progress returns what tells a person at a terminal where a long run is; nil if stderr is none.
@@ -255,8 +341,8 @@ func (s *suite) print(o *orchestrator.Outcome) error {
 	if s.flags.format == "json" {
 		return orchestrator.WriteOutcome(s.cmd.OutOrStdout(), o)
 	}
-	if s.total > 1 && !s.flags.verbose && o.Verdict.Exit == orchestrator.ExitPass {
-		return nil // the summary has a line for it
+	if s.total > 1 && !s.flags.verbose && (o.Verdict.Exit == orchestrator.ExitPass || len(s.order) > 0 && len(s.singles) == 0) {
+		return nil // the summary, or the table of the sweep, has a line for it
 	}
 	return report.Text(s.cmd.OutOrStdout(), o.Report, s.textOptions())
 }
@@ -267,10 +353,8 @@ func (s *suite) textOptions() report.TextOptions {
 
 // finish prints the summary of several runs, writes JUnit, and turns the worst outcome into the exit status.
 func (s *suite) finish() error {
-	if s.total > 1 && s.flags.format == "text" {
-		if err := report.SuiteText(s.cmd.OutOrStdout(), s.reports, s.textOptions()); err != nil {
-			return infrastructure(err)
-		}
+	if err := s.summaries(); err != nil {
+		return infrastructure(err)
 	}
 	if s.flags.junit != "" {
 		if err := writeJUnit(s.flags.junit, s.reports); err != nil {
@@ -279,6 +363,25 @@ func (s *suite) finish() error {
 	}
 	if s.worst != orchestrator.ExitPass {
 		return statusError{status: s.worst}
+	}
+	return nil
+}
+
+// summaries prints the tables of sweeps and the summary of the other runs, and writes sweep.json.
+func (s *suite) summaries() error {
+	for _, sweep := range s.order {
+		err := sweep.Save()
+		if s.flags.format == "json" {
+			err = errors.Join(err, sweep.Write(s.cmd.OutOrStdout()))
+		} else {
+			err = errors.Join(err, report.SweepText(s.cmd.OutOrStdout(), sweep.Report(), s.textOptions()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.total > 1 && len(s.singles) > 0 && s.flags.format == "text" {
+		return report.SuiteText(s.cmd.OutOrStdout(), s.singles, s.textOptions())
 	}
 	return nil
 }

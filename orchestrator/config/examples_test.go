@@ -54,16 +54,18 @@ func models() config.Options {
 func TestEveryExampleLoadsAndPlansWithoutWarning(t *testing.T) {
 	for _, file := range examples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			test, err := config.Load(file, models())
+			tests, err := config.LoadAll(file, models())
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.New(test)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, w := range p.Warnings {
-				t.Error(w)
+			for _, test := range tests {
+				p, err := plan.New(test)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, w := range p.Warnings {
+					t.Error(w)
+				}
 			}
 		})
 	}
@@ -89,10 +91,11 @@ func TestEveryExampleSaysWhatItTeaches(t *testing.T) {
 
 func TestExamplesAreNamedLikeTheirFiles(t *testing.T) {
 	for _, file := range examples(t) {
-		test, err := config.Load(file, config.Options{})
+		tests, err := config.LoadAll(file, config.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		test := tests[0]
 		want := strings.TrimSuffix(filepath.Base(file), ".yml")
 		if filepath.Base(filepath.Dir(file)) == "detect" {
 			want = "detect-" + want

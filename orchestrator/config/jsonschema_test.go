@@ -68,6 +68,9 @@ func checkObject(schema, v map[string]any, path string) []string {
 	patterns, _ := schema["patternProperties"].(map[string]any)
 	for key, value := range v {
 		child, ok := properties[key].(map[string]any)
+		if other, free := schema["additionalProperties"].(map[string]any); free && !ok {
+			child, ok = other, true
+		}
 		for pattern, s := range patterns {
 			if regexp.MustCompile(pattern).MatchString(key) {
 				child, ok = s.(map[string]any), true

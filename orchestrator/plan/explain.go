@@ -21,7 +21,10 @@ const explainMessages = 12
 func (p *Plan) Explain(w io.Writer) error {
 	var b strings.Builder
 	t := p.Test
-	fmt.Fprintf(&b, "%s  (testbed %s, seed %d, config %.12s)\n", t.Name, t.Testbed.Name, t.Seed, t.Hash())
+	if t.Point != nil {
+		fmt.Fprintf(&b, "POINT %d of %d\n", t.Point.Index, t.Point.Of)
+	}
+	fmt.Fprintf(&b, "%s  (testbed %s, seed %d, config %.12s)\n", t.Title(), t.Testbed.Name, t.Seed, t.Hash())
 	p.explainConnections(&b)
 	p.explainSchedules(&b)
 	p.explainEvents(&b)

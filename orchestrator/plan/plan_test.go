@@ -65,11 +65,11 @@ func TestExplainSaysWhatEveryExampleDoes(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
-			test, err := config.Load(file, config.Options{})
+			tests, err := config.LoadAll(file, config.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.New(test)
+			p, err := plan.New(tests[len(tests)-1]) // of a sweep the last point
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,109 @@
+package report
+
+import (
+	"io"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+)
+
+// Sweep is the outcome of a sweep, ready to print: one row for each run.
+type Sweep struct {
+	Name    string
+	Columns []string // names of what is varied
+	Rows    []SweepRow
+	Dir     string // of the sweep's files
+}
+
+// SweepRow is one point of a sweep and what it came to. Times are in nanoseconds, −1 where nothing was measured.
+type SweepRow struct {
+	Point  int
+	Values []string
+	Report *Report
+
+	NackGenerationNS, NackReactionNS, RetransmissionNS int64 // medians
+	Timeouts, CNPs                                     int64
+	CompletionNS                                       int64 // mean message completion time
+}
+
+// SweepText writes the table of a sweep, the verdicts counted, and where to look first.
+func SweepText(w io.Writer, sw *Sweep, o TextOptions) error {
+	s := suite{printer: newPrinter(w, o), verbose: o.Verbose}
+	for i := range sw.Rows {
+		s.reports = append(s.reports, sw.Rows[i].Report)
+	}
+	s.labelled(0, 0, cell{}, sw.Name, bold)
+	tab := sweepTable(sw)
+	s.table(0, &tab)
+	s.counts()
+	s.next()
+	if sw.Dir != "" {
+		s.labelled(0, 0, cell{}, "all of it: "+sw.Dir, dim)
+	}
+	return s.Flush()
+}
+
+func sweepTable(sw *Sweep) table {
+	tab := table{columns: []column{{"", false}, {"point", true}}}
+	for i, name := range sw.Columns {
+		tab.columns = append(tab.columns, column{name, numeric(sw.Rows, i)})
+	}
+	for _, head := range []string{"repeat", "nack gen", "nack reaction", "retransmission", "timeouts", "CNPs", "mean MCT"} {
+		tab.columns = append(tab.columns, column{head, true})
+	}
+	tab.columns = append(tab.columns, column{"", false})
+	for i := range sw.Rows {
+		r := &sw.Rows[i]
+		row := []cell{{verdictWord(r.Report.Verdict), verdictStyle(r.Report.Verdict)}, {strconv.Itoa(r.Point), dim}}
+		for _, v := range r.Values {
+			row = append(row, cell{v, bold})
+		}
+		for _, text := range r.measured() {
+			row = append(row, cell{text, plain})
+		}
+		tab.add(append(row, cell{r.remark(), plain})...)
+	}
+	tab.dropEmpty()
+	return tab
+}
+
+// numeric reports whether all values of a column are numbers.
+func numeric(rows []SweepRow, column int) bool {
+	for _, r := range rows {
+		if _, err := strconv.ParseFloat(r.Values[column], 64); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *SweepRow) measured() []string {
+	return []string{
+		some(int64(r.Report.Repeat)), spanOrNone(r.NackGenerationNS), spanOrNone(r.NackReactionNS), spanOrNone(r.RetransmissionNS),
+		some(r.Timeouts), some(r.CNPs), spanOrNone(r.CompletionNS),
+	}
+}
+
+// some prints a count, nothing for 0.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return grouped(n)
+}
+
+func spanOrNone(ns int64) string {
+	if ns < 0 {
+		return ""
+	}
+	return span(ns)
+}
+
+// remark is what the verdict and the numbers leave to say.
+func (r *SweepRow) remark() string {
+	if r.Report.Verdict == analyzers.Pass {
+		return strings.Join(r.Report.asides(), ", ")
+	}
+	return r.Report.inBrief()
+}

@@ -38,14 +38,8 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	verdict := judge(e)
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
-	var err error
-	if r.analysis != nil && failure == nil {
-		err = report.Illustrate(ctx, rep, r.checked, true)
-	}
-	rep.Next = r.next(rep.Dir)
-	err = errors.Join(err,
-		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
-		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
+	err := errors.Join(
+		r.present(ctx, rep, failure),
 		r.dir.WriteJSON("run.json", runDocument{
 			Schema: RunSchema, Name: r.plan.Test.Name, ToolVersion: r.o.Version, ConfigSHA256: r.plan.Test.Hash(),
 			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat, Point: pointValues(r.plan.Test),
@@ -60,6 +54,22 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	}
 	out.Dir, err = r.dir.Complete()
 	return out, err
+}
+
+// present illustrates the report and writes it in every format.
+func (r *run) present(ctx context.Context, rep *report.Report, failure error) error {
+	rep.Next = r.next(rep.Dir)
+	if r.o.NoReports {
+		return nil
+	}
+	var err error
+	if r.analysis != nil && failure == nil {
+		err = report.Illustrate(ctx, rep, r.checked, true)
+	}
+	return errors.Join(err,
+		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
+		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
+	)
 }
 
 func pointValues(t *config.Test) []config.Assigned {

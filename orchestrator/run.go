@@ -71,6 +71,8 @@ type Options struct {
 	Progress func(step string) // told before each step; nil: nobody listens
 	// Calibration corrects latencies; nil: they are reported as seen at the switch only.
 	Calibration *Calibration
+	// NoReports leaves out junit.xml, report.html and what illustrates findings: nobody reads them of thousands of runs.
+	NoReports bool
 }
 
 // Outcome is what a run came to.

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/detection"
+)
+
+// detectFlags are the options of candela detect.
+type detectFlags struct {
+	configs   string
+	profiles  []string
+	scenarios int
+	first     uint64
+	format    string
+}
+
+func newDetect() *cobra.Command {
+	var f detectFlags
+	cmd := &cobra.Command{
+		Use:   "detect",
+		Short: "Measure how well the analyzers tell broken NICs from sound ones",
+		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant for it fires; run every example on
+sound models, on which no rule may fire; and run random scenarios on them, likewise.
+
+The exit status is 1 if a bug was missed or caught by another rule only, or if there was a false alarm.`,
+		Example: `  candela detect
+  candela detect --profiles cx5 --scenarios 0
+  candela detect --scenarios 10000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return detect(cmd, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.configs, "configs", "configs", "directory of the examples")
+	fl.StringSliceVar(&f.profiles, "profiles", nil, "profiles instead of all; the matrix is that of the first")
+	fl.IntVar(&f.scenarios, "scenarios", 1000, "random scenarios")
+	fl.Uint64Var(&f.first, "first", 0, "number of the first scenario")
+	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	return cmd
+}
+
+func detect(cmd *cobra.Command, f detectFlags) (err error) {
+	if f.format != "text" && f.format != "json" {
+		return fmt.Errorf("--format %q: want text or json", f.format)
+	}
+	if f.scenarios < 0 {
+		return fmt.Errorf("--scenarios %d: want at least 0", f.scenarios)
+	}
+	if f.profiles == nil {
+		for _, p := range rdma.Profiles() {
+			f.profiles = append(f.profiles, p.Name)
+		}
+	}
+	for _, p := range f.profiles {
+		if _, err := rdma.ProfileByName(p); err != nil {
+			return err
+		}
+	}
+	scratch, err := detection.Scratch()
+	if err != nil {
+		return infrastructure(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	bench := detection.Bench{Build: buildTestbed, Options: configOptions(""), Configs: f.configs, Scratch: scratch}
+	report, err := measure(cmd, &bench, f)
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		enc := json.NewEncoder(cmd.OutOrStdout())
+		enc.SetIndent("", "  ")
+		err = enc.Encode(report)
+	} else {
+		err = report.Text(cmd.OutOrStdout(), config.Analyzers())
+	}
+	if err != nil {
+		return infrastructure(err)
+	}
+	if len(report.Faults()) > 0 {
+		return statusError{status: orchestrator.ExitFail}
+	}
+	return nil
+}
+
+func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detection.Report, error) {
+	report := &detection.Report{Schema: detection.ReportSchema}
+	for _, p := range f.profiles {
+		bugs, err := bench.Bugs(cmd.Context(), p)
+		if err != nil {
+			return nil, err
+		}
+		silence, err := bench.Silence(cmd.Context(), p)
+		if err != nil {
+			return nil, err
+		}
+		report.Bugs, report.Silence = append(report.Bugs, bugs...), append(report.Silence, silence...)
+	}
+	if f.scenarios == 0 {
+		return report, nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "%d random scenarios on %s\n", f.scenarios, strings.Join(f.profiles, ", "))
+	var err error
+	report.Scenarios, err = bench.Scenarios(cmd.Context(), f.first, f.scenarios, f.profiles)
+	return report, err
+}

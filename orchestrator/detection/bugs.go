@@ -1,0 +1,100 @@
+package detection
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// Catch says how a seeded fault was noticed.
+type Catch string
+
+// Ways of noticing a fault.
+const (
+	Right  Catch = "right rule"
+	Other  Catch = "another rule"
+	Missed Catch = "missed"
+)
+
+// BugResult is a line of the matrix.
+type BugResult struct {
+	Bug     rdma.BugInfo `json:"-"`
+	Name    string       `json:"bug"`
+	Rule    string       `json:"rule"`
+	Profile string       `json:"profile"`
+	Catch   Catch        `json:"catch"`
+	Fired   []Fired      `json:"fired"`
+	// Sound are the rules that fired on the same test without the fault. There must be none.
+	Sound []string `json:"sound,omitempty"`
+}
+
+// Bugs runs the test of every fault on a profile, once with the fault and once without.
+func (b *Bench) Bugs(ctx context.Context, profile string) ([]BugResult, error) {
+	catalogue := rdma.Catalogue()
+	results := make([]BugResult, len(catalogue))
+	err := b.each(ctx, len(catalogue), func(ctx context.Context, i int) error {
+		r, err := b.bug(ctx, catalogue[i], profile, i)
+		if err != nil {
+			return fmt.Errorf("bug %s on profile %s: %w", catalogue[i].Name, profile, err)
+		}
+		results[i] = r
+		return nil
+	})
+	return results, err
+}
+
+// Config returns the file of a fault's test.
+func (b *Bench) Config(bug rdma.BugInfo) string {
+	return filepath.Join(b.Configs, "detect", bug.Name+".yml")
+}
+
+func (b *Bench) bug(ctx context.Context, bug rdma.BugInfo, profile string, id int) (BugResult, error) {
+	r := BugResult{Bug: bug, Name: bug.Name, Rule: bug.Rule, Profile: profile}
+	t, err := config.Load(b.Config(bug), b.options(profile))
+	if err != nil {
+		return r, err
+	}
+	broken, err := b.run(ctx, on(t, profile, false), id)
+	if err != nil {
+		return r, err
+	}
+	sound, err := b.run(ctx, on(t, profile, true), id)
+	if err != nil {
+		return r, err
+	}
+	r.Fired, r.Sound = broken.fired, sound.violations()
+	r.Catch = judge(bug.Rule, &broken, &sound)
+	return r, nil
+}
+
+// judge says whether a fault was caught by rule. An expectation of the test (expect.…) is written for the broken NIC: it
+// catches the fault if it holds with it and does not without it.
+func judge(rule string, broken, sound *outcome) Catch {
+	caught := broken.has(rule)
+	if strings.HasPrefix(rule, "expect.") {
+		caught = !broken.unmet(rule) && sound.unmet(rule)
+	}
+	switch {
+	case caught && !sound.has(rule):
+		return Right
+	case len(broken.fired) > 0:
+		return Other
+	}
+	return Missed
+}
+
+// unmet reports whether the verdict says that an expectation failed.
+func (o *outcome) unmet(expectation string) bool {
+	return slices.ContainsFunc(o.reasons, func(reason string) bool {
+		return strings.HasPrefix(reason, expectation) ||
+			expectation == "expect.completion" && strings.HasPrefix(reason, "completion of ")
+	})
+}
+
+func cmpString(a, b string) int { return cmp.Compare(a, b) }

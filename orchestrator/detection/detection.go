@@ -1,0 +1,178 @@
+// Package detection measures how well the analyzers tell broken NICs from sound ones. Three questions, each with numbers:
+// does every seeded fault of the catalogue fire the rule that is meant for it; are all rules silent when a sound NIC, of
+// whatever profile, runs every example; and are they silent when it runs random traffic under random losses, marks and
+// corruption.
+package detection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+)
+
+// Bench runs tests and keeps nothing but what was found.
+type Bench struct {
+	Build   orchestrator.Builder
+	Options config.Options // the models and rules that exist
+	Configs string         // directory of the examples; detect/ in it has a test for each fault
+	Scratch string         // where run directories live for the moment; see [Scratch]
+	Workers int            // runs at a time; 0: one for each CPU
+}
+
+// Scratch returns a new empty directory for [Bench.Scratch], in memory if the system has a place for that: a run writes some
+// twenty files, and disks would be most of its time. The caller removes it.
+func Scratch() (string, error) {
+	for _, parent := range []string{"/dev/shm", ""} {
+		if dir, err := os.MkdirTemp(parent, "candela-detection-"); err == nil {
+			return dir, nil
+		}
+	}
+	return os.MkdirTemp("", "candela-detection-")
+}
+
+// Fired is a rule that was violated, or that warned.
+type Fired struct {
+	Rule     string             `json:"rule"`
+	Severity analyzers.Severity `json:"severity"`
+	Count    int                `json:"count"`
+}
+
+// outcome is what is kept of a run.
+type outcome struct {
+	fired    []Fired // sorted by rule
+	reasons  []string
+	analysed bool
+	details  []string // of the findings, for people
+	events   int      // that fired
+}
+
+func (o *outcome) has(rule string) bool {
+	return slices.ContainsFunc(o.fired, func(f Fired) bool { return f.Rule == rule })
+}
+
+// violations lists the rules that speak against the device; with warnings those, too.
+func (o *outcome) violations() []string {
+	var rules []string
+	for _, f := range o.fired {
+		if f.Severity == analyzers.Violation {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules
+}
+
+// run runs one test; id names its run directory, which is removed again.
+func (b *Bench) run(ctx context.Context, t *config.Test, id int) (outcome, error) {
+	p, err := plan.New(t)
+	if err != nil {
+		return outcome{}, err
+	}
+	out := filepath.Join(b.Scratch, strconv.Itoa(id))
+	o, err := orchestrator.Run(ctx, p, b.Build, orchestrator.Options{
+		Out: out, ID: "run", NoReports: true, Wall: func() time.Time { return time.Unix(0, 0) },
+	})
+	if err = errors.Join(err, os.RemoveAll(out)); err != nil {
+		return outcome{}, err
+	}
+	if o.Verdict.Exit == orchestrator.ExitInfrastructure {
+		return outcome{}, fmt.Errorf("%s: %s", t.Name, o.Verdict.Reasons)
+	}
+	return digest(o), nil
+}
+
+func digest(o *orchestrator.Outcome) outcome {
+	d := outcome{reasons: o.Verdict.Reasons, analysed: o.Analysis != nil}
+	for i := range o.Report.Events {
+		d.events += int(min(o.Report.Events[i].Hits, 1))
+	}
+	if o.Analysis == nil {
+		return d
+	}
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Note {
+			continue
+		}
+		d.details = append(d.details, fmt.Sprintf("%s %s qpn %d #%v psn %d: want %s, got %s",
+			f.Severity, f.Rule, f.Connection, f.Packets, f.PSN, f.Expected, f.Actual))
+		i := slices.IndexFunc(d.fired, func(g Fired) bool { return g.Rule == f.Rule })
+		if i < 0 {
+			d.fired = append(d.fired, Fired{f.Rule, f.Severity, 0})
+			i = len(d.fired) - 1
+		}
+		d.fired[i].Count++
+	}
+	slices.SortFunc(d.fired, func(a, b Fired) int { return cmpString(a.Rule, b.Rule) })
+	return d
+}
+
+// each calls do for 0 to n−1 on all workers and returns the errors in that order.
+func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	workers := b.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	errs := make([]error, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || ctx.Err() != nil {
+					return
+				}
+				errs[i] = do(ctx, i)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, ctx.Err())...)
+}
+
+// options returns the options with which a test that asks for profile spec gets the defaults of another one.
+func (b *Bench) options(profile string) config.Options {
+	o := b.Options
+	o.Profiles = slices.Clone(o.Profiles)
+	var as config.Profile
+	for _, p := range o.Profiles {
+		if p.Name == profile {
+			as = p
+		}
+	}
+	for i := range o.Profiles {
+		if o.Profiles[i].Name == defaultProfile {
+			o.Profiles[i].Defaults, o.Profiles[i].Adaptive = as.Defaults, as.Adaptive
+		}
+	}
+	return o
+}
+
+// defaultProfile is the profile of tests that name none.
+const defaultProfile = "spec"
+
+// on returns t with both hosts of a profile, unless t asks for another one than the default; and without faults if sound.
+func on(t *config.Test, profile string, sound bool) *config.Test {
+	c := *t
+	for _, h := range c.Hosts() {
+		if h.NIC.Profile == defaultProfile {
+			h.NIC.Profile = profile
+		}
+		if sound {
+			h.NIC.Bugs = nil
+		}
+	}
+	return &c
+}

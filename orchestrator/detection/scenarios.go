@@ -1,0 +1,92 @@
+package detection
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// FalseAlarm is a scenario in which something was said against a sound NIC.
+type FalseAlarm struct {
+	Scenario uint64   `json:"scenario"`
+	Profile  string   `json:"profile"`
+	Findings []string `json:"findings"`
+	Reasons  []string `json:"reasons"`
+	Config   string   `json:"config"`
+}
+
+// ScenarioResult is what random scenarios came to.
+type ScenarioResult struct {
+	Scenarios int          `json:"scenarios"`
+	Events    int          `json:"events"` // that fired; without them scenarios test nothing
+	Alarms    []FalseAlarm `json:"false_alarms"`
+}
+
+// Scenarios runs n random scenarios from the first on, with the profiles in turn. Nothing may be said against a NIC without
+// faults, whatever happens.
+func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []string) (ScenarioResult, error) {
+	alarms := make([]*FalseAlarm, n)
+	var events atomic.Int64
+	options := make([]config.Options, len(profiles))
+	for i, p := range profiles {
+		options[i] = b.options(p)
+	}
+	err := b.each(ctx, n, func(ctx context.Context, i int) error {
+		number, k := first+uint64(i), (first+uint64(i))%uint64(len(profiles))
+		o, err := b.scenario(ctx, number, profiles[k], options[k], i)
+		if err != nil {
+			return fmt.Errorf("scenario %d on profile %s: %w", number, profiles[k], err)
+		}
+		events.Add(int64(o.events))
+		alarms[i] = alarm(number, profiles[k], &o)
+		return nil
+	})
+	r := ScenarioResult{Scenarios: n, Events: int(events.Load())}
+	for _, a := range alarms {
+		if a != nil {
+			r.Alarms = append(r.Alarms, *a)
+		}
+	}
+	return r, err
+}
+
+func (b *Bench) scenario(ctx context.Context, number uint64, profile string, o config.Options, id int) (outcome, error) {
+	t, err := config.Parse("scenario.yml", []byte(Scenario(number)), o)
+	if err != nil {
+		return outcome{}, err
+	}
+	distances(number).apply(t)
+	return b.run(ctx, on(t, profile, true), id)
+}
+
+// alarm returns what was said against the device, nil if nothing. Warnings count for the profile that follows the
+// specification; others earn some by being late.
+func alarm(number uint64, profile string, o *outcome) *FalseAlarm {
+	said := len(o.violations()) > 0 || !o.analysed || o.unmet("expect.completion") || profile == defaultProfile && len(o.fired) > 0
+	if !said {
+		return nil
+	}
+	return &FalseAlarm{Scenario: number, Profile: profile, Findings: o.details, Reasons: o.reasons, Config: Scenario(number)}
+}
+
+// distances are the propagation delays of both hosts' links.
+type distances uint64
+
+// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK timeout
+// stays above the round trip; a shorter one would exhaust the retries of any NIC.
+func (d distances) apply(test *config.Test) {
+	if d/2%2 == 0 { // not d%2: profiles take turns by number, too
+		return
+	}
+	r := rand.New(rand.NewPCG(uint64(d), 0xd157))
+	const longest = int64(10 * clock.Millisecond)
+	bed := *test.Testbed
+	bed.Requester.Propagation = clock.Duration(r.Int64N(longest))
+	bed.Responder.Propagation = clock.Duration(r.Int64N(longest))
+	test.Testbed = &bed
+	test.Traffic.AckTimeout = 14
+}

@@ -24,6 +24,7 @@ func (s *session) responsePassed(r *trace.Record) {
 	case r.Syndrome.IsNak():
 		s.learnUpTo(r, p, nakNone)
 		s.a.requester.step(&s.req.state, rqFatal)
+		s.req.fatalID, s.req.fatalNS = r.ID, r.TimeNS
 	}
 }
 

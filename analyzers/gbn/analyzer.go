@@ -24,6 +24,7 @@ type Analyzer struct {
 	findings   []analyzers.Finding
 	suppressed map[ruleKey]int64
 	reported   map[ruleKey]int
+	firstID    uint64
 	strays     int64 // records of no known connection
 	unknown    int64 // records with an opcode that RC does not have
 }
@@ -64,10 +65,16 @@ func (a *Analyzer) Name() string { return Name }
 
 // Packet implements analyzers.Analyzer. What a record shows of its sender counts before what it brings its receiver.
 func (a *Analyzer) Packet(r *trace.Record) {
+	if a.firstID == 0 {
+		a.firstID = r.ID
+	}
 	flow := r.Flow
 	if flow < 0 || int(flow) >= len(a.sessions) {
-		a.strays++
+		a.stray(r)
 		return
+	}
+	if r.ICRC == packet.ICRCInvalid && r.Has(trace.Sent) {
+		a.damaged(r)
 	}
 	switch {
 	case r.Opcode.IsRequest():
@@ -91,6 +98,10 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	}
 }
 
+// whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers count
+// from the opening of the gate, before which nothing was sent.
+func (a *Analyzer) whole() bool { return a.meta.Kind == trace.KindMirror && a.firstID <= 1 }
+
 // session returns the state of the requests on flow.
 func (a *Analyzer) session(flow trace.FlowID) *session {
 	s := a.sessions[flow]
@@ -99,6 +110,49 @@ func (a *Analyzer) session(flow trace.FlowID) *session {
 		a.sessions[flow] = s
 	}
 	return s
+}
+
+// damaged reports a packet that arrived at the observer with a bad iCRC. A single capture may have been taken behind the
+// injector, and Lumina's copies carry the damage that its injector did.
+func (a *Analyzer) damaged(r *trace.Record) {
+	if !a.meta.EventsKnown || r.Event != trace.EventNone {
+		return
+	}
+	f := a.report(RuleICRC, r, r.Flow.Connection())
+	say(f, "a valid iCRC", fmt.Sprintf("%v with a bad iCRC, and the injector did not touch it", r.Opcode))
+}
+
+// stray counts a packet of no known connection. Where the connections are given and the observer is a test's own switch
+// there should be none.
+func (a *Analyzer) stray(r *trace.Record) {
+	a.strays++
+	if a.meta.Kind != trace.KindMirror || a.meta.Connections == nil || a.meta.Connections.Inferred || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid ||
+		!r.Opcode.IsRequest() && !r.Opcode.IsResponse() {
+		return
+	}
+	say(a.report(RuleUnknownQP, r, 0), "the queue pair of a connection", fmt.Sprintf("%v to queue pair %v", r.Opcode, r.DestQP))
+}
+
+// report adds a finding about r, which belongs to a connection or to none (0), or only counts it and returns nil when the
+// rule has been reported often enough.
+func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers.Finding {
+	key := ruleKey{rule, connection}
+	if a.reported[key] >= a.cfg.MaxPerRule {
+		a.suppressed[key]++
+		return nil
+	}
+	a.reported[key]++
+	info := &ruleTable[ruleIndex[rule]]
+	f := analyzers.Finding{
+		Analyzer: Name, Rule: string(rule), Clause: info.Clause, Severity: info.Severity, Connection: connection,
+		TimeNS: a.meta.EndNS, Message: info.Statement, Packets: []uint64{},
+	}
+	if r != nil {
+		f.TimeNS, f.PSNAbs = r.TimeNS, uint32(r.PSN)
+		f.Packets = append(f.Packets, r.ID)
+	}
+	a.findings = append(a.findings, f)
+	return &a.findings[len(a.findings)-1]
 }
 
 // Finish implements analyzers.Analyzer.
@@ -118,14 +172,14 @@ func (a *Analyzer) Finish() analyzers.Result {
 
 func (a *Analyzer) noteSuppressed() {
 	for i := range ruleTable {
-		for c := 1; c <= a.meta.Connections.Len(); c++ {
+		for c := 0; c <= a.meta.Connections.Len(); c++ {
 			n := a.suppressed[ruleKey{ruleTable[i].Rule, c}]
 			if n == 0 {
 				continue
 			}
 			a.findings = append(a.findings, analyzers.Finding{
 				Analyzer: Name, Rule: string(ruleTable[i].Rule), Clause: ruleTable[i].Clause, Severity: analyzers.Note, Connection: c,
-				TimeNS:  a.meta.EndNS,
+				TimeNS: a.meta.EndNS, Packets: []uint64{},
 				Message: fmt.Sprintf("%d more findings of this rule on connection %d are not listed", n, c),
 			})
 		}
@@ -139,7 +193,7 @@ func (a *Analyzer) noteStrays() {
 		}
 		a.findings = append(a.findings, analyzers.Finding{
 			Analyzer: Name, Rule: string(RuleCaptureGap), Clause: ruleTable[ruleIndex[RuleCaptureGap]].Clause, Severity: analyzers.Note,
-			TimeNS: a.meta.EndNS, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
+			TimeNS: a.meta.EndNS, Packets: []uint64{}, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
 		})
 	}
 	note(a.strays, "of no known connection")

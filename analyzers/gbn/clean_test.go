@@ -51,6 +51,10 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-3; < rnr 1; @ 1ms; > 1-3; < rnr 1; @ 1ms; > 1-3; < ack 3`},
 		"rnr nak in the middle of the flight hides a gap behind it": {traffic: "send send*5", cfg: timeout67ms, trace: `
 			> 1-2; > 3 drop; > 4-6; < rnr 1; @ 1ms; > 1-6; < ack 1; < ack 6`},
+		"a responder gives up an answer that a repeated request supersedes": {traffic: "read*3 write*3", trace: `
+			> 1-6; @ 68ms; > 1 ; > 4; > 5 drop; > 6; < ack 6 msn=2; @ 68ms; > 1-6; < resp 1-3; < ack 6`},
+		"an atomic behind a repeated read is given up with it": {traffic: "read atomic write*3", trace: `
+			> 1-4; @ 68ms; > 1; > 2-4; < ack 4 msn=2; @ 68ms; > 1-5; < resp 1; < atomic 2; < ack 5`},
 		"a read": {traffic: "read*10", trace: `> 1; < resp 1-10`},
 		"a single-packet read and a write after it": {traffic: "read write*2", trace: `> 1; > 2-3; < resp 1; < ack 3`},
 		"a read response is lost and asked for again": {traffic: "read*10", cfg: timeout67ms, trace: `

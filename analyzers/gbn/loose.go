@@ -21,11 +21,11 @@ const maxHoles = 16
 
 func (l *loose) init() { l.beyond = -1 }
 
-// looseLost notes that the newest request certainly did not arrive.
+// looseLost notes that the newest request certainly did not arrive. If the trace begins midway it may have arrived before.
 func (s *session) looseLost(p pos) {
 	l := &s.rsp.loose
 	s.lossBefore = s.lossBefore || s.captured
-	if s.captured && s.req.fresh && !s.rsp.adrift && len(l.holes) < maxHoles {
+	if s.captured && !s.midway && s.req.fresh && !s.rsp.adrift && len(l.holes) < maxHoles {
 		l.holes = append(l.holes, p)
 	}
 }
@@ -56,6 +56,7 @@ func (s *session) looseResponse(r *trace.Record, p pos) {
 		s.looseRNR(r, p)
 	case r.Syndrome.IsNak() && r.Syndrome <= packet.SyndromeNakOperation:
 		s.step(rsFatal)
+		s.rsp.fatalID = r.ID
 	default:
 		s.badSyndrome(r, p)
 	}

@@ -28,13 +28,14 @@ import (
 //
 // A leading "~" reverses the connection: its responder is the requester then.
 type scene struct {
-	traffic string
-	trace   string
-	ipsn    packet.PSN
-	cfg     gbn.Config
-	kind    trace.Kind
-	midway  bool
-	want    []string // rules, in order of their packets; notes included
+	traffic  string
+	trace    string
+	ipsn     packet.PSN
+	cfg      gbn.Config
+	kind     trace.Kind
+	midway   bool     // the connections are inferred, and the trace does not begin with sequence number 1
+	inferred bool     // the connections are inferred
+	want     []string // rules, in order of their packets; notes included
 }
 
 type message struct {
@@ -51,6 +52,7 @@ type writer struct {
 	messages []message
 	ipsn     packet.PSN
 	nowNS    int64
+	before   uint64 // ID of the packet before the first
 	records  []trace.Record
 	starts   map[int64]bool // PSNs at which a READ was requested
 }
@@ -206,7 +208,7 @@ func (w *writer) line(line string) {
 			w.change(&r, change)
 		}
 		w.nowNS += 1000
-		r.ID, r.TimeNS = uint64(len(w.records)+1), w.nowNS
+		r.ID, r.TimeNS = w.before+uint64(len(w.records)+1), w.nowNS
 		w.records = append(w.records, r)
 		if m, _ := w.at(psn); forward && m.verb == "read" {
 			psn = m.first + m.psns - 1
@@ -244,6 +246,8 @@ func (w *writer) change(r *trace.Record, change string) {
 		r.DMALen = uint32(number(w.t, value))
 	case "syndrome":
 		r.Syndrome = packet.Syndrome(number(w.t, value))
+	case "stray":
+		r.Flow = trace.NoFlow
 	case "sent":
 		r.Flags &^= trace.Passed
 	case "passed":
@@ -281,6 +285,9 @@ func connections(t testing.TB, n int, ipsn packet.PSN, inferred bool) *trace.Con
 func (s *scene) records(t *testing.T) []trace.Record {
 	t.Helper()
 	w := &writer{t: t, messages: parseTraffic(t, s.traffic), ipsn: s.ipsn, starts: map[int64]bool{}}
+	if s.midway {
+		w.before = 100
+	}
 	for line := range strings.Lines(s.trace) {
 		for part := range strings.SplitSeq(line, ";") {
 			w.line(part)
@@ -291,7 +298,7 @@ func (s *scene) records(t *testing.T) []trace.Record {
 
 func (s *scene) run(t *testing.T) analyzers.Result {
 	t.Helper()
-	meta := trace.Meta{Kind: s.kind, Connections: connections(t, 1, s.ipsn, s.midway)}
+	meta := trace.Meta{Kind: s.kind, Connections: connections(t, 1, s.ipsn, s.midway || s.inferred)}
 	return analyse(t, trace.CheckedRecords(meta, s.records(t)), s.cfg)
 }
 

@@ -90,6 +90,9 @@ func (s *session) cutStream(r *trace.Record, p pos) {
 		return
 	}
 	t.active = false
+	if r != nil && s.superseded(t.end) {
+		return
+	}
 	actual := "nothing more by the end of the trace"
 	if r != nil {
 		actual = response(r, s.unwrap(r.PSN)) + " before it"

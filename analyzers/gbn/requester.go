@@ -33,6 +33,8 @@ type requester struct {
 	fresh     bool   // the latest request was sent for the first time
 	lowest    pos    // the lowest position that was ever sent again
 	lastID    uint64
+	fatalID   uint64 // of the NAK that ended the connection
+	fatalNS   int64
 }
 
 func (q *requester) init() {
@@ -54,6 +56,10 @@ func (s *session) requestSent(r *trace.Record) {
 	s.learnMTU(r)
 	p := s.unwrap(r.PSN)
 	n := s.psns(r)
+	if q.fatalID != 0 && !s.captured && !s.fateUnknown && r.TimeNS-q.fatalNS > s.a.delay {
+		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		return
+	}
 	q.countIter(r.Opcode, p)
 	jump := p < q.cur
 	input := s.place(r, p)
@@ -85,6 +91,7 @@ func (s *session) start(r *trace.Record) {
 		if !r.Opcode.Starts() || s.captured {
 			s.req.message.unknown = !r.Opcode.Starts()
 			s.rsp.adrift = s.rsp.adrift || !r.Opcode.Starts()
+			s.captured = s.captured || !r.Opcode.Starts()
 		}
 	}
 }
@@ -207,8 +214,20 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	if forward {
 		return rqSkipAcked
 	}
+	if s.obeysNoNack(r, p, k) {
+		return rqRestartOff
+	}
 	s.checkTimeout(r, p, k)
 	return rqRestartTimeout
+}
+
+// obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout that
+// crossed that NACK, where nothing is known about the requester's settings.
+func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
+	if s.limits != (Limits{}) || s.req.state != rqNacked || s.req.carried > 0 || p == s.req.una.most().una {
+		return false
+	}
+	return s.sooner(r, p, k, shortestTimeoutNS)
 }
 
 // carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged when the
@@ -254,7 +273,11 @@ func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok 
 // between host and observer may make the span between two packets look shorter than it was; without a measured bound half
 // of T is allowed for that.
 func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
-	t := s.limits.TimeoutNS
+	return s.sooner(r, p, k, s.limits.TimeoutNS)
+}
+
+// sooner reports whether p is sent again before a timer of t can have run out.
+func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	if t <= 0 || s.fateUnknown || s.captured {
 		return false
 	}
@@ -393,7 +416,11 @@ func (s *session) finishRequester() {
 		last = k.id
 	}
 	f := s.report(rule, nil, most.una, last, most.nakID)
-	if f != nil && s.captured {
+	switch {
+	case f == nil || !s.captured:
+	case most.id == 0, s.a.meta.EventsKnown:
+		f.Severity = analyzers.Note // the capture shows one direction, or began behind the acknowledgement
+	default:
 		f.Severity = analyzers.Warning // the capture may simply have ended
 	}
 	say(f, fmt.Sprintf("everything up to psn %d acknowledged", q.next),

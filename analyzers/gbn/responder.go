@@ -13,14 +13,15 @@ type responder struct {
 	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only.
 	adrift bool
 
-	log   arrivals
-	acked pos // the highest position acknowledged, -1: none
-	ackID uint64
-	nak   pos // of the last sequence NAK
-	nakID uint64
-	spoke int64 // how many requests had passed at its latest response
-	due   pos   // the highest position that asked for an acknowledgement and was accepted for certain
-	dueID uint64
+	log     arrivals
+	acked   pos // the highest position acknowledged, -1: none
+	ackID   uint64
+	nak     pos // of the last sequence NAK
+	nakID   uint64
+	fatalID uint64 // of the NAK that ended the connection
+	spoke   int64  // how many requests had passed at its latest response
+	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
+	dueID   uint64
 
 	stream stream
 	loose  loose
@@ -38,6 +39,7 @@ func (s *session) responseSent(r *trace.Record) {
 	}
 	p := s.unwrap(r.PSN)
 	if s.rsp.state == rsFailed {
+		s.answerAfterError(r, p)
 		return
 	}
 	if !s.exact() {
@@ -45,7 +47,7 @@ func (s *session) responseSent(r *trace.Record) {
 		return
 	}
 	if s.midway && s.beganBefore(r, p) {
-		s.rsp.adrift = true
+		s.rsp.adrift, s.captured = true, true
 		s.looseResponse(r, p)
 		return
 	}
@@ -66,6 +68,11 @@ func (s *session) responseSent(r *trace.Record) {
 	default:
 		s.badSyndrome(r, p)
 	}
+}
+
+// answerAfterError reports a response behind a fatal NAK.
+func (s *session) answerAfterError(r *trace.Record, p pos) {
+	say(s.report(RuleAfterError, r, p, s.rsp.fatalID), "nothing after the NAK that ends the connection", response(r, p))
 }
 
 // beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder had
@@ -152,6 +159,9 @@ func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 }
 
 func (s *session) readMissing(r *trace.Record, a *arrival) {
+	if r != nil && s.superseded(a.pos+a.psns-1) {
+		return
+	}
 	what := "read-response"
 	if a.op != packet.ReadRequest {
 		what = "atomic-ack"
@@ -161,6 +171,15 @@ func (s *session) readMissing(r *trace.Record, a *arrival) {
 		actual = response(r, s.unwrap(r.PSN)) + " before it"
 	}
 	say(s.report(s.step(rsReadMissing), r, a.pos, a.id), fmt.Sprintf("%s psn %d", what, a.pos+1), actual)
+}
+
+// superseded reports whether a repeated READ or atomic request at or before p may have arrived: the responder may then give up
+// what it still had to answer, and answer the repeated requests instead.
+func (s *session) superseded(p pos) bool {
+	l := &s.rsp.log
+	return l.duplicates > 0 && l.find(func(a *arrival) bool {
+		return a.fate == fateDuplicate && a.owesData() && a.pos <= p
+	}) >= 0
 }
 
 // reAck judges an acknowledgement below what was acknowledged: it needs a duplicate, each of which is answered once.
@@ -268,6 +287,7 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
 	}
 	s.step(rsFatal)
+	q.fatalID = r.ID
 }
 
 // finishResponder judges what the responder still owes at the end, and reports whether it owes something that explains

@@ -18,6 +18,7 @@ const (
 	RuleRNREarly           Rule = "gbn.rnr-early"
 	RuleRetryExceeded      Rule = "gbn.retry-exceeded"
 	RuleNakUnanswered      Rule = "gbn.nak-unanswered"
+	RuleAfterError         Rule = "gbn.after-error"
 	RuleOpcodeSequence     Rule = "gbn.opcode-sequence"
 	RulePayloadLength      Rule = "gbn.payload-length"
 	RuleDMALength          Rule = "gbn.dma-length"
@@ -50,6 +51,8 @@ const (
 const (
 	RuleIncomplete Rule = "gbn.incomplete"
 	RuleCaptureGap Rule = "gbn.capture-gap"
+	RuleICRC       Rule = "gbn.icrc"
+	RuleUnknownQP  Rule = "gbn.unknown-qp"
 )
 
 // A ruleInfo is what documentation and findings say about a rule.
@@ -134,6 +137,12 @@ var ruleTable = []ruleInfo{
 		"At the end of the trace every request has been delivered and acknowledged."},
 	{RuleCaptureGap, analyzers.Note, "candela design, Outside interface",
 		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is not judged."},
+	{RuleAfterError, analyzers.Violation, "9.7.5.2; 10.3.1",
+		"After a fatal NAK the queue pairs are in error: the responder answers nothing more, and the requester sends nothing more."},
+	{RuleICRC, analyzers.Violation, "7.8.1; RoCEv2 A17.3.3",
+		"A packet that leaves its sender carries the invariant CRC of its contents."},
+	{RuleUnknownQP, analyzers.Violation, "9.6.1.1; 9.6.1.2",
+		"A packet is addressed to the queue pair of its connection."},
 }
 
 // Rules returns the table of rules in its documented order.

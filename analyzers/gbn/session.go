@@ -37,8 +37,10 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 		limits:   a.cfg.limits(flow.Connection()),
 		ipsn:     a.meta.Connections.InitialPSN(flow, packet.Requests),
 		captured: a.meta.Kind == trace.KindPlain || !a.meta.EventsKnown,
-		midway:   a.meta.Connections.Inferred,
+		midway:   a.meta.Connections.Inferred && !a.whole(),
 	}
+	// A mirror trace that may begin midway says as little about what its endpoints knew before as a capture does.
+	s.captured = s.captured || s.midway && a.meta.Kind == trace.KindMirror
 	if conn, ok := a.meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
 	}
@@ -72,28 +74,17 @@ func (s *session) psns(r *trace.Record) int64 {
 // report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
 // caller adds what was expected and seen.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
-	a, key := s.a, ruleKey{rule, s.flow.Connection()}
-	if a.reported[key] >= a.cfg.MaxPerRule {
-		a.suppressed[key]++
+	f := s.a.report(rule, r, s.flow.Connection())
+	if f == nil {
 		return nil
 	}
-	a.reported[key]++
-	info := &ruleTable[ruleIndex[rule]]
-	f := analyzers.Finding{
-		Analyzer: Name, Rule: string(rule), Clause: info.Clause, Severity: info.Severity, Connection: key.connection,
-		TimeNS: a.meta.EndNS, PSN: p + 1, PSNAbs: uint32(s.psn(p)), Message: info.Statement, Packets: []uint64{},
-	}
-	if r != nil {
-		f.TimeNS = r.TimeNS
-		f.Packets = append(f.Packets, r.ID)
-	}
+	f.PSN, f.PSNAbs = p+1, uint32(s.psn(p))
 	for _, id := range support {
 		if id != 0 && (len(f.Packets) == 0 || id != f.Packets[0]) {
 			f.Packets = append(f.Packets, id)
 		}
 	}
-	a.findings = append(a.findings, f)
-	return &a.findings[len(a.findings)-1]
+	return f
 }
 
 // say completes a finding; f may be nil.

@@ -1,0 +1,52 @@
+package gbn_test
+
+import (
+	"testing"
+
+	"candela.dev/candela/trace"
+)
+
+func TestTracesThatBeginWithSequenceNumberOneHoldTheirConnectionsFromTheStart(t *testing.T) {
+	check(t, map[string]scene{
+		"an ack of a lost tail": {traffic: "write*10", inferred: true, want: []string{"ack-beyond"}, trace: `
+			> 1-9; > 10 drop; < ack 10`},
+		"an msn that counts packets": {traffic: "write*2 write*2", inferred: true, want: []string{"msn", "msn"}, trace: `
+			> 1-2; < ack 2 msn=2; > 3-4; < ack 4 msn=4`},
+	})
+}
+
+func TestNothingFollowsAFatalNak(t *testing.T) {
+	check(t, map[string]scene{
+		"an ack": {traffic: "write*5 write*5", want: []string{"after-error"}, trace: `> 1-5; < nak-inv 1; > 6-10; < ack 10`},
+		"requests long after": {traffic: "write*5", want: []string{"incomplete", "after-error", "after-error"}, trace: `
+			> 1-5; < nak-inv 1; @ 68ms; > 1-2`},
+		"requests that were on their way": {traffic: "write*5 write*5", want: []string{"incomplete"}, trace: `> 1-5; < nak-inv 1; > 6-10`},
+	})
+}
+
+func TestARestartTooSoonForAnyTimerMustObeyTheNack(t *testing.T) {
+	check(t, map[string]scene{
+		"back to the start of the message": {traffic: "write*5 write*5", want: []string{"retransmit-first"}, trace: `
+			> 1-7; > 8 drop; > 9-10; < ack 5; < nak 8; > 6-10; < ack 7; < ack 10`},
+		"back to the first response of a read": {traffic: "read*6", want: []string{"retransmit-first"}, trace: `
+			> 1; < resp 1-2; < resp 3 drop; < resp 4-6; > 1; < resp 1-6`},
+		"a timeout that crossed it": {traffic: "write*5 write*5", trace: `
+			> 1-7; > 8 drop; > 9-10; < ack 5; @ 4ms; < nak 8; > 6-10; < ack 7; < ack 10`},
+	})
+}
+
+func TestASenderOfDamagedPacketsIsNamed(t *testing.T) {
+	check(t, map[string]scene{
+		"a request": {traffic: "write*3", want: []string{"icrc"}, trace: `
+			> 1; > 2 badicrc; > 3; < nak 2; > 2-3; < ack 3`},
+		"an ack":            {traffic: "write*3", want: []string{"icrc"}, trace: `> 1-3; < ack 3 badicrc; @ 68ms; > 1-3; < ack 3`},
+		"the injector's":    {traffic: "write*3", trace: `> 1; > 2 badicrc corrupt; > 3; < nak 2; > 2-3; < ack 3`},
+		"behind a lone tap": {traffic: "write*3", kind: trace.KindPlain, trace: `> 1; > 2 badicrc; > 3; < nak 2; > 2-3; < ack 3`},
+	})
+}
+
+func TestAnAckForAnotherQueuePairIsNamed(t *testing.T) {
+	check(t, map[string]scene{
+		"an ack": {traffic: "write*3", want: []string{"unknown-qp", "capture-gap"}, trace: `> 1-3; < ack 3 stray; < ack 3`},
+	})
+}

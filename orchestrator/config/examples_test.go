@@ -38,7 +38,7 @@ func examples(t *testing.T) []string {
 func models() config.Options {
 	var o config.Options
 	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name})
+		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0})
 	}
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)

@@ -1,0 +1,130 @@
+package reproduce
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Metrics of analyzers/retrans.
+const (
+	generation     = "retrans.nack-generation"
+	reaction       = "retrans.nack-reaction"
+	retransmission = "retrans.retransmission"
+	timeout        = "retrans.timeout"
+)
+
+// nic is a NIC of the paper.
+type nic struct{ name, profile string }
+
+var (
+	cx4 = nic{"CX4", "cx4-lx"}
+	cx5 = nic{"CX5", "cx5"}
+	cx6 = nic{"CX6", "cx6-dx"}
+)
+
+// losses are the runs of figures 5-8 and 5-9 for one message size.
+type losses struct {
+	size    string
+	results []*result
+}
+
+// places returns the mean of a metric for each dropped PSN of a message, from 1.
+func (s losses) places(n nic, metric string) []float64 {
+	return byPlace(of(s.results, n.profile), metric)
+}
+
+// fastRetransmission measures L3 and L4: NACK generation and reaction for each dropped PSN.
+func fastRetransmission(ctx context.Context, l *lab) error {
+	var all []losses
+	for _, s := range []struct{ size, file string }{{"20 KB", "fig-5-8-9"}, {"100 KB", "fig-5-8-9-100kb"}} {
+		results, err := l.runAll(ctx, s.file+".yml", s.file+"-cx4.yml")
+		if err != nil {
+			return err
+		}
+		all = append(all, losses{s.size, results})
+	}
+	for _, s := range all {
+		generationRows(l, s)
+	}
+	for _, s := range all {
+		reactionRows(l, s)
+	}
+	for _, s := range all {
+		suffix := map[string]string{"20 KB": "a", "100 KB": "b"}[s.size]
+		l.plot(placePlot(s, "fig-5-8"+suffix, "NACK generation, "+s.size+" messages", generation))
+		l.plot(placePlot(s, "fig-5-9"+suffix, "NACK reaction, "+s.size+" messages", reaction))
+	}
+	return nil
+}
+
+func placePlot(s losses, name, title, metric string) Plot {
+	p := Plot{Name: name, Title: title, X: "dropped packet of the message", Y: "µs"}
+	for _, n := range []nic{cx4, cx5, cx6} {
+		y := s.places(n, metric)
+		p.Series = append(p.Series, Series{n.name, upTo(len(y)), y})
+	}
+	return p
+}
+
+// tail is how many of the last packets of a message cx4 treats differently; the very last has no NACK at all.
+const tail = 2
+
+func generationRows(l *lab, s losses) {
+	const id, usual, tolerance = "L3", 1.1, 0.1
+	for _, n := range []nic{cx5, cx6} {
+		v := s.places(n, generation)
+		l.row(newRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "µs",
+			usual, usual, tolerance, farthest(v, usual)))
+	}
+	v := s.places(cx4, generation)
+	middle, end := v[:max(0, len(v)-tail)], v[max(0, len(v)-tail):]
+	l.row(newRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "µs",
+		usual, usual, tolerance, farthest(middle, usual)))
+	l.row(newRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "µs",
+		1, 13, tolerance, mean(end)).noted("the source says \"13-1 µs\""))
+}
+
+func reactionRows(l *lab, s losses) {
+	const id, tolerance = "L4", 0.15
+	v := s.places(cx4, reaction)
+	l.row(newRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "µs", 150, 200, tolerance, mean(v)))
+	var single []float64
+	for _, r := range of(s.results, cx4.profile) {
+		single = append(single, r.micros(reaction)...)
+	}
+	l.row(newRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200, tolerance, farthest(single, 175)))
+	for _, n := range []nic{cx5, cx6} {
+		v := s.places(n, reaction)
+		if s.size == "20 KB" {
+			l.row(newRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance, farthest(v, 3)))
+			continue
+		}
+		stepRows(l, n, v, id, tolerance)
+	}
+}
+
+// ramp is why single values differ more than the levels do: whatever queues behind n packets waits for n packets, so the
+// reaction must fall with the place of the loss as slowly as L5's latency rises with the size.
+const ramp = "the source describes a step; a pipeline makes a ramp, the same as in L5"
+
+// stepRows compares the two levels of the reaction in 100 KB messages.
+func stepRows(l *lab, n nic, v []float64, id string, tolerance float64) {
+	const first = 20
+	if len(v) <= first {
+		l.row(newRow(id, n.name+" NACK reaction, 100 KB", "µs", 3, 6, tolerance, math.NaN()))
+		return
+	}
+	l.row(newRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance, mean(v[:first])))
+	l.row(newRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance, median(v[first:])))
+	l.row(newRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6, tolerance, farthest(v[:first], 6)).
+		noted(ramp).informative())
+	l.row(newRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance, mean(v[first:])).
+		noted(ramp).informative())
+	const flat = 1.05
+	base := slices.Min(v)
+	end := slices.IndexFunc(v, func(x float64) bool { return x <= base*flat })
+	l.row(newRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first, tolerance, float64(end)).
+		noted(ramp).informative())
+}

@@ -1,0 +1,152 @@
+package reproduce
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/configs/lumina"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/trace"
+)
+
+// lab runs the tests of experiments, several at a time, and collects rows and plots.
+type lab struct {
+	cfg     Config
+	dir     string // parent of run directories
+	results Results
+}
+
+func newLab(cfg Config, paper string) (*lab, error) {
+	l := &lab{cfg: cfg, results: Results{Schema: ResultsSchema, Paper: paper, Rows: []Row{}, Plots: []Plot{}}}
+	l.cfg.Options.ReadFile = readTestbed
+	l.cfg.Workers = max(1, cfg.Workers)
+	if cfg.Keep {
+		l.dir = filepath.Join(cfg.Out, "runs")
+		return l, os.MkdirAll(l.dir, 0o777)
+	}
+	var err error
+	if l.dir, err = os.MkdirTemp("", "candela-reproduce-"); err != nil {
+		return nil, fmt.Errorf("directory for runs: %w", err)
+	}
+	return l, nil
+}
+
+func (l *lab) close() {
+	if !l.cfg.Keep {
+		// A temporary directory that can't be removed is no reason to lose the results.
+		_ = os.RemoveAll(l.dir)
+	}
+}
+
+// readTestbed reads a testbed description from those that come with the tests.
+func readTestbed(name string) ([]byte, error) {
+	at := strings.Index(filepath.ToSlash(name), "testbeds/")
+	if at < 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return lumina.FS.ReadFile(path.Clean(filepath.ToSlash(name)[at:]))
+}
+
+func (l *lab) row(r Row) { l.results.Rows = append(l.results.Rows, r) }
+
+func (l *lab) plot(p Plot) { l.results.Plots = append(l.results.Plots, p) }
+
+// tests returns the points of the sweep in a file of configs/lumina.
+func (l *lab) tests(file string) ([]*config.Test, error) {
+	data, err := lumina.FS.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read test: %w", err)
+	}
+	return config.ParseAll(file, data, l.cfg.Options)
+}
+
+// result is what one run came to.
+type result struct {
+	test     *config.Test
+	valid    bool // the trace had integrity
+	passed   bool
+	analysis *analyzers.Analysis // nil if not valid
+	report   generator.Report
+	marks    []mark
+}
+
+// runAll runs every point of the named files and returns the results in order.
+func (l *lab) runAll(ctx context.Context, files ...string) ([]*result, error) {
+	var tests []*config.Test
+	for _, file := range files {
+		points, err := l.tests(file)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, points...)
+	}
+	return l.run(ctx, tests, l.cfg.Build)
+}
+
+// run runs tests on the testbeds that build makes, Workers at a time. A trace without integrity is a result; a failure of the
+// infrastructure is an error.
+func (l *lab) run(ctx context.Context, tests []*config.Test, build orchestrator.Builder) ([]*result, error) {
+	results, errs := make([]*result, len(tests)), make([]error, len(tests))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range l.cfg.Workers {
+		workers.Go(func() {
+			for i := range next {
+				results[i], errs[i] = l.runOne(ctx, tests[i], build)
+			}
+		})
+	}
+	for i := range tests {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	l.results.Runs += len(tests)
+	return results, errors.Join(errs...)
+}
+
+func (l *lab) runOne(ctx context.Context, t *config.Test, build orchestrator.Builder) (*result, error) {
+	p, err := plan.New(t)
+	if err != nil {
+		return nil, err
+	}
+	out, err := orchestrator.Run(ctx, p, build, orchestrator.Options{
+		Out: l.dir, ID: t.Name, Version: l.cfg.Version, Wall: l.cfg.Wall,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Title(), err)
+	}
+	if out.Verdict.Exit == orchestrator.ExitInfrastructure {
+		return nil, fmt.Errorf("%s: %s", t.Title(), strings.Join(out.Verdict.Reasons, "; "))
+	}
+	r := &result{test: t, valid: out.Analysis != nil, passed: out.Verdict.Exit == orchestrator.ExitPass, analysis: out.Analysis}
+	if err := r.read(out.Dir); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Title(), err)
+	}
+	if r.valid && marks(t) {
+		if r.marks, err = readMarks(ctx, out.Dir); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Title(), err)
+		}
+	}
+	if !l.cfg.Keep {
+		err = os.RemoveAll(out.Dir)
+	}
+	return r, err
+}
+
+// marks reports whether a test sets CE on a packet.
+func marks(t *config.Test) bool {
+	return slices.ContainsFunc(t.Traffic.DataEvents, func(e config.DataEvent) bool { return e.Type == trace.EventECN })
+}

@@ -60,6 +60,7 @@ type illustrator struct {
 	highest []int64           // relative PSN by 2·flow + space
 	plots   map[int]*plot     // by connection
 
+	current  Point
 	plotting bool
 	atEvents map[int]*window // by connection: around its first event, if there is no finding to show
 }
@@ -155,7 +156,9 @@ func (r *Report) plotted() []int {
 
 func (il *illustrator) record(r *trace.Record) error {
 	iter, rel := il.iter.Observe(r)
-	p := Point{
+	// A field, not a local: the windows take its address, and a packet must not cost an allocation.
+	p := &il.current
+	*p = Point{
 		TimeNS: r.TimeNS, PSN: rel, Iter: iter, ID: r.ID, Class: r.Class(), Event: r.Event, Reverse: r.Flow.Reverse(),
 		Damaged: r.ICRC == packet.ICRCInvalid,
 	}
@@ -168,10 +171,10 @@ func (il *illustrator) record(r *trace.Record) error {
 		p.Resent = rel <= *h
 		*h = max(*h, rel)
 	}
-	il.surround(&p, connection)
+	il.surround(p, connection)
 	if r.Has(trace.Sent) {
 		if pl := il.plots[connection]; pl != nil {
-			pl.streams[numbering(r)].add(p)
+			pl.streams[numbering(r)].add(*p)
 		}
 	}
 	return nil

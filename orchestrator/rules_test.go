@@ -1,0 +1,47 @@
+package orchestrator
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite generated documents")
+
+func TestRulesDocumentIsUpToDate(t *testing.T) {
+	var want bytes.Buffer
+	if err := WriteRules(&want); err != nil {
+		t.Fatal(err)
+	}
+	const path = "../docs/rules.md"
+	if *update {
+		if err := os.WriteFile(path, want.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
+		t.Errorf("docs/rules.md differs from the analyzers' tables; go test ./orchestrator -run Rules -update rewrites it:\n%s", diff)
+	}
+}
+
+func TestEveryRuleSaysWhatItIsAbout(t *testing.T) {
+	id := regexp.MustCompile(`^[a-z]+\.[a-z0-9-]+$`)
+	seen := map[string]bool{}
+	for _, r := range Rules() {
+		if !id.MatchString(r.ID) || seen[r.ID] {
+			t.Errorf("rule id %q is malformed or appears twice", r.ID)
+		}
+		seen[r.ID] = true
+		if r.Severity == "" || r.Clause == "" || r.Statement == "" {
+			t.Errorf("rule %s lacks severity, clause or statement: %+v", r.ID, r)
+		}
+	}
+}

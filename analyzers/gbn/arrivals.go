@@ -201,6 +201,9 @@ func (s *session) requestPassed(r *trace.Record) {
 		s.rsp.adrift = true
 		return
 	}
+	if !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder) {
+		s.rsp.late = append(s.rsp.late, p)
+	}
 	s.a.responder.step(&s.rsp.state, arrivalInput[a.fate])
 }
 

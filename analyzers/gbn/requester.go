@@ -30,6 +30,7 @@ type requester struct {
 	restartAt pos    // where the last restart went
 	restarts  int    // how often in a row, NACKs and timeouts
 	rnrs      int    // how often in a row, after RNR NAKs
+	ended     int64  // messages sent to their end
 	fresh     bool   // the latest request was sent for the first time
 	lowest    pos    // the lowest position that was ever sent again
 	lastID    uint64
@@ -195,7 +196,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	k.answered = true
 	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival is
 	// the one thing that explains this restart.
-	if kind != nakNone && !forward && s.tooEarly(r, p, k) {
+	// Carried NACKs are older than its own and lapse first.
+	if kind != nakNone && !forward && s.tooEarly(r, p, k) && !s.spendCarried(r) {
 		k.spent++
 	}
 	if !forward {
@@ -239,6 +241,16 @@ func (q *requester) carry(i int) {
 			q.carriedNS = k.askNS
 		}
 	}
+}
+
+// spendCarried explains a restart by a carried NACK, or returns false if there is none that can be that late.
+func (s *session) spendCarried(r *trace.Record) bool {
+	q := &s.req
+	if q.carried == 0 || r.TimeNS-q.carriedNS > s.a.delay {
+		return false
+	}
+	q.carried--
+	return true
 }
 
 // countRestart bounds the retransmissions of one PSN without progress.
@@ -294,8 +306,7 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 	if !s.tooEarly(r, p, k) {
 		return
 	}
-	if q := &s.req; q.carried > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
-		q.carried--
+	if s.spendCarried(r) {
 		return
 	}
 	if s.req.state == rqNacked && p != s.req.una.most().una {
@@ -346,6 +357,9 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	q := &s.req
 	if p > q.next {
 		q.message = message{unknown: true}
+	}
+	if r.Opcode.Ends() {
+		q.ended++
 	}
 	s.checkMessage(r, p, n)
 	s.checkLateAck(r, p)

@@ -3,6 +3,7 @@ package gbn_test
 import (
 	"testing"
 
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -49,4 +50,16 @@ func TestAnAckForAnotherQueuePairIsNamed(t *testing.T) {
 	check(t, map[string]scene{
 		"an ack": {traffic: "write*3", want: []string{"unknown-qp", "capture-gap"}, trace: `> 1-3; < ack 3 stray; < ack 3`},
 	})
+}
+
+// The restart at psn 8 that a NACK for psn 7 caused, answered meanwhile, must not use up the NACK for psn 8.
+func TestAnOlderNackExplainsARestartBeforeANewerOne(t *testing.T) {
+	cfg := simConfig{
+		seed: 12941, messages: 10, maxPSNs: 1, verbs: []packet.Verb{packet.VerbAtomic}, delayNS: 10_000_000, lossPct: 10, losses: 8,
+		timeoutNS: 50_000_000, window: 4,
+	}
+	c := trace.CheckedRecords(trace.Meta{Connections: connections(t, 1, 0, false)}, simulate(cfg).records)
+	if res := analyse(t, c, cfg.known(true)); len(res.Findings) > 0 {
+		t.Error(dump(res.Findings))
+	}
 }

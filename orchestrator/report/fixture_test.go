@@ -72,6 +72,7 @@ func passing() *Report {
 			{Where: "data-pkt-events[1]", What: "drop qpn 2 psn 5 iter 1", Hits: 1},
 			{Where: "data-pkt-events[2]", What: "drop qpn 2 psn 5 iter 2", Hits: 1},
 		},
+		Stories: []string{"#5 qpn 2 data psn 5 iter 1: drop → nak psn 5 → sent again"},
 		Metrics: []analyzers.Metric{
 			metric("retrans.nack-generation", 0, 1104), metric("retrans.nack-generation", 2, 1104),
 			metric("retrans.nack-reaction", 0, 2604), metric("retrans.timeout", 0, 67_210_112),
@@ -288,6 +289,7 @@ func hostile() *Report {
 	f.Around = []string{evil, evil}
 	r.Metrics[0].Name, r.Metrics[1].Unit, r.Metrics[0].Unit = evil, evil, evil
 	r.Coverage = map[string]map[string]int64{evil: {evil: 1}}
+	r.Stories = []string{evil}
 	r.Next, r.Facts, r.PacketIDs = []string{evil}, []Fact{{evil, evil}}, evil
 	r.Sequences[0].Points[0].Class = 200
 	r.Ladders[0].Title = evil

@@ -55,6 +55,8 @@ type page struct {
 	MoreConns   string
 	Events      []Event
 	MoreEvents  string
+	Stories     []string
+	MoreStories string
 	Failing     []pageFinding
 	Remarks     []pageFinding
 	MoreFailing string
@@ -110,7 +112,7 @@ func newPage(r *Report) *page {
 		p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
 	}
 	for _, m := range tellingMetrics(r.Metrics, allUnits) {
-		if len(p.Metrics) < pageMetrics {
+		if nothing := m.Unit == analyzers.UnitCount && m.Min == 0 && m.Max == 0; !nothing && len(p.Metrics) < pageMetrics {
 			p.Metrics = append(p.Metrics, newMetricView(m))
 		}
 	}
@@ -156,6 +158,11 @@ func (p *page) events() {
 	p.Events = p.Report.Events[:n]
 	if n < len(p.Report.Events) {
 		p.MoreEvents = "and " + moreOf(len(p.Report.Events)-n, "event")
+	}
+	n = min(len(p.Report.Stories), pageEvents)
+	p.Stories = p.Report.Stories[:n]
+	if n < len(p.Report.Stories) {
+		p.MoreStories = "and " + moreOf(len(p.Report.Stories)-n, "packet")
 	}
 }
 

@@ -60,6 +60,7 @@ type Testbed struct {
 
 	application application
 
+	models      Catalogue
 	server  *switchd.Server
 	conn    *grpc.ClientConn
 	stop    context.CancelFunc
@@ -68,8 +69,14 @@ type Testbed struct {
 }
 
 // New builds the testbed that spec asks for and starts the switch's P4Runtime server. The caller closes it.
-func New(spec testbeds.Spec) (*Testbed, error) {
-	t := &Testbed{spec: spec}
+// A Catalogue returns the NIC model with a name.
+type Catalogue func(name string) (rdma.Profile, error)
+
+func New(spec testbeds.Spec) (*Testbed, error) { return NewWith(spec, rdma.ProfileByName) }
+
+// NewWith is [New] with NIC models from another catalogue.
+func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
+	t := &Testbed{spec: spec, models: models}
 	p, err := pipeline.New(pipeline.Config{Ports: 2 + len(spec.Dumpers), Seed: t.seed("switch")})
 	if err != nil {
 		return nil, fmt.Errorf("virtual testbed: %w", err)
@@ -109,7 +116,7 @@ func (t *Testbed) addHost(i int) error {
 		mac := hostMAC(i)
 		spec.MAC = &mac
 	}
-	cfg, err := nicConfig(spec, rand.New(rand.NewPCG(t.spec.Seed, t.seed(spec.Name))))
+	cfg, err := nicConfig(spec, t.models, rand.New(rand.NewPCG(t.spec.Seed, t.seed(spec.Name))))
 	if err != nil {
 		return err
 	}
@@ -128,8 +135,8 @@ func (t *Testbed) addHost(i int) error {
 	return nil
 }
 
-func nicConfig(h *testbeds.Host, random *rand.Rand) (rdma.Config, error) {
-	profile, err := rdma.ProfileByName(h.Profile)
+func nicConfig(h *testbeds.Host, models Catalogue, random *rand.Rand) (rdma.Config, error) {
+	profile, err := models(h.Profile)
 	if err != nil {
 		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
 	}
@@ -145,7 +152,7 @@ func nicConfig(h *testbeds.Host, random *rand.Rand) (rdma.Config, error) {
 		Name: h.Name, MAC: *h.MAC, IPs: h.IPs, Profile: profile, Bugs: bugs, PortRate: h.Rate, Rand: random,
 		DSCP: h.DSCP, HopLimit: h.HopLimit, NotECT: h.ECN == packet.NotECT,
 		NP: rdma.NotificationPoint{Enable: h.DCQCNNP, Mode: mode, Interval: h.MinTimeBetweenCNPs, SlowRestart: h.SlowRestart},
-		RP: rdma.ReactionPoint{Enable: h.DCQCNRP},
+		RP: rdma.ReactionPoint{Enable: h.DCQCNRP}, AdaptiveRetrans: h.AdaptiveRetrans,
 	}, nil
 }
 

@@ -146,8 +146,12 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 		case strings.HasPrefix(name, "per-packet"):
 			l.row(newRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
-			l.row(newRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				noted("dumper capacity drawn per round, its range fitted to this value; tolerance ours (100 rounds)"))
+			row := newRow(id, what, "%", 23, 23, tolerance, ratios[i]).
+				noted("dumper capacity drawn per round, its range fitted to this value; tolerance ours (100 rounds)")
+			if l.cfg.Quick {
+				row = row.noted("too few rounds to judge").informative()
+			}
+			l.row(row)
 		default:
 			l.row(newRow(id, what, "%", 23, 100, 0, ratios[i]).noted("the source says that it falls with the size"))
 		}

@@ -8,12 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/reproduce"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual"
 )
 
 // reproduceFlags are the options of candela reproduce.
@@ -23,6 +27,7 @@ type reproduceFlags struct {
 	quick  bool
 	jobs   int
 	format string
+	set    []string // PROFILE.PARAMETER=VALUE
 }
 
 func newReproduce() *cobra.Command {
@@ -48,6 +53,7 @@ is that the harness measures it back.
 With --out, results.json and one SVG for each figure are written there. The exit status is 1 if a value is out of tolerance.`,
 		Example: `  candela reproduce lumina
   candela reproduce lumina --out /tmp/lumina --keep-runs
+  candela reproduce lumina --set cx6-dx.PipelineDepth=34
   candela reproduce lumina --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return reproduceLumina(cmd.Context(), cmd, f) },
@@ -57,6 +63,7 @@ With --out, results.json and one SVG for each figure are written there. The exit
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "fewer messages and rounds where figures need many")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
+	fl.StringArrayVar(&f.set, "set", nil, "change a NIC model for this reproduction: PROFILE.PARAMETER=VALUE (repeatable)")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
 }
@@ -70,8 +77,12 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 	case f.jobs < 1:
 		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
 	}
+	build, err := builderWith(f.set)
+	if err != nil {
+		return err
+	}
 	cfg := reproduce.Config{
-		Build: buildTestbed, Options: configOptions(""), Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs,
+		Build: build, Options: configOptions(""), Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs,
 		Version: toolVersion(), Wall: time.Now,
 	}
 	if colourful(cmd.ErrOrStderr()) {
@@ -98,6 +109,38 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 		return statusError{status: orchestrator.ExitFail}
 	}
 	return nil
+}
+
+// builderWith returns what builds virtual testbeds with the changed NIC models.
+func builderWith(changes []string) (orchestrator.Builder, error) {
+	models := make(map[string]rdma.Profile)
+	for _, p := range rdma.Profiles() {
+		models[p.Name] = p
+	}
+	for _, change := range changes {
+		name, value, ok := strings.Cut(change, "=")
+		profile, parameter, named := strings.Cut(name, ".")
+		p, known := models[profile]
+		switch {
+		case !ok || !named:
+			return nil, fmt.Errorf("--set %s: want PROFILE.PARAMETER=VALUE", change)
+		case !known:
+			_, err := rdma.ProfileByName(profile)
+			return nil, fmt.Errorf("--set %s: %w", change, err)
+		}
+		if err := p.Set(parameter, value); err != nil {
+			return nil, fmt.Errorf("--set %s: %w", change, err)
+		}
+		models[profile] = p
+	}
+	return func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+		return virtual.NewWith(spec, func(name string) (rdma.Profile, error) {
+			if p, ok := models[name]; ok {
+				return p, nil
+			}
+			return rdma.ProfileByName(name) // whose error lists the models
+		})
+	}, nil
 }
 
 // writeReproduction writes results.json and the plots into dir.

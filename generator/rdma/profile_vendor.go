@@ -50,7 +50,9 @@ func connectX() Profile {
 //   - NACK reaction: 3 µs with an empty pipeline (figure 5-9), of which 515 ns are the way: 2.485 µs.
 //   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet, so for the fifth packet of
 //     a message the pipeline still holds something if the message has more than 52 packets, and is full from 120 on (L5). That
-//     a 100 KB message then delays the repair of its first 20 packets by another 3 to 4 µs (L4) follows from the same numbers.
+//     a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 µs (L4: "about 3") follows from the same
+//     numbers. The source's two figures do not quite agree in this model: with 34 packets L4's level is 6.0 µs instead of 6.8,
+//     but L5's second knee is at 90 KB.
 //   - CNPs: paced per destination IP (table 5-IV), also sent with NAKs if slow restart is on (Lumina's prototype).
 func CX5() Profile {
 	p := connectX()

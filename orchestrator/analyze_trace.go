@@ -246,9 +246,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	verdict := judge(e)
 	rep.Verdict, rep.Reasons = verdict.Verdict, verdict.Reasons
 	rep.Packets, rep.SpanNS, rep.PacketIDs = summary.Packets, meta.EndNS-meta.StartNS, meta.PacketIDs
-	if meta.Kind != trace.KindMirror {
-		rep.OriginNS = meta.StartNS
-	}
+	rep.OriginNS = meta.StartNS
 	rep.Metrics, rep.Coverage = analysis.Metrics, analysis.Coverage
 	rep.Notes, rep.Stories = append(rep.Notes, meta.Notes...), summary.stories.lines()
 	for _, c := range meta.Connections.All() {

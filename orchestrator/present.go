@@ -27,7 +27,7 @@ func (r *facts) report(v Verdict) *report.Report {
 		},
 	}
 	if r.integrity != nil {
-		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, 0
+		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, r.integrity.StartNS
 	}
 	for i := range r.hits {
 		in := &r.plan.Intents[i]

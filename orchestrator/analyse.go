@@ -10,6 +10,8 @@ import (
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
@@ -18,7 +20,7 @@ import (
 )
 
 // analyzerNames lists the analyzers in the order in which they are reported.
-var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, counters.Name}
+var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, counters.Name}
 
 // check finds out whether the trace at path is complete. A trace that is not is an outcome and no error.
 func (f *facts) check(ctx context.Context, path string) (err error) {
@@ -66,6 +68,7 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
 		retrans.New(meta, retransConfig(t, half)),
 		cnp.New(meta, cnpConfig(t)),
+		rp.New(meta, rpConfig(t)),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))
@@ -85,6 +88,24 @@ func notificationPoint(r *config.RoCE) cnp.NotificationPoint {
 	return cnp.NotificationPoint{
 		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart,
 	}
+}
+
+// hostDelay is what a NIC and its queues may add to the way to and from the switch before a CNP shows. Generous: more than the
+// slowest reaction of the known NICs to anything (Lumina, figure 5-9).
+const hostDelay = 200 * clock.Microsecond
+
+func rpConfig(t *config.Test) rp.Config {
+	if t == nil {
+		return rp.Config{}
+	}
+	point := func(s config.Side) rp.ReactionPoint {
+		link := t.Testbed.Link(s)
+		return rp.ReactionPoint{
+			Known: true, Enabled: t.Host(s).RoCE.DCQCNRP, LineRate: int64(link.Rate),
+			DelayNS: (2*link.Propagation + hostDelay).Nanoseconds(),
+		}
+	}
+	return rp.Config{Requester: point(config.Requester), Responder: point(config.Responder)}
 }
 
 func retransConfig(t *config.Test, half *Calibration) retrans.Config {

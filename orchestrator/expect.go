@@ -16,6 +16,7 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 		"gbn":      e.GBN,
 		"retrans":  e.Retrans.Judgement,
 		"cnp":      e.CNP.Judgement,
+		"rp":       e.RP,
 		"counters": e.Counters.Judgement,
 	}
 }
@@ -42,7 +43,7 @@ func expectedFindings(e *config.Expect, a *analyzers.Analysis) (violations int, 
 			}
 		}
 	}
-	for _, name := range []string{"gbn", "retrans", "cnp", "counters"} {
+	for _, name := range analyzerNames {
 		unmet = append(unmet, missingViolations(name, wanted[name], fired[name])...)
 	}
 	return violations, unmet

@@ -47,6 +47,7 @@ type Host struct {
 	MinTimeBetweenCNPs clock.Duration
 	CNPPacing          string // per-port, per-destination-ip, per-ip-pair or per-qp
 	SlowRestart        bool   // send a CNP with a NAK, too
+	AdaptiveRetrans    bool   // adaptive retransmission timeouts
 
 	ECN      packet.ECN // of data packets
 	DSCP     uint8

@@ -31,7 +31,7 @@ const (
 	BugGivesUpEarly
 	BugSlowReaction
 	BugRNRNoWait
-	BugRNRRetriesForEver
+	BugRNRRetriesTooOften
 	BugRNRResendsOne
 	// Requester: what packets look like.
 	BugPSNSkip
@@ -147,7 +147,7 @@ var catalogue = []BugInfo{
 	{"gives-up-early", BugGivesUpEarly, "expect.completion", "the queue pair fails one retry too early", ""},
 	{"slow-reaction", BugSlowReaction, "expect.retrans.nack-reaction-us", "the reaction to a NAK takes 500 us more", ""},
 	{"rnr-no-wait", BugRNRNoWait, "retrans.rnr-early", "the RNR timer is taken for 10 us, whatever the RNR NAK says", ""},
-	{"rnr-retries-for-ever", BugRNRRetriesForEver, "retrans.rnr-retry-exceeded", "the RNR retry count is taken for 7, which has no limit", ""},
+	{"rnr-retries-too-often", BugRNRRetriesTooOften, "retrans.rnr-retry-exceeded", "the RNR retry count is taken for three more than it is", ""},
 	{"rnr-resends-one", BugRNRResendsOne, "gbn.round-gap", "after an RNR NAK only the refused packet is sent again", cx4RNR},
 
 	{"psn-skip", BugPSNSkip, "gbn.psn-skip", "the third packet of each message is left out", ""},
@@ -183,8 +183,8 @@ var catalogue = []BugInfo{
 	{"msn-counts-duplicates", BugMSNCountsDuplicates, "gbn.msn", "the MSN counts duplicates, too", ""},
 	{"msn-not-coalesced", BugMSNNotCoalesced, "gbn.msn", "a coalesced ACK has the last PSN and the first MSN", ""},
 	{"reserved-syndrome", BugReservedSyndrome, "gbn.syndrome", "every other ACK has a reserved syndrome", ""},
-	{"accept-bad-icrc", BugAcceptBadICRC, "counters.icrc", "packets with a wrong iCRC are accepted", ""},
-	{"drops-padded", BugDropsPadded, "counters.icrc", "packets with pad bytes are dropped for their iCRC", rxePad},
+	{"accept-bad-icrc", BugAcceptBadICRC, "gbn.ack-beyond", "packets with a wrong iCRC are accepted", ""},
+	{"drops-padded", BugDropsPadded, "gbn.ack-missing", "packets with pad bytes are dropped for their iCRC", rxePad},
 
 	{"read-last-missing", BugReadLastMissing, "gbn.read-missing", "the last response to a READ is not sent", ""},
 	{"read-skips-one", BugReadSkipsOne, "gbn.read-order", "the second response to a READ is left out", ""},

@@ -14,6 +14,7 @@ func (s Bugs) misconfigure(c *Config) {
 	}{
 		{BugSlowNack, func() { p.NackGeneration += sluggish }},
 		{BugSlowReaction, func() { p.NackReaction += sluggish }},
+		{BugEarlyTimeout, func() { p.TimeoutFactor, p.FirstTimeoutHigh = 0.25, 0 }},
 		{BugLateTimeout, func() { p.TimeoutFactor *= 8 }},
 		{BugCNPNever, func() { np.Enable = false }},
 		{BugCNPUnpaced, func() { np.Interval = 0 }},
@@ -40,8 +41,8 @@ func (s Bugs) misconfigureQP(c *QPConfig) {
 	if s.Has(BugGivesUpEarly) && c.RetryCount > 0 {
 		c.RetryCount--
 	}
-	if s.Has(BugRNRRetriesForEver) {
-		c.RNRRetry = most
+	if s.Has(BugRNRRetriesTooOften) {
+		c.RNRRetry = min(c.RNRRetry+3, most-1) // 7 has no limit
 	}
 	if s.Has(BugTimerNeverOff) && c.Timeout == 0 {
 		c.Timeout = quick

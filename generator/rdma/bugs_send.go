@@ -8,25 +8,31 @@ import (
 // reservedSyndrome has the reserved class 10 (IBTA volume 1, table 44).
 const reservedSyndrome packet.Syndrome = 0x45
 
-// misbehave spoils a packet that is about to take the wire.
-func (n *NIC) misbehave(now clock.Time, p *packet.Packet) {
-	q := n.senderOf(p)
-	if q == nil {
+// spoilData spoils a request or a READ response of q that has just been made.
+func (q *QP) spoilData(now clock.Time, p *packet.Packet, response bool) {
+	if response {
+		q.resp.spoilRead(p)
+	} else {
+		q.req.spoil(now, p)
+	}
+	if q.nic.bugs.Has(BugPadMissing) {
+		p.BTH.PadCount = 0
+	}
+}
+
+// spoilControl spoils an acknowledgement or a CNP that is about to take the wire.
+func (n *NIC) spoilControl(now clock.Time, p *packet.Packet) {
+	op := p.BTH.Opcode
+	if op != packet.CNP && (!op.IsResponse() || op.IsReadResponse()) {
 		return
 	}
-	switch op := p.BTH.Opcode; {
+	q := n.senderOf(p)
+	switch {
+	case q == nil:
 	case op == packet.CNP:
 		n.spoilCNP(q, p)
-	case op.IsReadResponse():
-		q.resp.spoilRead(p)
-	case op.IsResponse():
-		q.resp.spoilAck(now, p)
 	default:
-		q.req.spoil(now, p)
-		q.schedule(now) // there may be more to send than before
-	}
-	if n.bugs.Has(BugPadMissing) {
-		p.BTH.PadCount = 0
+		q.resp.spoilAck(now, p)
 	}
 }
 

@@ -265,7 +265,7 @@ func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
 		n.ipID++
 	}
 	if n.broken {
-		n.misbehave(now, p)
+		n.spoilControl(now, p)
 	}
 	n.counters.TxPackets++
 	n.counters.TxBytes += uint64(p.Len())

@@ -290,6 +290,9 @@ func (q *QP) pollData(now clock.Time, p *packet.Packet) (response, ok bool) {
 	default:
 		return false, false
 	}
+	if q.nic.broken {
+		q.spoilData(now, p, response)
+	}
 	return response, true
 }
 

@@ -71,11 +71,7 @@ func localAckTimeout(q *QP) clock.Duration {
 		return 0
 	}
 	base := 4096 * clock.Nanosecond << q.cfg.Timeout
-	t := clock.Duration(float64(base) * q.nic.profile.TimeoutFactor)
-	if q.nic.bugs.Has(BugEarlyTimeout) {
-		t /= 4
-	}
-	return t
+	return clock.Duration(float64(base) * q.nic.profile.TimeoutFactor)
 }
 
 // reload restores the retry counters. Progress does that: a request completes, a NAK names a later packet than the one that

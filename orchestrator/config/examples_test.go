@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/analyzers/rp"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -43,7 +44,7 @@ func models() config.Options {
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), counters.Rules()} {
 		for _, r := range rules {
 			o.Rules = append(o.Rules, r.ID)
 		}

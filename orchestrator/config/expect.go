@@ -10,6 +10,7 @@ type Expect struct {
 	GBN        Judgement
 	Retrans    RetransExpect
 	CNP        CNPExpect
+	RP         Judgement
 	Counters   CountersExpect
 	Completion []CompletionExpect
 }

@@ -64,6 +64,15 @@ type Action struct {
 	TrimSize  uint16 // bytes from the start of the IP header
 	TrimDSCP  uint8
 	TrimFlags TrimFlags
+
+	DelayNS int64               // of a delay
+	Copies  uint8               // of a duplicate: additional ones
+	By      uint16              // of a reorder: later packets of the flow that overtake
+	Field   packet.RewriteField // of a rewrite
+	Value   uint64              // what it is set to
+	// Xor is the bits that a corrupt flips in the payload byte at Offset; 0: the target's way to break an iCRC.
+	Xor    uint8
+	Offset uint16
 }
 
 // Intent is one event of a test, resolved as far as it can be before the endpoints have drawn their numbers.

@@ -212,7 +212,17 @@ func (t *translation) intent(i int) {
 		t.failIntent(i, err)
 		return
 	}
-	t.Entries = append(t.Entries, Entry{table, key, in.Action.p4(), i})
+	t.Entries = append(t.Entries, Entry{table, key, t.absolute(in).p4(), i})
+}
+
+// absolute returns the intent's action with the numbers of its connection: events count PSNs from 1.
+func (t *translation) absolute(in *Intent) Action {
+	a := in.Action
+	if a.Type == trace.EventRewrite && a.Field == packet.RewritePSN {
+		first := t.conns[in.Flow.Connection()-1].initialPSN(in.Flow.Reverse(), in.Space)
+		a.Value = uint64(first.Add(int(a.Value) - 1))
+	}
+	return a
 }
 
 func (t *translation) checkIntent(in *Intent) error {

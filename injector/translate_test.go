@@ -154,7 +154,7 @@ func TestAnActionThatTheTargetLacksIsRefusedByName(t *testing.T) {
 	if err == nil || err.Error() != want || !errors.Is(err, injector.ErrUnsupported) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	intents[0].Action.Type = trace.EventDelay
+	intents[0].Action = injector.Action{Type: trace.EventDelay, DelayNS: 1}
 	if _, err := injector.Translate(twoConnections(), intents, opts); err == nil || !strings.Contains(err.Error(), `offers no "delay"`) {
 		t.Errorf("delay: %v", err)
 	}

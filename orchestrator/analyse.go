@@ -44,6 +44,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 	if f.checked == nil {
 		return nil
 	}
+	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits))
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
 		if in := &f.plan.Intents[i]; in.RelPSN != 0 {

@@ -251,7 +251,7 @@ func (r *run) programInjector(ctx context.Context) error {
 		return err
 	}
 	r.client, err = injector.Connect(ctx, access.Conn, injector.Config{
-		Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1,
+		Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: access.Info},
 	})
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/packet"
 )
 
@@ -92,6 +93,8 @@ type Access struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64
 	Target   string // its name in errors
+	// Info is the P4Info of the pipeline that it shall run; nil: the base contract. Software targets add actions to that.
+	Info *p4.Info
 
 	Forwarding []Port   // where hosts are
 	Mirrors    []Mirror // where dumpers are

@@ -159,7 +159,7 @@ func (p *Pipeline) Reset() {
 // Ports returns the number of ports.
 func (p *Pipeline) Ports() int { return p.cfg.Ports }
 
-// Runts returns how many packets a trim let pass because they were no longer than its size. The contract has no counter for
+// Runts returns how many packets an action let pass because there was nothing to cut or change. The contract has no counter for
 // them; it is for the owner's diagnostics.
 func (p *Pipeline) Runts() uint64 { return p.runts }
 

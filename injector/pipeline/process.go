@@ -26,7 +26,16 @@ type Forward struct {
 	Flood bool
 	Port  uint16   // egress, unless Drop or Flood
 	Ports []uint16 // of a flood; the pipeline's, valid until it is programmed
+
+	// What the owner does on the way out, as software targets can. At most one of these is not zero.
+	DelayNS int64  // hold the packet for so long, while others pass
+	Copies  uint16 // send so many copies right behind it
+	Behind  uint16 // hold it until so many later packets of its flow have arrived, at most [ReorderLimitNS]
 }
+
+// ReorderLimitNS bounds how long a packet waits for those that shall overtake it: behind the last packet of a flow none may
+// come, and nothing may get lost. It is far above a round trip and below the timeouts in use.
+const ReorderLimitNS = 1_000_000
 
 // Result is what the pipeline decided about one packet.
 type Result struct {
@@ -34,7 +43,7 @@ type Result struct {
 	Event   trace.EventType
 	Flow    trace.FlowID // NoFlow for packets of no programmed connection
 	Iter    uint16       // of data packets on a known flow
-	Runt    bool         // a trim found nothing to cut: the packet passes whole and the event is none
+	Runt    bool         // the action found nothing to cut or change: the packet passes whole and the event is none
 	Mirror  Mirror
 	Forward Forward
 
@@ -74,7 +83,10 @@ func (p *Pipeline) Process(nowNS int64, ingress uint16, pk *packet.Packet, r *Re
 		return
 	}
 	p.forward(ingress, pk, r)
-	p.countTx(r, r.action.forwardedLen(pk, length))
+	r.action.wayOut(&r.Forward)
+	for range 1 + int(r.Forward.Copies) {
+		p.countTx(r, r.action.forwardedLen(pk, length))
+	}
 }
 
 // inject finds the packet's flow and event.
@@ -95,7 +107,7 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 		return
 	}
 	e.hits++
-	if e.action.event == trace.EventTrim && pk.TrimmedLen(int(e.action.size)) == pk.Len() {
+	if e.action.misses(pk) {
 		p.runts++
 		r.Runt = true
 		return

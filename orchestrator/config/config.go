@@ -170,6 +170,7 @@ type DataEvent struct {
 	Iter uint16
 	Type trace.EventType
 	Trim *Trim // of a trim, else nil
+	Params
 
 	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
 	Origin  Origin
@@ -183,6 +184,18 @@ type Trim struct {
 	UpdateUDPLength bool
 }
 
+// Params are the parameters of actions that software targets have. Those that belong to the event's type are set, the others
+// are nil.
+type Params struct {
+	Delay  *clock.Duration      // of a delay
+	Copies *int                 // of a duplicate: additional ones
+	By     *int                 // of a reorder: packets of the same flow that overtake
+	Field  *packet.RewriteField // of a rewrite
+	Value  *int64               // of a rewrite; a PSN is relative, from 1
+	Offset *int                 // of a corrupt that damages a payload byte
+	Xor    *int                 // the bits that it flips
+}
+
 // ControlEvent is something that happens to a control packet.
 type ControlEvent struct {
 	QPN    int
@@ -192,6 +205,7 @@ type ControlEvent struct {
 	PSN    *int64 // relative; nil: addressed by ordinal alone
 	Nth    uint16
 	Type   trace.EventType
+	Params
 
 	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
 	Origin  Origin

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	"regexp"
+	"slices"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
@@ -46,8 +47,6 @@ var refusedEventKeys = map[string]string{
 
 var refusedActions = map[string]string{
 	"random": randomRefused, "loss": "the action is called drop", "bit-error": "the action is called corrupt here",
-	"delay": "this action comes with a later version", "duplicate": "this action comes with a later version",
-	"reorder": "this action comes with a later version", "rewrite": "this action comes with a later version",
 }
 
 var laboratoryKey = "it describes a place, not a test: it belongs into the testbed description"
@@ -288,7 +287,7 @@ func everyFields() []field {
 }
 
 func dataEventSchema() *object {
-	actions := []trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt, trace.EventTrim}
+	actions := append([]trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt, trace.EventTrim}, softwareActions...)
 	return &object{
 		title:   "data-pkt-events",
 		doc:     "An event on a data packet: SEND, WRITE and atomic requests, and READ responses.",
@@ -301,10 +300,11 @@ func dataEventSchema() *object {
 				kind: dataPSN(), at: parent, defDoc: "required, or every"},
 			{key: "iter", doc: "Round of transmission, from 1, or any, or several. iter-scope says what is counted.", def: "1", at: parent,
 				kind: ordinals(at(func(e *DataEvent) *uint16 { return &e.Iter }), func(e any) *Numbers { return &e.(*DataEvent).Pattern.Nth })},
-			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers; trim: cut off the payload.", required: true,
+			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers; trim: cut off the payload. " + softwareDoc, required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refusedActions}, at: at(func(e *DataEvent) *trace.EventType { return &e.Type })},
 			{key: "trim", doc: "Parameters of a trim; for type: trim only.", kind: optional[Trim]{trimSchema()}, at: at(func(e *DataEvent) **Trim { return &e.Trim })},
-		}, everyFields()...),
+		}, slices.Concat(paramFields(func(e any) *Params { return &e.(*DataEvent).Params }),
+			payloadFields(func(e any) *Params { return &e.(*DataEvent).Params }), everyFields())...),
 	}
 }
 
@@ -339,7 +339,7 @@ func controlEventSchema() *object {
 		packet.ClassAck, packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp, packet.ClassRNR,
 		packet.ClassCNP, packet.ClassReadRequest, packet.ClassAtomicAck,
 	}
-	actions := []trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt}
+	actions := append([]trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt}, softwareActions...)
 	refused := map[string]string{"trim": "control packets have nothing to trim; use data-pkt-events"}
 	for k, v := range refusedActions {
 		refused[k] = v
@@ -352,7 +352,7 @@ func controlEventSchema() *object {
 		title:   "control-pkt-events",
 		doc:     "An event on a control packet. Real NICs coalesce ACKs, so an ACK with a certain psn may never exist.",
 		refused: keys,
-		fields: []field{
+		fields: append([]field{
 			qpnField(at(func(e *ControlEvent) *int { return &e.QPN }), func(e any) *Numbers { return &e.(*ControlEvent).Pattern.QPN }),
 			{key: "from", doc: "Host whose requests the packet belongs to; responder only with bidirectional traffic.", kind: sides(),
 				def: "requester", at: at(func(e *ControlEvent) *Side { return &e.From })},
@@ -365,9 +365,9 @@ func controlEventSchema() *object {
 			{key: "psn", doc: "Only packets with this PSN, or these, numbered like the requests they belong to.", kind: controlPSN(), at: parent},
 			{key: "nth", doc: "Which arrival at the injector, from 1, or any, or several. Repeated packets count.", def: "1", at: parent,
 				kind: ordinals(at(func(e *ControlEvent) *uint16 { return &e.Nth }), func(e any) *Numbers { return &e.(*ControlEvent).Pattern.Nth })},
-			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers.", required: true,
+			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers. " + softwareDoc, required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refused}, at: at(func(e *ControlEvent) *trace.EventType { return &e.Type })},
-		},
+		}, paramFields(func(e any) *Params { return &e.(*ControlEvent).Params })...),
 	}
 }
 

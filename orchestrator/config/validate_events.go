@@ -110,6 +110,7 @@ func count(n int, what string) string {
 
 func (d *decoder) validateDataEvent(t *Test, path string, e *DataEvent) {
 	d.validatePSN(path, t.TrafficFrom(e.From, e.QPN), e.PSN)
+	d.validateParams(path, e.Type, &e.Params)
 	switch {
 	case e.Type == trace.EventTrim && e.Trim == nil:
 		e.Trim = new(Trim)
@@ -121,6 +122,7 @@ func (d *decoder) validateDataEvent(t *Test, path string, e *DataEvent) {
 
 func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {
 	g := t.TrafficFrom(e.From, e.QPN)
+	d.validateParams(path, e.Type, &e.Params)
 	if e.SentBy != nil && e.Packet != packet.ClassCNP {
 		d.problemAt(path+".sent-by", "only CNPs take sent-by", "who sends the "+e.Packet.String()+" follows from whose request it belongs to")
 	}

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
 )
 
 // explainMessages bounds how many messages of one schedule Explain prints.
@@ -186,9 +188,27 @@ func when(in *injector.Intent) string {
 }
 
 func actionText(a injector.Action) string {
-	if a.TrimSize == 0 {
-		return a.Type.String()
+	switch a.Type {
+	case trace.EventDelay:
+		return fmt.Sprintf("delay by %s", duration(clock.Duration(a.DelayNS)*clock.Nanosecond))
+	case trace.EventDuplicate:
+		return plural(int(a.Copies), "duplicate")
+	case trace.EventReorder:
+		return fmt.Sprintf("reorder by %d", a.By)
+	case trace.EventRewrite:
+		return fmt.Sprintf("rewrite %v to %d", a.Field, a.Value)
+	case trace.EventCorrupt:
+		if a.Xor != 0 {
+			return fmt.Sprintf("corrupt payload byte %d by 0x%02x", a.Offset, a.Xor)
+		}
+	case trace.EventTrim:
+		return trimText(a)
+	case trace.EventNone, trace.EventDrop, trace.EventECN:
 	}
+	return a.Type.String()
+}
+
+func trimText(a injector.Action) string {
 	s := fmt.Sprintf("%v to %d B", a.Type, a.TrimSize)
 	if a.TrimFlags&injector.TrimSetDSCP != 0 {
 		s += fmt.Sprintf(", dscp %d", a.TrimDSCP)

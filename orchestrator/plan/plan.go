@@ -127,7 +127,7 @@ func (p *Plan) resolveDataEvents() error {
 }
 
 func action(e *config.DataEvent) injector.Action {
-	a := injector.Action{Type: e.Type}
+	a := withParams(e.Type, &e.Params)
 	if e.Trim == nil {
 		return a
 	}
@@ -144,13 +144,34 @@ func action(e *config.DataEvent) injector.Action {
 	return a
 }
 
+// withParams returns an action with the parameters of software actions.
+func withParams(t trace.EventType, p *config.Params) injector.Action {
+	a := injector.Action{Type: t}
+	if p.Delay != nil {
+		a.DelayNS = p.Delay.Nanoseconds()
+	}
+	if p.Copies != nil {
+		a.Copies = uint8(*p.Copies)
+	}
+	if p.By != nil {
+		a.By = uint16(*p.By)
+	}
+	if p.Field != nil {
+		a.Field, a.Value = *p.Field, uint64(*p.Value)
+	}
+	if p.Xor != nil {
+		a.Offset, a.Xor = uint16(*p.Offset), uint8(*p.Xor)
+	}
+	return a
+}
+
 func (p *Plan) resolveControlEvents() {
 	for i := range p.Test.Traffic.ControlEvents {
 		e := &p.Test.Traffic.ControlEvents[i]
 		in := injector.Intent{
 			Index: i, Where: p.Test.WhereControl(i),
 			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets that side s sends travel like its requests
-			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: injector.Action{Type: e.Type},
+			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: withParams(e.Type, &e.Params),
 		}
 		if e.PSN != nil {
 			in.RelPSN = *e.PSN

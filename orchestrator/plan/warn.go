@@ -25,6 +25,7 @@ type loss struct {
 	message int
 	iter    uint16
 	sender  config.Side // of the data packet: rounds are counted per direction
+	sure    bool        // a retransmission is certain, not just possible
 }
 
 // warner collects warnings about a plan.
@@ -41,9 +42,9 @@ type warner struct {
 func (p *Plan) warn() {
 	w := warner{Plan: p, losses: make(map[stream][]loss), event: -1, first: make(map[string]int), likely: make(map[string]int)}
 	for i, e := range p.Test.Traffic.DataEvents {
-		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && loses(e.Type) {
+		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && disturbs(e.Type) {
 			s := stream{e.QPN, e.From}
-			w.losses[s] = append(w.losses[s], loss{i, e.PSN, t.Index, e.Iter, t.sender})
+			w.losses[s] = append(w.losses[s], loss{i, e.PSN, t.Index, e.Iter, t.sender, loses(e.Type)})
 		}
 	}
 	w.hosts()
@@ -61,6 +62,11 @@ func (p *Plan) warn() {
 
 func loses(t trace.EventType) bool {
 	return t == trace.EventDrop || t == trace.EventCorrupt || t == trace.EventTrim
+}
+
+// disturbs reports whether an event of type t may make something be sent again: a late packet can look like a lost one.
+func disturbs(t trace.EventType) bool {
+	return loses(t) || t == trace.EventDelay || t == trace.EventReorder || t == trace.EventRewrite
 }
 
 // add adds a warning. Of an item that stands for many events only the first with a warning is heard.
@@ -139,6 +145,9 @@ func (w *warner) dataEvent(i int) {
 			w.add(path, fmt.Sprintf("the packet has only %d bytes and passes whole", length), "trim.size counts from the IP header; the injector counts a runt")
 		}
 	}
+	if x := e.Xor; x != nil && *e.Offset >= t.payload() {
+		w.add(path, fmt.Sprintf("the packet has only %d bytes of payload and passes whole", t.payload()), "offset counts them from 0; the injector counts a runt")
+	}
 	w.iteration(path, i, t)
 	w.exhaustion(path, i)
 }
@@ -168,7 +177,7 @@ func (w *warner) iteration(path string, i int, t target) {
 	// A message is posted only when the one tx-depth before it is complete: what was lost before that was repeated before.
 	first, certain := earlier[0], 0
 	for _, l := range earlier {
-		if l.message+w.Test.Traffic.TxDepth <= t.Index {
+		if l.sure && l.message+w.Test.Traffic.TxDepth <= t.Index {
 			first = l
 			certain++
 		}
@@ -207,7 +216,7 @@ func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 		}
 	}
 	repeats = repeats || slices.ContainsFunc(w.Test.Traffic.ControlEvents, func(c config.ControlEvent) bool {
-		return c.QPN == e.QPN && c.From == e.From && c.Packet != packet.ClassCNP && loses(c.Type)
+		return c.QPN == e.QPN && c.From == e.From && c.Packet != packet.ClassCNP && disturbs(c.Type)
 	})
 	return earlier, repeats
 }
@@ -220,7 +229,7 @@ func (w *warner) exhaustion(path string, i int) {
 	}
 	lost := 0
 	for _, l := range w.losses[stream{e.QPN, e.From}] {
-		if l.psn != e.PSN {
+		if l.psn != e.PSN || !l.sure {
 			continue
 		}
 		if l.event > i {
@@ -289,7 +298,7 @@ func (w *warner) provokesNak(e *config.ControlEvent) bool {
 	}
 	return slices.ContainsFunc(w.losses[stream{e.QPN, e.From}], inRequests) ||
 		slices.ContainsFunc(w.Test.Traffic.ControlEvents, func(c config.ControlEvent) bool {
-			return c.QPN == e.QPN && c.From == e.From && c.Packet == packet.ClassReadRequest && loses(c.Type)
+			return c.QPN == e.QPN && c.From == e.From && c.Packet == packet.ClassReadRequest && disturbs(c.Type)
 		})
 }
 

@@ -27,6 +27,7 @@ func describe(spec *testbeds.Spec, hosts [2]*host) testbeds.Environment {
 			property("min-time-between-cnps", s.MinTimeBetweenCNPs),
 			property("cnp-pacing", s.CNPPacing),
 			property("slow-restart", s.SlowRestart),
+			property("adaptive-retrans", s.AdaptiveRetrans),
 			property("mtu", spec.Connections[0].MTU),
 		)
 		c.Properties = append(c.Properties, parameters("profile.", h.nic.Profile())...)
@@ -53,14 +54,14 @@ func property(name string, value any) testbeds.Property {
 
 func gbps(r clock.BitRate) string { return fmt.Sprintf("%g Gb/s", float64(r)/float64(clock.Gbps)) }
 
-// parameters lists the exported scalar fields of a model's parameter struct, so that a new parameter can't be forgotten here.
+// parameters lists the exported scalar and list fields of a model's parameter struct, so that a new parameter can't be forgotten here.
 func parameters(prefix string, model any) []testbeds.Property {
 	v := reflect.ValueOf(model)
 	var list []testbeds.Property
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		switch f.Type.Kind() {
-		case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Func, reflect.Struct:
+		case reflect.Map, reflect.Pointer, reflect.Func, reflect.Struct:
 			continue
 		default:
 			list = append(list, property(prefix+f.Name, v.Field(i).Interface()))

@@ -22,6 +22,7 @@ type injectorSwitch struct {
 	latency  clock.Duration // from the last bit in to the first bit out of an idle port
 	out      []*link        // by port; nil where a dumper hangs
 	mirrors  []*mirrorPort  // by port; nil where a host hangs
+	holder   *holder        // of packets that an event delays
 
 	result   pipeline.Result
 	frame    []byte
@@ -39,9 +40,23 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 	if r.Mirror.Active {
 		s.mirror(now, p, r)
 	}
+	var overtaken []held
+	if len(s.holder.queue) > 0 && r.Flow != trace.NoFlow {
+		overtaken = s.holder.overtaken(r.Flow)
+	}
+	s.forward(now, r, p)
+	for i := range overtaken {
+		s.transmit(now, overtaken[i].port, overtaken[i].p)
+	}
+}
+
+// forward takes p and lets the action of its event, if it has one, have its way with it.
+func (s *injectorSwitch) forward(now clock.Time, r *pipeline.Result, p *packet.Packet) {
 	switch {
 	case r.Forward.Drop:
 		s.pool.put(p)
+	case r.Forward.DelayNS > 0 || r.Forward.Behind > 0:
+		s.holder.hold(now, r, p)
 	case r.Forward.Flood:
 		r.Apply(p)
 		for _, out := range r.Forward.Ports {
@@ -52,8 +67,18 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 		s.pool.put(p)
 	default:
 		r.Apply(p)
-		s.transmit(now, r.Forward.Port, p)
+		s.duplicate(now, r, p)
 	}
+}
+
+// duplicate transmits p and as many copies as its event asks for.
+func (s *injectorSwitch) duplicate(now clock.Time, r *pipeline.Result, p *packet.Packet) {
+	for range r.Forward.Copies {
+		c := s.pool.get()
+		*c = *p
+		s.transmit(now, r.Forward.Port, c)
+	}
+	s.transmit(now, r.Forward.Port, p)
 }
 
 func (s *injectorSwitch) transmit(now clock.Time, port uint16, p *packet.Packet) {

@@ -31,6 +31,7 @@ import (
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
+	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/packet"
@@ -59,8 +60,8 @@ type Testbed struct {
 	workload *generator.Workload
 
 	application application
-
 	models      Catalogue
+
 	server  *switchd.Server
 	conn    *grpc.ClientConn
 	stop    context.CancelFunc
@@ -68,10 +69,10 @@ type Testbed struct {
 	served  error
 }
 
-// New builds the testbed that spec asks for and starts the switch's P4Runtime server. The caller closes it.
 // A Catalogue returns the NIC model with a name.
 type Catalogue func(name string) (rdma.Profile, error)
 
+// New builds the testbed that spec asks for and starts the switch's P4Runtime server. The caller closes it.
 func New(spec testbeds.Spec) (*Testbed, error) { return NewWith(spec, rdma.ProfileByName) }
 
 // NewWith is [New] with NIC models from another catalogue.
@@ -82,6 +83,7 @@ func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
 		return nil, fmt.Errorf("virtual testbed: %w", err)
 	}
 	t.sw = &injectorSwitch{pipeline: p, pool: &t.pool, latency: spec.Switch.Latency}
+	t.sw.holder = newHolder(t.sw, &t.engine)
 	for i := range spec.Hosts {
 		if err := t.addHost(i); err != nil {
 			return nil, fmt.Errorf("virtual testbed: %w", err)
@@ -189,7 +191,7 @@ func (t *Testbed) createQPs() error {
 
 // serve starts the switch's P4Runtime server on an in-process listener.
 func (t *Testbed) serve(p *pipeline.Pipeline) error {
-	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: p})
+	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: p, Info: p4.Software()})
 	if err != nil {
 		return err
 	}
@@ -233,7 +235,7 @@ func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
 
 // Injector says how to reach the embedded switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
-	a := testbeds.Access{Conn: t.conn, DeviceID: deviceID, Target: target}
+	a := testbeds.Access{Conn: t.conn, DeviceID: deviceID, Target: target, Info: p4.Software()}
 	for i, h := range t.spec.Hosts {
 		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: uint16(i), MAC: *h.MAC})
 	}

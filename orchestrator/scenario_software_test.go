@@ -1,0 +1,78 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
+const softwareScenarios = 100
+
+// TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders does with the actions of software targets what
+// TestUnbrokenNICIsNeverBlamed does with losses: a late packet looks like a lost one to the receiver, and the analyzers must
+// know what it saw when.
+func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *testing.T) {
+	n, start := softwareScenarios, 0
+	if s := os.Getenv("CANDELA_SCENARIOS"); s != "" {
+		var err error
+		if n, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("CANDELA_SCENARIOS: %v", err)
+		}
+	}
+	if s := os.Getenv("CANDELA_SCENARIO"); s != "" { // one scenario again
+		var err error
+		if start, err = strconv.Atoi(s); err != nil {
+			t.Fatalf("CANDELA_SCENARIO: %v", err)
+		}
+		n = 1
+	}
+	fired := map[string]int{}
+	failures := 0
+	for i := start; i < start+n && failures < 5; i++ {
+		text := softwareScenario(uint64(i))
+		outcome := runScenario(t, text, distances(uint64(i)))
+		for _, e := range outcome.Report.Events {
+			what, _, _ := strings.Cut(e.What, " ")
+			fired[what] += int(min(e.Hits, 1))
+		}
+		if problem := blamed(outcome); problem != "" {
+			failures++
+			t.Errorf("scenario %d: %s\n%s", i, problem, text)
+		}
+	}
+	for _, what := range []string{"delay", "duplicate", "reorder", "rewrite"} {
+		if n > 50 && fired[what] < n/10 {
+			t.Errorf("only %d events %s fired in %d scenarios: they test nothing", fired[what], what, n)
+		}
+	}
+}
+
+// softwareScenario is the i-th scenario with half of its events replaced by those of software targets.
+func softwareScenario(i uint64) string {
+	r := rand.New(rand.NewPCG(i, 0x50f7))
+	lines := strings.Split(scenario(i), "\n")
+	for n, line := range lines {
+		at := strings.Index(line, "type: ")
+		if at < 0 || r.IntN(3) == 0 {
+			continue
+		}
+		lines[n] = line[:at] + softwareEvent(r) + "}"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func softwareEvent(r *rand.Rand) string {
+	switch r.IntN(4) {
+	case 0:
+		return fmt.Sprintf("type: delay, delay-us: %d", []int{1, 3, 10, 100, 2000}[r.IntN(5)])
+	case 1:
+		return fmt.Sprintf("type: duplicate, copies: %d", 1+r.IntN(3))
+	case 2:
+		return fmt.Sprintf("type: reorder, by: %d", 1+r.IntN(4))
+	}
+	return fmt.Sprintf("type: rewrite, field: %s, value: 1", []string{"dscp", "hop-limit", "src-port", "ack-req"}[r.IntN(4)])
+}

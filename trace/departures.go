@@ -1,0 +1,236 @@
+package trace
+
+import (
+	"context"
+	"slices"
+
+	"candela.dev/candela/packet"
+)
+
+// A Departure says what the injector did to a packet that it neither simply forwarded nor lost: the parameters of its event,
+// which the mirror copy doesn't carry (they stand in entries.json).
+type Departure struct {
+	Flow  FlowID
+	Class packet.Class
+	// PSN names the packet; HasPSN is false for control packets addressed by ordinal alone.
+	PSN    packet.PSN
+	HasPSN bool
+	Nth    uint16 // ITER, arrival or ordinal; orders departures of one packet. 0: every one
+	Event  EventType
+
+	DelayNS int64               // EventDelay: the packet left so much later than it arrived
+	Copies  int                 // EventDuplicate: so many copies followed it
+	Behind  int                 // EventReorder: so many later arrivals on its flow overtook it, within LimitNS
+	LimitNS int64               // EventReorder: at the latest it left so much later
+	Field   packet.RewriteField // EventRewrite: it left with this field set to Value
+	Value   uint64
+}
+
+// WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector; a packet
+// that was delayed, reordered or rewritten becomes two records, one that was Sent, and one that Passed when, where and how it
+// left, and a duplicated one gets a Passed record for each copy. All have ID and Event of the mirror copy. What the mirror marks
+// with such an event and departures doesn't explain stays as it is: sent and passed at once.
+//
+// The result is exact for injectors that let a held packet go before the nanosecond in which its time is up and right behind
+// the last one that overtakes it, as the virtual testbed does.
+func (c *Checked) WithDepartures(departures []Departure) *Checked {
+	if len(departures) == 0 {
+		return c
+	}
+	known := make(map[departureKey][]Departure)
+	for _, d := range departures {
+		k := d.key()
+		known[k] = append(known[k], d)
+	}
+	for _, list := range known {
+		slices.SortStableFunc(list, func(a, b Departure) int { return int(a.Nth) - int(b.Nth) })
+	}
+	return &Checked{meta: c.meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+		s := departing{known: known, used: make(map[departureKey]int), fn: fn}
+		if err := c.stream(ctx, s.arrive); err != nil {
+			return err
+		}
+		return s.leaveUntil(forever)
+	}}
+}
+
+// departureKey is what a record shows of the event that met it.
+type departureKey struct {
+	flow   FlowID
+	class  packet.Class
+	event  EventType
+	psn    packet.PSN
+	hasPSN bool
+}
+
+func (d *Departure) key() departureKey {
+	return departureKey{d.Flow, d.Class, d.Event, d.PSN, d.HasPSN}
+}
+
+const forever = 1<<63 - 1
+
+// departing is one pass over a trace with departures.
+type departing struct {
+	known map[departureKey][]Departure
+	used  map[departureKey]int // departures of a packet that have happened
+	fn    func(*Record) error
+	held  []heldRecord // by due, then by arrival
+}
+
+// heldRecord is a packet inside the injector.
+type heldRecord struct {
+	r      Record
+	due    int64
+	behind int // arrivals on its flow that it still waits for; 0: only time counts
+}
+
+// arrive takes the next record of the mirror.
+func (s *departing) arrive(r *Record) error {
+	if err := s.leaveUntil(r.TimeNS); err != nil {
+		return err
+	}
+	overtaken := s.overtaken(r)
+	if err := s.pass(r); err != nil {
+		return err
+	}
+	for i := range overtaken {
+		overtaken[i].TimeNS = r.TimeNS
+		if err := s.fn(&overtaken[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass emits r as its event lets it through.
+func (s *departing) pass(r *Record) error {
+	d := s.departure(r)
+	if d == nil {
+		return s.fn(r)
+	}
+	if d.Event == EventDuplicate {
+		return s.duplicate(r, d.Copies)
+	}
+	sent, passed := *r, *r
+	sent.Flags &^= Passed
+	passed.Flags &^= Sent
+	if err := s.fn(&sent); err != nil {
+		return err
+	}
+	switch d.Event {
+	case EventDelay:
+		s.hold(&passed, r.TimeNS+d.DelayNS, 0)
+	case EventReorder:
+		s.hold(&passed, r.TimeNS+d.LimitNS, d.Behind)
+	default:
+		passed.rewrite(d.Field, d.Value)
+		return s.fn(&passed)
+	}
+	return nil
+}
+
+func (s *departing) duplicate(r *Record, copies int) error {
+	if err := s.fn(r); err != nil {
+		return err
+	}
+	passed := *r
+	passed.Flags &^= Sent
+	for range copies {
+		again := passed // analyzers may keep what they change in a record
+		if err := s.fn(&again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// departure returns what is known of the event that met r; nil: nothing, or it had none of interest.
+func (s *departing) departure(r *Record) *Departure {
+	switch r.Event {
+	case EventDelay, EventDuplicate, EventReorder, EventRewrite:
+	default:
+		return nil
+	}
+	k := departureKey{r.Flow, r.Class(), r.Event, r.PSN, true}
+	list := s.known[k]
+	if len(list) == 0 {
+		k.psn, k.hasPSN = 0, false
+		list = s.known[k]
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	i := min(s.used[k], len(list)-1)
+	s.used[k]++
+	return &list[i]
+}
+
+func (s *departing) hold(r *Record, due int64, behind int) {
+	at := len(s.held)
+	for at > 0 && s.held[at-1].due > due {
+		at--
+	}
+	s.held = slices.Insert(s.held, at, heldRecord{*r, due, behind})
+}
+
+// overtaken counts an arrival and returns the records that waited for it, in the order of their arrival.
+func (s *departing) overtaken(r *Record) []Record {
+	if len(s.held) == 0 || r.Flow == NoFlow {
+		return nil
+	}
+	var ready []Record
+	s.held = slices.DeleteFunc(s.held, func(h heldRecord) bool { return h.behind == 1 && h.r.Flow == r.Flow && keep(&ready, h.r) })
+	for i := range s.held {
+		if h := &s.held[i]; h.behind > 1 && h.r.Flow == r.Flow {
+			h.behind--
+		}
+	}
+	return ready
+}
+
+func keep(list *[]Record, r Record) bool {
+	*list = append(*list, r)
+	return true
+}
+
+// leaveUntil emits the held records whose time is up at an instant.
+func (s *departing) leaveUntil(now int64) error {
+	n := 0
+	for n < len(s.held) && s.held[n].due <= now {
+		r := s.held[n].r
+		r.TimeNS = s.held[n].due
+		if err := s.fn(&r); err != nil {
+			return err
+		}
+		n++
+	}
+	s.held = slices.Delete(s.held, 0, n)
+	return nil
+}
+
+// rewrite changes what a record shows of a field.
+func (r *Record) rewrite(f packet.RewriteField, v uint64) {
+	switch f {
+	case packet.RewriteDSCP:
+		r.DSCP = uint8(v)
+	case packet.RewriteECN:
+		r.ECN = packet.ECN(v)
+	case packet.RewriteDestQP:
+		if qp := packet.QPN(v); qp != r.DestQP {
+			r.DestQP, r.Flow = qp, NoFlow
+		}
+	case packet.RewriteAckReq:
+		r.Flags &^= AckReq
+		if v != 0 {
+			r.Flags |= AckReq
+		}
+	case packet.RewritePSN:
+		r.PSN = packet.PSN(v)
+	case packet.RewriteSyndrome:
+		r.Syndrome = packet.Syndrome(v)
+	case packet.RewriteMSN:
+		r.MSN = uint32(v)
+	case packet.RewriteNone, packet.RewriteHopLimit, packet.RewriteSrcPort, packet.RewritePKey:
+	default:
+	}
+}

@@ -33,12 +33,15 @@ func anySetup(t *rapid.T) setup {
 	qp.MaxReads = rapid.SampledFrom([]int{1, 2, 16}).Draw(t, "maxReads")
 	qp.FixIPSN = rapid.Bool().Draw(t, "fixIPSN")
 	qp.IPSN = packet.NewPSN(-int64(rapid.IntRange(0, 12).Draw(t, "beforeWrap")))
-	pipeline := rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "pipeline")
-	coalescing := rapid.Bool().Draw(t, "coalescing")
+	profile := rapid.SampledFrom(Profiles()).Draw(t, "profile")
+	pipeline := rapid.SampledFrom([]int{0, profile.PipelineDepth, 3}).Draw(t, "pipeline")
+	coalescing, adaptive := rapid.Bool().Draw(t, "coalescing"), rapid.Bool().Draw(t, "adaptive")
 	return setup{seed: rapid.Uint64().Draw(t, "seed"), qps: rapid.IntRange(1, 2).Draw(t, "qps"), qp: qp, record: true,
 		ipv6: rapid.Bool().Draw(t, "ipv6"),
 		nic: func(_ generator.Side, c *Config) {
+			c.Profile = profile
 			c.Profile.PipelineDepth, c.Profile.AckCoalescing = pipeline, coalescing
+			c.AdaptiveRetrans = adaptive && len(profile.AdaptiveSchedule) > 0
 		}}
 }
 

@@ -178,6 +178,8 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	again, sentAgain := s.req.window.get(p)
 	starts := p == sp.first || sentAgain && again.opcode == packet.ReadRequest
 	switch {
+	case s.midway && s.a.meta.EventsKnown:
+		// Any request may be a repetition of one from before the trace, and any response still answer that one.
 	case starts && p != l.read && !r.Opcode.Starts() && sp.again == 1 && sp.high >= p:
 		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
 		say(s.report(s.step(rsReplayKernel), r, p, again.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())

@@ -52,6 +52,12 @@ func TestAnAckForAnotherQueuePairIsNamed(t *testing.T) {
 	})
 }
 
+func TestAGuessedMTUConvictsNoRead(t *testing.T) {
+	check(t, map[string]scene{ // of MTU 4096, which nothing shows
+		"two reads": {traffic: "read write", midway: true, kind: trace.KindPlain, want: []string{"incomplete", "capture-gap"}, trace: `> 1 dma=4096; > 2 op=READ_REQUEST len=0 va=0 dma=9000`},
+	})
+}
+
 // The restart at psn 8 that a NACK for psn 7 caused, answered meanwhile, must not use up the NACK for psn 8.
 func TestAnOlderNackExplainsARestartBeforeANewerOne(t *testing.T) {
 	cfg := simConfig{

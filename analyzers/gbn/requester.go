@@ -98,8 +98,11 @@ func (s *session) start(r *trace.Record) {
 }
 
 func (s *session) learnMTU(r *trace.Record) {
-	if s.mtu == 0 && r.Opcode.Starts() && !r.Opcode.Ends() {
-		s.mtu = int(r.PayloadLen)
+	if !s.mtuShown && !r.Opcode.Ends() {
+		s.mtuShown = true
+		if s.mtu == 0 && r.Opcode.Starts() {
+			s.mtu = int(r.PayloadLen)
+		}
 	}
 }
 
@@ -406,7 +409,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 	sp.again++
 	done := (p - sp.first) * int64(s.mtu)
 	va, length := sp.va+uint64(done), int64(sp.length)-done
-	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length {
+	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length || !s.mtuShown {
 		return
 	}
 	say(s.report(RuleReadRestart, r, p, sp.id),

@@ -42,6 +42,7 @@ func (s *session) responseSent(r *trace.Record) {
 	if !s.req.started && (s.midway || s.captured) {
 		return // nothing is known of the request that it answers
 	}
+	s.mtuShown = s.mtuShown || r.Opcode.IsReadResponse() && !r.Opcode.Ends()
 	p := s.unwrap(r.PSN)
 	if s.rsp.state == rsFailed {
 		s.answerAfterError(r, p)

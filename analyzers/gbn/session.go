@@ -15,6 +15,8 @@ type session struct {
 	limits Limits
 	ipsn   packet.PSN
 	mtu    int // 0: not known yet
+	// mtuShown: the MTU is given, or a packet that must be full has shown it; an inferred one may be a guess.
+	mtuShown bool
 
 	// captured: packets may be missing from the trace, and losses behind the tap are not in it (a plain capture).
 	captured bool
@@ -43,6 +45,7 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 	s.captured = s.captured || s.midway && a.meta.Kind == trace.KindMirror
 	if conn, ok := a.meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
+		s.mtuShown = !a.meta.Connections.Inferred
 	}
 	s.req.init()
 	s.rsp.init()

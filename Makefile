@@ -12,7 +12,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test race fuzz bench bench-once lint ci clean FORCE
+.PHONY: help setup build demo test race detection fuzz bench bench-once lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test: ## vet and run every test, with the outside tools installed where that is 
 
 race: ## run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+
+detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random scenarios on sound NICs
+	@$(BIN) detect --scenarios 10000
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

@@ -1,0 +1,155 @@
+package detection_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/detection"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual"
+)
+
+const configs = "../../configs"
+
+func newBench(t *testing.T) *detection.Bench {
+	t.Helper()
+	scratch, err := detection.Scratch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(scratch); err != nil {
+			t.Error(err)
+		}
+	})
+	return &detection.Bench{
+		Build:   func(s testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(s) },
+		Options: options(), Configs: configs, Scratch: scratch,
+	}
+}
+
+// options is what the command line knows of NIC models and rules.
+func options() config.Options {
+	var o config.Options
+	for _, p := range rdma.Profiles() {
+		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
+			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond,
+		}})
+	}
+	for _, b := range rdma.Catalogue() {
+		o.Bugs = append(o.Bugs, b.Name)
+	}
+	for _, r := range orchestrator.Rules() {
+		o.Rules = append(o.Rules, r.ID)
+	}
+	return o
+}
+
+func TestEveryBugIsCaughtByItsRuleAndNothingFiresWithoutIt(t *testing.T) {
+	bugs, err := newBench(t).Bugs(t.Context(), "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := detection.Report{Bugs: bugs}
+	for _, fault := range report.Faults() {
+		t.Error(fault)
+	}
+}
+
+func TestNoRuleFiresOnSoundVendorProfiles(t *testing.T) {
+	b := newBench(t)
+	for _, p := range rdma.Profiles() {
+		silence, err := b.Silence(t.Context(), p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := detection.Report{Silence: silence}
+		for _, fault := range report.Faults() {
+			t.Error(fault)
+		}
+	}
+}
+
+// A sample; make detection runs ten thousand.
+func TestNoRuleFiresInRandomScenarios(t *testing.T) {
+	var profiles []string
+	for _, p := range rdma.Profiles() {
+		profiles = append(profiles, p.Name)
+	}
+	const n = 100
+	result, err := newBench(t).Scenarios(t.Context(), 0, n, profiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Scenarios != n || result.Events < n/2 {
+		t.Errorf("only %d events fired in %d scenarios: they test nothing", result.Events, result.Scenarios)
+	}
+	report := detection.Report{Scenarios: result}
+	for _, fault := range report.Faults() {
+		t.Error(fault)
+	}
+}
+
+func TestTheCatalogueIsSound(t *testing.T) {
+	o := options()
+	names := map[string]bool{}
+	for _, bug := range rdma.Catalogue() {
+		if names[bug.Name] {
+			t.Errorf("there are two bugs %s", bug.Name)
+		}
+		names[bug.Name] = true
+		if !slices.Contains(o.Rules, bug.Rule) && !strings.HasPrefix(bug.Rule, "expect.") {
+			t.Errorf("bug %s is to fire %s, which is no rule", bug.Name, bug.Rule)
+		}
+		test, err := config.Load(filepath.Join(configs, "detect", bug.Name+".yml"), o)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got := slices.Concat(test.Requester.NIC.Bugs, test.Responder.NIC.Bugs); !slices.Equal(got, []string{bug.Name}) {
+			t.Errorf("the test of bug %s has bugs %v", bug.Name, got)
+		}
+	}
+	if len(names) < 40 {
+		t.Errorf("the catalogue has only %d bugs", len(names))
+	}
+}
+
+func TestScenariosAreTheSameEveryTime(t *testing.T) {
+	for i := range uint64(50) {
+		if a, b := detection.Scenario(i), detection.Scenario(i); a != b {
+			t.Errorf("scenario %d:\n%s\nand then\n%s", i, a, b)
+		}
+	}
+}
+
+func TestTheMatrixSaysWhichAnalyzerCaughtWhat(t *testing.T) {
+	report := detection.Report{Bugs: []detection.BugResult{
+		{Name: "a", Rule: "gbn.msn", Profile: "spec", Catch: detection.Right, Fired: []detection.Fired{{Rule: "gbn.msn"}, {Rule: "cnp.format"}}},
+		{Name: "b", Rule: "gbn.msn", Profile: "spec", Catch: detection.Other, Fired: []detection.Fired{{Rule: "cnp.format"}}},
+		{Name: "c", Rule: "gbn.msn", Profile: "spec", Catch: detection.Missed},
+	}}
+	var b strings.Builder
+	if err := report.Text(&b, []string{"cnp", "gbn"}); err != nil {
+		t.Fatal(err)
+	}
+	want := `bug  cnp   gbn    test  right rule  verdict
+a    also  RIGHT  .     gbn.msn     right rule
+b    also  .      .     gbn.msn     another rule
+c    .     .      .     gbn.msn     missed
+
+bugs: 3, on 1 profiles: 1 caught by the right rule (33.3 %), 1 by another one only, 1 missed
+! bug b on profile spec: another rule (want gbn.msn, fired cnp.format)
+! bug c on profile spec: missed (want gbn.msn, fired nothing)
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

@@ -88,6 +88,7 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	metrics []distributions // by connection, 0 being all together
 
+	firstID uint64
 	marked  bool    // some packet arrived at the switch with CE already
 	foreign bool    // there are packets of no known connection beside CNPs
 	strays  []stray // CNPs of no known connection, the first few
@@ -109,6 +110,8 @@ type flow struct {
 
 	marks   int64 // delivered packets with CE
 	credit  int64 // triggers that may each still yield a CNP
+	gap     bool  // a packet was lost, and none was delivered since
+	granted bool  // a CNP was granted for a gap whose NAK has not been seen
 	cnps    int64
 	lastNS  int64 // of the latest CNP
 	waiting waiting
@@ -161,6 +164,9 @@ func (a *Analyzer) receiver(data trace.FlowID) *NotificationPoint {
 
 // Packet observes one record.
 func (a *Analyzer) Packet(r *trace.Record) {
+	if a.firstID == 0 {
+		a.firstID = r.ID
+	}
 	if r.Opcode == packet.CNP {
 		a.notification(r)
 		return
@@ -172,16 +178,21 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	if a.tracker != nil {
 		a.nacked(r)
 	}
+	f := &a.flows[r.Flow]
 	switch {
-	case r.Delivered() && r.Marked():
-		a.flows[r.Flow].marks++
-		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsData())
 	case lost(r):
-		a.allowForLoss(r.Flow, r)
+		f.gap = true
+	case f.gap && r.Delivered():
+		f.gap = false
+		f.granted = a.allowForLoss(f, r.Flow)
+	}
+	if r.Delivered() && r.Marked() {
+		f.marks++
+		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsData())
 	}
 	a.marked = a.marked || r.ECN == packet.CE
 	if r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence {
-		a.allowForLoss(r.Flow.Peer(), r)
+		a.nackSent(r)
 	}
 }
 
@@ -195,11 +206,28 @@ func lost(r *trace.Record) bool {
 	}
 }
 
-// allowForLoss grants a CNP for a loss, or for the NAK that shows one, where it is not known whether NAKs are triggers.
-func (a *Analyzer) allowForLoss(data trace.FlowID, r *trace.Record) {
-	if r.Has(trace.Sent) && !a.receiver(data).Known {
-		a.flows[data].credit++
+// allowForLoss grants a CNP for a gap, or for the NAK that shows one, where it is not known whether those are triggers.
+func (a *Analyzer) allowForLoss(f *flow, data trace.FlowID) bool {
+	if a.receiver(data).Known {
+		return false
 	}
+	f.credit++
+	return true
+}
+
+// nackSent grants a CNP for a NAK unless one was granted for its gap.
+func (a *Analyzer) nackSent(r *trace.Record) {
+	data := r.Flow.Peer()
+	f := &a.flows[data]
+	if r.Has(trace.Sent) && !f.granted {
+		a.allowForLoss(f, data)
+	}
+	f.granted = false
+}
+
+// midway reports whether the trace may begin when the connections were busy already.
+func (a *Analyzer) midway() bool {
+	return a.meta.Connections != nil && a.meta.Connections.Inferred && (a.meta.Kind != trace.KindMirror || a.firstID > 1)
 }
 
 // nacked takes an out-of-order packet, which a receiver answers with a NAK, for a trigger. What a requester does about

@@ -216,6 +216,16 @@ func TestJudges(t *testing.T) {
 			want: []string{"violation cnp.format"},
 		},
 		{
+			name: "a marked packet that is dropped provokes none",
+			text: "0 > mid 1 ce drop\n 1 < cnp",
+			want: []string{"violation cnp.unprovoked"},
+		},
+		{
+			name: "a gap and its NAK provoke one at most",
+			text: "0 > mid 1 drop\n 1 > mid 2\n 2 < cnp\n 3 < nak 1\n 4 < cnp",
+			want: []string{"violation cnp.unprovoked"},
+		},
+		{
 			name: "a CNP with a PSN",
 			text: "0 > mid 1 ecn\n 1 < cnp psn=7",
 			want: []string{"violation cnp.format"},

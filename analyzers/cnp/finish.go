@@ -20,7 +20,7 @@ func (a *Analyzer) Finish() analyzers.Result {
 // reportStrays reports CNPs to queue pairs of no connection, unless other packets show that not all connections are known.
 func (a *Analyzer) reportStrays() {
 	severity := analyzers.Violation
-	if a.foreign || a.flows == nil || a.halfKnown() {
+	if a.foreign || a.flows == nil || a.halfKnown() || a.midway() {
 		severity = analyzers.Warning
 	}
 	for i := range a.nStrays {

@@ -79,6 +79,10 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 		t.severity = analyzers.Warning
 		t.message += "; the capture shows no mark at all, so it may have been taken before packets are marked"
 	}
+	if f.cnps == 1 && a.midway() && a.meta.Kind == trace.KindMirror {
+		t.severity = analyzers.Warning
+		t.message += "; it may have passed before the trace began"
+	}
 	rule := RuleUnprovoked
 	if other := a.markedInstead(data); f.marks == 0 && other > 0 {
 		rule = RuleWrongQP

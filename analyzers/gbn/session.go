@@ -57,7 +57,9 @@ func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.
 
 // seesAll reports whether the trace holds every request that was sent. A capture does if requests are lost behind its tap; it
 // is assumed that there is one place in a path where packets are lost.
-func (s *session) seesAll() bool { return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown }
+func (s *session) seesAll() bool {
+	return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown
+}
 
 // unwrap returns the position of psn: of all that it may stand for, the one nearest to the newest request.
 func (s *session) unwrap(psn packet.PSN) pos {

@@ -87,9 +87,6 @@ func loadBalancing(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	if l.cfg.Quick {
-		tests = quickRounds(tests)
-	}
 	results, err := l.run(ctx, tests, func(s testbeds.Spec) (orchestrator.Testbed, error) {
 		rng := rand.New(rand.NewPCG(s.Seed, 0x64756d706572)) // "dumper"
 		for i := range s.Dumpers {
@@ -110,17 +107,6 @@ func loadBalancing(ctx context.Context, l *lab) error {
 	}
 	l.plot(plot)
 	return nil
-}
-
-// quickRounds keeps every tenth round.
-func quickRounds(tests []*config.Test) []*config.Test {
-	var few []*config.Test
-	for i, t := range tests {
-		if i%10 == 0 {
-			few = append(few, t)
-		}
-	}
-	return few
 }
 
 func passRatios(results []*result) (sizes, ratios []float64) {

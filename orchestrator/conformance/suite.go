@@ -1,0 +1,179 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	tests "candela.dev/candela/configs/conformance"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+)
+
+// Suite says what to qualify, and how.
+type Suite struct {
+	Build   orchestrator.Builder
+	Options config.Options // the models and rules that exist
+	Profile string         // of both hosts
+	Bugs    []string       // seeded bugs of both hosts
+	Out     string         // parent of the run directories
+	Workers int            // runs at a time; 0: one for each CPU
+	Version string         // of the tool
+	Command string         // how the tool was called
+	Wall    func() time.Time
+	// NoReports leaves the HTML and JUnit reports out of the run directories.
+	NoReports bool
+}
+
+// outcome is what one run has to say about the rules that it stimulates.
+type outcome struct {
+	name   string
+	why    string // it says nothing, and why; empty if it does
+	run    *orchestrator.Outcome
+	census map[string]int64
+}
+
+// Qualify runs the tests of all rules and judges each rule.
+func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
+	profile := s.profile()
+	if profile == nil {
+		return nil, fmt.Errorf("profile %q is unknown", s.Profile)
+	}
+	names := runsOf(rules)
+	outcomes := make([]outcome, len(names))
+	err := s.each(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		if outcomes[i], err = s.run(ctx, names[i], profile); err != nil {
+			return fmt.Errorf("test %s: %w", names[i], err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.report(rules, outcomes), nil
+}
+
+// runsOf lists the runs that rules need, each once.
+func runsOf(rules []Rule) []string {
+	var names []string
+	for i := range rules {
+		if name := rules[i].run(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *Suite) profile() *config.Profile {
+	i := slices.IndexFunc(s.Options.Profiles, func(p config.Profile) bool { return p.Name == s.Profile })
+	if i < 0 {
+		return nil
+	}
+	return &s.Options.Profiles[i]
+}
+
+func (s *Suite) run(ctx context.Context, name string, profile *config.Profile) (outcome, error) {
+	file, adaptive := strings.CutSuffix(name, adaptiveSuffix)
+	o := outcome{name: name}
+	if adaptive && !profile.Adaptive {
+		o.why = "profile " + profile.Name + " has no adaptive retransmission"
+		return o, nil
+	}
+	test, err := Load(file, s.as(profile))
+	if err != nil {
+		return o, err
+	}
+	test.Name = name
+	for _, h := range test.Hosts() {
+		h.NIC.Profile, h.NIC.Bugs = profile.Name, s.Bugs
+		h.RoCE.AdaptiveRetrans = h.RoCE.AdaptiveRetrans || adaptive
+	}
+	p, err := plan.New(test)
+	if err != nil {
+		return o, err
+	}
+	o.run, err = orchestrator.Run(ctx, p, s.Build, orchestrator.Options{
+		Out: s.Out, Version: s.Version, Command: s.Command, File: path.Join("configs/conformance", file+".yml"),
+		Wall: s.Wall, NoReports: s.NoReports,
+	})
+	switch {
+	case err != nil:
+		return o, err
+	case o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
+		return o, errors.New(strings.Join(o.run.Verdict.Reasons, "; "))
+	case o.run.Report == nil || o.run.Analysis == nil || o.run.Report.Packets == 0:
+		o.why = "the run cannot be judged: " + strings.Join(o.run.Verdict.Reasons, "; ")
+		return o, nil
+	}
+	o.census, err = takeCensus(ctx, o.run.Dir)
+	return o, err
+}
+
+// as returns the options with which tests, which name no profile, get the defaults of this one.
+func (s *Suite) as(profile *config.Profile) config.Options {
+	o := s.Options
+	o.Profiles = slices.Clone(o.Profiles)
+	for i := range o.Profiles {
+		o.Profiles[i].Defaults = profile.Defaults
+	}
+	return o
+}
+
+// Load reads a test of the suite.
+func Load(name string, o config.Options) (*config.Test, error) {
+	file := name + ".yml"
+	data, err := tests.FS.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	o.ReadFile = readTestbed
+	return config.Parse(file, data, o)
+}
+
+// Tests lists the tests that come with the suite, sorted.
+func Tests() ([]string, error) {
+	files, err := fs.Glob(tests.FS, "*.yml")
+	for i := range files {
+		files[i] = strings.TrimSuffix(files[i], ".yml")
+	}
+	return files, err
+}
+
+// readTestbed reads a testbed description that comes with the tests.
+func readTestbed(name string) ([]byte, error) {
+	return tests.FS.ReadFile(path.Join("testbeds", path.Base(filepath.ToSlash(name))))
+}
+
+// each calls do for 0 to n−1 on all workers and returns the errors in that order.
+func (s *Suite) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+	workers := s.Workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	errs := make([]error, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n || ctx.Err() != nil {
+					return
+				}
+				errs[i] = do(ctx, i)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(append(errs, ctx.Err())...)
+}

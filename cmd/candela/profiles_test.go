@@ -1,0 +1,69 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+)
+
+// onProfile returns t with another NIC model at both hosts. CNP pacing that was the old model's default becomes the new one's.
+func onProfile(t *config.Test, p rdma.Profile) *config.Test {
+	c := *t
+	for _, h := range []*config.Host{&c.Requester, &c.Responder} {
+		if h.RoCE.Pacing == profileDefaults(rdma.Spec()).Pacing {
+			h.RoCE.Pacing = profileDefaults(p).Pacing
+		}
+		h.NIC.Profile = p.Name
+	}
+	return &c
+}
+
+// A model of a NIC is no broken NIC: whatever the examples do to it, no analyzer may find a violation. What an example expects
+// of times and counters is another matter, it was written for one profile.
+func TestNoExampleFindsFaultWithAnyProfile(t *testing.T) {
+	files, err := filepath.Glob("../../configs/*.yml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	for _, p := range rdma.Profiles() {
+		t.Run(p.Name, func(t *testing.T) {
+			out := t.TempDir()
+			for _, file := range files {
+				tests, err := config.LoadAll(file, configOptions(""))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := 0; i < len(tests); i += 1 + len(tests)/4 { // a few points of each sweep
+					checkSilent(t, out, file, onProfile(tests[i], p))
+				}
+			}
+		})
+	}
+}
+
+func checkSilent(t *testing.T, out, file string, test *config.Test) {
+	t.Helper()
+	p, err := plan.New(test)
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	o, err := orchestrator.Run(t.Context(), p, buildTestbed, orchestrator.Options{Out: out, ID: test.Name, Wall: time.Now})
+	if err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	if o.Analysis == nil {
+		t.Errorf("%s: nothing was analysed: %v", file, o.Verdict.Reasons)
+		return
+	}
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Violation {
+			t.Errorf("%s: %s: expected %s, actual %s (%s)", file, f.Rule, f.Expected, f.Actual, o.Dir)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
 )
@@ -20,6 +21,8 @@ const (
 	Right  Catch = "right rule"
 	Other  Catch = "another rule"
 	Missed Catch = "missed"
+	// NotApplicable: the profile does without the bug what the bug does, or its vendor does not offer the counter.
+	NotApplicable Catch = "not applicable"
 )
 
 // BugResult is a line of the matrix.
@@ -70,6 +73,9 @@ func (b *Bench) bug(ctx context.Context, bug rdma.BugInfo, profile string, id in
 	}
 	r.Fired, r.Sound = broken.fired, sound.violations()
 	r.Catch = judge(bug.Rule, &broken, &sound)
+	if r.Catch != Right && !applies(bug, profile, &sound) {
+		r.Catch = NotApplicable
+	}
 	return r, nil
 }
 
@@ -87,6 +93,16 @@ func judge(rule string, broken, sound *outcome) Catch {
 		return Other
 	}
 	return Missed
+}
+
+// applies reports whether a bug makes a difference on a profile: not if the sound profile breaks the same rule by design, which
+// rules of severity warning allow, and not if it is in a counter that the profile's vendor does not offer.
+func applies(bug rdma.BugInfo, profile string, sound *outcome) bool {
+	if sound.has(bug.Rule) && !slices.Contains(sound.violations(), bug.Rule) {
+		return false
+	}
+	p, err := rdma.ProfileByName(profile)
+	return err != nil || !strings.HasPrefix(bug.Rule, counters.Name+".") || counters.Offers(p.Vendor, bug.Rule)
 }
 
 // unmet reports whether the verdict says that an expectation failed.

@@ -145,7 +145,7 @@ a    also  RIGHT  .     gbn.msn     right rule
 b    also  .      .     gbn.msn     another rule
 c    .     .      .     gbn.msn     missed
 
-bugs: 3, on 1 profiles: 1 caught by the right rule (33.3 %), 1 by another one only, 1 missed
+bugs: 3, profiles: 1: 1 caught by the right rule (33.3 %), 1 by another one only, 1 missed; 0 not applicable
 ! bug b on profile spec: another rule (want gbn.msn, fired cnp.format)
 ! bug c on profile spec: missed (want gbn.msn, fired nothing)
 `

@@ -25,7 +25,7 @@ func (r *Report) Faults() []string {
 	var list []string
 	for i := range r.Bugs {
 		b := &r.Bugs[i]
-		if b.Catch != Right {
+		if b.Catch != Right && b.Catch != NotApplicable {
 			list = append(list, fmt.Sprintf("bug %s on profile %s: %s (want %s, fired %s)", b.Name, b.Profile, b.Catch, b.Rule, ruleList(b.Fired)))
 		}
 		if len(b.Sound) > 0 {
@@ -112,8 +112,9 @@ func (r *Report) summary(b *strings.Builder) {
 		catches[r.Bugs[i].Catch]++
 	}
 	if n := len(r.Bugs); n > 0 {
-		fmt.Fprintf(b, "\nbugs: %d, on %d profiles: %d caught by the right rule (%.1f %%), %d by another one only, %d missed\n",
-			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right], 100*float64(catches[Right])/float64(n), catches[Other], catches[Missed])
+		fmt.Fprintf(b, "\nbugs: %d, profiles: %d: %d caught by the right rule (%.1f %%), %d by another one only, %d missed; %d not applicable\n",
+			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right], 100*float64(catches[Right])/float64(max(1, n-catches[NotApplicable])),
+			catches[Other], catches[Missed], catches[NotApplicable])
 	}
 	if n := len(r.Silence); n > 0 {
 		loud, warned := 0, 0

@@ -61,6 +61,7 @@ type Analyzer struct {
 	flows      []ends
 	expected   [][numCounters]interval // by host; the last one takes what belongs to no host
 	duplicates []duplicates            // by flow
+	stalled    []bool                  // by flow: nothing new was acknowledged since the latest timeout
 	floorNS    int64                   // a restart sooner after the timer's start is no timeout
 
 	strays int64 // packets of no known connection, sent and received by unknown hosts
@@ -94,6 +95,7 @@ func New(meta trace.Meta, input Input) *Analyzer {
 		a.flows = append(a.flows, ends{requester, responder}, ends{responder, requester})
 	}
 	a.duplicates = make([]duplicates, len(a.flows))
+	a.stalled = make([]bool, len(a.flows))
 	return a
 }
 
@@ -128,6 +130,9 @@ func (a *Analyzer) stateful(r *trace.Record, step *rounds.Step, from, to *[numCo
 	}
 	if step.Is(rounds.GapOpened) {
 		to[ImpliedNak].maybe(1)
+	}
+	if step.Is(rounds.Progress) && (r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()) {
+		a.stalled[step.Flow] = false
 	}
 	if step.Is(rounds.Progress) && step.QuietNS >= a.floorNS {
 		to[LocalAckTimeout].maybe(1) // it may have come just too late to stop a retransmission, or in time to cancel it
@@ -198,6 +203,7 @@ func (a *Analyzer) restart(r *trace.Record, step *rounds.Step, from *[numCounter
 	}
 	switch step.Cause {
 	case rounds.Timeout:
+		a.stalled[step.Flow] = true
 		if from[LocalAckTimeout].maybe(1); step.Certain && step.DoubtNS < a.floorNS {
 			from[LocalAckTimeout].least++
 		} else if r.Opcode.Verb() == packet.VerbRead || r.Opcode.Verb() == packet.VerbAtomic {

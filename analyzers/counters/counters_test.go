@@ -170,6 +170,16 @@ func TestComparesOtherExchanges(t *testing.T) {
 			responder: counts{"tx_packets": 2, "rx_packets": 1, "np_cnp_sent": 1, "np_ecn_marked_roce_packets": 1},
 		},
 		{
+			name: "a requester that ignores a NAK behind all that it sent may have run out of retries",
+			text: `
+				0 > only 1 ar
+				1 < ack 1 drop
+				70000 > only 1 ar
+				70001 < nak 2`,
+			requester: counts{"tx_packets": 2, "rx_packets": 1, "local_ack_timeout_err": 2},
+			responder: counts{"tx_packets": 2, "rx_packets": 2, "duplicate_request": 1},
+		},
+		{
 			name:      "the last expiry of a timer that finds no retry left leaves no packet",
 			text:      "0 > only 1 ar drop\n 67000 > only 1 ar drop",
 			requester: counts{"tx_packets": 2, "local_ack_timeout_err": 2},

@@ -63,8 +63,9 @@ func (a *Analyzer) settle() {
 		if d := &a.duplicates[f]; !d.unsure {
 			a.expected[at.to][DuplicateRequest].least += d.served
 		}
-		if a.tracker.Outstanding(trace.FlowID(f)) {
-			// The last expiry of the timer finds no retry left and moves the queue pair to error.
+		if a.stalled[f] || a.tracker.Outstanding(trace.FlowID(f)) {
+			// The last expiry of the timer finds no retry left and moves the queue pair to error. A requester that ignores a NAK
+			// behind all that it sent gets there with everything acknowledged, as the trace has it.
 			a.expected[at.from][LocalAckTimeout].maybe(1)
 		}
 	}

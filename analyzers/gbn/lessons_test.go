@@ -52,6 +52,13 @@ func TestAnAckForAnotherQueuePairIsNamed(t *testing.T) {
 	})
 }
 
+func TestANackOfADuplicateMayNameTheNextPSN(t *testing.T) {
+	check(t, map[string]scene{
+		"the psn behind the last": {traffic: "write*10", want: []string{"nak-duplicate"}, trace: `
+			> 1-10; < ack 10 drop; @ 68ms; > 1-10; < nak 11 msn=1; < ack 10`},
+	})
+}
+
 func TestAGuessedMTUConvictsNoRead(t *testing.T) {
 	check(t, map[string]scene{ // of MTU 4096, which nothing shows
 		"two reads": {traffic: "read write", midway: true, kind: trace.KindPlain, want: []string{"incomplete", "capture-gap"}, trace: `> 1 dma=4096; > 2 op=READ_REQUEST len=0 va=0 dma=9000`},

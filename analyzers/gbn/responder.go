@@ -262,9 +262,9 @@ func (s *session) nakWithoutGap(r *trace.Record, p pos) {
 	case q.log.most.awaiting && q.nak == q.log.most.expected:
 		input, support = rsNackWrongPSN, q.nakID
 		expected = fmt.Sprintf("no nack: psn %d has been nacked already and is still missing", q.nak+1)
-	case p < q.log.most.expected && q.log.duplicates > 0:
+	case p <= q.log.most.expected && q.log.duplicates > 0:
 		input = rsNackDuplicate
-		expected = fmt.Sprintf("ack: psn %d arrived in order, and duplicates are acknowledged", p+1)
+		expected = fmt.Sprintf("ack: everything up to psn %d arrived in order, and duplicates are acknowledged", q.log.most.expected)
 	}
 	say(s.report(s.step(input), r, p, support), expected, response(r, p))
 }

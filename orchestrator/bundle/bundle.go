@@ -1,0 +1,198 @@
+// Package bundle packs a run into one file that reproduces it elsewhere, and replays such files. A bundle is a tar archive:
+// first manifest.json, which names every document of the run with its size and SHA-256, then the documents. The trace is
+// always named and hashed but only stored on demand, because whoever runs the test again has it.
+//
+// The same run gives the same bundle to the byte: documents with times of day stay outside. Bundles come from other people.
+// The reader accepts regular files of known names only, in bounded sizes, and checks each against the manifest.
+package bundle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator"
+)
+
+// Schema names the format of the manifest.
+const Schema = "candela.bundle/v1"
+
+const (
+	manifestName = "manifest.json"
+	traceName    = "trace.pcap"
+	configName   = "config.yml"
+	entriesName  = "entries.json"
+)
+
+// Limits of what a reader accepts, in bytes.
+const (
+	manifestLimit  = 1 << 20
+	documentLimit  = 64 << 20
+	documentsLimit = 256 << 20 // all documents together
+	traceLimit     = 64 << 30
+)
+
+// ErrInvalid is what errors about the content of a bundle answer to.
+var ErrInvalid = errors.New("invalid bundle")
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInvalid, fmt.Sprintf(format, args...))
+}
+
+// Manifest is manifest.json.
+type Manifest struct {
+	Schema       string            `json:"schema"`
+	Name         string            `json:"name"` // of the test
+	ToolVersion  string            `json:"tool_version"`
+	ConfigSHA256 string            `json:"config_sha256"` // of test and testbed in canonical form
+	Seed         uint64            `json:"seed"`
+	Verdict      analyzers.Verdict `json:"verdict"`
+	Exit         orchestrator.Exit `json:"exit"`
+	Reasons      []string          `json:"reasons,omitempty"`
+	Files        []File            `json:"files"` // in the order of the archive
+}
+
+// File is one document of the run.
+type File struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	Stored bool   `json:"stored"` // it is in the archive, not just named
+}
+
+// memberNames lists what a bundle can hold, in order. All of these are functions of the configuration and the version of the
+// tool; run.json, log.jsonl and the reports hold times of day or are made of the others.
+func memberNames() []string {
+	names := []string{
+		configName, "testbed.yml", "calibration.json", "environment.json", "connections.json", entriesName,
+		"generator.json", "counters.json", "integrity.json",
+	}
+	for _, a := range orchestrator.AnalyzerNames() {
+		names = append(names, "analysis/"+a+".json")
+	}
+	return append(names, traceName)
+}
+
+// required are the members without which nothing can be run again.
+func required() []string { return []string{configName, "testbed.yml", traceName} }
+
+// Bundle is a bundle that was read and checked.
+type Bundle struct {
+	Manifest Manifest
+	files    map[string][]byte // without the trace
+}
+
+// ReadFile returns a stored document.
+func (b *Bundle) ReadFile(name string) ([]byte, error) {
+	data, ok := b.files[name]
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	return data, nil
+}
+
+// describe makes the manifest of a run. Files that the run doesn't have are left out.
+func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
+	d := &run.Document
+	m := &Manifest{
+		Schema: Schema, Name: d.Name, ToolVersion: d.ToolVersion, ConfigSHA256: d.ConfigSHA256, Seed: d.Seed,
+		Verdict: d.Verdict.Verdict, Exit: d.Exit, Reasons: d.Reasons,
+	}
+	for _, name := range memberNames() {
+		size, sum, err := hashFile(run, name)
+		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(required(), name) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if name != traceName && size > documentLimit {
+			return nil, fmt.Errorf("%s has %d bytes, more than the %d that a bundle takes", name, size, documentLimit)
+		}
+		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: name != traceName || withTrace})
+	}
+	return m, nil
+}
+
+// hashFile returns size and hash of what a bundle holds of a file of a run; see [openMember].
+func hashFile(run *orchestrator.OpenedRun, name string) (size int64, sum string, err error) {
+	r, err := openMember(run, name)
+	if err != nil {
+		return 0, "", err
+	}
+	h := sha256.New()
+	size, err = io.Copy(h, r)
+	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, r.Close())
+}
+
+// openMember opens what a bundle holds of a file of a run: the file as it is, but entries.json without the places in the
+// configuration that events come from, because they name a file of whoever ran the test.
+func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error) {
+	if name != entriesName {
+		return run.Open(name)
+	}
+	data, err := run.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var doc injector.Entries
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber() // the fields of entries have up to 64 bits
+	if err := dec.Decode(&doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for i := range doc.Events {
+		doc.Events[i].Where = ""
+	}
+	var b bytes.Buffer
+	err = doc.Write(&b)
+	return io.NopCloser(&b), err
+}
+
+// check says what is wrong with a manifest.
+func (m *Manifest) check() error {
+	if m.Schema != Schema {
+		return invalid("manifest has schema %q, want %s", m.Schema, Schema)
+	}
+	known, rest := memberNames(), documentsLimit
+	for _, f := range m.Files {
+		i := slices.Index(known, f.Name)
+		if i < 0 {
+			return invalid("manifest names %q, which is twice there, out of order, or no file of a bundle", f.Name)
+		}
+		known = known[i+1:]
+		limit := int64(min(documentLimit, rest))
+		if f.Name == traceName {
+			limit = traceLimit
+		} else {
+			rest -= int(min(max(f.Size, 0), documentLimit))
+		}
+		if f.Size < 0 || f.Size > limit {
+			return invalid("%s has %d bytes, want at most %d", f.Name, f.Size, limit)
+		}
+		if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != sha256.Size {
+			return invalid("%s: %q is no SHA-256", f.Name, f.SHA256)
+		}
+		if !f.Stored && f.Name != traceName {
+			return invalid("%s is named but not stored", f.Name)
+		}
+	}
+	for _, name := range required() {
+		if !slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
+			return invalid("manifest does not name %s", name)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", "  ")
+	return append(data, '\n'), err
+}

@@ -1,0 +1,151 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/diff"
+	"candela.dev/candela/orchestrator/plan"
+)
+
+// Replayed is what running a bundle again came to.
+type Replayed struct {
+	Outcome *orchestrator.Outcome
+	// Differences are the documents that are not the same to the byte; none: the run is reproduced.
+	Differences []Difference
+	// Matched counts the documents that are the same.
+	Matched int
+	// Diff compares the original (a) with the replay (b); nil if the run is reproduced.
+	Diff *diff.Report
+	// VersionNote says that another version of the tool made the bundle; empty if it was the same.
+	VersionNote string
+}
+
+// Reproduced reports whether everything that the bundle names came out the same to the byte.
+func (r *Replayed) Reproduced() bool { return len(r.Differences) == 0 }
+
+// Difference is a document that came out differently; Got is empty if the replay has none.
+type Difference struct {
+	Name, Want, Got string // hashes
+}
+
+// Replay runs the bundle's test again. The options say where; its test, testbed and calibration are the bundle's.
+func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*Replayed, error) {
+	test, err := orchestrator.ParseRecorded(configName, b.ReadFile, known)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle's test: %w", err)
+	}
+	if got := test.Hash(); got != b.Manifest.ConfigSHA256 && o.Version == b.Manifest.ToolVersion {
+		return nil, invalid("config.yml and testbed.yml have hash %s, the run's was %s", got, b.Manifest.ConfigSHA256)
+	}
+	p, err := plan.New(test)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle's test: %w", err)
+	}
+	if o.Calibration, err = b.calibration(); err != nil {
+		return nil, err
+	}
+	outcome, err := orchestrator.Run(ctx, p, build, o)
+	if err != nil {
+		return nil, err
+	}
+	if outcome.Verdict.Exit == orchestrator.ExitInfrastructure {
+		return nil, fmt.Errorf("the replay failed: %s", strings.Join(outcome.Verdict.Reasons, "; "))
+	}
+	r := &Replayed{Outcome: outcome}
+	if b.Manifest.ToolVersion != o.Version {
+		r.VersionNote = fmt.Sprintf("the bundle was made by candela %q, this is %q", b.Manifest.ToolVersion, o.Version)
+	}
+	return r, b.compare(r)
+}
+
+func (b *Bundle) calibration() (*orchestrator.Calibration, error) {
+	data, err := b.ReadFile("calibration.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var c orchestrator.Calibration
+	if err := json.Unmarshal(data, &c); err != nil {
+		return nil, invalid("calibration.json: %v", err)
+	}
+	return &c, nil
+}
+
+// compare hashes what the replay left behind.
+func (b *Bundle) compare(r *Replayed) (err error) {
+	run, err := orchestrator.OpenRun(r.Outcome.Dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	for _, f := range b.Manifest.Files {
+		_, got, err := hashFile(run, f.Name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if got == f.SHA256 {
+			r.Matched++
+			continue
+		}
+		r.Differences = append(r.Differences, Difference{f.Name, f.SHA256, got})
+	}
+	if r.Reproduced() {
+		return nil
+	}
+	r.Diff, err = b.explain(run)
+	return err
+}
+
+// explain says what the documents that differ mean.
+func (b *Bundle) explain(run *orchestrator.OpenedRun) (*diff.Report, error) {
+	m := &b.Manifest
+	doc := orchestrator.RunDocument{
+		Schema: orchestrator.RunSchema, Name: m.Name, ToolVersion: m.ToolVersion, ConfigSHA256: m.ConfigSHA256, Seed: m.Seed,
+		Verdict: orchestrator.Verdict{Verdict: m.Verdict, Exit: m.Exit, Reasons: m.Reasons},
+	}
+	original, err := diff.Read("bundle", doc, b.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	replay, err := diff.Read(run.Dir(), run.Document, run.ReadFile)
+	if err != nil {
+		return nil, err
+	}
+	return diff.Compare(original, replay), nil
+}
+
+// Text says what the replay came to.
+func (r *Replayed) Text(w io.Writer) error {
+	var b strings.Builder
+	if r.Reproduced() {
+		fmt.Fprintf(&b, "reproduced: %d files are the same to the byte, the trace among them\n", r.Matched)
+	} else {
+		fmt.Fprintf(&b, "NOT reproduced: %d files differ, %d are the same to the byte\n", len(r.Differences), r.Matched)
+	}
+	if r.VersionNote != "" {
+		fmt.Fprintln(&b, r.VersionNote)
+	}
+	for _, d := range r.Differences {
+		got := "missing"
+		if d.Got != "" {
+			got = d.Got[:12]
+		}
+		fmt.Fprintf(&b, "  %s: SHA-256 %s in the bundle, %s now\n", d.Name, d.Want[:12], got)
+	}
+	fmt.Fprintf(&b, "verdict: %s\nrun directory: %s\n", r.Outcome.Verdict.Verdict, r.Outcome.Dir)
+	if r.Diff != nil {
+		b.WriteString("\n")
+		if err := r.Diff.Text(&b); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

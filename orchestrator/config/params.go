@@ -55,13 +55,10 @@ func (d *decoder) validateParams(path string, t trace.EventType, p *Params) {
 	d.strayParams(path, t, p)
 	switch t {
 	case trace.EventDelay:
-		switch {
-		case p.Delay == nil:
+		if p.Delay == nil {
 			d.problemAt(path+".delay-us", "is missing", "a delay has to say how long it is")
-		case *p.Delay < clock.Nanosecond:
-			d.problemAt(path+".delay-us", fmt.Sprintf("%v is no delay", *p.Delay), "the smallest is 0.001")
-		case *p.Delay%clock.Nanosecond != 0:
-			d.problemAt(path+".delay-us", fmt.Sprintf("%v is too fine", *p.Delay), "injectors count nanoseconds")
+		} else if *p.Delay < clock.Nanosecond || *p.Delay%clock.Nanosecond != 0 {
+			d.problemAt(path+".delay-us", "is no whole number of nanoseconds", "injectors count nanoseconds; the smallest delay is 0.001")
 		}
 	case trace.EventDuplicate:
 		orDefault(&p.Copies, 1)

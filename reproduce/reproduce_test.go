@@ -25,7 +25,7 @@ func quick(t *testing.T, change func(p *rdma.Profile)) Config {
 	t.Helper()
 	cfg := Config{Quick: true, Workers: 2, Version: "test", Wall: time.Now}
 	models := map[string]rdma.Profile{}
-	for _, p := range rdma.Profiles() {
+	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
 		if change != nil {
 			change(&p)
 		}

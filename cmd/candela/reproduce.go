@@ -114,7 +114,7 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 // builderWith returns what builds virtual testbeds with the changed NIC models.
 func builderWith(changes []string) (orchestrator.Builder, error) {
 	models := make(map[string]rdma.Profile)
-	for _, p := range rdma.Profiles() {
+	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
 		models[p.Name] = p
 	}
 	for _, change := range changes {

@@ -131,7 +131,7 @@ func configOptions(testbed string) config.Options {
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
-	for _, p := range rdma.Profiles() {
+	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
 		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0})
 	}
 	return o

@@ -94,7 +94,7 @@ func (r *requester) sequenceNak(now clock.Time, psn int64) {
 		return
 	}
 	r.q.nic.counters.PacketSeqErr++
-	r.retry(now, rewind{at: now.Add(r.q.nic.nackReaction()), sendsOn: r.q.nic.profile.SendsOn,
+	r.retry(now, rewind{at: now.Add(r.q.nic.nackReaction(now)), sendsOn: r.q.nic.profile.SendsOn,
 		skipFirst: r.q.nic.bugs.Has(BugRetransmitSkipsFirst)})
 }
 
@@ -114,7 +114,7 @@ func (r *requester) rnr(now clock.Time, psn int64, code uint8) {
 		r.rnrRetries--
 	}
 	wait := clock.Duration(packet.RNRTimer(code)) * clock.Nanosecond
-	r.schedule(rewind{at: now.Add(wait + r.q.nic.nackReaction())})
+	r.schedule(rewind{at: now.Add(wait + r.q.nic.nackReaction(now))})
 }
 
 // fatalNak serves a NAK that no repetition can cure: the request that it names fails, the queue pair with it (IBTA 9.9.2.4).

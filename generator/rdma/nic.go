@@ -103,6 +103,9 @@ type NIC struct {
 	pipe    ring[committed] // the transmit pipeline, at most PipelineDepth packets
 	notify  notifier
 
+	reacted     clock.Time // when the processor that serves NAKs is free again, if there is one
+	slowPath    slowPath
+	classes     []etsClass
 	completions ring[generator.Completion]
 	counters    Counters
 	ipID        uint16 // IPv4 Identification of the next packet
@@ -127,6 +130,7 @@ func NewNIC(cfg Config) (*NIC, error) {
 		ipID: uint16(cfg.Rand.Uint32()),
 	}
 	n.notify.init(cfg.NP)
+	n.classes = newClasses(cfg.Profile.ETSShares, cfg.PortRate)
 	return n, nil
 }
 
@@ -189,6 +193,10 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	n.now = now
 	n.counters.RxPackets++
 	n.counters.RxBytes += uint64(p.Len())
+	if n.profile.SlowPathQueue > 0 && !p.BTH.MigReq && !n.slowPath.admit(now, &n.profile) {
+		n.counters.RxDiscards++
+		return
+	}
 	if p.CheckICRC() != packet.ICRCValid && !n.bugs.Has(BugAcceptBadICRC) {
 		n.counters.ICRCErrors++
 		if n.broken {

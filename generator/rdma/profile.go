@@ -56,6 +56,19 @@ type Profile struct {
 	// AckCoalescing lets a later ACK replace one that still waits in the NIC.
 	AckCoalescing bool
 
+	// SerialReaction says that one processor of the NIC serves all NAKs one after the other: each reaction starts when the one
+	// before is over, so that losses of some connections delay the repair of others.
+	SerialReaction bool
+	// ClearsMigReq makes the NIC send BTH.MigReq = 0: it never considers a path as migrated.
+	ClearsMigReq bool
+	// SlowPathQueue is how many packets with MigReq = 0 may wait for the slow path that looks at their path, at SlowPathService
+	// for each; more are discarded. 0: there is no slow path.
+	SlowPathQueue   int
+	SlowPathService clock.Duration
+	// ETSShares divides the port among as many classes, in percent; queue pairs belong to them in the order of their creation, in
+	// turn. No class gets more than its share, even if the others are idle: the scheduler is not work-conserving. Empty: one class.
+	ETSShares []float64
+
 	CNPMode     CNPMode        // default scope of CNP pacing
 	CNPInterval clock.Duration // default minimum time between CNPs of one scope
 	CNPWithNack bool           // with slow restart configured, a sequence NAK triggers a CNP, too
@@ -111,7 +124,7 @@ func Profiles() []Profile {
 // ProfileByName returns the profile with this name; the error of an unknown one lists those that exist.
 func ProfileByName(name string) (Profile, error) {
 	var names []string
-	for _, p := range Profiles() {
+	for _, p := range append(Profiles(), Variants()...) {
 		if p.Name == name {
 			return p, nil
 		}

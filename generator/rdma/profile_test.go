@@ -299,3 +299,23 @@ func BenchmarkPipelineMessage(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
 }
+
+func TestVariantsAreKnownByNameButNotAmongTheProfiles(t *testing.T) {
+	for _, v := range Variants() {
+		if _, err := ProfileByName(v.Name); err != nil {
+			t.Error(err)
+		}
+		if slices.ContainsFunc(Profiles(), func(p Profile) bool { return p.Name == v.Name }) {
+			t.Errorf("%s is among the profiles", v.Name)
+		}
+	}
+}
+
+func TestVariantsRepairLosses(t *testing.T) {
+	for _, p := range Variants() {
+		got := losing(t, p, 5, 20)
+		if got.repeatAfter < p.NackReaction {
+			t.Errorf("%s: repeated after %s", p.Name, got.repeatAfter)
+		}
+	}
+}

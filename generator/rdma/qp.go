@@ -106,13 +106,17 @@ type QP struct {
 	inData    bool       // in the NIC's data list
 	respTurn  bool       // READ responses go before requests next time
 
-	responsesInPipe int // READ responses that are committed to the transmit pipeline
+	class           *etsClass // nil: the port has no classes
+	responsesInPipe int       // READ responses that are committed to the transmit pipeline
 
 	mischief mischief // of seeded faults
 }
 
 func newQP(n *NIC, cfg QPConfig) *QP {
 	q := &QP{nic: n, cfg: cfg, index: len(n.qps), qpn: n.drawQPN(), wake: clock.Never, heapIndex: -1}
+	if len(n.classes) > 0 {
+		q.class = &n.classes[q.index%len(n.classes)]
+	}
 	q.ipsn = packet.PSN(n.cfg.Rand.Uint32N(1 << 24))
 	if cfg.FixIPSN {
 		q.ipsn = cfg.IPSN
@@ -172,7 +176,7 @@ func (q *QP) newFrame() packet.Packet {
 		Eth: packet.Ethernet{Dst: q.remote.MAC, Src: cfg.MAC, Tagged: cfg.Tagged, TCI: cfg.TCI,
 			Type: packet.EtherTypeIPv4},
 		UDP:     packet.UDP{SrcPort: sourcePort(q.qpn, q.remote.QPN), DstPort: packet.Port},
-		BTH:     packet.BTH{MigReq: true, PKey: defaultPKey, DestQP: q.remote.QPN},
+		BTH:     packet.BTH{MigReq: !q.nic.profile.ClearsMigReq, PKey: defaultPKey, DestQP: q.remote.QPN},
 		Headers: packet.HasBTH,
 		HasUDP:  true,
 		Derived: true,

@@ -108,7 +108,7 @@ func (r *requester) eligibleAt() clock.Time {
 	if !r.rewind.pending {
 		return next
 	}
-	at := max(r.rewind.at, r.rate.gate)
+	at := max(r.rewind.at, r.rate.gate, r.q.class.gate())
 	if r.rewind.sendsOn {
 		return min(at, next)
 	}
@@ -130,7 +130,7 @@ func (r *requester) nextAt() clock.Time {
 	if last-r.una >= maxOutstanding {
 		return clock.Never
 	}
-	return max(w.ready, r.rate.gate)
+	return max(w.ready, r.rate.gate, r.q.class.gate())
 }
 
 // poll fills p with the next request packet, which must be eligible.
@@ -143,6 +143,7 @@ func (r *requester) poll(now clock.Time, p *packet.Packet) {
 	demanded := p.BTH.AckReq
 	r.advance(w)
 	r.rate.sent(now, p.Len())
+	r.q.class.sent(now, p.Len())
 	if demanded && !r.rewind.pending {
 		r.ackDue = r.nxt
 		if r.q.nic.profile.PipelineDepth == 0 {

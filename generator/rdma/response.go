@@ -98,7 +98,7 @@ func (r *responder) eligibleAt() (at clock.Time, control bool) {
 	}
 	a := r.out.at(0)
 	if a.kind == answerRead {
-		return max(a.ready, r.q.req.rate.gate), false
+		return max(a.ready, r.q.req.rate.gate, r.q.class.gate()), false
 	}
 	if r.q.responsesInPipe > 0 {
 		return clock.Never, true // an answer must not overtake READ responses that were asked for before
@@ -160,6 +160,7 @@ func (r *responder) pollRead(now clock.Time, p *packet.Packet) {
 		r.out.pop()
 	}
 	r.q.req.rate.sent(now, p.Len())
+	r.q.class.sent(now, p.Len())
 }
 
 var readOpcodes = opcodeSet{first: packet.ReadResponseFirst, middle: packet.ReadResponseMiddle, last: packet.ReadResponseLast,

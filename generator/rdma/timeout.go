@@ -35,11 +35,15 @@ func (r *requester) adapt() (charged bool) {
 	return !free
 }
 
-// nackReaction draws the time from a NAK to its retransmission.
-func (n *NIC) nackReaction() clock.Duration {
+// nackReaction draws the time from a NAK at now to its retransmission.
+func (n *NIC) nackReaction(now clock.Time) clock.Duration {
 	d := n.profile.NackReaction
 	if s := n.profile.NackReactionSpread; s > 0 {
 		d += clock.Duration(n.cfg.Rand.Int64N(int64(s) + 1))
+	}
+	if n.profile.SerialReaction {
+		n.reacted = max(n.reacted, now).Add(d)
+		return n.reacted.Sub(now)
 	}
 	return d
 }

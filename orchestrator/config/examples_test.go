@@ -38,7 +38,7 @@ func examples(t *testing.T) []string {
 // models is what the command line knows of NIC models and rules.
 func models() config.Options {
 	var o config.Options
-	for _, p := range rdma.Profiles() {
+	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
 		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0})
 	}
 	for _, b := range rdma.Catalogue() {

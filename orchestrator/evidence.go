@@ -31,6 +31,7 @@ func (r *facts) evidence(failure error) evidence {
 	e.unmet = slices.Concat(e.unmet,
 		latencyBounds(&t.Expect.Retrans, r.analysis),
 		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
+		cnpModes(t.Expect.CNP.Modes, r.analysis),
 		unmetCounters(&t.Expect.Counters, &r.counters),
 		unmetCompletions(t, &r.generator, r.summary))
 	for i, hits := range r.hits {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
 )
@@ -153,6 +154,32 @@ func cnpCounts(want []int, s *Summary) []string {
 		if got := s.Flows[2*i].CNPs + s.Flows[2*i+1].CNPs; got != int64(n) {
 			unmet = append(unmet, fmt.Sprintf("expect.cnp.per-connection[%d]: qpn %d has %d CNPs, want %d", i, i+1, got, n))
 		}
+	}
+	return unmet
+}
+
+// cnpModes checks that every pacing mode of want explains the CNPs of both sides. The analyzer notes which do, where there was
+// anything to pace.
+func cnpModes(want []config.CNPPacing, a *analyzers.Analysis) []string {
+	if len(want) == 0 {
+		return nil
+	}
+	var unmet []string
+	judged := false
+	for _, f := range a.Findings {
+		if f.Rule != cnp.RuleMode {
+			continue
+		}
+		judged = true
+		fitting := strings.Split(f.Actual, ", ")
+		for i, mode := range want {
+			if !slices.Contains(fitting, strings.TrimPrefix(mode.String(), "per-")) {
+				unmet = append(unmet, fmt.Sprintf("expect.cnp.modes[%d]: %s does not explain the CNPs; %s", i, mode, f.Message))
+			}
+		}
+	}
+	if !judged {
+		unmet = append(unmet, "expect.cnp.modes: there were no CNPs to explain")
 	}
 	return unmet
 }

@@ -63,17 +63,15 @@ func TestEveryBugIsCaughtByItsRuleAndNothingFiresWithoutIt(t *testing.T) {
 	}
 }
 
-func TestNoRuleFiresOnSoundVendorProfiles(t *testing.T) {
-	b := newBench(t)
-	for _, p := range rdma.Profiles() {
-		silence, err := b.Silence(t.Context(), p.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		report := detection.Report{Silence: silence}
-		for _, fault := range report.Faults() {
-			t.Error(fault)
-		}
+// One profile with a transmit pipeline and slow firmware; make detection takes all.
+func TestNoRuleFiresOnASoundVendorProfile(t *testing.T) {
+	silence, err := newBench(t).Silence(t.Context(), "cx4-lx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := detection.Report{Silence: silence}
+	for _, fault := range report.Faults() {
+		t.Error(fault)
 	}
 }
 

@@ -1,0 +1,42 @@
+package detection
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"candela.dev/candela/generator/rdma"
+)
+
+const catalogueHead = `# Seeded bugs
+
+What can be broken in a NIC model, made from the catalogue itself (` + "`go test ./orchestrator/detection -update`" + ` rewrites this page).
+Each is a switch on any profile:
+
+` + "```yaml" + `
+responder:
+  nic: {profile: cx5, bugs: [no-nack]}
+` + "```" + `
+
+The test of a bug is the smallest one that exposes it, and passes when the rule beside it fires. A rule that starts with
+` + "`expect.`" + ` is an expectation of the test about times or completions, where the specification sets no bound. ` + "`make detection`" + `
+runs them all, and counts false alarms of sound NICs.
+
+| bug | what it does | caught by |
+|---|---|---|
+`
+
+// WriteCatalogue writes docs/bugs.md.
+func WriteCatalogue(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(catalogueHead)
+	for _, bug := range rdma.Catalogue() {
+		origin := ""
+		if bug.Origin != "" {
+			origin = "; seen in " + bug.Origin
+		}
+		fmt.Fprintf(&b, "| [%s](../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin, bug.Rule)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

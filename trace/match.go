@@ -82,10 +82,20 @@ func (m *matcher) next() (*Record, error) {
 	case m.sent.len() == 0 && m.passed.len() == 0:
 		m.finish()
 		return nil, io.EOF
-	case m.passed.len() == 0 || m.sent.len() > 0 && m.sent.first().rec.TimeNS <= m.passed.first().rec.TimeNS:
+	case m.passed.len() == 0 || m.sent.len() > 0 && m.sentFirst():
 		return m.emitSent(), nil
 	}
 	return m.emitPassed(), nil
+}
+
+// sentFirst reports whether the next sent packet comes before the next passed one. Within one tick of the captures' clocks,
+// which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can answer it.
+func (m *matcher) sentFirst() bool {
+	s, p := m.sent.first(), m.passed.first()
+	if s.rec.TimeNS == p.rec.TimeNS {
+		return p.match >= m.sent.base
+	}
+	return s.rec.TimeNS < p.rec.TimeNS
 }
 
 // prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest sent

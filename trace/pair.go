@@ -36,7 +36,7 @@ type PairEvent struct {
 
 // CheckPair compares a capture before the injector with one behind it, both with clocks that agree. The first yields Sent
 // records, whose Event says what became of them (drop, ecn, corrupt, trim or reorder), the second Passed ones, merged by
-// time; at equal times the packet before the injector comes first. Connections are inferred from the first capture unless
+// time; at equal times a packet passes as soon as it was sent. Connections are inferred from the first capture unless
 // given. Mirror traces are refused: they know their events already.
 func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, *PairReport, error) {
 	for _, src := range []Source{before, after} {

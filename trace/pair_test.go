@@ -275,3 +275,22 @@ func BenchmarkPair(b *testing.B) {
 	}
 	perPacket(b, n)
 }
+
+func TestAPacketPassesBeforeWhatIsSentLaterInTheSameTick(t *testing.T) {
+	before, after := capturePair(t, []tapped{{1000, 0, EventNone, data(1)}, {1000, 0, EventNone, data(2)}})
+	checked, _, err := CheckPair(t.Context(), before, after, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err = checked.ForEach(t.Context(), func(r *Record) error {
+		got = append(got, fmt.Sprintf("%d sent %t", r.ID, r.Has(Sent)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"1 sent true", "1 sent false", "2 sent true", "2 sent false"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -24,7 +24,8 @@ type AnalyzeOptions struct {
 	After       string // second capture, behind the injector; empty: none
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
-	KeepPartial bool // a partial last record of a plain capture is a note
+	KeepPartial bool     // a partial last record of a plain capture is a note
+	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
 	Version     string
 	Command     string         // how the tool was called, for the commands that a report suggests
@@ -97,7 +98,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
 		return nil, fmt.Errorf("%s is no run directory: %w", dir, err)
 	}
-	f := &facts{strict: o.Strict, version: o.Version, command: o.Command}
+	f := &facts{strict: o.Strict, version: o.Version, command: o.Command, waivers: o.Waivers}
 	options := o.Config
 	options.Testbed = filepath.Join(dir, "testbed.yml")
 	test, err := config.Load(filepath.Join(dir, "config.yml"), options)

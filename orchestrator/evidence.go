@@ -22,7 +22,7 @@ func (r *facts) evidence(failure error) evidence {
 		return e
 	}
 	t := r.plan.Test
-	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis)
+	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis, func(rule string) bool { return r.waivers.excuse(t, rule) != nil })
 	for _, f := range r.analysis.Findings {
 		if f.Severity == analyzers.Warning {
 			e.warnings++

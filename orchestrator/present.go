@@ -44,9 +44,14 @@ func (r *facts) report(v Verdict) *report.Report {
 	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
-		rep.Findings = append(rep.Findings, report.Finding{
-			Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule),
-		})
+		finding := report.Finding{Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule)}
+		if f.Severity == analyzers.Violation && !finding.Wanted {
+			if w := r.waivers.excuse(t, f.Rule); w != nil {
+				finding.Waiver = fmt.Sprintf("%s, %s, until %s", w.Reference, w.Owner, w.Expires)
+				rep.Waived++
+			}
+		}
+		rep.Findings = append(rep.Findings, finding)
 	}
 	for i := range r.connections {
 		rep.Connections = append(rep.Connections, r.connectionReport(i))

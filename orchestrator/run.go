@@ -69,6 +69,8 @@ type Options struct {
 	Repeat   int    // 1-based repetition; 0: not repeated
 	Wall     func() time.Time
 	Progress func(step string) // told before each step; nil: nobody listens
+	// Waivers excuse known violations; nil: none.
+	Waivers *Waivers
 	// Calibration corrects latencies; nil: they are reported as seen at the switch only.
 	Calibration *Calibration
 	// NoReports leaves out junit.xml, report.html and what illustrates findings: nobody reads them of thousands of runs.
@@ -99,6 +101,7 @@ type facts struct {
 	analysis    *analyzers.Analysis
 
 	calibration *Calibration // nil: none
+	waivers     *Waivers     // nil: none
 
 	file    string // that the test came from
 	strict  bool
@@ -135,7 +138,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	}
 	r := &run{
 		log:   slog.New(slog.DiscardHandler),
-		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration},
+		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers},
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	closeLog, err := r.openLog()

@@ -76,5 +76,5 @@ func softwareEvent(r *rand.Rand) string {
 	case 2:
 		return fmt.Sprintf("type: reorder, by: %d", 1+r.IntN(4))
 	}
-	return fmt.Sprintf("type: rewrite, field: %s, value: %d", []string{"dscp", "hop-limit", "src-port", "ack-req", "ecn", "psn", "dest-qpn", "msn", "syndrome"}[r.IntN(9)], 1)
+	return fmt.Sprintf("type: rewrite, field: %s, value: %d", []string{"dscp", "hop-limit", "src-port", "ack-req", "ecn", "psn", "dest-qpn", "msn"}[r.IntN(8)], 1)
 }

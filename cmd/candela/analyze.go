@@ -13,7 +13,7 @@ import (
 
 func newAnalyze() *cobra.Command {
 	var o orchestrator.AnalyzeOptions
-	var format, input string
+	var format, input, waivers string
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "analyze RUN|TRACE",
@@ -36,6 +36,10 @@ Without --connections the connections are inferred from the packets, and the res
 				return fmt.Errorf("--input: %w", err)
 			}
 			o.Trace, o.Version, o.Command, o.Config = args[0], toolVersion(), toolName(), configOptions("")
+			if o.Waivers, err = loadWaivers(waivers); err != nil {
+				return err
+			}
+			defer warnOfWaivers(cmd, o.Waivers)
 			outcome, err := orchestrator.Analyze(cmd.Context(), o)
 			if err != nil {
 				return inputOrInfrastructure(err)
@@ -57,6 +61,7 @@ Without --connections the connections are inferred from the packets, and the res
 	fl := cmd.Flags()
 	fl.StringVar(&o.After, "after", "", "second capture, behind the injector or switch")
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
+	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 	fl.BoolVar(&o.KeepPartial, "keep-partial", false, "accept a plain capture that ends in the middle of a packet")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")

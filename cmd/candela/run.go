@@ -36,6 +36,7 @@ type runFlags struct {
 	format    string
 	junit     string
 	points    []int
+	waivers   string
 }
 
 func newRun() *cobra.Command {
@@ -70,6 +71,7 @@ The exit status is that of the worst run: infrastructure failure (4), then fail 
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print everything, not just what tells")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	fl.IntSliceVar(&f.points, "point", nil, "of a sweep run only these points, numbered from 1")
+	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")
 	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML of all runs to this file")
 	return cmd
 }
@@ -89,7 +91,12 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	s := suite{cmd: cmd, flags: f, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep)}
+	waivers, err := loadWaivers(f.waivers)
+	if err != nil {
+		return err
+	}
+	defer warnOfWaivers(cmd, waivers)
+	s := suite{cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep)}
 	for i := range plans {
 		for repeat := 1; repeat <= f.repeat; repeat++ {
 			if err := s.one(cmd.Context(), &plans[i], repeat); err != nil {
@@ -236,6 +243,7 @@ type suite struct {
 	singles []*report.Report               // of those that are no points of a sweep
 	sweeps  map[string]*orchestrator.Sweep // by file
 	order   []*orchestrator.Sweep          // in the order of their first runs
+	waivers *orchestrator.Waivers          // nil: none
 	worst   orchestrator.Exit
 }
 
@@ -243,6 +251,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 	p := from.Plan
 	o := orchestrator.Options{
 		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file, Wall: time.Now,
+		Waivers: s.waivers,
 	}
 	sweep, err := s.sweepOf(from)
 	if err != nil {

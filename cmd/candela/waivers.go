@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// loadWaivers reads a file of waivers as they hold today; nil without a file.
+func loadWaivers(file string) (*orchestrator.Waivers, error) {
+	if file == "" {
+		return nil, nil
+	}
+	list, err := config.LoadWaivers(file, ruleIDs())
+	if err != nil {
+		return nil, err
+	}
+	return orchestrator.NewWaivers(list, time.Now()), nil
+}
+
+// warnOfWaivers prints which waivers expired or excused nothing.
+func warnOfWaivers(cmd *cobra.Command, w *orchestrator.Waivers) {
+	for _, text := range w.Warnings() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", text)
+	}
+}

@@ -35,15 +35,23 @@ func (s losses) places(n nic, metric string) []float64 {
 	return byPlace(of(s.results, n.profile), metric)
 }
 
+// lossFiles are the tests by message size, less their suffix.
+var lossFiles = map[string]string{"20 KB": "fig-5-8-9", "100 KB": "fig-5-8-9-100kb"}
+
 // fastRetransmission measures L3 and L4: NACK generation and reaction for each dropped PSN.
 func fastRetransmission(ctx context.Context, l *lab) error {
+	return singleLosses(ctx, l, "20 KB", "100 KB")
+}
+
+// singleLosses measures L3 and L4 for messages of the given sizes.
+func singleLosses(ctx context.Context, l *lab, sizes ...string) error {
 	var all []losses
-	for _, s := range []struct{ size, file string }{{"20 KB", "fig-5-8-9"}, {"100 KB", "fig-5-8-9-100kb"}} {
-		results, err := l.runAll(ctx, s.file+".yml", s.file+"-cx4.yml")
+	for _, size := range sizes {
+		results, err := l.runAll(ctx, lossFiles[size]+".yml", lossFiles[size]+"-cx4.yml")
 		if err != nil {
 			return err
 		}
-		all = append(all, losses{s.size, results})
+		all = append(all, losses{size, results})
 	}
 	for _, s := range all {
 		generationRows(l, s)
@@ -56,7 +64,28 @@ func fastRetransmission(ctx context.Context, l *lab) error {
 		l.plot(placePlot(s, "fig-5-8"+suffix, "NACK generation, "+s.size+" messages", generation))
 		l.plot(placePlot(s, "fig-5-9"+suffix, "NACK reaction, "+s.size+" messages", reaction))
 	}
+	for _, n := range []nic{cx4, cx5, cx6} {
+		l.plot(reactionCDF(all, n))
+	}
 	return nil
+}
+
+// reactionCDF is the distribution of the reaction to single losses.
+func reactionCDF(all []losses, n nic) Plot {
+	p := Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses", X: "µs", Y: "share of losses"}
+	for _, s := range all {
+		var single []float64
+		for _, r := range of(s.results, n.profile) {
+			single = append(single, r.micros(reaction)...)
+		}
+		slices.Sort(single)
+		share := upTo(len(single))
+		for i := range share {
+			share[i] /= float64(len(single))
+		}
+		p.Series = append(p.Series, Series{s.size, single, share})
+	}
+	return p
 }
 
 func placePlot(s losses, name, title, metric string) Plot {

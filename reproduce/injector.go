@@ -59,7 +59,18 @@ func overhead(ctx context.Context, l *lab) error {
 	for i, r := range full {
 		overheadRows(l, r, plain[i], silent[i])
 	}
+	l.plot(Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector", X: "message size, KB", Y: "µs",
+		Series: []Series{completionTimes("injector", full), completionTimes("no mirroring", silent), completionTimes("plain forwarding", plain)}})
 	return nil
+}
+
+// completionTimes is the mean completion time by message size.
+func completionTimes(name string, results []*result) Series {
+	s := Series{Name: name}
+	for _, r := range results {
+		s.X, s.Y = append(s.X, float64(r.test.Traffic.MessageSize)/1024), append(s.Y, r.meanMCT())
+	}
+	return s
 }
 
 func overheadRows(l *lab, full, plain, silent *result) {

@@ -63,8 +63,8 @@ func (l *lab) row(r Row) { l.results.Rows = append(l.results.Rows, r) }
 
 func (l *lab) plot(p Plot) { l.results.Plots = append(l.results.Plots, p) }
 
-// quickEvery is which seeds a quick reproduction keeps: 1, 11, 21 and so on.
-const quickEvery = 10
+// quickEvery is which seeds a quick reproduction keeps: 1, 21, 41 and so on.
+const quickEvery = 20
 
 // tests returns the points of the sweep in a file of configs/lumina.
 func (l *lab) tests(file string) ([]*config.Test, error) {

@@ -74,6 +74,9 @@ func (r *Results) of(t *testing.T, what string) float64 {
 }
 
 func TestEveryResultIsWithinTolerance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("about 250 runs")
+	}
 	results, err := Lumina(t.Context(), quick(t, nil))
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +95,11 @@ func TestEveryResultIsWithinTolerance(t *testing.T) {
 	}
 }
 
+// short and long are the losses in messages of 20 and of 100 KB.
+func short(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "20 KB") }
+
+func long(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "100 KB") }
+
 // The harness measures; it doesn't know what the models are made of. So a parameter that moves must move what it causes.
 func TestAParameterMovesWhatItCauses(t *testing.T) {
 	for _, c := range []struct {
@@ -106,13 +114,13 @@ func TestAParameterMovesWhatItCauses(t *testing.T) {
 			"CX6 retransmission latency is constant from", 90, 0},
 		{"a slower reaction: L5's first knee is later, as the pipeline is empty for longer",
 			func(p *rdma.Profile) { p.NackReaction *= 2 }, pipeline, "CX6 retransmission latency starts to grow at", 80, 0},
-		{"half the pipeline: L4's upper level is lower", func(p *rdma.Profile) { p.PipelineDepth /= 2 }, fastRetransmission,
+		{"half the pipeline: L4's upper level is lower", func(p *rdma.Profile) { p.PipelineDepth /= 2 }, long,
 			"CX5 NACK reaction, 100 KB, one of the first 20 dropped (mean)", 5.98, 0.05},
-		{"no pipeline: no step at all", func(p *rdma.Profile) { p.PipelineDepth = 0 }, fastRetransmission,
+		{"no pipeline: no step at all", func(p *rdma.Profile) { p.PipelineDepth = 0 }, long,
 			"CX5 NACK reaction, 100 KB, one of the first 20 dropped (mean)", 3, 0.1},
-		{"NACKs take a microsecond more", func(p *rdma.Profile) { p.NackGeneration += 1_000_000 }, fastRetransmission,
+		{"NACKs take a microsecond more", func(p *rdma.Profile) { p.NackGeneration += 1_000_000 }, short,
 			"CX6 NACK generation, 20 KB", 2.1, 0.01},
-		{"a batch of one: cx4 has no slow tail", func(p *rdma.Profile) { p.NackBatch = 1 }, fastRetransmission,
+		{"a batch of one: cx4 has no slow tail", func(p *rdma.Profile) { p.NackBatch = 1 }, short,
 			"CX4 NACK generation, 20 KB, one of the last", 0.68, 0.05},
 		{"another adaptive schedule", func(p *rdma.Profile) {
 			if len(p.AdaptiveSchedule) > 0 {

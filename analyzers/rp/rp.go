@@ -178,12 +178,20 @@ func (a *Analyzer) data(r *trace.Record, before *recent) {
 	}
 	f.started[space], f.next[space] = true, r.PSN.Next()
 	neighbours := before.flow == r.Flow && before.opcode == r.Opcode && middle(r.Opcode) && before.psn.Next() == r.PSN
-	if !rp.Known || rp.LineRate <= 0 || f.lossy || !neighbours {
+	if !neighbours {
+		f.interrupted()
+		return
+	}
+	if !rp.Known || rp.LineRate <= 0 || f.lossy {
 		return
 	}
 	onWire := float64((f.overhead+int64(r.PayloadLen)+int64(r.PadCount))*8) * 1e9 / float64(rp.LineRate)
 	a.gap(r, f, rp, float64(r.TimeNS-before.ns)/onWire)
 }
+
+// interrupted notes that the time since the flow's latest packet says nothing of its pace, and may have been long enough to
+// recover from a CNP unseen.
+func (f *flow) interrupted() { f.fast, f.pace, f.judgeable = run{}, run{}, false }
 
 // gap judges the pace of a sender at a packet.
 func (a *Analyzer) gap(r *trace.Record, f *flow, rp *ReactionPoint, gap float64) {

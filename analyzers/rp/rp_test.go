@@ -113,6 +113,22 @@ func TestRates(t *testing.T) {
 			w.send(1, 60, 1.3)
 			w.send(1, 60, 1)
 		}, nil},
+		{"line rate again after another connection had the port", enabled(true), func(w *wire) {
+			w.send(1, 20, 1)
+			w.cnp(trace.EventNone)
+			for range 200 {
+				w.send(2, 1, 1)
+				w.send(1, 1, 1)
+			}
+			w.send(1, 200, 1)
+		}, nil},
+		{"line rate again after an idle time", enabled(true), func(w *wire) {
+			w.send(1, 20, 1)
+			w.cnp(trace.EventNone)
+			w.psn[0]++ // a LAST and a FIRST
+			w.now += 100_000_000
+			w.send(1, 200, 1)
+		}, nil},
 		{"a CNP at the end", enabled(true), func(w *wire) {
 			w.send(1, 20, 1)
 			w.cnp(trace.EventNone)

@@ -36,7 +36,7 @@ type Breach struct {
 	Text    string   `json:"text"`
 	Packets []uint64 `json:"packets,omitempty"` // mirror sequence numbers, the offending one first
 	Run     string   `json:"run"`               // directory of the run in which it happened
-	Count   int      `json:"count"`             // findings of the judge in that run; Text is the first
+	Count   int      `json:"count"`             // findings of the judge; Text is the first
 }
 
 // judge decides about one rule from the run that stimulates it. A breach counts even if the evidence is incomplete: a NIC
@@ -152,7 +152,8 @@ func findEvents(o *outcome) (n int64, why string) {
 }
 
 // outside lists what speaks against the device in runs in which no rule claims it. None may be lost: if a rule fails by the
-// same judge already it is one more occurrence of that failure, and otherwise it is returned.
+// same judge already it is one more occurrence of that failure; if a rule holds everywhere it breaks that one; and otherwise it
+// is returned, each judge once.
 func outside(results []Result, outcomes []outcome) []Breach {
 	var stray []Breach
 	for i := range outcomes {
@@ -167,9 +168,11 @@ func outside(results []Result, outcomes []outcome) []Breach {
 			}
 			if failing := firstBrokenBy(results, id); failing != nil {
 				failing.Elsewhere = append(failing.Elsewhere, b.Run)
-				continue
+			} else if general := everywhere(results, id); general != nil {
+				general.Status, general.Reason, general.Breaches = Fail, "", append(general.Breaches, b)
+			} else {
+				stray = addStray(stray, b)
 			}
-			stray = append(stray, b)
 		}
 	}
 	return stray
@@ -201,4 +204,24 @@ func firstBrokenBy(results []Result, id string) *Result {
 		return nil
 	}
 	return &results[i]
+}
+
+// everywhere returns the rule that a judge speaks for in all runs, nil if there is none.
+func everywhere(results []Result, id string) *Result {
+	i := slices.IndexFunc(results, func(r Result) bool { return r.Everywhere && slices.Contains(r.Judges, id) })
+	if i < 0 {
+		return nil
+	}
+	return &results[i]
+}
+
+// addStray adds b to list, or counts it with an earlier breach of the same judge.
+func addStray(list []Breach, b Breach) []Breach {
+	for i := range list {
+		if list[i].Judge == b.Judge {
+			list[i].Count += b.Count
+			return list
+		}
+	}
+	return append(list, b)
 }

@@ -25,6 +25,8 @@ type Rule struct {
 	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when they are
 	// not met. Warnings count: what is milder for a test run is still a breach of the clause.
 	Judges []string `json:"judges"`
+	// Everywhere says that the rule holds in whatever situation: its judges speak for it in the runs of all rules.
+	Everywhere bool `json:"everywhere,omitempty"`
 }
 
 // run names the run that a rule is judged by: rules with the same one share it.

@@ -50,7 +50,7 @@ var duplicateRules = []Rule{
 			"waiting for its timer.",
 		Stimulus: "responses in the middle are lost", Test: "read-loss",
 		Evidence: []Evidence{events(), transition("requester: sending + implied-nak -> nacked"), restart("implied NAK")},
-		Judges:   []string{"gbn.retransmit-first", "gbn.nak-unanswered"},
+		Judges:   []string{"gbn.retransmit-first", "gbn.nak-unanswered", "expect.retrans.nack-generation-us"},
 	},
 	{
 		ID: "read-restart", Clause: "9.4.4", Verbs: []string{"read"},
@@ -91,7 +91,8 @@ var duplicateRules = []Rule{
 		ID: "everything-completes", Clause: "9.7.1", Verbs: []string{"write", "send", "read", "atomic"},
 		Statement: "Every request is delivered and acknowledged in the end.",
 		Stimulus:  "losses in a mixture of verbs", Test: "mixed-loss",
-		Evidence: []Evidence{events(), transition("requester: resending + ack-all -> idle")},
-		Judges:   []string{"gbn.incomplete", "expect.completion"},
+		Evidence:   []Evidence{events(), transition("requester: resending + ack-all -> idle")},
+		Judges:     []string{"gbn.incomplete", "expect.completion"},
+		Everywhere: true,
 	},
 }

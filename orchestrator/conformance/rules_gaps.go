@@ -67,10 +67,10 @@ var gapRules = []Rule{
 	},
 	{
 		ID: "retransmit-from-nak", Clause: "9.7.6.1.1", SectionOnly: true, Verbs: []string{"write"},
-		Statement: "After a NAK the requester goes back to the PSN that it names.",
+		Statement: "After a NAK the requester goes back to the PSN that it names, without waiting for its timer.",
 		Stimulus:  "a packet lost in the middle, and the first of a message", Test: "write-loss",
 		Evidence: []Evidence{events(), transition("requester: nacked + restart-nack -> resending")},
-		Judges:   []string{"gbn.retransmit-first", "gbn.nak-unanswered"},
+		Judges:   []string{"gbn.retransmit-first", "gbn.nak-unanswered", "expect.retrans.nack-reaction-us"},
 	},
 	{
 		ID: "retransmit-from-nak-send", Clause: "9.7.6.1.1", SectionOnly: true, Verbs: []string{"send"},

@@ -132,7 +132,8 @@ var packetRules = []Rule{
 		ID: "destination-qp", Clause: "9.6", SectionOnly: true, Verbs: []string{"write", "send", "read"},
 		Statement: "Every packet is addressed to the queue pair at the other end of its connection.",
 		Stimulus:  "four connections between the same hosts", Test: "connections",
-		Evidence: []Evidence{seen(seenOther)},
-		Judges:   []string{"gbn.unknown-qp"},
+		Evidence:   []Evidence{seen(seenOther)},
+		Judges:     []string{"gbn.unknown-qp"},
+		Everywhere: true,
 	},
 }

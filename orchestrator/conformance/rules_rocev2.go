@@ -6,8 +6,9 @@ var rocev2Rules = []Rule{
 		ID: "icrc-sent", Clause: "A17.3.3", Verbs: []string{"write", "send", "read", "atomic"},
 		Statement: "Every packet carries the invariant CRC of its contents.",
 		Stimulus:  "requests and responses of all kinds", Test: "mixed",
-		Evidence: []Evidence{seen(seenICRC), seen("READ_RESPONSE_FIRST"), seen("ATOMIC_ACKNOWLEDGE")},
-		Judges:   []string{"gbn.icrc"},
+		Evidence:   []Evidence{seen(seenICRC), seen("READ_RESPONSE_FIRST"), seen("ATOMIC_ACKNOWLEDGE")},
+		Judges:     []string{"gbn.icrc"},
+		Everywhere: true,
 	},
 	{
 		ID: "icrc-padded", Clause: "A17.3.3", Verbs: []string{"write", "send", "read"},
@@ -35,7 +36,7 @@ var rocev2Rules = []Rule{
 		Statement: "A request with a wrong invariant CRC is dropped silently, as if it was lost.",
 		Stimulus:  "damaged requests, in the middle and at the end", Test: "corrupt",
 		Evidence: []Evidence{events(), seen(seenBadICRC)},
-		Judges:   []string{"gbn.ack-beyond", "gbn.nak-unprovoked", "gbn.nak-psn", "gbn.nak-missing"},
+		Judges:   []string{"gbn.ack-beyond", "gbn.nak-unprovoked", "gbn.nak-psn", "gbn.nak-missing", "gbn.nak-repeat"},
 	},
 	{
 		ID: "icrc-bad-request-counted", Clause: "A17.3.3", SectionOnly: true, Verbs: []string{"write"},
@@ -100,6 +101,20 @@ var rocev2Rules = []Rule{
 		Stimulus: "two marks within the minimum time, one later", Test: "ecn-write",
 		Evidence: []Evidence{events(), seenTimes("CNP", 2)},
 		Judges:   []string{"cnp.interval", "cnp.excess"},
+	},
+	{
+		ID: "cnp-after-interval", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"},
+		Statement: "A mark after the minimum time is answered again. (The minimum time is configured.)",
+		Stimulus:  "two marks within the minimum time, one later", Test: "ecn-write",
+		Evidence: []Evidence{events(), seen(seenMarked)},
+		Judges:   []string{"cnp.missing"},
+	},
+	{
+		ID: "cnp-not-for-loss", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"},
+		Statement: "A loss without a mark brings no CNP, unless that is configured.",
+		Stimulus:  "losses without marks", Test: "write-loss",
+		Evidence: []Evidence{events(), restart("NAK")},
+		Judges:   []string{"cnp.unprovoked"},
 	},
 	{
 		ID: "cnp-off", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"},

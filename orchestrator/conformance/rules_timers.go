@@ -103,7 +103,7 @@ var timerRules = []Rule{
 	{
 		ID: "rnr-nak", Clause: "9.7.5.2.8", Verbs: []string{"send"},
 		Statement: "A SEND that finds no receive is answered by an RNR NAK with its PSN.",
-		Stimulus:  "one receive that takes 50 us to come back", Test: "rnr",
+		Stimulus:  "one receive that takes 50 us to come back", Test: "rnr-one",
 		Evidence: []Evidence{transition("responder: * + rnr-nak -> rnr")},
 		Judges:   []string{"gbn.rnr-unprovoked"},
 	},

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/conformance"
+)
+
+func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
+	out := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	if status := run(t.Context(), []string{"conform", "--out", out, "--format", "json"}, &stdout, &stderr); status != orchestrator.ExitPass {
+		t.Fatalf("status %d: %s", status, stderr.String())
+	}
+	var r conformance.Report
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Failed != 0 || r.Passed < 60 {
+		t.Errorf("%d rules pass and %d fail, want at least 60 and 0", r.Passed, r.Failed)
+	}
+	for _, name := range []string{"conformance.md", "conformance.json", "tail-loss/trace.pcap", "tail-loss/report.html"} {
+		if _, err := os.Stat(filepath.Join(out, name)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestConformFailsANICThatBreaksARule(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	args := []string{"conform", "--bugs", "cnp-no-becn", "--out", t.TempDir()}
+	if status := run(t.Context(), args, &stdout, &stderr); status != orchestrator.ExitFail {
+		t.Errorf("status %d, want %d: %s", status, orchestrator.ExitFail, stderr.String())
+	}
+	if !strings.Contains(stdout.String(), "FAIL           cnp-format") {
+		t.Errorf("the report does not name the rule:\n%s", stdout.String())
+	}
+}
+
+func TestConformRefusesWhatDoesNotExist(t *testing.T) {
+	for _, args := range [][]string{{"--profile", "cx9"}, {"--bugs", "no-such-bug"}, {"--format", "xml"}, {"--workers", "-1"}} {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), append([]string{"conform", "--out", t.TempDir()}, args...), &stdout, &stderr); status != orchestrator.ExitUsage {
+			t.Errorf("%v: status %d, want %d", args, status, orchestrator.ExitUsage)
+		}
+		if !strings.Contains(stderr.String(), args[0]) {
+			t.Errorf("%v: the error does not name the option: %s", args, stderr.String())
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
-const softwareScenarios = 100
+const softwareScenarios = 60
 
 // TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders does with the actions of software targets what
 // TestUnbrokenNICIsNeverBlamed does with losses: a late packet looks like a lost one to the receiver, and the analyzers must

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/exploration"
+	"candela.dev/candela/orchestrator/reduction"
+)
+
+// fuzzFlags are the options of candela fuzz.
+type fuzzFlags struct {
+	time    time.Duration
+	runs    int
+	seed    uint64
+	corpus  string
+	verbose bool
+}
+
+func newFuzz() *cobra.Command {
+	var f fuzzFlags
+	cmd := &cobra.Command{
+		Use:   "fuzz CONFIG",
+		Short: "Look for event sets that reach new protocol states, or break a rule",
+		Long: `Change a test at random (events, iters, verbs, sizes, timeouts), keep the tests that take a transition of an analyzer's
+state machine for the first time, and go on from them. Every run is judged. Of each rule that is violated the first
+run is minimized and saved in the corpus as a bug report: the smallest test, a bundle for candela replay, and a text.
+
+The corpus is where the next call goes on. With --runs, the same base test, seed and corpus give the same results.
+
+The exit status is 1 if a rule was violated.`,
+		Example: `  candela fuzz configs/quickstart.yml
+  candela fuzz configs/quickstart.yml --runs 2000 --seed 7 --corpus /tmp/corpus`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.runs < 0 || f.time <= 0 {
+				return fmt.Errorf("--runs %d, --time %v: want no negative number and some time", f.runs, f.time)
+			}
+			if f.runs > 0 && !cmd.Flags().Changed("time") {
+				f.time = 0 // the number of runs is the limit, so that results don't depend on the machine
+			}
+			return fuzz(cmd, args[0], f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.DurationVar(&f.time, "time", time.Minute, "how long to look; without a limit if --runs is given")
+	fl.IntVar(&f.runs, "runs", 0, "runs at most; 0: as many as the time allows")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of all that is drawn")
+	fl.StringVar(&f.corpus, "corpus", "corpus", "directory of tests found and of bug reports")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print transitions as they are reached")
+	return cmd
+}
+
+func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
+	base, err := config.Load(file, configOptions(""))
+	if err != nil {
+		return err
+	}
+	store := &exploration.Store{
+		Dir: f.corpus, Config: configOptions(""), Build: buildTestbed, Version: toolVersion(), Command: toolName(),
+	}
+	tests, err := store.Load()
+	if err != nil {
+		return err
+	}
+	runners, closeAll, err := scratchRunners(runtime.GOMAXPROCS(0))
+	if err != nil {
+		return infrastructure(err)
+	}
+	defer func() { err = errors.Join(err, closeAll()) }()
+	ctx := cmd.Context()
+	if f.time > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.time)
+		defer cancel()
+	}
+	e := exploration.New(base, fuzzOptions(cmd, f, store, len(tests), runners))
+	start := time.Now()
+	if err := e.Resume(cmd.Context(), tests); err != nil {
+		return infrastructure(err)
+	}
+	if err := e.Explore(ctx); err != nil {
+		return infrastructure(err)
+	}
+	return fuzzed(cmd, e.Report(), time.Since(start), f)
+}
+
+func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept int, runners []reduction.Runner) exploration.Options {
+	return exploration.Options{
+		Seed: f.seed, Runs: f.runs, Runners: runners,
+		Kept: func(t *config.Test, reached []string) error {
+			kept++
+			if f.verbose {
+				for _, name := range reached {
+					fmt.Fprintln(cmd.OutOrStdout(), "reached", name)
+				}
+			}
+			return store.Keep(kept, t, reached)
+		},
+		Failed: func(t *config.Test, found analyzers.Finding) error {
+			dir, err := store.Report(cmd.Context(), t, found, runners[0])
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "violated %s: %s\n", found.Rule, dir)
+			}
+			return err
+		},
+	}
+}
+
+// scratchRunners returns n runners, which the caller closes.
+func scratchRunners(n int) (runners []reduction.Runner, closeAll func() error, err error) {
+	var all []*orchestrator.Scratch
+	closeAll = func() error {
+		var errs []error
+		for _, s := range all {
+			errs = append(errs, s.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for range n {
+		s, err := orchestrator.NewScratch(buildTestbed)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		all, runners = append(all, s), append(runners, s.Run)
+	}
+	return runners, closeAll, nil
+}
+
+// fuzzed prints what the exploration came to.
+func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzzFlags) error {
+	w := cmd.OutOrStdout()
+	fmt.Fprintf(w, "%d runs, %d tests in %s\n", r.Runs, r.Corpus, f.corpus)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%.0f runs/s\n", float64(r.Runs)/took.Seconds())
+	fmt.Fprintf(w, "transitions: %d covered of %d declared\n", r.Covered, r.Covered+len(r.Missing))
+	for _, name := range r.Missing {
+		fmt.Fprintln(w, "  never taken:", name)
+	}
+	if len(r.Rules) == 0 {
+		_, err := fmt.Fprintln(w, "no rule was violated")
+		return err
+	}
+	fmt.Fprintf(w, "%d rules violated; bug reports in %s/failures\n", len(r.Rules), f.corpus)
+	return statusError{status: orchestrator.ExitFail}
+}

@@ -1,0 +1,243 @@
+// Package exploration looks for tests that drive protocol machines where no test has been: it changes tests at random, keeps
+// those that take a transition of an analyzer's machine for the first time, and goes on from them. Every run is judged; what
+// violates a rule is a failure to report. A run of exploration is a function of base test, corpus, seed and number of runs.
+package exploration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/reduction"
+)
+
+// batchSize is how many tests are drawn before the outcome of any of them counts. It is fixed, so that what is found does
+// not depend on how many run at a time.
+const batchSize = 32
+
+// Options say how to explore.
+type Options struct {
+	Seed    uint64
+	Runs    int                // at most; 0: until the context ends
+	Runners []reduction.Runner // each used by one goroutine at a time; at least one
+	// Kept is told of each test that reached something new, Failed of the first run that violates each rule. Both are called
+	// by the caller's goroutine, and an error ends the exploration.
+	Kept   func(t *config.Test, reached []string) error
+	Failed func(t *config.Test, f analyzers.Finding) error
+}
+
+// Explorer holds what has been reached so far.
+type Explorer struct {
+	o       Options
+	rand    *rand.Rand
+	corpus  []*config.Test
+	covered map[string]bool // every transition that the analyzers declare, and whether it was reached
+	rules   map[string]bool // violated by some run
+	runs    int
+}
+
+// New returns an Explorer that starts from base, without base's expectations: what they say of its events is not true of
+// others.
+func New(base *config.Test, o Options) *Explorer {
+	t := *base
+	t.Expect = config.Expect{}
+	t.Point = nil
+	repair(&t)
+	return &Explorer{
+		o: o, rand: rand.New(rand.NewPCG(o.Seed, 0xf022)), corpus: []*config.Test{&t},
+		covered: make(map[string]bool), rules: make(map[string]bool),
+	}
+}
+
+// Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests are drawn from a place
+// of the random sequence that depends on how many there are, so that going on does not repeat the beginning.
+func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
+	if len(tests) == 0 {
+		return nil
+	}
+	e.rand = rand.New(rand.NewPCG(e.o.Seed, 0xf022+uint64(len(tests))))
+	for part := range slices.Chunk(tests, batchSize) {
+		outcomes, err := e.runAll(ctx, part)
+		if err != nil {
+			return err
+		}
+		for i, o := range outcomes {
+			e.reach(o)
+			e.corpus = append(e.corpus, part[i])
+		}
+	}
+	return nil
+}
+
+// Explore runs tests until the number of runs is used up or ctx ends, which is no error.
+func (e *Explorer) Explore(ctx context.Context) error {
+	first := []*config.Test{e.corpus[0]}
+	for batch := first; len(batch) > 0 && ctx.Err() == nil; batch = e.draw() {
+		outcomes, err := e.runAll(ctx, batch)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, o := range outcomes {
+			if err := e.judge(ctx, batch[i], o); ctx.Err() != nil {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// draw returns the next tests.
+func (e *Explorer) draw() []*config.Test {
+	n := batchSize
+	if e.o.Runs > 0 {
+		n = min(n, e.o.Runs-e.runs)
+	}
+	var batch []*config.Test
+	for range n {
+		// The latest finds are the most promising: half of the parents come from the last eighth.
+		from := 0
+		if e.rand.IntN(2) == 0 {
+			from = len(e.corpus) - 1 - len(e.corpus)/8
+		}
+		batch = append(batch, mutate(e.rand, e.corpus[from+e.rand.IntN(len(e.corpus)-from)]))
+	}
+	return batch
+}
+
+// runAll runs tests on all runners and returns their outcomes in the order of the tests.
+func (e *Explorer) runAll(ctx context.Context, tests []*config.Test) ([]*orchestrator.Outcome, error) {
+	outcomes, errs := make([]*orchestrator.Outcome, len(tests)), make([]error, len(tests))
+	next := make(chan int, len(tests))
+	for i := range tests {
+		next <- i
+	}
+	close(next)
+	var wg sync.WaitGroup
+	for _, run := range e.o.Runners {
+		wg.Go(func() {
+			for i := range next {
+				if ctx.Err() != nil {
+					return
+				}
+				outcomes[i], errs[i] = run(ctx, tests[i])
+			}
+		})
+	}
+	wg.Wait()
+	e.runs += len(tests)
+	for i, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("run %d: %w\n%s", e.runs-len(tests)+i+1, err, tests[i].YAML())
+		}
+	}
+	return outcomes, ctx.Err()
+}
+
+// judge notes what a run reached and broke.
+func (e *Explorer) judge(ctx context.Context, t *config.Test, o *orchestrator.Outcome) error {
+	if o.Analysis == nil {
+		return nil // without integrity nothing counts
+	}
+	if reached := e.reach(o); len(reached) > 0 {
+		e.corpus = append(e.corpus, t)
+		if e.o.Kept != nil {
+			if err := e.o.Kept(t, reached); err != nil {
+				return err
+			}
+		}
+	}
+	t, o, err := e.forgive(ctx, t, o)
+	if err != nil || o.Analysis == nil {
+		return err
+	}
+	for _, f := range o.Analysis.Findings {
+		if f.Severity != analyzers.Violation || e.rules[f.Rule] {
+			continue
+		}
+		e.rules[f.Rule] = true
+		if e.o.Failed != nil {
+			if err := e.o.Failed(t, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forgive runs a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
+// request left behind would be held against the device. What is violated then is.
+func (e *Explorer) forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome) (*config.Test, *orchestrator.Outcome, error) {
+	if o.Analysis.Verdict != analyzers.Fail {
+		return t, o, nil
+	}
+	c := *t
+	for i := range o.Generator.Streams {
+		s := &o.Generator.Streams[i]
+		if s.Failure != generator.RetryExceeded && s.Failure != generator.ReceiverNotReadyExceed {
+			continue
+		}
+		from := config.Requester
+		if s.Side == config.Responder.String() {
+			from = config.Responder
+		}
+		c.Expect.Completion = append(c.Expect.Completion, config.CompletionExpect{QPN: s.Connection, From: from, Status: s.Failure})
+	}
+	if c.Expect.Completion == nil {
+		return t, o, nil
+	}
+	again, err := e.o.Runners[0](ctx, &c)
+	return &c, again, err
+}
+
+// reach marks the transitions that a run took and returns those that are new, sorted.
+func (e *Explorer) reach(o *orchestrator.Outcome) []string {
+	if o.Analysis == nil {
+		return nil
+	}
+	var reached []string
+	for analyzer, transitions := range o.Analysis.Coverage {
+		for name, n := range transitions {
+			key := analyzer + "/" + name
+			if n > 0 && !e.covered[key] {
+				reached = append(reached, key)
+			}
+			e.covered[key] = e.covered[key] || n > 0
+		}
+	}
+	slices.Sort(reached)
+	return reached
+}
+
+// Report is what an exploration came to.
+type Report struct {
+	Runs    int
+	Corpus  int      // tests, the base included
+	Covered int      // transitions reached
+	Missing []string // declared transitions that no run took, sorted
+	Rules   []string // violated, sorted
+}
+
+// Report returns what has been reached so far.
+func (e *Explorer) Report() Report {
+	r := Report{Runs: e.runs, Corpus: len(e.corpus), Rules: slices.Sorted(maps.Keys(e.rules))}
+	for _, name := range slices.Sorted(maps.Keys(e.covered)) {
+		if e.covered[name] {
+			r.Covered++
+		} else {
+			r.Missing = append(r.Missing, name)
+		}
+	}
+	return r
+}

@@ -81,13 +81,14 @@ func cnpConfig(t *config.Test) cnp.Config {
 	if t == nil {
 		return cnp.Config{}
 	}
-	return cnp.Config{Requester: notificationPoint(&t.Requester.RoCE), Responder: notificationPoint(&t.Responder.RoCE)}
+	return cnp.Config{Requester: notificationPoint(&t.Requester), Responder: notificationPoint(&t.Responder)}
 }
 
-func notificationPoint(r *config.RoCE) cnp.NotificationPoint {
+func notificationPoint(h *config.Host) cnp.NotificationPoint {
+	r := &h.RoCE
 	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test holds the two vocabularies together
 	return cnp.NotificationPoint{
-		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart,
+		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart && !h.NIC.IgnoresSlowRestart,
 	}
 }
 

@@ -139,7 +139,9 @@ func configOptions(testbed string) config.Options {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
 	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0})
+		o.Profiles = append(o.Profiles, config.Profile{
+			Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0, IgnoresSlowRestart: !p.CNPWithNack,
+		})
 	}
 	return o
 }

@@ -72,6 +72,8 @@ type NIC struct {
 	Bugs    []string       // seeded bugs of the model, for tests of the harness itself
 	IPs     []netip.Prefix // address with the length of its subnet
 	MAC     *packet.MAC    // nil: the testbed chooses one
+	// IgnoresSlowRestart is a property of the profile: no CNP comes with a NAK, even if RoCE.SlowRestart asks for it.
+	IgnoresSlowRestart bool
 }
 
 // RoCE holds a host's transport parameters. Defaults are those of the NIC's profile.

@@ -23,6 +23,8 @@ type Profile struct {
 	Name     string
 	Defaults RoCE // of the transport parameters that a test doesn't give
 	Adaptive bool // whether the model has adaptive retransmission; tests that ask for it in vain are refused
+	// IgnoresSlowRestart says that the model never sends a CNP with a NAK, whatever slow-restart says, as some real NICs.
+	IgnoresSlowRestart bool
 }
 
 // Options is what the caller knows and the file doesn't. The zero value accepts every profile, bug and rule.

@@ -47,6 +47,9 @@ func (d *decoder) validateHost(h *Host, path string) {
 	if p := d.options.profile(h.NIC.Profile); p != nil && h.RoCE.AdaptiveRetrans && !p.Adaptive && d.fine(adaptive) {
 		d.problemAt(adaptive, "true has no effect on profile "+p.Name, "this model has a fixed timeout only")
 	}
+	if p := d.options.profile(h.NIC.Profile); p != nil {
+		h.NIC.IgnoresSlowRestart = p.IgnoresSlowRestart
+	}
 	for i, bug := range h.NIC.Bugs {
 		bugPath := path + ".nic.bugs[" + itoa(i) + "]"
 		if slices.Contains(h.NIC.Bugs[:i], bug) {

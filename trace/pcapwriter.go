@@ -26,7 +26,7 @@ type PcapWriter struct {
 // NewPcapWriter starts a file on dst; name stands in errors. Frames are cut to snap bytes; 0 keeps them whole. Nothing is
 // certain to be in dst before Flush.
 func NewPcapWriter(dst io.Writer, name string, snap int) *PcapWriter {
-	w := &PcapWriter{dst: dst, name: name, buf: make([]byte, 0, writeBufferLen), snap: snap}
+	w := &PcapWriter{dst: dst, name: name, buf: make([]byte, 0, pcapHeaderLen), snap: snap}
 	if snap <= 0 || snap > maxCapturedLen {
 		w.snap = maxCapturedLen
 	}
@@ -63,6 +63,9 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 		return nil, w.fail(fmt.Errorf("time %d ns, %d bytes: not representable in pcap", timeNS, capLen))
 	}
 	total := pcapRecordLen + capLen
+	if cap(w.buf) == pcapHeaderLen { // the first record: most shards of a short run never get one
+		w.buf = append(make([]byte, 0, writeBufferLen), w.buf...)
+	}
 	if len(w.buf)+total > cap(w.buf) {
 		if err := w.Flush(); err != nil {
 			return nil, err

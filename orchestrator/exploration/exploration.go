@@ -49,11 +49,23 @@ func New(base *config.Test, o Options) *Explorer {
 	t := *base
 	t.Expect = config.Expect{}
 	t.Point = nil
+	t.Testbed = withFewShards(t.Testbed)
 	repair(&t)
 	return &Explorer{
 		o: o, rand: rand.New(rand.NewPCG(o.Seed, 0xf022)), corpus: []*config.Test{&t},
 		covered: make(map[string]bool), rules: make(map[string]bool),
 	}
+}
+
+// withFewShards lets every dumper record with one core. A few packets don't need more, and making and merging empty shards
+// would be a good part of the time of a run. What is recorded stays the same.
+func withFewShards(bed *config.Testbed) *config.Testbed {
+	c := *bed
+	c.Dumpers = slices.Clone(c.Dumpers)
+	for i := range c.Dumpers {
+		c.Dumpers[i].Cores = 1
+	}
+	return &c
 }
 
 // Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests are drawn from a place

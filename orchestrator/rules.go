@@ -28,14 +28,14 @@ func Rules() []analyzers.Rule {
 // WriteRules writes docs/rules.md.
 func WriteRules(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	b.WriteString(`# Rules
+	fmt.Fprint(b, `# Rules
 
-What the analyzers check, made from their own tables (` + "`go test ./orchestrator -run Rules -update`" + ` rewrites this page). An id keeps its
+What the analyzers check, made from their own tables (`+"`go test ./orchestrator -run Rules -update`"+` rewrites this page). An id keeps its
 meaning for ever; new rules are added, none is reused.
 
 The severity is that of a finding which the packets prove. Where they only suggest it (a capture that may have missed packets,
 connections that were inferred), the same rule is reported more mildly, and the finding says why. Only violations fail a
-run; ` + "`--strict`" + ` adds warnings. Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another
+run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another
 document; where only the section is sure, the section is given.
 `)
 	analyzer := ""

@@ -57,15 +57,6 @@ func toleratedFinding(file string, f analyzers.Finding) bool {
 	return filepath.Base(file) == "retry-exhausted.yml" && f.Rule == "gbn.incomplete" && f.Severity != analyzers.Violation
 }
 
-func analysisOf(t *testing.T, outcome string) *analyzers.Analysis {
-	t.Helper()
-	var doc struct{ Analysis *analyzers.Analysis }
-	if err := json.Unmarshal([]byte(outcome), &doc); err != nil || doc.Analysis == nil {
-		t.Fatalf("no analysis in the outcome (%v):\n%s", err, outcome)
-	}
-	return doc.Analysis
-}
-
 // findingsOf returns the findings of all runs that candela run --format json has printed.
 func findingsOf(t *testing.T, outcomes string) []analyzers.Finding {
 	t.Helper()

@@ -61,7 +61,7 @@ func TestASweepRunsEveryPointAndEndsInOneTable(t *testing.T) {
 	for i, run := range s.Runs {
 		m := run.Metrics
 		tail := i == 2
-		if (m.NackGeneration == nil) != tail || (m.Timeout != nil) != tail || m.Completion == nil || run.Verdict.Exit != orchestrator.ExitPass {
+		if (m.NackGeneration == nil) != tail || (m.Timeout != nil) != tail || m.Completion == nil || run.Exit != orchestrator.ExitPass {
 			t.Errorf("point %d: %+v", i+1, run)
 		}
 		if _, err := os.Stat(filepath.Join(out, "three", run.Dir, "run.json")); err != nil {

@@ -89,7 +89,7 @@ func (r *Report) matrix(b *strings.Builder, analyzers []string) {
 		}
 		fmt.Fprintf(t, "\t%s\t%s\n", bug.Rule, bug.Catch)
 	}
-	t.Flush() // into a strings.Builder, which takes everything
+	_ = t.Flush() // into a strings.Builder, which takes everything
 }
 
 // cell says what one analyzer had to say about a fault: the right rule, other rules, or nothing.

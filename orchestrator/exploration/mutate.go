@@ -153,6 +153,7 @@ func possible(verbs []generator.Verb, c packet.Class) bool {
 		return has(generator.Verb.ConsumesReceive)
 	case packet.ClassAck:
 		return has(func(v generator.Verb) bool { return !isRead(v) && !v.IsAtomic() })
+	default:
+		return true
 	}
-	return true
 }

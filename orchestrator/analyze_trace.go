@@ -129,6 +129,9 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := f.counters.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "counters.json"), err)
+	}
 	if f.known.Len() != len(f.plan.Connections) {
 		return nil, fmt.Errorf("%s: connections.json has %d connections, config.yml %d", dir, f.known.Len(), len(f.plan.Connections))
 	}

@@ -21,6 +21,15 @@ type Counters struct {
 	Discards []testbeds.PortDiscards `json:"discards"`
 }
 
+// check refuses a document of another schema, and counters that can't be held against a trace: judging without them would
+// acquit a NIC whose counters are wrong.
+func (c *Counters) check() error {
+	if c.Schema != counters.Schema {
+		return fmt.Errorf("schema %q, want %q", c.Schema, counters.Schema)
+	}
+	return c.Validate()
+}
+
 func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injector.Counters) Counters {
 	doc := Counters{Schema: counters.Schema, Switch: sw, Input: counters.Input{TimeoutNS: p.AckTimeout.Nanoseconds()}}
 	for i := range after {

@@ -1,7 +1,6 @@
 package counters_test
 
 import (
-	"bytes"
 	"testing"
 
 	"candela.dev/candela/analyzers/counters"
@@ -57,32 +56,6 @@ func FuzzPacket(f *testing.F) {
 		}
 		if n := len(a.Finish().Findings); n > len(counters.Rules())*8 {
 			t.Errorf("%d findings", n)
-		}
-	})
-}
-
-// FuzzRead feeds any document: it is refused, or written as it was read.
-func FuzzRead(f *testing.F) {
-	var b bytes.Buffer
-	if err := hosts(right()).Write(&b); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b.Bytes())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		input, err := counters.Read(bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		var first, second bytes.Buffer
-		if err := input.Write(&first); err != nil {
-			t.Fatal(err)
-		}
-		again, err := counters.Read(bytes.NewReader(first.Bytes()))
-		if err != nil {
-			t.Fatalf("cannot read back what was written: %v", err)
-		}
-		if err := again.Write(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
-			t.Errorf("changed by reading back (%v):\n%s\n%s", err, first.Bytes(), second.Bytes())
 		}
 	})
 }

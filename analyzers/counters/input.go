@@ -1,10 +1,8 @@
 package counters
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/netip"
 	"slices"
@@ -43,33 +41,9 @@ func (h *Host) Delta(name string) (n int64, ok bool) {
 	return finish - h.Start[name], true
 }
 
-type document struct {
-	Schema string `json:"schema"`
-	Input
-}
-
-// Read reads a counters document. Unknown keys are errors.
-func Read(r io.Reader) (Input, error) {
-	var doc document
-	dec := json.NewDecoder(r)
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
-		return Input{}, fmt.Errorf("counters document: %w", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return Input{}, errors.New("counters document: more data behind the document")
-	}
-	if doc.Schema != Schema {
-		return Input{}, fmt.Errorf("counters document: schema %q, want %q", doc.Schema, Schema)
-	}
-	if err := doc.validate(); err != nil {
-		return Input{}, fmt.Errorf("counters document: %w", err)
-	}
-	return doc.Input, nil
-}
-
-// validate reports all problems at once.
-func (in Input) validate() error {
+// Validate reports everything that keeps the input from being held against a trace, all problems at once: an unknown naming,
+// an address of two hosts, a counter without a finish.
+func (in Input) Validate() error {
 	var errs []error
 	owner := map[netip.Addr]string{}
 	for i := range in.Hosts {
@@ -95,11 +69,4 @@ func (in Input) validate() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Write writes the document as indented JSON with a final newline.
-func (in Input) Write(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(document{Schema, in})
 }

@@ -1,0 +1,184 @@
+package parameter
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/clock"
+)
+
+// Values holds a value for each parameter of a table. The getters panic on a name that the table lacks or of another kind: that is
+// a mistake of the model's author, not of a test's.
+type Values struct {
+	table Table
+	cells []cell
+}
+
+// cell is one value, in the smallest steps of its parameter.
+type cell struct {
+	set   bool
+	n     int64
+	ints  []int64
+	items []Values
+}
+
+// Values returns the defaults, with settings on top, each as name=text.
+func (t Table) Values(settings ...string) (Values, error) {
+	v := t.Defaults()
+	for _, s := range settings {
+		name, text, ok := strings.Cut(s, "=")
+		if !ok {
+			return Values{}, fmt.Errorf("setting %q: want name=value", s)
+		}
+		if err := v.Set(name, text); err != nil {
+			return Values{}, err
+		}
+	}
+	return v, nil
+}
+
+// Defaults returns every parameter at its default; what has none is not set.
+func (t Table) Defaults() Values {
+	v := Values{table: t, cells: make([]cell, len(t))}
+	for i := range t {
+		p := &t[i]
+		if p.Kind == List || p.Kind == Integers || p.Required || p.Optional {
+			continue
+		}
+		n, err := p.Parse(p.Default)
+		if err != nil {
+			panic(fmt.Sprintf("parameter: default of %s: %v", p.Name, err)) // a test of the model calls Check
+		}
+		v.cells[i] = cell{set: true, n: n}
+	}
+	return v
+}
+
+// Table returns what the values are of.
+func (v Values) Table() Table { return v.table }
+
+// Set gives a parameter the value that text stands for; of a list of integers they are separated by commas.
+func (v Values) Set(name, text string) error {
+	i := v.table.Find(name)
+	if i < 0 {
+		return fmt.Errorf("there is no parameter %q (there are: %s)", name, strings.Join(v.table.Names(), ", "))
+	}
+	p := &v.table[i]
+	words := []string{text}
+	if p.Kind == Integers {
+		words = strings.Split(text, ",")
+	}
+	var numbers []int64
+	for _, w := range words {
+		n, err := p.Parse(strings.TrimSpace(w))
+		if err != nil {
+			return fmt.Errorf("parameter %s: %w", name, err)
+		}
+		numbers = append(numbers, n)
+	}
+	if p.Kind == Integers {
+		v.SetIntegers(name, numbers)
+	} else {
+		v.SetStep(name, numbers[0])
+	}
+	return nil
+}
+
+// SetStep sets a parameter in its smallest steps; the caller has checked the bounds.
+func (v Values) SetStep(name string, n int64) {
+	v.cells[v.index(name)] = cell{set: true, n: n}
+}
+
+// SetIntegers sets a list of integers.
+func (v Values) SetIntegers(name string, list []int64) {
+	v.cells[v.index(name, Integers)] = cell{set: true, ints: list}
+}
+
+// SetList sets a list of mappings; each item is made of the Items of the parameter.
+func (v Values) SetList(name string, items []Values) {
+	v.cells[v.index(name, List)] = cell{set: true, items: items}
+}
+
+// Clone returns a copy whose settings are its own.
+func (v Values) Clone() Values { return Values{v.table, slices.Clone(v.cells)} }
+
+func (v Values) index(name string, kinds ...Kind) int {
+	i := v.table.Find(name)
+	if i < 0 || len(kinds) > 0 && !slices.Contains(kinds, v.table[i].Kind) {
+		panic(fmt.Sprintf("parameter: the table has no %s of kind %v", name, kinds))
+	}
+	return i
+}
+
+// Has reports whether a parameter has a value, by default or given.
+func (v Values) Has(name string) bool { return v.cells[v.index(name)].set }
+
+// Step returns a value in its smallest steps.
+func (v Values) Step(name string) int64 { return v.cells[v.index(name)].n }
+
+// Int returns a whole number.
+func (v Values) Int(name string) int { return int(v.cells[v.index(name, Integer)].n) }
+
+// Number returns a decimal number.
+func (v Values) Number(name string) float64 {
+	return float64(v.cells[v.index(name, Number)].n) / numberScale
+}
+
+// Bool returns a truth.
+func (v Values) Bool(name string) bool { return v.cells[v.index(name, Boolean)].n != 0 }
+
+// Word returns one of the parameter's words, "" if it is not set.
+func (v Values) Word(name string) string {
+	i := v.index(name, Word)
+	if !v.cells[i].set {
+		return ""
+	}
+	return v.table[i].Words[v.cells[i].n]
+}
+
+// Duration returns a span of time.
+func (v Values) Duration(name string) clock.Duration {
+	return clock.Duration(v.cells[v.index(name, Duration)].n)
+}
+
+// Rate returns a bit rate.
+func (v Values) Rate(name string) clock.BitRate {
+	return clock.BitRate(v.cells[v.index(name, Rate)].n)
+}
+
+// Integers returns a list of whole numbers.
+func (v Values) Integers(name string) []int64 { return v.cells[v.index(name, Integers)].ints }
+
+// List returns a list of mappings.
+func (v Values) List(name string) []Values { return v.cells[v.index(name, List)].items }
+
+// Setting is a parameter with its value as text.
+type Setting struct{ Name, Value, Unit string }
+
+// Settings lists every value that is set, in the order of the table; items of lists as name[0].inner.
+func (v Values) Settings() []Setting {
+	var list []Setting
+	for i := range v.table {
+		p, c := &v.table[i], &v.cells[i]
+		switch {
+		case !c.set:
+		case p.Kind == List:
+			for j, item := range c.items {
+				for _, s := range item.Settings() {
+					s.Name = fmt.Sprintf("%s[%d].%s", p.Name, j, s.Name)
+					list = append(list, s)
+				}
+			}
+		case p.Kind == Integers:
+			words := make([]string, len(c.ints))
+			for j, n := range c.ints {
+				words[j] = p.Text(n)
+			}
+			list = append(list, Setting{p.Name, strings.Join(words, ", "), p.Unit})
+		default:
+			list = append(list, Setting{p.Name, p.Text(c.n), p.Unit})
+		}
+	}
+	return list
+}

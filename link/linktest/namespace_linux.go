@@ -1,0 +1,59 @@
+// Package linktest makes network namespaces and veth pairs for tests. What it makes vanishes with the test.
+package linktest
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace runs f in a fresh network namespace on a thread of its own, which ends afterwards and takes the namespace with
+// everything in it along. Goroutines that f starts are not in the namespace unless they inherit open sockets.
+// Without the privilege the test is skipped and says so.
+func Namespace(t testing.TB, f func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		// Never unlocked: the runtime ends the thread, and nobody else ever runs in its namespace.
+		runtime.LockOSThread()
+		if failed = unix.Unshare(unix.CLONE_NEWNET); failed != nil {
+			return
+		}
+		f()
+	}()
+	<-ended
+	if failed != nil {
+		t.Skipf("no network namespace: %v", failed)
+	}
+}
+
+// Veth makes a pair of connected interfaces, up and without IPv6, in the current namespace.
+func Veth(t testing.TB, a, b string) {
+	t.Helper()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = a
+	attributes.MTU = 9000
+	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: b, PeerMTU: 9000}
+	if err := netlink.LinkAdd(pair); err != nil {
+		t.Fatalf("make veth pair %s, %s: %v", a, b, err)
+	}
+	for _, name := range []string{a, b} {
+		// Router solicitations would come between a test's frames. The file is missing where the kernel has no IPv6.
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
+		l, err := netlink.LinkByName(name)
+		if err == nil {
+			err = netlink.LinkSetUp(l)
+		}
+		if err != nil {
+			t.Fatalf("set %s up: %v", name, err)
+		}
+	}
+}

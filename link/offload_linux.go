@@ -1,0 +1,116 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/safchain/ethtool"
+)
+
+// A falsifying offload merges, splits or completes frames between the wire and a packet socket, under the kernel's name
+// (a trailing * stands for any ending).
+var falsifying = []string{
+	"rx-gro", "rx-gro-hw", "rx-gro-list", "rx-lro", "rx-udp-gro-forwarding", // merge received frames
+	"tx-tcp*-segmentation", "tx-tcp-*", "tx-udp-segmentation", "tx-generic-segmentation", "tx-gso-*", // split sent ones
+	"tx-checksum-*", "rx-checksum", // leave checksums to hardware that a virtual link does not have
+	"rx-vlan-hw-parse", "rx-vlan-stag-hw-parse", "tx-vlan-hw-insert", "tx-vlan-stag-hw-insert", // take tags out
+}
+
+func isFalsifying(feature string) bool {
+	return slices.ContainsFunc(falsifying, func(pattern string) bool {
+		before, after, wild := strings.Cut(pattern, "*")
+		if !wild {
+			return feature == pattern
+		}
+		return strings.HasPrefix(feature, before) && strings.HasSuffix(feature, after) &&
+			len(feature) >= len(before)+len(after)
+	})
+}
+
+// Offloads are the offloads of an interface that DisableOffloads turned off.
+type Offloads struct {
+	name string
+	off  []string
+	// Remaining are falsifying offloads that the driver keeps on.
+	Remaining []string
+}
+
+// DisableOffloads turns off every offload that would make a capture differ from the wire, and reads back which stayed on.
+// It needs CAP_NET_ADMIN. An offload that the driver fixes is no error: see Remaining.
+func DisableOffloads(name string) (*Offloads, error) {
+	control, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("offloads of %q: %w", name, err)
+	}
+	defer control.Close()
+	o := &Offloads{name: name}
+	states, err := control.FeaturesWithState(name)
+	if err != nil {
+		return nil, fmt.Errorf("offloads of %q: %w", name, err)
+	}
+	change := map[string]bool{}
+	for feature, state := range states {
+		if isFalsifying(feature) && state.Active && state.Available && !state.NeverChanged {
+			change[feature] = false
+			o.off = append(o.off, feature)
+		}
+	}
+	slices.Sort(o.off)
+	if len(change) > 0 {
+		// A driver that refuses one of several still changes the others; what counts is what is read back.
+		if err := control.Change(name, change); err != nil {
+			return nil, fmt.Errorf("turn off offloads of %q (%s): %w", name, strings.Join(o.off, ", "), err)
+		}
+	}
+	o.Remaining, err = activeOffloads(control, name)
+	return o, err
+}
+
+// ActiveOffloads reads which falsifying offloads of an interface are on, by kernel name.
+func ActiveOffloads(name string) ([]string, error) {
+	control, err := ethtool.NewEthtool()
+	if err != nil {
+		return nil, fmt.Errorf("offloads of %q: %w", name, err)
+	}
+	defer control.Close()
+	return activeOffloads(control, name)
+}
+
+func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
+	features, err := control.Features(name)
+	if err != nil {
+		return nil, fmt.Errorf("offloads of %q: %w", name, err)
+	}
+	var active []string
+	for feature, on := range features {
+		if on && isFalsifying(feature) {
+			active = append(active, feature)
+		}
+	}
+	slices.Sort(active)
+	return active, nil
+}
+
+// Disabled returns the offloads that were turned off.
+func (o *Offloads) Disabled() []string { return slices.Clone(o.off) }
+
+// Restore turns the offloads on again that DisableOffloads turned off.
+func (o *Offloads) Restore() error {
+	if len(o.off) == 0 {
+		return nil
+	}
+	control, err := ethtool.NewEthtool()
+	if err != nil {
+		return fmt.Errorf("restore offloads of %q: %w", o.name, err)
+	}
+	defer control.Close()
+	var failed []error
+	for _, feature := range o.off {
+		if err := control.Change(o.name, map[string]bool{feature: true}); err != nil {
+			failed = append(failed, fmt.Errorf("restore offload %s of %q: %w", feature, o.name, err))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/reproduce/comparison"
 )
 
 // goBackN measures L9: how many runs under aggressive drops the Go-back-N analyzer passes.
@@ -22,9 +23,9 @@ func goBackN(ctx context.Context, l *lab) error {
 				passed++
 			}
 		}
-		row := newRow("L9", n.name+" passes Go-back-N under aggressive drops", "%", 100, 100, 0, 100*float64(passed)/float64(len(mine)))
+		row := comparison.NewRow("L9", n.name+" passes Go-back-N under aggressive drops", "%", 100, 100, 0, 100*float64(passed)/float64(len(mine)))
 		if n.profile == "e810" {
-			row = row.noted("not measured by the source").informative()
+			row = row.Noted("not measured by the source").ForInformation()
 		}
 		l.row(row)
 	}

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"candela.dev/candela/reproduce/comparison"
 	"context"
 	"fmt"
 	"math"
@@ -71,8 +72,8 @@ func singleLosses(ctx context.Context, l *lab, sizes ...string) error {
 }
 
 // reactionCDF is the distribution of the reaction to single losses.
-func reactionCDF(all []losses, n nic) Plot {
-	p := Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses", X: "µs", Y: "share of losses"}
+func reactionCDF(all []losses, n nic) comparison.Plot {
+	p := comparison.Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses", X: "µs", Y: "share of losses"}
 	for _, s := range all {
 		var single []float64
 		for _, r := range of(s.results, n.profile) {
@@ -83,16 +84,16 @@ func reactionCDF(all []losses, n nic) Plot {
 		for i := range share {
 			share[i] /= float64(len(single))
 		}
-		p.Series = append(p.Series, Series{s.size, single, share})
+		p.Series = append(p.Series, comparison.Series{Name: s.size, X: single, Y: share})
 	}
 	return p
 }
 
-func placePlot(s losses, name, title, metric string) Plot {
-	p := Plot{Name: name, Title: title, X: "dropped packet of the message", Y: "µs"}
+func placePlot(s losses, name, title, metric string) comparison.Plot {
+	p := comparison.Plot{Name: name, Title: title, X: "dropped packet of the message", Y: "µs"}
 	for _, n := range []nic{cx4, cx5, cx6} {
 		y := s.places(n, metric)
-		p.Series = append(p.Series, Series{n.name, upTo(len(y)), y})
+		p.Series = append(p.Series, comparison.Series{Name: n.name, X: upTo(len(y)), Y: y})
 	}
 	return p
 }
@@ -104,30 +105,30 @@ func generationRows(l *lab, s losses) {
 	const id, usual, tolerance = "L3", 1.1, 0.1
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, generation)
-		l.row(newRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "µs",
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "µs",
 			usual, usual, tolerance, farthest(v, usual)))
 	}
 	v := s.places(cx4, generation)
 	middle, end := v[:max(0, len(v)-tail)], v[max(0, len(v)-tail):]
-	l.row(newRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "µs",
+	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "µs",
 		usual, usual, tolerance, farthest(middle, usual)))
-	l.row(newRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "µs",
-		1, 13, tolerance, mean(end)).noted("the source says \"13-1 µs\""))
+	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "µs",
+		1, 13, tolerance, mean(end)).Noted("the source says \"13-1 µs\""))
 }
 
 func reactionRows(l *lab, s losses) {
 	const id, tolerance = "L4", 0.15
 	v := s.places(cx4, reaction)
-	l.row(newRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "µs", 150, 200, tolerance, mean(v)))
+	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "µs", 150, 200, tolerance, mean(v)))
 	var single []float64
 	for _, r := range of(s.results, cx4.profile) {
 		single = append(single, r.micros(reaction)...)
 	}
-	l.row(newRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200, tolerance, farthest(single, 175)))
+	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200, tolerance, farthest(single, 175)))
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, reaction)
 		if s.size == "20 KB" {
-			l.row(newRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance, farthest(v, 3)))
+			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance, farthest(v, 3)))
 			continue
 		}
 		stepRows(l, n, v, id, tolerance)
@@ -142,18 +143,18 @@ const ramp = "the source describes a step; a pipeline makes a ramp, the same as 
 func stepRows(l *lab, n nic, v []float64, id string, tolerance float64) {
 	const first = 20
 	if len(v) <= first {
-		l.row(newRow(id, n.name+" NACK reaction, 100 KB", "µs", 3, 6, tolerance, math.NaN()))
+		l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "µs", 3, 6, tolerance, math.NaN()))
 		return
 	}
-	l.row(newRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance, mean(v[:first])))
-	l.row(newRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance, median(v[first:])))
-	l.row(newRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6, tolerance, farthest(v[:first], 6)).
-		noted(ramp).informative())
-	l.row(newRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance, mean(v[first:])).
-		noted(ramp).informative())
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance, mean(v[:first])))
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance, median(v[first:])))
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6, tolerance, farthest(v[:first], 6)).
+		Noted(ramp).ForInformation())
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance, mean(v[first:])).
+		Noted(ramp).ForInformation())
 	const flat = 1.05
 	base := slices.Min(v)
 	end := slices.IndexFunc(v, func(x float64) bool { return x <= base*flat })
-	l.row(newRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first, tolerance, float64(end)).
-		noted(ramp).informative())
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first, tolerance, float64(end)).
+		Noted(ramp).ForInformation())
 }

@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/testbeds"
 )
 
@@ -59,14 +60,15 @@ func overhead(ctx context.Context, l *lab) error {
 	for i, r := range full {
 		overheadRows(l, r, plain[i], silent[i])
 	}
-	l.plot(Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector", X: "message size, KB", Y: "µs",
-		Series: []Series{completionTimes("injector", full), completionTimes("no mirroring", silent), completionTimes("plain forwarding", plain)}})
+	l.plot(comparison.Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector", X: "message size, KB", Y: "µs",
+		Series: []comparison.Series{completionTimes("injector", full), completionTimes("no mirroring", silent),
+			completionTimes("plain forwarding", plain)}})
 	return nil
 }
 
 // completionTimes is the mean completion time by message size.
-func completionTimes(name string, results []*result) Series {
-	s := Series{Name: name}
+func completionTimes(name string, results []*result) comparison.Series {
+	s := comparison.Series{Name: name}
 	for _, r := range results {
 		s.X, s.Y = append(s.X, float64(r.test.Traffic.MessageSize)/1024), append(s.Y, r.meanMCT())
 	}
@@ -75,14 +77,14 @@ func completionTimes(name string, results []*result) Series {
 
 func overheadRows(l *lab, full, plain, silent *result) {
 	size := full.test.Traffic.MessageSize / 1024
-	row := newRow("L1", fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size), "%",
-		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).noted("60 ns more switch latency, a parameter of the testbed; tolerance ours")
+	row := comparison.NewRow("L1", fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size), "%",
+		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).Noted("60 ns more switch latency, a parameter of the testbed; tolerance ours")
 	if long := 100; size == long {
-		row = row.noted("a constant latency costs a long message less than the source says").informative()
+		row = row.Noted("a constant latency costs a long message less than the source says").ForInformation()
 	}
 	l.row(row)
-	l.row(newRow("L1", fmt.Sprintf("completion time with mirroring over without, %d KB", size), "%",
-		0, 0, 0.1, 100*(full.meanMCT()/silent.meanMCT()-1)).noted("absolute tolerance 0.1 points, ours"))
+	l.row(comparison.NewRow("L1", fmt.Sprintf("completion time with mirroring over without, %d KB", size), "%",
+		0, 0, 0.1, 100*(full.meanMCT()/silent.meanMCT()-1)).Noted("absolute tolerance 0.1 points, ours"))
 }
 
 // Dumper capacities of a round: below the 11.3 million packets a second of one direction at line rate, and above half of
@@ -108,12 +110,12 @@ func loadBalancing(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	plot := Plot{Name: "fig-5-7b", Title: "Rounds that pass the integrity check", X: "message size, KB", Y: "%"}
+	plot := comparison.Plot{Name: "fig-5-7b", Title: "Rounds that pass the integrity check", X: "message size, KB", Y: "%"}
 	for _, s := range []struct{ name, bed string }{
 		{"per-packet load balancing", "lumina-100g-dumpers"}, {"pinned to one dumper", "lumina-100g-one-dumper"},
 	} {
 		sizes, ratios := passRatios(with(results, onBed(s.bed)))
-		plot.Series = append(plot.Series, Series{s.name, sizes, ratios})
+		plot.Series = append(plot.Series, comparison.Series{Name: s.name, X: sizes, Y: ratios})
 		ratioRows(l, s.name, sizes, ratios)
 	}
 	l.plot(plot)
@@ -141,16 +143,16 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 		what := fmt.Sprintf("rounds with integrity, %s, %g KB", name, size)
 		switch {
 		case strings.HasPrefix(name, "per-packet"):
-			l.row(newRow(id, what, "%", 100, 100, 0, ratios[i]))
+			l.row(comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
-			row := newRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				noted("dumper capacity drawn per round, its range fitted to this value; tolerance ours (100 rounds)")
+			row := comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
+				Noted("dumper capacity drawn per round, its range fitted to this value; tolerance ours (100 rounds)")
 			if l.cfg.Quick {
-				row = row.noted("too few rounds to judge").informative()
+				row = row.Noted("too few rounds to judge").ForInformation()
 			}
 			l.row(row)
 		default:
-			l.row(newRow(id, what, "%", 23, 100, 0, ratios[i]).noted("the source says that it falls with the size"))
+			l.row(comparison.NewRow(id, what, "%", 23, 100, 0, ratios[i]).Noted("the source says that it falls with the size"))
 		}
 	}
 }

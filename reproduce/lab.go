@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/trace"
 )
 
@@ -25,11 +26,11 @@ import (
 type lab struct {
 	cfg     Config
 	dir     string // parent of run directories
-	results Results
+	results comparison.Results
 }
 
 func newLab(cfg Config, paper string) (*lab, error) {
-	l := &lab{cfg: cfg, results: Results{Schema: ResultsSchema, Paper: paper, Rows: []Row{}, Plots: []Plot{}}}
+	l := &lab{cfg: cfg, results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}}}
 	l.cfg.Options.ReadFile = readTestbed
 	l.cfg.Workers = max(1, cfg.Workers)
 	if cfg.Keep {
@@ -59,9 +60,9 @@ func readTestbed(name string) ([]byte, error) {
 	return lumina.FS.ReadFile(path.Clean(filepath.ToSlash(name)[at:]))
 }
 
-func (l *lab) row(r Row) { l.results.Rows = append(l.results.Rows, r) }
+func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r) }
 
-func (l *lab) plot(p Plot) { l.results.Plots = append(l.results.Plots, p) }
+func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 
 // quickEvery is which seeds a quick reproduction keeps: 1, 21, 41 and so on.
 const quickEvery = 20

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/trace"
 )
 
@@ -37,14 +38,14 @@ func notification(ctx context.Context, l *lab) error {
 func cnpRows(l *lab, want expectedMarks, r *result) {
 	const id, note = "L8", "the source gives no tolerance; our connections start at once, the paper's one after the other"
 	for c, n := range want.cnps {
-		l.row(newRow(id, fmt.Sprintf("%s CNPs to QP%d", want.name, c+1), "", n, n, 0, r.value("cnp.count", c+1)))
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s CNPs to QP%d", want.name, c+1), "", n, n, 0, r.value("cnp.count", c+1)))
 	}
 	for c := range want.cnps {
 		first, second := r.markTime(c+1, 50), r.markTime(c+1, 950)
-		l.row(newRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "µs", want.first[c], want.first[c], 0, first).
-			noted(note).informative())
-		l.row(newRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "µs", want.second[c], want.second[c], 0.05, second).
-			noted("tolerance ours"))
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "µs", want.first[c], want.first[c], 0, first).
+			Noted(note).ForInformation())
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "µs", want.second[c], want.second[c], 0.05, second).
+			Noted("tolerance ours"))
 	}
 }
 

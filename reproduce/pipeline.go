@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"candela.dev/candela/reproduce/comparison"
 	"context"
 	"slices"
 )
@@ -72,13 +73,13 @@ func curveRows(l *lab, n nic, c curve) {
 	const id, step, tolerance = "L5", 10.0, 0.15
 	grows, flat := c.knees()
 	note := "tolerance: one step of the sweep, 10 KB"
-	l.row(newRow(id, n.name+" retransmission latency starts to grow at", "KB", 50, 50, step/50, grows).noted(note))
-	l.row(newRow(id, n.name+" retransmission latency is constant from", "KB", 120, 120, step/120, flat).noted(note))
-	l.row(newRow(id, n.name+" completion time, loss minus no loss, 10 KB", "µs", 4.5, 4.5, tolerance, c.actual[0]-c.free[0]))
+	l.row(comparison.NewRow(id, n.name+" retransmission latency starts to grow at", "KB", 50, 50, step/50, grows).Noted(note))
+	l.row(comparison.NewRow(id, n.name+" retransmission latency is constant from", "KB", 120, 120, step/120, flat).Noted(note))
+	l.row(comparison.NewRow(id, n.name+" completion time, loss minus no loss, 10 KB", "µs", 4.5, 4.5, tolerance, c.actual[0]-c.free[0]))
 	faster := c.slope(c.actual, 50, 120) / c.slope(c.free, 50, 120)
 	const anyFaster, bound = 1.05, 100
-	l.row(newRow(id, n.name+" growth of the completion time, loss over no loss, 50 to 120 KB", "", anyFaster, bound, 0, faster).
-		noted("the source says \"faster\""))
+	l.row(comparison.NewRow(id, n.name+" growth of the completion time, loss over no loss, 50 to 120 KB", "", anyFaster, bound, 0, faster).
+		Noted("the source says \"faster\""))
 }
 
 func curvePlots(l *lab, c curve) {
@@ -87,8 +88,9 @@ func curvePlots(l *lab, c curve) {
 	for i, v := range c.free {
 		ideal[i] = v + constant
 	}
-	l.plot(Plot{Name: "fig-5-10a", Title: "CX6, fifth packet dropped: retransmission latency", X: "message size, KB", Y: "µs",
-		Series: []Series{{"retransmission", c.sizes, c.latency}}})
-	l.plot(Plot{Name: "fig-5-10b", Title: "CX6, fifth packet dropped: completion time", X: "message size, KB", Y: "µs",
-		Series: []Series{{"actual", c.sizes, c.actual}, {"ideal (no loss + 4.5 µs)", c.sizes, ideal}}})
+	l.plot(comparison.Plot{Name: "fig-5-10a", Title: "CX6, fifth packet dropped: retransmission latency", X: "message size, KB", Y: "µs",
+		Series: []comparison.Series{{Name: "retransmission", X: c.sizes, Y: c.latency}}})
+	l.plot(comparison.Plot{Name: "fig-5-10b", Title: "CX6, fifth packet dropped: completion time", X: "message size, KB", Y: "µs",
+		Series: []comparison.Series{
+			{Name: "actual", X: c.sizes, Y: c.actual}, {Name: "ideal (no loss + 4.5 µs)", X: c.sizes, Y: ideal}}})
 }

@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -42,7 +43,7 @@ func quick(t *testing.T, change func(p *rdma.Profile)) Config {
 }
 
 // measure runs one experiment with changed NIC models.
-func measure(t *testing.T, change func(p *rdma.Profile), do func(context.Context, *lab) error) *Results {
+func measure(t *testing.T, change func(p *rdma.Profile), do func(context.Context, *lab) error) *comparison.Results {
 	t.Helper()
 	l, err := newLab(quick(t, change), "test")
 	if err != nil {
@@ -55,8 +56,8 @@ func measure(t *testing.T, change func(p *rdma.Profile), do func(context.Context
 	return &l.results
 }
 
-// of returns the measured value of the only row whose description starts with what.
-func (r *Results) of(t *testing.T, what string) float64 {
+// valueOf returns the measured value of the only row whose description starts with what.
+func valueOf(t *testing.T, r *comparison.Results, what string) float64 {
 	t.Helper()
 	found := math.NaN()
 	for i := range r.Rows {
@@ -133,7 +134,7 @@ func TestAParameterMovesWhatItCauses(t *testing.T) {
 			"CX6 CNPs to QP3", 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := measure(t, c.change, c.do).of(t, c.row); math.Abs(got-c.want) > c.within {
+			if got := valueOf(t, measure(t, c.change, c.do), c.row); math.Abs(got-c.want) > c.within {
 				t.Errorf("%s: %g, want %g", c.row, got, c.want)
 			}
 		})
@@ -150,7 +151,7 @@ func TestRowsAreJudgedAgainstTheNearerEnd(t *testing.T) {
 		{10, 10, 0.1, 8.9, -0.11, false}, {0, 0, 0.1, 0.05, 0.05, true}, {7, 7, 0, 8, 1. / 7, false},
 		{1, 2, 0.5, math.NaN(), 1, false},
 	} {
-		r := newRow("L0", "x", "", c.low, c.high, c.tolerance, c.measured)
+		r := comparison.NewRow("L0", "x", "", c.low, c.high, c.tolerance, c.measured)
 		if math.Abs(r.Deviation-c.deviation) > 1e-9 || r.Pass != c.pass {
 			t.Errorf("%g for %g to %g ±%g: deviation %g, pass %t", c.measured, c.low, c.high, c.tolerance, r.Deviation, r.Pass)
 		}

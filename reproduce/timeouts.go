@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/reproduce/comparison"
 )
 
 // lossesPerMessage is how often figure 5-12 drops the tail of each message.
@@ -54,7 +55,7 @@ func adaptiveRows(l *lab, n nic, messages [][]float64) {
 	} {
 		for i, want := range wants {
 			got := at(messages, m, i)
-			l.row(newRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want, want, tolerance, got).noted(note))
+			l.row(comparison.NewRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want, want, tolerance, got).Noted(note))
 		}
 	}
 }
@@ -65,15 +66,15 @@ func fixedRows(l *lab, n nic, messages [][]float64) {
 	for _, m := range messages {
 		first, later = append(first, m[0]), append(later, m[1:]...)
 	}
-	l.row(newRow(id, n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400, tolerance, farthest(first, 300)).
-		noted("tolerance ours"))
-	l.row(newRow(id, n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance, farthest(later, 537)).noted("tolerance ours"))
+	l.row(comparison.NewRow(id, n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400, tolerance, farthest(first, 300)).
+		Noted("tolerance ours"))
+	l.row(comparison.NewRow(id, n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance, farthest(later, 537)).Noted("tolerance ours"))
 }
 
-func timeoutPlot(messages [][]float64, name, title string) Plot {
-	p := Plot{Name: name, Title: title, X: "timeout of the message", Y: "ms"}
+func timeoutPlot(messages [][]float64, name, title string) comparison.Plot {
+	p := comparison.Plot{Name: name, Title: title, X: "timeout of the message", Y: "ms"}
 	for i, m := range messages {
-		p.Series = append(p.Series, Series{fmt.Sprintf("message %d", i+1), upTo(len(m)), m})
+		p.Series = append(p.Series, comparison.Series{Name: fmt.Sprintf("message %d", i+1), X: upTo(len(m)), Y: m})
 	}
 	return p
 }
@@ -101,6 +102,6 @@ func limitRows(l *lab, what string, want [5]float64, results []*result) {
 	for _, r := range results {
 		m := r.test.Traffic.Messages
 		retries := r.count(timeout) - int64(lossesPerMessage*(m-1))
-		l.row(newRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1], want[m-1], 0, float64(retries)))
+		l.row(comparison.NewRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1], want[m-1], 0, float64(retries)))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/reproduce"
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -144,7 +145,7 @@ func builderWith(changes []string) (orchestrator.Builder, error) {
 }
 
 // writeReproduction writes results.json and the plots into dir.
-func writeReproduction(dir string, r *reproduce.Results) error {
+func writeReproduction(dir string, r *comparison.Results) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package reproduce
+package comparison
 
 import (
 	"encoding/json"
@@ -14,9 +14,9 @@ func sample() *Results {
 	return &Results{
 		Schema: ResultsSchema, Paper: "a paper", Runs: 3,
 		Rows: []Row{
-			newRow("L3", "CX5 generation", "µs", 1.1, 1.1, 0.1, 1.101),
-			newRow("L4", "CX5 reaction", "µs", 3, 6, 0.15, 9).noted("far off"),
-			newRow("L8", "CNPs", "", 0, 0, 0, 1).informative(),
+			NewRow("L3", "CX5 generation", "µs", 1.1, 1.1, 0.1, 1.101),
+			NewRow("L4", "CX5 reaction", "µs", 3, 6, 0.15, 9).Noted("far off"),
+			NewRow("L8", "CNPs", "", 0, 0, 0, 1).ForInformation(),
 		},
 		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "µs", Series: []Series{
 			{"one", []float64{1, 2, 3}, []float64{1, 4, 9}}, {"flat", []float64{1, 2}, []float64{5, 5}}, {"none", nil, nil},

@@ -1,0 +1,92 @@
+// Package comparison holds measured values against those of a publication: rows with tolerances, figures, and both as text, JSON,
+// SVG and HTML. It knows no paper; the packages that reproduce one fill it.
+package comparison
+
+import "math"
+
+// Row compares one number with the paper's.
+type Row struct {
+	ID   string `json:"id"`   // of the result: L1, T5
+	What string `json:"what"` // "CX5, NACK generation, 20 KB"
+	Unit string `json:"unit"` // µs, ms, s, KB, %, or empty for counts
+	// Low and High are what the paper says: one number twice, or a range.
+	Low       float64 `json:"paper_low"`
+	High      float64 `json:"paper_high"`
+	Measured  float64 `json:"measured"`
+	Tolerance float64 `json:"tolerance"` // relative, beyond the range
+	Deviation float64 `json:"deviation"` // relative, from the nearer end of the range; 0 inside
+	Pass      bool    `json:"pass"`
+	// Informative rows are shown but not judged: the source gives no tolerance, or the model claims nothing.
+	Informative bool   `json:"informative,omitempty"`
+	Note        string `json:"note,omitempty"`
+}
+
+// NewRow judges a measured value against a number of a paper (low equals high) or a range. Tolerance is a share.
+func NewRow(id, what, unit string, low, high, tolerance, measured float64) Row {
+	r := Row{ID: id, What: what, Unit: unit, Low: low, High: high, Measured: measured, Tolerance: tolerance}
+	switch {
+	case math.IsNaN(measured):
+		r.Measured, r.Deviation, r.Note = 0, 1, "nothing was measured"
+		return r
+	case measured < low:
+		r.Deviation = relative(measured, low)
+	case measured > high:
+		r.Deviation = relative(measured, high)
+	}
+	const rounding = 1e-9
+	r.Pass = math.Abs(r.Deviation) <= tolerance+rounding
+	return r
+}
+
+// relative returns how far v is from want, as a share of want, or v itself if want is zero.
+func relative(v, want float64) float64 {
+	if want == 0 {
+		return v
+	}
+	return v/want - 1
+}
+
+// Noted returns the row with a remark.
+func (r Row) Noted(note string) Row { r.Note = note; return r }
+
+// ForInformation returns the row as one that is shown but not judged.
+func (r Row) ForInformation() Row { r.Informative = true; return r }
+
+// Plot is a figure of the paper as measured.
+type Plot struct {
+	Name   string   `json:"name"` // of its file, without suffix
+	Title  string   `json:"title"`
+	X      string   `json:"x"`
+	Y      string   `json:"y"`
+	Series []Series `json:"series"`
+}
+
+// Series is one line of a Plot.
+type Series struct {
+	Name string    `json:"name"`
+	X    []float64 `json:"x"`
+	Y    []float64 `json:"y"`
+}
+
+// ResultsSchema names the format of results.json.
+const ResultsSchema = "candela.reproduction/v1"
+
+// Results are all rows and plots of a reproduction.
+type Results struct {
+	Schema string `json:"schema"`
+	Paper  string `json:"paper"`
+	Runs   int    `json:"runs"`
+	Rows   []Row  `json:"rows"`
+	Plots  []Plot `json:"plots"`
+}
+
+// Failed counts the rows outside their tolerance.
+func (r *Results) Failed() int {
+	n := 0
+	for i := range r.Rows {
+		if !r.Rows[i].Pass && !r.Rows[i].Informative {
+			n++
+		}
+	}
+	return n
+}

@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/conformance"
 )
 
@@ -23,6 +25,10 @@ type conformFlags struct {
 	format  string
 	verbose bool
 	workers int
+	peer    string
+	role    string
+	nak     float64 // µs
+	react   float64 // µs
 }
 
 func newConform() *cobra.Command {
@@ -34,9 +40,15 @@ func newConform() *cobra.Command {
 chapter 9, for reliable connections, and of annex A17 for RoCEv2. A rule passes only if the trace proves that its situation
 occurred and nothing broke it; otherwise it fails, or is not exercised, with the reason.
 
+With --peer the other host is another NIC model, and --role says which side --profile plays: an interoperability run. Its
+findings speak of the pair. The specification bounds neither how soon a NAK comes nor how soon a requester reacts to it; the
+suite bounds both by --nak-us and --reaction-us or, without them, by twice what the profile declares and 20 us.
+
 The report stands in conformance.md and conformance.json beside the run directories. The exit status is 1 if a rule failed.`,
 		Example: `  candela conform --profile cx5
   candela conform --profile spec --bugs nack-psn-plus-one
+  candela conform --profile cx5 --nak-us 5 --reaction-us 20
+  candela conform --profile cx5-slow-path --peer e810-no-migreq --role responder
   candela conform --profile e810 --verbose --format json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return conform(cmd, f) },
@@ -44,6 +56,10 @@ The report stands in conformance.md and conformance.json beside the run director
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
+	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
+	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
+	fl.Float64Var(&f.nak, "nak-us", 0, "longest time from a packet behind a gap to the NAK, in µs; 0: from the profile")
+	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the repetition, in µs; 0: from the profile")
 	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the rules that pass, too")
@@ -58,6 +74,11 @@ func conform(cmd *cobra.Command, f conformFlags) error {
 	suite := conformance.Suite{
 		Build: buildTestbed, Options: configOptions(""), Profile: f.profile, Bugs: f.bugs, Out: f.out, Workers: f.workers,
 		Version: toolVersion(), Command: toolName(), Wall: time.Now,
+		Peer: f.peer, MaxNAK: clock.Duration(f.nak * float64(clock.Microsecond)), MaxReaction: clock.Duration(f.react * float64(clock.Microsecond)),
+		Declared: declaredLatencies,
+	}
+	if f.role == config.Responder.String() {
+		suite.Role = config.Responder
 	}
 	report, err := suite.Qualify(cmd.Context(), conformance.Catalogue())
 	if err != nil {
@@ -82,6 +103,32 @@ func conform(cmd *cobra.Command, f conformFlags) error {
 	return nil
 }
 
+// declaredLatencies returns what a profile says of its times; of an unknown one nothing.
+func declaredLatencies(profile string) rdma.Latencies {
+	p, err := rdma.ProfileByName(profile)
+	if err != nil {
+		return rdma.Latencies{}
+	}
+	return p.Latencies()
+}
+
+// checkPair refuses a peer and bounds that make no sense.
+func checkPair(f *conformFlags) error {
+	if f.role != config.Requester.String() && f.role != config.Responder.String() {
+		return fmt.Errorf("--role %q: want requester or responder", f.role)
+	}
+	if f.nak < 0 || f.react < 0 {
+		return fmt.Errorf("--nak-us %g and --reaction-us %g: want at least 0", f.nak, f.react)
+	}
+	if f.peer == "" {
+		return nil
+	}
+	if _, err := rdma.ProfileByName(f.peer); err != nil {
+		return fmt.Errorf("--peer: %w", err)
+	}
+	return nil
+}
+
 // checkConform refuses what does not exist, and fills in the default directory.
 func checkConform(f *conformFlags) error {
 	if f.format != "text" && f.format != "json" {
@@ -92,6 +139,9 @@ func checkConform(f *conformFlags) error {
 	}
 	if _, err := rdma.ProfileByName(f.profile); err != nil {
 		return fmt.Errorf("--profile: %w", err)
+	}
+	if err := checkPair(f); err != nil {
+		return err
 	}
 	var known []string
 	for _, b := range rdma.Catalogue() {
@@ -104,6 +154,9 @@ func checkConform(f *conformFlags) error {
 	}
 	if f.out == "" {
 		f.out = filepath.Join("runs", "conform-"+f.profile)
+		if f.peer != "" {
+			f.out += "-" + f.role + "-of-" + f.peer
+		}
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -33,7 +35,7 @@ var update = flag.Bool("update", false, "write configs/conformance/README.md")
 // models is what the command line knows of NIC models and rules.
 func models() config.Options {
 	var o config.Options
-	for _, p := range rdma.Profiles() {
+	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
 		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
 			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing(p.CNPMode)}})
 	}
@@ -59,7 +61,7 @@ func pacing(m rdma.CNPMode) config.CNPPacing {
 
 func ruleIDs() []string {
 	var ids []string
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules(), rp.Rules()} {
 		for _, r := range rules {
 			ids = append(ids, r.ID)
 		}
@@ -69,12 +71,30 @@ func ruleIDs() []string {
 
 func qualify(t *testing.T, profile string, bugs ...string) *conformance.Report {
 	t.Helper()
-	s := conformance.Suite{
+	s := newSuite(t, profile, bugs...)
+	return judgeRules(t, s, conformance.Catalogue())
+}
+
+func newSuite(t *testing.T, profile string, bugs ...string) *conformance.Suite {
+	t.Helper()
+	return &conformance.Suite{
 		Build:   func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) },
 		Options: models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test", Command: "candela",
-		Wall: func() time.Time { return time.Unix(0, 0) },
+		Wall: func() time.Time { return time.Unix(0, 0) }, Declared: declared,
 	}
-	r, err := s.Qualify(t.Context(), conformance.Catalogue())
+}
+
+func declared(profile string) rdma.Latencies {
+	p, err := rdma.ProfileByName(profile)
+	if err != nil {
+		return rdma.Latencies{}
+	}
+	return p.Latencies()
+}
+
+func judgeRules(t *testing.T, s *conformance.Suite, rules []conformance.Rule) *conformance.Report {
+	t.Helper()
+	r, err := s.Qualify(t.Context(), rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +239,59 @@ func TestSeededBugsFailTheRulesThatTheyBreak(t *testing.T) {
 	}
 }
 
+func rule(t *testing.T, id string) conformance.Rule {
+	t.Helper()
+	for _, r := range conformance.Catalogue() {
+		if r.ID == id {
+			return r
+		}
+	}
+	t.Fatalf("there is no rule %s", id)
+	return conformance.Rule{}
+}
+
+func TestABoundOfTheUserIsJudgedInsteadOfTheProfiles(t *testing.T) {
+	rules := []conformance.Rule{rule(t, "nak-latency"), rule(t, "nak-reaction-latency")}
+	for _, c := range []struct {
+		name          string
+		nak, reaction clock.Duration
+		declared      func(string) rdma.Latencies
+		want          []conformance.Status
+	}{
+		{"nobody sets one", 0, 0, nil, []conformance.Status{conformance.NotExercised, conformance.NotExercised}},
+		{"the profile does", 0, 0, declared, []conformance.Status{conformance.Pass, conformance.Pass}},
+		{"a tight one for NAKs", clock.Microsecond, 0, declared, []conformance.Status{conformance.Fail, conformance.Pass}},
+		{"a tight one for the reaction", 0, clock.Microsecond, nil, []conformance.Status{conformance.NotExercised, conformance.Fail}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSuite(t, "spec")
+			s.MaxNAK, s.MaxReaction, s.Declared = c.nak, c.reaction, c.declared
+			r := judgeRules(t, s, rules)
+			if got := []conformance.Status{r.Results[0].Status, r.Results[1].Status}; !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTwoNICsThatPassAloneFailTogether(t *testing.T) {
+	rules := []conformance.Rule{rule(t, "no-nak-in-order"), rule(t, "rate-cut"), rule(t, "everything-completes")}
+	for _, profile := range []string{"cx5-slow-path", "e810-no-migreq"} {
+		if r := judgeRules(t, newSuite(t, profile), rules); !r.OK() {
+			t.Errorf("%s against itself: %v fail; outside the catalogue: %v", profile, withStatus(r, conformance.Fail), r.Outside)
+		}
+	}
+	s := newSuite(t, "cx5-slow-path")
+	s.Peer, s.Role = "e810-no-migreq", config.Responder
+	if r := judgeRules(t, s, rules); r.OK() || r.Peer != "e810-no-migreq" || r.Role != "responder" {
+		t.Errorf("cx5-slow-path as responder of e810-no-migreq passes %d rules, peer %q, role %q", r.Passed, r.Peer, r.Role)
+	}
+	s.Role = config.Requester
+	if r := judgeRules(t, s, rules); !r.OK() {
+		t.Errorf("with the roles changed %v fail, want nothing", withStatus(r, conformance.Fail))
+	}
+}
+
 func TestReportsNameEveryRule(t *testing.T) {
 	r := qualify(t, "spec", "double-nack")
 	var text, md, js bytes.Buffer
@@ -287,6 +360,9 @@ them with the text of the specification. After *in* stands the section that hold
 		clause := r.Clause
 		if r.SectionOnly {
 			clause = "in " + clause
+		}
+		if r.Basis != "" {
+			clause += "; " + r.Basis
 		}
 		stimulus := strings.ReplaceAll(r.Stimulus, "|", `\|`)
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | [%s](%s.yml) | %s |\n", clause, r.ID, strings.Join(r.Verbs, ", "),

@@ -48,6 +48,10 @@ func judge(rule *Rule, o *outcome) Result {
 		return r
 	}
 	r.Run = o.run.Dir
+	if rule.Bound != Unbounded && !o.bounded[rule.Bound] {
+		r.Status, r.Reason = NotExercised, "no bound was asked for: the latency is measured and not judged"
+		return r
+	}
 	for _, id := range rule.Judges {
 		if b, ok := breachOf(id, o); ok {
 			r.Breaches = append(r.Breaches, b)

@@ -18,9 +18,12 @@ type Report struct {
 	Version string   `json:"version"` // of the tool
 	Profile string   `json:"profile"`
 	Bugs    []string `json:"bugs,omitempty"`
-	Runs    int      `json:"runs"`
-	Passed  int      `json:"passed"`
-	Failed  int      `json:"failed"`
+	// Peer is the profile of the other side where two were tried together, Role the side of Profile.
+	Peer   string `json:"peer,omitempty"`
+	Role   string `json:"role,omitempty"`
+	Runs   int    `json:"runs"`
+	Passed int    `json:"passed"`
+	Failed int    `json:"failed"`
 	// NotExercised counts the rules whose situation did not occur, so that nothing is known.
 	NotExercised int      `json:"not_exercised"`
 	Results      []Result `json:"results"`
@@ -33,6 +36,9 @@ func (r *Report) OK() bool { return r.Failed == 0 && len(r.Outside) == 0 }
 
 func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 	r := &Report{Schema: ReportSchema, Version: s.Version, Profile: s.Profile, Bugs: s.Bugs}
+	if s.Peer != "" {
+		r.Peer, r.Role = s.Peer, s.Role.String()
+	}
 	byName := make(map[string]*outcome, len(outcomes))
 	for i := range outcomes {
 		byName[outcomes[i].name] = &outcomes[i]
@@ -99,10 +105,14 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 }
 
 func (r *Report) subject() string {
+	subject := "profile " + r.Profile
 	if len(r.Bugs) > 0 {
-		return fmt.Sprintf("profile %s with bugs %s", r.Profile, strings.Join(r.Bugs, ", "))
+		subject += " with bugs " + strings.Join(r.Bugs, ", ")
 	}
-	return "profile " + r.Profile
+	if r.Peer != "" {
+		subject += fmt.Sprintf(" as %s against %s", r.Role, r.Peer)
+	}
+	return subject
 }
 
 func (r *Report) summary() string {
@@ -120,9 +130,13 @@ func (r *Rule) clause() string {
 		source = "IBTA annex "
 	}
 	if r.SectionOnly {
-		return source + "in " + r.Clause
+		source += "in "
 	}
-	return source + r.Clause
+	source += r.Clause
+	if r.Basis != "" {
+		return source + "; " + r.Basis
+	}
+	return source
 }
 
 func (r *Result) details(b *strings.Builder, indent string) {

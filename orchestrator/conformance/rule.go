@@ -25,6 +25,11 @@ type Rule struct {
 	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when they are
 	// not met. Warnings count: what is milder for a test run is still a breach of the clause.
 	Judges []string `json:"judges"`
+	// Basis names what the rule rests on where that is not the clause alone: DCQCN, which the annex leaves to implementations, or a
+	// bound that the user or the profile sets. Empty: the clause demands it.
+	Basis string `json:"basis,omitempty"`
+	// Bound is the latency that the suite bounds in the test; its judge is the expectation of the same name.
+	Bound Bound `json:"bound,omitempty"`
 	// Everywhere says that the rule holds in whatever situation: its judges speak for it in the runs of all rules.
 	Everywhere bool `json:"everywhere,omitempty"`
 }
@@ -36,6 +41,23 @@ func (r *Rule) run() string {
 	}
 	return r.Test
 }
+
+// What a rule may rest on beside the specification.
+const (
+	basisDCQCN = "DCQCN (SIGCOMM 2015); the annex leaves the reaction to the implementation"
+	basisScope = "the scope of pacing that the NIC documents; the annex leaves pacing to the implementation"
+	basisBound = "a bound that the user or the profile sets; the specification has none"
+)
+
+// Bound names a latency that the suite bounds. The specification bounds none.
+type Bound string
+
+// Latencies that can be bounded.
+const (
+	Unbounded     Bound = ""
+	NAKBound      Bound = "nak"      // from the first packet behind a gap to the NAK
+	ReactionBound Bound = "reaction" // from the NAK to the retransmission
+)
 
 const adaptiveSuffix = "-adaptive"
 

@@ -3,6 +3,13 @@ package conformance
 // duplicateRules are about how duplicates are treated, and READs and atomics that need repair.
 var duplicateRules = []Rule{
 	{
+		ID: "duplicate-read-in-message", Clause: "9.7.5.1.3", Verbs: []string{"read", "write"},
+		Statement: "A duplicate READ request leaves the message alone that is being received: its packets are accepted.",
+		Stimulus:  "a lost READ response while a WRITE is under way", Test: "read-in-write",
+		Evidence: []Evidence{events(), transition("responder: * + read-replay* -> *"), seen("WRITE_MIDDLE")},
+		Judges:   []string{"expect.completion", "gbn.nak-unprovoked"},
+	},
+	{
 		ID: "duplicate-reack", Clause: "9.7.5.1.3", Verbs: []string{"write", "send"},
 		Statement: "A duplicate SEND or WRITE is acknowledged again.",
 		Stimulus:  "lost ACKs", Test: "ack-loss",

@@ -3,6 +3,20 @@ package conformance
 // gapRules are about what happens when requests arrive out of order: NAK codes, and the first packet that is sent again.
 var gapRules = []Rule{
 	{
+		ID: "nak-latency", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound, Bound: NAKBound,
+		Statement: "A NAK comes within the bound: the user's, or twice what the profile declares and 20 us.",
+		Stimulus:  "a packet lost in the middle", Test: latencyTest,
+		Evidence: []Evidence{events(), measured("retrans.nack-generation")},
+		Judges:   []string{"expect.retrans.nack-generation-us"},
+	},
+	{
+		ID: "nak-reaction-latency", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound, Bound: ReactionBound,
+		Statement: "The repetition follows the NAK within the bound: the user's, or twice what the profile declares and 20 us.",
+		Stimulus:  "a packet lost in the middle", Test: latencyTest,
+		Evidence: []Evidence{events(), measured("retrans.nack-reaction")},
+		Judges:   []string{"expect.retrans.nack-reaction-us"},
+	},
+	{
 		ID: "nak-sequence", Clause: "9.7.4.1.1", Verbs: []string{"write"},
 		Statement: "A request received out of order is answered by a PSN sequence error NAK before any later response.",
 		Stimulus:  "a packet lost in the middle, and the first of a message", Test: "write-loss",

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"candela.dev/candela/clock"
 	tests "candela.dev/candela/configs/conformance"
+	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -25,12 +28,20 @@ type Suite struct {
 	Build   orchestrator.Builder
 	Options config.Options // the models and rules that exist
 	Profile string         // of both hosts
-	Bugs    []string       // seeded bugs of both hosts
-	Out     string         // parent of the run directories
-	Workers int            // runs at a time; 0: one for each CPU
-	Version string         // of the tool
-	Command string         // how the tool was called
-	Wall    func() time.Time
+	Bugs    []string       // seeded bugs of the hosts with Profile
+	// Peer is the profile of the other host where two NICs are tried together; empty: both have Profile. Then findings speak of
+	// the pair: the trace tells what was wrong between them, and its packets who sent what.
+	Peer string
+	Role config.Side // of Profile's host if there is a Peer
+	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us for the way
+	// and for packets before.
+	MaxNAK, MaxReaction clock.Duration
+	Declared            func(profile string) rdma.Latencies // nil: without a bound of the user's the latencies are not judged
+	Out                 string                              // parent of the run directories
+	Workers             int                                 // runs at a time; 0: one for each CPU
+	Version             string                              // of the tool
+	Command             string                              // how the tool was called
+	Wall                func() time.Time
 	// NoReports leaves the HTML and JUnit reports out of the run directories.
 	NoReports bool
 }
@@ -41,18 +52,20 @@ type outcome struct {
 	why    string // it says nothing, and why; empty if it does
 	run    *orchestrator.Outcome
 	census map[string]int64
+	// bounded are the latencies that the test bounds.
+	bounded map[Bound]bool
 }
 
 // Qualify runs the tests of all rules and judges each rule.
 func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
-	profile := s.profile()
-	if profile == nil {
-		return nil, fmt.Errorf("profile %q is unknown", s.Profile)
+	profile, peer := s.profile(s.Profile), s.profile(cmp.Or(s.Peer, s.Profile))
+	if profile == nil || peer == nil {
+		return nil, fmt.Errorf("profile %q or %q is unknown", s.Profile, s.Peer)
 	}
 	names := runsOf(rules)
 	outcomes := make([]outcome, len(names))
 	err := s.each(ctx, len(names), func(ctx context.Context, i int) (err error) {
-		if outcomes[i], err = s.run(ctx, names[i], profile); err != nil {
+		if outcomes[i], err = s.run(ctx, names[i], profile, peer); err != nil {
 			return fmt.Errorf("test %s: %w", names[i], err)
 		}
 		return nil
@@ -74,29 +87,28 @@ func runsOf(rules []Rule) []string {
 	return names
 }
 
-func (s *Suite) profile() *config.Profile {
-	i := slices.IndexFunc(s.Options.Profiles, func(p config.Profile) bool { return p.Name == s.Profile })
+func (s *Suite) profile(name string) *config.Profile {
+	i := slices.IndexFunc(s.Options.Profiles, func(p config.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return nil
 	}
 	return &s.Options.Profiles[i]
 }
 
-func (s *Suite) run(ctx context.Context, name string, profile *config.Profile) (outcome, error) {
+func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Profile) (outcome, error) {
 	file, adaptive := strings.CutSuffix(name, adaptiveSuffix)
 	o := outcome{name: name}
 	if adaptive && !profile.Adaptive {
 		o.why = "profile " + profile.Name + " has no adaptive retransmission"
 		return o, nil
 	}
-	test, err := Load(file, s.as(profile))
+	test, err := s.load(file, adaptive, profile, peer)
 	if err != nil {
 		return o, err
 	}
 	test.Name = name
-	for _, h := range test.Hosts() {
-		h.NIC.Profile, h.NIC.Bugs = profile.Name, s.Bugs
-		h.RoCE.AdaptiveRetrans = h.RoCE.AdaptiveRetrans || adaptive
+	o.bounded = map[Bound]bool{
+		NAKBound: test.Expect.Retrans.NackGeneration != nil, ReactionBound: test.Expect.Retrans.NackReaction != nil,
 	}
 	p, err := plan.New(test)
 	if err != nil {
@@ -117,6 +129,61 @@ func (s *Suite) run(ctx context.Context, name string, profile *config.Profile) (
 	}
 	o.census, err = takeCensus(ctx, o.run.Dir)
 	return o, err
+}
+
+// load reads a test and puts the NICs into it.
+func (s *Suite) load(file string, adaptive bool, profile, peer *config.Profile) (*config.Test, error) {
+	test, err := Load(file, s.as(profile))
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range test.Hosts() {
+		s.equip(h, profile, s.Bugs, adaptive)
+	}
+	if s.Peer != "" {
+		other, err := Load(file, s.as(peer))
+		if err != nil {
+			return nil, err
+		}
+		h := test.Host(1 - s.Role)
+		*h = *other.Host(1 - s.Role)
+		s.equip(h, peer, nil, adaptive && peer.Adaptive)
+	}
+	s.bound(file, &test.Expect.Retrans)
+	return test, nil
+}
+
+func (s *Suite) equip(h *config.Host, profile *config.Profile, bugs []string, adaptive bool) {
+	h.NIC.Profile, h.NIC.Bugs = profile.Name, bugs
+	h.RoCE.AdaptiveRetrans = h.RoCE.AdaptiveRetrans || adaptive
+}
+
+// bound bounds the latencies of a test that is there for that.
+func (s *Suite) bound(file string, e *config.RetransExpect) {
+	if file != latencyTest {
+		return
+	}
+	nak, reaction := s.limits()
+	if nak > 0 {
+		e.NackGeneration = &config.Bound{Max: &nak}
+	}
+	if reaction > 0 {
+		e.NackReaction = &config.Bound{Max: &reaction}
+	}
+}
+
+// latencyTest is the test of rules with a [Bound].
+const latencyTest = "nak-latency"
+
+// limits returns the bounds of latencies at the injector, 0 for none: in a pair the slower profile's.
+func (s *Suite) limits() (nak, reaction clock.Duration) {
+	nak, reaction = s.MaxNAK, s.MaxReaction
+	if s.Declared == nil {
+		return nak, reaction
+	}
+	l, peer := s.Declared(s.Profile), s.Declared(cmp.Or(s.Peer, s.Profile))
+	const way = 20 * clock.Microsecond
+	return cmp.Or(nak, 2*max(l.NAK, peer.NAK)+way), cmp.Or(reaction, 2*max(l.Reaction, peer.Reaction)+way)
 }
 
 // as returns the options with which tests, which name no profile, get the defaults of this one.

@@ -2,7 +2,10 @@
 // SVG and HTML. It knows no paper; the packages that reproduce one fill it.
 package comparison
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Row compares one number with the paper's.
 type Row struct {
@@ -63,9 +66,35 @@ type Plot struct {
 
 // Series is one line of a Plot.
 type Series struct {
-	Name string    `json:"name"`
-	X    []float64 `json:"x"`
-	Y    []float64 `json:"y"`
+	Name  string    `json:"name"`
+	X     []float64 `json:"x"`
+	Y     []float64 `json:"y"`
+	Style Style     `json:"style,omitempty"`
+}
+
+// Style is how a Series is drawn; the zero Style joins marked points by a line.
+type Style string
+
+// Styles.
+const (
+	Line     Style = "line"     // a line without marks, for many points
+	Dots     Style = "dots"     // marks without a line
+	Segments Style = "segments" // points 0 and 1 are the ends of a bar, points 2 and 3 those of the next
+)
+
+// CDF returns the distribution of values as a line of at most points steps. Values are sorted in place.
+func CDF(name string, values []float64, points int) Series {
+	slices.Sort(values)
+	s := Series{Name: name, Style: Line}
+	n := len(values)
+	for i := range min(n, points) {
+		k := i
+		if n > points {
+			k = i * (n - 1) / (points - 1)
+		}
+		s.X, s.Y = append(s.X, values[k]), append(s.Y, float64(k+1)/float64(n))
+	}
+	return s
 }
 
 // ResultsSchema names the format of results.json.

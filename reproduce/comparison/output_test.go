@@ -19,7 +19,9 @@ func sample() *Results {
 			NewRow("L8", "CNPs", "", 0, 0, 0, 1).ForInformation(),
 		},
 		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "µs", Series: []Series{
-			{"one", []float64{1, 2, 3}, []float64{1, 4, 9}}, {"flat", []float64{1, 2}, []float64{5, 5}}, {"none", nil, nil},
+			{Name: "one", X: []float64{1, 2, 3}, Y: []float64{1, 4, 9}}, {Name: "flat", X: []float64{1, 2}, Y: []float64{5, 5}},
+			{Name: "none"}, {Name: "dots", X: []float64{1}, Y: []float64{2}, Style: Dots},
+			{Name: "bars", X: []float64{1, 2, 4, 5}, Y: []float64{1, 1, 1, 1}, Style: Segments},
 		}}},
 	}
 }
@@ -93,5 +95,32 @@ func TestAxesHoldTheirValuesAndHaveRoundTicks(t *testing.T) {
 		if got := niceStep(v); math.Abs(got-want) > 1e-12 {
 			t.Errorf("step for %g: %g, want %g", v, got, want)
 		}
+	}
+}
+
+func TestTheReportIsOneWellFormedPageWithEveryRowAndPlot(t *testing.T) {
+	var b strings.Builder
+	if err := sample().WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{"CX5 generation", "far off", "+50.0 %", "<svg", "a &lt; b", "1 of 2 values within tolerance"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(page, "http://") && strings.Count(page, "http://") != strings.Count(page, `xmlns="http://`) {
+		t.Error("the page loads something from elsewhere")
+	}
+}
+
+func TestADistributionOfManyValuesIsThinnedToItsEnds(t *testing.T) {
+	values := make([]float64, 1000)
+	for i := range values {
+		values[i] = float64(999 - i)
+	}
+	s := CDF("x", values, 50)
+	if len(s.X) != 50 || s.X[0] != 0 || s.X[49] != 999 || s.Y[49] != 1 {
+		t.Errorf("%d points from (%g, %g) to (%g, %g)", len(s.X), s.X[0], s.Y[0], s.X[len(s.X)-1], s.Y[len(s.Y)-1])
 	}
 }

@@ -111,15 +111,30 @@ func (s *Series) draw(b *strings.Builder, x, y axis, i int) {
 	var line, dots strings.Builder
 	for n := range s.X {
 		op := "L"
-		if n == 0 {
+		if n == 0 || s.Style == Segments && n%2 == 0 {
 			op = "M"
 		}
 		fmt.Fprintf(&line, "%s%.1f %.1f", op, x.at(s.X[n]), y.at(s.Y[n]))
 		fmt.Fprintf(&dots, "M%.1f %.1fh0", x.at(s.X[n]), y.at(s.Y[n]))
 	}
-	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", line.String(), colour)
-	fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="5" stroke-linecap="round"/>`+"\n", dots.String(), colour)
+	if width := s.Style.width(); width != "" {
+		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="%s"/>`+"\n", line.String(), colour, width)
+	}
+	if s.Style == "" || s.Style == Dots {
+		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="5" stroke-linecap="round"/>`+"\n", dots.String(), colour)
+	}
 	top, left := svgTop+legendGap+legendLine*i, svgWidth-svgRight+legendGap
 	fmt.Fprintf(b, `<path d="M%d %dh20" stroke="%s" stroke-width="3"/><text x="%d" y="%d">%s</text>`+"\n",
 		left, top, colour, left+legendTextShift, top+4, html.EscapeString(s.Name))
+}
+
+// width returns the width of the style's lines in pixels, nothing if it has none.
+func (s Style) width() string {
+	switch s {
+	case Dots:
+		return ""
+	case Segments:
+		return "4"
+	}
+	return "1.5"
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"gopkg.in/yaml.v3"
 )
 
@@ -25,13 +26,14 @@ const (
 // decoder walks one document along a schema. It collects problems instead of stopping at the first.
 type decoder struct {
 	positions
-	options  Options
-	problems []Problem
-	omitted  int             // problems beyond the limit, only counted
-	wrong    map[string]bool // paths with a problem
-	touched  map[string]bool // paths with a problem there or below
-	visited  int
-	defaults map[string]*yaml.Node // parsed so far, by their text
+	options   Options
+	problems  []Problem
+	omitted   int             // problems beyond the limit, only counted
+	wrong     map[string]bool // paths with a problem
+	touched   map[string]bool // paths with a problem there or below
+	visited   int
+	defaults  map[string]*yaml.Node // parsed so far, by their text
+	underTest *parameter.Model      // of a switch test: what changes may set
 }
 
 func posOf(n *yaml.Node) Pos { return Pos{max(1, n.Line), max(1, n.Column)} }

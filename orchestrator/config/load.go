@@ -12,6 +12,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"gopkg.in/yaml.v3"
 )
 
@@ -33,8 +34,23 @@ type Options struct {
 	Bugs     []string  // nil: any name is accepted
 	Rules    []string  // ids of the analyzers' rules that a test can expect; nil: any id is accepted
 	Testbed  string    // replaces the file's testbed if not empty
+
+	Switches        []parameter.Model // that a switch test can have under test
+	Transports      []parameter.Model // of its hosts, the default first
+	SwitchAnalyzers []string          // that judge it
+
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
+}
+
+// transport returns the model of a transport, nil if the caller knows none of that name.
+func (o *Options) transport(name string) *parameter.Model {
+	for i := range o.Transports {
+		if o.Transports[i].Name == name {
+			return &o.Transports[i]
+		}
+	}
+	return nil
 }
 
 // profile returns the profile of a name, nil if the caller gave none.
@@ -52,7 +68,7 @@ func (o *Options) defaults(profile string) RoCE {
 	if p := o.profile(profile); p != nil {
 		return p.Defaults
 	}
-	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort}
+	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort, TrimDSCP: defaultTrimDSCP}
 }
 
 // Load reads and checks the test in a file. The error is an [*Error], which lists everything that is wrong, or says that the

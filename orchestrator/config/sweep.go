@@ -135,7 +135,7 @@ func ParseAll(file string, data []byte, o Options) ([]*Test, error) {
 	s := sweep{d: d, root: without(root, "sweep")}
 	s.read(spec)
 	if len(d.problems) > 0 {
-		return nil, s.withRest()
+		return nil, withRest(&s, nicTest)
 	}
 	return s.tests()
 }

@@ -10,26 +10,29 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// A check reads the test in a document that has the values of one point.
+type check[T any] func(d *decoder, root *yaml.Node) (T, error)
+
 // withRest returns what is wrong with the sweep together with what is wrong with the first point that can be made of it.
-func (s *sweep) withRest() error {
+func withRest[T any](s *sweep, test check[T]) error {
 	s.axes = slices.DeleteFunc(s.axes, func(a axis) bool { return len(a.values) == 0 })
 	var rest *Error
-	if _, err := s.test(&Point{Index: 1, Of: 1}); errors.As(err, &rest) {
+	if _, err := test(s.document(&Point{Index: 1, Of: 1})); errors.As(err, &rest) {
 		return newError(append(s.d.problems, rest.Problems...), s.d.omitted+rest.Omitted)
 	}
 	return s.d.err()
 }
 
-// tests checks every point.
-func (s *sweep) tests() ([]*Test, error) {
+// pointsOf checks every point. finish gives each test its point.
+func pointsOf[T any](s *sweep, test check[T], finish func(T, *Point) (T, error)) ([]T, error) {
 	total := 1
 	for _, a := range s.axes {
 		total *= len(a.values)
 	}
-	tests, faults, events := make([]*Test, 0, total), newFaults(total), 0
+	tests, faults := make([]T, 0, total), newFaults(total)
 	for i := range total {
 		p := &Point{Index: i + 1, Of: total}
-		t, err := s.test(p)
+		t, err := test(s.document(p))
 		var invalid *Error
 		switch {
 		case errors.As(err, &invalid):
@@ -38,12 +41,10 @@ func (s *sweep) tests() ([]*Test, error) {
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
-		t.Point, p.BaseSeed = p, t.Seed
-		if events += len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents); events > maxSweepEvents {
-			s.d.problem(s.axes[0].key, "sweep", fmt.Sprintf("the points have more than %d events together", maxSweepEvents), "")
-			return nil, s.d.err()
+		if t, err = finish(t, p); err != nil {
+			return nil, err
 		}
-		tests = append(tests, t.WithBaseSeed(t.Seed))
+		tests = append(tests, t)
 	}
 	if err := faults.err(); err != nil {
 		return nil, err
@@ -51,8 +52,24 @@ func (s *sweep) tests() ([]*Test, error) {
 	return tests, nil
 }
 
-// test parses the document with the values of point p, which it fills in.
-func (s *sweep) test(p *Point) (*Test, error) {
+// nicTest is the check of a test of NICs.
+func nicTest(d *decoder, root *yaml.Node) (*Test, error) { return d.test(root) }
+
+// tests checks every point of a sweep of NIC tests.
+func (s *sweep) tests() ([]*Test, error) {
+	events := 0
+	return pointsOf(s, nicTest, func(t *Test, p *Point) (*Test, error) {
+		t.Point, p.BaseSeed = p, t.Seed
+		if events += len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents); events > maxSweepEvents {
+			s.d.problem(s.axes[0].key, "sweep", fmt.Sprintf("the points have more than %d events together", maxSweepEvents), "")
+			return nil, s.d.err()
+		}
+		return t.WithBaseSeed(t.Seed), nil
+	})
+}
+
+// document returns the document with the values of point p, which it fills in.
+func (s *sweep) document(p *Point) (*decoder, *yaml.Node) {
 	d, root, turn := newDecoder(s.d.file, s.d.options), s.root, p.Index-1
 	chosen := make([][]*yaml.Node, len(s.axes))
 	for i, a := range slices.Backward(s.axes) {
@@ -74,7 +91,7 @@ func (s *sweep) test(p *Point) (*Test, error) {
 			p.Values = append(p.Values, Assigned{strings.Join(a.paths, ", "), chosen[i][0].Value})
 		}
 	}
-	return d.test(root)
+	return d, root
 }
 
 // segment is a step along a path: into a key, or if that is empty to an item of a list.

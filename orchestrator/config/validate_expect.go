@@ -28,22 +28,26 @@ func Analyzers() []string { return slices.Sorted(keysOf(new(Expect).judgements()
 // finishExpectations settles the outcome that a list of violations implies and checks the rest of each judgement.
 func (d *decoder) finishExpectations(t *Test) {
 	for _, name := range Analyzers() {
-		j, path := t.Expect.Judgement(name), "expect."+name
-		if !d.fine(path) {
-			continue
+		d.finishJudgement("expect."+name, name, t.Expect.Judgement(name))
+	}
+}
+
+// finishJudgement gives a judgement its outcome and checks its rules.
+func (d *decoder) finishJudgement(path, name string, j *Judgement) {
+	if !d.fine(path) {
+		return
+	}
+	if len(j.Violations) > 0 {
+		if j.Outcome != OutcomeUnset {
+			d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
 		}
-		if len(j.Violations) > 0 {
-			if j.Outcome != OutcomeUnset {
-				d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
-			}
-			j.Outcome = OutcomeRules
-		}
-		for i, rule := range j.Violations {
-			d.validateRule(path+".violations["+itoa(i)+"]", name, rule, j.Violations[:i])
-		}
-		for i, rule := range j.Tolerated {
-			d.validateRule(path+".tolerated["+itoa(i)+"]", name, rule, slices.Concat(j.Violations, j.Tolerated[:i]))
-		}
+		j.Outcome = OutcomeRules
+	}
+	for i, rule := range j.Violations {
+		d.validateRule(path+".violations["+itoa(i)+"]", name, rule, j.Violations[:i])
+	}
+	for i, rule := range j.Tolerated {
+		d.validateRule(path+".tolerated["+itoa(i)+"]", name, rule, slices.Concat(j.Violations, j.Tolerated[:i]))
 	}
 }
 

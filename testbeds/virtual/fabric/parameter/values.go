@@ -182,3 +182,20 @@ func (v Values) Settings() []Setting {
 	}
 	return list
 }
+
+// Nothing returns values of which none is set: what a change may name.
+func (t Table) Nothing() Values { return Values{table: t, cells: make([]cell, len(t))} }
+
+// Merge returns a copy of v in which what is set in other, of the same table, replaces what v has.
+func (v Values) Merge(other Values) Values {
+	merged := v.Clone()
+	for i := range other.cells {
+		if other.cells[i].set {
+			merged.cells[i] = other.cells[i]
+		}
+	}
+	return merged
+}
+
+// IsZero reports whether v has no table.
+func (v Values) IsZero() bool { return v.table == nil }

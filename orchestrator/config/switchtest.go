@@ -1,0 +1,322 @@
+package config
+
+import (
+	"cmp"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// SwitchTest is one validated test of a switch, with every default made explicit: the second kind of test file, recognised by its
+// key switch-under-test. Treat it as immutable. Hosts, ports, queues and switches count from 0, flows from 1.
+type SwitchTest struct {
+	Name         string
+	TopologyFile string // as written: a testbed description with a topology; empty: the test has its own
+	Topology     Topology
+	Seed         uint64
+	Switch       Modelled
+	Hosts        Modelled
+	Workload     []Workload
+	Changes      []Change
+	Duration     clock.Duration // traffic stops and the run ends here; 0: when every flow has finished
+	Deadline     clock.Duration // of the whole run, in simulated time
+	Taps         Taps
+	Series       clock.Duration // between two samples of the time series; 0: none
+	Expect       SwitchExpect
+
+	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
+	Point *Point
+
+	positions positions
+}
+
+// Modelled is something that has a model with parameters.
+type Modelled struct {
+	Model  string
+	Values parameter.Values
+	Bugs   []string // seeded bugs, for tests of the harness itself
+}
+
+// Topology is how hosts and switches are wired.
+type Topology struct {
+	Modelled            // kind, with hosts, leaves, spines … as its parameters
+	Link     LinkSpec   // between a host and its switch
+	Trunk    LinkSpec   // between switches
+	Links    []HostLink // hosts with a link of their own
+}
+
+// LinkSpec is a cable.
+type LinkSpec struct {
+	Rate    clock.BitRate
+	Delay   clock.Duration // propagation, one way
+	Framing int            // bytes that the link adds to each frame
+}
+
+// HostLink overrides the link of one host.
+type HostLink struct {
+	Host  int
+	Rate  *clock.BitRate
+	Delay *clock.Duration
+}
+
+// Workload is one item of the workload: exactly one member is set.
+type Workload struct {
+	Incast      *Incast
+	Permutation *Permutation
+	Flow        *Flow
+	Ping        *Ping
+	Requests    *Requests
+}
+
+// Offer is what the kinds of workload have in common: how much each flow sends, when, and how its packets look.
+type Offer struct {
+	Packets    *int64
+	Bytes      *int64 // neither: until the end of the test
+	PacketSize *int   // bytes of a whole frame; nil: as hosts has it
+	Rate       *clock.BitRate
+	Start      clock.Duration
+	Stagger    clock.Duration // from one flow of the item to the next
+	DSCP       int
+	Class      *int // traffic class; nil: by the switch's map from DSCP
+	IP         int  // 4 or 6
+	Transport  string
+}
+
+// Mapping says how senders are dealt out to receivers.
+type Mapping string
+
+// Mappings.
+const (
+	Modulo Mapping = "modulo" // sender i to receiver i mod receivers
+	Block  Mapping = "block"  // the first senders to the first receiver, the next to the next
+)
+
+// String returns the word of the configuration.
+func (m Mapping) String() string { return string(m) }
+
+// Incast is many senders to few receivers.
+type Incast struct {
+	Senders       int
+	Receivers     int
+	FirstSender   *int
+	FirstReceiver int
+	Mapping       Mapping
+	Hairpin       bool
+	Offer
+}
+
+// Permutation lets every host send to one and receive from one.
+type Permutation struct {
+	Hosts *int // the first so many; nil: all
+	Shift *int // host i sends to i+shift; nil: drawn from the seed
+	Offer
+}
+
+// Flow is one sender to one receiver.
+type Flow struct {
+	Src, Dst int
+	Count    int // parallel flows
+	Offer
+}
+
+// Ping measures round trips.
+type Ping struct {
+	Src, Dst int
+	Count    int
+	Interval clock.Duration
+	Offer
+}
+
+// Requests is a closed loop of requests and responses.
+type Requests struct {
+	Clients     Numbers
+	Server      int
+	Count       int
+	RequestSize int
+	Response    int
+	Offer
+}
+
+// Change is something that is set while traffic runs.
+type Change struct {
+	At     clock.Duration
+	Switch *int             // number of the switch; nil: every one that is under test
+	Set    parameter.Values // those that are set
+}
+
+// Taps says what is recorded.
+type Taps struct {
+	Capture bool // pcap files before and after the switch under test
+	Snap    int  // bytes kept of each packet; 0: all
+}
+
+// SwitchExpect is what the author of a switch test expects. An analyzer that it doesn't mention is expected to pass.
+type SwitchExpect struct {
+	Analyzers []AnalyzerExpect
+	Metrics   []MetricExpect
+	Flows     []FlowExpect
+	Counters  []CounterExpect
+	Relations []Relation
+}
+
+// AnalyzerExpect is what is expected of one analyzer.
+type AnalyzerExpect struct {
+	Name string
+	Judgement
+}
+
+// Limit bounds a number, in millionths of the metric's unit. Nil: no limit on that side.
+type Limit struct{ Min, Max *int64 }
+
+// MetricUnit is how many steps of a Limit make one unit of the metric.
+const MetricUnit = 1_000_000
+
+// MetricExpect bounds a metric: every value of it, or a quantity of its distribution.
+type MetricExpect struct {
+	Name           string
+	Each           Limit
+	Mean, P50, P99 *Limit
+	Count          *int64
+}
+
+// FlowExpect is what is expected of some flows only.
+type FlowExpect struct {
+	Flows   Numbers
+	Metrics []MetricExpect
+}
+
+// Of returns what is expected of an analyzer.
+func (e *SwitchExpect) Of(analyzer string) Judgement {
+	for i := range e.Analyzers {
+		if e.Analyzers[i].Name == analyzer {
+			return e.Analyzers[i].Judgement
+		}
+	}
+	return Judgement{}
+}
+
+// Offer returns the common part of an item.
+func (w *Workload) Offer() *Offer {
+	switch {
+	case w.Incast != nil:
+		return &w.Incast.Offer
+	case w.Permutation != nil:
+		return &w.Permutation.Offer
+	case w.Flow != nil:
+		return &w.Flow.Offer
+	case w.Ping != nil:
+		return &w.Ping.Offer
+	case w.Requests != nil:
+		return &w.Requests.Offer
+	}
+	return &Offer{}
+}
+
+// Kind returns the key of an item.
+func (w *Workload) Kind() string {
+	switch {
+	case w.Incast != nil:
+		return "incast"
+	case w.Permutation != nil:
+		return "permutation"
+	case w.Flow != nil:
+		return "flow"
+	case w.Ping != nil:
+		return "ping"
+	case w.Requests != nil:
+		return "requests"
+	}
+	return ""
+}
+
+// HostCount returns how many hosts the topology has.
+func (t *Topology) HostCount() int {
+	v := t.Values
+	switch t.Model {
+	case "single-switch":
+		return v.Int("hosts")
+	case "dumbbell":
+		return v.Int("left-hosts") + v.Int("right-hosts")
+	case "leaf-spine":
+		return v.Int("leaves") * v.Int("hosts-per-leaf")
+	case "fat-tree":
+		k := v.Int("k")
+		return k * k * k / 4
+	}
+	return 0
+}
+
+// SwitchCount returns how many switches the topology has.
+func (t *Topology) SwitchCount() int {
+	v := t.Values
+	switch t.Model {
+	case "single-switch":
+		return 1
+	case "dumbbell":
+		return 2
+	case "leaf-spine":
+		return v.Int("leaves") + v.Int("spines")
+	case "fat-tree":
+		k := v.Int("k")
+		return k*k + k*k/4
+	}
+	return 0
+}
+
+// HostLinkOf returns the link of a host.
+func (t *Topology) HostLinkOf(host int) LinkSpec {
+	l := t.Link
+	for _, o := range t.Links {
+		if o.Host == host {
+			if o.Rate != nil {
+				l.Rate = *o.Rate
+			}
+			if o.Delay != nil {
+				l.Delay = *o.Delay
+			}
+		}
+	}
+	return l
+}
+
+// Title returns the name of the test, of a point with the values that it stands for.
+func (t *SwitchTest) Title() string {
+	if t.Point == nil {
+		return t.Name
+	}
+	return t.Name + " [" + t.Point.String() + "]"
+}
+
+// Where names the place of a configuration path, as [Test.Where].
+func (t *SwitchTest) Where(path string) string { return t.positions.where(path) }
+
+// WithSeed returns a copy of t that draws from another seed.
+func (t *SwitchTest) WithSeed(seed uint64) *SwitchTest {
+	c := *t
+	c.Seed = seed
+	return &c
+}
+
+// WithBaseSeed is [Test.WithBaseSeed] for switch tests.
+func (t *SwitchTest) WithBaseSeed(seed uint64) *SwitchTest {
+	c := *t
+	if c.Seed = seed; c.Point != nil {
+		point := *c.Point
+		point.BaseSeed, c.Point = seed, &point
+		if c.Seed = point.seed(seed); point.has("seed") {
+			c.Seed = t.Seed
+		}
+	}
+	return &c
+}
+
+// PacketSizeOf returns the frame size of an item's packets.
+func (t *SwitchTest) PacketSizeOf(l *Offer) int {
+	if l.PacketSize != nil {
+		return *l.PacketSize
+	}
+	return t.Hosts.Values.Int("packet-size")
+}
+
+// TransportOf returns the transport of an item.
+func (t *SwitchTest) TransportOf(l *Offer) string { return cmp.Or(l.Transport, t.Hosts.Model) }

@@ -1,0 +1,170 @@
+package config
+
+import (
+	"cmp"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+)
+
+// SwitchMetric is a number that switch tests can bound.
+type SwitchMetric struct {
+	Name string
+	Flow bool // one value for each flow; else one for the whole run, or for each port
+	Doc  string
+}
+
+// SwitchMetrics lists what can be bounded.
+func SwitchMetrics() []SwitchMetric {
+	return []SwitchMetric{
+		{"goodput-gbps", true, "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of the run."},
+		{"fct-us", true, "Flow completion time of each flow that finished."},
+		{"flow-trims", true, "Headers of trimmed packets that reached receiver or sender, per flow."},
+		{"flow-drops", true, "Packets of the flow that neither arrived whole nor as a header."},
+		{"retransmissions", true, "Packets sent again, per flow."},
+		{"timeouts", true, "Retransmission timeouts, per flow."},
+		{"rtt-us", true, "Round trips of ping and requests."},
+		{"total-goodput-gbps", false, "Sum of the payload that reached its receiver, over the time of the run."},
+		{"makespan-us", false, "From the first start to the last end of a flow."},
+		{"unfinished", false, "Flows with a size that did not finish."},
+		{"trims", false, "Packets that switches trimmed."},
+		{"drops", false, "Packets that switches dropped."},
+		{"queue-packets", false, "Greatest length of each data queue, in packets."},
+		{"queue-bytes", false, "Greatest length of each data queue, in bytes."},
+		{"header-latency-us", false, "From a trimmed packet's arrival at the switch to its header's departure."},
+	}
+}
+
+func switchExpectSchema(o *Options) *object {
+	var fields []field
+	for _, name := range o.SwitchAnalyzers {
+		fields = append(fields, field{
+			key: name, doc: "The analyzer " + name + ".", kind: analyzer(name, judgementOf(func(j *Judgement) *Judgement { return j })),
+			at: func(parent any) any { return analyzerOf(parent.(*SwitchExpect), name) },
+		})
+	}
+	for _, m := range SwitchMetrics() {
+		fields = append(fields, metricField(m, func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
+	}
+	return &object{
+		title: "expect",
+		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations lists the rules that " +
+			"must be violated, and no others. A metric takes a number or bounds.",
+		fields: append(fields,
+			field{key: "flows", doc: "Metrics of some flows only.", kind: list[FlowExpect]{of: flowExpectSchema(), max: 1000, omit: true}, def: "[]",
+				at: at(func(e *SwitchExpect) *[]FlowExpect { return &e.Flows })},
+			field{key: "counters", doc: "Counters at the end by name, each N or {min: N, max: N}; a name with * is the sum of all that match (docs/switch-tests.md lists them).",
+				kind: switchCounters(), at: at(func(e *SwitchExpect) *[]CounterExpect { return &e.Counters })},
+			field{key: "relations", doc: "Statements about counters that must hold, such as `sw0.trim-packets == sw0.tx-trim-packets + sw0.dropped-trim-packets`.",
+				kind: list[Relation]{of: relationKind{}, max: 1000, omit: true}, def: "[]", at: at(func(e *SwitchExpect) *[]Relation { return &e.Relations })},
+		),
+	}
+}
+
+// analyzerOf returns the place of what is expected of an analyzer, a new one if there is none.
+func analyzerOf(e *SwitchExpect, name string) *Judgement {
+	i := slices.IndexFunc(e.Analyzers, func(a AnalyzerExpect) bool { return a.Name == name })
+	if i < 0 {
+		e.Analyzers = append(e.Analyzers, AnalyzerExpect{Name: name})
+		i = len(e.Analyzers) - 1
+	}
+	return &e.Analyzers[i].Judgement
+}
+
+func switchCounters() keyed[CounterExpect] {
+	k := counterFields()[0].kind.(keyed[CounterExpect])
+	k.key = text{termForm, "names of counters, such as sw0.port-3.trim-packets; * stands for anything but a slash"}
+	return k
+}
+
+func flowExpectSchema() *object {
+	fields := []field{{key: "flows", doc: "The flows, counted from 1 in the order of the workload.", kind: numbers{of: integer{min: 1, max: maxFlows}},
+		required: true, at: at(func(e *FlowExpect) *Numbers { return &e.Flows })}}
+	for _, m := range SwitchMetrics() {
+		if m.Flow {
+			fields = append(fields, metricField(m, func(parent any) *[]MetricExpect { return &parent.(*FlowExpect).Metrics }))
+		}
+	}
+	return &object{title: "expectation of flows", doc: "What is expected of some flows only.", fields: fields}
+}
+
+// metricField declares a metric; it is kept in a list that has only those that are given.
+func metricField(m SwitchMetric, of func(parent any) *[]MetricExpect) field {
+	return field{key: m.Name, doc: m.Doc, kind: metricKind{m.Name}, at: func(parent any) any { return of(parent) }}
+}
+
+// metricKind is the bounds of one metric.
+type metricKind struct{ name string }
+
+// maxMetric is the greatest bound, in units.
+const maxMetric = 1 << 42
+
+func decimal() quantity {
+	return quantity{unit: "the metric's unit", scale: MetricUnit, max: maxMetric}
+}
+
+func (k metricKind) value() *orScalar {
+	n := optional[int64]{decimal()}
+	return &orScalar{
+		scalar: n,
+		fromScalar: func(d *decoder, v *yaml.Node, path string, dst any) {
+			m := dst.(*MetricExpect)
+			n.decode(d, v, path, &m.Each.Min)
+			m.Each.Max = m.Each.Min
+		},
+		toScalar: func(src any) *yaml.Node {
+			m := src.(*MetricExpect)
+			if l := m.Each; m.Mean == nil && m.P50 == nil && m.P99 == nil && m.Count == nil && l.Min != nil && l.Max != nil && *l.Min == *l.Max {
+				return n.encode(&l.Min)
+			}
+			return nil
+		},
+		object: object{
+			title: "metric", doc: "Bounds of every value that is measured; a lone number is both.",
+			fields: append(limitFields(func(p any) *Limit { return &p.(*MetricExpect).Each }),
+				field{key: "mean", doc: "Bounds of the mean.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.Mean })},
+				field{key: "p50", doc: "Bounds of the median.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.P50 })},
+				field{key: "p99", doc: "Bounds of the 99th percentile.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.P99 })},
+				field{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}}, at: at(func(m *MetricExpect) **int64 { return &m.Count })},
+			),
+		},
+	}
+}
+
+func limitFields(of func(parent any) *Limit) []field {
+	n := optional[int64]{decimal()}
+	return []field{
+		{key: "min", doc: "Least value.", kind: n, at: func(parent any) any { return &of(parent).Min }},
+		{key: "max", doc: "Greatest value.", kind: n, at: func(parent any) any { return &of(parent).Max }},
+	}
+}
+
+func limitSchema() *object {
+	return &object{title: "limits", doc: "Limits of a number.", fields: limitFields(func(p any) *Limit { return p.(*Limit) })}
+}
+
+func (k metricKind) allowed() string { return k.value().allowed() }
+
+func (k metricKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	m := MetricExpect{Name: k.name}
+	k.value().decode(d, n, path, &m)
+	for _, l := range []*Limit{&m.Each, m.Mean, m.P50, m.P99} {
+		if l != nil && l.Min != nil && l.Max != nil && *l.Min > *l.Max {
+			d.problem(n, path, "min is greater than max", "no value can be within")
+		}
+	}
+	list := dst.(*[]MetricExpect)
+	*list = append(*list, m)
+	slices.SortStableFunc(*list, func(a, b MetricExpect) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (k metricKind) encode(src any) *yaml.Node {
+	for _, m := range *src.(*[]MetricExpect) {
+		if m.Name == k.name {
+			return present(k.value().encode(&m))
+		}
+	}
+	return nil
+}
+
+func (k metricKind) jsonSchema() map[string]any { return k.value().jsonSchema() }

@@ -1,0 +1,213 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"candela.dev/candela/testbeds"
+	"gopkg.in/yaml.v3"
+)
+
+func (k optionalText) encode(src any) *yaml.Node {
+	if *src.(*string) == "" {
+		return nil
+	}
+	return k.text.encode(src)
+}
+
+func (k optionalStatus) encode(src any) *yaml.Node {
+	if *src.(*status) == "" {
+		return nil
+	}
+	return k.enum.encode(src)
+}
+
+// switchTestKey makes a file a switch test.
+const switchTestKey = "switch-under-test"
+
+// IsSwitchTest reports whether a file is a test of a switch, sound or not.
+func IsSwitchTest(data []byte) bool {
+	root := newDecoder("", Options{}).parseDocument(data)
+	if root == nil || root.Kind != yaml.MappingNode {
+		return false
+	}
+	_, value := lookup(root, switchTestKey)
+	return value != nil
+}
+
+// LoadSwitchTests reads and checks a test of a switch; of a sweep it returns a test for each point, in order.
+func LoadSwitchTests(file string, o Options) ([]*SwitchTest, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read test: %w", err)
+	}
+	return ParseSwitchTests(file, data, o)
+}
+
+// ParseSwitchTests is [LoadSwitchTests] for a file in memory.
+func ParseSwitchTests(file string, data []byte, o Options) ([]*SwitchTest, error) {
+	d := newDecoder(file, o)
+	root := d.parseDocument(data)
+	spec := sweepOf(root)
+	if spec == nil {
+		if root == nil {
+			return nil, d.err()
+		}
+		t, err := d.switchTest(root)
+		if err != nil {
+			return nil, err
+		}
+		return []*SwitchTest{t}, nil
+	}
+	s := sweep{d: d, root: without(root, "sweep")}
+	s.read(spec)
+	check := func(d *decoder, root *yaml.Node) (*SwitchTest, error) { return d.switchTest(root) }
+	if len(d.problems) > 0 {
+		return nil, withRest(&s, check)
+	}
+	return pointsOf(&s, check, func(t *SwitchTest, p *Point) (*SwitchTest, error) {
+		t.Point, p.BaseSeed = p, t.Seed
+		return t.WithBaseSeed(t.Seed), nil
+	})
+}
+
+// switchTest checks the test in a document.
+func (d *decoder) switchTest(root *yaml.Node) (*SwitchTest, error) {
+	t := new(SwitchTest)
+	if !d.decodeNode(root, switchTestSchema(&d.options), t) {
+		return nil, d.err()
+	}
+	if err := d.loadTopology(t, root); err != nil {
+		return nil, err
+	}
+	d.finishSwitchExpectations(&t.Expect)
+	d.validateSwitchTest(t)
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	t.positions = d.positions
+	return t, nil
+}
+
+// loadTopology reads the topology from the file that the test names, if it has none of its own.
+func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
+	_, own := lookup(root, "topology")
+	name := t.TopologyFile
+	if d.options.Testbed != "" {
+		name = d.options.Testbed
+	}
+	switch {
+	case own != nil && t.TopologyFile != "":
+		d.problemAt("testbed", "stands beside a topology", "a test has one or the other")
+		return nil
+	case own != nil && d.options.Testbed == "":
+		return nil
+	case name == "":
+		d.problemAt("", "there is neither topology nor testbed", "topology takes "+topologySchema().allowed()+"; built-in testbeds are "+oneOf(testbeds.TopologyNames()))
+		return nil
+	}
+	bed, err := d.readTopology(name)
+	switch {
+	case err == nil:
+		t.Topology = bed.Topology
+	case errors.Is(err, ErrInvalid):
+		d.problemAt("testbed", "the testbed description is invalid", err.Error())
+	case errors.Is(err, fs.ErrNotExist):
+		d.problemAt("testbed", "there is no testbed "+printable(name), "it is a file, or one of "+oneOf(testbeds.TopologyNames()))
+	default:
+		return err
+	}
+	return nil
+}
+
+// readTopology parses a built-in description, or the first file that exists.
+func (d *decoder) readTopology(name string) (*SwitchTestbed, error) {
+	if data, ok := testbeds.Topology(name); ok {
+		return ParseSwitchTestbed(name+".yml", data)
+	}
+	candidates := []string{name}
+	if beside := filepath.Join(filepath.Dir(d.file), name); !filepath.IsAbs(name) && beside != filepath.Clean(name) {
+		candidates = []string{beside, name}
+	}
+	read := d.options.ReadFile
+	if read == nil {
+		read = os.ReadFile
+	}
+	var err error
+	for _, file := range candidates {
+		var data []byte
+		if data, err = read(file); err == nil {
+			return ParseSwitchTestbed(file, data)
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return nil, fmt.Errorf("read testbed: %w", err)
+}
+
+// SwitchTestbed is a testbed description that holds a topology.
+type SwitchTestbed struct {
+	Name     string
+	Topology Topology
+}
+
+func switchTestbedSchema() *object {
+	return &object{
+		title: "The testbed description of a switch test", doc: "A network, for several tests.",
+		fields: []field{
+			{key: "name", doc: "Name of the testbed.", kind: nameForm, required: true, at: at(func(t *SwitchTestbed) *string { return &t.Name })},
+			{key: "topology", doc: "How hosts and switches are wired.", kind: topologySchema(), required: true, at: at(func(t *SwitchTestbed) *Topology { return &t.Topology })},
+		},
+	}
+}
+
+// ParseSwitchTestbed checks the testbed description in data; file is its name in messages.
+func ParseSwitchTestbed(file string, data []byte) (*SwitchTestbed, error) {
+	d := newDecoder(file, Options{})
+	t := new(SwitchTestbed)
+	if d.decodeRoot(data, switchTestbedSchema(), t) {
+		d.validateTopology(&t.Topology)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// YAML returns the test with every default and its topology made explicit, in the form of config.yml. Parsing it yields the same
+// test.
+func (t *SwitchTest) YAML() []byte {
+	whole := *t
+	whole.TopologyFile = ""
+	return marshal(switchTestSchema(whole.vocabulary()).encode(&whole))
+}
+
+// vocabulary returns options that know the words of the test, to write it.
+func (t *SwitchTest) vocabulary() *Options {
+	var o Options
+	for _, a := range t.Expect.Analyzers {
+		o.SwitchAnalyzers = append(o.SwitchAnalyzers, a.Name)
+	}
+	return &o
+}
+
+// YAML returns the expectations as the test writes them; nothing if there are none.
+func (e *SwitchExpect) YAML() []byte {
+	t := SwitchTest{Expect: *e}
+	if n := switchExpectSchema(t.vocabulary()).encode(e); n != nil {
+		return marshal(n)
+	}
+	return nil
+}
+
+// Hash identifies what a run depends on besides the version of the tool: SHA-256 over the canonical form, in hexadecimal.
+func (t *SwitchTest) Hash() string {
+	sum := sha256.Sum256(t.YAML())
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,258 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/clock"
+)
+
+// finishSwitchExpectations gives each judgement its outcome.
+func (d *decoder) finishSwitchExpectations(e *SwitchExpect) {
+	for i := range e.Analyzers {
+		a := &e.Analyzers[i]
+		d.finishJudgement("expect."+a.Name, a.Name, &a.Judgement)
+	}
+}
+
+// validateSwitchTest checks what several values show together. It skips what has a problem already.
+func (d *decoder) validateSwitchTest(t *SwitchTest) {
+	d.validateTopology(&t.Topology)
+	hosts := t.Topology.HostCount()
+	if d.touched["topology"] || d.touched["testbed"] || t.Topology.Model == "" {
+		hosts = 0
+	}
+	flows := 0
+	for i := range t.Workload {
+		flows += d.validateWorkload(t, i, hosts)
+	}
+	if flows > maxFlows && !d.touched["workload"] {
+		d.problemAt("workload", fmt.Sprintf("has %d flows", flows), fmt.Sprintf("at most %d are simulated", maxFlows))
+	}
+	d.validateChanges(t)
+	d.validateTimes(t)
+	for i := range t.Expect.Flows {
+		path := fmt.Sprintf("expect.flows[%d].flows", i)
+		if high, _ := t.Expect.Flows[i].Flows.highest(); !d.touched[path] && !d.touched["workload"] && flows > 0 && high > int64(flows) {
+			d.problemAt(path, fmt.Sprintf("%d is past the last flow (%d)", high, flows), "flows count from 1 in the order of the workload")
+		}
+	}
+}
+
+// highest returns the greatest number of a set whose numbers are plain.
+func (n Numbers) highest() (high int64, ok bool) {
+	for _, s := range n {
+		high, ok = max(high, s.Last.N), true
+	}
+	return high, ok
+}
+
+// All returns the numbers of a set whose numbers are plain, in the order of the file, each once.
+func (n Numbers) All() []int {
+	var all []int
+	seen := make(map[int64]bool)
+	for _, s := range n {
+		for v := s.First.N; v <= s.Last.N; v++ {
+			if !seen[v] {
+				all = append(all, int(v))
+			}
+			seen[v] = true
+		}
+	}
+	return all
+}
+
+func (d *decoder) validateTopology(t *Topology) {
+	if t.Model == "" || d.touched["topology"] {
+		return
+	}
+	if k := t.Values; t.Model == "fat-tree" && k.Int("k")%2 != 0 {
+		d.problemAt("topology.k", fmt.Sprintf("%d is odd", k.Int("k")), "half of the ports of a fat-tree's switch lead up, half down")
+		return
+	}
+	hosts := t.HostCount()
+	if hosts > maxHosts {
+		d.problemAt("topology", fmt.Sprintf("has %d hosts", hosts), fmt.Sprintf("at most %d are simulated", maxHosts))
+	}
+	for _, l := range []struct {
+		path string
+		rate clock.BitRate
+	}{{"topology.link.gbps", t.Link.Rate}, {"topology.trunk.gbps", t.Trunk.Rate}} {
+		if l.rate < 1_000_000 {
+			d.problemAt(l.path, "is too slow", "links of 0.001 to 1600 Gb/s are simulated")
+		}
+	}
+	seen := make(map[int]bool)
+	for i, l := range t.Links {
+		path := fmt.Sprintf("topology.links[%d]", i)
+		switch {
+		case l.Host >= hosts:
+			d.problemAt(path+".host", fmt.Sprintf("there is no host %d", l.Host), hostsAre(hosts))
+		case seen[l.Host]:
+			d.problemAt(path+".host", fmt.Sprintf("host %d is given twice", l.Host), "")
+		case l.Rate == nil && l.Delay == nil:
+			d.problemAt(path, "changes nothing", "it takes gbps, delay-ns or both")
+		case l.Rate != nil && *l.Rate < 1_000_000:
+			d.problemAt(path+".gbps", "is too slow", "links of 0.001 to 1600 Gb/s are simulated")
+		}
+		seen[l.Host] = true
+	}
+}
+
+func hostsAre(n int) string { return fmt.Sprintf("hosts are 0 to %d", n-1) }
+
+// validateWorkload checks one item and returns how many flows it has.
+func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
+	path := fmt.Sprintf("workload[%d]", i)
+	if d.touched[path] {
+		return 0
+	}
+	w := &t.Workload[i]
+	if n := w.kinds(); n != 1 {
+		d.problemAt(path, fmt.Sprintf("has %d kinds of workload", n), "each item is one of incast, permutation, flow, ping or requests")
+		return 0
+	}
+	at := path + "." + w.Kind()
+	d.validateOffer(t, w, at)
+	check := func(key string, host int) {
+		if hosts > 0 && host >= hosts {
+			d.problemAt(at+"."+key, fmt.Sprintf("there is no host %d", host), hostsAre(hosts))
+		}
+	}
+	switch {
+	case w.Incast != nil:
+		d.validateIncast(w.Incast, at, hosts)
+		return w.Incast.Senders
+	case w.Permutation != nil:
+		return d.validatePermutation(w.Permutation, at, hosts)
+	case w.Flow != nil:
+		check("src", w.Flow.Src)
+		check("dst", w.Flow.Dst)
+		d.differ(at, w.Flow.Src, w.Flow.Dst)
+		return w.Flow.Count
+	case w.Ping != nil:
+		check("src", w.Ping.Src)
+		check("dst", w.Ping.Dst)
+		d.differ(at, w.Ping.Src, w.Ping.Dst)
+		return 1
+	}
+	clients := w.Requests.Clients.All()
+	high, _ := w.Requests.Clients.highest()
+	check("clients", int(high))
+	check("server", w.Requests.Server)
+	if slices.Contains(clients, w.Requests.Server) {
+		d.problemAt(at+".clients", fmt.Sprintf("host %d is client and server", w.Requests.Server), "")
+	}
+	return len(clients)
+}
+
+func (w *Workload) kinds() int {
+	return btoi(w.Incast != nil) + btoi(w.Permutation != nil) + btoi(w.Flow != nil) + btoi(w.Ping != nil) + btoi(w.Requests != nil)
+}
+
+func (d *decoder) differ(at string, src, dst int) {
+	if src == dst {
+		d.problemAt(at+".dst", fmt.Sprintf("host %d would send to itself", dst), "src and dst differ")
+	}
+}
+
+func (d *decoder) validateIncast(in *Incast, at string, hosts int) {
+	if in.FirstSender == nil {
+		first := in.FirstReceiver + in.Receivers
+		in.FirstSender = &first
+	}
+	if hosts == 0 {
+		return
+	}
+	if last := in.FirstReceiver + in.Receivers; last > hosts {
+		d.problemAt(at+".receivers", fmt.Sprintf("host %d is past the last one", last-1), hostsAre(hosts))
+		return
+	}
+	if last := *in.FirstSender + in.Senders; last > hosts {
+		d.problemAt(at+".senders", fmt.Sprintf("%d senders from host %d on are too many: host %d is past the last one", in.Senders, *in.FirstSender, last-1),
+			hostsAre(hosts)+"; senders stand behind the receivers unless first-sender says otherwise")
+		return
+	}
+	for i := range in.Senders {
+		if src := *in.FirstSender + i; src == in.ReceiverOf(i) && !in.Hairpin {
+			d.problemAt(at+".first-sender", fmt.Sprintf("host %d would send to itself", src), "hairpin: true lets it, through the switch")
+			return
+		}
+	}
+}
+
+// ReceiverOf returns the host to which the i-th sender sends.
+func (in *Incast) ReceiverOf(i int) int {
+	if in.Mapping == Block {
+		return in.FirstReceiver + i*in.Receivers/in.Senders
+	}
+	return in.FirstReceiver + i%in.Receivers
+}
+
+func (d *decoder) validatePermutation(p *Permutation, at string, hosts int) int {
+	n := hosts
+	if p.Hosts != nil {
+		if n = *p.Hosts; hosts > 0 && n > hosts {
+			d.problemAt(at+".hosts", fmt.Sprintf("%d are more than there are (%d)", n, hosts), "")
+			return 0
+		}
+	}
+	if p.Shift != nil && n > 0 && *p.Shift%n == 0 {
+		d.problemAt(at+".shift", fmt.Sprintf("by %d every host would send to itself", *p.Shift), "")
+	}
+	return n
+}
+
+func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
+	l := w.Offer()
+	closed := w.Ping != nil || w.Requests != nil
+	switch {
+	case l.Packets != nil && l.Bytes != nil:
+		d.problemAt(at+".bytes", "stands beside packets", "a flow has one size or none")
+	case closed && (l.Packets != nil || l.Bytes != nil):
+		d.problemAt(at, "has a count, no packets or bytes", "")
+	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0:
+		d.problemAt(at, "never ends", "give packets or bytes, or duration-us for the whole test")
+	}
+	transport := t.TransportOf(l)
+	switch {
+	case l.Rate != nil && transport != "raw":
+		d.problemAt(at+".rate-gbps", "is for the raw transport only", "the transport "+transport+" has its own idea of when to send")
+	case l.Rate != nil && *l.Rate < 1_000_000:
+		d.problemAt(at+".rate-gbps", "is too slow", "rates start at 0.001 Gb/s")
+	case l.Transport != "" && d.options.transport(l.Transport) == nil:
+		d.problemAt(at+".transport", "is unknown", "")
+	}
+	if l.Start >= t.Duration && t.Duration > 0 {
+		d.problemAt(at+".start-us", "is past the end of the test", "duration-us says when that is")
+	}
+}
+
+func (d *decoder) validateChanges(t *SwitchTest) {
+	switches := t.Topology.SwitchCount()
+	for i, c := range t.Changes {
+		path := fmt.Sprintf("changes[%d]", i)
+		if d.touched[path] {
+			continue
+		}
+		if c.Switch != nil && switches > 0 && *c.Switch >= switches {
+			d.problemAt(path+".switch", fmt.Sprintf("there is no switch %d", *c.Switch), fmt.Sprintf("switches are 0 to %d", switches-1))
+		}
+		if t.Duration > 0 && c.At >= t.Duration {
+			d.problemAt(path+".at-us", "is past the end of the test", "duration-us says when that is")
+		}
+	}
+}
+
+func (d *decoder) validateTimes(t *SwitchTest) {
+	if d.touched["duration-us"] || d.touched["deadline-us"] || d.touched["series-us"] {
+		return
+	}
+	if t.Duration > t.Deadline {
+		t.Deadline = t.Duration
+	}
+	const maxSamples = 100_000
+	if end := t.Duration; t.Series > 0 && end > 0 && int64(end/t.Series) > maxSamples {
+		d.problemAt("series-us", fmt.Sprintf("gives %d samples", end/t.Series), fmt.Sprintf("at most %d are kept", maxSamples))
+	}
+}

@@ -124,18 +124,33 @@ func readFailure(err error) error {
 
 // readTable returns the entries of a table, with direct counters if asked for.
 func (c *Client) readTable(ctx context.Context, table uint32, counters bool) ([]*p4pb.TableEntry, error) {
-	te := &p4pb.TableEntry{TableId: table}
-	if counters {
-		te.CounterData = &p4pb.CounterData{}
+	return c.readTables(ctx, []uint32{table}, counters)
+}
+
+// readTables returns the entries of tables, table by table, for one round trip.
+func (c *Client) readTables(ctx context.Context, tables []uint32, counters bool) ([]*p4pb.TableEntry, error) {
+	requests := make([]*p4pb.Entity, len(tables))
+	for i, id := range tables {
+		te := &p4pb.TableEntry{TableId: id}
+		if counters {
+			te.CounterData = &p4pb.CounterData{}
+		}
+		requests[i] = tableEntity(te)
 	}
-	entities, err := c.read(ctx, tableEntity(te))
+	entities, err := c.read(ctx, requests...)
 	if err != nil {
-		return nil, fmt.Errorf("read %s table: %w", tableName(table), err)
+		names := make([]string, len(tables))
+		for i, id := range tables {
+			names[i] = tableName(id)
+		}
+		return nil, fmt.Errorf("read %s table: %w", strings.Join(names, ", "), err)
 	}
 	var out []*p4pb.TableEntry
-	for _, e := range entities {
-		if te := e.GetTableEntry(); te != nil && te.GetTableId() == table && !te.GetIsDefaultAction() {
-			out = append(out, te)
+	for _, id := range tables {
+		for _, e := range entities {
+			if te := e.GetTableEntry(); te != nil && te.GetTableId() == id && !te.GetIsDefaultAction() {
+				out = append(out, te)
+			}
 		}
 	}
 	return out, nil

@@ -89,16 +89,14 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 // nextEpoch returns an epoch unlike that of the last run, which the target's connection entries or this client remember.
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	last := c.epoch
-	for _, id := range []uint32{p4.TableConnectionV4, p4.TableConnectionV6} {
-		entries, err := c.readTable(ctx, id, false)
-		if err != nil {
-			return 0, err
-		}
-		for _, te := range entries {
-			const epochParam = 3
-			if a, err := c.info.Table(id).ParseAction(te.GetAction(), false); err == nil && a.ID == p4.ActionSetFlow {
-				last = max(last, uint16(a.Params[epochParam]))
-			}
+	entries, err := c.readTables(ctx, []uint32{p4.TableConnectionV4, p4.TableConnectionV6}, false)
+	if err != nil {
+		return 0, err
+	}
+	for _, te := range entries {
+		const epochParam = 3
+		if a, err := c.info.Table(te.GetTableId()).ParseAction(te.GetAction(), false); err == nil && a.ID == p4.ActionSetFlow {
+			last = max(last, uint16(a.Params[epochParam]))
 		}
 	}
 	if last == 0 {
@@ -114,17 +112,16 @@ func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 func (c *Client) flush(tables []uint32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		updates := []update{c.defaultUpdate(p4.TableMirror, p4.NewAction(p4.ActionNoAction))}
-		for _, id := range tables {
-			entries, err := c.readTable(ctx, id, false)
-			if err != nil {
-				return err
-			}
-			for _, te := range entries {
-				updates = append(updates, update{
-					&p4pb.Update{Type: p4pb.Update_DELETE, Entity: tableEntity(&p4pb.TableEntry{TableId: id, Match: te.GetMatch()})},
-					func() string { return "stale " + tableName(id) + " entry" },
-				})
-			}
+		entries, err := c.readTables(ctx, tables, false)
+		if err != nil {
+			return err
+		}
+		for _, te := range entries {
+			id := te.GetTableId()
+			updates = append(updates, update{
+				&p4pb.Update{Type: p4pb.Update_DELETE, Entity: tableEntity(&p4pb.TableEntry{TableId: id, Match: te.GetMatch()})},
+				func() string { return "stale " + tableName(id) + " entry" },
+			})
 		}
 		return c.write(ctx, updates)
 	}

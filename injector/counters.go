@@ -166,19 +166,22 @@ func (c *Client) Hits(ctx context.Context) ([]uint64, error) {
 		}
 	}
 	hits := make([]uint64, len(program.intents))
-	for _, id := range program.eventTables() {
-		entries, err := c.readTable(ctx, id, true)
+	tables := program.eventTables()
+	if len(tables) == 0 {
+		return hits, nil
+	}
+	entries, err := c.readTables(ctx, tables, true)
+	if err != nil {
+		return nil, fmt.Errorf("injector %q: hits: %w", c.cfg.Target, err)
+	}
+	for _, te := range entries {
+		id := te.GetTableId()
+		k, err := c.info.Table(id).ParseMatch(te.GetMatch())
 		if err != nil {
 			return nil, fmt.Errorf("injector %q: hits: %w", c.cfg.Target, err)
 		}
-		for _, te := range entries {
-			k, err := c.info.Table(id).ParseMatch(te.GetMatch())
-			if err != nil {
-				return nil, fmt.Errorf("injector %q: hits: %w", c.cfg.Target, err)
-			}
-			if i, ok := intentAt[place{id, k}]; ok {
-				hits[i] = uint64(te.GetCounterData().GetPacketCount())
-			}
+		if i, ok := intentAt[place{id, k}]; ok {
+			hits[i] = uint64(te.GetCounterData().GetPacketCount())
 		}
 	}
 	return hits, nil

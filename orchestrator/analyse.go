@@ -22,10 +22,10 @@ import (
 // analyzerNames lists the analyzers in the order in which they are reported.
 var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, counters.Name}
 
-// check finds out whether the trace at path is complete. A trace that is not is an outcome and no error.
-func (f *facts) check(ctx context.Context, path string) (err error) {
+// check finds out whether the trace in src is complete. A trace that is not is an outcome and no error.
+func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	var incomplete *trace.IntegrityError
-	f.checked, f.integrity, err = trace.Check(ctx, trace.FileSource(path), trace.Options{
+	f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
 	})
 	if err != nil && !errors.As(err, &incomplete) {

@@ -62,7 +62,7 @@ func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, inputError{err}
 	}
-	if err := f.check(ctx, filepath.Join(o.Trace, "trace.pcap")); err != nil {
+	if err := f.check(ctx, trace.FileSource(filepath.Join(o.Trace, traceFile))); err != nil {
 		return nil, traceError(err)
 	}
 	if err := f.analyse(ctx); err != nil {

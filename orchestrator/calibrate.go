@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/trace"
 )
 
 // CalibrationSchema names the format of calibration.json.
@@ -60,7 +61,7 @@ func Calibrate(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Ca
 	if err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
-	if err := f.check(ctx, filepath.Join(outcome.Dir, "trace.pcap")); err != nil {
+	if err := f.check(ctx, trace.FileSource(filepath.Join(outcome.Dir, traceFile))); err != nil {
 		return nil, fmt.Errorf("calibrate: %w", err)
 	}
 	measured := retrans.Calibrate(f.checked.Meta())

@@ -36,6 +36,9 @@ type RunDocument struct {
 func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
+	if r.o.memory != nil {
+		return &Outcome{Verdict: verdict, Analysis: r.analysis, Generator: r.generator}, nil
+	}
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
 	err := errors.Join(

@@ -7,9 +7,12 @@ import (
 
 // openLog starts log.jsonl: one line a step, with what it came to.
 func (r *run) openLog() (closeLog func() error, err error) {
-	file, err := r.dir.root.Create("log.jsonl")
+	if r.o.memory != nil { // nobody could read it
+		return func() error { return nil }, nil
+	}
+	file, err := r.dir.Create("log.jsonl")
 	if err != nil {
-		return nil, fmt.Errorf("write %s: %w", r.dir.Join("log.jsonl"), err)
+		return nil, err
 	}
 	r.log = slog.New(slog.NewJSONHandler(file, nil))
 	return file.Close, nil

@@ -43,6 +43,13 @@ type Testbed interface {
 	Close() error
 }
 
+// A MemoryTestbed is a testbed whose dumpers can write their shards to other places than files, too.
+type MemoryTestbed interface {
+	Testbed
+	// RecordTo is StartDumpers with shards that create makes.
+	RecordTo(ctx context.Context, create func(name string) (io.WriteCloser, error)) error
+}
+
 // A Builder makes the testbed for a specification.
 type Builder func(testbeds.Spec) (Testbed, error)
 
@@ -75,12 +82,17 @@ type Options struct {
 	Calibration *Calibration
 	// NoReports leaves out junit.xml, report.html and what illustrates findings: nobody reads them of thousands of runs.
 	NoReports bool
+
+	// memory takes what later steps need instead of a run directory on disk, and session is the injector's client to go on
+	// with; both serve a [Scratch], whose outcomes have no report.
+	memory  *memory
+	session *session
 }
 
 // Outcome is what a run came to.
 type Outcome struct {
 	Verdict  Verdict
-	Report   *report.Report
+	Report   *report.Report      // nil of a [Scratch]
 	Analysis *analyzers.Analysis // nil if nothing was analysed
 	Dir      string              // the run directory, complete or given up
 	// Generator is what the generators told; zero if the traffic never ran.
@@ -115,7 +127,7 @@ type run struct {
 	facts
 	bed Testbed
 	o   Options
-	dir *RunDir
+	dir directory
 	log *slog.Logger // log.jsonl
 
 	client      *injector.Client
@@ -132,7 +144,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	if o.ID == "" {
 		o.ID = p.Test.Name
 	}
-	dir, err := CreateRunDir(o.Out, o.ID)
+	dir, err := o.directory()
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +162,19 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	return r.conclude(ctx, failure)
 }
 
+// directory makes the place for what the run writes.
+func (o *Options) directory() (directory, error) {
+	if o.memory != nil {
+		return o.memory, nil
+	}
+	return CreateRunDir(o.Out, o.ID)
+}
+
 // execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.
 func (r *run) execute(ctx context.Context, build Builder) (err error) {
 	if err := errors.Join(
-		r.dir.WriteFile("config.yml", writeBytes(r.plan.Test.WithTestbedFile("testbed.yml").YAML())),
-		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML())),
+		r.dir.WriteFile("config.yml", writeBytes(func() []byte { return r.plan.Test.WithTestbedFile("testbed.yml").YAML() })),
+		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML)),
 	); err != nil {
 		return err
 	}
@@ -169,9 +189,7 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 	}
 	r.bed = bed
 	defer func() {
-		if r.client != nil {
-			r.client.Close()
-		}
+		r.endSession(err != nil)
 		if e := bed.Close(); e != nil {
 			err = errors.Join(err, fmt.Errorf("tear down testbed: %w", e))
 		}
@@ -204,9 +222,9 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 	return nil
 }
 
-func writeBytes(b []byte) func(io.Writer) error {
+func writeBytes(text func() []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := w.Write(b)
+		_, err := w.Write(text())
 		return err
 	}
 }
@@ -253,10 +271,7 @@ func (r *run) programInjector(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.client, err = injector.Connect(ctx, access.Conn, injector.Config{
-		Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: access.Info},
-	})
-	if err != nil {
+	if r.client, err = r.connect(ctx, access); err != nil {
 		return err
 	}
 	setup := injector.Setup{Snap: uint32(r.plan.Snap)}
@@ -275,8 +290,17 @@ func (r *run) startDumpers(ctx context.Context) error {
 	if err := r.dir.Mkdir("shards"); err != nil {
 		return err
 	}
-	return r.bed.StartDumpers(ctx, r.dir.Join("shards"))
+	if dir, ok := r.dir.(*RunDir); ok {
+		return r.bed.StartDumpers(ctx, dir.Join("shards"))
+	}
+	bed, ok := r.bed.(MemoryTestbed)
+	if !ok {
+		return errors.New("the dumpers of this testbed can't record into memory")
+	}
+	return bed.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return r.dir.Create(shardFile(name)) })
 }
+
+func shardFile(name string) string { return filepath.Join("shards", name) }
 
 // traffic brackets the run: baseline, gate open, traffic until quiet, gate closed, counters.
 func (r *run) traffic(ctx context.Context) error {
@@ -320,7 +344,7 @@ func (r *run) collect(ctx context.Context) (err error) {
 	return errors.Join(
 		r.dir.WriteFile("generator.json", r.generator.Write),
 		r.dir.WriteJSON("counters.json", r.counters),
-		r.dir.WriteFile("entries.json", r.program.Document(r.hits).Write),
+		r.dir.WriteFile("entries.json", func(w io.Writer) error { return r.program.Document(r.hits).Write(w) }),
 		r.client.Clear(ctx),
 	)
 }
@@ -328,16 +352,20 @@ func (r *run) collect(ctx context.Context) (err error) {
 func (r *run) reconstruct(ctx context.Context) error {
 	shards := make([]trace.Source, len(r.dump.Shards))
 	for i, name := range r.dump.Shards {
-		shards[i] = trace.FileSource(r.dir.Join("shards", name))
+		shards[i] = r.dir.Source(shardFile(name))
 	}
-	return r.dir.WriteFile("trace.pcap", func(w io.Writer) (err error) {
-		r.merge, err = dumper.Reconstruct(ctx, shards, w, "trace.pcap")
+	file, err := r.dir.Create(traceFile)
+	if err != nil {
 		return err
-	})
+	}
+	r.merge, err = dumper.Reconstruct(ctx, shards, file, traceFile)
+	return errors.Join(err, file.Close())
 }
 
+const traceFile = "trace.pcap"
+
 func (r *run) check(ctx context.Context) error {
-	if err := r.facts.check(ctx, r.dir.Join("trace.pcap")); err != nil {
+	if err := r.facts.check(ctx, r.dir.Source(traceFile)); err != nil {
 		return err
 	}
 	return r.dir.WriteFile("integrity.json", r.integrity.Write)
@@ -351,7 +379,7 @@ func (r *run) analyse(ctx context.Context) error {
 		return err
 	}
 	for _, name := range analyzerNames {
-		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), r.analysis.Only(name).Write); err != nil {
+		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), func(w io.Writer) error { return r.analysis.Only(name).Write(w) }); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"candela.dev/candela/trace"
 )
 
 // partialSuffix marks a run directory that is being written, or was when its run was aborted.
@@ -72,6 +74,18 @@ func (d *RunDir) Join(elem ...string) string {
 
 // Mkdir makes a directory inside.
 func (d *RunDir) Mkdir(name string) error { return d.root.MkdirAll(name, 0o777) }
+
+// Create makes the file name for a writer that keeps it open.
+func (d *RunDir) Create(name string) (io.WriteCloser, error) {
+	f, err := d.root.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", d.Join(name), err)
+	}
+	return f, nil
+}
+
+// Source is the capture in the file name.
+func (d *RunDir) Source(name string) trace.Source { return trace.FileSource(d.Join(name)) }
 
 // WriteFile creates the file name and lets write fill it through a buffer.
 func (d *RunDir) WriteFile(name string, write func(io.Writer) error) (err error) {

@@ -2,53 +2,39 @@ package orchestrator
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
+	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/testbeds"
 )
 
-// Scratch runs tests of which only the outcome is wanted. Their run directories live in memory, where the system has a place
-// for that, and are gone when Run returns. A Scratch is used by one goroutine; the caller closes it.
+// Scratch runs tests of which only verdict and analysis are wanted. The steps are those of every run; but captures live in
+// memory, documents are not made, and where a testbed keeps its injector from one run to the next, so does its P4Runtime
+// session. What a run comes to does not depend on those before it. A Scratch is used by one goroutine; the caller closes it.
 type Scratch struct {
 	Strict bool // warnings fail
 
-	build Builder
-	dir   string
+	build   Builder
+	memory  memory
+	session session
 }
 
-// NewScratch returns a Scratch for testbeds that build makes.
-func NewScratch(build Builder) (*Scratch, error) {
-	const memory, pattern = "/dev/shm", "candela-scratch-"
-	dir, err := os.MkdirTemp(memory, pattern)
-	if err != nil { // another system, or one without room there
-		dir, err = os.MkdirTemp("", pattern)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("scratch directory: %w", err)
-	}
-	return &Scratch{build: build, dir: dir}, nil
-}
+// NewScratch returns a Scratch for testbeds that build makes. They must be [MemoryTestbed]s.
+func NewScratch(build Builder) *Scratch { return &Scratch{build: build} }
 
-// Close removes what Run may have left behind.
-func (s *Scratch) Close() error { return os.RemoveAll(s.dir) }
+// Close ends the session.
+func (s *Scratch) Close() { s.session.close() }
 
-// Run runs t once. An infrastructure failure is an error here; the outcome's directory no longer exists.
+// Run runs t once. An infrastructure failure is an error here; outcomes have neither report nor directory.
 func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 	p, err := plan.New(t)
 	if err != nil {
 		return nil, err
 	}
-	o, err := Run(ctx, p, s.build, Options{
-		Out: s.dir, ID: "run", NoReports: true, Strict: s.Strict, Wall: func() time.Time { return time.Unix(0, 0) },
-	})
-	if o != nil {
-		err = errors.Join(err, os.RemoveAll(filepath.Clean(o.Dir)))
-	}
+	o, err := Run(ctx, p, s.build, Options{Strict: s.Strict, memory: &s.memory, session: &s.session, Wall: noWall})
 	if err != nil {
 		return nil, err
 	}
@@ -56,4 +42,48 @@ func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 		return nil, fmt.Errorf("%s: %v", t.Name, o.Verdict.Reasons)
 	}
 	return o, nil
+}
+
+// noWall is the time of runs that write no times.
+func noWall() time.Time { return time.Unix(0, 0) }
+
+// session is an injector's client that outlives runs.
+type session struct {
+	access testbeds.Access
+	client *injector.Client
+}
+
+func (s *session) close() {
+	if s.client != nil {
+		s.client.Close()
+		s.client = nil
+	}
+}
+
+// connect returns a client of the injector: that of the run before, if the testbed still has the same injector.
+func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client, error) {
+	s := r.o.session
+	if s != nil && s.client != nil {
+		if s.access.Conn == a.Conn && s.access.DeviceID == a.DeviceID && s.access.Info == a.Info && s.client.Primary() == nil {
+			return s.client, nil
+		}
+		s.close()
+	}
+	c, err := injector.Connect(ctx, a.Conn, injector.Config{
+		Target: a.Target, DeviceID: a.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: a.Info},
+	})
+	if s != nil && err == nil {
+		s.access, s.client = a, c
+	}
+	return c, err
+}
+
+// endSession closes the client unless it serves the next run, too. A run that failed may have left it in any state.
+func (r *run) endSession(failed bool) {
+	switch s := r.o.session; {
+	case s != nil && failed:
+		s.close()
+	case s == nil && r.client != nil:
+		r.client.Close()
+	}
 }

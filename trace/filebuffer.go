@@ -1,6 +1,9 @@
 package trace
 
-import "io"
+import (
+	"io"
+	"math"
+)
 
 // fileBuffer is the part of a file that a reader looks at: large reads, records decoded in place, memory bounded by the
 // longest record that the reader asks for.
@@ -13,8 +16,17 @@ type fileBuffer struct {
 	srcErr error // that ended reading; nil while there may be more
 }
 
+// newFileBuffer returns a buffer of the usual length, or of that of a source that knows how short it is.
 func newFileBuffer(src io.Reader) fileBuffer {
-	return fileBuffer{src: src, buf: make([]byte, readBufferLen)}
+	return fileBuffer{src: src, buf: make([]byte, min(readBufferLen, remaining(src)))}
+}
+
+// remaining returns how many bytes src has at most.
+func remaining(src io.Reader) int {
+	if s, ok := src.(interface{ Len() int }); ok {
+		return s.Len()
+	}
+	return math.MaxInt
 }
 
 // offset returns the file offset of the next unread byte.

@@ -52,6 +52,12 @@ type prefixedReader struct {
 	rest   io.Reader
 }
 
+// Len implements what bytes.Reader has.
+func (r *prefixedReader) Len() int {
+	rest := remaining(r.rest)
+	return rest + min(len(r.prefix), math.MaxInt-rest)
+}
+
 func (r *prefixedReader) Read(b []byte) (int, error) {
 	if len(r.prefix) > 0 {
 		n := copy(b, r.prefix)

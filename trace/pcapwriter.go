@@ -6,8 +6,12 @@ import (
 	"io"
 )
 
-// writeBufferLen is large enough that a system call costs little per packet, and small enough for dozens of shards.
-const writeBufferLen = 256 << 10
+// A full buffer is large enough that a system call costs little per packet, and small enough for dozens of shards. It starts
+// small and doubles: most captures are short.
+const (
+	firstBufferLen = 16 << 10
+	writeBufferLen = 256 << 10
+)
 
 // PcapWriter writes a nanosecond pcap file, little-endian, link type Ethernet. It copies each frame once, into its buffer,
 // and allocates nothing per packet. It is not safe for concurrent use.
@@ -63,15 +67,9 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 		return nil, w.fail(fmt.Errorf("time %d ns, %d bytes: not representable in pcap", timeNS, capLen))
 	}
 	total := pcapRecordLen + capLen
-	if cap(w.buf) == pcapHeaderLen { // the first record: most shards of a short run never get one
-		w.buf = append(make([]byte, 0, writeBufferLen), w.buf...)
-	}
 	if len(w.buf)+total > cap(w.buf) {
-		if err := w.Flush(); err != nil {
+		if err := w.makeRoom(total); err != nil {
 			return nil, err
-		}
-		if total > cap(w.buf) {
-			w.buf = make([]byte, 0, total)
 		}
 	}
 	start := len(w.buf)
@@ -84,6 +82,22 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 	w.packets++
 	w.offset += int64(total)
 	return w.buf[start+pcapRecordLen:], nil
+}
+
+// makeRoom empties the buffer, and makes a larger one unless it has its full length, so that a record of total bytes fits.
+func (w *PcapWriter) makeRoom(total int) error {
+	if cap(w.buf) == pcapHeaderLen { // the first record
+		w.buf = append(make([]byte, 0, max(firstBufferLen, pcapHeaderLen+total)), w.buf...)
+		return nil
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	want := max(min(2*cap(w.buf), writeBufferLen), total)
+	if want > cap(w.buf) {
+		w.buf = make([]byte, 0, want)
+	}
+	return nil
 }
 
 // Flush hands everything buffered to the destination.

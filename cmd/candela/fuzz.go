@@ -71,11 +71,13 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	runners, closeAll, err := scratchRunners(runtime.GOMAXPROCS(0))
-	if err != nil {
-		return infrastructure(err)
+	var all []*scratch
+	var runners []reduction.Runner
+	for range runtime.GOMAXPROCS(0) {
+		s := newScratch()
+		all, runners = append(all, s), append(runners, s.Run)
 	}
-	defer func() { err = errors.Join(err, closeAll()) }()
+	defer func() { err = errors.Join(err, closeAll(all)) }()
 	ctx := cmd.Context()
 	if f.time > 0 {
 		var cancel context.CancelFunc
@@ -113,26 +115,6 @@ func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept
 			return err
 		},
 	}
-}
-
-// scratchRunners returns n runners, which the caller closes.
-func scratchRunners(n int) (runners []reduction.Runner, closeAll func() error, err error) {
-	var all []*orchestrator.Scratch
-	closeAll = func() error {
-		var errs []error
-		for _, s := range all {
-			errs = append(errs, s.Close())
-		}
-		return errors.Join(errs...)
-	}
-	for range n {
-		s, err := orchestrator.NewScratch(buildTestbed)
-		if err != nil {
-			return nil, nil, errors.Join(err, closeAll())
-		}
-		all, runners = append(all, s), append(runners, s.Run)
-	}
-	return runners, closeAll, nil
 }
 
 // fuzzed prints what the exploration came to.

@@ -54,10 +54,7 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	scratch, err := orchestrator.NewScratch(buildTestbed)
-	if err != nil {
-		return infrastructure(err)
-	}
+	scratch := newScratch()
 	defer func() { err = errors.Join(err, scratch.Close()) }()
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()

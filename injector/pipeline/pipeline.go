@@ -114,19 +114,23 @@ type Pipeline struct {
 	group         []uint16
 	floodFrom     [][]uint16 // group less the ingress port, by ingress port
 	rounds        [2 * p4.MaxFlows]round
-	ordinals      [16 * p4.MaxFlows]arrivals // by flow and class
+	ordinals      [classes * p4.MaxFlows]arrivals // by flow and class
 	watchArrivals [p4.MaxWatchSlots]arrivals
 	seq           uint64
 	turn          uint16
 	runts         uint64
+
+	usedFlows int // registers of flows from here on were never touched
+	usedSlots int // those of watch slots neither
 
 	roceRx, roceTx, pauseRx [MaxPorts]count
 	mirrored                [MaxSessions]count
 }
 
 const (
-	flood = -1
-	none  = -1
+	flood   = -1
+	none    = -1
+	classes = 16 // of packets: 4 bits
 )
 
 // New returns a pipeline with empty tables: it floods, and mirrors nothing.
@@ -141,20 +145,27 @@ func New(cfg Config) (*Pipeline, error) {
 
 // Reset forgets everything: tables, registers and counters. A pipeline that is pushed starts like this.
 func (p *Pipeline) Reset() {
-	*p = Pipeline{
-		cfg:          p.cfg,
-		v4:           newExact[v4Key, flow](hashV4),
-		v6:           newExact[v6Key, flow](hashV6),
-		event:        newExact[uint64, eventEntry](hashInt),
-		eventAny:     newExact[uint64, eventEntry](hashInt),
-		controlEvent: newExact[uint64, eventEntry](hashInt),
-		watch:        newExact[uint64, uint16](hashInt),
-		watchedEvent: newExact[uint64, eventEntry](hashInt),
-		l2:           newExact[uint64, uint16](hashInt),
-		l2Default:    flood,
-		floodFrom:    make([][]uint16, p.cfg.Ports),
-	}
+	p.v4, p.v6 = newExact[v4Key, flow](hashV4), newExact[v6Key, flow](hashV6)
+	p.event, p.eventAny, p.controlEvent = newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt)
+	p.watch, p.watchedEvent = newExact[uint64, uint16](hashInt), newExact[uint64, eventEntry](hashInt)
+	p.l2, p.l2Default = newExact[uint64, uint16](hashInt), flood
+	p.turns, p.slots, p.gateOpen, p.snap = nil, 0, false, 0
+	p.group, p.floodFrom = nil, make([][]uint16, p.cfg.Ports)
+	p.seq, p.turn, p.runts = 0, 0, 0
+	clear(p.sessions[:])
+	clear(p.mirrored[:])
+	clear(p.roceRx[:])
+	clear(p.roceTx[:])
+	clear(p.pauseRx[:])
+	// Registers are a megabyte, of which most tests touch a few bytes.
+	clear(p.rounds[:2*p.usedFlows])
+	clear(p.ordinals[:classes*p.usedFlows])
+	clear(p.watchArrivals[:p.usedSlots])
+	p.usedFlows, p.usedSlots = 0, 0
 }
+
+// Reseed makes what follows as random as it is in a pipeline that was built with this seed.
+func (p *Pipeline) Reseed(seed uint64) { p.cfg.Seed = seed }
 
 // Ports returns the number of ports.
 func (p *Pipeline) Ports() int { return p.cfg.Ports }

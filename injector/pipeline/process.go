@@ -140,7 +140,7 @@ func (p *Pipeline) matchData(f *flow, s *round, pk *packet.Packet, r *Result) *e
 // matchControl counts a control packet and returns its event, or nil.
 func (p *Pipeline) matchControl(f *flow, index uint16, class packet.Class, pk *packet.Packet) *eventEntry {
 	slot, nth, watched := p.arrive(f, pk.BTH.Opcode.Space(), class, pk.BTH.PSN)
-	k := controlKey(f.id, class, p.ordinals[16*int(index)+int(class)].next(f.epoch))
+	k := controlKey(f.id, class, p.ordinals[classes*int(index)+int(class)].next(f.epoch))
 	if e := p.controlEvent.find(hashInt(k), k); e != nil {
 		return e
 	}

@@ -43,7 +43,9 @@ func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 // noteData enters data packets of a PSN in their flow's filter. Keys of event_any that name a class of control packets set
 // a bit in vain, which costs time, never correctness.
 func (p *Pipeline) noteData(flow, space, psn p4.Value) {
-	p.rounds[2*(flow.Lo&p4.FlowIndexMask)+space.Lo&1].filter |= filterBit(packet.PSN(psn.Lo))
+	index := flow.Lo & p4.FlowIndexMask
+	p.usedFlows = max(p.usedFlows, int(index)+1)
+	p.rounds[2*index+space.Lo&1].filter |= filterBit(packet.PSN(psn.Lo))
 }
 
 // forgetData clears the filters once no entry for data packets is left.
@@ -51,7 +53,7 @@ func (p *Pipeline) forgetData() {
 	if p.event.n+p.eventAny.n+p.watch.n > 0 {
 		return
 	}
-	for i := range p.rounds {
+	for i := range p.rounds[:2*p.usedFlows] {
 		p.rounds[i].filter = 0
 	}
 }
@@ -199,9 +201,11 @@ func (p *Pipeline) counter(id uint32, index int) *count {
 
 func (p *Pipeline) setFlow(table uint32, k p4.Key, a p4.Action) error {
 	id := uint16(a.Params[0])
-	if index := id &^ p4.FlowMessageScope; index >= p4.MaxFlows {
+	index := id &^ p4.FlowMessageScope
+	if index >= p4.MaxFlows {
 		return fmt.Errorf("flow id %d: indices go up to %d, bit 15 is the message scope", id, p4.MaxFlows-1)
 	}
+	p.usedFlows = max(p.usedFlows, int(index)+1)
 	f := flow{id: id, ipsn: [2]packet.PSN{packet.PSN(a.Params[1]), packet.PSN(a.Params[2])}, epoch: uint16(a.Params[3])}
 	if table == p4.TableConnectionV4 {
 		*p.v4.put(v4KeyOf(k)) = f
@@ -213,9 +217,11 @@ func (p *Pipeline) setFlow(table uint32, k p4.Key, a p4.Action) error {
 
 func (p *Pipeline) setWatch(k p4.Key, a p4.Action) error {
 	slot := uint16(a.Params[0])
-	if index := slot &^ p4.WatchEvery; index >= p4.MaxWatchSlots {
+	index := slot &^ p4.WatchEvery
+	if index >= p4.MaxWatchSlots {
 		return fmt.Errorf("watch slot %d: slots go up to %d, bit 15 marks one that doesn't count", slot, p4.MaxWatchSlots-1)
 	}
+	p.usedSlots = max(p.usedSlots, int(index)+1)
 	p.noteData(k[0], k[1], k[3])
 	*p.watch.put(watchKeyOf(k)) = slot
 	return nil

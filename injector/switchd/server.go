@@ -174,5 +174,15 @@ func (s *Server) reset(config *pipelineConfig) {
 	s.groups = map[uint32]*p4pb.MulticastGroupEntry{}
 }
 
+// Reset brings tables, registers and counters back to what a push of the active pipeline config leaves. Sessions go on. It is
+// for the owner of a datapath that one test hands to the next.
+func (s *Server) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.active != nil {
+		s.reset(s.active)
+	}
+}
+
 // P4Info returns what the datapath can serve.
 func (s *Server) P4Info() *configpb.P4Info { return s.cfg.Info.Proto() }

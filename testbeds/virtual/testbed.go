@@ -16,15 +16,9 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/dumper"
@@ -32,8 +26,6 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
-	"candela.dev/candela/injector/pipeline"
-	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds"
 )
@@ -62,11 +54,8 @@ type Testbed struct {
 	application application
 	models      Catalogue
 
-	server  *switchd.Server
-	conn    *grpc.ClientConn
-	stop    context.CancelFunc
-	serving sync.WaitGroup
-	served  error
+	chassis *chassis
+	owned   bool // the chassis ends with this testbed
 }
 
 // A Catalogue returns the NIC model with a name.
@@ -77,12 +66,23 @@ func New(spec testbeds.Spec) (*Testbed, error) { return NewWith(spec, rdma.Profi
 
 // NewWith is [New] with NIC models from another catalogue.
 func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
-	t := &Testbed{spec: spec, models: models}
-	p, err := pipeline.New(pipeline.Config{Ports: 2 + len(spec.Dumpers), Seed: t.seed("switch")})
+	c, err := newChassis(ports(&spec))
 	if err != nil {
 		return nil, fmt.Errorf("virtual testbed: %w", err)
 	}
-	t.sw = &injectorSwitch{pipeline: p, pool: &t.pool, latency: spec.Switch.Latency}
+	t, err := newTestbed(spec, models, c)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	t.owned = true
+	return t, nil
+}
+
+// newTestbed builds the testbed around a switch whose state is that of a new one.
+func newTestbed(spec testbeds.Spec, models Catalogue, c *chassis) (*Testbed, error) {
+	t := &Testbed{spec: spec, models: models, chassis: c}
+	c.pipeline.Reseed(t.seed("switch"))
+	t.sw = &injectorSwitch{pipeline: c.pipeline, pool: &t.pool, latency: spec.Switch.Latency}
 	t.sw.holder = newHolder(t.sw, &t.engine)
 	for i := range spec.Hosts {
 		if err := t.addHost(i); err != nil {
@@ -94,9 +94,6 @@ func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
 		t.sw.mirrors = append(t.sw.mirrors, &mirrorPort{rate: d.Rate, limit: mirrorBuffer})
 	}
 	if err := t.createQPs(); err != nil {
-		return nil, fmt.Errorf("virtual testbed: %w", err)
-	}
-	if err := t.serve(p); err != nil {
 		return nil, fmt.Errorf("virtual testbed: %w", err)
 	}
 	return t, nil
@@ -189,36 +186,13 @@ func (t *Testbed) createQPs() error {
 	return nil
 }
 
-// serve starts the switch's P4Runtime server on an in-process listener.
-func (t *Testbed) serve(p *pipeline.Pipeline) error {
-	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: p, Info: p4.Software()})
-	if err != nil {
-		return err
-	}
-	t.server = server
-	const buffer = 1 << 20
-	listener := bufconn.Listen(buffer)
-	ctx, cancel := context.WithCancel(context.Background())
-	t.stop = cancel
-	t.serving.Go(func() { t.served = server.Serve(ctx, listener) })
-	t.conn, err = grpc.NewClient("passthrough:///virtual-switch",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		return errors.Join(err, t.Close())
-	}
-	return nil
-}
-
-// Close ends the switch's server and releases everything.
+// Close ends the switch's server, unless it serves the next testbed, and releases everything.
 func (t *Testbed) Close() error {
-	var errs []error
-	if t.conn != nil {
-		errs = append(errs, t.conn.Close())
+	err := t.closeDumpers()
+	if t.owned {
+		err = errors.Join(t.chassis.close(), err)
 	}
-	t.stop()
-	t.serving.Wait()
-	return errors.Join(append(errs, t.served, t.closeDumpers())...)
+	return err
 }
 
 // Prepare returns the connections with the numbers that the endpoints drew.
@@ -235,7 +209,7 @@ func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
 
 // Injector says how to reach the embedded switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
-	a := testbeds.Access{Conn: t.conn, DeviceID: deviceID, Target: target, Info: p4.Software()}
+	a := testbeds.Access{Conn: t.chassis.conn, DeviceID: deviceID, Target: target, Info: p4.Software()}
 	for i, h := range t.spec.Hosts {
 		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: uint16(i), MAC: *h.MAC})
 	}
@@ -246,11 +220,15 @@ func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 }
 
 // StartDumpers makes every dumper ready to write its shards into dir, which exists.
-func (t *Testbed) StartDumpers(_ context.Context, dir string) error {
+func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
+	return t.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(dir, name)) })
+}
+
+// RecordTo is StartDumpers with shards that create makes; the testbed closes them.
+func (t *Testbed) RecordTo(_ context.Context, create func(name string) (io.WriteCloser, error)) error {
 	for i, d := range t.spec.Dumpers {
 		cfg := dumper.Config{
-			Name: d.Name, Cores: d.Cores,
-			Create: func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(dir, name)) },
+			Name: d.Name, Cores: d.Cores, Create: create,
 		}
 		if d.PPSPerCore > 0 {
 			cfg.Capacity = dumper.Capacity{

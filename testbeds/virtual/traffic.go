@@ -22,7 +22,7 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	}
 	t.workload = w
 	t.application.task.actor, t.application.testbed = &t.application, t
-	t.server.Do(func() { err = t.simulate(ctx) })
+	t.chassis.server.Do(func() { err = t.simulate(ctx) })
 	if err != nil {
 		return generator.Report{}, fmt.Errorf("virtual testbed: %w", err)
 	}

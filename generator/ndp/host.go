@@ -1,0 +1,169 @@
+package ndp
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+)
+
+// Packet is what crosses the border of a host.
+type Packet struct {
+	From, To Endpoint
+	Header   ndp.Header
+	// Entropy is the path tag that the network sprays by. For data it equals Header.Path; the answers echo that and are sprayed
+	// by themselves.
+	Entropy uint16
+	// Payload is how many bytes of payload the packet carries; less than Header.Length if it was trimmed.
+	Payload uint16
+}
+
+// Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller carries
+// packets and brings time, which must not go backwards:
+//
+//   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
+//   - after either, Poll whenever the NIC can take a packet, until it returns false. Pacing at line rate is the caller's.
+type Host struct {
+	cfg  Config
+	sink Sink
+
+	starts    []pendingFlow // by time, the earliest last
+	senders   []*sender
+	ready     fifo[uint32] // indices of senders that may send, each once
+	timeouts  [timeoutLevels]fifo[timeout]
+	receivers []*receiver
+	known     map[receiverKey]*receiver
+	last      *receiver // of the latest packet
+
+	answers  fifo[Packet] // ACKs, NACKs and PULLs to be sent
+	pulls    fifo[*receiver]
+	credits  int        // in all receivers
+	nextPull clock.Time // no PULL before it
+	feedback spray
+
+	counters Counters
+	nacks    nth // occasions of faults
+	arrivals nth
+	pullings nth
+}
+
+type pendingFlow struct {
+	at         clock.Time
+	connection uint32
+}
+
+// New returns a host without connections. sink may be nil.
+func New(cfg Config, sink Sink) (*Host, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("NDP host %d: %w", cfg.Address, err)
+	}
+	h := &Host{cfg: cfg, sink: sink, known: make(map[receiverKey]*receiver)}
+	h.feedback = newSpray(cfg.Paths, h.rng(math.MaxUint32))
+	return h, nil
+}
+
+// rng returns the generator of a connection's path tags: one each, so that connections don't shift each other's.
+func (h *Host) rng(connection uint32) *rand.Rand {
+	return rand.New(rand.NewPCG(h.cfg.Seed, uint64(h.cfg.Address)<<32|uint64(connection)))
+}
+
+// maxPackets keeps packet numbers from wrapping.
+const maxPackets = 1 << 31
+
+// Send makes a connection for f and returns its number. The connection sends nothing before f.Start; NextTimer covers that.
+func (h *Host) Send(f Flow) (connection uint32, err error) {
+	packets := (f.Bytes + uint64(h.cfg.Payload) - 1) / uint64(h.cfg.Payload)
+	switch {
+	case packets > maxPackets:
+		return 0, fmt.Errorf("flow of %d bytes to host %d: %d packets, at most %d have numbers", f.Bytes, f.To, packets, maxPackets)
+	case f.To == h.cfg.Address:
+		return 0, fmt.Errorf("flow of %d bytes: host %d can't send to itself", f.Bytes, f.To)
+	}
+	if f.Bytes == 0 {
+		packets = math.MaxUint32
+	}
+	index := uint32(len(h.senders))
+	connection = h.cfg.FirstConnection + index
+	s := &sender{
+		host: h, index: index, connection: connection, to: f.To, bytes: f.Bytes, packets: uint32(packets),
+		paths: newSpray(h.cfg.Paths, h.rng(connection)),
+	}
+	h.senders = append(h.senders, s)
+	// Sorted backwards, so that the earliest is taken from the end; of one instant the first declared starts first.
+	at := sort.Search(len(h.starts), func(i int) bool { return h.starts[i].at <= f.Start })
+	h.starts = slices.Insert(h.starts, at, pendingFlow{f.Start, index})
+	return connection, nil
+}
+
+// Counters returns what the host has done so far.
+func (h *Host) Counters() Counters { return h.counters }
+
+// HandlePacket takes a packet that has arrived.
+func (h *Host) HandlePacket(now clock.Time, p *Packet) {
+	switch {
+	case p.Header.Kind == ndp.Data && p.Header.Flags&ndp.FlagReturned == 0:
+		h.handleData(now, p)
+	case p.Header.Kind == ndp.Data:
+		h.handleReturned(now, p)
+	case p.Header.Flags&ndp.FlagReturned != 0:
+		h.counters.Unclaimed++ // feedback that found no room: cumulative counters and the RTO make up for it
+	default:
+		h.handleFeedback(now, p)
+	}
+	h.pace(now)
+}
+
+// NextTimer returns when HandleTimer wants to be called; false if never.
+func (h *Host) NextTimer() (at clock.Time, ok bool) {
+	at = clock.Never
+	if n := len(h.starts); n > 0 {
+		at = h.starts[n-1].at
+	}
+	if h.credits > 0 {
+		at = min(at, h.nextPull)
+	}
+	if h.cfg.RTO > 0 {
+		at = min(at, h.nextTimeout())
+	}
+	return at, at != clock.Never
+}
+
+// HandleTimer serves what is due.
+func (h *Host) HandleTimer(now clock.Time) {
+	for n := len(h.starts); n > 0 && h.starts[n-1].at <= now; n = len(h.starts) {
+		s := h.senders[h.starts[n-1].connection]
+		h.starts = h.starts[:n-1]
+		s.start(now)
+	}
+	h.pace(now)
+	if h.cfg.RTO > 0 {
+		h.serveTimeouts(now)
+	}
+}
+
+// Poll fills p with the next packet to send and reports whether there is one: answers first, then data, connections in turn.
+func (h *Host) Poll(now clock.Time, p *Packet) bool {
+	if h.answers.len() > 0 {
+		*p = h.answers.pop()
+		return true
+	}
+	for h.ready.len() > 0 {
+		s := h.senders[h.ready.pop()]
+		s.queued = false
+		if s.send(now, p) {
+			s.activate()
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Host) report(now clock.Time, e Event) {
+	if h.sink != nil {
+		h.sink.NDPEvent(now, e)
+	}
+}

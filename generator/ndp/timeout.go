@@ -1,0 +1,93 @@
+package ndp
+
+import (
+	"candela.dev/candela/clock"
+)
+
+// timeout is a retransmission timer. Timers of one level have one duration, so they run out in the order of their setting, and
+// a queue holds them; one that was answered in time is dropped when it comes to the front.
+type timeout struct {
+	at     clock.Time
+	sender uint32
+	seq    uint32 // or stalled
+	sent   uint32 // ordinal of the transmission; a later one has its own timer
+}
+
+const (
+	timeoutLevels = 7 // RTO << 0 to RTO << 6
+	stalled       = 1<<32 - 1
+)
+
+func (h *Host) rto(level int) clock.Duration {
+	d := h.cfg.RTO
+	if h.cfg.Bugs.Has(BugEarlyTimeout) {
+		d /= 16
+	}
+	return d << level
+}
+
+// arm starts the timer of a packet that was just sent.
+func (h *Host) arm(now clock.Time, s *sender, seq uint32, slot *slot) {
+	level := min(int(slot.tries), timeoutLevels-1)
+	h.timeouts[level].push(timeout{at: now.Add(h.rto(level)), sender: s.index, seq: seq, sent: slot.sent})
+}
+
+// armStall starts the timer of a connection that has nothing on its way and no credit: the PULL that it waits for may be lost.
+func (h *Host) armStall(now clock.Time, s *sender) {
+	h.timeouts[0].push(timeout{at: now.Add(h.rto(0)), sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
+}
+
+// stands reports whether t still waits for an answer.
+func (h *Host) stands(t *timeout) bool {
+	s := h.senders[t.sender]
+	if s.done {
+		return false
+	}
+	if t.seq == stalled {
+		return s.inFlight == 0 && s.ordinal+s.heard+s.pulled == t.sent
+	}
+	if !s.window.holds(t.seq) {
+		return false
+	}
+	slot := s.window.at(t.seq)
+	return slot.state == unanswered && slot.sent == t.sent
+}
+
+// nextTimeout returns when the first timer that stands runs out.
+func (h *Host) nextTimeout() clock.Time {
+	at := clock.Never
+	for level := range h.timeouts {
+		q := &h.timeouts[level]
+		for q.len() > 0 && !h.stands(q.front()) {
+			q.pop()
+		}
+		if q.len() > 0 {
+			at = min(at, q.front().at)
+		}
+	}
+	return at
+}
+
+func (h *Host) serveTimeouts(now clock.Time) {
+	for level := range h.timeouts {
+		q := &h.timeouts[level]
+		for q.len() > 0 && q.front().at <= now {
+			if t := q.pop(); h.stands(&t) {
+				h.expire(now, t)
+			}
+		}
+	}
+}
+
+// expire lets one packet go without a PULL: the one that was lost, or the next one of a connection that stalled.
+func (h *Host) expire(now clock.Time, t timeout) {
+	s := h.senders[t.sender]
+	h.counters.Timeouts++
+	if t.seq != stalled {
+		s.window.at(t.seq).tries++
+		s.missing(t.seq, CauseTimeout)
+	}
+	s.credits++
+	h.report(now, Event{Kind: TimedOut, Sender: h.cfg.Address, Receiver: s.to, Connection: s.connection, Seq: t.seq})
+	s.activate()
+}

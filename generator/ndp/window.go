@@ -1,0 +1,180 @@
+package ndp
+
+import "math/bits"
+
+// slot is what a sender knows of one packet.
+type slot struct {
+	sent  uint32 // ordinal of its latest transmission
+	state slotState
+	cause Cause // of the next retransmission
+	tries uint8 // timeouts so far
+}
+
+type slotState uint8
+
+const (
+	unanswered slotState = iota // on its way, or lost
+	waiting                     // to be sent again
+	acked
+)
+
+// sendWindow holds the packets from the oldest one that is not acknowledged to the newest one sent: rings that grow to the
+// next power of two. Numbers do not wrap: Send refuses flows so long.
+type sendWindow struct {
+	base, next uint32
+	slots      []slot
+	queue      []uint64 // waiting packets, a bit each, in the same ring
+	waiting    int
+	lowest     uint32 // no waiting packet is below it
+}
+
+const smallestWindow = 64
+
+func (w *sendWindow) at(seq uint32) *slot { return &w.slots[seq&uint32(len(w.slots)-1)] }
+
+// holds reports whether seq was sent and is not below all that is unacknowledged.
+func (w *sendWindow) holds(seq uint32) bool { return seq >= w.base && seq < w.next }
+
+// push makes room for the next packet and returns its number.
+func (w *sendWindow) push() uint32 {
+	if int(w.next-w.base) == len(w.slots) {
+		w.grow()
+	}
+	seq := w.next
+	w.next++
+	*w.at(seq) = slot{}
+	return seq
+}
+
+func (w *sendWindow) grow() {
+	old := *w
+	size := max(smallestWindow, 2*len(old.slots))
+	w.slots = make([]slot, size)
+	w.queue = make([]uint64, size/64)
+	for seq := old.base; seq < old.next; seq++ {
+		s := *old.at(seq)
+		*w.at(seq) = s
+		if s.state == waiting {
+			w.mark(seq)
+		}
+	}
+}
+
+func (w *sendWindow) mark(seq uint32) { w.queue[w.word(seq)] |= 1 << (seq & 63) }
+
+func (w *sendWindow) word(seq uint32) int { return int(seq&uint32(len(w.slots)-1)) / 64 }
+
+// enqueue has seq, which is unanswered, wait for its retransmission.
+func (w *sendWindow) enqueue(seq uint32, why Cause) {
+	s := w.at(seq)
+	s.state, s.cause = waiting, why
+	w.mark(seq)
+	if w.waiting == 0 || seq < w.lowest {
+		w.lowest = seq
+	}
+	w.waiting++
+}
+
+// dequeue returns the lowest waiting packet, of which there must be one, and takes it for sent.
+func (w *sendWindow) dequeue() uint32 {
+	seq := max(w.lowest, w.base)
+	for {
+		if left := w.queue[w.word(seq)] >> (seq & 63); left != 0 {
+			seq += uint32(bits.TrailingZeros64(left))
+			break
+		}
+		seq = (seq | 63) + 1
+	}
+	w.unqueue(seq)
+	w.lowest = seq + 1
+	w.at(seq).state = unanswered
+	return seq
+}
+
+func (w *sendWindow) unqueue(seq uint32) {
+	w.queue[w.word(seq)] &^= 1 << (seq & 63)
+	w.waiting--
+}
+
+// ack marks seq acknowledged and reports whether that is news.
+func (w *sendWindow) ack(seq uint32) bool {
+	s := w.at(seq)
+	if s.state == acked {
+		return false
+	}
+	if s.state == waiting {
+		w.unqueue(seq)
+	}
+	s.state = acked
+	for w.base < w.next && w.at(w.base).state == acked {
+		w.base++
+	}
+	return true
+}
+
+// receiveWindow remembers which packets from the first missing one on have arrived.
+type receiveWindow struct {
+	base uint32   // everything below has arrived
+	span uint32   // bits in the ring
+	ring []uint64 // one bit a packet
+}
+
+// add records seq and reports whether it is news.
+func (w *receiveWindow) add(seq uint32) bool {
+	if seq < w.base || w.has(seq) {
+		return false
+	}
+	if seq == w.base && w.span == 0 { // the usual case: in order, nothing kept
+		w.base++
+		return true
+	}
+	for seq-w.base >= w.span {
+		w.grow()
+	}
+	i := seq & (w.span - 1)
+	w.ring[i/64] |= 1 << (i & 63)
+	w.advance()
+	return true
+}
+
+// has reports whether seq, which is not below base, has arrived.
+func (w *receiveWindow) has(seq uint32) bool {
+	if seq < w.base {
+		return true
+	}
+	if seq-w.base >= w.span {
+		return false
+	}
+	i := seq & (w.span - 1)
+	return w.ring[i/64]>>(i&63)&1 != 0
+}
+
+func (w *receiveWindow) advance() {
+	for {
+		i := w.base & (w.span - 1)
+		word := w.ring[i/64] >> (i & 63)
+		run := uint32(bits.TrailingZeros64(^word))
+		run = min(run, 64-i&63)
+		if run == 0 {
+			return
+		}
+		mask := (uint64(1)<<run - 1) << (i & 63)
+		if run == 64 {
+			mask = ^uint64(0)
+		}
+		w.ring[i/64] &^= mask
+		w.base += run
+	}
+}
+
+func (w *receiveWindow) grow() {
+	old := *w
+	w.span = max(smallestWindow, 2*old.span)
+	w.ring = make([]uint64, w.span/64)
+	for seq := old.base; seq < old.base+old.span; seq++ {
+		if old.has(seq) {
+			i := seq & (w.span - 1)
+			w.ring[i/64] |= 1 << (i & 63)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package sai
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/sai"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// bugs are the mistakes that the model makes on request.
+type bugs struct {
+	wrongSize, wrongDSCP, wrongPortMap, wrongQueue   bool
+	checksumStale, lengthStale, swapsPorts, returns  bool
+	trimsLossless, trimsAlways, ignoresACL           bool
+	v4Only, trimsRunts, trimsTwice, forgetsToggle    bool
+	dropsHeaders, behindData, reorders, duplicates   bool
+	missesTrims, missesDrops, missesLost, missesSent bool
+	countsOnTrimQueue, portOff, switchOff, aclOff    bool
+}
+
+// bugList couples names with switches.
+func (b *bugs) list() []struct {
+	parameter.Bug
+	on *bool
+} {
+	return []struct {
+		parameter.Bug
+		on *bool
+	}{
+		{parameter.Bug{Name: "wrong-size", Doc: "Keeps 14 bytes more than the trim size: counts from the IP header on."}, &b.wrongSize},
+		{parameter.Bug{Name: "wrong-dscp", Doc: "Leaves the original's DSCP in the copy."}, &b.wrongDSCP},
+		{parameter.Bug{Name: "wrong-port-map", Doc: "Takes the copy's DSCP from the map of the port that the packet came in by."}, &b.wrongPortMap},
+		{parameter.Bug{Name: "wrong-queue", Doc: "Sends copies by the original's queue."}, &b.wrongQueue},
+		{parameter.Bug{Name: "checksum-stale", Doc: "Does not update the copy's IPv4 header checksum."}, &b.checksumStale},
+		{parameter.Bug{Name: "length-stale", Doc: "Does not update the copy's IP length."}, &b.lengthStale},
+		{parameter.Bug{Name: "swaps-ports", Doc: "Swaps the copy's transport ports."}, &b.swapsPorts},
+		{parameter.Bug{Name: "returns-to-sender", Doc: "Reverses the copy's addresses."}, &b.returns},
+		{parameter.Bug{Name: "trims-lossless", Doc: "Trims what a lossless queue does not admit."}, &b.trimsLossless},
+		{parameter.Bug{Name: "trims-always", Doc: "Trims whatever the buffer profile's action says."}, &b.trimsAlways},
+		{parameter.Bug{Name: "ignores-acl", Doc: "Trims packets that an ACL entry exempts."}, &b.ignoresACL},
+		{parameter.Bug{Name: "v4-only", Doc: "Drops IPv6 packets instead of trimming them."}, &b.v4Only},
+		{parameter.Bug{Name: "trims-runts", Doc: "Cuts packets that are shorter than the trim size."}, &b.trimsRunts},
+		{parameter.Bug{Name: "trims-twice", Doc: "Cuts a copy that the trim queue refuses once more and sends it by the original's queue."}, &b.trimsTwice},
+		{parameter.Bug{Name: "forgets-toggle", Doc: "Ignores changes of settings while traffic runs."}, &b.forgetsToggle},
+		{parameter.Bug{Name: "drops-headers", Doc: "Loses one copy in eight and counts it nowhere."}, &b.dropsHeaders},
+		{parameter.Bug{Name: "headers-behind-data", Doc: "Holds each copy back for 20 µs."}, &b.behindData},
+		{parameter.Bug{Name: "reorders-headers", Doc: "Sends copies in pairs, the later first."}, &b.reorders},
+		{parameter.Bug{Name: "duplicates-headers", Doc: "Sends one copy in eight twice."}, &b.duplicates},
+		{parameter.Bug{Name: "count-misses-trims", Doc: "Counts seven of eight trimmed packets."}, &b.missesTrims},
+		{parameter.Bug{Name: "count-misses-drops", Doc: "Does not count originals as dropped once they are trimmed."}, &b.missesDrops},
+		{parameter.Bug{Name: "count-misses-lost-copies", Doc: "Does not count copies that are lost on the trim queue."}, &b.missesLost},
+		{parameter.Bug{Name: "count-misses-sent-copies", Doc: "Counts seven of eight copies that are sent."}, &b.missesSent},
+		{parameter.Bug{Name: "count-on-trim-queue", Doc: "Counts on the trim queue what belongs to the original's queue."}, &b.countsOnTrimQueue},
+		{parameter.Bug{Name: "count-port-off", Doc: "A port's trim counters are one queue short."}, &b.portOff},
+		{parameter.Bug{Name: "count-switch-off", Doc: "The switch's trim counters are one port short."}, &b.switchOff},
+		{parameter.Bug{Name: "count-acl-off", Doc: "ACL entries count nothing."}, &b.aclOff},
+	}
+}
+
+func bugTable() []parameter.Bug {
+	var b bugs
+	var table []parameter.Bug
+	for _, entry := range b.list() {
+		table = append(table, entry.Bug)
+	}
+	return table
+}
+
+func parseBugs(names []string) (bugs, error) {
+	var b bugs
+	for _, name := range names {
+		known := false
+		for _, entry := range b.list() {
+			if entry.Name == name {
+				*entry.on, known = true, true
+			}
+		}
+		if !known {
+			return bugs{}, fmt.Errorf("the sai model has no bug %q", name)
+		}
+	}
+	return b, nil
+}
+
+// size returns how many bytes of p a copy keeps.
+func (m *Mechanism) size(p *fabric.Packet) int {
+	size := m.settings.Trimming.Size
+	if m.bug.wrongSize {
+		size += 14
+	}
+	if m.bug.trimsRunts && int(p.Size) <= size {
+		return sai.MinSize
+	}
+	return size
+}
+
+func (m *Mechanism) copyDSCP(p *fabric.Packet, port int) uint8 {
+	switch {
+	case m.bug.wrongDSCP:
+		return p.DSCP
+	case m.bug.wrongPortMap:
+		return m.dscp[p.Ingress]
+	}
+	return m.dscp[port]
+}
+
+func (m *Mechanism) copyQueue(v fabric.Verdict) int {
+	if m.bug.wrongQueue {
+		return int(v.Queue)
+	}
+	return int(m.queue[v.Port])
+}
+
+// Bits of Meta that the tap reads.
+const (
+	metaChecksumStale = 1 << 8
+	metaPortsSwapped  = 1 << 9
+)
+
+// damage spoils a copy's headers.
+func (m *Mechanism) damage(c *fabric.Packet) {
+	if m.bug.checksumStale {
+		c.Meta |= metaChecksumStale
+	}
+	if m.bug.lengthStale {
+		c.Flags |= fabric.LengthStale
+	}
+	if m.bug.swapsPorts {
+		c.Meta |= metaPortsSwapped
+	}
+	if m.bug.returns {
+		c.Return()
+	}
+}
+
+// heldCopy is a copy that a bug keeps back.
+type heldCopy struct {
+	packet      *fabric.Packet
+	port, queue int
+}
+
+func (b *bugs) holdsCopies() bool { return b.behindData || b.reorders || b.duplicates }
+
+// hold keeps a copy back, or doubles it.
+func (m *Mechanism) hold(now clock.Time, c *fabric.Packet, port, queue int) {
+	if m.bug.duplicates {
+		if m.copies%8 == 0 {
+			twin := m.sw.Copy(c, 0)
+			twin.Meta = c.Meta
+			m.send(now, twin, port, queue)
+		}
+		m.send(now, c, port, queue)
+		return
+	}
+	m.held = append(m.held, heldCopy{c, port, queue})
+	if m.bug.behindData {
+		m.sw.Wake(now.Add(20*clock.Microsecond), 0)
+		return
+	}
+	if len(m.held) == 2 {
+		m.release(now)
+		return
+	}
+	m.sw.Wake(now.Add(5*clock.Microsecond), 0)
+}
+
+// HandleTimer implements fabric.Timed: held copies go on.
+func (m *Mechanism) HandleTimer(now clock.Time, _ *fabric.Switch, _ uint64) {
+	if m.bug.reorders {
+		m.release(now)
+		return
+	}
+	if len(m.held) > 0 {
+		h := m.held[0]
+		m.held = m.held[1:]
+		m.send(now, h.packet, h.port, h.queue)
+	}
+}
+
+// release sends all held copies, the last first.
+func (m *Mechanism) release(now clock.Time) {
+	held := m.held
+	m.held = nil
+	for i := range held {
+		h := held[len(held)-1-i]
+		m.send(now, h.packet, h.port, h.queue)
+	}
+}
+
+// The queue whose trim counters count.
+func (m *Mechanism) counter(port, queue int) *counted {
+	if m.bug.countsOnTrimQueue {
+		queue = int(m.queue[port])
+	}
+	return &m.counters[port][queue]
+}
+
+func (m *Mechanism) countTrim(port, queue int) {
+	if m.bug.missesTrims && m.copies%8 == 0 {
+		return
+	}
+	m.counter(port, queue).trim++
+}
+
+func (m *Mechanism) countSent(port int, c *fabric.Packet) {
+	q := m.counter(port, originalQueue(c))
+	if m.bug.missesSent && c.ID%8 == 0 {
+		return
+	}
+	q.txTrim++
+}
+
+// countDropped counts an original that was not admitted, trimmed or not.
+func (m *Mechanism) countDropped(v fabric.Verdict, p *fabric.Packet) {
+	if m.bug.missesDrops && m.trims(&m.places[v.Port][v.Queue], p) {
+		return
+	}
+	q := &m.counters[v.Port][v.Queue]
+	q.dropped++
+	q.droppedBytes += uint64(p.Size)
+}
+
+// countLost counts a copy that the trim queue did not admit: there as a drop, and at the original's queue as a lost copy.
+func (m *Mechanism) countLost(v fabric.Verdict, c *fabric.Packet) {
+	q := &m.counters[v.Port][v.Queue]
+	q.dropped++
+	q.droppedBytes += uint64(c.Size)
+	if !m.bug.missesLost {
+		m.counter(int(v.Port), originalQueue(c)).droppedTrim++
+	}
+}
+
+// miscountSnapshot makes sums that do not add up.
+func (m *Mechanism) miscountSnapshot(s *sai.Snapshot) {
+	if m.bug.aclOff {
+		for i := range s.ACL {
+			s.ACL[i].Packets, s.ACL[i].Bytes = 0, 0
+		}
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.Trim == 0 {
+			continue
+		}
+		if m.bug.switchOff {
+			s.TxTrim -= p.TxTrim
+			s.DroppedTrim -= p.DroppedTrim
+			return
+		}
+		for _, q := range p.Queues {
+			if m.bug.portOff && q.Trim > 0 {
+				p.Trim -= q.Trim
+				p.TxTrim -= q.TxTrim
+				return
+			}
+		}
+	}
+}

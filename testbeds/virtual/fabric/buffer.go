@@ -1,0 +1,41 @@
+package fabric
+
+// buffer is the traffic manager's shared memory.
+type buffer struct {
+	spec BufferSpec
+	used int // bytes of packets in shared queues
+}
+
+// admit reports whether p may be queued: the queue's own limits, and with a shared buffer the dynamic threshold (Choudhury and
+// Hahne, 1998): a queue may hold alpha times what is free.
+func (sw *Switch) admit(port *Port, queue int, p *Packet) bool {
+	q := &port.queues[queue]
+	size := int(p.Size)
+	if sw.lossless(p) && port.kind != RecirculationPort {
+		return sw.headroom(p, size)
+	}
+	if !q.fits(size) {
+		return false
+	}
+	b := &sw.buffer
+	if b.spec.Bytes == 0 || q.config.Private {
+		return true
+	}
+	free := b.spec.Bytes - b.used
+	if size > free {
+		return false
+	}
+	return q.config.Alpha == 0 || float64(q.bytes+size) <= q.config.Alpha*float64(free)
+}
+
+func (b *buffer) take(p *Packet, q *Queue) {
+	if !q.config.Private {
+		b.used += int(p.Size)
+	}
+}
+
+func (b *buffer) release(p *Packet, q *Queue) {
+	if !q.config.Private {
+		b.used -= int(p.Size)
+	}
+}

@@ -1,0 +1,139 @@
+package fabric
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+)
+
+// A Stack is the transport of one host: protocol endpoints without I/O. The host's NIC calls it; it never calls back.
+//
+// Every packet that a host sends is polled: when the NIC is free, after Receive, after HandleTimer and after a packet has
+// left. A stack that answered Poll with false is polled again after the next Receive or HandleTimer.
+type Stack interface {
+	// Receive takes a packet that arrived. p is valid during the call only.
+	Receive(now clock.Time, p *Packet)
+	// Poll fills p, whose header is zero but for ID and Src, with the next packet to send now: at least Dst, Size and Protocol. It
+	// returns false, and leaves p alone, if there is none.
+	Poll(now clock.Time, p *Packet) bool
+	// NextTimer returns when HandleTimer wants to be called, or clock.Never. It is asked after each of the other calls. It may
+	// be an instant of the past while there are packets to send.
+	NextTimer() clock.Time
+	// HandleTimer serves timers that are due, if any.
+	HandleTimer(now clock.Time)
+}
+
+// initialTTL is what hosts send with: the number of switches that a packet may visit (deflection may need many).
+const initialTTL = 250
+
+// Host is a machine with one NIC port.
+type Host struct {
+	id    HostID
+	net   *Network
+	port  Port
+	stack Stack
+	timer timer
+	// held is a packet that was polled and may not leave: its class is paused.
+	held *Packet
+}
+
+// timer wakes the host's stack.
+type timer struct {
+	event
+	host *Host
+}
+
+// ID returns the host's number.
+func (h *Host) ID() HostID { return h.id }
+
+// Port returns the host's NIC port.
+func (h *Host) Port() *Port { return &h.port }
+
+// Attach gives the host its transport, before the simulation starts.
+func (h *Host) Attach(s Stack) { h.stack = s }
+
+// Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that starts a flow).
+func (h *Host) Kick(now clock.Time) {
+	if h.stack != nil {
+		h.work(now)
+	}
+}
+
+// arrive implements node.
+func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
+	h.net.deliver(now, h, p)
+	if h.stack == nil {
+		h.net.pool.put(p)
+		return
+	}
+	h.stack.Receive(now, p)
+	h.net.pool.put(p)
+	h.work(now)
+}
+
+// ready implements node: the wire is free.
+func (h *Host) ready(now clock.Time, _ *Port) { h.work(now) }
+
+// act implements actor: the stack's timer was due when it was set; it may have been put off since.
+func (t *timer) act(now clock.Time) { t.host.work(now) }
+
+// work serves the timer, sends what can be sent and sets the timer.
+func (h *Host) work(now clock.Time) {
+	if h.stack.NextTimer() <= now {
+		h.stack.HandleTimer(now)
+	}
+	if h.port.idle(now) && h.transmit(now) {
+		h.port.wait()
+	}
+	at := h.stack.NextTimer()
+	switch {
+	case at > now:
+		// A timer put off is left where it is and looked at when it fires: retransmission timers move with every packet.
+		if at != clock.Never && (h.timer.place == 0 || at < h.timer.at) {
+			h.net.engine.schedule(&h.timer.event, at)
+		}
+	case h.port.idle(now) && h.held == nil:
+		h.net.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
+	}
+}
+
+// transmit sends a packet and reports whether there was one.
+func (h *Host) transmit(now clock.Time) bool {
+	if p := packetOf(h.port.control.first); p != nil {
+		h.port.control.remove(p)
+		h.port.send(now, p)
+		return true
+	}
+	p := h.held
+	if p == nil {
+		if p = h.poll(now); p == nil {
+			return false
+		}
+	}
+	if h.port.paused&(1<<p.Class) != 0 {
+		h.held = p
+		return false
+	}
+	h.held = nil
+	h.port.send(now, p)
+	return true
+}
+
+// poll asks the stack for a packet.
+func (h *Host) poll(now clock.Time) *Packet {
+	p := h.net.pool.get()
+	p.Src = h.id
+	if !h.stack.Poll(now, p) {
+		h.net.pool.put(p)
+		return nil
+	}
+	p.Original = max(p.Original, p.Size)
+	if p.TTL == 0 {
+		p.TTL = initialTTL
+	}
+	h.net.sent[p.Kind()]++
+	if h.net.tap != nil {
+		h.net.tap(Point{Host: true, Node: int(h.id), Stage: Egress}, now, p)
+	}
+	return p
+}

@@ -1,0 +1,136 @@
+// Package fabric simulates packet networks: hosts, links and switches whose queueing mechanism is the thing under test.
+//
+// A run is a function of its Spec (seed included) and of what the hosts' stacks do, to the byte: one engine orders events by
+// (time, order of scheduling), and every component draws from a generator of its own, seeded by seed and name.
+//
+// Packets are store-and-forward: a frame arrives when its last bit has, and its first bit leaves when the wire is free. A queue
+// counts waiting packets; the frame on the wire has left it and its buffer.
+package fabric
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+)
+
+// Network is a set of hosts and switches with one clock. It is not safe for concurrent use.
+type Network struct {
+	engine   engine
+	pool     pool
+	spec     Spec
+	hosts    []*Host
+	switches []*Switch
+	tap      Tap
+	hops     uint64
+	fault    error
+	started  bool
+
+	sent, delivered, dropped, copied [kinds]uint64
+}
+
+// New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail drop.
+func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
+	n := &Network{spec: *spec}
+	if err := n.spec.complete(); err != nil {
+		return nil, err
+	}
+	if err := n.build(); err != nil {
+		return nil, err
+	}
+	for _, sw := range n.switches {
+		if mechanism != nil {
+			sw.mechanism = mechanism(sw)
+		}
+		if s, ok := sw.mechanism.(Starter); ok {
+			s.Start(0, sw)
+		}
+	}
+	return n, nil
+}
+
+// Spec returns the network's description with all defaults filled in; the caller only reads it.
+func (n *Network) Spec() *Spec { return &n.spec }
+
+// Hosts returns the number of hosts.
+func (n *Network) Hosts() int { return len(n.hosts) }
+
+// Host returns a host.
+func (n *Network) Host(id HostID) *Host { return n.hosts[id] }
+
+// Switches returns the number of switches.
+func (n *Network) Switches() int { return len(n.switches) }
+
+// Switch returns a switch.
+func (n *Network) Switch(i int) *Switch { return n.switches[i] }
+
+// SetTap has every packet shown to t, in addition to taps set before.
+func (n *Network) SetTap(t Tap) {
+	before := n.tap
+	if before == nil {
+		n.tap = t
+		return
+	}
+	n.tap = func(at Point, now clock.Time, p *Packet) {
+		before(at, now, p)
+		t(at, now, p)
+	}
+}
+
+// Now returns the simulated time.
+func (n *Network) Now() clock.Time { return n.engine.now }
+
+// Hops returns how often a packet, control packets included, has traversed a link.
+func (n *Network) Hops() uint64 { return n.hops }
+
+// Counts of packets of one kind. In flight is what was sent and copied, less what was delivered and dropped.
+type Counts struct{ Sent, Copied, Delivered, Dropped uint64 }
+
+// Counts returns what became of the packets of a kind.
+func (n *Network) Counts(k Kind) Counts {
+	return Counts{n.sent[k], n.copied[k], n.delivered[k], n.dropped[k]}
+}
+
+// Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's fault.
+func (n *Network) Run(until clock.Time) error {
+	if !n.started {
+		n.started = true
+		for _, h := range n.hosts {
+			h.Kick(0)
+		}
+	}
+	for n.fault == nil {
+		next := n.engine.next()
+		if next == nil {
+			break
+		}
+		if next.at > until {
+			n.engine.now = until
+			break
+		}
+		n.engine.step(next)
+	}
+	return n.fault
+}
+
+// deliver counts a packet that reached a host and shows it to the taps.
+func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
+	n.delivered[p.Kind()]++
+	if n.tap != nil {
+		n.tap(Point{Host: true, Node: int(h.id), Stage: Ingress}, now, p)
+	}
+}
+
+func (n *Network) fail(err error) {
+	if n.fault == nil {
+		n.fault = err
+	}
+}
+
+// random returns a component's own generator.
+func (n *Network) random(name string) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprint(h, name)
+	return rand.New(rand.NewPCG(n.spec.Seed, h.Sum64()))
+}

@@ -1,0 +1,190 @@
+package fabric
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/packet/ndp"
+)
+
+// HostID numbers hosts from 0; the address plan (Frames) maps it to MAC, IPv4 and IPv6 addresses.
+type HostID uint32
+
+// Protocol is what a packet carries.
+type Protocol uint8
+
+// Protocols. PFC frames exist between neighbours only: no mechanism and no stack ever sees one.
+const (
+	Raw Protocol = 1 + iota // plain UDP
+	NDP
+	TCP
+	RoCE
+	Echo // ICMP echo
+	PFC
+	protocols
+)
+
+var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc"}
+
+// String returns the protocol in the words of the configuration.
+func (p Protocol) String() string {
+	if int(p) < len(protocolNames) {
+		return protocolNames[p]
+	}
+	return fmt.Sprintf("protocol(%d)", uint8(p))
+}
+
+// Flags say what switches did to a packet.
+type Flags uint16
+
+// Flags.
+const (
+	Trimmed       Flags = 1 << iota // payload cut
+	Returned                        // addresses reversed: on its way back to its sender
+	ChecksumStale                   // the transport checksum (or iCRC) is the one from before a change
+	LengthStale                     // IP and UDP lengths (and the IPv4 header checksum) are the ones from before a change
+	Deflected                       // sent elsewhere than its route says
+	Mirrored                        // a copy that a switch made
+	Notification                    // a message between the pipelines of one switch
+	TrimmedMark                     // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+)
+
+var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
+	"trimmed-mark"}
+
+// String lists the flags, joined by "|"; none are "".
+func (f Flags) String() string {
+	var names []string
+	for i, name := range flagNames {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// Packet is a frame in flight as a switch sees it: the parsed headers that simulations act on, without payload. It belongs to
+// whoever holds it: a queue, a link, or the mechanism or stack that a call handed it to, for the length of that call.
+//
+// A Packet is compact, because its size times the bandwidth-delay product is the working set of a simulation, and is recycled:
+// keep values, never the pointer.
+type Packet struct {
+	event       // of its arrival; while queued, the queue's links
+	to    *Port // where it arrives
+	Header
+}
+
+// Header is what of a packet may be read and set, and what a copy copies.
+type Header struct {
+	Src, Dst HostID
+	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
+	Size int32
+	// Original is the length before trimming; equal to Size if whole.
+	Original int32
+
+	ID      uint64     // unique per simulated packet (a copy gets its own), for taps and conservation checks
+	Arrived clock.Time // at the switch that has it now, through a front port
+	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
+	Rank uint64
+	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
+	Meta uint32
+
+	Flow     uint32 // connection, for the ECMP hash and reports
+	Entropy  uint16 // source port or path tag, for the ECMP hash
+	Flags    Flags
+	Ingress  uint16 // front port by which it entered the switch that has it now
+	Egress   uint16 // port that routing chose there, then the one that it was queued at
+	Protocol Protocol
+	Class    uint8 // traffic class: queue of the egress port and PFC priority; set by the host or by the switch's DSCP map
+	DSCP     uint8
+	ECN      packet.ECN
+	TTL      uint8
+	IPv6     bool
+	Hops     uint8 // links traversed
+	Deflects uint8 // times that it was deflected
+
+	NDP ndp.Header
+}
+
+// Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and
+// reports whether anything was cut. The transport checksum can't hold afterwards.
+func (p *Packet) Trim(size int) bool {
+	if int(p.Size) <= size {
+		return false
+	}
+	p.Size = int32(size)
+	p.Flags |= Trimmed | ChecksumStale
+	return true
+}
+
+// Return reverses the packet's addresses, so that it goes back to its sender.
+func (p *Packet) Return() {
+	p.Src, p.Dst = p.Dst, p.Src
+	p.Flags |= Returned
+}
+
+// Kind distinguishes what counters and conservation laws keep apart: the protocol, and for NDP its kind.
+type Kind uint8
+
+const (
+	ndpKinds = 8
+	kinds    = int(protocols) * ndpKinds
+)
+
+// Kind returns the packet's kind.
+func (p *Packet) Kind() Kind {
+	if p.Protocol == NDP {
+		return Kind(NDP)*ndpKinds + Kind(p.NDP.Kind)%ndpKinds
+	}
+	return Kind(p.Protocol) * ndpKinds
+}
+
+// Protocol returns the protocol of packets of kind k.
+func (k Kind) Protocol() Protocol { return Protocol(k / ndpKinds) }
+
+// String returns the protocol and for NDP its kind.
+func (k Kind) String() string {
+	if k.Protocol() == NDP {
+		return "ndp " + ndp.Kind(k%ndpKinds).String()
+	}
+	return k.Protocol().String()
+}
+
+// act delivers the packet at the end of its link.
+func (p *Packet) act(now clock.Time) { p.to.arrive(now, p) }
+
+// pool recycles packets, so that a steady state allocates nothing, and numbers them.
+type pool struct {
+	free []*Packet
+	made int // packets that exist, free ones included
+	id   uint64
+}
+
+const slab = 256 // packets made at a time
+
+// get returns a packet whose headers are zero but for its ID.
+func (l *pool) get() *Packet {
+	n := len(l.free)
+	if n == 0 {
+		l.grow()
+		n = len(l.free)
+	}
+	p := l.free[n-1]
+	l.free = l.free[:n-1]
+	l.id++
+	p.Header = Header{ID: l.id}
+	return p
+}
+
+func (l *pool) grow() {
+	packets := make([]Packet, slab)
+	for i := range packets {
+		packets[i].actor = &packets[i]
+		l.free = append(l.free, &packets[i])
+	}
+	l.made += slab
+}
+
+func (l *pool) put(p *Packet) { l.free = append(l.free, p) }

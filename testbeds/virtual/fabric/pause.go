@@ -1,0 +1,81 @@
+package fabric
+
+import "candela.dev/candela/clock"
+
+// pauseFrame is the size of a PFC frame without FCS (IEEE 802.1Q clause 36, minimum Ethernet frame).
+const pauseFrame = 60
+
+// pauseState is priority flow control for the packets that came in through one port: what each class holds of the buffer, and
+// whether the sender was told to stop.
+type pauseState struct {
+	held   [8]int
+	paused uint8
+}
+
+// lossless reports whether p's class is under PFC at this switch.
+func (sw *Switch) lossless(p *Packet) bool {
+	return sw.config.PFC.Classes&(1<<(p.Class&7)) != 0 && p.Class < 8
+}
+
+// headroom reports whether a packet of a lossless class has room: its port may hold XOff and the headroom behind it.
+func (sw *Switch) headroom(p *Packet, size int) bool {
+	held := sw.ports[p.Ingress].pause.held[p.Class]
+	return held+size <= sw.config.PFC.XOff+sw.config.PFC.Headroom
+}
+
+// account books p, which was queued, against the port that it came in by, and pauses the sender there if it holds too much.
+func (sw *Switch) account(now clock.Time, p *Packet) {
+	if sw.config.PFC.Classes == 0 || !sw.lossless(p) {
+		return
+	}
+	in := &sw.ports[p.Ingress]
+	s := in.pause
+	s.held[p.Class] += int(p.Size)
+	in.counters.MaxIngressUsed = max(in.counters.MaxIngressUsed, s.held[p.Class])
+	in.counters.HeadroomBytes = max(in.counters.HeadroomBytes, s.held[p.Class]-sw.config.PFC.XOff)
+	if s.held[p.Class] > sw.config.PFC.XOff && s.paused&(1<<p.Class) == 0 {
+		s.paused |= 1 << p.Class
+		in.signal(now)
+	}
+}
+
+// release books p, which left its queue, out again, and lets the sender go on if enough has drained.
+func (sw *Switch) release(now clock.Time, p *Packet) {
+	if sw.config.PFC.Classes == 0 || !sw.lossless(p) {
+		return
+	}
+	in := &sw.ports[p.Ingress]
+	s := in.pause
+	s.held[p.Class] -= int(p.Size)
+	if s.held[p.Class] <= sw.config.PFC.XOn && s.paused&(1<<p.Class) != 0 {
+		s.paused &^= 1 << p.Class
+		in.signal(now)
+	}
+}
+
+// signal sends the peer a PFC frame with the classes that must not send, ahead of everything but the frame on the wire. Quanta
+// are not modelled: a class stays paused until a frame says otherwise, as if every pause were refreshed in time.
+func (pt *Port) signal(now clock.Time) {
+	p := pt.net.pool.get()
+	p.Protocol, p.Size, p.Original = PFC, pauseFrame, pauseFrame
+	p.Meta = uint32(pt.pause.paused)
+	pt.counters.PausesSent++
+	pt.control.insert(p)
+	if pt.busyUntil <= now && pt.free.place == 0 {
+		pt.node.ready(now, pt)
+	} else if pt.free.place == 0 {
+		pt.wait()
+	}
+}
+
+// handlePause obeys a PFC frame of the peer.
+func (pt *Port) handlePause(now clock.Time, p *Packet) {
+	pt.paused = uint64(p.Meta)
+	pt.counters.PausesReceived++
+	pt.net.pool.put(p)
+	if pt.busyUntil <= now && pt.free.place == 0 {
+		pt.node.ready(now, pt)
+	} else if pt.free.place == 0 {
+		pt.wait()
+	}
+}

@@ -1,0 +1,290 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/clock"
+)
+
+// Spec describes a network. Zero fields take the defaults that their comments name; New fills them in.
+type Spec struct {
+	Seed     uint64
+	Topology TopologySpec
+	Switch   SwitchSpec // of every switch
+	// SwitchNamed, if set, may describe a switch by name differently: it changes s, a copy of Switch, in place.
+	SwitchNamed func(name string, s *SwitchSpec)
+}
+
+// TopologyKind is the shape of a network.
+type TopologyKind string
+
+// Topologies.
+const (
+	SingleSwitch TopologyKind = "single-switch" // every host on a port of one switch
+	Dumbbell     TopologyKind = "dumbbell"      // two switches with a link between, half of the hosts on each
+	LeafSpine    TopologyKind = "leaf-spine"    // every leaf linked to every spine, hosts spread over the leaves in blocks
+	FatTree      TopologyKind = "fat-tree"      // k pods of k/2 edge and k/2 aggregation switches, k²/4 cores, k³/4 hosts
+)
+
+// Balance is how a switch chooses among equal paths.
+type Balance string
+
+// Balances.
+const (
+	ECMP            Balance = "ecmp"              // by a hash of addresses, flow and entropy: one path per (flow, entropy)
+	SprayRandom     Balance = "spray"             // a random one for every packet
+	SprayRoundRobin Balance = "spray-round-robin" // in turn, per destination group, in an order that is shuffled anew each turn
+)
+
+// LinkSpec describes both directions of a link.
+type LinkSpec struct {
+	Rate    clock.BitRate
+	Delay   clock.Duration // propagation
+	Framing int            // bytes per frame beyond Packet.Size: 0 as papers count, 24 is Ethernet (FCS, preamble, gap)
+}
+
+// TopologySpec describes how hosts and switches are linked.
+type TopologySpec struct {
+	Kind    TopologyKind // default: SingleSwitch
+	Hosts   int          // default for FatTree: K³/4
+	Link    LinkSpec     // between host and switch; default 100 Gb/s, 500 ns
+	Uplink  LinkSpec     // between switches; default: Link
+	Leaves  int          // LeafSpine
+	Spines  int          // LeafSpine
+	K       int          // FatTree: ports of a switch, even
+	Balance Balance      // default: ECMP
+	// LinkOf, if set, says which link a host has instead of Link, for example a slower one.
+	LinkOf func(HostID) LinkSpec
+}
+
+// QueueSpec describes one queue of a port. Limits of 0 don't limit.
+type QueueSpec struct {
+	MaxPackets int     // static limit
+	MaxBytes   int     // static limit
+	Alpha      float64 // dynamic limit: share of the shared buffer's free bytes that the queue may hold
+	Private    bool    // has memory of its own: does not use the shared buffer
+	Mark       MarkSpec
+	Order      Order // default: ByArrival
+}
+
+// MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from MaxBytes on,
+// in between with a probability that grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes 0: off.
+type MarkSpec struct {
+	MinBytes, MaxBytes int
+	Probability        float64
+}
+
+// SchedulerKind is how a port chooses among its queues.
+type SchedulerKind string
+
+// Schedulers.
+const (
+	Strict SchedulerKind = "strict" // highest index first
+	FIFO   SchedulerKind = "fifo"   // by arrival at the switch
+	WRR    SchedulerKind = "wrr"    // weights in packets
+	DWRR   SchedulerKind = "dwrr"   // weights in bytes
+)
+
+// SchedulerSpec describes the scheduler of a port.
+type SchedulerSpec struct {
+	Kind    SchedulerKind // default: Strict
+	Weights []int         // per queue for WRR and DWRR; default 1 each; 0: strict priority before all queues with weights
+	Quantum int           // DWRR: bytes of credit per weight and round; default 1500
+}
+
+// BufferSpec describes the traffic manager's memory.
+type BufferSpec struct {
+	Bytes int // shared by the queues of all ports; 0: queues have their static limits only
+}
+
+// PFCSpec is priority flow control (IEEE 802.1Q clause 36). Packets of lossless classes are bounded per ingress port and class,
+// instead of by queue limits.
+type PFCSpec struct {
+	Classes  uint8 // bit set of lossless classes; 0: PFC off
+	XOff     int   // bytes of one class from one port beyond which the sender is paused; default 100 000
+	XOn      int   // and at which it may go on; default XOff/2
+	Headroom int   // bytes that may still come after XOff; default: enough for the slowest reaction on the switch's longest link
+}
+
+// RecirculationSpec describes the recirculation ports, one per pipeline. Rate 0: none.
+type RecirculationSpec struct {
+	Rate      clock.BitRate
+	Latency   clock.Duration
+	Queues    []QueueSpec // default: one, unlimited and private
+	Scheduler SchedulerSpec
+}
+
+// SwitchSpec describes a switch.
+type SwitchSpec struct {
+	PortsPerPipeline int            // default: all ports in one pipeline
+	Latency          clock.Duration // of forwarding, beyond store-and-forward; charged on the way out
+	Queues           []QueueSpec    // of every front port; default: one of 100 packets
+	Scheduler        SchedulerSpec
+	Buffer           BufferSpec
+	PFC              PFCSpec
+	Recirculation    RecirculationSpec
+	ClassOfDSCP      *[64]uint8 // class of arriving packets; nil: as the host set it
+}
+
+// maxQueues is how many queues a port may have: schedulers work on bit sets.
+const maxQueues = 64
+
+// complete fills in defaults and reports all that is wrong.
+func (s *Spec) complete() error {
+	t := &s.Topology
+	if t.Kind == "" {
+		t.Kind = SingleSwitch
+	}
+	if t.Balance == "" {
+		t.Balance = ECMP
+	}
+	if t.Link == (LinkSpec{}) {
+		t.Link = LinkSpec{Rate: 100 * clock.Gbps, Delay: 500 * clock.Nanosecond}
+	}
+	if t.Uplink == (LinkSpec{}) {
+		t.Uplink = t.Link
+	}
+	if t.Kind == FatTree && t.Hosts == 0 {
+		t.Hosts = t.K * t.K * t.K / 4
+	}
+	err := errors.Join(t.validate(), s.Switch.validate("switch"))
+	if err == nil {
+		s.Switch.complete(t)
+	}
+	return err
+}
+
+// A FieldError says which field of a Spec is wrong, and how.
+type FieldError struct {
+	Field  string // as "topology.leaves"
+	Value  any
+	Reason string // what is allowed
+}
+
+// Error implements error.
+func (e *FieldError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Field, e.Value, e.Reason) }
+
+// check is a list of conditions on fields.
+type check []error
+
+func (c *check) that(ok bool, field string, value any, reason string) {
+	if !ok {
+		*c = append(*c, &FieldError{field, value, reason})
+	}
+}
+
+func (t *TopologySpec) validate() error {
+	var c check
+	c.that(t.Hosts >= 1 && t.Hosts <= 1<<16, "topology.hosts", t.Hosts, "must be 1 to 65536")
+	switch t.Kind {
+	case SingleSwitch:
+	case Dumbbell:
+		c.that(t.Hosts%2 == 0, "topology.hosts", t.Hosts, "must be even: half of them on each side")
+	case LeafSpine:
+		c.that(t.Leaves >= 1, "topology.leaves", t.Leaves, "must be at least 1")
+		c.that(t.Spines >= 1, "topology.spines", t.Spines, "must be at least 1")
+		c.that(t.Leaves < 1 || t.Hosts%t.Leaves == 0, "topology.hosts", t.Hosts, fmt.Sprintf("must be a multiple of leaves (%d)", t.Leaves))
+	case FatTree:
+		c.that(t.K >= 2 && t.K%2 == 0 && t.K <= 64, "topology.k", t.K, "must be even, 2 to 64")
+		c.that(t.Hosts == t.K*t.K*t.K/4, "topology.hosts", t.Hosts, fmt.Sprintf("must be k³/4 (%d)", t.K*t.K*t.K/4))
+	default:
+		c.that(false, "topology.kind", t.Kind, "must be single-switch, dumbbell, leaf-spine or fat-tree")
+	}
+	c.that(t.Balance == ECMP || t.Balance == SprayRandom || t.Balance == SprayRoundRobin, "topology.balance", t.Balance,
+		"must be ecmp, spray or spray-round-robin")
+	t.Link.validate(&c, "topology.link")
+	t.Uplink.validate(&c, "topology.uplink")
+	return errors.Join(c...)
+}
+
+func (l *LinkSpec) validate(c *check, field string) {
+	c.that(l.Rate > 0 && l.Rate <= 10_000*clock.Gbps, field+".rate", l.Rate, "must be positive, at most 10 Tb/s")
+	c.that(l.Delay >= 0 && l.Delay <= clock.Second, field+".delay", l.Delay, "must be 0 to 1 s")
+	c.that(l.Framing >= 0 && l.Framing <= 256, field+".framing", l.Framing, "must be 0 to 256 bytes")
+}
+
+func (s *SwitchSpec) validate(field string) error {
+	var c check
+	c.that(s.PortsPerPipeline >= 0, field+".ports-per-pipeline", s.PortsPerPipeline, "must not be negative")
+	c.that(s.Latency >= 0, field+".latency", s.Latency, "must not be negative")
+	c.that(s.Buffer.Bytes >= 0, field+".buffer.bytes", s.Buffer.Bytes, "must not be negative")
+	validateQueues(&c, field+".queues", s.Queues)
+	s.Scheduler.validate(&c, field+".scheduler", len(s.Queues))
+	p := &s.PFC
+	c.that(p.XOff >= 0 && p.XOn >= 0 && p.Headroom >= 0, field+".pfc", *p, "thresholds must not be negative")
+	c.that(p.XOff == 0 || p.XOn <= p.XOff, field+".pfc.xon", p.XOn, fmt.Sprintf("must not be above xoff (%d)", p.XOff))
+	r := &s.Recirculation
+	c.that(r.Rate >= 0, field+".recirculation.rate", r.Rate, "must not be negative")
+	c.that(r.Latency >= 0, field+".recirculation.latency", r.Latency, "must not be negative")
+	validateQueues(&c, field+".recirculation.queues", r.Queues)
+	r.Scheduler.validate(&c, field+".recirculation.scheduler", len(r.Queues))
+	return errors.Join(c...)
+}
+
+func validateQueues(c *check, field string, queues []QueueSpec) {
+	c.that(len(queues) <= maxQueues, field, len(queues), fmt.Sprintf("must be at most %d", maxQueues))
+	for i := range queues {
+		q, name := &queues[i], fmt.Sprintf("%s[%d]", field, i)
+		c.that(q.MaxPackets >= 0, name+".max-packets", q.MaxPackets, "must not be negative")
+		c.that(q.MaxBytes >= 0, name+".max-bytes", q.MaxBytes, "must not be negative")
+		c.that(q.Alpha >= 0, name+".alpha", q.Alpha, "must not be negative")
+		m := &q.Mark
+		c.that(m.MinBytes >= 0 && m.MinBytes <= m.MaxBytes, name+".mark.min-bytes", m.MinBytes,
+			fmt.Sprintf("must be 0 to max-bytes (%d)", m.MaxBytes))
+		c.that(m.Probability >= 0 && m.Probability <= 1, name+".mark.probability", m.Probability, "must be 0 to 1")
+	}
+}
+
+func (s *SchedulerSpec) validate(c *check, field string, queues int) {
+	switch s.Kind {
+	case "", Strict, FIFO, WRR, DWRR:
+	default:
+		c.that(false, field+".kind", s.Kind, "must be strict, fifo, wrr or dwrr")
+	}
+	c.that(len(s.Weights) == 0 || len(s.Weights) == max(queues, 1), field+".weights", s.Weights,
+		fmt.Sprintf("must be one per queue (%d)", max(queues, 1)))
+	for i, w := range s.Weights {
+		c.that(w >= 0 && w <= 1<<20, fmt.Sprintf("%s.weights[%d]", field, i), w, "must be 0 (strict) to 1048576")
+	}
+	c.that(s.Quantum >= 0 && s.Quantum <= 1<<20, field+".quantum", s.Quantum, "must be 0 (default) to 1048576 bytes")
+}
+
+func (s *SwitchSpec) complete(t *TopologySpec) {
+	if len(s.Queues) == 0 {
+		s.Queues = []QueueSpec{{MaxPackets: 100}}
+	}
+	if len(s.Recirculation.Queues) == 0 {
+		s.Recirculation.Queues = []QueueSpec{{Private: true}}
+	}
+	for _, c := range []*SchedulerSpec{&s.Scheduler, &s.Recirculation.Scheduler} {
+		if c.Kind == "" {
+			c.Kind = Strict
+		}
+		if c.Quantum == 0 {
+			c.Quantum = 1500
+		}
+	}
+	if s.PFC.Classes == 0 {
+		return
+	}
+	if s.PFC.XOff == 0 {
+		s.PFC.XOff = 100_000
+	}
+	if s.PFC.XOn == 0 {
+		s.PFC.XOn = s.PFC.XOff / 2
+	}
+	if s.PFC.Headroom == 0 {
+		s.PFC.Headroom = max(t.Link.headroom(s.Latency), t.Uplink.headroom(s.Latency))
+	}
+}
+
+// headroom is what may still arrive over a link after a pause was decided: a round trip (with the switches' latency) at line
+// rate, the frame that the pause waits for, the frame that the sender has begun, and the pause itself (IEEE 802.1Q annex N).
+func (l *LinkSpec) headroom(latency clock.Duration) int {
+	flight := int64(2*(l.Delay+latency)) * int64(l.Rate) / 8 / int64(clock.Second)
+	return int(flight) + 2*(maxFrame+l.Framing) + pauseFrame + l.Framing + maxFrame
+}
+
+// maxFrame is the largest frame that headroom allows for.
+const maxFrame = 9216

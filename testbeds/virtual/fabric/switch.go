@@ -1,0 +1,290 @@
+package fabric
+
+import (
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
+)
+
+// placements bounds how many queues may refuse a packet before it is dropped: data queue, header queue, the sender's two, and
+// as many again for deflection.
+const placements = 8
+
+// Switch has ports in pipelines, a traffic manager and a Mechanism.
+type Switch struct {
+	net       *Network
+	id        int
+	name      string
+	config    *SwitchSpec
+	front     int    // ports that lead outside
+	ports     []Port // front ports, then one recirculation port per pipeline if there are any
+	pipelines int
+	mechanism Mechanism
+	rand      *rand.Rand
+	routes    routes
+	buffer    buffer
+	wakes     []*wake // idle ones
+	dropped   [reasons]uint64
+}
+
+// ID returns the switch's number in the network.
+func (sw *Switch) ID() int { return sw.id }
+
+// Name returns the switch's name, for instance "leaf-1".
+func (sw *Switch) Name() string { return sw.name }
+
+// Spec returns the switch's configuration; the caller only reads it.
+func (sw *Switch) Spec() *SwitchSpec { return sw.config }
+
+// Mechanism returns the mechanism under test.
+func (sw *Switch) Mechanism() Mechanism { return sw.mechanism }
+
+// Ports returns the number of ports that lead outside; they have the indices from 0.
+func (sw *Switch) Ports() int { return sw.front }
+
+// Port returns a port, front or recirculation.
+func (sw *Switch) Port(i int) *Port { return &sw.ports[i] }
+
+// Pipelines returns the number of pipelines.
+func (sw *Switch) Pipelines() int { return sw.pipelines }
+
+// Recirculation returns the recirculation port of a pipeline, or nil if the switch has none.
+func (sw *Switch) Recirculation(pipeline int) *Port {
+	if sw.config.Recirculation.Rate == 0 {
+		return nil
+	}
+	return &sw.ports[sw.front+pipeline]
+}
+
+// Rand returns the switch's own random numbers, a function of seed and name.
+func (sw *Switch) Rand() *rand.Rand { return sw.rand }
+
+// Dropped returns how many packets were dropped for a reason.
+func (sw *Switch) Dropped(why Reason) uint64 { return sw.dropped[why] }
+
+// BufferUsed returns the bytes that wait in the shared buffer and its limit; 0, 0 if buffers are static.
+func (sw *Switch) BufferUsed() (used, limit int) { return sw.buffer.used, sw.buffer.spec.Bytes }
+
+// arrive implements node.
+func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
+	if in.kind != RecirculationPort {
+		p.Ingress, p.Arrived, p.Meta = uint16(in.index), now, 0
+		if p.TTL--; p.TTL == 0 {
+			sw.tap(now, Ingress, in.index, 0, p)
+			sw.discard(now, p, Verdict{}.Drop(ReasonTTL))
+			return
+		}
+		if sw.config.ClassOfDSCP != nil {
+			p.Class = sw.config.ClassOfDSCP[p.DSCP&63]
+		}
+	}
+	if sw.net.tap != nil {
+		sw.tap(now, Ingress, in.index, 0, p)
+	}
+	out, ok := sw.Route(p)
+	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
+	if !ok {
+		v = v.Drop(ReasonNoRoute)
+	}
+	p.Egress = uint16(out)
+	if sw.mechanism != nil {
+		v = sw.mechanism.Ingress(now, sw, p, in, v)
+	}
+	sw.Place(now, p, v)
+}
+
+// Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.
+func (sw *Switch) Route(p *Packet) (port int, ok bool) { return sw.routes.choose(sw, p) }
+
+// Place does with p what v says: a mechanism places its copies, and packets that it consumed, with it.
+func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
+	for range placements {
+		switch v.Action {
+		case Forward:
+			port := &sw.ports[v.Port]
+			if int(v.Queue) >= len(port.queues) {
+				v.Queue = uint8(len(port.queues) - 1)
+			}
+			if sw.admit(port, int(v.Queue), p) {
+				p.Egress = v.Port
+				sw.mark(port, int(v.Queue), p)
+				sw.buffer.take(p, &port.queues[v.Queue])
+				port.enqueue(int(v.Queue), p)
+				sw.account(now, p)
+				sw.kick(now, port)
+				return
+			}
+			if sw.mechanism == nil {
+				v = v.Drop(ReasonTail)
+			} else {
+				v = sw.mechanism.Overflow(now, sw, p, v)
+			}
+		case Consume:
+			return
+		default:
+			sw.discard(now, p, v)
+			return
+		}
+	}
+	sw.discard(now, p, v.Drop(ReasonBounced))
+}
+
+// Fits reports whether the traffic manager has room for p in a queue of a port now.
+func (sw *Switch) Fits(port *Port, queue int, p *Packet) bool { return sw.admit(port, queue, p) }
+
+// Extract takes p out of the queue of a port that it waits in; the caller places or discards it.
+func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
+	port.dequeue(queue, p)
+	sw.leave(now, p, &port.queues[queue])
+}
+
+// leave books p out of the buffers.
+func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
+	sw.buffer.release(p, q)
+	sw.release(now, p)
+}
+
+// mark sets CE as the queue is configured to.
+func (sw *Switch) mark(port *Port, queue int, p *Packet) {
+	q := &port.queues[queue]
+	if q.config.Mark.MaxBytes == 0 || !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
+		return
+	}
+	p.ECN = packet.CE
+	q.counters.Marked++
+}
+
+// kick sends from a port that is free.
+func (sw *Switch) kick(now clock.Time, port *Port) {
+	if port.busyUntil > now {
+		if port.free.place == 0 {
+			port.wait()
+		}
+		return
+	}
+	if port.free.place == 0 {
+		sw.ready(now, port)
+	}
+}
+
+// ready implements node: the port may send.
+func (sw *Switch) ready(now clock.Time, out *Port) {
+	if out.busyUntil > now {
+		return
+	}
+	if p := packetOf(out.control.first); p != nil {
+		out.control.remove(p)
+		out.send(now, p)
+	} else if !sw.transmit(now, out) {
+		return
+	}
+	if out.filled&^out.paused != 0 || out.control.first != nil {
+		out.wait()
+	}
+}
+
+// transmit sends the packet that the scheduler chooses and reports whether there was one.
+func (sw *Switch) transmit(now clock.Time, out *Port) bool {
+	for {
+		eligible := out.filled &^ out.paused
+		if eligible == 0 {
+			return false
+		}
+		i := 0
+		if eligible != 1 || len(out.queues) > 1 {
+			i = out.scheduler.Next(out.queues, eligible)
+		}
+		q := &out.queues[i]
+		p := q.Head()
+		sw.Extract(now, out, i, p)
+		v := Verdict{Action: Forward, Port: uint16(out.index), Queue: uint8(i)}
+		if sw.mechanism != nil {
+			v = sw.mechanism.Dequeued(now, sw, p, v)
+		}
+		switch v.Action {
+		case Forward:
+			q.counters.Dequeued++
+			q.counters.DequeuedBytes += uint64(p.Size)
+			if sw.net.tap != nil {
+				sw.tap(now, Egress, out.index, i, p)
+			}
+			out.send(now, p)
+			return true
+		case Consume:
+		default:
+			sw.discard(now, p, v)
+		}
+		if out.busyUntil > now {
+			return false // what the mechanism placed has left first
+		}
+	}
+}
+
+// Discard drops p, counted for why against the queue of v.
+func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now, p, v) }
+
+func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
+	port := &sw.ports[v.Port]
+	sw.dropped[v.Reason%reasons]++
+	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute {
+		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
+		q.counters.Dropped++
+		q.counters.DroppedBytes += uint64(p.Size)
+		port.counters.Dropped++
+		port.counters.DroppedBytes += uint64(p.Size)
+	}
+	sw.net.dropped[p.Kind()]++
+	if sw.net.tap != nil {
+		sw.net.tap(Point{Node: sw.id, Port: int(v.Port), Queue: int(v.Queue), Stage: Dropped, Reason: v.Reason}, now, p)
+	}
+	sw.net.pool.put(p)
+}
+
+// Copy returns a copy of p with an ID of its own, for the mechanism to place or discard: a mirror session, cut to size bytes if
+// that is not 0 and less than p has.
+func (sw *Switch) Copy(p *Packet, size int) *Packet {
+	c := sw.net.pool.get()
+	id := c.ID
+	c.Header = p.Header
+	c.ID = id
+	c.Flags |= Mirrored
+	if size > 0 && int(c.Size) > size {
+		c.Size = int32(size)
+	}
+	sw.net.copied[c.Kind()]++
+	return c
+}
+
+// Wake has the mechanism's HandleTimer called with token at an instant.
+func (sw *Switch) Wake(at clock.Time, token uint64) {
+	var w *wake
+	if n := len(sw.wakes); n > 0 {
+		w, sw.wakes = sw.wakes[n-1], sw.wakes[:n-1]
+	} else {
+		w = &wake{sw: sw}
+		w.actor = w
+	}
+	w.token = token
+	sw.net.engine.schedule(&w.event, at)
+}
+
+// wake is a pending timer of a mechanism.
+type wake struct {
+	event
+	sw    *Switch
+	token uint64
+}
+
+// act implements actor.
+func (w *wake) act(now clock.Time) {
+	token := w.token
+	w.sw.wakes = append(w.sw.wakes, w)
+	w.sw.mechanism.(Timed).HandleTimer(now, w.sw, token)
+}
+
+func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {
+	if sw.net.tap != nil {
+		sw.net.tap(Point{Node: sw.id, Port: port, Queue: queue, Stage: s}, now, p)
+	}
+}

@@ -80,8 +80,6 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 	switch {
 	case packets > maxPackets:
 		return 0, fmt.Errorf("flow of %d bytes to host %d: %d packets, at most %d have numbers", f.Bytes, f.To, packets, maxPackets)
-	case f.To == h.cfg.Address:
-		return 0, fmt.Errorf("flow of %d bytes: host %d can't send to itself", f.Bytes, f.To)
 	}
 	if f.Bytes == 0 {
 		packets = math.MaxUint32
@@ -129,7 +127,7 @@ func (h *Host) NextTimer() (at clock.Time, ok bool) {
 	if h.cfg.RTO > 0 {
 		at = min(at, h.nextTimeout())
 	}
-	return at, at != clock.Never
+	return at, at != clock.Never // Never if not ok
 }
 
 // HandleTimer serves what is due.

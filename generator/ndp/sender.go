@@ -260,5 +260,5 @@ func (h *Host) handleReturned(now clock.Time, p *Packet) {
 }
 
 func (s *sender) expectsPull() bool {
-	return s.firstPending > 0 || int32(s.heard-s.pulled) > 0
+	return s.firstPending > 1 || int32(s.heard-s.pulled) > 0
 }

@@ -1,0 +1,130 @@
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/ndp"
+	wire "candela.dev/candela/packet/ndp"
+)
+
+// NDPConfig sets up NDP hosts. Zero fields take the defaults that their comments name.
+type NDPConfig struct {
+	InitialWindow int // packets; default 30
+	// PacketSize is a full data packet's frame in bytes, headers included; default 1500. csg-htsim's "1500" is 1564 here.
+	PacketSize int
+	// HeaderSize is what of each frame is headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), which is exact.
+	HeaderSize int
+	// PullRate is the share of the host's link rate that PULLs ask for; default 1. csg-htsim takes 0.99.
+	PullRate float64
+	// RTO is when an unanswered packet is taken for lost; default 1 ms, negative: never.
+	RTO   clock.Duration
+	Paths int // to spray over; default 1
+	IPv6  bool
+	// Class and DSCP of data, and of everything else.
+	DataClass, ControlClass uint8
+	DataDSCP, ControlDSCP   uint8
+	Bugs                    ndp.Bugs
+}
+
+func (c *NDPConfig) complete() {
+	header := 64
+	if c.IPv6 {
+		header = 84
+	}
+	c.InitialWindow = cmp.Or(c.InitialWindow, 30)
+	c.PacketSize = cmp.Or(c.PacketSize, 1500)
+	c.HeaderSize = cmp.Or(c.HeaderSize, header)
+	c.PullRate = cmp.Or(c.PullRate, 1)
+	c.RTO = cmp.Or(c.RTO, clock.Millisecond)
+	c.Paths = cmp.Or(c.Paths, 1)
+}
+
+func (c *NDPConfig) validate() error {
+	switch {
+	case c.HeaderSize < 1 || c.PacketSize <= c.HeaderSize:
+		return fmt.Errorf("packet size %d: must exceed the %d bytes of headers", c.PacketSize, c.HeaderSize)
+	case !(c.PullRate > 0 && c.PullRate <= 2):
+		return fmt.Errorf("pull rate %v: must be above 0, at most 2 (1 is line rate)", c.PullRate)
+	}
+	return nil
+}
+
+// NDPHost is NDP on one host: a Stack around the transport's core.
+type NDPHost struct {
+	core *ndp.Host
+	cfg  NDPConfig
+	in   ndp.Packet
+	out  ndp.Packet
+}
+
+// AttachNDP gives host id NDP. sink may be nil.
+func (n *Network) AttachNDP(id HostID, cfg NDPConfig, sink ndp.Sink) (*NDPHost, error) {
+	cfg.complete()
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("NDP host %d: %w", id, err)
+	}
+	link := n.spec.Topology.linkOf(id)
+	gap := float64(link.Rate.Serialise(cfg.PacketSize+link.Framing)) / cfg.PullRate
+	core, err := ndp.New(ndp.Config{
+		Address: ndp.Endpoint(id), InitialWindow: cfg.InitialWindow, Payload: cfg.PacketSize - cfg.HeaderSize,
+		PullGap: clock.Duration(math.Round(gap)), RTO: max(cfg.RTO, 0), Paths: cfg.Paths, Seed: n.spec.Seed, Bugs: cfg.Bugs,
+	}, sink)
+	if err != nil {
+		return nil, err
+	}
+	s := &NDPHost{core: core, cfg: cfg}
+	n.Host(id).Attach(s)
+	return s, nil
+}
+
+// Core returns the transport, for flows and counters. A caller that adds flows while the simulation runs calls Host.Kick after it.
+func (s *NDPHost) Core() *ndp.Host { return s.core }
+
+// PullGap returns the time between two PULLs of a host on a link of rate r: that of a full packet at the configured share.
+func (c NDPConfig) PullGap(r clock.BitRate) clock.Duration {
+	c.complete()
+	return clock.Duration(math.Round(float64(r.Serialise(c.PacketSize)) / c.PullRate))
+}
+
+// Receive implements Stack.
+func (s *NDPHost) Receive(now clock.Time, p *Packet) {
+	if p.Protocol != NDP {
+		return
+	}
+	s.in = ndp.Packet{
+		From: ndp.Endpoint(p.Src), To: ndp.Endpoint(p.Dst), Header: p.NDP, Entropy: p.Entropy,
+		Payload: uint16(max(0, int(p.Size)-s.cfg.HeaderSize)),
+	}
+	s.core.HandlePacket(now, &s.in)
+}
+
+// Poll implements Stack.
+func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
+	o := &s.out
+	if !s.core.Poll(now, o) {
+		return false
+	}
+	p.Protocol, p.Dst, p.NDP, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Header, o.Entropy, s.cfg.IPv6
+	p.Size = int32(s.cfg.HeaderSize) + int32(o.Payload)
+	if o.Header.Kind == wire.Data {
+		p.Class, p.DSCP, p.Flow = s.cfg.DataClass, s.cfg.DataDSCP, flowOf(o.From, o.Header.Connection)
+	} else {
+		p.Class, p.DSCP, p.Flow = s.cfg.ControlClass, s.cfg.ControlDSCP, flowOf(o.To, o.Header.Connection)
+	}
+	return true
+}
+
+// flowOf tells connections of all hosts apart: the sender of data in the upper half, its number for the connection below.
+func flowOf(sender ndp.Endpoint, connection uint32) uint32 { return uint32(sender)<<16 ^ connection }
+
+// NextTimer implements Stack.
+func (s *NDPHost) NextTimer() clock.Time {
+	at, _ := s.core.NextTimer()
+	return at
+}
+
+// HandleTimer implements Stack.
+func (s *NDPHost) HandleTimer(now clock.Time) { s.core.HandleTimer(now) }

@@ -1,0 +1,185 @@
+package sai
+
+import (
+	"fmt"
+
+	"candela.dev/candela/sai"
+)
+
+// ECN code points.
+const (
+	notECT = 0
+	ce     = 3
+)
+
+// checkWhole judges a packet that left as long as it came and with its DSCP.
+func (a *Analyzer) checkWhole(e *entry, o *sai.Observation) {
+	if o.Length != e.Length {
+		a.violate(ruleWhole, o, e, fmt.Sprintf("%d bytes", e.Length), fmt.Sprintf("%d bytes", o.Length))
+	}
+}
+
+// checkCopy judges a packet that left shorter than it came, or with another DSCP.
+func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, twins bool) {
+	a.countCopy(e, o)
+	runt := a.runt(e)
+	if o.Length == e.Length && !runt {
+		a.checkRemarked(e, o)
+		return
+	}
+	// A twin may be the one that was meant; what depends on when it arrived is not judged then.
+	if !twins {
+		a.checkEligible(e, o)
+		a.checkOrder(e, o)
+	}
+	a.checkSize(e, o, runt)
+	a.checkDSCP(e, o)
+	a.checkIP(e, o)
+	a.checkHeaders(e, o)
+}
+
+func (a *Analyzer) countCopy(e *entry, o *sai.Observation) {
+	a.coverage["copy"]++
+	if o.Src.Is4() {
+		a.coverage["copy-ipv4"]++
+	} else {
+		a.coverage["copy-ipv6"]++
+	}
+	t := &a.compiled[e.settings].settings.Trimming
+	if t.DSCPMode == sai.FromTC {
+		a.coverage["from-tc"]++
+	}
+	if t.QueueMode == sai.Dynamic {
+		a.coverage["dynamic-queue"]++
+	}
+	if e.Length <= t.Size {
+		a.coverage["runt"]++
+	}
+	a.latency.Record((o.TimePS - e.TimePS) / 1000)
+	a.trimmed.Record(int64(o.Length))
+}
+
+// runt reports whether a packet is too short to be cut, by one of the settings that it may have met.
+func (a *Analyzer) runt(e *entry) bool {
+	return e.Length <= a.compiled[e.settings].settings.Trimming.Size || e.Length <= a.compiled[e.other].settings.Trimming.Size
+}
+
+// checkRemarked judges a long packet that left whole with another DSCP: it was not cut, or it should have kept its DSCP.
+func (a *Analyzer) checkRemarked(e *entry, o *sai.Observation) {
+	if a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
+		a.violate(ruleSize, o, e, fmt.Sprintf("%d bytes", a.compiled[e.settings].settings.Trimming.Size),
+			fmt.Sprintf("%d bytes with the trim DSCP %d", o.Length, o.DSCP))
+		return
+	}
+	a.violate(ruleWhole, o, e, fmt.Sprintf("DSCP %d", e.DSCP), fmt.Sprintf("DSCP %d", o.DSCP))
+}
+
+// expects reports whether something holds under one of the settings that the packet may have met.
+func (a *Analyzer) expects(e *entry, holds func(*compiled) bool) bool {
+	return holds(&a.compiled[e.settings]) || e.other != e.settings && holds(&a.compiled[e.other])
+}
+
+func (a *Analyzer) checkSize(e *entry, o *sai.Observation, runt bool) {
+	right := func(t *compiled) bool { return o.Length == min(e.Length, t.settings.Trimming.Size) }
+	if a.expects(e, right) {
+		return
+	}
+	rule := ruleSize
+	if runt {
+		rule = ruleRunt
+	}
+	want := min(e.Length, a.compiled[e.settings].settings.Trimming.Size)
+	a.violate(rule, o, e, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d bytes", o.Length))
+}
+
+func (a *Analyzer) checkDSCP(e *entry, o *sai.Observation) {
+	if !a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
+		a.violate(ruleDSCP, o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port], a.config.Ports[o.Port]),
+			fmt.Sprintf("DSCP %d", o.DSCP))
+	}
+	if o.Queue == sai.UnknownQueue {
+		return
+	}
+	if !a.expects(e, func(t *compiled) bool { return t.queue[o.Port] == o.Queue }) {
+		a.violate(ruleQueue, o, e, fmt.Sprintf("queue %d", a.compiled[e.settings].queue[o.Port]), fmt.Sprintf("queue %d", o.Queue))
+	}
+}
+
+func (a *Analyzer) checkIP(e *entry, o *sai.Observation) {
+	if want := o.Length - sai.EthernetHeader; o.IPLength != want {
+		a.violate(ruleIPLength, o, e, fmt.Sprintf("%d", want), fmt.Sprintf("%d in a frame of %d bytes", o.IPLength, o.Length))
+	}
+	if o.ChecksumWrong {
+		a.violate(ruleChecksum, o, e, "a header checksum that fits the header", "one that does not")
+	}
+}
+
+func (a *Analyzer) checkHeaders(e *entry, o *sai.Observation) {
+	if o.Src == e.Dst && o.Dst == e.Src && o.Src != o.Dst {
+		a.violate(ruleForward, o, e, fmt.Sprintf("to %v", e.Dst), "back to the sender")
+		return
+	}
+	ttl := o.TTL == e.TTL || o.TTL == e.TTL-1
+	ecn := o.ECN == e.ECN || o.ECN == ce && e.ECN != notECT
+	switch {
+	case o.Src != e.Src || o.Dst != e.Dst:
+		a.violate(ruleHeaders, o, e, fmt.Sprintf("%v → %v", e.Src, e.Dst), fmt.Sprintf("%v → %v", o.Src, o.Dst))
+	case o.SrcPort != e.SrcPort || o.DstPort != e.DstPort || o.Protocol != e.Protocol:
+		a.violate(ruleHeaders, o, e, fmt.Sprintf("protocol %d, ports %d → %d", e.Protocol, e.SrcPort, e.DstPort),
+			fmt.Sprintf("protocol %d, ports %d → %d", o.Protocol, o.SrcPort, o.DstPort))
+	case !ttl:
+		a.violate(ruleHeaders, o, e, fmt.Sprintf("TTL %d or %d", e.TTL, e.TTL-1), fmt.Sprintf("TTL %d", o.TTL))
+	case !ecn:
+		a.violate(ruleHeaders, o, e, fmt.Sprintf("ECN %d", e.ECN), fmt.Sprintf("ECN %d", o.ECN))
+	case o.Prefix != 0 && e.Prefix != 0 && o.Prefix != e.Prefix:
+		a.violate(ruleHeaders, o, e, "the packet's first bytes", "other bytes")
+	}
+}
+
+// checkEligible judges whether the packet may have been trimmed at all.
+func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
+	if a.mayTrim(e, e.settings, o.Port) || a.mayTrim(e, e.other, o.Port) {
+		return
+	}
+	p := &a.compiled[e.settings].profiles[o.Port][e.queue]
+	where := fmt.Sprintf("queue %d of port %s", e.queue, a.config.Ports[o.Port])
+	switch {
+	case p.Lossless:
+		a.violate(ruleLossless, o, e, "no trimming: "+where+" is lossless", "a copy")
+	case p.Action != sai.DropAndTrim:
+		a.violate(ruleAction, o, e, "no trimming: "+where+" has the action DROP", "a copy")
+	default:
+		a.coverage["exempt"]++
+		a.violate(ruleACL, o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
+	}
+}
+
+// checkOrder judges when a copy left.
+func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
+	t := &a.compiled[e.settings]
+	queue := t.queue[o.Port]
+	key := orderKey{e.Port, o.Port, queue}
+	if last, ok := a.order[key]; ok && e.TimePS < last && e.settings == e.other {
+		a.violate(ruleOrder, o, e, "after the copies of packets that arrived before", fmt.Sprintf("behind that of a packet that arrived %.3f us later",
+			float64(last-e.TimePS)/1e6))
+	}
+	a.order[key] = max(a.order[key], e.TimePS)
+	if a.config.Strict {
+		a.checkOvertaken(e, o, queue)
+	}
+}
+
+// checkOvertaken looks for packets of lower queues that left while the copy waited.
+func (a *Analyzer) checkOvertaken(e *entry, o *sai.Observation, queue int) {
+	p := &a.ports[o.Port]
+	since := e.TimePS + a.config.ReactionPS
+	for q := range min(queue, queues) {
+		for _, at := range p.lower[q] {
+			if at > since && at < o.TimePS {
+				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %.3f us", q, float64(since)/1e6),
+					fmt.Sprintf("a packet of queue %d left at %.3f us, the copy at %.3f us", q, float64(at)/1e6, float64(o.TimePS)/1e6))
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package sai
+
+import (
+	"fmt"
+	"net/netip"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/sai"
+)
+
+// Change is what the switch is set to from an instant on.
+type Change struct {
+	FromPS   int64
+	Settings sai.Settings
+}
+
+// Config is what the analyzer must know beside the packets.
+type Config struct {
+	Ports []string // names by number; bindings and maps of the settings use them
+	// Settings are in order of time; the first holds from the beginning.
+	Settings []Change
+	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second through a
+	// management plane.
+	GracePS int64
+	// PortOf returns the egress port towards a destination; false if there are several or it is unknown.
+	PortOf func(netip.Addr) (int, bool)
+	// Strict says that a port serves its highest queue first, always: then copies may be held to overtake data.
+	Strict bool
+	// ReactionPS is how long after a packet's arrival its copy may enter the trim queue; 0: at once.
+	ReactionPS int64
+	// Closed says that nothing but observed packets crosses the switch: then counters may not exceed what was seen.
+	Closed bool
+	// Undrained says that packets may still be inside at the end: what is missing is not judged then.
+	Undrained bool
+	// MaxPending bounds how many arrivals are remembered that have not left; 0: 262 144, more than any switch holds.
+	MaxPending int
+}
+
+const defaultPending = 1 << 18
+
+// Analyzer judges one switch. Feed it every observation in order of time, then Finish.
+type Analyzer struct {
+	config   Config
+	report   *analyzers.Reporter
+	current  int // index of the settings in force
+	compiled []compiled
+
+	pending pending
+	ports   []portState
+	order   map[orderKey]int64 // arrival of the last copy
+	acl     []aclTally
+
+	unattributed int
+	latency      *analyzers.Distribution
+	trimmed      *analyzers.Distribution
+	coverage     map[string]int64
+}
+
+// compiled is one setting as tables.
+type compiled struct {
+	settings sai.Settings
+	fromPS   int64
+	dscp     []int // of copies by egress port, −1: undefined
+	queue    []int
+	profiles [][]sai.Profile // [port][queue]
+}
+
+type orderKey struct{ in, out, queue int }
+
+type portState struct {
+	arrived        int64 // by this ingress port
+	left, copies   int64 // by this egress port
+	leftBytes      int64
+	copyBytes      int64
+	queues         []tally
+	lower          [][dataRing]int64 // [queue]: when the last packets of a queue left
+	lowerNext      []int
+	firstPS        int64
+	lastPS         int64
+	lostCopyTarget []bool // queues that copies of this port go to
+}
+
+// dataRing is how many departures of a queue are remembered to prove that a copy was overtaken.
+const dataRing = 32
+
+// tally is what was seen of the packets meant for one queue of one port.
+type tally struct {
+	whole, wholeBytes       int64
+	copies, copiedBytes     int64 // bytes of originals
+	ambiguous, unclearBytes int64 // left whole, perhaps as runt copies
+	missing, missingBytes   int64
+	mustTrim                int64 // missing packets that, if refused, were to be trimmed
+	mayTrim                 int64 // missing packets near a change of settings
+	sentBy                  int64 // packets that left by this queue, where it is known
+	copiesBy                int64 // copies that left by this queue, as far as settings tell
+}
+
+type aclTally struct{ packets, bytes int64 }
+
+// New returns an analyzer. It panics if c has no settings: that is a mistake of the caller, not of the switch.
+func New(c Config) *Analyzer {
+	if len(c.Settings) == 0 {
+		panic("analyzers/sai: no settings")
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = defaultPending
+	}
+	a := &Analyzer{
+		config: c, report: analyzers.NewReporter(Name, Rules()), order: map[orderKey]int64{},
+		ports:    make([]portState, len(c.Ports)),
+		latency:  analyzers.NewDistribution("sai.trim-latency", analyzers.UnitNS, 0),
+		trimmed:  analyzers.NewDistribution("sai.trimmed-length", analyzers.UnitBytes, 0),
+		coverage: map[string]int64{},
+	}
+	for _, name := range coverageNames() {
+		a.coverage[name] = 0
+	}
+	for i := range a.ports {
+		p := &a.ports[i]
+		p.queues = make([]tally, queues)
+		p.lower, p.lowerNext = make([][dataRing]int64, queues), make([]int, queues)
+		p.lostCopyTarget = make([]bool, queues)
+		for q := range p.lower {
+			for j := range p.lower[q] {
+				p.lower[q][j] = -1
+			}
+		}
+	}
+	a.pending.init()
+	for _, change := range c.Settings {
+		a.compiled = append(a.compiled, a.compile(change))
+	}
+	a.acl = make([]aclTally, len(c.Settings[0].Settings.Rules))
+	return a
+}
+
+// queues is how many queues of a port the analyzer knows: as many as a SAI queue index may name in SONiC.
+const queues = 8
+
+// AddChange tells the analyzer of settings that hold from now on, for callers that learn of them as they happen.
+func (a *Analyzer) AddChange(c Change) { a.compiled = append(a.compiled, a.compile(c)) }
+
+func (a *Analyzer) compile(c Change) compiled {
+	t := compiled{settings: c.Settings, fromPS: c.FromPS}
+	for i, name := range a.config.Ports {
+		dscp, ok := c.Settings.CopyDSCP(name)
+		if !ok {
+			dscp = -1
+		}
+		t.dscp = append(t.dscp, dscp)
+		t.queue = append(t.queue, c.Settings.CopyQueue(max(dscp, 0)))
+		profiles := make([]sai.Profile, queues)
+		for q := range profiles {
+			profiles[q], _ = c.Settings.ProfileOf(name, q)
+		}
+		t.profiles = append(t.profiles, profiles)
+		if q := t.queue[i]; q < queues && ok {
+			a.ports[i].lostCopyTarget[q] = true
+		}
+	}
+	return t
+}
+
+// Name returns the analyzer's name.
+func (a *Analyzer) Name() string { return Name }
+
+func coverageNames() []string {
+	return []string{"copy", "copy-ipv4", "copy-ipv6", "runt", "exempt", "from-tc", "dynamic-queue", "settings-changed", "missing"}
+}
+
+// Observe takes the next packet.
+func (a *Analyzer) Observe(o *sai.Observation) {
+	if o.Port < 0 || o.Port >= len(a.ports) {
+		return
+	}
+	for a.current+1 < len(a.compiled) && a.compiled[a.current+1].fromPS <= o.TimePS {
+		a.current++
+		a.coverage["settings-changed"]++
+	}
+	if o.Side == sai.Before {
+		a.arrive(o)
+		return
+	}
+	a.depart(o)
+}
+
+// arrive remembers a packet until it leaves.
+func (a *Analyzer) arrive(o *sai.Observation) {
+	a.ports[o.Port].arrived++
+	s := &a.compiled[a.current]
+	e := entry{Observation: *o, settings: a.current, other: a.current, rule: -1}
+	if a.current > 0 && o.TimePS-s.fromPS <= a.config.GracePS {
+		e.other = a.current - 1
+	}
+	e.queue = s.settings.QueueOf(int(o.DSCP))
+	e.rule = matching(s.settings.Rules, o)
+	if e.rule >= 0 && e.rule < len(a.acl) {
+		a.acl[e.rule].packets++
+		a.acl[e.rule].bytes += int64(o.Length)
+	}
+	a.pending.add(e)
+	for a.pending.size > a.config.MaxPending {
+		a.miss(a.pending.oldest())
+	}
+}
+
+// matching returns the index of the rule that applies to a packet, the one of the highest priority; −1: none.
+func matching(rules []sai.Rule, o *sai.Observation) int {
+	best := -1
+	for i := range rules {
+		if rules[i].Matches(o.Src, o.Dst) && (best < 0 || rules[i].Priority > rules[best].Priority) {
+			best = i
+		}
+	}
+	return best
+}
+
+// depart matches a packet that leaves with its arrival.
+func (a *Analyzer) depart(o *sai.Observation) {
+	p := &a.ports[o.Port]
+	p.left++
+	p.leftBytes += int64(o.Length)
+	if p.firstPS == 0 {
+		p.firstPS = o.TimePS
+	}
+	p.lastPS = o.TimePS
+	if o.Queue >= 0 && o.Queue < queues {
+		p.queues[o.Queue].sentBy++
+	}
+	e, twins, ok := a.pending.take(o.Signature)
+	if !ok {
+		a.violate(ruleOnce, o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
+		return
+	}
+	if e.queue < 0 || e.queue >= queues {
+		return
+	}
+	kind := a.classify(&e, o)
+	at := &p.queues[e.queue]
+	switch kind {
+	case whole:
+		at.whole++
+		at.wholeBytes += int64(e.Length)
+		a.checkWhole(&e, o)
+		a.rememberData(p, &e, o)
+	case unclear:
+		at.ambiguous++
+		at.unclearBytes += int64(e.Length)
+	case copied:
+		at.copies++
+		at.copiedBytes += int64(e.Length)
+		p.copies++
+		p.copyBytes += int64(o.Length)
+		a.checkCopy(&e, o, twins)
+	}
+}
+
+// kind is what a departure is.
+type kind uint8
+
+const (
+	whole kind = 1 + iota
+	copied
+	unclear // whole, or a runt's copy with the DSCP that it had anyway
+)
+
+func (a *Analyzer) classify(e *entry, o *sai.Observation) kind {
+	if o.Length < e.Length || o.DSCP != e.DSCP {
+		return copied
+	}
+	for _, s := range []int{e.settings, e.other} {
+		t := &a.compiled[s]
+		if t.dscp[o.Port] != int(e.DSCP) || e.Length > t.settings.Trimming.Size {
+			continue
+		}
+		if o.Queue == sai.UnknownQueue || t.queue[o.Port] == e.queue {
+			return unclear
+		}
+		if o.Queue == t.queue[o.Port] {
+			return copied
+		}
+	}
+	return whole
+}
+
+// rememberData keeps when packets of a queue left.
+func (a *Analyzer) rememberData(p *portState, e *entry, o *sai.Observation) {
+	q := e.queue
+	if o.Queue >= 0 && o.Queue < queues {
+		q = o.Queue
+	}
+	p.lower[q][p.lowerNext[q]] = o.TimePS
+	p.lowerNext[q] = (p.lowerNext[q] + 1) % dataRing
+}
+
+// violate reports a finding about packet o, which belongs to arrival e.
+func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, actual string) {
+	if !a.report.Wants(rule, 0) {
+		return
+	}
+	ids := []uint64{o.ID}
+	message := fmt.Sprintf("port %s, %v → %v", a.config.Ports[o.Port], o.Src, o.Dst)
+	if e != nil {
+		ids = append(ids, e.ID)
+		message += fmt.Sprintf(": %d bytes with DSCP %d arrived at %.3f us", e.Length, e.DSCP, float64(e.TimePS)/1e6)
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: rule, Packets: ids, TimeNS: o.TimePS / 1000, Expected: expected, Actual: actual, Message: message,
+	})
+}
+
+// miss settles an arrival that never left.
+func (a *Analyzer) miss(e entry) {
+	a.coverage["missing"]++
+	port, ok := a.config.PortOf(e.Dst)
+	if !ok || port < 0 || port >= len(a.ports) || e.queue < 0 || e.queue >= queues {
+		a.unattributed++
+		return
+	}
+	at := &a.ports[port].queues[e.queue]
+	at.missing++
+	at.missingBytes += int64(e.Length)
+	now, before := a.mayTrim(&e, e.settings, port), a.mayTrim(&e, e.other, port)
+	switch {
+	case now && before:
+		at.mustTrim++
+	case now || before:
+		at.mayTrim++
+	}
+}
+
+// mayTrim reports whether settings s have a packet trimmed that is not admitted.
+func (a *Analyzer) mayTrim(e *entry, s, port int) bool {
+	t := &a.compiled[s]
+	p := &t.profiles[port][e.queue]
+	return p.Action == sai.DropAndTrim && !p.Lossless && matching(t.settings.Rules, &e.Observation) < 0
+}
+
+// Finish judges the counters, which are those since before the first observation, and returns the results.
+func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
+	for a.pending.size > 0 {
+		a.miss(a.pending.oldest())
+	}
+	a.judgeCounters(counters)
+	r := analyzers.Result{Findings: a.report.Findings(), Coverage: a.coverage}
+	r.Metrics = append(r.Metrics, a.latency.Metric(), a.trimmed.Metric(), a.share())
+	return r
+}
+
+// share is the metric of which part of each port's bytes were copies', in thousandths, ports that sent none left out.
+func (a *Analyzer) share() analyzers.Metric {
+	d := analyzers.NewDistribution("sai.copy-share-permille", analyzers.UnitCount, 0)
+	for i := range a.ports {
+		if p := &a.ports[i]; p.copies > 0 {
+			d.Record(p.copyBytes * 1000 / p.leftBytes)
+		}
+	}
+	return d.Metric()
+}
+
+// entry is an arrival that has not left yet.
+type entry struct {
+	sai.Observation
+	settings, other int // in force when it arrived; other differs near a change
+	queue           int // that it was meant for
+	rule            int // that exempts it, −1: none
+}
+
+// pending is the arrivals in order, found by signature.
+type pending struct {
+	slots []slot
+	free  []int32
+	by    map[uint64]int32 // signature → oldest slot
+	first int32
+	last  int32
+	size  int
+}
+
+type slot struct {
+	entry
+	next, prev int32 // in order of arrival
+	twin       int32 // the next one with the same signature
+}
+
+const none = -1
+
+func (p *pending) init() { p.by, p.first, p.last = map[uint64]int32{}, none, none }
+
+func (p *pending) add(e entry) {
+	var i int32
+	if n := len(p.free); n > 0 {
+		i, p.free = p.free[n-1], p.free[:n-1]
+	} else {
+		i = int32(len(p.slots))
+		p.slots = append(p.slots, slot{})
+	}
+	p.slots[i] = slot{entry: e, next: none, prev: p.last, twin: none}
+	if p.last != none {
+		p.slots[p.last].next = i
+	} else {
+		p.first = i
+	}
+	p.last = i
+	p.size++
+	head, ok := p.by[e.Signature]
+	if !ok {
+		p.by[e.Signature] = i
+		return
+	}
+	for p.slots[head].twin != none {
+		head = p.slots[head].twin
+	}
+	p.slots[head].twin = i
+}
+
+// take removes the oldest arrival with a signature; twins says whether there was another.
+func (p *pending) take(signature uint64) (e entry, twins, ok bool) {
+	i, ok := p.by[signature]
+	if !ok {
+		return entry{}, false, false
+	}
+	s := &p.slots[i]
+	if s.twin == none {
+		delete(p.by, signature)
+	} else {
+		p.by[signature] = s.twin
+	}
+	p.unlink(i)
+	return s.entry, s.twin != none, true
+}
+
+// oldest removes the oldest arrival.
+func (p *pending) oldest() entry {
+	e, _, _ := p.take(p.slots[p.first].Signature)
+	return e
+}
+
+func (p *pending) unlink(i int32) {
+	s := &p.slots[i]
+	if s.prev == none {
+		p.first = s.next
+	} else {
+		p.slots[s.prev].next = s.next
+	}
+	if s.next == none {
+		p.last = s.prev
+	} else {
+		p.slots[s.next].prev = s.prev
+	}
+	p.free = append(p.free, i)
+	p.size--
+}

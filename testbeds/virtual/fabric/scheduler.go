@@ -80,7 +80,7 @@ func (w *weighted) Next(queues []Queue, ready uint64) int {
 		return w.book(queues, w.at)
 	}
 	for {
-		later := ready &^ (2<<max(w.at, -1) - 1) // behind the queue that had its turn
+		later := ready &^ (1<<(w.at+1) - 1) // behind the queue that had its turn
 		for _, part := range [2]uint64{later, ready &^ later} {
 			for ; part != 0; part &= part - 1 {
 				i := bits.TrailingZeros64(part)

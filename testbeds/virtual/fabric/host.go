@@ -72,7 +72,7 @@ func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
 }
 
 // ready implements node: the wire is free.
-func (h *Host) ready(now clock.Time, _ *Port) { h.work(now) }
+func (h *Host) ready(now clock.Time, _ *Port) { h.Kick(now) }
 
 // act implements actor: the stack's timer was due when it was set; it may have been put off since.
 func (t *timer) act(now clock.Time) { t.host.work(now) }

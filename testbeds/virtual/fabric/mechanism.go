@@ -46,8 +46,8 @@ type Mechanism interface {
 	// Ingress is called for every packet that enters the switch, also through a recirculation port (in says which), after
 	// routing: v forwards to the routed port and the queue of the packet's class.
 	Ingress(now clock.Time, sw *Switch, p *Packet, in *Port, v Verdict) Verdict
-	// Overflow is called when the traffic manager has no room for p where v says. The default is to drop. A verdict to
-	// forward elsewhere is tried in turn, and may overflow again, up to eight times.
+	// Overflow is called when the traffic manager has no room for p where v says. The default is to drop; v.Reason says why
+	// (ReasonTail, or ReasonHeadroom for a lossless class). A verdict to forward elsewhere is tried in turn, and may overflow again, up to eight times.
 	Overflow(now clock.Time, sw *Switch, p *Packet, v Verdict) Verdict
 	// Dequeued is called when the scheduler has chosen p, which has left its queue (v.Port, v.Queue): the egress pipeline. It may
 	// edit p, emit copies and drop.

@@ -92,6 +92,20 @@ func (n *Network) Counts(k Kind) Counts {
 	return Counts{n.sent[k], n.copied[k], n.delivered[k], n.dropped[k]}
 }
 
+// Total returns what became of the packets of all kinds.
+func (n *Network) Total() (c Counts) {
+	for k := range kinds {
+		c.Sent += n.sent[k]
+		c.Copied += n.copied[k]
+		c.Delivered += n.delivered[k]
+		c.Dropped += n.dropped[k]
+	}
+	return c
+}
+
+// InFlight returns how many packets exist: on links, in queues, or with a mechanism.
+func (n *Network) InFlight() int { return n.pool.made - len(n.pool.free) }
+
 // Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's fault.
 func (n *Network) Run(until clock.Time) error {
 	if !n.started {

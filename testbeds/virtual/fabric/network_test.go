@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -12,6 +13,9 @@ type source struct {
 	to       fabric.HostID
 	size     int
 	left     int
+	idle     bool
+	class    uint8
+	ecn      packet.ECN
 	next     clock.Time
 	interval clock.Duration
 	received int
@@ -28,17 +32,18 @@ func (s *source) Receive(now clock.Time, p *fabric.Packet) {
 }
 
 func (s *source) Poll(now clock.Time, p *fabric.Packet) bool {
-	if s.left == 0 || s.next > now {
+	if s.idle || s.left == 0 || s.next > now {
 		return false
 	}
 	s.left--
 	s.next = max(s.next, 0).Add(s.interval)
 	p.Dst, p.Size, p.Protocol, p.Flow = s.to, int32(s.size), fabric.Raw, uint32(p.Src)
+	p.Class, p.ECN = s.class, s.ecn
 	return true
 }
 
 func (s *source) NextTimer() clock.Time {
-	if s.left == 0 {
+	if s.idle || s.left == 0 {
 		return clock.Never
 	}
 	return s.next

@@ -41,18 +41,19 @@ type Flags uint16
 
 // Flags.
 const (
-	Trimmed       Flags = 1 << iota // payload cut
-	Returned                        // addresses reversed: on its way back to its sender
-	ChecksumStale                   // the transport checksum (or iCRC) is the one from before a change
-	LengthStale                     // IP and UDP lengths (and the IPv4 header checksum) are the ones from before a change
-	Deflected                       // sent elsewhere than its route says
-	Mirrored                        // a copy that a switch made
-	Notification                    // a message between the pipelines of one switch
-	TrimmedMark                     // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+	Trimmed        Flags = 1 << iota // payload cut
+	Returned                         // addresses reversed: on its way back to its sender
+	ChecksumStale                    // the transport checksum (or iCRC) is the one from before a change
+	LengthStale                      // IP and UDP lengths are the ones from before trimming
+	Deflected                        // sent elsewhere than its route says
+	Mirrored                         // a copy that a switch made
+	Notification                     // a message between the pipelines of one switch
+	HeaderSumStale                   // the IPv4 header checksum is the one of the length from before trimming
+	TrimmedMark                      // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
 )
 
 var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
-	"trimmed-mark"}
+	"header-sum-stale", "trimmed-mark"}
 
 // String lists the flags, joined by "|"; none are "".
 func (f Flags) String() string {

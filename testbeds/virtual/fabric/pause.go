@@ -60,6 +60,7 @@ func (pt *Port) signal(now clock.Time) {
 	p.Protocol, p.Size, p.Original = PFC, pauseFrame, pauseFrame
 	p.Meta = uint32(pt.pause.paused)
 	pt.counters.PausesSent++
+	pt.net.sent[p.Kind()]++
 	pt.control.insert(p)
 	if pt.busyUntil <= now && pt.free.place == 0 {
 		pt.node.ready(now, pt)
@@ -72,6 +73,7 @@ func (pt *Port) signal(now clock.Time) {
 func (pt *Port) handlePause(now clock.Time, p *Packet) {
 	pt.paused = uint64(p.Meta)
 	pt.counters.PausesReceived++
+	pt.net.delivered[p.Kind()]++
 	pt.net.pool.put(p)
 	if pt.busyUntil <= now && pt.free.place == 0 {
 		pt.node.ready(now, pt)

@@ -115,8 +115,12 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 				sw.kick(now, port)
 				return
 			}
+			v.Reason = ReasonTail
+			if sw.lossless(p) {
+				v.Reason = ReasonHeadroom
+			}
 			if sw.mechanism == nil {
-				v = v.Drop(ReasonTail)
+				v.Action = Drop
 			} else {
 				v = sw.mechanism.Overflow(now, sw, p, v)
 			}

@@ -24,7 +24,7 @@ func Namespace(t testing.TB, f func()) {
 		defer close(ended)
 		// Never unlocked: the runtime ends the thread, and nobody else ever runs in its namespace.
 		runtime.LockOSThread()
-		if failed = unix.Unshare(unix.CLONE_NEWNET); failed != nil {
+		if failed = enter(); failed != nil {
 			return
 		}
 		f()
@@ -33,6 +33,18 @@ func Namespace(t testing.TB, f func()) {
 	if failed != nil {
 		t.Skipf("no network namespace: %v", failed)
 	}
+}
+
+// enter moves the thread into namespaces of its own. /sys shows the interfaces of the network namespace that it was mounted
+// in, so it is mounted anew, where only this thread sees it.
+func enter() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
+		return err
+	}
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	return unix.Mount("candela", "/sys", "sysfs", 0, "")
 }
 
 // Veth makes a pair of connected interfaces, up and without IPv6, in the current namespace.
@@ -55,5 +67,17 @@ func Veth(t testing.TB, a, b string) {
 		if err != nil {
 			t.Fatalf("set %s up: %v", name, err)
 		}
+	}
+}
+
+// SetMTU changes an interface's MTU in the current namespace.
+func SetMTU(t testing.TB, name string, mtu int) {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetMTU(l, mtu)
+	}
+	if err != nil {
+		t.Fatalf("set the MTU of %s to %d: %v", name, mtu, err)
 	}
 }

@@ -1,0 +1,132 @@
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sysClassNet shows the interfaces of the network namespace that /sys was mounted in: a process that enters a namespace
+// must mount its own.
+const sysClassNet = "/sys/class/net"
+
+// napi is an interface whose receive processing runs in kernel threads on one CPU.
+type napi struct {
+	name    string
+	before  string // of the file threaded
+	threads []int  // process ids
+}
+
+// pin moves the receive processing of an interface to one CPU: the kernel runs it in threads, and threads can be bound.
+func pin(name string, cpu int) (*napi, error) {
+	file := filepath.Join(sysClassNet, name, "threaded")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("put %q on CPU %d: %w", name, cpu, err)
+	}
+	n := &napi{name: name, before: strings.TrimSpace(string(before))}
+	if err := os.WriteFile(file, []byte("1"), 0); err != nil {
+		return nil, fmt.Errorf("put %q on CPU %d: threaded receive processing: %w", name, cpu, err)
+	}
+	if n.threads, err = napiThreads(name); err != nil {
+		return nil, errors.Join(err, n.restore())
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	for _, pid := range n.threads {
+		if err := unix.SchedSetaffinity(pid, &set); err != nil {
+			return nil, errors.Join(fmt.Errorf("put %q on CPU %d: thread %d: %w", name, cpu, pid, err), n.restore())
+		}
+	}
+	return n, nil
+}
+
+// restore undoes pin. An interface that is gone has nothing to restore.
+func (n *napi) restore() error {
+	err := os.WriteFile(filepath.Join(sysClassNet, n.name, "threaded"), []byte(n.before), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("restore receive processing of %q: %w", n.name, err)
+	}
+	return nil
+}
+
+// napiThreads returns the kernel threads of an interface; they may take a moment to appear.
+func napiThreads(name string) ([]int, error) {
+	for deadline := time.Now().Add(napiWait); ; time.Sleep(time.Millisecond) {
+		threads, err := threadsNamed("napi/" + name + "-")
+		if err != nil || len(threads) > 0 {
+			return threads, err
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("interface %q has no thread napi/%s-* %v after it was told to use threads", name, name, napiWait)
+		}
+	}
+}
+
+// threadsNamed returns the processes whose command starts with a prefix. Interfaces of other namespaces may bear the same
+// name; binding their threads, too, would be wrong, so more threads than receive queues are an error of Check.
+func threadsNamed(prefix string) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		comm, err := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
+		if err == nil && strings.HasPrefix(string(comm), prefix) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// Check reports what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port,
+// or ports on different CPUs.
+func (d *Datapath) Check() error {
+	if d.cfg.MultiQueue {
+		return nil
+	}
+	var failed []error
+	for i, p := range d.ports {
+		queues, err := filepath.Glob(filepath.Join(sysClassNet, p.name, "queues", "rx-*"))
+		if err != nil || len(queues) > 1 {
+			failed = append(failed, fmt.Errorf("port %d: interface %q has %d receive queues, allowed is one: "+
+				"ethtool -L %s combined 1 (or rx 1), or allow several queues", i, p.name, len(queues), p.name))
+		}
+		if err := p.checkPlace(d.cfg.CPU); err != nil {
+			failed = append(failed, fmt.Errorf("port %d: %w", i, err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// checkPlace reads back where a port's receive processing runs.
+func (p *port) checkPlace(cpu int) error {
+	if p.napi == nil {
+		return fmt.Errorf("interface %q: nobody bound its receive processing to a CPU", p.name)
+	}
+	for _, pid := range p.napi.threads {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(pid, &set); err != nil {
+			return fmt.Errorf("interface %q: thread %d: %w", p.name, pid, err)
+		}
+		if set.Count() != 1 || !set.IsSet(cpu) {
+			return fmt.Errorf("interface %q: thread %d may run on %d CPUs, wanted CPU %d alone", p.name, pid, set.Count(), cpu)
+		}
+	}
+	if _, err := net.InterfaceByName(p.name); err != nil {
+		return fmt.Errorf("interface %q: %w", p.name, err)
+	}
+	return nil
+}

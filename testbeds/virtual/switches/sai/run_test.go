@@ -230,7 +230,7 @@ func item(name string, integers map[string][]int64, settings ...string) paramete
 func trimming(more ...func(parameter.Values)) func(parameter.Values) {
 	return func(v parameter.Values) {
 		text("trim-size", "256", "trim-dscp", "48", "trim-queue", "6")(v)
-		profiles(v, profile("trim", 15_000, 1), profile("drop", 20_000, 0))
+		profiles(v, profile("trim", 16_000, 1), profile("drop", 20_000, 0))
 		for _, f := range more {
 			f(v)
 		}

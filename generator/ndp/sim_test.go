@@ -19,7 +19,7 @@ type world struct {
 	rng                  *rand.Rand
 	hosts                []*worldHost
 	ports                []*worldPort
-	events2              []reported
+	reports              []reported
 	trims, bounces, lost int
 	watch                func(now clock.Time, where string, p *ndp.Packet)
 }
@@ -102,7 +102,7 @@ func newWorld(t testing.TB, cfg worldConfig) *world {
 }
 
 func (w *world) NDPEvent(now clock.Time, e ndp.Event) {
-	w.events2 = append(w.events2, reported{now, e})
+	w.reports = append(w.reports, reported{now, e})
 }
 
 func (w *world) send(t testing.TB, list []ndp.Transfer) {
@@ -296,7 +296,7 @@ func endpoints(first, n int) []ndp.Endpoint {
 }
 
 func (w *world) finished() (times []clock.Duration) {
-	for _, e := range w.events2 {
+	for _, e := range w.reports {
 		if e.Kind == ndp.Finished {
 			times = append(times, e.at.Sub(e.Started))
 		}

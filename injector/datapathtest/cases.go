@@ -253,3 +253,27 @@ func options() Frame {
 	p.Payload = make([]byte, 64)
 	return Frame{HostA, p.AppendTo(nil)}
 }
+
+// Crowd are the entries of n flows with an event on each, which none of FlowFrame's packets meets.
+func Crowd(n int) []Entry {
+	src, dst := version(4).addresses()
+	var entries []Entry
+	for i := range uint64(n) {
+		key := p4.Key{p4.AddrValue(src), p4.AddrValue(dst), p4.Uint(1000 + i)}
+		entries = append(entries,
+			Entry{Table: p4.TableConnectionV4, Key: key, Action: p4.NewAction(p4.ActionSetFlow, i, uint64(ipsn), uint64(ipsn), epoch)},
+			Entry{Table: p4.TableEvent, Key: p4.KeyOf(i, 0, uint64(ipsn.Add(1)), 1), Action: drop})
+	}
+	return entries
+}
+
+// FlowFrame returns a packet of 1 KiB of flow i of a Crowd.
+func FlowFrame(i int) []byte {
+	f := data(4, packet.WriteMiddle, 1, 1024).Data
+	p := new(packet.Packet)
+	if err := p.Parse(f); err != nil {
+		panic("datapathtest: our own frame: " + err.Error())
+	}
+	p.BTH.DestQP = packet.QPN(1000 + i)
+	return p.AppendTo(nil)
+}

@@ -305,3 +305,6 @@ func Pass(name string) (link.Link, error) {
 	}
 	return l, nil
 }
+
+// Program returns the program on a port, for measurements.
+func (d *Datapath) Program(port int) *ebpf.Program { return d.ports[port].program.Programs[bpfProgInjector] }

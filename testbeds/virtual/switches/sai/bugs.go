@@ -113,16 +113,13 @@ func (m *Mechanism) copyQueue(v fabric.Verdict) int {
 	return int(m.queue[v.Port])
 }
 
-// Bits of Meta that the tap reads.
-const (
-	metaChecksumStale = 1 << 8
-	metaPortsSwapped  = 1 << 9
-)
+// metaPortsSwapped is a bit of Meta that the tap reads.
+const metaPortsSwapped = 1 << 8
 
 // damage spoils a copy's headers.
 func (m *Mechanism) damage(c *fabric.Packet) {
 	if m.bug.checksumStale {
-		c.Meta |= metaChecksumStale
+		c.Flags |= fabric.HeaderSumStale
 	}
 	if m.bug.lengthStale {
 		c.Flags |= fabric.LengthStale

@@ -51,7 +51,7 @@ func observation(p *fabric.Packet) sai.Observation {
 	if p.Flags&fabric.LengthStale != 0 {
 		o.IPLength = int(p.Original) - sai.EthernetHeader
 	}
-	o.ChecksumWrong = p.Meta&metaChecksumStale != 0 && !p.IPv6
+	o.ChecksumWrong = p.Flags&fabric.HeaderSumStale != 0 && !p.IPv6
 	if p.Meta&metaPortsSwapped != 0 {
 		o.SrcPort, o.DstPort = o.DstPort, o.SrcPort
 	}

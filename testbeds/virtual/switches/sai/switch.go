@@ -242,12 +242,12 @@ func (m *Mechanism) matching(p *fabric.Packet) int {
 	return -1
 }
 
-// Address returns the address that the model's ACL knows a host by.
+// Address returns a host's address in the fabric's plan.
 func Address(h fabric.HostID, v6 bool) netip.Addr {
 	if v6 {
-		return netip.AddrFrom16([16]byte{0xfd, 0, 12: byte(h >> 24), 13: byte(h >> 16), 14: byte(h >> 8), 15: byte(h)})
+		return h.IPv6()
 	}
-	return netip.AddrFrom4([4]byte{10, byte(h >> 16), byte(h >> 8), byte(h)})
+	return h.IPv4()
 }
 
 func hostPrefix(h fabric.HostID, v6 bool) netip.Prefix {

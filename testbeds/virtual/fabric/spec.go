@@ -276,13 +276,17 @@ func (s *SwitchSpec) complete(t *TopologySpec) {
 	}
 	if s.PFC.Headroom == 0 {
 		s.PFC.Headroom = max(t.Link.headroom(s.Latency), t.Uplink.headroom(s.Latency))
+		for h := range t.Hosts {
+			own := t.linkOf(HostID(h))
+			s.PFC.Headroom = max(s.PFC.Headroom, own.headroom(s.Latency))
+		}
 	}
 }
 
 // headroom is what may still arrive over a link after a pause was decided: a round trip (with the switches' latency) at line
 // rate, the frame that the pause waits for, the frame that the sender has begun, and the pause itself (IEEE 802.1Q annex N).
 func (l *LinkSpec) headroom(latency clock.Duration) int {
-	flight := int64(2*(l.Delay+latency)) * int64(l.Rate) / 8 / int64(clock.Second)
+	flight := 2 * (l.Delay + latency).Microseconds() * float64(l.Rate) / 8e6
 	return int(flight) + 2*(maxFrame+l.Framing) + pauseFrame + l.Framing + maxFrame
 }
 

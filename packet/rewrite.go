@@ -8,16 +8,21 @@ type RewriteField uint8
 
 // Fields that can be rewritten.
 const (
-	RewriteNone     RewriteField = iota
-	RewriteDSCP                  // IPv4 type of service or IPv6 traffic class, upper six bits
-	RewriteECN                   // the same, lower two bits
-	RewriteHopLimit              // IPv4 time to live or IPv6 hop limit
-	RewriteSrcPort               // UDP source port
-	RewriteDestQP                // BTH destination QP
-	RewriteAckReq                // BTH acknowledge request
-	RewritePSN                   // BTH packet sequence number
-	RewriteSyndrome              // AETH syndrome, in packets that have an AETH
-	RewriteMSN                   // AETH message sequence number, in packets that have an AETH
+	RewriteNone      RewriteField = iota
+	RewriteDSCP                   // IPv4 type of service or IPv6 traffic class, upper six bits
+	RewriteECN                    // the same, lower two bits
+	RewriteHopLimit               // IPv4 time to live or IPv6 hop limit
+	RewriteSrcPort                // UDP source port
+	RewriteDestQP                 // BTH destination QP
+	RewriteAckReq                 // BTH acknowledge request
+	RewritePSN                    // BTH packet sequence number
+	RewriteSyndrome               // AETH syndrome, in packets that have an AETH
+	RewriteMSN                    // AETH message sequence number, in packets that have an AETH
+	RewriteOpcode                 // BTH opcode, by one of the same direction that has the same extended headers
+	RewritePKey                   // BTH partition key
+	RewriteSolicited              // BTH solicited event
+	RewriteRKey                   // RETH or AtomicETH remote key, in packets that have one
+	RewriteDMALength              // RETH length in bytes, in packets that have a RETH
 	numRewriteFields
 )
 
@@ -26,7 +31,7 @@ var rewriteFields = [numRewriteFields]struct {
 	bits int
 }{
 	{"none", 0}, {"dscp", 6}, {"ecn", 2}, {"hop-limit", 8}, {"src-port", 16}, {"dest-qpn", 24}, {"ack-req", 1}, {"psn", 24},
-	{"syndrome", 8}, {"msn", 24},
+	{"syndrome", 8}, {"msn", 24}, {"opcode", 8}, {"p-key", 16}, {"solicited", 1}, {"rkey", 32}, {"dma-length", 32},
 }
 
 // RewriteFields returns all fields that can be rewritten.
@@ -54,14 +59,35 @@ func (f RewriteField) Bits() int {
 	return 0
 }
 
+// Offers reports whether p has the field and it can be set to v: headers are neither added nor taken away.
+func (p *Packet) Offers(f RewriteField, v uint64) bool {
+	if !p.IsRoCE() || f.Bits() == 0 {
+		return false
+	}
+	switch f {
+	case RewriteSyndrome, RewriteMSN:
+		return p.Headers&HasAETH != 0
+	case RewriteRKey:
+		return p.Headers&(HasRETH|HasAtomicETH) != 0
+	case RewriteDMALength:
+		return p.Headers&HasRETH != 0
+	case RewriteOpcode:
+		op := Opcode(v)
+		return op.Headers() == p.BTH.Opcode.Headers() && (op.IsRequest() && p.BTH.Opcode.IsRequest() || op.IsResponse() && p.BTH.Opcode.IsResponse())
+	case RewriteNone, RewriteDSCP, RewriteECN, RewriteHopLimit, RewriteSrcPort, RewriteDestQP, RewriteAckReq, RewritePSN,
+		RewritePKey, RewriteSolicited, numRewriteFields:
+	}
+	return true
+}
+
 // Rewrite sets a field to the low bits of v, as if the sender had sent it so: checksums and iCRC follow, unless they were wrong
 // before. It reports whether p has the field. Fields that the packet lacks, such as the syndrome of one without AETH, stay
 // away.
 func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
-	if !p.IsRoCE() || f.Bits() == 0 || (f == RewriteSyndrome || f == RewriteMSN) && p.Headers&HasAETH == 0 {
+	v &= 1<<f.Bits() - 1
+	if !p.Offers(f, v) {
 		return false
 	}
-	v &= 1<<f.Bits() - 1
 	// A derived packet is right by definition, so a right one may become derived.
 	if !p.Derived && !p.Truncated() && p.CheckICRC() == ICRCValid {
 		p.Derived = true
@@ -75,6 +101,15 @@ func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
 		p.setHopLimit(uint8(v))
 	case RewriteSrcPort:
 		p.UDP.SrcPort = uint16(v)
+	default:
+		p.rewriteTransport(f, v)
+	}
+	return true
+}
+
+// rewriteTransport sets a field of the transport headers.
+func (p *Packet) rewriteTransport(f RewriteField, v uint64) {
+	switch f {
 	case RewriteDestQP:
 		p.BTH.DestQP = QPN(v)
 	case RewriteAckReq:
@@ -85,9 +120,26 @@ func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
 		p.AETH.Syndrome = Syndrome(v)
 	case RewriteMSN:
 		p.AETH.MSN = uint32(v)
-	case RewriteNone, numRewriteFields:
+	case RewriteOpcode:
+		p.BTH.Opcode = Opcode(v)
+	case RewritePKey:
+		p.BTH.PKey = uint16(v)
+	case RewriteSolicited:
+		p.BTH.Solicited = v == 1
+	case RewriteRKey:
+		p.RETH.RKey, p.AtomicETH.RKey = p.otherKey(uint32(v))
+	case RewriteDMALength:
+		p.RETH.Length = uint32(v)
+	default:
 	}
-	return true
+}
+
+// otherKey returns the remote keys of RETH and AtomicETH after key has replaced that of the header that p has.
+func (p *Packet) otherKey(key uint32) (reth, atomic uint32) {
+	if p.Headers&HasRETH != 0 {
+		return key, p.AtomicETH.RKey
+	}
+	return p.RETH.RKey, key
 }
 
 // setHopLimit sets the IPv4 time to live or IPv6 hop limit and keeps an explicit IPv4 header checksum right.

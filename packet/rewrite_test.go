@@ -32,6 +32,18 @@ func field(p *packet.Packet, f packet.RewriteField) uint64 {
 		return uint64(p.AETH.Syndrome)
 	case packet.RewriteMSN:
 		return uint64(p.AETH.MSN)
+	case packet.RewriteOpcode:
+		return uint64(p.BTH.Opcode)
+	case packet.RewritePKey:
+		return uint64(p.BTH.PKey)
+	case packet.RewriteSolicited:
+		if p.BTH.Solicited {
+			return 1
+		}
+	case packet.RewriteRKey:
+		return uint64(p.RETH.RKey | p.AtomicETH.RKey) // a packet has one of them
+	case packet.RewriteDMALength:
+		return uint64(p.RETH.Length)
 	}
 	return 0
 }
@@ -49,7 +61,7 @@ func TestRewrittenPacketsLookAsIfTheyWereSentSo(t *testing.T) {
 		}
 		f := rapid.SampledFrom(packet.RewriteFields()).Draw(rt, "field")
 		v := rapid.Uint64Range(0, 1<<f.Bits()-1).Draw(rt, "value")
-		lacks := (f == packet.RewriteSyndrome || f == packet.RewriteMSN) && p.Headers&packet.HasAETH == 0
+		lacks := !p.Offers(f, v)
 		if p.Rewrite(f, v) == lacks {
 			rt.Fatalf("rewriting %v: reported %v", f, !lacks)
 		}
@@ -66,6 +78,36 @@ func TestRewrittenPacketsLookAsIfTheyWereSentSo(t *testing.T) {
 		}
 		checkChecksums(t, frame, &back)
 	})
+}
+
+func TestFieldsThatAPacketLacksAreNotOffered(t *testing.T) {
+	for _, c := range []struct {
+		op    packet.Opcode
+		field packet.RewriteField
+		value uint64
+		want  bool
+	}{
+		{packet.WriteMiddle, packet.RewriteSyndrome, 0, false},
+		{packet.Acknowledge, packet.RewriteSyndrome, 0x63, true},
+		{packet.WriteMiddle, packet.RewriteRKey, 1, false},
+		{packet.ReadRequest, packet.RewriteRKey, 1, true},
+		{packet.FetchAdd, packet.RewriteRKey, 1, true},
+		{packet.FetchAdd, packet.RewriteDMALength, 1, false},
+		{packet.WriteFirst, packet.RewriteDMALength, 1, true},
+		{packet.WriteMiddle, packet.RewriteOpcode, uint64(packet.WriteLast), true},
+		{packet.WriteMiddle, packet.RewriteOpcode, uint64(packet.WriteLastImm), false},
+		{packet.WriteMiddle, packet.RewriteOpcode, uint64(packet.ReadResponseMiddle), false},
+		{packet.WriteMiddle, packet.RewriteOpcode, uint64(packet.CNP), false},
+		{packet.WriteMiddle, packet.RewriteOpcode, 0xff, false},
+		{packet.WriteMiddle, packet.RewritePKey, 0, true},
+		{packet.WriteMiddle, packet.RewriteNone, 0, false},
+	} {
+		p := sample(c.op, 8)
+		overIPv4(p)
+		if got := p.Offers(c.field, c.value); got != c.want {
+			t.Errorf("%v: %v to %#x: got %v, want %v", c.op, c.field, c.value, got, c.want)
+		}
+	}
 }
 
 func TestRewritingDoesNotRepairADamagedPacket(t *testing.T) {

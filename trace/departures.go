@@ -232,5 +232,30 @@ func (r *Record) rewrite(f packet.RewriteField, v uint64) {
 		r.MSN = uint32(v)
 	case packet.RewriteNone, packet.RewriteHopLimit, packet.RewriteSrcPort:
 	default:
+		r.rewriteRequest(f, v)
+	}
+}
+
+// rewriteRequest does the same for the fields that a receiver validates. Of keys a record shows only that they are not the
+// sender's.
+func (r *Record) rewriteRequest(f packet.RewriteField, v uint64) {
+	switch f {
+	case packet.RewriteOpcode:
+		r.Opcode = packet.Opcode(v)
+	case packet.RewriteSolicited:
+		r.Flags &^= Solicited
+		if v != 0 {
+			r.Flags |= Solicited
+		}
+	case packet.RewriteDMALength:
+		r.DMALen = uint32(v)
+	case packet.RewriteRKey:
+		r.Flags |= ForeignRKey
+	case packet.RewritePKey:
+		const defaultPartition = 0x7fff // of RoCE: the top bit says full member
+		if v&defaultPartition != defaultPartition {
+			r.Flags |= ForeignPKey
+		}
+	default:
 	}
 }

@@ -18,8 +18,10 @@ func sequence(t *testing.T, c *trace.Checked) string {
 		if r.Has(trace.Sent) {
 			word += "s"
 		}
-		if r.Has(trace.Passed) {
+		if r.Has(trace.Passed) && r.Delivered() {
 			word += "p"
+		} else if !r.Has(trace.Sent) {
+			word += "lost"
 		}
 		if uint64(r.PSN) != r.ID {
 			word += fmt.Sprintf("(psn %d)", uint32(r.PSN))
@@ -56,6 +58,10 @@ func TestDeparturesShowWhatReceiversSawWhen(t *testing.T) {
 		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}), "1sp@100 2sp@200 2p@200 2p@200 3sp@300 4sp@400"},
 		{"another PSN", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePSN, Value: 9}),
 			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
+		{"a partition that is not the sender's", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x8001}),
+			"1sp@100 2s@200 2lost@200 3sp@300 4sp@400"},
+		{"the sender's partition as a limited member", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x7fff}),
+			"1sp@100 2s@200 2p@200 3sp@300 4sp@400"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var records []trace.Record

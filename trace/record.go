@@ -97,6 +97,10 @@ const (
 	Truncated                   // captured shorter than the packet was
 	HasAETH
 	HasRETH
+	// The injector gave the packet that passed another remote key than its sender did, or a partition key that is not the
+	// sender's: the receiver must refuse access, or drop the packet silently. Set by departures only.
+	ForeignRKey
+	ForeignPKey
 )
 
 // Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.
@@ -127,10 +131,10 @@ func (r *Record) Has(f Flags) bool { return r.Flags&f == f }
 // Class returns the injector's classification of the packet.
 func (r *Record) Class() packet.Class { return packet.Classify(r.Opcode, r.Syndrome) }
 
-// Delivered reports whether the receiver gets the packet and accepts its iCRC, as far as the observer can tell: it went
+// Delivered reports whether the receiver gets the packet and accepts its iCRC and its partition, as far as the observer can tell: it went
 // past the injector, unharmed, and arrived there with no bad iCRC.
 func (r *Record) Delivered() bool {
-	if r.Flags&Passed == 0 || r.ICRC == packet.ICRCInvalid {
+	if r.Flags&Passed == 0 || r.Flags&ForeignPKey != 0 || r.ICRC == packet.ICRCInvalid {
 		return false
 	}
 	switch r.Event {

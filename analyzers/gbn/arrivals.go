@@ -20,10 +20,14 @@ type arrival struct {
 	id     uint64
 	pos    pos
 	psns   int64
-	length uint32 // DMA length of a READ
+	length uint32 // DMA length
 	op     packet.Opcode
 	fate   fate
 	ackReq bool
+
+	payload    uint16
+	foreignKey bool            // the remote key is not the sender's
+	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
 }
 
 // owesData reports whether a is answered by more than an ACK.
@@ -36,11 +40,16 @@ type receipt struct {
 	expected pos
 	awaiting bool  // a NAK is owed or out: only the expected request counts
 	msn      int64 // requests completed
+	failed   bool  // an invalid request has arrived: the queue pair is in error
+	open     packet.Verb
+	left     int64 // bytes that the open WRITE still lacks
 }
 
 // judge works out the fate of a request at p without changing the state.
 func (st *receipt) judge(p pos) fate {
 	switch {
+	case st.failed:
+		return fateDiscarded
 	case p == st.expected:
 		return fateExpected
 	case p < st.expected:
@@ -55,6 +64,11 @@ func (st *receipt) judge(p pos) fate {
 func (st *receipt) receive(a *arrival) {
 	switch a.fate {
 	case fateExpected:
+		if a.flaw != 0 {
+			st.failed = true
+			return
+		}
+		st.follow(a)
 		st.expected = a.pos + a.psns
 		st.awaiting = false
 		if a.op.Ends() {
@@ -74,6 +88,8 @@ type arrivals struct {
 	ring        []arrival // len is a power of two
 	head, len   int
 	pushed      int64 // arrivals ever
+	mtu         int   // 0: not known
+	validates   bool  // every arrival is known and was right when it was sent: an invalid request is the injector's work
 	gaps        int   // arrivals with fateAhead
 	duplicates  int   // arrivals with fateDuplicate
 }
@@ -93,14 +109,22 @@ func (l *arrivals) push(a arrival) *arrival {
 		}
 		l.grow()
 	}
-	a.fate = l.most.judge(a.pos)
-	l.most.receive(&a)
+	l.assess(&a)
 	l.count(a.fate, 1)
 	l.len++
 	l.pushed++
 	slot := l.at(l.len - 1)
 	*slot = a
 	return slot
+}
+
+// assess works out what a amounts to behind all that arrived before, and moves the most on by it.
+func (l *arrivals) assess(a *arrival) {
+	a.fate, a.flaw = l.most.judge(a.pos), 0
+	if a.fate == fateExpected && l.validates {
+		a.flaw = l.most.validate(a, l.mtu)
+	}
+	l.most.receive(a)
 }
 
 func (l *arrivals) grow() {
@@ -142,8 +166,7 @@ func (l *arrivals) refuse() {
 	for i := range l.len {
 		a := l.at(i)
 		l.count(a.fate, -1)
-		a.fate = l.most.judge(a.pos)
-		l.most.receive(a)
+		l.assess(a)
 		l.count(a.fate, 1)
 	}
 }
@@ -196,6 +219,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	}
 	a := s.rsp.log.push(arrival{
 		id: r.ID, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
+		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey),
 	})
 	if a == nil {
 		s.rsp.adrift = true

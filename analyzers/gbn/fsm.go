@@ -223,13 +223,14 @@ const (
 	rsReadOutOfOrder
 	rsReadMissing
 	rsAtomicUnexpected
+	rsFatalMissing
 )
 
 var responderInputs = []string{
 	"expected", "duplicate", "ahead", "discarded", "trimmed", "ack", "ack-again", "re-ack", "nack", "rnr-nak", "read-first", "read-next",
 	"read-replay", "read-replay-kernel", "atomic-ack", "fatal-nak",
 	"ack-beyond", "ack-decreasing", "nack-wrong-psn", "nack-repeat", "nack-duplicate", "nack-unprovoked", "nack-missing",
-	"rnr-unprovoked", "read-unexpected", "read-out-of-order", "read-missing", "atomic-unexpected",
+	"rnr-unprovoked", "read-unexpected", "read-out-of-order", "read-missing", "atomic-unexpected", "fatal-missing",
 }
 
 // responderMachine is the Go-back-N responder (IBTA volume 1, 9.7.4 and 9.7.5; Lumina 5.4).
@@ -263,6 +264,7 @@ var responderMachine = declare("responder", responderStates, responderInputs, []
 	{input: rsReadOutOfOrder, to: stay, rule: RuleReadOrder},
 	{input: rsReadMissing, to: stay, rule: RuleReadMissing},
 	{input: rsAtomicUnexpected, to: stay, rule: RuleAtomicUnexpected},
+	{input: rsFatalMissing, to: stay, rule: RuleNakFatalMissing},
 	{input: rsExpected, states: []uint8{rsFailed}, to: stay},
 	{input: rsAhead, states: []uint8{rsFailed}, to: stay},
 	{input: rsRNRNak, states: []uint8{rsFailed}, to: stay},

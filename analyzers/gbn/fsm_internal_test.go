@@ -8,7 +8,7 @@ func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
 			t.Errorf("%s: %v", m.name, holes)
 		}
 	}
-	if len(requesterInputs) != int(rqFatal)+1 || len(responderInputs) != int(rsAtomicUnexpected)+1 {
+	if len(requesterInputs) != int(rqFatal)+1 || len(responderInputs) != int(rsFatalMissing)+1 {
 		t.Error("names and inputs differ in number")
 	}
 }

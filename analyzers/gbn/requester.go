@@ -61,6 +61,7 @@ func (s *session) requestSent(r *trace.Record) {
 		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
 		return
 	}
+	s.checkSolicited(r, p)
 	q.countIter(r.Opcode, p)
 	jump := p < q.cur
 	input := s.place(r, p)
@@ -316,6 +317,10 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		s.misplaced(RuleRetransmitFirst, r, p) // no timeout crossed the NACK
 		return
 	}
+	if s.req.fatalID != 0 { // nothing but that NAK can be behind it
+		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		return
+	}
 	start, id, _ := s.timerStart(p, k)
 	say(s.report(RuleTimeoutEarly, r, p, id),
 		fmt.Sprintf("no retransmission of psn %d before %.3f us without a NACK", p+1, float64(s.limits.TimeoutNS)/1000),
@@ -421,7 +426,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || s.limits.ErrorsExpected {
+	if most.una >= q.next || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
 		return
 	}
 	rule := RuleIncomplete

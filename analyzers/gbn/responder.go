@@ -20,6 +20,7 @@ type responder struct {
 	nakID   uint64
 	counts  int    // responses whose MSN was right
 	fatalID uint64 // of the NAK that ended the connection
+	earned  bool   // an invalid request deserved that NAK
 	spoke   int64  // how many requests had passed at its latest response
 	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID   uint64
@@ -57,6 +58,10 @@ func (s *session) responseSent(r *trace.Record) {
 		return
 	}
 	s.rsp.spoke = s.rsp.log.pushed
+	positive := r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()
+	if positive && s.executed(r, p) {
+		return
+	}
 	switch {
 	case r.Opcode.IsReadResponse():
 		s.readResponse(r, p)
@@ -149,6 +154,8 @@ func (s *session) fold(r *trace.Record) {
 	expected := q.log.least.expected
 	a := q.log.pop()
 	switch {
+	case a.flaw != 0:
+		s.fatalMissing(a)
 	case a.fate == fateAhead:
 		s.nakMissing(r, expected, a)
 	case a.fate == fateExpected && a.owesData():
@@ -299,6 +306,8 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	if p <= q.acked || !s.foldTo(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
+	} else {
+		s.checkNakCode(r, p, q.log.at(0))
 	}
 	s.step(rsFatal)
 	q.fatalID = r.ID

@@ -23,6 +23,7 @@ const (
 	RulePayloadLength      Rule = "gbn.payload-length"
 	RuleDMALength          Rule = "gbn.dma-length"
 	RulePadCount           Rule = "gbn.pad-count"
+	RuleSolicited          Rule = "gbn.solicited"
 )
 
 // Rules about the responder.
@@ -36,6 +37,8 @@ const (
 	RuleNakUnprovoked    Rule = "gbn.nak-unprovoked"
 	RuleNakMissing       Rule = "gbn.nak-missing"
 	RuleRNRUnprovoked    Rule = "gbn.rnr-unprovoked"
+	RuleNakFatalMissing  Rule = "gbn.nak-fatal-missing"
+	RuleNakCode          Rule = "gbn.nak-code"
 	RuleMSN              Rule = "gbn.msn"
 	RuleSyndrome         Rule = "gbn.syndrome"
 	RuleReadUnexpected   Rule = "gbn.read-unexpected"
@@ -139,6 +142,13 @@ var ruleTable = []ruleInfo{
 		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is not judged."},
 	{RuleAfterError, analyzers.Violation, "9.7.5.2; 10.3.1",
 		"After a fatal NAK the queue pairs are in error: the responder answers nothing more, and the requester sends nothing more."},
+	{RuleNakFatalMissing, analyzers.Violation, "9.7.4.1.2 to 9.7.4.1.6; 9.7.5.2",
+		"An invalid request that arrives in order (opcode out of sequence, wrong length, no right to the memory) is not executed, but " +
+			"answered by a NAK that ends the connection."},
+	{RuleNakCode, analyzers.Violation, "9.7.5.2; table 46",
+		"The code of a NAK that ends the connection is that of the fault: invalid request, or remote access error."},
+	{RuleSolicited, analyzers.Violation, "9.2; 9.4.1",
+		"Only the last packet of a SEND, or of a WRITE with immediate, asks for a solicited event."},
 	{RuleICRC, analyzers.Violation, "7.8.1; RoCEv2 A17.3.3",
 		"A packet that leaves its sender carries the invariant CRC of its contents."},
 	{RuleUnknownQP, analyzers.Violation, "9.6.1.1; 9.6.1.2",

@@ -49,6 +49,10 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 	}
 	s.req.init()
 	s.rsp.init()
+	s.rsp.log.validates = !s.captured
+	if s.mtuShown {
+		s.rsp.log.mtu = s.mtu
+	}
 	return s
 }
 
@@ -79,6 +83,9 @@ func (s *session) psns(r *trace.Record) int64 {
 // report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
 // caller adds what was expected and seen.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
+	if blamesShape(rule) {
+		s.rsp.log.validates = false // the requester is to blame, whatever the responder makes of it
+	}
 	f := s.a.report(rule, r, s.flow.Connection())
 	if f == nil {
 		return nil

@@ -114,6 +114,20 @@ const (
 	BugTimeoutCountedAsNak
 	BugRxPacketsWithoutBad
 	BugTxPacketsWithoutCNPs
+
+	// Validation of requests, and NAKs that end a connection.
+	BugAcceptsForeignKey
+	BugDropsForeignKey
+	BugAccessErrorAsInvalid
+	BugAcceptsOpcodeSequence
+	BugAcceptsDMALength
+	BugIgnoresPKey
+	BugAnswersAfterNak
+	BugFatalNakIgnored
+	BugFatalNakRetried
+	BugFatalNakWrongStatus
+	BugSolicitedEverywhere
+	BugCreditsRefused
 	endOfBugs
 )
 
@@ -227,6 +241,19 @@ var catalogue = []BugInfo{
 	{"timeout-counted-as-nak", BugTimeoutCountedAsNak, "counters.local-ack-timeout", "timeouts count as packet_seq_err", ""},
 	{"rx-packets-without-bad", BugRxPacketsWithoutBad, "counters.rx-packets", "packets with a wrong iCRC do not count as received", ""},
 	{"tx-packets-without-cnps", BugTxPacketsWithoutCNPs, "counters.tx-packets", "CNPs do not count as sent", ""},
+
+	{"accepts-foreign-rkey", BugAcceptsForeignKey, "gbn.nak-fatal-missing", "remote keys are not checked", ""},
+	{"drops-foreign-rkey", BugDropsForeignKey, "gbn.nak-fatal-missing", "a request with a wrong remote key is dropped without a NAK", ""},
+	{"access-error-as-invalid", BugAccessErrorAsInvalid, "gbn.nak-code", "a wrong remote key is answered with the NAK for invalid requests", ""},
+	{"accepts-opcode-sequence", BugAcceptsOpcodeSequence, "gbn.nak-fatal-missing", "the order of opcodes in a message is not checked", ""},
+	{"accepts-dma-length", BugAcceptsDMALength, "gbn.nak-fatal-missing", "a WRITE may be shorter or longer than its DMA length", ""},
+	{"ignores-pkey", BugIgnoresPKey, "gbn.ack-beyond", "packets of other partitions are accepted", ""},
+	{"answers-after-nak", BugAnswersAfterNak, "gbn.after-error", "after a NAK that ends the connection the responder goes on", ""},
+	{"fatal-nak-ignored", BugFatalNakIgnored, "gbn.after-error", "NAKs for invalid requests and remote access errors are ignored", ""},
+	{"fatal-nak-retried", BugFatalNakRetried, "gbn.after-error", "NAKs that end a connection are taken for sequence NAKs", ""},
+	{"fatal-nak-wrong-status", BugFatalNakWrongStatus, "expect.completion", "a remote access error completes as a remote operation error", ""},
+	{"solicited-everywhere", BugSolicitedEverywhere, "gbn.solicited", "every SEND and WRITE packet asks for a solicited event", ""},
+	{"credits-refused", BugCreditsRefused, "gbn.resend-acknowledged", "ACKs with end-to-end credits are ignored", ""},
 }
 
 // Catalogue returns all seeded faults, grouped by what they break.

@@ -45,7 +45,11 @@ func (r *requester) mishear(now clock.Time, p *packet.Packet) bool {
 		return false
 	}
 	other := *p
+	if done := r.misjudge(p, &other); done {
+		return true
+	}
 	switch s := p.AETH.Syndrome; {
+	case other.AETH.Syndrome != s:
 	case s == packet.SyndromeNakSequence && bugs.Has(BugNackTakenForAck):
 		other.AETH.Syndrome, other.BTH.PSN = packet.SyndromeAckNoCredit, p.BTH.PSN.Add(-1)
 	case s.IsRNR() && bugs.Has(BugRNRNoWait):

@@ -135,6 +135,9 @@ func (r *requester) spoilHeaders(p *packet.Packet, w *sendRequest, psn int64) {
 		return
 	}
 	op := p.BTH.Opcode
+	if bugs.Has(BugSolicitedEverywhere) {
+		p.BTH.Solicited = true
+	}
 	if bugs.Has(BugLastAsMiddle) && op == packet.SendLast {
 		setOpcode(p, packet.SendMiddle)
 	}

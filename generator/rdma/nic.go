@@ -236,7 +236,7 @@ func (n *NIC) lookup(p *packet.Packet) *QP {
 	switch {
 	case q.state == stateInit,
 		p.BTH.Version != 0,
-		p.BTH.PKey&0x7fff != defaultPKey&0x7fff,
+		p.BTH.PKey&0x7fff != defaultPKey&0x7fff && !n.bugs.Has(BugIgnoresPKey),
 		p.IP.Src != q.remote.IP, p.IP.Dst != q.cfg.LocalIP,
 		p.BTH.Opcode>>5 != reliableConnection && p.BTH.Opcode != packet.CNP:
 		return nil

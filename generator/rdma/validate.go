@@ -60,6 +60,9 @@ func (r *responder) validateWrite(p *packet.Packet) (packet.Syndrome, bool) {
 	if p.BTH.Opcode.Starts() {
 		left = int(p.RETH.Length)
 	}
+	if left > maxMessage {
+		return packet.SyndromeNakInvalid, false
+	}
 	ends := p.BTH.Opcode.Ends()
 	if !r.fitsPosition(p) || ends && len(p.Payload) != left || !ends && len(p.Payload) >= left {
 		return packet.SyndromeNakInvalid, false

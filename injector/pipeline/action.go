@@ -87,7 +87,7 @@ func (a *action) misses(p *packet.Packet) bool {
 	case trace.EventCorrupt:
 		return a.xor != 0 && int(a.size) >= len(p.Payload)
 	case trace.EventRewrite:
-		return (a.field == packet.RewriteSyndrome || a.field == packet.RewriteMSN) && p.Headers&packet.HasAETH == 0
+		return !p.Offers(a.field, a.value)
 	case trace.EventNone, trace.EventDrop, trace.EventECN, trace.EventDelay, trace.EventDuplicate, trace.EventReorder:
 	}
 	return false

@@ -14,6 +14,7 @@ const (
 	maxCopies  = 1<<8 - 1
 	maxBy      = 1<<16 - 1
 	maxOffset  = 1<<16 - 1
+	maxRewrite = 1<<32 - 1 // the widest field
 )
 
 // softwareActions are the actions that only software targets have.
@@ -36,7 +37,7 @@ func paramFields(params func(event any) *Params) []field {
 		{key: "field", doc: "Of a rewrite: the header field; required.", kind: optional[packet.RewriteField]{enum[packet.RewriteField]{values: packet.RewriteFields()}},
 			at: in(func(p *Params) any { return &p.Field })},
 		{key: "value", doc: "Of a rewrite: the new value; required. A psn counts from 1 like those of events.",
-			kind: optional[int64]{integer{min: 0, max: maxPSN + 1}}, at: in(func(p *Params) any { return &p.Value })},
+			kind: optional[int64]{integer{min: 0, max: maxRewrite}}, at: in(func(p *Params) any { return &p.Value })},
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	seenSilence      = "silence of 500 us"
 	seenEmpty        = "request without payload"
 	seenLostMark     = "CNP that was lost"
+	seenSolicited    = "request for a solicited event"
 	seenReverse      = "request of the responder"
 	seenOther        = "request on another connection"
 )
@@ -92,6 +93,7 @@ func (c *census) request(r *trace.Record) {
 	c.when(r.Has(trace.AckReq), seenAckRequest)
 	c.when(!r.Has(trace.AckReq), seenNoAckRequest)
 	c.when(r.PayloadLen == 0 && r.DMALen == 0, seenEmpty)
+	c.when(r.Has(trace.Solicited), seenSolicited)
 	c.when(r.Flow.Reverse(), seenReverse)
 	c.when(r.Flow.Connection() > 1, seenOther)
 }

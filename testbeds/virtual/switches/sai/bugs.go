@@ -163,8 +163,12 @@ func (m *Mechanism) hold(now clock.Time, c *fabric.Packet, port, queue int) {
 	m.sw.Wake(now.Add(5*clock.Microsecond), 0)
 }
 
-// HandleTimer implements fabric.Timed: held copies go on.
-func (m *Mechanism) HandleTimer(now clock.Time, _ *fabric.Switch, _ uint64) {
+// HandleTimer implements fabric.Timed: what waited goes on.
+func (m *Mechanism) HandleTimer(now clock.Time, _ *fabric.Switch, token uint64) {
+	if token > 0 {
+		m.pass(now, token)
+		return
+	}
 	if m.bug.reorders {
 		m.release(now)
 		return

@@ -75,6 +75,12 @@ func bufferParameters() parameter.Table {
 		{Name: "scheduler", Kind: parameter.Word, Words: []string{"strict", "wrr", "dwrr"}, Default: "strict",
 			Doc: "How a port chooses among its queues: the highest index first, or by weights in packets or bytes."},
 		{Name: "weights", Kind: parameter.Integers, Max: 1 << 16, Doc: "Weight of each of the eight queues for wrr and dwrr; 0: strictly before the others; none given: 1 each."},
+		{Name: "shapers", Kind: parameter.List, Doc: "Queues that are held to a rate, as SONiC's SCHEDULER pir does.",
+			Items: parameter.Table{
+				{Name: "ports", Kind: parameter.Integers, Max: 1 << 16, Doc: "Ports, from 0; none: all."},
+				{Name: "queues", Kind: parameter.Integers, Max: lastQueue, Doc: "Queues."},
+				{Name: "rate-gbps", Kind: parameter.Rate, Unit: "Gbps", Required: true, Max: 10_000, Doc: "Rate in Gb/s, counted in bytes of frames; 0: none."},
+			}},
 		{Name: "dscp-to-tc", Kind: parameter.List, Doc: "DSCP_TO_TC_MAP: where it says nothing, the class is a DSCP's upper three bits.",
 			Items: parameter.Table{
 				{Name: "dscp", Kind: parameter.Integer, Required: true, Max: sai.MaxDSCP, Doc: "DSCP."},

@@ -35,11 +35,17 @@ func drawSettings(t *rapid.T, hosts int) func(parameter.Values) {
 		rules = append(rules, item("disable-trim", nil, "source", number("exempt", 0, hosts-1),
 			"ip", rapid.SampledFrom([]string{"any", "ipv4", "ipv6"}).Draw(t, "ip")))
 	}
+	var shapers []parameter.Values
+	for range rapid.IntRange(0, 2).Draw(t, "shapers") {
+		q := int64(rapid.IntRange(0, 7).Draw(t, "shaped"))
+		shapers = append(shapers, item("shapers", map[string][]int64{"queues": {q}}, "rate-gbps", number("gbps", 0, 40)))
+	}
 	return func(v parameter.Values) {
 		text(words...)(v)
 		v.SetList("profiles", list)
 		v.SetList("tc-to-dscp", maps)
 		v.SetList("disable-trim", rules)
+		v.SetList("shapers", shapers)
 	}
 }
 

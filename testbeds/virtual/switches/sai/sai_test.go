@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	model "candela.dev/candela/testbeds/virtual/switches/sai"
 )
 
@@ -25,5 +26,38 @@ func TestAnIncastIsTrimmedAndEveryPacketCounted(t *testing.T) {
 	}
 	if q.Trim+q.Packets != 800 {
 		t.Errorf("%d trimmed and %d whole of 800", q.Trim, q.Packets)
+	}
+}
+
+// shaped holds a queue of port 0 to a rate.
+func shaped(queue int64, gbps string) func(parameter.Values) {
+	return func(v parameter.Values) {
+		s := item("shapers", map[string][]int64{"ports": {0}, "queues": {queue}}, "rate-gbps", gbps)
+		v.SetList("shapers", append(v.List("shapers"), s))
+	}
+}
+
+func TestOneSenderCongestsAQueueThatIsHeldToARate(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		o := run(t, scenario{hosts: 3, set: trimming(shaped(1, "10")), flows: incast(1, 400, 1500), blind: blind})
+		if got := o.rules(); got != nil {
+			t.Errorf("the correct switch violates %v: %v", got, o.Findings)
+		}
+		q := o.counters.Ports[0].Queues[1]
+		if q.TxTrim < 300 || q.DroppedTrim != 0 || q.Trim+q.Packets != 400 {
+			t.Errorf("a queue of 10 Gb/s under 100 Gb/s: %+v", q)
+		}
+	}
+}
+
+func TestABlockedTrimQueueLosesCopiesWhichTheOriginalsQueueCounts(t *testing.T) {
+	set := trimming(shaped(1, "10"), shaped(6, "0.1"), smallTrimQueue)
+	o := run(t, scenario{hosts: 3, set: set, flows: incast(1, 400, 1500)})
+	if got := o.rules(); got != nil {
+		t.Errorf("the correct switch violates %v: %v", got, o.Findings)
+	}
+	q, trimQueue := o.counters.Ports[0].Queues[1], o.counters.Ports[0].Queues[6]
+	if q.DroppedTrim < 200 || q.Trim != q.TxTrim+q.DroppedTrim || trimQueue.DroppedTrim != 0 {
+		t.Errorf("queue 1: %+v, trim queue: %+v", q, trimQueue)
 	}
 }

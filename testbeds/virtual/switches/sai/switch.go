@@ -30,6 +30,9 @@ type Mechanism struct {
 	acl      []aclCount
 	copies   uint64 // made so far
 
+	shapers  [][]shaper // [port][queue]
+	waiting  int        // bytes in all of them
+
 	held []heldCopy // of some bugs
 }
 
@@ -55,9 +58,9 @@ func New(sw *fabric.Switch, v parameter.Values, bugNames []string) (*Mechanism, 
 		return nil, err
 	}
 	m := &Mechanism{sw: sw, bug: b, values: v}
-	m.counters = make([][]counted, sw.Ports())
+	m.counters, m.shapers = make([][]counted, sw.Ports()), make([][]shaper, sw.Ports())
 	for i := range m.counters {
-		m.counters[i] = make([]counted, lastQueue+1)
+		m.counters[i], m.shapers[i] = make([]counted, lastQueue+1), make([]shaper, lastQueue+1)
 	}
 	if m.settings, err = Settings(v, sw.Ports()); err != nil {
 		return nil, err
@@ -111,6 +114,25 @@ func (m *Mechanism) compile() {
 		}
 	}
 	m.exempt = m.settings.Rules
+	m.setRates()
+}
+
+// setRates gives shapers their rates; what waits goes on at the new one.
+func (m *Mechanism) setRates() {
+	for i := range m.shapers {
+		for q := range m.shapers[i] {
+			m.shapers[i][q].rate = 0
+		}
+	}
+	for _, s := range m.values.List("shapers") {
+		for _, port := range chosen(s.Integers("ports"), m.sw.Ports()) {
+			for _, queue := range s.Integers("queues") {
+				if port < len(m.shapers) {
+					m.shapers[port][queue].rate = s.Rate("rate-gbps")
+				}
+			}
+		}
+	}
 }
 
 // A copy is known by Meta: the queue that its original was meant for, plus one. The fabric clears it when a packet enters a switch.
@@ -123,7 +145,11 @@ const metaQueue = 0xff
 // admits reports whether the profile of a queue leaves room for size bytes more.
 func (m *Mechanism) admits(port, queue, size int) bool {
 	at := &m.places[port][queue]
-	after := m.sw.Port(port).Queue(queue).Bytes() + size
+	after := m.sw.Port(port).Queue(queue).Bytes() + m.shapers[port][queue].bytes + size
+	used, pool := m.sw.BufferUsed()
+	if used += m.waiting; used+size > pool {
+		return false
+	}
 	if after <= at.reserved {
 		return true
 	}
@@ -133,7 +159,6 @@ func (m *Mechanism) admits(port, queue, size int) bool {
 	if at.alpha == 0 {
 		return true
 	}
-	used, pool := m.sw.BufferUsed()
 	return float64(after) <= at.alpha*float64(pool-used)
 }
 
@@ -149,7 +174,7 @@ func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, 
 	if !m.admits(int(v.Port), int(v.Queue), int(p.Size)) {
 		return m.refuse(now, p, v)
 	}
-	return v
+	return m.enqueue(now, p, v)
 }
 
 // Overflow implements fabric.Mechanism: the pool itself is full.
@@ -215,7 +240,9 @@ func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
 		m.sw.Discard(now, c, v.Drop(ReasonLostCopy))
 		return
 	}
-	if !m.admits(port, queue, int(c.Size)) {
+	if m.admits(port, queue, int(c.Size)) {
+		v = m.enqueue(now, c, v)
+	} else {
 		v = m.refuseCopy(c, v)
 	}
 	m.sw.Place(now, c, v)

@@ -307,4 +307,6 @@ func Pass(name string) (link.Link, error) {
 }
 
 // Program returns the program on a port, for measurements.
-func (d *Datapath) Program(port int) *ebpf.Program { return d.ports[port].program.Programs[bpfProgInjector] }
+func (d *Datapath) Program(port int) *ebpf.Program {
+	return d.ports[port].program.Programs[bpfProgInjector]
+}

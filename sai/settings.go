@@ -177,6 +177,13 @@ func (r Rule) Matches(src, dst netip.Addr) bool {
 	return (!r.Source.IsValid() || r.Source.Contains(src)) && (!r.Dest.IsValid() || r.Dest.Contains(dst))
 }
 
+// Shaper holds a queue of a port to a rate (SCHEDULER pir).
+type Shaper struct {
+	Port  string
+	Queue int
+	BPS   int64 // bits of frames a second
+}
+
 // Settings is all that a switch is told about trimming.
 type Settings struct {
 	Trimming Trimming
@@ -185,8 +192,9 @@ type Settings struct {
 	Maps     []DSCPMap
 	PortMaps []PortMap
 	Rules    []Rule
-	// SwitchTC is the number of traffic classes and TCQueue how they map to queues, DSCPTC how DSCPs map to classes: the QoS maps
-	// of DYNAMIC queue resolution. What a map lacks goes to class or queue 0.
+	Shapers  []Shaper
+	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues: which queue a packet is meant for, and in mode Dynamic
+	// a copy. What a map lacks goes to class or queue 0.
 	DSCPTC  map[int]int
 	TCQueue map[int]int
 }
@@ -322,6 +330,16 @@ func (s Settings) Profile(name string) (Profile, bool) {
 		}
 	}
 	return Profile{}, false
+}
+
+// Shaped reports whether a queue of a port is held to a rate.
+func (s Settings) Shaped(port string, queue int) bool {
+	for _, r := range s.Shapers {
+		if r.Port == port && r.Queue == queue && r.BPS > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ProfileOf returns the profile bound to a queue; without one the zero Profile, whose action is Drop.

@@ -164,7 +164,7 @@ func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
 			float64(last-e.TimePS)/1e6))
 	}
 	a.order[key] = max(a.order[key], e.TimePS)
-	if a.config.Strict {
+	if a.config.Strict && queue < queues && !a.ports[o.Port].shaped[queue] {
 		a.checkOvertaken(e, o, queue)
 	}
 }

@@ -78,6 +78,7 @@ type portState struct {
 	firstPS        int64
 	lastPS         int64
 	lostCopyTarget []bool // queues that copies of this port go to
+	shaped         []bool // queues that are held to a rate, now or at another time: they may wait while lower ones send
 }
 
 // dataRing is how many departures of a queue are remembered to prove that a copy was overtaken.
@@ -119,7 +120,7 @@ func New(c Config) *Analyzer {
 		p := &a.ports[i]
 		p.queues = make([]tally, queues)
 		p.lower, p.lowerNext = make([][dataRing]int64, queues), make([]int, queues)
-		p.lostCopyTarget = make([]bool, queues)
+		p.lostCopyTarget, p.shaped = make([]bool, queues), make([]bool, queues)
 		for q := range p.lower {
 			for j := range p.lower[q] {
 				p.lower[q][j] = -1
@@ -152,6 +153,7 @@ func (a *Analyzer) compile(c Change) compiled {
 		profiles := make([]sai.Profile, queues)
 		for q := range profiles {
 			profiles[q], _ = c.Settings.ProfileOf(name, q)
+			a.ports[i].shaped[q] = a.ports[i].shaped[q] || c.Settings.Shaped(name, q)
 		}
 		t.profiles = append(t.profiles, profiles)
 		if q := t.queue[i]; q < queues && ok {

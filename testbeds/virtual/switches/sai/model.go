@@ -114,6 +114,7 @@ func Settings(v parameter.Values, ports int) (sai.Settings, error) {
 	readQoS(&s, v)
 	readProfiles(&s, v, ports)
 	readMaps(&s, v, ports)
+	readShapers(&s, v, ports)
 	if err := readRules(&s, v); err != nil {
 		return sai.Settings{}, err
 	}
@@ -203,6 +204,16 @@ func readMaps(s *sai.Settings, v parameter.Values, ports int) {
 	}
 	for port := range maps { // ports that the switch lacks: Validate says so
 		s.PortMaps = append(s.PortMaps, sai.PortMap{Port: PortName(port), Map: ""})
+	}
+}
+
+func readShapers(s *sai.Settings, v parameter.Values, ports int) {
+	for _, m := range v.List("shapers") {
+		for _, port := range chosen(m.Integers("ports"), ports) {
+			for _, queue := range m.Integers("queues") {
+				s.Shapers = append(s.Shapers, sai.Shaper{Port: PortName(port), Queue: int(queue), BPS: int64(m.Rate("rate-gbps"))})
+			}
+		}
 	}
 }
 

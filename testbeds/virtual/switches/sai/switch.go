@@ -30,8 +30,8 @@ type Mechanism struct {
 	acl      []aclCount
 	copies   uint64 // made so far
 
-	shapers  [][]shaper // [port][queue]
-	waiting  int        // bytes in all of them
+	shapers [][]shaper // [port][queue]
+	waiting int        // bytes in all of them
 
 	held []heldCopy // of some bugs
 }
@@ -124,13 +124,13 @@ func (m *Mechanism) setRates() {
 			m.shapers[i][q].rate = 0
 		}
 	}
-	for _, s := range m.values.List("shapers") {
-		for _, port := range chosen(s.Integers("ports"), m.sw.Ports()) {
-			for _, queue := range s.Integers("queues") {
-				if port < len(m.shapers) {
-					m.shapers[port][queue].rate = s.Rate("rate-gbps")
-				}
-			}
+	index := map[string]int{}
+	for i := range m.shapers {
+		index[PortName(i)] = i
+	}
+	for _, s := range m.settings.Shapers {
+		if port, ok := index[s.Port]; ok {
+			m.shapers[port][s.Queue].rate = clock.BitRate(s.BPS)
 		}
 	}
 }

@@ -1,0 +1,60 @@
+package sai
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// shaper holds a queue to a rate of its own (SCHEDULER pir in SONiC): how tests make one sender congest a port. Packets wait here
+// and pass into the port's queue one at a time; they count as packets of that queue for its thresholds.
+type shaper struct {
+	rate  clock.BitRate // 0: none
+	next  clock.Time    // when the next packet may pass
+	bytes int
+	wait  []*fabric.Packet
+}
+
+// enqueue lets an admitted packet into its queue, or has it wait for the queue's shaper.
+func (m *Mechanism) enqueue(now clock.Time, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	s := &m.shapers[v.Port][v.Queue]
+	if s.rate == 0 && len(s.wait) == 0 {
+		return v
+	}
+	if len(s.wait) == 0 && s.next <= now {
+		s.next = now.Add(s.rate.Serialise(int(p.Size)))
+		return v
+	}
+	if len(s.wait) == 0 {
+		m.sw.Wake(s.next, token(v))
+	}
+	s.wait = append(s.wait, p)
+	s.bytes += int(p.Size)
+	m.waiting += int(p.Size)
+	return v.Consumed()
+}
+
+// token names a shaper's timer; 0 is that of the bugs.
+func token(v fabric.Verdict) uint64 { return 1 + uint64(v.Port)*(lastQueue+1) + uint64(v.Queue) }
+
+// pass serves the timer of a shaper: the packet that waited longest goes on, all of them if the shaper was taken away.
+func (m *Mechanism) pass(now clock.Time, token uint64) {
+	port, queue := int(token-1)/(lastQueue+1), int(token-1)%(lastQueue+1)
+	s := &m.shapers[port][queue]
+	v := fabric.Verdict{}.To(m.sw.Port(port), queue)
+	for len(s.wait) > 0 {
+		p := s.wait[0]
+		s.wait = s.wait[1:]
+		size := int(p.Size)
+		s.bytes -= size
+		m.waiting -= size
+		m.sw.Place(now, p, v)
+		if s.rate == 0 {
+			continue
+		}
+		s.next = now.Add(s.rate.Serialise(size))
+		if len(s.wait) > 0 {
+			m.sw.Wake(s.next, token)
+		}
+		return
+	}
+}

@@ -71,3 +71,18 @@ type Stats struct {
 	Dropped uint64 // for want of room in the ring
 	Freezes uint64 // times that the kernel found every block full
 }
+
+// TapConfig is what a Tap is opened with.
+type TapConfig struct {
+	Interface string
+	// FrameBytes is the size of a slot, with about 80 bytes of the kernel's own; 0 means 16 KiB, for frames of 9000 bytes and
+	// more. A multiple of 256.
+	FrameBytes int
+	// Frames is how many slots there are, a multiple of 16; 0 means 1024.
+	Frames int
+}
+
+const (
+	defaultFrameBytes = 16 << 10
+	defaultFrames     = 1024
+)

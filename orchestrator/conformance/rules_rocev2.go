@@ -159,6 +159,13 @@ var rocev2Rules = []Rule{
 		Judges:   []string{"rp.unprovoked"}, Everywhere: true,
 	},
 	{
+		ID: "rate-off", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"}, Basis: basisDCQCN,
+		Statement: "With the reaction point off a CNP does not slow the sender down.",
+		Stimulus:  "CNPs within 100 packets", Test: "ecn-write",
+		Evidence: []Evidence{events(), seen("CNP")},
+		Judges:   []string{"rp.disabled"}, Everywhere: true,
+	},
+	{
 		ID: "cnp-reaction-transport", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "Rate control changes when packets are sent, and nothing else.",
 		Stimulus:  "CNPs with the reaction point on", Test: "ecn-reaction",

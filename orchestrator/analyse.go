@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"candela.dev/candela/analyzers"
@@ -11,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/analyzers/trim"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
@@ -20,7 +22,7 @@ import (
 )
 
 // analyzerNames lists the analyzers in the order in which they are reported.
-var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, counters.Name}
+var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, trim.Name, counters.Name}
 
 // check finds out whether the trace in src is complete. A trace that is not is an outcome and no error.
 func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
@@ -44,7 +46,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 	if f.checked == nil {
 		return nil
 	}
-	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits))
+	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrimReactions(trimReactions(f.plan.Test))
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
 		if in := &f.plan.Intents[i]; in.RelPSN != 0 {
@@ -52,6 +54,10 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 		}
 	}
 	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters, f.calibration)
+	trims := trimConfig(f.plan, f.known)
+	trims.Follow = f.follow
+	losses := trim.New(f.checked.Meta(), trims)
+	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))
 	f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...)
 	return err
 }

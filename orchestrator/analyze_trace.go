@@ -120,6 +120,9 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if f.calibration, err = loadCalibration(dir); err != nil {
 		return nil, err
 	}
+	if f.comparison, err = loadComparison(filepath.Join(dir, comparisonFile)); err != nil {
+		return nil, err
+	}
 	var entries injector.Entries
 	err = errors.Join(
 		readJSON(filepath.Join(dir, "counters.json"), &f.counters),

@@ -37,7 +37,7 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
 	if r.o.memory != nil {
-		return &Outcome{Verdict: verdict, Analysis: r.analysis, Generator: r.generator}, nil
+		return &Outcome{Verdict: verdict, Analysis: r.analysis, Generator: r.generator, losses: r.followed()}, nil
 	}
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
@@ -49,7 +49,7 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 			Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,
 		}),
 	)
-	out := &Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis, Generator: r.generator}
+	out := &Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis, Generator: r.generator, losses: r.followed()}
 	if err != nil || failure != nil {
 		out.Dir = r.dir.Abandon()
 		rep.Dir = out.Dir

@@ -30,6 +30,7 @@ func (r *facts) evidence(failure error) evidence {
 	}
 	e.unmet = slices.Concat(e.unmet,
 		latencyBounds(&t.Expect.Retrans, r.analysis),
+		trimBounds(&t.Expect.Trim, r.analysis, r.comparison),
 		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
 		cnpModes(t.Expect.CNP.Modes, r.analysis),
 		unmetCounters(&t.Expect.Counters, &r.counters),

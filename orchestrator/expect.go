@@ -18,6 +18,7 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 		"retrans":  e.Retrans.Judgement,
 		"cnp":      e.CNP.Judgement,
 		"rp":       e.RP,
+		"trim":     e.Trim.Judgement,
 		"counters": e.Counters.Judgement,
 	}
 }

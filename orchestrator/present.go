@@ -41,6 +41,9 @@ func (r *facts) report(v Verdict) *report.Report {
 		return rep
 	}
 	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, analyzerNames
+	if r.follow == trace.EventNone {
+		rep.Trims = r.trimReport()
+	}
 	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {

@@ -13,12 +13,13 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/analyzers/trim"
 )
 
 // Rules lists every rule that an analyzer checks, by analyzer in the order of reports, each with a sorted list.
 func Rules() []analyzers.Rule {
 	var all []analyzers.Rule
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), counters.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), counters.Rules()} {
 		slices.SortStableFunc(rules, func(a, b analyzers.Rule) int { return strings.Compare(a.ID, b.ID) })
 		all = append(all, rules...)
 	}

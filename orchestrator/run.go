@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/trim"
 	"candela.dev/candela/dumper"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
@@ -87,6 +88,9 @@ type Options struct {
 	// with; both serve a [Scratch], whose outcomes have no report.
 	memory  *memory
 	session *session
+
+	// follow is the event whose packets analyzer trim follows instead of trims, in a run that a test with trims is compared with.
+	follow trace.EventType
 }
 
 // Outcome is what a run came to.
@@ -97,6 +101,8 @@ type Outcome struct {
 	Dir      string              // the run directory, complete or given up
 	// Generator is what the generators told; zero if the traffic never ran.
 	Generator generator.Report
+
+	losses []trim.Packet // that analyzer trim followed
 }
 
 // facts are what a run leaves behind: everything that the verdict and the reports are made of.
@@ -111,6 +117,9 @@ type facts struct {
 	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
+	follow      trace.EventType      // that analyzer trim follows; none stands for trims
+	losses      func() []trim.Packet // what it followed; nil before the analysis
+	comparison  *Comparison          // with a paired run; nil: none
 
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none
@@ -150,7 +159,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	}
 	r := &run{
 		log:   slog.New(slog.DiscardHandler),
-		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers},
+		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers, follow: o.follow},
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	closeLog, err := r.openLog()
@@ -158,7 +167,11 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 		dir.Abandon()
 		return nil, err
 	}
-	failure := errors.Join(r.execute(ctx, build), closeLog())
+	failure := r.execute(ctx, build)
+	if failure == nil {
+		failure = r.compare(ctx, build)
+	}
+	failure = errors.Join(failure, closeLog())
 	return r.conclude(ctx, failure)
 }
 

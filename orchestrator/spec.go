@@ -42,6 +42,7 @@ func hostSpec(t *config.Test, side config.Side) testbeds.Host {
 		Name: side.String(), MAC: h.NIC.MAC, IPs: addresses(h.NIC.IPs), Profile: h.NIC.Profile, Bugs: h.NIC.Bugs,
 		DCQCNRP: h.RoCE.DCQCNRP, DCQCNNP: h.RoCE.DCQCNNP, MinTimeBetweenCNPs: h.RoCE.MinTimeBetween,
 		CNPPacing: h.RoCE.Pacing.String(), SlowRestart: h.RoCE.SlowRestart, AdaptiveRetrans: h.RoCE.AdaptiveRetrans,
+		TrimReaction: h.RoCE.TrimReaction, TrimDSCP: uint8(h.RoCE.TrimDSCP),
 		ECN: packet.ECN(t.Traffic.ECN), DSCP: uint8(t.Traffic.DSCP), HopLimit: uint8(t.Traffic.HopLimit),
 		Rate: link.Rate, Propagation: link.Propagation,
 	}

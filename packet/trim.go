@@ -25,7 +25,7 @@ func (p *Packet) TrimmedLen(size int) int {
 // than that passes whole and unmarked, as one without IP does. The IPv4 header checksum is kept right; a non-zero UDP
 // checksum and the iCRC, if the cut leaves one, become stale. Length fields change only if flags say so; without
 // TrimUpdateIPLength the result is Truncated. Afterwards p is explicit, and what a cut through its transport headers left
-// of them is Payload. Trim allocates.
+// of them is Payload; a BTH that the cut left whole is decoded all the same (CutRoCE). Trim allocates.
 func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	length := p.TrimmedLen(size)
 	if length == p.Len() {
@@ -41,6 +41,12 @@ func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 		p.keepUndecoded(frame)
 	}
 	return true
+}
+
+// CutRoCE reports whether p is what a cut through the extended transport headers left of a RoCEv2 packet: p is not IsRoCE, but
+// BTH is whole.
+func (p *Packet) CutRoCE() bool {
+	return p.Headers == 0 && p.HasUDP && p.UDP.DstPort == Port && len(p.Payload) >= BTHLen
 }
 
 // patchLengths updates the length fields of the cut IP packet l3 as far as flags ask for it and the cut left them.

@@ -49,6 +49,8 @@ type Host struct {
 	CNPPacing          string // per-port, per-destination-ip, per-ip-pair or per-qp
 	SlowRestart        bool   // send a CNP with a NAK, too
 	AdaptiveRetrans    bool   // adaptive retransmission timeouts
+	TrimReaction       bool   // ask at once for what a trimmed header names
+	TrimDSCP           uint8  // marks trimmed headers
 
 	ECN      packet.ECN // of data packets
 	DSCP     uint8

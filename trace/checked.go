@@ -50,6 +50,9 @@ type Meta struct {
 	// means "not known".
 	EventsKnown bool
 
+	// TrimReactions is what a test says about its hosts, see [Checked.WithTrimReactions].
+	TrimReactions TrimReactions
+
 	// Packets is the number of records. StartNS and EndNS are the TimeNS of the earliest and latest.
 	Packets        int64
 	StartNS, EndNS int64

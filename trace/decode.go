@@ -90,6 +90,7 @@ type span struct {
 	end    int // of the packet within the captured bytes
 	// missing counts bytes that the length fields announce beyond the captured ones.
 	missing int
+	ipStale bool // the IP length announces bytes beyond the captured ones
 }
 
 // locateRoCE finds the UDP payload of a frame to UDP destination port port. ok is false for every other frame; err says why
@@ -132,7 +133,7 @@ func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	}
 	s.l3, s.end = l3, l3+announced
 	if s.end > len(frame) {
-		s.missing, s.end = s.end-len(frame), len(frame)
+		s.missing, s.end, s.ipStale = s.end-len(frame), len(frame), true
 	}
 	if s.end < s.l4+packet.UDPLen || be16(frame[s.l4+2:]) != port {
 		return s, false, nil

@@ -61,6 +61,7 @@ type passedPacket struct {
 	observation
 	match  int64  // number of the sent packet, −1: none
 	sentID uint64 // its frame number, once it was emitted
+	event  EventType
 }
 
 func newMatcher(before, after recordStream) *matcher {
@@ -240,15 +241,20 @@ func (m *matcher) join(s, p int64) {
 	sent.match, passed.match = p, s
 	sent.passNS = passed.rec.TimeNS
 	sent.event = compare(sent, passed)
+	passed.event = sent.event
+	passed.rec.Flags &^= PortChanged
+	if passed.port != sent.port {
+		passed.rec.Flags |= PortChanged
+	}
 }
 
 // compare says what happened to a packet that was sent as s and seen as p.
 func compare(s *sentPacket, p *passedPacket) EventType {
 	switch {
-	case p.rec.ICRC == packet.ICRCInvalid && s.rec.ICRC != packet.ICRCInvalid:
-		return EventCorrupt
 	case p.short && !s.short || p.rec.PayloadLen < s.rec.PayloadLen:
 		return EventTrim
+	case p.rec.ICRC == packet.ICRCInvalid && s.rec.ICRC != packet.ICRCInvalid:
+		return EventCorrupt
 	case p.rec.ECN == packet.CE && s.rec.ECN != packet.CE:
 		return EventECN
 	}
@@ -306,6 +312,9 @@ func (m *matcher) emitPassed() *Record {
 	p := m.passed.first()
 	m.out = p.rec
 	m.out.Flags &^= Sent
+	if p.match >= 0 && p.event == EventTrim {
+		m.out.Event = EventTrim // a header: what it names was not delivered, whatever its lengths say
+	}
 	m.report.Passed++
 	switch {
 	case p.match < 0:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"candela.dev/candela/packet"
 )
 
 // PairSecond is added to the frame number of a packet that only the second capture of a pair has, to make its Record.ID.
@@ -169,6 +171,7 @@ type observation struct {
 	way flowKey // source and destination
 	// short: the packet ended on the wire before the length that its IP header announces.
 	short bool
+	port  uint16 // UDP source port
 }
 
 // read fills o with the next RoCE packet; io.EOF ends the stream.
@@ -191,6 +194,24 @@ func (s *recordStream) read(o *observation) error {
 		o.way = s.dec.key
 		o.way.qpn &^= maxUint24
 		o.short = o.rec.Flags&Truncated != 0 && f.OrigLen <= len(f.Data)
+		o.look(f)
 		return nil
+	}
+}
+
+// look takes from a frame what its record lacks: the source port, and of a packet that may have been cut whether its IPv4 header
+// checksum holds.
+func (o *observation) look(f *Frame) {
+	at, ok, _ := locateRoCE(f.Data, packet.Port)
+	if !ok {
+		return
+	}
+	o.port = be16(f.Data[at.l4:])
+	damaged := o.rec.Flags&Truncated != 0 || o.rec.ICRC == packet.ICRCInvalid
+	if o.short && at.ipStale {
+		o.rec.Flags |= IPLengthStale
+	}
+	if damaged && f.Data[at.l3]>>4 == 4 && packet.HeaderChecksum(f.Data[at.l3:at.l4]) != be16(f.Data[at.l3+10:]) {
+		o.rec.Flags |= IPChecksumBad
 	}
 }

@@ -101,6 +101,11 @@ const (
 	// sender's: the receiver must refuse access, or drop the packet silently. Set by departures only.
 	ForeignRKey
 	ForeignPKey
+	// What a frame shows of an IP packet that was cut short: its IP header announces more bytes than follow, its IPv4 header
+	// checksum is wrong, its UDP source port is not that of the packet before the cut. Only in pairs of captures.
+	IPLengthStale
+	IPChecksumBad
+	PortChanged
 )
 
 // Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.

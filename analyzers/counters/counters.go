@@ -128,7 +128,7 @@ func (a *Analyzer) stateful(r *trace.Record, step *rounds.Step, from, to *[numCo
 		// A responder that still answers has served the duplicates before.
 		a.duplicates[step.Flow].serve(step.Is(rounds.Unsure))
 	}
-	if step.Is(rounds.GapOpened) {
+	if step.Marks&(rounds.GapOpened|rounds.TrimmedNext|rounds.TrimmedAhead) != 0 {
 		to[ImpliedNak].maybe(1)
 	}
 	if step.Is(rounds.Progress) && (r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()) {
@@ -215,6 +215,9 @@ func (a *Analyzer) restart(r *trace.Record, step *rounds.Step, from *[numCounter
 	case rounds.RNR:
 		from[RNRReceived].least += sure
 	case rounds.Implied:
+		if step.Is(rounds.ByTrim) {
+			sure = 0 // a NIC may count it elsewhere
+		}
 		from[ImpliedNak].least += sure
 	case rounds.None:
 	}

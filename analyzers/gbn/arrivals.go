@@ -13,6 +13,8 @@ const (
 	fateDuplicate      // before the expected PSN
 	fateAhead          // the first after the expected PSN: a sequence NAK is owed
 	fateDiscarded      // after the expected PSN while the NAK is out
+	fateTrimmed        // the header of a trimmed request shows that the expected one is missing: a receiver that reacts NAKs it
+	fateHeader         // the header of a trimmed request that shows nothing new
 )
 
 // An arrival is a request on its way to the responder, or there but not reflected in its responses yet.
@@ -24,6 +26,7 @@ type arrival struct {
 	op     packet.Opcode
 	fate   fate
 	ackReq bool
+	header bool // of a trimmed request
 
 	payload    uint16
 	foreignKey bool            // the remote key is not the sender's
@@ -43,11 +46,17 @@ type receipt struct {
 	failed   bool  // an invalid request has arrived: the queue pair is in error
 	open     packet.Verb
 	left     int64 // bytes that the open WRITE still lacks
+	// answersTrims: the responder NAKs the headers of trimmed requests.
+	answersTrims bool
 }
 
-// judge works out the fate of a request at p without changing the state.
-func (st *receipt) judge(p pos) fate {
+// judge works out the fate of a request at p, or of the header of one, without changing the state.
+func (st *receipt) judge(p pos, header bool) fate {
 	switch {
+	case header && (st.failed || p < st.expected || p > st.expected && st.awaiting):
+		return fateHeader
+	case header:
+		return fateTrimmed
 	case st.failed:
 		return fateDiscarded
 	case p == st.expected:
@@ -76,7 +85,9 @@ func (st *receipt) receive(a *arrival) {
 		}
 	case fateAhead:
 		st.awaiting = true
-	case fateDuplicate, fateDiscarded:
+	case fateTrimmed:
+		st.awaiting = st.awaiting || st.answersTrims
+	case fateDuplicate, fateDiscarded, fateHeader:
 	}
 }
 
@@ -92,6 +103,7 @@ type arrivals struct {
 	validates   bool  // every arrival is known and was right when it was sent: an invalid request is the injector's work
 	gaps        int   // arrivals with fateAhead
 	duplicates  int   // arrivals with fateDuplicate
+	headers     int   // arrivals with fateTrimmed
 }
 
 const (
@@ -120,7 +132,7 @@ func (l *arrivals) push(a arrival) *arrival {
 
 // assess works out what a amounts to behind all that arrived before, and moves the most on by it.
 func (l *arrivals) assess(a *arrival) {
-	a.fate, a.flaw = l.most.judge(a.pos), 0
+	a.fate, a.flaw = l.most.judge(a.pos, a.header), 0
 	if a.fate == fateExpected && l.validates {
 		a.flaw = l.most.validate(a, l.mtu)
 	}
@@ -141,7 +153,9 @@ func (l *arrivals) count(f fate, n int) {
 		l.gaps += n
 	case fateDuplicate:
 		l.duplicates += n
-	case fateExpected, fateDiscarded:
+	case fateTrimmed:
+		l.headers += n
+	case fateExpected, fateDiscarded, fateHeader:
 	}
 }
 
@@ -162,6 +176,11 @@ func (l *arrivals) refuse() {
 	l.head = (l.head + 1) & (len(l.ring) - 1)
 	l.len--
 	l.least.awaiting = true
+	l.rejudge()
+}
+
+// rejudge judges all arrivals anew from the least state on.
+func (l *arrivals) rejudge() {
 	l.most = l.least
 	for i := range l.len {
 		a := l.at(i)
@@ -190,7 +209,7 @@ func (l *arrivals) gapAt(p pos) bool {
 	st := l.least
 	for i := range l.len {
 		a := l.at(i)
-		if a.fate == fateAhead && st.expected == p {
+		if l.showsGap(a) && st.expected == p {
 			return true
 		}
 		st.receive(a)
@@ -209,17 +228,19 @@ func (s *session) requestPassed(r *trace.Record) {
 		s.looseArrived(p)
 	} else {
 		s.looseLost(p)
+		s.looseTrimmed(r, p)
 	}
 	if s.rsp.state == rsFailed || s.rsp.adrift {
 		return
 	}
 	// Of a plain capture the log holds each request once, at its first transmission: see looseFold.
-	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered()) {
+	header := !s.captured && r.Event == trace.EventTrim && s.trims != trace.TrimIgnored
+	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered() && !header) {
 		return
 	}
 	a := s.rsp.log.push(arrival{
 		id: r.ID, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
-		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey),
+		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header,
 	})
 	if a == nil {
 		s.rsp.adrift = true
@@ -233,4 +254,5 @@ func (s *session) requestPassed(r *trace.Record) {
 
 var arrivalInput = [...]uint8{
 	fateExpected: rsExpected, fateDuplicate: rsDuplicate, fateAhead: rsAhead, fateDiscarded: rsDiscarded,
+	fateTrimmed: rsTrimmed, fateHeader: rsDiscarded,
 }

@@ -15,11 +15,14 @@ type loose struct {
 	ackID  uint64
 	ackNS  int64
 	read   pos // of the next READ response
+	header pos // the highest request of which only the trimmed header passed, -1: none
+	last   pos // the latest such request
+	lastID uint64
 }
 
 const maxHoles = 16
 
-func (l *loose) init() { l.beyond = -1 }
+func (l *loose) init() { l.beyond, l.header, l.last = -1, -1, -1 }
 
 // looseLost notes that the newest request certainly did not arrive. If the trace begins midway it may have arrived before.
 func (s *session) looseLost(p pos) {
@@ -130,7 +133,7 @@ func (s *session) checkLateAck(r *trace.Record, p pos) {
 func (s *session) looseNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	switch {
-	case p == q.nak:
+	case p == q.nak && !s.trimmedAgain(p):
 		say(s.report(s.step(rsNackRepeat), r, p, q.nakID),
 			fmt.Sprintf("no second nack for psn %d before it is received", p+1), response(r, p))
 		return
@@ -138,7 +141,7 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 		say(s.report(s.step(rsNackDuplicate), r, p, q.ackID),
 			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
 		return
-	case p+1 >= s.req.next && !s.captured:
+	case p+1 >= s.req.next && !s.captured && !s.trimmedAt(p):
 		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1), response(r, p))
 		return
 	}

@@ -226,13 +226,16 @@ func (s *session) reAck(r *trace.Record, p pos) {
 // sequenceNak judges a NAK with the code PSN sequence error, which acknowledges everything before p.
 func (s *session) sequenceNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if q.log.gaps == 0 {
+	s.learnTrims(p)
+	if !q.log.anyGap() {
 		s.nakWithoutGap(r, p)
 		return
 	}
 	gap := s.foldToGap(r)
 	for gap != p && q.log.gapAt(p) {
-		s.nakMissing(r, gap, q.log.pop())
+		if a := q.log.pop(); a.fate == fateAhead {
+			s.nakMissing(r, gap, a)
+		}
 		gap = s.foldToGap(r)
 	}
 	a := q.log.pop()
@@ -250,7 +253,7 @@ func (s *session) sequenceNak(r *trace.Record, p pos) {
 // foldToGap raises the least state up to the oldest arrival that is owed a NAK and returns the PSN that is expected there.
 func (s *session) foldToGap(r *trace.Record) pos {
 	q := &s.rsp
-	for q.log.at(0).fate != fateAhead {
+	for !q.log.showsGap(q.log.at(0)) {
 		s.fold(r)
 	}
 	s.cutStream(r, q.log.least.expected-1)

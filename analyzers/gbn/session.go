@@ -27,6 +27,8 @@ type session struct {
 	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
 	// rewrote a packet, or because too much was in flight to keep.
 	fateUnknown bool
+	// trims: what the responder does with the headers of trimmed requests.
+	trims trace.TrimReaction
 
 	req requester
 	rsp responder
@@ -40,6 +42,7 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 		ipsn:     a.meta.Connections.InitialPSN(flow, packet.Requests),
 		captured: a.meta.Kind == trace.KindPlain || !a.meta.EventsKnown,
 		midway:   a.meta.Connections.Inferred && !a.whole(),
+		trims:    a.meta.TrimReactions.Receiver(flow),
 	}
 	// A mirror trace that may begin midway says as little about what its endpoints knew before as a capture does.
 	s.captured = s.captured || s.midway && a.meta.Kind == trace.KindMirror
@@ -49,6 +52,7 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 	}
 	s.req.init()
 	s.rsp.init()
+	s.rsp.log.setTrims(s.trims)
 	s.rsp.log.validates = !s.captured
 	if s.mtuShown {
 		s.rsp.log.mtu = s.mtu

@@ -15,6 +15,8 @@ func (s *stream) response(r *trace.Record, step *Step) {
 	if r.Delivered() {
 		s.learn(r, step)
 		s.activity = max(s.activity, r.TimeNS)
+	} else if r.Event == trace.EventTrim && r.Has(trace.Passed) {
+		s.learnHeader(r, step)
 	}
 }
 

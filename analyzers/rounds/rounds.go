@@ -61,6 +61,11 @@ const (
 	// it is not marked Duplicate.
 	Unsure
 	Progress // a delivered response that acknowledges something new
+	// TrimmedNext: the header of a trimmed request that the responder, or READ response that the requester, waits for;
+	// TrimmedAhead: of a later one, the first since the receiver was last in order.
+	TrimmedNext
+	TrimmedAhead
+	ByTrim // with a Restart by Implied: the header of a trimmed READ response asked for it, or may have
 )
 
 // Never stands for an instant that is not known: it is before every other.
@@ -130,10 +135,12 @@ func New(meta trace.Meta) *Tracker {
 	for i := range t.streams {
 		flow := trace.FlowID(i)
 		t.streams[i] = stream{
-			mtu:       int64(max(all[i/2].MTU, 1)),
-			near:      1,
-			lossKnown: meta.EventsKnown,
-			nearPSN:   meta.Connections.InitialPSN(flow, packet.Requests),
+			mtu:            int64(max(all[i/2].MTU, 1)),
+			near:           1,
+			lossKnown:      meta.EventsKnown,
+			nearPSN:        meta.Connections.InitialPSN(flow, packet.Requests),
+			responderTrims: meta.TrimReactions.Receiver(flow),
+			requesterTrims: meta.TrimReactions.Receiver(flow.Peer()),
 		}
 	}
 	return t

@@ -59,6 +59,12 @@ type stream struct {
 		from, end, ns           int64
 	}
 	gapOpen bool
+
+	// Trimmed headers: what their receivers make of them, and when the latest of a READ response passed that may still cause a
+	// repeated READ request.
+	responderTrims, requesterTrims trace.TrimReaction
+	trimNS                         int64
+	trimmed                        bool
 }
 
 const maxNaks = 8
@@ -106,6 +112,8 @@ func (s *stream) request(r *trace.Record, step *Step, strict bool) {
 	}
 	if r.Delivered() {
 		s.receive(r, step, end)
+	} else if r.Event == trace.EventTrim && r.Has(trace.Passed) {
+		s.receiveHeader(step)
 	}
 }
 
@@ -188,8 +196,18 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	case readLike(r.Opcode) && s.readGap.open && !s.readGap.answered && place == s.readGap.place:
 		step.Cause, step.CauseNS = Implied, s.readGap.ns
 		step.Certain = s.readGap.advanced
+		if s.trimmed && s.trimNS < s.readGap.ns && s.requesterTrims == trace.TrimAnswered {
+			step.CauseNS = s.trimNS
+		}
+		s.trimmed = false
 		s.readGap.answered, s.readGap.again = true, false
 		s.debt--
+		s.doubt(step)
+	case s.byTrim(r):
+		step.Cause, step.CauseNS = Implied, s.trimNS
+		step.Marks |= ByTrim
+		step.Certain = false
+		s.trimmed = false
 		s.doubt(step)
 	default:
 		step.Cause = Timeout

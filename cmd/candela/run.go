@@ -157,7 +157,8 @@ func profileDefaults(p rdma.Profile) config.RoCE {
 		pacing = config.PerQP
 	case rdma.CNPPerPort, rdma.CNPModeUnset:
 	}
-	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing}
+	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing,
+		TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP}
 }
 
 // planned is a plan and the file that it comes from.

@@ -83,6 +83,16 @@ const (
 	BugAtomicTwice
 	BugAtomicRepeatIgnored
 
+	// Receiver of trimmed headers.
+	BugTrimIgnored
+	BugTrimNackWrongPSN
+	BugTrimNackTwice
+	BugTrimAccepted
+	BugTrimSlowNack
+	BugTrimNackFatal
+	BugTrimNackDuplicate
+	BugTrimReadIgnored
+
 	// Notification point.
 	BugCNPUnprovoked
 	BugCNPNever
@@ -211,6 +221,15 @@ var catalogue = []BugInfo{
 	{"read-replay-forgets-message", BugReadReplayForgetsMessage, "expect.completion", "a repeated READ request closes the message that is being received", rxeReplay},
 	{"atomic-twice", BugAtomicTwice, "gbn.atomic-unexpected", "each atomic is acknowledged twice", ""},
 	{"atomic-repeat-ignored", BugAtomicRepeatIgnored, "gbn.read-missing", "repeated atomics are ignored", ""},
+
+	{"trim-ignored", BugTrimIgnored, "trim.nack-missing", "trimmed headers are recognised and dropped", ""},
+	{"trim-nack-wrong-psn", BugTrimNackWrongPSN, "trim.nack-psn", "the NAK for a trimmed header names the PSN after the lost one", ""},
+	{"trim-nack-twice", BugTrimNackTwice, "trim.nack-repeat", "a trimmed header is NAKed twice", ""},
+	{"trim-accepted", BugTrimAccepted, "trim.acknowledged", "a trimmed header is delivered as if it were the whole packet", ""},
+	{"trim-slow-nack", BugTrimSlowNack, "expect.trim.nack-us", "the NAK for a trimmed header takes 500 us more", ""},
+	{"trim-nack-fatal", BugTrimNackFatal, "gbn.nak-unprovoked", "a trimmed header is taken for a request of the wrong length, which ends the connection", ""},
+	{"trim-nack-duplicate", BugTrimNackDuplicate, "gbn.nak-unprovoked", "the header of a request that was received before is NAKed, too", ""},
+	{"trim-read-ignored", BugTrimReadIgnored, "trim.nack-missing", "the headers of READ responses are recognised and dropped", ""},
 
 	{"cnp-unprovoked", BugCNPUnprovoked, "cnp.unprovoked", "a CNP is sent for every 16th data packet, marked or not", ""},
 	{"cnp-never", BugCNPNever, "cnp.missing", "no CNP is ever sent", ""},

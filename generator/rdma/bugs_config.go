@@ -14,6 +14,7 @@ func (s Bugs) misconfigure(c *Config) {
 	}{
 		{BugSlowNack, func() { p.NackGeneration += sluggish }},
 		{BugSlowReaction, func() { p.NackReaction += sluggish }},
+		{BugTrimSlowNack, func() { p.TrimLatency += sluggish }},
 		{BugEarlyTimeout, func() { p.TimeoutFactor, p.FirstTimeoutHigh = 0.25, 0 }},
 		{BugTimerNeverOff, func() { p.TimeoutFactor, p.FirstTimeoutHigh = 1, 0 }},
 		{BugLateTimeout, func() { p.TimeoutFactor *= 8 }},

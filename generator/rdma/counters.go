@@ -31,7 +31,9 @@ type Counters struct {
 	ECNMarked  uint64 // data packets that arrived with CE
 
 	// Integrity.
-	ICRCErrors  uint64 // packets dropped for their iCRC
+	ICRCErrors      uint64 // packets dropped for their iCRC
+	TrimmedReceived uint64 // trimmed headers that the NIC recognised; only profiles with a trim reaction do
+
 	Invalid     uint64 // packets silently dropped: unknown queue pair, wrong source, version or P_Key
 	DataErrors  uint64 // accepted payloads that differ from what the sender's memory holds; no real NIC has this
 	RxDiscards  uint64 // always 0: the model has no finite receive buffer
@@ -74,6 +76,7 @@ var canonical = []struct {
 	{"rp_cnp_handled", func(c *Counters) uint64 { return c.CNPHandled }},
 	{"rp_cnp_ignored", func(c *Counters) uint64 { return c.CNPIgnored }},
 	{"rx_icrc_encapsulated", func(c *Counters) uint64 { return c.ICRCErrors }},
+	{"rx_trimmed_packets", func(c *Counters) uint64 { return c.TrimmedReceived }},
 	{"invalid_packets", func(c *Counters) uint64 { return c.Invalid }},
 	{"data_errors", func(c *Counters) uint64 { return c.DataErrors }},
 	{"roce_adp_retrans", func(c *Counters) uint64 { return c.AdaptiveRet }},

@@ -73,6 +73,9 @@ func (c *Config) validate() error {
 			errs = append(errs, fmt.Errorf("IP address %s is neither a plain IPv4 nor a plain IPv6 address", ip))
 		}
 	}
+	if d := c.Profile.TrimDSCP; d < 0 || d > 63 || c.Profile.TrimReaction && d == int(c.DSCP) {
+		errs = append(errs, fmt.Errorf("trim DSCP %d is not within 0 to 63 or is that of whole packets, %d", d, c.DSCP))
+	}
 	if c.DSCP > 63 {
 		errs = append(errs, fmt.Errorf("DSCP %d is above 63", c.DSCP))
 	}
@@ -187,7 +190,7 @@ func (n *NIC) drawQPN() packet.QPN {
 
 // HandlePacket takes a frame that has arrived completely. The packet is only read, and only during the call.
 func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
-	if !p.IsRoCE() || p.Eth.Dst != n.cfg.MAC {
+	if p.Eth.Dst != n.cfg.MAC || !p.IsRoCE() && !p.CutRoCE() {
 		return
 	}
 	n.now = now
@@ -197,7 +200,10 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 		n.counters.RxDiscards++
 		return
 	}
-	if p.CheckICRC() != packet.ICRCValid && !n.bugs.Has(BugAcceptBadICRC) {
+	if n.takesTrimmed(now, p) {
+		return
+	}
+	if !p.IsRoCE() || p.CheckICRC() != packet.ICRCValid && !n.bugs.Has(BugAcceptBadICRC) {
 		n.counters.ICRCErrors++
 		if n.broken {
 			n.badICRC(now, p)

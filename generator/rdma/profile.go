@@ -69,6 +69,12 @@ type Profile struct {
 	// turn. No class gets more than its share, even if the others are idle: the scheduler is not work-conserving. Empty: one class.
 	ETSShares []float64
 
+	// TrimReaction makes the NIC recognise trimmed headers by TrimDSCP and ask at once for what they name, TrimLatency after their
+	// arrival: a request by a NAK, a READ response by repeating the READ request. Without it a trimmed packet is a damaged one.
+	TrimReaction bool
+	TrimDSCP     int
+	TrimLatency  clock.Duration
+
 	CNPMode     CNPMode        // default scope of CNP pacing
 	CNPInterval clock.Duration // default minimum time between CNPs of one scope
 	CNPWithNack bool           // with slow restart configured, a sequence NAK triggers a CNP, too
@@ -101,6 +107,8 @@ func Spec() Profile {
 		ReadRerequestLatency: clock.Microsecond,
 		TimeoutReaction:      clock.Microsecond,
 		CNPLatency:           500 * clock.Nanosecond,
+		TrimDSCP:             DefaultTrimDSCP,
+		TrimLatency:          500 * clock.Nanosecond,
 		TimeoutFactor:        1,
 		AckCoalescing:        true,
 		CNPMode:              CNPPerIPPair,
@@ -110,7 +118,7 @@ func Spec() Profile {
 	}
 }
 
-var profiles = []func() Profile{Spec, CX4Lx, CX5, CX6Dx, E810}
+var profiles = []func() Profile{Spec, CX4Lx, CX5, CX6Dx, E810, BF3}
 
 // Profiles returns all NIC profiles.
 func Profiles() []Profile {

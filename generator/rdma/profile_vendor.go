@@ -28,6 +28,8 @@ func connectX() Profile {
 		ReadRerequestLatency: 3 * clock.Microsecond,
 		TimeoutReaction:      3 * clock.Microsecond,
 		CNPLatency:           500 * clock.Nanosecond,
+		TrimDSCP:             DefaultTrimDSCP,
+		TrimLatency:          500 * clock.Nanosecond,
 		PipelineDepth:        68,
 		SendsOn:              true,
 		TimeoutFactor:        8,

@@ -29,6 +29,7 @@ type Test struct {
 	Traffic     Traffic
 	Injector    Injector
 	Expect      Expect
+	Compare     Compare
 	Deadline    clock.Duration // of the whole run, in testbed time
 
 	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
@@ -84,6 +85,8 @@ type RoCE struct {
 	Pacing          CNPPacing
 	AdaptiveRetrans bool
 	SlowRestart     bool // also send a CNP with a NAK
+	TrimReaction    bool // ask at once for what a trimmed header names
+	TrimDSCP        int  // marks trimmed headers
 }
 
 // CNPPacing says which CNPs share one pacer.
@@ -181,7 +184,7 @@ type DataEvent struct {
 // Trim holds the parameters of a trim.
 type Trim struct {
 	Size            int    // bytes kept, from the start of the IP header
-	DSCP            *uint8 // nil: unchanged
+	DSCP            *uint8 // mark of the trimmed packet; nil: unchanged
 	UpdateIPLength  bool
 	UpdateUDPLength bool
 }

@@ -11,6 +11,7 @@ type Expect struct {
 	Retrans    RetransExpect
 	CNP        CNPExpect
 	RP         Judgement
+	Trim       TrimExpect
 	Counters   CountersExpect
 	Completion []CompletionExpect
 }
@@ -35,6 +36,15 @@ type Judgement struct {
 	Outcome    Outcome
 	Violations []string // OutcomeRules: rule ids, e.g. "gbn.nak-psn"; all of them must fire
 	Tolerated  []string // rule ids that may fire or not
+}
+
+// TrimExpect is what is expected of the repair of trimmed packets.
+type TrimExpect struct {
+	Judgement
+	Nack     *Bound // trimmed header → NAK, or repeated READ request
+	Reaction *Bound // that → retransmission
+	Recovery *Bound // trimmed header → the whole packet delivered
+	Gain     *Bound // by which a trimmed packet is sooner repaired than in the paired run
 }
 
 // Bound limits every value of a distribution. Nil: no limit on that side.

@@ -82,6 +82,8 @@ func testSchema() *object {
 				at: at(func(t *Test) *Injector { return &t.Injector })},
 			{key: "expect", doc: "What you expect of the run, by analyzer. Analyzers that are not named are expected to pass.",
 				kind: expectSchema(), def: "{}", at: at(func(t *Test) *Expect { return &t.Expect })},
+			{key: "compare", doc: "Run the test a second time, changed, and hold what it measures against that.", kind: compareSchema(), def: "{}",
+				at: at(func(t *Test) *Compare { return &t.Compare })},
 			{key: "sweep", doc: "Run the test once for every combination of values, such as `traffic.message-size: [1024, 10240]`. " +
 				"Paths joined by commas vary together. Each point is checked, run and judged on its own.", kind: sweepKind{}, at: parent},
 		},
@@ -151,6 +153,11 @@ func roceSchema() *object {
 				defDoc: profiles, at: at(func(r *RoCE) *bool { return &r.AdaptiveRetrans })},
 			{key: "slow-restart", doc: "Together with dcqcn-np-enable: also send a CNP with each NAK.", kind: boolean{},
 				defDoc: profiles, at: at(func(r *RoCE) *bool { return &r.SlowRestart })},
+			{key: "trim-reaction", doc: "Recognise trimmed headers by their DSCP and ask at once for what they name: requests by a NAK, READ responses by " +
+				"repeating the READ request. Without it a trimmed packet is a damaged one.", kind: boolean{},
+				defDoc: profiles, at: at(func(r *RoCE) *bool { return &r.TrimReaction })},
+			{key: "trim-dscp", doc: "DSCP by which trimmed headers are recognised.", kind: integer{min: 0, max: 63, why: "DSCP has 6 bits"},
+				defDoc: profiles, at: at(func(r *RoCE) *int { return &r.TrimDSCP })},
 		},
 	}
 }
@@ -304,7 +311,7 @@ func dataEventSchema() *object {
 				kind: enum[trace.EventType]{values: actions, refused: refusedActions}, at: at(func(e *DataEvent) *trace.EventType { return &e.Type })},
 			{key: "trim", doc: "Parameters of a trim; for type: trim only.", kind: optional[Trim]{trimSchema()}, at: at(func(e *DataEvent) **Trim { return &e.Trim })},
 		}, slices.Concat(paramFields(func(e any) *Params { return &e.(*DataEvent).Params }),
-			payloadFields(func(e any) *Params { return &e.(*DataEvent).Params }), everyFields())...),
+			payloadFields(func(e any) *Params { return &e.(*DataEvent).Params }), trimFields(), everyFields())...),
 	}
 }
 
@@ -313,10 +320,10 @@ func trimSchema() *object {
 		title: "trim",
 		doc:   "How a packet is trimmed. Shorter packets pass whole.",
 		fields: []field{
-			{key: "size", doc: "Bytes that are kept, counted from the start of the IP header.", def: "64",
+			{key: "size", doc: "Bytes that are kept, counted from the start of the IP header.", def: "128",
 				kind: integer{min: minTrimSize, max: maxTrimSize, unit: "bytes", why: "IP, UDP and transport headers must survive"},
 				at:   at(func(t *Trim) *int { return &t.Size })},
-			{key: "dscp", doc: "DSCP that trimmed packets get; by default they keep theirs.", defDoc: "unchanged",
+			{key: "dscp", doc: "DSCP that marks the trimmed packet; receivers with trim-reaction look for it.", defDoc: "unchanged",
 				kind: optional[uint8]{integer{min: 0, max: 63, why: "DSCP has 6 bits"}}, at: at(func(t *Trim) **uint8 { return &t.DSCP })},
 			{key: "update-ip-length", doc: "Make the IP header announce the trimmed length.", kind: boolean{}, def: "true",
 				at: at(func(t *Trim) *bool { return &t.UpdateIPLength })},

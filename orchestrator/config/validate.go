@@ -33,6 +33,8 @@ func (d *decoder) validate(t *Test) {
 	d.validateFrames(t)
 	d.validateEvents(t)
 	d.validateExpect(t)
+	d.validateTrimReaction(t)
+	d.validateCompare(t)
 }
 
 func (d *decoder) validateHost(h *Host, path string) {

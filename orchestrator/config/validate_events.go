@@ -8,7 +8,6 @@ import (
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // scheduleKeys are what the schedule of messages depends on.
@@ -111,13 +110,7 @@ func count(n int, what string) string {
 func (d *decoder) validateDataEvent(t *Test, path string, e *DataEvent) {
 	d.validatePSN(path, t.TrafficFrom(e.From, e.QPN), e.PSN)
 	d.validateParams(path, e.Type, &e.Params)
-	switch {
-	case e.Type == trace.EventTrim && e.Trim == nil:
-		e.Trim = new(Trim)
-		trimSchema().decode(d, mustParse("{}"), path+".trim", e.Trim)
-	case e.Type != trace.EventTrim && e.Trim != nil:
-		d.problemAt(path+".trim", "the event is a "+e.Type.String(), "only type: trim has trim parameters")
-	}
+	d.validateTrim(path, e)
 }
 
 func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {

@@ -57,6 +57,7 @@ type page struct {
 	MoreEvents  string
 	Stories     []string
 	MoreStories string
+	Trimmed     *trimView
 	Failing     []pageFinding
 	Remarks     []pageFinding
 	MoreFailing string
@@ -159,6 +160,7 @@ func (p *page) events() {
 	if n < len(p.Report.Events) {
 		p.MoreEvents = "and " + moreOf(len(p.Report.Events)-n, "event")
 	}
+	p.Trimmed = p.trims()
 	n = min(len(p.Report.Stories), pageEvents)
 	p.Stories = p.Report.Stories[:n]
 	if n < len(p.Report.Stories) {

@@ -30,6 +30,7 @@ type Report struct {
 	Connections []Connection
 	Events      []Event
 	Stories     []string  // what became of each packet that the injector touched, one line each
+	Trims       []Trim    // packets whose payload was cut off
 	Findings    []Finding // sorted by first packet, then rule
 	Metrics     []analyzers.Metric
 	Coverage    map[string]map[string]int64

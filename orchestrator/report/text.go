@@ -38,6 +38,7 @@ func Text(w io.Writer, r *Report, o TextOptions) error {
 	t.connections()
 	t.events()
 	t.stories()
+	t.trims()
 	t.judged()
 	t.remarks()
 	t.metrics()

@@ -139,6 +139,7 @@ func nicConfig(h *testbeds.Host, models Catalogue, random *rand.Rand) (rdma.Conf
 	if err != nil {
 		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
 	}
+	profile.TrimReaction, profile.TrimDSCP = h.TrimReaction, int(h.TrimDSCP)
 	bugs, err := rdma.ParseBugs(h.Bugs)
 	if err != nil {
 		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)

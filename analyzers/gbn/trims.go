@@ -1,0 +1,79 @@
+package gbn
+
+import "candela.dev/candela/trace"
+
+// The header of a trimmed request is a loss that carries information. A responder without a trim reaction takes no notice of it,
+// as of any damaged packet. One that reacts NAKs the expected PSN if the header shows it to be missing: because it is the
+// header's own, also when it was NAKed before, or because the header is the first behind it. That NAK takes the place of the
+// one that the next request out of order would be owed. Whether the NAK comes is not judged here: analyzer trim does that where
+// the test says that the device reacts.
+//
+// If nothing is said about the responder, it is taken for one that does not react until a NAK that nothing else explains shows
+// that it does.
+//
+// A trimmed READ response has the same effect on a requester that reacts as a response out of order, but nothing in it is
+// acknowledged. So it may explain one restart at whatever is unacknowledged when the requester gets round to it.
+
+// setTrims says whether the responder NAKs headers.
+func (l *arrivals) setTrims(t trace.TrimReaction) {
+	l.least.answersTrims = t == trace.TrimAnswered
+	l.most.answersTrims = l.least.answersTrims
+}
+
+// showsGap reports whether a responder NAKs a when it arrives.
+func (l *arrivals) showsGap(a *arrival) bool {
+	return a.fate == fateAhead || a.fate == fateTrimmed && l.least.answersTrims
+}
+
+// anyGap reports whether some arrival makes the responder NAK.
+func (l *arrivals) anyGap() bool { return l.gaps > 0 || l.headers > 0 && l.least.answersTrims }
+
+// learnTrims concludes from a NAK for p, of a responder of which nothing is said, that it reacts to trimmed headers, if nothing
+// else explains the NAK.
+func (s *session) learnTrims(p pos) {
+	l := &s.rsp.log
+	if s.trims != trace.TrimReactionUnknown || l.headers == 0 || l.gapAt(p) {
+		return
+	}
+	l.setTrims(trace.TrimAnswered)
+	l.rejudge()
+	if l.gapAt(p) {
+		s.trims = trace.TrimAnswered
+		return
+	}
+	l.setTrims(trace.TrimReactionUnknown)
+	l.rejudge()
+}
+
+// responseTrimmed notes the header of a trimmed response on its way to the requester.
+func (s *session) responseTrimmed(r *trace.Record) {
+	if r.Event != trace.EventTrim || !r.Has(trace.Passed) || !r.Opcode.IsReadResponse() ||
+		s.a.meta.TrimReactions.Receiver(r.Flow) == trace.TrimIgnored {
+		return
+	}
+	s.req.carried++
+	s.req.carriedNS = r.TimeNS
+}
+
+// looseTrimmed notes the header of a trimmed request where deliveries are not known exactly.
+func (s *session) looseTrimmed(r *trace.Record, p pos) {
+	if l := &s.rsp.loose; r.Event == trace.EventTrim && s.trims != trace.TrimIgnored {
+		l.header, l.last, l.lastID = max(l.header, p), p, r.ID
+	}
+}
+
+// trimmedAt reports whether a trimmed header may be what a NAK for p answers.
+func (s *session) trimmedAt(p pos) bool { return s.rsp.loose.header >= p }
+
+// trimmedAgain reports whether a second NAK for p may answer the header of a retransmission that was trimmed, too. A plain capture
+// may have been taken before the switch that trims: there the retransmission alone must do.
+func (s *session) trimmedAgain(p pos) bool {
+	if s.trims == trace.TrimIgnored {
+		return false
+	}
+	if l := &s.rsp.loose; !s.captured {
+		return l.last == p && l.lastID > s.rsp.nakID
+	}
+	again, ok := s.req.window.get(p)
+	return ok && again.id > s.rsp.nakID && s.req.lowest <= p
+}

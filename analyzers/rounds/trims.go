@@ -1,0 +1,45 @@
+package rounds
+
+import "candela.dev/candela/trace"
+
+// trimWindowNS is how long after the header of a trimmed READ response a repeated READ request is taken for its consequence where
+// nothing is known about the requester: less than any local ACK timeout in use.
+const trimWindowNS = 1_000_000
+
+// receiveHeader follows a trimmed request to the responder. One that reacts has noticed the gap then, so that no later packet
+// opens it.
+func (s *stream) receiveHeader(step *Step) {
+	if s.unsure {
+		step.Marks |= Unsure
+	}
+	switch place := step.Place; {
+	case place < s.want:
+		return
+	case place == s.want:
+		step.Marks |= TrimmedNext
+	case s.gapOpen:
+		return
+	default:
+		step.Marks |= TrimmedAhead
+	}
+	if s.responderTrims == trace.TrimAnswered {
+		s.gapOpen, s.gapNS = true, Never
+	}
+}
+
+// learnHeader follows a trimmed response to the requester.
+func (s *stream) learnHeader(r *trace.Record, step *Step) {
+	due := s.reads.first()
+	if s.requesterTrims == trace.TrimIgnored || !r.Opcode.IsReadResponse() || due == nil || step.Place < due.next || step.Place >= s.high {
+		return
+	}
+	if step.Marks |= TrimmedAhead; step.Place == due.next && s.una == due.next {
+		step.Marks ^= TrimmedAhead | TrimmedNext
+	}
+	s.trimmed, s.trimNS = true, r.TimeNS
+}
+
+// byTrim reports whether a trimmed READ response may be behind the restart at r.
+func (s *stream) byTrim(r *trace.Record) bool {
+	return s.trimmed && readLike(r.Opcode) && (s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < trimWindowNS)
+}

@@ -1,0 +1,121 @@
+package trim
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// reacts settles what a receiver that is said to react owes for the header that l is.
+func (a *Analyzer) reacts(l *loss, step *rounds.Step) {
+	l.expected = step.Is(rounds.TrimmedNext) && !step.Is(rounds.Unsure)
+	l.alone = l.expected && !step.Is(rounds.Again)
+}
+
+// declared reports whether the receiver of l is said to react.
+func (a *Analyzer) declared(l *loss) bool {
+	return a.cfg.Follow == trace.EventTrim && a.meta.TrimReactions.Receiver(l.Flow) == trace.TrimAnswered
+}
+
+// answered looks at a packet from the receiver of open losses: whether it asks for one, or shows something that it must not.
+func (a *Analyzer) answered(f *flowState, r *trace.Record, step *rounds.Step) {
+	for _, l := range f.open {
+		if r.Flow != l.Flow.Peer() {
+			continue
+		}
+		switch {
+		case l.Response:
+			a.asks(l, r, step)
+		case r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence:
+			a.nacks(l, r, step.Place)
+		case r.Opcode.IsResponse():
+			a.acknowledges(l, r, step.Place)
+			l.busy = l.busy || r.Opcode.IsReadResponse()
+		}
+	}
+}
+
+// asks looks whether r is a repeated READ request that covers the response that l is.
+func (a *Analyzer) asks(l *loss, r *trace.Record, step *rounds.Step) {
+	if l.NackID != 0 || r.Opcode != packet.ReadRequest || !step.Is(rounds.Again) || step.Place > l.place {
+		return
+	}
+	mtu := int64(1)
+	if c, ok := a.meta.Connections.Get(l.Flow); ok {
+		mtu = int64(max(c.MTU, 1))
+	}
+	if l.place < step.Place+max(1, (int64(r.DMALen)+mtu-1)/mtu) {
+		if r.TimeNS-l.TimeNS >= a.cfg.timerNS() {
+			a.missing(l, r.TimeNS)
+			l.expected = false // judged
+			return
+		}
+		a.asked(l, r)
+	}
+}
+
+func (a *Analyzer) asked(l *loss, r *trace.Record) {
+	l.NackID, l.NackNS = r.ID, r.TimeNS
+	a.metrics.record(generation, l.Connection, r.TimeNS-l.TimeNS)
+	a.keep(l)
+}
+
+// nacks looks at a NAK for place.
+func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
+	switch {
+	case place == l.place && l.ResentID == 0:
+		if l.nacks++; l.nacks == 1 {
+			a.asked(l, r)
+		} else if l.nacks == 2 && l.alone && a.declared(l) {
+			a.finding(ruleNackRepeat, l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS, fmt.Sprintf("one nack for the header of psn %d", l.PSN),
+				"a second one before the packet was sent again", "a trimmed header was NAKed twice")
+		}
+	case place > l.place && l.expected && a.declared(l) && !l.blamed:
+		l.blamed = true
+		a.finding(ruleNackPSN, l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
+			fmt.Sprintf("nack psn %d", place), "the NAK for a trimmed header names a later packet, and so acknowledges the lost one")
+	}
+}
+
+// acknowledges looks whether a response for place acknowledges a request that never arrived whole.
+func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
+	if !l.expected || l.blamed || place < l.place || r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
+		return
+	}
+	l.blamed = true
+	a.finding(ruleAcknowledged, l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nothing beyond psn %d: psn %d arrived without its payload", l.PSN-1, l.PSN),
+		fmt.Sprintf("%v psn %d", r.Class(), place), "a trimmed packet counts as received: its data is lost")
+}
+
+// missing judges at nowNS, when the packet is sent again or the trace ends, that a receiver that reacts has not asked for it.
+func (a *Analyzer) missing(l *loss, nowNS int64) {
+	silent := a.cfg.ErrorsExpected && a.spoke[l.Flow.Peer()] <= l.TimeNS
+	if l.NackID != 0 || !l.expected || !a.declared(l) || l.blamed || l.busy || silent || nowNS-l.TimeNS < a.cfg.AnswerWithinNS {
+		return
+	}
+	l.blamed = true
+	what := "nack"
+	if l.Response {
+		what = "read-request"
+	}
+	a.finding(ruleNackMissing, l, []uint64{l.ID}, l.TimeNS, fmt.Sprintf("%s psn %d at once: its header arrived", what, l.PSN),
+		fmt.Sprintf("none within %.3f us", float64(nowNS-l.TimeNS)/1000), "the NIC is said to react to trimmed headers and kept silent")
+}
+
+func (a *Analyzer) finding(rule string, l *loss, packets []uint64, timeNS int64, expected, actual, message string) {
+	if !a.report.Wants(rule, l.Connection) {
+		return
+	}
+	flow := l.Flow
+	if l.Response {
+		flow = flow.Peer()
+	}
+	first := a.meta.Connections.InitialPSN(flow, packet.Requests)
+	a.report.Report(analyzers.Finding{
+		Rule: rule, Connection: l.Connection, Packets: packets, TimeNS: timeNS, PSN: l.PSN, PSNAbs: uint32(first.Add(int(l.PSN - 1))),
+		Expected: expected, Actual: actual, Message: message,
+	})
+}

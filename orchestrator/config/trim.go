@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/trace"
+	"gopkg.in/yaml.v3"
+)
+
+// defaultTrimDSCP is what a NIC looks for where no profile says so: the DSCP of the examples in SONiC's documentation.
+const defaultTrimDSCP = 48
+
+// trimFields declares the short way to write a trim: its parameters beside the type. They are the fields of trim, which is what
+// the explicit form of a test has.
+func trimFields() []field {
+	var list []field
+	for _, f := range trimSchema().fields {
+		switch f.key {
+		case "size", "dscp":
+			f.key = "trim-" + f.key
+		case "update-ip-length":
+			f.key = "update-ip-len"
+		case "update-udp-length":
+			f.key = "update-udp-len"
+		}
+		defDoc := f.defDoc
+		if f.def != "" {
+			defDoc = f.def
+		}
+		list = append(list, field{key: f.key, doc: "Of a trim, in short for the same field of trim. " + f.doc, defDoc: defDoc,
+			kind: shortTrim{f.kind, f.at}, at: at(func(e *DataEvent) **Trim { return &e.Trim })})
+	}
+	return list
+}
+
+// shortTrim is the kind of one parameter of a trim that stands beside the type.
+type shortTrim struct {
+	kind
+	of func(trim any) any
+}
+
+func (k shortTrim) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	trim := dst.(**Trim)
+	if _, both := d.at[join(parentPath(path), "trim")]; both {
+		d.problem(n, path, "is said twice", "the event has its parameters in trim; put this one there, too")
+		return
+	}
+	if *trim == nil {
+		*trim = defaultTrim(d)
+	}
+	k.kind.decode(d, n, path, k.of(*trim))
+}
+
+// encode writes nothing: the explicit form is that of trim.
+func (k shortTrim) encode(any) *yaml.Node { return nil }
+
+// defaultTrim returns a trim with every default.
+func defaultTrim(d *decoder) *Trim {
+	t := new(Trim)
+	trimSchema().decode(d, mustParse("{}"), "", t)
+	return t
+}
+
+// validateTrim settles and checks the trim parameters of an event.
+func (d *decoder) validateTrim(path string, e *DataEvent) {
+	switch {
+	case e.Type == trace.EventTrim && e.Trim == nil:
+		e.Trim = new(Trim)
+		trimSchema().decode(d, mustParse("{}"), path+".trim", e.Trim)
+	case e.Type != trace.EventTrim && e.Trim != nil:
+		d.problemAt(path+".trim", "the event is a "+e.Type.String(), "only type: trim has trim parameters")
+	}
+}
+
+// validateTrimReaction checks that a NIC can tell trimmed packets from whole ones.
+func (d *decoder) validateTrimReaction(t *Test) {
+	for _, s := range []Side{Requester, Responder} {
+		path := s.String() + ".roce-parameters.trim-dscp"
+		if r := &t.Host(s).RoCE; r.TrimReaction && r.TrimDSCP == t.Traffic.DSCP && d.fine(path, "traffic.dscp") {
+			d.problemAt(path, fmt.Sprintf("%d is the DSCP of whole packets, too (traffic.dscp)", r.TrimDSCP), "the mark has to tell trimmed packets from them")
+		}
+	}
+}
+
+// Compare says what a test is held against.
+type Compare struct {
+	// TrimAs is what happens to trimmed packets in a paired run; none: there is no paired run.
+	TrimAs trace.EventType
+}
+
+func compareSchema() *object {
+	return &object{
+		title: "compare",
+		doc: "A paired run with the same seed. Its traffic is the same up to the first changed event; its verdict does not count, and its run " +
+			"directory is paired in that of the run.",
+		fields: []field{
+			{key: "trim-as", doc: "What happens to trimmed packets in the paired run: drop loses them whole, corrupt leaves them with a wrong iCRC. Reports " +
+				"show for each packet how much sooner it was repaired than that.", kind: optionalEvent{enum[trace.EventType]{values: []trace.EventType{trace.EventDrop, trace.EventCorrupt}}},
+				defDoc: "no paired run", at: at(func(c *Compare) *trace.EventType { return &c.TrimAs })},
+		},
+	}
+}
+
+// optionalEvent is an event type of which none is not written.
+type optionalEvent struct{ enum[trace.EventType] }
+
+func (k optionalEvent) encode(src any) *yaml.Node {
+	if *src.(*trace.EventType) == trace.EventNone {
+		return nil
+	}
+	return k.enum.encode(src)
+}
+
+// WithTrimsAs returns the test of the paired run: every trim is another event, and nothing is expected or compared.
+func (t *Test) WithTrimsAs(as trace.EventType) *Test {
+	other := *t
+	other.Compare, other.Expect = Compare{}, Expect{}
+	other.Traffic.DataEvents = slices.Clone(t.Traffic.DataEvents)
+	for i := range other.Traffic.DataEvents {
+		if e := &other.Traffic.DataEvents[i]; e.Type == trace.EventTrim {
+			e.Type, e.Trim = as, nil
+		}
+	}
+	return &other
+}
+
+// validateCompare checks that there is something to compare.
+func (d *decoder) validateCompare(t *Test) {
+	trims := slices.ContainsFunc(t.Traffic.DataEvents, func(e DataEvent) bool { return e.Type == trace.EventTrim })
+	if t.Compare.TrimAs != trace.EventNone && !trims && d.fine("compare.trim-as", "traffic.data-pkt-events") {
+		d.problemAt("compare.trim-as", "no packet is trimmed", "data-pkt-events has no event of type trim")
+	}
+	if t.Expect.Trim.Gain != nil && t.Compare.TrimAs == trace.EventNone && d.fine("expect.trim.gain-us", "compare") {
+		d.problemAt("expect.trim.gain-us", "there is nothing to gain on", "compare.trim-as says what trims are compared with")
+	}
+}
+
+func trimBounds() []field {
+	bound := optional[Bound]{boundSchema()}
+	return []field{
+		{key: "nack-us", doc: "From the trimmed header to the NAK, or for a READ response to the repeated READ request.", kind: bound,
+			at: at(func(t *TrimExpect) **Bound { return &t.Nack })},
+		{key: "reaction-us", doc: "From that to the retransmission.", kind: bound, at: at(func(t *TrimExpect) **Bound { return &t.Reaction })},
+		{key: "recovery-us", doc: "From the trimmed header to the delivery of the whole packet.", kind: bound,
+			at: at(func(t *TrimExpect) **Bound { return &t.Recovery })},
+		{key: "gain-us", doc: "By which a trimmed packet is sooner repaired than in the paired run of compare.", kind: bound,
+			at: at(func(t *TrimExpect) **Bound { return &t.Gain })},
+	}
+}

@@ -1,0 +1,119 @@
+package report
+
+import "strconv"
+
+// Trim is one packet whose payload was cut off, and its repair. Instants are on the observer's clock and hold if the word before
+// them says so.
+type Trim struct {
+	ID         uint64
+	Connection int
+	PSN        int64
+	Response   bool // a READ response
+	Size       int  // bytes left, 0: not known
+	TimeNS     int64
+
+	Nacked, Resent, Recovered     bool
+	NackNS, ResentNS, RecoveredNS int64
+
+	As       string // what happened to it in the paired run; empty: there was none
+	PairedNS *int64 // how long its repair took there; nil: not repaired, or not lost
+	GainNS   *int64
+}
+
+// trimColumns are the headings of the table of trimmed packets.
+var trimColumns = []column{
+	{"packet", false}, {"qpn", true}, {"psn", true}, {"", false}, {"left", true}, {"nack after", true}, {"resent after", true}, {"whole after", true},
+	{"in the paired run", true}, {"gain", true}, {"", false},
+}
+
+// cells are the texts of a row.
+func (m *Trim) cells() []string {
+	kind, left, remark := "", "", ""
+	if m.Response {
+		kind = "read response"
+	}
+	if m.Size > 0 {
+		left = strconv.Itoa(m.Size) + " B"
+	}
+	switch {
+	case !m.Recovered && !m.Resent:
+		remark = "never sent again"
+	case !m.Recovered:
+		remark = "never arrived whole"
+	case !m.Nacked:
+		remark = "no NACK for it: repaired with another packet, or by timeout"
+	}
+	after := func(known bool, ns int64) string {
+		if !known {
+			return ""
+		}
+		return span(ns - m.TimeNS)
+	}
+	paired, gain := "", ""
+	if m.PairedNS != nil {
+		paired = m.As + ": " + span(*m.PairedNS)
+	} else if m.As != "" {
+		paired = m.As + ": not repaired"
+	}
+	if m.GainNS != nil {
+		gain = span(*m.GainNS)
+	}
+	return []string{
+		"#" + strconv.FormatUint(m.ID, 10), strconv.Itoa(m.Connection), strconv.FormatInt(m.PSN, 10), kind, left,
+		after(m.Nacked, m.NackNS), after(m.Resent, m.ResentNS), after(m.Recovered, m.RecoveredNS), paired, gain, remark,
+	}
+}
+
+func trimTable(list []Trim) table {
+	tab := table{columns: append([]column(nil), trimColumns...)}
+	for i := range list {
+		var row []cell
+		for _, text := range list[i].cells() {
+			row = append(row, cell{text, plain})
+		}
+		tab.add(row...)
+	}
+	tab.dropEmpty()
+	return tab
+}
+
+// trims lists the packets whose payload was cut off.
+func (t *textReport) trims() {
+	if len(t.Trims) == 0 {
+		return
+	}
+	t.section("Trimmed packets")
+	shown := t.limit(len(t.Trims), maxEvents)
+	tab := trimTable(t.Trims[:shown])
+	t.table(2, &tab)
+	t.more(2, len(t.Trims)-shown, "packet", "")
+}
+
+// trimView is the table for the page.
+type trimView struct {
+	Heads []string
+	Rows  [][]string
+	More  string
+}
+
+func (p *page) trims() *trimView {
+	if len(p.Report.Trims) == 0 {
+		return nil
+	}
+	n := min(len(p.Report.Trims), pageEvents)
+	tab, v := trimTable(p.Report.Trims[:n]), &trimView{}
+	for _, c := range tab.columns {
+		v.Heads = append(v.Heads, c.head)
+	}
+	for _, cells := range tab.rows {
+		var row []string
+		for _, c := range cells {
+			row = append(row, c.text)
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	if n < len(p.Report.Trims) {
+		v.More = "and " + moreOf(len(p.Report.Trims)-n, "packet")
+	}
+	return v
+}

@@ -145,8 +145,12 @@ func tofino() Model {
 
 func newTofino(v parameter.Values, bugs []string) fabric.Mechanism {
 	t0 := v.Duration("pessimistic-us")
+	half := 3 * t0
+	if v.Has("half-pessimistic-us") {
+		half = v.Duration("half-pessimistic-us")
+	}
 	cfg := LoopConfig{
-		Burst: v.Int("meter-burst-bytes"), T0: t0, T1: t0 + v.Duration("half-pessimistic-us"),
+		Burst: v.Int("meter-burst-bytes"), T0: t0, T1: t0 + half,
 		Response: ToQuarter, Count: v.Int("trim-count"), Flavour: ThreeMeters, Origin: v.Duration("clock-ms"),
 	}
 	switch v.Word("response") {
@@ -172,8 +176,8 @@ func loopTable() parameter.Table {
 	return parameter.Table{
 		{Name: "pessimistic-us", Kind: parameter.Duration, Unit: "us", Default: "6", Max: maxTime,
 			Doc: "T0: how long a port is pessimistic after a notification."},
-		{Name: "half-pessimistic-us", Kind: parameter.Duration, Unit: "us", Default: "18", Max: maxTime,
-			Doc: "How long it is half-pessimistic after that (T1 − T0); 0: there is no such phase."},
+		{Name: "half-pessimistic-us", Kind: parameter.Duration, Unit: "us", Optional: true, Max: maxTime,
+			Doc: "How long it is half-pessimistic after that (T1 − T0); 0: there is no such phase. By default three times pessimistic-us, as 18 is of 6."},
 		{Name: "response", Kind: parameter.Word, Words: []string{"quarter", "trim-all", "trim-count"}, Default: "quarter",
 			Doc: "What pessimistic means: trim to a quarter of line rate, trim every packet, or trim trim-count packets for each notification."},
 		{Name: "trim-count", Kind: parameter.Integer, Unit: "packets", Default: "12", Min: 1, Max: 1_000_000, Doc: "Of response trim-count."},

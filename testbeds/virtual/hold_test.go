@@ -32,11 +32,11 @@ func TestHeldPacketsLeaveInTheirOrder(t *testing.T) {
 	hold(0, 4, pipeline.Forward{Behind: 1})
 	hold(0, 5, pipeline.Forward{DelayNS: 10_000})
 	hold(0, 6, pipeline.Forward{Behind: 9})
-	if n := len(sw.holder.overtaken(3)); n != 0 {
+	if n := len(sw.holder.Overtaken(3)); n != 0 {
 		t.Errorf("a packet of another flow set %d free", n)
 	}
 	for range 2 {
-		for _, x := range sw.holder.overtaken(2) {
+		for _, x := range sw.holder.Overtaken(2) {
 			sw.transmit(0, x.port, x.p)
 		}
 	}
@@ -48,18 +48,5 @@ func TestHeldPacketsLeaveInTheirOrder(t *testing.T) {
 	}
 	if limit := clock.Time(0).Add(pipeline.ReorderLimitNS * clock.Nanosecond); e.now < limit-1 || sw.lastRoCE != limit-1 {
 		t.Errorf("the end is at %v, quiet since %v; want the limit %v", e.now, sw.lastRoCE, limit)
-	}
-}
-
-func TestPacketsLeaveBeforeTheNanosecondInWhichTheirTimeIsUp(t *testing.T) {
-	at := func(ps int64) clock.Time { return clock.Time(ps) }
-	for _, tt := range []struct {
-		now  int64
-		ns   int64
-		want int64
-	}{{0, 1, 999}, {999, 1, 999}, {1000, 1, 1999}, {1500, 3, 3999}} {
-		if got := dueAfter(at(tt.now), tt.ns); got != at(tt.want) {
-			t.Errorf("%d ps and %d ns: due at %d, want %d", tt.now, tt.ns, got, tt.want)
-		}
 	}
 }

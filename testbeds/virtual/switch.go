@@ -40,9 +40,9 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 	if r.Mirror.Active {
 		s.mirror(now, p, r)
 	}
-	var overtaken []held
-	if len(s.holder.queue) > 0 && r.Flow != trace.NoFlow {
-		overtaken = s.holder.overtaken(r.Flow)
+	var overtaken []outgoing
+	if s.holder.Len() > 0 && r.Flow != trace.NoFlow {
+		overtaken = s.holder.Overtaken(r.Flow)
 	}
 	s.forward(now, r, p)
 	for i := range overtaken {

@@ -50,6 +50,11 @@ var figures = []figure{
 	{name: "candela run configs/quickstart.yml, whole process", unit: "ms", target: atMost(150),
 		source: program{command: []string{"candela", "run", "configs/quickstart.yml", "--out", "OUT"}, value: wallMilliseconds}},
 
+	{name: "candela fuzz, runs of 10-packet messages", unit: "runs/s", target: atLeast(500),
+		source: benchmark{pkg: "./orchestrator", name: "BenchmarkScratchRun", unit: "ns/op", perSecond: 1}},
+	{name: "the same with random changes, their events and judgement", unit: "runs/s", target: atLeast(500),
+		source: benchmark{pkg: "./orchestrator/exploration", name: "BenchmarkExplore", unit: "runs/s"}},
+
 	{name: "P4Runtime, single writes over bufconn", unit: "writes/s", target: atLeast(20e3),
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkSingleWrites", unit: "writes/s"}},
 	{name: "P4Runtime, entries in batches of 1000", unit: "entries/s", target: atLeast(300e3),

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,6 +61,9 @@ The exit status is 1 if a rule was violated.`,
 	return cmd
 }
 
+// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the same.
+const collectAt = 400
+
 func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	base, err := config.Load(file, configOptions(""))
 	if err != nil {
@@ -71,6 +76,7 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	var all []*scratch
 	var runners []reduction.Runner
 	for range runtime.GOMAXPROCS(0) {
@@ -80,9 +86,11 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	defer func() { err = errors.Join(err, closeAll(all)) }()
 	ctx := cmd.Context()
 	if f.time > 0 {
+		// No deadline: requests to the injector would fail by it a moment before ctx tells why.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.time)
+		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
+		defer time.AfterFunc(f.time, cancel).Stop()
 	}
 	e := exploration.New(base, fuzzOptions(cmd, f, store, len(tests), runners))
 	start := time.Now()
@@ -117,15 +125,31 @@ func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept
 	}
 }
 
+// printCoverage says which transitions were taken, and why others were not.
+func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
+	fmt.Fprintf(w, "transitions: %d covered of %d reachable (%d declared)\n", r.Covered, r.Reachable, r.Declared)
+	for _, name := range r.Missing {
+		fmt.Fprintf(w, "  not yet taken: %s\n    needs more runs\n", name)
+	}
+	for _, b := range r.Blocked {
+		fmt.Fprintf(w, "  %d out of reach: %s\n", len(b.Names), b.Reason)
+		if b.Needs != "" {
+			fmt.Fprintf(w, "    needs %s\n", b.Needs)
+		}
+		if verbose {
+			for _, name := range b.Names {
+				fmt.Fprintln(w, "   ", name)
+			}
+		}
+	}
+}
+
 // fuzzed prints what the exploration came to.
 func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzzFlags) error {
 	w := cmd.OutOrStdout()
 	fmt.Fprintf(w, "%d runs, %d tests in %s\n", r.Runs, r.Corpus, f.corpus)
 	fmt.Fprintf(cmd.ErrOrStderr(), "%.0f runs/s\n", float64(r.Runs)/took.Seconds())
-	fmt.Fprintf(w, "transitions: %d covered of %d declared\n", r.Covered, r.Covered+len(r.Missing))
-	for _, name := range r.Missing {
-		fmt.Fprintln(w, "  never taken:", name)
-	}
+	printCoverage(w, r, f.verbose)
 	if len(r.Rules) == 0 {
 		_, err := fmt.Fprintln(w, "no rule was violated")
 		return err

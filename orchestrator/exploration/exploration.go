@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/generator"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
@@ -170,12 +169,12 @@ func (e *Explorer) judge(ctx context.Context, t *config.Test, o *orchestrator.Ou
 			}
 		}
 	}
-	t, o, err := e.forgive(ctx, t, o)
+	t, o, err := forgive(ctx, t, o, e.o.Runners[0])
 	if err != nil || o.Analysis == nil {
 		return err
 	}
 	for _, f := range o.Analysis.Findings {
-		if f.Severity != analyzers.Violation || e.rules[f.Rule] {
+		if f.Severity != analyzers.Violation || e.rules[f.Rule] || excused(t, f.Rule) {
 			continue
 		}
 		e.rules[f.Rule] = true
@@ -186,31 +185,6 @@ func (e *Explorer) judge(ctx context.Context, t *config.Test, o *orchestrator.Ou
 		}
 	}
 	return nil
-}
-
-// forgive runs a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
-// request left behind would be held against the device. What is violated then is.
-func (e *Explorer) forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome) (*config.Test, *orchestrator.Outcome, error) {
-	if o.Analysis.Verdict != analyzers.Fail {
-		return t, o, nil
-	}
-	c := *t
-	for i := range o.Generator.Streams {
-		s := &o.Generator.Streams[i]
-		if s.Failure != generator.RetryExceeded && s.Failure != generator.ReceiverNotReadyExceed {
-			continue
-		}
-		from := config.Requester
-		if s.Side == config.Responder.String() {
-			from = config.Responder
-		}
-		c.Expect.Completion = append(c.Expect.Completion, config.CompletionExpect{QPN: s.Connection, From: from, Status: s.Failure})
-	}
-	if c.Expect.Completion == nil {
-		return t, o, nil
-	}
-	again, err := e.o.Runners[0](ctx, &c)
-	return &c, again, err
 }
 
 // reach marks the transitions that a run took and returns those that are new, sorted.
@@ -234,22 +208,53 @@ func (e *Explorer) reach(o *orchestrator.Outcome) []string {
 
 // Report is what an exploration came to.
 type Report struct {
-	Runs    int
-	Corpus  int      // tests, the base included
-	Covered int      // transitions reached
-	Missing []string // declared transitions that no run took, sorted
-	Rules   []string // violated, sorted
+	Runs      int
+	Corpus    int      // tests, the base included
+	Covered   int      // transitions taken
+	Reachable int      // transitions that can be taken here, the covered ones included
+	Declared  int      // transitions that analyzers know
+	Missing   []string // reachable transitions that no run took, sorted
+	Blocked   []Blocked
+	// Contradicted are covered transitions that the table of obstacles takes for out of reach.
+	Contradicted []string
+	Rules        []string // violated, sorted
+}
+
+// Blocked are transitions that can't be taken here, sorted, and why.
+type Blocked struct {
+	Obstacle
+	Names []string
 }
 
 // Report returns what has been reached so far.
 func (e *Explorer) Report() Report {
-	r := Report{Runs: e.runs, Corpus: len(e.corpus), Rules: slices.Sorted(maps.Keys(e.rules))}
+	r := Report{Runs: e.runs, Corpus: len(e.corpus), Declared: len(e.covered), Rules: slices.Sorted(maps.Keys(e.rules))}
+	obstacles := Obstacles()
+	blocked := make(map[string]*Blocked)
 	for _, name := range slices.Sorted(maps.Keys(e.covered)) {
-		if e.covered[name] {
+		o := obstacle(obstacles, name)
+		switch {
+		case e.covered[name]:
 			r.Covered++
-		} else {
+			if o != nil {
+				r.Contradicted = append(r.Contradicted, name)
+			}
+		case o == nil:
 			r.Missing = append(r.Missing, name)
+		default:
+			b := blocked[o.Transitions]
+			if b == nil {
+				b = &Blocked{Obstacle: *o}
+				blocked[o.Transitions] = b
+			}
+			b.Names = append(b.Names, name)
 		}
 	}
+	for i := range obstacles {
+		if b := blocked[obstacles[i].Transitions]; b != nil {
+			r.Blocked = append(r.Blocked, *b)
+		}
+	}
+	r.Reachable = r.Covered + len(r.Missing)
 	return r
 }

@@ -9,16 +9,16 @@ import (
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // Bounds of what is drawn. Protocol machines have short memories: what ten packets and a few events don't reach, more of the
 // same hardly will, and small tests are fast and easy to read.
 const (
-	maxEvents   = 6
-	maxPackets  = 12 // of a message
-	maxMessages = 4
-	maxOrdinal  = 4 // ITER, or ordinal of a control packet
+	maxEvents      = 6
+	maxPackets     = 12 // of a message
+	maxMessages    = 4
+	maxConnections = 3
+	maxOrdinal     = 4 // ITER, or ordinal of a control packet
 )
 
 // mutate returns a copy of parent with one to four changes.
@@ -44,28 +44,11 @@ func mutate(r *rand.Rand, parent *config.Test) *config.Test {
 
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
-// ordinal draws small numbers more often than large ones.
-func ordinal(r *rand.Rand) uint16 { return uint16(1 + r.IntN(1+r.IntN(maxOrdinal))) }
-
-func addData(r *rand.Rand, t *config.Test) {
-	e := config.DataEvent{QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Iter: ordinal(r)}
-	e.PSN = 1 + r.Int64N(max(1, t.TrafficFrom(e.From, e.QPN).PSNs()))
-	e.Type = pick(r, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventCorrupt, trace.EventECN)
-	t.Traffic.DataEvents = append(t.Traffic.DataEvents, e)
-}
-
 func side(r *rand.Rand, t *config.Test) config.Side {
 	if t.Traffic.Bidirectional && r.IntN(2) == 0 {
 		return config.Responder
 	}
 	return config.Requester
-}
-
-func addControl(r *rand.Rand, t *config.Test) {
-	t.Traffic.ControlEvents = append(t.Traffic.ControlEvents, config.ControlEvent{
-		QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Nth: ordinal(r), Type: trace.EventDrop,
-		Packet: pick(r, packet.ClassAck, packet.ClassNak, packet.ClassRNR, packet.ClassReadRequest, packet.ClassAtomicAck),
-	})
 }
 
 func dropEvent(r *rand.Rand, tr *config.Traffic) {
@@ -80,27 +63,38 @@ func dropEvent(r *rand.Rand, tr *config.Traffic) {
 	}
 }
 
-func changeTraffic(r *rand.Rand, tr *config.Traffic) {
-	switch r.IntN(8) {
-	case 0, 1:
-		tr.Verbs = []generator.Verb{verb(r)}
-		if r.IntN(2) == 0 {
-			tr.Verbs = append(tr.Verbs, verb(r))
-		}
-	case 2:
-		tr.Messages = 1 + r.IntN(maxMessages)
-	case 3:
-		tr.MessageSize = max(0, r.IntN(maxPackets+1)*tr.MTU-r.IntN(2))
-	case 4:
-		tr.TxDepth = 1 + r.IntN(maxMessages)
-	case 5: // few receives that come back late make the receiver not ready
-		tr.RxDepth, tr.RxRepostDelay = 1+r.IntN(2), clock.Duration(r.IntN(3))*20*clock.Microsecond
-	case 6: // just before the wrap
+// changes are what can be done to the traffic. Each leaves events to be repaired.
+var changes = []func(r *rand.Rand, tr *config.Traffic){
+	changeVerbs, changeVerbs, changeVerbs,
+	func(r *rand.Rand, tr *config.Traffic) { tr.Messages = 1 + r.IntN(maxMessages) },
+	func(r *rand.Rand, tr *config.Traffic) { tr.MessageSize = max(0, r.IntN(maxPackets+1)*tr.MTU-r.IntN(2)) },
+	func(r *rand.Rand, tr *config.Traffic) { tr.TxDepth = 1 + r.IntN(maxMessages) },
+	changeReceives, changeReceives,
+	func(r *rand.Rand, tr *config.Traffic) { // just before the wrap
 		psn := packet.PSN(1<<24 - 1 - r.IntN(maxPackets))
 		tr.InitialPSN.Requester, tr.InitialPSN.Responder = &psn, &psn
-	case 7:
-		tr.AckTimeout = 8 + r.IntN(4)
+	},
+	func(r *rand.Rand, tr *config.Traffic) { tr.AckTimeout = 8 + r.IntN(4) },
+	func(r *rand.Rand, tr *config.Traffic) { tr.RetryCount, tr.RNRRetry = r.IntN(8), r.IntN(8) },
+	func(r *rand.Rand, tr *config.Traffic) { tr.MinRNRTimer = 1 + r.IntN(12) }, // 10 µs to 0.64 ms
+	func(r *rand.Rand, tr *config.Traffic) { tr.Bidirectional = !tr.Bidirectional },
+	func(r *rand.Rand, tr *config.Traffic) { tr.BarrierSync = !tr.BarrierSync },
+	func(r *rand.Rand, tr *config.Traffic) { tr.Connections = 1 + r.IntN(maxConnections) },
+}
+
+func changeTraffic(r *rand.Rand, tr *config.Traffic) { changes[r.IntN(len(changes))](r, tr) }
+
+// changeVerbs draws one to three verbs, by message or by connection.
+func changeVerbs(r *rand.Rand, tr *config.Traffic) {
+	tr.Verbs, tr.VerbsBy = []generator.Verb{verb(r)}, pick(r, config.ByMessage, config.ByMessage, config.ByConnection)
+	for r.IntN(2) == 0 && len(tr.Verbs) < 3 {
+		tr.Verbs = append(tr.Verbs, verb(r))
 	}
+}
+
+// changeReceives makes the receiver not ready: few receives that come back late.
+func changeReceives(r *rand.Rand, tr *config.Traffic) {
+	tr.RxDepth, tr.RxRepostDelay = 1+r.IntN(2), clock.Duration(r.IntN(3))*20*clock.Microsecond
 }
 
 func verb(r *rand.Rand) generator.Verb {
@@ -111,26 +105,30 @@ func verb(r *rand.Rand) generator.Verb {
 // repair makes t legal again: events that name no packet, a packet that is taken or more than one packet are left out, and
 // the oldest of too many.
 func repair(t *config.Test) {
-	type key struct {
-		class packet.Class
-		qpn   int
-		from  config.Side
-		psn   int64
-		nth   uint16
-	}
-	taken := make(map[key]bool)
-	free := func(k key) bool {
-		ok := !taken[k]
-		taken[k] = true
-		return ok
-	}
+	taken, named := make(claims), make(map[place]bool) // named: some PSN of the place has an event
 	tr := &t.Traffic
 	tr.DataEvents = slices.DeleteFunc(tr.DataEvents, func(e config.DataEvent) bool {
-		return e.PSN > t.TrafficFrom(e.From, e.QPN).PSNs() || e.Iter == injector.Any ||
-			!free(key{packet.ClassData, e.QPN, e.From, e.PSN, e.Iter})
+		return e.QPN > tr.Connections || e.PSN > t.TrafficFrom(e.From, e.QPN).PSNs() ||
+			!taken.claim(place{packet.ClassData, e.QPN, e.From, e.From, e.PSN}, e.Iter)
 	})
 	tr.ControlEvents = slices.DeleteFunc(tr.ControlEvents, func(e config.ControlEvent) bool {
-		return e.PSN != nil || e.Nth == injector.Any || !possible(t.TrafficFrom(e.From, e.QPN).Verbs, e.Packet) || !free(key{e.Packet, e.QPN, e.From, 0, e.Nth})
+		if e.QPN > tr.Connections || !possible(t.TrafficFrom(e.From, e.QPN), &e) {
+			return true
+		}
+		p := place{e.Packet, e.QPN, e.From, e.Sender(t), 0}
+		if e.Packet == packet.ClassCNP {
+			p.from = p.sent // which is all that tells CNPs from each other
+		}
+		if e.PSN == nil {
+			return e.Nth == injector.Any && named[p] || !taken.claim(p, e.Nth)
+		}
+		whole := p
+		p.psn = *e.PSN
+		if slices.Contains(taken[whole], injector.Any) || !taken.claim(p, e.Nth) {
+			return true
+		}
+		named[whole] = true
+		return false
 	})
 	if n := len(tr.DataEvents) - maxEvents; n > 0 {
 		tr.DataEvents = slices.Delete(tr.DataEvents, 0, n)
@@ -140,19 +138,52 @@ func repair(t *config.Test) {
 	}
 }
 
-// possible reports whether requests of these verbs can come with control packets of class c.
-func possible(verbs []generator.Verb, c packet.Class) bool {
-	has := func(f func(generator.Verb) bool) bool { return slices.ContainsFunc(verbs, f) }
-	isRead := func(v generator.Verb) bool { return v == generator.Read }
+// place is what names a packet before its ITER or ordinal.
+type place struct {
+	class      packet.Class
+	qpn        int
+	from, sent config.Side
+	psn        int64
+}
+
+// claims are the ITERs or ordinals of each place that have an event. injector.Any is all of them.
+type claims map[place][]uint16
+
+func (c claims) claim(p place, nth uint16) bool {
+	list := c[p]
+	if len(list) > 0 && (nth == injector.Any || slices.Contains(list, injector.Any) || slices.Contains(list, nth)) {
+		return false
+	}
+	c[p] = append(list, nth)
+	return true
+}
+
+// possible reports whether the requests g can come with the control packet of e.
+func possible(g generator.Traffic, e *config.ControlEvent) bool {
+	if g.Messages == 0 {
+		return false
+	}
+	if e.PSN == nil {
+		return slices.ContainsFunc(g.Verbs, func(v generator.Verb) bool { return brings(v, e.Packet) })
+	}
+	if *e.PSN > g.PSNs() || e.Packet == packet.ClassCNP {
+		return false
+	}
+	m, _ := g.Locate(*e.PSN)
+	return brings(m.Verb, e.Packet)
+}
+
+// brings reports whether requests of a verb can come with control packets of class c.
+func brings(v generator.Verb, c packet.Class) bool {
 	switch c {
 	case packet.ClassReadRequest:
-		return has(isRead)
+		return v == generator.Read
 	case packet.ClassAtomicAck:
-		return has(generator.Verb.IsAtomic)
+		return v.IsAtomic()
 	case packet.ClassRNR:
-		return has(generator.Verb.ConsumesReceive)
+		return v.ConsumesReceive()
 	case packet.ClassAck:
-		return has(func(v generator.Verb) bool { return !isRead(v) && !v.IsAtomic() })
+		return v != generator.Read && !v.IsAtomic()
 	default:
 		return true
 	}

@@ -72,8 +72,15 @@ const reductionRuns = 300
 // report as text. It returns the report's directory.
 func (s *Store) Report(ctx context.Context, t *config.Test, f analyzers.Finding, run reduction.Runner) (dir string, err error) {
 	target := reduction.Target{Rule: f.Rule, Severity: f.Severity}
-	r, err := reduction.Reduce(ctx, t, target, run, reduction.Options{Config: s.Config, Runs: reductionRuns})
+	r, err := reduction.Reduce(ctx, t, target, forgiving(run), reduction.Options{Config: s.Config, Runs: reductionRuns})
 	if err != nil {
+		return "", err
+	}
+	o, err := run(ctx, r.Test)
+	if err != nil {
+		return "", err
+	}
+	if r.Test, _, err = forgive(ctx, r.Test, o, run); err != nil {
 		return "", err
 	}
 	dir = filepath.Join(s.Dir, "failures", f.Rule)

@@ -47,7 +47,7 @@ func newChassis(ports int) (*chassis, error) {
 	listener := bufconn.Listen(buffer)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &chassis{ports: ports, pipeline: p, server: server, stop: cancel}
-	c.serving.Go(func() { c.served = server.Serve(ctx, listener) })
+	c.serving.Go(func() { c.served = server.Serve(ctx, listener, grpc.NumStreamWorkers(2)) })
 	c.conn, err = grpc.NewClient("passthrough:///virtual-switch",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))

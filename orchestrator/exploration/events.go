@@ -1,0 +1,96 @@
+package exploration
+
+import (
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// ordinal draws small numbers more often than large ones, and now and then all of them.
+func ordinal(r *rand.Rand) uint16 {
+	if r.IntN(12) == 0 {
+		return injector.Any
+	}
+	return uint16(1 + r.IntN(1+r.IntN(maxOrdinal)))
+}
+
+func addData(r *rand.Rand, t *config.Test) {
+	e := config.DataEvent{QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Iter: ordinal(r)}
+	e.PSN = 1 + r.Int64N(max(1, t.TrafficFrom(e.From, e.QPN).PSNs()))
+	e.Type = pick(r, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventCorrupt, trace.EventECN, trace.EventTrim,
+		trace.EventDelay, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite)
+	e.Params = params(r, e.Type)
+	if e.Type == trace.EventTrim {
+		e.Trim = &config.Trim{Size: 128, UpdateIPLength: r.IntN(2) == 0}
+	}
+	if e.Type == trace.EventCorrupt && r.IntN(2) == 0 {
+		offset, xor := r.IntN(256), 1+r.IntN(255)
+		e.Offset, e.Xor = &offset, &xor
+	}
+	t.Traffic.DataEvents = append(t.Traffic.DataEvents, e)
+}
+
+func addControl(r *rand.Rand, t *config.Test) {
+	e := config.ControlEvent{
+		QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Nth: ordinal(r),
+		Packet: pick(r, packet.ClassAck, packet.ClassAck, packet.ClassNak, packet.ClassNak, packet.ClassRNR, packet.ClassReadRequest,
+			packet.ClassAtomicAck, packet.ClassCNP, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp),
+		Type: pick(r, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventCorrupt, trace.EventECN,
+			trace.EventDelay, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite),
+	}
+	e.Params = params(r, e.Type)
+	switch {
+	case e.Packet == packet.ClassCNP && r.IntN(2) == 0:
+		by := side(r, t)
+		e.SentBy = &by
+	case e.Packet != packet.ClassCNP && r.IntN(4) == 0:
+		psn := 1 + r.Int64N(max(1, t.TrafficFrom(e.From, e.QPN).PSNs()))
+		e.PSN = &psn
+	}
+	t.Traffic.ControlEvents = append(t.Traffic.ControlEvents, e)
+}
+
+// params draws the parameters of an action.
+func params(r *rand.Rand, t trace.EventType) (p config.Params) {
+	switch t {
+	case trace.EventDelay: // from the time of a packet on the wire to half of the shortest ACK timeout, evenly over the magnitudes
+		d := clock.Duration(100+r.IntN(900)) << r.IntN(10) * clock.Nanosecond
+		p.Delay = &d
+	case trace.EventDuplicate:
+		n := 1 + r.IntN(3)
+		p.Copies = &n
+	case trace.EventReorder:
+		n := 1 + r.IntN(maxPackets/2)
+		p.By = &n
+	case trace.EventRewrite:
+		f := pick(r, packet.RewriteFields()...)
+		v := rewriteValue(r, f)
+		p.Field, p.Value = &f, &v
+	default:
+	}
+	return p
+}
+
+// rewriteValue draws what a field is set to: anything that fits, but of fields that few values of mean something, rather those.
+func rewriteValue(r *rand.Rand, f packet.RewriteField) int64 {
+	switch f {
+	case packet.RewritePSN:
+		return 1 + r.Int64N(2*maxPackets)
+	case packet.RewriteMSN:
+		return r.Int64N(2 * maxMessages)
+	case packet.RewriteSyndrome:
+		// No fatal NAK: one that the responder never sent leaves the two sides in states that no rule is about.
+		return pick(r, 0x1f, 0x60, 0x20+r.Int64N(12))
+	default:
+		return r.Int64N(1 << f.Bits())
+	}
+}
+
+// harmlessFields are fields that queue pairs do not act upon, other than with a CNP.
+var harmlessFields = []packet.RewriteField{
+	packet.RewriteDSCP, packet.RewriteECN, packet.RewriteHopLimit, packet.RewriteSrcPort, packet.RewriteAckReq,
+}

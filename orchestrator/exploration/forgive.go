@@ -1,0 +1,61 @@
+package exploration
+
+import (
+	"context"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/reduction"
+)
+
+// forgive runs a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
+// request left behind would be held against the device. What is violated then is.
+func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run reduction.Runner) (*config.Test, *orchestrator.Outcome, error) {
+	if o.Analysis == nil || o.Analysis.Verdict != analyzers.Fail {
+		return t, o, nil
+	}
+	c := *t
+	c.Expect.Completion = failures(o.Generator)
+	if c.Expect.Completion == nil {
+		return t, o, nil
+	}
+	again, err := run(ctx, &c)
+	return &c, again, err
+}
+
+// failures lists the completions of queue pairs that ended in error.
+func failures(g generator.Report) (list []config.CompletionExpect) {
+	for i := range g.Streams {
+		s := &g.Streams[i]
+		if s.Failure == generator.StatusNone || s.Failure == generator.Success {
+			continue
+		}
+		from := config.Requester
+		if s.Side == config.Responder.String() {
+			from = config.Responder
+		}
+		list = append(list, config.CompletionExpect{QPN: s.Connection, From: from, Status: s.Failure})
+	}
+	return list
+}
+
+// forgiving returns run with forgiveness, so that a reduction can't turn what it reduces into a mere lack of retries or into
+// something that speaks against no device.
+func forgiving(run reduction.Runner) reduction.Runner {
+	return func(ctx context.Context, t *config.Test) (*orchestrator.Outcome, error) {
+		o, err := run(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		t, o, err = forgive(ctx, t, o, run)
+		if err != nil || o.Analysis == nil {
+			return o, err
+		}
+		// The analysis is this run's own.
+		o.Analysis.Findings = slices.DeleteFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return excused(t, f.Rule) })
+		return o, nil
+	}
+}

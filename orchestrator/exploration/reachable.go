@@ -1,0 +1,72 @@
+package exploration
+
+import (
+	"regexp"
+)
+
+// An Obstacle says why no exploration takes some transitions: what the virtual testbed never shows, or what it needs and does
+// not draw. Every transition that has none counts as reachable.
+type Obstacle struct {
+	Transitions string // regular expression of "analyzer/machine: state + input -> state"
+	Reason      string
+	Needs       string // what would take it; empty: nothing does here
+	match       *regexp.Regexp
+}
+
+// Obstacles lists them; the first that matches counts. A test holds the table against explorations: no transition that one
+// takes may have an obstacle.
+func Obstacles() []Obstacle {
+	list := []Obstacle{
+		{
+			Transitions: `\+ capture-gap ->`,
+			Reason:      "only plain captures have gaps: a mirror trace with one has no integrity, and is not analysed",
+			Needs:       "candela analyze of a capture by tcpdump",
+		},
+		{
+			Transitions: `responder: failed \+ (ack|ack-again|re-ack|nack|rnr-nak|fatal-nak|atomic-ack|read-first|read-next|read-replay) ->`,
+			Reason:      "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
+		},
+		{
+			Transitions: `requester: failed \+ (ack|ack-all|ack-old|nack|rnr|implied-nak|fatal-nak) ->`,
+			Reason:      "nothing comes behind a fatal NAK from a responder that is without faults",
+		},
+		{
+			Transitions: `requester: failed \+ (restart-[a-z-]+|skip-acknowledged) ->`,
+			Reason:      "a requester stops at a fatal NAK",
+			Needs:       "a round of retransmission that starts while the fatal NAK is on its way",
+		},
+		{
+			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,
+			Reason:      "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all the same violates a rule",
+		},
+		{
+			Transitions: `\+ trimmed ->`,
+			Reason:      "trimmed headers are told from damaged packets by their mark alone",
+			Needs:       "roce-parameters.trim-reaction, and trim events with its DSCP",
+		},
+		{
+			Transitions: `responder: (gap|nacked|ready|rnr) \+ re-ack ->|responder: (nacked|rnr) \+ atomic-ack ->`,
+			Reason:      "the models acknowledge duplicates with the latest PSN, and answer atomics before they send a NAK for what is behind",
+			Needs:       "a NIC that acknowledges a duplicate by its own PSN, or answers after it has sent a NAK",
+		},
+		{
+			Transitions: `responder: (gap|nacked|rnr) \+ ahead -> gap`,
+			Reason:      "once a gap is open, what is ahead is discarded; a second gap needs the first to close unseen",
+			Needs:       "a NIC that answers a gap late, with requests behind it still on their way",
+		},
+	}
+	for i := range list {
+		list[i].match = regexp.MustCompile(list[i].Transitions)
+	}
+	return list
+}
+
+// obstacle returns what keeps a transition from being taken; nil: nothing.
+func obstacle(list []Obstacle, transition string) *Obstacle {
+	for i := range list {
+		if list[i].match.MatchString(transition) {
+			return &list[i]
+		}
+	}
+	return nil
+}

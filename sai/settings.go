@@ -193,6 +193,8 @@ type Settings struct {
 	PortMaps []PortMap
 	Rules    []Rule
 	Shapers  []Shaper
+	// PFC says that neighbours may pause classes: then a queue of strict priority may wait while a lower one sends.
+	PFC bool
 	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues: which queue a packet is meant for, and in mode Dynamic
 	// a copy. What a map lacks goes to class or queue 0.
 	DSCPTC  map[int]int
@@ -209,6 +211,9 @@ func (s Settings) Validate(ports []string, l Limits) error {
 	v.checkProfiles(s)
 	v.checkMaps(s)
 	v.checkRules(s.Rules)
+	for _, r := range s.Shapers {
+		v.checkPort("shaper of queue "+fmt.Sprint(r.Queue), r.Port)
+	}
 	return errors.Join(v.errs...)
 }
 

@@ -78,7 +78,7 @@ type portState struct {
 	firstPS        int64
 	lastPS         int64
 	lostCopyTarget []bool // queues that copies of this port go to
-	shaped         []bool // queues that are held to a rate, now or at another time: they may wait while lower ones send
+	shaped         []bool // queues that are held to a rate or may be paused, now or at another time: they may wait while lower ones send
 }
 
 // dataRing is how many departures of a queue are remembered to prove that a copy was overtaken.
@@ -153,7 +153,7 @@ func (a *Analyzer) compile(c Change) compiled {
 		profiles := make([]sai.Profile, queues)
 		for q := range profiles {
 			profiles[q], _ = c.Settings.ProfileOf(name, q)
-			a.ports[i].shaped[q] = a.ports[i].shaped[q] || c.Settings.Shaped(name, q)
+			a.ports[i].shaped[q] = a.ports[i].shaped[q] || c.Settings.PFC || c.Settings.Shaped(name, q)
 		}
 		t.profiles = append(t.profiles, profiles)
 		if q := t.queue[i]; q < queues && ok {

@@ -105,6 +105,9 @@ func Settings(v parameter.Values, ports int) (sai.Settings, error) {
 		},
 		DSCPTC: map[int]int{}, TCQueue: map[int]int{},
 	}
+	if i := v.Table().Find("pfc-classes"); i >= 0 { // a setting that all switches have
+		s.PFC = len(v.Integers("pfc-classes")) > 0
+	}
 	if v.Word("dscp-mode") == "from-tc" {
 		s.Trimming.DSCPMode = sai.FromTC
 	}

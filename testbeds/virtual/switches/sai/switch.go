@@ -1,6 +1,7 @@
 package sai
 
 import (
+	"fmt"
 	"net/netip"
 
 	"candela.dev/candela/clock"
@@ -25,6 +26,7 @@ type Mechanism struct {
 	places   [][]place // [port][queue]
 	dscp     []uint8   // of a copy, by egress port
 	queue    []uint8   // of a copy, by egress port
+	queueOf  [64]uint8 // of a packet, by its DSCP
 	exempt   []sai.Rule
 	counters [][]counted // [port][queue]
 	acl      []aclCount
@@ -72,6 +74,11 @@ func New(sw *fabric.Switch, v parameter.Values, bugNames []string) (*Mechanism, 
 
 // Change sets parameters while traffic runs: set names those that change. Rules keep their counters as long as there are as many.
 func (m *Mechanism) Change(set parameter.Values) error {
+	for _, name := range []string{"buffer-bytes", "scheduler", "weights"} {
+		if set.Has(name) {
+			return fmt.Errorf("%s can't be changed while traffic runs", name)
+		}
+	}
 	v := m.values.Merge(set)
 	s, err := Settings(v, m.sw.Ports())
 	if err != nil {
@@ -94,6 +101,9 @@ func (m *Mechanism) Settings() sai.Settings { return m.settings }
 // compile turns settings into tables for the packet path.
 func (m *Mechanism) compile() {
 	ports := m.sw.Ports()
+	for dscp := range m.queueOf {
+		m.queueOf[dscp] = uint8(m.settings.QueueOf(dscp))
+	}
 	m.places = make([][]place, ports)
 	m.dscp, m.queue = make([]uint8, ports), make([]uint8, ports)
 	profiles := map[string]sai.Profile{}
@@ -167,6 +177,8 @@ func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, 
 	if v.Action != fabric.Forward {
 		return v
 	}
+	v.Queue = m.queueOf[p.DSCP&sai.MaxDSCP]
+	p.Class = v.Queue
 	if r := m.matching(p); r >= 0 {
 		m.acl[r].packets++
 		m.acl[r].bytes += uint64(p.Size)

@@ -1,174 +1,266 @@
 package fabric
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"candela.dev/candela/clock"
 )
 
-// An actor is what an event wakes: a packet arrives, a port is free again, a host's timer is due.
+// An actor does something at instants that it chose itself: a port is free again, a host's timer is due.
 type actor interface{ act(now clock.Time) }
 
-// event is one pending wake-up of its actor, linked into the calendar without allocation. Packets and ports embed theirs.
+// task is the one pending wake-up of an actor.
+type task struct {
+	actor actor
+	at    clock.Time
+	place int32 // 0: not pending; inCalendar; else index in the heap of far events, plus one
+}
+
+const inCalendar = -1
+
+// event is a packet that arrives or a task that is due, whichever is not nil; a cancelled event has neither.
 type event struct {
-	next, prev *event
-	at         clock.Time
-	actor      actor
-	place      int32 // 0: not pending; inCalendar; else index in the heap of far events, plus one
+	at     clock.Time
+	packet *Packet
+	task   *task
 }
 
 const (
-	inCalendar = -1
-
-	days      = 1 << dayBits // buckets of the calendar
+	days      = 1 << dayBits // of the calendar
 	dayBits   = 12
 	dayMask   = days - 1
-	weekBits  = 6 // days in a word of the bitmap, as a power of two
-	weeks     = days >> weekBits
+	wordBits  = 6 // days in a word of the bitmap, as a power of two
+	words     = days >> wordBits
 	minDayLog = 6  // 64 ps
 	maxDayLog = 16 // 65.5 ns
+	closed    = -1
 )
 
 // engine orders events by (time, order of scheduling), which makes a run a function of configuration and seed.
 //
 // Nearly all events of a network lie less than a serialisation plus a propagation ahead. They go into a calendar: a ring of
-// buckets, each a list in order. Inserting is an append unless a bucket already holds a later event; finding the next is
-// a look at two words of bitmap. What lies beyond the ring (retransmission timers, starts of flows) waits in a heap.
+// days. Scheduling is an append to a day, which touches no other event's memory (packets of a large network are more than caches
+// hold); a day is sorted when it comes. What lies beyond the ring (retransmission timers, starts of flows) waits in a heap.
 //
 // A tie between the two is the heap's: an event that was beyond the ring when it was scheduled was scheduled before any
 // event of the same instant that was not, because the ring's end only moves forward.
 type engine struct {
-	now      clock.Time
-	dayLog   uint // width of a bucket, as a power of two of picoseconds
-	occupied [weeks]uint64
-	week     uint64 // which words of occupied are not zero
-	ring     [days]struct{ first, last *event }
-	far      []farEvent
-	order    uint64 // of scheduling among far events
+	now    clock.Time
+	dayLog uint // length of a day, as a power of two of picoseconds
+
+	open     int    // index of the day that is sorted and being served, or closed
+	openDay  uint64 // the same, counted from the start of time
+	position int    // of the next event in the open day
+
+	occupied [words]uint64
+	filled   uint64 // which words of occupied are not zero
+	ring     [days][]event
+	spare    [][]event // of days that have passed: few circulate, and those are in the cache
+
+	far   []farEvent
+	order uint64 // of scheduling among far events
+
+	touched int64 // means nothing; keeps the compiler from leaving reads out
 }
 
-// farEvent is an entry of the heap, with its keys inline.
+// farEvent is an entry of the heap.
 type farEvent struct {
-	at    clock.Time
+	event
 	order uint64
-	event *event
 }
 
-// span sets the calendar's width so that it reaches at least d ahead, if it can be made that wide without making buckets so
-// wide that their lists are long. There must be no events yet.
+// span sets the calendar's length so that it reaches at least d ahead, if that leaves days short enough. There must be no events yet.
 func (e *engine) span(d clock.Duration) {
+	e.open = closed
 	e.dayLog = minDayLog
 	for e.dayLog < maxDayLog && clock.Duration(days)<<e.dayLog < d {
 		e.dayLog++
 	}
 }
 
-// schedule sets ev's wake-up to at, replacing an earlier one. Instants in the past are served now.
-func (e *engine) schedule(ev *event, at clock.Time) {
-	if ev.place != 0 {
-		if ev.at == at {
+// deliver has p arrive at an instant that has not passed.
+func (e *engine) deliver(p *Packet, at clock.Time) { e.insert(event{at: at, packet: p}) }
+
+// schedule sets t's wake-up to at, replacing an earlier one. Instants in the past are served now.
+func (e *engine) schedule(t *task, at clock.Time) {
+	at = max(at, e.now)
+	if t.place != 0 {
+		if t.at == at {
 			return
 		}
-		e.cancel(ev)
+		e.cancel(t)
 	}
-	at = max(at, e.now)
-	ev.at = at
-	if uint64(at)>>e.dayLog-uint64(e.now)>>e.dayLog >= days {
+	t.at, t.place = at, inCalendar
+	e.insert(event{at: at, task: t})
+}
+
+func (e *engine) insert(ev event) {
+	day := uint64(ev.at) >> e.dayLog
+	if day-uint64(e.now)>>e.dayLog >= days {
 		e.order++
-		e.push(farEvent{at, e.order, ev})
+		e.push(farEvent{ev, e.order})
 		return
 	}
-	ev.place = inCalendar
-	day := int(uint64(at)>>e.dayLog) & dayMask
-	bucket := &e.ring[day]
-	last := bucket.last
-	if last == nil {
-		ev.next, ev.prev = nil, nil
-		bucket.first, bucket.last = ev, ev
-		e.occupied[day>>weekBits] |= 1 << (day & (1<<weekBits - 1))
-		e.week |= 1 << (day >> weekBits)
-		return
-	}
-	if last.at <= at {
-		ev.next, ev.prev = nil, last
-		last.next, bucket.last = ev, ev
-		return
-	}
-	for last.prev != nil && last.prev.at > at {
-		last = last.prev
-	}
-	ev.next, ev.prev = last, last.prev
-	if last.prev == nil {
-		bucket.first = ev
-	} else {
-		last.prev.next = ev
-	}
-	last.prev = ev
-}
-
-// cancel removes ev's wake-up, if there is one.
-func (e *engine) cancel(ev *event) {
-	switch {
-	case ev.place == 0:
-	case ev.place == inCalendar:
-		e.unlink(ev)
-	default:
-		e.remove(int(ev.place) - 1)
-	}
-}
-
-func (e *engine) unlink(ev *event) {
-	day := int(uint64(ev.at)>>e.dayLog) & dayMask
-	bucket := &e.ring[day]
-	if ev.prev == nil {
-		bucket.first = ev.next
-	} else {
-		ev.prev.next = ev.next
-	}
-	if ev.next == nil {
-		bucket.last = ev.prev
-	} else {
-		ev.next.prev = ev.prev
-	}
-	if bucket.first == nil {
-		word := day >> weekBits
-		if e.occupied[word] &^= 1 << (day & (1<<weekBits - 1)); e.occupied[word] == 0 {
-			e.week &^= 1 << word
+	i := int(day & dayMask)
+	events := e.ring[i]
+	if events == nil {
+		if n := len(e.spare); n > 0 {
+			events, e.spare = e.spare[n-1], e.spare[:n-1]
 		}
 	}
-	ev.place = 0
+	events = append(events, ev)
+	e.ring[i] = events
+	if i == e.open {
+		for j := len(events) - 1; j > e.position && events[j-1].at > ev.at; j-- {
+			events[j], events[j-1] = events[j-1], ev
+		}
+		return
+	}
+	if len(events) == 1 {
+		e.occupied[i>>wordBits] |= 1 << (i & (1<<wordBits - 1))
+		e.filled |= 1 << (i >> wordBits)
+	}
+	if e.open != closed && day < e.openDay {
+		e.open = closed // nothing of it has been served, or day would have passed
+	}
 }
 
-// next returns the earliest event, or nil.
-func (e *engine) next() *event {
+// cancel removes t's wake-up, if there is one.
+func (e *engine) cancel(t *task) {
+	switch {
+	case t.place == 0:
+	case t.place == inCalendar:
+		events := e.ring[uint64(t.at)>>e.dayLog&dayMask]
+		for i := range events {
+			if events[i].task == t {
+				events[i].task = nil
+			}
+		}
+		t.place = 0
+	default:
+		e.remove(int(t.place) - 1)
+		t.place = 0
+	}
+}
+
+// next returns when the earliest event is due; ok is false if there is none.
+func (e *engine) next() (at clock.Time, ok bool) {
+	near := e.nearest()
+	switch {
+	case len(e.far) > 0 && (near == nil || e.far[0].at <= near.at):
+		return e.far[0].at, true
+	case near != nil:
+		return near.at, true
+	}
+	return clock.Never, false
+}
+
+// step serves the earliest event. There must be one, and next have been called since anything was scheduled.
+func (e *engine) step() {
+	var ev event
 	near := e.nearest()
 	if len(e.far) > 0 && (near == nil || e.far[0].at <= near.at) {
-		return e.far[0].event
+		ev = e.far[0].event
+		e.remove(0)
+	} else {
+		ev = *near
+		near.packet, near.task = nil, nil
+		e.position++
 	}
-	return near
-}
-
-// nearest returns the earliest event of the calendar, or nil. All of them lie within one turn of the ring from now.
-func (e *engine) nearest() *event {
-	today := int(uint64(e.now)>>e.dayLog) & dayMask
-	word := today >> weekBits
-	if left := e.occupied[word] >> (today & (1<<weekBits - 1)); left != 0 {
-		return e.ring[today+bits.TrailingZeros64(left)].first
-	}
-	if e.week == 0 {
-		return nil
-	}
-	// Rotated so that the word after today's comes first, and today's, whose early bits are a turn ahead, last.
-	turn := word + 1
-	word = (bits.TrailingZeros64(bits.RotateLeft64(e.week, -turn)) + turn) & (weeks - 1)
-	return e.ring[word<<weekBits+bits.TrailingZeros64(e.occupied[word])].first
-}
-
-// step serves ev, which next returned.
-func (e *engine) step(ev *event) {
-	e.cancel(ev)
 	e.now = ev.at
-	ev.actor.act(ev.at)
+	if p := ev.packet; p != nil {
+		p.to.arrive(ev.at, p)
+		return
+	}
+	ev.task.place = 0
+	ev.task.actor.act(ev.at)
+}
+
+// nearest returns the earliest event of the calendar, or nil.
+func (e *engine) nearest() *event {
+	for {
+		if e.open == closed && !e.openNext() {
+			return nil
+		}
+		events := e.ring[e.open]
+		for ; e.position < len(events); e.position++ {
+			if ev := &events[e.position]; ev.packet != nil || ev.task != nil {
+				return ev
+			}
+		}
+		e.ring[e.open] = nil
+		e.spare = append(e.spare, events[:0])
+		word := e.open >> wordBits
+		if e.occupied[word] &^= 1 << (e.open & (1<<wordBits - 1)); e.occupied[word] == 0 {
+			e.filled &^= 1 << word
+		}
+		e.open = closed
+	}
+}
+
+// openNext opens the first day with events. All of them lie within one turn of the ring from now.
+func (e *engine) openNext() bool {
+	if e.filled == 0 {
+		return false
+	}
+	today := uint64(e.now) >> e.dayLog
+	i := int(today & dayMask)
+	word := i >> wordBits
+	if left := e.occupied[word] >> (i & (1<<wordBits - 1)); left != 0 {
+		i += bits.TrailingZeros64(left)
+	} else {
+		// Rotated so that the word after today's comes first, and today's, whose early days are a turn ahead, last.
+		turn := word + 1
+		word = (bits.TrailingZeros64(bits.RotateLeft64(e.filled, -turn)) + turn) & (words - 1)
+		i = word<<wordBits + bits.TrailingZeros64(e.occupied[word])
+	}
+	e.open, e.position = i, 0
+	e.openDay = today + (uint64(i)-today)&dayMask
+	sortByTime(e.ring[i])
+	e.touched += touch(e.ring[i])
+	return true
+}
+
+// touch reads what serving the events will read first. The reads don't depend on each other, so that a processor waits for
+// memory once for the day rather than once for each event.
+func touch(events []event) (sum int64) {
+	for i := range events {
+		if p := events[i].packet; p != nil {
+			sum += int64(p.Size)
+		} else if t := events[i].task; t != nil {
+			sum += int64(t.place)
+		}
+	}
+	for i := range events {
+		if p := events[i].packet; p != nil {
+			sum += int64(p.to.index)
+		}
+	}
+	return sum
+}
+
+// sortByTime sorts events that are few or nearly in order; those of one instant keep their order, which is that of scheduling.
+func sortByTime(events []event) {
+	const few = 24
+	if len(events) > few {
+		byTime := func(a, b event) int { return cmp.Compare(a.at, b.at) }
+		if !slices.IsSortedFunc(events, byTime) {
+			slices.SortStableFunc(events, byTime)
+		}
+		return
+	}
+	for i := 1; i < len(events); i++ {
+		ev := events[i]
+		j := i
+		for ; j > 0 && events[j-1].at > ev.at; j-- {
+			events[j] = events[j-1]
+		}
+		if j != i {
+			events[j] = ev
+		}
+	}
 }
 
 func (f *farEvent) before(g *farEvent) bool {
@@ -183,10 +275,9 @@ func (e *engine) push(f farEvent) {
 }
 
 func (e *engine) remove(i int) {
-	e.far[i].event.place = 0
 	last := len(e.far) - 1
 	moved := e.far[last]
-	e.far[last].event = nil
+	e.far[last] = farEvent{}
 	e.far = e.far[:last]
 	if i == last {
 		return
@@ -233,5 +324,7 @@ func (e *engine) down(i int) {
 
 func (e *engine) put(i int, f farEvent) {
 	e.far[i] = f
-	f.event.place = int32(i + 1)
+	if f.task != nil {
+		f.task.place = int32(i + 1)
+	}
 }

@@ -39,7 +39,7 @@ type Host struct {
 
 // timer wakes the host's stack.
 type timer struct {
-	event
+	task
 	host *Host
 }
 
@@ -90,7 +90,7 @@ func (h *Host) work(now clock.Time) {
 	case at > now:
 		// A timer put off is left where it is and looked at when it fires: retransmission timers move with every packet.
 		if at != clock.Never && (h.timer.place == 0 || at < h.timer.at) {
-			h.net.engine.schedule(&h.timer.event, at)
+			h.net.engine.schedule(&h.timer.task, at)
 		}
 	case h.port.idle(now) && h.held == nil:
 		h.net.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
@@ -99,7 +99,7 @@ func (h *Host) work(now clock.Time) {
 
 // transmit sends a packet and reports whether there was one.
 func (h *Host) transmit(now clock.Time) bool {
-	if p := packetOf(h.port.control.first); p != nil {
+	if p := h.port.control.first; p != nil {
 		h.port.control.remove(p)
 		h.port.send(now, p)
 		return true

@@ -115,15 +115,15 @@ func (n *Network) Run(until clock.Time) error {
 		}
 	}
 	for n.fault == nil {
-		next := n.engine.next()
-		if next == nil {
+		at, ok := n.engine.next()
+		if !ok {
 			break
 		}
-		if next.at > until {
+		if at > until {
 			n.engine.now = until
 			break
 		}
-		n.engine.step(next)
+		n.engine.step()
 	}
 	return n.fault
 }

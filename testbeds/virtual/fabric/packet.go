@@ -72,27 +72,20 @@ func (f Flags) String() string {
 // A Packet is compact, because its size times the bandwidth-delay product is the working set of a simulation, and is recycled:
 // keep values, never the pointer.
 type Packet struct {
-	event       // of its arrival; while queued, the queue's links
-	to    *Port // where it arrives
+	next, prev *Packet // in its queue
+	to         *Port   // where it arrives
 	Header
 }
 
-// Header is what of a packet may be read and set, and what a copy copies.
+// Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the links
+// above, what every hop touches fills one cache line of 64 bytes, the rest another.
 type Header struct {
-	Src, Dst HostID
-	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
-	Size int32
-	// Original is the length before trimming; equal to Size if whole.
-	Original int32
-
-	ID      uint64     // unique per simulated packet (a copy gets its own), for taps and conservation checks
 	Arrived clock.Time // at the switch that has it now, through a front port
-	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
-	Rank uint64
+	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
+	Size     int32
+	Src, Dst HostID
 	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
-	Meta uint32
-
-	Flow     uint32 // connection, for the ECMP hash and reports
+	Meta     uint32
 	Entropy  uint16 // source port or path tag, for the ECMP hash
 	Flags    Flags
 	Ingress  uint16 // front port by which it entered the switch that has it now
@@ -106,7 +99,13 @@ type Header struct {
 	Hops     uint8 // links traversed
 	Deflects uint8 // times that it was deflected
 
-	NDP ndp.Header
+	ID uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
+	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
+	Rank uint64
+	// Original is the length before trimming; equal to Size if whole.
+	Original int32
+	Flow     uint32 // connection, for the ECMP hash and reports
+	NDP      ndp.Header
 }
 
 // Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and
@@ -153,9 +152,6 @@ func (k Kind) String() string {
 	return k.Protocol().String()
 }
 
-// act delivers the packet at the end of its link.
-func (p *Packet) act(now clock.Time) { p.to.arrive(now, p) }
-
 // pool recycles packets, so that a steady state allocates nothing, and numbers them.
 type pool struct {
 	free []*Packet
@@ -182,7 +178,6 @@ func (l *pool) get() *Packet {
 func (l *pool) grow() {
 	packets := make([]Packet, slab)
 	for i := range packets {
-		packets[i].actor = &packets[i]
 		l.free = append(l.free, &packets[i])
 	}
 	l.made += slab

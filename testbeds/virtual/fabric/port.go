@@ -27,27 +27,28 @@ type node interface {
 
 // Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts).
 type Port struct {
+	// Read when a packet arrives.
 	node     node
 	net      *Network
-	peer     *Port
+	index    int32
+	pipeline int32
 	kind     PortKind
-	index    int
-	pipeline int
-
-	rate    clock.BitRate
-	perByte clock.Duration // serialisation of one byte, if that is a whole number of picoseconds; else 0
-	delay   clock.Duration // propagation, and forwarding latency of the switch behind it
-	framing int            // bytes that a frame occupies on the link beyond Packet.Size
-
+	// Read when one is queued or leaves.
 	busyUntil clock.Time
-	free      event  // when busyUntil comes; pending only if somebody waits for it
 	filled    uint64 // which queues have packets
 	paused    uint64 // which must not send (PFC)
-	control   Queue  // PFC frames, before all others
 	queues    []Queue
 	scheduler Scheduler
-	pause     *pauseState // of the packets that came in here; nil: PFC off
+	free      task // when busyUntil comes; pending only if somebody waits for it
+	peer      *Port
+	perByte   clock.Duration // serialisation of one byte, if that is a whole number of picoseconds; else 0
+	delay     clock.Duration // propagation, and forwarding latency of the switch behind it
+	framing   int            // bytes that a frame occupies on the link beyond Packet.Size
 	counters  PortCounters
+
+	rate    clock.BitRate
+	pause   *pauseState // of the packets that came in here; nil: PFC off
+	control Queue       // PFC frames, before all others
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.
@@ -61,13 +62,13 @@ type PortCounters struct {
 }
 
 // Index returns the port's number: at a switch the front ports from 0, then the recirculation ports.
-func (pt *Port) Index() int { return pt.index }
+func (pt *Port) Index() int { return int(pt.index) }
 
 // Kind returns what the port leads to.
 func (pt *Port) Kind() PortKind { return pt.kind }
 
 // Pipeline returns the switch pipeline, from 0, that the port belongs to.
-func (pt *Port) Pipeline() int { return pt.pipeline }
+func (pt *Port) Pipeline() int { return int(pt.pipeline) }
 
 // Rate returns the port's line rate.
 func (pt *Port) Rate() clock.BitRate { return pt.rate }
@@ -128,7 +129,7 @@ func (pt *Port) send(now clock.Time, p *Packet) {
 	pt.counters.SentBytes += uint64(p.Size)
 	pt.counters.Busy += d
 	p.to = pt.peer
-	pt.net.engine.schedule(&p.event, pt.busyUntil.Add(pt.delay))
+	pt.net.engine.deliver(p, pt.busyUntil.Add(pt.delay))
 }
 
 // idle reports whether the port can send now.

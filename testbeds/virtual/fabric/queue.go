@@ -15,7 +15,7 @@ const (
 
 // Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it.
 type Queue struct {
-	first, last *event
+	first, last *Packet
 	packets     int
 	bytes       int
 	config      QueueSpec
@@ -44,23 +44,16 @@ func (q *Queue) Spec() *QueueSpec { return &q.config }
 func (q *Queue) Counters() *QueueCounters { return &q.counters }
 
 // Head returns the packet that would leave next, or nil.
-func (q *Queue) Head() *Packet { return packetOf(q.first) }
+func (q *Queue) Head() *Packet { return q.first }
 
 // Tail returns the packet that would leave last, or nil.
-func (q *Queue) Tail() *Packet { return packetOf(q.last) }
+func (q *Queue) Tail() *Packet { return q.last }
 
 // After returns the packet that leaves after p, which waits in this queue, or nil.
-func (q *Queue) After(p *Packet) *Packet { return packetOf(p.next) }
+func (q *Queue) After(p *Packet) *Packet { return p.next }
 
 // Before returns the packet that leaves before p, which waits in this queue, or nil.
-func (q *Queue) Before(p *Packet) *Packet { return packetOf(p.prev) }
-
-func packetOf(e *event) *Packet {
-	if e == nil {
-		return nil
-	}
-	return e.actor.(*Packet)
-}
+func (q *Queue) Before(p *Packet) *Packet { return p.prev }
 
 // fits reports whether the queue's own limits leave room for size bytes more.
 func (q *Queue) fits(size int) bool {
@@ -72,11 +65,11 @@ func (q *Queue) fits(size int) bool {
 func (q *Queue) insert(p *Packet) {
 	before := q.last
 	if q.config.Order == ByRank {
-		for before != nil && packetOf(before).Rank > p.Rank {
+		for before != nil && before.Rank > p.Rank {
 			before = before.prev
 		}
 	}
-	q.link(&p.event, before)
+	q.link(p, before)
 	q.packets++
 	q.bytes += int(p.Size)
 	c := &q.counters
@@ -87,7 +80,7 @@ func (q *Queue) insert(p *Packet) {
 }
 
 // link puts e behind before, or first if before is nil.
-func (q *Queue) link(e, before *event) {
+func (q *Queue) link(e, before *Packet) {
 	e.prev = before
 	if before == nil {
 		e.next, q.first = q.first, e
@@ -103,7 +96,7 @@ func (q *Queue) link(e, before *event) {
 
 // remove takes p, which waits in this queue, out of it.
 func (q *Queue) remove(p *Packet) {
-	e := &p.event
+	e := p
 	if e.prev == nil {
 		q.first = e.next
 	} else {

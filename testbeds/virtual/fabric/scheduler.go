@@ -10,34 +10,27 @@ type Scheduler interface {
 
 // newScheduler makes the scheduler that a valid s describes.
 func newScheduler(s *SchedulerSpec, queues int) Scheduler {
-	weights := make([]int, queues)
-	for i := range weights {
-		weights[i] = 1
-		if len(s.Weights) > 0 {
-			weights[i] = s.Weights[i]
-		}
-	}
 	switch s.Kind {
-	case WRR:
-		return &weighted{weights: weights, credit: make([]int, queues), unit: 1, strict: unweighted(weights), at: -1}
-	case DWRR:
-		return &weighted{weights: weights, credit: make([]int, queues), unit: max(s.Quantum, 1), strict: unweighted(weights), at: -1,
-			bytes: true}
+	case WRR, DWRR:
+		w := &weighted{shares: make([]share, queues), unit: 1, at: -1}
+		if s.Kind == DWRR {
+			w.unit, w.bytes = max(s.Quantum, 1), true
+		}
+		for i := range w.shares {
+			w.shares[i].weight = 1
+			if len(s.Weights) > 0 {
+				w.shares[i].weight = s.Weights[i]
+			}
+			if w.shares[i].weight == 0 {
+				w.strict |= 1 << i
+			}
+		}
+		return w
 	case FIFO:
 		return fifo{}
 	default:
 		return strict{}
 	}
-}
-
-// unweighted returns the set of queues without a weight: those are served strictly before the others.
-func unweighted(weights []int) (set uint64) {
-	for i, w := range weights {
-		if w == 0 {
-			set |= 1 << i
-		}
-	}
-	return set
 }
 
 // strict serves the queue with the highest index first, as IEEE 802.1Q numbers traffic classes.
@@ -64,13 +57,15 @@ func (fifo) Next(queues []Queue, ready uint64) int {
 // A queue gets weight × unit of credit when its turn comes and is served while its head costs no more than its credit. Left-over
 // credit is kept while the queue has packets and lost when it empties, so that shares are exact to a packet.
 type weighted struct {
-	weights []int
-	credit  []int
-	unit    int
-	bytes   bool
-	strict  uint64
-	at      int // queue whose turn it is, or -1
+	shares []share
+	unit   int
+	bytes  bool
+	strict uint64
+	at     int // queue whose turn it is, or -1
 }
+
+// share is what a queue gets.
+type share struct{ weight, credit int }
 
 func (w *weighted) Next(queues []Queue, ready uint64) int {
 	if first := ready & w.strict; first != 0 {
@@ -84,7 +79,7 @@ func (w *weighted) Next(queues []Queue, ready uint64) int {
 		for _, part := range [2]uint64{later, ready &^ later} {
 			for ; part != 0; part &= part - 1 {
 				i := bits.TrailingZeros64(part)
-				w.credit[i] += w.weights[i] * w.unit
+				w.shares[i].credit += w.shares[i].weight * w.unit
 				if w.affords(queues, i) {
 					return w.book(queues, i)
 				}
@@ -102,14 +97,16 @@ func (w *weighted) cost(queues []Queue, i int) int {
 	return 1
 }
 
-func (w *weighted) affords(queues []Queue, i int) bool { return w.credit[i] >= w.cost(queues, i) }
+func (w *weighted) affords(queues []Queue, i int) bool {
+	return w.shares[i].credit >= w.cost(queues, i)
+}
 
 // book serves queue i, whose turn it stays.
 func (w *weighted) book(queues []Queue, i int) int {
 	w.at = i
-	w.credit[i] -= w.cost(queues, i)
+	w.shares[i].credit -= w.cost(queues, i)
 	if queues[i].packets == 1 {
-		w.credit[i] = 0
+		w.shares[i].credit = 0
 	}
 	return i
 }
@@ -119,14 +116,14 @@ func (w *weighted) skip(queues []Queue, ready uint64) {
 	rounds := 0
 	for rest := ready; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		grant := w.weights[i] * w.unit
-		need := (w.cost(queues, i) - w.credit[i] + grant - 1) / grant
+		grant := w.shares[i].weight * w.unit
+		need := (w.cost(queues, i) - w.shares[i].credit + grant - 1) / grant
 		if rounds == 0 || need < rounds {
 			rounds = need
 		}
 	}
 	for rest := ready; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(rest)
-		w.credit[i] += (rounds - 1) * w.weights[i] * w.unit
+		w.shares[i].credit += (rounds - 1) * w.shares[i].weight * w.unit
 	}
 }

@@ -71,7 +71,7 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 	if in.kind != RecirculationPort {
 		p.Ingress, p.Arrived, p.Meta = uint16(in.index), now, 0
 		if p.TTL--; p.TTL == 0 {
-			sw.tap(now, Ingress, in.index, 0, p)
+			sw.tap(now, Ingress, in.Index(), 0, p)
 			sw.discard(now, p, Verdict{}.Drop(ReasonTTL))
 			return
 		}
@@ -80,7 +80,7 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 		}
 	}
 	if sw.net.tap != nil {
-		sw.tap(now, Ingress, in.index, 0, p)
+		sw.tap(now, Ingress, in.Index(), 0, p)
 	}
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
@@ -177,7 +177,7 @@ func (sw *Switch) ready(now clock.Time, out *Port) {
 	if out.busyUntil > now {
 		return
 	}
-	if p := packetOf(out.control.first); p != nil {
+	if p := out.control.first; p != nil {
 		out.control.remove(p)
 		out.send(now, p)
 	} else if !sw.transmit(now, out) {
@@ -211,7 +211,7 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 			q.counters.Dequeued++
 			q.counters.DequeuedBytes += uint64(p.Size)
 			if sw.net.tap != nil {
-				sw.tap(now, Egress, out.index, i, p)
+				sw.tap(now, Egress, out.Index(), i, p)
 			}
 			out.send(now, p)
 			return true
@@ -270,12 +270,12 @@ func (sw *Switch) Wake(at clock.Time, token uint64) {
 		w.actor = w
 	}
 	w.token = token
-	sw.net.engine.schedule(&w.event, at)
+	sw.net.engine.schedule(&w.task, at)
 }
 
 // wake is a pending timer of a mechanism.
 type wake struct {
-	event
+	task
 	sw    *Switch
 	token uint64
 }

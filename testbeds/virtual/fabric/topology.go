@@ -175,9 +175,9 @@ func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) 
 	sw.ports = make([]Port, ports+extra)
 	for i := range sw.ports {
 		pt := &sw.ports[i]
-		*pt = Port{node: sw, net: n, kind: SwitchPort, index: i}
+		*pt = Port{node: sw, net: n, kind: SwitchPort, index: int32(i)}
 		if config.PortsPerPipeline > 0 {
-			pt.pipeline = i / config.PortsPerPipeline
+			pt.pipeline = int32(i / config.PortsPerPipeline)
 		}
 		if config.PFC.Classes != 0 {
 			pt.pause = new(pauseState)
@@ -185,7 +185,7 @@ func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) 
 		if i < ports {
 			pt.setQueues(config.Queues, &config.Scheduler)
 		} else {
-			pt.kind, pt.pipeline = RecirculationPort, i-ports
+			pt.kind, pt.pipeline = RecirculationPort, int32(i-ports)
 			r := &config.Recirculation
 			pt.connect(pt, &LinkSpec{Rate: r.Rate}, r.Latency)
 			pt.setQueues(r.Queues, &r.Scheduler)

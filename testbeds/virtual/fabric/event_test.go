@@ -1,0 +1,90 @@
+package fabric
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"candela.dev/candela/clock"
+)
+
+// bell records when it rings.
+type bell struct {
+	task
+	name  int
+	rings *[]int
+}
+
+func (b *bell) act(clock.Time) { *b.rings = append(*b.rings, b.name) }
+
+// planned is what a list of (time, order) says of a bell.
+type planned struct {
+	at    clock.Time
+	order int
+	name  int
+}
+
+// TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with a list that
+// is sorted by (time, order of scheduling).
+func TestCalendarServesLikeASortedList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e engine
+		e.span(clock.Duration(rapid.Int64Range(0, int64(clock.Millisecond)).Draw(t, "span")))
+		var got, want []int
+		bells := make([]bell, 40)
+		for i := range bells {
+			bells[i] = bell{name: i, rings: &got}
+			bells[i].actor = &bells[i]
+		}
+		var list []planned
+		unlist := func(name int) {
+			list = slices.DeleteFunc(list, func(p planned) bool { return p.name == name })
+		}
+		for order := range rapid.IntRange(1, 300).Draw(t, "steps") {
+			name := rapid.IntRange(0, len(bells)-1).Draw(t, "bell")
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0:
+				e.cancel(&bells[name].task)
+				unlist(name)
+			case 1, 2:
+				at, ok := e.next()
+				if ok != (len(list) > 0) {
+					t.Fatalf("something to do: %v, want %v", ok, !ok)
+				}
+				if !ok {
+					continue
+				}
+				first := slices.MinFunc(list, func(a, b planned) int {
+					return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
+				})
+				if at != first.at {
+					t.Fatalf("next at %v, want %v", at, first.at)
+				}
+				e.step()
+				unlist(first.name)
+				want = append(want, first.name)
+				if e.now != first.at {
+					t.Fatalf("it is %v, want %v", e.now, first.at)
+				}
+			default:
+				ahead := rapid.SampledFrom([]clock.Duration{0, 1, 63, 64, 1000, clock.Nanosecond, 300 * clock.Nanosecond,
+					clock.Microsecond, 50 * clock.Microsecond, clock.Millisecond}).Draw(t, "ahead")
+				at := e.now.Add(ahead)
+				if rapid.IntRange(0, 9).Draw(t, "past") == 0 {
+					at = e.now - 1
+				}
+				same := slices.ContainsFunc(list, func(p planned) bool { return p.name == name && p.at == max(at, e.now) })
+				e.schedule(&bells[name].task, at)
+				if !same { // an unchanged instant keeps its turn
+					unlist(name)
+					list = append(list, planned{max(at, e.now), order, name})
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("rang %v, want %v", got, want)
+		}
+	})
+}

@@ -24,21 +24,21 @@ const burst = 200_000
 // events programmed, and compares with a program that does nothing but redirect: the figures of the live issue.
 func BenchmarkLiveFrames(b *testing.B) {
 	linktest.Namespace(b, func() {
-		x := open(b, xdp.Config{Seed: 1, CPU: -1, Ports: nil})
+		x, _ := open(b, xdp.Config{Seed: 1, CPU: -1})
 		bare := bareRedirect(b)
 		closed := crowd(false)
-		if err := datapathtest.Program(x.datapath, closed); err != nil {
+		if err := datapathtest.Program(x, closed); err != nil {
 			b.Fatal(err)
 		}
 		in := datapathtest.FlowFrame(77)
 		for b.Loop() {
 			plain := perPacket(b, bare, in)
-			forward := perPacket(b, x.datapath.Program(0), in)
-			if err := datapathtest.Program(x.datapath, crowd(true)); err != nil {
+			forward := perPacket(b, x.Program(0), in)
+			if err := datapathtest.Program(x, crowd(true)); err != nil {
 				b.Fatal(err)
 			}
-			mirror := perPacket(b, x.datapath.Program(0), in)
-			if err := datapathtest.Program(x.datapath, closed); err != nil {
+			mirror := perPacket(b, x.Program(0), in)
+			if err := datapathtest.Program(x, closed); err != nil {
 				b.Fatal(err)
 			}
 			b.ReportMetric(plain, "bare-ns")
@@ -51,14 +51,14 @@ func BenchmarkLiveFrames(b *testing.B) {
 // BenchmarkProgram measures the program alone: no redirect is carried out.
 func BenchmarkProgram(b *testing.B) {
 	linktest.Namespace(b, func() {
-		x := open(b, xdp.Config{Seed: 1, CPU: -1})
-		if err := datapathtest.Program(x.datapath, crowd(true)); err != nil {
+		x, _ := open(b, xdp.Config{Seed: 1, CPU: -1})
+		if err := datapathtest.Program(x, crowd(true)); err != nil {
 			b.Fatal(err)
 		}
 		in := datapathtest.FlowFrame(77)
 		for b.Loop() {
 			start := time.Now()
-			_, err := x.datapath.Program(0).Run(&ebpf.RunOptions{Data: in, Repeat: burst})
+			_, err := x.Program(0).Run(&ebpf.RunOptions{Data: in, Repeat: burst})
 			if err != nil {
 				b.Fatal(err)
 			}

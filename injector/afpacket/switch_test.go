@@ -1,0 +1,77 @@
+//go:build linux
+
+package afpacket_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"candela.dev/candela/injector/afpacket"
+	"candela.dev/candela/injector/datapathtest"
+	"candela.dev/candela/link/linktest"
+)
+
+// running is a switch that forwards, and the lock under which it is programmed.
+type running struct {
+	*afpacket.Switch
+	mu sync.Mutex
+}
+
+func (r *running) do(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// open makes a switch in the current namespace, and what hangs on it.
+func open(t testing.TB) (*running, *datapathtest.Wire) {
+	t.Helper()
+	w := datapathtest.NewWire(t)
+	s, err := afpacket.Open(afpacket.Config{Ports: datapathtest.NearPorts(), Seed: datapathtest.Seed,
+		Report: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{Switch: s}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := s.Run(ctx, r.do); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		group.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.Listen(t)
+	return r, w
+}
+
+func TestFramesLeaveAsThePipelineDecides(t *testing.T) {
+	linktest.Namespace(t, func() {
+		s, w := open(t)
+		w.Check(t, func(c datapathtest.Case) (err error) {
+			s.do(func() {
+				s.Pipeline().Reset()
+				err = datapathtest.Program(s.Pipeline(), c)
+			})
+			return err
+		})
+		s.do(func() {
+			stats, err := s.Stats()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, p := range stats {
+				if p.Missed+p.Cut+p.Unsent > 0 {
+					t.Errorf("losses: %+v", p)
+				}
+			}
+		})
+	})
+}

@@ -43,6 +43,8 @@ type SweepPoint struct {
 	Verdict
 	Rules   []string     `json:"rules"` // violated ones, those that the test asks for included
 	Metrics SweepMetrics `json:"metrics"`
+	// Numbers are the telling ones of a test of a switch, by name with unit.
+	Numbers map[string]float64 `json:"numbers,omitempty"`
 }
 
 // SweepValue is what a sweep gives to a path. Numbers are written as such.
@@ -72,16 +74,16 @@ type Distribution struct {
 	Max   int64 `json:"max_ns"`
 }
 
-// NewSweep starts the record of a sweep of which t is a point, and makes the directory of its runs below parent. If there is
+// NewSweep starts the record of the sweep of a test, of which p is a point, and makes the directory of its runs below parent. If there is
 // one of that name it gets the first free suffix -2, -3 …
-func NewSweep(parent, file, version string, t *config.Test) (*Sweep, error) {
-	dir, err := freeDir(parent, t.Name)
+func NewSweep(parent, file, version, name string, p *config.Point) (*Sweep, error) {
+	dir, err := freeDir(parent, name)
 	if err != nil {
 		return nil, fmt.Errorf("create sweep directory: %w", err)
 	}
 	return &Sweep{
-		Schema: SweepSchema, Name: t.Name, File: file, ToolVersion: version, Seed: t.Point.BaseSeed, Points: t.Point.Of,
-		Runs: []SweepPoint{}, dir: dir, names: t.Point.Names(),
+		Schema: SweepSchema, Name: name, File: file, ToolVersion: version, Seed: p.BaseSeed, Points: p.Of,
+		Runs: []SweepPoint{}, dir: dir, names: p.Names(),
 	}, nil
 }
 
@@ -117,6 +119,12 @@ func (s *Sweep) Add(p *config.Point, o *Outcome) {
 		Rules: violatedRules(o.Analysis), Metrics: sweepMetrics(o),
 	}
 	row := report.SweepRow{Point: p.Index, Report: o.Report, CNPs: run.Metrics.CNPs}
+	for _, n := range o.Report.Numbers {
+		if run.Numbers == nil {
+			run.Numbers = make(map[string]float64)
+		}
+		run.Numbers[n.Name] = n.Value
+	}
 	for _, v := range p.Values {
 		run.Values = append(run.Values, SweepValue{v.Path, typed(v.Value)})
 		row.Values = append(row.Values, v.Value)

@@ -50,9 +50,13 @@ func newConfigCheck() *cobra.Command {
 // checked prints that a test is sound, or all about it. Of a sweep it explains every point.
 func checked(w io.Writer, p *planned, explain bool) error {
 	if explain {
+		if p.ofSwitch != nil {
+			return p.ofSwitch.Explain(w)
+		}
 		return p.Explain(w)
 	}
-	switch point := p.Test.Point; {
+	_, point := p.named()
+	switch {
 	case point == nil:
 		_, err := fmt.Fprintf(w, "%s: ok\n", p.file)
 		return err
@@ -87,16 +91,21 @@ func newConfigImport() *cobra.Command {
 }
 
 func newConfigSchema() *cobra.Command {
-	var testbed, reference bool
+	var testbed, reference, ofSwitch bool
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of test files, for editors",
 		Example: `  candela config schema > candela.schema.json
+  candela config schema --switch > candela-switch.schema.json
   candela config schema --reference`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			document := config.JSONSchema
 			switch {
+			case ofSwitch && testbed:
+				return fmt.Errorf("--switch and --testbed exclude each other")
+			case ofSwitch:
+				document = switchDocument(reference)
 			case testbed && reference:
 				return fmt.Errorf("--testbed and --reference exclude each other: the reference covers both")
 			case testbed:
@@ -111,6 +120,7 @@ func newConfigSchema() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&testbed, "testbed", false, "the schema of testbed descriptions instead")
+	cmd.Flags().BoolVar(&ofSwitch, "switch", false, "the schema, or the reference, of tests of switches instead")
 	cmd.Flags().BoolVar(&reference, "reference", false, "the reference for people, in Markdown, instead")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -96,7 +97,10 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 		return err
 	}
 	defer warnOfWaivers(cmd, waivers)
-	s := suite{cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep)}
+	s := suite{
+		cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep),
+		plans: plans, ahead: make(map[aheadKey]*aheadRun),
+	}
 	for i := range plans {
 		for repeat := 1; repeat <= f.repeat; repeat++ {
 			if err := s.one(cmd.Context(), &plans[i], repeat); err != nil {
@@ -143,6 +147,7 @@ func configOptions(testbed string) config.Options {
 			Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0, IgnoresSlowRestart: !p.CNPWithNack,
 		})
 	}
+	switchtest.Extend(&o)
 	return o
 }
 
@@ -161,10 +166,11 @@ func profileDefaults(p rdma.Profile) config.RoCE {
 		TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP}
 }
 
-// planned is a plan and the file that it comes from.
+// planned is a plan, of a test of NICs or of a switch, and the file that it comes from.
 type planned struct {
-	*plan.Plan
-	file string
+	*plan.Plan                  // nil: it is a test of a switch
+	ofSwitch   *switchtest.Plan // nil: it is a test of NICs
+	file       string
 }
 
 // loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point.
@@ -187,6 +193,9 @@ func loadPlans(files []string, f runFlags, stderr io.Writer) ([]planned, error) 
 func warn(plans []planned, stderr io.Writer) {
 	seen := make(map[string]bool)
 	for _, p := range plans {
+		if p.Plan == nil {
+			continue
+		}
 		for _, w := range p.Warnings {
 			text := w.String()
 			if !seen[text] {
@@ -198,11 +207,18 @@ func warn(plans []planned, stderr io.Writer) {
 }
 
 func loadFile(file string, f runFlags) ([]planned, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if config.IsSwitchTest(data) {
+		return loadSwitchTests(file, f)
+	}
 	tests, err := config.LoadAll(file, configOptions(f.testbed))
 	if err != nil {
 		return nil, err
 	}
-	if tests, err = choosePoints(file, tests, f.points); err != nil {
+	if tests, err = choosePoints(file, tests, f.points, tests[0].Point != nil); err != nil {
 		return nil, err
 	}
 	var plans []planned
@@ -214,20 +230,20 @@ func loadFile(file string, f runFlags) ([]planned, error) {
 		if err != nil {
 			return nil, err
 		}
-		plans = append(plans, planned{p, file})
+		plans = append(plans, planned{Plan: p, file: file})
 	}
 	return plans, nil
 }
 
 // choosePoints returns the points of a sweep that are asked for; all if none is.
-func choosePoints(file string, tests []*config.Test, points []int) ([]*config.Test, error) {
+func choosePoints[T any](file string, tests []T, points []int, sweep bool) ([]T, error) {
 	if points == nil {
 		return tests, nil
 	}
-	if tests[0].Point == nil {
+	if !sweep {
 		return nil, fmt.Errorf("--point: %s has no sweep", file)
 	}
-	var chosen []*config.Test
+	var chosen []T
 	for _, n := range points {
 		if n < 1 || n > len(tests) {
 			return nil, fmt.Errorf("--point %d: %s has points 1 to %d", n, file, len(tests))
@@ -248,9 +264,14 @@ type suite struct {
 	order   []*orchestrator.Sweep          // in the order of their first runs
 	waivers *orchestrator.Waivers          // nil: none
 	worst   orchestrator.Exit
+	plans   []planned
+	ahead   map[aheadKey]*aheadRun // tests of switches that run, or ran, in the background
 }
 
 func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
+	if from.ofSwitch != nil {
+		return s.oneSwitch(ctx, from, repeat)
+	}
 	p := from.Plan
 	o := orchestrator.Options{
 		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file, Wall: time.Now,
@@ -280,8 +301,13 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 	}
 	outcome, err := orchestrator.Run(ctx, p, buildTestbed, o)
 	s.clearProgress()
+	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
+}
+
+// concluded records and prints what a run came to.
+func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, err error, sweep *orchestrator.Sweep, point *config.Point) error {
 	if outcome != nil {
-		s.record(outcome, sweep, p.Test.Point)
+		s.record(outcome, sweep, point)
 		s.worst = worse(s.worst, outcome.Verdict.Exit)
 		if e := s.print(outcome); e != nil {
 			return infrastructure(e)
@@ -298,13 +324,14 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 
 // sweepOf returns the sweep that a plan is a point of, a new one at its first point; nil if it is none.
 func (s *suite) sweepOf(p *planned) (*orchestrator.Sweep, error) {
-	if p.Test.Point == nil {
+	name, point := p.named()
+	if point == nil {
 		return nil, nil
 	}
 	if sweep := s.sweeps[p.file]; sweep != nil {
 		return sweep, nil
 	}
-	sweep, err := orchestrator.NewSweep(s.flags.out, p.file, toolVersion(), p.Test)
+	sweep, err := orchestrator.NewSweep(s.flags.out, p.file, toolVersion(), name, point)
 	if err == nil {
 		s.sweeps[p.file], s.order = sweep, append(s.order, sweep)
 	}

@@ -147,7 +147,6 @@ type Change struct {
 // Taps says what is recorded.
 type Taps struct {
 	Capture bool // pcap files before and after the switch under test
-	Snap    int  // bytes kept of each packet; 0: all
 }
 
 // SwitchExpect is what the author of a switch test expects. An analyzer that it doesn't mention is expected to pass.
@@ -233,10 +232,8 @@ func (w *Workload) Kind() string {
 func (t *Topology) HostCount() int {
 	v := t.Values
 	switch t.Model {
-	case "single-switch":
+	case "single-switch", "dumbbell":
 		return v.Int("hosts")
-	case "dumbbell":
-		return v.Int("left-hosts") + v.Int("right-hosts")
 	case "leaf-spine":
 		return v.Int("leaves") * v.Int("hosts-per-leaf")
 	case "fat-tree":

@@ -32,6 +32,8 @@ func SwitchMetrics() []SwitchMetric {
 		{"queue-packets", false, "Greatest length of each data queue, in packets."},
 		{"queue-bytes", false, "Greatest length of each data queue, in bytes."},
 		{"header-latency-us", false, "From a trimmed packet's arrival at the switch to its header's departure."},
+		{"header-bytes", false, "Size of each trimmed packet that reached a host."},
+		{"header-dscp", false, "DSCP of each trimmed packet that reached a host."},
 	}
 }
 

@@ -116,13 +116,13 @@ func topologies() []parameter.Model {
 	count := func(name, def, doc string, min, max int64) parameter.Parameter {
 		return parameter.Parameter{Name: name, Kind: parameter.Integer, Default: def, Min: min, Max: max, Doc: doc}
 	}
-	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word, Words: []string{"ecmp", "spray"}, Default: "ecmp",
-		Doc: "Among several shortest paths: ecmp takes one for each flow by hash, spray one for each packet."}
+	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word, Words: []string{"ecmp", "spray", "spray-round-robin"}, Default: "ecmp",
+		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each packet, spray-round-robin each in turn."}
 	return []parameter.Model{
 		{Name: "single-switch", Doc: "Hosts around one switch; host i is at port i.",
 			Parameters: parameter.Table{count("hosts", "64", "Hosts, one at each port.", 2, 512)}},
-		{Name: "dumbbell", Doc: "Two switches and a trunk between them.", Parameters: parameter.Table{
-			count("left-hosts", "8", "Hosts at the first switch.", 1, 511), count("right-hosts", "8", "Hosts at the second switch, numbered after those at the first.", 1, 511)}},
+		{Name: "dumbbell", Doc: "Two switches and a trunk between them; the first half of the hosts is at the first switch.",
+			Parameters: parameter.Table{count("hosts", "16", "Hosts at both switches together; an even number.", 2, 1022)}},
 		{Name: "leaf-spine", Doc: "Every leaf switch is joined to every spine switch; hosts are at the leaves.", Parameters: parameter.Table{
 			count("leaves", "4", "Leaf switches.", 1, 128), count("spines", "4", "Spine switches.", 1, 128), count("hosts-per-leaf", "8", "Hosts at each leaf.", 1, 128), routing}},
 		{Name: "fat-tree", Doc: "Three layers of switches with k ports each, for k³/4 hosts.", Parameters: parameter.Table{
@@ -162,7 +162,6 @@ func tapsSchema() *object {
 		fields: []field{
 			{key: "capture", doc: "Write every packet to taps/before.pcap and taps/behind.pcap.", kind: boolean{}, def: "false",
 				at: at(func(t *Taps) *bool { return &t.Capture })},
-			{key: "snap-bytes", doc: "Bytes kept of each packet; 0: all.", kind: integer{min: 0, max: 65535}, def: "0", at: at(func(t *Taps) *int { return &t.Snap })},
 		},
 	}
 }

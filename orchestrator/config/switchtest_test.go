@@ -55,7 +55,7 @@ changes:
   - {at-us: 50, set: {t0-us: 30, acl: []}}
 duration-us: 500
 series-us: 5
-taps: {capture: true, snap-bytes: 128}
+taps: {capture: true}
 expect:
   ndp: pass
   fabric: {violations: [fabric.lost]}

@@ -71,6 +71,9 @@ func (d *decoder) validateTopology(t *Topology) {
 		return
 	}
 	hosts := t.HostCount()
+	if t.Model == "dumbbell" && hosts%2 != 0 {
+		d.problemAt("topology.hosts", fmt.Sprintf("%d is odd", hosts), "half of the hosts are at either switch")
+	}
 	if hosts > maxHosts {
 		d.problemAt("topology", fmt.Sprintf("has %d hosts", hosts), fmt.Sprintf("at most %d are simulated", maxHosts))
 	}

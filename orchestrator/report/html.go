@@ -63,6 +63,8 @@ type page struct {
 	MoreFailing string
 	MoreRemarks string
 	Plots       []plotView
+	TableViews  []tableView
+	ChartViews  []chartView
 	Ladders     []ladderView
 	Metrics     []metricView
 	Machines    []machineView
@@ -108,6 +110,12 @@ func newPage(r *Report) *page {
 	p.findings(&t)
 	for i := range r.Sequences {
 		p.Plots = append(p.Plots, newPlotView(r, &r.Sequences[i]))
+	}
+	for i := range r.Tables {
+		p.TableViews = append(p.TableViews, newTableView(&r.Tables[i]))
+	}
+	for i := range r.Charts {
+		p.ChartViews = append(p.ChartViews, newChartView(&r.Charts[i]))
 	}
 	for i := range r.Ladders {
 		p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
@@ -217,6 +225,12 @@ func (p *page) files() {
 		{"trace.pcap", "every packet at the injector; tcpdump and Wireshark read it"},
 		{"config.yml", "the test with all defaults explicit"},
 		{"environment.json", "what ran it"},
+	}
+	if p.Report.Files != nil {
+		p.Files = nil
+	}
+	for _, f := range p.Report.Files {
+		p.Files = append(p.Files, pageFile(f))
 	}
 	for _, name := range p.analyzerNames() {
 		if filepath.Base(name) == name && clean(name) == name {

@@ -38,6 +38,12 @@ type Report struct {
 	Waived      int
 	Analyzers   []string // that ran, in their order; those of findings, metrics and coverage are added
 
+	Tables []Table // of what is no connection: the flows and switches of a test of a switch
+	Charts []Chart // for the HTML page
+	// Numbers are the few that a table of many runs shows.
+	Numbers []Number
+	Files   []File // beside the report; nil: those of a test of a NIC
+
 	Sequences []Sequence // PSN over time, for the HTML page
 	Ladders   []Ladder   // packets one by one around what matters, for the HTML page
 

@@ -52,6 +52,10 @@ func sweepTable(sw *Sweep) table {
 	for _, head := range []string{"repeat", "nack gen", "nack reaction", "retransmission", "timeouts", "CNPs", "mean MCT"} {
 		tab.columns = append(tab.columns, column{head, true})
 	}
+	numbers := numberNames(sw.Rows)
+	for _, name := range numbers {
+		tab.columns = append(tab.columns, column{name, true})
+	}
 	tab.columns = append(tab.columns, column{"", false})
 	for i := range sw.Rows {
 		r := &sw.Rows[i]
@@ -62,10 +66,37 @@ func sweepTable(sw *Sweep) table {
 		for _, text := range r.measured() {
 			row = append(row, cell{text, plain})
 		}
+		for _, name := range numbers {
+			row = append(row, cell{r.Report.number(name), plain})
+		}
 		tab.add(append(row, cell{r.remark(), plain})...)
 	}
 	tab.dropEmpty()
 	return tab
+}
+
+// numberNames lists the numbers that the runs have, in the order of the first that has most.
+func numberNames(rows []SweepRow) []string {
+	var names []string
+	for _, r := range rows {
+		if len(r.Report.Numbers) > len(names) {
+			names = names[:0]
+			for _, n := range r.Report.Numbers {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
+}
+
+// number prints a number of the report, nothing if it has none of that name.
+func (r *Report) number(name string) string {
+	for _, n := range r.Numbers {
+		if n.Name == name {
+			return strconv.FormatFloat(n.Value, 'f', n.Digits, 64)
+		}
+	}
+	return ""
 }
 
 // numeric reports whether all values of a column are numbers.

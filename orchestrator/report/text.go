@@ -36,6 +36,7 @@ func Text(w io.Writer, r *Report, o TextOptions) error {
 	t := textReport{printer: p, Report: r, verbose: o.Verbose}
 	t.head()
 	t.connections()
+	t.tables()
 	t.events()
 	t.stories()
 	t.trims()

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
+)
+
+// named returns the test's name and, of a sweep, its point.
+func (p *planned) named() (string, *config.Point) {
+	if p.ofSwitch != nil {
+		return p.ofSwitch.Test.Name, p.ofSwitch.Test.Point
+	}
+	return p.Test.Name, p.Test.Point
+}
+
+// loadSwitchTests checks and plans the tests of a switch in a file.
+func loadSwitchTests(file string, f runFlags) ([]planned, error) {
+	tests, err := config.LoadSwitchTests(file, configOptions(f.testbed))
+	if err != nil {
+		return nil, err
+	}
+	if tests, err = choosePoints(file, tests, f.points, tests[0].Point != nil); err != nil {
+		return nil, err
+	}
+	var plans []planned
+	for _, t := range tests {
+		if f.hasSeed {
+			t = t.WithBaseSeed(f.seed)
+		}
+		p, err := switchtest.New(t)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, planned{ofSwitch: p, file: file})
+	}
+	return plans, nil
+}
+
+// switchDocument returns the function that writes the schema or the reference of tests of switches.
+func switchDocument(reference bool) func() []byte {
+	if reference {
+		return func() []byte { return config.SwitchReference(configOptions("")) }
+	}
+	return func() []byte { return config.SwitchJSONSchema(configOptions("")) }
+}
+
+// aheadKey names a run of the suite.
+type aheadKey struct {
+	plan   *planned
+	repeat int
+}
+
+// aheadRun is a run in the background.
+type aheadRun struct {
+	done    chan struct{}
+	outcome *orchestrator.Outcome
+	err     error
+}
+
+// oneSwitch runs a test of a switch. All tests of its file start with the first, as many at a time as there are cores: they are
+// simulated, and share nothing. They are printed in their order.
+func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error {
+	sweep, err := s.sweepOf(from)
+	if err != nil {
+		return infrastructure(err)
+	}
+	if s.flags.calibrate {
+		return fmt.Errorf("--calibrate: %s is a test of a switch, which has no latencies to correct", from.file)
+	}
+	if s.ahead[aheadKey{from, repeat}] == nil {
+		s.startFile(ctx, from.file, sweep)
+	}
+	_, point := from.named()
+	if show := s.progress(from.ofSwitch.Test.Title()); show != nil {
+		show("simulate")
+	}
+	run := s.ahead[aheadKey{from, repeat}]
+	<-run.done
+	s.clearProgress()
+	return s.concluded(ctx, run.outcome, run.err, sweep, point)
+}
+
+// startFile starts every run of a file.
+func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.Sweep) {
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var queue []aheadKey
+	for i := range s.plans {
+		for repeat := 1; repeat <= s.flags.repeat && s.plans[i].file == file && s.plans[i].ofSwitch != nil; repeat++ {
+			k := aheadKey{&s.plans[i], repeat}
+			s.ahead[k] = &aheadRun{done: make(chan struct{})}
+			queue = append(queue, k)
+		}
+	}
+	runs := make([]*aheadRun, len(queue))
+	for i, k := range queue {
+		runs[i] = s.ahead[k]
+	}
+	go func() { // in the order of the points, so that the first is ready first
+		for i, k := range queue {
+			slots <- struct{}{}
+			go func() {
+				defer func() { <-slots; close(runs[i].done) }()
+				runs[i].outcome, runs[i].err = s.simulate(ctx, k, sweep)
+			}()
+		}
+	}()
+}
+
+// simulate runs one test of a switch. It only reads the suite.
+func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sweep) (*orchestrator.Outcome, error) {
+	p := k.plan.ofSwitch
+	o := orchestrator.Options{
+		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: k.plan.file, Wall: time.Now,
+	}
+	if sweep != nil {
+		o.Out, o.ID = sweep.Dir(), sweep.RunID(p.Test.Point)
+	}
+	if s.flags.repeat > 1 {
+		o.Repeat = k.repeat
+		o.ID = fmt.Sprintf("%s-r%d", o.ID, k.repeat)
+		if k.repeat > 1 && !s.flags.sameSeed {
+			var err error
+			if p, err = switchtest.New(p.Test.WithSeed(orchestrator.RepeatSeed(p.Test.Seed, k.repeat))); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return switchtest.Run(ctx, p, o)
+}

@@ -1,0 +1,292 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Table is a table of a report that is not about connections, such as the flows of a test of a switch.
+type Table struct {
+	Title   string
+	Columns []Column
+	Rows    []Row
+}
+
+// Column is a column of a Table; one that holds nothing is left out.
+type Column struct {
+	Head  string
+	Right bool // numbers
+}
+
+// Row is a row of a Table with a cell for each column.
+type Row struct {
+	Cells []string
+	Loud  bool // it must not be overlooked
+}
+
+// Number is a telling number of a run, by name with unit.
+type Number struct {
+	Name   string
+	Value  float64
+	Digits int // behind the point
+}
+
+// File is a file beside the report.
+type File struct{ Name, What string }
+
+// Chart is lines in a plane, ready to draw.
+type Chart struct {
+	Title string
+	X, Y  string // what the axes mean, with units
+	Steps bool   // a value holds until the next
+	Lines []Series
+}
+
+// Series is one line. Times are those of Values; a distribution has none.
+type Series struct {
+	Name   string
+	Times  []float64
+	Values []float64
+}
+
+// CDF returns the cumulative distributions of values.
+func CDF(title, unit string, series []Series) Chart {
+	c := Chart{Title: title + ", cumulative", X: unit, Y: "share", Steps: true}
+	for _, s := range series {
+		line := Series{Name: s.Name}
+		sorted := slices.Sorted(slices.Values(s.Values))
+		for i, v := range sorted {
+			if i+1 < len(sorted) && sorted[i+1] == v {
+				continue
+			}
+			line.Times, line.Values = append(line.Times, v), append(line.Values, float64(i+1)/float64(len(sorted)))
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	return c
+}
+
+// Over returns values over time in microseconds.
+func Over(title, unit string, series []Series) Chart {
+	return Chart{Title: title + " over time", X: "µs", Y: unit, Lines: series}
+}
+
+// Greatest returns the n lines with the greatest values, in their order.
+func Greatest(series []Series, n int) []Series {
+	if len(series) <= n {
+		return series
+	}
+	order := make([]int, len(series))
+	for i := range order {
+		order[i] = i
+	}
+	peak := func(i int) float64 { return slices.Max(append([]float64{0}, series[i].Values...)) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(peak(b), peak(a)) })
+	order = order[:n]
+	slices.Sort(order)
+	kept := make([]Series, n)
+	for i, k := range order {
+		kept[i] = series[k]
+	}
+	return kept
+}
+
+// Geometry of a chart, in the units of its view box.
+const (
+	chartWidth  = 1080
+	chartHeight = 260
+	chartTicks  = 6
+	maxDrawn    = 2000 // points of a line; more don't show
+)
+
+// chartColours tell lines apart also for the colour-blind (Okabe and Ito).
+func chartColours() []string {
+	return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000"}
+}
+
+// chartView is a Chart as an SVG.
+type chartView struct {
+	Title, X, Y               string
+	Width, Height             int
+	Left, Right, Top, Base    int
+	Lines                     []chartLine
+	XTicks, YTicks            []plotTick
+	Label                     string
+	Low, High, Bottom, Summit float64
+}
+
+type chartLine struct{ Name, Path, Colour string }
+
+func newChartView(c *Chart) chartView {
+	v := chartView{
+		Title: c.Title, X: c.X, Y: c.Y, Width: chartWidth, Height: chartHeight, Left: plotLeft, Right: chartWidth - plotRight, Top: plotTop,
+		Base: chartHeight - plotBottom, Label: fmt.Sprintf("%s: %d lines", c.Title, len(c.Lines)),
+	}
+	v.scale(c)
+	for i := range c.Lines {
+		colours := chartColours()
+		v.Lines = append(v.Lines, chartLine{c.Lines[i].Name, v.path(&c.Lines[i], c.Steps), colours[i%len(colours)]})
+	}
+	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, v.x), ticksOf(v.Bottom, v.Summit, v.y)
+	return v
+}
+
+// scale fits the axes to the values; both axes start at zero unless all values are far from it.
+func (v *chartView) scale(c *Chart) {
+	v.Low, v.High, v.Bottom, v.Summit = math.Inf(1), math.Inf(-1), 0, math.Inf(-1)
+	for _, l := range c.Lines {
+		for i := range l.Values {
+			v.Low, v.High = min(v.Low, l.Times[i]), max(v.High, l.Times[i])
+			v.Summit = max(v.Summit, l.Values[i])
+		}
+	}
+	if !(v.Low <= v.High) {
+		v.Low, v.High, v.Summit = 0, 1, 1
+	}
+	if v.Low > 0 && v.Low < v.High/2 {
+		v.Low = 0
+	}
+	if v.High == v.Low {
+		v.Low, v.High = v.Low-1, v.High+1
+	}
+	if v.Summit <= 0 {
+		v.Summit = 1
+	}
+}
+
+func (v *chartView) x(n float64) float64 {
+	return round(float64(v.Left) + (n-v.Low)/(v.High-v.Low)*float64(v.Right-v.Left))
+}
+
+func (v *chartView) y(n float64) float64 {
+	return round(float64(v.Base) - (n-v.Bottom)/(v.Summit-v.Bottom)*float64(v.Base-v.Top))
+}
+
+func (v *chartView) path(s *Series, steps bool) string {
+	var b strings.Builder
+	every := max(1, len(s.Values)/maxDrawn)
+	for i := 0; i < len(s.Values); i += every {
+		x, y := v.x(s.Times[i]), v.y(s.Values[i])
+		switch {
+		case i == 0 && steps:
+			fmt.Fprintf(&b, "M%g %dV%g", x, v.Base, y)
+		case i == 0:
+			fmt.Fprintf(&b, "M%g %g", x, y)
+		case steps:
+			fmt.Fprintf(&b, "H%gV%g", x, y)
+		default:
+			fmt.Fprintf(&b, "L%g %g", x, y)
+		}
+	}
+	return b.String()
+}
+
+// ticksOf labels round numbers between low and high.
+func ticksOf(low, high float64, place func(float64) float64) []plotTick {
+	power := math.Pow(10, math.Floor(math.Log10((high-low)/chartTicks)))
+	step := power
+	for _, m := range []float64{1, 2, 5, 10} {
+		if step = m * power; (high-low)/step <= chartTicks {
+			break
+		}
+	}
+	var ticks []plotTick
+	for i := math.Ceil(low / step); i*step <= high*(1+1e-12) && len(ticks) < 3*chartTicks; i++ {
+		ticks = append(ticks, plotTick{place(i * step), shortNumber(i * step)})
+	}
+	return ticks
+}
+
+// shortNumber prints a number without the noise of binary fractions.
+func shortNumber(v float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.6f", v), "0"), ".")
+}
+
+// maxTableRows is how many rows of a table a terminal shows unless it is to show everything.
+const (
+	maxTableRows  = 16
+	pageTableRows = 500
+)
+
+// tables prints the report's tables.
+func (t *textReport) tables() {
+	for i := range t.Tables {
+		src := &t.Tables[i]
+		t.section(src.Title)
+		shown := src.telling(t.limit(len(src.Rows), maxTableRows))
+		tab := table{}
+		for _, c := range src.Columns {
+			tab.columns = append(tab.columns, column{c.Head, c.Right})
+		}
+		for _, row := range shown {
+			cells := make([]cell, len(row.Cells))
+			for j, text := range row.Cells {
+				cells[j] = cell{text, plain}
+				if row.Loud {
+					cells[j].style = yellow
+				}
+			}
+			tab.add(cells...)
+		}
+		tab.dropEmpty()
+		t.table(2, &tab)
+		t.more(2, len(src.Rows)-len(shown), "row", "report.html, or -v")
+	}
+}
+
+// telling returns n rows: the loud ones first, then the others, in the order of the table.
+func (t *Table) telling(n int) []Row {
+	if n >= len(t.Rows) {
+		return t.Rows
+	}
+	keep := make([]bool, len(t.Rows))
+	left := n
+	for _, loud := range []bool{true, false} {
+		for i := range t.Rows {
+			if left > 0 && t.Rows[i].Loud == loud && !keep[i] {
+				keep[i], left = true, left-1
+			}
+		}
+	}
+	var rows []Row
+	for i := range t.Rows {
+		if keep[i] {
+			rows = append(rows, t.Rows[i])
+		}
+	}
+	return rows
+}
+
+// tableView is a Table without its empty columns, as the page shows it.
+type tableView struct {
+	Title   string
+	Columns []Column
+	Rows    []Row
+	More    string
+}
+
+func newTableView(t *Table) tableView {
+	v := tableView{Title: t.Title}
+	shown := t.telling(pageTableRows)
+	if more := len(t.Rows) - len(shown); more > 0 {
+		v.More = "and " + moreOf(more, "row")
+	}
+	var kept []int
+	for i, c := range t.Columns {
+		if slices.ContainsFunc(shown, func(r Row) bool { return r.Cells[i] != "" }) {
+			kept = append(kept, i)
+			v.Columns = append(v.Columns, c)
+		}
+	}
+	for _, r := range shown {
+		row := Row{Loud: r.Loud}
+		for _, i := range kept {
+			row.Cells = append(row.Cells, r.Cells[i])
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v
+}

@@ -1,0 +1,101 @@
+package switchtest
+
+import (
+	"fmt"
+
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// IntegritySchema names the format of integrity.json of a switch test.
+const IntegritySchema = "candela.switch-integrity/v1"
+
+// IntegrityDocument says whether the observation of a run is complete. If it is not, nothing can be said about the switch.
+type IntegrityDocument struct {
+	Schema     string      `json:"schema"`
+	Valid      bool        `json:"valid"`
+	Conditions []Condition `json:"conditions"`
+}
+
+// Condition is one thing that has to hold.
+type Condition struct {
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok or violated
+	Detail string `json:"detail,omitempty"`
+}
+
+// Violations lists what doesn't hold.
+func (d *IntegrityDocument) Violations() []string {
+	var list []string
+	for _, c := range d.Conditions {
+		if c.Status != "ok" {
+			list = append(list, "integrity: "+c.Name+": "+c.Detail)
+		}
+	}
+	return list
+}
+
+func (d *IntegrityDocument) add(name, wrong string) {
+	c := Condition{Name: name, Status: "ok", Detail: wrong}
+	if wrong != "" {
+		c.Status, d.Valid = "violated", false
+	}
+	d.Conditions = append(d.Conditions, c)
+}
+
+// integrity checks the taps against the network's own counters, which are kept apart from them.
+func (r *run) integrity() *IntegrityDocument {
+	d := &IntegrityDocument{Schema: IntegritySchema, Valid: true}
+	d.add("every packet of the hosts was seen", r.missedAtHosts())
+	d.add("every packet at the switches was seen", r.missedAtSwitches())
+	d.add("no packet is unaccounted for", r.unaccounted())
+	if r.capture != nil {
+		d.add("the captures hold every packet of their taps", r.capture.incomplete())
+	}
+	return d
+}
+
+func (r *run) missedAtHosts() string {
+	for k := range kinds {
+		kind := fabric.Kind(k)
+		c := r.net.Counts(kind)
+		if s := &r.ledger.census; s.sent[k] != c.Sent || s.delivered[k] != c.Delivered || s.dropped[k] != c.Dropped {
+			return fmt.Sprintf("%s: the taps saw %d sent, %d delivered, %d dropped; the network counts %d, %d, %d", kind,
+				s.sent[k], s.delivered[k], s.dropped[k], c.Sent, c.Delivered, c.Dropped)
+		}
+	}
+	return ""
+}
+
+func (r *run) missedAtSwitches() string {
+	for i := range r.net.Switches() {
+		sw := r.net.Switch(i)
+		for port := range sw.Ports() {
+			c, s := sw.Port(port).Counters(), &r.ledger.sight[i]
+			if in, out := s.in[port]+c.PausesReceived, s.out[port]+c.PausesSent; in != c.Received || out < c.Sent || out-c.Sent > c.PausesSent {
+				return fmt.Sprintf("switch %s port %d: the tap saw %d in and %d out, the port counts %d and %d", sw.Name(), port, in, out, c.Received, c.Sent)
+			}
+		}
+	}
+	return ""
+}
+
+// kinds is how many kinds of packets the network tells apart: eight for each protocol.
+const kinds = 8 * (int(fabric.PFC) + 1)
+
+// unaccounted checks that what was sent or copied and neither arrived nor was dropped exists somewhere. Pause frames exist, too,
+// and are counted nowhere.
+func (r *run) unaccounted() string {
+	for k := range kinds {
+		kind := fabric.Kind(k)
+		if c := r.net.Counts(kind); c.Delivered+c.Dropped > c.Sent+c.Copied {
+			return fmt.Sprintf("%s: %d packets arrived or were dropped, only %d were sent or copied", kind, c.Delivered+c.Dropped, c.Sent+c.Copied)
+		}
+	}
+	c := r.net.Total()
+	flying := int(c.Sent + c.Copied - c.Delivered - c.Dropped)
+	pfc := r.plan.Spec.Switch.PFC.Classes != 0
+	if exist := r.net.InFlight(); exist < flying || exist > flying && !pfc {
+		return fmt.Sprintf("%d packets are under way by the counts, %d exist", flying, exist)
+	}
+	return ""
+}

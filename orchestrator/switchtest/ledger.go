@@ -1,0 +1,284 @@
+package switchtest
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// ledger observes every packet at the taps and books what became of each flow's data. It knows nothing of the endpoints' state:
+// what it says is what the wire says.
+type ledger struct {
+	net    *fabric.Network
+	flows  []account        // by flow number less 1
+	owner  map[uint64]int32 // flow number less 1, by protocol, sender and connection
+	sight  []switchSight    // by switch
+	census census
+	// headers in transit that had been cut before the switch that has them now, by packet ID
+	cutBefore map[uint64]struct{}
+	multi     bool // more than one switch: headers may have been cut before
+
+	latency *analyzers.Distribution // of headers cut at a switch: from arrival to departure
+	sizes   *analyzers.Distribution // of trimmed packets that reached a host
+	dscps   *analyzers.Distribution
+}
+
+// account is what the taps saw of one flow's data packets.
+type account struct {
+	sent, sentBytes  int64 // left the sender's NIC, retransmissions included
+	whole            int64 // packets that reached their receiver whole, each once
+	duplicates       int64
+	payload          int64 // bytes in them
+	headers          int64 // trimmed packets that reached the receiver
+	returned         int64 // trimmed packets that came back to the sender
+	dropped          int64 // originals that no copy stands for
+	stale            int64 // arrived with lengths that don't fit
+	first, last      clock.Time
+	seen             bitmap
+	headersSeen      bitmap // raw: packets of which only the header came
+	fates            int64  // raw: packets of which something came
+	trips            *analyzers.Distribution
+	done             clock.Time
+	retransmissions  int64
+	timeouts         int64
+	finished, failed bool
+}
+
+// switchSight is what the taps saw of one switch.
+type switchSight struct {
+	in, out    []uint64 // frames by front port
+	trimmedIn  uint64
+	trimmedOut uint64 // by front ports
+	trimmedGo  []uint64
+	cutLost    uint64   // trimmed packets that were dropped
+	data       []uint64 // bit set of queues that carried whole data packets, by front port
+}
+
+// census counts packets by what happened to them, apart from the fabric's own counters.
+type census struct {
+	sent, delivered, dropped [256]uint64 // by kind
+}
+
+// bitmap is a set of small numbers.
+type bitmap []uint64
+
+// add puts n into the set and reports whether it was new.
+func (b *bitmap) add(n uint64) bool {
+	word := int(n / 64)
+	if word >= len(*b) {
+		grown := make(bitmap, max(2*len(*b), word+1))
+		copy(grown, *b)
+		*b = grown
+	}
+	bit := uint64(1) << (n % 64)
+	if (*b)[word]&bit != 0 {
+		return false
+	}
+	(*b)[word] |= bit
+	return true
+}
+
+func newLedger(net *fabric.Network, p *Plan) *ledger {
+	l := &ledger{
+		net: net, flows: make([]account, len(p.Flows)), sight: make([]switchSight, net.Switches()), cutBefore: make(map[uint64]struct{}),
+		owner:   make(map[uint64]int32),
+		multi:   net.Switches() > 1,
+		latency: analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
+		sizes:   analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
+		dscps:   analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
+	}
+	for i := range l.sight {
+		n := net.Switch(i).Ports()
+		l.sight[i] = switchSight{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n), data: make([]uint64, n)}
+	}
+	for i := range l.flows {
+		l.flows[i].first = clock.Never
+		l.flows[i].trips = analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, i+1)
+	}
+	return l
+}
+
+// own says which flow the data packets of a connection of a sender belong to.
+func (l *ledger) own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+	l.owner[ownerKey(protocol, sender, connection)] = int32(flow - 1)
+}
+
+func ownerKey(protocol fabric.Protocol, sender fabric.HostID, connection uint32) uint64 {
+	return uint64(protocol)<<56 | uint64(sender)<<32 | uint64(connection)
+}
+
+// flowOf returns the number of the flow that a data packet belongs to, 0 if none.
+func (l *ledger) flowOf(p *fabric.Packet) int {
+	sender, connection := p.Src, p.Flow
+	if p.Flags&fabric.Returned != 0 {
+		sender = p.Dst
+	}
+	if p.Protocol == fabric.NDP {
+		connection = p.NDP.Connection
+	}
+	i, ok := l.owner[ownerKey(p.Protocol, sender, connection)]
+	if !ok {
+		return 0
+	}
+	return int(i) + 1
+}
+
+// account returns the account of the flow that a data packet belongs to, nil if none.
+func (l *ledger) account(p *fabric.Packet) *account {
+	if n := l.flowOf(p); n > 0 {
+		return &l.flows[n-1]
+	}
+	return nil
+}
+
+// isData reports whether p carries, or carried, data of a flow.
+func isData(p *fabric.Packet) bool {
+	switch p.Protocol {
+	case fabric.NDP:
+		return p.NDP.Kind == ndp.Data
+	case fabric.Raw, fabric.RoCE, fabric.TCP:
+		return p.Flags&fabric.Notification == 0
+	case fabric.Echo, fabric.PFC:
+	}
+	return false
+}
+
+// observe is the tap.
+func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	switch {
+	case at.Host && at.Stage == fabric.Egress:
+		l.census.sent[p.Kind()]++
+		l.depart(now, p)
+	case at.Host:
+		l.census.delivered[p.Kind()]++
+		l.arrive(now, p)
+	case at.Stage == fabric.Dropped:
+		l.census.dropped[p.Kind()]++
+		l.drop(&l.sight[at.Node], p)
+	case at.Port >= len(l.sight[at.Node].in): // recirculation
+	case at.Stage == fabric.Ingress:
+		l.enter(&l.sight[at.Node], at.Port, p)
+	default:
+		l.leave(&l.sight[at.Node], at, now, p)
+	}
+}
+
+func (l *ledger) depart(now clock.Time, p *fabric.Packet) {
+	if !isData(p) {
+		return
+	}
+	if a := l.account(p); a != nil {
+		a.sent++
+		a.sentBytes += int64(p.Size)
+		a.first = min(a.first, now)
+	}
+}
+
+func (l *ledger) enter(s *switchSight, port int, p *fabric.Packet) {
+	s.in[port]++
+	if p.Flags&fabric.Trimmed != 0 {
+		s.trimmedIn++
+		if l.multi {
+			l.cutBefore[p.ID] = struct{}{}
+		}
+	}
+}
+
+func (l *ledger) leave(s *switchSight, at fabric.Point, now clock.Time, p *fabric.Packet) {
+	s.out[at.Port]++
+	if p.Flags&fabric.Trimmed == 0 {
+		if isData(p) {
+			s.data[at.Port] |= 1 << at.Queue
+		}
+		return
+	}
+	s.trimmedOut++
+	s.trimmedGo[at.Port]++
+	if l.multi {
+		if _, before := l.cutBefore[p.ID]; before {
+			delete(l.cutBefore, p.ID)
+			return
+		}
+	}
+	l.latency.Record(now.Sub(p.Arrived).Nanoseconds())
+}
+
+func (l *ledger) drop(s *switchSight, p *fabric.Packet) {
+	if p.Flags&fabric.Trimmed != 0 {
+		s.cutLost++
+		delete(l.cutBefore, p.ID)
+	}
+	if !isData(p) {
+		return
+	}
+	if a := l.account(p); a != nil {
+		a.dropped++
+		if p.Flags&fabric.Mirrored != 0 {
+			a.dropped-- // its original has been booked
+		}
+	}
+}
+
+// arrive books a packet that reached a host.
+func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
+	if !isData(p) {
+		return
+	}
+	a := l.account(p)
+	if a == nil {
+		return
+	}
+	if p.Flags&fabric.Mirrored != 0 {
+		a.dropped-- // of its original, which is not lost: its header is here
+	}
+	if p.Flags&fabric.LengthStale != 0 {
+		a.stale++
+	}
+	if p.Flags&fabric.Trimmed != 0 {
+		l.sizes.Record(int64(p.Size))
+		l.dscps.Record(int64(p.DSCP))
+		if p.Flags&fabric.Returned != 0 {
+			a.returned++
+		} else {
+			a.headers++
+		}
+		a.fate(now, p)
+		return
+	}
+	if !a.seen.add(sequence(p)) {
+		a.duplicates++
+		return
+	}
+	a.whole++
+	a.payload += int64(payloadOf(p))
+	a.last = now
+	a.fate(now, p)
+}
+
+// fate books that something of a packet has come.
+func (a *account) fate(now clock.Time, p *fabric.Packet) {
+	if p.Protocol == fabric.Raw && a.headersSeen.add(sequence(p)) {
+		a.fates++
+		a.last = now
+	}
+}
+
+// sequence returns the number of a data packet in its flow.
+func sequence(p *fabric.Packet) uint64 {
+	if p.Protocol == fabric.NDP {
+		return uint64(p.NDP.Seq)
+	}
+	return p.Rank
+}
+
+// payloadOf returns the bytes of payload in a whole data packet.
+func payloadOf(p *fabric.Packet) int {
+	if p.Protocol == fabric.NDP {
+		return int(p.NDP.Length)
+	}
+	return max(0, int(p.Size)-headerBytes(p.Protocol.String(), p.IPv6))
+}
+
+// trims returns how many packets were cut at a switch.
+func (s *switchSight) trims() int64 { return int64(s.trimmedOut + s.cutLost - s.trimmedIn) }

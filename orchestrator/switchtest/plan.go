@@ -1,0 +1,332 @@
+package switchtest
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// FlowKind says what a flow is for.
+type FlowKind string
+
+// Kinds of flows.
+const (
+	Transfer FlowKind = "transfer" // data from src to dst
+	Pings    FlowKind = "ping"     // echo requests and answers
+	Loop     FlowKind = "requests" // closed loop of requests and responses
+)
+
+// Flow is one flow of a plan.
+type Flow struct {
+	Number    int // from 1
+	Item      int // of the workload, from 0
+	Kind      FlowKind
+	Transport string
+	Src, Dst  fabric.HostID
+	// Packets and Payload say how much is sent: of a transfer, Payload bytes in Packets packets; both 0: without end.
+	Packets    int64
+	Payload    int64
+	PacketSize int
+	Start      clock.Time
+	Rate       clock.BitRate
+	Mark       stack.Mark
+
+	Count             int            // of pings and requests
+	Interval          clock.Duration // of pings
+	Request, Response int            // bytes, of requests
+}
+
+// Endless reports whether the flow sends until the test ends.
+func (f *Flow) Endless() bool { return f.Kind == Transfer && f.Payload == 0 }
+
+// Plan is a test made ready to run: what depends on the machine is not in it.
+type Plan struct {
+	Test  *config.SwitchTest
+	Flows []Flow // by number
+	Spec  fabric.Spec
+	// Watch, if set, is shown the network before anything runs: for measurements that need taps of their own.
+	Watch func(*fabric.Network)
+
+	model switchModel
+}
+
+// New plans a test. Errors are about the test: what only the models know.
+func New(t *config.SwitchTest) (*Plan, error) {
+	p := &Plan{Test: t}
+	var err error
+	if p.model, err = findModel(t.Switch.Model); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Where("switch-under-test.model"), err)
+	}
+	for i := range t.Workload {
+		if err := p.expand(i); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.Where(fmt.Sprintf("workload[%d]", i)), err)
+		}
+	}
+	if p.Spec, err = p.network(); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
+	}
+	return p, p.try()
+}
+
+// try builds the network, so that what only the models see is an error before anything runs.
+func (p *Plan) try() error {
+	if _, err := p.build(); err != nil {
+		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
+	}
+	return nil
+}
+
+// expand adds the flows of a workload item.
+func (p *Plan) expand(item int) error {
+	w := &p.Test.Workload[item]
+	switch {
+	case w.Incast != nil:
+		for i := range w.Incast.Senders {
+			p.add(item, i, Flow{Src: fabric.HostID(*w.Incast.FirstSender + i), Dst: fabric.HostID(w.Incast.ReceiverOf(i))})
+		}
+	case w.Permutation != nil:
+		for i, dst := range p.permutation(item, w.Permutation) {
+			p.add(item, i, Flow{Src: fabric.HostID(i), Dst: dst})
+		}
+	case w.Flow != nil:
+		for i := range w.Flow.Count {
+			p.add(item, i, Flow{Src: fabric.HostID(w.Flow.Src), Dst: fabric.HostID(w.Flow.Dst)})
+		}
+	case w.Ping != nil:
+		p.add(item, 0, Flow{Kind: Pings, Src: fabric.HostID(w.Ping.Src), Dst: fabric.HostID(w.Ping.Dst), Count: w.Ping.Count, Interval: w.Ping.Interval})
+	case w.Requests != nil:
+		r := w.Requests
+		for i, client := range r.Clients.All() {
+			p.add(item, i, Flow{Kind: Loop, Src: fabric.HostID(client), Dst: fabric.HostID(r.Server), Count: r.Count, Request: r.RequestSize, Response: r.Response})
+		}
+	}
+	return p.check(item)
+}
+
+// permutation returns where each host sends to: a cycle through all hosts that the seed draws, or a shift.
+func (p *Plan) permutation(item int, w *config.Permutation) []fabric.HostID {
+	n := p.Test.Topology.HostCount()
+	if w.Hosts != nil {
+		n = *w.Hosts
+	}
+	to := make([]fabric.HostID, n)
+	if w.Shift != nil {
+		for i := range to {
+			to[i] = fabric.HostID((i + *w.Shift) % n)
+		}
+		return to
+	}
+	order := rand.New(rand.NewPCG(p.Test.Seed, uint64(item))).Perm(n)
+	for i, host := range order {
+		to[host] = fabric.HostID(order[(i+1)%n])
+	}
+	return to
+}
+
+// add completes a flow, the i-th of its item, with what the item's flows have in common.
+func (p *Plan) add(item, i int, f Flow) {
+	t, o := p.Test, p.Test.Workload[item].Offer()
+	f.Number, f.Item = len(p.Flows)+1, item
+	if f.Kind == "" {
+		f.Kind = Transfer
+	}
+	f.Transport = t.TransportOf(o)
+	if f.Kind == Pings {
+		f.Transport = "echo"
+	}
+	f.PacketSize = t.PacketSizeOf(o)
+	f.Start = clock.Time(0).Add(o.Start + clock.Duration(i)*o.Stagger)
+	f.Mark = stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))}
+	if o.Rate != nil {
+		f.Rate = *o.Rate
+	}
+	if o.Class != nil {
+		f.Mark.Class = uint8(*o.Class)
+	} else {
+		f.Mark.Class = uint8(o.DSCP) >> 3 // class selector (RFC 2474): what a switch without a map of its own goes by
+	}
+	body := int64(f.PacketSize - headerBytes(f.Transport, f.Mark.IPv6))
+	switch {
+	case f.Kind != Transfer || body <= 0:
+	case o.Packets != nil:
+		f.Packets, f.Payload = *o.Packets, *o.Packets*body
+	case o.Bytes != nil:
+		f.Packets, f.Payload = (*o.Bytes+body-1)/body, *o.Bytes
+	}
+	p.Flows = append(p.Flows, f)
+}
+
+// check refuses what the transport of an item's flows can't do.
+func (p *Plan) check(item int) error {
+	t, w := p.Test, &p.Test.Workload[item]
+	o := w.Offer()
+	transport := t.TransportOf(o)
+	if w.Ping == nil && t.PacketSizeOf(o) <= headerBytes(transport, o.IP == 6) {
+		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", t.PacketSizeOf(o), headerBytes(transport, o.IP == 6))
+	}
+	tr, err := findTransport(transport)
+	if err != nil {
+		return err
+	}
+	switch {
+	case w.Requests != nil && !tr.reliable:
+		return fmt.Errorf("requests over %s wait for ever once a packet is lost: take a reliable transport", transport)
+	case w.Ping == nil && tr.onePacketSize && o.PacketSize != nil:
+		return fmt.Errorf("packet-size: all flows of the transport %s have the packet size of hosts", transport)
+	case w.Incast != nil && w.Incast.Hairpin && !tr.toItself:
+		for i := range w.Incast.Senders {
+			if *w.Incast.FirstSender+i == w.Incast.ReceiverOf(i) {
+				return fmt.Errorf("hairpin: a host of the transport %s can't send to itself; sender %d would", transport, i)
+			}
+		}
+	}
+	return nil
+}
+
+func ecnOf(t *config.SwitchTest) packet.ECN {
+	v := t.Hosts.Values
+	if v.Table().Find("ecn") < 0 {
+		return packet.NotECT
+	}
+	switch v.Word("ecn") {
+	case "ect0":
+		return packet.ECT0
+	case "ect1":
+		return packet.ECT1
+	}
+	return packet.NotECT
+}
+
+// network describes the network.
+func (p *Plan) network() (fabric.Spec, error) {
+	t := p.Test
+	top := &t.Topology
+	s := fabric.Spec{Seed: t.Seed, Topology: fabric.TopologySpec{
+		Kind: fabric.TopologyKind(top.Model), Hosts: top.HostCount(), Link: linkOf(top.Link), Uplink: linkOf(top.Trunk),
+	}}
+	v := top.Values
+	switch top.Model {
+	case "leaf-spine":
+		s.Topology.Leaves, s.Topology.Spines, s.Topology.Balance = v.Int("leaves"), v.Int("spines"), fabric.Balance(v.Word("routing"))
+	case "fat-tree":
+		s.Topology.K, s.Topology.Balance = v.Int("k"), fabric.Balance(v.Word("routing"))
+	}
+	if len(top.Links) > 0 {
+		s.Topology.LinkOf = func(host fabric.HostID) fabric.LinkSpec { return linkOf(top.HostLinkOf(int(host))) }
+	}
+	if err := p.model.configure(t.Switch.Values, &s.Switch); err != nil {
+		return s, err
+	}
+	applyCommon(t.Switch.Values, &s.Switch)
+	return s, nil
+}
+
+func linkOf(l config.LinkSpec) fabric.LinkSpec {
+	return fabric.LinkSpec{Rate: l.Rate, Delay: l.Delay, Framing: l.Framing}
+}
+
+// build makes the network with the mechanism under test.
+func (p *Plan) build() (*fabric.Network, error) {
+	var failure error
+	n, err := fabric.New(&p.Spec, func(sw *fabric.Switch) fabric.Mechanism {
+		m, err := p.model.build(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
+		if err != nil && failure == nil {
+			failure = fmt.Errorf("switch %s: %w", sw.Name(), err)
+		}
+		if err != nil {
+			return nil
+		}
+		return m
+	})
+	if err == nil {
+		err = failure
+	}
+	return n, err
+}
+
+// Explain writes the network, the model and every flow.
+func (p *Plan) Explain(w io.Writer) error {
+	t := p.Test
+	e := explanation{w: w}
+	e.line("%s", t.Title())
+	e.line("  topology  %s of %d hosts and %d switches; links %s", t.Topology.Model, t.Topology.HostCount(), t.Topology.SwitchCount(), linkText(t.Topology.Link))
+	e.line("  switch    model %s", t.Switch.Model)
+	for _, s := range t.Switch.Values.Settings() {
+		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
+	}
+	for _, b := range t.Switch.Bugs {
+		e.line("              seeded bug %s", b)
+	}
+	e.line("  hosts     transport %s", t.Hosts.Model)
+	for _, s := range t.Hosts.Values.Settings() {
+		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
+	}
+	e.line("  flows     %d", len(p.Flows))
+	for i := range p.Flows {
+		e.line("    %5d  %s", p.Flows[i].Number, p.Flows[i].Text())
+	}
+	for _, c := range t.Changes {
+		for _, s := range c.Set.Settings() {
+			e.line("  at %s  %s = %s %s", c.At, s.Name, s.Value, s.Unit)
+		}
+	}
+	e.line("  end       %s", endText(t))
+	return e.err
+}
+
+func endText(t *config.SwitchTest) string {
+	if t.Duration > 0 {
+		return "after " + t.Duration.String()
+	}
+	return "when every flow has finished, or after " + t.Deadline.String()
+}
+
+func linkText(l config.LinkSpec) string {
+	return fmt.Sprintf("%g Gb/s, %d ns, %d bytes of framing", float64(l.Rate)/float64(clock.Gbps), l.Delay.Nanoseconds(), l.Framing)
+}
+
+// Text says in a line what the flow is.
+func (f *Flow) Text() string {
+	s := fmt.Sprintf("%s %s %d -> %d", f.Transport, f.Kind, f.Src, f.Dst)
+	switch {
+	case f.Kind == Pings:
+		s += fmt.Sprintf(", %d of %d B every %s", f.Count, f.PacketSize, f.Interval)
+	case f.Kind == Loop:
+		s += fmt.Sprintf(", %d of %d B for %d B", f.Count, f.Request, f.Response)
+	case f.Endless():
+		s += fmt.Sprintf(", packets of %d B without end", f.PacketSize)
+	default:
+		s += fmt.Sprintf(", %d packets of %d B (%d B of payload)", f.Packets, f.PacketSize, f.Payload)
+	}
+	if f.Rate > 0 {
+		s += fmt.Sprintf(" at %g Gb/s", float64(f.Rate)/float64(clock.Gbps))
+	}
+	if f.Start > 0 {
+		s += " from " + f.Start.String()
+	}
+	if f.Mark.DSCP > 0 {
+		s += fmt.Sprintf(", dscp %d", f.Mark.DSCP)
+	}
+	if f.Mark.IPv6 {
+		s += ", IPv6"
+	}
+	return s
+}
+
+// explanation writes lines until one fails.
+type explanation struct {
+	w   io.Writer
+	err error
+}
+
+func (e *explanation) line(format string, args ...any) {
+	if e.err == nil {
+		_, e.err = fmt.Fprintf(e.w, format+"\n", args...)
+	}
+}

@@ -1,0 +1,226 @@
+package switchtest
+
+import (
+	"fmt"
+	"strconv"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/report"
+)
+
+// report gathers what people read of the run.
+func (r *run) report(v orchestrator.Verdict) *report.Report {
+	t := r.plan.Test
+	rep := &report.Report{
+		Name: t.Title(), File: r.o.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: r.o.Repeat,
+		Verdict: v.Verdict, Reasons: v.Reasons, SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
+		Facts: []report.Fact{
+			{Name: "tool", Value: r.o.Version}, {Name: "config sha256", Value: t.Hash()}, {Name: "switch under test", Value: modelText(r.plan)},
+			{Name: "transport", Value: t.Hosts.Model},
+		},
+		Files: []report.File{
+			{Name: "flows.json", What: "what became of each flow"}, {Name: "switch-counters.json", What: "every counter of every switch, and of the taps"},
+			{Name: "integrity.json", What: "whether the observation is complete"}, {Name: "config.yml", What: "the test with all defaults explicit"},
+			{Name: "environment.json", What: "what ran it"},
+		},
+	}
+	if t.Taps.Capture {
+		for _, name := range captureFiles() {
+			rep.Files = append(rep.Files, report.File{Name: name, What: "every packet at that side of the switches; Wireshark reads it"})
+		}
+	}
+	if t.Series > 0 {
+		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
+	}
+	if r.net != nil {
+		rep.Packets = int64(r.net.Total().Sent)
+	}
+	if r.flows != nil {
+		rep.Tables = append(rep.Tables, r.flowTable(), r.switchTable())
+		rep.Charts = r.charts()
+		rep.Numbers = r.numbers()
+	}
+	if r.analysis != nil {
+		rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
+		for _, f := range r.analysis.Findings {
+			rep.Findings = append(rep.Findings, report.Finding{Finding: f, Wanted: f.Severity == analyzers.Violation && orchestrator.Allows(t.Expect.Of(f.Analyzer), f.Rule)})
+		}
+	}
+	return rep
+}
+
+// numbers are the few that a table of many runs shows.
+func (r *run) numbers() []report.Number {
+	var list []report.Number
+	add := func(name, metric string, digits int, of func(measured) float64) {
+		if m := r.measure(metric, nil); m.count > 0 {
+			list = append(list, report.Number{Name: name, Value: of(m), Digits: digits})
+		}
+	}
+	least, mean, greatest := func(m measured) float64 { return m.min }, func(m measured) float64 { return m.mean }, func(m measured) float64 { return m.max }
+	add("min Gb/s", "goodput-gbps", 2, least)
+	add("mean Gb/s", "goodput-gbps", 2, mean)
+	add("max Gb/s", "goodput-gbps", 2, greatest)
+	add("max fct µs", "fct-us", 1, greatest)
+	add("trims", "trims", 0, mean)
+	add("drops", "drops", 0, mean)
+	add("queue", "queue-packets", 0, greatest)
+	add("median rtt µs", "rtt-us", 1, func(m measured) float64 { return m.p50 })
+	return list
+}
+
+func modelText(p *Plan) string {
+	text := "model " + p.Test.Switch.Model
+	for i, b := range p.Test.Switch.Bugs {
+		if i == 0 {
+			text += " with seeded bugs "
+		} else {
+			text += ", "
+		}
+		text += b
+	}
+	return text
+}
+
+// flowTable has a row for each flow, or a few where neighbours are alike.
+func (r *run) flowTable() report.Table {
+	tab := report.Table{Title: "Flows", Columns: []report.Column{
+		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "what"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "sent", Right: true},
+		{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true}, {Head: "dropped", Right: true},
+		{Head: "resent", Right: true}, {Head: "timeouts", Right: true}, {Head: "rtt p50", Right: true}, {Head: "rtt max", Right: true}, {Head: ""},
+	}}
+	for i := range r.flows.Flows {
+		f, p := &r.flows.Flows[i], &r.plan.Flows[i]
+		row := []string{
+			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", some(f.Sent), some(f.Whole), some(f.Headers), some(f.Returned),
+			some(f.Dropped), some(f.Retransmissions), some(f.Timeouts), "", "", "",
+		}
+		if f.Kind == Transfer {
+			row[3] = decimal(float64(f.GoodputBPS)/1e9) + " Gb/s"
+		} else if f.Transport != "echo" {
+			row[2] += " " + string(f.Kind)
+		}
+		if f.Finished {
+			row[4] = micros(f.FCTNS)
+		}
+		if f.Trips != nil {
+			row[12], row[13] = micros(f.Trips.P50), micros(f.Trips.Max)
+		}
+		bad := !f.Finished && !p.Endless()
+		if bad {
+			row[14] = "not finished"
+		}
+		tab.Rows = append(tab.Rows, report.Row{Cells: row, Loud: bad})
+	}
+	return tab
+}
+
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func micros(ns int64) string { return decimal(float64(ns)/1e3) + " µs" }
+
+// switchTable has a row for each switch that did more than forward, at most so many.
+func (r *run) switchTable() report.Table {
+	tab := report.Table{Title: "Switches", Columns: []report.Column{
+		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true}, {Head: "dropped", Right: true},
+		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true},
+	}}
+	for i := range r.net.Switches() {
+		sw, s := r.net.Switch(i), &r.ledger.sight[i]
+		var in, out, dropped, marked, pauses, longest, recirculation int64
+		for port := range sw.Ports() {
+			c := sw.Port(port).Counters()
+			in, out, dropped, pauses = in+int64(s.in[port]), out+int64(s.out[port]), dropped+int64(c.Dropped), pauses+int64(c.PausesSent)
+			for q := range sw.Port(port).Queues() {
+				qc := sw.Port(port).Queue(q).Counters()
+				marked += int64(qc.Marked)
+				if s.data[port]&(1<<q) != 0 {
+					longest = max(longest, int64(qc.MaxPackets))
+				}
+			}
+		}
+		for pipe := range sw.Pipelines() {
+			if p := sw.Recirculation(pipe); p != nil {
+				for q := range p.Queues() {
+					recirculation = max(recirculation, int64(p.Queue(q).Counters().MaxPackets))
+				}
+			}
+		}
+		tab.Rows = append(tab.Rows, report.Row{Cells: []string{
+			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest), some(recirculation),
+		}})
+	}
+	return tab
+}
+
+// charts are the distributions and time series of the page.
+func (r *run) charts() []report.Chart {
+	var charts []report.Chart
+	cdf := func(title, unit, metric string) {
+		values := r.values(metric, nil)
+		if m := r.measure(metric, nil); len(values) == 0 && m.count > 0 {
+			values = r.headerLatencies()
+		}
+		if len(values) > 1 {
+			charts = append(charts, report.CDF(title, unit, []report.Series{{Name: title, Values: values}}))
+		}
+	}
+	cdf("Flow completion time", "µs", "fct-us")
+	cdf("Goodput of flows", "Gb/s", "goodput-gbps")
+	cdf("Latency of trimmed headers", "µs", "header-latency-us")
+	cdf("Round trips", "µs", "rtt-us")
+	if r.series != nil {
+		charts = append(charts, r.seriesCharts()...)
+	}
+	return charts
+}
+
+func (r *run) headerLatencies() []float64 {
+	m := r.ledger.latency.Metric()
+	values := make([]float64, len(m.Values))
+	for i, v := range m.Values {
+		values[i] = float64(v) / 1e3
+	}
+	return values
+}
+
+// maxLines is how many lines a chart bears.
+const maxLines = 8
+
+// seriesCharts draws queues and goodput over time: those with the greatest values.
+func (r *run) seriesCharts() []report.Chart {
+	queues, goodput := []report.Series{}, []report.Series{}
+	for _, name := range r.series.names() {
+		line := report.Series{Name: name}
+		scale, list := 1.0, &queues
+		switch {
+		case len(name) > 12 && name[len(name)-12:] == ".goodput-bps":
+			scale, list, line.Name = 1e-9, &goodput, name[:len(name)-12]
+		case len(name) > 6 && name[len(name)-6:] == ".trims":
+			continue
+		default:
+			line.Name = name[:len(name)-len(".packets")]
+		}
+		for _, s := range r.series.of(name) {
+			line.Times = append(line.Times, float64(s.at)/1e3)
+			line.Values = append(line.Values, float64(s.value)*scale)
+		}
+		*list = append(*list, line)
+	}
+	var charts []report.Chart
+	for _, c := range []struct {
+		title, unit string
+		lines       []report.Series
+	}{{"Queues", "packets", queues}, {"Goodput", "Gb/s", goodput}} {
+		if len(c.lines) > 0 {
+			charts = append(charts, report.Over(c.title, c.unit, report.Greatest(c.lines, maxLines)))
+		}
+	}
+	return charts
+}

@@ -1,0 +1,412 @@
+package switchtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/sai"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/switches"
+)
+
+// FlowsSchema names the format of flows.json.
+const FlowsSchema = "candela.flows/v1"
+
+// FlowsDocument is flows.json: what became of each flow, as the taps saw it.
+type FlowsDocument struct {
+	Schema string       `json:"schema"`
+	EndNS  int64        `json:"end_ns"` // of the run, in simulated time
+	Hops   uint64       `json:"hops"`   // links traversed by packets, control packets included
+	Flows  []FlowResult `json:"flows"`
+}
+
+// FlowResult is what became of one flow. Packets are data packets; bytes are payload unless they say otherwise.
+type FlowResult struct {
+	Flow      int      `json:"flow"` // from 1
+	Item      int      `json:"item"` // of the workload, from 0
+	Kind      FlowKind `json:"kind"`
+	Transport string   `json:"transport"`
+	Src       int      `json:"src"`
+	Dst       int      `json:"dst"`
+	StartNS   int64    `json:"start_ns"`
+	Bytes     int64    `json:"bytes"` // to send; 0: without end
+	Finished  bool     `json:"finished"`
+	FCTNS     int64    `json:"fct_ns,omitempty"` // of flows that finished
+	// GoodputBPS is payload that arrived whole, over the time to the flow's end or to that of the run.
+	GoodputBPS      int64  `json:"goodput_bps"`
+	Sent            int64  `json:"sent"`
+	Whole           int64  `json:"whole"` // each packet once
+	Duplicates      int64  `json:"duplicates"`
+	Headers         int64  `json:"headers"`  // trimmed packets that reached the receiver
+	Returned        int64  `json:"returned"` // and those that came back to the sender
+	Dropped         int64  `json:"dropped"`  // of which nothing arrived
+	StaleLengths    int64  `json:"stale_lengths"`
+	Retransmissions int64  `json:"retransmissions"`
+	Timeouts        int64  `json:"timeouts"`
+	Trips           *Trips `json:"rtt,omitempty"`
+}
+
+// Trips sums up round trips in nanoseconds.
+type Trips struct {
+	Count int64 `json:"count"`
+	Min   int64 `json:"min_ns"`
+	P50   int64 `json:"p50_ns"`
+	P99   int64 `json:"p99_ns"`
+	Max   int64 `json:"max_ns"`
+}
+
+// flowsDocument closes the books.
+func (r *run) flowsDocument() *FlowsDocument {
+	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Flows: make([]FlowResult, len(r.plan.Flows))}
+	for i := range r.plan.Flows {
+		doc.Flows[i] = r.flowResult(&r.plan.Flows[i], &r.ledger.flows[i])
+	}
+	return doc
+}
+
+func (r *run) flowResult(f *Flow, a *account) FlowResult {
+	if f.Transport == "raw" && f.Packets > 0 && a.fates == f.Packets {
+		a.finished, a.done = true, a.last
+	}
+	res := FlowResult{
+		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst), StartNS: f.Start.Nanoseconds(),
+		Bytes: f.Payload, Finished: a.finished, Sent: a.sent, Whole: a.whole, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
+		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.retransmissions, Timeouts: a.timeouts,
+	}
+	end := r.end
+	if a.finished {
+		end = a.done
+		res.FCTNS = a.done.Sub(f.Start).Nanoseconds()
+	}
+	if span := end.Sub(f.Start); span > 0 && f.Kind == Transfer {
+		res.GoodputBPS = bitsPerSecond(a.payload, span)
+	}
+	if a.trips.Count() > 0 {
+		m := a.trips.Metric()
+		res.Trips = &Trips{m.Count, m.Min, m.P50, m.P99, m.Max}
+	}
+	return res
+}
+
+// bitsPerSecond returns the rate of so many bytes in a span; 128 bits hold what 64 don't.
+func bitsPerSecond(bytes int64, span clock.Duration) int64 {
+	return int64(math.Round(float64(bytes) * 8 * (float64(clock.Second) / float64(span))))
+}
+
+// CountersSchema names the format of switch-counters.json.
+const CountersSchema = "candela.switch-counters/v1"
+
+// CountersDocument is switch-counters.json. Names are made of switch, port, queue and counter: leaf-0.port-3.queue-1.max-packets.
+type CountersDocument struct {
+	Schema   string           `json:"schema"`
+	Counters map[string]int64 `json:"counters"`
+}
+
+// counters reads every counter at the end of the run.
+func (r *run) counters() (*CountersDocument, error) {
+	c := counterSet{}
+	for i := range r.net.Switches() {
+		if err := c.readSwitch(r.net.Switch(i), &r.ledger.sight[i]); err != nil {
+			return nil, err
+		}
+	}
+	c.readTaps(r.ledger)
+	return &CountersDocument{Schema: CountersSchema, Counters: c}, nil
+}
+
+type counterSet map[string]int64
+
+func (c counterSet) readSwitch(sw *fabric.Switch, sight *switchSight) error {
+	name := sw.Name()
+	for why, word := range reasonNames() {
+		c[name+".dropped-"+word] = int64(sw.Dropped(why))
+	}
+	c[name+".trims"] = sight.trims()
+	ports := sw.Ports()
+	if sw.Recirculation(0) != nil {
+		ports += sw.Pipelines()
+	}
+	for i := range ports {
+		c.readPort(sw, i)
+	}
+	switch m := sw.Mechanism().(type) {
+	case interface{ Trims(int) switches.Trims }:
+		for i := range sw.Ports() {
+			t := m.Trims(i)
+			for word, n := range map[string]uint64{
+				"trims-ingress": t.Ingress, "trims-overflow": t.Overflow, "trims-deflected": t.Deflected, "trims-returned": t.Returned, "trims-lost": t.Lost,
+			} {
+				c[fmt.Sprintf("%s.port-%d.%s", name, i, word)] = int64(n)
+				c[name+"."+word] += int64(n)
+			}
+		}
+	case interface{ Snapshot() sai.Snapshot }:
+		return c.readSnapshot(name, m)
+	}
+	return nil
+}
+
+func reasonNames() map[fabric.Reason]string {
+	return map[fabric.Reason]string{
+		fabric.ReasonTail: "tail", fabric.ReasonEarly: "early", fabric.ReasonTTL: "ttl", fabric.ReasonNoRoute: "no-route",
+		fabric.ReasonBounced: "bounced", fabric.ReasonHeadroom: "headroom",
+	}
+}
+
+func (c counterSet) readPort(sw *fabric.Switch, i int) {
+	pt := sw.Port(i)
+	name := fmt.Sprintf("%s.port-%d.", sw.Name(), i)
+	if i >= sw.Ports() {
+		name = fmt.Sprintf("%s.recirculation-%d.", sw.Name(), i-sw.Ports())
+	}
+	n := pt.Counters()
+	for word, v := range map[string]int64{
+		"received": int64(n.Received), "received-bytes": int64(n.ReceivedBytes), "sent": int64(n.Sent), "sent-bytes": int64(n.SentBytes),
+		"dropped": int64(n.Dropped), "dropped-bytes": int64(n.DroppedBytes), "pauses-sent": int64(n.PausesSent), "pauses-received": int64(n.PausesReceived),
+		"busy-ns": n.Busy.Nanoseconds(), "max-headroom-bytes": int64(n.HeadroomBytes),
+	} {
+		c[name+word] = v
+	}
+	for j := range pt.Queues() {
+		q := pt.Queue(j).Counters()
+		for word, v := range map[string]int64{
+			"enqueued": int64(q.Enqueued), "enqueued-bytes": int64(q.EnqueuedBytes), "dequeued": int64(q.Dequeued), "dequeued-bytes": int64(q.DequeuedBytes),
+			"dropped": int64(q.Dropped), "dropped-bytes": int64(q.DroppedBytes), "marked": int64(q.Marked),
+			"max-packets": int64(q.MaxPackets), "max-bytes": int64(q.MaxBytes),
+		} {
+			c[fmt.Sprintf("%squeue-%d.%s", name, j, word)] = v
+		}
+	}
+}
+
+// readSnapshot adds the counters of a SAI switch under the names that SAI gives them; those that the switch doesn't keep are left out.
+func (c counterSet) readSnapshot(name string, m interface{ Snapshot() sai.Snapshot }) error {
+	data, err := json.Marshal(m.Snapshot())
+	if err != nil {
+		return fmt.Errorf("counters of switch %s: %w", name, err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(data, &doc); err != nil {
+		return fmt.Errorf("counters of switch %s: %w", name, err)
+	}
+	c.flatten(name, doc)
+	return nil
+}
+
+// flatten adds the numbers of a document; of lists the singular of the name and the index make a name.
+func (c counterSet) flatten(prefix string, v any) {
+	switch v := v.(type) {
+	case float64:
+		c[prefix] = int64(v)
+	case map[string]any:
+		for key, inner := range v {
+			c.flatten(prefix+"."+strings.ReplaceAll(key, " ", "-"), inner)
+		}
+	case []any:
+		for i, inner := range v {
+			c.flatten(fmt.Sprintf("%s-%d", strings.TrimSuffix(prefix, "s"), i), inner)
+		}
+	}
+}
+
+// readTaps adds what the taps saw, which counters of switches can be compared with.
+func (c counterSet) readTaps(l *ledger) {
+	for i := range l.sight {
+		s := &l.sight[i]
+		name := "taps." + l.net.Switch(i).Name()
+		for port := range s.in {
+			c[fmt.Sprintf("%s.port-%d.in", name, port)] = int64(s.in[port])
+			c[fmt.Sprintf("%s.port-%d.out", name, port)] = int64(s.out[port])
+			c[fmt.Sprintf("%s.port-%d.trimmed-out", name, port)] = int64(s.trimmedGo[port])
+		}
+		c[name+".trimmed-out"], c[name+".trimmed-in"], c[name+".trimmed-dropped"] = int64(s.trimmedOut), int64(s.trimmedIn), int64(s.cutLost)
+	}
+	for i := range l.flows {
+		a := &l.flows[i]
+		name := fmt.Sprintf("flow-%d.", i+1)
+		for word, v := range map[string]int64{
+			"sent": a.sent, "whole": a.whole, "headers": a.headers, "returned": a.returned, "dropped": max(0, a.dropped), "duplicates": a.duplicates,
+			"retransmissions": a.retransmissions, "timeouts": a.timeouts,
+		} {
+			c[name+word] = v
+			c["flows."+word] += v
+		}
+	}
+}
+
+// values returns what a metric of expectations measured, in its unit.
+func (r *run) values(metric string, flows []int) []float64 {
+	var list []float64
+	each := func(f func(*FlowResult) (float64, bool)) {
+		for i := range r.flows.Flows {
+			res := &r.flows.Flows[i]
+			if flows != nil && !slices.Contains(flows, res.Flow) {
+				continue
+			}
+			if v, ok := f(res); ok {
+				list = append(list, v)
+			}
+		}
+	}
+	const us, gbps = 1e3, 1e9
+	switch metric {
+	case "goodput-gbps":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.GoodputBPS) / gbps, f.Kind == Transfer })
+	case "fct-us":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.FCTNS) / us, f.Finished && f.Kind == Transfer })
+	case "flow-trims":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.Headers + f.Returned), f.Kind == Transfer })
+	case "flow-drops":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.Dropped), f.Kind == Transfer })
+	case "retransmissions":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.Retransmissions), f.Kind == Transfer })
+	case "timeouts":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.Timeouts), f.Kind == Transfer })
+	case "rtt-us":
+		r.trips(flows, func(ns int64) { list = append(list, float64(ns)/us) })
+	default:
+		return r.totals(metric)
+	}
+	return list
+}
+
+// trips yields every round trip that is kept.
+func (r *run) trips(flows []int, yield func(ns int64)) {
+	for i := range r.ledger.flows {
+		if flows != nil && !slices.Contains(flows, i+1) {
+			continue
+		}
+		m := r.ledger.flows[i].trips.Metric()
+		for _, v := range m.Values {
+			yield(v)
+		}
+	}
+}
+
+// totals returns the values of metrics that are not of single flows.
+func (r *run) totals(metric string) []float64 {
+	switch metric {
+	case "total-goodput-gbps":
+		var bytes int64
+		for i := range r.ledger.flows {
+			bytes += r.ledger.flows[i].payload
+		}
+		if r.end == 0 {
+			return nil
+		}
+		return []float64{float64(bitsPerSecond(bytes, r.end.Sub(0))) / 1e9}
+	case "makespan-us":
+		return r.makespan()
+	case "unfinished":
+		return []float64{float64(len(r.unfinished()))}
+	case "trims":
+		var n int64
+		for i := range r.ledger.sight {
+			n += r.ledger.sight[i].trims()
+		}
+		return []float64{float64(n)}
+	case "drops":
+		var n int64
+		for i := range r.flows.Flows {
+			n += r.flows.Flows[i].Dropped
+		}
+		return []float64{float64(n)}
+	case "queue-packets", "queue-bytes":
+		return r.queues(metric == "queue-bytes")
+	}
+	return nil
+}
+
+func (r *run) makespan() []float64 {
+	first, last := int64(math.MaxInt64), int64(-1)
+	for i := range r.flows.Flows {
+		f := &r.flows.Flows[i]
+		if f.Finished {
+			first, last = min(first, f.StartNS), max(last, f.StartNS+f.FCTNS)
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	return []float64{float64(last-first) / 1e3}
+}
+
+// queues returns the greatest length of every queue of a front port that carried whole data packets.
+func (r *run) queues(bytes bool) []float64 {
+	var list []float64
+	for i := range r.net.Switches() {
+		sw := r.net.Switch(i)
+		for port := range sw.Ports() {
+			for q := range sw.Port(port).Queues() {
+				if r.ledger.sight[i].data[port]&(1<<q) == 0 {
+					continue
+				}
+				c := sw.Port(port).Queue(q).Counters()
+				if bytes {
+					list = append(list, float64(c.MaxBytes))
+				} else {
+					list = append(list, float64(c.MaxPackets))
+				}
+			}
+		}
+	}
+	return list
+}
+
+// unfinished returns the flows of known size that did not come to their end.
+func (r *run) unfinished() []*FlowResult {
+	var list []*FlowResult
+	for i := range r.flows.Flows {
+		if f := &r.flows.Flows[i]; !f.Finished && !r.plan.Flows[i].Endless() {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// metrics turns the books into metrics of the analysis document.
+func (r *run) metrics() []analyzers.Metric {
+	var list []analyzers.Metric
+	add := func(name, unit string, scale float64, values []float64) {
+		d := analyzers.NewDistribution("flows."+name, unit, 0)
+		for _, v := range values {
+			d.Record(int64(math.Round(v * scale)))
+		}
+		if d.Count() > 0 {
+			list = append(list, d.Metric())
+		}
+	}
+	add("goodput", analyzers.UnitBPS, 1e9, r.values("goodput-gbps", nil))
+	add("fct", analyzers.UnitNS, 1e3, r.values("fct-us", nil))
+	add("trims", analyzers.UnitCount, 1, r.values("flow-trims", nil))
+	add("drops", analyzers.UnitCount, 1, r.values("flow-drops", nil))
+	add("retransmissions", analyzers.UnitCount, 1, r.values("retransmissions", nil))
+	add("timeouts", analyzers.UnitCount, 1, r.values("timeouts", nil))
+	add("queue-packets", analyzers.UnitCount, 1, r.values("queue-packets", nil))
+	add("rtt", analyzers.UnitNS, 1e3, r.values("rtt-us", nil))
+	for _, d := range []*analyzers.Distribution{r.ledger.latency, r.ledger.sizes, r.ledger.dscps} {
+		if d.Count() > 0 {
+			list = append(list, d.Metric())
+		}
+	}
+	return list
+}
+
+// Write writes the document.
+func (d *FlowsDocument) Write(w io.Writer) error { return writeJSON(w, d) }
+
+// Write writes the document; keys are sorted.
+func (d *CountersDocument) Write(w io.Writer) error { return writeJSON(w, d) }
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,365 @@
+package switchtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// run is one run in progress.
+type run struct {
+	plan    *Plan
+	o       orchestrator.Options
+	dir     *orchestrator.RunDir
+	log     *slog.Logger
+	started time.Time
+
+	net       *fabric.Network
+	ledger    *ledger
+	judges    []judge
+	endpoints *endpoints
+	capture   *captures
+	series    *series
+	current   []parameter.Values // of each switch
+	end       clock.Time
+	quiet     bool // nothing was left to happen
+
+	flows    *FlowsDocument
+	counted  *CountersDocument
+	checked  *IntegrityDocument
+	analysis *analyzers.Analysis
+}
+
+// Run runs p once, writes the run directory and judges. The error is about what could not even be attempted or written; everything
+// that the run itself came to, failures of ours included, is in the Outcome.
+func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Outcome, error) {
+	if o.ID == "" {
+		o.ID = p.Test.Name
+	}
+	dir, err := orchestrator.CreateRunDir(o.Out, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{plan: p, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
+	failure := r.execute(ctx)
+	return r.conclude(failure)
+}
+
+// step is a part of a run, as progress and log.jsonl name it.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (r *run) execute(ctx context.Context) (err error) {
+	file, err := r.dir.Create("log.jsonl")
+	if err != nil {
+		return err
+	}
+	r.log = slog.New(slog.NewJSONHandler(file, nil))
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for _, s := range []step{{"build network", r.build}, {"run traffic", r.traffic}, {"check integrity", r.check}, {"analyse", r.analyse}} {
+		if r.o.Progress != nil {
+			r.o.Progress(s.name)
+		}
+		if err := s.do(ctx); err != nil {
+			r.log.Error(s.name, "error", err.Error())
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		r.log.Info(s.name, r.progressOf(s.name)...)
+	}
+	return nil
+}
+
+func (r *run) progressOf(name string) []any {
+	switch name {
+	case "build network":
+		return []any{"hosts", r.net.Hosts(), "switches", r.net.Switches(), "flows", len(r.plan.Flows)}
+	case "run traffic":
+		return []any{"end_ns", r.end.Nanoseconds(), "hops", r.net.Hops()}
+	case "check integrity":
+		return []any{"valid", r.checked.Valid}
+	}
+	return nil
+}
+
+// build makes the network, its taps and the hosts.
+func (r *run) build(context.Context) (err error) {
+	err = r.dir.WriteFile("config.yml", func(w io.Writer) error {
+		_, err := w.Write(r.plan.Test.YAML())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if r.net, err = r.plan.build(); err != nil {
+		return err
+	}
+	for range r.net.Switches() {
+		r.current = append(r.current, r.plan.Test.Switch.Values)
+	}
+	r.ledger = newLedger(r.net, r.plan)
+	r.net.SetTap(r.ledger.observe)
+	if r.judges, err = newJudges(r); err != nil {
+		return err
+	}
+	for _, j := range r.judges {
+		r.net.SetTap(j.observe)
+	}
+	if r.plan.Test.Taps.Capture {
+		if r.capture, err = newCaptures(r.dir, r.net); err != nil {
+			return err
+		}
+	}
+	if r.endpoints, err = r.plan.attach(r.net, r.ledger); err != nil {
+		return err
+	}
+	if r.plan.Watch != nil {
+		r.plan.Watch(r.net)
+	}
+	return r.dir.WriteJSON("environment.json", r.environment())
+}
+
+// environment describes what the test ran on.
+func (r *run) environment() testbeds.Environment {
+	t := r.plan.Test
+	property := func(name string, value any) testbeds.Property {
+		return testbeds.Property{Name: name, Value: fmt.Sprint(value)}
+	}
+	network := testbeds.Component{Name: "network", Kind: "topology", Properties: []testbeds.Property{
+		property("kind", t.Topology.Model), property("hosts", r.net.Hosts()), property("switches", r.net.Switches()),
+		property("link", linkText(t.Topology.Link)), property("trunk", linkText(t.Topology.Trunk)),
+	}}
+	sw := testbeds.Component{Name: "switch", Kind: "switch", Properties: []testbeds.Property{property("model", t.Switch.Model)}}
+	for _, b := range t.Switch.Bugs {
+		sw.Properties = append(sw.Properties, property("bug", b))
+	}
+	hosts := testbeds.Component{Name: "hosts", Kind: "host", Properties: []testbeds.Property{property("transport", t.Hosts.Model)}}
+	for _, of := range []struct {
+		c *testbeds.Component
+		v parameter.Values
+	}{{&network, t.Topology.Values}, {&sw, t.Switch.Values}, {&hosts, t.Hosts.Values}} {
+		for _, s := range of.v.Settings() {
+			of.c.Properties = append(of.c.Properties, testbeds.Property{Name: "parameter." + s.Name, Value: s.Value})
+		}
+	}
+	return testbeds.Environment{Testbed: "virtual", Components: []testbeds.Component{network, sw, hosts}}
+}
+
+// chunk is how much simulated time passes between looks at the context.
+const chunk = 100 * clock.Microsecond
+
+// traffic simulates until everything has finished or the test's time is over.
+func (r *run) traffic(ctx context.Context) error {
+	t := r.plan.Test
+	end := clock.Time(0).Add(t.Deadline)
+	if t.Duration > 0 {
+		end = clock.Time(0).Add(t.Duration)
+	}
+	if t.Series > 0 {
+		r.series = newSeries(r)
+	}
+	err := r.simulate(ctx, end)
+	if r.capture != nil {
+		err = errors.Join(err, r.capture.close())
+	}
+	if err != nil {
+		return err
+	}
+	if r.series != nil {
+		return r.dir.WriteFile("series.csv", r.series.write)
+	}
+	return nil
+}
+
+// simulate advances from one stop to the next: a change, a sample, a look at the context.
+func (r *run) simulate(ctx context.Context, end clock.Time) error {
+	changes := sortedChanges(r.plan.Test.Changes)
+	for now, sample := clock.Time(0), clock.Time(0); ; {
+		for len(changes) > 0 && changes[0].At <= now.Sub(0) {
+			if err := r.change(now, &changes[0]); err != nil {
+				return err
+			}
+			changes = changes[1:]
+		}
+		if r.series != nil && sample <= now {
+			r.series.sample(now)
+			sample = now.Add(r.plan.Test.Series)
+		}
+		if now >= end {
+			r.end = end
+			return nil
+		}
+		next := min(end, now.Add(chunk))
+		if len(changes) > 0 {
+			next = min(next, clock.Time(0).Add(changes[0].At))
+		}
+		if r.series != nil {
+			next = min(next, sample)
+		}
+		if err := errors.Join(r.net.Run(next), r.endpoints.failed); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if r.plan.Test.Duration == 0 && (r.over() || r.net.Now() < next) {
+			r.end, r.quiet = r.net.Now(), r.net.Now() < next
+			return nil
+		}
+		now = next
+	}
+}
+
+// over reports whether every flow has finished. Flows of transports that finish nothing are over when nothing is left to happen.
+func (r *run) over() bool {
+	for i := range r.ledger.flows {
+		if !r.ledger.flows[i].finished {
+			return false
+		}
+	}
+	return true
+}
+
+// change sets parameters of switches while traffic runs.
+func (r *run) change(now clock.Time, c *config.Change) error {
+	for i := range r.net.Switches() {
+		if c.Switch != nil && *c.Switch != i {
+			continue
+		}
+		sw := r.net.Switch(i)
+		r.current[i] = r.current[i].Merge(c.Set)
+		var err error
+		switch m := sw.Mechanism().(type) {
+		case interface{ Change(parameter.Values) error }:
+			err = m.Change(c.Set)
+		case interface {
+			Set(clock.Time, *fabric.Switch, parameter.Values) error
+		}:
+			err = m.Set(now, sw, r.current[i])
+		default:
+			err = fmt.Errorf("the model %s can't be changed while it runs", r.plan.Test.Switch.Model)
+		}
+		if err != nil {
+			return fmt.Errorf("change at %s of switch %s: %w", c.At, sw.Name(), err)
+		}
+		for _, j := range r.judges {
+			j.changed(now, i, r.current[i])
+		}
+	}
+	return nil
+}
+
+// check writes what was recorded and says whether it is complete.
+func (r *run) check(context.Context) (err error) {
+	r.flows = r.flowsDocument()
+	if r.counted, err = r.counters(); err != nil {
+		return err
+	}
+	r.checked = r.integrity()
+	return errors.Join(
+		r.dir.WriteFile("flows.json", r.flows.Write),
+		r.dir.WriteFile("switch-counters.json", r.counted.Write),
+		r.dir.WriteJSON("integrity.json", r.checked),
+	)
+}
+
+// analyse gathers findings and metrics.
+func (r *run) analyse(context.Context) error {
+	if !r.checked.Valid {
+		return nil
+	}
+	r.analysis = &analyzers.Analysis{
+		Schema: analyzers.Schema, PacketIDs: "packet", Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{},
+		Coverage: map[string]map[string]int64{},
+	}
+	r.analysis.Add("flows", analyzers.Result{Metrics: r.metrics()})
+	names := []string{"flows"}
+	for _, j := range r.judges {
+		result, err := j.finish(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.name(), err)
+		}
+		r.analysis.Add(j.name(), result)
+		names = append(names, j.name())
+	}
+	if err := r.dir.Mkdir("analysis"); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), r.analysis.Only(name).Write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// conclude judges, writes what is left to write and gives the directory its final name.
+func (r *run) conclude(failure error) (*orchestrator.Outcome, error) {
+	t := r.plan.Test
+	verdict := r.verdict(failure)
+	rep := r.report(verdict)
+	rep.Dir = r.dir.Final()
+	rep.Next = r.next(rep.Dir)
+	err := errors.Join(r.present(rep), r.dir.WriteJSON("run.json", orchestrator.RunDocument{
+		Schema: orchestrator.RunSchema, Name: t.Name, ToolVersion: r.o.Version, ConfigSHA256: t.Hash(), Testbed: "virtual", Seed: t.Seed,
+		Repeat: r.o.Repeat, Point: pointValues(t), Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,
+	}))
+	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis}
+	if err != nil || failure != nil {
+		out.Dir = r.dir.Abandon()
+		rep.Dir = out.Dir
+		return out, err
+	}
+	out.Dir, err = r.dir.Complete()
+	return out, err
+}
+
+func pointValues(t *config.SwitchTest) []config.Assigned {
+	if t.Point == nil {
+		return nil
+	}
+	return t.Point.Values
+}
+
+func (r *run) verdict(failure error) orchestrator.Verdict {
+	e := orchestrator.Evidence{Infrastructure: failure, Strict: r.o.Strict}
+	if r.checked != nil {
+		e.Integrity = r.checked.Violations()
+	}
+	if r.analysis != nil {
+		e.Unmet = r.unmet()
+	}
+	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
+}
+
+func (r *run) present(rep *report.Report) error {
+	if r.o.NoReports {
+		return nil
+	}
+	return errors.Join(
+		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
+		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
+	)
+}
+
+// next lists the commands that repeat the run or look closer.
+func (r *run) next(dir string) []string {
+	if r.plan.Test.Point != nil || r.o.File == "" {
+		return []string{fmt.Sprintf("%s run %s", r.o.Command, filepath.Join(dir, "config.yml"))}
+	}
+	return []string{fmt.Sprintf("%s run %s --seed %d", r.o.Command, r.o.File, r.plan.Test.Seed)}
+}

@@ -1,0 +1,104 @@
+package stack
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// Ping is a series of echo requests to one host.
+type Ping struct {
+	ID       uint32
+	To       fabric.HostID
+	Count    int
+	Interval clock.Duration
+	Size     int32
+	Start    clock.Time
+	Mark     Mark
+}
+
+// Echo asks and answers echo requests (ICMP) on one host.
+type Echo struct {
+	host    fabric.HostID
+	pings   []pinging
+	answers []fabric.Header
+	now     clock.Time // of the latest call: what is due by then is polled, without a timer
+	// done is told of each round trip; nil: nobody.
+	done func(now clock.Time, id uint32, rtt clock.Duration)
+}
+
+type pinging struct {
+	Ping
+	sent []clock.Time // by number from 0
+}
+
+// Echo packets carry their number in Rank, and answers have this bit.
+const answer = 1 << 63
+
+// NewEcho returns the echo transport of a host. done is told of each round trip.
+func NewEcho(host fabric.HostID, done func(now clock.Time, id uint32, rtt clock.Duration)) *Echo {
+	return &Echo{host: host, done: done, now: -1}
+}
+
+// Ping adds a series of requests.
+func (e *Echo) Ping(p Ping) { e.pings = append(e.pings, pinging{Ping: p}) }
+
+func (p *pinging) next() clock.Time {
+	if len(p.sent) == p.Count {
+		return clock.Never
+	}
+	return p.Start.Add(clock.Duration(len(p.sent)) * p.Interval)
+}
+
+// Receive implements fabric.Stack. A trimmed request is no request.
+func (e *Echo) Receive(now clock.Time, p *fabric.Packet) {
+	if p.Flags&(fabric.Trimmed|fabric.Returned) != 0 {
+		return
+	}
+	if p.Rank&answer == 0 {
+		e.answers = append(e.answers, p.Header)
+		return
+	}
+	for i := range e.pings {
+		n := p.Rank &^ answer
+		if q := &e.pings[i]; q.ID == p.Flow && n < uint64(len(q.sent)) {
+			e.done(now, q.ID, now.Sub(q.sent[n]))
+		}
+	}
+}
+
+// Poll implements fabric.Stack: answers first.
+func (e *Echo) Poll(now clock.Time, p *fabric.Packet) bool {
+	e.now = now
+	if len(e.answers) > 0 {
+		h := &e.answers[0]
+		p.Dst, p.Size, p.Protocol, p.Flow, p.Rank = h.Src, h.Size, fabric.Echo, h.Flow, h.Rank|answer
+		p.DSCP, p.Class, p.IPv6, p.Entropy = h.DSCP, h.Class, h.IPv6, h.Entropy
+		e.answers = append(e.answers[:0], e.answers[1:]...)
+		return true
+	}
+	for i := range e.pings {
+		q := &e.pings[i]
+		if q.next() > now {
+			continue
+		}
+		p.Dst, p.Size, p.Protocol, p.Flow, p.Rank = q.To, q.Size, fabric.Echo, q.ID, uint64(len(q.sent))
+		q.Mark.Set(p)
+		q.sent = append(q.sent, now)
+		return true
+	}
+	return false
+}
+
+// NextTimer implements fabric.Stack.
+func (e *Echo) NextTimer() clock.Time {
+	at := clock.Never
+	for i := range e.pings {
+		if next := e.pings[i].next(); next > e.now {
+			at = min(at, next)
+		}
+	}
+	return at
+}
+
+// HandleTimer implements fabric.Stack: being polled is all that a request wants.
+func (e *Echo) HandleTimer(now clock.Time) { e.now = now }

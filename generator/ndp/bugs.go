@@ -49,7 +49,7 @@ var catalogue = [bugCount]BugInfo{
 	BugRetransmitsWithoutPull:  {Name: "retransmits-without-pull", What: "a NACKed packet is sent again at once", Rule: "ndp.send-without-pull"},
 	BugForgetsRetransmission:   {Name: "forgets-retransmission", What: "every eighth NACK is ignored", Rule: "ndp.retransmit-first"},
 	BugNewDataFirst:            {Name: "new-data-first", What: "retransmissions wait until all new data is sent", Rule: "ndp.retransmit-first"},
-	BugRetransmitsAcknowledged: {Name: "retransmits-acknowledged", What: "every 16th PULL is spent on the packet acknowledged last", Rule: "ndp.retransmit-spurious"},
+	BugRetransmitsAcknowledged: {Name: "retransmits-acknowledged", What: "every 16th PULL is spent on the first packet, acknowledged long ago", Rule: "ndp.retransmit-spurious"},
 	BugEarlyTimeout:            {Name: "early-timeout", What: "the RTO runs out after a sixteenth of its time", Rule: "ndp.timeout-early"},
 	BugEchoesIncast:            {Name: "echoes-incast", What: "every returned header is sent again at once", Rule: "ndp.return-echo"},
 	BugIgnoresReturned:         {Name: "ignores-returned", What: "returned headers are ignored: the RTO has to repair the loss", Rule: "ndp.return-unanswered"},

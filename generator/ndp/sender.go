@@ -28,7 +28,6 @@ type sender struct {
 	firstPending uint32 // packets of the first window of which nothing was heard
 	inFlight     uint32 // packets sent and unanswered
 	ordinal      uint32 // transmissions so far
-	lastAcked    uint32
 	faults       nth
 }
 
@@ -77,8 +76,8 @@ func (s *sender) choose() (seq uint32, again bool) {
 	}
 	s.credits--
 	bugs := s.host.cfg.Bugs
-	if bugs.Has(BugRetransmitsAcknowledged) && s.heard > s.first && s.faults.due(16) && s.lastAcked < w.base {
-		return s.lastAcked, true
+	if bugs.Has(BugRetransmitsAcknowledged) && w.base > 0 && s.faults.due(16) {
+		return 0, true
 	}
 	if w.waiting > 0 && (w.next == s.packets || !bugs.Has(BugNewDataFirst)) {
 		return w.dequeue(), true
@@ -172,7 +171,6 @@ func (s *sender) handleAck(now clock.Time, a *ndp.Header) {
 	for s.window.base < a.Counter { // ACKs that were lost
 		s.acknowledge(s.window.base)
 	}
-	s.lastAcked = a.Seq
 	if s.host.cfg.Bugs.Has(BugSendsWithoutPull) {
 		s.credits++
 	}

@@ -1,0 +1,187 @@
+package ndp
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
+)
+
+// Config is what the analyzer must know beside the packets.
+type Config struct {
+	InitialWindow int            // packets that a connection may send unasked; 0: unknown, and then rules about PULLs owed to senders are silent
+	PullGap       clock.Duration // between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not judged
+	RTO           clock.Duration // of the hosts; 0: they have none
+	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link and
+	// whatever waits at its NIC. Default 50 µs.
+	RoundTrip clock.Duration
+	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 µs, for thousands of headers at once.
+	Answer clock.Duration
+	// Transit bounds how long a data packet may be inside the network; default 10 ms.
+	Transit clock.Duration
+	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.
+	Burst clock.Duration
+	// Drained says that nothing was left to happen when the observation ended: then everything still owed is missing.
+	Drained bool
+}
+
+func (c *Config) complete() {
+	if c.RoundTrip == 0 {
+		c.RoundTrip = 50 * clock.Microsecond
+	}
+	if c.Answer == 0 {
+		c.Answer = c.RoundTrip + 500*clock.Microsecond
+	}
+	if c.Transit == 0 {
+		c.Transit = 10 * clock.Millisecond
+	}
+	if c.Burst == 0 {
+		c.Burst = 8 * c.PullGap
+	}
+}
+
+// Analyzer judges the hosts and the network between the taps. Feed it every observation in order of time, then Finish. Memory
+// follows what is in flight and the number of connections.
+type Analyzer struct {
+	cfg    Config
+	report *analyzers.Reporter
+	now    clock.Time
+
+	connections map[connectionKey]*connection
+	hosts       map[uint32]*host
+	inFlight    map[flightKey]flight
+	transits    fifo[transit]
+	owed        fifo[debt]
+	ripe        fifo[delivery] // deliveries that their receiver may not know of yet
+
+	sender, receiver        coverage
+	header, whole           *analyzers.Distribution // transit, ns
+	headerToNack, nackToTwo *analyzers.Distribution
+}
+
+type connectionKey struct{ from, to, id uint32 }
+
+// flightKey names one transmission of a data packet: Header.Counter numbers them.
+type flightKey struct {
+	c       *connection
+	ordinal uint32
+}
+
+type flight struct {
+	at     clock.Time
+	number uint64
+	header ndp.Header
+}
+
+// New returns an analyzer that has seen nothing.
+func New(cfg Config) *Analyzer {
+	cfg.complete()
+	return &Analyzer{
+		cfg: cfg, report: analyzers.NewReporter(Name, Rules()),
+		connections: make(map[connectionKey]*connection), hosts: make(map[uint32]*host), inFlight: make(map[flightKey]flight),
+		sender: newCoverage(senderMachine), receiver: newCoverage(receiverMachine),
+		header:       analyzers.NewDistribution("ndp.transit-header", analyzers.UnitNS, 0),
+		whole:        analyzers.NewDistribution("ndp.transit-whole", analyzers.UnitNS, 0),
+		headerToNack: analyzers.NewDistribution("ndp.header-to-nack", analyzers.UnitNS, 0),
+		nackToTwo:    analyzers.NewDistribution("ndp.nack-to-retransmission", analyzers.UnitNS, 0),
+	}
+}
+
+// Name returns "ndp".
+func (a *Analyzer) Name() string { return Name }
+
+// Observe takes the next packet, which is read during the call only.
+func (a *Analyzer) Observe(t *trace.Tap) {
+	a.advance(t.Time)
+	switch {
+	case t.NDP.Kind == ndp.Data && t.Point == trace.TapBefore && !t.Returned():
+		a.sent(t)
+	case t.NDP.Kind == ndp.Data && t.Point == trace.TapAfter:
+		a.arrived(t)
+	case t.NDP.Kind == ndp.Data || t.Returned():
+		// Between the taps of another switch, or feedback that found no room.
+	case t.Point == trace.TapBefore:
+		a.answered(t)
+	default:
+		a.heard(t)
+	}
+}
+
+// advance lets time pass: what must have happened by now and has not is missing.
+func (a *Analyzer) advance(now clock.Time) {
+	a.now = now
+	for a.transits.len() > 0 && a.transits.front().at.Add(a.cfg.Transit) < now {
+		a.lost(a.transits.pop())
+	}
+	for a.owed.len() > 0 && a.owed.front().at.Add(a.cfg.Answer) < now {
+		a.unanswered(a.owed.pop())
+	}
+	for a.ripe.len() > 0 && a.ripe.front().at.Add(a.cfg.RoundTrip) <= now {
+		d := a.ripe.pop()
+		a.ripen(d, d.at.Add(a.cfg.RoundTrip))
+	}
+}
+
+// Finish returns the results.
+func (a *Analyzer) Finish() analyzers.Result {
+	if a.cfg.Drained {
+		for a.transits.len() > 0 {
+			a.lost(a.transits.pop())
+		}
+		for a.owed.len() > 0 {
+			a.unanswered(a.owed.pop())
+		}
+		for a.ripe.len() > 0 {
+			d := a.ripe.pop()
+			a.ripen(d, d.at.Add(a.cfg.RoundTrip))
+		}
+		a.pullsMissing()
+	}
+	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
+	a.sender.addTo(r.Coverage)
+	a.receiver.addTo(r.Coverage)
+	for _, d := range []*analyzers.Distribution{a.header, a.whole, a.headerToNack, a.nackToTwo} {
+		if d.Count() > 0 {
+			r.Metrics = append(r.Metrics, d.Metric())
+		}
+	}
+	return r
+}
+
+// find returns the connection whose data goes from one host to another.
+func (a *Analyzer) find(from, to, id uint32) *connection {
+	key := connectionKey{from, to, id}
+	c := a.connections[key]
+	if c == nil {
+		c = &connection{connectionKey: key, number: len(a.connections) + 1, host: a.hostOf(to)}
+		a.connections[key] = c
+	}
+	return c
+}
+
+func (a *Analyzer) hostOf(id uint32) *host {
+	h := a.hosts[id]
+	if h == nil {
+		h = &host{id: id, deadline: clock.Never}
+		a.hosts[id] = h
+	}
+	return h
+}
+
+// blame reports a finding about packet seq of c; seq < 0: none in particular.
+func (a *Analyzer) blame(rule Rule, c *connection, seq int64, number uint64, expected, actual string) {
+	if !a.report.Wants(string(rule), c.number) {
+		return
+	}
+	f := analyzers.Finding{
+		Rule: string(rule), Connection: c.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
+		Message: c.describe() + ": " + actual,
+	}
+	if number > 0 {
+		f.Packets = []uint64{number}
+	}
+	if seq >= 0 {
+		f.PSN, f.PSNAbs = seq+1, uint32(seq)
+	}
+	a.report.Report(f)
+}

@@ -1,0 +1,107 @@
+package ndp
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+)
+
+// connection is what has been seen of one.
+type connection struct {
+	connectionKey
+	number int
+	host   *host // the receiver
+	opened bool
+	late   bool // not seen from its beginning: what it may send is unknown
+
+	packets    []packet // ring of [base, next)
+	base, next uint32
+	last       uint32 // number of packets in all, once known; 0: unknown
+
+	// The sender, as what passed towards it can have left it. Links are FIFOs, so these are exact at any point of that order.
+	transmissions uint32
+	pulled        uint32 // highest PULL counter
+	heard         uint32 // ACKs and NACKs
+	firstHeard    uint32 // of the first window: answered or returned
+	atOnce        uint32 // returned headers that may be answered at once
+	timeouts      uint32 // RTOs that may have run out
+	active        clock.Time
+	missing       fifo[missing]
+
+	// The receiver.
+	delivered  uint32 // data packets that passed towards it, whole or trimmed
+	certain    uint32 // those of them that it must know of
+	counter    uint32 // highest PULL counter it sent
+	forgiven   uint32 // PULLs that were reported missing
+	settled    uint32 // deliveries that need no PULL any more: counter, and what was forgiven
+	hungry     bool   // counted in host.hungry
+	whole      uint32 // different packets that passed whole
+	inOrder    uint32 // all below have passed whole
+	complete   bool
+	stragglers uint32 // deliveries below base that are not answered yet
+
+	// Place in the host's line of connections that are owed a PULL.
+	before, behind *connection
+	waiting        bool
+	turn           uint64
+}
+
+// packet is what has been seen of one data packet.
+type packet struct {
+	sent, told                 clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
+	delivered                  clock.Time // latest header
+	tx, rx                     uint8
+	wholeSeen, wholeAnswered   uint16
+	headerSeen, headerAnswered uint16
+	expired                    bool // its RTO is counted
+}
+
+type missing struct {
+	at     clock.Time
+	number uint64
+	seq    uint32
+}
+
+func (c *connection) describe() string {
+	return fmt.Sprintf("connection %d of host %d to host %d", c.id, c.from, c.to)
+}
+
+func (c *connection) at(seq uint32) *packet { return &c.packets[seq&uint32(len(c.packets)-1)] }
+
+func (c *connection) holds(seq uint32) bool { return seq >= c.base && seq < c.next }
+
+// push makes room for packet next.
+func (c *connection) push() *packet {
+	if int(c.next-c.base) == len(c.packets) {
+		old := c.packets
+		c.packets = make([]packet, max(64, 2*len(old)))
+		for seq := c.base; seq < c.next; seq++ {
+			*c.at(seq) = old[seq&uint32(len(old)-1)]
+		}
+	}
+	c.next++
+	p := c.at(c.next - 1)
+	*p = packet{}
+	return p
+}
+
+// forget moves base over packets that nothing more can be said about: acknowledged longer than a round trip ago, nothing owed.
+func (c *connection) forget(now clock.Time, roundTrip clock.Duration) {
+	for c.base < c.next {
+		p := c.at(c.base)
+		if p.tx != txAcked || p.told.Add(roundTrip) >= now || p.wholeAnswered < p.wholeSeen || p.headerAnswered < p.headerSeen {
+			return
+		}
+		c.base++
+	}
+	c.inOrder = max(c.inOrder, c.base)
+}
+
+// first is the size of the first window: what is known of it.
+func (c *connection) first(window int) uint32 {
+	w := uint32(window)
+	if c.last > 0 {
+		return min(w, c.last)
+	}
+	return min(w, c.next)
+}

@@ -1,0 +1,198 @@
+package ndp_test
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/ndp"
+	"candela.dev/candela/clock"
+	generator "candela.dev/candela/generator/ndp"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/switches"
+	"candela.dev/candela/trace"
+)
+
+// A scenario is hosts around one ideal trimming switch, and what they send.
+type scenario struct {
+	hosts, queue, headers, window int
+	weight                        int // of headers, to 1 of data; default 10
+	delay                         clock.Duration
+	bounce                        bool
+	rto                           clock.Duration
+	bugs                          generator.Bugs
+	flows                         []generator.Transfer
+	seed                          uint64
+	nics                          bool // observe at the hosts' NICs instead of at the switch
+	until                         clock.Time
+	spoil                         func(*trace.Tap) bool // changes observations, or leaves one out
+}
+
+const (
+	packetSize = 1500
+	headerSize = 64
+	payload    = packetSize - headerSize
+)
+
+var rate = 100 * clock.Gbps
+
+func (s *scenario) run(t testing.TB) analyzers.Result {
+	t.Helper()
+	spec := &fabric.Spec{Seed: s.seed, Topology: fabric.TopologySpec{Hosts: s.hosts, Link: fabric.LinkSpec{Rate: rate, Delay: s.delay}}}
+	model := ideal(t)
+	v, err := model.Parameters.Values(fmt.Sprintf("data-queue-bytes=%d", s.queue*packetSize), fmt.Sprintf("header-queue-bytes=%d", s.headers*headerSize),
+		fmt.Sprintf("return-to-sender=%v", s.bounce), "scheduler=wrr", fmt.Sprintf("header-weight=%d", cmp.Or(s.weight, 10)), "trim-bytes=64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model.Configure(v, &spec.Switch)
+	net, err := fabric.New(spec, func(*fabric.Switch) fabric.Mechanism { return model.New(v, nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := fabric.NDPConfig{InitialWindow: s.window, PacketSize: packetSize, RTO: s.rto, Bugs: s.bugs}
+	s.attach(t, net, cfg)
+	a := ndp.New(ndp.Config{
+		InitialWindow: s.window, PullGap: cfg.PullGap(rate), RTO: s.rto, RoundTrip: 2*s.delay + 20*clock.Microsecond, Drained: true,
+	})
+	at := 0
+	if s.nics {
+		at = -1
+	}
+	net.SetTap(fabric.NDPTaps(at, headerSize, func(o *trace.Tap) {
+		if s.spoil == nil || s.spoil(o) {
+			a.Observe(o)
+		}
+	}))
+	if s.until == 0 {
+		s.until = clock.Time(10 * clock.Second)
+	}
+	if err := net.Run(s.until); err != nil {
+		t.Fatal(err)
+	}
+	return a.Finish()
+}
+
+func (s *scenario) attach(t testing.TB, net *fabric.Network, cfg fabric.NDPConfig) {
+	t.Helper()
+	for i := range s.hosts {
+		h, err := net.AttachNDP(fabric.HostID(i), cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range s.flows {
+			if f.From == generator.Endpoint(i) {
+				if _, err := h.Core().Send(f.Flow); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+func ideal(t testing.TB) switches.Model {
+	t.Helper()
+	for _, m := range switches.Models() {
+		if m.Name == "ndp-ideal" {
+			return m
+		}
+	}
+	t.Fatal("there is no model ndp-ideal")
+	return switches.Model{}
+}
+
+func incast(senders, packets int) []generator.Transfer {
+	list := make([]generator.Endpoint, senders)
+	for i := range list {
+		list[i] = generator.Endpoint(i + 1)
+	}
+	return generator.Incast(list, []generator.Endpoint{0}, uint64(packets*payload), 0)
+}
+
+func rules(r analyzers.Result) (ids []string) {
+	seen := make(map[string]bool)
+	for _, f := range r.Findings {
+		if !seen[f.Rule] {
+			seen[f.Rule] = true
+			ids = append(ids, f.Rule)
+		}
+	}
+	return ids
+}
+
+func show(r analyzers.Result) string {
+	var b strings.Builder
+	for i, f := range r.Findings {
+		if i == 20 {
+			fmt.Fprintf(&b, "and %d more\n", len(r.Findings)-i)
+			break
+		}
+		fmt.Fprintf(&b, "%s t=%dns %v %s; expected %s\n", f.Rule, f.TimeNS, f.Packets, f.Message, f.Expected)
+	}
+	return b.String()
+}
+
+func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
+	for _, bug := range generator.Catalogue() {
+		t.Run(bug.Name, func(t *testing.T) {
+			s := scenario{hosts: 9, queue: 8, headers: 400, window: 60, delay: 500 * clock.Nanosecond, rto: clock.Millisecond,
+				bugs: generator.NewBugs(bug.Bug), flows: incast(8, 300), seed: 1, bounce: true, until: clock.Time(20 * clock.Millisecond)}
+			switch bug.Bug {
+			case generator.BugEchoesIncast, generator.BugIgnoresReturned:
+				s.headers, s.weight = 20, 1
+			case generator.BugEarlyTimeout:
+				s.rto, s.delay = 50*clock.Microsecond, 5*clock.Microsecond
+			case generator.BugDoublePull:
+				s.window = 4
+			case generator.BugPacesSlowly, generator.BugPacesFast, generator.BugUnfairPull:
+				s.flows = incast(8, 600)
+			}
+			r := s.run(t)
+			found := strings.Join(rules(r), " ")
+			if !strings.Contains(found+" ", bug.Rule+" ") {
+				t.Errorf("want %s, got %q\n%s", bug.Rule, found, show(r))
+			}
+			t.Log(found)
+		})
+	}
+}
+
+func TestSoundHostsAreNeverBlamed(t *testing.T) {
+	covered := make(map[string]int64)
+	rapid.Check(t, func(rt *rapid.T) {
+		s := scenario{
+			hosts: rapid.IntRange(2, 10).Draw(rt, "hosts"), queue: rapid.IntRange(2, 20).Draw(rt, "queue"),
+			headers: rapid.IntRange(20, 600).Draw(rt, "headers"), weight: rapid.IntRange(1, 10).Draw(rt, "weight"), window: rapid.IntRange(1, 100).Draw(rt, "window"),
+			delay:  clock.Duration(rapid.IntRange(0, 3000).Draw(rt, "delay")) * clock.Nanosecond,
+			bounce: true, rto: rapid.SampledFrom([]clock.Duration{300 * clock.Microsecond, 5 * clock.Millisecond}).Draw(rt, "rto"),
+			seed: rapid.Uint64().Draw(rt, "seed"), nics: rapid.Bool().Draw(rt, "nics"),
+		}
+		for range rapid.IntRange(1, 14).Draw(rt, "flows") {
+			from := rapid.IntRange(0, s.hosts-1).Draw(rt, "from")
+			to := (from + rapid.IntRange(1, s.hosts-1).Draw(rt, "to")) % s.hosts
+			if rapid.Bool().Draw(rt, "incast") && from != 0 {
+				to = 0
+			}
+			s.flows = append(s.flows, generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{To: generator.Endpoint(to),
+				Bytes: uint64(rapid.IntRange(1, 300*payload).Draw(rt, "bytes")),
+				Start: clock.Time(clock.Duration(rapid.IntRange(0, 100).Draw(rt, "start")) * clock.Microsecond)}})
+		}
+		r := s.run(t)
+		if len(r.Findings) > 0 {
+			rt.Fatalf("%+v\n%s", s, show(r))
+		}
+		for name, n := range r.Coverage {
+			covered[name] += n
+		}
+	})
+	for _, name := range []string{"sender: nacked + again -> sent", "sender: returned + again -> sent", "receiver: header + nack -> nacked",
+		"receiver: whole + ack -> acked", "receiver: nacked + whole -> whole"} {
+		if covered[name] == 0 {
+			t.Errorf("%s was never taken", name)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package ndp
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
+
+// host is the receiving side of one: its PULLs, of all connections together.
+type host struct {
+	id    uint32
+	pulls uint64
+	last  clock.Time // its latest PULL
+	turn  clock.Time // before which, less the burst, no PULL may leave
+
+	owed     uint32     // PULLs that it must know to owe
+	deadline clock.Time // of the next one; Never while it owes none
+	pace     uint16     // of its latest PULLs, whether each followed at line rate
+	hungry   int        // connections with deliveries that are not PULLed for, known to the host or not
+
+	// Connections that are owed a PULL, the one that has waited longest first.
+	front, back *connection
+}
+
+// pull takes a PULL that a receiver sends.
+func (a *Analyzer) pull(c *connection, t *trace.Tap) {
+	a.pullCounter(c, t)
+	h := c.host
+	if a.cfg.PullGap > 0 {
+		a.pacedSlowly(h, c, t)
+		a.pacedFast(h, c, t)
+		a.inTurn(h, c, t)
+	}
+	h.pulls++
+	h.last = t.Time
+	if c.counter < t.NDP.Counter {
+		c.counter = t.NDP.Counter
+		a.settle(c, c.counter+c.forgiven)
+	}
+}
+
+func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
+	counter := t.NDP.Counter
+	if c.late {
+		return
+	}
+	if counter <= c.counter {
+		a.blame(RulePullCounter, c, -1, t.Number, fmt.Sprintf("PULL %d", c.counter+1), fmt.Sprintf("PULL %d", counter))
+		return
+	}
+	if counter > c.delivered {
+		a.blame(RulePullExcess, c, -1, t.Number, fmt.Sprintf("at most PULL %d, for as many packets that have arrived", c.delivered),
+			fmt.Sprintf("PULL %d", counter))
+	}
+}
+
+// pacedFast is a leaky bucket: PULLs leave a gap apart, early only as far as one before was held up.
+func (a *Analyzer) pacedFast(h *host, c *connection, t *trace.Tap) {
+	if t.Time < h.turn.Add(-a.cfg.Burst) {
+		a.blame(RulePullFast, c, -1, t.Number, fmt.Sprintf("no PULL of host %d before %v", h.id, h.turn.Add(-a.cfg.Burst)),
+			fmt.Sprintf("a PULL at %v, the one before at %v", t.Time, h.last))
+		h.turn = t.Time
+	}
+	h.turn = max(h.turn, t.Time).Add(tolerance(a.cfg.PullGap))
+}
+
+// pacedSlowly is its mirror image: while the host owes PULLs, they come a gap apart, late only by a burst altogether.
+func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
+	gap := a.cfg.PullGap + a.cfg.PullGap/50
+	h.pace <<= 1
+	if t.Time.Sub(h.last) <= a.cfg.PullGap+a.cfg.PullGap/4 {
+		h.pace |= 1
+	}
+	if h.deadline == clock.Never {
+		return
+	}
+	if t.Time > h.deadline {
+		a.overdue(h, c, t)
+		h.deadline = t.Time.Add(a.cfg.Burst)
+	}
+	h.deadline = min(h.deadline, t.Time.Add(a.cfg.Burst)).Add(gap)
+}
+
+// overdue reports PULLs that come late. A host that has just shown that it can keep the pace lacks credits: it forgot them.
+func (a *Analyzer) overdue(h *host, c *connection, t *trace.Tap) {
+	if t.Time.Sub(h.last) <= a.cfg.Burst && !atPace(h.pace) {
+		a.blame(RulePullSlow, c, -1, t.Number, fmt.Sprintf("a PULL of host %d every %v: it owes %d", h.id, a.cfg.PullGap, h.owed),
+			fmt.Sprintf("a PULL at %v, the one before at %v", t.Time, h.last))
+		return
+	}
+	a.forgotten(h, t.Number)
+}
+
+// atPace reports whether at least a quarter of the latest sixteen PULLs followed at line rate.
+func atPace(history uint16) bool {
+	n := 0
+	for ; history != 0; history &= history - 1 {
+		n++
+	}
+	return n >= 4
+}
+
+// forgotten reports the connections of h that PULLs are missing for, and writes the PULLs off.
+func (a *Analyzer) forgotten(h *host, number uint64) {
+	for h.front != nil {
+		c := h.front
+		a.blame(RulePullMissing, c, -1, number, fmt.Sprintf("PULLs up to %d, for as many packets that have arrived", c.certain),
+			fmt.Sprintf("none after PULL %d", c.counter))
+		c.forgiven = c.certain - c.counter
+		a.settle(c, c.certain)
+	}
+}
+
+// inTurn checks that nobody waits while others are served again and again.
+func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
+	head := h.front
+	if head == nil || head == c {
+		return
+	}
+	most := uint64(2*h.hungry) + 4 + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
+	if waited := h.pulls - head.turn; waited > most {
+		a.blame(RulePullUnfair, head, -1, t.Number, fmt.Sprintf("a PULL for this connection among the last %d of host %d", most, h.id),
+			fmt.Sprintf("none among %d; PULL %d goes to %s", waited, t.NDP.Counter, c.describe()))
+		head.turn = h.pulls
+	}
+}
+
+// ripen takes a delivery that its receiver must know of by now.
+func (a *Analyzer) ripen(d delivery, now clock.Time) {
+	c, h := d.c, d.c.host
+	c.certain++
+	if c.complete || c.late || c.certain <= c.settled {
+		return
+	}
+	h.owed++
+	if h.owed == 1 {
+		h.deadline = now.Add(a.cfg.Burst + a.cfg.PullGap)
+	}
+	if !c.waiting {
+		c.waiting, c.turn = true, h.pulls
+		h.append(c)
+	}
+}
+
+// settle notes that the first upTo deliveries of c are PULLed for, or written off.
+func (a *Analyzer) settle(c *connection, upTo uint32) {
+	h := c.host
+	if c.waiting {
+		h.owed -= min(upTo, c.certain) - min(c.settled, c.certain)
+	}
+	c.settled = upTo
+	a.fed(c)
+	if !c.waiting {
+		return
+	}
+	h.remove(c)
+	if c.certain > upTo {
+		c.turn = h.pulls
+		h.append(c)
+	} else {
+		c.waiting = false
+	}
+	if h.owed == 0 {
+		h.deadline = clock.Never
+	}
+}
+
+// fed counts the connections of a host that PULLs are due on, whether the host knows it yet or not.
+func (a *Analyzer) fed(c *connection) {
+	hungry := !c.complete && c.delivered > c.settled
+	if hungry == c.hungry {
+		return
+	}
+	c.hungry = hungry
+	if hungry {
+		c.host.hungry++
+	} else {
+		c.host.hungry--
+	}
+}
+
+// finish takes a connection out of the account: all of the flow has passed towards the receiver, which pulls no more.
+func (a *Analyzer) finish(c *connection) {
+	c.complete = true
+	if c.waiting {
+		a.settle(c, max(c.certain, c.settled))
+	}
+	a.fed(c)
+}
+
+// pullsMissing reports what is still owed when nothing more can happen.
+func (a *Analyzer) pullsMissing() {
+	ids := make([]uint32, 0, len(a.hosts))
+	for id := range a.hosts {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		a.forgotten(a.hosts[id], 0)
+	}
+}
+
+func (h *host) append(c *connection) {
+	c.before, c.behind = h.back, nil
+	if h.back == nil {
+		h.front = c
+	} else {
+		h.back.behind = c
+	}
+	h.back = c
+}
+
+func (h *host) remove(c *connection) {
+	if c.before == nil {
+		h.front = c.behind
+	} else {
+		c.before.behind = c.behind
+	}
+	if c.behind == nil {
+		h.back = c.before
+	} else {
+		c.behind.before = c.before
+	}
+	c.before, c.behind = nil, nil
+}

@@ -1,0 +1,208 @@
+package ndp
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
+)
+
+// debt is an answer that a receiver owes.
+type debt struct {
+	at     clock.Time
+	c      *connection
+	number uint64
+	seq    uint32
+	nth    uint16 // of its kind for this packet
+	header bool
+}
+
+// delivery is a data packet on the last link.
+type delivery struct {
+	at clock.Time
+	c  *connection
+}
+
+// lost reports a transmission that has reached nobody, if that is so.
+func (a *Analyzer) lost(t transit) {
+	f, ok := a.inFlight[t.key]
+	if !ok {
+		return
+	}
+	delete(a.inFlight, t.key)
+	a.blame(RuleSilentLoss, t.key.c, int64(f.header.Seq), f.number, "the packet at its receiver, or its header at either end",
+		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
+}
+
+// arrived takes a data packet that passes towards a host: whole or trimmed to the receiver, returned to the sender.
+func (a *Analyzer) arrived(t *trace.Tap) {
+	from, to := t.Src, t.Dst
+	if t.Returned() {
+		from, to = to, from
+	}
+	c := a.find(from, to, t.NDP.Connection)
+	if !a.landed(c, t) {
+		return
+	}
+	if t.Returned() {
+		a.cameBack(c, t)
+		return
+	}
+	c.delivered++
+	a.fed(c)
+	if !c.complete {
+		a.ripe.push(delivery{t.Time, c})
+	}
+	if !c.holds(t.NDP.Seq) {
+		c.stragglers++
+		return
+	}
+	a.deliver(c, t)
+}
+
+// landed matches a data packet with its transmission. A packet that was not seen entering can't be judged.
+func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
+	key := flightKey{c, t.NDP.Counter}
+	f, ok := a.inFlight[key]
+	if !ok {
+		if c.opened && t.NDP.Counter < c.transmissions && !c.late {
+			a.blame(RuleDuplicated, c, int64(t.NDP.Seq), t.Number, "each transmission once", fmt.Sprintf("data %d, transmission %d, arrives once more",
+				t.NDP.Seq, t.NDP.Counter))
+		} else if !c.opened || t.NDP.Counter >= c.transmissions && !c.late {
+			a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, "headers as they were sent", "a header that nobody sent: "+t.NDP.String())
+		}
+		return false
+	}
+	delete(a.inFlight, key)
+	if !t.NDP.SameAs(&f.header) {
+		a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, f.header.String(), t.NDP.String())
+	}
+	d := a.whole
+	if t.Trimmed() {
+		d = a.header
+	}
+	d.Record(t.Time.Sub(f.at).Nanoseconds())
+	return true
+}
+
+func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
+	seq := t.NDP.Seq
+	p := c.at(seq)
+	if t.Trimmed() {
+		p.headerSeen++
+		p.delivered = t.Time
+		a.receiver.step(&p.rx, inHeader)
+		a.owed.push(debt{t.Time, c, t.Number, seq, p.headerSeen, true})
+		return
+	}
+	if p.wholeSeen == 0 {
+		c.whole++
+	}
+	p.wholeSeen++
+	a.receiver.step(&p.rx, inWhole)
+	a.owed.push(debt{t.Time, c, t.Number, seq, p.wholeSeen, false})
+	for c.inOrder < c.next && c.inOrder >= c.base && c.at(c.inOrder).wholeSeen > 0 {
+		c.inOrder++
+	}
+	if c.last > 0 && c.whole == c.last && !c.complete {
+		a.finish(c)
+	}
+}
+
+// unanswered reports a delivery that got no answer in time, if that is so.
+func (a *Analyzer) unanswered(d debt) {
+	if !d.c.holds(d.seq) {
+		return
+	}
+	p := d.c.at(d.seq)
+	if d.header && p.headerAnswered < d.nth {
+		p.headerAnswered = d.nth
+		a.blame(RuleNackMissing, d.c, int64(d.seq), d.number, fmt.Sprintf("a NACK for data %d, whose header passed at %v", d.seq, d.at), "no NACK")
+	}
+	if !d.header && p.wholeAnswered < d.nth {
+		p.wholeAnswered = d.nth
+		a.blame(RuleAckMissing, d.c, int64(d.seq), d.number, fmt.Sprintf("an ACK for data %d, which passed at %v", d.seq, d.at), "no ACK")
+	}
+}
+
+// answered takes what the receiver of data sends.
+func (a *Analyzer) answered(t *trace.Tap) {
+	c := a.find(t.Dst, t.Src, t.NDP.Connection)
+	if t.NDP.Kind == ndp.Pull {
+		a.pull(c, t)
+		return
+	}
+	if c.late && !c.holds(t.NDP.Seq) {
+		return
+	}
+	if t.NDP.Kind == ndp.Ack {
+		a.ack(c, t)
+	} else {
+		a.nack(c, t)
+	}
+}
+
+func (a *Analyzer) ack(c *connection, t *trace.Tap) {
+	seq := t.NDP.Seq
+	if t.NDP.Counter > c.inOrder && !c.late {
+		a.blame(RuleAckUnprovoked, c, int64(t.NDP.Counter)-1, t.Number, fmt.Sprintf("at most everything below data %d acknowledged", c.inOrder),
+			fmt.Sprintf("an ACK for everything below data %d", t.NDP.Counter))
+	}
+	if !c.holds(seq) {
+		a.straggler(c, t, RuleAckUnprovoked, "ACK")
+		return
+	}
+	p := c.at(seq)
+	input := inAcks
+	switch {
+	case p.wholeAnswered < p.wholeSeen:
+		p.wholeAnswered++
+	case p.wholeSeen > 0 && p.headerAnswered < p.headerSeen:
+		p.headerAnswered++
+	default:
+		input = inAcksAgain
+	}
+	before := p.rx
+	rule := a.receiver.step(&p.rx, input)
+	if rule == RuleAckTrimmed && p.headerAnswered < p.headerSeen {
+		p.headerAnswered++
+	}
+	if rule != "" {
+		a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
+			fmt.Sprintf("an ACK for data %d", seq))
+	}
+}
+
+func (a *Analyzer) nack(c *connection, t *trace.Tap) {
+	seq := t.NDP.Seq
+	if !c.holds(seq) {
+		a.straggler(c, t, RuleNackUnprovoked, "NACK")
+		return
+	}
+	p := c.at(seq)
+	input := inNacksAgain
+	if p.headerAnswered < p.headerSeen {
+		p.headerAnswered++
+		input = inNacks
+		a.headerToNack.Record(t.Time.Sub(p.delivered).Nanoseconds())
+	}
+	before := p.rx
+	rule := a.receiver.step(&p.rx, input)
+	if rule == RuleNackWhole && p.wholeAnswered < p.wholeSeen {
+		p.wholeAnswered++
+	}
+	if rule != "" {
+		a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
+			fmt.Sprintf("a NACK for data %d", seq))
+	}
+}
+
+// straggler takes an answer for a packet that is settled: a late copy of it may have arrived.
+func (a *Analyzer) straggler(c *connection, t *trace.Tap, rule Rule, kind string) {
+	if c.stragglers > 0 {
+		c.stragglers--
+		return
+	}
+	a.blame(rule, c, int64(t.NDP.Seq), t.Number, "an answer to something that arrived", fmt.Sprintf("%s for data %d", kind, t.NDP.Seq))
+}

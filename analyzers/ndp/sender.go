@@ -1,0 +1,226 @@
+package ndp
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
+)
+
+// tolerance is taken off times that a host measures with its own clock: 2 %.
+func tolerance(d clock.Duration) clock.Duration { return d - d/50 }
+
+type transit struct {
+	at  clock.Time
+	key flightKey
+}
+
+// sent takes a data packet that its sender has sent.
+func (a *Analyzer) sent(t *trace.Tap) {
+	c := a.find(t.Src, t.Dst, t.NDP.Connection)
+	if !c.opened {
+		c.opened, c.base, c.next = true, t.NDP.Seq, t.NDP.Seq
+		c.inOrder = t.NDP.Seq
+		c.late = t.NDP.Seq != 0 || t.NDP.Counter != 0
+	}
+	if t.NDP.Flags&ndp.FlagLast != 0 {
+		c.last = t.NDP.Seq + 1
+	}
+	c.forget(t.Time, a.cfg.RoundTrip)
+	key := flightKey{c, t.NDP.Counter}
+	a.inFlight[key] = flight{t.Time, t.Number, t.NDP}
+	a.transits.push(transit{t.Time, key})
+	before := txUnsent
+	if c.holds(t.NDP.Seq) {
+		before = c.at(t.NDP.Seq).tx
+	}
+	broken := a.transmission(c, t)
+	a.credit(c, t, broken, before)
+	c.transmissions++
+	c.active = t.Time
+}
+
+// transmission steps the packet's machine and reports whether a rule was broken, so that one fault is reported once.
+func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
+	seq := t.NDP.Seq
+	if seq < c.base { // acknowledged longer than a round trip ago
+		state := txAcked
+		rule := a.sender.step(&state, inAgain)
+		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet", fmt.Sprintf("data %d is sent again", seq))
+		return true
+	}
+	if seq >= c.next {
+		return a.newPacket(c, t)
+	}
+	p := c.at(seq)
+	before := p.tx
+	input := a.again(p, t.Time)
+	rule := a.sender.step(&p.tx, input)
+	if before == txNacked {
+		a.nackToTwo.Record(t.Time.Sub(p.told).Nanoseconds())
+	}
+	since := t.Time.Sub(p.sent)
+	p.sent, p.expired = t.Time, false
+	if rule == "" {
+		return false
+	}
+	a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("data %d, which is %s, is sent again after a NACK, a return or the RTO", seq, senderStates[before]),
+		fmt.Sprintf("data %d is sent again %v after the last time", seq, since))
+	return true
+}
+
+// again returns which kind of repetition a transmission of p at now is.
+func (a *Analyzer) again(p *packet, now clock.Time) uint8 {
+	switch {
+	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now:
+		return inAgainCrossed
+	case a.cfg.RTO > 0 && now.Sub(p.sent) >= tolerance(a.cfg.RTO):
+		return inAgainLate
+	}
+	return inAgain
+}
+
+// newPacket takes a packet that was not sent before.
+func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
+	seq := t.NDP.Seq
+	skipped := seq > c.next && !c.late
+	if skipped {
+		a.blame(RuleSeqSkip, c, int64(seq), t.Number, fmt.Sprintf("data %d", c.next), fmt.Sprintf("data %d is sent for the first time", seq))
+	}
+	if seq-c.next > 1<<16 { // not a gap to be filled
+		return true
+	}
+	for c.next <= seq {
+		p := c.push()
+		p.sent = t.Time
+		a.sender.step(&p.tx, inNew)
+	}
+	if !skipped && !c.late && a.cfg.InitialWindow > 0 && seq >= uint32(a.cfg.InitialWindow) {
+		a.newBeforeMissing(c, t)
+	}
+	return skipped
+}
+
+// newBeforeMissing blames a sender that sends new data while it must know of a packet to be sent again.
+func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
+	for c.missing.len() > 0 {
+		m := *c.missing.front()
+		if c.holds(m.seq) && m.at.Add(a.cfg.RoundTrip) >= t.Time {
+			return
+		}
+		c.missing.pop()
+		if !c.holds(m.seq) {
+			continue
+		}
+		switch c.at(m.seq).tx {
+		case txNacked:
+			a.blame(RuleRetransmitFirst, c, int64(m.seq), t.Number, fmt.Sprintf("data %d again, NACKed at %v", m.seq, m.at),
+				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
+		case txReturned:
+			a.blame(RuleReturnUnanswered, c, int64(m.seq), t.Number, fmt.Sprintf("data %d again, returned at %v", m.seq, m.at),
+				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
+		}
+	}
+}
+
+// credit checks that a transmission is covered: by the first window, a PULL, a return that may be answered at once, or an RTO.
+// before is the state that the packet was in.
+func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8) {
+	if a.cfg.InitialWindow == 0 || c.late {
+		return
+	}
+	if c.transmissions < a.allowance(c) {
+		return
+	}
+	a.expire(c, t.Time)
+	if c.transmissions < a.allowance(c) {
+		return
+	}
+	allowed := a.allowance(c)
+	c.timeouts += c.transmissions + 1 - allowed // reported once, or explained
+	if broken || a.cfg.RTO > 0 && t.Time.Sub(c.active) >= tolerance(a.cfg.RTO) {
+		return
+	}
+	rule := RuleSendWithoutPull
+	if before == txReturned {
+		rule = RuleReturnEcho
+	}
+	a.blame(rule, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at most %d packets: %d in the first window, PULL counter %d", allowed,
+		a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent, data %d", c.transmissions+1, t.NDP.Seq))
+}
+
+func (a *Analyzer) allowance(c *connection) uint32 {
+	return uint32(a.cfg.InitialWindow) + c.pulled + c.atOnce + c.timeouts
+}
+
+// expire counts RTOs that may have run out since the packets were sent.
+func (a *Analyzer) expire(c *connection, now clock.Time) {
+	if a.cfg.RTO == 0 {
+		return
+	}
+	rto := tolerance(a.cfg.RTO)
+	for seq := c.base; seq < c.next; seq++ {
+		p := c.at(seq)
+		due := p.sent.Add(rto)
+		if !p.expired && (due <= now && (p.tx == txSent || p.told.Add(a.cfg.RoundTrip) >= due)) {
+			p.expired = true
+			c.timeouts++
+		}
+	}
+}
+
+// heard takes an answer that passes towards the sender of data.
+func (a *Analyzer) heard(t *trace.Tap) {
+	c := a.find(t.Dst, t.Src, t.NDP.Connection)
+	c.active = t.Time
+	switch t.NDP.Kind {
+	case ndp.Ack:
+		a.count(c)
+		a.tell(c, t, t.NDP.Seq, inAck)
+		for seq := c.base; seq < min(t.NDP.Counter, c.next); seq++ {
+			a.tell(c, t, seq, inAck)
+		}
+	case ndp.Nack:
+		a.count(c)
+		a.tell(c, t, t.NDP.Seq, inNack)
+	case ndp.Pull:
+		if int32(t.NDP.Counter-c.pulled) > 0 {
+			c.pulled = t.NDP.Counter
+		}
+	}
+	c.forget(t.Time, a.cfg.RoundTrip)
+}
+
+func (a *Analyzer) count(c *connection) {
+	c.heard++
+	c.firstHeard++
+}
+
+// tell steps the machine of a packet of which news passes towards the sender.
+func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
+	if !c.holds(seq) {
+		return
+	}
+	p := c.at(seq)
+	before := p.tx
+	a.sender.step(&p.tx, input)
+	if p.tx == before {
+		return
+	}
+	p.told = t.Time
+	if p.tx == txNacked || p.tx == txReturned {
+		c.missing.push(missing{t.Time, t.Number, seq})
+	}
+}
+
+// cameBack takes a header on its way back to the sender of data.
+func (a *Analyzer) cameBack(c *connection, t *trace.Tap) {
+	c.active = t.Time
+	c.firstHeard++
+	expects := int64(c.first(a.cfg.InitialWindow))-int64(c.firstHeard) > 1 || int32(c.heard-c.pulled) > 0
+	if !expects {
+		c.atOnce++
+	}
+	a.tell(c, t, t.NDP.Seq, inReturn)
+}

@@ -19,6 +19,8 @@ type Row struct {
 	Tolerance float64 `json:"tolerance"` // relative, beyond the range
 	Deviation float64 `json:"deviation"` // relative, from the nearer end of the range; 0 inside
 	Pass      bool    `json:"pass"`
+	// Bound says that the paper gives one end only; Low and High are both that end.
+	Bound Bound `json:"bound,omitempty"`
 	// Informative rows are shown but not judged: the source gives no tolerance, or the model claims nothing.
 	Informative bool   `json:"informative,omitempty"`
 	Note        string `json:"note,omitempty"`
@@ -38,6 +40,25 @@ func NewRow(id, what, unit string, low, high, tolerance, measured float64) Row {
 	}
 	const rounding = 1e-9
 	r.Pass = math.Abs(r.Deviation) <= tolerance+rounding
+	return r
+}
+
+// Bound is which end of a range a paper gives.
+type Bound string
+
+// Bounds; the zero Bound is both ends.
+const (
+	AtMost  Bound = "at most"
+	AtLeast Bound = "at least"
+)
+
+// NewBound judges a measured value against one end of a range.
+func NewBound(id, what, unit string, bound Bound, limit, tolerance, measured float64) Row {
+	r := NewRow(id, what, unit, limit, limit, tolerance, measured)
+	r.Bound = bound
+	if bound == AtMost && measured < limit || bound == AtLeast && measured > limit {
+		r.Deviation, r.Pass = 0, true
+	}
 	return r
 }
 

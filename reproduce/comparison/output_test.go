@@ -124,3 +124,23 @@ func TestADistributionOfManyValuesIsThinnedToItsEnds(t *testing.T) {
 		t.Errorf("%d points from (%g, %g) to (%g, %g)", len(s.X), s.X[0], s.Y[0], s.X[len(s.X)-1], s.Y[len(s.Y)-1])
 	}
 }
+
+func TestOneEndOfARangeIsEnough(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		bound    Bound
+		measured float64
+		pass     bool
+		paper    string
+	}{
+		{"below a limit", AtMost, 3, true, "≤ 250 packets"}, {"at it", AtMost, 250, true, "≤ 250 packets"},
+		{"a little above", AtMost, 260, true, "≤ 250 packets"}, {"far above", AtMost, 300, false, "≤ 250 packets"},
+		{"above the least", AtLeast, 9000, true, "≥ 250 packets"}, {"below it", AtLeast, 200, false, "≥ 250 packets"},
+		{"nothing measured", AtMost, math.NaN(), false, "≤ 250 packets"},
+	} {
+		r := NewBound("T4", "queue", "packets", c.bound, 250, 0.05, c.measured)
+		if r.Pass != c.pass || r.paper() != c.paper {
+			t.Errorf("%s: pass %t, paper %q", c.name, r.Pass, r.paper())
+		}
+	}
+}

@@ -80,6 +80,12 @@ func (r *Row) cells() []string {
 }
 
 func (r *Row) paper() string {
+	switch r.Bound {
+	case AtMost:
+		return "≤ " + withUnit(number(r.Low), r.Unit)
+	case AtLeast:
+		return "≥ " + withUnit(number(r.Low), r.Unit)
+	}
 	if r.Low == r.High {
 		return withUnit(number(r.Low), r.Unit)
 	}

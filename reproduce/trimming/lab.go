@@ -1,0 +1,254 @@
+package trimming
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"candela.dev/candela/clock"
+	configs "candela.dev/candela/configs/trimming"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/switches"
+)
+
+const paper = "Popa et al., packet trimming in programmable switches"
+
+// lab runs the tests of experiments, several at a time, and collects rows and plots.
+type lab struct {
+	cfg     Config
+	options config.Options
+	dir     string // parent of run directories
+	results comparison.Results
+	done    map[string][]*point // measured without taps of their own, by file: several results may need them
+}
+
+func newLab(cfg Config) (*lab, error) {
+	l := &lab{
+		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point),
+		results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}},
+	}
+	l.cfg.Workers = max(1, cfg.Workers)
+	if cfg.Keep {
+		l.dir = filepath.Join(cfg.Out, "runs")
+		return l, os.MkdirAll(l.dir, 0o777)
+	}
+	var err error
+	if l.dir, err = os.MkdirTemp("", "candela-reproduce-"); err != nil {
+		return nil, fmt.Errorf("directory for runs: %w", err)
+	}
+	return l, l.checkSettings()
+}
+
+func (l *lab) close() {
+	if !l.cfg.Keep {
+		// A temporary directory that can't be removed is no reason to lose the results.
+		_ = os.RemoveAll(l.dir)
+	}
+}
+
+func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r) }
+
+func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
+
+// checkSettings refuses changes that no model knows.
+func (l *lab) checkSettings() error {
+	for _, s := range l.cfg.Set {
+		model, setting, named := strings.Cut(s, ".")
+		parameter, value, given := strings.Cut(setting, "=")
+		if !named || !given {
+			return fmt.Errorf("%s: want MODEL.PARAMETER=VALUE", s)
+		}
+		found := false
+		for _, m := range l.options.Switches {
+			if m.Name != model {
+				continue
+			}
+			found = true
+			if err := m.Parameters.Defaults().Set(parameter, value); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+		if !found {
+			return fmt.Errorf("%s: there is no switch model %q", s, model)
+		}
+	}
+	return nil
+}
+
+// change applies the settings to a test.
+func (l *lab) change(t *config.SwitchTest) error {
+	for _, s := range l.cfg.Set {
+		model, setting, _ := strings.Cut(s, ".")
+		parameter, value, _ := strings.Cut(setting, "=")
+		if model != t.Switch.Model {
+			continue
+		}
+		t.Switch.Values = t.Switch.Values.Clone()
+		if err := t.Switch.Values.Set(parameter, value); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// quickEvery is which points of a sweep a quick reproduction keeps.
+const quickEvery = 4
+
+// tests returns the points of the sweep in a file of configs/trimming.
+func (l *lab) tests(file string) ([]*config.SwitchTest, error) {
+	data, err := configs.FS.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read test: %w", err)
+	}
+	all, err := config.ParseSwitchTests(file, data, l.options)
+	if err != nil {
+		return nil, err
+	}
+	if l.cfg.Quick && len(all) > 2*quickEvery {
+		var some []*config.SwitchTest
+		for i := len(all) - 1; i >= 0; i -= quickEvery {
+			some = append([]*config.SwitchTest{all[i]}, some...)
+		}
+		all = some
+	}
+	for _, t := range all {
+		if err := l.change(t); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// point is what one run came to.
+type point struct {
+	test   *config.SwitchTest
+	flows  switchtest.FlowsDocument
+	counts map[string]int64
+	probe  *probe
+	// pessimistic times of each front port in the first pipeline; the same in all, when all are notified.
+	spans     [][]switches.Span
+	pipelines int
+}
+
+// measure runs every point of a file, once, and returns them in order.
+func (l *lab) measure(ctx context.Context, file string) ([]*point, error) {
+	if points, ok := l.done[file]; ok {
+		return points, nil
+	}
+	points, err := l.measureAll(ctx, []string{file}, nil)
+	l.done[file] = points
+	return points, err
+}
+
+// measureAll runs every point of some files and returns them in order. attach, if not nil, hangs taps into each network.
+func (l *lab) measureAll(ctx context.Context, files []string, attach func(*probe)) ([]*point, error) {
+	var points []*point
+	for _, file := range files {
+		tests, err := l.tests(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tests {
+			points = append(points, &point{test: t})
+		}
+	}
+	errs := make([]error, len(points))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range l.cfg.Workers {
+		workers.Go(func() {
+			for i := range next {
+				errs[i] = l.run(ctx, points[i], attach)
+			}
+		})
+	}
+	for i := range points {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	l.results.Runs += len(points)
+	return points, errors.Join(errs...)
+}
+
+// run runs one test.
+func (l *lab) run(ctx context.Context, p *point, attach func(*probe)) error {
+	plan, err := switchtest.New(p.test)
+	if err != nil {
+		return err
+	}
+	var sw *fabric.Switch
+	plan.Watch = func(net *fabric.Network) {
+		sw, p.probe = net.Switch(0), newProbe(net)
+		if attach != nil {
+			attach(p.probe)
+		}
+	}
+	out, err := switchtest.Run(ctx, plan, orchestrator.Options{
+		Out: l.dir, ID: runID(p.test), Version: l.cfg.Version, Wall: l.cfg.Wall, NoReports: !l.cfg.Keep,
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.test.Title(), err)
+	}
+	if exit := out.Verdict.Exit; exit == orchestrator.ExitInfrastructure || exit == orchestrator.ExitInvalid {
+		return fmt.Errorf("%s: %s", p.test.Title(), strings.Join(out.Verdict.Reasons, "; "))
+	}
+	if err := p.read(out.Dir); err != nil {
+		return fmt.Errorf("%s: %w", p.test.Title(), err)
+	}
+	p.inspect(sw)
+	if !l.cfg.Keep {
+		return os.RemoveAll(out.Dir)
+	}
+	return nil
+}
+
+// inspect takes from the switch what no counter says, and lets go of the network.
+func (p *point) inspect(sw *fabric.Switch) {
+	p.probe.net, p.pipelines = nil, sw.Pipelines()
+	m, ok := sw.Mechanism().(interface {
+		Pessimistic(now clock.Time, pipeline, port int) []switches.Span
+	})
+	for port := 0; ok && port < sw.Ports(); port++ {
+		p.spans = append(p.spans, m.Pessimistic(p.end(), 0, port))
+	}
+}
+
+// runID names a run directory: the test, and what tells its point from the others.
+func runID(t *config.SwitchTest) string {
+	id := t.Name
+	if t.Point != nil {
+		for _, v := range t.Point.Values {
+			id += "-" + strings.NewReplacer(" ", "", "[", "", "]", "", ",", "-").Replace(v.Value)
+		}
+	}
+	return id
+}
+
+// read takes flows and counters from a run directory.
+func (p *point) read(dir string) error {
+	var counters switchtest.CountersDocument
+	for _, f := range []struct {
+		name string
+		into any
+	}{{"flows.json", &p.flows}, {"switch-counters.json", &counters}} {
+		data, err := os.ReadFile(filepath.Join(dir, f.name))
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, f.into); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	p.counts = counters.Counters
+	return nil
+}

@@ -129,7 +129,10 @@ func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept
 func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
 	fmt.Fprintf(w, "transitions: %d covered of %d reachable (%d declared)\n", r.Covered, r.Reachable, r.Declared)
 	for _, name := range r.Missing {
-		fmt.Fprintf(w, "  not yet taken: %s\n    needs more runs\n", name)
+		fmt.Fprintln(w, "  not yet taken:", name)
+	}
+	if len(r.Missing) > 0 {
+		fmt.Fprintln(w, "    need more runs, or another base test: the next call goes on from the corpus")
 	}
 	for _, b := range r.Blocked {
 		fmt.Fprintf(w, "  %d out of reach: %s\n", len(b.Names), b.Reason)

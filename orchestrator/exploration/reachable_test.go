@@ -74,7 +74,7 @@ func TestLimitationsNameRulesThatExist(t *testing.T) {
 	}
 	for _, l := range exploration.Limitations() {
 		for _, rule := range l.Rules {
-			if !known[rule] {
+			if rule != "*" && !known[rule] {
 				t.Errorf("%s: no such rule", rule)
 			}
 		}

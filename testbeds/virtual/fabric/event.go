@@ -129,9 +129,9 @@ func (e *engine) insert(ev event) {
 
 // cancel removes t's wake-up, if there is one.
 func (e *engine) cancel(t *task) {
-	switch {
-	case t.place == 0:
-	case t.place == inCalendar:
+	switch t.place {
+	case 0:
+	case inCalendar:
 		events := e.ring[uint64(t.at)>>e.dayLog&dayMask]
 		for i := range events {
 			if events[i].task == t {

@@ -16,6 +16,7 @@ type source struct {
 	idle     bool
 	class    uint8
 	ecn      packet.ECN
+	v6       bool
 	next     clock.Time
 	interval clock.Duration
 	received int
@@ -38,7 +39,7 @@ func (s *source) Poll(now clock.Time, p *fabric.Packet) bool {
 	s.left--
 	s.next = max(s.next, 0).Add(s.interval)
 	p.Dst, p.Size, p.Protocol, p.Flow = s.to, int32(s.size), fabric.Raw, uint32(p.Src)
-	p.Class, p.ECN = s.class, s.ecn
+	p.Class, p.ECN, p.IPv6 = s.class, s.ecn, s.v6
 	return true
 }
 

@@ -22,11 +22,11 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	}
 	g := &r.groups[r.group[p.Dst]]
 	n := len(g.ports)
-	switch {
-	case n == 1:
-		return int(g.ports[0]), true
-	case n == 0:
+	switch n {
+	case 0:
 		return 0, false
+	case 1:
+		return int(g.ports[0]), true
 	}
 	switch sw.net.spec.Topology.Balance {
 	case SprayRandom:

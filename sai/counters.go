@@ -103,12 +103,12 @@ type Snapshot struct {
 }
 
 // ErrOtherSwitch says that two snapshots are not of one switch.
-var ErrOtherSwitch = errors.New("snapshots differ in ports, queues or rules")
+var ErrOtherSwitch = errors.New("snapshots differ in ports or queues")
 
 // Since returns what was counted after base was taken: counters of a switch are never reset, a baseline is subtracted.
-// Both snapshots must list the same ports, queues and rules in the same order.
+// Both snapshots must list the same ports and queues in the same order; a rule that base lacks counts from 0.
 func (s Snapshot) Since(base Snapshot) (Snapshot, error) {
-	if len(s.Ports) != len(base.Ports) || len(s.ACL) != len(base.ACL) {
+	if len(s.Ports) != len(base.Ports) {
 		return Snapshot{}, ErrOtherSwitch
 	}
 	d := Snapshot{Schema: Schema, TxTrim: s.TxTrim.since(base.TxTrim), DroppedTrim: s.DroppedTrim.since(base.DroppedTrim)}
@@ -119,11 +119,13 @@ func (s Snapshot) Since(base Snapshot) (Snapshot, error) {
 		}
 		d.Ports = append(d.Ports, p.since(b))
 	}
-	for i, a := range s.ACL {
-		if a.Rule != base.ACL[i].Rule {
-			return Snapshot{}, fmt.Errorf("rule %s and %s: %w", a.Rule, base.ACL[i].Rule, ErrOtherSwitch)
+	for _, a := range s.ACL {
+		for _, b := range base.ACL {
+			if a.Rule == b.Rule {
+				a.Packets, a.Bytes = a.Packets.since(b.Packets), a.Bytes.since(b.Bytes)
+			}
 		}
-		d.ACL = append(d.ACL, ACL{a.Rule, a.Packets.since(base.ACL[i].Packets), a.Bytes.since(base.ACL[i].Bytes)})
+		d.ACL = append(d.ACL, a)
 	}
 	return d, nil
 }

@@ -144,7 +144,10 @@ func TestCountersThatDoNotAddUp(t *testing.T) {
 		{"a port forgets a queue", func(s *sai.Snapshot) { s.Ports[0].Trim -= 4 }, "port-sum"},
 		{"the switch forgets a copy", func(s *sai.Snapshot) { s.TxTrim-- }, "switch-sum"},
 		{"an original is not dropped", func(s *sai.Snapshot) { s.Ports[0].Queues[1].DroppedPackets = 3 }, "dropped"},
-		{"a counter is not kept", func(s *sai.Snapshot) { s.Ports[0].Trim = sai.Unavailable; s.Ports[0].Queues[0].TxTrim = sai.Unavailable }, ""},
+		{"a counter is not kept", func(s *sai.Snapshot) {
+			s.Ports[0].Trim = sai.Unavailable
+			s.Ports[0].Queues[0].TxTrim = sai.Unavailable
+		}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -72,7 +72,7 @@ func New(sw *fabric.Switch, v parameter.Values, bugNames []string) (*Mechanism, 
 	return m, nil
 }
 
-// Change sets parameters while traffic runs: set names those that change. Rules keep their counters as long as there are as many.
+// Change sets parameters while traffic runs: set names those that change. Rules that stay keep their counters.
 func (m *Mechanism) Change(set parameter.Values) error {
 	for _, name := range []string{"buffer-bytes", "scheduler", "weights"} {
 		if set.Has(name) {
@@ -87,12 +87,23 @@ func (m *Mechanism) Change(set parameter.Values) error {
 	if m.values = v; m.bug.forgetsToggle {
 		return nil
 	}
-	if len(s.Rules) != len(m.acl) {
-		m.acl = make([]aclCount, len(s.Rules))
-	}
+	m.keepACLCounters(s.Rules)
 	m.settings = s
 	m.compile()
 	return nil
+}
+
+// keepACLCounters makes counters for rules, those that stay going on from where they are.
+func (m *Mechanism) keepACLCounters(rules []sai.Rule) {
+	counters := make([]aclCount, len(rules))
+	for i, r := range rules {
+		for j, old := range m.settings.Rules {
+			if old.Name == r.Name {
+				counters[i] = m.acl[j]
+			}
+		}
+	}
+	m.acl = counters
 }
 
 // Settings returns what the switch is set to; the caller only reads it.

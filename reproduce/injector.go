@@ -146,13 +146,14 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 			l.row(comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
 			row := comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				Noted("dumper capacity drawn per round, its range fitted to this value; tolerance ours (100 rounds)")
+				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, the range fitted to "+
+					"this value; tolerance ours (100 rounds)")
 			if l.cfg.Quick {
 				row = row.Noted("too few rounds to judge").ForInformation()
 			}
 			l.row(row)
 		default:
-			l.row(comparison.NewRow(id, what, "%", 23, 100, 0, ratios[i]).Noted("the source says that it falls with the size"))
+			l.row(comparison.NewRow(id, what, "%", 23, 100, 0, ratios[i]).Noted("the source says that it falls with the size; one dumper for both ports stands for pinning"))
 		}
 	}
 }

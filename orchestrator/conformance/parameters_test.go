@@ -1,7 +1,6 @@
 package conformance_test
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -273,7 +272,7 @@ func TestEveryNumericParameterHasAProbe(t *testing.T) {
 		default:
 		}
 		if !elsewhere(f.Name) && !slices.ContainsFunc(probes, func(p probe) bool { return p.parameter == f.Name }) {
-			t.Error(fmt.Sprintf("nothing shows that %s moves anything", f.Name))
+			t.Errorf("nothing shows that %s moves anything", f.Name)
 		}
 	}
 }

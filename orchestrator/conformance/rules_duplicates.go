@@ -48,7 +48,7 @@ var duplicateRules = []Rule{
 		ID: "duplicate-atomic", Clause: "9.4.5", Verbs: []string{"atomic"},
 		Statement: "A duplicate atomic is answered, once for each duplicate. (That the answer is the saved result is not judged: " +
 			"records of the trace do not hold it.)",
-		Stimulus:  "lost atomic ACKs", Test: "atomic-loss",
+		Stimulus: "lost atomic ACKs", Test: "atomic-loss",
 		Evidence: []Evidence{events(), transition("responder: * + duplicate -> *")},
 		Judges:   []string{"gbn.atomic-unexpected", "gbn.read-missing"},
 	},

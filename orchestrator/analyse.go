@@ -46,7 +46,8 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 	if f.checked == nil {
 		return nil
 	}
-	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrimReactions(trimReactions(f.plan.Test))
+	trimmed := cuts(f.plan, f.known, f.hits)
+	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrims(trimReactions(f.plan.Test), trimmed)
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
 		if in := &f.plan.Intents[i]; in.RelPSN != 0 {
@@ -54,7 +55,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 		}
 	}
 	set := analyzersOf(f.checked.Meta(), f.plan.Test, &f.counters, f.calibration)
-	trims := trimConfig(f.plan, f.known)
+	trims := trimConfig(f.plan, trimmed)
 	trims.Follow = f.follow
 	losses := trim.New(f.checked.Meta(), trims)
 	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))

@@ -15,43 +15,46 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// trimReactions says how the hosts of a test take trimmed packets. A host that reacts does so to the mark that it looks for: if
-// some trim of the test leaves a packet to it without that mark, nothing is said about the host.
+// trimReactions says how the hosts of a test take trimmed packets that carry the mark that they look for.
 func trimReactions(t *config.Test) trace.TrimReactions {
 	of := func(s config.Side) trace.TrimReaction {
-		r := &t.Host(s).RoCE
-		if !r.TrimReaction {
-			return trace.TrimIgnored
+		if t.Host(s).RoCE.TrimReaction {
+			return trace.TrimAnswered
 		}
-		for i := range t.Traffic.DataEvents {
-			if e := &t.Traffic.DataEvents[i]; e.Trim != nil && (e.Trim.DSCP == nil || int(*e.Trim.DSCP) != r.TrimDSCP) {
-				return trace.TrimReactionUnknown
-			}
-		}
-		return trace.TrimAnswered
+		return trace.TrimIgnored
 	}
 	return trace.TrimReactions{Requester: of(config.Requester), Responder: of(config.Responder)}
 }
 
-// trimConfig tells analyzer trim what the entries of a run say about its trims.
-func trimConfig(p *plan.Plan, known *trace.Connections) trim.Config {
-	cfg := trim.Config{TimeoutNS: p.AckTimeout.Nanoseconds()}
+// cuts lists the trims of a run that happened, as its entries say.
+func cuts(p *plan.Plan, known *trace.Connections, hits []uint64) []trace.Cut {
+	var list []trace.Cut
 	for i := range p.Intents {
-		if in := &p.Intents[i]; in.Action.Type == trace.EventTrim {
-			cfg.Cuts = append(cfg.Cuts, cutOf(in, known))
+		in := &p.Intents[i]
+		if in.Action.Type != trace.EventTrim || i >= len(hits) || hits[i] == 0 {
+			continue
 		}
+		receiver := config.Responder
+		if in.Flow.Reverse() {
+			receiver = config.Requester
+		}
+		a := &in.Action
+		list = append(list, trace.Cut{
+			Flow: in.Flow, PSN: known.InitialPSN(in.Flow, in.Space).Add(int(in.RelPSN - 1)), Nth: in.Nth,
+			Size: int(a.TrimSize), DSCP: a.TrimDSCP, Flags: a.TrimFlags,
+			Unmarked: a.TrimFlags&injector.TrimSetDSCP == 0 || int(a.TrimDSCP) != p.Test.Host(receiver).RoCE.TrimDSCP,
+		})
 	}
+	return list
+}
+
+// trimConfig tells analyzer trim what a test says, and the entries of its run about its trims.
+func trimConfig(p *plan.Plan, happened []trace.Cut) trim.Config {
+	cfg := trim.Config{TimeoutNS: p.AckTimeout.Nanoseconds(), Cuts: happened}
 	for c := 1; c <= len(p.Connections); c++ {
 		cfg.ErrorsExpected = cfg.ErrorsExpected || failureExpected(p.Test, c)
 	}
 	return cfg
-}
-
-func cutOf(in *injector.Intent, known *trace.Connections) trim.Cut {
-	first := known.InitialPSN(in.Flow, in.Space)
-	return trim.Cut{
-		Flow: in.Flow, PSN: first.Add(int(in.RelPSN - 1)), Size: int(in.Action.TrimSize), DSCP: in.Action.TrimDSCP, Flags: in.Action.TrimFlags,
-	}
 }
 
 // trimBounds checks the bounds on the repair of trimmed packets against the metrics over all connections.

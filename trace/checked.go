@@ -50,7 +50,7 @@ type Meta struct {
 	// means "not known".
 	EventsKnown bool
 
-	// TrimReactions is what a test says about its hosts, see [Checked.WithTrimReactions].
+	// TrimReactions is what a test says about its hosts, see [Checked.WithTrims].
 	TrimReactions TrimReactions
 
 	// Packets is the number of records. StartNS and EndNS are the TimeNS of the earliest and latest.

@@ -106,6 +106,8 @@ const (
 	IPLengthStale
 	IPChecksumBad
 	PortChanged
+	// TrimUnmarked: the trimmed packet lacks the mark that its receiver looks for. See [Checked.WithTrims].
+	TrimUnmarked
 )
 
 // Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.

@@ -234,7 +234,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	// Of a plain capture the log holds each request once, at its first transmission: see looseFold.
-	header := !s.captured && r.Event == trace.EventTrim && s.trims != trace.TrimIgnored
+	header := !s.captured && r.HeaderArrives() && s.trims != trace.TrimIgnored
 	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered() && !header) {
 		return
 	}

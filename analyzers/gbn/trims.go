@@ -47,7 +47,7 @@ func (s *session) learnTrims(p pos) {
 
 // responseTrimmed notes the header of a trimmed response on its way to the requester.
 func (s *session) responseTrimmed(r *trace.Record) {
-	if r.Event != trace.EventTrim || !r.Has(trace.Passed) || !r.Opcode.IsReadResponse() ||
+	if !r.HeaderArrives() || !r.Opcode.IsReadResponse() ||
 		s.a.meta.TrimReactions.Receiver(r.Flow) == trace.TrimIgnored {
 		return
 	}
@@ -57,7 +57,7 @@ func (s *session) responseTrimmed(r *trace.Record) {
 
 // looseTrimmed notes the header of a trimmed request where deliveries are not known exactly.
 func (s *session) looseTrimmed(r *trace.Record, p pos) {
-	if l := &s.rsp.loose; r.Event == trace.EventTrim && s.trims != trace.TrimIgnored {
+	if l := &s.rsp.loose; r.HeaderArrives() && s.trims != trace.TrimIgnored {
 		l.header, l.last, l.lastID = max(l.header, p), p, r.ID
 	}
 }

@@ -15,7 +15,7 @@ func (s *stream) response(r *trace.Record, step *Step) {
 	if r.Delivered() {
 		s.learn(r, step)
 		s.activity = max(s.activity, r.TimeNS)
-	} else if r.Event == trace.EventTrim && r.Has(trace.Passed) {
+	} else if r.HeaderArrives() {
 		s.learnHeader(r, step)
 	}
 }

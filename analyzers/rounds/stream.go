@@ -112,7 +112,7 @@ func (s *stream) request(r *trace.Record, step *Step, strict bool) {
 	}
 	if r.Delivered() {
 		s.receive(r, step, end)
-	} else if r.Event == trace.EventTrim && r.Has(trace.Passed) {
+	} else if r.HeaderArrives() {
 		s.receiveHeader(step)
 	}
 }

@@ -26,23 +26,23 @@ func (a *Analyzer) inspect(l *loss, r, before *trace.Record, pair bool) {
 	if h.first == 0 {
 		h.first = l.ID
 	}
-	list := a.cuts[cutKey{r.Flow, r.PSN}]
-	switch {
-	case pair:
+	if pair {
 		h.pairs++
 		a.compare(l, r, before)
-	case len(list) > 0:
+		return
+	}
+	switch c := a.cuts.Of(r); {
+	case c != nil:
 		h.entries++
-		c := list[min(l.Nth, len(list))-1]
 		l.Size = c.Size
-		h.cut(&c)
+		h.cut(c)
 		a.metrics.record(size, l.Connection, int64(c.Size))
 	default:
 		h.unknown++
 	}
 }
 
-func (h *headers) cut(c *Cut) {
+func (h *headers) cut(c *trace.Cut) {
 	h.mark(c.Flags&packet.TrimSetDSCP != 0, c.DSCP)
 	tally(c.Flags&packet.TrimUpdateIPLength != 0, &h.ipUpdated, &h.ipStale)
 	tally(c.Flags&packet.TrimUpdateUDPLength != 0, &h.udpUpdated, &h.udpStale)

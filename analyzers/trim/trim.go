@@ -17,7 +17,6 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/rounds"
-	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -27,7 +26,7 @@ const Name = "trim"
 // Config is what a test knows beyond the trace. The zero Config measures and judges what needs no such knowledge.
 type Config struct {
 	// Cuts are the trims of the run as its entries say.
-	Cuts []Cut
+	Cuts []trace.Cut
 	// Follow is the event whose packets are followed; none stands for trims. Other events are measured, not judged.
 	Follow trace.EventType
 	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, there and back
@@ -52,15 +51,6 @@ func (c *Config) timerNS() int64 {
 		return c.TimeoutNS / 2
 	}
 	return defaultTimerNS
-}
-
-// A Cut is one trim of the run's entries.
-type Cut struct {
-	Flow  trace.FlowID // that the packet travels on
-	PSN   packet.PSN
-	Size  int // bytes kept, from the IP header on
-	DSCP  uint8
-	Flags packet.TrimFlags
 }
 
 // A Packet is one followed loss.
@@ -117,7 +107,7 @@ type Analyzer struct {
 	tracker *rounds.Tracker
 	flows   []flowState
 	spoke   []int64 // by flow: when its sender was last seen
-	cuts    map[cutKey][]Cut
+	cuts    *trace.Cuts
 	sent    map[uint64]trace.Record // of a pair: trimmed packets before the cut, until they pass
 	packets []Packet
 	metrics metrics
@@ -125,11 +115,6 @@ type Analyzer struct {
 	headers headers
 	count   [numOutcomes]int64
 	last    uint64 // id of the latest record
-}
-
-type cutKey struct {
-	flow trace.FlowID
-	psn  packet.PSN
 }
 
 var _ analyzers.Analyzer = (*Analyzer)(nil)
@@ -145,11 +130,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	n := meta.Connections.Len()
 	a := &Analyzer{
 		meta: meta, cfg: cfg, tracker: rounds.New(meta), flows: make([]flowState, 2*n), spoke: make([]int64, 2*n),
-		cuts: map[cutKey][]Cut{}, sent: map[uint64]trace.Record{}, metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
-	}
-	for _, c := range cfg.Cuts {
-		k := cutKey{c.Flow, c.PSN}
-		a.cuts[k] = append(a.cuts[k], c)
+		cuts: trace.NewCuts(meta.Connections, cfg.Cuts), sent: map[uint64]trace.Record{}, metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
 	}
 	return a
 }

@@ -228,7 +228,7 @@ var catalogue = []BugInfo{
 	{"trim-accepted", BugTrimAccepted, "trim.acknowledged", "a trimmed header is delivered as if it were the whole packet", ""},
 	{"trim-slow-nack", BugTrimSlowNack, "expect.trim.nack-us", "the NAK for a trimmed header takes 500 us more", ""},
 	{"trim-nack-fatal", BugTrimNackFatal, "gbn.nak-unprovoked", "a trimmed header is taken for a request of the wrong length, which ends the connection", ""},
-	{"trim-nack-duplicate", BugTrimNackDuplicate, "gbn.nak-unprovoked", "the header of a request that was received before is NAKed, too", ""},
+	{"trim-nack-duplicate", BugTrimNackDuplicate, "gbn.nak-duplicate", "the header of a request that was received before is NAKed, too", ""},
 	{"trim-read-ignored", BugTrimReadIgnored, "trim.nack-missing", "the headers of READ responses are recognised and dropped", ""},
 
 	{"cnp-unprovoked", BugCNPUnprovoked, "cnp.unprovoked", "a CNP is sent for every 16th data packet, marked or not", ""},

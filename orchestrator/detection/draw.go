@@ -21,8 +21,11 @@ func Scenario(i uint64) string {
 	bidirectional := r.IntN(4) == 0
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: scenario-%d\nseed: %d\n", i, r.Uint32())
+	cut := newTrims(i)
 	if r.IntN(4) == 0 {
-		b.WriteString("requester: {nic: {ip-list: [fd00::2/64]}}\nresponder: {nic: {ip-list: [fd00::1/64]}}\n")
+		b.WriteString(cut.hosts("fd00::2/64", "fd00::1/64"))
+	} else {
+		b.WriteString(cut.hosts("", ""))
 	}
 	fmt.Fprintf(&b, "traffic:\n  num-connections: %d\n  rdma-verb: [%s]\n  num-msgs-per-qp: %d\n  message-size: %d\n  mtu: %d\n",
 		connections, strings.Join(verbs, ", "), messages, size, mtu)
@@ -49,7 +52,7 @@ func Scenario(i uint64) string {
 			continue
 		}
 		used[key] = true
-		fmt.Fprintf(&b, "    - {qpn: %d, psn: %d, iter: %d, from: %s, type: %s}\n", qpn, psn, iter, from, pick("drop", "drop", "drop", "ecn", "corrupt"))
+		fmt.Fprintf(&b, "    - {qpn: %d, psn: %d, iter: %d, from: %s, type: %s}\n", qpn, psn, iter, from, cut.event(pick("drop", "drop", "drop", "ecn", "corrupt")))
 	}
 	b.WriteString("  control-pkt-events:\n")
 	for range r.IntN(3) {

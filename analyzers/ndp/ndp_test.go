@@ -1,17 +1,20 @@
 package ndp_test
 
 import (
-	"cmp"
+	stdcmp "cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/clock"
 	generator "candela.dev/candela/generator/ndp"
+	wire "candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/switches"
 	"candela.dev/candela/trace"
@@ -45,7 +48,7 @@ func (s *scenario) run(t testing.TB) analyzers.Result {
 	spec := &fabric.Spec{Seed: s.seed, Topology: fabric.TopologySpec{Hosts: s.hosts, Link: fabric.LinkSpec{Rate: rate, Delay: s.delay}}}
 	model := ideal(t)
 	v, err := model.Parameters.Values(fmt.Sprintf("data-queue-bytes=%d", s.queue*packetSize), fmt.Sprintf("header-queue-bytes=%d", s.headers*headerSize),
-		fmt.Sprintf("return-to-sender=%v", s.bounce), "scheduler=wrr", fmt.Sprintf("header-weight=%d", cmp.Or(s.weight, 10)), "trim-bytes=64")
+		fmt.Sprintf("return-to-sender=%v", s.bounce), "scheduler=wrr", fmt.Sprintf("header-weight=%d", stdcmp.Or(s.weight, 10)), "trim-bytes=64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,23 +167,8 @@ func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
 func TestSoundHostsAreNeverBlamed(t *testing.T) {
 	covered := make(map[string]int64)
 	rapid.Check(t, func(rt *rapid.T) {
-		s := scenario{
-			hosts: rapid.IntRange(2, 10).Draw(rt, "hosts"), queue: rapid.IntRange(2, 20).Draw(rt, "queue"),
-			headers: rapid.IntRange(20, 600).Draw(rt, "headers"), weight: rapid.IntRange(1, 10).Draw(rt, "weight"), window: rapid.IntRange(1, 100).Draw(rt, "window"),
-			delay:  clock.Duration(rapid.IntRange(0, 3000).Draw(rt, "delay")) * clock.Nanosecond,
-			bounce: true, rto: rapid.SampledFrom([]clock.Duration{300 * clock.Microsecond, 5 * clock.Millisecond}).Draw(rt, "rto"),
-			seed: rapid.Uint64().Draw(rt, "seed"), nics: rapid.Bool().Draw(rt, "nics"),
-		}
-		for range rapid.IntRange(1, 14).Draw(rt, "flows") {
-			from := rapid.IntRange(0, s.hosts-1).Draw(rt, "from")
-			to := (from + rapid.IntRange(1, s.hosts-1).Draw(rt, "to")) % s.hosts
-			if rapid.Bool().Draw(rt, "incast") && from != 0 {
-				to = 0
-			}
-			s.flows = append(s.flows, generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{To: generator.Endpoint(to),
-				Bytes: uint64(rapid.IntRange(1, 300*payload).Draw(rt, "bytes")),
-				Start: clock.Time(clock.Duration(rapid.IntRange(0, 100).Draw(rt, "start")) * clock.Microsecond)}})
-		}
+		s := drawScenario(rt)
+		s.bounce = true
 		r := s.run(t)
 		if len(r.Findings) > 0 {
 			rt.Fatalf("%+v\n%s", s, show(r))
@@ -189,10 +177,116 @@ func TestSoundHostsAreNeverBlamed(t *testing.T) {
 			covered[name] += n
 		}
 	})
-	for _, name := range []string{"sender: nacked + again -> sent", "sender: returned + again -> sent", "receiver: header + nack -> nacked",
-		"receiver: whole + ack -> acked", "receiver: nacked + whole -> whole"} {
+	for _, name := range []string{"sender: nacked + again -> sent", "receiver: header + nack -> nacked", "receiver: whole + ack -> acked",
+		"receiver: nacked + whole -> whole"} {
 		if covered[name] == 0 {
 			t.Errorf("%s was never taken", name)
+		}
+	}
+}
+
+func TestASwitchThatLosesHeadersIsBlamedAndNoHostIs(t *testing.T) {
+	losses := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawScenario(rt)
+		s.headers, s.weight = rapid.IntRange(2, 10).Draw(rt, "few headers"), 1
+		for _, rule := range rules(s.run(t)) {
+			if rule != "ndp.silent-loss" {
+				rt.Fatalf("%+v\n%s", s, rule)
+			}
+			losses++
+		}
+	})
+	if losses == 0 {
+		t.Error("no header was ever lost")
+	}
+}
+
+// drawScenario draws hosts that are sound, in any traffic.
+func drawScenario(rt *rapid.T) scenario {
+	s := scenario{
+		hosts: rapid.IntRange(2, 10).Draw(rt, "hosts"), queue: rapid.IntRange(2, 20).Draw(rt, "queue"),
+		headers: rapid.IntRange(20, 600).Draw(rt, "headers"), weight: rapid.IntRange(1, 10).Draw(rt, "weight"),
+		window: rapid.IntRange(1, 100).Draw(rt, "window"), delay: clock.Duration(rapid.IntRange(0, 3000).Draw(rt, "delay")) * clock.Nanosecond,
+		rto:  rapid.SampledFrom([]clock.Duration{300 * clock.Microsecond, 5 * clock.Millisecond}).Draw(rt, "rto"),
+		seed: rapid.Uint64().Draw(rt, "seed"), nics: rapid.Bool().Draw(rt, "nics"),
+	}
+	for range rapid.IntRange(1, 14).Draw(rt, "flows") {
+		from := rapid.IntRange(0, s.hosts-1).Draw(rt, "from")
+		to := (from + rapid.IntRange(1, s.hosts-1).Draw(rt, "to")) % s.hosts
+		if rapid.Bool().Draw(rt, "incast") && from != 0 {
+			to = 0
+		}
+		s.flows = append(s.flows, generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{To: generator.Endpoint(to),
+			Bytes: uint64(rapid.IntRange(1, 300*payload).Draw(rt, "bytes")),
+			Start: clock.Time(clock.Duration(rapid.IntRange(0, 100).Draw(rt, "start")) * clock.Microsecond)}})
+	}
+	return s
+}
+
+func TestFaultsOfTheNetworkAreNamed(t *testing.T) {
+	after := func(o *trace.Tap) bool { return o.Point == trace.TapAfter && o.NDP.Kind == wire.Data }
+	tests := []struct {
+		name, rule string
+		spoil      func(o *trace.Tap) bool
+	}{
+		{"a header that never arrives", "ndp.silent-loss", func(o *trace.Tap) bool { return !after(o) || o.NDP.Seq != 7 }},
+		{"a header with another path tag", "ndp.header-changed", func(o *trace.Tap) bool {
+			if after(o) && o.Trimmed() {
+				o.NDP.Path ^= 1
+			}
+			return true
+		}},
+		{"a header with another length", "ndp.header-changed", func(o *trace.Tap) bool {
+			if after(o) && o.Trimmed() {
+				o.NDP.Length--
+			}
+			return true
+		}},
+		{"a header that nobody sent", "ndp.header-changed", func(o *trace.Tap) bool {
+			if after(o) && o.NDP.Seq == 3 {
+				o.NDP.Counter += 1 << 20
+			}
+			return true
+		}},
+		{"a transmission seen twice", "ndp.duplicated", func(o *trace.Tap) bool {
+			if after(o) && o.NDP.Seq == 9 {
+				o.NDP.Seq, o.NDP.Counter = 8, 8
+			}
+			return true
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := scenario{hosts: 5, queue: 8, headers: 400, window: 30, delay: 500, rto: clock.Millisecond, bounce: true, flows: incast(4, 60),
+				spoil: test.spoil, seed: 3}
+			if found := rules(s.run(t)); !slices.Contains(found, test.rule) {
+				t.Errorf("want %s, got %v", test.rule, found)
+			}
+		})
+	}
+}
+
+func TestAnalysisIsTheSameEveryTime(t *testing.T) {
+	s := scenario{hosts: 9, queue: 8, headers: 40, weight: 1, window: 60, delay: 500, rto: clock.Millisecond, flows: incast(8, 100),
+		bugs: generator.NewBugs(generator.BugForgetsPull, generator.BugForgetsNack, generator.BugPullBackwards), seed: 1}
+	if diff := cmp.Diff(s.run(t), s.run(t)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// BenchmarkObserve measures the analyzer on an incast of 16: one operation is one observation.
+func BenchmarkObserve(b *testing.B) {
+	s := scenario{hosts: 17, queue: 8, headers: 400, window: 30, delay: 500, bounce: true, flows: incast(16, 500), rto: clock.Millisecond}
+	var list []trace.Tap
+	s.spoil = func(o *trace.Tap) bool { list = append(list, *o); return false }
+	s.run(b)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; {
+		a := ndp.New(ndp.Config{InitialWindow: 30, PullGap: 120 * clock.Nanosecond, RTO: clock.Millisecond, RoundTrip: 30 * clock.Microsecond})
+		for j := 0; j < len(list) && i < b.N; j, i = j+1, i+1 {
+			a.Observe(&list[j])
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 			return
 		}
 		c.missing.pop()
-		if !c.holds(m.seq) {
+		if !c.holds(m.seq) || c.at(m.seq).told != m.at { // settled, or there are later news of it
 			continue
 		}
 		switch c.at(m.seq).tx {

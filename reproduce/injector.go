@@ -146,7 +146,7 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 			l.row(comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
 			row := comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, the range fitted to "+
+				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, the range fitted to " +
 					"this value; tolerance ours (100 rounds)")
 			if l.cfg.Quick {
 				row = row.Noted("too few rounds to judge").ForInformation()

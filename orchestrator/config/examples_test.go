@@ -52,8 +52,21 @@ func models() config.Options {
 	return o
 }
 
+// isSwitchTest reports whether an example tests a switch. Package switchtest loads, plans and runs those.
+func isSwitchTest(t *testing.T, file string) bool {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.IsSwitchTest(data)
+}
+
 func TestEveryExampleLoadsAndPlansWithoutWarning(t *testing.T) {
 	for _, file := range examples(t) {
+		if isSwitchTest(t, file) {
+			continue
+		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			tests, err := config.LoadAll(file, models())
 			if err != nil {
@@ -92,6 +105,9 @@ func TestEveryExampleSaysWhatItTeaches(t *testing.T) {
 
 func TestExamplesAreNamedLikeTheirFiles(t *testing.T) {
 	for _, file := range examples(t) {
+		if isSwitchTest(t, file) {
+			continue
+		}
 		tests, err := config.LoadAll(file, config.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package detection
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -55,6 +56,13 @@ func (b *Bench) examples(profile string) ([]*config.Test, error) {
 			return nil, err
 		}
 		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			if config.IsSwitchTest(data) {
+				continue // there is no NIC in it
+			}
 			points, err := config.LoadAll(file, b.options(profile))
 			if err != nil {
 				return nil, err

@@ -352,9 +352,13 @@ func (t *textReport) metrics() {
 	if len(all) == 0 {
 		return
 	}
-	t.section("Latencies seen at the injector")
+	where, scope := "Latencies seen at the injector", "qpn"
+	if len(t.Tables) > 0 {
+		where, scope = "Latencies", "flow"
+	}
+	t.section(where)
 	tab := table{columns: []column{
-		{"", false}, {"qpn", true}, {"count", true}, {"min", true}, {"median", true}, {"p99", true}, {"max", true},
+		{"", false}, {scope, true}, {"count", true}, {"min", true}, {"median", true}, {"p99", true}, {"max", true},
 	}}
 	shown := t.limit(len(all), maxMetrics)
 	for _, m := range all[:shown] {

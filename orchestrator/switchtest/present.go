@@ -129,7 +129,7 @@ func micros(ns int64) string { return decimal(float64(ns)/1e3) + " µs" }
 func (r *run) switchTable() report.Table {
 	tab := report.Table{Title: "Switches", Columns: []report.Column{
 		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true}, {Head: "dropped", Right: true},
-		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true},
+		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true}, {Head: ""},
 	}}
 	for i := range r.net.Switches() {
 		sw, s := r.net.Switch(i), &r.ledger.sight[i]
@@ -153,7 +153,7 @@ func (r *run) switchTable() report.Table {
 			}
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: []string{
-			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest), some(recirculation),
+			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest), some(recirculation), "",
 		}})
 	}
 	return tab

@@ -1,0 +1,94 @@
+package switchtest
+
+import (
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	judgendp "candela.dev/candela/analyzers/ndp"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+func ndpAnalyzer() analyzer {
+	return analyzer{
+		name: judgendp.Name, rules: judgendp.Rules(),
+		applies: func(r *run) bool {
+			return slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "ndp" })
+		},
+		build: newNDPJudge,
+	}
+}
+
+// ndpJudge is the NDP analyzer, which observes at the NICs of the hosts: what lies between is the network.
+type ndpJudge struct {
+	judge *judgendp.Analyzer
+	tap   fabric.Tap
+}
+
+func newNDPJudge(r *run) (judge, error) {
+	t := r.plan.Test
+	values := ndpTransport().Parameters.Defaults()
+	if t.Hosts.Model == "ndp" {
+		values = t.Hosts.Values
+	}
+	c := judgendp.Config{
+		InitialWindow: values.Int("initial-window"), RTO: values.Duration("rto-us"), RoundTrip: r.roundTrip(),
+		// A test without an end of its own stops when its flows have: what is owed then is still under way.
+		Drained: false,
+	}
+	if gap, alike := r.pullGap(values); alike {
+		c.PullGap = gap
+	}
+	j := &ndpJudge{judge: judgendp.New(c)}
+	j.tap = fabric.NDPTaps(-1, headerBytes("ndp", r.overIPv6()), j.judge.Observe)
+	return j, nil
+}
+
+// roundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, and a few full packets
+// that may be in front of it at the NIC.
+func (r *run) roundTrip() clock.Duration {
+	var most clock.Duration
+	for id := range r.net.Hosts() {
+		l := r.plan.Test.Topology.HostLinkOf(id)
+		const ahead = 16 // packets
+		most = max(most, 2*l.Delay+ahead*l.Rate.Serialise(r.packetSize()+l.Framing))
+	}
+	return 2 * most
+}
+
+// overIPv6 reports whether the NDP flows, which are alike in that, use IPv6.
+func (r *run) overIPv6() bool {
+	return slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "ndp" && f.Mark.IPv6 })
+}
+
+func (r *run) packetSize() int {
+	size := 0
+	for i := range r.plan.Flows {
+		size = max(size, r.plan.Flows[i].PacketSize)
+	}
+	return size
+}
+
+// pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC with other
+// transports, whose packets hold them up.
+func (r *run) pullGap(v parameter.Values) (gap clock.Duration, alike bool) {
+	if slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport != "ndp" }) {
+		return 0, false
+	}
+	top := &r.plan.Test.Topology
+	if len(top.Links) > 0 {
+		return 0, false
+	}
+	cfg := fabric.NDPConfig{PacketSize: v.Int("packet-size") + top.Link.Framing, PullRate: v.Number("pull-rate")}
+	return cfg.PullGap(top.Link.Rate), true
+}
+
+func (j *ndpJudge) name() string { return judgendp.Name }
+
+func (j *ndpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) { j.tap(at, now, p) }
+
+func (j *ndpJudge) changed(clock.Time, int, parameter.Values) {}
+
+func (j *ndpJudge) finish(*run) (analyzers.Result, error) { return j.judge.Finish(), nil }
+

@@ -27,15 +27,6 @@ func Obstacles() []Obstacle {
 			Reason:      "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
 		},
 		{
-			Transitions: `requester: failed \+ (ack|ack-all|ack-old|nack|rnr|implied-nak|fatal-nak) ->`,
-			Reason:      "nothing comes behind a fatal NAK from a responder that is without faults",
-		},
-		{
-			Transitions: `requester: failed \+ (restart-[a-z-]+|skip-acknowledged) ->`,
-			Reason:      "a requester stops at a fatal NAK",
-			Needs:       "a round of retransmission that starts while the fatal NAK is on its way",
-		},
-		{
 			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,
 			Reason:      "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all the same violates a rule",
 		},
@@ -45,9 +36,9 @@ func Obstacles() []Obstacle {
 			Needs:       "roce-parameters.trim-reaction, and trim events with its DSCP",
 		},
 		{
-			Transitions: `responder: (gap|nacked|ready|rnr) \+ re-ack ->|responder: (nacked|rnr) \+ atomic-ack ->`,
-			Reason:      "the models acknowledge duplicates with the latest PSN, and answer atomics before they send a NAK for what is behind",
-			Needs:       "a NIC that acknowledges a duplicate by its own PSN, or answers after it has sent a NAK",
+			Transitions: `responder: (gap|nacked|ready|rnr) \+ re-ack ->`,
+			Reason:      "the models acknowledge duplicates with the latest PSN",
+			Needs:       "a NIC that acknowledges a duplicate by its own PSN",
 		},
 		{
 			Transitions: `responder: (gap|nacked|rnr) \+ ahead -> gap`,

@@ -40,7 +40,7 @@ func options() config.Options {
 	var o config.Options
 	for _, p := range rdma.Profiles() {
 		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond,
+			DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP, MinTimeBetween: 4 * clock.Microsecond,
 		}})
 	}
 	for _, b := range rdma.Catalogue() {

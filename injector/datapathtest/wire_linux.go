@@ -61,9 +61,8 @@ func (w *Wire) Listen(t testing.TB) {
 	}
 }
 
-// Exchange sends frames one after the other and returns what left each port, the stamps of mirror copies cleared. It waits
-// for as many frames as are wanted, and a moment for more.
-func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Ports][][]byte) {
+// Send sends frames one after the other.
+func (w *Wire) Send(t testing.TB, in []Frame) {
 	t.Helper()
 	for _, f := range in {
 		if err := w.senders[f.Port].Queue(f.Data); err != nil {
@@ -73,6 +72,13 @@ func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Po
 			t.Fatal(err)
 		}
 	}
+}
+
+// Exchange sends frames one after the other and returns what left each port, the stamps of mirror copies cleared. It waits
+// for as many frames as are wanted, and a moment for more.
+func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Ports][][]byte) {
+	t.Helper()
+	w.Send(t, in)
 	for port := range w.rings {
 		out[port] = receive(t, w.rings[port], len(want[port]))
 	}

@@ -119,12 +119,20 @@ func (s *Server) Do(f func()) {
 // Serve serves P4Runtime on lis until ctx is done, then lets running requests finish within the stop timeout, ends the
 // streams and returns nil. A Server serves once. lis is closed. Over TCP use package transport.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
+	return s.ServeWith(ctx, lis, nil, opts...)
+}
+
+// ServeWith is [Server.Serve] with more services on the same server, which register adds; nil: none.
+func (s *Server) ServeWith(ctx context.Context, lis net.Listener, register func(*grpc.Server), opts ...grpc.ServerOption) error {
 	const maxRequest = 16 << 20 // bytes; P4Runtime forbids less than gRPC's default of 4 MB
 	// A controller whose machine vanishes ends no stream: pings find out, well within a lease.
 	alive := keepalive.ServerParameters{Time: 5 * time.Second, Timeout: 5 * time.Second}
 	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest), grpc.KeepaliveParams(alive)}, opts...)
 	server := grpc.NewServer(opts...)
 	p4pb.RegisterP4RuntimeServer(server, s)
+	if register != nil {
+		register(server)
+	}
 
 	ended := make(chan struct{})
 	var stopper sync.WaitGroup

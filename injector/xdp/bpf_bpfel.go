@@ -102,11 +102,13 @@ const (
 	bpfMapGroupPorts     = "group_ports"
 	bpfMapHits           = "hits"
 	bpfMapL2             = "l2"
+	bpfMapLosses         = "losses"
 	bpfMapMirrored       = "mirrored"
 	bpfMapMirrors        = "mirrors"
 	bpfMapOrdinals       = "ordinals"
 	bpfMapPairs          = "pairs"
 	bpfMapPauseRx        = "pause_rx"
+	bpfMapPortOf         = "port_of"
 	bpfMapPorts          = "ports"
 	bpfMapRoceRx         = "roce_rx"
 	bpfMapRoceTx         = "roce_tx"
@@ -119,10 +121,12 @@ const (
 	bpfProgForward       = "forward"
 	bpfProgInjector      = "injector"
 	bpfProgPass          = "pass"
+	bpfProgUndelivered   = "undelivered"
 	bpfVarControlEntries = "control_entries"
 	bpfVarDataEntries    = "data_entries"
 	bpfVarGate           = "gate"
 	bpfVarL2Default      = "l2_default"
+	bpfVarNamespace      = "namespace"
 	bpfVarOpcodes        = "opcodes"
 	bpfVarSeed           = "seed"
 	bpfVarSnap           = "snap"
@@ -172,10 +176,11 @@ type bpfSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
-	Copy     *ebpf.ProgramSpec `ebpf:"copy"`
-	Forward  *ebpf.ProgramSpec `ebpf:"forward"`
-	Injector *ebpf.ProgramSpec `ebpf:"injector"`
-	Pass     *ebpf.ProgramSpec `ebpf:"pass"`
+	Copy        *ebpf.ProgramSpec `ebpf:"copy"`
+	Forward     *ebpf.ProgramSpec `ebpf:"forward"`
+	Injector    *ebpf.ProgramSpec `ebpf:"injector"`
+	Pass        *ebpf.ProgramSpec `ebpf:"pass"`
+	Undelivered *ebpf.ProgramSpec `ebpf:"undelivered"`
 }
 
 // bpfMapSpecs contains maps before they are loaded into the kernel.
@@ -192,11 +197,13 @@ type bpfMapSpecs struct {
 	GroupPorts   *ebpf.MapSpec `ebpf:"group_ports"`
 	Hits         *ebpf.MapSpec `ebpf:"hits"`
 	L2           *ebpf.MapSpec `ebpf:"l2"`
+	Losses       *ebpf.MapSpec `ebpf:"losses"`
 	Mirrored     *ebpf.MapSpec `ebpf:"mirrored"`
 	Mirrors      *ebpf.MapSpec `ebpf:"mirrors"`
 	Ordinals     *ebpf.MapSpec `ebpf:"ordinals"`
 	Pairs        *ebpf.MapSpec `ebpf:"pairs"`
 	PauseRx      *ebpf.MapSpec `ebpf:"pause_rx"`
+	PortOf       *ebpf.MapSpec `ebpf:"port_of"`
 	Ports        *ebpf.MapSpec `ebpf:"ports"`
 	RoceRx       *ebpf.MapSpec `ebpf:"roce_rx"`
 	RoceTx       *ebpf.MapSpec `ebpf:"roce_tx"`
@@ -215,6 +222,7 @@ type bpfVariableSpecs struct {
 	DataEntries    *ebpf.VariableSpec `ebpf:"data_entries"`
 	Gate           *ebpf.VariableSpec `ebpf:"gate"`
 	L2Default      *ebpf.VariableSpec `ebpf:"l2_default"`
+	Namespace      *ebpf.VariableSpec `ebpf:"namespace"`
 	Opcodes        *ebpf.VariableSpec `ebpf:"opcodes"`
 	Seed           *ebpf.VariableSpec `ebpf:"seed"`
 	Snap           *ebpf.VariableSpec `ebpf:"snap"`
@@ -252,11 +260,13 @@ type bpfMaps struct {
 	GroupPorts   *ebpf.Map `ebpf:"group_ports"`
 	Hits         *ebpf.Map `ebpf:"hits"`
 	L2           *ebpf.Map `ebpf:"l2"`
+	Losses       *ebpf.Map `ebpf:"losses"`
 	Mirrored     *ebpf.Map `ebpf:"mirrored"`
 	Mirrors      *ebpf.Map `ebpf:"mirrors"`
 	Ordinals     *ebpf.Map `ebpf:"ordinals"`
 	Pairs        *ebpf.Map `ebpf:"pairs"`
 	PauseRx      *ebpf.Map `ebpf:"pause_rx"`
+	PortOf       *ebpf.Map `ebpf:"port_of"`
 	Ports        *ebpf.Map `ebpf:"ports"`
 	RoceRx       *ebpf.Map `ebpf:"roce_rx"`
 	RoceTx       *ebpf.Map `ebpf:"roce_tx"`
@@ -279,11 +289,13 @@ func (m *bpfMaps) Close() error {
 		m.GroupPorts,
 		m.Hits,
 		m.L2,
+		m.Losses,
 		m.Mirrored,
 		m.Mirrors,
 		m.Ordinals,
 		m.Pairs,
 		m.PauseRx,
+		m.PortOf,
 		m.Ports,
 		m.RoceRx,
 		m.RoceTx,
@@ -303,6 +315,7 @@ type bpfVariables struct {
 	DataEntries    *ebpf.Variable `ebpf:"data_entries"`
 	Gate           *ebpf.Variable `ebpf:"gate"`
 	L2Default      *ebpf.Variable `ebpf:"l2_default"`
+	Namespace      *ebpf.Variable `ebpf:"namespace"`
 	Opcodes        *ebpf.Variable `ebpf:"opcodes"`
 	Seed           *ebpf.Variable `ebpf:"seed"`
 	Snap           *ebpf.Variable `ebpf:"snap"`
@@ -314,10 +327,11 @@ type bpfVariables struct {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
-	Copy     *ebpf.Program `ebpf:"copy"`
-	Forward  *ebpf.Program `ebpf:"forward"`
-	Injector *ebpf.Program `ebpf:"injector"`
-	Pass     *ebpf.Program `ebpf:"pass"`
+	Copy        *ebpf.Program `ebpf:"copy"`
+	Forward     *ebpf.Program `ebpf:"forward"`
+	Injector    *ebpf.Program `ebpf:"injector"`
+	Pass        *ebpf.Program `ebpf:"pass"`
+	Undelivered *ebpf.Program `ebpf:"undelivered"`
 }
 
 func (p *bpfPrograms) Close() error {
@@ -326,6 +340,7 @@ func (p *bpfPrograms) Close() error {
 		p.Forward,
 		p.Injector,
 		p.Pass,
+		p.Undelivered,
 	)
 }
 

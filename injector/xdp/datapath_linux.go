@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/packet"
@@ -28,7 +29,8 @@ type port struct {
 // while packets pass. An entry takes effect as a whole, a batch of them one after the other.
 type Datapath struct {
 	cfg    Config
-	shared *ebpf.Collection // maps and egress programs
+	shared *ebpf.Collection // maps, egress programs and the one that watches their redirects
+	watch  link.Link        // of that one
 	ports  []port
 	mode   Mode
 
@@ -97,6 +99,13 @@ func (d *Datapath) load() error {
 		return err
 	}
 	delete(spec.Programs, bpfProgInjector)
+	var here unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &here); err != nil {
+		return fmt.Errorf("which network namespace this is: %w", err)
+	}
+	if err := spec.Variables[bpfVarNamespace].Set(uint32(here.Ino)); err != nil {
+		return err
+	}
 	if d.shared, err = ebpf.NewCollection(spec); err != nil {
 		return verifier(err)
 	}
@@ -105,7 +114,18 @@ func (d *Datapath) load() error {
 		err = errors.Join(err, d.device(d.table(bpfMapPorts), i, uint16(i), bpfProgForward),
 			d.device(d.table(bpfMapMirrors), i, uint16(i), bpfProgCopy))
 	}
-	return errors.Join(err, d.shared.Variables[bpfVarSeed].Set(d.cfg.Seed))
+	err = errors.Join(err, d.shared.Variables[bpfVarSeed].Set(d.cfg.Seed))
+	for i, p := range d.ports {
+		err = errors.Join(err, d.table(bpfMapPortOf).Put(uint32(p.ifindex), uint32(i)))
+	}
+	if err != nil {
+		return err
+	}
+	d.watch, err = link.AttachTracing(link.TracingOptions{Program: d.shared.Programs[bpfProgUndelivered]})
+	if err != nil {
+		return fmt.Errorf("watch redirects: %w", err)
+	}
+	return nil
 }
 
 // attach puts the injector on port i: a program of its own, which knows its port, on the maps of all.
@@ -115,7 +135,7 @@ func (d *Datapath) attach(i int) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{bpfProgForward, bpfProgCopy, bpfProgPass} {
+	for _, name := range []string{bpfProgForward, bpfProgCopy, bpfProgPass, bpfProgUndelivered} {
 		delete(spec.Programs, name)
 	}
 	err = errors.Join(spec.Variables[bpfVarThisPort].Set(uint16(i)), spec.Variables[bpfVarOpcodes].Set(opcodeTable()))
@@ -199,13 +219,16 @@ func (d *Datapath) Close() error {
 			p.program.Close()
 		}
 	}
+	if d.watch != nil {
+		failed = append(failed, d.watch.Close())
+	}
 	for _, m := range d.pairs {
 		failed = append(failed, m.Close())
 	}
 	if d.shared != nil {
 		d.shared.Close()
 	}
-	d.ports, d.pairs, d.shared = nil, nil, nil
+	d.ports, d.pairs, d.shared, d.watch = nil, nil, nil, nil
 	return errors.Join(failed...)
 }
 
@@ -221,6 +244,21 @@ func (d *Datapath) Diagnostics() (Diagnostics, error) {
 		sum.Unmirrored += c.Unmirrored
 	}
 	return sum, nil
+}
+
+// Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was opened.
+func (d *Datapath) Losses() ([]uint64, error) {
+	list := make([]uint64, len(d.ports))
+	for i := range list {
+		var cpus []uint64
+		if err := d.table(bpfMapLosses).Lookup(uint32(i), &cpus); err != nil {
+			return nil, fmt.Errorf("xdp: read losses: %w", err)
+		}
+		for _, n := range cpus {
+			list[i] += n
+		}
+	}
+	return list, nil
 }
 
 // Fault returns what went wrong in operations that return no error, and forgets it.

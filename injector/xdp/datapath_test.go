@@ -3,7 +3,9 @@
 package xdp_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"candela.dev/candela/injector/datapathtest"
 	"candela.dev/candela/injector/xdp"
@@ -48,5 +50,47 @@ func TestTheProgramDecidesAsThePipelineDoes(t *testing.T) {
 		if err := d.Fault(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func TestAVethWhosePeerTakesNoRedirectedFramesIsRefused(t *testing.T) {
+	linktest.Namespace(t, func() {
+		datapathtest.NewWire(t)
+		// The far ends have no program: redirected frames would vanish, and no counter would show it.
+		d, err := xdp.Open(xdp.Config{Ports: datapathtest.NearPorts(), CPU: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		err = d.Check()
+		for i := range datapathtest.Ports {
+			if err == nil || !strings.Contains(err.Error(), datapathtest.Near(i)) {
+				t.Errorf("error %v does not name %s", err, datapathtest.Near(i))
+			}
+		}
+	})
+}
+
+func TestFramesThatADriverCannotTakeAreCounted(t *testing.T) {
+	linktest.Namespace(t, func() {
+		d, w := open(t, xdp.Config{CPU: -1})
+		linktest.SetDown(t, datapathtest.Far(datapathtest.HostB))
+		c := datapathtest.Cases()[0]
+		if err := datapathtest.Program(d, c); err != nil {
+			t.Fatal(err)
+		}
+		w.Send(t, c.In)
+		want := uint64(len(c.In))
+		var losses []uint64
+		for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			var err error
+			if losses, err = d.Losses(); err != nil {
+				t.Fatal(err)
+			}
+			if losses[datapathtest.HostB] == want {
+				return
+			}
+		}
+		t.Errorf("losses %v, want %d on port %d", losses, want, datapathtest.HostB)
 	})
 }

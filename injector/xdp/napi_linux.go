@@ -91,12 +91,29 @@ func threadsNamed(prefix string) ([]int, error) {
 	return pids, nil
 }
 
-// Check reports what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port,
-// or ports on different CPUs.
+// Check reports what would falsify a run: ports that frames can't be redirected to, which the kernel keeps quiet about, and
+// what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port, or ports on
+// different CPUs.
 func (d *Datapath) Check() error {
-	if d.cfg.MultiQueue {
-		return nil
+	var failed []error
+	for i, p := range d.ports {
+		ok, err := canTransmit(p.ifindex)
+		switch {
+		case d.mode == ModeGeneric: // the stack sends
+		case err != nil:
+			failed = append(failed, fmt.Errorf("port %d: interface %q: %w", i, p.name, err))
+		case !ok:
+			failed = append(failed, fmt.Errorf("port %d: frames redirected to interface %q get lost: its driver can't send them; "+
+				"the peer of a veth needs an XDP program or GRO (ethtool -K PEER gro on)", i, p.name))
+		}
 	}
+	if !d.cfg.MultiQueue {
+		failed = append(failed, d.checkOneCPU())
+	}
+	return errors.Join(failed...)
+}
+
+func (d *Datapath) checkOneCPU() error {
 	var failed []error
 	for i, p := range d.ports {
 		queues, err := filepath.Glob(filepath.Join(sysClassNet, p.name, "queues", "rx-*"))

@@ -81,3 +81,15 @@ func SetMTU(t testing.TB, name string, mtu int) {
 		t.Fatalf("set the MTU of %s to %d: %v", name, mtu, err)
 	}
 }
+
+// SetDown takes an interface of the current namespace down.
+func SetDown(t testing.TB, name string) {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetDown(l)
+	}
+	if err != nil {
+		t.Fatalf("set %s down: %v", name, err)
+	}
+}

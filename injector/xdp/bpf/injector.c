@@ -850,6 +850,49 @@ int copy(struct xdp_md *ctx)
 	return !keep || cut(ctx, keep) ? XDP_PASS : XDP_DROP;
 }
 
+// The few fields of the kernel's structures that undelivered reads, found by name when the program is loaded.
+struct ns_common {
+	unsigned int inum;
+} __attribute__((preserve_access_index));
+
+struct net {
+	struct ns_common ns;
+} __attribute__((preserve_access_index));
+
+typedef struct {
+	struct net *net;
+} __attribute__((preserve_access_index)) possible_net_t;
+
+struct net_device {
+	int ifindex;
+	possible_net_t nd_net;
+} __attribute__((preserve_access_index));
+
+const volatile __u32 namespace; // inode number of the network namespace that the ports are in
+
+MAP(port_of, BPF_MAP_TYPE_HASH, __u32, __u32, MAX_PORTS); // by interface number
+MAP(losses, BPF_MAP_TYPE_PERCPU_ARRAY, __u32, __u64, MAX_PORTS);
+
+// undelivered counts frames that a redirect could not hand to a port's driver: no counter of the interface shows them all.
+SEC("tp_btf/xdp_devmap_xmit")
+int undelivered(__u64 *ctx)
+{
+	const struct net_device *to = (void *)ctx[1];
+	__u32 drops = ctx[3], ifindex, *port;
+	__u64 *n;
+
+	if (!drops || to->nd_net.net->ns.inum != namespace)
+		return 0;
+	ifindex = to->ifindex;
+	port = bpf_map_lookup_elem(&port_of, &ifindex);
+	if (!port)
+		return 0;
+	n = bpf_map_lookup_elem(&losses, port);
+	if (n)
+		*n += drops;
+	return 0;
+}
+
 // pass makes a veth's receiving end take redirected frames, which it does only with a program; see package xdp.
 SEC("xdp")
 int pass(struct xdp_md *ctx)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -66,7 +67,9 @@ func (o *Options) profile(name string) *Profile {
 // defaults returns the transport parameters of a profile.
 func (o *Options) defaults(profile string) RoCE {
 	if p := o.profile(profile); p != nil {
-		return p.Defaults
+		d := p.Defaults
+		d.TrimDSCP = cmp.Or(d.TrimDSCP, defaultTrimDSCP) // 0 is best effort's and marks nothing
+		return d
 	}
 	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort, TrimDSCP: defaultTrimDSCP}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/lab/sonic"
 )
@@ -197,21 +198,33 @@ func newSonicRestore(flags *sonicFlags) *cobra.Command {
 }
 
 func newSonicCounters(flags *sonicFlags) *cobra.Command {
-	var settled bool
+	var settled, check bool
+	var since string
 	cmd := &cobra.Command{
-		Use:     "counters [PORT…]",
-		Short:   "Print the trimming counters of ports, queues, the switch and ACL rules",
-		Example: `  candela sonic counters --settled Ethernet0 Ethernet4`,
+		Use:   "counters [PORT…]",
+		Short: "Print the trimming counters of ports, queues, the switch and ACL rules, and check that they add up",
+		Long: `Counters are as old as the switch's last poll; --settled waits until they rest. A switch never resets them: save a snapshot
+with --json before the traffic and subtract it with --since.
+
+--check exits with 1 if they don't add up: TRIM = TX_TRIM + DROPPED_TRIM, a port is the sum of its queues, the switch that of its
+ports, and trimmed packets count as dropped. Counters that the switch does not keep (N/A) are left out.`,
+		Example: `  candela sonic counters --json > before.json
+  candela sonic counters --settled --since before.json --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.with(cmd, func(ctx context.Context, sw *sonic.Switch) error {
+			var broken []sai.Broken
+			err := flags.with(cmd, func(ctx context.Context, sw *sonic.Switch) error {
 				read := sw.Counters
 				if settled {
 					read = sw.Settled
 				}
 				s, err := read(ctx, args...)
+				if err == nil {
+					s, err = subtract(s, since)
+				}
 				if err != nil {
 					return err
 				}
+				broken = s.Invariants()
 				if flags.asJSON {
 					enc := json.NewEncoder(cmd.OutOrStdout())
 					enc.SetIndent("", "  ")
@@ -219,11 +232,53 @@ func newSonicCounters(flags *sonicFlags) *cobra.Command {
 				}
 				return writeCounters(cmd.OutOrStdout(), s)
 			})
+			if err != nil || !check || len(broken) == 0 {
+				return err
+			}
+			for _, b := range broken {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s is %s, want %s\n", brokenAt(b), b.Counter, b.Actual, b.Expected)
+			}
+			return statusError{orchestrator.ExitFail, nil}
 		},
 	}
 	cmd.Flags().BoolVar(&settled, "settled", false, "wait until the counters rest: two readings one and a half polls apart agree")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print the snapshot as JSON")
+	cmd.Flags().StringVar(&since, "since", "", "subtract a snapshot that was saved with --json")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 if the counters do not add up")
 	return cmd
+}
+
+func brokenAt(b sai.Broken) string {
+	switch {
+	case b.Port == "":
+		return "switch"
+	case b.Queue < 0:
+		return b.Port
+	}
+	return fmt.Sprintf("%s UC%d", b.Port, b.Queue)
+}
+
+// subtract takes the snapshot in a file, if one is named, from s.
+func subtract(s sai.Snapshot, file string) (sai.Snapshot, error) {
+	if file == "" {
+		return s, nil
+	}
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return s, err
+	}
+	var base sai.Snapshot
+	if err := json.Unmarshal(document, &base); err != nil {
+		return s, fmt.Errorf("%s: %w", file, err)
+	}
+	if base.Schema != sai.Schema {
+		return s, fmt.Errorf("%s: schema %q, want %q", file, base.Schema, sai.Schema)
+	}
+	d, err := s.Since(base)
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", file, err)
+	}
+	return d, nil
 }
 
 // writeCounters prints the columns of SONiC's own show commands.

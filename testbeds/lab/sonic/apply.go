@@ -225,6 +225,9 @@ func references(r Row) []reference {
 	case "BUFFER_QUEUE":
 		add("PORT", port())
 		add("BUFFER_PROFILE", r.Fields["profile"])
+	case "QUEUE":
+		add("PORT", port())
+		add("SCHEDULER", r.Fields["scheduler"])
 	case "PORT_QOS_MAP":
 		if r.Key != "global" {
 			add("PORT", r.Key)

@@ -38,6 +38,11 @@ var tables = []struct {
 		"packet_discard_action": either(word("drop"), word("trim")),
 	}},
 	{"BUFFER_QUEUE", map[string]field{"profile": any1}},
+	{"SCHEDULER", map[string]field{
+		"type": either(either(word("DWRR"), word("WRR")), word("STRICT")), "weight": number(1, 100), "meter_type": either(word("bytes"), word("packets")),
+		"cir": number(0, 1<<62), "pir": number(0, 1<<62), "cbs": number(0, 1<<62), "pbs": number(0, 1<<62),
+	}},
+	{"QUEUE", map[string]field{"scheduler": any1}},
 	{"TC_TO_DSCP_MAP", map[string]field{"*": number(0, sai.MaxDSCP)}},
 	{"PORT_QOS_MAP", map[string]field{"tc_to_dscp_map": any1}},
 	{"ACL_TABLE_TYPE", map[string]field{"MATCHES": any1, "ACTIONS": any1, "BIND_POINTS": any1}},
@@ -126,6 +131,7 @@ func tableNames() []string {
 var keys = map[string]*regexp.Regexp{
 	"SWITCH_TRIMMING": regexp.MustCompile(`^GLOBAL$`),
 	"BUFFER_QUEUE":    regexp.MustCompile(`^[A-Za-z0-9_./-]+\|[0-9]+(-[0-9]+)?$`),
+	"QUEUE":           regexp.MustCompile(`^[A-Za-z0-9_./-]+\|[0-9]+(-[0-9]+)?$`),
 	"ACL_RULE":        regexp.MustCompile(`^[A-Za-z0-9_-]+\|[A-Za-z0-9_-]+$`),
 }
 

@@ -22,9 +22,9 @@ func asymmetric() sai.Settings {
 	return sai.Settings{
 		Trimming: sai.Trimming{Size: 256, DSCPMode: sai.FromTC, TC: 5, Queue: 6},
 		Profiles: []sai.Profile{{Name: "q_lossy_trim", Action: sai.DropAndTrim, Pool: "egress_lossy_pool", Threshold: 3}},
-		Bindings: []sai.Binding{{"Ethernet0", 1, "q_lossy_trim"}, {"Ethernet4", 1, "q_lossy_trim"}},
-		Maps:     []sai.DSCPMap{{"host_trim_map", map[int]int{5: 10}}, {"spine_trim_map", map[int]int{5: 20}}},
-		PortMaps: []sai.PortMap{{"Ethernet0", "host_trim_map"}, {"Ethernet4", "spine_trim_map"}},
+		Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "q_lossy_trim"}, {Port: "Ethernet4", Queue: 1, Profile: "q_lossy_trim"}},
+		Maps:     []sai.DSCPMap{{Name: "host_trim_map", DSCP: map[int]int{5: 10}}, {Name: "spine_trim_map", DSCP: map[int]int{5: 20}}},
+		PortMaps: []sai.PortMap{{Port: "Ethernet0", Map: "host_trim_map"}, {Port: "Ethernet4", Map: "spine_trim_map"}},
 		Rules: []sai.Rule{
 			{Name: "TRIM_RULE", Priority: 999, Source: netip.MustParsePrefix("1.1.1.1/32")},
 			{Name: "TRIM_RULE_V6", Priority: 998, Source: netip.MustParsePrefix("8000::2/128")},

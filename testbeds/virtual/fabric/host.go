@@ -71,6 +71,9 @@ func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
 	h.work(now)
 }
 
+// touch implements node.
+func (h *Host) touch(*Packet) int64 { return int64(h.id) }
+
 // ready implements node: the wire is free.
 func (h *Host) ready(now clock.Time, _ *Port) { h.Kick(now) }
 
@@ -99,9 +102,8 @@ func (h *Host) work(now clock.Time) {
 
 // transmit sends a packet and reports whether there was one.
 func (h *Host) transmit(now clock.Time) bool {
-	if p := h.port.control.first; p != nil {
-		h.port.control.remove(p)
-		h.port.send(now, p)
+	if h.port.control.first != nil {
+		h.port.send(now, h.port.control.pop())
 		return true
 	}
 	p := h.held

@@ -61,7 +61,7 @@ func (pt *Port) signal(now clock.Time) {
 	p.Meta = uint32(pt.pause.paused)
 	pt.counters.PausesSent++
 	pt.net.sent[p.Kind()]++
-	pt.control.insert(p)
+	pt.control.push(p)
 	if pt.busyUntil <= now && pt.free.place == 0 {
 		pt.node.ready(now, pt)
 	} else if pt.free.place == 0 {

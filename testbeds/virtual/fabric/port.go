@@ -23,6 +23,8 @@ type node interface {
 	arrive(now clock.Time, in *Port, p *Packet)
 	// ready is called when the port has sent a frame, or may send again.
 	ready(now clock.Time, out *Port)
+	// touch reads what arrive will read of the node's tables (see engine.openNext).
+	touch(p *Packet) int64
 }
 
 // Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts).
@@ -35,6 +37,7 @@ type Port struct {
 	kind     PortKind
 	// Read when one is queued or leaves.
 	busyUntil clock.Time
+	control   line   // PFC frames, before all others
 	filled    uint64 // which queues have packets
 	paused    uint64 // which must not send (PFC)
 	queues    []Queue
@@ -46,9 +49,8 @@ type Port struct {
 	framing   int            // bytes that a frame occupies on the link beyond Packet.Size
 	counters  PortCounters
 
-	rate    clock.BitRate
-	pause   *pauseState // of the packets that came in here; nil: PFC off
-	control Queue       // PFC frames, before all others
+	rate  clock.BitRate
+	pause *pauseState // of the packets that came in here; nil: PFC off
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.

@@ -125,3 +125,22 @@ func (m *MarkSpec) marks(bytes int, draw func() float64) bool {
 
 // ect reports whether the packet's sender understands marks.
 func ect(p *Packet) bool { return p.ECN == packet.ECT0 || p.ECN == packet.ECT1 }
+
+// line is a plain FIFO of packets.
+type line struct{ first, last *Packet }
+
+func (l *line) push(p *Packet) {
+	p.next = nil
+	if l.first == nil {
+		l.first = p
+	} else {
+		l.last.next = p
+	}
+	l.last = p
+}
+
+func (l *line) pop() *Packet {
+	p := l.first
+	l.first, p.next = p.next, nil
+	return p
+}

@@ -12,7 +12,11 @@ type Scheduler interface {
 func newScheduler(s *SchedulerSpec, queues int) Scheduler {
 	switch s.Kind {
 	case WRR, DWRR:
-		w := &weighted{shares: make([]share, queues), unit: 1, at: -1}
+		w := &weighted{unit: 1, at: -1}
+		if w.shares = w.few[:]; queues > len(w.few) {
+			w.shares = make([]share, queues)
+		}
+		w.shares = w.shares[:queues]
 		if s.Kind == DWRR {
 			w.unit, w.bytes = max(s.Quantum, 1), true
 		}
@@ -61,7 +65,8 @@ type weighted struct {
 	unit   int
 	bytes  bool
 	strict uint64
-	at     int // queue whose turn it is, or -1
+	at     int      // queue whose turn it is, or -1
+	few    [8]share // where shares usually is: beside the rest
 }
 
 // share is what a queue gets.

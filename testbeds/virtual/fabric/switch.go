@@ -94,6 +94,14 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 	sw.Place(now, p, v)
 }
 
+// touch implements node.
+func (sw *Switch) touch(p *Packet) int64 {
+	if int(p.Dst) < len(sw.routes.group) {
+		return int64(sw.routes.group[p.Dst])
+	}
+	return 0
+}
+
 // Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.
 func (sw *Switch) Route(p *Packet) (port int, ok bool) { return sw.routes.choose(sw, p) }
 
@@ -177,9 +185,8 @@ func (sw *Switch) ready(now clock.Time, out *Port) {
 	if out.busyUntil > now {
 		return
 	}
-	if p := out.control.first; p != nil {
-		out.control.remove(p)
-		out.send(now, p)
+	if out.control.first != nil {
+		out.send(now, out.control.pop())
 	} else if !sw.transmit(now, out) {
 		return
 	}

@@ -138,6 +138,8 @@ func (n *Network) build() error {
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
 	n.engine.span(n.reach())
+	const many = 1024 // links: a fat tree of 128 hosts has fewer and gains nothing, one of 432 gains a sixth
+	n.engine.large = len(p.cables) > many
 	n.route(&p)
 	return nil
 }

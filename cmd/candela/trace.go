@@ -20,7 +20,7 @@ import (
 
 func newTrace() *cobra.Command {
 	cmd := &cobra.Command{Use: "trace", Short: "Show, summarise, merge, cut and convert traces"}
-	cmd.AddCommand(newTraceShow(), newTraceStats(), newTraceMerge(), newTraceSlice(), newTraceConvert())
+	cmd.AddCommand(newTraceShow(), newTraceStats(), newTraceMerge(), newTraceSlice(), newTraceConvert(), newDissector())
 	return cmd
 }
 

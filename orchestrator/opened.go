@@ -129,8 +129,13 @@ func (o *OpenedRun) Calibration() (*Calibration, error) {
 // MergeAnalysis puts the parts of an analysis together again; read returns analysis/<name>.json. It is nil if there is no
 // part: nothing was analysed.
 func MergeAnalysis(read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
+	return MergeParts(analyzerNames, read)
+}
+
+// MergeParts is [MergeAnalysis] of the analyzers that names lists.
+func MergeParts(names []string, read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
 	var all *analyzers.Analysis
-	for _, name := range analyzerNames {
+	for _, name := range names {
 		file := "analysis/" + name + ".json"
 		data, err := read(file)
 		if errors.Is(err, fs.ErrNotExist) {

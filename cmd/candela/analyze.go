@@ -40,7 +40,7 @@ Without --connections the connections are inferred from the packets, and the res
 				return err
 			}
 			defer warnOfWaivers(cmd, o.Waivers)
-			outcome, err := orchestrator.Analyze(cmd.Context(), o)
+			outcome, err := analyzeAny(cmd.Context(), o)
 			if err != nil {
 				return inputOrInfrastructure(err)
 			}

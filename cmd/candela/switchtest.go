@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -132,4 +133,23 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 		}
 	}
 	return switchtest.Run(ctx, p, o)
+}
+
+// analyzeAny judges a run directory, of a test of NICs or of a switch, or a capture.
+func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
+	opened, err := orchestrator.OpenRun(o.Trace)
+	if err != nil {
+		return orchestrator.Analyze(ctx, o) // whatever it is
+	}
+	if !switchtest.IsRun(opened) {
+		if err := opened.Close(); err != nil {
+			return nil, err
+		}
+		return orchestrator.Analyze(ctx, o)
+	}
+	if o.After != "" || o.Connections != "" {
+		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace), opened.Close())
+	}
+	outcome, err := switchtest.Analyze(opened, o)
+	return outcome, errors.Join(err, opened.Close())
 }

@@ -13,6 +13,8 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/testbeds"
 )
 
@@ -28,6 +30,7 @@ type Run struct {
 	environment map[string]string
 	config      map[string]string
 	counters    map[string]int64
+	ofSwitch    bool // a test of a switch rather than of NICs
 }
 
 // Open reads a run directory. Errors are about the user's files.
@@ -47,7 +50,13 @@ func Read(name string, doc orchestrator.RunDocument, read func(string) ([]byte, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if r.Analysis, err = orchestrator.MergeAnalysis(read); err != nil {
+	merge := orchestrator.MergeAnalysis
+	if r.ofSwitch {
+		merge = func(read func(string) ([]byte, error)) (*analyzers.Analysis, error) {
+			return orchestrator.MergeParts(append([]string{"flows"}, switchtest.AnalyzerNames()...), read)
+		}
+	}
+	if r.Analysis, err = merge(read); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return r, nil
@@ -70,10 +79,14 @@ func (r *Run) readEnvironment(read func(string) ([]byte, error)) error {
 func (r *Run) readConfig(read func(string) ([]byte, error)) error {
 	r.config = make(map[string]string)
 	for _, file := range []struct{ name, prefix string }{{"config.yml", ""}, {"testbed.yml", "testbed."}} {
+		if r.ofSwitch && file.name == "testbed.yml" {
+			continue // the topology stands in the test
+		}
 		data, err := read(file.name)
 		if err != nil {
 			return err
 		}
+		r.ofSwitch = r.ofSwitch || config.IsSwitchTest(data)
 		flatten(r.config, file.prefix, data)
 	}
 	delete(r.config, "name")    // of the test: it changes nothing
@@ -83,6 +96,9 @@ func (r *Run) readConfig(read func(string) ([]byte, error)) error {
 
 // readCounters reads what NICs, switch and dumpers counted. A run that ended early has none.
 func (r *Run) readCounters(read func(string) ([]byte, error)) error {
+	if r.ofSwitch {
+		return r.readSwitchCounters(read)
+	}
 	var doc orchestrator.Counters
 	if err := readJSON(read, "counters.json", &doc); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -106,6 +122,18 @@ func (r *Run) readCounters(read func(string) ([]byte, error)) error {
 		r.counters[d.Name+".received"], r.counters[d.Name+".written"] = int64(d.Received), int64(d.Written)
 		r.counters[d.Name+".lost"] = int64(d.Dropped + d.SwitchDropped)
 	}
+	return nil
+}
+
+// readSwitchCounters reads what switches and taps counted.
+func (r *Run) readSwitchCounters(read func(string) ([]byte, error)) error {
+	var doc switchtest.CountersDocument
+	if err := readJSON(read, "switch-counters.json", &doc); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	r.counters = doc.Counters
 	return nil
 }
 

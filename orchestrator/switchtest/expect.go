@@ -18,20 +18,48 @@ type measured struct {
 }
 
 // measure returns what a metric came to; flows nil: over all.
-func (r *run) measure(metric string, flows []int) measured {
-	for name, of := range map[string]struct {
-		d    *analyzers.Distribution
-		unit float64
-	}{
-		"header-latency-us": {r.ledger.latency, 1e3}, "header-bytes": {r.ledger.sizes, 1}, "header-dscp": {r.ledger.dscps, 1},
-	} {
-		if name == metric && of.d.Count() > 0 {
-			m := of.d.Metric()
-			return measured{m.Count, float64(m.Min) / of.unit, float64(m.Max) / of.unit, float64(m.Sum) / float64(m.Count) / of.unit,
-				float64(m.P50) / of.unit, float64(m.P99) / of.unit}
+func (r *facts) measure(metric string, flows []int) measured {
+	units := map[string]float64{
+		"header-latency-us": 1e3, "header-bytes": 1, "header-dscp": 1, "rtt-us": 1e3, "queue-packets": 1, "queue-bytes": 1,
+	}
+	unit, distributed := units[metric]
+	if !distributed {
+		return sumUp(r.values(metric, flows))
+	}
+	if flows == nil {
+		flows = []int{0}
+	}
+	var all measured
+	for _, flow := range flows {
+		all = all.with(r.metric("flows."+strings.TrimSuffix(metric, "-us"), flow), unit)
+	}
+	return all
+}
+
+// metric returns a metric of the analysis, empty if nothing was measured.
+func (r *facts) metric(name string, flow int) analyzers.Metric {
+	for _, m := range r.analysis.Metrics {
+		if m.Name == name && m.Connection == flow {
+			return m
 		}
 	}
-	return sumUp(r.values(metric, flows))
+	return analyzers.Metric{}
+}
+
+// with adds a metric. Quantiles of several are those of the worst.
+func (m measured) with(n analyzers.Metric, unit float64) measured {
+	if n.Count == 0 {
+		return m
+	}
+	one := measured{n.Count, float64(n.Min) / unit, float64(n.Max) / unit, float64(n.Sum) / float64(n.Count) / unit, float64(n.P50) / unit, float64(n.P99) / unit}
+	if m.count == 0 {
+		return one
+	}
+	total := float64(m.count + one.count)
+	m.mean = (m.mean*float64(m.count) + one.mean*float64(one.count)) / total
+	m.count += one.count
+	m.min, m.max, m.p50, m.p99 = min(m.min, one.min), max(m.max, one.max), max(m.p50, one.p50), max(m.p99, one.p99)
+	return m
 }
 
 func sumUp(values []float64) measured {
@@ -50,7 +78,7 @@ func sumUp(values []float64) measured {
 }
 
 // unmet returns the expectations that failed, in the words of the test.
-func (r *run) unmet() []string {
+func (r *facts) unmet() []string {
 	e := &r.plan.Test.Expect
 	var unmet []string
 	for i := range e.Metrics {
@@ -71,7 +99,7 @@ func (r *run) unmet() []string {
 }
 
 // unmetCompletions: in a test that lasts until all flows have finished, flows over a reliable transport have to.
-func (r *run) unmetCompletions() []string {
+func (r *facts) unmetCompletions() []string {
 	bounded := slices.ContainsFunc(r.plan.Test.Expect.Metrics, func(m config.MetricExpect) bool { return m.Name == "unfinished" })
 	if r.plan.Test.Duration > 0 || bounded {
 		return nil
@@ -83,12 +111,12 @@ func (r *run) unmetCompletions() []string {
 			continue
 		}
 		unmet = append(unmet, fmt.Sprintf("flow %d (host %d to %d) did not finish within %s: %d of %d bytes arrived",
-			f.Flow, f.Src, f.Dst, r.plan.Test.Deadline, r.ledger.flows[f.Flow-1].payload, f.Bytes))
+			f.Flow, f.Src, f.Dst, r.plan.Test.Deadline, f.Payload, f.Bytes))
 	}
 	return unmet
 }
 
-func (r *run) unmetMetric(path string, e *config.MetricExpect, flows []int) []string {
+func (r *facts) unmetMetric(path string, e *config.MetricExpect, flows []int) []string {
 	m := r.measure(e.Name, flows)
 	var unmet []string
 	if e.Count != nil && m.count != *e.Count {
@@ -142,7 +170,7 @@ func decimal(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-func (r *run) unmetCounters(list []config.CounterExpect) []string {
+func (r *facts) unmetCounters(list []config.CounterExpect) []string {
 	var unmet []string
 	for _, c := range list {
 		path := "expect.counters." + c.Name
@@ -159,7 +187,7 @@ func (r *run) unmetCounters(list []config.CounterExpect) []string {
 	return unmet
 }
 
-func (r *run) unmetRelation(path string, rel config.Relation) []string {
+func (r *facts) unmetRelation(path string, rel config.Relation) []string {
 	left, unknown := config.Value(rel.Left, r.counted.Counters)
 	right, more := config.Value(rel.Right, r.counted.Counters)
 	if unknown = append(unknown, more...); len(unknown) > 0 {

@@ -91,4 +91,3 @@ func (j *ndpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) { 
 func (j *ndpJudge) changed(clock.Time, int, parameter.Values) {}
 
 func (j *ndpJudge) finish(*run) (analyzers.Result, error) { return j.judge.Finish(), nil }
-

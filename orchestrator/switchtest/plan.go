@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // FlowKind says what a flow is for.
@@ -76,8 +77,26 @@ func New(t *config.SwitchTest) (*Plan, error) {
 
 // try builds the network, so that what only the models see is an error before anything runs.
 func (p *Plan) try() error {
-	if _, err := p.build(); err != nil {
+	n, err := p.build()
+	if err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
+	}
+	if len(p.Test.Changes) > 0 && changer(n.Switch(0)) == nil {
+		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
+	}
+	return nil
+}
+
+// changer returns what changes the parameters of a switch while it runs, nil if its model can't: change has what the change names,
+// and current all parameters as they are from then on.
+func changer(sw *fabric.Switch) func(now clock.Time, change, current parameter.Values) error {
+	switch m := sw.Mechanism().(type) {
+	case interface{ Change(parameter.Values) error }:
+		return func(_ clock.Time, change, _ parameter.Values) error { return m.Change(change) }
+	case interface {
+		Set(clock.Time, *fabric.Switch, parameter.Values) error
+	}:
+		return func(now clock.Time, _, current parameter.Values) error { return m.Set(now, sw, current) }
 	}
 	return nil
 }

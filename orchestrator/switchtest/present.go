@@ -39,9 +39,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if r.flows != nil {
 		rep.Tables = append(rep.Tables, r.flowTable(), r.switchTable())
 		rep.Charts = r.charts()
-		rep.Numbers = r.numbers()
 	}
 	if r.analysis != nil {
+		rep.Numbers = r.numbers()
 		rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
 		for _, f := range r.analysis.Findings {
 			rep.Findings = append(rep.Findings, report.Finding{Finding: f, Wanted: f.Severity == analyzers.Violation && orchestrator.Allows(t.Expect.Of(f.Analyzer), f.Rule)})
@@ -51,7 +51,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 }
 
 // numbers are the few that a table of many runs shows.
-func (r *run) numbers() []report.Number {
+func (r *facts) numbers() []report.Number {
 	var list []report.Number
 	add := func(name, metric string, digits int, of func(measured) float64) {
 		if m := r.measure(metric, nil); m.count > 0 {
@@ -84,7 +84,7 @@ func modelText(p *Plan) string {
 }
 
 // flowTable has a row for each flow, or a few where neighbours are alike.
-func (r *run) flowTable() report.Table {
+func (r *facts) flowTable() report.Table {
 	tab := report.Table{Title: "Flows", Columns: []report.Column{
 		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "what"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "sent", Right: true},
 		{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true}, {Head: "dropped", Right: true},
@@ -164,8 +164,13 @@ func (r *run) charts() []report.Chart {
 	var charts []report.Chart
 	cdf := func(title, unit, metric string) {
 		values := r.values(metric, nil)
-		if m := r.measure(metric, nil); len(values) == 0 && m.count > 0 {
+		switch metric {
+		case "header-latency-us":
 			values = r.headerLatencies()
+		case "rtt-us":
+			for _, ns := range r.trips() {
+				values = append(values, ns/1e3)
+			}
 		}
 		if len(values) > 1 {
 			charts = append(charts, report.CDF(title, unit, []report.Series{{Name: title, Values: values}}))

@@ -41,7 +41,8 @@ type FlowResult struct {
 	// GoodputBPS is payload that arrived whole, over the time to the flow's end or to that of the run.
 	GoodputBPS      int64  `json:"goodput_bps"`
 	Sent            int64  `json:"sent"`
-	Whole           int64  `json:"whole"` // each packet once
+	Whole           int64  `json:"whole"`   // each packet once
+	Payload         int64  `json:"payload"` // bytes in them
 	Duplicates      int64  `json:"duplicates"`
 	Headers         int64  `json:"headers"`  // trimmed packets that reached the receiver
 	Returned        int64  `json:"returned"` // and those that came back to the sender
@@ -76,7 +77,7 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 	}
 	res := FlowResult{
 		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst), StartNS: f.Start.Nanoseconds(),
-		Bytes: f.Payload, Finished: a.finished, Sent: a.sent, Whole: a.whole, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
+		Bytes: f.Payload, Finished: a.finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
 		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.retransmissions, Timeouts: a.timeouts,
 	}
 	end := r.end
@@ -225,6 +226,7 @@ func (c counterSet) readTaps(l *ledger) {
 			c[fmt.Sprintf("%s.port-%d.out", name, port)] = int64(s.out[port])
 			c[fmt.Sprintf("%s.port-%d.trimmed-out", name, port)] = int64(s.trimmedGo[port])
 		}
+		c["total.trims"] += s.trims()
 		c[name+".trimmed-out"], c[name+".trimmed-in"], c[name+".trimmed-dropped"] = int64(s.trimmedOut), int64(s.trimmedIn), int64(s.cutLost)
 	}
 	for i := range l.flows {
@@ -241,7 +243,7 @@ func (c counterSet) readTaps(l *ledger) {
 }
 
 // values returns what a metric of expectations measured, in its unit.
-func (r *run) values(metric string, flows []int) []float64 {
+func (r *facts) values(metric string, flows []int) []float64 {
 	var list []float64
 	each := func(f func(*FlowResult) (float64, bool)) {
 		for i := range r.flows.Flows {
@@ -268,62 +270,41 @@ func (r *run) values(metric string, flows []int) []float64 {
 		each(func(f *FlowResult) (float64, bool) { return float64(f.Retransmissions), f.Kind == Transfer })
 	case "timeouts":
 		each(func(f *FlowResult) (float64, bool) { return float64(f.Timeouts), f.Kind == Transfer })
-	case "rtt-us":
-		r.trips(flows, func(ns int64) { list = append(list, float64(ns)/us) })
 	default:
 		return r.totals(metric)
 	}
 	return list
 }
 
-// trips yields every round trip that is kept.
-func (r *run) trips(flows []int, yield func(ns int64)) {
-	for i := range r.ledger.flows {
-		if flows != nil && !slices.Contains(flows, i+1) {
-			continue
-		}
-		m := r.ledger.flows[i].trips.Metric()
-		for _, v := range m.Values {
-			yield(v)
-		}
-	}
-}
-
 // totals returns the values of metrics that are not of single flows.
-func (r *run) totals(metric string) []float64 {
+func (r *facts) totals(metric string) []float64 {
 	switch metric {
 	case "total-goodput-gbps":
 		var bytes int64
-		for i := range r.ledger.flows {
-			bytes += r.ledger.flows[i].payload
+		for i := range r.flows.Flows {
+			bytes += r.flows.Flows[i].Payload
 		}
-		if r.end == 0 {
+		if r.flows.EndNS == 0 {
 			return nil
 		}
-		return []float64{float64(bitsPerSecond(bytes, r.end.Sub(0))) / 1e9}
+		return []float64{float64(bitsPerSecond(bytes, clock.Duration(r.flows.EndNS)*clock.Nanosecond)) / 1e9}
 	case "makespan-us":
 		return r.makespan()
 	case "unfinished":
 		return []float64{float64(len(r.unfinished()))}
 	case "trims":
-		var n int64
-		for i := range r.ledger.sight {
-			n += r.ledger.sight[i].trims()
-		}
-		return []float64{float64(n)}
+		return []float64{float64(r.counted.Counters["total.trims"])}
 	case "drops":
 		var n int64
 		for i := range r.flows.Flows {
 			n += r.flows.Flows[i].Dropped
 		}
 		return []float64{float64(n)}
-	case "queue-packets", "queue-bytes":
-		return r.queues(metric == "queue-bytes")
 	}
 	return nil
 }
 
-func (r *run) makespan() []float64 {
+func (r *facts) makespan() []float64 {
 	first, last := int64(math.MaxInt64), int64(-1)
 	for i := range r.flows.Flows {
 		f := &r.flows.Flows[i]
@@ -335,6 +316,17 @@ func (r *run) makespan() []float64 {
 		return nil
 	}
 	return []float64{float64(last-first) / 1e3}
+}
+
+// trips returns the round trips that are kept of all flows.
+func (r *run) trips() []float64 {
+	var list []float64
+	for i := range r.ledger.flows {
+		for _, v := range r.ledger.flows[i].trips.Metric().Values {
+			list = append(list, float64(v))
+		}
+	}
+	return list
 }
 
 // queues returns the greatest length of every queue of a front port that carried whole data packets.
@@ -360,7 +352,7 @@ func (r *run) queues(bytes bool) []float64 {
 }
 
 // unfinished returns the flows of known size that did not come to their end.
-func (r *run) unfinished() []*FlowResult {
+func (r *facts) unfinished() []*FlowResult {
 	var list []*FlowResult
 	for i := range r.flows.Flows {
 		if f := &r.flows.Flows[i]; !f.Finished && !r.plan.Flows[i].Endless() {
@@ -388,8 +380,14 @@ func (r *run) metrics() []analyzers.Metric {
 	add("drops", analyzers.UnitCount, 1, r.values("flow-drops", nil))
 	add("retransmissions", analyzers.UnitCount, 1, r.values("retransmissions", nil))
 	add("timeouts", analyzers.UnitCount, 1, r.values("timeouts", nil))
-	add("queue-packets", analyzers.UnitCount, 1, r.values("queue-packets", nil))
-	add("rtt", analyzers.UnitNS, 1e3, r.values("rtt-us", nil))
+	add("queue-packets", analyzers.UnitCount, 1, r.queues(false))
+	add("queue-bytes", analyzers.UnitBytes, 1, r.queues(true))
+	add("rtt", analyzers.UnitNS, 1, r.trips())
+	for i := range r.ledger.flows {
+		if d := r.ledger.flows[i].trips; d.Count() > 0 {
+			list = append(list, d.Metric())
+		}
+	}
 	for _, d := range []*analyzers.Distribution{r.ledger.latency, r.ledger.sizes, r.ledger.dscps} {
 		if d.Count() > 0 {
 			list = append(list, d.Metric())

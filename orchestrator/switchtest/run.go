@@ -19,9 +19,18 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
+// facts are what a run leaves behind: everything that the verdict is made of.
+type facts struct {
+	plan     *Plan
+	flows    *FlowsDocument
+	counted  *CountersDocument
+	checked  *IntegrityDocument
+	analysis *analyzers.Analysis
+}
+
 // run is one run in progress.
 type run struct {
-	plan    *Plan
+	facts
 	o       orchestrator.Options
 	dir     *orchestrator.RunDir
 	log     *slog.Logger
@@ -36,11 +45,6 @@ type run struct {
 	current   []parameter.Values // of each switch
 	end       clock.Time
 	quiet     bool // nothing was left to happen
-
-	flows    *FlowsDocument
-	counted  *CountersDocument
-	checked  *IntegrityDocument
-	analysis *analyzers.Analysis
 }
 
 // Run runs p once, writes the run directory and judges. The error is about what could not even be attempted or written; everything
@@ -53,7 +57,7 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 	if err != nil {
 		return nil, err
 	}
-	r := &run{plan: p, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
+	r := &run{facts: facts{plan: p}, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
 	failure := r.execute(ctx)
 	return r.conclude(failure)
 }
@@ -242,17 +246,11 @@ func (r *run) change(now clock.Time, c *config.Change) error {
 		}
 		sw := r.net.Switch(i)
 		r.current[i] = r.current[i].Merge(c.Set)
-		var err error
-		switch m := sw.Mechanism().(type) {
-		case interface{ Change(parameter.Values) error }:
-			err = m.Change(c.Set)
-		case interface {
-			Set(clock.Time, *fabric.Switch, parameter.Values) error
-		}:
-			err = m.Set(now, sw, r.current[i])
-		default:
-			err = fmt.Errorf("the model %s can't be changed while it runs", r.plan.Test.Switch.Model)
+		set := changer(sw)
+		if set == nil {
+			return fmt.Errorf("switch %s can't be changed while it runs", sw.Name())
 		}
+		err := set(now, c.Set, r.current[i])
 		if err != nil {
 			return fmt.Errorf("change at %s of switch %s: %w", c.At, sw.Name(), err)
 		}
@@ -310,7 +308,7 @@ func (r *run) analyse(context.Context) error {
 // conclude judges, writes what is left to write and gives the directory its final name.
 func (r *run) conclude(failure error) (*orchestrator.Outcome, error) {
 	t := r.plan.Test
-	verdict := r.verdict(failure)
+	verdict := r.verdict(failure, r.o.Strict)
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
 	rep.Next = r.next(rep.Dir)
@@ -335,8 +333,8 @@ func pointValues(t *config.SwitchTest) []config.Assigned {
 	return t.Point.Values
 }
 
-func (r *run) verdict(failure error) orchestrator.Verdict {
-	e := orchestrator.Evidence{Infrastructure: failure, Strict: r.o.Strict}
+func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
+	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict}
 	if r.checked != nil {
 		e.Integrity = r.checked.Violations()
 	}

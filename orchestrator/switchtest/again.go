@@ -1,0 +1,91 @@
+package switchtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
+)
+
+// IsRun reports whether a directory is that of a run of a test of a switch.
+func IsRun(o *orchestrator.OpenedRun) bool {
+	data, err := o.ReadFile("config.yml")
+	return err == nil && config.IsSwitchTest(data)
+}
+
+// Analyze judges a recorded run again, by what its documents say: flows, counters, integrity, and what the analyzers found.
+func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
+	f, err := load(opened, o.Config)
+	if err != nil {
+		return nil, err
+	}
+	verdict := f.verdict(nil, o.Strict)
+	t := f.plan.Test
+	rep := &report.Report{
+		Name: t.Title(), Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: opened.Document.Repeat,
+		Verdict: verdict.Verdict, Reasons: verdict.Reasons, SpanNS: f.flows.EndNS, PacketIDs: "packet", Tables: []report.Table{f.flowTable()},
+		Dir: opened.Dir(), Next: []string{fmt.Sprintf("%s run %s", o.Command, filepath.Join(opened.Dir(), "config.yml"))},
+	}
+	for i := range f.flows.Flows {
+		rep.Packets += f.flows.Flows[i].Sent
+	}
+	if f.analysis != nil {
+		rep.Metrics, rep.Coverage, rep.Analyzers = f.analysis.Metrics, f.analysis.Coverage, AnalyzerNames()
+		for _, x := range f.analysis.Findings {
+			rep.Findings = append(rep.Findings, report.Finding{Finding: x, Wanted: x.Severity == analyzers.Violation && orchestrator.Allows(t.Expect.Of(x.Analyzer), x.Rule)})
+		}
+	}
+	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: f.analysis, Dir: opened.Dir()}
+	if out.Analysis == nil {
+		out.Analysis = &analyzers.Analysis{Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: "packet", Findings: []analyzers.Finding{},
+			Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{}}
+	}
+	return out, nil
+}
+
+// load reads what a run left in its directory.
+func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
+	data, err := o.ReadFile("config.yml")
+	if err != nil {
+		return nil, err
+	}
+	tests, err := config.ParseSwitchTests(filepath.Join(o.Dir(), "config.yml"), data, options)
+	if err != nil {
+		return nil, err
+	}
+	f := &facts{flows: new(FlowsDocument), counted: new(CountersDocument), checked: new(IntegrityDocument)}
+	if f.plan, err = New(tests[0]); err != nil {
+		return nil, err
+	}
+	read := func(name, schema string, v any, got *string) error {
+		data, err := o.ReadFile(name)
+		if err == nil {
+			err = json.Unmarshal(data, v)
+		}
+		if err == nil && *got != schema {
+			err = fmt.Errorf("schema is %q, want %s", *got, schema)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	err = errors.Join(
+		read("flows.json", FlowsSchema, f.flows, &f.flows.Schema),
+		read("switch-counters.json", CountersSchema, f.counted, &f.counted.Schema),
+		read("integrity.json", IntegritySchema, f.checked, &f.checked.Schema),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.flows.Flows) != len(f.plan.Flows) {
+		return nil, fmt.Errorf("%s: flows.json has %d flows, config.yml %d", o.Dir(), len(f.flows.Flows), len(f.plan.Flows))
+	}
+	f.analysis, err = orchestrator.MergeParts(append([]string{"flows"}, AnalyzerNames()...), o.ReadFile)
+	return f, err
+}

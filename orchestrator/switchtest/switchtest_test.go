@@ -1,0 +1,320 @@
+package switchtest_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/switchtest"
+)
+
+func options(out string) orchestrator.Options {
+	return orchestrator.Options{
+		Out: out, Version: "test", Command: "candela", Wall: func() time.Time { return time.Unix(0, 0) },
+	}
+}
+
+// parse reads a test; text lacks the name.
+func parse(t *testing.T, text string) []*config.SwitchTest {
+	t.Helper()
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
+func run(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
+	p, err := switchtest.New(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := switchtest.Run(t.Context(), p, options(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func TestEveryExamplePasses(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"../../configs/switch-*.yml", "../../configs/sai-trimming/*.yml"} {
+		matches, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, matches...)
+	}
+	if len(files) < 6 {
+		t.Fatalf("found only %d examples", len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			tests, err := config.LoadSwitchTests(file, switchtest.Options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range tests {
+				if o := run(t, test); o.Verdict.Exit != orchestrator.ExitPass {
+					t.Errorf("%s: %s: %v", test.Title(), o.Verdict.Verdict, o.Verdict.Reasons)
+				}
+			}
+		})
+	}
+}
+
+func TestTheConfigurationsOfThePaperAreSound(t *testing.T) {
+	files, err := filepath.Glob("../../configs/trimming/*.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !config.IsSwitchTest(data) {
+			continue
+		}
+		tests, err := config.LoadSwitchTests(file, switchtest.Options())
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if _, err := switchtest.New(tests[0]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestOneSeedGivesTheSameBytes(t *testing.T) {
+	for _, file := range []string{"switch-incast-ndp.yml", "switch-permutation-fat-tree.yml", "switch-ecn-pfc.yml"} {
+		tests, err := config.LoadSwitchTests(filepath.Join("../../configs", file), switchtest.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests[0].Taps.Capture = file == "switch-incast-ndp.yml"
+		first, second := run(t, tests[0]), run(t, tests[0])
+		compared := 0
+		err = filepath.WalkDir(first.Dir, func(path string, d os.DirEntry, err error) error {
+			name, _ := filepath.Rel(first.Dir, path)
+			if err != nil || d.IsDir() || name == "log.jsonl" { // the log has times of day
+				return err
+			}
+			a, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			b, err := os.ReadFile(filepath.Join(second.Dir, name))
+			if err != nil {
+				return err
+			}
+			if compared++; !bytes.Equal(bytes.ReplaceAll(a, []byte(first.Dir), nil), bytes.ReplaceAll(b, []byte(second.Dir), nil)) {
+				t.Errorf("%s: two runs differ in %s", file, name)
+			}
+			return nil
+		})
+		if err != nil || compared < 8 {
+			t.Errorf("%s: compared %d files, %v", file, compared, err)
+		}
+	}
+}
+
+const incast = `
+topology: {kind: single-switch, hosts: 9}
+switch-under-test: {model: ndp-ideal}
+workload: [incast: {senders: 8, packets: 60}]
+`
+
+func TestExpectationsThatFailSayWhatWasMeasured(t *testing.T) {
+	for expect, want := range map[string]string{
+		"trims: {max: 3}":          "expect.trims: the value is",
+		"goodput-gbps: {min: 99}":  "expect.goodput-gbps: the smallest of 8 values is",
+		"fct-us: {mean: {max: 1}}": "expect.fct-us: the mean is",
+		"rtt-us: {max: 5}":         "expect.rtt-us: nothing was measured",
+		"fct-us: {count: 3}":       "expect.fct-us: 8 values measured, want 3",
+		"flows: [{flows: 2..3, retransmissions: {min: 1000}}]": "expect.flows[0].retransmissions: the smallest of 2 values is",
+		"counters: {switch.port-0.received: {max: 5}}":         "expect.counters.switch.port-0.received: is",
+		"counters: {switch.port-0.recieved: 5}":                "the run has no such counter",
+		"relations: [switch.port-0.sent == 0]":                 "switch.port-0.sent == 0 does not hold",
+		"relations: [nothing.* == 0]":                          "the run has no counter nothing.*",
+		"ndp: fail":                                            "expect.ndp: a violation was expected, there is none",
+		"switch: {violations: [switch.packet-changed]}":        "switch.packet-changed was expected and did not fire",
+	} {
+		o := run(t, parse(t, incast+"expect: {"+expect+"}\n")[0])
+		if o.Verdict.Exit != orchestrator.ExitFail || !strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), want) {
+			t.Errorf("%s: %s: %v, want a failure with %q", expect, o.Verdict.Verdict, o.Verdict.Reasons, want)
+		}
+	}
+}
+
+func TestAFlowThatDoesNotFinishFailsUnlessTheTestHasAnEnd(t *testing.T) {
+	short := strings.Replace(incast, "packets: 60", "packets: 60000", 1) + "deadline-us: 100\n"
+	o := run(t, parse(t, short)[0])
+	if o.Verdict.Exit != orchestrator.ExitFail || !strings.Contains(o.Verdict.Reasons[0], "flow 1 (host 1 to 0) did not finish within 100") {
+		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
+	}
+	if o := run(t, parse(t, strings.Replace(short, "deadline", "duration", 1))[0]); o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
+	}
+}
+
+const trimming = `
+topology: {kind: single-switch, hosts: 5}
+switch-under-test:
+  model: sai
+  trim-size: 256
+  trim-dscp: 48
+  trim-queue: 6
+  profiles: [{queues: [1], action: trim, limit-bytes: 16000}]
+%BUGS%
+hosts: {transport: raw}
+workload: [incast: {senders: 4, packets: 50, dscp: 8}]
+`
+
+func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
+	sound := parse(t, strings.Replace(trimming, "%BUGS%", "", 1))[0]
+	if o := run(t, sound); o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("the sound model: %v", o.Verdict.Reasons)
+	}
+	var bugs []string
+	for _, m := range switchtest.Options().Switches {
+		if m.Name == "sai" {
+			for _, b := range m.Bugs {
+				bugs = append(bugs, b.Name)
+			}
+		}
+	}
+	caught := 0
+	for _, bug := range bugs {
+		if o := run(t, parse(t, strings.Replace(trimming, "%BUGS%", "  bugs: ["+bug+"]", 1))[0]); o.Verdict.Exit == orchestrator.ExitFail {
+			caught++
+		}
+	}
+	if caught < len(bugs)/2 { // this scenario does not provoke all of them
+		t.Errorf("%d of %d seeded bugs are caught", caught, len(bugs))
+	}
+}
+
+func TestChangesTakeEffectAtTheirTime(t *testing.T) {
+	text := strings.Replace(trimming, "%BUGS%", "", 1) + "changes: [{at-us: 3, set: {trim-size: 128}}]\nexpect: {header-bytes: {min: 128, max: 256}}\n"
+	o := run(t, parse(t, text)[0])
+	if o.Verdict.Exit != orchestrator.ExitPass {
+		t.Fatalf("%v", o.Verdict.Reasons)
+	}
+	for _, m := range o.Analysis.Metrics {
+		if m.Name == "flows.header-bytes" && (m.Min != 128 || m.Max != 256) {
+			t.Errorf("headers have %d to %d bytes, want some of 128 and some of 256", m.Min, m.Max)
+		}
+	}
+}
+
+func TestAChangeThatTheModelCannotMakeIsRefusedBeforeTheRun(t *testing.T) {
+	test := parse(t, incast+"changes: [{at-us: 1, set: {trim-bytes: 100}}]\n")[0]
+	if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), "changes: the model ndp-ideal can't be changed while it runs") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClosedLoopsAndPingsMeasureRoundTrips(t *testing.T) {
+	o := run(t, parse(t, `
+topology: {kind: single-switch, hosts: 4}
+switch-under-test: {model: ndp-ideal}
+workload:
+  - ping: {src: 0, dst: 1, count: 5, packet-size: 100}
+  - requests: {clients: [2, 3], server: 1, count: 20}
+expect: {rtt-us: {count: 45, min: 2}, flows: [{flows: 1, rtt-us: {min: 2.032, max: 2.2}}]}
+`)[0])
+	if o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%v", o.Verdict.Reasons)
+	}
+}
+
+func TestARecordedRunIsJudgedAgainByItsDocuments(t *testing.T) {
+	o := run(t, parse(t, incast+"expect: {counters: {switch.port-0.dropped: 0}}\n")[0])
+	judge := func() *orchestrator.Outcome {
+		opened, err := orchestrator.OpenRun(o.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer opened.Close()
+		again, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: switchtest.Options()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	if again := judge(); again.Verdict.Exit != orchestrator.ExitPass || len(again.Analysis.Metrics) != len(o.Analysis.Metrics) {
+		t.Errorf("%s: %v", again.Verdict.Verdict, again.Verdict.Reasons)
+	}
+	file := filepath.Join(o.Dir, "switch-counters.json")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = bytes.Replace(data, []byte(`"switch.port-0.dropped": 0`), []byte(`"switch.port-0.dropped": 7`), 1)
+	if err := os.WriteFile(file, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if again := judge(); again.Verdict.Exit != orchestrator.ExitFail {
+		t.Errorf("a counter that breaks an expectation: %s", again.Verdict.Verdict)
+	}
+}
+
+func TestTheReportNamesFlowsAndSwitches(t *testing.T) {
+	o := run(t, parse(t, incast)[0])
+	var b bytes.Buffer
+	if err := report.Text(&b, o.Report, report.TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"PASS     x", "Flows\n", "Switches\n", "goodput", "trimmed", "files  "} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the report lacks %q:\n%s", want, b.String())
+		}
+	}
+	html, err := os.ReadFile(filepath.Join(o.Dir, "report.html"))
+	if err != nil || !bytes.Contains(html, []byte("Flow completion time, cumulative")) || bytes.Contains(html, []byte("NaN")) {
+		t.Errorf("report.html lacks its chart, or has a hole in it: %v", err)
+	}
+}
+
+func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"hosts: {transport: raw}\nworkload: [requests: {clients: 1, server: 0}]\n":                                          "wait for ever",
+		"workload: [incast: {senders: 2, first-sender: 0, hairpin: true, packets: 1}]\n":                                    "can't send to itself",
+		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 9000}]\n":                                               "packet size of hosts",
+		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 64, ip: 6}]
+": "no room for a header of 84",
+	} {
+		test := parse(t, "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail}\n"+text)[0]
+		if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yml:") {
+			t.Errorf("%s: got %v, want something about %q with its place", text, err, want)
+		}
+	}
+}
+
+func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
+	for _, r := range switchtest.Rules() {
+		if r.Statement == "" || r.Clause == "" || r.Severity == analyzers.Note {
+			continue // notes say why something was not judged
+		}
+		if !strings.HasSuffix(r.Statement, ".") {
+			t.Errorf("%s: %q is no sentence", r.ID, r.Statement)
+		}
+	}
+	o := switchtest.Options()
+	for _, m := range append(o.Switches, o.Transports...) {
+		if err := m.Parameters.Check(); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+}

@@ -289,11 +289,10 @@ func TestTheReportNamesFlowsAndSwitches(t *testing.T) {
 
 func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"hosts: {transport: raw}\nworkload: [requests: {clients: 1, server: 0}]\n":                                          "wait for ever",
-		"workload: [incast: {senders: 2, first-sender: 0, hairpin: true, packets: 1}]\n":                                    "can't send to itself",
-		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 9000}]\n":                                               "packet size of hosts",
-		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 64, ip: 6}]
-": "no room for a header of 84",
+		"hosts: {transport: raw}\nworkload: [requests: {clients: 1, server: 0}]\n":       "wait for ever",
+		"workload: [incast: {senders: 2, first-sender: 0, hairpin: true, packets: 1}]\n": "can't send to itself",
+		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 9000}]\n":            "packet size of hosts",
+		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 64, ip: 6}]\n":       "no room for a header of 84",
 	} {
 		test := parse(t, "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail}\n"+text)[0]
 		if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yml:") {

@@ -3,66 +3,98 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"candela.dev/candela/injector/pipeline"
-	"candela.dev/candela/injector/switchd"
+	"candela.dev/candela/injector/softswitch"
 	"candela.dev/candela/injector/transport"
 )
 
+// switchdOptions are the flags of switchd.
+type switchdOptions struct {
+	listen     string
+	tls        transport.Files
+	device     uint64
+	seed       uint64
+	datapath   string
+	ports      []string
+	mirrors    []string
+	lease      time.Duration
+	cpu        int
+	multiQueue bool
+}
+
 func newSwitchd() *cobra.Command {
-	var listen string
-	var tls transport.Files
-	var device uint64
-	var ports int
-	var seed uint64
+	var o switchdOptions
 	cmd := &cobra.Command{
 		Use:   "switchd",
-		Short: "Serve the injector pipeline over P4Runtime",
-		Long: `Serve the software injector over P4Runtime, for any controller that knows the injector's P4Info. It listens on loopback, or
-with mutual TLS anywhere. The pipeline is the one of the virtual testbed; attaching it to network ports is for the live
-testbeds, so this server answers controllers and forwards nothing.
+		Short: "Make this machine an injector switch behind P4Runtime",
+		Long: `Make this machine an injector switch: forward between network interfaces, inject what a controller programs over P4Runtime,
+and mirror every RoCE packet to the dumpers' interfaces. Two datapaths do that:
 
-It runs until it is interrupted.`,
-		Example: `  candela switchd --listen 127.0.0.1:9559
-  candela switchd --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem`,
+  xdp       in the kernel, on receive; drop, ecn, corrupt and trim
+  afpacket  in this process, on packet rings: slower, on any interface, and with delay, duplicate, reorder and rewrite
+
+Ports are numbered in the order of --ports, then --mirror. The interfaces' offloads are off while it runs. It listens on
+loopback, on a unix: socket, or with mutual TLS anywhere. It needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and
+CAP_PERFMON, too.
+
+It runs until it is interrupted. Events and mirroring are flushed when the controller has been gone for --lease; forwarding
+goes on.`,
+		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
+  candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := tlsFiles(tls)
-			if err != nil {
-				return err
-			}
-			p, err := pipeline.New(pipeline.Config{Ports: ports, Seed: seed})
-			if err != nil {
-				return err
-			}
-			server, err := switchd.New(switchd.Config{DeviceID: device, Datapath: p})
-			if err != nil {
-				return err
-			}
-			listener, options, err := transport.Listen(listen, files)
-			if err != nil {
-				return err
-			}
-			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-			log.Info("serving P4Runtime", "address", listener.Addr().String(), "device", device, "ports", ports, "tls", files != nil)
-			if err := server.Serve(cmd.Context(), listener, options...); err != nil {
-				return infrastructure(err)
-			}
-			log.Info("stopped")
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveSwitch(cmd, &o) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&listen, "listen", "127.0.0.1:9559", "address to serve on")
-	fl.StringVar(&tls.Cert, "cert", "", "PEM file with this server's certificate chain")
-	fl.StringVar(&tls.Key, "key", "", "PEM file with the certificate's key")
-	fl.StringVar(&tls.CA, "ca", "", "PEM file with the authorities of clients")
-	fl.Uint64Var(&device, "device-id", 1, "P4Runtime device id")
-	fl.IntVar(&ports, "ports", 8, "number of switch ports")
-	fl.Uint64Var(&seed, "seed", 1, "seed of the mirror copies' UDP ports")
+	fl.StringVar(&o.listen, "listen", "127.0.0.1:9559", "address to serve on")
+	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this server's certificate chain")
+	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
+	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the authorities of clients")
+	fl.Uint64Var(&o.device, "device-id", 1, "P4Runtime device id")
+	fl.Uint64Var(&o.seed, "seed", 1, "seed of the mirror copies' UDP ports")
+	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp or afpacket")
+	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts")
+	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers")
+	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long events and mirroring outlive their controller; 0: for ever")
+	fl.IntVar(&o.cpu, "cpu", 0, "CPU that handles all ports' packets (xdp)")
+	fl.BoolVar(&o.multiQueue, "multi-queue", false, "allow several receive queues; stamps of different ports may then disagree (xdp)")
 	return cmd
+}
+
+func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
+	files, err := tlsFiles(o.tls)
+	switch {
+	case err != nil:
+		return err
+	case len(o.ports) == 0:
+		return errors.New("no interface: give --ports, such as --ports eth1,eth2")
+	}
+	listener, options, err := transport.Listen(o.listen, files)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	sw, err := softswitch.Open(softswitch.Config{
+		Datapath: o.datapath, Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Seed: o.seed, Lease: o.lease, CPU: o.cpu,
+		MultiQueue: o.multiQueue, Version: toolVersion(), Log: log,
+	})
+	if err != nil {
+		return infrastructure(errors.Join(err, listener.Close()))
+	}
+	defer func() {
+		if closing := sw.Close(); closing != nil {
+			err = infrastructure(errors.Join(err, closing))
+		}
+	}()
+	log.Info("serving P4Runtime", "address", listener.Addr().String(), "device", o.device, "datapath", o.datapath,
+		"ports", o.ports, "mirrors", o.mirrors, "tls", files != nil)
+	if err := sw.Serve(cmd.Context(), listener, options...); err != nil {
+		return infrastructure(err)
+	}
+	log.Info("stopped")
+	return nil
 }
 
 // tlsFiles returns nil if no file is given; some but not all is an error.

@@ -3,7 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"net"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,43 +14,62 @@ import (
 
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/injector/xdp"
+	"candela.dev/candela/link/linktest"
 	"candela.dev/candela/orchestrator"
 )
 
-// freeAddress returns a loopback address that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func TestSwitchdServesAControllerUntilItIsInterrupted(t *testing.T) {
+	for _, datapath := range []string{"xdp", "afpacket"} {
+		t.Run(datapath, func(t *testing.T) {
+			linktest.Namespace(t, func() { serveController(t, datapath) })
+		})
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
-func TestSwitchdServesAControllerUntilItIsInterrupted(t *testing.T) {
-	address := freeAddress(t)
+// serveController runs switchd on two ports and a mirror port of the current namespace, and a controller beside it.
+func serveController(t *testing.T, datapath string) {
+	for i := range 3 {
+		near, far := fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", i)
+		linktest.Veth(t, near, far)
+		linktest.SetMTU(t, near, 2048)
+		linktest.SetMTU(t, far, 2048)
+		release, err := xdp.Pass(far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release.Close()
+	}
+	address := "unix:" + filepath.Join(t.TempDir(), "switchd.sock")
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
+	var controller sync.WaitGroup
+	controller.Go(func() {
+		defer interrupt()
+		control(t, address)
+	})
 	var stdout, stderr bytes.Buffer
-	var status orchestrator.Exit
-	var wg sync.WaitGroup
-	wg.Go(func() { status = run(ctx, []string{"switchd", "--listen", address}, &stdout, &stderr) })
+	// Interfaces belong to the namespace of this thread; the socket does not.
+	status := run(ctx, []string{"switchd", "--datapath", datapath, "--ports", "s0,s1", "--mirror", "s2", "--listen", address},
+		&stdout, &stderr)
+	interrupt()
+	controller.Wait()
+	if status != orchestrator.ExitPass {
+		t.Errorf("exit status %d, want 0\n%s", status, &stderr)
+	}
+}
 
+func control(t *testing.T, address string) {
 	conn, err := transport.Dial(address, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	defer conn.Close()
 	client := connectWithin(t, conn, 5*time.Second)
+	defer client.Close()
 	if _, err := client.Program(t.Context(), injector.Setup{FloodPorts: []uint16{0, 1}}, nil, nil); err != nil {
 		t.Error(err)
-	}
-	client.Close()
-	interrupt()
-	wg.Wait()
-	if status != orchestrator.ExitPass {
-		t.Errorf("exit status %d, want 0\n%s", status, &stderr)
 	}
 }
 
@@ -71,7 +91,7 @@ func connectWithin(t *testing.T, conn grpc.ClientConnInterface, limit time.Durat
 
 func TestSwitchdRefusesToServeTheNetworkWithoutTLS(t *testing.T) {
 	for _, args := range [][]string{
-		{"switchd", "--listen", "192.0.2.1:9559"},
+		{"switchd", "--ports", "eth1", "--listen", "192.0.2.1:9559"},
 		{"switchd", "--cert", "a.pem"},
 	} {
 		status, _, stderr := candela(t, args...)

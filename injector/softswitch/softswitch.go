@@ -188,7 +188,7 @@ type xdpPath struct {
 }
 
 func openXDP(cfg Config, names []string) (*xdpPath, error) {
-	d, err := xdp.Open(xdp.Config{Ports: names, Seed: cfg.Seed, CPU: cfg.CPU, MultiQueue: cfg.MultiQueue})
+	d, err := xdp.Open(xdp.Config{Ports: names, Seed: cfg.Seed, Mode: xdp.ModeDriver, CPU: cfg.CPU, MultiQueue: cfg.MultiQueue})
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
-// Package transport connects P4Runtime clients and servers safely: over loopback, or with mutual TLS. There is no third
-// mode; whoever asks for one gets an error that says so, never a warning.
+// Package transport connects clients and servers safely: over loopback, or with mutual TLS. There is no third mode; whoever
+// asks for one gets an error that says so, never a warning. An address unix:PATH is a socket in the file system that only
+// its owner may use: loopback between network namespaces.
 package transport
 
 import (
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -26,6 +28,10 @@ type Files struct {
 // Listen opens a TCP listener for a P4Runtime server and returns the server options that protect it. With no files the
 // address must be loopback. Clients must present a certificate from the authorities.
 func Listen(address string, files *Files) (net.Listener, []grpc.ServerOption, error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		lis, err := listenUnix(path, files)
+		return lis, nil, err
+	}
 	addr, err := resolve(address, files)
 	if err != nil {
 		return nil, nil, err
@@ -49,7 +55,13 @@ func Listen(address string, files *Files) (net.Listener, []grpc.ServerOption, er
 // Dial returns a client connection to a P4Runtime server; it connects when it is first used. With no files the address must
 // be loopback. The server's certificate must be from the authorities and name the host of address.
 func Dial(address string, files *Files) (*grpc.ClientConn, error) {
-	if _, err := resolve(address, files); err != nil {
+	target := "passthrough:///" + address
+	if strings.HasPrefix(address, unixPrefix) {
+		if files != nil {
+			return nil, errUnixTLS
+		}
+		target = address
+	} else if _, err := resolve(address, files); err != nil {
 		return nil, err
 	}
 	creds := insecure.NewCredentials()
@@ -63,7 +75,26 @@ func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 	}
 	// A target answers a failed batch with one error per update in the trailer, up to some 100 bytes each.
 	const maxTrailer = 4 << 20
-	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(creds), grpc.WithMaxHeaderListSize(maxTrailer))
+	return grpc.NewClient(target, grpc.WithTransportCredentials(creds), grpc.WithMaxHeaderListSize(maxTrailer))
+}
+
+const unixPrefix = "unix:"
+
+var errUnixTLS = errors.New("a unix: address never leaves the machine: give no certificate files")
+
+// listenUnix makes a socket for the owner of the process alone.
+func listenUnix(path string, files *Files) (net.Listener, error) {
+	if files != nil {
+		return nil, errUnixTLS
+	}
+	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, lis.Close())
+	}
+	return lis, nil
 }
 
 // resolve resolves address and refuses it if it needs TLS and there is none.

@@ -178,7 +178,8 @@ func (d *Datapath) attachLink(p *port) error {
 			return nil
 		}
 		if d.mode == ModeDriver {
-			return fmt.Errorf("attach to %q: %w", p.name, native)
+			return fmt.Errorf("attach to the driver of %q (MTU %d; a veth's peer must not have a larger one than %d): %w",
+				p.name, p.mtu, MaxMTU, native)
 		}
 	}
 	if err := attach(link.XDPGenericMode); err != nil {

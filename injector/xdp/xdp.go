@@ -35,7 +35,7 @@ type Mode uint8
 const (
 	ModeAny     Mode = iota
 	ModeDriver       // native XDP or an error
-	ModeGeneric      // after the kernel made an skb: every driver, slower
+	ModeGeneric      // after the kernel made an skb: every driver, slower; its packets can't be put on one CPU
 )
 
 var modeNames = [...]string{"any", "driver", "generic"}

@@ -207,6 +207,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		step.Cause, step.CauseNS = Implied, s.trimNS
 		step.Marks |= ByTrim
 		step.Certain = false
+		s.debt--
 		s.trimmed = false
 		s.doubt(step)
 	default:

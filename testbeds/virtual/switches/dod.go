@@ -14,6 +14,7 @@ type DeflectOnDrop struct {
 	notify    notify
 	pipelines []pipeline
 	ties      []tie // per front port
+	jitter    jitter
 }
 
 // notify says whom a deflected packet alarms.
@@ -34,6 +35,7 @@ type pipeline struct {
 // Start implements fabric.Starter.
 func (d *DeflectOnDrop) Start(now clock.Time, sw *fabric.Switch) {
 	d.cutter.Start(now, sw)
+	d.jitter.ports = make([]jitteredPort, sw.Ports())
 	d.pipelines, d.ties = make([]pipeline, sw.Pipelines()), make([]tie, sw.Ports())
 	for i := range d.pipelines {
 		p := pipeline{loops: make([]Loop, sw.Ports()), episodes: make([]episodes, sw.Ports())}
@@ -54,7 +56,17 @@ func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Pac
 		return d.returned(sw, p, v)
 	case v.Action != fabric.Forward:
 		return v
-	case d.small(p):
+	case d.jitter.most > 0:
+		p.Meta = uint32(v.Port)
+		d.jitter.hold(now, sw, p, in)
+		return v.Consumed()
+	}
+	return d.classify(now, p, in, v)
+}
+
+// classify is what the ingress pipeline does with a packet from a front port: cut it or not, and choose its queue.
+func (d *DeflectOnDrop) classify(now clock.Time, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	if d.small(p) {
 		v.Queue = headerQueue
 		return v
 	}
@@ -84,8 +96,14 @@ func (d *DeflectOnDrop) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Pa
 	return d.cutter.Dequeued(now, sw, p, v)
 }
 
-// HandleTimer implements fabric.Timed: a notification arrives.
-func (d *DeflectOnDrop) HandleTimer(now clock.Time, _ *fabric.Switch, token uint64) {
+// HandleTimer implements fabric.Timed: a notification arrives, or a packet that jitter has held back.
+func (d *DeflectOnDrop) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
+	if token&jitterToken != 0 {
+		in := sw.Port(int(token &^ jitterToken))
+		p := d.jitter.enter(in.Index())
+		sw.Place(now, p, d.classify(now, p, in, fabric.Verdict{}.To(outlet(sw, p), dataQueue)))
+		return
+	}
 	from, port := int(token>>32), int(token&0xffffffff)
 	for i := range d.pipelines {
 		if d.notify == everyPipeline || i == from {

@@ -115,13 +115,14 @@ func deflectOnDrop() Model {
 	return Model{
 		Model: parameter.Model{
 			Name: "dod", Doc: "Deflect on drop, Tofino without feedback: ingress meters trim to line rate, what overflows is recirculated whole.",
-			Parameters: append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meterBurst()),
+			Parameters: append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...),
 		},
 		Configure: configureRecirculation,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
 			return &DeflectOnDrop{
 				cutter: newCutter(v), notify: nobody,
 				config: LoopConfig{Burst: v.Int("meter-burst-bytes"), Response: ToQuarter, Flavour: ThreeMeters},
+				jitter: jitter{most: v.Duration("jitter-ns")},
 			}
 		},
 	}
@@ -134,7 +135,7 @@ func tofino() Model {
 	return Model{
 		Model: parameter.Model{
 			Name: "tofino", Doc: "Tofino's trimming: dod, and a control loop that makes ingress trim more while packets are deflected.",
-			Parameters: append(append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meterBurst()), loopTable()...),
+			Parameters: append(append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...), loopTable()...),
 			Bugs: []parameter.Bug{{Name: bugWrap,
 				Doc: "The two-meter flavour ignores that its 32-bit clock wraps: ports seem congested after a wrap, and deaf before it."}},
 		},
@@ -169,7 +170,7 @@ func newTofino(v parameter.Values, bugs []string) fabric.Mechanism {
 	if v.Word("notify") == "own" {
 		whom = ownPipeline
 	}
-	return &Tofino{DeflectOnDrop{cutter: newCutter(v), config: cfg, notify: whom}}
+	return &Tofino{DeflectOnDrop{cutter: newCutter(v), config: cfg, notify: whom, jitter: jitter{most: v.Duration("jitter-ns")}}}
 }
 
 func loopTable() parameter.Table {
@@ -221,9 +222,14 @@ func wireCounts(def string) parameter.Parameter {
 		Doc: "The data packet that is being sent still takes room in its queue (as in htsim); otherwise only waiting packets do."}
 }
 
-func meterBurst() parameter.Parameter {
-	return parameter.Parameter{Name: "meter-burst-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Min: 64, Max: MaxBurst,
-		Doc: "Burst of every ingress meter. The sources give none; the default is the data queue that the meter stands for."}
+// meters are the parameters of a switch whose ingress pipelines meter.
+func meters() parameter.Table {
+	return parameter.Table{
+		{Name: "meter-burst-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Min: 64, Max: MaxBurst,
+			Doc: "Burst of every ingress meter. The sources give none; the default is ten packets, about the data queue that a meter stands for."},
+		{Name: "jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: maxTime,
+			Doc: "Packets enter the ingress pipeline up to so much later than they arrive, by chance: senders that are not in step."},
+	}
 }
 
 // twoQueues are the parameters of a port with queues for data and headers.

@@ -27,15 +27,14 @@ type scenario struct {
 }
 
 type flow struct {
-	from, to  int
-	packets   int
-	size      int
-	dscp      int
-	v6        bool
-	gbps      int
-	start     clock.Duration
-	ecn       packet.ECN
-	receivers int
+	from, to int
+	packets  int
+	size     int
+	dscp     int
+	v6       bool
+	gbps     int
+	start    clock.Duration
+	ecn      packet.ECN
 }
 
 type change struct {

@@ -38,9 +38,21 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 		}
 		g.turn++
 		return int(g.ports[g.turn-1]), true
+	case SourcePath:
+		return int(g.ports[digit(p, n)]), true
 	default:
 		return int(g.ports[hash(p, r.salt)%uint64(n)]), true
 	}
+}
+
+// digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the first
+// switch. Tags 0 to k²/4−1 are the paths between pods of a fat tree, 0 to spines−1 those between leaves.
+func digit(p *Packet, n int) int {
+	tag := int(p.Entropy)
+	for range p.Hops - 1 {
+		tag /= n
+	}
+	return tag % n
 }
 
 // hash mixes what ECMP looks at: addresses, flow and entropy (which stand for ports and protocol).

@@ -35,6 +35,7 @@ const (
 	ECMP            Balance = "ecmp"              // by a hash of addresses, flow and entropy: one path per (flow, entropy)
 	SprayRandom     Balance = "spray"             // a random one for every packet
 	SprayRoundRobin Balance = "spray-round-robin" // in turn, per destination group, in an order that is shuffled anew each turn
+	SourcePath      Balance = "path"              // as the sender's path tag (entropy) says, a digit for each switch on the way
 )
 
 // LinkSpec describes both directions of a link.
@@ -191,8 +192,8 @@ func (t *TopologySpec) validate() error {
 	default:
 		c.that(false, "topology.kind", t.Kind, "must be single-switch, dumbbell, leaf-spine or fat-tree")
 	}
-	c.that(t.Balance == ECMP || t.Balance == SprayRandom || t.Balance == SprayRoundRobin, "topology.balance", t.Balance,
-		"must be ecmp, spray or spray-round-robin")
+	c.that(t.Balance == ECMP || t.Balance == SprayRandom || t.Balance == SprayRoundRobin || t.Balance == SourcePath,
+		"topology.balance", t.Balance, "must be ecmp, spray, spray-round-robin or path")
 	t.Link.validate(&c, "topology.link")
 	t.Uplink.validate(&c, "topology.uplink")
 	return errors.Join(c...)

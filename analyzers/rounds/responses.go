@@ -176,6 +176,9 @@ func (s *stream) acknowledge(una, ns int64, step *Step) {
 	}
 	s.retries, s.rnrRetries = 0, 0
 	if s.una == s.high {
+		if s.debt > 0 {
+			s.owedNS = ns + StallWindowNS // the requester may send on before it gets round to the restart
+		}
 		s.lost, s.debt, s.unsure = 0, 0, false
 		s.want = max(s.want, s.high)
 		s.forgetNaks()

@@ -32,7 +32,8 @@ type stream struct {
 	naks   [maxNaks]nak
 	nNaks  int
 	// debt counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
-	debt int
+	debt   int
+	owedNS int64 // until when such a restart may still come although everything was acknowledged in the meantime
 	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running
 	// for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
@@ -124,7 +125,7 @@ func (s *stream) start(place int64, strict bool) {
 		s.want = 1
 	}
 	s.unaNS, s.gapNS, s.doubtful, s.highDuplicate = Never, Never, Never, Never
-	s.timeout.place, s.activity = Never, Never
+	s.timeout.place, s.activity, s.owedNS = Never, Never, Never
 }
 
 // send follows a request on its way from the sender.
@@ -212,7 +213,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		s.doubt(step)
 	default:
 		step.Cause = Timeout
-		step.Certain = step.Certain && s.debt <= 0
+		step.Certain = step.Certain && s.debt <= 0 && r.TimeNS > s.owedNS
 		if s.doubtful == place {
 			step.DoubtNS = s.quiet
 		}

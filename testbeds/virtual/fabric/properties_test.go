@@ -251,7 +251,7 @@ func backlogged(t *rapid.T, s fabric.SchedulerSpec, sizes []int) []int {
 		n.Host(fabric.HostID(i)).Attach(&source{to: fabric.HostID(len(sizes)), size: size, left: 1 << 30, class: uint8(i)})
 	}
 	served := make([]int, len(sizes))
-	start := clock.Time(20 * clock.Millisecond) // by then all queues are long
+	start := clock.Time(5 * clock.Millisecond) // by then all queues are long
 	n.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		if !at.Host && at.Stage == fabric.Egress && now >= start {
 			if s.Kind == fabric.WRR {
@@ -261,7 +261,7 @@ func backlogged(t *rapid.T, s fabric.SchedulerSpec, sizes []int) []int {
 			}
 		}
 	})
-	if err := n.Run(start.Add(20 * clock.Millisecond)); err != nil {
+	if err := n.Run(start.Add(8 * clock.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	return served
@@ -318,7 +318,7 @@ func TestPFCLosesNothing(t *testing.T) {
 		})
 		victim := fabric.HostID(rapid.IntRange(0, n.Hosts()-1).Draw(t, "victim"))
 		for id := range fabric.HostID(n.Hosts()) {
-			n.Host(id).Attach(&source{to: victim, size: rapid.IntRange(60, 9000).Draw(t, "size"), left: 80, idle: id == victim,
+			n.Host(id).Attach(&source{to: victim, size: rapid.IntRange(60, 9000).Draw(t, "size"), left: 50, idle: id == victim,
 				class: uint8(3 + id%2)})
 		}
 		if err := n.Run(clock.Never); err != nil {

@@ -46,7 +46,7 @@ func loadSwitchTests(file string, f runFlags) ([]planned, error) {
 // switchDocument returns the function that writes the schema or the reference of tests of switches.
 func switchDocument(reference bool) func() []byte {
 	if reference {
-		return func() []byte { return config.SwitchReference(configOptions("")) }
+		return switchtest.Reference
 	}
 	return func() []byte { return config.SwitchJSONSchema(configOptions("")) }
 }

@@ -22,7 +22,7 @@ type Config struct {
 	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second through a
 	// management plane.
 	GracePS int64
-	// PortOf returns the egress port towards a destination; false if there are several or it is unknown.
+	// PortOf returns the egress port towards a destination; false if there are several or it is unknown. Nil: none is known.
 	PortOf func(netip.Addr) (int, bool)
 	// Strict says that a port serves its highest queue first, always: then copies may be held to overtake data.
 	Strict bool
@@ -93,7 +93,6 @@ type tally struct {
 	mustTrim                int64 // missing packets that, if refused, were to be trimmed
 	mayTrim                 int64 // missing packets near a change of settings
 	sentBy                  int64 // packets that left by this queue, where it is known
-	copiesBy                int64 // copies that left by this queue, as far as settings tell
 }
 
 type aclTally struct{ packets, bytes int64 }
@@ -102,6 +101,9 @@ type aclTally struct{ packets, bytes int64 }
 func New(c Config) *Analyzer {
 	if len(c.Settings) == 0 {
 		panic("analyzers/sai: no settings")
+	}
+	if c.PortOf == nil {
+		c.PortOf = func(netip.Addr) (int, bool) { return 0, false }
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = defaultPending

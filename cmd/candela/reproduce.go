@@ -17,6 +17,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/reproduce"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -34,11 +35,11 @@ type reproduceFlags struct {
 func newReproduce() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce PAPER",
-		Short: "Measure a paper's results again, on the NIC models",
+		Short: "Measure a paper's results again, on the models of NICs and switches",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newReproduceLumina())
+	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming())
 	return cmd
 }
 
@@ -51,7 +52,7 @@ func newReproduceLumina() *cobra.Command {
 injector, mirror, dumpers and analyzers measure on the NIC models. The models were made to behave like this; what is tested
 is that the harness measures it back.
 
-With --out, results.json and one SVG for each figure are written there. The exit status is 1 if a value is out of tolerance.`,
+With --out, results.json, report.html and one SVG for each figure are written there. The exit status is 1 if a value is out of tolerance.`,
 		Example: `  candela reproduce lumina
   candela reproduce lumina --out /tmp/lumina --keep-runs
   candela reproduce lumina --set cx6-dx.PipelineDepth=34
@@ -70,13 +71,8 @@ With --out, results.json and one SVG for each figure are written there. The exit
 }
 
 func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) error {
-	switch {
-	case f.format != "text" && f.format != "json":
-		return fmt.Errorf("--format %q: want text or json", f.format)
-	case f.keep && f.out == "":
-		return errors.New("--keep-runs needs --out")
-	case f.jobs < 1:
-		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
+	if err := f.check(); err != nil {
+		return err
 	}
 	build, err := builderWith(f.set)
 	if err != nil {
@@ -94,6 +90,11 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 	if err != nil {
 		return infrastructure(err)
 	}
+	return presentReproduction(cmd, f, results)
+}
+
+// presentReproduction writes results to stdout and, if asked for, into a directory. A value out of tolerance is an exit status.
+func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparison.Results) error {
 	if f.out != "" {
 		if err := writeReproduction(f.out, results); err != nil {
 			return infrastructure(err)
@@ -110,6 +111,64 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 		return statusError{status: orchestrator.ExitFail}
 	}
 	return nil
+}
+
+// check refuses options that make no sense.
+func (f *reproduceFlags) check() error {
+	switch {
+	case f.format != "text" && f.format != "json":
+		return fmt.Errorf("--format %q: want text or json", f.format)
+	case f.keep && f.out == "":
+		return errors.New("--keep-runs needs --out")
+	case f.jobs < 1:
+		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
+	}
+	return nil
+}
+
+func newReproduceTrimming() *cobra.Command {
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "trimming [RESULT]…",
+		Short: "Measure the evaluation of packet trimming again: T1 to T13 of spec/trimming.md",
+		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value that the paper gives against what taps and
+counters measure on the models of switches that trim. docs/reproducing-trimming.md says what is assumed where the paper is silent.
+
+With --out, results.json, report.html and one SVG for each figure are written there. The exit status is 1 if a value is out of
+tolerance. Name results to measure only those.`,
+		Example: `  candela reproduce trimming
+  candela reproduce trimming T1 T12
+  candela reproduce trimming --out /tmp/trimming --keep-runs
+  candela reproduce trimming T7 --set tofino.pessimistic-us=30`,
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceTrimming(cmd.Context(), cmd, f, args) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
+	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
+	fl.BoolVar(&f.quick, "quick", false, "every fourth point of sweeps")
+	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
+	fl.StringArrayVar(&f.set, "set", nil, "change a switch model for this reproduction: MODEL.PARAMETER=VALUE (repeatable)")
+	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	return cmd
+}
+
+func reproduceTrimming(ctx context.Context, cmd *cobra.Command, f reproduceFlags, ids []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cfg := trimming.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(), Wall: time.Now, Set: f.set}
+	if err := cfg.Check(ids); err != nil {
+		return err
+	}
+	if colourful(cmd.ErrOrStderr()) {
+		cfg.Progress = func(name string) { fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s", name) }
+		defer fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
+	}
+	results, err := trimming.Run(ctx, cfg, ids...)
+	if err != nil {
+		return infrastructure(err)
+	}
+	return presentReproduction(cmd, f, results)
 }
 
 // builderWith returns what builds virtual testbeds with the changed NIC models.
@@ -144,12 +203,15 @@ func builderWith(changes []string) (orchestrator.Builder, error) {
 	}, nil
 }
 
-// writeReproduction writes results.json and the plots into dir.
+// writeReproduction writes results.json, report.html and the plots into dir.
 func writeReproduction(dir string, r *comparison.Results) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
 	if err := writeTo(filepath.Join(dir, "results.json"), r.WriteJSON); err != nil {
+		return err
+	}
+	if err := writeTo(filepath.Join(dir, "report.html"), r.WriteHTML); err != nil {
 		return err
 	}
 	for i := range r.Plots {

@@ -45,7 +45,7 @@ func newLab(cfg Config) (*lab, error) {
 	if l.dir, err = os.MkdirTemp("", "candela-reproduce-"); err != nil {
 		return nil, fmt.Errorf("directory for runs: %w", err)
 	}
-	return l, l.checkSettings()
+	return l, nil
 }
 
 func (l *lab) close() {
@@ -58,31 +58,6 @@ func (l *lab) close() {
 func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r) }
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
-
-// checkSettings refuses changes that no model knows.
-func (l *lab) checkSettings() error {
-	for _, s := range l.cfg.Set {
-		model, setting, named := strings.Cut(s, ".")
-		parameter, value, given := strings.Cut(setting, "=")
-		if !named || !given {
-			return fmt.Errorf("%s: want MODEL.PARAMETER=VALUE", s)
-		}
-		found := false
-		for _, m := range l.options.Switches {
-			if m.Name != model {
-				continue
-			}
-			found = true
-			if err := m.Parameters.Defaults().Set(parameter, value); err != nil {
-				return fmt.Errorf("%s: %w", s, err)
-			}
-		}
-		if !found {
-			return fmt.Errorf("%s: there is no switch model %q", s, model)
-		}
-	}
-	return nil
-}
 
 // change applies the settings to a test.
 func (l *lab) change(t *config.SwitchTest) error {
@@ -228,7 +203,7 @@ func runID(t *config.SwitchTest) string {
 	id := t.Name
 	if t.Point != nil {
 		for _, v := range t.Point.Values {
-			id += "-" + strings.NewReplacer(" ", "", "[", "", "]", "", ",", "-").Replace(v.Value)
+			id += "-" + strings.NewReplacer(" ", "", ",", "-", ".", "-").Replace(v.Value)
 		}
 	}
 	return id

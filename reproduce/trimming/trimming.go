@@ -5,10 +5,13 @@ package trimming
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
-	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/reproduce/comparison"
 )
 
@@ -40,8 +43,46 @@ func experiments() []experiment {
 	}
 }
 
+// Check refuses results that don't exist and changes that no model knows.
+func (c *Config) Check(ids []string) error {
+	var known []string
+	for _, e := range experiments() {
+		known = append(known, e.id)
+	}
+	for _, id := range ids {
+		if !slices.Contains(known, id) {
+			return fmt.Errorf("result %q: there are %s", id, strings.Join(known, ", "))
+		}
+	}
+	for _, s := range c.Set {
+		if err := checkSetting(s); err != nil {
+			return fmt.Errorf("--set %s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+func checkSetting(s string) error {
+	model, setting, named := strings.Cut(s, ".")
+	name, value, given := strings.Cut(setting, "=")
+	if !named || !given {
+		return errors.New("want MODEL.PARAMETER=VALUE")
+	}
+	var models []string
+	for _, m := range switchtest.Options().Switches {
+		if m.Name == model {
+			return m.Parameters.Defaults().Set(name, value)
+		}
+		models = append(models, m.Name)
+	}
+	return fmt.Errorf("there is no switch model %q (there are: %s)", model, strings.Join(models, ", "))
+}
+
 // Run measures all results, or those that ids name.
 func Run(ctx context.Context, cfg Config, ids ...string) (*comparison.Results, error) {
+	if err := cfg.Check(ids); err != nil {
+		return nil, err
+	}
 	l, err := newLab(cfg)
 	if err != nil {
 		return nil, err
@@ -63,15 +104,4 @@ func Run(ctx context.Context, cfg Config, ids ...string) (*comparison.Results, e
 		}
 	}
 	return &l.results, nil
-}
-
-// with returns the points that fulfil a condition, in order.
-func with(points []*point, want func(*config.SwitchTest) bool) []*point {
-	var list []*point
-	for _, p := range points {
-		if want(p.test) {
-			list = append(list, p)
-		}
-	}
-	return list
 }

@@ -15,10 +15,16 @@ type host struct {
 	last  clock.Time // its latest PULL
 	turn  clock.Time // before which, less the burst, no PULL may leave
 
-	owed     uint32     // PULLs that it must know to owe
-	deadline clock.Time // of the next one; Never while it owes none
-	pace     uint16     // of its latest PULLs, whether each followed at line rate
-	hungry   int        // connections with deliveries that are not PULLed for, known to the host or not
+	owed      uint32     // PULLs that it must know to owe
+	deadline  clock.Time // of the next one; Never while it owes none
+	pace      uint16     // of its latest PULLs, whether each followed at line rate
+	answers   int64      // bytes of ACKs and NACKs since its latest PULL
+	largest   int64      // bytes of the largest packet to it
+	storming  bool
+	stormFrom clock.Time
+	stormTurn uint64     // pulls at its end
+	calm      clock.Time // from when on PULLs are judged again
+	hungry    int        // connections with deliveries that are not PULLed for, known to the host or not
 
 	// Connections that are owed a PULL, the one that has waited longest first.
 	front, back *connection
@@ -28,17 +34,42 @@ type host struct {
 func (a *Analyzer) pull(c *connection, t *trace.Tap) {
 	a.pullCounter(c, t)
 	h := c.host
-	if a.cfg.PullGap > 0 {
+	if a.cfg.PullGap > 0 && !a.storm(h, t.Time) {
 		a.pacedSlowly(h, c, t)
 		a.pacedFast(h, c, t)
 		a.inTurn(h, c, t)
 	}
+	h.answers = 0
 	h.pulls++
 	h.last = t.Time
 	if c.counter < t.NDP.Counter {
 		c.counter = t.NDP.Counter
 		a.settle(c, c.counter+c.forgiven)
 	}
+}
+
+// storm reports whether PULLs can't be judged by their times: answers to a storm of headers keep the NIC busy, PULLs queue up
+// behind them and catch up afterwards, for no longer than the storm took.
+func (a *Analyzer) storm(h *host, now clock.Time) bool {
+	elapsed := now.Sub(h.last)
+	// A full packet takes a gap, so answers keep the NIC busy for their share of one.
+	busy := clock.Duration(int64(a.cfg.PullGap) * h.answers / int64(max(h.largest, 1)))
+	switch {
+	case 2*busy >= elapsed:
+		if !h.storming {
+			h.storming, h.stormFrom = true, h.last
+		}
+		h.calm = now.Add(now.Sub(h.stormFrom))
+	case now >= h.calm:
+		h.storming = false
+		return false
+	}
+	h.turn = now
+	if h.deadline != clock.Never {
+		h.deadline = now.Add(a.cfg.Burst + a.cfg.PullGap)
+	}
+	h.stormTurn = h.pulls
+	return true
 }
 
 func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
@@ -120,7 +151,7 @@ func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
 		return
 	}
 	most := uint64(2*h.hungry) + 4 + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
-	if waited := h.pulls - head.turn; waited > most {
+	if waited := h.pulls - max(head.turn, h.stormTurn); waited > most {
 		a.blame(RulePullUnfair, head, -1, t.Number, fmt.Sprintf("a PULL for this connection among the last %d of host %d", most, h.id),
 			fmt.Sprintf("none among %d; PULL %d goes to %s", waited, t.NDP.Counter, c.describe()))
 		head.turn = h.pulls

@@ -50,6 +50,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 		return
 	}
 	c.delivered++
+	c.host.largest = max(c.host.largest, int64(t.Size))
 	a.fed(c)
 	if !c.complete {
 		a.ripe.push(delivery{t.Time, c})
@@ -133,6 +134,7 @@ func (a *Analyzer) answered(t *trace.Tap) {
 		a.pull(c, t)
 		return
 	}
+	c.host.answers += int64(t.Size)
 	if c.late && !c.holds(t.NDP.Seq) {
 		return
 	}

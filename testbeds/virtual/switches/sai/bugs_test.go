@@ -132,3 +132,26 @@ func TestEverySeededBugIsCaughtByItsRuleAndTheCorrectSwitchIsNot(t *testing.T) {
 		t.Errorf("bugs of the model and of this test (-model +test):\n%s", diff)
 	}
 }
+
+func TestTapsThatDoNotTellTheQueueCatchTheBugsToo(t *testing.T) {
+	for _, test := range seeded {
+		t.Run(test.bug, func(t *testing.T) {
+			s := test.s
+			s.hosts, s.blind = 6, true
+			if s.flows == nil {
+				s.flows = incast(4, 200, 1500)
+			}
+			if got := run(t, s).rules(); got != nil {
+				t.Errorf("the correct switch violates %v", got)
+			}
+			s.bugs = []string{test.bug}
+			want := test.rules[0]
+			if test.bug == "wrong-queue" { // the order tells
+				want = "sai.overtake"
+			}
+			if got := run(t, s).rules(); !slices.Contains(got, want) {
+				t.Errorf("violated %v, want %s among them", got, want)
+			}
+		})
+	}
+}

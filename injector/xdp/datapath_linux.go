@@ -9,7 +9,6 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/rlimit"
-	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/packet"
@@ -31,6 +30,7 @@ type Datapath struct {
 	cfg    Config
 	shared *ebpf.Collection // maps, egress programs and the one that watches their redirects
 	watch  link.Link        // of that one
+	home   *namespace
 	ports  []port
 	mode   Mode
 
@@ -99,11 +99,10 @@ func (d *Datapath) load() error {
 		return err
 	}
 	delete(spec.Programs, bpfProgInjector)
-	var here unix.Stat_t
-	if err := unix.Stat("/proc/thread-self/ns/net", &here); err != nil {
-		return fmt.Errorf("which network namespace this is: %w", err)
+	if d.home, err = here(); err != nil {
+		return err
 	}
-	if err := spec.Variables[bpfVarNamespace].Set(uint32(here.Ino)); err != nil {
+	if err := spec.Variables[bpfVarNamespace].Set(d.home.inode); err != nil {
 		return err
 	}
 	if d.shared, err = ebpf.NewCollection(spec); err != nil {
@@ -223,13 +222,16 @@ func (d *Datapath) Close() error {
 	if d.watch != nil {
 		failed = append(failed, d.watch.Close())
 	}
+	if d.home != nil {
+		failed = append(failed, d.home.close())
+	}
 	for _, m := range d.pairs {
 		failed = append(failed, m.Close())
 	}
 	if d.shared != nil {
 		d.shared.Close()
 	}
-	d.ports, d.pairs, d.shared, d.watch = nil, nil, nil, nil
+	d.ports, d.pairs, d.shared, d.watch, d.home = nil, nil, nil, nil, nil
 	return errors.Join(failed...)
 }
 

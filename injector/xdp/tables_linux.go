@@ -111,7 +111,7 @@ func fillArray[T any](m *ebpf.Map, value T) error {
 func (d *Datapath) device(m *ebpf.Map, key uint32, port uint16, program string) error {
 	v := bpfBpfDevmapVal{Ifindex: uint32(d.ports[port].ifindex)}
 	v.BpfProg.Fd = int32(d.shared.Programs[program].FD())
-	return m.Put(key, v)
+	return d.home.do(func() error { return m.Put(key, v) })
 }
 
 func (d *Datapath) checkPort(port uint64) error {

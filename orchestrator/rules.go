@@ -11,15 +11,23 @@ import (
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/analyzers/trim"
 )
 
-// Rules lists every rule that an analyzer checks, by analyzer in the order of reports, each with a sorted list.
+// Rules lists every rule that an analyzer of NIC tests checks, by analyzer in the order of reports, each with a sorted list. Those of
+// switch tests are the business of package switchtest.
 func Rules() []analyzers.Rule {
+	return sorted(gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), counters.Rules())
+}
+
+// sorted joins lists of rules, each sorted by id.
+func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 	var all []analyzers.Rule
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), counters.Rules()} {
+	for _, rules := range lists {
 		slices.SortStableFunc(rules, func(a, b analyzers.Rule) int { return strings.Compare(a.ID, b.ID) })
 		all = append(all, rules...)
 	}
@@ -40,7 +48,7 @@ run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Archite
 document; where only the section is sure, the section is given.
 `)
 	analyzer := ""
-	for _, r := range Rules() {
+	for _, r := range append(Rules(), sorted(ndp.Rules(), sai.Rules())...) {
 		name, _, _ := strings.Cut(r.ID, ".")
 		if name != analyzer {
 			analyzer = name

@@ -188,6 +188,7 @@ func (a *Analyzer) heard(t *trace.Tap) {
 		if int32(t.NDP.Counter-c.pulled) > 0 {
 			c.pulled = t.NDP.Counter
 		}
+	default: // data came elsewhere
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
 }

@@ -31,13 +31,12 @@ type Host struct {
 	cfg  Config
 	sink Sink
 
-	starts    []pendingFlow // by time, the earliest last
-	senders   []*sender
-	ready     fifo[uint32] // indices of senders that may send, each once
-	timeouts  [timeoutLevels]fifo[timeout]
-	receivers []*receiver
-	known     map[receiverKey]*receiver
-	last      *receiver // of the latest packet
+	starts   []pendingFlow // by time, the earliest last
+	senders  []*sender
+	ready    fifo[uint32] // indices of senders that may send, each once
+	timeouts [timeoutLevels]fifo[timeout]
+	known    map[receiverKey]*receiver
+	last     *receiver // of the latest packet
 
 	answers  fifo[Packet] // ACKs, NACKs and PULLs to be sent
 	pulls    fifo[*receiver]

@@ -6,3 +6,8 @@ import _ "embed" // for Virtual
 //
 //go:embed virtual.yml
 var Virtual []byte
+
+// Netns is the description of the testbed that stands in network namespaces of one Linux machine.
+//
+//go:embed netns.yml
+var Netns []byte

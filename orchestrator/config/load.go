@@ -20,6 +20,9 @@ import (
 // VirtualTestbed is the name of the embedded testbed description.
 const VirtualTestbed = "virtual"
 
+// NetnsTestbed is the name of the embedded description of the testbed in network namespaces.
+const NetnsTestbed = "netns"
+
 // Profile is a NIC model that tests may name.
 type Profile struct {
 	Name     string
@@ -118,6 +121,9 @@ func LoadTestbed(file string) (*Testbed, error) {
 	if file == VirtualTestbed {
 		return DefaultTestbed(), nil
 	}
+	if file == NetnsTestbed {
+		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read testbed: %w", err)
@@ -204,6 +210,9 @@ func (d *decoder) loadTestbed(t *Test) error {
 func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error) {
 	if name == VirtualTestbed || name == "" {
 		return DefaultTestbed(), nil
+	}
+	if name == NetnsTestbed {
+		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
 	}
 	read := d.options.ReadFile
 	if read == nil {

@@ -2,15 +2,16 @@ package config
 
 import "candela.dev/candela/clock"
 
-// Testbed describes the machine room of a test: what stands there and how fast it is. Only virtual testbeds exist so far.
+// Testbed describes the machine room of a test: what stands there and how fast it is.
 type Testbed struct {
 	Name      string
-	Kind      string // "virtual"
+	Kind      string // KindVirtual, KindNetns or KindLab
 	Requester Link
 	Responder Link
 	Switch    Switch
 	Mirror    Mirror
 	Dumpers   []Dumper
+	Live      *Live // nil if the testbed is virtual
 
 	positions positions
 }

@@ -14,10 +14,9 @@ func testbedSchema() *object {
 		},
 		fields: []field{
 			{key: "name", doc: "Name of the testbed.", kind: nameForm, def: "virtual", at: at(func(t *Testbed) *string { return &t.Name })},
-			{key: "kind", doc: "virtual: simulated in this process.", required: true,
-				kind: enum[status]{values: []status{"virtual"}, refused: map[string]string{
-					"netns": "live testbeds come with a later version", "lab": "live testbeds come with a later version"}},
-				at: at(func(t *Testbed) *status { return (*status)(&t.Kind) })},
+			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines with agents.", required: true,
+				kind: enum[status]{values: []status{KindVirtual, KindNetns, KindLab}},
+				at:   at(func(t *Testbed) *status { return (*status)(&t.Kind) })},
 			{key: "links", doc: "The cables between hosts and switch.", kind: linksSchema(), def: "{}",
 				at: at(func(t *Testbed) *Testbed { return t })},
 			{key: "switch", doc: "The injector switch.", kind: switchSchema(), def: "{}", at: at(func(t *Testbed) *Switch { return &t.Switch })},
@@ -26,13 +25,15 @@ func testbedSchema() *object {
 			{key: "dumpers", doc: "Hosts that record the copies, in weighted turns.",
 				kind: list[Dumper]{of: dumperSchema(), min: 1, max: 64}, def: "[{name: dumper-1}, {name: dumper-2}]",
 				at: at(func(t *Testbed) *[]Dumper { return &t.Dumpers })},
+			{key: "live", doc: "What only testbeds of kind netns and lab have.", kind: optional[Live]{liveSchema()},
+				at: at(func(t *Testbed) **Live { return &t.Live })},
 		},
 	}
 }
 
 func rate(def string, f func(any) any) field {
 	return field{key: "rate-gbps", doc: "Port speed in Gb/s.", def: def, at: f,
-		kind: quantity{unit: "Gb/s", scale: int64(clock.Gbps), min: 10, max: 800, why: "ports of 10 to 800 Gb/s are modelled"}}
+		kind: quantity{unit: "Gb/s", scale: int64(clock.Gbps), min: 1, max: 800, why: "ports of 1 to 800 Gb/s are modelled"}}
 }
 
 func linksSchema() *object {

@@ -129,6 +129,7 @@ func (d *decoder) validateFrames(t *Test) {
 		d.problemAt("traffic.mtu", fmt.Sprintf("%d makes frames of %d bytes; the testbed carries %d", t.Traffic.MTU, frame, most),
 			"raise switch.max-frame-bytes of the testbed or choose a smaller mtu")
 	}
+	d.validateDatapath(t)
 	if snap := t.Injector.Snap; snap != nil && d.fine("injector") {
 		d.validateSnap("injector.snap-bytes", *snap)
 	}
@@ -164,4 +165,5 @@ func (d *decoder) validateTestbed(t *Testbed) {
 	if d.fine("mirror") {
 		d.validateSnap("mirror.snap-bytes", t.Mirror.Snap)
 	}
+	d.validateLive(t)
 }

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// Kinds of testbeds.
+const (
+	KindVirtual = "virtual"
+	KindNetns   = "netns"
+	KindLab     = "lab"
+)
+
+// Datapaths of a live testbed's injector.
+const (
+	DatapathXDP      = "xdp"
+	DatapathAFPacket = "afpacket"
+)
+
+// MaxXDPMTU is the largest path MTU under the xdp datapath: a frame must stand in one linear buffer.
+const MaxXDPMTU = 2048
+
+// Live is what only testbeds with real packets have.
+type Live struct {
+	Datapath string // of the injector that `testbed up` starts; in a lab, the one that runs there
+	CPU      int    // that handles the injector's packets under xdp
+	Seed     uint64 // of the ports of mirror copies
+
+	// A lab's machines; nil on one machine.
+	Requester, Responder *Station
+	Switch               *LiveSwitch
+	Dumpers              []Station // in the order of dumpers
+	Certificates         *Certificates
+}
+
+// Station is a machine of a lab that an agent serves.
+type Station struct {
+	Agent     string // host:port or unix:path
+	Interface string
+	Port      int // of the injector that the interface is cabled to
+}
+
+// LiveSwitch is a lab's injector switch.
+type LiveSwitch struct {
+	Address  string // of its P4Runtime server
+	DeviceID uint64
+}
+
+// Certificates name the PEM files of the orchestrator.
+type Certificates struct{ Cert, Key, CA string }
+
+// IsLive reports whether the testbed has real packets.
+func (t *Testbed) IsLive() bool { return t.Kind == KindNetns || t.Kind == KindLab }
+
+var (
+	addressForm = text{regexp.MustCompile(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
+	deviceForm  = text{regexp.MustCompile(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
+	pemForm     = text{regexp.MustCompile(`^[^\x00\n]{1,1000}$`), "a path"}
+)
+
+func liveSchema() *object {
+	return &object{
+		title: "live",
+		doc:   "What only testbeds of kind netns and lab have.",
+		fields: []field{
+			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU.", def: DatapathXDP,
+				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket}}, at: at(func(l *Live) *status { return (*status)(&l.Datapath) })},
+			{key: "cpu", doc: "The CPU that handles the injector's packets under xdp.", def: "0",
+				kind: integer{min: 0, max: 4095}, at: at(func(l *Live) *int { return &l.CPU })},
+			{key: "requester", doc: "The requester's machine; of a lab.", kind: optional[Station]{stationSchema()},
+				at: at(func(l *Live) **Station { return &l.Requester })},
+			{key: "responder", doc: "The responder's machine; of a lab.", kind: optional[Station]{stationSchema()},
+				at: at(func(l *Live) **Station { return &l.Responder })},
+			{key: "switch", doc: "The injector switch; of a lab.", kind: optional[LiveSwitch]{liveSwitchSchema()},
+				at: at(func(l *Live) **LiveSwitch { return &l.Switch })},
+			{key: "dumpers", doc: "The dumpers' machines, in the order of dumpers; of a lab.",
+				kind: list[Station]{of: stationSchema(), max: 64, omit: true}, at: at(func(l *Live) *[]Station { return &l.Dumpers })},
+			{key: "certificates", doc: "The orchestrator's certificate; of a lab.", kind: optional[Certificates]{certificatesSchema()},
+				at: at(func(l *Live) **Certificates { return &l.Certificates })},
+		},
+	}
+}
+
+func stationSchema() *object {
+	return &object{
+		title: "machine",
+		doc:   "A machine of a lab, with an agent.",
+		fields: []field{
+			{key: "agent", doc: "Address of its agent.", kind: addressForm, required: true, at: at(func(s *Station) *string { return &s.Agent })},
+			{key: "interface", doc: "The interface that is cabled to the injector.", kind: deviceForm, required: true,
+				at: at(func(s *Station) *string { return &s.Interface })},
+			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511}, required: true,
+				at: at(func(s *Station) *int { return &s.Port })},
+		},
+	}
+}
+
+func liveSwitchSchema() *object {
+	return &object{
+		title: "machine of the switch",
+		doc:   "A lab's injector switch.",
+		fields: []field{
+			{key: "address", doc: "Address of its P4Runtime server.", kind: addressForm, required: true,
+				at: at(func(i *LiveSwitch) *string { return &i.Address })},
+			{key: "device-id", doc: "Its P4Runtime device id.", kind: integer{min: 0, max: 1 << 53}, def: "1",
+				at: at(func(i *LiveSwitch) *uint64 { return &i.DeviceID })},
+		},
+	}
+}
+
+func certificatesSchema() *object {
+	return &object{
+		title: "certificates",
+		doc:   "PEM files for mutual TLS; see `candela agent pki`.",
+		fields: []field{
+			{key: "cert", doc: "Certificate chain.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Cert })},
+			{key: "key", doc: "Its key.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Key })},
+			{key: "ca", doc: "The lab's authority.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.CA })},
+		},
+	}
+}
+
+// validateLive checks that what a kind of testbed needs is there, and nothing else.
+func (d *decoder) validateLive(t *Testbed) {
+	if !d.fine("kind", "live") {
+		return
+	}
+	switch t.Kind {
+	case KindVirtual:
+		if t.Live != nil {
+			d.problemAt("live", "is not for a virtual testbed", "it belongs to the kinds netns and lab")
+		}
+	case KindNetns:
+		d.orDefaultLive(t)
+		if l := t.Live; l.Requester != nil || l.Responder != nil || l.Switch != nil || l.Dumpers != nil || l.Certificates != nil {
+			d.problemAt("live", "names machines", "a testbed of kind netns makes its own; machines belong to the kind lab")
+		}
+	case KindLab:
+		d.orDefaultLive(t)
+		d.validateMachines(t)
+	}
+}
+
+func (d *decoder) orDefaultLive(t *Testbed) {
+	if t.Live == nil {
+		t.Live = &Live{Datapath: DatapathXDP}
+	}
+}
+
+func (d *decoder) validateMachines(t *Testbed) {
+	l := t.Live
+	for _, m := range []struct {
+		key   string
+		given bool
+	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil}, {"switch", l.Switch != nil}} {
+		if !m.given {
+			d.problemAt("live."+m.key, "is missing", "a lab has to say where its machines are")
+		}
+	}
+	if len(l.Dumpers) != len(t.Dumpers) {
+		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)), "each dumper needs one, in the same order")
+	}
+}
+
+// validateDatapath refuses what the testbed's datapath can't carry.
+func (d *decoder) validateDatapath(t *Test) {
+	live := t.Testbed.Live
+	if live == nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU || !d.fine("traffic.mtu", "testbed") {
+		return
+	}
+	d.problemAt("traffic.mtu", fmt.Sprintf("%d is too large for the xdp datapath, which carries up to %d", t.Traffic.MTU, MaxXDPMTU),
+		"choose a smaller mtu or a testbed with live.datapath: afpacket")
+}

@@ -9,9 +9,11 @@ import (
 
 // Config is what the analyzer must know beside the packets.
 type Config struct {
-	InitialWindow int            // packets that a connection may send unasked; 0: unknown, and then rules about PULLs owed to senders are silent
-	PullGap       clock.Duration // between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not judged
-	RTO           clock.Duration // of the hosts; 0: they have none
+	// InitialWindow is how many packets a connection may send unasked; 0: unknown, and nobody is blamed for sending unasked.
+	InitialWindow int
+	// PullGap is the time between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not judged.
+	PullGap clock.Duration
+	RTO     clock.Duration // of the hosts; 0: they have none
 	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link and
 	// whatever waits at its NIC. Default 50 µs.
 	RoundTrip clock.Duration

@@ -68,8 +68,8 @@ func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
 	f, ok := a.inFlight[key]
 	if !ok {
 		if c.opened && t.NDP.Counter < c.transmissions && !c.late {
-			a.blame(RuleDuplicated, c, int64(t.NDP.Seq), t.Number, "each transmission once", fmt.Sprintf("data %d, transmission %d, arrives once more",
-				t.NDP.Seq, t.NDP.Counter))
+			a.blame(RuleDuplicated, c, int64(t.NDP.Seq), t.Number, "each transmission once",
+				fmt.Sprintf("data %d, transmission %d, arrives once more", t.NDP.Seq, t.NDP.Counter))
 		} else if !c.opened || t.NDP.Counter >= c.transmissions && !c.late {
 			a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, "headers as they were sent", "a header that nobody sent: "+t.NDP.String())
 		}

@@ -65,7 +65,8 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	if rule == "" {
 		return false
 	}
-	a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("data %d, which is %s, is sent again after a NACK, a return or the RTO", seq, senderStates[before]),
+	a.blame(rule, c, int64(seq), t.Number,
+		fmt.Sprintf("data %d, which is %s, is sent again after a NACK, a return or the RTO", seq, senderStates[before]),
 		fmt.Sprintf("data %d is sent again %v after the last time", seq, since))
 	return true
 }

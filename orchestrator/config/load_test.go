@@ -42,7 +42,7 @@ var laboratory = Options{
 		case "small.yml":
 			return []byte("kind: virtual\nswitch: {max-frame-bytes: 1600}\n"), nil
 		case "broken.yml":
-			return []byte("kind: virtul\ndumpers: [{name: a}, {name: a, weigth: 2}]\nlinks: {requester: {rate-gbps: 1}}\n"), nil
+			return []byte("kind: virtul\ndumpers: [{name: a}, {name: a, weigth: 2}]\nlinks: {requester: {rate-gbps: 0}}\n"), nil
 		}
 		return nil, fs.ErrNotExist
 	},

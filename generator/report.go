@@ -114,11 +114,15 @@ func (r *Report) Write(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Report returns the results so far; connections stand in their order, the requester's stream before the responder's.
+// Report returns the results so far of what is posted here; connections stand in their order, the requester's stream before
+// the responder's.
 func (w *Workload) Report() Report {
 	r := Report{Schema: ReportSchema, Streams: make([]StreamReport, 0, len(w.streams))}
 	var all summary
 	for _, s := range w.streams {
+		if s.from.QP == nil {
+			continue
+		}
 		var one summary
 		failure := StatusNone
 		for _, m := range s.messages[:s.posted] {

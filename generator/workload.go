@@ -28,6 +28,7 @@ func (s Side) String() string {
 func (s Side) Peer() Side { return s ^ 1 }
 
 // End is what a Workload works with at one side of a connection: the queue pair, and the memory there that the peer may access.
+// An end without a queue pair is on another machine, where a Workload of its own does what is to be done there.
 type End struct {
 	QP     QueuePair
 	Region Region
@@ -83,7 +84,7 @@ func (t *Traffic) validate() error {
 	return errors.Join(errs...)
 }
 
-// A Workload is the application at both ends of all connections: it posts the messages of a schedule and measures how long
+// A Workload is the application at the ends of all connections, both or those on this machine: it posts the messages of a schedule and measures how long
 // they take. It performs no I/O; whoever runs the endpoints calls Start once and Completion for every completion.
 type Workload struct {
 	cfg     WorkloadConfig
@@ -149,6 +150,9 @@ func newStream(t Traffic, connection int, side Side, ends Ends) *stream {
 // Start posts the first receive requests and messages.
 func (w *Workload) Start(now clock.Time) error {
 	for _, s := range w.streams {
+		if s.to.QP == nil {
+			continue
+		}
 		for range min(w.cfg.ReceiveDepth, s.consumers) {
 			if err := w.postReceive(now, s); err != nil {
 				return err
@@ -195,7 +199,7 @@ func (w *Workload) stream(connection int, side Side) (*stream, error) {
 // barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to complete.
 func (w *Workload) barrier(now clock.Time) error {
 	for _, s := range w.streams {
-		if s.completed < s.posted {
+		if s.completed < s.posted { // streams of another machine post nothing here
 			return nil
 		}
 	}
@@ -214,6 +218,9 @@ func (w *Workload) postAll(now clock.Time) error {
 
 // post posts as many messages of s as tx-depth and barrier allow.
 func (w *Workload) post(now clock.Time, s *stream) error {
+	if s.from.QP == nil {
+		return nil
+	}
 	limit := len(s.messages)
 	if w.cfg.BarrierSync {
 		limit = min(limit, w.round*s.traffic.TxDepth)
@@ -248,7 +255,7 @@ func (w *Workload) postReceive(now clock.Time, s *stream) error {
 // Done reports whether nothing is outstanding and nothing more will be posted.
 func (w *Workload) Done() bool {
 	for _, s := range w.streams {
-		if s.completed < s.posted || !s.failed && s.posted < len(s.messages) {
+		if s.from.QP != nil && (s.completed < s.posted || !s.failed && s.posted < len(s.messages)) {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/safchain/ethtool"
+	"golang.org/x/sys/unix"
 )
 
 // A falsifying offload merges, splits or completes frames between the wire and a packet socket, under the kernel's name
@@ -96,7 +97,7 @@ func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
 // Disabled returns the offloads that were turned off.
 func (o *Offloads) Disabled() []string { return slices.Clone(o.off) }
 
-// Restore turns the offloads on again that DisableOffloads turned off.
+// Restore turns the offloads on again that DisableOffloads turned off. An interface that is gone has nothing to restore.
 func (o *Offloads) Restore() error {
 	if len(o.off) == 0 {
 		return nil
@@ -108,7 +109,11 @@ func (o *Offloads) Restore() error {
 	defer control.Close()
 	var failed []error
 	for _, feature := range o.off {
-		if err := control.Change(o.name, map[string]bool{feature: true}); err != nil {
+		err := control.Change(o.name, map[string]bool{feature: true})
+		if errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		if err != nil {
 			failed = append(failed, fmt.Errorf("restore offload %s of %q: %w", feature, o.name, err))
 		}
 	}

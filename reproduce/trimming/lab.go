@@ -28,12 +28,13 @@ type lab struct {
 	options config.Options
 	dir     string // parent of run directories
 	results comparison.Results
+	single  map[int]*point      // runs of the ideal switch by number of senders, where not all were measured
 	done    map[string][]*point // measured without taps of their own, by file: several results may need them
 }
 
 func newLab(cfg Config) (*lab, error) {
 	l := &lab{
-		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point),
+		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point), single: make(map[int]*point),
 		results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}},
 	}
 	l.cfg.Workers = max(1, cfg.Workers)
@@ -126,15 +127,21 @@ func (l *lab) measure(ctx context.Context, file string) ([]*point, error) {
 
 // measureAll runs every point of some files and returns them in order. attach, if not nil, hangs taps into each network.
 func (l *lab) measureAll(ctx context.Context, files []string, attach func(*probe)) ([]*point, error) {
-	var points []*point
+	var tests []*config.SwitchTest
 	for _, file := range files {
-		tests, err := l.tests(file)
+		list, err := l.tests(file)
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range tests {
-			points = append(points, &point{test: t})
-		}
+		tests = append(tests, list...)
+	}
+	return l.measureTests(ctx, tests, attach)
+}
+
+func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, attach func(*probe)) ([]*point, error) {
+	points := make([]*point, len(tests))
+	for i, t := range tests {
+		points[i] = &point{test: t}
 	}
 	errs := make([]error, len(points))
 	next := make(chan int)

@@ -116,8 +116,8 @@ func topologies() []parameter.Model {
 	count := func(name, def, doc string, min, max int64) parameter.Parameter {
 		return parameter.Parameter{Name: name, Kind: parameter.Integer, Default: def, Min: min, Max: max, Doc: doc}
 	}
-	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word, Words: []string{"ecmp", "spray", "spray-round-robin"}, Default: "ecmp",
-		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each packet, spray-round-robin each in turn."}
+	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word, Words: []string{"ecmp", "spray", "spray-round-robin", "path"}, Default: "ecmp",
+		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each packet, spray-round-robin each in turn; path takes the one that the path tag names."}
 	return []parameter.Model{
 		{Name: "single-switch", Doc: "Hosts around one switch; host i is at port i.",
 			Parameters: parameter.Table{count("hosts", "64", "Hosts, one at each port.", 2, 512)}},

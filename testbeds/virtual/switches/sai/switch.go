@@ -324,9 +324,9 @@ func (m *Mechanism) Snapshot() sai.Snapshot {
 func (m *Mechanism) port(i int) sai.Port {
 	port := m.sw.Port(i)
 	c := port.Counters()
-	p := sai.Port{
-		Name: PortName(i), InPackets: sai.Count(c.Received), InOctets: sai.Count(c.ReceivedBytes),
-		OutPackets: sai.Count(c.Sent), OutOctets: sai.Count(c.SentBytes),
+	p := sai.Port{ // pause frames go to a multicast address: they are octets, not unicast packets
+		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived), InOctets: sai.Count(c.ReceivedBytes),
+		OutPackets: sai.Count(c.Sent - c.PausesSent), OutOctets: sai.Count(c.SentBytes),
 	}
 	for j, q := range m.counters[i] {
 		sent := port.Queue(j).Counters()

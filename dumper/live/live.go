@@ -1,0 +1,79 @@
+// Package live captures mirror copies from network interfaces, as fast as they come, and writes them when the capture ends.
+//
+// Each core has a packet ring and an arena. While packets pass, a core does nothing but move snapped frames from ring to
+// arena; both are allocated before. When the capture ends, the frames become shards as those of the virtual testbed's
+// dumpers: nanosecond pcap, UDP ports restored, pcap time from the mirror stamp.
+//
+// What is lost is counted: by the kernel when a ring is full, by us when an arena is. Whether the trace is complete is for
+// the integrity check to say.
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// ErrUnsupported says that this operating system has no packet sockets.
+var ErrUnsupported = errors.New("capture needs Linux")
+
+// Config describes a capture.
+type Config struct {
+	Name      string // shards are called NAME-CORE.pcap
+	Interface string
+	Cores     int   // rings that share the copies, each with its shard; 0 means 1
+	Snap      int   // bytes kept of each copy; 0: all
+	EpochNS   int64 // ns since 1970 of mirror stamp 0
+	// Bytes is how much all arenas together hold; 0 means 256 MiB. The memory is reserved at once and used as it fills.
+	Bytes int
+	// FanoutGroup is unique among the captures of the network namespace; used with several cores.
+	FanoutGroup uint16
+}
+
+const (
+	maxCores     = 256
+	defaultBytes = 256 << 20
+	blockTimeout = time.Millisecond
+	// settle bounds how long a capture that ends waits for frames that the kernel has counted and not yet handed over.
+	settle = 250 * time.Millisecond
+)
+
+func (c *Config) setDefaults() error {
+	if c.Cores == 0 {
+		c.Cores = 1
+	}
+	if c.Bytes == 0 {
+		c.Bytes = defaultBytes
+	}
+	switch {
+	case c.Cores < 1 || c.Cores > maxCores:
+		return fmt.Errorf("%d cores (1 to %d)", c.Cores, maxCores)
+	case c.Bytes < c.Cores*minArena:
+		return fmt.Errorf("%d bytes for %d cores (at least %d each)", c.Bytes, c.Cores, minArena)
+	case c.Snap < 0:
+		return fmt.Errorf("snap length %d is negative", c.Snap)
+	}
+	return nil
+}
+
+// Report says what became of the frames that reached the interface: Received = Written + Dropped + Exceeded + Other.
+type Report struct {
+	Name     string
+	Received uint64
+	Written  uint64
+	Dropped  uint64 // found no room in the kernel's ring
+	Exceeded uint64 // found no room in the arena
+	Other    uint64 // no mirror copies
+	Shards   []Shard
+}
+
+// Shard is one file.
+type Shard struct {
+	Name    string
+	Packets uint64
+	Bytes   int64
+}
+
+// Create makes the file of a shard; the recorder closes it.
+type Create func(name string) (io.WriteCloser, error)

@@ -1,29 +1,187 @@
 package trimming
 
 import (
-	"os"
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/reproduce/comparison"
+
+	configs "candela.dev/candela/configs/trimming"
 )
 
-func testConfig(t *testing.T) Config {
-	t.Helper()
+func testConfig(set ...string) Config {
 	fixed := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	return Config{Workers: 2, Version: "test", Wall: func() time.Time { return fixed }}
+	return Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
 }
 
-func TestEveryResultIsWithinTolerance(t *testing.T) {
-	cfg := testConfig(t)
-	var ids []string
-	if only := os.Getenv("TRIMMING_RESULTS"); only != "" {
-		ids = strings.Split(only, ",")
-	}
+func measured(t *testing.T, cfg Config, ids ...string) *comparison.Results {
+	t.Helper()
 	results, err := Run(t.Context(), cfg, ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := results.WriteText(os.Stdout); err != nil {
+	return results
+}
+
+// value returns the measured value of the only row whose description starts with what.
+func value(t *testing.T, r *comparison.Results, id, what string) float64 {
+	t.Helper()
+	found := math.NaN()
+	for i := range r.Rows {
+		if r.Rows[i].ID != id || !strings.HasPrefix(r.Rows[i].What, what) {
+			continue
+		}
+		if !math.IsNaN(found) {
+			t.Fatalf("several rows of %s start with %q", id, what)
+		}
+		found = r.Rows[i].Measured
+	}
+	if math.IsNaN(found) {
+		t.Fatalf("no row of %s starts with %q", id, what)
+	}
+	return found
+}
+
+// TestSingleRunsAreWithinTolerance leaves out the sweeps: `candela reproduce trimming` measures them.
+func TestSingleRunsAreWithinTolerance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP-short: some seconds of simulation")
+	}
+	ids := []string{"T1", "T2", "T3", "T5", "T6", "T7", "T12", "T13"}
+	seen := map[string]bool{}
+	for _, r := range measured(t, testConfig(), ids...).Rows {
+		seen[r.ID] = true
+		if !r.Pass && !r.Informative {
+			t.Errorf("%s %s: paper %g to %g, measured %g %s", r.ID, r.What, r.Low, r.High, r.Measured, r.Unit)
+		}
+	}
+	for _, id := range ids {
+		if !seen[id] {
+			t.Errorf("%s has no row", id)
+		}
+	}
+}
+
+// TestResultsComeFromMechanisms moves parameters of models and wants to see the results move.
+func TestResultsComeFromMechanisms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIP-short: some seconds of simulation")
+	}
+	t.Run("without a response nothing is ever pessimistic", func(t *testing.T) {
+		r := measured(t, testConfig("tofino.pessimistic-us=0"), "T6", "T7")
+		for _, row := range []struct{ id, what string }{{"T6", "32 senders: time pessimistic"}, {"T7", "64 senders: time pessimistic"}} {
+			if got := value(t, r, row.id, row.what); got != 0 {
+				t.Errorf("%s %s: %g %%", row.id, row.what, got)
+			}
+		}
+	})
+	t.Run("a longer response is pessimistic for longer and costs goodput", func(t *testing.T) {
+		short, long := measured(t, testConfig(), "T6"), measured(t, testConfig("tofino.pessimistic-us=20"), "T6")
+		const what, speed = "32 senders: time pessimistic", "32 senders: fastest flow"
+		if a, b := value(t, short, "T6", what), value(t, long, "T6", what); b < a+1 {
+			t.Errorf("pessimistic for %g %% and with 20 µs for %g %%", a, b)
+		}
+		if a, b := value(t, short, "T6", speed), value(t, long, "T6", speed); b > a-1 {
+			t.Errorf("fastest flow %g Gb/s and with 20 µs %g Gb/s", a, b)
+		}
+	})
+	t.Run("a slower recirculation makes mirrored headers later", func(t *testing.T) {
+		const what = "mod: header delay beyond the ideal switch"
+		if got := value(t, measured(t, testConfig("mod.recirculation-ns=2500"), "T2"), "T2", what); math.Abs(got-2.5) > 0.2 {
+			t.Errorf("2.5 µs of recirculation delay headers by %g µs", got)
+		}
+	})
+	t.Run("a smaller queue overflows earlier", func(t *testing.T) {
+		const what = "the queue has grown to"
+		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=30000"), "T13"), "T13", what); math.Abs(got-2.5) > 0.3 {
+			t.Errorf("20 packets are %g µs", got)
+		}
+	})
+	t.Run("larger headers are more deflection", func(t *testing.T) {
+		const what = "host H1, first 20 k packets: trimmed after deflection"
+		small, large := measured(t, testConfig(), "T12"), measured(t, testConfig("tofino.trim-bytes=128"), "T12")
+		if a, b := value(t, small, "T12", what), value(t, large, "T12", what); b < 1.5*a {
+			t.Errorf("headers of 64 bytes: %g deflected, of 128 bytes: %g", a, b)
+		}
+	})
+}
+
+func TestWhatDoesNotExistIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		ids, set []string
+		want     string
+	}{
+		{[]string{"T99"}, nil, "there are T1, T2"},
+		{nil, []string{"tofino"}, "MODEL.PARAMETER=VALUE"},
+		{nil, []string{"tofino9.trim-bytes=64"}, "there are: droptail"},
+		{nil, []string{"tofino.trim=64"}, "there are: data-queue-bytes"},
+		{nil, []string{"tofino.trim-bytes=1"}, "64 to 9216"},
+	} {
+		cfg := testConfig(c.set...)
+		if err := cfg.Check(c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %v: error is %v, want something about %q", c.ids, c.set, err, c.want)
+		}
+	}
+}
+
+func TestEveryTestFileIsSoundAndMeasured(t *testing.T) {
+	l, err := newLab(testConfig())
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer l.close()
+	files, err := configs.FS.ReadDir(".")
+	if err != nil || len(files) < 28 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		tests, err := l.tests(f.Name())
+		if err != nil || len(tests) == 0 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+			continue
+		}
+		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
+			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
+		}
+	}
+}
+
+func TestChangesReachOnlyTheirModel(t *testing.T) {
+	l, err := newLab(testConfig("tofino.trim-bytes=128"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	for file, want := range map[string]int{"t7.yml": 128, "t1-mod.yml": 64} {
+		tests, err := l.tests(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tests[0].Switch.Values.Int("trim-bytes"); got != want {
+			t.Errorf("%s: %d bytes, want %d", file, got, want)
+		}
+	}
+}
+
+func TestStableFromLooksAtAllLongerResponses(t *testing.T) {
+	c := curve{micros: []float64{0, 1, 2, 3, 4}, queue: []float64{9000, 100, 9000, 200, 100}, good: []float64{1, 2, 3, 4, 5}}
+	if got := c.stableFrom(); got != 3 {
+		t.Errorf("stable from %g", got)
+	}
+	c.queue[4] = 501
+	if got := c.stableFrom(); !math.IsInf(got, 1) {
+		t.Errorf("a curve that ends unstable is stable from %g", got)
+	}
+	if got := c.at(c.good, 2.2); got != 3 {
+		t.Errorf("nearest to 2.2 is %g", got)
+	}
+}
+
+func TestTheIncastLastsAsLongAsPullsProlongIt(t *testing.T) {
+	if got := incastEnd(4); got != clock.Time(161*clock.Microsecond) {
+		t.Errorf("four senders: %v", got)
 	}
 }

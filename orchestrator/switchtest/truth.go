@@ -8,6 +8,7 @@ import (
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/testbeds/virtual/switches/sai"
 )
 
 // Rules of what any switch owes the packets that it forwards or trims.
@@ -90,7 +91,11 @@ func (t *truth) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	case fabric.Egress:
 		t.leave(at, now, p)
 	case fabric.Dropped:
-		// Of what a switch drops as trimmed a copy is still to leave; whoever drops a copy drops the last of it.
+		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops a copy of
+		// its own drops the last of it.
+		if at.Reason == sai.ReasonTrimmed {
+			return
+		}
 		if at.Reason < fabric.ReasonOwn || p.Flags&(fabric.Trimmed|fabric.Mirrored) != 0 {
 			t.forget(t.inside[at.Node], identify(p))
 		}

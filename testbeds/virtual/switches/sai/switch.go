@@ -10,10 +10,10 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
-// Reasons of drops, beyond the fabric's.
+// Reasons of drops, beyond the fabric's and that of the other trimming models.
 const (
-	ReasonTrimmed  = fabric.ReasonOwn + iota // an original of which a copy was made
-	ReasonLostCopy                           // a copy that the trim queue did not admit
+	ReasonTrimmed  = fabric.ReasonOwn + 1 + iota // an original of which a copy was made
+	ReasonLostCopy                               // a copy that the trim queue did not admit
 )
 
 // Mechanism is the switch's behaviour; it serves one switch.

@@ -70,8 +70,14 @@ func relative(v, want float64) float64 {
 	return v/want - 1
 }
 
-// Noted returns the row with a remark.
-func (r Row) Noted(note string) Row { r.Note = note; return r }
+// Noted returns the row with a remark, behind those that it has.
+func (r Row) Noted(note string) Row {
+	if r.Note != "" {
+		note = r.Note + "; " + note
+	}
+	r.Note = note
+	return r
+}
 
 // ForInformation returns the row as one that is shown but not judged.
 func (r Row) ForInformation() Row { r.Informative = true; return r }

@@ -109,7 +109,7 @@ func t8(ctx context.Context, l *lab) error {
 	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0, 100*(c.at(c.good, 0)/c.ideal-1)).
 		Noted("the source: near optimal"))
 	l.row(comparison.NewBound(id, "0.5 to 1.5 µs: longest recirculation queue, shortest of them", "packets", comparison.AtLeast, smallQueue, 0,
-		slices.Min(c.within(c.queue, 0.5, 1.5))).Noted("the source: still large, no number; "+steadier))
+		slices.Min(c.within(c.queue, 0.5, 1.5))).Noted("the source: still large, no number; " + steadier))
 	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0, slices.Max(c.within(c.extra, 0.5, 2.5))).
 		Noted("the source: a lot more than it should, no number; here outputs never idle, so trims can't exceed the ideal's").ForInformation())
 	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: goodput beside the ideal switch, worst", "%", comparison.AtMost, -1, 0,

@@ -26,23 +26,23 @@ type ledger struct {
 
 // account is what the taps saw of one flow's data packets.
 type account struct {
-	sent, sentBytes  int64 // left the sender's NIC, retransmissions included
-	whole            int64 // packets that reached their receiver whole, each once
-	duplicates       int64
-	payload          int64 // bytes in them
-	headers          int64 // trimmed packets that reached the receiver
-	returned         int64 // trimmed packets that came back to the sender
-	dropped          int64 // originals that no copy stands for
-	stale            int64 // arrived with lengths that don't fit
-	first, last      clock.Time
-	seen             bitmap
-	headersSeen      bitmap // raw: packets of which only the header came
-	fates            int64  // raw: packets of which something came
-	trips            *analyzers.Distribution
-	done             clock.Time
-	retransmissions  int64
-	timeouts         int64
-	finished, failed bool
+	sent, sentBytes int64 // left the sender's NIC, retransmissions included
+	whole           int64 // packets that reached their receiver whole, each once
+	duplicates      int64
+	payload         int64 // bytes in them
+	headers         int64 // trimmed packets that reached the receiver
+	returned        int64 // trimmed packets that came back to the sender
+	dropped         int64 // originals that no copy stands for
+	stale           int64 // arrived with lengths that don't fit
+	first, last     clock.Time
+	seen            bitmap
+	headersSeen     bitmap // raw: packets of which only the header came
+	fates           int64  // raw: packets of which something came
+	trips           *analyzers.Distribution
+	done            clock.Time
+	retransmissions int64
+	timeouts        int64
+	finished        bool
 }
 
 // switchSight is what the taps saw of one switch.

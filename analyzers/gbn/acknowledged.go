@@ -44,6 +44,10 @@ func (s *session) noteFate(r *trace.Record) {
 // answered yet: for those it is an implied NAK (IBTA volume 1, 9.7.5.1.2).
 func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
+	if una > q.next && !s.captured {
+		s.learnDubious(r, kind)
+		return
+	}
 	una = min(una, q.next)
 	if missing, ok := q.spans.missing(); ok && missing < una {
 		una, kind = missing, nakImplied
@@ -56,6 +60,8 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	q := &s.req
 	missing, ok := q.spans.missing()
 	switch {
+	case ok && p >= q.next && !s.captured:
+		s.learnDubious(r, nakImplied)
 	case !ok || p < missing:
 		s.learn(r, 0, nakNone)
 	case p > missing:
@@ -66,6 +72,21 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	}
 }
 
+// learnDubious follows a response about what was never sent. Whoever made it up, a requester that ignores it does no wrong, and
+// one that takes it for an acknowledgement of all that it sent or for a NACK of some kind was misled.
+func (s *session) learnDubious(r *trace.Record, kind nakKind) {
+	q := &s.req
+	if kind != nakNone {
+		q.carried++
+		q.uncounted++
+		q.carriedNS = r.TimeNS
+	}
+	q.dubious = true
+	if most := q.una.most(); q.next > most.una {
+		q.una.push(knowledge{una: q.next, id: r.ID, timeNS: r.TimeNS, dubious: true})
+	}
+}
+
 // learn adds the state in which everything before una is acknowledged and kind asks for una.
 func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
@@ -73,8 +94,11 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if una < most.una && (kind == nakSequence || kind == nakRNR) {
 		q.contrary = una // the responder takes an acknowledgement back: its fault, and no requester is blamed for obeying
 	}
-	if una < most.una && (s.captured || s.fateUnknown) {
-		q.una.insert(knowledge{una: una, id: r.ID, timeNS: r.TimeNS}) // what said more may be lost or late
+	if una < most.una && (s.captured || s.fateUnknown || q.dubious) {
+		q.una.insert(knowledge{una: una, id: r.ID, timeNS: r.TimeNS}) // what said more may be lost or late, or not heeded
+		if i := q.una.search(una); q.dubious && kind != nakNone && q.una.at(i).una == una {
+			q.una.at(i).ask(r, kind)
+		}
 	}
 	if una < most.una || una == most.una && kind == nakNone {
 		s.a.requester.step(&q.state, rqAckOld)
@@ -87,17 +111,28 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 		most = q.una.most()
 	}
 	if kind != nakNone {
-		most.asks++
-		most.askNS = r.TimeNS
-		if r.Opcode == packet.Acknowledge && r.Syndrome.IsRNR() {
-			most.askNS += packet.RNRTimer(r.Syndrome.TimerCode())
-		}
-		if most.nak != kind || kind != nakImplied || most.answered {
-			most.nak, most.nakID, most.nakNS, most.answered = kind, r.ID, r.TimeNS, false
-			most.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
-		}
+		most.ask(r, kind)
+	}
+	if una == q.next && kind == nakNone {
+		q.tried = 0
 	}
 	s.a.requester.step(&q.state, learned(kind, una, q.next))
+}
+
+// ask notes a NACK for una.
+func (k *knowledge) ask(r *trace.Record, kind nakKind) {
+	k.asks++
+	k.askNS = r.TimeNS
+	if kind == nakRNR {
+		k.rnrs++
+	}
+	if r.Opcode == packet.Acknowledge && r.Syndrome.IsRNR() {
+		k.askNS += packet.RNRTimer(r.Syndrome.TimerCode())
+	}
+	if k.nak != kind || kind != nakImplied || k.answered {
+		k.nak, k.nakID, k.nakNS, k.answered = kind, r.ID, r.TimeNS, false
+		k.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
+	}
 }
 
 // learned is the requester's input for a response.

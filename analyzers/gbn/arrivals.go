@@ -20,6 +20,8 @@ const (
 // An arrival is a request on its way to the responder, or there but not reflected in its responses yet.
 type arrival struct {
 	id     uint64
+	timeNS int64
+	number int64 // of arrivals, from 0
 	pos    pos
 	psns   int64
 	length uint32 // DMA length
@@ -121,6 +123,7 @@ func (l *arrivals) push(a arrival) *arrival {
 		}
 		l.grow()
 	}
+	a.number = l.pushed
 	l.assess(&a)
 	l.count(a.fate, 1)
 	l.len++
@@ -167,6 +170,21 @@ func (l *arrivals) pop() *arrival {
 	l.head = (l.head + 1) & (len(l.ring) - 1)
 	l.len--
 	return a
+}
+
+// remove takes out arrivals that change no state: duplicates.
+func (l *arrivals) remove(out func(i int, a *arrival) bool) {
+	kept := 0
+	for i := range l.len {
+		a := *l.at(i)
+		if out(i, &a) {
+			l.count(a.fate, -1)
+			continue
+		}
+		*l.at(kept) = a
+		kept++
+	}
+	l.len = kept
 }
 
 // refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
@@ -239,7 +257,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	a := s.rsp.log.push(arrival{
-		id: r.ID, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
+		id: r.ID, timeNS: r.TimeNS, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
 		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header,
 	})
 	if a == nil {

@@ -28,6 +28,11 @@ type knowledge struct {
 	spent  uint32 // how many of them certainly caused a restart each, so that they explain no other
 	// answered: una was sent again after a NACK passed.
 	answered bool
+	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
+	dubious bool
+
+	rnrs   uint32 // how many of the NACKs were RNR NAKs
+	obeyed uint32 // how many restarts here count as obeying those
 }
 
 // A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first. The
@@ -114,13 +119,16 @@ func (f *frontier) raise(i int) {
 	f.forgotten = -1
 }
 
-// known returns the index of the last state that was certainly reached, given that what passed before knownNS has arrived.
+// known returns the index of the last state that was certainly reached, given that what passed before knownNS has arrived and
+// only a dubious state may be passed over.
 func (f *frontier) known(knownNS int64) int {
-	n := 0
-	for n+1 < f.len && f.at(n+1).timeNS < knownNS {
-		n++
+	known := 0
+	for i := 1; i < f.len && f.at(i).timeNS < knownNS; i++ {
+		if !f.at(i).dubious {
+			known = i
+		}
 	}
-	return n
+	return known
 }
 
 // search returns the first state whose una is at or after x, or f.len.

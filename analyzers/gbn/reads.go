@@ -17,6 +17,8 @@ type stream struct {
 	end    pos   // of the last response
 	left   int64 // bytes still to come
 	id     uint64
+
+	askedNS int64 // when the request passed
 }
 
 // readResponse judges a READ response at p.
@@ -60,16 +62,17 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	if !again || p > q.stream.end {
 		s.cutStream(r, p)
 	}
-	for range i {
-		if a := q.log.at(0); again && a.owesData() && a.pos >= p {
-			q.log.pop()
-		} else {
+	var a arrival
+	if again {
+		a = s.foldToReplay(r, i)
+	} else {
+		for range i {
 			s.fold(r)
 		}
+		a = *q.log.pop()
 	}
-	a := *q.log.pop()
 	q.stream = stream{
-		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id,
+		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id, askedNS: a.timeNS,
 		kernel: again && !r.Opcode.Starts(),
 	}
 	switch {
@@ -83,6 +86,22 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	return true
 }
 
+// foldToReplay raises the least state up to the duplicate READ request that is arrival i, and takes that out. The responder gives
+// up what it still had to answer from the request's PSN on, and answers what lies behind the READ after the replay: so later
+// requests stay, and only repetitions of what the replay answers go.
+func (s *session) foldToReplay(r *trace.Record, i int) arrival {
+	l := &s.rsp.log
+	replay := *l.at(i)
+	for i > 0 && l.at(0).pos < replay.pos {
+		s.fold(r)
+		i--
+	}
+	l.remove(func(j int, a *arrival) bool {
+		return j == i || j < i && a.fate == fateDuplicate && a.owesData() && a.pos >= replay.pos
+	})
+	return replay
+}
+
 // cutStream ends an answer before which responses up to p must not be sent; replays may be interleaved with anything.
 func (s *session) cutStream(r *trace.Record, p pos) {
 	t := &s.rsp.stream
@@ -90,7 +109,7 @@ func (s *session) cutStream(r *trace.Record, p pos) {
 		return
 	}
 	t.active = false
-	if r != nil && s.superseded(t.end) {
+	if r != nil && s.superseded(t.end) || r == nil && s.silenced(t.askedNS) {
 		return
 	}
 	actual := "nothing more by the end of the trace"

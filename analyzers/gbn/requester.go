@@ -27,6 +27,9 @@ type requester struct {
 	carried   uint32 // NACKs of discarded states that may still cause a restart
 	jumpNS    int64  // when the latest restart was seen
 	carriedNS int64  // when the latest passed
+	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious   bool   // some response was about what was never sent
+	tried     int    // restarts since everything was acknowledged
 	restartAt pos    // where the last restart went
 	restarts  int    // how often in a row, NACKs and timeouts
 	rnrs      int    // how often in a row, after RNR NAKs
@@ -34,6 +37,7 @@ type requester struct {
 	fresh     bool   // the latest request was sent for the first time
 	lowest    pos    // the lowest position that was ever sent again
 	lastID    uint64
+	lastNS    int64  // when the latest request was sent
 	fatalID   uint64 // of the NAK that ended the connection
 	fatalNS   int64
 }
@@ -82,7 +86,7 @@ func (s *session) requestSent(r *trace.Record) {
 	}
 	q.cur = p + n
 	q.next = max(q.next, q.cur)
-	q.lastID = r.ID
+	q.lastID, q.lastNS = r.ID, r.TimeNS
 }
 
 // start takes the first request seen as the first one sent where the initial PSN is not known.
@@ -205,7 +209,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 		k.spent++
 	}
 	if !forward {
-		s.countRestart(r, p, kind)
+		s.countRestart(r, p, k, kind)
 	}
 	switch kind {
 	case nakSequence:
@@ -242,6 +246,7 @@ func (q *requester) carry(i int) {
 	for j := range i {
 		if k := q.una.at(j); k.asks > k.spent {
 			q.carried += k.asks - k.spent
+			q.uncounted += k.asks - k.spent
 			q.carriedNS = k.askNS
 		}
 	}
@@ -257,14 +262,21 @@ func (s *session) spendCarried(r *trace.Record) bool {
 	return true
 }
 
-// countRestart bounds the retransmissions of one PSN without progress.
-func (s *session) countRestart(r *trace.Record, p pos, kind nakKind) {
+// countRestart bounds the retransmissions of one PSN without progress. A restart that a NACK from before the progress to it may
+// have caused is not counted: progress restored the retries in between. No RNR NAK explains more than one.
+func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKind) {
 	q := &s.req
 	if p != q.restartAt {
 		q.restartAt, q.restarts, q.rnrs = p, 0, 0
 	}
+	q.tried++
+	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
+		q.uncounted--
+		return
+	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
-	if kind == nakRNR {
+	if kind == nakRNR && k.obeyed < k.rnrs {
+		k.obeyed++
 		count, limit, name = &q.rnrs, s.limits.RNRRetry, "rnr_retry"
 		if limit.Max >= infiniteRNRRetry {
 			limit.Known = false

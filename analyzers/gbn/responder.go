@@ -24,6 +24,7 @@ type responder struct {
 	spoke   int64  // how many requests had passed at its latest response
 	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID   uint64
+	dueNS   int64 // when it passed
 
 	// late: the injector held a request back, and it arrived behind later ones.
 	late bool
@@ -161,14 +162,14 @@ func (s *session) fold(r *trace.Record) {
 	case a.fate == fateExpected && a.owesData():
 		s.readMissing(r, a)
 	case a.fate == fateExpected && a.ackReq:
-		q.due, q.dueID = a.pos, a.id
+		q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
 	}
 }
 
 // nakMissing reports that the NAK for expected, owed since a, never came. A packet that was only late, or that is sent again on
 // account of one, may arrive before the NAK for it leaves the responder, which then need not ask for it any more.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
-	if s.rsp.late {
+	if s.rsp.late || r == nil && s.silenced(a.timeNS) {
 		return
 	}
 	actual := "no nack by the end of the trace"
@@ -180,7 +181,7 @@ func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 }
 
 func (s *session) readMissing(r *trace.Record, a *arrival) {
-	if r != nil && s.superseded(a.pos+a.psns-1) {
+	if r != nil && s.superseded(a.pos+a.psns-1) || r == nil && s.silenced(a.timeNS) {
 		return
 	}
 	what := "read-response"
@@ -329,7 +330,7 @@ func (s *session) finishResponder() bool {
 		s.duplicateMissed()
 		s.fold(nil)
 	}
-	if q.due > q.acked {
+	if q.due > q.acked && !s.silenced(q.dueNS) {
 		say(s.report(RuleAckMissing, nil, q.due, q.dueID),
 			fmt.Sprintf("ack psn %d or later", q.due+1), "no acknowledgement of it by the end of the trace")
 	}
@@ -341,8 +342,8 @@ func (s *session) finishResponder() bool {
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
-	silent := q.log.pushed-int64(q.log.len) >= q.spoke
-	if a.fate != fateDuplicate || !silent || a.pos < s.req.una.most().una || !a.ackReq && !a.owesData() {
+	silent := a.number >= q.spoke
+	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < s.req.una.most().una || !a.ackReq && !a.owesData() {
 		return
 	}
 	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)

@@ -99,11 +99,11 @@ func (a *Analyzer) allowance(step *rounds.Step, start int64, p Params) string {
 	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.cfg.jitterNS(p)))
 }
 
-// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may be a timeout that crossed the NAK, if
-// time enough for one had passed.
+// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may answer an older NAK; or it may be a
+// timeout that crossed the NAK, if time enough for one had passed.
 func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 	waited := r.TimeNS - step.CauseNS
-	if waited >= step.RNRTimerNS {
+	if waited >= step.RNRTimerNS || step.Carried {
 		return
 	}
 	severity := analyzers.Violation

@@ -100,6 +100,7 @@ func (s *stream) reply(r *trace.Record, step *Step) {
 func (s *stream) learn(r *trace.Record, step *Step) {
 	place := step.Place
 	acked := place + 1
+	before, beforeNS := s.debt, s.debtNS
 	switch {
 	case r.Opcode != packet.Acknowledge:
 		if !s.reads.deliver(place) {
@@ -119,7 +120,13 @@ func (s *stream) learn(r *trace.Record, step *Step) {
 	default:
 		return
 	}
+	if s.debt > before {
+		s.debtNS = r.TimeNS
+	}
 	s.acknowledge(min(s.reads.limit(acked), s.high), r.TimeNS, step)
+	if step.Is(Progress) && before > 0 {
+		s.carried, s.carriedNS = before, beforeNS
+	}
 }
 
 // rnrTimer returns how long an RNR NAK asks to wait, 0 for other syndromes.

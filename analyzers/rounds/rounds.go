@@ -113,6 +113,8 @@ type Step struct {
 	RNRTimerNS int64
 	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.
 	Retries, RNRRetries int
+	// Carried says that a NAK from before the latest progress may be behind a Restart; it is not counted then.
+	Carried bool
 	// OutOfWindow says that a Restart went behind what responses had acknowledged, so that they were still on their way.
 	OutOfWindow bool
 }

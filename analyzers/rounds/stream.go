@@ -33,7 +33,12 @@ type stream struct {
 	nNaks  int
 	// debt counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
 	debt   int
+	debtNS int64 // when the latest of it was incurred
 	owedNS int64 // until when such a restart may still come although everything was acknowledged in the meantime
+	// carried is debt from before the latest progress: a restart that it causes goes to where the sender is by then, and was counted
+	// before the progress restored the retries.
+	carried   int
+	carriedNS int64
 	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running
 	// for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
@@ -223,8 +228,14 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 			s.timeout.place, s.timeout.ns = place, r.TimeNS
 		}
 	}
-	// A restart behind what was acknowledged was sent before the acknowledgement arrived, which then reloaded the retries.
-	if step.Cause != RNR && !step.OutOfWindow && !s.notReady() {
+	step.Carried = s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
+	switch {
+	case step.Carried:
+		s.carried--
+	case step.OutOfWindow: // it was sent before the acknowledgement arrived, which then reloaded the retries
+	case step.Cause == RNR:
+		s.rnrRetries++
+	case !s.notReady():
 		s.retries++
 	}
 	step.Retries, step.RNRRetries = s.retries, s.rnrRetries
@@ -238,9 +249,6 @@ func (s *stream) explain(step *Step, n nak) {
 	step.Certain = n.advanced
 	if n.timerNS > 0 {
 		step.Cause = RNR
-		if !step.OutOfWindow {
-			s.rnrRetries++
-		}
 	}
 	s.doubt(step)
 }

@@ -37,6 +37,7 @@ func (s *stream) learnHeader(r *trace.Record, step *Step) {
 		step.Marks ^= TrimmedAhead | TrimmedNext
 	}
 	s.trimmed, s.trimNS = true, r.TimeNS
+	s.debtNS = r.TimeNS
 	s.debt++ // the requester may have moved on before it restarts
 }
 

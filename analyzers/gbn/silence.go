@@ -1,0 +1,27 @@
+package gbn
+
+// silenced reports whether the responder may have been in error since fromNS. A queue pair is requester and responder in one: when
+// its own requests ended in error, because it ran out of retries or was refused, it answers nothing any more (IBTA volume 1,
+// 9.9.2.4). What it sent last shows that it was not in error before.
+func (s *session) silenced(fromNS int64) bool {
+	peer := s.a.sessions[s.flow.Peer()]
+	if peer == nil || !peer.req.started || fromNS < peer.req.lastNS-s.a.delay {
+		return false
+	}
+	q := &peer.req
+	if q.fatalID != 0 {
+		return true
+	}
+	return q.una.most().una < q.next && q.tried >= peer.limits.fewest()
+}
+
+// fewest returns how many restarts a requester may take at least until it gives up; none if that is not known.
+func (l *Limits) fewest() int {
+	switch rnr := l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry; {
+	case rnr && l.Retry.Known:
+		return min(l.Retry.Max, l.RNRRetry.Max)
+	case l.Retry.Known:
+		return l.Retry.Max
+	}
+	return 0
+}

@@ -135,6 +135,7 @@ func (s Style) width() string {
 		return ""
 	case Segments:
 		return "4"
+	case Line:
 	}
 	return "1.5"
 }

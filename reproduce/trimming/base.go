@@ -17,9 +17,6 @@ const (
 	receivers     = 16
 )
 
-// optimum is the goodput of a link in Gb/s: 1436 bytes of payload in a packet of 1500.
-const optimum = 100.0 * 1436 / 1500
-
 // senders returns how many senders a point has.
 func (p *point) senders() int { return p.test.Workload[0].Incast.Senders }
 

@@ -52,6 +52,7 @@ goes on.`,
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this server's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
 	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the authorities of clients")
+	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
 	fl.Uint64Var(&o.device, "device-id", 1, "P4Runtime device id")
 	fl.Uint64Var(&o.seed, "seed", 1, "seed of the mirror copies' UDP ports")
 	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp or afpacket")
@@ -71,7 +72,7 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 	case len(o.ports) == 0:
 		return errors.New("no interface: give --ports, such as --ports eth1,eth2")
 	}
-	listener, options, err := transport.Listen(o.listen, files)
+	listener, options, err := transport.Listen(o.listen, files, transport.SwitchPolicy)
 	if err != nil {
 		return err
 	}

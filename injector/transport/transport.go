@@ -6,6 +6,7 @@ package transport
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -20,14 +21,20 @@ import (
 // ErrInsecure is what refusals to go without TLS answer to.
 var ErrInsecure = errors.New("without TLS only loopback addresses are allowed")
 
-// Files names PEM files: this side's certificate chain and key, and the authorities that the other side's must come from.
+// Files names PEM files: this side's certificate chain and key, the authorities that the other side's must come from, and
+// the list of certificates that they have revoked (none if empty), which is read anew when it changes.
 type Files struct {
 	Cert, Key, CA string
+	CRL           string
+	// ServerRole is what the other side's certificate must say when this side dials; empty: nothing, as for switches of
+	// other vendors.
+	ServerRole Role
 }
 
-// Listen opens a TCP listener for a P4Runtime server and returns the server options that protect it. With no files the
-// address must be loopback. Clients must present a certificate from the authorities.
-func Listen(address string, files *Files) (net.Listener, []grpc.ServerOption, error) {
+// Listen opens a listener for a gRPC server and returns the server options that protect it. With no files the address must
+// be loopback or a unix socket, and callers may do everything. Otherwise clients must present a certificate from the
+// authorities, and each of their calls is held to the policy.
+func Listen(address string, files *Files, policy Policy) (net.Listener, []grpc.ServerOption, error) {
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		lis, err := listenUnix(path, files)
 		return lis, nil, err
@@ -38,12 +45,14 @@ func Listen(address string, files *Files) (net.Listener, []grpc.ServerOption, er
 	}
 	var opts []grpc.ServerOption
 	if files != nil {
-		config, pool, err := files.load()
+		config, pool, revoked, err := files.load()
 		if err != nil {
 			return nil, nil, err
 		}
 		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
-		opts = append(opts, grpc.Creds(credentials.NewTLS(config)))
+		// A resumed session would skip nothing of what VerifyConnection looks at, but outlive the chain it was made with.
+		config.SessionTicketsDisabled = true
+		opts = append(guard{policy, revoked}.options(), grpc.Creds(credentials.NewTLS(config)))
 	}
 	lis, err := net.ListenTCP("tcp", addr)
 	if err != nil {
@@ -66,11 +75,14 @@ func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 	}
 	creds := insecure.NewCredentials()
 	if files != nil {
-		config, pool, err := files.load()
+		config, pool, revoked, err := files.load()
 		if err != nil {
 			return nil, err
 		}
 		config.RootCAs = pool
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			return errors.Join(files.checkServer(state.PeerCertificates[0]), revoked.check(state.PeerCertificates[0]))
+		}
 		creds = credentials.NewTLS(config)
 	}
 	// A target answers a failed batch with one error per update in the trailer, up to some 100 bytes each.
@@ -109,21 +121,53 @@ func resolve(address string, files *Files) (*net.TCPAddr, error) {
 	return addr, nil
 }
 
-func (f Files) load() (*tls.Config, *x509.CertPool, error) {
+// load reads the files; the revocation is nil if there is no list.
+func (f Files) load() (*tls.Config, *x509.CertPool, *revocation, error) {
 	if f.Cert == "" || f.Key == "" || f.CA == "" {
-		return nil, nil, errors.New("mutual TLS needs a certificate, a key and an authority file")
+		return nil, nil, nil, errors.New("mutual TLS needs a certificate, a key and an authority file")
 	}
 	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
-		return nil, nil, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
+		return nil, nil, nil, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
 	}
-	pem, err := os.ReadFile(f.CA)
+	data, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, nil, fmt.Errorf("authority: %w", err)
+		return nil, nil, nil, fmt.Errorf("authority: %w", err)
+	}
+	authorities, err := parseAll(data)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("authority %s: %w", f.CA, err)
+	}
+	if len(authorities) == 0 {
+		return nil, nil, nil, fmt.Errorf("authority %s: it holds no PEM certificate", f.CA)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, nil, fmt.Errorf("authority %s: it holds no PEM certificate", f.CA)
+	for _, a := range authorities {
+		pool.AddCert(a)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, pool, nil
+	var revoked *revocation
+	if f.CRL != "" {
+		if revoked, err = newRevocation(f.CRL, authorities); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, pool, revoked, nil
+}
+
+// parseAll returns the certificates of a PEM file.
+func parseAll(data []byte) (list []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return list, nil
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, cert)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,14 +32,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestWithoutTLSOnlyLoopbackIsAllowed(t *testing.T) {
 	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0"} {
-		if _, _, err := transport.Listen(address, nil); !errors.Is(err, transport.ErrInsecure) {
+		if _, _, err := transport.Listen(address, nil, transport.SwitchPolicy); !errors.Is(err, transport.ErrInsecure) {
 			t.Errorf("listen on %s: %v", address, err)
 		}
 		if _, err := transport.Dial(address, nil); !errors.Is(err, transport.ErrInsecure) {
 			t.Errorf("dial %s: %v", address, err)
 		}
 	}
-	if _, _, err := transport.Listen("127.0.0.1", nil); err == nil {
+	if _, _, err := transport.Listen("127.0.0.1", nil, transport.SwitchPolicy); err == nil {
 		t.Error("an address without port is accepted")
 	}
 }
@@ -57,7 +58,7 @@ func TestFilesMustBeWhole(t *testing.T) {
 		"no such authority":  {Cert: good.Cert, Key: good.Key, CA: "nowhere"},
 		"an empty authority": {Cert: good.Cert, Key: good.Key, CA: empty},
 	} {
-		if _, _, err := transport.Listen("127.0.0.1:0", &files); err == nil {
+		if _, _, err := transport.Listen("127.0.0.1:0", &files, transport.SwitchPolicy); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -69,7 +70,7 @@ func TestMutualTLSLetsOnlyCertifiedClientsIn(t *testing.T) {
 	serverFiles := ours.issue(t, dir, "server")
 	stranger := others.issue(t, dir, "stranger")
 	stranger.CA = serverFiles.CA // it trusts the server, but not the other way round
-	lis, opts, err := transport.Listen("127.0.0.1:0", &serverFiles)
+	lis, opts, err := transport.Listen("127.0.0.1:0", &serverFiles, transport.SwitchPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestMutualTLSLetsOnlyCertifiedClientsIn(t *testing.T) {
 }
 
 func TestLoopbackNeedsNoTLS(t *testing.T) {
-	lis, opts, err := transport.Listen("localhost:0", nil)
+	lis, opts, err := transport.Listen("localhost:0", nil, transport.SwitchPolicy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func template(name string, serial int64) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, URIs: []*url.URL{transport.Orchestrator.URI()},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 }

@@ -1,0 +1,131 @@
+package tcp
+
+import (
+	"math"
+
+	"candela.dev/candela/clock"
+)
+
+// window is the congestion window and what makes it grow and shrink, in segments.
+type window struct {
+	control   Control
+	size      float64
+	threshold float64 // of slow start
+
+	// CUBIC (RFC 9438)
+	max     float64    // window before the last reduction
+	before  float64    // the same, whatever convergence made of max
+	epoch   clock.Time // when the current growth began; Never: not yet
+	plateau float64    // seconds from epoch to the plateau (K)
+	origin  float64    // window at the plateau
+	reno    float64    // what Reno would have (W_est)
+}
+
+// CUBIC's constants (RFC 9438, 4.1 and 5).
+const (
+	cubicC    = 0.4
+	cubicBeta = 0.7
+)
+
+func newWindow(c Control, initial int) window {
+	return window{control: c, size: float64(initial), threshold: math.Inf(1), epoch: clock.Never}
+}
+
+// segments returns the window in whole segments.
+func (w *window) segments() int { return int(w.size) }
+
+// grow follows an acknowledgement of n more segments.
+func (w *window) grow(now clock.Time, n float64, rtt clock.Duration) {
+	if w.size < w.threshold { // slow start
+		room := w.threshold - w.size
+		w.size += min(n, room)
+		if n -= min(n, room); n <= 0 {
+			return
+		}
+	}
+	if w.control == Reno {
+		w.size += n / w.size
+		return
+	}
+	w.cubic(now, n, rtt)
+}
+
+// cubic grows the window in congestion avoidance (RFC 9438, 4.2 to 4.5).
+func (w *window) cubic(now clock.Time, n float64, rtt clock.Duration) {
+	if w.epoch == clock.Never {
+		w.epoch, w.reno, w.origin, w.plateau = now, w.size, max(w.max, w.size), 0
+		if w.max > w.size {
+			w.plateau = math.Cbrt((w.max - w.size) / cubicC)
+		}
+	}
+	alpha := 3 * (1 - cubicBeta) / (1 + cubicBeta)
+	if w.reno >= w.before {
+		alpha = 1
+	}
+	w.reno += alpha * n / w.size
+	since := func(d clock.Duration) float64 {
+		t := float64(d)/float64(clock.Second) - w.plateau
+		return cubicC*t*t*t + w.origin
+	}
+	age := now.Sub(w.epoch)
+	if since(age) < w.reno {
+		w.size = max(w.size, w.reno)
+		return
+	}
+	target := min(max(since(age+rtt), w.size), 1.5*w.size)
+	w.size += (target - w.size) * n / w.size
+}
+
+// reduce follows the first sign of loss in a window.
+func (w *window) reduce() {
+	share := 0.5
+	if w.control == Cubic {
+		share = cubicBeta
+		w.before = w.size
+		if w.size < w.max { // fast convergence
+			w.max = w.size * (1 + cubicBeta) / 2
+		} else {
+			w.max = w.size
+		}
+		w.epoch = clock.Never
+	}
+	w.threshold = max(minWindow, w.size*share)
+	w.size = w.threshold
+}
+
+// collapse follows a timeout. Only the first one of a segment moves the threshold (RFC 5681, 3.1).
+func (w *window) collapse(first bool) {
+	if first {
+		w.reduce()
+	}
+	w.size, w.epoch = 1, clock.Never
+}
+
+// measure takes a round trip (RFC 6298, 2).
+func (s *sender) measure(rtt clock.Duration) {
+	s.minRTT = min(s.minRTT, rtt)
+	if s.srtt == 0 {
+		s.srtt, s.variance = rtt, rtt/2
+		return
+	}
+	off := rtt - s.srtt
+	s.variance += (max(off, -off) - s.variance) / 4
+	s.srtt += off / 8
+}
+
+// restart sets the retransmission timer for what is outstanding, if anything.
+func (s *sender) restart(now clock.Time) {
+	if len(s.segments) == 0 {
+		s.expires = clock.Never
+		return
+	}
+	rto := initialRTO
+	if s.srtt > 0 {
+		rto = s.srtt + 4*s.variance
+	}
+	rto = max(rto, s.minRTO)
+	for range min(s.backoff, 16) {
+		rto = min(2*rto, maxRTO)
+	}
+	s.expires = now.Add(min(rto, maxRTO))
+}

@@ -1,0 +1,178 @@
+package tcp
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"candela.dev/candela/clock"
+)
+
+// Host is the TCP of one machine. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller carries
+// packets and brings time, which must not go backwards:
+//
+//   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
+//   - after either, Poll whenever the NIC can take a packet, until it returns false.
+type Host struct {
+	cfg  Config
+	sink Sink
+
+	connections []*connection
+	known       map[key]*connection
+	last        *connection // of the latest packet
+	ready       []*connection
+	writes      []write    // to come, by time, the earliest last
+	wake        clock.Time // no timer of a connection is due before
+	acks        uint64
+	counters    Counters
+}
+
+type key struct {
+	peer   Endpoint
+	number uint32
+}
+
+type write struct {
+	at    clock.Time
+	to    *connection
+	bytes uint64
+}
+
+// connection is both directions of a connection.
+type connection struct {
+	key
+	sender
+	receiver
+	queued bool // in Host.ready
+}
+
+// New returns a host without connections. sink may be nil.
+func New(cfg Config, sink Sink) (*Host, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("TCP host %d: %w", cfg.Address, err)
+	}
+	return &Host{cfg: cfg, sink: sink, known: make(map[key]*connection), wake: clock.Never}, nil
+}
+
+// Counters returns what the host has done so far.
+func (h *Host) Counters() Counters { return h.counters }
+
+// connection returns the connection with a peer; it is made when it is first named, here or by a packet.
+func (h *Host) connection(k key) *connection {
+	if h.last != nil && h.last.key == k {
+		return h.last
+	}
+	c := h.known[k]
+	if c == nil {
+		c = &connection{key: k, receiver: receiver{quick: quickACKs, ackAt: clock.Never}}
+		c.sender = newSender(&h.cfg)
+		h.known[k] = c
+		h.connections = append(h.connections, c)
+	}
+	h.last = c
+	return c
+}
+
+// Endless is a number of bytes that keeps a connection sending for ever.
+const Endless = 1 << 62
+
+// Write gives the connection with a peer bytes to send at an instant, or at once if that has passed. A caller that writes while
+// nothing else happens has the host polled and its timer read again.
+func (h *Host) Write(peer Endpoint, number uint32, bytes uint64, at clock.Time) error {
+	if bytes == 0 || bytes > Endless {
+		return fmt.Errorf("write of %d bytes to connection %d: must be 1 to %d", bytes, number, uint64(Endless))
+	}
+	// Sorted backwards, so that the earliest is taken from the end; of one instant the first declared is first.
+	i := sort.Search(len(h.writes), func(i int) bool { return h.writes[i].at <= at })
+	h.writes = slices.Insert(h.writes, i, write{at, h.connection(key{peer, number}), bytes})
+	return nil
+}
+
+// HandlePacket takes a packet that has arrived.
+func (h *Host) HandlePacket(now clock.Time, p *Packet) {
+	if p.Trimmed {
+		h.counters.Damaged++
+		return
+	}
+	c := h.connection(key{p.From, p.Connection})
+	if p.Header.Flags&FlagACK != 0 {
+		h.acknowledged(now, c, &p.Header)
+	}
+	if p.Payload > 0 {
+		h.arrived(now, c, p)
+	}
+	h.settle(c)
+}
+
+// settle follows whatever may have changed a connection: it is queued if it may send, and its timers are noted.
+func (h *Host) settle(c *connection) {
+	if !c.queued && (c.ackNow || c.maySend()) {
+		c.queued = true
+		h.ready = append(h.ready, c)
+	}
+	h.wake = min(h.wake, c.expires, c.ackAt)
+}
+
+// NextTimer returns when HandleTimer wants to be called; false if never. It may be too early, never too late.
+func (h *Host) NextTimer() (at clock.Time, ok bool) {
+	at = h.wake
+	if n := len(h.writes); n > 0 {
+		at = min(at, h.writes[n-1].at)
+	}
+	return at, at != clock.Never
+}
+
+// HandleTimer serves what is due.
+func (h *Host) HandleTimer(now clock.Time) {
+	for n := len(h.writes); n > 0 && h.writes[n-1].at <= now; n = len(h.writes) {
+		w := h.writes[n-1]
+		h.writes = h.writes[:n-1]
+		w.to.written = min(w.to.written+w.bytes, Endless)
+		h.settle(w.to)
+	}
+	if h.wake > now {
+		return
+	}
+	h.wake = clock.Never
+	for _, c := range h.connections {
+		if c.expires <= now {
+			h.timeout(now, c)
+		}
+		if c.ackAt <= now {
+			c.ackNow, c.ackAt = true, clock.Never
+		}
+		h.settle(c)
+	}
+}
+
+// Poll fills p with the next packet to send and reports whether there is one. Connections take turns; of one, what has to be sent
+// again goes first, then what is new; either carries the acknowledgement, which goes alone if there is no data.
+func (h *Host) Poll(now clock.Time, p *Packet) bool {
+	for len(h.ready) > 0 {
+		c := h.ready[0]
+		h.ready = append(h.ready[:0], h.ready[1:]...)
+		c.queued = false
+		*p = Packet{From: h.cfg.Address, To: c.peer, Connection: c.number}
+		switch {
+		case c.maySend():
+			h.transmit(now, c, p)
+		case c.ackNow:
+			h.acks++
+			h.counters.ACKsSent++
+			p.Number = numberAck | h.acks
+			p.Header.Seq = h.cfg.sequence(c.next)
+		default:
+			continue
+		}
+		h.acknowledge(c, &p.Header)
+		h.settle(c)
+		return true
+	}
+	return false
+}
+
+func (h *Host) report(now clock.Time, c *connection, kind EventKind, bytes uint64) {
+	if h.sink != nil {
+		h.sink.TCPEvent(now, Event{Kind: kind, Local: h.cfg.Address, Peer: c.peer, Connection: c.number, Bytes: bytes})
+	}
+}

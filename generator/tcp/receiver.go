@@ -1,0 +1,101 @@
+package tcp
+
+import (
+	"slices"
+
+	"candela.dev/candela/clock"
+)
+
+// span is a range of the stream, end excluded.
+type span struct{ start, end uint64 }
+
+// receiver is the receiving end of one direction.
+type receiver struct {
+	have    uint64 // of the stream, in order
+	beyond  []span // what has arrived beyond a gap, sorted, apart from each other
+	latest  int    // of beyond: the range that was touched last
+	pending int    // segments that no acknowledgement was sent for
+	quick   int    // segments to be acknowledged at once
+	ackNow  bool
+	ackAt   clock.Time // of the delayed acknowledgement
+}
+
+// arrived takes a segment with payload.
+func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
+	h.counters.SegmentsReceived++
+	r := &c.receiver
+	start, ok := h.cfg.offset(p.Header.Seq, r.have)
+	end := start + uint64(p.Payload)
+	switch {
+	case !ok:
+		h.counters.Invalid++
+		return
+	case end <= r.have:
+		h.counters.Duplicates++
+		r.ackNow = true // the sender seems to have missed one
+		return
+	case end > r.have+uint64(h.cfg.ReceiveWindow):
+		h.counters.OutOfWindow++
+		r.ackNow = true
+		return
+	}
+	gaps := len(r.beyond) > 0
+	if !r.add(span{max(start, r.have), end}) {
+		h.counters.Duplicates++
+	}
+	r.schedule(now, h.cfg.DelayedACK, gaps || len(r.beyond) > 0)
+	if start <= r.have && end <= r.have {
+		h.report(now, c, Delivered, r.have)
+	}
+}
+
+// schedule decides when to acknowledge (RFC 5681, 4.2): at once while there are gaps, otherwise every second segment.
+func (r *receiver) schedule(now clock.Time, delay clock.Duration, gaps bool) {
+	r.pending++
+	switch {
+	case gaps || r.pending >= 2 || r.quick > 0 || delay == 0:
+		r.quick = max(0, r.quick-1)
+		r.ackNow, r.ackAt = true, clock.Never
+	case r.ackAt == clock.Never:
+		r.ackAt = now.Add(delay)
+	}
+}
+
+// add enters what has arrived and reports whether any of it is new.
+func (r *receiver) add(s span) bool {
+	i := 0
+	for i < len(r.beyond) && r.beyond[i].end < s.start {
+		i++
+	}
+	if i < len(r.beyond) && r.beyond[i].start <= s.start && s.end <= r.beyond[i].end {
+		r.latest = i
+		return false
+	}
+	last := i
+	for last < len(r.beyond) && r.beyond[last].start <= s.end {
+		s = span{min(s.start, r.beyond[last].start), max(s.end, r.beyond[last].end)}
+		last++
+	}
+	if s.start <= r.have {
+		r.have = s.end
+		r.beyond = slices.Delete(r.beyond, 0, last)
+		r.latest = 0
+		return true
+	}
+	r.beyond = slices.Replace(r.beyond, i, last, s)
+	r.latest = i
+	return true
+}
+
+// acknowledge fills in the acknowledgement, which every packet carries.
+func (h *Host) acknowledge(c *connection, to *Header) {
+	r := &c.receiver
+	to.Flags |= FlagACK
+	to.Ack = h.cfg.sequence(r.have)
+	to.Window = uint16(h.cfg.ReceiveWindow >> WindowScale)
+	if r.latest < len(r.beyond) {
+		b := r.beyond[r.latest]
+		to.SACK = Block{h.cfg.sequence(b.start), h.cfg.sequence(b.end)}
+	}
+	r.pending, r.ackNow, r.ackAt = 0, false, clock.Never
+}

@@ -1,0 +1,314 @@
+package tcp
+
+import (
+	"sort"
+
+	"candela.dev/candela/clock"
+)
+
+// segment is one that was sent and is not acknowledged in order yet.
+type segment struct {
+	start   uint64
+	sent    clock.Time // last
+	ordinal uint64     // of the last transmission, among those of the connection
+	length  int32
+	sacked  bool
+	lost    bool // and not sent again since
+	flying  bool // a copy counts as on its way
+	again   bool // was retransmitted
+}
+
+func (s *segment) end() uint64 { return s.start + uint64(s.length) }
+
+// phase of the sender.
+type phase uint8
+
+const (
+	open     phase = iota
+	recovery       // fast recovery (RFC 6675)
+	loss           // after a timeout
+)
+
+// retransmission is one whose fate is not known.
+type retransmission struct{ number, ordinal uint64 }
+
+// sender is the sending end of one direction. Segments have numbers, from 0; that of segments[0] is base.
+type sender struct {
+	mss      int
+	written  uint64 // end of the stream so far
+	next     uint64 // to send
+	limit    uint64 // end of the receiver's window
+	segments []segment
+	base     uint64
+
+	pipe     int // segments that count as on their way
+	lost     int
+	lostFrom uint64 // no segment below this number is lost
+	judged   uint64 // segments below this number have been looked at for loss
+	highest  uint64 // one above the highest segment that was SACKed
+	ordinal  uint64 // transmissions
+	latest   uint64 // ordinal of the latest transmission that was delivered
+	again    []retransmission
+	force    bool // one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
+
+	phase   phase
+	recover uint64 // where the phase ends
+	window  window
+	usage   usage
+
+	expires  clock.Time // retransmission timer
+	backoff  int
+	srtt     clock.Duration
+	variance clock.Duration
+	minRTT   clock.Duration
+	minRTO   clock.Duration
+}
+
+// usage is how much of the congestion window a round trip has used: what is not used must not grow (as Linux has it).
+type usage struct {
+	limited bool   // the window kept something from being sent
+	most    int    // segments outstanding
+	end     uint64 // of the round trip: where the stream was when it began
+}
+
+// used books the use of the window.
+func (s *sender) used(limited bool) {
+	u := &s.usage
+	if out := len(s.segments); limited || s.una() >= u.end || !u.limited && out > u.most {
+		*u = usage{limited, out, s.next}
+	}
+}
+
+// mayGrow reports whether the window has been used: in slow start half of it, as a burst at the NIC's rate may be under way.
+func (s *sender) mayGrow() bool {
+	if s.window.size < s.window.threshold {
+		return s.window.size < 2*float64(s.usage.most)
+	}
+	return s.usage.limited
+}
+
+func newSender(cfg *Config) sender {
+	return sender{
+		mss: cfg.MSS, limit: uint64(cfg.ReceiveWindow), expires: clock.Never, minRTO: cfg.MinRTO, minRTT: clock.Duration(clock.Never),
+		window: newWindow(cfg.Control, cfg.InitialWindow),
+	}
+}
+
+// at returns the segment of a number.
+func (s *sender) at(number uint64) *segment { return &s.segments[number-s.base] }
+
+// una is what has been acknowledged in order.
+func (s *sender) una() uint64 {
+	if len(s.segments) > 0 {
+		return s.segments[0].start
+	}
+	return s.next
+}
+
+// maySend reports whether there is a segment to send and room for it on the path.
+func (s *sender) maySend() bool {
+	fresh := s.next < s.written && s.next+uint64(s.nextLength()) <= s.limit
+	if s.lost == 0 && !fresh {
+		return false
+	}
+	if s.pipe < s.window.segments() || s.lost > 0 && s.force {
+		return true
+	}
+	s.used(true)
+	return false
+}
+
+// nextLength returns the payload of the next new segment.
+func (s *sender) nextLength() int { return int(min(uint64(s.mss), s.written-s.next)) }
+
+// transmit fills p with the segment to send.
+func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
+	s := &c.sender
+	var number uint64
+	again := s.lost > 0
+	if again {
+		number = s.nextLost()
+	} else {
+		number = s.base + uint64(len(s.segments))
+		s.segments = append(s.segments, segment{start: s.next, length: int32(s.nextLength())})
+		s.next += uint64(s.nextLength())
+	}
+	g := s.at(number)
+	s.ordinal++
+	g.sent, g.ordinal, g.flying = now, s.ordinal, true
+	s.pipe++
+	s.used(false)
+	h.counters.SegmentsSent++
+	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
+	if s.expires == clock.Never {
+		s.restart(now)
+	}
+	if again {
+		s.force, s.lost, g.lost, g.again = false, s.lost-1, false, true
+		s.again = append(s.again, retransmission{number, s.ordinal})
+		h.counters.Retransmitted++
+		h.report(now, c, Retransmitted, g.start)
+	}
+	if g.end() == s.written {
+		p.Header.Flags |= FlagPSH
+	}
+}
+
+// nextLost returns the lowest lost segment, of which there must be one.
+func (s *sender) nextLost() uint64 {
+	s.lostFrom = max(s.lostFrom, s.base)
+	for !s.at(s.lostFrom).lost {
+		s.lostFrom++
+	}
+	return s.lostFrom
+}
+
+// acknowledged takes the acknowledgement of a packet.
+func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
+	s := &c.sender
+	upTo, ok := h.cfg.offset(a.Ack, s.una())
+	if !ok || upTo > s.next {
+		h.counters.Invalid++
+		return
+	}
+	s.limit = max(s.limit, upTo+uint64(a.Window)<<WindowScale)
+	grown := s.advance(now, upTo)
+	if a.SACK != (Block{}) {
+		h.sack(now, s, a.SACK)
+	}
+	if s.phase != open && s.una() >= s.recover {
+		s.phase = open
+	}
+	if grown > 0 {
+		s.backoff = 0
+		if s.phase != recovery && s.mayGrow() {
+			s.window.grow(now, float64(grown), s.srtt)
+		}
+		s.restart(now)
+	}
+	if s.detect() && s.phase == open {
+		s.phase, s.recover, s.force = recovery, s.next, true
+		s.window.reduce()
+		h.counters.Recoveries++
+		h.report(now, c, Recovering, s.una())
+	}
+	if len(s.segments) == 0 && s.next == s.written && grown > 0 {
+		h.report(now, c, Acknowledged, s.next)
+	}
+}
+
+// advance drops segments that are acknowledged in order and returns how many.
+func (s *sender) advance(now clock.Time, upTo uint64) int {
+	n := 0
+	sample := clock.Duration(-1)
+	for n < len(s.segments) && s.segments[n].end() <= upTo {
+		g := &s.segments[n]
+		if !g.sacked {
+			s.delivered(now, g)
+			if !g.again { // Karn
+				sample = now.Sub(g.sent)
+			}
+		}
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	s.segments = s.segments[n:]
+	s.base += uint64(n)
+	if sample >= 0 {
+		s.measure(sample)
+	}
+	return n
+}
+
+// delivered books that a segment has arrived.
+func (s *sender) delivered(now clock.Time, g *segment) {
+	if g.flying {
+		g.flying = false
+		s.pipe--
+	}
+	if g.lost {
+		g.lost = false
+		s.lost--
+	}
+	// If a retransmission seems quicker than light, the original has arrived.
+	if !g.again || now.Sub(g.sent) >= s.minRTT {
+		s.latest = max(s.latest, g.ordinal)
+	}
+}
+
+// sack marks the segments of a block.
+func (h *Host) sack(now clock.Time, s *sender, b Block) {
+	start, ok := h.cfg.offset(b.Start, s.una())
+	end, fine := h.cfg.offset(b.End, s.una())
+	if !ok || !fine || end > s.next || start >= end {
+		h.counters.Invalid++
+		return
+	}
+	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= start })
+	for ; i < len(s.segments) && s.segments[i].end() <= end; i++ {
+		if g := &s.segments[i]; !g.sacked {
+			s.delivered(now, g)
+			g.sacked = true
+			s.highest = max(s.highest, s.base+uint64(i)+1)
+		}
+	}
+}
+
+// detect marks what is lost and reports whether anything was: segments below three that were SACKed (RFC 6675, IsLost), and
+// retransmissions three of whose successors were delivered.
+func (s *sender) detect() bool {
+	before := s.lost
+	edge := s.base
+	for number, found := s.highest, 0; number > s.base && found < dupThresh; number-- {
+		if s.at(number - 1).sacked {
+			if found++; found == dupThresh {
+				edge = number - 1
+			}
+		}
+	}
+	for number := max(s.judged, s.base); number < edge; number++ {
+		if g := s.at(number); !g.again {
+			s.lose(number, g)
+		}
+	}
+	s.judged = max(s.judged, edge)
+	for len(s.again) > 0 && s.again[0].ordinal+dupThresh <= s.latest {
+		r := s.again[0]
+		s.again = s.again[1:]
+		if r.number >= s.base && s.at(r.number).ordinal == r.ordinal {
+			s.lose(r.number, s.at(r.number))
+		}
+	}
+	return s.lost > before
+}
+
+// lose marks a segment as lost.
+func (s *sender) lose(number uint64, g *segment) {
+	if g.sacked || g.lost {
+		return
+	}
+	if g.flying {
+		g.flying = false
+		s.pipe--
+	}
+	g.lost = true
+	s.lost++
+	s.lostFrom = min(s.lostFrom, number)
+}
+
+// timeout follows RFC 5681, 3.1 and RFC 6298, 5: everything is taken for lost, and the window starts again from one segment.
+func (h *Host) timeout(now clock.Time, c *connection) {
+	s := &c.sender
+	h.counters.Timeouts++
+	h.report(now, c, TimedOut, s.una())
+	s.window.collapse(s.backoff == 0)
+	s.phase, s.recover, s.force = loss, s.next, true
+	s.again = s.again[:0]
+	for i := range s.segments {
+		s.lose(s.base+uint64(i), &s.segments[i])
+	}
+	s.backoff++
+	s.restart(now)
+}

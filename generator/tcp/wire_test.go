@@ -1,0 +1,197 @@
+package tcp_test
+
+import (
+	"slices"
+	"testing"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+)
+
+const (
+	mss   = 1000
+	delay = 100 * clock.Microsecond // one way
+	step  = clock.Microsecond       // a NIC sends a packet in
+)
+
+// config is that of both hosts unless a test changes it.
+func config() tcp.Config {
+	return tcp.Config{MSS: mss, InitialWindow: 10, ReceiveWindow: 6 << 20, MinRTO: 200 * clock.Millisecond, DelayedACK: 40 * clock.Millisecond}
+}
+
+// flight is a packet on its way.
+type flight struct {
+	at clock.Time
+	n  int
+	p  tcp.Packet
+}
+
+// wire joins two hosts by links that delay every packet alike, unless fate says otherwise.
+type wire struct {
+	t     interface{ Fatalf(string, ...any) }
+	hosts [2]*tcp.Host
+	model [2]model // of what has arrived at each host
+	now   clock.Time
+	free  [2]clock.Time // of the NICs
+	air   []flight
+	sent  []tcp.Packet // by host 0, with payload
+	at    []clock.Time // when
+	n     int
+	// fate returns how often, and by how much later than usual, the n-th packet of all arrives; nil: once, not later.
+	fate   func(n int, p *tcp.Packet) []clock.Duration
+	events [2][]tcp.Event
+	when   [2][]clock.Time
+	onData func(host int, e tcp.Event)
+}
+
+// model is the truth about a receiver: which bytes have arrived.
+type model struct {
+	arrived map[uint64]bool // multiples of the unit
+	prefix  uint64
+	told    uint64 // by Delivered
+}
+
+func newWire(t interface{ Fatalf(string, ...any) }, cfg tcp.Config) *wire {
+	w := &wire{t: t}
+	for i := range w.hosts {
+		cfg.Address = tcp.Endpoint(i)
+		h, err := tcp.New(cfg, &ear{w, i})
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		w.hosts[i] = h
+		w.model[i].arrived = make(map[uint64]bool)
+	}
+	return w
+}
+
+// ear is the sink of a host.
+type ear struct {
+	w *wire
+	i int
+}
+
+// TCPEvent implements tcp.Sink.
+func (e *ear) TCPEvent(now clock.Time, ev tcp.Event) {
+	w := e.w
+	w.events[e.i], w.when[e.i] = append(w.events[e.i], ev), append(w.when[e.i], now)
+	if ev.Kind != tcp.Delivered {
+		return
+	}
+	if ev.Bytes <= w.model[e.i].told {
+		w.t.Fatalf("%d bytes are delivered after %d", ev.Bytes, w.model[e.i].told)
+	}
+	w.model[e.i].told = ev.Bytes
+	if w.onData != nil {
+		w.onData(e.i, ev)
+	}
+}
+
+// arrive updates the truth; the stream begins at sequence number first.
+func (m *model) arrive(p *tcp.Packet, first uint32) {
+	start := uint64(p.Header.Seq - first)
+	for b := start; b < start+uint64(p.Payload); b++ {
+		m.arrived[b] = true
+	}
+	for m.arrived[m.prefix] {
+		m.prefix++
+	}
+}
+
+// run simulates until an instant or until nothing is left to happen, and reports which.
+func (w *wire) run(until clock.Time, first uint32) (quiet bool) {
+	for {
+		for i := range w.hosts {
+			w.poll(i)
+		}
+		next := clock.Never
+		for i, h := range w.hosts {
+			if at, ok := h.NextTimer(); ok {
+				next = min(next, max(at, w.now))
+			}
+			if w.free[i] > w.now {
+				next = min(next, w.free[i])
+			}
+		}
+		for _, f := range w.air {
+			next = min(next, f.at)
+		}
+		if next == clock.Never {
+			return true
+		}
+		if next > until {
+			w.now = until
+			return false
+		}
+		w.now = next
+		w.deliver(first)
+		for _, h := range w.hosts {
+			if at, ok := h.NextTimer(); ok && at <= w.now {
+				h.HandleTimer(w.now)
+			}
+		}
+	}
+}
+
+func (w *wire) poll(i int) {
+	var p tcp.Packet
+	for w.free[i] <= w.now && w.hosts[i].Poll(w.now, &p) {
+		w.free[i] = w.now.Add(step)
+		if i == 0 && p.Payload > 0 {
+			w.sent, w.at = append(w.sent, p), append(w.at, w.now)
+		}
+		late := []clock.Duration{0}
+		if w.fate != nil {
+			late = w.fate(w.n, &p)
+		}
+		for _, d := range late {
+			w.air = append(w.air, flight{w.now.Add(delay + d), w.n, p})
+		}
+		w.n++
+	}
+}
+
+func (w *wire) deliver(first uint32) {
+	slices.SortStableFunc(w.air, func(a, b flight) int { return int(a.at - b.at) })
+	for len(w.air) > 0 && w.air[0].at <= w.now {
+		p := w.air[0].p
+		w.air = w.air[1:]
+		i := int(p.To)
+		if p.Payload > 0 && !p.Trimmed {
+			w.model[i].arrive(&p, first)
+		}
+		w.hosts[i].HandlePacket(w.now, &p)
+		if w.model[i].told != w.model[i].prefix {
+			w.t.Fatalf("host %d delivered %d bytes, %d have arrived in order", i, w.model[i].told, w.model[i].prefix)
+		}
+	}
+}
+
+func (w *wire) write(t *testing.T, bytes uint64) {
+	t.Helper()
+	if err := w.hosts[0].Write(1, 7, bytes, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dropping loses the given transmissions of segments by host 0, each number as often as it is named.
+func dropping(segments ...uint64) func(int, *tcp.Packet) []clock.Duration {
+	return func(_ int, p *tcp.Packet) []clock.Duration {
+		if i := slices.Index(segments, p.Number); p.From == 0 && p.Payload > 0 && i >= 0 {
+			segments = slices.Delete(segments, i, i+1)
+			return nil
+		}
+		return []clock.Duration{0}
+	}
+}
+
+// numbers returns the segments that were sent from an instant to another.
+func (w *wire) numbers(from, to clock.Duration) []uint64 {
+	var list []uint64
+	for i := range w.sent {
+		if at := w.at[i].Sub(0); at >= from && at < to {
+			list = append(list, w.sent[i].Number)
+		}
+	}
+	return list
+}

@@ -164,9 +164,7 @@ func jumpOf(list []arrival, origin float64) jump {
 		case at < 0:
 		case !a.trimmed:
 			j.longest = max(j.longest, waited)
-			if waited > j.longest/2 {
-				j.drained = math.NaN()
-			} else if math.IsNaN(j.drained) && !math.IsNaN(j.firstHeader) {
+			if waited <= j.longest/2 && math.IsNaN(j.drained) && !math.IsNaN(j.firstHeader) {
 				j.drained = at
 			}
 		case !a.deflected && math.IsNaN(j.firstHeader):

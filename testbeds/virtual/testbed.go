@@ -13,12 +13,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/dumper"
@@ -26,7 +23,6 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
-	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds"
 )
 
@@ -100,22 +96,15 @@ func newTestbed(spec testbeds.Spec, models Catalogue, c *chassis) (*Testbed, err
 }
 
 // seed derives the seed of one component, so that adding a component does not shift the others' random numbers.
-func (t *Testbed) seed(component string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(component))
-	return h.Sum64() ^ t.spec.Seed
-}
-
-// hostMAC is the address of host i unless the test names one: locally administered, and not that of any vendor.
-func hostMAC(i int) packet.MAC { return packet.MAC{0x02, 0xca, 0xde, 0x1a, 0x00, byte(i + 1)} }
+func (t *Testbed) seed(component string) uint64 { return testbeds.ComponentSeed(t.spec.Seed, component) }
 
 func (t *Testbed) addHost(i int) error {
 	spec := &t.spec.Hosts[i]
 	if spec.MAC == nil {
-		mac := hostMAC(i)
+		mac := testbeds.HostMAC(i)
 		spec.MAC = &mac
 	}
-	cfg, err := nicConfig(spec, t.models, rand.New(rand.NewPCG(t.spec.Seed, t.seed(spec.Name))))
+	cfg, err := spec.NICConfig(t.models, t.spec.Seed)
 	if err != nil {
 		return err
 	}
@@ -132,28 +121,6 @@ func (t *Testbed) addHost(i int) error {
 	t.sw.out = append(t.sw.out, down)
 	t.sw.mirrors = append(t.sw.mirrors, nil)
 	return nil
-}
-
-func nicConfig(h *testbeds.Host, models Catalogue, random *rand.Rand) (rdma.Config, error) {
-	profile, err := models(h.Profile)
-	if err != nil {
-		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
-	}
-	profile.TrimReaction, profile.TrimDSCP = h.TrimReaction, int(h.TrimDSCP)
-	bugs, err := rdma.ParseBugs(h.Bugs)
-	if err != nil {
-		return rdma.Config{}, fmt.Errorf("%s: %w", h.Name, err)
-	}
-	mode, ok := rdma.ParseCNPMode(strings.TrimPrefix(h.CNPPacing, "per-"))
-	if !ok {
-		return rdma.Config{}, fmt.Errorf("%s: CNP pacing mode %q is unknown", h.Name, h.CNPPacing)
-	}
-	return rdma.Config{
-		Name: h.Name, MAC: *h.MAC, IPs: h.IPs, Profile: profile, Bugs: bugs, PortRate: h.Rate, Rand: random,
-		DSCP: h.DSCP, HopLimit: h.HopLimit, NotECT: h.ECN == packet.NotECT,
-		NP: rdma.NotificationPoint{Enable: h.DCQCNNP, Mode: mode, Interval: h.MinTimeBetweenCNPs, SlowRestart: h.SlowRestart},
-		RP: rdma.ReactionPoint{Enable: h.DCQCNRP}, AdaptiveRetrans: h.AdaptiveRetrans,
-	}, nil
 }
 
 // createQPs makes both ends of every connection and joins them, as the generators' metadata exchange does.

@@ -53,8 +53,7 @@ func OpenRing(cfg RingConfig) (_ *Ring, err error) {
 	r := &Ring{cfg: cfg, fd: fd, wake: -1}
 	defer func() {
 		if err != nil {
-			r.Close()
-			err = fmt.Errorf("open ring on %q: %w", cfg.Interface, err)
+			err = errors.Join(fmt.Errorf("open ring on %q: %w", cfg.Interface, err), r.Close())
 		}
 	}()
 	if r.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
@@ -167,6 +166,7 @@ func (r *Ring) mapRing() error {
 func fanoutArgument(f Fanout) int {
 	mode := unix.PACKET_FANOUT_HASH
 	switch f.Mode {
+	case FanoutByFlow:
 	case FanoutRoundRobin:
 		mode = unix.PACKET_FANOUT_LB
 	case FanoutByCPU:

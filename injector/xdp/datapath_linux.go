@@ -34,18 +34,17 @@ type Datapath struct {
 	ports  []port
 	mode   Mode
 
-	gates      uint64              // openings so far
-	indices    map[uint64]uint32   // of event keys in map hits
-	freed      []uint32            // indices to use again
-	filters    map[uint32]uint64   // as written
-	inData     map[dataEntry]bool  // entries that can name a data packet
-	controls   map[uint64]struct{} // entries that name control packets
-	watches    map[uint64]struct{}
-	group      []uint16
-	sessions   map[uint32]uint16    // → mirror port
-	pairs      map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, for it takes long
-	faults     []error              // of operations that return none
-	generation int
+	gates    uint64              // openings so far
+	indices  map[uint64]uint32   // of event keys in map hits
+	freed    []uint32            // indices to use again
+	filters  map[uint32]uint64   // as written
+	inData   map[dataEntry]bool  // entries that can name a data packet
+	controls map[uint64]struct{} // entries that name control packets
+	watches  map[uint64]struct{}
+	group    []uint16
+	sessions map[uint32]uint16    // → mirror port
+	pairs    map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, for it takes long
+	faults   []error              // of operations that return none
 }
 
 // dataEntry names an entry of a table that serves data packets.
@@ -188,13 +187,8 @@ func (d *Datapath) attachLink(p *port) error {
 	return nil
 }
 
-// verifier makes the kernel's long log of a refused program readable.
-func verifier(err error) error {
-	if v, ok := errors.AsType[*ebpf.VerifierError](err); ok {
-		return fmt.Errorf("load the program: %+v", v)
-	}
-	return fmt.Errorf("load the program: %w", err)
-}
+// verifier says that the kernel refused a program; %+v of the cause is its whole log.
+func verifier(err error) error { return fmt.Errorf("load the program: %w", err) }
 
 // Mode says which hook the ports use; any means the driver's.
 func (d *Datapath) Mode() Mode {

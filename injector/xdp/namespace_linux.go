@@ -39,7 +39,7 @@ func (n *namespace) do(f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer now.close()
+	defer now.file.Close()
 	if now.inode == n.inode {
 		return f()
 	}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/pki"
+)
+
+// newPKI returns the command that keeps a lab's certificates.
+func newPKI() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pki",
+		Short: "Keep the certificates of a lab",
+		Long: `Make a small certificate authority for a lab, issue certificates for agents, switches and people, and revoke them. The
+authority is a directory; its key ca.key stays on the machine that orchestrates and is never copied to agents. Each agent
+gets its own NAME.pem and NAME.key, with ca.pem and revoked.crl.`,
+		Example: `  candela agent pki init lab
+  candela agent pki issue lab switch-1 --role agent --host 10.1.0.1 --host switch-1.lab
+  candela agent pki issue lab nightly --role orchestrator
+  candela agent pki revoke lab nightly`,
+	}
+	cmd.AddCommand(newPKIInit(), newPKIIssue(), newPKIRevoke())
+	return cmd
+}
+
+func newPKIInit() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "init DIR", Short: "Make an authority", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := pki.Create(args[0], name, time.Now); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "authority %q in %s; keep ca.key there\n", name, args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "Candela lab", "name of the authority")
+	return cmd
+}
+
+func newPKIIssue() *cobra.Command {
+	var role string
+	var hosts []string
+	cmd := &cobra.Command{
+		Use: "issue DIR NAME", Short: "Issue a certificate", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := pki.Open(args[0], time.Now)
+			if err != nil {
+				return err
+			}
+			files, err := a.Issue(args[1], transport.Role(role), hosts)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "--cert %s --key %s --ca %s --crl %s\n", files.Cert, files.Key, files.CA, files.CRL)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "orchestrator, agent or viewer")
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "name or address under which the agent is reached; may be repeated")
+	return cmd
+}
+
+func newPKIRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke DIR NAME", Short: "Revoke a certificate", Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := pki.Open(args[0], time.Now)
+			if err != nil {
+				return err
+			}
+			if err := a.Revoke(args[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s; copy revoked.crl to the machines that hold ca.pem\n", args[1])
+			return nil
+		},
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
+	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/ndp"
 )
@@ -35,6 +36,7 @@ const (
 
 const (
 	protocolICMP   = 1
+	protocolTCP    = 6
 	protocolICMPv6 = 58
 	echoRequest    = 8
 	echoRequestV6  = 128
@@ -58,6 +60,8 @@ func (p *Packet) transportLen() int {
 	switch p.Protocol {
 	case NDP:
 		return packet.UDPLen + ndp.Size
+	case TCP:
+		return tcp.HeaderLen
 	case Echo:
 		return icmpLen
 	case PFC:
@@ -108,6 +112,8 @@ func (p *Packet) appendHeaders(b []byte) []byte {
 
 func (p *Packet) ipProtocol() byte {
 	switch {
+	case p.Protocol == TCP:
+		return protocolTCP
 	case p.Protocol != Echo:
 		return packet.ProtocolUDP
 	case p.IPv6:
@@ -157,6 +163,17 @@ func (p *Packet) appendTransport(b []byte, length, whole int) []byte {
 		b = binary.BigEndian.AppendUint16(b, uint16(p.Flow))
 		b = binary.BigEndian.AppendUint16(b, p.Entropy)
 		p.checksum(b[at:], 2, whole, whole)
+		return b
+	}
+	if p.Protocol == TCP {
+		// Both ends have the same port: data go both ways, so that neither is the one that called.
+		port := uint16(dynamicPort | p.Entropy&0x3fff)
+		b = p.TCP.AppendTo(b, port, port)
+		summed := length
+		if p.Flags&ChecksumStale != 0 {
+			summed = whole
+		}
+		p.checksum(b[at:], 16, summed, summed)
 		return b
 	}
 	near, far := uint16(dynamicPort|p.Entropy&0x3fff), uint16(rawPort)

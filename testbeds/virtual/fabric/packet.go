@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/ndp"
 )
@@ -106,6 +107,7 @@ type Header struct {
 	Original int32
 	Flow     uint32 // connection, for the ECMP hash and reports
 	NDP      ndp.Header
+	TCP      tcp.Header
 }
 
 // Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and

@@ -1,0 +1,106 @@
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/packet"
+)
+
+// TCPConfig sets up TCP hosts. Zero fields take the defaults that their comments name, Linux's where it has one.
+type TCPConfig struct {
+	PacketSize    int            // a full segment's frame in bytes, headers included; default 1500
+	InitialWindow int            // segments; default 10
+	ReceiveWindow int            // bytes; default 6 MiB
+	MinRTO        clock.Duration // default 200 ms
+	DelayedACK    clock.Duration // default 40 ms, negative: every segment is acknowledged at once
+	Control       tcp.Control
+	FirstSequence uint32
+	IPv6          bool
+	Class, DSCP   uint8 // of all packets
+}
+
+func (c *TCPConfig) complete() {
+	c.PacketSize = cmp.Or(c.PacketSize, 1500)
+	c.InitialWindow = cmp.Or(c.InitialWindow, 10)
+	c.ReceiveWindow = cmp.Or(c.ReceiveWindow, 6<<20)
+	c.MinRTO = cmp.Or(c.MinRTO, 200*clock.Millisecond)
+	c.DelayedACK = max(cmp.Or(c.DelayedACK, 40*clock.Millisecond), 0)
+}
+
+// TCPHeaderSize returns what of every TCP frame is headers, and the size of an ACK.
+func TCPHeaderSize(v6 bool) int {
+	if v6 {
+		return packet.EthernetLen + packet.IPv6Len + tcp.HeaderLen
+	}
+	return packet.EthernetLen + packet.IPv4Len + tcp.HeaderLen
+}
+
+// TCPHost is TCP on one host: a Stack around the transport's core.
+type TCPHost struct {
+	core   *tcp.Host
+	cfg    TCPConfig
+	header int
+	in     tcp.Packet
+	out    tcp.Packet
+}
+
+// AttachTCP gives host id TCP. sink may be nil.
+func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, error) {
+	cfg.complete()
+	s := &TCPHost{cfg: cfg, header: TCPHeaderSize(cfg.IPv6)}
+	if cfg.PacketSize <= s.header {
+		return nil, fmt.Errorf("TCP host %d: packet size %d: must exceed the %d bytes of headers", id, cfg.PacketSize, s.header)
+	}
+	var err error
+	s.core, err = tcp.New(tcp.Config{
+		Address: tcp.Endpoint(id), MSS: cfg.PacketSize - s.header, InitialWindow: cfg.InitialWindow, ReceiveWindow: cfg.ReceiveWindow,
+		MinRTO: cfg.MinRTO, DelayedACK: cfg.DelayedACK, Control: cfg.Control, FirstSequence: cfg.FirstSequence,
+	}, sink)
+	if err != nil {
+		return nil, err
+	}
+	n.Host(id).Attach(s)
+	return s, nil
+}
+
+// Core returns the transport, for writes and counters. A caller that writes while the simulation runs, but for the sink, calls
+// Host.Kick after it.
+func (s *TCPHost) Core() *tcp.Host { return s.core }
+
+// Receive implements Stack. The flow is the number of the connection. A header that came back tells TCP as little as one that
+// arrived.
+func (s *TCPHost) Receive(now clock.Time, p *Packet) {
+	if p.Protocol != TCP || p.Flags&Returned != 0 {
+		return
+	}
+	s.in = tcp.Packet{
+		From: tcp.Endpoint(p.Src), To: tcp.Endpoint(p.Dst), Connection: p.Flow, Header: p.TCP,
+		Payload: max(0, int(p.Size)-s.header), Number: p.Rank, Trimmed: p.Flags&Trimmed != 0,
+	}
+	s.core.HandlePacket(now, &s.in)
+}
+
+// Poll implements Stack. Rank is the packet's number in its flow, as far as it has data.
+func (s *TCPHost) Poll(now clock.Time, p *Packet) bool {
+	o := &s.out
+	if !s.core.Poll(now, o) {
+		return false
+	}
+	p.Protocol, p.Dst, p.TCP, p.IPv6 = TCP, HostID(o.To), o.Header, s.cfg.IPv6
+	p.Flow, p.Rank, p.Entropy = o.Connection, o.Number, uint16(o.Connection)
+	p.Size = int32(s.header + o.Payload)
+	p.Class, p.DSCP = s.cfg.Class, s.cfg.DSCP
+	return true
+}
+
+// NextTimer implements Stack.
+func (s *TCPHost) NextTimer() clock.Time {
+	at, _ := s.core.NextTimer()
+	return at
+}
+
+// HandleTimer implements Stack.
+func (s *TCPHost) HandleTimer(now clock.Time) { s.core.HandleTimer(now) }

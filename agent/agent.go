@@ -1,0 +1,86 @@
+// Package agent serves one machine of a testbed: it hosts endpoints and captures for an orchestrator, and cleans up by a
+// lease when the orchestrator is gone. The API is candela.agent.v1; [Client] is its other side.
+//
+// An agent runs what is built in, with typed arguments. It takes no path and no command line from the wire, and keeps what it
+// writes under one directory of its own.
+package agent
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"time"
+
+	"candela.dev/candela/injector/transport"
+	agentpb "candela.dev/candela/proto/agent/v1"
+)
+
+// Config describes an agent.
+type Config struct {
+	Interfaces []string // that runs may use
+	// Dir is where captures are written, in a directory of the run; it is made if needed, and what earlier runs left there is
+	// removed.
+	Dir     string
+	Version string // of the tool
+	// Lease is how long what a run holds outlives its stream; 0 means 30 s.
+	Lease time.Duration
+	// XDPPass attaches a program to each veth that lets frames pass, so that an XDP switch at the other end can send to it.
+	XDPPass bool
+	Limits  Limits
+	Log     *slog.Logger
+}
+
+// Limits bound what one run may ask for. Zero values stand for the defaults.
+type Limits struct {
+	Connections  int           // 4096
+	Messages     int           // of all connections and both sides: 10 million
+	CaptureBytes uint64        // 1 GiB
+	Cores        int           // of a capture: 64
+	Hold         time.Duration // longest time that one run may hold the machine: 1 h
+}
+
+const (
+	defaultLease        = 30 * time.Second
+	defaultConnections  = 4096
+	defaultMessages     = 10_000_000
+	defaultCaptureBytes = 1 << 30
+	defaultCores        = 64
+	defaultHold         = time.Hour
+)
+
+func orDefault[T comparable](v *T, def T) {
+	var zero T
+	if *v == zero {
+		*v = def
+	}
+}
+
+func (c *Config) setDefaults() {
+	orDefault(&c.Lease, defaultLease)
+	orDefault(&c.Limits.Connections, defaultConnections)
+	orDefault(&c.Limits.Messages, defaultMessages)
+	orDefault(&c.Limits.CaptureBytes, defaultCaptureBytes)
+	orDefault(&c.Limits.Cores, defaultCores)
+	orDefault(&c.Limits.Hold, defaultHold)
+	orDefault(&c.Log, slog.New(slog.DiscardHandler))
+}
+
+var runForm = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+
+// nameForm is what a dumper may be called: its shards carry the name.
+var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
+
+func checkRun(id string) error {
+	if !runForm.MatchString(id) {
+		return fmt.Errorf("run id %q: want 1 to 64 of a-z, 0-9 and -", id)
+	}
+	return nil
+}
+
+// Policy says who may call an agent: viewers look, orchestrators do everything.
+func Policy(method string) []transport.Role {
+	if method == agentpb.Agent_Describe_FullMethodName {
+		return []transport.Role{transport.Orchestrator, transport.Viewer}
+	}
+	return []transport.Role{transport.Orchestrator}
+}

@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/live"
+	agentpb "candela.dev/candela/proto/agent/v1"
+	"candela.dev/candela/testbeds"
+)
+
+// Client talks to an agent. Its errors name the component.
+type Client struct {
+	name   string
+	agent  agentpb.AgentClient
+	host   agentpb.HostClient
+	dumper agentpb.DumperClient
+	run    string
+}
+
+// NewClient returns a client for a component on a connection, for one run.
+func NewClient(name string, conn grpc.ClientConnInterface, run string) *Client {
+	return &Client{name: name, agent: agentpb.NewAgentClient(conn), host: agentpb.NewHostClient(conn), dumper: agentpb.NewDumperClient(conn), run: run}
+}
+
+// Name returns the component's name.
+func (c *Client) Name() string { return c.name }
+
+// CallTimeout bounds every call that doesn't wait for traffic or files.
+const CallTimeout = 5 * time.Second
+
+// call makes a call with a deadline and names component and step in its error.
+func call[Q, A any](ctx context.Context, c *Client, step string, f func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	answer, err := f(ctx, q)
+	return answer, c.named(step, err)
+}
+
+func (c *Client) named(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s, ok := status.FromError(err); ok {
+		return fmt.Errorf("%s: %s: %s", c.name, step, s.Message())
+	}
+	return fmt.Errorf("%s: %s: %w", c.name, step, err)
+}
+
+// Describe says what the machine is.
+func (c *Client) Describe(ctx context.Context) (*agentpb.DescribeResponse, error) {
+	return call(ctx, c, "describe", c.agent.Describe, &agentpb.DescribeRequest{})
+}
+
+// A Lease holds a machine for the client's run.
+type Lease struct {
+	stream grpc.BidiStreamingClient[agentpb.LeaseRequest, agentpb.LeaseResponse]
+	cancel context.CancelFunc
+	lost   chan struct{}
+	err    error // valid once lost is closed
+}
+
+// Hold takes the machine. The lease ends with Close, or when the agent is gone: see Lost.
+func (c *Client) Hold(ctx context.Context) (*Lease, error) {
+	held, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	timer := time.AfterFunc(CallTimeout, cancel)
+	defer timer.Stop()
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	stream, err := c.agent.Lease(held)
+	if err == nil {
+		err = stream.Send(&agentpb.LeaseRequest{Run: c.run})
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		_, err = stream.Recv()
+	}
+	if err != nil {
+		cancel()
+		return nil, c.named("lease", err)
+	}
+	l := &Lease{stream: stream, cancel: cancel, lost: make(chan struct{})}
+	go func() {
+		defer close(l.lost)
+		for {
+			if _, err := stream.Recv(); err != nil {
+				l.err = fmt.Errorf("%s: the agent is gone: %s", c.name, status.Convert(err).Message())
+				return
+			}
+		}
+	}()
+	return l, nil
+}
+
+// Lost is closed when the lease has ended; Err then says why.
+func (l *Lease) Lost() <-chan struct{} { return l.lost }
+
+// Err says why the lease was lost. Call it after Lost is closed.
+func (l *Lease) Err() error { return l.err }
+
+// Close ends the lease: the agent releases what the run holds before the call returns.
+func (l *Lease) Close() {
+	_ = l.stream.CloseSend() // a broken stream has nothing left to end
+	select {
+	case <-l.lost:
+	case <-time.After(CallTimeout):
+	}
+	l.cancel()
+}
+
+// Host is what a host is prepared with.
+type Host struct {
+	Interface string
+	Side      generator.Side
+	NIC       testbeds.Host
+	Spec      *testbeds.Spec
+}
+
+// Prepare creates the NIC and its queue pairs and returns their ends.
+func (c *Client) Prepare(ctx context.Context, h Host) ([]live.End, error) {
+	answer, err := call(ctx, c, "prepare", c.host.Prepare, prepareRequest(c.run, h))
+	if err != nil {
+		return nil, err
+	}
+	var ends []live.End
+	for i, m := range answer.GetEnds() {
+		e, err := endFromProto(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: prepare: connection %d: %w", c.name, i+1, err)
+		}
+		ends = append(ends, e)
+	}
+	if len(ends) != len(h.Spec.Connections) {
+		return nil, fmt.Errorf("%s: prepare: %d queue pairs for %d connections", c.name, len(ends), len(h.Spec.Connections))
+	}
+	return ends, nil
+}
+
+func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
+	n := &h.NIC
+	q := &agentpb.PrepareRequest{
+		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync, ReceiveDepth: uint32(h.Spec.RxDepth),
+		RepostDelayPs: int64(h.Spec.RxRepostDelay),
+		Nic: &agentpb.Nic{
+			Name: n.Name, Profile: n.Profile, Bugs: n.Bugs, DcqcnRp: n.DCQCNRP, DcqcnNp: n.DCQCNNP,
+			MinTimeBetweenCnpsPs: int64(n.MinTimeBetweenCNPs), CnpPacing: n.CNPPacing, SlowRestart: n.SlowRestart,
+			AdaptiveRetrans: n.AdaptiveRetrans, TrimReaction: n.TrimReaction, TrimDscp: uint32(n.TrimDSCP), Ecn: uint32(n.ECN),
+			Dscp: uint32(n.DSCP), HopLimit: uint32(n.HopLimit), RateBps: int64(n.Rate), Seed: h.Spec.Seed,
+		},
+	}
+	if n.MAC != nil {
+		q.Nic.Mac = n.MAC[:]
+	}
+	for _, ip := range n.IPs {
+		q.Nic.Ips = append(q.Nic.Ips, ip.AsSlice())
+	}
+	for _, c := range h.Spec.Connections {
+		m := &agentpb.Connection{
+			LocalIp: c.IPs[h.Side].AsSlice(), Mtu: uint32(c.MTU), AckTimeout: uint32(c.AckTimeout), RetryCount: uint32(c.RetryCount),
+			RnrRetry: uint32(c.RNRRetry), MinRnrTimer: uint32(c.MinRNRTimer),
+			Traffic: trafficToProto(c.Traffic[h.Side]), PeerTraffic: trafficToProto(c.Traffic[h.Side.Peer()]),
+		}
+		if psn := c.InitialPSN[h.Side]; psn != nil {
+			v := uint32(*psn)
+			m.InitialPsn = &v
+		}
+		q.Connections = append(q.Connections, m)
+	}
+	return q
+}
+
+// Connect joins the host's queue pairs to the peer's.
+func (c *Client) Connect(ctx context.Context, peers []live.End) error {
+	q := &agentpb.ConnectRequest{Run: c.run}
+	for _, e := range peers {
+		q.Peers = append(q.Peers, endToProto(e))
+	}
+	_, err := call(ctx, c, "connect", c.host.Connect, q)
+	return err
+}
+
+// Start posts the first messages.
+func (c *Client) Start(ctx context.Context) error {
+	_, err := call(ctx, c, "start", c.host.Start, &agentpb.StartRequest{Run: c.run})
+	return err
+}
+
+// Wait waits up to a time for the host's messages and says for how long the wire has been quiet.
+func (c *Client) Wait(ctx context.Context, timeout time.Duration) (done bool, quiet time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+CallTimeout)
+	defer cancel()
+	answer, err := c.host.Wait(ctx, &agentpb.WaitRequest{Run: c.run, TimeoutNs: timeout.Nanoseconds()})
+	return answer.GetDone(), time.Duration(answer.GetQuietNs()), c.named("wait", err)
+}
+
+// Counters reads the NIC's counters, and what was lost between NIC and wire.
+func (c *Client) Counters(ctx context.Context) (testbeds.HostCounters, []testbeds.Counter, error) {
+	answer, err := call(ctx, c, "counters", c.host.Counters, &agentpb.CountersRequest{Run: c.run})
+	return testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters())}, counters(answer.GetLosses()), err
+}
+
+func counters(list []*agentpb.Counter) (values []testbeds.Counter) {
+	for _, x := range list {
+		values = append(values, testbeds.Counter{Name: x.GetName(), Value: x.GetValue()})
+	}
+	return values
+}
+
+// Report returns what became of the messages.
+func (c *Client) Report(ctx context.Context) (r generator.Report, err error) {
+	answer, err := call(ctx, c, "report", c.host.Report, &agentpb.ReportRequest{Run: c.run})
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(answer.GetReport(), &r); err != nil || r.Schema != generator.ReportSchema {
+		return r, fmt.Errorf("%s: report: schema %q, want %q: %w", c.name, r.Schema, generator.ReportSchema, err)
+	}
+	return r, nil
+}
+
+// Record opens the capture; see the API for the arguments.
+func (c *Client) Record(ctx context.Context, name, device string, cores, snap int) error {
+	_, err := call(ctx, c, "record", c.dumper.Record, &agentpb.RecordRequest{
+		Run: c.run, Name: name, Interface: device, Cores: uint32(cores), Snap: uint32(snap)})
+	return err
+}
+
+// fileTimeout bounds the writing of shards, and the fetching of one.
+const fileTimeout = time.Minute
+
+// Finish ends the capture.
+func (c *Client) Finish(ctx context.Context) (*agentpb.FinishResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	defer cancel()
+	answer, err := c.dumper.Finish(ctx, &agentpb.FinishRequest{Run: c.run})
+	return answer, c.named("finish", err)
+}
+
+// Fetch writes a shard to w and checks it.
+func (c *Client) Fetch(ctx context.Context, shard *agentpb.Shard, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
+	defer cancel()
+	stream, err := c.dumper.Fetch(ctx, &agentpb.FetchRequest{Run: c.run, Shard: shard.GetName()})
+	sum, total := sha256.New(), uint64(0)
+	for err == nil {
+		var m *agentpb.FetchResponse
+		if m, err = stream.Recv(); err != nil {
+			break
+		}
+		if checksum(m.GetData()) != m.GetCrc32C() {
+			err = errors.New("a piece is damaged")
+			break
+		}
+		total += uint64(len(m.GetData()))
+		if total > shard.GetBytes() {
+			err = fmt.Errorf("more than the %d bytes announced", shard.GetBytes())
+			break
+		}
+		sum.Write(m.GetData())
+		_, err = w.Write(m.GetData())
+	}
+	if !errors.Is(err, io.EOF) {
+		return c.named("fetch "+shard.GetName(), err)
+	}
+	if !bytes.Equal(sum.Sum(nil), shard.GetSha256()) {
+		return fmt.Errorf("%s: fetch %s: %d of %d bytes, or not those that were written: the checksum differs", c.name, shard.GetName(), total, shard.GetBytes())
+	}
+	return nil
+}

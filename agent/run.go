@@ -1,0 +1,156 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	dumper "candela.dev/candela/dumper/live"
+	"candela.dev/candela/generator/live"
+	agentpb "candela.dev/candela/proto/agent/v1"
+)
+
+// run is what one run holds.
+type run struct {
+	id     string
+	server *Server
+	gone   chan struct{} // closed when it was released
+
+	// Of the server, under its lock.
+	streams       int
+	expiry, limit *time.Timer
+
+	mu       sync.Mutex // one step at a time
+	released bool
+	root     *os.Root // of its directory
+
+	host    *live.Host // nil: none
+	prepare step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]
+	connect step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]
+	started bool
+	at      lossCounters // when the host was prepared
+	device  string       // of the host
+
+	recorder *dumper.Recorder
+	record   step[*agentpb.RecordRequest, *agentpb.RecordResponse]
+	finish   *agentpb.FinishResponse
+}
+
+// step remembers a step that was taken.
+type step[Q, A proto.Message] struct {
+	request Q
+	answer  A
+	taken   bool
+}
+
+// again returns the answer of a step that was taken with the same request.
+func (s *step[Q, A]) again(name string, request Q) (answer A, taken bool, err error) {
+	switch {
+	case !s.taken:
+		return answer, false, nil
+	case !proto.Equal(s.request, request):
+		return answer, true, status.Errorf(codes.FailedPrecondition, "%s was called before in this run, with other arguments", name)
+	}
+	return s.answer, true, nil
+}
+
+func (s *step[Q, A]) take(request Q, answer A) { s.request, s.answer, s.taken = request, answer, true }
+
+func newRun(id string, s *Server) (*run, error) {
+	dir := path.Join(runsDir, id)
+	if err := s.root.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("directory of run %s: %w", id, err)
+	}
+	root, err := s.root.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("directory of run %s: %w", id, err)
+	}
+	return &run{id: id, server: s, root: root, gone: make(chan struct{})}, nil
+}
+
+// held names what the run holds.
+func (r *run) held() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.host != nil {
+		names = append(names, "host")
+	}
+	if r.recorder != nil {
+		names = append(names, "dumper")
+	}
+	return names
+}
+
+// release frees everything. It may be called once.
+func (r *run) release() error {
+	for _, t := range []*time.Timer{r.expiry, r.limit} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.released {
+		return nil
+	}
+	r.released = true
+	close(r.gone)
+	err := errors.Join(r.closeHost(), r.closeRecorder())
+	return errors.Join(err, r.root.Close(), r.server.root.RemoveAll(path.Join(runsDir, r.id)))
+}
+
+func (r *run) closeHost() error {
+	if r.host == nil {
+		return nil
+	}
+	err := r.host.Close()
+	r.host, r.started = nil, false
+	r.prepare = step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]{}
+	r.connect = step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]{}
+	return err
+}
+
+func (r *run) closeRecorder() error {
+	var err error
+	if r.recorder != nil {
+		err = r.recorder.Close()
+	}
+	if r.finish != nil {
+		for _, s := range r.finish.GetShards() {
+			err = errors.Join(err, r.root.Remove(s.GetName()))
+		}
+	}
+	r.recorder, r.finish = nil, nil
+	r.record = step[*agentpb.RecordRequest, *agentpb.RecordResponse]{}
+	return err
+}
+
+// locked runs f as one step of the run.
+func (r *run) locked(f func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.released {
+		return status.Errorf(codes.Aborted, "run %q was released", r.id)
+	}
+	return f()
+}
+
+// refuse is the error of arguments that can't be meant.
+func refuse(format string, args ...any) error {
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
+
+// failed is the error of a machine that could not do what it was asked for.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Error(codes.Internal, err.Error())
+}

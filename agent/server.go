@@ -1,0 +1,250 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"candela.dev/candela/injector/xdp"
+	agentpb "candela.dev/candela/proto/agent/v1"
+)
+
+// Server is an agent. Open, Serve and Close belong to one goroutine.
+type Server struct {
+	agentpb.UnimplementedAgentServer
+	agentpb.UnimplementedHostServer
+	agentpb.UnimplementedDumperServer
+	cfg    Config
+	root   *os.Root
+	passes []io.Closer
+
+	mu  sync.Mutex
+	run *run // that holds the machine; nil: none
+}
+
+// Open prepares the machine. The caller closes the Server.
+func Open(cfg Config) (_ *Server, err error) {
+	cfg.setDefaults()
+	s := &Server{cfg: cfg}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("agent: %w", err), s.Close())
+		}
+	}()
+	if len(cfg.Interfaces) == 0 {
+		return nil, errors.New("no interface is given")
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if s.root, err = os.OpenRoot(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := s.root.RemoveAll(runsDir); err != nil {
+		return nil, fmt.Errorf("remove what earlier runs left: %w", err)
+	}
+	if err := s.root.Mkdir(runsDir, 0o700); err != nil {
+		return nil, err
+	}
+	for _, name := range cfg.Interfaces {
+		if _, err := net.InterfaceByName(name); err != nil {
+			return nil, fmt.Errorf("interface %q: %w", name, err)
+		}
+		if !cfg.XDPPass || linkKind(name) != "veth" {
+			continue
+		}
+		pass, err := xdp.Pass(name)
+		if err != nil {
+			return nil, err
+		}
+		s.passes = append(s.passes, pass)
+	}
+	return s, nil
+}
+
+// runsDir holds a directory for the run that holds the machine.
+const runsDir = "runs"
+
+// Serve serves the API on lis until ctx is done; then it returns nil. lis is closed.
+func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
+	g := grpc.NewServer(append(opts, grpc.ChainUnaryInterceptor(requireDeadline))...)
+	agentpb.RegisterAgentServer(g, s)
+	agentpb.RegisterHostServer(g, s)
+	agentpb.RegisterDumperServer(g, s)
+	stop := context.AfterFunc(ctx, g.Stop)
+	defer stop()
+	err := g.Serve(lis)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// requireDeadline refuses calls that would wait for ever.
+func requireDeadline(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, status.Error(codes.InvalidArgument, "the call has no deadline")
+	}
+	return next(ctx, req)
+}
+
+// Close releases everything. Serve must have returned.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	r := s.run
+	s.run = nil
+	s.mu.Unlock()
+	var failed []error
+	if r != nil {
+		failed = append(failed, r.release())
+	}
+	for _, p := range s.passes {
+		failed = append(failed, p.Close())
+	}
+	s.passes = nil
+	if s.root != nil {
+		failed = append(failed, s.root.RemoveAll(runsDir), s.root.Close())
+		s.root = nil
+	}
+	return errors.Join(failed...)
+}
+
+// Lease holds the machine for a run while the stream lives, and the lease time longer.
+func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse]) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	r, err := s.acquire(first.GetRun())
+	if err != nil {
+		return err
+	}
+	finished := false
+	defer func() { s.leave(r, finished) }()
+	for {
+		if err := stream.Send(&agentpb.LeaseResponse{LeaseNs: s.cfg.Lease.Nanoseconds(), Held: r.held()}); err != nil {
+			return err
+		}
+		again, err := s.next(stream, r)
+		switch {
+		case errors.Is(err, io.EOF):
+			finished = true // the orchestrator says that it has finished
+			return nil
+		case err != nil:
+			return err
+		case again.GetRun() != r.id:
+			return status.Errorf(codes.InvalidArgument, "the stream is of run %q", r.id)
+		}
+	}
+}
+
+// next waits for the stream's next message, or for the end of what the run may hold.
+func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse], r *run) (*agentpb.LeaseRequest, error) {
+	type received struct {
+		m   *agentpb.LeaseRequest
+		err error
+	}
+	got := make(chan received, 1)
+	go func() { // ends with the stream
+		m, err := stream.Recv()
+		got <- received{m, err}
+	}()
+	select {
+	case x := <-got:
+		return x.m, x.err
+	case <-r.gone:
+		return nil, status.Errorf(codes.Aborted, "run %q was released", r.id)
+	}
+}
+
+// acquire makes a run hold the machine.
+func (s *Server) acquire(id string) (*run, error) {
+	if err := checkRun(id); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.run; r != nil && r.id != id {
+		if r.streams > 0 {
+			return nil, status.Errorf(codes.FailedPrecondition, "the machine is held by run %q", r.id)
+		}
+		s.cfg.Log.Info("a new run takes over", "run", id, "from", r.id)
+		s.drop(r)
+	}
+	if s.run == nil {
+		r, err := newRun(id, s)
+		if err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+		s.run = r
+		r.limit = time.AfterFunc(s.cfg.Limits.Hold, func() { s.expire(r, "it held the machine for too long") })
+		s.cfg.Log.Info("run holds the machine", "run", id)
+	}
+	if s.run.expiry != nil {
+		s.run.expiry.Stop()
+	}
+	s.run.streams++
+	return s.run, nil
+}
+
+// leave ends a stream of a run.
+func (s *Server) leave(r *run, finished bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.streams--
+	switch {
+	case s.run != r || r.streams > 0:
+	case finished:
+		s.drop(r)
+	default:
+		s.cfg.Log.Warn("the orchestrator is gone", "run", r.id, "lease", s.cfg.Lease)
+		r.expiry = time.AfterFunc(s.cfg.Lease, func() { s.expire(r, "its orchestrator is gone") })
+	}
+}
+
+func (s *Server) expire(r *run, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == r {
+		s.cfg.Log.Warn("release run", "run", r.id, "because", why)
+		s.drop(r)
+	}
+}
+
+// drop releases a run under the lock.
+func (s *Server) drop(r *run) {
+	s.run = nil
+	if err := r.release(); err != nil {
+		s.cfg.Log.Error("release run", "run", r.id, "error", err)
+	}
+}
+
+// current returns the run that a call names.
+func (s *Server) current(id string) (*run, error) {
+	if err := checkRun(id); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == nil || s.run.id != id {
+		return nil, status.Errorf(codes.FailedPrecondition, "run %q doesn't hold this machine: it needs a Lease first", id)
+	}
+	return s.run, nil
+}
+
+func (s *Server) checkInterface(name string) error {
+	if !slices.Contains(s.cfg.Interfaces, name) {
+		return status.Errorf(codes.InvalidArgument, "interface %q is none of this agent's: %v", name, s.cfg.Interfaces)
+	}
+	return nil
+}

@@ -51,7 +51,8 @@ func BenchmarkLiveFrames(b *testing.B) {
 
 // BenchmarkProgram measures the program alone, by the thread's own CPU time: no redirect is carried out. Each variant leaves a
 // part of the work away, which tells what costs; "mirror" is all of it and the figure of the live issue. "nothing" is a program
-// that returns at once: what the kernel's loop around a program costs.
+// that returns at once: what the kernel's
+// loop around a program costs; "bare" redirects and does nothing else.
 func BenchmarkProgram(b *testing.B) {
 	in := datapathtest.FlowFrame(77)
 	other := bytes.Clone(in)
@@ -77,6 +78,12 @@ func BenchmarkProgram(b *testing.B) {
 			})
 		})
 	}
+	b.Run("bare", func(b *testing.B) {
+		linktest.Namespace(b, func() {
+			datapathtest.NewWire(b)
+			benchmarkAlone(b, bareRedirect(b), in)
+		})
+	})
 	b.Run("nothing", func(b *testing.B) {
 		linktest.Namespace(b, func() { benchmarkAlone(b, nothing(b), in) })
 	})

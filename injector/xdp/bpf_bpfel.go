@@ -102,6 +102,7 @@ const (
 	bpfMapGroupPorts     = "group_ports"
 	bpfMapHits           = "hits"
 	bpfMapL2             = "l2"
+	bpfMapL2Cells        = "l2_cells"
 	bpfMapLosses         = "losses"
 	bpfMapMirrored       = "mirrored"
 	bpfMapMirrors        = "mirrors"
@@ -126,6 +127,7 @@ const (
 	bpfVarDataEntries    = "data_entries"
 	bpfVarGate           = "gate"
 	bpfVarL2Default      = "l2_default"
+	bpfVarManyQueues     = "many_queues"
 	bpfVarNamespace      = "namespace"
 	bpfVarOpcodes        = "opcodes"
 	bpfVarSeed           = "seed"
@@ -197,6 +199,7 @@ type bpfMapSpecs struct {
 	GroupPorts   *ebpf.MapSpec `ebpf:"group_ports"`
 	Hits         *ebpf.MapSpec `ebpf:"hits"`
 	L2           *ebpf.MapSpec `ebpf:"l2"`
+	L2Cells      *ebpf.MapSpec `ebpf:"l2_cells"`
 	Losses       *ebpf.MapSpec `ebpf:"losses"`
 	Mirrored     *ebpf.MapSpec `ebpf:"mirrored"`
 	Mirrors      *ebpf.MapSpec `ebpf:"mirrors"`
@@ -222,6 +225,7 @@ type bpfVariableSpecs struct {
 	DataEntries    *ebpf.VariableSpec `ebpf:"data_entries"`
 	Gate           *ebpf.VariableSpec `ebpf:"gate"`
 	L2Default      *ebpf.VariableSpec `ebpf:"l2_default"`
+	ManyQueues     *ebpf.VariableSpec `ebpf:"many_queues"`
 	Namespace      *ebpf.VariableSpec `ebpf:"namespace"`
 	Opcodes        *ebpf.VariableSpec `ebpf:"opcodes"`
 	Seed           *ebpf.VariableSpec `ebpf:"seed"`
@@ -260,6 +264,7 @@ type bpfMaps struct {
 	GroupPorts   *ebpf.Map `ebpf:"group_ports"`
 	Hits         *ebpf.Map `ebpf:"hits"`
 	L2           *ebpf.Map `ebpf:"l2"`
+	L2Cells      *ebpf.Map `ebpf:"l2_cells"`
 	Losses       *ebpf.Map `ebpf:"losses"`
 	Mirrored     *ebpf.Map `ebpf:"mirrored"`
 	Mirrors      *ebpf.Map `ebpf:"mirrors"`
@@ -289,6 +294,7 @@ func (m *bpfMaps) Close() error {
 		m.GroupPorts,
 		m.Hits,
 		m.L2,
+		m.L2Cells,
 		m.Losses,
 		m.Mirrored,
 		m.Mirrors,
@@ -315,6 +321,7 @@ type bpfVariables struct {
 	DataEntries    *ebpf.Variable `ebpf:"data_entries"`
 	Gate           *ebpf.Variable `ebpf:"gate"`
 	L2Default      *ebpf.Variable `ebpf:"l2_default"`
+	ManyQueues     *ebpf.Variable `ebpf:"many_queues"`
 	Namespace      *ebpf.Variable `ebpf:"namespace"`
 	Opcodes        *ebpf.Variable `ebpf:"opcodes"`
 	Seed           *ebpf.Variable `ebpf:"seed"`

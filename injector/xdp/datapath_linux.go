@@ -38,6 +38,7 @@ type Datapath struct {
 	indices  map[uint64]uint32   // of event keys in map hits
 	freed    []uint32            // indices to use again
 	filters  map[uint32]uint64   // as written
+	cells    map[uint32]uint64   // of destination addresses: whose each is
 	inData   map[dataEntry]bool  // entries that can name a data packet
 	controls map[uint64]struct{} // entries that name control packets
 	watches  map[uint64]struct{}
@@ -136,7 +137,8 @@ func (d *Datapath) attach(i int) error {
 	for _, name := range []string{bpfProgForward, bpfProgCopy, bpfProgPass, bpfProgUndelivered} {
 		delete(spec.Programs, name)
 	}
-	err = errors.Join(spec.Variables[bpfVarThisPort].Set(uint16(i)), spec.Variables[bpfVarOpcodes].Set(opcodeTable()))
+	err = errors.Join(spec.Variables[bpfVarThisPort].Set(uint16(i)), spec.Variables[bpfVarManyQueues].Set(d.cfg.MultiQueue),
+		spec.Variables[bpfVarOpcodes].Set(opcodeTable()))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 const (
 	maxSessions = 1024
 	maxTurns    = 1024
+	l2Cells     = 256
 	floodPort   = MaxPorts // as an egress port
 )
 
@@ -55,7 +56,7 @@ func (d *Datapath) Reset() {
 	}
 	d.indices, d.freed = map[uint64]uint32{}, nil
 	d.inData, d.controls, d.watches = map[dataEntry]bool{}, map[uint64]struct{}{}, map[uint64]struct{}{}
-	d.filters = map[uint32]uint64{}
+	d.filters, d.cells = map[uint32]uint64{}, map[uint32]uint64{}
 	d.sessions, d.group = map[uint32]uint16{}, nil
 	d.clearArrays()
 }
@@ -64,6 +65,7 @@ func (d *Datapath) Reset() {
 // initialised by the next epoch anyway, but a pushed pipeline starts with none.
 func (d *Datapath) clearArrays() {
 	d.note("clear rounds", fillArray(d.table(bpfMapRounds), bpfRound{}))
+	d.note("clear forwarding", fillArray(d.table(bpfMapL2Cells), uint64(0)))
 	d.note("clear filters", fillArray(d.table(bpfMapFilters), uint64(0)))
 	d.note("clear ordinals", fillArray(d.table(bpfMapOrdinals), uint32(0)))
 	d.note("clear arrivals", fillArray(d.table(bpfMapArrivals), uint32(0)))
@@ -133,11 +135,37 @@ func (d *Datapath) Set(table uint32, k p4.Key, a p4.Action) error {
 		if err != nil {
 			return err
 		}
-		return d.table(bpfMapL2).Put(k[0].Lo, egress)
+		return d.setForwarding(k[0].Lo, egress)
 	case p4.TableMirrorSlot:
 		return d.setTurn(k[0].Lo, a)
 	}
 	return d.setEvent(table, k, a)
+}
+
+// setForwarding writes the hash map, which has room for all addresses, and the cell of the address unless another has it. A cell
+// is one word, so that the program sees it whole. An empty one is zero, so address 0 has none.
+func (d *Datapath) setForwarding(mac uint64, egress uint32) error {
+	if err := d.table(bpfMapL2).Put(mac, egress); err != nil {
+		return err
+	}
+	index := uint32(mac % l2Cells)
+	if owner, taken := d.cells[index]; taken && owner != mac {
+		return nil
+	}
+	if mac == 0 {
+		return nil
+	}
+	d.cells[index] = mac
+	return d.table(bpfMapL2Cells).Put(index, uint64(egress)<<48|mac)
+}
+
+func (d *Datapath) unsetForwarding(mac uint64) {
+	index := uint32(mac % l2Cells)
+	if owner, taken := d.cells[index]; taken && owner == mac {
+		d.note("delete forwarding", d.table(bpfMapL2Cells).Put(index, uint64(0)))
+		delete(d.cells, index)
+	}
+	d.note("delete forwarding", d.table(bpfMapL2).Delete(mac))
 }
 
 // egress returns the program's egress port of a forwarding action.
@@ -281,7 +309,7 @@ func (d *Datapath) Unset(table uint32, k p4.Key) {
 		d.set(bpfVarWatches, uint32(len(d.watches)))
 		d.forget(dataEntry{table, key})
 	case p4.TableL2Forward:
-		d.note("delete forwarding", d.table(bpfMapL2).Delete(k[0].Lo))
+		d.unsetForwarding(k[0].Lo)
 	case p4.TableMirrorSlot:
 		d.note("delete turn", d.table(bpfMapTurns).Put(uint32(k[0].Lo), uint32(0)))
 	default:

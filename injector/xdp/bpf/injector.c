@@ -28,6 +28,7 @@
 #define MAX_WATCH_SLOTS 8192
 #define MAX_SESSIONS 1024
 #define MAX_TURNS 1024
+#define L2_CELLS 256
 #define MAX_EVENTS (3 * 8192 + 4096)
 #define NONE 0xffff
 
@@ -65,6 +66,7 @@ struct opcode {
 
 const volatile struct opcode opcodes[256];
 const volatile __u16 this_port;
+const volatile bool many_queues; // several CPUs may number packets at once
 
 // What the control plane sets while packets pass. Fields that belong together are one word.
 volatile __u64 gate;	     // 0: closed; else generation << 16 | slots
@@ -132,6 +134,7 @@ MAP(connection_v6, BPF_MAP_TYPE_HASH, struct v6_key, struct flow, MAX_FLOWS);
 MAP(events, BPF_MAP_TYPE_HASH, __u64, struct action, MAX_EVENTS);
 MAP(watch, BPF_MAP_TYPE_HASH, __u64, __u32, MAX_WATCH_SLOTS);
 MAP(l2, BPF_MAP_TYPE_HASH, __u64, __u32, 1024);
+MAP(l2_cells, BPF_MAP_TYPE_ARRAY, __u32, __u64, L2_CELLS); // most of l2 without the hash: egress << 48 | address
 MAP(rounds, BPF_MAP_TYPE_ARRAY, __u32, struct round, 2 * MAX_FLOWS);
 MAP(filters, BPF_MAP_TYPE_ARRAY, __u32, __u64, 2 * MAX_FLOWS);
 MAP(ordinals, BPF_MAP_TYPE_ARRAY, __u32, __u32, 16 * MAX_FLOWS);
@@ -166,14 +169,17 @@ struct {
 } pairs SEC(".maps");
 
 // verdict is what the injector tells the egress programs, in the metadata in front of the packet.
+// It is written as words and copied as words: narrower stores would stall the wider loads that follow.
 struct verdict {
+	__u64 seq;
+	__u64 time;
 	__u32 mark; // VERDICT, or the metadata is somebody else's
-	__u32 seq_low, seq_high;
-	__u32 time_low, time_high;
-	__u16 udp_port;
-	__u16 trim_size;
-	__u16 l3, l4; // offsets
-	__u8 event, dscp, flags, version;
+	__u32 l3, l4; // offsets
+	__u32 udp_port;
+	__u32 trim_size;
+	__u32 event;
+	__u32 dscp;
+	__u16 flags, version;
 };
 #define VERDICT 0xca0de1a0
 
@@ -506,12 +512,18 @@ static __always_inline __u16 udp_port(__u64 seq)
 	return 1024 + ((x >> 32) * (65536 - 1024) >> 32);
 }
 
+// turn_of is n modulo slots, without a division for the usual numbers of slots.
+static __always_inline __u32 turn_of(__u32 n, __u32 slots)
+{
+	return slots & (slots - 1) ? n % slots : n & (slots - 1);
+}
+
 // mirror numbers the packet and returns the port of the dumper whose turn it is, or NONE.
 static __always_inline __u32 mirror(__u64 open, __u32 length, struct verdict *v)
 {
 	__u32 zero = 0, turn, *session, *port;
 	struct state *s = bpf_map_lookup_elem(&states, &zero);
-	__u64 seq, now;
+	__u64 seq;
 
 	if (!s)
 		return NONE;
@@ -519,8 +531,8 @@ static __always_inline __u32 mirror(__u64 open, __u32 length, struct verdict *v)
 		s->base = s->seq;
 		s->gate = open;
 	}
-	seq = __sync_fetch_and_add(&s->seq, 1);
-	turn = (__u32)(seq - s->base) % (__u32)(open & 0xffff);
+	seq = many_queues ? __sync_fetch_and_add(&s->seq, 1) : s->seq++;
+	turn = turn_of(seq - s->base, open & 0xffff);
 	seq = (seq + 1) & 0xffffffffffffull;
 	session = bpf_map_lookup_elem(&turns, &turn);
 	if (!session || *session == 0)
@@ -530,11 +542,8 @@ static __always_inline __u32 mirror(__u64 open, __u32 length, struct verdict *v)
 	if (!port || *port >= MAX_PORTS)
 		return NONE;
 	add(&mirrored, turn, length);
-	now = bpf_ktime_get_ns();
-	v->seq_low = seq;
-	v->seq_high = seq >> 32;
-	v->time_low = now;
-	v->time_high = now >> 32;
+	v->seq = seq;
+	v->time = bpf_ktime_get_ns();
 	v->udp_port = udp_port(seq);
 	return *port;
 }
@@ -545,14 +554,22 @@ static __always_inline __u32 mirror(__u64 open, __u32 length, struct verdict *v)
 static __always_inline __u32 route(void *data, void *data_end)
 {
 	__u8 *eth = data;
-	__u64 mac;
-	__u32 *port;
+	__u64 mac, *cell;
+	__u32 *port, index;
 
 	if ((void *)(eth + ETH_LEN) > data_end)
 		return DISCARD;
 	mac = (__u64)be16(eth) << 32 | be32(eth + 2);
 	if (eth[0] & 1)
 		return (mac & ~0xfull) == 0x0180c2000000ull ? DISCARD : FLOOD;
+	index = mac & (L2_CELLS - 1);
+	cell = bpf_map_lookup_elem(&l2_cells, &index);
+	if (cell) {
+		__u64 c = *(volatile __u64 *)cell; // once: the control plane may write
+
+		if (c && ((c ^ mac) & 0xffffffffffffull) == 0)
+			return c >> 48;
+	}
 	port = bpf_map_lookup_elem(&l2, &mac);
 	return port ? *port : l2_default;
 }
@@ -790,10 +807,10 @@ int forward(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-static __always_inline void put_mac(__u8 *p, __u32 low, __u32 high)
+static __always_inline void put_mac(__u8 *p, __u64 v)
 {
-	put16(p, high);
-	*(__be32 *)(p + 2) = bpf_htonl(low);
+	put16(p, v >> 32);
+	*(__be32 *)(p + 2) = bpf_htonl((__u32)v);
 }
 
 // set_ttl changes the TTL and recomputes the checksum: a copy whose checksum arrived wrong must not look damaged by us.
@@ -845,8 +862,8 @@ int copy(struct xdp_md *ctx)
 	eth = (void *)(long)ctx->data;
 	if ((void *)(eth + ETH_LEN) > (void *)(long)ctx->data_end)
 		return XDP_DROP;
-	put_mac(eth, v.time_low, v.time_high);
-	put_mac(eth + 6, v.seq_low, v.seq_high);
+	put_mac(eth, v.time);
+	put_mac(eth + 6, v.seq);
 	return !keep || cut(ctx, keep) ? XDP_PASS : XDP_DROP;
 }
 

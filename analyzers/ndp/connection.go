@@ -25,7 +25,7 @@ type connection struct {
 	firstHeard    uint32 // of the first window: answered or returned
 	atOnce        uint32 // returned headers that may be answered at once
 	timeouts      uint32 // RTOs that may have run out
-	active        clock.Time
+	active        clock.Time // latest change: what a sender waits for begins there
 	missing       fifo[missing]
 
 	// The receiver.
@@ -54,6 +54,7 @@ type packet struct {
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16
 	expired                    bool // its RTO is counted
+	crossed                    bool // its latest transmission may not be the one that the answer before it asked for
 }
 
 type missing struct {

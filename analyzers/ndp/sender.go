@@ -56,12 +56,14 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	p := c.at(seq)
 	before := p.tx
 	input := a.again(p, t.Time)
+	a.lapse(c, p, t.Time)
+	crossed := a.crossed(p, t.Time)
 	rule := a.sender.step(&p.tx, input)
 	if before == txNacked {
 		a.nackToTwo.Record(t.Time.Sub(p.told).Nanoseconds())
 	}
 	since := t.Time.Sub(p.sent)
-	p.sent, p.expired = t.Time, false
+	p.sent, p.expired, p.crossed = t.Time, false, crossed
 	if rule == "" {
 		return false
 	}
@@ -74,7 +76,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 // again returns which kind of repetition a transmission of p at now is.
 func (a *Analyzer) again(p *packet, now clock.Time) uint8 {
 	switch {
-	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now:
+	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
 		return inAgainCrossed
 	case a.cfg.RTO > 0 && now.Sub(p.sent) >= tolerance(a.cfg.RTO):
 		return inAgainLate
@@ -155,46 +157,55 @@ func (a *Analyzer) allowance(c *connection) uint32 {
 	return uint32(a.cfg.InitialWindow) + c.pulled + c.atOnce + c.timeouts
 }
 
-// expire counts RTOs that may have run out since the packets were sent.
+// expire counts RTOs that have run out since the packets were sent.
 func (a *Analyzer) expire(c *connection, now clock.Time) {
 	if a.cfg.RTO == 0 {
 		return
 	}
-	rto := tolerance(a.cfg.RTO)
 	for seq := c.base; seq < c.next; seq++ {
-		p := c.at(seq)
-		due := p.sent.Add(rto)
-		if !p.expired && (due <= now && (p.tx == txSent || p.told.Add(a.cfg.RoundTrip) >= due)) {
-			p.expired = true
-			c.timeouts++
-		}
+		a.lapse(c, c.at(seq), now)
 	}
+}
+
+// lapse counts the RTO of the latest transmission of p once, if it may have run out by then: each lets one packet go, also when
+// several of one connection run out together, and also when an answer comes before the packet goes.
+func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
+	if a.cfg.RTO > 0 && p.tx == txSent && !p.expired && p.sent.Add(tolerance(a.cfg.RTO)) <= by {
+		p.expired = true
+		c.timeouts++
+	}
+}
+
+// crossed reports whether a retransmission of p may be owed to its RTO, because the NACK or the header that came back crosses it:
+// then these earn it another one.
+func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
+	return (p.tx == txNacked || p.tx == txReturned) && p.expired && p.told.Add(a.cfg.RoundTrip) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.
 func (a *Analyzer) heard(t *trace.Tap) {
 	c := a.find(t.Dst, t.Src, t.NDP.Connection)
-	c.active = t.Time
 	switch t.NDP.Kind {
 	case ndp.Ack:
-		a.count(c)
+		a.count(c, t.Time)
 		a.tell(c, t, t.NDP.Seq, inAck)
 		for seq := c.base; seq < min(t.NDP.Counter, c.next); seq++ {
 			a.tell(c, t, seq, inAck)
 		}
 	case ndp.Nack:
-		a.count(c)
+		a.count(c, t.Time)
 		a.tell(c, t, t.NDP.Seq, inNack)
 	case ndp.Pull:
 		if int32(t.NDP.Counter-c.pulled) > 0 {
-			c.pulled = t.NDP.Counter
+			c.pulled, c.active = t.NDP.Counter, t.Time
 		}
 	default: // data came elsewhere
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
 }
 
-func (a *Analyzer) count(c *connection) {
+func (a *Analyzer) count(c *connection, now clock.Time) {
+	c.active = now
 	c.heard++
 	c.firstHeard++
 }
@@ -206,6 +217,7 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 	}
 	p := c.at(seq)
 	before := p.tx
+	a.lapse(c, p, t.Time.Add(a.cfg.RoundTrip))
 	a.sender.step(&p.tx, input)
 	if p.tx == before {
 		return
@@ -218,7 +230,6 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 
 // cameBack takes a header on its way back to the sender of data.
 func (a *Analyzer) cameBack(c *connection, t *trace.Tap) {
-	c.active = t.Time
 	c.firstHeard++
 	expects := int64(c.first(a.cfg.InitialWindow))-int64(c.firstHeard) > 1 || int32(c.heard-c.pulled) > 0
 	if !expects {

@@ -134,6 +134,7 @@ type Requests struct {
 	Count       int
 	RequestSize int
 	Response    int
+	Service     clock.Duration
 	Offer
 }
 

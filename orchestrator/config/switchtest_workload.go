@@ -111,6 +111,7 @@ func requestsSchema(o *Options) *object {
 			{key: "count", doc: "Requests of each client.", kind: integer{min: 1, max: 1_000_000}, def: "1000", at: at(func(r *Requests) *int { return &r.Count })},
 			{key: "request-bytes", doc: "Bytes of a request.", kind: integer{min: 1, max: 1 << 30, unit: "bytes"}, def: "100", at: at(func(r *Requests) *int { return &r.RequestSize })},
 			{key: "response-bytes", doc: "Bytes of a response.", kind: integer{min: 1, max: 1 << 30, unit: "bytes"}, def: "1000", at: at(func(r *Requests) *int { return &r.Response })},
+			{key: "service-us", doc: "How long the server takes from a request to its response.", kind: us(0, maxTestUS), def: "0", at: at(func(r *Requests) *clock.Duration { return &r.Service })},
 		}, offerFields(o, func(p any) *Offer { return &p.(*Requests).Offer })...),
 	}
 }

@@ -137,7 +137,9 @@ func isData(p *fabric.Packet) bool {
 	switch p.Protocol {
 	case fabric.NDP:
 		return p.NDP.Kind == ndp.Data
-	case fabric.Raw, fabric.RoCE, fabric.TCP:
+	case fabric.TCP: // not ACKs
+		return int(p.Original) > fabric.TCPHeaderSize(p.IPv6)
+	case fabric.Raw, fabric.RoCE:
 		return p.Flags&fabric.Notification == 0
 	case fabric.Echo, fabric.PFC:
 	}

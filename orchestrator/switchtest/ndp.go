@@ -151,7 +151,7 @@ func (r *ndpRun) NDPEvent(now clock.Time, e ndp.Event) {
 func (r *ndpRun) turn(now clock.Time, f *Flow, at fabric.HostID, a *account) {
 	l := r.loops[f.Number]
 	if at == f.Dst {
-		if err := r.send(f, f.Dst, f.Src, uint64(f.Response), now); err != nil {
+		if err := r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service)); err != nil {
 			r.e.fail(err)
 		}
 		return

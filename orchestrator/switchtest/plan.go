@@ -41,6 +41,7 @@ type Flow struct {
 	Count             int            // of pings and requests
 	Interval          clock.Duration // of pings
 	Request, Response int            // bytes, of requests
+	Service           clock.Duration // from a request's arrival to the response, at the server
 }
 
 // Endless reports whether the flow sends until the test ends.
@@ -122,7 +123,7 @@ func (p *Plan) expand(item int) error {
 	case w.Requests != nil:
 		r := w.Requests
 		for i, client := range r.Clients.All() {
-			p.add(item, i, Flow{Kind: Loop, Src: fabric.HostID(client), Dst: fabric.HostID(r.Server), Count: r.Count, Request: r.RequestSize, Response: r.Response})
+			p.add(item, i, Flow{Kind: Loop, Src: fabric.HostID(client), Dst: fabric.HostID(r.Server), Count: r.Count, Request: r.RequestSize, Response: r.Response, Service: r.Service})
 		}
 	}
 	return p.check(item)
@@ -318,6 +319,9 @@ func (f *Flow) Text() string {
 		s += fmt.Sprintf(", %d of %d B every %s", f.Count, f.PacketSize, f.Interval)
 	case f.Kind == Loop:
 		s += fmt.Sprintf(", %d of %d B for %d B", f.Count, f.Request, f.Response)
+		if f.Service > 0 {
+			s += " after " + f.Service.String()
+		}
 	case f.Endless():
 		s += fmt.Sprintf(", packets of %d B without end", f.PacketSize)
 	default:

@@ -23,7 +23,7 @@ type transport struct {
 
 // transports lists every transport, the default first. A new one is one entry here.
 func transports() []transport {
-	return []transport{ndpTransport(), rawTransport()}
+	return []transport{ndpTransport(), rawTransport(), tcpTransport()}
 }
 
 func findTransport(name string) (transport, error) {
@@ -53,11 +53,13 @@ func headerBytes(transport string, v6 bool) int {
 	if v6 {
 		ip = ipv6Bytes
 	}
-	n := ethernetBytes + ip + udpBytes
-	if transport == "ndp" {
-		n += ndpHeader
+	switch transport {
+	case "tcp":
+		return fabric.TCPHeaderSize(v6)
+	case "ndp":
+		return ethernetBytes + ip + udpBytes + ndpHeader
 	}
-	return n
+	return ethernetBytes + ip + udpBytes
 }
 
 // endpoints is the hosts of a run while they are being made.

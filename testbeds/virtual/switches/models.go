@@ -29,10 +29,14 @@ func dropTail() Model {
 	return Model{
 		Model: parameter.Model{
 			Name: "droptail", Doc: "Baseline: one queue for each port; a packet that finds it full is lost.",
-			Parameters: parameter.Table{queueBytes("300000", "Room of a port's queue; the default is 200 packets of 1500 bytes.")},
+			Parameters: parameter.Table{
+				queueBytes("300000", "Room of a port's queue; the default is 200 packets of 1500 bytes."),
+				{Name: "data-queue-packets", Kind: parameter.Integer, Unit: "packets", Default: "0", Max: 1 << 20,
+					Doc: "Room of a port's queue in packets, whatever their size; 0: bytes alone count."},
+			},
 		},
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) {
-			s.Queues = []fabric.QueueSpec{{MaxBytes: v.Int("data-queue-bytes")}}
+			s.Queues = []fabric.QueueSpec{{MaxBytes: v.Int("data-queue-bytes"), MaxPackets: v.Int("data-queue-packets")}}
 			s.Scheduler = fabric.SchedulerSpec{Kind: fabric.Strict}
 		},
 		New: func(parameter.Values, []string) fabric.Mechanism { return new(DropTail) },

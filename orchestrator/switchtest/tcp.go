@@ -1,0 +1,153 @@
+package switchtest
+
+import (
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+func tcpTransport() transport {
+	return transport{
+		Model: parameter.Model{
+			Name: "tcp", Doc: "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
+			Parameters: parameter.Table{
+				packetSize(),
+				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic", Doc: "How the congestion window grows and shrinks."},
+				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20, Doc: "Packets that a connection sends before it has heard anything."},
+				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000, Doc: "Least retransmission timeout; Linux has 200 ms."},
+				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000, Doc: "How long an ACK waits for a second packet; 0: not at all."},
+				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
+			},
+		},
+		reliable: true, onePacketSize: true, attach: attachTCP,
+	}
+}
+
+// tcpRun is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
+type tcpRun struct {
+	e     *endpoints
+	hosts map[fabric.HostID]*fabric.TCPHost
+	flows map[uint32]*Flow
+	loops map[int]*loop // by flow number
+}
+
+func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
+	r := &tcpRun{e: e, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*Flow), loops: make(map[int]*loop)}
+	first := make(map[fabric.HostID]*Flow)
+	for _, f := range flows {
+		for _, h := range []fabric.HostID{f.Src, f.Dst} {
+			if other := first[h]; other != nil && other.Mark != f.Mark {
+				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike", other.Number, f.Number, h)
+			}
+			if first[h] == nil {
+				first[h] = f
+				if err := r.host(h, v, f); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, f := range flows {
+		if err := r.start(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// host makes the endpoint of a host; f is one of its flows.
+func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
+	cfg := fabric.TCPConfig{
+		PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"), ReceiveWindow: v.Int("receive-window-bytes"),
+		MinRTO: v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
+	}
+	if cfg.DelayedACK == 0 {
+		cfg.DelayedACK = -1
+	}
+	if v.Word("congestion-control") == "reno" {
+		cfg.Control = tcp.Reno
+	}
+	host, err := r.e.net.AttachTCP(h, cfg, r)
+	if err != nil {
+		return err
+	}
+	r.hosts[h] = host
+	r.e.mux(h).Add(fabric.TCP, host)
+	return nil
+}
+
+// start hands a flow to its sender; of a loop the first request.
+func (r *tcpRun) start(f *Flow) error {
+	r.flows[uint32(f.Number)] = f
+	bytes := uint64(f.Payload)
+	switch {
+	case f.Kind == Loop:
+		r.loops[f.Number] = &loop{asked: f.Start}
+		bytes = uint64(f.Request)
+	case f.Endless():
+		bytes = tcp.Endless
+	}
+	if f.Kind == Transfer {
+		r.e.ledger.own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
+	}
+	return r.write(f, f.Src, f.Dst, bytes, f.Start)
+}
+
+func (r *tcpRun) write(f *Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
+	return r.hosts[from].Core().Write(tcp.Endpoint(to), uint32(f.Number), bytes, at)
+}
+
+// TCPEvent implements tcp.Sink.
+func (r *tcpRun) TCPEvent(now clock.Time, e tcp.Event) {
+	f := r.flows[e.Connection]
+	if f == nil {
+		return
+	}
+	a := &r.e.ledger.flows[f.Number-1]
+	switch e.Kind {
+	case tcp.Retransmitted:
+		a.retransmissions++
+	case tcp.TimedOut:
+		a.timeouts++
+	case tcp.Delivered:
+		switch {
+		case f.Kind == Loop:
+			r.turn(now, f, fabric.HostID(e.Local), e.Bytes, a)
+		case e.Bytes == uint64(f.Payload):
+			a.finished, a.done = true, now
+		}
+	case tcp.Acknowledged, tcp.Recovering:
+	}
+}
+
+// turn goes on with a closed loop. One side waits at a time, so that what has arrived there in order is a number of whole messages
+// and maybe a part of the next.
+func (r *tcpRun) turn(now clock.Time, f *Flow, at fabric.HostID, bytes uint64, a *account) {
+	l := r.loops[f.Number]
+	if at == f.Dst {
+		if bytes == uint64(l.answered+1)*uint64(f.Request) {
+			r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service))
+		}
+		return
+	}
+	if bytes != uint64(l.answered+1)*uint64(f.Response) {
+		return
+	}
+	a.trips.Record(now.Sub(l.asked).Nanoseconds())
+	if l.answered++; l.answered == f.Count {
+		a.finished, a.done = true, now
+		return
+	}
+	l.asked = now
+	r.send(f, f.Src, f.Dst, uint64(f.Request), now)
+}
+
+// send writes while the simulation runs; the host is polled when the sink has returned.
+func (r *tcpRun) send(f *Flow, from, to fabric.HostID, bytes uint64, at clock.Time) {
+	if err := r.write(f, from, to, bytes, at); err != nil {
+		r.e.fail(err)
+	}
+}

@@ -221,8 +221,11 @@ func (c *Client) Report(ctx context.Context) (r generator.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(answer.GetReport(), &r); err != nil || r.Schema != generator.ReportSchema {
-		return r, fmt.Errorf("%s: report: schema %q, want %q: %w", c.name, r.Schema, generator.ReportSchema, err)
+	if err := json.Unmarshal(answer.GetReport(), &r); err != nil {
+		return r, fmt.Errorf("%s: report: %w", c.name, err)
+	}
+	if r.Schema != generator.ReportSchema {
+		return r, fmt.Errorf("%s: report: schema %q, want %q", c.name, r.Schema, generator.ReportSchema)
 	}
 	return r, nil
 }

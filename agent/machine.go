@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,25 +24,13 @@ import (
 // sysClassNet shows the interfaces of the network namespace that /sys was mounted in.
 const sysClassNet = "/sys/class/net"
 
-// linkKind returns the kernel's name for the sort of an interface, such as veth, or "" if it is none that has one.
+// linkKind returns the kernel's name for the sort of an interface, such as veth; "device" for hardware.
 func linkKind(name string) string {
-	if _, err := os.Stat(filepath.Join(sysClassNet, name, "device")); err == nil {
-		return "device"
-	}
-	// A virtual link that is paired with another tells that one's index.
-	index, link := readFile(name, "ifindex"), readFile(name, "iflink")
-	if readFile(name, "type") == "1" && index != link {
-		return "veth"
-	}
-	return ""
-}
-
-func readFile(name, file string) string {
-	b, err := os.ReadFile(filepath.Join(sysClassNet, name, file))
+	l, err := netlink.LinkByName(name)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(b))
+	return l.Type()
 }
 
 // lossCounters count frames that an interface lost, by name.

@@ -80,6 +80,6 @@ of Candela or of the lab failed.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newDetect(), newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newPKI(), newVersion())
+	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(), newDetect(), newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newVersion())
 	return root
 }

@@ -63,7 +63,7 @@ The exit status is that of the worst run: infrastructure failure (4), then fail 
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "runs", "directory for run directories")
-	fl.StringVar(&f.testbed, "testbed", "", `testbed instead of the file's: a description, or "virtual"`)
+	fl.StringVar(&f.testbed, "testbed", "", `testbed instead of the file's: a description, "virtual" or "netns"`)
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
 	fl.IntVar(&f.repeat, "repeat", 1, "run each test N times; repetition i > 1 uses a seed derived from the first")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
@@ -101,9 +101,19 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 		cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep),
 		plans: plans, ahead: make(map[aheadKey]*aheadRun),
 	}
-	for i := range plans {
-		for repeat := 1; repeat <= f.repeat; repeat++ {
-			if err := s.one(cmd.Context(), &plans[i], repeat); err != nil {
+	return s.all(cmd.Context())
+}
+
+// all runs everything and takes down the testbeds that it had to make.
+func (s *suite) all(ctx context.Context) (err error) {
+	defer func() {
+		if closing := s.live.close(); closing != nil {
+			err = infrastructure(errors.Join(err, closing))
+		}
+	}()
+	for i := range s.plans {
+		for repeat := 1; repeat <= s.flags.repeat; repeat++ {
+			if err := s.one(ctx, &s.plans[i], repeat); err != nil {
 				return errors.Join(err, s.finish())
 			}
 		}
@@ -266,6 +276,7 @@ type suite struct {
 	worst   orchestrator.Exit
 	plans   []planned
 	ahead   map[aheadKey]*aheadRun // tests of switches that run, or ran, in the background
+	live    livebeds
 }
 
 func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
@@ -294,12 +305,13 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 		}
 	}
 	o.Progress = s.progress(p.Test.Title())
+	build := s.live.builder(ctx, p.Test.Testbed)
 	if s.flags.calibrate {
-		if o.Calibration, err = orchestrator.Calibrate(ctx, p, buildTestbed, o); err != nil {
+		if o.Calibration, err = orchestrator.Calibrate(ctx, p, build, o); err != nil {
 			return infrastructure(err)
 		}
 	}
-	outcome, err := orchestrator.Run(ctx, p, buildTestbed, o)
+	outcome, err := orchestrator.Run(ctx, p, build, o)
 	s.clearProgress()
 	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
 }

@@ -3,19 +3,22 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds/netns"
 )
 
 func newTestbed() *cobra.Command {
-	cmd := &cobra.Command{Use: "testbed", Short: "List and check descriptions of testbeds"}
-	cmd.AddCommand(newTestbedList(), newTestbedCheck())
+	cmd := &cobra.Command{Use: "testbed", Short: "List and check testbeds, make and remove those of this machine"}
+	cmd.AddCommand(newTestbedList(), newTestbedCheck(), newTestbedUp(), newTestbedDown(), newTestbedNode())
 	return cmd
 }
 
@@ -23,17 +26,17 @@ func newTestbedList() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the embedded testbed and the descriptions in a directory",
+		Short: "List the embedded testbeds and the descriptions in a directory, and what is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			names := []string{config.VirtualTestbed}
+			names := []string{config.VirtualTestbed, config.NetnsTestbed}
 			found, err := filepath.Glob(filepath.Join(dir, "*.yml"))
 			if err != nil {
 				return err
 			}
 			slices.Sort(found)
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "testbed\tkind\thosts\tdumpers")
+			fmt.Fprintln(w, "testbed\tkind\thosts\tdumpers\tup")
 			var errs []error
 			for _, name := range append(names, found...) {
 				t, err := config.LoadTestbed(name)
@@ -41,7 +44,7 @@ func newTestbedList() *cobra.Command {
 					errs = append(errs, err)
 					continue
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\n", name, t.Kind, rates(t), len(t.Dumpers))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", name, t.Kind, rates(t), len(t.Dumpers), upState(t))
 			}
 			return errors.Join(append(errs, w.Flush())...)
 		},
@@ -55,12 +58,92 @@ func rates(t *config.Testbed) string {
 	return gbps(t.Requester.Rate) + " and " + gbps(t.Responder.Rate) + " Gb/s"
 }
 
+// upState says whether a testbed of this machine is up.
+func upState(t *config.Testbed) string {
+	if t.Kind != config.KindNetns {
+		return "-"
+	}
+	s, err := netns.Load("", t.Name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "no"
+	case err != nil:
+		return err.Error()
+	}
+	if dead := s.Dead(); len(dead) > 0 {
+		return "broken: " + strings.Join(dead, ", ") + " ended"
+	}
+	return "yes"
+}
+
+func newTestbedUp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "up TESTBED",
+		Short: "Make a testbed of network namespaces on this machine",
+		Long: `Make a testbed of network namespaces on this machine: requester, responder, injector switch and dumpers, each a process in a
+namespace of its own, joined by veth pairs. It stays until candela testbed down. It needs root.`,
+		Example: `  candela testbed up netns
+  candela run --testbed netns configs/quickstart.yml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			t, err := config.LoadTestbed(args[0])
+			if err != nil {
+				return err
+			}
+			if t.Kind != config.KindNetns {
+				return fmt.Errorf("%s is of kind %s: only testbeds of kind netns are made here", args[0], t.Kind)
+			}
+			cfg := netnsConfig(t)
+			cfg.Detach = true
+			b, err := netns.Up(cmd.Context(), cfg)
+			if err != nil {
+				return infrastructure(err)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is up: datapath %s, %d dumpers; logs in %s\n", t.Name, t.Live.Datapath, len(t.Dumpers), b.State.Dir)
+			return b.Close()
+		},
+	}
+}
+
+func newTestbedDown() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down TESTBED",
+		Short: "Remove a testbed of network namespaces, whatever is left of it",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, err := config.LoadTestbed(args[0])
+			if err != nil {
+				return err
+			}
+			if t.Kind != config.KindNetns {
+				return fmt.Errorf("%s is of kind %s: only testbeds of kind netns are made here", args[0], t.Kind)
+			}
+			if err := netns.Down("", t.Name); err != nil {
+				return infrastructure(err)
+			}
+			return nil
+		},
+	}
+}
+
+// newTestbedNode is what the processes of a testbed start as.
+func newTestbedNode() *cobra.Command {
+	return &cobra.Command{
+		Use: "node -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return infrastructure(netns.Become(args)) },
+	}
+}
+
 func newTestbedCheck() *cobra.Command {
 	return &cobra.Command{
-		Use:     "check TESTBED",
-		Short:   "Check a description and print it with every default",
-		Example: `  candela testbed check virtual`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "check TESTBED",
+		Short: "Check a description, print it with every default, and check what stands there",
+		Long: `Check a description of a testbed and print it with every default. On a live testbed also ask every machine for version,
+privileges, links, MTU and clock, and send packets through every port: a switch can lose them without any counter that says
+so. One of network namespaces that isn't up is brought up for it.`,
+		Example: `  candela testbed check virtual
+  candela testbed check netns`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
 			if err != nil {
@@ -69,8 +152,11 @@ func newTestbedCheck() *cobra.Command {
 			if _, err := cmd.OutOrStdout().Write(t.YAML()); err != nil {
 				return infrastructure(err)
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
-			return nil
+			if !t.IsLive() {
+				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
+				return nil
+			}
+			return checkLive(cmd, args[0], t)
 		},
 	}
 }

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/agent"
+	"candela.dev/candela/injector/transport"
+)
+
+// agentOptions are the flags of agent.
+type agentOptions struct {
+	listen     string
+	tls        transport.Files
+	interfaces []string
+	dir        string
+	lease      time.Duration
+	xdpPass    bool
+}
+
+func newAgent() *cobra.Command {
+	var o agentOptions
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Serve this machine's interfaces to an orchestrator, as host or dumper",
+		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic host or a dumper of a run. One run at a time holds
+the machine; when its orchestrator has been gone for --lease, everything that it holds is released.
+
+The agent uses the interfaces that --interface names and no other, takes no path and no command from the wire, and keeps
+captures below --dir. It listens on loopback, on a unix: socket, or with mutual TLS anywhere. It needs CAP_NET_ADMIN and
+CAP_NET_RAW, with --xdp-pass CAP_BPF, too.`,
+		Example: `  candela agent --interface eth1
+  candela agent --interface eth1 --listen 10.1.0.2:9560 --cert agent.pem --key agent.key --ca lab.pem --crl lab.crl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serveAgent(cmd, &o) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&o.listen, "listen", "127.0.0.1:9560", "address to serve on")
+	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this agent's certificate chain")
+	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
+	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the lab's authority")
+	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
+	fl.StringSliceVar(&o.interfaces, "interface", nil, "interfaces that runs may use")
+	fl.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "candela-agent"), "directory for captures; what earlier runs left there is removed")
+	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long what a run holds outlives its orchestrator")
+	fl.BoolVar(&o.xdpPass, "xdp-pass", false, "attach a program to veth interfaces that lets frames of an XDP switch pass")
+	cmd.AddCommand(newPKI())
+	return cmd
+}
+
+func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
+	files, err := tlsFiles(o.tls)
+	switch {
+	case err != nil:
+		return err
+	case len(o.interfaces) == 0:
+		return errors.New("no interface: give --interface, such as --interface eth1")
+	case o.lease <= 0:
+		return errors.New("--lease: want more than 0")
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	server, err := agent.Open(agent.Config{
+		Interfaces: o.interfaces, Dir: o.dir, Version: toolVersion(), Lease: o.lease, XDPPass: o.xdpPass, Log: log,
+	})
+	if err != nil {
+		return infrastructure(err)
+	}
+	defer func() {
+		if closing := server.Close(); closing != nil {
+			err = infrastructure(errors.Join(err, closing))
+		}
+	}()
+	listener, options, err := transport.Listen(o.listen, files, agent.Policy)
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "address", listener.Addr().String(), "interfaces", o.interfaces, "tls", files != nil)
+	if err := server.Serve(cmd.Context(), listener, options...); err != nil {
+		return infrastructure(err)
+	}
+	log.Info("stopped")
+	return nil
+}

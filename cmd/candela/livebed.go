@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/lab"
+	"candela.dev/candela/testbeds/netns"
+	"candela.dev/candela/testbeds/virtual"
+)
+
+// livebeds are the testbeds of network namespaces that this command has made, or found up.
+type livebeds struct {
+	made []*netns.Bed
+	up   map[string]*netns.State // by name of the testbed
+}
+
+// builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought up,
+// and stays until close.
+func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrator.Builder {
+	switch bed.Kind {
+	case config.KindNetns:
+		return func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+			state, err := l.state(ctx, bed)
+			if err != nil {
+				return nil, err
+			}
+			return built(state.Testbed(spec))
+		}
+	case config.KindLab:
+		return func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(lab.New(spec, labConfig(bed))) }
+	}
+	return func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) }
+}
+
+// built keeps a nil testbed a nil interface.
+func built[T orchestrator.Testbed](bed T, err error) (orchestrator.Testbed, error) {
+	if err != nil {
+		return nil, err
+	}
+	return bed, nil
+}
+
+// state returns the testbed that is up, or brings one up for as long as this command runs.
+func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State, error) {
+	if s := l.up[bed.Name]; s != nil {
+		return s, nil
+	}
+	if l.up == nil {
+		l.up = make(map[string]*netns.State)
+	}
+	s, err := netns.Load("", bed.Name)
+	switch {
+	case err == nil && fits(s, bed):
+		l.up[bed.Name] = s
+		return s, nil
+	case err == nil:
+		return nil, fmt.Errorf("testbed %s is up, with another datapath or other dumpers than its description has: "+
+			"candela testbed down %s", bed.Name, bed.Name)
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	cfg := netnsConfig(bed)
+	cfg.Name = fmt.Sprintf("%s-%d", bed.Name, os.Getpid())
+	b, err := netns.Up(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	l.made, l.up[bed.Name] = append(l.made, b), &b.State
+	return &b.State, nil
+}
+
+// fits reports whether a testbed that is up is the one that a description describes.
+func fits(s *netns.State, bed *config.Testbed) bool {
+	if s.Datapath != bed.Live.Datapath || len(s.Dumpers) != len(bed.Dumpers) {
+		return false
+	}
+	for i, d := range bed.Dumpers {
+		if s.Dumpers[i].Name != d.Name {
+			return false
+		}
+	}
+	return true
+}
+
+func netnsConfig(bed *config.Testbed) netns.Config {
+	cfg := netns.Config{Name: bed.Name, Datapath: bed.Live.Datapath, CPU: bed.Live.CPU}
+	for _, d := range bed.Dumpers {
+		cfg.Dumpers = append(cfg.Dumpers, d.Name)
+	}
+	return cfg
+}
+
+func labConfig(bed *config.Testbed) lab.Config {
+	station := func(name string, s *config.Station) lab.Station {
+		return lab.Station{Name: name, Agent: s.Agent, Interface: s.Interface, Port: uint16(s.Port)}
+	}
+	l := bed.Live
+	cfg := lab.Config{
+		Hosts:  [2]lab.Station{station("requester", l.Requester), station("responder", l.Responder)},
+		Switch: l.Switch.Address, DeviceID: l.Switch.DeviceID,
+	}
+	for i := range l.Dumpers {
+		cfg.Dumpers = append(cfg.Dumpers, station(bed.Dumpers[i].Name, &l.Dumpers[i]))
+	}
+	if c := l.Certificates; c != nil {
+		cfg.Cert, cfg.Key, cfg.CA = c.Cert, c.Key, c.CA
+	}
+	return cfg
+}
+
+// close takes down what this command has made.
+func (l *livebeds) close() error {
+	var failed []error
+	for _, b := range l.made {
+		failed = append(failed, b.Close())
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/generator"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/remote"
+)
+
+// probeTest sends packets through every port of a testbed, in both directions; enough that every dumper gets some.
+const probeTest = `name: testbed-check
+requester: {nic: {profile: spec, ip-list: [10.99.0.2/24]}}
+responder: {nic: {profile: spec, ip-list: [10.99.0.1/24]}}
+traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024, message-size: 4096, min-retransmit-timeout: 14}
+`
+
+// checkLive asks every machine what it is, then runs a probe and says what got lost where.
+func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error) {
+	var live livebeds
+	defer func() { err = errors.Join(err, infrastructureIf(live.close())) }()
+	scratch, err := os.MkdirTemp("", "candela-check-")
+	if err != nil {
+		return infrastructure(err)
+	}
+	defer os.RemoveAll(scratch)
+	test, err := config.Parse(filepath.Join(scratch, "check.yml"), []byte(probeTest), configOptions(name))
+	if err != nil {
+		return err
+	}
+	p, err := plan.New(test)
+	if err != nil {
+		return err
+	}
+	build := live.builder(cmd.Context(), bed)
+	probe := &probed{}
+	outcome, err := orchestrator.Run(cmd.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+		t, err := build(spec)
+		if err != nil {
+			return nil, err
+		}
+		probe.Testbed, probe.remote = t, nil
+		probe.remote, _ = t.(*remote.Testbed)
+		return probe, nil
+	}, orchestrator.Options{Out: scratch, ID: "check", Version: toolVersion(), Wall: time.Now, NoReports: true})
+	if err != nil {
+		return infrastructure(err)
+	}
+	w := cmd.ErrOrStderr()
+	for _, line := range probe.lines {
+		fmt.Fprintln(w, line)
+	}
+	if outcome.Verdict.Exit != orchestrator.ExitPass || len(probe.problems) > 0 {
+		for _, reason := range append(probe.problems, outcome.Verdict.Reasons...) {
+			fmt.Fprintln(w, "problem:", reason)
+		}
+		return infrastructure(fmt.Errorf("testbed %s is not fit", name))
+	}
+	fmt.Fprintf(w, "%s is fit: %d probe packets, none lost\n", name, p.DataPackets)
+	return nil
+}
+
+func infrastructureIf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return infrastructure(err)
+}
+
+// probed listens to what a testbed says while a run goes over it.
+type probed struct {
+	orchestrator.Testbed
+	remote   *remote.Testbed
+	lines    []string
+	problems []string
+}
+
+// Environment checks every machine before any traffic.
+func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) {
+	if p.remote != nil {
+		lines, problems, err := p.remote.Check(ctx, toolVersion())
+		p.lines, p.problems = lines, append(p.problems, problems...)
+		if err != nil {
+			return testbeds.Environment{}, err
+		}
+	}
+	return p.Testbed.Environment(ctx)
+}
+
+// Run names a direction that loses everything: its counters may look fine.
+func (p *probed) Run(ctx context.Context) (generator.Report, error) {
+	report, err := p.Testbed.Run(ctx)
+	if err != nil || p.remote == nil {
+		return report, err
+	}
+	problems, err := p.remote.Silent(ctx)
+	p.problems = append(p.problems, problems...)
+	return report, err
+}
+
+// StopDumpers names a dumper that got nothing.
+func (p *probed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
+	dump, err := p.Testbed.StopDumpers(ctx)
+	for _, d := range dump.Dumpers {
+		p.lines = append(p.lines, fmt.Sprintf("%s: %d copies", d.Name, d.Received))
+		if d.Received == 0 {
+			p.problems = append(p.problems, fmt.Sprintf("%s got no mirror copy: the way from the switch to it loses everything", d.Name))
+		}
+	}
+	return dump, err
+}

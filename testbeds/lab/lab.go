@@ -1,0 +1,92 @@
+// Package lab connects to the machines of a real laboratory: hosts and dumpers that agents serve, and an injector switch that
+// speaks P4Runtime. What happens there is package remote's business, as on one machine.
+package lab
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+
+	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/remote"
+)
+
+// Station is a machine with an agent.
+type Station struct {
+	Name      string
+	Agent     string // address
+	Interface string
+	Port      uint16 // of the switch that the interface is cabled to
+}
+
+// Config says where everything is. Without certificates, addresses must be loopback or unix sockets.
+type Config struct {
+	Hosts         [2]Station
+	Dumpers       []Station
+	Switch        string // address of the P4Runtime server
+	DeviceID      uint64
+	Cert, Key, CA string // PEM files
+}
+
+// files returns the certificates for servers of a role, nil without certificates.
+func (c *Config) files(role transport.Role) *transport.Files {
+	if c.Cert == "" {
+		return nil
+	}
+	return &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, ServerRole: role}
+}
+
+// New connects to the lab for one run. The caller closes the testbed.
+func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
+	var conns []*grpc.ClientConn
+	closeAll := func() error {
+		var failed []error
+		for _, c := range conns {
+			if err := c.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
+				failed = append(failed, err)
+			}
+		}
+		return errors.Join(failed...)
+	}
+	dial := func(name, address string, role transport.Role) (*grpc.ClientConn, error) {
+		files := cfg.files(role)
+		if len(address) > 5 && address[:5] == "unix:" {
+			files = nil // it never leaves the machine
+		}
+		conn, err := transport.Dial(address, files)
+		if err != nil {
+			return nil, fmt.Errorf("lab: %s: %w", name, err)
+		}
+		conns = append(conns, conn)
+		return conn, nil
+	}
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return nil, err
+	}
+	m := remote.Machines{Kind: "lab", Run: "run-" + hex.EncodeToString(id[:]), Close: closeAll}
+	stations := append(cfg.Hosts[:], cfg.Dumpers...)
+	for i, s := range stations {
+		conn, err := dial(s.Name, s.Agent, transport.Agent)
+		if err != nil {
+			return nil, errors.Join(err, closeAll())
+		}
+		machine := remote.Machine{Name: s.Name, Conn: conn, Interface: s.Interface, Port: s.Port}
+		if i < len(m.Hosts) {
+			m.Hosts[i] = machine
+		} else {
+			m.Dumpers = append(m.Dumpers, machine)
+		}
+	}
+	// A switch of another vendor has no role of ours in its certificate.
+	conn, err := dial("switch", cfg.Switch, "")
+	if err != nil {
+		return nil, errors.Join(err, closeAll())
+	}
+	m.Switch = remote.Switch{Name: "switch", Conn: conn, DeviceID: cfg.DeviceID, Status: true}
+	return remote.New(spec, m)
+}

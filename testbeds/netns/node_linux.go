@@ -1,0 +1,164 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Files that a node inherits: it writes to the one when its namespace is ready, and reads from the other when it may go on.
+const (
+	readyFD = 3
+	goFD    = 4
+)
+
+// Become is what a node does first, in its own namespaces: it makes them fit, waits until the links are there, and becomes
+// candela with args. It returns only errors.
+func Become(args []string) error {
+	if err := furnish(); err != nil {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	ready, proceed := os.NewFile(readyFD, "ready"), os.NewFile(goFD, "go")
+	if ready == nil || proceed == nil {
+		return errors.New("this command is for `candela testbed up` to start")
+	}
+	if _, err := ready.Write([]byte{1}); err != nil {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	if _, err := io.ReadFull(proceed, make([]byte, 1)); err != nil {
+		return errors.New("who started this node is gone")
+	}
+	unix.CloseOnExec(readyFD)
+	unix.CloseOnExec(goFD)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return unix.Exec(self, append([]string{self}, args...), os.Environ())
+}
+
+// furnish mounts /sys anew, since it shows the interfaces of the namespace that it was mounted in, and keeps the kernel's
+// own IPv6 traffic off the links.
+func furnish() error {
+	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("private mounts: %w", err)
+	}
+	if err := unix.Mount("candela", "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("mount /sys: %w", err)
+	}
+	for _, which := range []string{"all", "default"} {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("no IPv6 of the kernel's: %w", err)
+		}
+	}
+	return nil
+}
+
+// starting is a node on its way up.
+type starting struct {
+	node    *Node
+	command *exec.Cmd
+	ready   *os.File // what the node says
+	proceed *os.File // what the node waits for
+	exited  chan struct{}
+}
+
+// launcher starts nodes from one thread that stays: the kernel ends them when that thread does.
+type launcher struct {
+	requests chan func()
+	ended    chan struct{}
+}
+
+func newLauncher() *launcher {
+	l := &launcher{requests: make(chan func()), ended: make(chan struct{})}
+	go func() {
+		defer close(l.ended)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		for f := range l.requests {
+			f()
+		}
+	}()
+	return l
+}
+
+func (l *launcher) do(f func()) {
+	done := make(chan struct{})
+	l.requests <- func() { f(); close(done) }
+	<-done
+}
+
+func (l *launcher) stop() {
+	close(l.requests)
+	<-l.ended
+}
+
+// launch starts a node in namespaces of its own.
+func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_ *starting, err error) {
+	readyR, readyW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	goR, goW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, readyR.Close(), readyW.Close())
+	}
+	node.Log = filepath.Join(dir, node.Name+".log")
+	log, err := os.OpenFile(node.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	s := &starting{node: node, ready: readyR, proceed: goW, exited: make(chan struct{})}
+	s.command = exec.Command(cfg.Executable, append([]string{"testbed", "node", "--"}, args...)...)
+	s.command.Stdout, s.command.Stderr, s.command.ExtraFiles = log, log, []*os.File{readyW, goR}
+	s.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Setsid: true}
+	if !cfg.Detach {
+		s.command.SysProcAttr.Pdeathsig = unix.SIGKILL
+	}
+	l.do(func() { err = s.command.Start() })
+	err = errors.Join(err, readyW.Close(), goR.Close(), log.Close())
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", node.Name, err)
+	}
+	go func() {
+		_ = s.command.Wait() // the log says why it ended
+		close(s.exited)
+	}()
+	node.Process, err = identify(s.command.Process.Pid)
+	return s, err
+}
+
+// await waits until the node's namespace is ready.
+func (s *starting) await(patience time.Duration) error {
+	if err := s.ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(s.ready, make([]byte, 1)); err != nil {
+		return fmt.Errorf("%s doesn't start: %w%s", s.node.Name, err, s.node.lastWords())
+	}
+	return nil
+}
+
+// release lets the node become what it is to be.
+func (s *starting) release() error {
+	_, err := s.proceed.Write([]byte{1})
+	return errors.Join(err, s.proceed.Close(), s.ready.Close())
+}
+
+// lastWords returns the end of the node's log, on a line of its own.
+func (n *Node) lastWords() string {
+	text, err := os.ReadFile(n.Log)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	const most = 1000
+	return "\n" + string(text[max(0, len(text)-most):])
+}

@@ -1,0 +1,359 @@
+package netns
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/agent"
+	"candela.dev/candela/injector/transport"
+	injectorpb "candela.dev/candela/proto/injector/v1"
+)
+
+// startTime bounds each phase of bringing a testbed up.
+const startTime = 20 * time.Second
+
+// Bed is a testbed that this process has made.
+type Bed struct {
+	State    State
+	launcher *launcher
+	detached bool
+}
+
+// Up makes a testbed. Without Detach it ends with the Bed's Close, or with this process.
+func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("testbed: %w", err)
+	}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("testbed %s: network namespaces need root", cfg.Name)
+	}
+	if cfg.Executable == "" {
+		if cfg.Executable, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	if err := clearDead(cfg.StateDir); err != nil {
+		return nil, err
+	}
+	b := &Bed{launcher: newLauncher(), detached: cfg.Detach}
+	b.State = State{Name: cfg.Name, Datapath: cfg.Datapath, MTU: cfg.mtu(), Dir: filepath.Join(cfg.StateDir, cfg.Name)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("testbed %s: %w", cfg.Name, err), b.remove())
+		}
+	}()
+	if err := os.MkdirAll(cfg.StateDir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(b.State.Dir, 0o700); errors.Is(err, os.ErrExist) {
+		b.State.Dir = "" // it isn't ours
+		return nil, fmt.Errorf("it is up already: candela testbed down %s", cfg.Name)
+	} else if err != nil {
+		return nil, err
+	}
+	if !cfg.Detach {
+		self, err := identify(os.Getpid())
+		if err != nil {
+			return nil, err
+		}
+		b.State.Owner = &self
+	}
+	return b, b.build(ctx, &cfg)
+}
+
+// build starts all nodes, cables them, and lets agents, then the switch, go on.
+func (b *Bed) build(ctx context.Context, cfg *Config) error {
+	s := &b.State
+	tag, err := linkTag()
+	if err != nil {
+		return err
+	}
+	s.Hosts = [2]Node{{Name: "requester"}, {Name: "responder"}}
+	for _, name := range cfg.Dumpers {
+		s.Dumpers = append(s.Dumpers, Node{Name: name})
+	}
+	s.Switch = Node{Name: "switch"}
+	var ports, mirrors []string
+	var agents []*starting
+	for i, n := range s.Nodes()[1:] {
+		n.Port, n.Interface, n.Socket = uint16(i), fmt.Sprintf("%sn%d", tag, i), filepath.Join(s.Dir, n.Name+".sock")
+		near := fmt.Sprintf("%sp%d", tag, i)
+		if i < len(s.Hosts) {
+			ports = append(ports, near)
+		} else {
+			mirrors = append(mirrors, near)
+		}
+		args := []string{"agent", "--listen", "unix:" + n.Socket, "--interface", n.Interface, "--dir", filepath.Join(s.Dir, n.Name)}
+		if cfg.Datapath == "xdp" {
+			args = append(args, "--xdp-pass")
+		}
+		x, err := b.launcher.launch(cfg, s.Dir, n, args)
+		if err != nil {
+			return err
+		}
+		agents = append(agents, x)
+	}
+	s.Switch.Socket = filepath.Join(s.Dir, "switch.sock")
+	sw, err := b.launcher.launch(cfg, s.Dir, &s.Switch, []string{"switchd", "--datapath", cfg.Datapath, "--ports", strings.Join(ports, ","),
+		"--mirror", strings.Join(mirrors, ","), "--listen", "unix:" + s.Switch.Socket, "--cpu", strconv.Itoa(cfg.CPU)})
+	if err != nil {
+		return err
+	}
+	// From here on `testbed down` finds the processes.
+	if err := s.save(); err != nil {
+		return err
+	}
+	for _, x := range append(agents, sw) {
+		if err := x.await(startTime); err != nil {
+			return err
+		}
+	}
+	for i, n := range s.Nodes()[1:] {
+		if err := cable(&s.Switch, fmt.Sprintf("%sp%d", tag, i), n, cfg.mtu()); err != nil {
+			return err
+		}
+	}
+	for _, x := range agents {
+		if err := x.release(); err != nil {
+			return err
+		}
+	}
+	// An XDP switch needs the programs at the far ends, so agents come first.
+	for _, x := range agents {
+		if err := x.serving(ctx, describeAgent); err != nil {
+			return err
+		}
+	}
+	if err := sw.release(); err != nil {
+		return err
+	}
+	return sw.serving(ctx, describeSwitch)
+}
+
+// linkTag starts the names of a testbed's links: the kernel's receive threads of all namespaces bear the names of their
+// interfaces, so these must be unique on the machine.
+func linkTag() (string, error) {
+	var b [3]byte
+	_, err := rand.Read(b[:])
+	return "cd" + hex.EncodeToString(b[:]), err
+}
+
+// cable joins a port of the switch to a node with a veth pair.
+func cable(sw *Node, near string, node *Node, mtu int) error {
+	fail := func(err error) error { return fmt.Errorf("link to %s: %w", node.Name, err) }
+	here, err := inside(sw)
+	if err != nil {
+		return fail(err)
+	}
+	defer here.Close()
+	there, err := inside(node)
+	if err != nil {
+		return fail(err)
+	}
+	defer there.Close()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.MTU = near, mtu
+	attributes.NumRxQueues, attributes.NumTxQueues = 1, 1
+	err = here.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: node.Interface, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsPid(node.Process.PID)})
+	if err != nil {
+		return fail(err)
+	}
+	return errors.Join(setUp(here, near), setUp(there, node.Interface))
+}
+
+// inside returns a netlink handle in the namespace of a node.
+func inside(n *Node) (*netlink.Handle, error) {
+	ns, err := netns.GetFromPid(n.Process.PID)
+	if err != nil {
+		return nil, fmt.Errorf("namespace of %s: %w", n.Name, err)
+	}
+	defer ns.Close()
+	return netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+}
+
+func setUp(h *netlink.Handle, name string) error {
+	l, err := h.LinkByName(name)
+	if err == nil {
+		err = h.LinkSetUp(l)
+	}
+	if err != nil {
+		return fmt.Errorf("set %s up: %w", name, err)
+	}
+	return nil
+}
+
+func describeAgent(ctx context.Context, n *Node) error {
+	conn, err := transport.Dial("unix:"+n.Socket, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = agent.NewClient(n.Name, conn, "up").Describe(ctx)
+	return err
+}
+
+func describeSwitch(ctx context.Context, n *Node) error {
+	conn, err := transport.Dial("unix:"+n.Socket, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
+	_, err = injectorpb.NewStatusClient(conn).Describe(ctx, &injectorpb.DescribeRequest{})
+	return err
+}
+
+// serving waits until the node answers.
+func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node) error) error {
+	for deadline := time.Now().Add(startTime); ; {
+		err := error(os.ErrNotExist)
+		if _, missing := os.Stat(s.node.Socket); missing == nil {
+			err = ask(ctx, s.node)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.exited:
+			return fmt.Errorf("%s ended:%s", s.node.Name, s.node.lastWords())
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s doesn't answer after %v: %w%s", s.node.Name, startTime, err, s.node.lastWords())
+		}
+	}
+}
+
+const stateFile = "state.json"
+
+func (s *State) save() error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.Dir, stateFile), append(text, '\n'), 0o600)
+}
+
+// remove ends a testbed that did not come up, or that is closed.
+func (b *Bed) remove() error {
+	err := b.State.end()
+	b.launcher.stop()
+	return err
+}
+
+// Close ends the testbed, unless it is detached: then it stays.
+func (b *Bed) Close() error {
+	if b.detached {
+		b.launcher.stop()
+		return nil
+	}
+	return b.remove()
+}
+
+// end kills every process, after which the kernel takes down namespaces and links, and removes the directory.
+func (s *State) end() error {
+	var failed []error
+	for _, n := range s.Nodes() {
+		if n.Process.PID != 0 {
+			failed = append(failed, n.Process.kill(startTime))
+		}
+	}
+	if err := errors.Join(failed...); err != nil || s.Dir == "" {
+		return err
+	}
+	return os.RemoveAll(s.Dir)
+}
+
+// Load reads the state of a testbed; stateDir may be empty. An error that is os.ErrNotExist says that there is none.
+func Load(stateDir, name string) (*State, error) {
+	if stateDir == "" {
+		stateDir = StateDir
+	}
+	if !nameForm.MatchString(name) {
+		return nil, fmt.Errorf("testbed %q: want lower-case letters, digits and inner hyphens", name)
+	}
+	dir := filepath.Join(stateDir, name)
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return nil, err
+	}
+	s := &State{Dir: dir}
+	if err := json.Unmarshal(text, s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
+	}
+	return s, nil
+}
+
+// Dead names the nodes that have ended.
+func (s *State) Dead() (names []string) {
+	for _, n := range s.Nodes() {
+		if !n.Process.Alive() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// Down ends a testbed, whatever is left of it. That there is none is no error.
+func Down(stateDir, name string) error {
+	s, err := Load(stateDir, name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.end(); err != nil {
+		return fmt.Errorf("testbed %s: %w", name, err)
+	}
+	return nil
+}
+
+// List returns the testbeds that are up, or left something, by name.
+func List(stateDir string) ([]*State, error) {
+	if stateDir == "" {
+		stateDir = StateDir
+	}
+	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []*State
+	for _, e := range entries {
+		if s, err := Load(stateDir, e.Name()); err == nil {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// clearDead removes what testbeds left whose processes, or whose owner, are all gone.
+func clearDead(stateDir string) error {
+	list, err := List(stateDir)
+	for _, s := range list {
+		ownerless := s.Owner != nil && !s.Owner.Alive()
+		if ownerless || len(s.Dead()) == len(s.Nodes()) {
+			err = errors.Join(err, s.end())
+		}
+	}
+	return err
+}

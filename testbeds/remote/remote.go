@@ -1,0 +1,300 @@
+// Package remote is a testbed of machines that agents serve, with an injector switch behind P4Runtime between them: the part
+// of a live testbed that doesn't depend on how it came to stand there. Packages netns and lab do that.
+//
+// A watch follows every component from Prepare to Close. When one is gone, whatever step is under way ends at once, and its
+// error names the component.
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"candela.dev/candela/agent"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/live"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/injector/p4"
+	agentpb "candela.dev/candela/proto/agent/v1"
+	injectorpb "candela.dev/candela/proto/injector/v1"
+	"candela.dev/candela/testbeds"
+)
+
+// Machine is one with an agent.
+type Machine struct {
+	Name      string // in errors and in the environment
+	Conn      grpc.ClientConnInterface
+	Interface string
+	Port      uint16 // of the switch that the interface is cabled to
+}
+
+// Switch is the injector.
+type Switch struct {
+	Name     string
+	Conn     *grpc.ClientConn
+	DeviceID uint64
+	// Status says that the switch offers candela.injector.v1.Status, as ours do: its losses are then known.
+	Status bool
+}
+
+// Machines are what a testbed is made of.
+type Machines struct {
+	Kind    string // for the environment
+	Run     string // id of the run, as agents take it
+	Hosts   [2]Machine
+	Dumpers []Machine // in the order of the specification's
+	Switch  Switch
+	// Close frees the connections and whatever belongs to this run alone.
+	Close func() error
+}
+
+// Testbed drives the machines for one run. Its methods belong to one goroutine.
+type Testbed struct {
+	spec    testbeds.Spec
+	m       Machines
+	hosts   [2]*agent.Client
+	dumpers []*agent.Client
+	status  injectorpb.StatusClient // nil: the switch has none
+
+	alive  context.Context // until a component is gone
+	fail   context.CancelCauseFunc
+	leases []*agent.Lease
+	watch  sync.WaitGroup
+
+	ends      [2][]live.End
+	described *injectorpb.DescribeResponse
+	before    map[uint32]uint64 // what the switch had lost, by port
+	dir       string            // of the shards; empty: nothing is recorded
+	stopped   bool
+}
+
+// New returns a testbed of machines. The caller closes it, which closes the machines.
+func New(spec testbeds.Spec, m Machines) (*Testbed, error) {
+	t := &Testbed{spec: spec, m: m}
+	t.alive, t.fail = context.WithCancelCause(context.Background())
+	if len(m.Dumpers) != len(spec.Dumpers) {
+		return nil, errors.Join(fmt.Errorf("the testbed has %d dumpers, the test wants %d: take the testbed down and up again",
+			len(m.Dumpers), len(spec.Dumpers)), m.Close())
+	}
+	for i := range m.Hosts {
+		t.hosts[i] = agent.NewClient(m.Hosts[i].Name, m.Hosts[i].Conn, m.Run)
+		if spec.Hosts[i].MAC == nil {
+			mac := testbeds.HostMAC(i)
+			t.spec.Hosts[i].MAC = &mac
+		}
+	}
+	for _, d := range m.Dumpers {
+		t.dumpers = append(t.dumpers, agent.NewClient(d.Name, d.Conn, m.Run))
+	}
+	if m.Switch.Status {
+		t.status = injectorpb.NewStatusClient(m.Switch.Conn)
+	}
+	return t, nil
+}
+
+// during returns a context that ends with ctx and when a component is gone.
+func (t *Testbed) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.alive, func() { cancel(context.Cause(t.alive)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// blame returns who is to blame for an error: a component that is gone comes before calls that failed for it.
+func (t *Testbed) blame(err error) error {
+	if err != nil && t.alive.Err() == nil {
+		// The watch may notice a moment later than the call that failed.
+		select {
+		case <-t.alive.Done():
+		case <-time.After(watchGrace):
+		}
+	}
+	if err != nil && t.alive.Err() != nil {
+		return context.Cause(t.alive)
+	}
+	return err
+}
+
+// watchGrace is how long the cause of a failed call may take to be known.
+const watchGrace = 100 * time.Millisecond
+
+// each runs f for every i at once and joins the errors.
+func each(n int, f func(i int) error) error {
+	failed := make([]error, n)
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { failed[i] = f(i) })
+	}
+	group.Wait()
+	return errors.Join(failed...)
+}
+
+// agents lists all agents, hosts first.
+func (t *Testbed) agents() []*agent.Client { return append(t.hosts[:], t.dumpers...) }
+
+// Prepare takes the machines, creates the queue pairs of both hosts and joins them.
+func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	if err := t.hold(ctx); err != nil {
+		return nil, t.blame(err)
+	}
+	err := each(len(t.hosts), func(i int) (err error) {
+		t.ends[i], err = t.hosts[i].Prepare(ctx, agent.Host{
+			Interface: t.m.Hosts[i].Interface, Side: generator.Side(i), NIC: t.spec.Hosts[i], Spec: &t.spec})
+		return err
+	})
+	if err == nil {
+		err = each(len(t.hosts), func(i int) error { return t.hosts[i].Connect(ctx, t.ends[1-i]) })
+	}
+	if err != nil {
+		return nil, t.blame(err)
+	}
+	list := make([]injector.Connection, len(t.spec.Connections))
+	for i := range list {
+		end := func(side int) injector.Endpoint {
+			e := t.ends[side][i]
+			return injector.Endpoint{IP: e.IP, QPN: e.QPN, IPSN: e.IPSN}
+		}
+		list[i] = injector.Connection{Requester: end(testbeds.Requester), Responder: end(testbeds.Responder)}
+	}
+	return list, nil
+}
+
+// hold takes every machine and starts the watch.
+func (t *Testbed) hold(ctx context.Context) error {
+	clients := t.agents()
+	leases := make([]*agent.Lease, len(clients))
+	err := each(len(clients), func(i int) (err error) {
+		leases[i], err = clients[i].Hold(ctx)
+		return err
+	})
+	for _, l := range leases {
+		if l == nil {
+			continue
+		}
+		t.leases = append(t.leases, l)
+		t.watch.Go(func() {
+			select {
+			case <-l.Lost():
+				t.fail(l.Err())
+			case <-t.alive.Done():
+			}
+		})
+	}
+	if err != nil || t.status == nil {
+		return err
+	}
+	if t.described, err = t.status.Describe(ctx, &injectorpb.DescribeRequest{}); err != nil {
+		return t.ofSwitch("describe", err)
+	}
+	t.watch.Go(t.watchSwitch)
+	return nil
+}
+
+// The switch is asked for a sign of life this often, and given this long to answer.
+const (
+	switchEvery   = 200 * time.Millisecond
+	switchPatient = 3 * time.Second
+)
+
+func (t *Testbed) watchSwitch() {
+	tick := time.NewTicker(switchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.alive.Done():
+			return
+		case <-tick.C:
+		}
+		ctx, cancel := context.WithTimeout(t.alive, switchPatient)
+		_, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
+		cancel()
+		if err != nil && t.alive.Err() == nil {
+			t.fail(t.ofSwitch("it doesn't answer any more", err))
+			// Calls of the orchestrator that wait for the switch end with its connection.
+			_ = t.m.Switch.Conn.Close()
+			return
+		}
+	}
+}
+
+// Injector says how to reach the switch.
+func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
+	a := testbeds.Access{Conn: t.m.Switch.Conn, DeviceID: t.m.Switch.DeviceID, Target: t.m.Switch.Name}
+	if t.described.GetDatapath() == softwareDatapath {
+		a.Info = p4.Software()
+	}
+	for i, h := range t.m.Hosts {
+		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: h.Port, MAC: *t.spec.Hosts[i].MAC})
+	}
+	for i, d := range t.m.Dumpers {
+		a.Mirrors = append(a.Mirrors, testbeds.Mirror{Number: d.Port, Weight: t.spec.Dumpers[i].Weight, Name: t.spec.Dumpers[i].Name})
+	}
+	return a, nil
+}
+
+// softwareDatapath is the one that has the software-only actions.
+const softwareDatapath = "afpacket"
+
+// Environment describes every machine.
+func (t *Testbed) Environment(ctx context.Context) (testbeds.Environment, error) {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	clients := t.agents()
+	answers := make([]*agentpb.DescribeResponse, len(clients))
+	err := each(len(clients), func(i int) (err error) {
+		answers[i], err = clients[i].Describe(ctx)
+		return err
+	})
+	if err != nil {
+		return testbeds.Environment{}, t.blame(err)
+	}
+	env := testbeds.Environment{Testbed: t.m.Kind}
+	for i := range t.hosts {
+		h := &t.spec.Hosts[i]
+		profile, err := rdma.ProfileByName(h.Profile)
+		if err != nil {
+			return env, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		properties := machineProperties(answers[i], t.m.Hosts[i].Interface)
+		env.Components = append(env.Components, testbeds.Component{
+			Name: h.Name, Kind: "host", Properties: append(properties, h.Properties(t.spec.Connections[0].MTU, profile)...)})
+	}
+	env.Components = append(env.Components, t.switchComponent())
+	for i, d := range t.spec.Dumpers {
+		properties := machineProperties(answers[len(t.hosts)+i], t.m.Dumpers[i].Interface)
+		properties = append(properties, testbeds.NewProperty("weight", d.Weight), testbeds.NewProperty("cores", d.Cores))
+		env.Components = append(env.Components, testbeds.Component{Name: d.Name, Kind: "dumper", Properties: properties})
+	}
+	return env, nil
+}
+
+func (t *Testbed) switchComponent() testbeds.Component {
+	c := testbeds.Component{Name: "switch", Kind: "switch", Properties: []testbeds.Property{
+		testbeds.NewProperty("version", t.described.GetVersion()), testbeds.NewProperty("datapath", t.described.GetDatapath()),
+		testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap),
+	}}
+	for _, p := range t.described.GetProperties() {
+		c.Properties = append(c.Properties, testbeds.NewProperty(p.GetName(), p.GetValue()))
+	}
+	return c
+}
+
+func machineProperties(d *agentpb.DescribeResponse, device string) []testbeds.Property {
+	list := []testbeds.Property{testbeds.NewProperty("agent-version", d.GetVersion()), testbeds.NewProperty("interface", device)}
+	for _, i := range d.GetInterfaces() {
+		if i.GetName() == device {
+			list = append(list, testbeds.NewProperty("interface-mtu", i.GetMtu()), testbeds.NewProperty("interface-kind", i.GetKind()),
+				testbeds.NewProperty("offloads-on", i.GetOffloads()))
+		}
+	}
+	for _, p := range d.GetProperties() {
+		list = append(list, testbeds.NewProperty(p.GetName(), p.GetValue()))
+	}
+	return list
+}

@@ -1,0 +1,239 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"candela.dev/candela/agent"
+	"candela.dev/candela/generator"
+	agentpb "candela.dev/candela/proto/agent/v1"
+	injectorpb "candela.dev/candela/proto/injector/v1"
+	"candela.dev/candela/testbeds"
+)
+
+// StartDumpers opens every capture.
+func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	t.dir = dir
+	err := each(len(t.dumpers), func(i int) error {
+		d := &t.spec.Dumpers[i]
+		return t.dumpers[i].Record(ctx, d.Name, t.m.Dumpers[i].Interface, d.Cores, t.spec.Switch.Snap)
+	})
+	if err == nil {
+		t.before, err = t.losses(ctx)
+	}
+	return t.blame(err)
+}
+
+// losses returns how many frames every port of the switch has lost, nothing if it doesn't tell.
+func (t *Testbed) losses(ctx context.Context) (map[uint32]uint64, error) {
+	if t.status == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
+	answer, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
+	if err != nil {
+		return nil, t.ofSwitch("losses", err)
+	}
+	list := make(map[uint32]uint64)
+	for _, p := range answer.GetPorts() {
+		list[p.GetPort()] = p.GetMissed() + p.GetUnsent()
+	}
+	return list, nil
+}
+
+func (t *Testbed) ofSwitch(step string, err error) error {
+	return fmt.Errorf("%s: %s: %s", t.m.Switch.Name, step, status.Convert(err).Message())
+}
+
+// Counters returns the NICs' counters.
+func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error) {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	list := make([]testbeds.HostCounters, len(t.hosts))
+	err := each(len(t.hosts), func(i int) (err error) {
+		list[i], _, err = t.hosts[i].Counters(ctx)
+		list[i].Host = t.spec.Hosts[i].Name
+		return err
+	})
+	return list, t.blame(err)
+}
+
+// Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline of the
+// specification; messages that never completed are in the report.
+func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	deadline := time.Now().Add(t.spec.Deadline.Std())
+	// Who receives is ready before who sends.
+	for _, side := range []int{testbeds.Responder, testbeds.Requester} {
+		if err := t.hosts[side].Start(ctx); err != nil {
+			return generator.Report{}, t.blame(err)
+		}
+	}
+	if err := t.settle(ctx, deadline); err != nil {
+		return generator.Report{}, t.blame(err)
+	}
+	var reports [2]generator.Report
+	err := each(len(t.hosts), func(i int) (err error) {
+		reports[i], err = t.hosts[i].Report(ctx)
+		return err
+	})
+	if err != nil {
+		return generator.Report{}, t.blame(err)
+	}
+	return generator.MergeReports(reports[:]), nil
+}
+
+// settle waits until both hosts are done and quiet.
+func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
+	for wait := true; ; {
+		var done [2]bool
+		var quiet [2]time.Duration
+		left := time.Until(deadline)
+		timeout := max(0, min(left, waitSlice))
+		if !wait {
+			timeout = 0
+		}
+		err := each(len(t.hosts), func(i int) (err error) {
+			done[i], quiet[i], err = t.hosts[i].Wait(ctx, timeout)
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case left <= 0:
+			return nil
+		case !done[0] || !done[1]:
+			continue
+		}
+		wait = false
+		rest := t.spec.Quiesce.Std() - min(quiet[0], quiet[1])
+		if rest <= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(min(rest, left)):
+		}
+	}
+}
+
+// waitSlice bounds one wait for a host.
+const waitSlice = 2 * time.Second
+
+// StopDumpers ends the captures and fetches the shards.
+func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
+	ctx, cancel := t.during(ctx)
+	defer cancel()
+	t.stopped = true
+	answers := make([]*agentpb.FinishResponse, len(t.dumpers))
+	err := each(len(t.dumpers), func(i int) (err error) {
+		if answers[i], err = t.dumpers[i].Finish(ctx); err != nil {
+			return err
+		}
+		return t.fetch(ctx, t.dumpers[i], answers[i])
+	})
+	if err != nil {
+		return testbeds.Dump{}, t.blame(err)
+	}
+	lost, err := t.losses(ctx)
+	if err != nil {
+		return testbeds.Dump{}, t.blame(err)
+	}
+	dump := testbeds.Dump{}
+	for i, a := range answers {
+		for _, s := range a.GetShards() {
+			dump.Shards = append(dump.Shards, s.GetName())
+		}
+		port := uint32(t.m.Dumpers[i].Port)
+		dump.Dumpers = append(dump.Dumpers, testbeds.DumperCounters{
+			Name: t.spec.Dumpers[i].Name, Received: a.GetReceived(), Written: a.GetWritten(),
+			Dropped: a.GetDropped() + a.GetExceeded() + a.GetOther(), SwitchDropped: lost[port] - t.before[port],
+		})
+	}
+	dump.Discards, err = t.discards(ctx, lost)
+	return dump, t.blame(err)
+}
+
+// discards lists what was lost between a host and the switch, in either direction: the trace, taken in the middle, shows
+// neither.
+func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testbeds.PortDiscards, error) {
+	own := make([]uint64, len(t.hosts))
+	err := each(len(t.hosts), func(i int) error {
+		_, losses, err := t.hosts[i].Counters(ctx)
+		for _, c := range losses {
+			own[i] += c.Value
+		}
+		return err
+	})
+	var list []testbeds.PortDiscards
+	for i, h := range t.m.Hosts {
+		if n := own[i] + lost[uint32(h.Port)] - t.before[uint32(h.Port)]; n > 0 {
+			list = append(list, testbeds.PortDiscards{Port: h.Port, Packets: n})
+		}
+	}
+	return list, err
+}
+
+// fetch copies the shards of a dumper.
+func (t *Testbed) fetch(ctx context.Context, c *agent.Client, a *agentpb.FinishResponse) error {
+	root, err := os.OpenRoot(t.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, s := range a.GetShards() {
+		if s.GetName() != filepath.Base(s.GetName()) {
+			return fmt.Errorf("%s: shard %q has no plain name", c.Name(), s.GetName())
+		}
+		file, err := root.OpenFile(s.GetName(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name(), err)
+		}
+		err = c.Fetch(ctx, s, file)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rescueTime bounds how long the copies of a run that failed may take to be saved.
+const rescueTime = 5 * time.Second
+
+// rescue saves what the dumpers of a run that failed have recorded, as far as they answer.
+func (t *Testbed) rescue() {
+	if t.dir == "" || t.stopped {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), rescueTime)
+	defer cancel()
+	// The run has failed already, and says why; a dumper that can't answer has nothing to add.
+	_ = each(len(t.dumpers), func(i int) error {
+		a, err := t.dumpers[i].Finish(ctx)
+		if err != nil {
+			return err
+		}
+		return t.fetch(ctx, t.dumpers[i], a)
+	})
+}
+
+// Close saves what a failed run has recorded, releases the machines and closes the connections.
+func (t *Testbed) Close() error {
+	t.rescue()
+	// The watch ends before the leases do, or it would take their end for a failure.
+	t.fail(errors.New("the run is over"))
+	t.watch.Wait()
+	_ = each(len(t.leases), func(i int) error { t.leases[i].Close(); return nil })
+	return t.m.Close()
+}

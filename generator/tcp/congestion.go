@@ -119,11 +119,8 @@ func (s *sender) restart(now clock.Time) {
 		s.expires = clock.Never
 		return
 	}
-	rto := initialRTO
-	if s.srtt > 0 {
-		rto = s.srtt + 4*s.variance
-	}
-	rto = max(rto, s.minRTO)
+	// Before the first sample it is the minimum: the handshake that is left out would have measured the path.
+	rto := max(s.srtt+4*s.variance, s.minRTO)
 	for range min(s.backoff, 16) {
 		rto = min(2*rto, maxRTO)
 	}

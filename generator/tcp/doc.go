@@ -8,7 +8,7 @@
 // count segments, as Linux does.
 //
 // It leaves out what does not change how a switch's queue fills: connections are made out of band and are established from the
-// start, at a sequence number that both ends were given; they never close. There is no urgent data, no Nagle, no ECN, no tail
+// start, at a sequence number that both ends were given, and their timer begins at its minimum; they never close. There is no urgent data, no Nagle, no ECN, no tail
 // loss probe (for a lone segment Linux's comes no earlier than the timeout), no F-RTO and no HyStart. An ACK carries one SACK block, that of the segment that
 // caused it; the further ones of RFC 2018 are insurance against lost ACKs. A segment is sent again with the bounds that it was
 // sent with first. A trimmed segment is a damaged one: dropped, as a checksum would have it.

@@ -134,11 +134,10 @@ type Config struct {
 }
 
 const (
-	initialRTO = clock.Second       // RFC 6298 (2.1)
-	maxRTO     = 120 * clock.Second // Linux
-	quickACKs  = 16                 // segments that a new connection acknowledges at once, as Linux does
-	dupThresh  = 3                  // RFC 6675
-	minWindow  = 2                  // segments, of the slow-start threshold (RFC 5681)
+	maxRTO    = 120 * clock.Second // Linux
+	quickACKs = 16                 // segments that a new connection acknowledges at once, as Linux does
+	dupThresh = 3                  // RFC 6675
+	minWindow = 2                  // segments, of the slow-start threshold (RFC 5681)
 )
 
 // Validate reports what is wrong.

@@ -124,6 +124,9 @@ func (a *Analyzer) advance(now clock.Time) {
 	}
 }
 
+// Drain says that nothing is left to happen, like Config.Drained, when that is known only now.
+func (a *Analyzer) Drain() { a.cfg.Drained = true }
+
 // Finish returns the results.
 func (a *Analyzer) Finish() analyzers.Result {
 	if a.cfg.Drained {

@@ -340,6 +340,9 @@ func (a *Analyzer) mayTrim(e *entry, s, port int) bool {
 	return p.Action == sai.DropAndTrim && !p.Lossless && matching(t.settings.Rules, &e.Observation) < 0
 }
 
+// Cut says that the observation ended while packets were inside, like Config.Undrained, when that is known only now.
+func (a *Analyzer) Cut() { a.config.Undrained = true }
+
 // Finish judges the counters, which are those since before the first observation, and returns the results.
 func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 	for a.pending.size > 0 {

@@ -90,7 +90,7 @@ func (k *modelled) object(m *parameter.Model) *object {
 	}
 	fields = append(fields, k.more...)
 	fields = append(fields, tableFields(m.Parameters, values, true)...)
-	if k.bugs {
+	if k.bugs || len(m.Bugs) > 0 {
 		bug := enum[status]{}
 		for _, b := range m.Bugs {
 			bug.values = append(bug.values, status(b.Name))

@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"fmt"
+	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
@@ -26,9 +27,19 @@ func ndpTransport() transport {
 				{Name: "control-tc", Kind: parameter.Integer, Default: "0", Max: 7, Doc: "Traffic class of ACK, NACK and PULL."},
 				ecnParameter(),
 			},
+			Bugs: ndpBugs(),
 		},
 		reliable: true, onePacketSize: true, attach: attachNDP,
 	}
+}
+
+// ndpBugs are the seeded bugs that NDP hosts can have.
+func ndpBugs() []parameter.Bug {
+	var list []parameter.Bug
+	for _, b := range ndp.Catalogue() {
+		list = append(list, parameter.Bug{Name: b.Name, Doc: strings.ToUpper(b.What[:1]) + b.What[1:] + "."})
+	}
+	return list
 }
 
 // ndpRun is the NDP hosts of a run. It is the sink of all of them.
@@ -91,6 +102,13 @@ func (r *ndpRun) host(h fabric.HostID, v parameter.Values, f, sent *Flow) error 
 	}
 	if cfg.RTO == 0 {
 		cfg.RTO = -1
+	}
+	if hosts := &r.e.plan.Test.Hosts; hosts.Model == "ndp" {
+		bugs, err := ndp.ParseBugs(hosts.Bugs)
+		if err != nil {
+			return err
+		}
+		cfg.Bugs = bugs
 	}
 	if sent != nil {
 		cfg.DataClass, cfg.DataDSCP = sent.Mark.Class, sent.Mark.DSCP

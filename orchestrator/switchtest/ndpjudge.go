@@ -34,8 +34,6 @@ func newNDPJudge(r *run) (judge, error) {
 	}
 	c := judgendp.Config{
 		InitialWindow: values.Int("initial-window"), RTO: values.Duration("rto-us"), RoundTrip: r.roundTrip(),
-		// A test without an end of its own stops when its flows have: what is owed then is still under way.
-		Drained: false,
 	}
 	if gap, alike := r.pullGap(values); alike {
 		c.PullGap = gap
@@ -90,4 +88,9 @@ func (j *ndpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) { 
 
 func (j *ndpJudge) changed(clock.Time, int, parameter.Values) {}
 
-func (j *ndpJudge) finish(*run) (analyzers.Result, error) { return j.judge.Finish(), nil }
+func (j *ndpJudge) finish(r *run) (analyzers.Result, error) {
+	if r.quiet {
+		j.judge.Drain()
+	}
+	return j.judge.Finish(), nil
+}

@@ -287,6 +287,9 @@ func (p *Plan) Explain(w io.Writer) error {
 	for _, s := range t.Hosts.Values.Settings() {
 		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
 	}
+	for _, b := range t.Hosts.Bugs {
+		e.line("              seeded bug %s", b)
+	}
 	e.line("  flows     %d", len(p.Flows))
 	for i := range p.Flows {
 		e.line("    %5d  %s", p.Flows[i].Number, p.Flows[i].Text())

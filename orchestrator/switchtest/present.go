@@ -3,6 +3,7 @@ package switchtest
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
@@ -17,7 +18,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		Verdict: v.Verdict, Reasons: v.Reasons, SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
 		Facts: []report.Fact{
 			{Name: "tool", Value: r.o.Version}, {Name: "config sha256", Value: t.Hash()}, {Name: "switch under test", Value: modelText(r.plan)},
-			{Name: "transport", Value: t.Hosts.Model},
+			{Name: "transport", Value: withBugs(t.Hosts.Model, t.Hosts.Bugs)},
 		},
 		Files: []report.File{
 			{Name: "flows.json", What: "what became of each flow"}, {Name: "switch-counters.json", What: "every counter of every switch, and of the taps"},
@@ -70,17 +71,13 @@ func (r *facts) numbers() []report.Number {
 	return list
 }
 
-func modelText(p *Plan) string {
-	text := "model " + p.Test.Switch.Model
-	for i, b := range p.Test.Switch.Bugs {
-		if i == 0 {
-			text += " with seeded bugs "
-		} else {
-			text += ", "
-		}
-		text += b
+func modelText(p *Plan) string { return withBugs("model "+p.Test.Switch.Model, p.Test.Switch.Bugs) }
+
+func withBugs(text string, bugs []string) string {
+	if len(bugs) == 0 {
+		return text
 	}
-	return text
+	return text + " with seeded bugs " + strings.Join(bugs, ", ")
 }
 
 // flowTable has a row for each flow, or a few where neighbours are alike.

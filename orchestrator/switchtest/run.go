@@ -44,7 +44,7 @@ type run struct {
 	series    *series
 	current   []parameter.Values // of each switch
 	end       clock.Time
-	quiet     bool // nothing was left to happen
+	quiet     bool // in the end nothing was left to happen
 }
 
 // Run runs p once, writes the run directory and judges. The error is about what could not even be attempted or written; everything
@@ -152,6 +152,9 @@ func (r *run) environment() testbeds.Environment {
 		sw.Properties = append(sw.Properties, property("bug", b))
 	}
 	hosts := testbeds.Component{Name: "hosts", Kind: "host", Properties: []testbeds.Property{property("transport", t.Hosts.Model)}}
+	for _, b := range t.Hosts.Bugs {
+		hosts.Properties = append(hosts.Properties, property("bug", b))
+	}
 	for _, of := range []struct {
 		c *testbeds.Component
 		v parameter.Values
@@ -222,16 +225,33 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		}
 		if r.plan.Test.Duration == 0 && (r.over() || r.net.Now() < next) {
 			r.end, r.quiet = r.net.Now(), r.net.Now() < next
-			return nil
+			return r.drain(ctx)
 		}
 		now = next
 	}
 }
 
-// over reports whether every flow has finished. Flows of transports that finish nothing are over when nothing is left to happen.
+// grace is how much longer than its flows a run may take until nothing is left to happen.
+const grace = 100 * chunk
+
+// drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be sent.
+func (r *run) drain(ctx context.Context) error {
+	for next := r.end.Add(chunk); !r.quiet && next <= r.end.Add(grace); next = next.Add(chunk) {
+		if err := errors.Join(r.net.Run(next), r.endpoints.failed); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		r.quiet = r.net.Now() < next
+	}
+	return nil
+}
+
+// over reports whether every flow that has an end has finished. Flows of transports that finish nothing are over when nothing is left to happen.
 func (r *run) over() bool {
 	for i := range r.ledger.flows {
-		if !r.ledger.flows[i].finished {
+		if !r.ledger.flows[i].finished && !r.plan.Flows[i].Endless() {
 			return false
 		}
 	}

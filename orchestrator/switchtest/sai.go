@@ -82,13 +82,16 @@ func (j *saiJudge) changed(now clock.Time, sw int, v parameter.Values) {
 	s.judge.AddChange(judgesai.Change{FromPS: int64(now), Settings: settings})
 }
 
-func (j *saiJudge) finish(*run) (analyzers.Result, error) {
+func (j *saiJudge) finish(r *run) (analyzers.Result, error) {
 	var all analyzers.Result
 	for i := range j.switches {
 		s := &j.switches[i]
 		counters, err := s.mech.Snapshot().Since(s.before)
 		if err != nil {
 			return all, fmt.Errorf("switch %s: %w", s.sw.Name(), err)
+		}
+		if r.net.InFlight() > 0 {
+			s.judge.Cut()
 		}
 		result := s.judge.Finish(counters)
 		for k := range result.Findings {

@@ -1,0 +1,60 @@
+package switchtest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/generator/ndp"
+)
+
+// provoke returns a test that gives a bug of NDP hosts the occasion to show.
+func provoke(bug ndp.Bug, name string) string {
+	window, packets, queue, more, delay, rto := 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600", "", 500, 1000
+	switch bug {
+	case ndp.BugEchoesIncast, ndp.BugIgnoresReturned:
+		queue, more = "data-queue-bytes: 12000, header-queue-bytes: 1280", ", header-weight: 1"
+	case ndp.BugEarlyTimeout:
+		delay, rto = 20_000, 1000
+	case ndp.BugDoublePull:
+		window = 4
+	case ndp.BugPacesSlowly, ndp.BugPacesFast, ndp.BugUnfairPull:
+		packets = 600
+	}
+	return fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 9, link: {gbps: 100, delay-ns: %d}}
+switch-under-test: {model: ndp-ideal, %s%s}
+hosts: {transport: ndp, initial-window: %d, rto-us: %d, bugs: [%s]}
+workload: [incast: {senders: 8, packets: %d}]
+deadline-us: 20000
+`, delay, queue, more, window, rto, name, packets)
+}
+
+func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {
+	for _, bug := range ndp.Catalogue() {
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			text := provoke(bug.Bug, bug.Name)
+			found := rulesOf(t, text)
+			if !slices.Contains(found, bug.Rule) {
+				t.Errorf("want %s, got %v", bug.Rule, found)
+			}
+			t.Log(found)
+			if sound := rulesOf(t, strings.Replace(text, ", bugs: ["+bug.Name+"]", "", 1)); len(sound) > 0 {
+				t.Errorf("hosts without the bug break %v", sound)
+			}
+		})
+	}
+}
+
+func rulesOf(t *testing.T, text string) (rules []string) {
+	t.Helper()
+	o := run(t, parse(t, text)[0])
+	for _, f := range o.Analysis.Findings {
+		if !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules
+}

@@ -31,13 +31,25 @@ type RunDocument struct {
 	Verdict
 }
 
+// fired returns how many events hit a packet.
+func (r *facts) fired() (n int) {
+	for _, hits := range r.hits {
+		if hits > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // conclude judges, writes what is left to write and gives the directory its final name. failure is an infrastructure
 // failure or nil.
 func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
 	if r.o.memory != nil {
-		return &Outcome{Verdict: verdict, Analysis: r.analysis, Generator: r.generator, losses: r.followed()}, nil
+		return &Outcome{
+			Verdict: verdict, Analysis: r.analysis, Generator: r.generator, EventsFired: r.fired(), losses: r.followed(),
+		}, nil
 	}
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()

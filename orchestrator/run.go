@@ -102,6 +102,9 @@ type Outcome struct {
 	// Generator is what the generators told; zero if the traffic never ran.
 	Generator generator.Report
 
+	// EventsFired is how many events of the test hit a packet.
+	EventsFired int
+
 	losses []trim.Packet // that analyzer trim followed
 }
 

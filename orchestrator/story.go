@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
@@ -16,6 +17,7 @@ type story struct {
 	touched trace.Record
 	iter    int64
 	place   int64 // relative PSN
+	arrived bool  // what the injector let go later, elsewhere or changed was accepted by the receiver's first checks
 
 	answer    string // the packet that told the sender: "nak psn 5 #16"
 	answerNS  int64
@@ -25,7 +27,7 @@ type story struct {
 }
 
 // lost reports whether the touched packet has to be sent again.
-func (s *story) lost() bool { return !s.touched.Delivered() }
+func (s *story) lost() bool { return !s.arrived && !s.touched.Delivered() }
 
 // open reports whether the story still waits for its end.
 func (s *story) open() bool {
@@ -58,6 +60,17 @@ func (s *stories) observe(r *trace.Record, iter, place int64) {
 			s.open = append(s.open, st)
 		}
 	}
+}
+
+// left notes what went past the injector after it was touched: held, copied or changed. Only what can be told by its place in the
+// queue pair's order counts as arrived: a packet with another PSN, or for another queue pair, is not the one that was sent.
+func (s *stories) left(r *trace.Record) {
+	for _, st := range s.list {
+		if t := &st.touched; t.ID == r.ID && r.Delivered() && r.Flow == t.Flow && r.PSN == t.PSN && r.Opcode == t.Opcode {
+			st.arrived = true
+		}
+	}
+	s.open = slices.DeleteFunc(s.open, func(st *story) bool { return !st.open() })
 }
 
 // advance looks whether r answers the touched packet or repeats it.

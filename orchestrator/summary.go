@@ -89,6 +89,7 @@ func (s *Summary) Finish() analyzers.Result { return analyzers.Result{} }
 // Packet implements analyzers.Analyzer.
 func (s *Summary) Packet(r *trace.Record) {
 	if !r.Has(trace.Sent) {
+		s.stories.left(r)
 		return
 	}
 	s.Packets++

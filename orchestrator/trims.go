@@ -125,7 +125,7 @@ func (r *run) compare(ctx context.Context, build Builder) error {
 	}
 	o := Options{Out: r.dir.Path(), ID: pairedDir, NoReports: true, Version: r.o.Version, Command: r.o.Command, Wall: r.o.Wall, follow: as}
 	if r.o.memory != nil {
-		o.memory = new(memory)
+		o.memory, o.session = new(memory), r.o.session
 	}
 	out, err := Run(ctx, p, build, o)
 	switch {

@@ -28,7 +28,7 @@ type Departure struct {
 
 // WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector; a packet
 // that was delayed, reordered or rewritten becomes two records, one that was Sent, and one that Passed when, where and how it
-// left, and a duplicated one gets a Passed record for each copy. All have ID and Event of the mirror copy. What the mirror marks
+// left, and a duplicated one gets a Passed record for itself and for each copy. All have ID and Event of the mirror copy. What the mirror marks
 // with such an event and departures doesn't explain stays as it is: sent and passed at once.
 //
 // The result is exact for injectors that let a held packet go before the nanosecond in which its time is up and right behind
@@ -46,7 +46,7 @@ func (c *Checked) WithDepartures(departures []Departure) *Checked {
 		slices.SortStableFunc(list, func(a, b Departure) int { return int(a.Nth) - int(b.Nth) })
 	}
 	return &Checked{meta: c.meta, stream: func(ctx context.Context, fn func(*Record) error) error {
-		s := departing{known: known, used: make(map[departureKey]int), fn: fn}
+		s := departing{known: known, used: make(map[departureKey]int), seen: make(map[departureKey]int), fn: fn}
 		if err := c.stream(ctx, s.arrive); err != nil {
 			return err
 		}
@@ -67,12 +67,15 @@ func (d *Departure) key() departureKey {
 	return departureKey{d.Flow, d.Class, d.Event, d.PSN, d.HasPSN}
 }
 
-const forever = 1<<63 - 1
+const (
+	forever = 1<<63 - 1
+)
 
 // departing is one pass over a trace with departures.
 type departing struct {
 	known map[departureKey][]Departure
-	used  map[departureKey]int // departures of a packet that have happened
+	used  map[departureKey]int // departures of a data packet that have happened
+	seen  map[departureKey]int // arrivals of control packets
 	fn    func(*Record) error
 	held  []heldRecord // by due, then by arrival
 }
@@ -130,12 +133,13 @@ func (s *departing) pass(r *Record) error {
 }
 
 func (s *departing) duplicate(r *Record, copies int) error {
-	if err := s.fn(r); err != nil {
+	sent, passed := *r, *r
+	sent.Flags &^= Passed
+	passed.Flags &^= Sent
+	if err := s.fn(&sent); err != nil {
 		return err
 	}
-	passed := *r
-	passed.Flags &^= Sent
-	for range copies {
+	for range copies + 1 {
 		again := passed // analyzers may keep what they change in a record
 		if err := s.fn(&again); err != nil {
 			return err
@@ -146,23 +150,48 @@ func (s *departing) duplicate(r *Record, copies int) error {
 
 // departure returns what is known of the event that met r; nil: nothing, or it had none of interest.
 func (s *departing) departure(r *Record) *Departure {
+	k := departureKey{r.Flow, r.Class(), r.Event, r.PSN, true}
+	inOrder := k
+	inOrder.psn, inOrder.hasPSN = 0, false
+	var nth, nthOfPSN int
+	if k.class != packet.ClassData { // data packets are told by ITER
+		nth, nthOfPSN = s.count(inOrder), s.count(k)
+	}
 	switch r.Event {
 	case EventDelay, EventDuplicate, EventReorder, EventRewrite:
 	default:
 		return nil
 	}
-	k := departureKey{r.Flow, r.Class(), r.Event, r.PSN, true}
-	list := s.known[k]
-	if len(list) == 0 {
-		k.psn, k.hasPSN = 0, false
-		list = s.known[k]
+	if d := s.find(k, nthOfPSN); d != nil {
+		return d
 	}
+	return s.find(inOrder, nth)
+}
+
+// count counts an arrival by flow, class and PSN, or by flow and class.
+func (s *departing) count(k departureKey) int {
+	k.event = EventNone
+	s.seen[k]++
+	return s.seen[k]
+}
+
+// find returns the departure of a packet's nth arrival; nth 0: of the next ITER that has one.
+func (s *departing) find(k departureKey, nth int) *Departure {
+	list := s.known[k]
 	if len(list) == 0 {
 		return nil
 	}
-	i := min(s.used[k], len(list)-1)
-	s.used[k]++
-	return &list[i]
+	if nth == 0 {
+		i := min(s.used[k], len(list)-1)
+		s.used[k]++
+		return &list[i]
+	}
+	for i := range list {
+		if n := int(list[i].Nth); n == nth || n == 0 {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 func (s *departing) hold(r *Record, due int64, behind int) {

@@ -55,7 +55,7 @@ func TestDeparturesShowWhatReceiversSawWhen(t *testing.T) {
 		{"overtaken by two", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 2, LimitNS: 1000}), "1sp@100 2s@200 3sp@300 4sp@400 2p@400"},
 		{"overtaken by fewer than asked", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 9, LimitNS: 150}),
 			"1sp@100 2s@200 3sp@300 2p@350 4sp@400"},
-		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}), "1sp@100 2sp@200 2p@200 2p@200 3sp@300 4sp@400"},
+		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}), "1sp@100 2s@200 2p@200 2p@200 2p@200 3sp@300 4sp@400"},
 		{"another PSN", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePSN, Value: 9}),
 			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
 		{"a partition that is not the sender's", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x8001}),

@@ -11,6 +11,9 @@ func (s *session) responsePassed(r *trace.Record) {
 		return
 	}
 	s.noteFate(r)
+	if s.a.forged(r) {
+		s.req.misled = true
+	}
 	p := s.unwrap(r.PSN)
 	switch {
 	case r.Opcode.IsReadResponse(), r.Opcode == packet.AtomicAcknowledge:
@@ -22,7 +25,15 @@ func (s *session) responsePassed(r *trace.Record) {
 	case r.Syndrome == packet.SyndromeNakSequence:
 		s.learnUpTo(r, p, nakSequence)
 	case r.Syndrome.IsNak():
+		missing, gap := s.req.spans.missing()
 		s.learnUpTo(r, p, nakNone)
+		if gap && missing < p {
+			s.req.misled = true // what is missing before may be asked for first
+			return
+		}
+		if p >= s.req.next && !s.captured {
+			return // no request that it could be about
+		}
 		s.a.requester.step(&s.req.state, rqFatal)
 		s.req.fatalID, s.req.fatalNS = r.ID, r.TimeNS
 	}
@@ -44,7 +55,7 @@ func (s *session) noteFate(r *trace.Record) {
 // answered yet: for those it is an implied NAK (IBTA volume 1, 9.7.5.1.2).
 func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
-	if una > q.next && !s.captured {
+	if (una > q.next || una == q.next && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()) && !s.captured {
 		s.learnDubious(r, kind)
 		return
 	}
@@ -82,7 +93,7 @@ func (s *session) learnDubious(r *trace.Record, kind nakKind) {
 		q.carriedNS = r.TimeNS
 	}
 	q.dubious = true
-	if most := q.una.most(); q.next > most.una {
+	if most := q.una.most(); kind != nakImplied && q.next > most.una {
 		q.una.push(knowledge{una: q.next, id: r.ID, timeNS: r.TimeNS, dubious: true})
 	}
 }
@@ -94,6 +105,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if una < most.una && (kind == nakSequence || kind == nakRNR) {
 		q.contrary = una // the responder takes an acknowledgement back: its fault, and no requester is blamed for obeying
 	}
+	q.exhausted = q.exhausted || kind != nakNone && q.tried >= s.limits.fewest()
 	if una < most.una && (s.captured || s.fateUnknown || q.dubious) {
 		q.una.insert(knowledge{una: una, id: r.ID, timeNS: r.TimeNS}) // what said more may be lost or late, or not heeded
 		if i := q.una.search(una); q.dubious && kind != nakNone && q.una.at(i).una == una {
@@ -124,7 +136,9 @@ func (k *knowledge) ask(r *trace.Record, kind nakKind) {
 	k.asks++
 	k.askNS = r.TimeNS
 	if kind == nakRNR {
-		k.rnrs++
+		if k.rnrs++; k.waitNS == 0 {
+			k.waitNS = r.TimeNS
+		}
 	}
 	if r.Opcode == packet.Acknowledge && r.Syndrome.IsRNR() {
 		k.askNS += packet.RNRTimer(r.Syndrome.TimerCode())

@@ -25,8 +25,9 @@ type Analyzer struct {
 	suppressed map[ruleKey]int64
 	reported   map[ruleKey]int
 	firstID    uint64
-	strays     int64 // records of no known connection
-	unknown    int64 // records with an opcode that RC does not have
+	original   trace.Record // the latest packet that was rewritten, as it was sent
+	strays     int64        // records of no known connection
+	unknown    int64        // records with an opcode that RC does not have
 }
 
 type ruleKey struct {
@@ -68,6 +69,9 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	if a.firstID == 0 {
 		a.firstID = r.ID
 	}
+	if r.Event == trace.EventRewrite && !r.Has(trace.Passed) {
+		a.original = *r
+	}
 	flow := r.Flow
 	if flow < 0 || int(flow) >= len(a.sessions) {
 		a.stray(r)
@@ -96,6 +100,19 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	case r.Opcode != packet.CNP:
 		a.unknown++
 	}
+}
+
+// forged reports whether the injector changed what the receiver of r acts upon.
+func (a *Analyzer) forged(r *trace.Record) bool {
+	if r.Event != trace.EventRewrite || r.Has(trace.Sent) || a.original.ID != r.ID {
+		return false
+	}
+	was, is := a.original, *r
+	for _, p := range []*trace.Record{&was, &is} {
+		p.Flags &^= trace.Sent | trace.Passed | trace.AckReq
+		p.DSCP, p.ECN = 0, 0
+	}
+	return was != is
 }
 
 // whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers count

@@ -136,6 +136,9 @@ func (l *arrivals) push(a arrival) *arrival {
 // assess works out what a amounts to behind all that arrived before, and moves the most on by it.
 func (l *arrivals) assess(a *arrival) {
 	a.fate, a.flaw = l.most.judge(a.pos, a.header), 0
+	if l.validates && a.fate == fateDuplicate && a.op == packet.ReadRequest && a.pos+a.psns > l.most.expected {
+		a.fate = fateDiscarded // it asks for more than it is a duplicate of: not valid, and dropped (IBTA volume 1, 9.7.4.4.2)
+	}
 	if a.fate == fateExpected && l.validates {
 		a.flaw = l.most.validate(a, l.mtu)
 	}
@@ -187,12 +190,11 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
+// refuse takes the oldest arrival out as one that the responder did not accept, with the copies that the injector made of it, and
+// judges everything behind it anew.
 func (l *arrivals) refuse() {
-	a := l.at(0)
-	l.count(a.fate, -1)
-	l.head = (l.head + 1) & (len(l.ring) - 1)
-	l.len--
+	id := l.at(0).id
+	l.remove(func(i int, a *arrival) bool { return i == 0 || a.id == id })
 	l.least.awaiting = true
 	l.rejudge()
 }
@@ -264,9 +266,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		s.rsp.adrift = true
 		return
 	}
-	if !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder) {
-		s.rsp.late = true
-	}
+	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))
 	s.a.responder.step(&s.rsp.state, arrivalInput[a.fate])
 }
 

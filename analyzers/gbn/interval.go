@@ -31,6 +31,7 @@ type knowledge struct {
 	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
 	dubious bool
 
+	waitNS int64  // when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
 	rnrs   uint32 // how many of the NACKs were RNR NAKs
 	obeyed uint32 // how many restarts here count as obeying those
 }

@@ -15,6 +15,7 @@ type loose struct {
 	ackID  uint64
 	ackNS  int64
 	read   pos // of the next READ response
+	passed pos // the highest request that passed
 	header pos // the highest request of which only the trimmed header passed, -1: none
 	last   pos // the latest such request
 	lastID uint64
@@ -36,6 +37,7 @@ func (s *session) looseLost(p pos) {
 // looseArrived notes that a request may have arrived.
 func (s *session) looseArrived(p pos) {
 	l := &s.rsp.loose
+	l.passed = max(l.passed, p)
 	for i, h := range l.holes {
 		if h == p {
 			l.holes = append(l.holes[:i], l.holes[i+1:]...)
@@ -131,7 +133,7 @@ func (s *session) checkLateAck(r *trace.Record, p pos) {
 }
 
 func (s *session) looseNak(r *trace.Record, p pos) {
-	q := &s.rsp
+	q, l := &s.rsp, &s.rsp.loose
 	switch {
 	case p == q.nak && !s.trimmedAgain(p):
 		say(s.report(s.step(rsNackRepeat), r, p, q.nakID),
@@ -141,7 +143,7 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 		say(s.report(s.step(rsNackDuplicate), r, p, q.ackID),
 			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
 		return
-	case p+1 >= s.req.next && !s.captured && !s.trimmedAt(p):
+	case p+1 >= max(s.req.next, l.passed+1) && !s.captured && !s.trimmedAt(p):
 		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1), response(r, p))
 		return
 	}

@@ -29,10 +29,13 @@ type requester struct {
 	carriedNS int64  // when the latest passed
 	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
 	dubious   bool   // some response was about what was never sent
+	misled    bool   // a response reached it that nobody sent: it may have ended in error over that
 	tried     int    // restarts since everything was acknowledged
+	exhausted bool   // a NACK passed after as many restarts as the retries allow, or one more restart came
 	restartAt pos    // where the last restart went
 	restarts  int    // how often in a row, NACKs and timeouts
 	rnrs      int    // how often in a row, after RNR NAKs
+	vague     int    // how often in a row, after an RNR NAK or a timeout
 	ended     int64  // messages sent to their end
 	fresh     bool   // the latest request was sent for the first time
 	lowest    pos    // the lowest position that was ever sent again
@@ -267,26 +270,41 @@ func (s *session) spendCarried(r *trace.Record) bool {
 func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKind) {
 	q := &s.req
 	if p != q.restartAt {
-		q.restartAt, q.restarts, q.rnrs = p, 0, 0
+		q.restartAt, q.restarts, q.rnrs, q.vague = p, 0, 0, 0
 	}
+	q.exhausted = q.exhausted || q.tried >= s.limits.fewest()
 	q.tried++
 	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
 		q.uncounted--
 		return
 	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
-	if kind == nakRNR && k.obeyed < k.rnrs {
+	switch rnr := kind == nakRNR && k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
+	case rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
+		q.vague++
+		s.checkBoth(r, p)
+		return
+	case rnr:
 		k.obeyed++
 		count, limit, name = &q.rnrs, s.limits.RNRRetry, "rnr_retry"
-		if limit.Max >= infiniteRNRRetry {
-			limit.Known = false
-		}
+		limit.Known = limit.Known && limit.Max < infiniteRNRRetry
 	}
 	*count++
 	if limit.Known && *count > limit.Max {
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (%s)", limit.Max, p+1, name),
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count))
+	}
+}
+
+// checkBoth bounds the retransmissions of which some may be timeouts or answers to RNR NAKs.
+func (s *session) checkBoth(r *trace.Record, p pos) {
+	q, l := &s.req, &s.limits
+	n, most := q.restarts+q.rnrs+q.vague, l.Retry.Max+l.RNRRetry.Max
+	if l.Retry.Known && l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry && n > most {
+		say(s.report(RuleRetryExceeded, r, p),
+			fmt.Sprintf("at most %d retransmissions of psn %d (retry_cnt and rnr_retry)", most, p+1),
+			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), n))
 	}
 }
 
@@ -343,6 +361,10 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 // but a local ACK timeout may have crossed the RNR NAK: only where T is known can that be ruled out.
 func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	waited := r.TimeNS - k.nakNS
+	if k.waitNS != 0 {
+		waited = r.TimeNS - k.waitNS
+		k.waitNS = 0
+	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
 	if waited >= k.rnrNS || otherNack || !s.tooEarly(r, p, k) {
 		return
@@ -438,7 +460,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
+	if most.una >= q.next || q.misled || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
 		return
 	}
 	rule := RuleIncomplete

@@ -26,7 +26,7 @@ type responder struct {
 	dueID   uint64
 	dueNS   int64 // when it passed
 
-	// late: the injector held a request back, and it arrived behind later ones.
+	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived before others.
 	late bool
 
 	stream stream

@@ -1,7 +1,7 @@
 package gbn
 
 // silenced reports whether the responder may have been in error since fromNS. A queue pair is requester and responder in one: when
-// its own requests ended in error, because it ran out of retries or was refused, it answers nothing any more (IBTA volume 1,
+// its own requests ended in error, because it ran out of retries, was refused or got a response that made no sense, it answers nothing any more (IBTA volume 1,
 // 9.9.2.4). What it sent last shows that it was not in error before.
 func (s *session) silenced(fromNS int64) bool {
 	peer := s.a.sessions[s.flow.Peer()]
@@ -12,7 +12,8 @@ func (s *session) silenced(fromNS int64) bool {
 	if q.fatalID != 0 {
 		return true
 	}
-	return q.una.most().una < q.next && q.tried >= peer.limits.fewest()
+	unfinished := q.dubious || q.una.most().una < q.next
+	return q.misled || q.exhausted || unfinished && q.tried >= peer.limits.fewest()
 }
 
 // fewest returns how many restarts a requester may take at least until it gives up; none if that is not known.

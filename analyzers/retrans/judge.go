@@ -34,7 +34,8 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 			message:  "retransmission goes on where the queue pair should be in error",
 		})
 	}
-	if limit := int(p.RNRRetry); step.Cause == rounds.RNR && limit != 7 && step.RNRRetries > limit {
+	vague := !step.Certain && step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS() // the RNR NAK's restart, or a timeout
+	if limit := int(p.RNRRetry); step.Cause == rounds.RNR && limit != 7 && step.RNRRetries > limit && !vague {
 		a.finding(r, step, p, RuleRNRRetry, text{
 			expected: fmt.Sprintf("at most %d retries after RNR NAKs without progress", limit),
 			actual:   fmt.Sprintf("retry %d", step.RNRRetries),

@@ -117,6 +117,9 @@ func (s *stream) learn(r *trace.Record, step *Step) {
 		if s.reads.limit(place) == place { // otherwise what is missing before it is asked for first
 			s.pushNak(nak{place: place, ns: r.TimeNS, timerNS: rnrTimer(r.Syndrome), advanced: place > s.una})
 		}
+	case r.Syndrome.IsNak(): // it ends the connection, unless something before it is missing
+		acked = place
+		s.skipped(r, step, place-1)
 	default:
 		return
 	}

@@ -195,7 +195,12 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.ProgressNS, step.TimerNS = s.timerStart(place, step.Prev)
 	step.Certain = place == s.una
 	sure := false
+	older := s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
 	switch i := s.findNak(place); {
+	case i >= 0 && older && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS: // too soon for this RNR NAK, which is still to be obeyed
+		step.Cause, step.CauseNS, step.Certain = Nack, s.carriedNS, false
+		s.debt--
+		s.doubt(step)
 	case i >= 0:
 		s.explain(step, s.naks[i])
 		s.dropNaks(i + 1)
@@ -228,7 +233,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 			s.timeout.place, s.timeout.ns = place, r.TimeNS
 		}
 	}
-	step.Carried = s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
+	step.Carried = older
 	switch {
 	case step.Carried:
 		s.carried--

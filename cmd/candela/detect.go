@@ -2,9 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/detection"
+	"candela.dev/candela/orchestrator/reduction"
 )
 
 // detectFlags are the options of candela detect.
@@ -48,7 +48,7 @@ The exit status is 1 if a bug was missed or caught by another rule only, or if t
 	return cmd
 }
 
-func detect(cmd *cobra.Command, f detectFlags) (err error) {
+func detect(cmd *cobra.Command, f detectFlags) error {
 	if f.format != "text" && f.format != "json" {
 		return fmt.Errorf("--format %q: want text or json", f.format)
 	}
@@ -65,12 +65,14 @@ func detect(cmd *cobra.Command, f detectFlags) (err error) {
 			return err
 		}
 	}
-	scratch, err := detection.Scratch()
-	if err != nil {
-		return infrastructure(err)
+	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
+	bench := detection.Bench{
+		NewRunner: func() (reduction.Runner, func() error) {
+			s := newScratch()
+			return s.Run, s.Close
+		},
+		Options: configOptions(""), Configs: f.configs,
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	bench := detection.Bench{Build: buildTestbed, Options: configOptions(""), Configs: f.configs, Scratch: scratch}
 	report, err := measure(cmd, &bench, f)
 	if err != nil {
 		return err

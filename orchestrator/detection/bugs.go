@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/reduction"
 )
 
 // Catch says how a seeded fault was noticed.
@@ -41,8 +42,8 @@ type BugResult struct {
 func (b *Bench) Bugs(ctx context.Context, profile string) ([]BugResult, error) {
 	catalogue := rdma.Catalogue()
 	results := make([]BugResult, len(catalogue))
-	err := b.each(ctx, len(catalogue), func(ctx context.Context, i int) error {
-		r, err := b.bug(ctx, catalogue[i], profile, i)
+	err := b.each(ctx, len(catalogue), func(ctx context.Context, run reduction.Runner, i int) error {
+		r, err := b.bug(ctx, run, catalogue[i], profile)
 		if err != nil {
 			return fmt.Errorf("bug %s on profile %s: %w", catalogue[i].Name, profile, err)
 		}
@@ -57,17 +58,17 @@ func (b *Bench) Config(bug rdma.BugInfo) string {
 	return filepath.Join(b.Configs, "detect", bug.Name+".yml")
 }
 
-func (b *Bench) bug(ctx context.Context, bug rdma.BugInfo, profile string, id int) (BugResult, error) {
+func (b *Bench) bug(ctx context.Context, run reduction.Runner, bug rdma.BugInfo, profile string) (BugResult, error) {
 	r := BugResult{Bug: bug, Name: bug.Name, Rule: bug.Rule, Profile: profile}
 	t, err := config.Load(b.Config(bug), b.options(profile))
 	if err != nil {
 		return r, err
 	}
-	broken, err := b.run(ctx, on(t, profile, false), id)
+	broken, err := measured(ctx, run, on(t, profile, false))
 	if err != nil {
 		return r, err
 	}
-	sound, err := b.run(ctx, on(t, profile, true), id)
+	sound, err := measured(ctx, run, on(t, profile, true))
 	if err != nil {
 		return r, err
 	}

@@ -8,39 +8,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
-	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/reduction"
 )
 
 // Bench runs tests and keeps nothing but what was found.
 type Bench struct {
-	Build   orchestrator.Builder
-	Options config.Options // the models and rules that exist
-	Configs string         // directory of the examples; detect/ in it has a test for each fault
-	Scratch string         // where run directories live for the moment; see [Scratch]
-	Workers int            // runs at a time; 0: one for each CPU
-}
-
-// Scratch returns a new empty directory for [Bench.Scratch], in memory if the system has a place for that: a run writes some
-// twenty files, and disks would be most of its time. The caller removes it.
-func Scratch() (string, error) {
-	for _, parent := range []string{"/dev/shm", ""} {
-		if dir, err := os.MkdirTemp(parent, "candela-detection-"); err == nil {
-			return dir, nil
-		}
-	}
-	return os.MkdirTemp("", "candela-detection-")
+	// NewRunner returns what runs tests, one after the other, and what closes it; each worker has its own.
+	NewRunner func() (run reduction.Runner, closed func() error)
+	Options   config.Options // the models and rules that exist
+	Configs   string         // directory of the examples; detect/ in it has a test for each fault
+	Workers   int            // runs at a time; 0: one for each CPU
 }
 
 // Fired is a rule that was violated, or that warned.
@@ -74,30 +59,17 @@ func (o *outcome) violations() []string {
 	return rules
 }
 
-// run runs one test; id names its run directory, which is removed again.
-func (b *Bench) run(ctx context.Context, t *config.Test, id int) (outcome, error) {
-	p, err := plan.New(t)
+// measured runs one test.
+func measured(ctx context.Context, run reduction.Runner, t *config.Test) (outcome, error) {
+	o, err := run(ctx, t)
 	if err != nil {
 		return outcome{}, err
-	}
-	out := filepath.Join(b.Scratch, strconv.Itoa(id))
-	o, err := orchestrator.Run(ctx, p, b.Build, orchestrator.Options{
-		Out: out, ID: "run", NoReports: true, Wall: func() time.Time { return time.Unix(0, 0) },
-	})
-	if err = errors.Join(err, os.RemoveAll(out)); err != nil {
-		return outcome{}, err
-	}
-	if o.Verdict.Exit == orchestrator.ExitInfrastructure {
-		return outcome{}, fmt.Errorf("%s: %s", t.Name, o.Verdict.Reasons)
 	}
 	return digest(o), nil
 }
 
 func digest(o *orchestrator.Outcome) outcome {
-	d := outcome{reasons: o.Verdict.Reasons, analysed: o.Analysis != nil}
-	for i := range o.Report.Events {
-		d.events += int(min(o.Report.Events[i].Hits, 1))
-	}
+	d := outcome{reasons: o.Verdict.Reasons, analysed: o.Analysis != nil, events: o.EventsFired}
 	if o.Analysis == nil {
 		return d
 	}
@@ -118,23 +90,26 @@ func digest(o *orchestrator.Outcome) outcome {
 	return d
 }
 
-// each calls do for 0 to n−1 on all workers and returns the errors in that order.
-func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
+// each calls do for 0 to n−1, on all workers, each with a runner of its own, and returns the errors in that order.
+func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, run reduction.Runner, i int) error) error {
 	workers := b.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	errs := make([]error, n)
+	workers = min(workers, n)
+	errs := make([]error, n+workers)
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(workers, n) {
+	for w := range workers {
 		wg.Go(func() {
+			run, closed := b.NewRunner()
+			defer func() { errs[n+w] = closed() }()
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= n || ctx.Err() != nil {
 					return
 				}
-				errs[i] = do(ctx, i)
+				errs[i] = do(ctx, run, i)
 			}
 		})
 	}

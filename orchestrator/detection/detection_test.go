@@ -1,7 +1,6 @@
 package detection_test
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,26 +11,24 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/detection"
+	"candela.dev/candela/orchestrator/reduction"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
 
 const configs = "../../configs"
 
-func newBench(t *testing.T) *detection.Bench {
-	t.Helper()
-	scratch, err := detection.Scratch()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(scratch); err != nil {
-			t.Error(err)
-		}
-	})
+func newBench() *detection.Bench {
 	return &detection.Bench{
-		Build:   func(s testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(s) },
-		Options: options(), Configs: configs, Scratch: scratch,
+		NewRunner: func() (reduction.Runner, func() error) {
+			var rack virtual.Rack
+			s := orchestrator.NewScratch(func(spec testbeds.Spec) (orchestrator.Testbed, error) { return rack.Build(spec) })
+			return s.Run, func() error {
+				s.Close()
+				return rack.Close()
+			}
+		},
+		Options: options(), Configs: configs,
 	}
 }
 
@@ -53,7 +50,7 @@ func options() config.Options {
 }
 
 func TestEveryBugIsCaughtByItsRuleAndNothingFiresWithoutIt(t *testing.T) {
-	bugs, err := newBench(t).Bugs(t.Context(), "spec")
+	bugs, err := newBench().Bugs(t.Context(), "spec")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +62,7 @@ func TestEveryBugIsCaughtByItsRuleAndNothingFiresWithoutIt(t *testing.T) {
 
 // One profile with a transmit pipeline and slow firmware; make detection takes all.
 func TestNoRuleFiresOnASoundVendorProfile(t *testing.T) {
-	silence, err := newBench(t).Silence(t.Context(), "cx4-lx")
+	silence, err := newBench().Silence(t.Context(), "cx4-lx")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +79,7 @@ func TestNoRuleFiresInRandomScenarios(t *testing.T) {
 		profiles = append(profiles, p.Name)
 	}
 	const n = 100
-	result, err := newBench(t).Scenarios(t.Context(), 0, n, profiles)
+	result, err := newBench().Scenarios(t.Context(), 0, n, profiles)
 	if err != nil {
 		t.Fatal(err)
 	}

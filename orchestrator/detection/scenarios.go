@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/reduction"
 )
 
 // FalseAlarm is a scenario in which something was said against a sound NIC.
@@ -35,9 +36,9 @@ func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []s
 	for i, p := range profiles {
 		options[i] = b.options(p)
 	}
-	err := b.each(ctx, n, func(ctx context.Context, i int) error {
+	err := b.each(ctx, n, func(ctx context.Context, run reduction.Runner, i int) error {
 		number, k := first+uint64(i), (first+uint64(i))%uint64(len(profiles))
-		o, err := b.scenario(ctx, number, profiles[k], options[k], i)
+		o, err := scenario(ctx, run, number, profiles[k], options[k])
 		if err != nil {
 			return fmt.Errorf("scenario %d on profile %s: %w", number, profiles[k], err)
 		}
@@ -54,13 +55,13 @@ func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []s
 	return r, err
 }
 
-func (b *Bench) scenario(ctx context.Context, number uint64, profile string, o config.Options, id int) (outcome, error) {
+func scenario(ctx context.Context, run reduction.Runner, number uint64, profile string, o config.Options) (outcome, error) {
 	t, err := config.Parse("scenario.yml", []byte(Scenario(number)), o)
 	if err != nil {
 		return outcome{}, err
 	}
 	distances(number).apply(t)
-	return b.run(ctx, on(t, profile, true), id)
+	return measured(ctx, run, on(t, profile, true))
 }
 
 // alarm returns what was said against the device, nil if nothing. Warnings count for the profile that follows the

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/reduction"
 )
 
 // SilenceResult is what a sound profile came to on one example.
@@ -27,8 +28,8 @@ func (b *Bench) Silence(ctx context.Context, profile string) ([]SilenceResult, e
 		return nil, err
 	}
 	results := make([]SilenceResult, len(tests))
-	err = b.each(ctx, len(tests), func(ctx context.Context, i int) error {
-		o, err := b.run(ctx, on(tests[i], profile, true), i)
+	err = b.each(ctx, len(tests), func(ctx context.Context, run reduction.Runner, i int) error {
+		o, err := measured(ctx, run, on(tests[i], profile, true))
 		if err != nil {
 			return fmt.Errorf("%s on profile %s: %w", tests[i].Title(), profile, err)
 		}

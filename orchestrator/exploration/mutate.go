@@ -112,7 +112,7 @@ func repair(t *config.Test) {
 			!taken.claim(place{packet.ClassData, e.QPN, e.From, e.From, e.PSN}, e.Iter)
 	})
 	tr.ControlEvents = slices.DeleteFunc(tr.ControlEvents, func(e config.ControlEvent) bool {
-		if e.QPN > tr.Connections || !possible(t.TrafficFrom(e.From, e.QPN), &e) {
+		if e.QPN > tr.Connections || endless(&e) || !possible(t.TrafficFrom(e.From, e.QPN), &e) {
 			return true
 		}
 		p := place{e.Packet, e.QPN, e.From, e.Sender(t), 0}
@@ -136,6 +136,11 @@ func repair(t *config.Test) {
 	if n := len(tr.ControlEvents) - maxEvents; n > 0 {
 		tr.ControlEvents = slices.Delete(tr.ControlEvents, 0, n)
 	}
+}
+
+// endless reports whether an event keeps two queue pairs busy until the deadline: they never tire of RNR NAKs.
+func endless(e *config.ControlEvent) bool {
+	return e.Nth == injector.Any && e.Field != nil && *e.Field == packet.RewriteSyndrome && packet.Syndrome(*e.Value).IsRNR()
 }
 
 // place is what names a packet before its ITER or ordinal.

@@ -1,0 +1,55 @@
+package nic_test
+
+import (
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+
+	"candela.dev/candela/link/linktest"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/lab/nic"
+)
+
+func TestTheKernelTellsAboutARealInterface(t *testing.T) {
+	linktest.Namespace(t, func() {
+		linktest.Veth(t, "a", "b")
+		root, err := os.OpenRoot("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		n, err := nic.Find(root, nic.Kernel{}, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := netip.MustParsePrefix("10.9.0.1/24")
+		if err := n.Apply(nic.Settings{MTU: pointer(2048), Addresses: []netip.Prefix{address}}); err != nil {
+			t.Fatal(err)
+		}
+		list, err := n.Properties()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []testbeds.Property{{Name: "mtu", Value: "2048"}, {Name: "driver", Value: "veth"},
+			{Name: "address", Value: address.String()}, {Name: "nic-driver", Value: "virtual"}} {
+			if !slices.Contains(list, want) {
+				t.Errorf("no %v in %v", want, list)
+			}
+		}
+		counters, err := n.Counters()
+		if err != nil || len(counters.Values) == 0 {
+			t.Errorf("counters %v, %v: a veth has statistics", counters, err)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left, err := nic.Kernel{}.Addresses("a")
+		if err != nil || slices.Contains(left, address) {
+			t.Errorf("addresses %v, %v after Close", left, err)
+		}
+		if mtu, err := root.ReadFile("sys/class/net/a/mtu"); err != nil || string(mtu) != "9000\n" {
+			t.Errorf("MTU %q, %v after Close, want 9000", mtu, err)
+		}
+	})
+}

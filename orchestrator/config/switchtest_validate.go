@@ -214,8 +214,8 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
 		d.problemAt(at+".bytes", "stands beside packets", "a flow has one size or none")
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count, no packets or bytes", "")
-	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0:
-		d.problemAt(at, "never ends", "give packets or bytes, or duration-us for the whole test")
+	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
+		d.problemAt(at, "never ends", "give packets or bytes, duration-us for the whole test, or ping or requests that it accompanies")
 	}
 	transport := t.TransportOf(l)
 	switch {
@@ -229,6 +229,11 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
 	if l.Start >= t.Duration && t.Duration > 0 {
 		d.problemAt(at+".start-us", "is past the end of the test", "duration-us says when that is")
 	}
+}
+
+// closedLoops reports whether the workload has pings or requests: flows without a size end with them.
+func (t *SwitchTest) closedLoops() bool {
+	return slices.ContainsFunc(t.Workload, func(w Workload) bool { return w.Ping != nil || w.Requests != nil })
 }
 
 func (d *decoder) validateChanges(t *SwitchTest) {

@@ -236,6 +236,11 @@ const grace = 100 * chunk
 
 // drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be sent.
 func (r *run) drain(ctx context.Context) error {
+	for i := range r.plan.Flows {
+		if r.plan.Flows[i].Endless() {
+			return nil
+		}
+	}
 	for next := r.end.Add(chunk); !r.quiet && next <= r.end.Add(grace); next = next.Add(chunk) {
 		if err := errors.Join(r.net.Run(next), r.endpoints.failed); err != nil {
 			return err

@@ -1,0 +1,353 @@
+//go:build verbs && cgo && linux
+
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/verbs"
+	"candela.dev/candela/generator/verbs/ibv"
+	"candela.dev/candela/packet"
+)
+
+// agent serves one caller. What requests touch while traffic runs is guarded by lock.
+type agent struct {
+	guest bool
+
+	config  verbs.OpenRequest
+	device  *ibv.Device
+	memory  *ibv.Memory
+	pairs   []*pair
+	byQPN   map[packet.QPN]int
+	ended   chan struct{} // of the goroutine that drives the traffic; nil: none was started
+	stop    chan struct{}
+	started time.Time
+
+	lock      sync.Mutex
+	workload  *generator.Workload
+	completed int
+	failure   error
+}
+
+// A connection's memory: four areas of one message's length each, page by page.
+const (
+	areaSource = iota
+	areaExposed
+	areaSink
+	areaReceived
+
+	areas
+)
+
+const page = 4096
+
+// pair is one queue pair as the workload uses it.
+type pair struct {
+	*ibv.QP
+	memory *ibv.Memory
+	base   int // of its areas in memory
+	area   int // bytes of each
+	ipsn   packet.PSN
+}
+
+func (p *pair) at(area int) int { return p.base + area*p.area }
+
+// PostSend posts on the source, for what fetches on the sink.
+func (p *pair) PostSend(_ clock.Time, wr generator.WorkRequest) error {
+	from := p.at(areaSource)
+	if wr.Verb == generator.Read || wr.Verb.IsAtomic() {
+		from = p.at(areaSink)
+	}
+	length := wr.Length
+	if wr.Verb.IsAtomic() {
+		length = 8
+	}
+	return p.QP.PostSend(wr, p.memory, from, length)
+}
+
+// PostRecv posts a receive request.
+func (p *pair) PostRecv(_ clock.Time, rr generator.ReceiveRequest) error {
+	return p.QP.PostRecv(rr.ID|ibv.ReceiveBit, p.memory, p.at(areaReceived), rr.Length)
+}
+
+// close ends the traffic and frees everything.
+func (a *agent) close() {
+	if a.ended != nil {
+		close(a.stop)
+		<-a.ended
+	}
+	for _, p := range a.pairs {
+		p.Close()
+	}
+	if a.memory != nil {
+		_ = a.memory.Close()
+	}
+	if a.device != nil {
+		a.device.Close()
+	}
+	*a = agent{guest: a.guest}
+}
+
+// messageBytes is the longest message either side of c posts.
+func messageBytes(c *verbs.Connection) int {
+	n := 8
+	for _, t := range []*generator.Traffic{&c.Traffic, &c.PeerTraffic} {
+		if t.Messages > 0 {
+			n = max(n, t.MessageSize)
+		}
+	}
+	return n
+}
+
+const maxMemory = 1 << 30
+
+// room is what a connection asks of its queue pair.
+func (a *agent) room(c *verbs.Connection) (sends, receives int) {
+	depth := a.config.ReceiveDepth
+	if depth == 0 {
+		depth = 50
+	}
+	return max(1, min(c.Traffic.TxDepth, c.Traffic.Messages)), depth + 1
+}
+
+func (a *agent) open(r verbs.OpenRequest) (verbs.OpenResponse, error) {
+	a.close()
+	response, err := a.tryOpen(r)
+	if err != nil {
+		a.close()
+	}
+	return response, err
+}
+
+func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
+	a.config, a.byQPN = r, make(map[packet.QPN]int)
+	var response verbs.OpenResponse
+	total, completions := 0, 0
+	for i := range r.Connections {
+		c := &r.Connections[i]
+		sends, receives := a.room(c)
+		completions += sends + receives
+		total += areas * pages(messageBytes(c))
+	}
+	if total > maxMemory {
+		return response, fmt.Errorf("the connections need %d bytes of memory, at most %d are allowed", total, maxMemory)
+	}
+	var err error
+	if a.device, err = ibv.Open(r.Device, completions); err != nil {
+		return response, err
+	}
+	if a.memory, err = a.device.Register(total); err != nil {
+		return response, err
+	}
+	random := rand.New(rand.NewPCG(r.Seed, uint64(r.Side)))
+	base := 0
+	for i := range r.Connections {
+		p, err := a.openPair(&r.Connections[i], base, random)
+		if err != nil {
+			return response, fmt.Errorf("connection %d: %w", i+1, err)
+		}
+		base += areas * p.area
+		a.pairs = append(a.pairs, p)
+		a.byQPN[p.Number()] = i
+		response.Ends = append(response.Ends, verbs.End{IP: r.Connections[i].IP, QPN: p.Number(), IPSN: p.ipsn, Region: p.region()})
+	}
+	attr := a.device.Attributes()
+	response.Device = verbs.Device{
+		Name: r.Device, Firmware: attr.Firmware, VendorID: attr.VendorID, VendorPart: attr.VendorPart, MaxReads: attr.MaxReads,
+	}
+	return response, nil
+}
+
+func pages(n int) int { return (n + page - 1) / page * page }
+
+func (p *pair) region() generator.Region {
+	return generator.Region{Base: p.memory.Address() + uint64(p.at(areaExposed)), Length: uint64(p.area), RKey: p.memory.RKey()}
+}
+
+func (a *agent) openPair(c *verbs.Connection, base int, random *rand.Rand) (*pair, error) {
+	sends, receives := a.room(c)
+	qp, err := a.device.CreateQP(sends, receives)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{QP: qp, memory: a.memory, base: base, area: pages(messageBytes(c)), ipsn: packet.PSN(random.Uint32N(1 << 24))}
+	if c.IPSN != nil {
+		p.ipsn = *c.IPSN
+	}
+	for _, area := range []int{areaSource, areaExposed} {
+		bytes := a.memory.Bytes[p.at(area):][:p.area]
+		for i := range bytes {
+			bytes[i] = byte(random.Uint32())
+		}
+	}
+	return p, nil
+}
+
+func (a *agent) connect(r verbs.ConnectRequest) (struct{}, error) {
+	if len(r.Peers) != len(a.pairs) {
+		return struct{}{}, fmt.Errorf("%d peers for %d connections", len(r.Peers), len(a.pairs))
+	}
+	ends := make([]generator.Ends, len(a.pairs))
+	for i, p := range a.pairs {
+		c, peer := &a.config.Connections[i], r.Peers[i]
+		gid, err := verbs.GIDIndex(os.DirFS("/"), a.config.Device, c.IP)
+		if err == nil {
+			err = p.Connect(ibv.Path{
+				GIDIndex: gid, PeerIP: peer.IP, PeerQPN: peer.QPN, PeerIPSN: peer.IPSN, IPSN: p.ipsn, MTU: c.MTU,
+				AckTimeout: c.AckTimeout, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, MinRNRTimer: c.MinRNRTimer,
+				HopLimit: c.HopLimit, TrafficClass: c.TrafficClass,
+			})
+		}
+		if err != nil {
+			return struct{}{}, fmt.Errorf("connection %d: %w", i+1, err)
+		}
+		ends[i][a.config.Side] = generator.End{QP: p, Region: p.region()}
+		ends[i][a.config.Side.Peer()] = generator.End{Region: peer.Region}
+	}
+	workload, err := generator.NewWorkload(generator.WorkloadConfig{
+		BarrierSync: a.config.BarrierSync, ReceiveDepth: a.config.ReceiveDepth,
+		RepostDelay: clock.Duration(a.config.RepostNS) * clock.Nanosecond,
+		TrafficOf: func(connection int, side generator.Side) generator.Traffic {
+			if side == a.config.Side {
+				return a.config.Connections[connection].Traffic
+			}
+			return a.config.Connections[connection].PeerTraffic
+		},
+	}, ends)
+	a.workload = workload
+	return struct{}{}, err
+}
+
+func (a *agent) counters() (verbs.CountersResponse, error) {
+	device := a.config.Device
+	if device == "" {
+		return verbs.CountersResponse{}, errors.New("no device is open")
+	}
+	list, err := verbs.Counters(os.DirFS("/"), device)
+	return verbs.CountersResponse{Counters: list}, err
+}
+
+func (a *agent) now() clock.Time { return clock.Time(0).Add(clock.FromStd(time.Since(a.started))) }
+
+// start posts the first requests and drives the traffic in the background, until [agent.close].
+func (a *agent) start() error {
+	if a.workload == nil || a.ended != nil {
+		return errors.New("start: queue pairs must be connected, and started once")
+	}
+	a.started = time.Now()
+	if err := a.device.Arm(); err != nil {
+		return err
+	}
+	if err := a.workload.Start(a.now()); err != nil {
+		return err
+	}
+	a.ended, a.stop = make(chan struct{}), make(chan struct{})
+	go a.drive()
+	return nil
+}
+
+// patience bounds how late the driver sees that it shall stop.
+const patience = 50 * time.Millisecond
+
+func (a *agent) drive() {
+	defer close(a.ended)
+	for {
+		select {
+		case <-a.stop:
+			return
+		default:
+		}
+		wait, err := a.advance()
+		if err == nil && wait > 0 {
+			err = a.device.Wait(wait)
+		}
+		if err != nil {
+			a.lock.Lock()
+			a.failure = err
+			a.lock.Unlock()
+			return
+		}
+	}
+}
+
+// advance handles what has completed and what is due, and returns how long nothing else can happen but a completion.
+func (a *agent) advance() (time.Duration, error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	n, err := a.device.Poll(a.complete)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.workload.HandleTimer(a.now()); err != nil || n > 0 {
+		return 0, err
+	}
+	// Arm, then look once more: what completed in between gives no event.
+	if err := a.device.Arm(); err != nil {
+		return 0, err
+	}
+	if n, err = a.device.Poll(a.complete); err != nil || n > 0 {
+		return 0, err
+	}
+	if next := a.workload.NextTimer(); next != clock.Never {
+		return max(time.Microsecond, min(patience, next.Sub(a.now()).Std())), nil
+	}
+	return patience, nil
+}
+
+func (a *agent) complete(c ibv.Completion) error {
+	i, ok := a.byQPN[c.QPN]
+	if !ok {
+		return fmt.Errorf("completion of queue pair %#x, which is none of ours", uint32(c.QPN))
+	}
+	status, ok := generator.ParseStatus(c.Status)
+	if !ok {
+		return fmt.Errorf("connection %d: request %d completed with %s, which no report can hold", i+1, c.ID, c.Status)
+	}
+	if !c.Receive {
+		a.completed++
+	}
+	return a.workload.Completion(a.now(), i, a.config.Side, generator.Completion{
+		ID: c.ID, Context: i, QPN: c.QPN, Receive: c.Receive, Status: status, Length: c.Length, HasImm: c.HasImm, Imm: c.Imm, At: a.now(),
+	})
+}
+
+func (a *agent) status() (verbs.StatusResponse, error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.failure != nil {
+		return verbs.StatusResponse{}, a.failure
+	}
+	if a.workload == nil {
+		return verbs.StatusResponse{}, errors.New("status: queue pairs must be connected")
+	}
+	return verbs.StatusResponse{Done: a.ended != nil && a.workload.Done(), Completed: a.completed}, nil
+}
+
+func (a *agent) report() (verbs.ReportResponse, error) {
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	if a.workload == nil {
+		return verbs.ReportResponse{}, errors.New("report: queue pairs must be connected")
+	}
+	r := verbs.ReportResponse{Report: a.workload.Report()}
+	for i, p := range a.pairs {
+		n := messageBytes(&a.config.Connections[i])
+		sum := func(area int) string {
+			digest := sha256.Sum256(a.memory.Bytes[p.at(area):][:n])
+			return hex.EncodeToString(digest[:])
+		}
+		r.Digests = append(r.Digests, verbs.Digest{
+			Source: sum(areaSource), Exposed: sum(areaExposed), Sink: sum(areaSink), Received: sum(areaReceived),
+		})
+	}
+	return r, nil
+}

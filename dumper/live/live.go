@@ -35,6 +35,8 @@ const (
 	maxCores     = 256
 	defaultBytes = 256 << 20
 	blockTimeout = time.Millisecond
+	blockBytes   = 256 << 10
+	blocks       = 32 // for each core: some 37,000 copies of 128 bytes
 	// settle bounds how long a capture that ends waits for frames that the kernel has counted and not yet handed over.
 	settle = 250 * time.Millisecond
 )

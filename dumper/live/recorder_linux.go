@@ -59,7 +59,7 @@ func Open(cfg Config) (_ *Recorder, err error) {
 }
 
 func (r *Recorder) openCore() error {
-	config := link.RingConfig{Interface: r.cfg.Interface, BlockTimeout: blockTimeout, Snap: r.cfg.Snap, Promiscuous: true}
+	config := link.RingConfig{Interface: r.cfg.Interface, BlockBytes: blockBytes, Blocks: blocks, BlockTimeout: blockTimeout, Snap: r.cfg.Snap, Promiscuous: true}
 	if r.cfg.Cores > 1 {
 		config.Fanout = &link.Fanout{Group: r.cfg.FanoutGroup, Mode: link.FanoutByFlow}
 	}
@@ -74,8 +74,6 @@ func (r *Recorder) openCore() error {
 	if err != nil {
 		return fmt.Errorf("reserve %d bytes for copies: %w", r.cfg.Bytes/r.cfg.Cores, err)
 	}
-	// Large pages where the kernel has them: fewer faults while packets pass.
-	_ = unix.Madvise(c.arena.memory, unix.MADV_HUGEPAGE)
 	for at := 0; at < min(len(c.arena.memory), warm); at += unix.Getpagesize() {
 		c.arena.memory[at] = 0
 	}
@@ -83,7 +81,7 @@ func (r *Recorder) openCore() error {
 }
 
 // warm bytes of each arena are touched before the capture: most captures are short.
-const warm = 4 << 20
+const warm = 1 << 20
 
 // read moves frames from ring to arena until the ring is stopped.
 func (c *core) read() {

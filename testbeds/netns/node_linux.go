@@ -36,6 +36,10 @@ func Become(args []string) error {
 	if _, err := io.ReadFull(proceed, make([]byte, 1)); err != nil {
 		return errors.New("who started this node is gone")
 	}
+	runtime.LockOSThread()
+	if err := urgent(0); err != nil {
+		return err
+	}
 	unix.CloseOnExec(readyFD)
 	unix.CloseOnExec(goFD)
 	self, err := os.Executable()

@@ -140,7 +140,10 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 	if err := sw.release(); err != nil {
 		return err
 	}
-	return sw.serving(ctx, describeSwitch)
+	if err := sw.serving(ctx, describeSwitch); err != nil {
+		return err
+	}
+	return hurry(tag)
 }
 
 // linkTag starts the names of a testbed's links: the kernel's receive threads of all namespaces bear the names of their

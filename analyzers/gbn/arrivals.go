@@ -250,6 +250,9 @@ func (s *session) requestPassed(r *trace.Record) {
 		s.looseLost(p)
 		s.looseTrimmed(r, p)
 	}
+	if s.rsp.state == rsFailed && s.exact() && r.Delivered() {
+		s.step(arrivalInput[s.rsp.log.most.judge(p, false)])
+	}
 	if s.rsp.state == rsFailed || s.rsp.adrift {
 		return
 	}

@@ -90,8 +90,3 @@ func rewriteValue(r *rand.Rand, f packet.RewriteField) int64 {
 		return r.Int64N(min(most, int64(1)<<f.Bits()))
 	}
 }
-
-// harmlessFields are fields that queue pairs do not act upon, other than with a CNP.
-var harmlessFields = []packet.RewriteField{
-	packet.RewriteDSCP, packet.RewriteECN, packet.RewriteHopLimit, packet.RewriteSrcPort, packet.RewriteAckReq,
-}

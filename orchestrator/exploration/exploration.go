@@ -89,8 +89,7 @@ func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
 
 // Explore runs tests until the number of runs is used up or ctx ends, which is no error.
 func (e *Explorer) Explore(ctx context.Context) error {
-	first := []*config.Test{e.corpus[0]}
-	for batch := first; len(batch) > 0 && ctx.Err() == nil; batch = e.draw() {
+	for batch := starts(e.corpus[0]); len(batch) > 0 && ctx.Err() == nil; batch = e.draw() {
 		outcomes, err := e.runAll(ctx, batch)
 		if ctx.Err() != nil {
 			return nil

@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/analyzers/retrans"
@@ -48,7 +49,7 @@ run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Archite
 document; where only the section is sure, the section is given.
 `)
 	analyzer := ""
-	for _, r := range append(Rules(), sorted(ndp.Rules(), sai.Rules())...) {
+	for _, r := range append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules())...) {
 		name, _, _ := strings.Cut(r.ID, ".")
 		if name != analyzer {
 			analyzer = name

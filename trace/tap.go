@@ -31,6 +31,7 @@ type Tap struct {
 	ECN    uint8
 	Src    uint32 // hosts, numbered as the observer likes
 	Dst    uint32
+	At     uint32 // the host whose NIC this is, plus 1; 0: a switch, or not known
 	Size   int32 // bytes of the frame without FCS, as its IP header tells
 	// Payload is how many bytes of NDP payload are there.
 	Payload int32

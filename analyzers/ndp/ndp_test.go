@@ -249,6 +249,12 @@ func TestFaultsOfTheNetworkAreNamed(t *testing.T) {
 			}
 			return true
 		}},
+		{"a packet that comes out at another host", "ndp.misdelivered", func(o *trace.Tap) bool {
+			if after(o) && o.NDP.Seq == 4 {
+				o.At = o.Dst + 2
+			}
+			return true
+		}},
 		{"a transmission seen twice", "ndp.duplicated", func(o *trace.Tap) bool {
 			if after(o) && o.NDP.Seq == 9 {
 				o.NDP.Seq, o.NDP.Counter = 8, 8

@@ -42,6 +42,10 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 		from, to = to, from
 	}
 	c := a.find(from, to, t.NDP.Connection)
+	if t.At > 0 && t.At-1 != t.Dst {
+		a.blame(RuleMisdelivered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at host %d", t.Dst), fmt.Sprintf("data %d reaches host %d", t.NDP.Seq, t.At-1))
+		return
+	}
 	if !a.landed(c, t) {
 		return
 	}

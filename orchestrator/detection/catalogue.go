@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"candela.dev/candela/generator/ndp"
 	"candela.dev/candela/generator/rdma"
 )
 
@@ -26,6 +27,20 @@ runs them all, and counts false alarms of sound NICs.
 |---|---|---|
 `
 
+const ndpHead = `
+## NDP hosts
+
+Bugs of the hosts in tests of switches, which docs/switch-tests.md describes; the tests of package ` + "`switchtest`" + ` run them all. Those of the
+SAI switch are in docs/sai-trimming.md.
+
+` + "```yaml" + `
+hosts: {transport: ndp, bugs: [early-timeout]}
+` + "```" + `
+
+| bug | what it does | caught by |
+|---|---|---|
+`
+
 // WriteCatalogue writes docs/bugs.md.
 func WriteCatalogue(w io.Writer) error {
 	var b strings.Builder
@@ -36,6 +51,10 @@ func WriteCatalogue(w io.Writer) error {
 			origin = "; seen in " + bug.Origin
 		}
 		fmt.Fprintf(&b, "| [%s](../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin, bug.Rule)
+	}
+	b.WriteString(ndpHead)
+	for _, bug := range ndp.Catalogue() {
+		fmt.Fprintf(&b, "| %s | %s%s. | `%s` |\n", bug.Name, strings.ToUpper(bug.What[:1]), bug.What[1:], bug.Rule)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

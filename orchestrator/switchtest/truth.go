@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -11,29 +12,11 @@ import (
 	"candela.dev/candela/testbeds/virtual/switches/sai"
 )
 
-// Rules of what any switch owes the packets that it forwards or trims.
-const (
-	ruleHeader = "switch.unmatched-header"
-	rulePacket = "switch.unmatched-packet"
-	ruleSize   = "switch.packet-changed"
-)
-
-func switchRules() []analyzers.Rule {
-	const spec = "packet trimming, correctness properties"
-	return []analyzers.Rule{
-		{ID: ruleHeader, Severity: analyzers.Violation, Clause: spec,
-			Statement: "A trimmed packet keeps addresses (reversed if it is returned), flow and sequence number of a packet that came in, and leaves once."},
-		{ID: rulePacket, Severity: analyzers.Violation, Clause: spec,
-			Statement: "A packet that is not trimmed leaves with the addresses, flow and sequence number of one that came in, once."},
-		{ID: ruleSize, Severity: analyzers.Violation, Clause: spec, Statement: "A packet that is not trimmed leaves with the size that it came with."},
-	}
-}
-
 func switchAnalyzer() analyzer {
 	return analyzer{
-		name: "switch", rules: switchRules(), applies: func(*run) bool { return true },
+		name: forwarding.Name, rules: forwarding.Rules(), applies: func(*run) bool { return true },
 		build: func(r *run) (judge, error) {
-			t := &truth{r: r, report: analyzers.NewReporter("switch", switchRules()), inside: make([]map[identity]*visit, r.net.Switches())}
+			t := &truth{r: r, report: analyzers.NewReporter(forwarding.Name, forwarding.Rules()), inside: make([]map[identity]*visit, r.net.Switches())}
 			for i := range t.inside {
 				t.inside[i] = make(map[identity]*visit)
 			}
@@ -76,7 +59,7 @@ func identify(p *fabric.Packet) identity {
 	return k
 }
 
-func (t *truth) name() string { return "switch" }
+func (t *truth) name() string { return forwarding.Name }
 
 func (t *truth) changed(clock.Time, int, parameter.Values) {}
 
@@ -138,11 +121,11 @@ func (t *truth) leave(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	}
 	switch {
 	case v == nil && p.Flags&fabric.Trimmed != 0:
-		t.find(ruleHeader, at, now, p, "the header of a packet that came in", "nothing like it is inside")
+		t.find(forwarding.UnmatchedHeader, at, now, p, "the header of a packet that came in", "nothing like it is inside")
 	case v == nil:
-		t.find(rulePacket, at, now, p, "a packet that came in", "nothing like it is inside")
+		t.find(forwarding.UnmatchedPacket, at, now, p, "a packet that came in", "nothing like it is inside")
 	case p.Flags&fabric.Trimmed == 0 && p.Size != v.size && v.n == 1:
-		t.find(ruleSize, at, now, p, fmt.Sprintf("%d bytes, as it came", v.size), fmt.Sprintf("%d bytes", p.Size))
+		t.find(forwarding.PacketChanged, at, now, p, fmt.Sprintf("%d bytes, as it came", v.size), fmt.Sprintf("%d bytes", p.Size))
 	}
 	if v != nil {
 		t.forget(inside, k)

@@ -21,6 +21,9 @@ func NDPTaps(sw int, headerSize int, observe func(*trace.Tap)) Tap {
 			Time: now, Number: t.Number + 1, Point: point, IPv6: p.IPv6, DSCP: p.DSCP, ECN: uint8(p.ECN),
 			Src: uint32(p.Src), Dst: uint32(p.Dst), Size: p.Size, Payload: max(0, p.Size-int32(headerSize)), NDP: p.NDP,
 		}
+		if at.Host {
+			t.At = uint32(at.Node) + 1
+		}
 		observe(&t)
 	}
 }

@@ -1,0 +1,27 @@
+// Package forwarding declares what any switch owes the packets that it forwards or trims. Package switchtest judges by it, as it sees
+// packets inside the simulator.
+package forwarding
+
+import "candela.dev/candela/analyzers"
+
+// Name is the analyzer's.
+const Name = "switch"
+
+// Rules. Identifiers are never reused or renamed.
+const (
+	UnmatchedHeader = "switch.unmatched-header"
+	UnmatchedPacket = "switch.unmatched-packet"
+	PacketChanged   = "switch.packet-changed"
+)
+
+// Rules lists what is checked.
+func Rules() []analyzers.Rule {
+	const clause = "Packet trimming: correctness properties"
+	return []analyzers.Rule{
+		{ID: UnmatchedHeader, Severity: analyzers.Violation, Clause: clause,
+			Statement: "A trimmed packet keeps addresses (reversed if it is returned), flow and sequence number of a packet that came in, and leaves once."},
+		{ID: UnmatchedPacket, Severity: analyzers.Violation, Clause: clause,
+			Statement: "A packet that is not trimmed leaves with the addresses, flow and sequence number of one that came in, once."},
+		{ID: PacketChanged, Severity: analyzers.Violation, Clause: clause, Statement: "A packet that is not trimmed leaves with the size that it came with."},
+	}
+}

@@ -202,10 +202,20 @@ func (c *Client) Wait(ctx context.Context, timeout time.Duration) (done bool, qu
 	return answer.GetDone(), time.Duration(answer.GetQuietNs()), c.named("wait", err)
 }
 
-// Counters reads the NIC's counters, and what was lost between NIC and wire.
-func (c *Client) Counters(ctx context.Context) (testbeds.HostCounters, []testbeds.Counter, error) {
+// Counters is what a host counts.
+type Counters struct {
+	NIC    testbeds.HostCounters
+	Losses []testbeds.Counter // between NIC and wire
+	Stall  time.Duration      // longest that the machine kept the model waiting
+}
+
+// Counters reads what the host has counted.
+func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	answer, err := call(ctx, c, "counters", c.host.Counters, &agentpb.CountersRequest{Run: c.run})
-	return testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters())}, counters(answer.GetLosses()), err
+	return Counters{
+		NIC:    testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters())},
+		Losses: counters(answer.GetLosses()), Stall: time.Duration(answer.GetStallNs()),
+	}, err
 }
 
 func counters(list []*agentpb.Counter) (values []testbeds.Counter) {

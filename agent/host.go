@@ -56,7 +56,7 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	for _, e := range h.Local() {
 		answer.Ends = append(answer.Ends, endToProto(e))
 	}
-	r.host, r.device = h, q.GetInterface()
+	r.host, r.device, r.stall = h, q.GetInterface(), newSentinel()
 	r.prepare.take(q, answer)
 	return answer, nil
 }
@@ -247,6 +247,7 @@ func (s *Server) Counters(_ context.Context, q *agentpb.CountersRequest) (*agent
 		if err != nil {
 			return failed(err)
 		}
+		answer.StallNs = r.stall.longest.Load()
 		answer.Losses = append(now.since(r.at), &agentpb.Counter{Name: "ring_missed", Value: missed})
 		return nil
 	})

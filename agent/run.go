@@ -37,6 +37,7 @@ type run struct {
 	started bool
 	at      lossCounters // when the host was prepared
 	device  string       // of the host
+	stall   *sentinel    // while there is a host
 
 	recorder *dumper.Recorder
 	record   step[*agentpb.RecordRequest, *agentpb.RecordResponse]
@@ -111,6 +112,7 @@ func (r *run) closeHost() error {
 		return nil
 	}
 	err := r.host.Close()
+	r.stall.close()
 	r.host, r.started = nil, false
 	r.prepare = step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]{}
 	r.connect = step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]{}

@@ -60,7 +60,9 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 	defer cancel()
 	list := make([]testbeds.HostCounters, len(t.hosts))
 	err := each(len(t.hosts), func(i int) (err error) {
-		list[i], _, err = t.hosts[i].Counters(ctx)
+		var c agent.Counters
+		c, err = t.hosts[i].Counters(ctx)
+		list[i] = c.NIC
 		list[i].Host = t.spec.Hosts[i].Name
 		return err
 	})
@@ -170,9 +172,13 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testbeds.PortDiscards, error) {
 	own := make([]uint64, len(t.hosts))
 	err := each(len(t.hosts), func(i int) error {
-		_, losses, err := t.hosts[i].Counters(ctx)
-		for _, c := range losses {
-			own[i] += c.Value
+		c, err := t.hosts[i].Counters(ctx)
+		for _, loss := range c.Losses {
+			own[i] += loss.Value
+		}
+		if limit := t.stallLimit(); err == nil && limit > 0 && c.Stall > limit {
+			err = fmt.Errorf("%s: %w for %v; with retransmission timeouts as short as this test's it takes less than %v to be fair to "+
+				"the device: choose a longer min-retransmit-timeout or a quieter machine", t.hosts[i].Name(), ErrStalled, c.Stall, limit)
 		}
 		return err
 	})
@@ -183,6 +189,21 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 		}
 	}
 	return list, err
+}
+
+// ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.
+var ErrStalled = errors.New("the machine kept the model waiting")
+
+// stallLimit is how long a model may be kept waiting: a quarter of the shortest retransmission timeout; 0: there is none.
+func (t *Testbed) stallLimit() time.Duration {
+	const unit = 4096 * time.Nanosecond // IBTA volume 1, 9.7.6.1.3
+	limit := time.Duration(0)
+	for _, c := range t.spec.Connections {
+		if c.AckTimeout > 0 && (limit == 0 || unit<<c.AckTimeout/4 < limit) {
+			limit = unit << c.AckTimeout / 4
+		}
+	}
+	return limit
 }
 
 // fetch copies the shards of a dumper.

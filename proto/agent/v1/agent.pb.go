@@ -1331,7 +1331,10 @@ type CountersResponse struct {
 	Vendor   string     `protobuf:"bytes,1,opt,name=vendor,proto3" json:"vendor,omitempty"`
 	Counters []*Counter `protobuf:"bytes,2,rep,name=counters,proto3" json:"counters,omitempty"`
 	// Frames lost between the NIC and the wire since Prepare: nothing that a NIC could answer for.
-	Losses        []*Counter `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	Losses []*Counter `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	// The longest time since Prepare that the machine kept a thread of the agent waiting for a CPU, in nanoseconds. A model that
+	// is kept waiting sends late, and what it sends late looks, from the switch, like something else.
+	StallNs       int64 `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1385,6 +1388,13 @@ func (x *CountersResponse) GetLosses() []*Counter {
 		return x.Losses
 	}
 	return nil
+}
+
+func (x *CountersResponse) GetStallNs() int64 {
+	if x != nil {
+		return x.StallNs
+	}
+	return 0
 }
 
 // Counter is one value.
@@ -2258,11 +2268,12 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12\x19\n" +
 	"\bquiet_ns\x18\x02 \x01(\x03R\aquietNs\"#\n" +
 	"\x0fCountersRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\x94\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\xaf\x01\n" +
 	"\x10CountersResponse\x12\x16\n" +
 	"\x06vendor\x18\x01 \x01(\tR\x06vendor\x125\n" +
 	"\bcounters\x18\x02 \x03(\v2\x19.candela.agent.v1.CounterR\bcounters\x121\n" +
-	"\x06losses\x18\x03 \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\"3\n" +
+	"\x06losses\x18\x03 \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\x12\x19\n" +
+	"\bstall_ns\x18\x04 \x01(\x03R\astallNs\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\"!\n" +

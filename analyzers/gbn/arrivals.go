@@ -103,6 +103,8 @@ type arrivals struct {
 	pushed      int64 // arrivals ever
 	mtu         int   // 0: not known
 	validates   bool  // every arrival is known and was right when it was sent: an invalid request is the injector's work
+	refused     pos   // the request that an RNR NAK refused last,
+	copies      int   // and how many copies of it may have earned one more each
 	gaps        int   // arrivals with fateAhead
 	duplicates  int   // arrivals with fateDuplicate
 	headers     int   // arrivals with fateTrimmed
@@ -193,10 +195,21 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 // refuse takes the oldest arrival out as one that the responder did not accept, with the copies that the injector made of it, and
 // judges everything behind it anew.
 func (l *arrivals) refuse() {
-	id := l.at(0).id
+	id, n := l.at(0).id, l.len
+	l.refused = l.at(0).pos
 	l.remove(func(i int, a *arrival) bool { return i == 0 || a.id == id })
+	l.copies = n - l.len - 1
 	l.least.awaiting = true
 	l.rejudge()
+}
+
+// refusedAgain reports whether an RNR NAK for p may answer one of the copies.
+func (l *arrivals) refusedAgain(p pos) bool {
+	again := l.copies > 0 && p == l.refused
+	if again {
+		l.copies--
+	}
+	return again
 }
 
 // rejudge judges all arrivals anew from the least state on.
@@ -243,6 +256,9 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	s.noteFate(r)
+	if s.a.forged(r) && (r.Opcode == packet.ReadRequest || s.a.original.Opcode == packet.ReadRequest) {
+		s.req.misled = true // the answer is not what it asked for
+	}
 	p := s.unwrap(r.PSN)
 	if r.Delivered() {
 		s.looseArrived(p)

@@ -293,6 +293,11 @@ func (s *session) foldTo(r *trace.Record, p pos) bool {
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
+	if q.log.refusedAgain(p) {
+		s.step(rsRNRNak)
+		s.checkMSN(r, p, q.log.least.msn)
+		return
+	}
 	if p <= q.acked || !s.foldTo(r, p) {
 		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no rnr: no request at psn %d can have arrived in order and unacknowledged", p+1), response(r, p))

@@ -1,0 +1,296 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/link"
+	"candela.dev/candela/packet"
+)
+
+// A core is a protocol without I/O that a station drives, with what belongs to it. Its methods run in the station's goroutine.
+type core interface {
+	// take hands over a frame that arrived and reports whether it was the protocol's. The frame is valid during the call.
+	take(now clock.Time, frame []byte) (ours bool, err error)
+	// serve does what is due.
+	serve(now clock.Time) error
+	// next returns the next frame to send, or nil. The frame stays as it is.
+	next(now clock.Time) []byte
+	// timers returns when serve wants to be called, and when there may be a frame to send, at the latest.
+	timers() (serve, send clock.Time)
+}
+
+// A station is an interface with a core on it: sockets, clock, neighbour, and the one goroutine that owns them all.
+type station struct {
+	name      string
+	rate      clock.BitRate // of the port
+	core      core
+	neighbour Neighbour
+
+	tap      *link.Tap
+	sender   *link.Sender
+	waiter   *link.Waiter
+	offloads *link.Offloads
+
+	origin time.Time
+	wire   clock.Time   // when the port is free again
+	quiet  atomic.Int64 // clock.Time of the latest frame of the protocol
+
+	requests chan func()
+	stop     context.CancelFunc
+	ended    chan struct{} // closed when the loop has returned
+	failure  error         // valid once ended is closed
+
+	lock   sync.Mutex // guards closing
+	closed bool
+}
+
+// hardwareAddress returns mac, or that of the interface if it is zero.
+func hardwareAddress(name string, mac packet.MAC) (packet.MAC, error) {
+	device, err := net.InterfaceByName(name)
+	if err != nil || mac != (packet.MAC{}) {
+		return mac, err
+	}
+	if len(device.HardwareAddr) != len(mac) {
+		return mac, fmt.Errorf("the interface has no Ethernet address: %v", device.HardwareAddr)
+	}
+	return packet.MAC(device.HardwareAddr), nil
+}
+
+// open takes the interface and starts the goroutine. After an error the caller calls release.
+func (s *station) open(mac packet.MAC, ips []netip.Addr) (err error) {
+	s.requests, s.ended = make(chan func()), make(chan struct{})
+	s.neighbour = Neighbour{MAC: mac, IPs: ips}
+	if s.offloads, err = link.DisableOffloads(s.name); err != nil {
+		return err
+	}
+	if s.tap, err = link.OpenTap(link.TapConfig{Interface: s.name}); err != nil {
+		return err
+	}
+	if s.sender, err = link.OpenSender(s.name); err != nil {
+		return err
+	}
+	if s.waiter, err = link.NewWaiter(s.tap); err != nil {
+		return err
+	}
+	s.origin = time.Now()
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	go s.loop(ctx)
+	return nil
+}
+
+// batch is how many frames are received or sent before the other gets its turn.
+const batch = link.DefaultBatch
+
+// release frees what Open took.
+func (s *station) release() error {
+	var failed []error
+	if s.waiter != nil {
+		failed = append(failed, s.waiter.Close())
+	}
+	if s.sender != nil {
+		failed = append(failed, s.sender.Close())
+	}
+	if s.tap != nil {
+		failed = append(failed, s.tap.Close())
+	}
+	if s.offloads != nil {
+		failed = append(failed, s.offloads.Restore())
+	}
+	return errors.Join(failed...)
+}
+
+// Close ends the endpoint and leaves the interface as it was. It may be called more than once.
+func (s *station) Close() error {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.stop()
+	s.waiter.Wake()
+	<-s.ended
+	return s.release()
+}
+
+// do runs f in the host's goroutine.
+func (s *station) do(f func() error) error {
+	result := make(chan error, 1)
+	request := func() { result <- f() }
+	s.wake()
+	for {
+		select {
+		case s.requests <- request:
+			return <-result
+		case <-s.ended:
+			return s.gone()
+		case <-time.After(10 * time.Millisecond):
+			// The loop was about to wait when it was woken.
+			s.wake()
+		}
+	}
+}
+
+func (s *station) wake() {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if !s.closed {
+		s.waiter.Wake()
+	}
+}
+
+// gone says why the loop has ended.
+func (s *station) gone() error {
+	if s.failure != nil {
+		return s.failure
+	}
+	return ErrClosed
+}
+
+// Quiet returns for how long no RoCE frame came or went.
+func (s *station) Quiet() time.Duration { return s.now().Sub(clock.Time(s.quiet.Load())).Std() }
+
+// Missed returns how many frames came while the ring was full: with any, the host is no witness.
+func (s *station) Missed() (missed uint64, err error) {
+	err = s.do(func() error {
+		stats, err := s.tap.Stats()
+		missed = stats.Dropped
+		return err
+	})
+	return missed, err
+}
+
+func (s *station) now() clock.Time { return clock.Time(0).Add(clock.FromStd(time.Since(s.origin))) }
+
+// loop is the host's goroutine.
+func (s *station) loop(ctx context.Context) {
+	defer close(s.ended)
+	for ctx.Err() == nil {
+		select {
+		case request := <-s.requests:
+			request()
+		default:
+		}
+		more, err := s.step()
+		if err == nil && !more {
+			err = s.waiter.Wait(s.patience())
+			if errors.Is(err, unix.ENETDOWN) {
+				// A port that flaps comes back; what was lost meanwhile is lost as on any wire.
+				err = nil
+				pause(ctx, 10*time.Millisecond)
+			}
+		}
+		if err != nil {
+			s.failure = fmt.Errorf("live endpoint on %q: %w", s.name, err)
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// patience is how long nothing can happen but an arrival.
+func (s *station) patience() time.Duration {
+	serve, send := s.core.timers()
+	if send != clock.Never {
+		serve = min(serve, max(send, s.wire))
+	}
+	if serve == clock.Never {
+		return -1
+	}
+	return max(0, serve.Sub(s.now()).Std())
+}
+
+// step receives, serves timers and sends, a batch of each at most, and reports whether there may be more to do at once.
+func (s *station) step() (more bool, err error) {
+	received, err := s.receive()
+	if err != nil {
+		return false, err
+	}
+	if err := s.core.serve(s.now()); err != nil {
+		return false, err
+	}
+	sent, err := s.send()
+	return received == batch || sent == batch, err
+}
+
+// receive hands a batch of frames to the core.
+func (s *station) receive() (n int, err error) {
+	for ; n < batch; n++ {
+		f, ok := s.tap.Next()
+		if !ok {
+			return n, nil
+		}
+		err := s.take(f)
+		s.tap.Release()
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (s *station) take(f link.Frame) error {
+	if answer := s.neighbour.Answer(nil, f.Data); answer != nil {
+		return s.queue(answer)
+	}
+	now := s.now()
+	ours, err := s.core.take(now, f.Data)
+	if ours {
+		s.quiet.Store(int64(now))
+	}
+	return err
+}
+
+// send transmits what the core has ready, no faster than the port.
+func (s *station) send() (n int, err error) {
+	for ; n < batch; n++ {
+		now := s.now()
+		if s.wire > now {
+			break
+		}
+		frame := s.core.next(now)
+		if frame == nil {
+			break
+		}
+		s.wire = max(s.wire, now).Add(s.rate.Serialise(len(frame) + wireOverhead))
+		s.quiet.Store(int64(now))
+		if err := s.queue(frame); err != nil {
+			return n, err
+		}
+	}
+	if s.sender.Pending() == 0 {
+		return n, nil
+	}
+	return n, s.sent(s.sender.Flush())
+}
+
+// wireOverhead is what a frame occupies beyond its bytes: FCS, preamble with delimiter, inter-packet gap.
+const wireOverhead = 4 + 8 + 12
+
+// queue adds a frame to the batch; it must stay as it is.
+func (s *station) queue(frame []byte) error { return s.sent(s.sender.Queue(frame)) }
+
+// sent judges an error of the kernel: one that a wire could have, too, is a loss, which the transport repairs.
+func (s *station) sent(err error) error {
+	if errors.Is(err, unix.ENETDOWN) || errors.Is(err, unix.ENOBUFS) {
+		return nil
+	}
+	return err
+}

@@ -1,9 +1,7 @@
 package fabric
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 
 	"candela.dev/candela/clock"
 )
@@ -53,11 +51,13 @@ type engine struct {
 	open     int    // index of the day that is sorted and being served, or closed
 	openDay  uint64 // the same, counted from the start of time
 	position int    // of the next event in the open day
+	ahead    int    // up to where lookAhead has been
 
 	occupied [words]uint64
 	filled   uint64 // which words of occupied are not zero
 	ring     [days][]event
 	spare    [][]event // of days that have passed: few circulate, and those are in the cache
+	scratch  []event   // where a day is sorted to
 
 	far   []farEvent
 	order uint64 // of scheduling among far events
@@ -158,18 +158,29 @@ func (e *engine) next() (at clock.Time, ok bool) {
 	return clock.Never, false
 }
 
-// step serves the earliest event. There must be one, and next have been called since anything was scheduled.
-func (e *engine) step() {
-	var ev event
+// step serves the earliest event, if there is one and it is due by until, and reports whether that was so.
+func (e *engine) step(until clock.Time) bool {
 	near := e.nearest()
 	if len(e.far) > 0 && (near == nil || e.far[0].at <= near.at) {
-		ev = e.far[0].event
+		ev := e.far[0].event
+		if ev.at > until {
+			return false
+		}
 		e.remove(0)
-	} else {
-		ev = *near
-		near.packet, near.task = nil, nil
-		e.position++
+		e.serve(ev)
+		return true
 	}
+	if near == nil || near.at > until {
+		return false
+	}
+	ev := *near
+	near.packet, near.task = nil, nil
+	e.position++
+	e.serve(ev)
+	return true
+}
+
+func (e *engine) serve(ev event) {
 	e.now = ev.at
 	if p := ev.packet; p != nil {
 		p.to.arrive(ev.at, p)
@@ -187,6 +198,9 @@ func (e *engine) nearest() *event {
 		}
 		events := e.ring[e.open]
 		for ; e.position < len(events); e.position++ {
+			if e.large && e.position >= e.ahead {
+				e.lookAhead(events)
+			}
 			if ev := &events[e.position]; ev.packet != nil || ev.task != nil {
 				return ev
 			}
@@ -219,15 +233,22 @@ func (e *engine) openNext() bool {
 	}
 	e.open, e.position = i, 0
 	e.openDay = today + (uint64(i)-today)&dayMask
-	sortByTime(e.ring[i])
-	if e.large {
-		e.touched += touch(e.ring[i])
-	}
+	e.ahead = 0
+	e.sort(i)
 	return true
 }
 
-// touch reads what serving the events will read first. The reads don't depend on each other, so that a processor waits for
-// memory once for the day rather than once for each event.
+// lookAhead reads what the next events of the open day will read first. The reads don't depend on each other, so that a
+// processor waits for memory once for all of them rather than once for each. It is done for so many at a time that what they
+// read is still in the first cache when they are served.
+func (e *engine) lookAhead(events []event) {
+	const some = 24
+	end := min(e.position+some, len(events))
+	e.touched += touch(events[e.position:end])
+	e.ahead = end
+}
+
+// touch reads the events' packets and ports, then what those lead to.
 func touch(events []event) (sum int64) {
 	for i := range events {
 		if p := events[i].packet; p != nil {
@@ -241,8 +262,8 @@ func touch(events []event) (sum int64) {
 		case events[i].packet != nil:
 			sum += int64(events[i].packet.to.index)
 		case events[i].task != nil:
-			if pt, ok := events[i].task.actor.(*Port); ok && pt.filled != 0 {
-				sum += int64(pt.queues[bits.TrailingZeros64(pt.filled)].packets)
+			if pt, ok := events[i].task.actor.(*Port); ok {
+				sum += pt.touch() + int64(pt.counters.Sent)
 			}
 		}
 	}
@@ -252,23 +273,56 @@ func touch(events []event) (sum int64) {
 			sum += events[i].packet.to.node.touch(events[i].packet)
 		case events[i].task != nil:
 			if pt, ok := events[i].task.actor.(*Port); ok && pt.filled != 0 {
-				sum += int64(pt.queues[bits.TrailingZeros64(pt.filled)].first.Size)
+				q := &pt.queues[bits.TrailingZeros64(pt.filled)]
+				sum += int64(q.first.Size) + int64(q.counters.Dequeued)
 			}
 		}
 	}
 	return sum
 }
 
-// sortByTime sorts events that are few or nearly in order; those of one instant keep their order, which is that of scheduling.
-func sortByTime(events []event) {
-	const few = 40
-	if len(events) > few {
-		byTime := func(a, b event) int { return cmp.Compare(a.at, b.at) }
-		if !slices.IsSortedFunc(events, byTime) {
-			slices.SortStableFunc(events, byTime)
-		}
+// sort orders a day by time; events of one instant keep their order, which is that of scheduling. Many are distributed by the
+// digits of their time within the day, the lowest first (a radix sort); with few, counting would take longer than moving.
+func (e *engine) sort(day int) {
+	const few = 24
+	if len(e.ring[day]) <= few {
+		insertionSort(e.ring[day])
 		return
 	}
+	passes := (e.dayLog + maxDigit - 1) / maxDigit
+	digit := (e.dayLog + passes - 1) / passes
+	for pass := range passes {
+		e.ring[day], e.scratch = distribute(e.ring[day], e.scratch, pass*digit, digit)
+	}
+}
+
+const maxDigit = 9 // bits: counters fill 1 kB
+
+// distribute returns events sorted by size bits of their time from bit shift on, and an array for later use.
+func distribute(events, into []event, shift, size uint) (sorted, free []event) {
+	var counts [1 << maxDigit]uint32
+	mask := uint64(1)<<size - 1
+	for i := range events {
+		counts[uint64(events[i].at)>>shift&mask]++
+	}
+	at := uint32(0)
+	for i := range counts[:mask+1] {
+		at, counts[i] = at+counts[i], at
+	}
+	if cap(into) < len(events) {
+		into = make([]event, 0, 2*len(events))
+	}
+	into = into[:len(events)]
+	for i := range events {
+		next := &counts[uint64(events[i].at)>>shift&mask]
+		into[*next] = events[i]
+		*next++
+	}
+	clear(events)
+	return into, events
+}
+
+func insertionSort(events []event) {
 	for i := 1; i < len(events); i++ {
 		ev := events[i]
 		j := i

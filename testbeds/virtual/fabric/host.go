@@ -72,7 +72,7 @@ func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
 }
 
 // touch implements node.
-func (h *Host) touch(*Packet) int64 { return int64(h.id) }
+func (h *Host) touch(p *Packet) int64 { return int64(h.id) + int64(p.ID) }
 
 // ready implements node: the wire is free.
 func (h *Host) ready(now clock.Time, _ *Port) { h.Kick(now) }

@@ -22,6 +22,8 @@ type Network struct {
 	spec     Spec
 	hosts    []*Host
 	switches []*Switch
+	ports    block[Port] // of switches
+	queues   block[Queue]
 	tap      Tap
 	hops     uint64
 	fault    error
@@ -114,16 +116,10 @@ func (n *Network) Run(until clock.Time) error {
 			h.Kick(0)
 		}
 	}
-	for n.fault == nil {
-		at, ok := n.engine.next()
-		if !ok {
-			break
-		}
-		if at > until {
-			n.engine.now = until
-			break
-		}
-		n.engine.step()
+	for n.fault == nil && n.engine.step(until) {
+	}
+	if at, ok := n.engine.next(); n.fault == nil && ok && at > until {
+		n.engine.now = until
 	}
 	return n.fault
 }

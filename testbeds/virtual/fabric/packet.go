@@ -79,12 +79,12 @@ type Packet struct {
 }
 
 // Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the links
-// above, what every hop touches fills one cache line of 64 bytes, the rest another.
+// above, what every hop touches, NDP's kind and flags included, fills one cache line of 64 bytes, the rest another.
 type Header struct {
 	Arrived clock.Time // at the switch that has it now, through a front port
 	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
-	Size     int32
-	Src, Dst HostID
+	Size int32
+	Dst  HostID
 	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
 	Meta     uint32
 	Entropy  uint16 // source port or path tag, for the ECMP hash
@@ -99,15 +99,17 @@ type Header struct {
 	IPv6     bool
 	Hops     uint8 // links traversed
 	Deflects uint8 // times that it was deflected
+	// NDP begins in the first line, because switches read its kind and flags.
+	NDP ndp.Header
 
-	ID uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
-	Rank uint64
+	Src HostID
 	// Original is the length before trimming; equal to Size if whole.
 	Original int32
-	Flow     uint32 // connection, for the ECMP hash and reports
-	NDP      ndp.Header
-	TCP      tcp.Header
+	ID       uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
+	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
+	Rank uint64
+	Flow uint32 // connection, for the ECMP hash and reports
+	TCP  tcp.Header
 }
 
 // Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and

@@ -27,40 +27,45 @@ type node interface {
 	touch(p *Packet) int64
 }
 
-// Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts).
+// Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts). Its fields stand
+// in the cache lines of 64 bytes that they are used with.
 type Port struct {
-	// Read when a packet arrives.
-	node     node
-	net      *Network
-	index    int32
-	pipeline int32
-	kind     PortKind
-	// Read when one is queued or leaves.
+	// Used when a packet arrives.
+	node                    node
+	net                     *Network
+	received, receivedBytes uint64
+	index                   int32
+	pipeline                int32
+	kind                    PortKind
+	pause                   *pauseState // of the packets that came in here; nil: PFC off
+
+	// Used when one is queued or leaves.
 	busyUntil clock.Time
-	control   line   // PFC frames, before all others
 	filled    uint64 // which queues have packets
 	paused    uint64 // which must not send (PFC)
 	queues    []Queue
 	scheduler Scheduler
-	free      task // when busyUntil comes; pending only if somebody waits for it
-	peer      *Port
-	perByte   clock.Duration // serialisation of one byte, if that is a whole number of picoseconds; else 0
-	delay     clock.Duration // propagation, and forwarding latency of the switch behind it
-	framing   int            // bytes that a frame occupies on the link beyond Packet.Size
-	counters  PortCounters
 
-	rate  clock.BitRate
-	pause *pauseState // of the packets that came in here; nil: PFC off
+	free    task // when busyUntil comes; pending only if somebody waits for it
+	peer    *Port
+	perByte clock.Duration // serialisation of one byte, if that is a whole number of picoseconds; else 0
+	delay   clock.Duration // propagation, and forwarding latency of the switch behind it
+	framing int            // bytes that a frame occupies on the link beyond Packet.Size
+
+	control  line // PFC frames, before all others
+	counters PortCounters
+	rate     clock.BitRate
+	_        [8]byte
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.
 type PortCounters struct {
-	Received, ReceivedBytes       uint64
 	Sent, SentBytes               uint64
+	Busy                          clock.Duration // time spent sending
+	Received, ReceivedBytes       uint64
 	Dropped, DroppedBytes         uint64
 	PausesSent, PausesReceived    uint64
-	Busy                          clock.Duration // time spent sending
-	HeadroomBytes, MaxIngressUsed int            // of lossless classes: the most that was used of headroom, and held of one class
+	HeadroomBytes, MaxIngressUsed int // of lossless classes: the most that was used of headroom, and held of one class
 }
 
 // Index returns the port's number: at a switch the front ports from 0, then the recirculation ports.
@@ -82,7 +87,10 @@ func (pt *Port) Queues() int { return len(pt.queues) }
 func (pt *Port) Queue(i int) *Queue { return &pt.queues[i] }
 
 // Counters returns the port's counters; the caller only reads them.
-func (pt *Port) Counters() *PortCounters { return &pt.counters }
+func (pt *Port) Counters() *PortCounters {
+	pt.counters.Received, pt.counters.ReceivedBytes = pt.received, pt.receivedBytes
+	return &pt.counters
+}
 
 // Bytes returns how many bytes wait in all queues of the port.
 func (pt *Port) Bytes() int {
@@ -147,13 +155,25 @@ func (pt *Port) act(now clock.Time) { pt.node.ready(now, pt) }
 func (pt *Port) arrive(now clock.Time, p *Packet) {
 	pt.net.hops++
 	p.Hops++
-	pt.counters.Received++
-	pt.counters.ReceivedBytes += uint64(p.Size)
+	pt.received++
+	pt.receivedBytes += uint64(p.Size)
 	if p.Protocol == PFC {
 		pt.handlePause(now, p)
 		return
 	}
 	pt.node.arrive(now, pt, p)
+}
+
+// touch reads what queueing or sending a packet uses of the port (see touch).
+func (pt *Port) touch() int64 {
+	sum := int64(pt.free.place)
+	if pt.filled != 0 {
+		sum += int64(pt.queues[bits.TrailingZeros64(pt.filled)].packets)
+	}
+	if w, ok := pt.scheduler.(*weighted); ok {
+		sum += int64(w.at)
+	}
+	return sum
 }
 
 // enqueue puts p into queue i; there is room.

@@ -13,22 +13,24 @@ const (
 	ByRank                 // lowest Packet.Rank first, first in first out among equals (PIFO)
 )
 
-// Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it.
+// Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that comes
+// uses the first two cache lines of 64 bytes, one that leaves the first and the third.
 type Queue struct {
 	first, last *Packet
 	packets     int
 	bytes       int
 	config      QueueSpec
 	counters    QueueCounters
+	_           [24]byte
 }
 
 // QueueCounters count since the start of the simulation.
 type QueueCounters struct {
 	Enqueued, EnqueuedBytes uint64
+	MaxPackets, MaxBytes    int // high watermarks
 	Dequeued, DequeuedBytes uint64
 	Dropped, DroppedBytes   uint64 // refused, evicted, or dropped on the way out
 	Marked                  uint64 // set to CE by the queue
-	MaxPackets, MaxBytes    int    // high watermarks
 }
 
 // Packets returns how many packets wait.

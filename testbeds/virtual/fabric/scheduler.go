@@ -62,10 +62,10 @@ func (fifo) Next(queues []Queue, ready uint64) int {
 // credit is kept while the queue has packets and lost when it empties, so that shares are exact to a packet.
 type weighted struct {
 	shares []share
-	unit   int
-	bytes  bool
 	strict uint64
-	at     int      // queue whose turn it is, or -1
+	unit   int
+	at     int // queue whose turn it is, or -1
+	bytes  bool
 	few    [8]share // where shares usually is: beside the rest
 }
 
@@ -78,6 +78,9 @@ func (w *weighted) Next(queues []Queue, ready uint64) int {
 	}
 	if w.at >= 0 && ready&(1<<w.at) != 0 && w.affords(queues, w.at) {
 		return w.book(queues, w.at)
+	}
+	if ready&(ready-1) == 0 {
+		return w.alone(queues, bits.TrailingZeros64(ready))
 	}
 	for {
 		later := ready &^ (1<<(w.at+1) - 1) // behind the queue that had its turn
@@ -92,6 +95,17 @@ func (w *weighted) Next(queues []Queue, ready uint64) int {
 		}
 		w.skip(queues, ready)
 	}
+}
+
+// alone serves queue i, the only one with packets: it gets as many rounds as its head needs, at least one.
+func (w *weighted) alone(queues []Queue, i int) int {
+	s := &w.shares[i]
+	grant := s.weight * w.unit
+	s.credit += grant
+	if short := w.cost(queues, i) - s.credit; short > 0 {
+		s.credit += (short + grant - 1) / grant * grant
+	}
+	return w.book(queues, i)
 }
 
 // cost returns what serving the head of queue i takes.

@@ -96,10 +96,14 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 
 // touch implements node.
 func (sw *Switch) touch(p *Packet) int64 {
-	if int(p.Dst) < len(sw.routes.group) {
-		return int64(sw.routes.group[p.Dst])
+	if int(p.Dst) >= len(sw.routes.group) {
+		return 0
 	}
-	return 0
+	ports := sw.routes.groups[sw.routes.group[p.Dst]].ports
+	if len(ports) != 1 {
+		return int64(len(ports))
+	}
+	return sw.ports[ports[0]].touch()
 }
 
 // Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.

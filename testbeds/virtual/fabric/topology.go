@@ -174,7 +174,7 @@ func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) 
 		extra = sw.pipelines
 	}
 	sw.buffer.spec = config.Buffer
-	sw.ports = make([]Port, ports+extra)
+	sw.ports = n.ports.take(ports + extra)
 	for i := range sw.ports {
 		pt := &sw.ports[i]
 		*pt = Port{node: sw, net: n, kind: SwitchPort, index: int32(i)}
@@ -185,19 +185,33 @@ func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) 
 			pt.pause = new(pauseState)
 		}
 		if i < ports {
-			pt.setQueues(config.Queues, &config.Scheduler)
+			pt.setQueues(n.queues.take(len(config.Queues)), config.Queues, &config.Scheduler)
 		} else {
 			pt.kind, pt.pipeline = RecirculationPort, int32(i-ports)
 			r := &config.Recirculation
 			pt.connect(pt, &LinkSpec{Rate: r.Rate}, r.Latency)
-			pt.setQueues(r.Queues, &r.Scheduler)
+			pt.setQueues(n.queues.take(len(r.Queues)), r.Queues, &r.Scheduler)
 		}
 	}
 	return sw
 }
 
-func (pt *Port) setQueues(specs []QueueSpec, scheduler *SchedulerSpec) {
-	pt.queues = make([]Queue, len(specs))
+// block deals out adjacent values: those of neighbouring ports lie side by side and begin with a cache line, as they do not if
+// the runtime allocates them in small pieces.
+type block[T any] struct{ free []T }
+
+func (b *block[T]) take(n int) []T {
+	const many = 256 // ports or queues: more than the runtime's small objects hold
+	if n > len(b.free) {
+		b.free = make([]T, max(n, many))
+	}
+	taken := b.free[:n:n]
+	b.free = b.free[n:]
+	return taken
+}
+
+func (pt *Port) setQueues(queues []Queue, specs []QueueSpec, scheduler *SchedulerSpec) {
+	pt.queues = queues
 	for i := range specs {
 		pt.queues[i].config = specs[i]
 	}

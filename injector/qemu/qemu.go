@@ -1,0 +1,57 @@
+// Package qemu is the injector pipeline in Go between virtual machines: each port is a Unix datagram socket that speaks the
+// framing of QEMU's -netdev dgram, one raw Ethernet frame per datagram, without privilege, bridge or kernel network.
+//
+// Such a socket loses nothing: a sender whose peer is slow has to wait. The switch never waits for one port: what a peer
+// can't take yet stands in the port's FIFO, so that stamps are those of arrival at the switch whatever the peers do. A port
+// can also be a function of this process, which is how dumpers are attached.
+//
+// One goroutine, [Switch.Run], owns pipeline and sockets.
+package qemu
+
+import (
+	"errors"
+	"time"
+
+	"candela.dev/candela/injector/pipeline"
+)
+
+// ErrUnsupported says that this operating system has no such sockets.
+var ErrUnsupported = errors.New("the qemu datapath needs Linux")
+
+// Port is one port of the switch: a pair of sockets, or a function.
+type Port struct {
+	// Local is the path that the switch binds, Remote the one that the guest's QEMU does (its local.path).
+	Local, Remote string
+	// Record is told of each frame that leaves the port, if there are no sockets; frames are its own only until it returns.
+	Record func(frame []byte)
+}
+
+// Config is what a Switch is opened with.
+type Config struct {
+	Ports []Port // the index is the port number
+	Seed  uint64 // of the UDP destination ports of mirror copies
+	// Queue bounds the bytes that wait for one port; 0 means 64 MiB. Frames beyond it are lost and counted.
+	Queue int
+	// Report is told what went wrong while packets pass; nil: nobody is. It must not block.
+	Report func(error)
+}
+
+const defaultQueue = 64 << 20
+
+// PortStats counts what a port did. A run with losses must not be analysed.
+type PortStats struct {
+	Received uint64
+	Sent     uint64
+	Unsent   uint64 // nobody was there to take them, or the FIFO was full
+	Cut      uint64 // arrived longer than any frame may be
+	Waited   uint64 // had to wait in the FIFO
+}
+
+// Forwarding is how long frames took from being read from one socket to being written to the next.
+type Forwarding struct {
+	Frames uint64
+	Median time.Duration // upper edge of its bucket: a power of two, in nanoseconds
+}
+
+// Pipeline returns the datapath to program. Whoever does holds the lock that Run's do takes.
+func (s *Switch) Pipeline() *pipeline.Pipeline { return s.pipeline }

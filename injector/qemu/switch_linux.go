@@ -1,0 +1,392 @@
+package qemu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/injector/pipeline"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// maxFrame is more than any guest sends: a longer datagram is cut, and counted.
+const maxFrame = 1 << 16
+
+// round is how many frames of one port are taken before the next port's turn.
+const round = 32
+
+// socketBuffer is what the sockets ask for; the kernel gives what its limits allow.
+const socketBuffer = 4 << 20
+
+// port is one port with what waits for it.
+type port struct {
+	Port
+	socket    int // -1: none
+	connected bool
+	stats     PortStats
+	fifo      [][]byte
+	waiting   int // bytes in fifo
+}
+
+// A Switch forwards between its ports as the pipeline says. Open, Run and Close belong to one goroutine.
+type Switch struct {
+	cfg      Config
+	pipeline *pipeline.Pipeline
+	ports    []port
+	holder   pipeline.Holder[outgoing]
+	wake     int // eventfd
+
+	origin time.Time // of the monotonic clock, with offset
+	offset time.Duration
+
+	buffer   []byte // of the frame that is being processed
+	copied   []byte // of its mirror copy
+	edited   []byte
+	packet   packet.Packet
+	result   pipeline.Result
+	lastRoCE clock.Time
+	delays   [40]uint64 // frames by log2 of the nanoseconds that they took
+}
+
+// outgoing is a frame that an event holds back; it owns its bytes.
+type outgoing struct {
+	port  uint16
+	frame []byte
+}
+
+// Open binds every socket. The guests may be started before or after. The caller closes the Switch.
+func Open(cfg Config) (_ *Switch, err error) {
+	p, err := pipeline.New(pipeline.Config{Ports: len(cfg.Ports), Seed: cfg.Seed})
+	if err != nil {
+		return nil, fmt.Errorf("qemu: %w", err)
+	}
+	if cfg.Queue == 0 {
+		cfg.Queue = defaultQueue
+	}
+	s := &Switch{cfg: cfg, pipeline: p, wake: -1, buffer: make([]byte, maxFrame)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("qemu: %w", err), s.Close())
+		}
+	}()
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, err
+	}
+	s.origin, s.offset = time.Now(), time.Duration(now.Nano())
+	if s.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return nil, err
+	}
+	for i, c := range cfg.Ports {
+		s.ports = append(s.ports, port{Port: c, socket: -1})
+		if c.Local == "" {
+			if c.Record == nil {
+				return nil, fmt.Errorf("port %d has neither sockets nor a function", i)
+			}
+			continue
+		}
+		if s.ports[i].socket, err = bind(c.Local); err != nil {
+			return nil, fmt.Errorf("port %d, socket %s: %w", i, c.Local, err)
+		}
+	}
+	return s, nil
+}
+
+// bind makes a socket at path, which nobody may use: what a dead switch left there goes.
+func bind(path string) (int, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return -1, err
+	}
+	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Bind(socket, &unix.SockaddrUnix{Name: path}); err != nil {
+		return -1, errors.Join(err, unix.Close(socket))
+	}
+	for _, option := range []int{unix.SO_SNDBUF, unix.SO_RCVBUF} {
+		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, option, socketBuffer)
+	}
+	return socket, nil
+}
+
+// Close frees the ports. Run must have returned.
+func (s *Switch) Close() error {
+	var failed []error
+	for i := range s.ports {
+		if p := &s.ports[i]; p.socket >= 0 {
+			failed = append(failed, unix.Close(p.socket))
+			if err := os.Remove(p.Local); err != nil && !errors.Is(err, os.ErrNotExist) {
+				failed = append(failed, err)
+			}
+		}
+	}
+	if s.wake >= 0 {
+		failed = append(failed, unix.Close(s.wake))
+	}
+	s.ports, s.wake = nil, -1
+	return errors.Join(failed...)
+}
+
+// Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which the
+// pipeline is programmed.
+func (s *Switch) Run(ctx context.Context, do func(func())) error {
+	stop := context.AfterFunc(ctx, func() { _, _ = unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+	defer stop()
+	busy := false
+	for ctx.Err() == nil {
+		if !busy {
+			if err := s.wait(); err != nil {
+				return fmt.Errorf("qemu: %w", err)
+			}
+		}
+		do(func() { busy = s.round() })
+	}
+	return nil
+}
+
+// wait returns when a frame has arrived, a peer has room again, a held frame is due or Run shall end.
+func (s *Switch) wait() error {
+	fds := make([]unix.PollFd, 0, len(s.ports)+1)
+	fds = append(fds, unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN})
+	for i := range s.ports {
+		p := &s.ports[i]
+		if p.socket < 0 {
+			continue
+		}
+		events := int16(unix.POLLIN)
+		if len(p.fifo) > 0 {
+			events |= unix.POLLOUT
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(p.socket), Events: events})
+	}
+	var timeout *unix.Timespec
+	if next := s.holder.Next(); next != clock.Never {
+		// The instant is a picosecond before a whole nanosecond.
+		t := unix.NsecToTimespec(max(0, next.Add(1).Sub(s.now()).Nanoseconds()))
+		timeout = &t
+	}
+	if _, err := unix.Ppoll(fds, timeout, nil); err != nil && !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return nil
+}
+
+func (s *Switch) report(err error) {
+	if s.cfg.Report != nil {
+		s.cfg.Report(fmt.Errorf("qemu: %w", err))
+	}
+}
+
+// now is the kernel's monotonic clock, as every live datapath's.
+func (s *Switch) now() clock.Time {
+	return clock.Time(0).Add(clock.FromStd(s.offset + time.Since(s.origin)))
+}
+
+// Quiet returns the switch's time and when the latest RoCE packet arrived. Call it inside the lock.
+func (s *Switch) Quiet() (now, lastRoCE clock.Time) { return s.now(), s.lastRoCE }
+
+// round takes what has arrived, a few frames of each port, and reports whether there may be more.
+func (s *Switch) round() (more bool) {
+	for i := range s.ports {
+		s.drain(&s.ports[i])
+	}
+	for i := range s.ports {
+		n := 0
+		for ; n < round && s.receive(i); n++ {
+		}
+		more = more || n == round
+	}
+	if now := s.now(); s.holder.Next() <= now {
+		for _, x := range s.holder.Due(now) {
+			s.transmit(x.port, x.frame)
+		}
+	}
+	return more
+}
+
+// receive takes one frame of a port and reports whether there was one.
+func (s *Switch) receive(i int) bool {
+	p := &s.ports[i]
+	if p.socket < 0 {
+		return false
+	}
+	n, _, flags, _, err := unix.RecvmsgBuffers(p.socket, [][]byte{s.buffer}, nil, 0)
+	switch {
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return false
+	case errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTCONN):
+		p.connected = false
+		return false
+	case err != nil:
+		s.report(fmt.Errorf("port %d: %w", i, err))
+		return false
+	}
+	p.stats.Received++
+	if flags&unix.MSG_TRUNC != 0 {
+		p.stats.Cut++
+		return true
+	}
+	s.process(uint16(i), s.buffer[:n])
+	return true
+}
+
+// process lets the pipeline decide about one frame.
+func (s *Switch) process(ingress uint16, frame []byte) {
+	now, p, r := s.now(), &s.packet, &s.result
+	parsed := p.Parse(frame) == nil
+	s.pipeline.Process(now.Nanoseconds(), ingress, p, r)
+	if parsed && p.IsRoCE() {
+		s.lastRoCE = now
+	}
+	// The copy is made before the frame is edited, and leaves after it: a dumper never delays a guest's packet.
+	mirrored := r.Mirror.Active && s.encodeMirror(frame)
+	var overtaken []outgoing
+	if s.holder.Len() > 0 && r.Flow != trace.NoFlow {
+		overtaken = s.holder.Overtaken(r.Flow)
+	}
+	s.forward(now, parsed, frame)
+	for _, x := range overtaken {
+		s.transmit(x.port, x.frame)
+	}
+	s.delays[min(len(s.delays)-1, bits.Len64(uint64(s.now().Sub(now).Nanoseconds())))]++
+	if mirrored {
+		for _, port := range r.Mirror.Ports {
+			s.transmit(port, s.copied)
+		}
+	}
+}
+
+// encodeMirror builds the mirror copy of frame.
+func (s *Switch) encodeMirror(frame []byte) bool {
+	m := &s.result.Mirror
+	s.copied = append(s.copied[:0], frame...)
+	err := trace.EncodeMirror(s.copied, trace.MirrorMeta{Event: s.result.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
+	if err != nil {
+		s.report(fmt.Errorf("mirror a RoCE packet: %w", err)) // a RoCE packet is UDP by definition
+		return false
+	}
+	if m.Snap > 0 && int(m.Snap) < len(s.copied) {
+		s.copied = s.copied[:m.Snap]
+	}
+	return true
+}
+
+// forward sends the frame on, edited if an event says so.
+func (s *Switch) forward(now clock.Time, parsed bool, frame []byte) {
+	f := &s.result.Forward
+	switch {
+	case f.Drop:
+		return
+	case f.DelayNS > 0 || f.Behind > 0:
+		s.holder.Hold(now, &s.result, outgoing{f.Port, append([]byte(nil), frame...)})
+		return
+	case parsed && s.result.Event != trace.EventNone:
+		s.result.Apply(&s.packet)
+		s.edited = s.packet.AppendTo(s.edited[:0])
+		frame = s.edited
+	}
+	if f.Flood {
+		for _, port := range f.Ports {
+			s.transmit(port, frame)
+		}
+		return
+	}
+	for range 1 + int(f.Copies) {
+		s.transmit(f.Port, frame)
+	}
+}
+
+// transmit sends a frame, or queues it behind those that wait for the same port.
+func (s *Switch) transmit(number uint16, frame []byte) {
+	if int(number) >= len(s.ports) {
+		return
+	}
+	p := &s.ports[number]
+	if p.socket < 0 {
+		p.Record(frame)
+		p.stats.Sent++
+		return
+	}
+	if len(p.fifo) == 0 && s.send(p, frame) {
+		return
+	}
+	if p.waiting+len(frame) > s.cfg.Queue {
+		p.stats.Unsent++
+		return
+	}
+	p.fifo = append(p.fifo, append([]byte(nil), frame...))
+	p.waiting += len(frame)
+	p.stats.Waited++
+}
+
+// send sends a frame and reports whether it is done with: false means that the peer has no room now. A frame to nobody is
+// lost, and counted.
+func (s *Switch) send(p *port, frame []byte) (done bool) {
+	if !p.connected && unix.Connect(p.socket, &unix.SockaddrUnix{Name: p.Remote}) != nil {
+		p.stats.Unsent++
+		return true
+	}
+	p.connected = true
+	for {
+		// SendmsgN, for it has no conversion of the address: the socket is connected, so that polling sees the peer's room.
+		_, err := unix.SendmsgN(p.socket, frame, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		switch {
+		case err == nil:
+			p.stats.Sent++
+			return true
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
+			return false
+		}
+		p.connected = false // the guest is gone
+		p.stats.Unsent++
+		return true
+	}
+}
+
+// drain sends what waits for a port, as far as the peer has room.
+func (s *Switch) drain(p *port) {
+	n := 0
+	for n < len(p.fifo) && s.send(p, p.fifo[n]) {
+		p.waiting -= len(p.fifo[n])
+		p.fifo[n] = nil
+		n++
+	}
+	if n > 0 {
+		p.fifo = append(p.fifo[:0], p.fifo[n:]...)
+	}
+}
+
+// Stats returns what every port has done so far. Call it inside the lock that Run's do takes, or after Run.
+func (s *Switch) Stats() []PortStats {
+	list := make([]PortStats, len(s.ports))
+	for i := range s.ports {
+		list[i] = s.ports[i].stats
+	}
+	return list
+}
+
+// Forwarding returns how long frames took. Call it inside the lock.
+func (s *Switch) Forwarding() Forwarding {
+	var f Forwarding
+	for _, n := range s.delays {
+		f.Frames += n
+	}
+	seen := uint64(0)
+	for i, n := range s.delays {
+		if seen += n; n > 0 && 2*seen >= f.Frames {
+			f.Median = time.Duration(1) << i
+			break
+		}
+	}
+	return f
+}

@@ -189,6 +189,7 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 			return nil
 		}
 		r.started = true
+		r.stall.active.Store(true)
 		return failed(r.host.Start())
 	})
 }
@@ -197,8 +198,9 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.WaitResponse, error) {
 	var h *live.Host
 	var gone chan struct{}
+	var stall *sentinel
 	err := s.withHost(q.GetRun(), func(r *run) error {
-		h, gone = r.host, r.gone
+		h, gone, stall = r.host, r.gone, r.stall
 		return nil
 	})
 	if err != nil {
@@ -216,6 +218,9 @@ func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wai
 	err = h.Wait(ctx)
 	switch {
 	case err == nil:
+		if q.GetTimeoutNs() == 0 {
+			stall.active.Store(false) // both sides are done: what comes late now comes too late for nobody
+		}
 		return &agentpb.WaitResponse{Done: true, QuietNs: h.Quiet().Nanoseconds()}, nil
 	case ctx.Err() != nil && !errors.Is(err, live.ErrClosed):
 		return &agentpb.WaitResponse{QuietNs: h.Quiet().Nanoseconds()}, nil

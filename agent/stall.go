@@ -8,6 +8,7 @@ import (
 
 // sentinel measures for how long the machine keeps a thread of this process waiting for a CPU.
 type sentinel struct {
+	active  atomic.Bool  // only then does it count
 	longest atomic.Int64 // ns
 	stop    chan struct{}
 	ended   chan struct{}
@@ -30,7 +31,7 @@ func (s *sentinel) watch() {
 		asleep := time.Now()
 		time.Sleep(sentinelEvery)
 		late := time.Since(asleep) - sentinelEvery
-		if late.Nanoseconds() > s.longest.Load() {
+		if s.active.Load() && late.Nanoseconds() > s.longest.Load() {
 			s.longest.Store(late.Nanoseconds())
 		}
 		select {

@@ -177,7 +177,7 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 			own[i] += loss.Value
 		}
 		if limit := t.stallLimit(); err == nil && limit > 0 && c.Stall > limit {
-			err = fmt.Errorf("%s: %w for %v; with retransmission timeouts as short as this test's it takes less than %v to be fair to "+
+			err = fmt.Errorf("%s: %w for %v; with retransmission timeouts as short as this test's more than %v is unfair to "+
 				"the device: choose a longer min-retransmit-timeout or a quieter machine", t.hosts[i].Name(), ErrStalled, c.Stall, limit)
 		}
 		return err
@@ -194,13 +194,13 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 // ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.
 var ErrStalled = errors.New("the machine kept the model waiting")
 
-// stallLimit is how long a model may be kept waiting: a quarter of the shortest retransmission timeout; 0: there is none.
+// stallLimit is how long a model may be kept waiting: half of the shortest retransmission timeout; 0: there is none.
 func (t *Testbed) stallLimit() time.Duration {
 	const unit = 4096 * time.Nanosecond // IBTA volume 1, 9.7.6.1.3
 	limit := time.Duration(0)
 	for _, c := range t.spec.Connections {
-		if c.AckTimeout > 0 && (limit == 0 || unit<<c.AckTimeout/4 < limit) {
-			limit = unit << c.AckTimeout / 4
+		if c.AckTimeout > 0 && (limit == 0 || unit<<c.AckTimeout/2 < limit) {
+			limit = unit << c.AckTimeout / 2
 		}
 	}
 	return limit

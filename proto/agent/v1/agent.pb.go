@@ -1332,7 +1332,7 @@ type CountersResponse struct {
 	Counters []*Counter `protobuf:"bytes,2,rep,name=counters,proto3" json:"counters,omitempty"`
 	// Frames lost between the NIC and the wire since Prepare: nothing that a NIC could answer for.
 	Losses []*Counter `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
-	// The longest time since Prepare that the machine kept a thread of the agent waiting for a CPU, in nanoseconds. A model that
+	// The longest time from Start until the traffic was over that the machine kept a thread of the agent waiting for a CPU, in nanoseconds. A model that
 	// is kept waiting sends late, and what it sends late looks, from the switch, like something else.
 	StallNs       int64 `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -130,7 +130,7 @@ func newReproduceTrimming() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "trimming [RESULT]…",
-		Short: "Measure the evaluation of packet trimming again: T1 to T13 of spec/trimming.md",
+		Short: "Measure the evaluation of packet trimming again: T1 to T16 of spec/trimming.md",
 		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value that the paper gives against what taps and
 counters measure on the models of switches that trim. docs/reproducing-trimming.md says what is assumed where the paper is silent.
 

@@ -1,4 +1,4 @@
-// Package trimming measures the evaluation of packet trimming in programmable switches (Popa et al.) again: T1 to T13 of the
+// Package trimming measures the evaluation of packet trimming in programmable switches (Popa et al.) again: T1 to T16 of the
 // specification. Every value is taken from a run of a test of configs/trimming on the virtual testbed: from flows and counters
 // of its run directory, from taps, or from the switch's own record of when its control loop was on. None is a table.
 package trimming
@@ -35,11 +35,12 @@ type experiment struct {
 	do func(ctx context.Context, l *lab) error
 }
 
-// experiments lists the results in the order of the report. T14 to T16 need TCP.
+// experiments lists the results in the order of the report.
 func experiments() []experiment {
 	return []experiment{
 		{"T1", t1}, {"T2", t2}, {"T3", t3}, {"T4", t4}, {"T5", t5}, {"T6", t6}, {"T7", t7},
 		{"T8", t8}, {"T9", t9}, {"T10", t10}, {"T11", t11}, {"T12", t12}, {"T13", t13},
+		{"T14", t14}, {"T15", t15}, {"T16", t16},
 	}
 }
 

@@ -1,0 +1,158 @@
+package trimming
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/reproduce/comparison"
+)
+
+// The leaf-spine testbed of section 6.5.
+const (
+	hostRate = 25.0 // Gb/s
+	spines   = 3
+)
+
+// alone is the goodput of a TCP connection, or within 0.1 % of an NDP one, that has a link of 25 Gb/s for itself: a frame of 9000
+// bytes carries 8934 bytes.
+const alone = hostRate * 8934 / 9000
+
+func t14(ctx context.Context, l *lab) error {
+	const id = "T14"
+	points, err := l.measure(ctx, "t14-ecmp.yml")
+	if err != nil {
+		return err
+	}
+	sprayed, err := l.measure(ctx, "t14-spray.yml")
+	if err != nil {
+		return err
+	}
+	var shares []float64
+	collisions := 0.0
+	for _, p := range points {
+		good := p.goodput()
+		sum := mean(good) * float64(len(good))
+		used := int(sum/alone + 0.5) // spines: each that is used is busy all the time
+		if used < spines {
+			collisions++
+		}
+		if used == spines-1 { // two on one spine, the third alone
+			shares = append(shares, 100*(sum-slices.Max(good))/2/hostRate)
+		}
+	}
+	if len(shares) == 0 {
+		return fmt.Errorf("t14-ecmp.yml: in no run do two connections share a spine")
+	}
+	l.row(comparison.NewRow(id, "ECMP: runs in which connections collide", "%", 100*7/9.0, 100*7/9.0, 0.25, 100*collisions/float64(len(points))).
+		Noted("the source: frequently; the number is that of three fair draws from three").ForInformation())
+	l.row(comparison.NewRow(id, "ECMP: mean goodput of two connections on one spine, of line rate", "%", 50, 50, 0.05, mean(shares)).
+		Noted("the source: halved. TCP shares a drop-tail queue unevenly, hence the mean"))
+	l.row(comparison.NewRow(id, "trimming and spraying: slowest of three connections", "Gb/s", hostRate, hostRate, 0.05, slices.Min(sprayed[0].goodput())).
+		Noted("goodput, headers not counted; NDP for EQDS"))
+	return nil
+}
+
+// trips returns what the first flow of a kind measured.
+func (p *point) trips(kind switchtest.FlowKind) (switchtest.Trips, error) {
+	for i := range p.flows.Flows {
+		if f := &p.flows.Flows[i]; f.Kind == kind && f.Trips != nil {
+			return *f.Trips, nil
+		}
+	}
+	return switchtest.Trips{}, fmt.Errorf("%s: no %s came back", p.test.Title(), kind)
+}
+
+func t15(ctx context.Context, l *lab) error {
+	const id, us = "T15", 1e3
+	points, err := l.measureAll(ctx, []string{"t15-idle.yml", "t15-droptail.yml", "t15-trimming.yml"}, nil)
+	if err != nil {
+		return err
+	}
+	var trips [3]switchtest.Trips
+	for i, p := range points {
+		if trips[i], err = p.trips(switchtest.Pings); err != nil {
+			return err
+		}
+	}
+	idle := trips[0].P50
+	high := func(i int) float64 { return float64(trips[i].P99-idle) / us }
+	median := func(i int) float64 { return float64(trips[i].P50-idle) / us }
+	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, 99 % of all", "µs", 500, 500, 0.2, high(1)).
+		Noted("packets of 9000 bytes, inferred; tolerance ours. The source does not say which value of its plot it names"))
+	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "µs", 36, 36, 0.2, high(2)).
+		Noted("the same, NDP for TCP over EQDS"))
+	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "µs", 500, 500, 0.2, median(1)).ForInformation())
+	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "µs", 36, 36, 0.2, median(2)).ForInformation())
+	x, busy, trimmed := []float64{50, 99, 100}, trips[1], trips[2]
+	micros := func(t switchtest.Trips) []float64 {
+		return []float64{float64(t.P50) / us, float64(t.P99) / us, float64(t.Max) / us}
+	}
+	l.plot(comparison.Plot{Name: "fig-13", Title: "Round trips to a busy machine", X: "% of pings", Y: "µs", Series: []comparison.Series{
+		{Name: "drop tail", X: x, Y: micros(busy)}, {Name: "trimming", X: x, Y: micros(trimmed)}, {Name: "idle", X: x, Y: micros(trips[0])}}})
+	return nil
+}
+
+// slowest returns how long the last client of a benchmark takes, in seconds, NaN if one does not come to its end.
+func (p *point) slowest() float64 {
+	last := math.NaN()
+	for i := range p.flows.Flows {
+		f := &p.flows.Flows[i]
+		switch {
+		case f.Kind != switchtest.Loop:
+		case !f.Finished:
+			return math.NaN()
+		case math.IsNaN(last) || float64(f.FCTNS)/1e9 > last:
+			last = float64(f.FCTNS) / 1e9
+		}
+	}
+	return last
+}
+
+// timeouts returns how many timeouts the clients of a benchmark, or their server, had.
+func (p *point) timeouts() float64 {
+	sum := 0.0
+	for i := range p.flows.Flows {
+		if f := &p.flows.Flows[i]; f.Kind == switchtest.Loop {
+			sum += float64(f.Timeouts)
+		}
+	}
+	return sum
+}
+
+// benchmark is how many requests the source's clients send.
+const benchmark = 1000
+
+func t16(ctx context.Context, l *lab) error {
+	const id = "T16"
+	points, err := l.measureAll(ctx, []string{"t16-idle.yml", "t16-droptail.yml", "t16-trimming.yml"}, nil)
+	if err != nil {
+		return err
+	}
+	idle := points[0].slowest()
+	scale := benchmark / float64(points[0].test.Workload[0].Requests.Count)
+	l.row(comparison.NewRow(id, "idle: 1000 requests", "s", 1, 2, 0, scale*idle).Noted("the server's millisecond is assumed from this").ForInformation())
+	var senders, busy, trimmed []float64
+	for _, p := range points[1:] {
+		n, ratio := float64(p.test.Workload[1].Incast.Senders), p.slowest()/idle
+		what := fmt.Sprintf("incast of %.0f, ", n)
+		if p.test.Switch.Model != "droptail" {
+			trimmed = append(trimmed, ratio)
+			l.row(comparison.NewBound(id, what+"trimming: time of the benchmark beside idle", "times", comparison.AtMost, 2, 0, ratio).
+				Noted("the source: a much smaller increase, no number; the bound is ours"))
+			continue
+		}
+		senders, busy = append(senders, n), append(busy, ratio)
+		row := comparison.NewBound(id, what+"drop tail: time of the benchmark beside idle", "times", comparison.AtLeast, 10, 0, ratio).
+			Noted(fmt.Sprintf("%.0f timeouts of 200 ms or more; the source does not say how many send", p.timeouts()))
+		if len(busy) == 1 {
+			row = row.ForInformation()
+		}
+		l.row(row)
+	}
+	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "senders of the incast", Y: "times",
+		Series: []comparison.Series{{Name: "drop tail", X: senders, Y: busy}, {Name: "trimming", X: senders, Y: trimmed}}})
+	return nil
+}

@@ -31,6 +31,13 @@ var (
 		on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
 )
 
+// htsim is the CPU time that csg-htsim (C++ -O3) takes for the same workload, from the issue that asks for these figures.
+func htsim(cpuSeconds float64) *peer { return &peer{"csg-htsim, recorded", recorded(cpuSeconds)} }
+
+func onFabric(name, unit string) benchmark {
+	return benchmark{pkg: "./testbeds/virtual/fabric", name: name, unit: unit}
+}
+
 var figures = []figure{
 	{name: "virtual testbed, WRITE at 100 Gb/s, 64 QPs, capture off", unit: "hops/s", target: atLeast(5e6),
 		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptureOff", unit: "hops/s"}},
@@ -65,6 +72,21 @@ var figures = []figure{
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkSingleWrites", unit: "writes/s"}},
 	{name: "P4Runtime, entries in batches of 1000", unit: "entries/s", target: atLeast(300e3),
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkBatchWrites", unit: "entries/s"}},
+
+	{name: "fabric: 64:1 NDP incast, window 1000, 10 000 packets each", unit: "CPU s", peer: htsim(0.94), ratio: atMost(1),
+		source: onFabric("BenchmarkNDPIncast", "cpu-s/op")},
+	{name: "fabric: 128-host fat tree, NDP permutation of 10 MB", unit: "CPU s", peer: htsim(16.7), ratio: atMost(1. / 4),
+		source: onFabric("BenchmarkNDPPermutation/hosts=128", "cpu-s/op")},
+	{name: "fabric: 432-host fat tree, NDP permutation of 3 MB", unit: "CPU s", peer: htsim(40.5), ratio: atMost(1. / 6),
+		source: onFabric("BenchmarkNDPPermutation/hosts=432", "cpu-s/op")},
+	{name: "fabric: hops at 432 hosts, beside those at 65", unit: "Mhops/CPU s", target: atLeast(4), ratio: atLeast(0.5),
+		source: onFabric("BenchmarkNDPPermutation/hosts=432", "Mhops/cpu-s"),
+		peer:   &peer{"incast of 65 hosts", onFabric("BenchmarkNDPIncast", "Mhops/cpu-s")}},
+	{name: "fabric: hops of NDP at 432 hosts, beside packets without transport", unit: "Mhops/CPU s",
+		source: onFabric("BenchmarkNDPPermutation/hosts=432", "Mhops/cpu-s"),
+		peer:   &peer{"constant rate", onFabric("BenchmarkFatTree/hosts=432", "Mhops/cpu-s")}},
+	{name: "fabric: memory at 432 hosts, 56 160 packets in flight", unit: "MB",
+		source: onFabric("BenchmarkNDPPermutation/hosts=432", "heap-MB")},
 
 	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},

@@ -3,6 +3,7 @@ package fabric_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -92,6 +93,9 @@ func complete(b *testing.B, build func() *fabric.Network) {
 		cpu += cpuSeconds() - start
 		hops += n.Hops()
 	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	b.ReportMetric(float64(memory.HeapSys-memory.HeapReleased)/1e6, "heap-MB")
 	b.ReportMetric(cpu/float64(b.N), "cpu-s/op")
 	b.ReportMetric(float64(hops)/float64(b.N), "hops/op")
 	b.ReportMetric(float64(hops)/cpu/1e6, "Mhops/cpu-s")

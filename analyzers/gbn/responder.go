@@ -305,6 +305,9 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	q.log.refuse()
+	if q.log.find(func(a *arrival) bool { return a.pos == p }) >= 0 {
+		q.adrift = true // it has come again already, and whether that was in time to be refused, too, is not known
+	}
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
 	s.checkMSN(r, p, q.log.least.msn)
 }

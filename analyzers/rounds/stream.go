@@ -39,6 +39,8 @@ type stream struct {
 	// before the progress restored the retries.
 	carried   int
 	carriedNS int64
+	// spare is a NAK whose place a restart went to that an older one may have caused: the NAK may cause another one there.
+	spare struct{ place, ns int64 }
 	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running
 	// for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
@@ -130,7 +132,7 @@ func (s *stream) start(place int64, strict bool) {
 		s.want = 1
 	}
 	s.unaNS, s.gapNS, s.doubtful, s.highDuplicate = Never, Never, Never, Never
-	s.timeout.place, s.activity, s.owedNS = Never, Never, Never
+	s.timeout.place, s.spare.place, s.activity, s.owedNS = Never, Never, Never, Never
 }
 
 // send follows a request on its way from the sender.
@@ -196,12 +198,19 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.Certain = place == s.una
 	sure := false
 	older := s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
+	spare := s.spare.place == place && r.TimeNS-s.spare.ns < StallWindowNS
 	switch i := s.findNak(place); {
-	case i >= 0 && older && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS: // too soon for this RNR NAK, which is still to be obeyed
+	case i >= 0 && (older || spare) && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS: // too soon for this RNR NAK, which is still to be obeyed
 		step.Cause, step.CauseNS, step.Certain = Nack, s.carriedNS, false
 		s.debt--
 		s.doubt(step)
+		if !older {
+			older, s.spare.place = true, Never
+		}
 	case i >= 0:
+		if older && s.naks[i].timerNS == 0 {
+			s.spare.place, s.spare.ns = place, s.naks[i].ns
+		}
 		s.explain(step, s.naks[i])
 		s.dropNaks(i + 1)
 	case readLike(r.Opcode) && s.readGap.open && !s.readGap.answered && place == s.readGap.place:
@@ -236,7 +245,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.Carried = older
 	switch {
 	case step.Carried:
-		s.carried--
+		s.carried = max(0, s.carried-1)
 	case step.OutOfWindow: // it was sent before the acknowledgement arrived, which then reloaded the retries
 	case step.Cause == RNR:
 		s.rnrRetries++

@@ -14,6 +14,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // minimizeFlags are the options of candela minimize.
@@ -84,6 +85,9 @@ func failureOf(dir, rule string) (t *config.Test, target reduction.Target, err e
 		return nil, target, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+	if switchtest.IsRun(run) {
+		return nil, target, fmt.Errorf("%s is a run of a test of a switch, which has no events to leave out: only tests of NICs can be minimised", dir)
+	}
 	if t, err = run.Test(configOptions("")); err != nil {
 		return nil, target, err
 	}

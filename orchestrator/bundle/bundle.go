@@ -20,6 +20,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // Schema names the format of the manifest.
@@ -29,6 +30,7 @@ const (
 	manifestName = "manifest.json"
 	traceName    = "trace.pcap"
 	configName   = "config.yml"
+	flowsName    = "flows.json" // of a test of a switch
 	entriesName  = "entries.json"
 )
 
@@ -78,11 +80,25 @@ func memberNames() []string {
 	for _, a := range orchestrator.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}
-	return append(names, traceName)
+	names = append(names, flowsName, "switch-counters.json", "series.csv", "analysis/flows.json")
+	for _, a := range switchtest.AnalyzerNames() {
+		names = append(names, "analysis/"+a+".json")
+	}
+	return append(append(names, switchtest.CaptureNames()...), traceName)
 }
 
-// required are the members without which nothing can be run again.
-func required() []string { return []string{configName, "testbed.yml", traceName} }
+// required are the members without which nothing can be run again; of a test of a switch config.yml has all.
+func required(ofSwitch bool) []string {
+	if ofSwitch {
+		return []string{configName, flowsName}
+	}
+	return []string{configName, "testbed.yml", traceName}
+}
+
+// isCapture reports whether a member holds packets: those are named and hashed, and stored on demand or not at all.
+func isCapture(name string) bool {
+	return name == traceName || slices.Contains(switchtest.CaptureNames(), name)
+}
 
 // Bundle is a bundle that was read and checked.
 type Bundle struct {
@@ -106,17 +122,18 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 		Schema: Schema, Name: d.Name, ToolVersion: d.ToolVersion, ConfigSHA256: d.ConfigSHA256, Seed: d.Seed,
 		Verdict: d.Verdict.Verdict, Exit: d.Exit, Reasons: d.Reasons,
 	}
+	needed := required(switchtest.IsRun(run))
 	for _, name := range memberNames() {
 		size, sum, err := hashFile(run, name)
-		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(required(), name) {
+		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(needed, name) {
 			continue
 		} else if err != nil {
 			return nil, err
 		}
-		if name != traceName && size > documentLimit {
+		if !isCapture(name) && size > documentLimit {
 			return nil, fmt.Errorf("%s has %d bytes, more than the %d that a bundle takes", name, size, documentLimit)
 		}
-		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: name != traceName || withTrace})
+		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: !isCapture(name) || withTrace && name == traceName})
 	}
 	return m, nil
 }
@@ -169,7 +186,7 @@ func (m *Manifest) check() error {
 		}
 		known = known[i+1:]
 		limit := int64(min(documentLimit, rest))
-		if f.Name == traceName {
+		if isCapture(f.Name) {
 			limit = traceLimit
 		} else {
 			rest -= int(min(max(f.Size, 0), documentLimit))
@@ -180,16 +197,23 @@ func (m *Manifest) check() error {
 		if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != sha256.Size {
 			return invalid("%s: %q is no SHA-256", f.Name, f.SHA256)
 		}
-		if !f.Stored && f.Name != traceName {
+		if !f.Stored && !isCapture(f.Name) {
 			return invalid("%s is named but not stored", f.Name)
 		}
+		if f.Stored && isCapture(f.Name) && f.Name != traceName {
+			return invalid("%s is stored: captures at switches are only named", f.Name)
+		}
 	}
-	for _, name := range required() {
-		if !slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == name }) {
+	for _, name := range required(m.names(flowsName)) {
+		if !m.names(name) {
 			return invalid("manifest does not name %s", name)
 		}
 	}
 	return nil
+}
+
+func (m *Manifest) names(file string) bool {
+	return slices.ContainsFunc(m.Files, func(f File) bool { return f.Name == file })
 }
 
 func (m *Manifest) encode() ([]byte, error) {

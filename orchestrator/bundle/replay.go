@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/diff"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // Replayed is what running a bundle again came to.
@@ -38,6 +39,25 @@ type Difference struct {
 
 // Replay runs the bundle's test again. The options say where; its test, testbed and calibration are the bundle's.
 func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*Replayed, error) {
+	outcome, err := b.again(ctx, build, known, o)
+	if err != nil {
+		return nil, err
+	}
+	if outcome.Verdict.Exit == orchestrator.ExitInfrastructure {
+		return nil, fmt.Errorf("the replay failed: %s", strings.Join(outcome.Verdict.Reasons, "; "))
+	}
+	r := &Replayed{Outcome: outcome}
+	if b.Manifest.ToolVersion != o.Version {
+		r.VersionNote = fmt.Sprintf("the bundle was made by candela %q, this is %q", b.Manifest.ToolVersion, o.Version)
+	}
+	return r, b.compare(r)
+}
+
+// again runs the bundle's test.
+func (b *Bundle) again(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+	if b.Manifest.names(flowsName) {
+		return b.switchAgain(ctx, known, o)
+	}
 	test, err := orchestrator.ParseRecorded(configName, b.ReadFile, known)
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's test: %w", err)
@@ -52,18 +72,27 @@ func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known c
 	if o.Calibration, err = b.calibration(); err != nil {
 		return nil, err
 	}
-	outcome, err := orchestrator.Run(ctx, p, build, o)
+	return orchestrator.Run(ctx, p, build, o)
+}
+
+// switchAgain runs a test of a switch, whose configuration says everything.
+func (b *Bundle) switchAgain(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+	data, err := b.ReadFile(configName)
 	if err != nil {
 		return nil, err
 	}
-	if outcome.Verdict.Exit == orchestrator.ExitInfrastructure {
-		return nil, fmt.Errorf("the replay failed: %s", strings.Join(outcome.Verdict.Reasons, "; "))
+	tests, err := config.ParseSwitchTests(configName, data, known)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle's test: %w", err)
 	}
-	r := &Replayed{Outcome: outcome}
-	if b.Manifest.ToolVersion != o.Version {
-		r.VersionNote = fmt.Sprintf("the bundle was made by candela %q, this is %q", b.Manifest.ToolVersion, o.Version)
+	if got := tests[0].Hash(); len(tests) > 1 || got != b.Manifest.ConfigSHA256 && o.Version == b.Manifest.ToolVersion {
+		return nil, invalid("config.yml has %d tests and hash %s, the run's was %s", len(tests), got, b.Manifest.ConfigSHA256)
 	}
-	return r, b.compare(r)
+	p, err := switchtest.New(tests[0])
+	if err != nil {
+		return nil, fmt.Errorf("the bundle's test: %w", err)
+	}
+	return switchtest.Run(ctx, p, o)
 }
 
 func (b *Bundle) calibration() (*orchestrator.Calibration, error) {
@@ -125,7 +154,7 @@ func (b *Bundle) explain(run *orchestrator.OpenedRun) (*diff.Report, error) {
 func (r *Replayed) Text(w io.Writer) error {
 	var b strings.Builder
 	if r.Reproduced() {
-		fmt.Fprintf(&b, "reproduced: %d files are the same to the byte, the trace among them\n", r.Matched)
+		fmt.Fprintf(&b, "reproduced: %d files are the same to the byte, captures among them\n", r.Matched)
 	} else {
 		fmt.Fprintf(&b, "NOT reproduced: %d files differ, %d are the same to the byte\n", len(r.Differences), r.Matched)
 	}

@@ -16,7 +16,8 @@ type captures struct {
 	seen  []uint64 // packets that each tap should have written
 }
 
-func captureFiles() []string { return []string{"taps/before.pcap", "taps/behind.pcap"} }
+// CaptureNames lists the captures that a run may leave, below its directory.
+func CaptureNames() []string { return []string{"taps/before.pcap", "taps/behind.pcap"} }
 
 // newCaptures makes taps/before.pcap and taps/behind.pcap.
 func newCaptures(dir *orchestrator.RunDir, net *fabric.Network) (*captures, error) {
@@ -25,7 +26,7 @@ func newCaptures(dir *orchestrator.RunDir, net *fabric.Network) (*captures, erro
 	}
 	c := &captures{seen: make([]uint64, 2)}
 	for i, stage := range []fabric.Stage{fabric.Ingress, fabric.Egress} {
-		name := captureFiles()[i]
+		name := CaptureNames()[i]
 		file, err := dir.Create(name)
 		if err != nil {
 			return nil, errors.Join(err, c.close())
@@ -58,7 +59,7 @@ func (c *captures) close() error {
 func (c *captures) incomplete() string {
 	for i, t := range c.taps {
 		if t.Packets() != c.seen[i] {
-			return fmt.Sprintf("%s has %d of %d packets", captureFiles()[i], t.Packets(), c.seen[i])
+			return fmt.Sprintf("%s has %d of %d packets", CaptureNames()[i], t.Packets(), c.seen[i])
 		}
 	}
 	return ""

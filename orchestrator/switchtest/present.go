@@ -27,7 +27,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		},
 	}
 	if t.Taps.Capture {
-		for _, name := range captureFiles() {
+		for _, name := range CaptureNames() {
 			rep.Files = append(rep.Files, report.File{Name: name, What: "every packet at that side of the switches; Wireshark reads it"})
 		}
 	}

@@ -12,7 +12,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test race detection fuzz bench bench-once lint ci clean FORCE
+.PHONY: help setup build demo test race detection fuzz bench bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,14 @@ bench: $(BIN) ## measure each figure and print it beside its target (BENCHARGS=-
 
 bench-once: ## run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
+
+generate: ## rebuild the XDP objects (clang) and the protobuf code (protoc)
+	@tools/setup --generators
+	@GO='$(GO)' tools/generated --write
+
+generated: ## rebuild what is generated and committed, and compare; other versions of the compilers are skipped
+	@tools/setup --generators
+	@GO='$(GO)' tools/generated
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

@@ -9,7 +9,9 @@ import (
 )
 
 // NewProperty returns a property with the value printed.
-func NewProperty(name string, value any) Property { return Property{Name: name, Value: fmt.Sprint(value)} }
+func NewProperty(name string, value any) Property {
+	return Property{Name: name, Value: fmt.Sprint(value)}
+}
 
 // Gbps prints a rate.
 func Gbps(r clock.BitRate) string { return fmt.Sprintf("%g Gb/s", float64(r)/float64(clock.Gbps)) }

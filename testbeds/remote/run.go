@@ -249,12 +249,41 @@ func (t *Testbed) rescue() {
 	})
 }
 
-// Close saves what a failed run has recorded, releases the machines and closes the connections.
+// Close saves what a failed run has recorded, releases the machines and closes the connections. A component that has gone
+// meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
 func (t *Testbed) Close() error {
+	t.lastWord()
 	t.rescue()
 	// The watch ends before the leases do, or it would take their end for a failure.
-	t.fail(errors.New("the run is over"))
+	t.fail(errOver)
 	t.watch.Wait()
 	_ = each(len(t.leases), func(i int) error { t.leases[i].Close(); return nil })
-	return t.m.Close()
+	gone := context.Cause(t.alive)
+	if errors.Is(gone, errOver) {
+		gone = nil
+	}
+	return errors.Join(gone, t.m.Close())
 }
+
+// lastWord asks every component once more whether it is there.
+func (t *Testbed) lastWord() {
+	if t.alive.Err() != nil || len(t.leases) < len(t.agents()) {
+		return // the run has failed already
+	}
+	ctx, cancel := context.WithTimeout(t.alive, agent.CallTimeout)
+	defer cancel()
+	clients := t.agents()
+	err := each(len(clients)+1, func(i int) error {
+		if i < len(clients) {
+			_, err := clients[i].Describe(ctx)
+			return err
+		}
+		_, err := t.losses(ctx)
+		return err
+	})
+	if err != nil {
+		t.fail(fmt.Errorf("after the last step: %w", err))
+	}
+}
+
+var errOver = errors.New("the run is over")

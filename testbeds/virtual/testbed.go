@@ -96,7 +96,9 @@ func newTestbed(spec testbeds.Spec, models Catalogue, c *chassis) (*Testbed, err
 }
 
 // seed derives the seed of one component, so that adding a component does not shift the others' random numbers.
-func (t *Testbed) seed(component string) uint64 { return testbeds.ComponentSeed(t.spec.Seed, component) }
+func (t *Testbed) seed(component string) uint64 {
+	return testbeds.ComponentSeed(t.spec.Seed, component)
+}
 
 func (t *Testbed) addHost(i int) error {
 	spec := &t.spec.Hosts[i]

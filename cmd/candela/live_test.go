@@ -1,0 +1,490 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/netns"
+	"candela.dev/candela/testbeds/virtual"
+)
+
+// TestMain lets this binary be the processes of a testbed.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && (os.Args[1] == "testbed" && os.Args[2] == "node" || os.Args[1] == "agent" || os.Args[1] == "switchd" || os.Args[1] == "run") {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// needLive skips unless this machine shall and can have a testbed of namespaces.
+func needLive(t *testing.T) {
+	t.Helper()
+	switch {
+	case runtime.GOOS != "linux":
+		t.Skip("SKIP-live: network namespaces need Linux")
+	case os.Geteuid() != 0:
+		t.Skip("SKIP-live: network namespaces need root")
+	case os.Getenv("CANDELA_TEST_LIVE") == "":
+		t.Skip("SKIP-live: make test-live runs it")
+	}
+}
+
+// bringUp makes a testbed that ends with the test.
+func bringUp(t *testing.T, datapath string, dumpers int) *netns.Bed {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cdl") // sockets have short paths
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bringUpIn(t, dir, datapath, dumpers)
+}
+
+func bringUpIn(t *testing.T, dir, datapath string, dumpers int) *netns.Bed {
+	t.Helper()
+	cfg := netns.Config{Name: "t", StateDir: dir, Datapath: datapath}
+	for i := range dumpers {
+		cfg.Dumpers = append(cfg.Dumpers, fmt.Sprintf("dumper-%d", i+1))
+	}
+	b, err := netns.Up(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		checkGone(t, &b.State)
+		os.RemoveAll(dir)
+	})
+	return b
+}
+
+// checkGone reports what a testbed has left: a namespace lives as long as a process in it, links and programs as long as it.
+func checkGone(t *testing.T, s *netns.State) {
+	t.Helper()
+	for _, n := range s.Nodes() {
+		if n.Process.Alive() {
+			t.Errorf("%s (process %d) is still there", n.Name, n.Process.PID)
+		}
+	}
+	if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", s.Dir, err)
+	}
+	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil && strings.Contains(string(text), s.Dir+"/") {
+			t.Errorf("%s of %s is still there", name, s.Dir)
+		}
+	}
+}
+
+func livePlan(t *testing.T, text, testbed string) *plan.Plan {
+	t.Helper()
+	test, err := config.Parse("live.yml", []byte(text), configOptions(testbed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func runOn(t *testing.T, p *plan.Plan, s *netns.State, progress func(string)) *orchestrator.Outcome {
+	t.Helper()
+	out, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(s.Testbed(spec)) },
+		orchestrator.Options{Out: t.TempDir(), ID: "live", Wall: time.Now, NoReports: true, Progress: progress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// tellings are what findings say apart from times: violated rules by connection, and how requests ended.
+func tellings(o *orchestrator.Outcome) (list []string) {
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Violation {
+			list = append(list, fmt.Sprintf("%s qpn %d", f.Rule, f.Connection))
+		}
+	}
+	for _, s := range o.Generator.Streams {
+		list = append(list, fmt.Sprintf("qpn %d %s: %v", s.Connection, s.Side, s.Statuses))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+const attempts = 4
+
+func TestLiveFindingsAreThoseOfTheVirtualTestbed(t *testing.T) {
+	needLive(t)
+	files, err := filepath.Glob("../../configs/*.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	beds := map[string]*netns.Bed{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if config.IsSwitchTest(data) {
+			continue
+		}
+		parent := t
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			datapath := "xdp"
+			tests, err := config.LoadAll(file, configOptions(config.NetnsTestbed))
+			if err != nil && strings.Contains(err.Error(), "afpacket") || strings.Contains(string(data), "type: delay") || strings.Contains(string(data), "software") {
+				datapath = "afpacket"
+				tests, err = config.LoadAll(file, configOptions(afpacketTestbed(t)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if beds[datapath] == nil {
+				beds[datapath] = bringUp(parent, datapath, 2)
+			}
+			compareTestbeds(t, tests[0], &beds[datapath].State)
+		})
+	}
+}
+
+func afpacketTestbed(t *testing.T) string {
+	name := filepath.Join(t.TempDir(), "afpacket.yml")
+	text := strings.ReplaceAll(string(testbeds.Netns), "datapath: xdp", "datapath: afpacket")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// compareTestbeds runs a test on the virtual testbed, with its links and snap, and live.
+func compareTestbeds(t *testing.T, test *config.Test, s *netns.State) {
+	p, err := plan.New(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulated, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+		return virtual.New(spec)
+	}, orchestrator.Options{Out: t.TempDir(), ID: "virtual", Wall: time.Now, NoReports: true})
+	if err != nil || simulated.Analysis == nil {
+		t.Fatalf("virtual: %v, %v", err, simulated.Verdict.Reasons)
+	}
+	want, got := tellings(simulated), []string(nil)
+	for range attempts {
+		live := runOn(t, p, s, nil)
+		if live.Analysis == nil {
+			got = live.Verdict.Reasons
+			if strings.Contains(strings.Join(got, "\n"), "kept the model waiting") {
+				continue
+			}
+			t.Fatalf("live: %v", got)
+		}
+		if got = tellings(live); slices.Equal(want, got) {
+			return
+		}
+		break
+	}
+	if strings.Contains(strings.Join(got, "\n"), "kept the model waiting") {
+		t.Skipf("SKIP-busy: after %d attempts: %v", attempts, got)
+	}
+	t.Errorf("virtual: %q\nlive:    %q", want, got)
+}
+
+const smallTest = `name: small
+requester: {nic: {profile: spec, ip-list: [10.0.0.2/24]}}
+responder: {nic: {profile: spec, ip-list: [10.0.0.1/24]}}
+traffic:
+  num-connections: 1
+  rdma-verb: write
+  num-msgs-per-qp: %d
+  mtu: 1024
+  message-size: 10240
+  min-retransmit-timeout: 14
+`
+
+func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 2)
+	p := livePlan(t, fmt.Sprintf(smallTest, 1), config.NetnsTestbed)
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		o := runOn(t, p, &b.State, nil)
+		if o.Verdict.Exit != orchestrator.ExitPass {
+			t.Fatalf("%+v", o.Verdict)
+		}
+		best = min(best, time.Since(start))
+	}
+	t.Logf("FIGURE live run of 10 packets, testbed up: %v (target 1 s)", best)
+}
+
+// A fault is a thing that happens to a component when a step begins.
+func TestNoFaultPassesOrLeavesAnything(t *testing.T) {
+	needLive(t)
+	steps := []string{"prepare hosts", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
+	for _, component := range []string{"requester", "responder", "switch", "dumper-1"} {
+		for _, step := range steps {
+			t.Run(component+" killed at "+step, func(t *testing.T) {
+				b := bringUp(t, "xdp", 1)
+				start := time.Now()
+				o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 20), oneDumper(t)), &b.State, func(at string) {
+					if at == step {
+						killNode(t, &b.State, component)
+					}
+				})
+				checkFault(t, o, component, start)
+			})
+		}
+	}
+}
+
+// oneDumper is the description of a testbed with a single dumper.
+func oneDumper(t *testing.T) string {
+	name := filepath.Join(t.TempDir(), "one.yml")
+	text := "name: t\nkind: netns\nlinks: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}\nmirror: {snap-bytes: 128}\ndumpers: [{name: dumper-1, cores: 1}]\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func nodeOf(t *testing.T, s *netns.State, name string) *netns.Node {
+	for _, n := range s.Nodes() {
+		if n.Name == name {
+			return n
+		}
+	}
+	t.Fatalf("no node %s", name)
+	return nil
+}
+
+func killNode(t *testing.T, s *netns.State, name string) {
+	n := nodeOf(t, s, name)
+	if err := unix.Kill(n.Process.PID, unix.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	for n.Process.Alive() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// faultTime bounds a run with a fault.
+const faultTime = 30 * time.Second
+
+func checkFault(t *testing.T, o *orchestrator.Outcome, component string, start time.Time) {
+	t.Helper()
+	reasons := strings.Join(o.Verdict.Reasons, "\n")
+	if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(reasons, component) {
+		t.Errorf("exit %d, want %d with the name %s: %s", o.Verdict.Exit, orchestrator.ExitInfrastructure, component, reasons)
+	}
+	if took := time.Since(start); took > faultTime {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := os.Stat(filepath.Join(o.Dir, "run.json")); err != nil {
+		t.Errorf("nothing is kept: %v", err)
+	}
+}
+
+func TestAComponentThatHangsEndsTheRun(t *testing.T) {
+	needLive(t)
+	for _, component := range []string{"responder", "switch", "dumper-1"} {
+		t.Run(component, func(t *testing.T) {
+			b := bringUp(t, "xdp", 1)
+			start := time.Now()
+			o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 20), oneDumper(t)), &b.State, func(at string) {
+				if at == "run traffic" {
+					if err := unix.Kill(nodeOf(t, &b.State, component).Process.PID, unix.SIGSTOP); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			checkFault(t, o, component, start)
+		})
+	}
+}
+
+func TestAFullDiskOfADumperEndsTheRun(t *testing.T) {
+	needLive(t)
+	dir, err := os.MkdirTemp("", "cdl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("candela", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Skipf("SKIP-live: no tmpfs: %v", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH); os.RemoveAll(dir) })
+	b := bringUpIn(t, dir, "xdp", 1)
+	start := time.Now()
+	o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 400), oneDumper(t)), &b.State, nil)
+	checkFault(t, o, "dumper-1", start)
+	if !strings.Contains(strings.Join(o.Verdict.Reasons, " "), "no space left") {
+		t.Errorf("%v", o.Verdict.Reasons)
+	}
+}
+
+func TestAPortThatFlapsIsNoPass(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 1)
+	o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 3000), oneDumper(t)), &b.State, func(at string) {
+		if at != "run traffic" {
+			return
+		}
+		n := nodeOf(t, &b.State, "responder")
+		go func() {
+			time.Sleep(30 * time.Millisecond)
+			for _, state := range []string{"down", "up"} {
+				pid := fmt.Sprint(n.Process.PID)
+				if out, err := exec.Command("nsenter", "-t", pid, "-n", "ip", "link", "set", n.Interface, state).CombinedOutput(); err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			}
+		}()
+	})
+	if o.Verdict.Exit != orchestrator.ExitInvalid && o.Verdict.Exit != orchestrator.ExitInfrastructure {
+		t.Errorf("%+v", o.Verdict)
+	}
+}
+
+func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
+	needLive(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []time.Duration{20, 100, 200, 300, 400, 600, 800, 1000} {
+		t.Run(fmt.Sprint(after, " ms"), func(t *testing.T) {
+			cmd := exec.Command(self, "run", "--testbed", "netns", "--out", t.TempDir(), "../../configs/quickstart.yml")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(after * time.Millisecond)
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			name := fmt.Sprintf("netns-%d", cmd.Process.Pid)
+			s, err := netns.Load("", name)
+			if errors.Is(err, os.ErrNotExist) {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(5 * time.Second); len(s.Dead()) < len(s.Nodes()); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%v are dead of %d nodes", s.Dead(), len(s.Nodes()))
+				}
+			}
+			if err := netns.Down("", name); err != nil {
+				t.Error(err)
+			}
+			checkGone(t, s)
+		})
+	}
+}
+
+// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity.
+func TestL2(t *testing.T) {
+	needLive(t)
+	for _, dumpers := range []int{2, 1} {
+		b := bringUp(t, "xdp", dumpers)
+		description := config.NetnsTestbed
+		if dumpers == 1 {
+			description = oneDumper(t)
+		}
+		p := livePlan(t, fmt.Sprintf(smallTest, 10), description)
+		sound := 0
+		const rounds = 100
+		for range rounds {
+			if o := runOn(t, p, &b.State, nil); o.Analysis != nil {
+				sound++
+			}
+		}
+		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers", sound, rounds, dumpers)
+	}
+}
+
+// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time.
+func TestL1(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 2)
+	// The event is looked up for every packet and never fires.
+	event := "  data-pkt-events: [{qpn: 1, psn: 5, iter: 2, type: drop}]\n"
+	p := livePlan(t, fmt.Sprintf(smallTest, 300)+event, config.NetnsTestbed)
+	var sum [2]float64
+	const pairs = 15
+	for range pairs {
+		for i, gate := range []bool{false, true} {
+			sum[i] += float64(meanCompletion(t, p, &b.State, gate))
+		}
+	}
+	t.Logf("FIGURE L1 overhead of injection and mirroring on the mean completion time: %.1f %% (target 5 %%; Lumina 4.1 to 7.2 %%); plain %.1f us",
+		100*(sum[1]/sum[0]-1), sum[0]/pairs/1000)
+}
+
+// meanCompletion runs the traffic of p alone, with or without mirroring, and returns the mean completion time in ns.
+func meanCompletion(t *testing.T, p *plan.Plan, s *netns.State, mirror bool) int64 {
+	t.Helper()
+	outcome, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+		bed, err := s.Testbed(spec)
+		if err != nil || mirror {
+			return built(bed, err)
+		}
+		return unmirrored{bed}, nil
+	}, orchestrator.Options{Out: t.TempDir(), ID: "l1", Wall: time.Now, NoReports: true})
+	if err != nil || outcome.Generator.Times.Count == 0 {
+		t.Fatalf("%v, %+v", err, outcome.Verdict)
+	}
+	return outcome.Generator.Times.Mean
+}
+
+// unmirrored is a testbed whose mirror gate is shut before the traffic.
+type unmirrored struct{ orchestrator.Testbed }
+
+func (u unmirrored) Injector(ctx context.Context) (testbeds.Access, error) {
+	a, err := u.Testbed.Injector(ctx)
+	a.Conn = gateless{a.Conn}
+	return a, err
+}
+
+// gateless is a connection to a switch that keeps the gate shut.
+type gateless struct{ grpc.ClientConnInterface }
+
+func (g gateless) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if w, ok := args.(*p4pb.WriteRequest); ok && opensGate(w) {
+		return nil
+	}
+	return g.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+func opensGate(w *p4pb.WriteRequest) bool {
+	return slices.ContainsFunc(w.GetUpdates(), func(u *p4pb.Update) bool {
+		te := u.GetEntity().GetTableEntry()
+		return te.GetTableId() == p4.TableMirror && te.GetAction().GetAction().GetActionId() == p4.ActionOpen
+	})
+}

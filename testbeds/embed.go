@@ -11,3 +11,8 @@ var Virtual []byte
 //
 //go:embed netns.yml
 var Netns []byte
+
+// VM is the description of the testbed of virtual machines with Linux's soft-RoCE.
+//
+//go:embed vm.yml
+var VM []byte

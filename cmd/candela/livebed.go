@@ -12,12 +12,14 @@ import (
 	"candela.dev/candela/testbeds/lab"
 	"candela.dev/candela/testbeds/netns"
 	"candela.dev/candela/testbeds/virtual"
+	"candela.dev/candela/testbeds/vm"
 )
 
 // livebeds are the testbeds of network namespaces that this command has made, or found up.
 type livebeds struct {
 	made []*netns.Bed
 	up   map[string]*netns.State // by name of the testbed
+	vms  *vm.Guests              // nil: none were booted
 }
 
 // builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought up,
@@ -31,6 +33,14 @@ func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrato
 				return nil, err
 			}
 			return built(state.Testbed(spec))
+		}
+	case config.KindVM:
+		return func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+			guests, err := l.guests(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return built(guests.Testbed(spec))
 		}
 	case config.KindLab:
 		return func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(lab.New(spec, labConfig(bed))) }
@@ -73,6 +83,25 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 	}
 	l.made, l.up[bed.Name] = append(l.made, b), &b.State
 	return &b.State, nil
+}
+
+// guests returns the virtual machines of this command: booted once, and again if one has ended.
+func (l *livebeds) guests(ctx context.Context) (*vm.Guests, error) {
+	if l.vms != nil && len(l.vms.Dead()) == 0 {
+		return l.vms, nil
+	}
+	if l.vms != nil {
+		if err := l.vms.Close(); err != nil {
+			return nil, err
+		}
+		l.vms = nil
+	}
+	booted, err := vm.Up(ctx, vm.Config{})
+	if err != nil {
+		return nil, err
+	}
+	l.vms = booted
+	return booted, nil
 }
 
 // fits reports whether a testbed that is up is the one that a description describes.
@@ -119,6 +148,9 @@ func (l *livebeds) close() error {
 	var failed []error
 	for _, b := range l.made {
 		failed = append(failed, b.Close())
+	}
+	if l.vms != nil {
+		failed = append(failed, l.vms.Close())
 	}
 	return errors.Join(failed...)
 }

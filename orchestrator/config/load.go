@@ -23,6 +23,9 @@ const VirtualTestbed = "virtual"
 // NetnsTestbed is the name of the embedded description of the testbed in network namespaces.
 const NetnsTestbed = "netns"
 
+// VMTestbed is the name of the embedded description of the testbed of virtual machines.
+const VMTestbed = "vm"
+
 // Profile is a NIC model that tests may name.
 type Profile struct {
 	Name     string
@@ -124,6 +127,9 @@ func LoadTestbed(file string) (*Testbed, error) {
 	if file == NetnsTestbed {
 		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
 	}
+	if file == VMTestbed {
+		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
+	}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read testbed: %w", err)
@@ -213,6 +219,9 @@ func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error
 	}
 	if name == NetnsTestbed {
 		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
+	}
+	if name == VMTestbed {
+		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
 	}
 	read := d.options.ReadFile
 	if read == nil {

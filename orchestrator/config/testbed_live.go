@@ -10,6 +10,7 @@ const (
 	KindVirtual = "virtual"
 	KindNetns   = "netns"
 	KindLab     = "lab"
+	KindVM      = "vm"
 )
 
 // Datapaths of a live testbed's injector.
@@ -127,9 +128,9 @@ func (d *decoder) validateLive(t *Testbed) {
 		return
 	}
 	switch t.Kind {
-	case KindVirtual:
+	case KindVirtual, KindVM:
 		if t.Live != nil {
-			d.problemAt("live", "is not for a virtual testbed", "it belongs to the kinds netns and lab")
+			d.problemAt("live", "is not for a "+t.Kind+" testbed", "it belongs to the kinds netns and lab")
 		}
 	case KindNetns:
 		d.orDefaultLive(t)

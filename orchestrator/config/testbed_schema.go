@@ -14,8 +14,8 @@ func testbedSchema() *object {
 		},
 		fields: []field{
 			{key: "name", doc: "Name of the testbed.", kind: nameForm, def: "virtual", at: at(func(t *Testbed) *string { return &t.Name })},
-			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines with agents.", required: true,
-				kind: enum[status]{values: []status{KindVirtual, KindNetns, KindLab}},
+			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines with agents; vm: virtual machines with soft-RoCE.", required: true,
+				kind: enum[status]{values: []status{KindVirtual, KindNetns, KindLab, KindVM}},
 				at:   at(func(t *Testbed) *status { return (*status)(&t.Kind) })},
 			{key: "links", doc: "The cables between hosts and switch.", kind: linksSchema(), def: "{}",
 				at: at(func(t *Testbed) *Testbed { return t })},

@@ -211,7 +211,9 @@ func (d *Device) Attributes() Attributes {
 }
 
 // reads is how many READs and atomics are outstanding at most, either way.
-func (d *Device) reads() int { return max(1, min(16, int(d.attr.max_qp_rd_atom), int(d.attr.max_qp_init_rd_atom))) }
+func (d *Device) reads() int {
+	return max(1, min(16, int(d.attr.max_qp_rd_atom), int(d.attr.max_qp_init_rd_atom)))
+}
 
 // Close frees the device. Queue pairs and memory are closed before.
 func (d *Device) Close() {

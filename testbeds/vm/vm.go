@@ -1,0 +1,107 @@
+// Package vm is a testbed of QEMU guests with Linux's soft-RoCE: a device under test that nobody here wrote, on any machine,
+// without privilege. Each guest has one virtio NIC, which is a pair of Unix sockets; between them runs the injector pipeline
+// (package injector/qemu), with the dumpers in this process. The guest's agent, candela-verbs, is spoken to over a port of
+// virtio-serial, which is a Unix socket, too.
+//
+// Guests are booted once, by [Up], and serve one test after the other: each test gets a fresh RDMA device and queue pairs,
+// and a fresh switch. A guest's clock is never used to judge: times are the switch's.
+package vm
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config says what to boot.
+type Config struct {
+	Image  string // directory that tools/vm-image made
+	Memory int    // MiB of each guest; 0 means 256
+	QEMU   string // program; empty: qemu-system-x86_64
+	// KVM uses the machine's virtualisation where it can; without it, guests are emulated.
+	KVM bool
+	// BootTimeout bounds the time until a guest's agent answers; 0 means two minutes.
+	BootTimeout time.Duration
+}
+
+// DefaultImage is the image that make vm-image makes, seen from the root of the source tree.
+const DefaultImage = ".cache/vm/stable"
+
+// imageVariable names an image in the environment.
+const imageVariable = "CANDELA_VM_IMAGE"
+
+// ErrImage says that there is no image to boot.
+var ErrImage = errors.New("no image for guests")
+
+// image describes what guests boot: image.json of the image's directory.
+type image struct {
+	Schema   string `json:"schema"`
+	Name     string `json:"name"`
+	Kernel   string `json:"kernel"`
+	Package  string `json:"package"`
+	Key      string `json:"key"`
+	RDMACore string `json:"rdma_core"`
+}
+
+const imageSchema = "candela.vm-image/v1"
+
+// setDefaults fills in what c leaves open, and finds the image.
+func (c *Config) setDefaults() (image, error) {
+	if c.Image == "" {
+		c.Image = os.Getenv(imageVariable)
+	}
+	if c.Image == "" {
+		c.Image = findUp(DefaultImage)
+	}
+	if c.Memory == 0 {
+		c.Memory = 256
+	}
+	if c.QEMU == "" {
+		c.QEMU = "qemu-system-x86_64"
+	}
+	if c.BootTimeout == 0 {
+		c.BootTimeout = 2 * time.Minute
+	}
+	var found image
+	data, err := os.ReadFile(filepath.Join(c.Image, "image.json"))
+	if err != nil {
+		return found, fmt.Errorf("%w: %w (make vm-image makes one; %s names another)", ErrImage, err, imageVariable)
+	}
+	if err := json.Unmarshal(data, &found); err != nil {
+		return found, fmt.Errorf("%s/image.json: %w", c.Image, err)
+	}
+	if found.Schema != imageSchema {
+		return found, fmt.Errorf("%s/image.json: schema %q, want %s: make vm-image", c.Image, found.Schema, imageSchema)
+	}
+	return found, nil
+}
+
+// findUp returns path below this directory or the nearest above that has it.
+func findUp(path string) string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, e := os.Stat(filepath.Join(dir, path)); e == nil {
+			return filepath.Join(dir, path)
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
+	}
+	return path
+}
+
+// tail returns the last lines of a guest's console.
+func tail(path string, lines int) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(strings.ReplaceAll(string(data), "\r", ""), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

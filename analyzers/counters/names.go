@@ -65,6 +65,8 @@ var namings = map[string]names{
 		ECNMarked: "np_ecn_marked_roce_packets", RNRReceived: "rnr_nak_retry_err", RNRSent: "out_of_buffer",
 		TxDiscards: "tx_discards", RxDiscards: "rx_discards",
 	},
+	// Soft-RoCE documents no counter's exact meaning: none is judged yet.
+	"rxe": {},
 }
 
 // Namings returns the known values of Host.Naming.

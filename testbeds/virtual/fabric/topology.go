@@ -138,7 +138,7 @@ func (n *Network) build() error {
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
 	n.engine.span(n.reach())
-	const many = 1024 // links: a fat tree of 128 hosts has fewer and gains nothing, one of 432 gains a sixth
+	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees of 128 and more gain a sixth to a quarter
 	n.engine.large = len(p.cables) > many
 	n.route(&p)
 	return nil

@@ -90,6 +90,9 @@ func fatTree(k int) plan {
 	return p
 }
 
+// maxPorts is what the port numbers of packets and verdicts tell apart.
+const maxPorts = 1 << 16
+
 // build makes hosts, switches, links and routes.
 func (n *Network) build() error {
 	t := &n.spec.Topology
@@ -109,6 +112,9 @@ func (n *Network) build() error {
 				return err
 			}
 			config.complete(t)
+		}
+		if ports := degree[i] + config.recirculations(degree[i]); ports > maxPorts {
+			return fmt.Errorf("switch %s: %d ports, those for recirculation included: at most %d ports have numbers", name, ports, maxPorts)
 		}
 		n.switches = append(n.switches, n.newSwitch(i, name, degree[i], &config))
 	}
@@ -138,7 +144,7 @@ func (n *Network) build() error {
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
 	n.engine.span(n.reach())
-	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees of 128 and more gain a sixth to a quarter
+	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
 	n.engine.large = len(p.cables) > many
 	n.route(&p)
 	return nil
@@ -164,15 +170,26 @@ func (n *Network) reach() clock.Duration {
 	return 2 * most
 }
 
+// pipelines returns how many pipelines a switch with so many front ports has.
+func (s *SwitchSpec) pipelines(ports int) int {
+	if s.PortsPerPipeline == 0 {
+		return 1
+	}
+	return (ports + s.PortsPerPipeline - 1) / s.PortsPerPipeline
+}
+
+// recirculations returns how many recirculation ports it has.
+func (s *SwitchSpec) recirculations(ports int) int {
+	if s.Recirculation.Rate == 0 {
+		return 0
+	}
+	return s.pipelines(ports)
+}
+
 func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) *Switch {
-	sw := &Switch{net: n, id: id, name: name, config: config, front: ports, pipelines: 1, rand: n.random("switch " + name)}
-	if config.PortsPerPipeline > 0 {
-		sw.pipelines = (ports + config.PortsPerPipeline - 1) / config.PortsPerPipeline
-	}
-	extra := 0
-	if config.Recirculation.Rate > 0 {
-		extra = sw.pipelines
-	}
+	sw := &Switch{net: n, id: id, name: name, config: config, front: ports, rand: n.random("switch " + name)}
+	sw.pipelines = config.pipelines(ports)
+	extra := config.recirculations(ports)
 	sw.buffer.spec = config.Buffer
 	sw.ports = n.ports.take(ports + extra)
 	for i := range sw.ports {
@@ -196,8 +213,8 @@ func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) 
 	return sw
 }
 
-// block deals out adjacent values: those of neighbouring ports lie side by side and begin with a cache line, as they do not if
-// the runtime allocates them in small pieces.
+// block deals out adjacent values: those of neighbouring ports lie side by side and begin with a cache line, as they do not
+// if the runtime allocates them in small pieces.
 type block[T any] struct{ free []T }
 
 func (b *block[T]) take(n int) []T {

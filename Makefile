@@ -12,7 +12,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test race detection fuzz bench bench-once generate generated lint ci clean FORCE
+.PHONY: help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,13 @@ test: ## vet and run every test, with the outside tools installed where that is 
 	@tools/setup --optional
 	$(GO) vet ./...
 	$(GO) test -shuffle=on ./...
+
+test-live: ## on real packets, in network namespaces: findings, faults, L1 and L2; needs root, or says SKIP
+	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 10m -run '^Test(Live|ALive|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
+	$(GO) test -count=1 ./dumper/live ./generator/live ./injector/datapathtest ./injector/xdp ./injector/afpacket ./link/...
+
+deb: ## build the Debian package of agent and switchd in dist/
+	@GO='$(GO)' tools/deb
 
 race: ## run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...

@@ -29,7 +29,7 @@ func (s *sentinel) watch() {
 	defer runtime.UnlockOSThread()
 	for {
 		asleep := time.Now()
-		time.Sleep(sentinelEvery)
+		nap(sentinelEvery)
 		late := time.Since(asleep) - sentinelEvery
 		if s.active.Load() && late.Nanoseconds() > s.longest.Load() {
 			s.longest.Store(late.Nanoseconds())

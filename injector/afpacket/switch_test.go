@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/injector/afpacket"
 	"candela.dev/candela/injector/datapathtest"
+	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/link/linktest"
 )
 
@@ -55,13 +56,12 @@ func open(t testing.TB) (*running, *datapathtest.Wire) {
 func TestFramesLeaveAsThePipelineDecides(t *testing.T) {
 	linktest.Namespace(t, func() {
 		s, w := open(t)
-		w.Check(t, func(c datapathtest.Case) (err error) {
-			s.do(func() {
-				s.Pipeline().Reset()
-				err = datapathtest.Program(s.Pipeline(), c)
-			})
+		do := func(f func(switchd.Datapath) error) (err error) {
+			s.do(func() { err = f(s.Pipeline()) })
 			return err
-		})
+		}
+		w.Check(t, do)
+		w.CheckRandom(t, 1, 20, do)
 		s.do(func() {
 			stats, err := s.Stats()
 			if err != nil {

@@ -84,7 +84,11 @@ func Program(d switchd.Datapath, c Case) error {
 			return err
 		}
 	}
-	for i, e := range slices.Concat(Base(), c.Entries) {
+	return write(d, slices.Concat(Base(), c.Entries))
+}
+
+func write(d switchd.Datapath, entries []Entry) error {
+	for i, e := range entries {
 		var err error
 		if e.Default {
 			err = d.SetDefault(e.Table, e.Action)
@@ -100,20 +104,32 @@ func Program(d switchd.Datapath, c Case) error {
 
 // Expected returns the frames that leave each port in order, as the pipeline in Go decides, with the mirror stamps zero.
 func Expected(c Case) ([Ports][][]byte, error) {
-	var out [Ports][][]byte
+	r, err := newReference(c)
+	if err != nil {
+		return [Ports][][]byte{}, err
+	}
+	return r.process(c.In)
+}
+
+// reference is the pipeline in Go, between its cases' frames.
+type reference struct{ *pipeline.Pipeline }
+
+func newReference(c Case) (reference, error) {
 	p, err := pipeline.New(pipeline.Config{Ports: Ports, Seed: Seed})
 	if err == nil {
 		err = Program(p, c)
 	}
-	if err != nil {
-		return out, err
-	}
+	return reference{p}, err
+}
+
+// process returns what leaves each port when frames arrive.
+func (ref reference) process(in []Frame) (out [Ports][][]byte, err error) {
 	var r pipeline.Result
-	for _, f := range c.In {
+	for _, f := range in {
 		pk := new(packet.Packet)
 		data := bytes.Clone(f.Data)
 		parsed := pk.Parse(data) == nil
-		p.Process(0, f.Port, pk, &r)
+		ref.Process(0, f.Port, pk, &r)
 		if r.Mirror.Active {
 			copied := bytes.Clone(f.Data)
 			m := &r.Mirror

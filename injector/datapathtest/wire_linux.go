@@ -2,10 +2,13 @@ package datapathtest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/link"
 	"candela.dev/candela/link/linktest"
 )
@@ -111,19 +114,71 @@ func receive(t testing.TB, r *link.Ring, n int) (frames [][]byte) {
 	}
 }
 
-// Check runs the suite: program resets the datapath and programs it for a case.
-func (w *Wire) Check(t *testing.T, program func(Case) error) {
+// Check runs the suite and the sequences: do lets a function program the datapath, under whatever lock that takes. After each
+// step the counters must be those of the pipeline, too.
+func (w *Wire) Check(t *testing.T, do func(func(switchd.Datapath) error) error) {
 	t.Helper()
 	for _, c := range Cases() {
-		want, err := Expected(c)
-		if err == nil {
-			err = program(c)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", c.Name, err)
-		}
-		if err := Compare(want, w.Exchange(t, c.In, want)); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
+		w.checkSequence(t, do, Sequence{Name: c.Name, Steps: []Step{{Entries: c.Entries, In: c.In}}})
+	}
+	for _, s := range Sequences() {
+		w.checkSequence(t, do, s)
+	}
+}
+
+// CheckRandom runs n sequences of random entries and frames.
+func (w *Wire) CheckRandom(t *testing.T, seed uint64, n int, do func(func(switchd.Datapath) error) error) {
+	t.Helper()
+	for i := range n {
+		if w.checkSequence(t, do, Random(seed+uint64(i))); t.Failed() {
+			return
 		}
 	}
+}
+
+func (w *Wire) checkSequence(t *testing.T, do func(func(switchd.Datapath) error) error, s Sequence) {
+	t.Helper()
+	ref, err := newReference(Case{})
+	if err == nil {
+		err = do(func(d switchd.Datapath) error {
+			d.Reset()
+			return Program(d, Case{})
+		})
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", s.Name, err)
+	}
+	for i, step := range s.Steps {
+		if err := errors.Join(step.apply(ref), do(step.apply)); err != nil {
+			t.Fatalf("%s: step %d: %v", s.Name, i, err)
+		}
+		err := w.checkFrames(t, ref, step.In)
+		if err == nil {
+			err = do(func(d switchd.Datapath) error { return s.compareCounters(ref, d) })
+		}
+		if err != nil {
+			t.Errorf("%s: step %d: %v", s.Name, i, err)
+			return
+		}
+	}
+}
+
+// checkFrames lets frames arrive, those of one port at a time: which of two ports a switch serves first is its own affair.
+func (w *Wire) checkFrames(t *testing.T, ref reference, in []Frame) error {
+	t.Helper()
+	for len(in) > 0 {
+		n := slices.IndexFunc(in, func(f Frame) bool { return f.Port != in[0].Port })
+		if n < 0 {
+			n = len(in)
+		}
+		want, err := ref.process(in[:n])
+		if err != nil {
+			return err
+		}
+		if err := Compare(want, w.Exchange(t, in[:n], want)); err != nil {
+			return err
+		}
+		in = in[n:]
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"candela.dev/candela/injector/datapathtest"
+	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/injector/xdp"
 	"candela.dev/candela/link/linktest"
 )
@@ -37,16 +38,18 @@ func open(t testing.TB, cfg xdp.Config) (*xdp.Datapath, *datapathtest.Wire) {
 	return d, w
 }
 
+// randomSequences are a sample of a second or two.
+const randomSequences = 20
+
 func TestTheProgramDecidesAsThePipelineDoes(t *testing.T) {
 	linktest.Namespace(t, func() {
 		d, w := open(t, xdp.Config{Seed: datapathtest.Seed, CPU: 0})
 		if err := d.Check(); err != nil {
 			t.Error(err)
 		}
-		w.Check(t, func(c datapathtest.Case) error {
-			d.Reset()
-			return datapathtest.Program(d, c)
-		})
+		do := func(f func(switchd.Datapath) error) error { return f(d) }
+		w.Check(t, do)
+		w.CheckRandom(t, 1, randomSequences, do)
 		if err := d.Fault(); err != nil {
 			t.Error(err)
 		}

@@ -3,6 +3,7 @@
 GO        ?= go
 FUZZTIME  ?= 10s
 BENCHARGS ?=
+VMARGS    ?= stable
 OUT       ?= runs
 
 BIN  := bin/candela
@@ -12,7 +13,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
+.PHONY: vm-image test-vm help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +64,13 @@ generate: ## rebuild the XDP objects (clang) and the protobuf code (protoc)
 generated: ## rebuild what is generated and committed, and compare; other versions of the compilers are skipped
 	@tools/setup --generators
 	@GO='$(GO)' tools/generated
+
+vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMARGS="stable backports", or --kernel, --modules)
+	@tools/setup --vm
+	@GO='$(GO)' tools/vm-image $(VMARGS)
+
+test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill a guest (skips what is missing)
+	$(GO) test -count=1 -v ./testbeds/vm ./injector/qemu
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

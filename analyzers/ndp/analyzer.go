@@ -23,6 +23,8 @@ type Config struct {
 	Transit clock.Duration
 	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.
 	Burst clock.Duration
+	// Paused says that flow control may silence hosts: then nobody is blamed for not sending.
+	Paused bool
 	// Drained says that nothing was left to happen when the observation ended: then everything still owed is missing.
 	Drained bool
 }

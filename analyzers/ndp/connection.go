@@ -21,10 +21,11 @@ type connection struct {
 	// The sender, as what passed towards it can have left it. Links are FIFOs, so these are exact at any point of that order.
 	transmissions uint32
 	pulled        uint32 // highest PULL counter
-	heard         uint32 // ACKs and NACKs
-	firstHeard    uint32 // of the first window: answered or returned
-	atOnce        uint32 // returned headers that may be answered at once
-	timeouts      uint32 // RTOs that may have run out
+	pulledAt      clock.Time
+	heard         uint32     // ACKs and NACKs
+	firstHeard    uint32     // of the first window: answered or returned
+	atOnce        uint32     // returned headers that may be answered at once
+	timeouts      uint32     // RTOs that may have run out
 	active        clock.Time // latest change: what a sender waits for begins there
 	missing       fifo[missing]
 

@@ -149,7 +149,7 @@ func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
 				s.headers, s.weight = 20, 1
 			case generator.BugEarlyTimeout:
 				s.rto, s.delay = 50*clock.Microsecond, 5*clock.Microsecond
-			case generator.BugDoublePull:
+			case generator.BugDoublePull, generator.BugWastesPull:
 				s.window = 4
 			case generator.BugPacesSlowly, generator.BugPacesFast, generator.BugUnfairPull:
 				s.flows = incast(8, 600)

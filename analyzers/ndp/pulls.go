@@ -11,6 +11,7 @@ import (
 // host is the receiving side of one: its PULLs, of all connections together.
 type host struct {
 	id    uint32
+	sent  clock.Time // its latest packet
 	pulls uint64
 	last  clock.Time // its latest PULL
 	turn  clock.Time // before which, less the burst, no PULL may leave
@@ -101,7 +102,7 @@ func (a *Analyzer) pacedFast(h *host, c *connection, t *trace.Tap) {
 func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
 	gap := a.cfg.PullGap + a.cfg.PullGap/50
 	h.pace <<= 1
-	if t.Time.Sub(h.last) <= a.cfg.PullGap+a.cfg.PullGap/4 {
+	if t.Time.Sub(h.last) <= gap {
 		h.pace |= 1
 	}
 	if h.deadline == clock.Never {

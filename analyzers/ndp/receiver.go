@@ -134,6 +134,7 @@ func (a *Analyzer) unanswered(d debt) {
 // answered takes what the receiver of data sends.
 func (a *Analyzer) answered(t *trace.Tap) {
 	c := a.find(t.Dst, t.Src, t.NDP.Connection)
+	c.host.sent = t.Time
 	if t.NDP.Kind == ndp.Pull {
 		a.pull(c, t)
 		return

@@ -43,6 +43,11 @@ const (
 	RulePullUnfair     Rule = "ndp.pull-unfair"
 )
 
+// Another rule about the sender.
+const (
+	RulePullUnanswered Rule = "ndp.pull-unanswered"
+)
+
 type ruleInfo struct {
 	Rule      Rule
 	Statement string
@@ -76,6 +81,7 @@ var ruleTable = []ruleInfo{
 	{RulePullFast, "A host's PULLs, of all connections together, leave no faster than its link takes full packets."},
 	{RulePullSlow, "While a host owes PULLs they leave as fast as its link takes full packets."},
 	{RulePullUnfair, "The connections of a host that are owed PULLs get them in turn."},
+	{RulePullUnanswered, "A sender that has new data and a free link sends as many packets as were PULLed, however many of the PULLs were lost."},
 }
 
 // Rules lists what the analyzer checks.

@@ -24,6 +24,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 		c.inOrder = t.NDP.Seq
 		c.late = t.NDP.Seq != 0 || t.NDP.Counter != 0
 	}
+	a.unspent(c, t)
 	if t.NDP.Flags&ndp.FlagLast != 0 {
 		c.last = t.NDP.Seq + 1
 	}
@@ -39,6 +40,20 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	a.credit(c, t, broken, before)
 	c.transmissions++
 	c.active = t.Time
+	a.hostOf(c.from).sent = t.Time
+}
+
+// unspent blames a sender that has been silent while it could send: its link was free, the last packet has never been sent, and there were
+// fewer transmissions than the first window and PULLs allow. What an RTO lets go now shows it.
+func (a *Analyzer) unspent(c *connection, t *trace.Tap) {
+	if a.cfg.InitialWindow == 0 || a.cfg.Paused || c.late || c.last > 0 || c.next < uint32(a.cfg.InitialWindow) {
+		return
+	}
+	since := max(c.pulledAt, a.hostOf(c.from).sent)
+	if due := uint32(a.cfg.InitialWindow) + c.pulled; c.transmissions < due && since.Add(2*a.cfg.RoundTrip) < t.Time {
+		a.blame(RulePullUnanswered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("%d packets since %v: %d in the first window, PULL counter %d", due, since,
+			a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent only now", c.transmissions+1))
+	}
 }
 
 // transmission steps the packet's machine and reports whether a rule was broken, so that one fault is reported once.
@@ -197,7 +212,7 @@ func (a *Analyzer) heard(t *trace.Tap) {
 		a.tell(c, t, t.NDP.Seq, inNack)
 	case ndp.Pull:
 		if int32(t.NDP.Counter-c.pulled) > 0 {
-			c.pulled, c.active = t.NDP.Counter, t.Time
+			c.pulled, c.pulledAt, c.active = t.NDP.Counter, t.Time, t.Time
 		}
 	default: // data came elsewhere
 	}

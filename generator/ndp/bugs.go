@@ -33,6 +33,8 @@ const (
 	BugPacesFast
 	BugPacesSlowly
 	BugUnfairPull
+	// Another one of the sender.
+	BugWastesPull
 	bugCount
 )
 
@@ -82,6 +84,8 @@ var catalogue = [bugCount]BugInfo{
 	BugPacesSlowly: {Name: "paces-slowly", What: "PULLs leave at half of line rate", Rule: "ndp.pull-slow"},
 	BugUnfairPull: {Name: "unfair-pull", Rule: "ndp.pull-unfair",
 		What: "a connection is pulled until it has no credit left, then the next"},
+	BugWastesPull: {Name: "wastes-pull", Rule: "ndp.pull-unanswered",
+		What: "every 16th PULL is not answered with a packet"},
 }
 
 // Catalogue returns every fault, in the order of their numbers.

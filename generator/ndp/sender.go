@@ -233,6 +233,9 @@ func (s *sender) missing(seq uint32, why Cause) bool {
 func (s *sender) handlePull(counter uint32) {
 	if more := int32(counter - s.pulled); more > 0 {
 		s.pulled = counter
+		if s.host.cfg.Bugs.Has(BugWastesPull) && s.faults.due(16) {
+			more--
+		}
 		s.credits += uint32(more)
 	}
 }

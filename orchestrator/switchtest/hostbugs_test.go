@@ -17,7 +17,7 @@ func provoke(bug ndp.Bug, name string) string {
 		queue, more = "data-queue-bytes: 12000, header-queue-bytes: 1280", ", header-weight: 1"
 	case ndp.BugEarlyTimeout:
 		delay, rto = 20_000, 1000
-	case ndp.BugDoublePull:
+	case ndp.BugDoublePull, ndp.BugWastesPull:
 		window = 4
 	case ndp.BugPacesSlowly, ndp.BugPacesFast, ndp.BugUnfairPull:
 		packets = 600

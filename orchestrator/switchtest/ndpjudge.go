@@ -34,6 +34,7 @@ func newNDPJudge(r *run) (judge, error) {
 	}
 	c := judgendp.Config{
 		InitialWindow: values.Int("initial-window"), RTO: values.Duration("rto-us"), RoundTrip: r.roundTrip(),
+		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
 	if gap, alike := r.pullGap(values); alike {
 		c.PullGap = gap

@@ -241,8 +241,13 @@ func TestWeightedSchedulersShareByWeight(t *testing.T) {
 func backlogged(t *rapid.T, s fabric.SchedulerSpec, sizes []int) []int {
 	t.Helper()
 	n, err := fabric.New(&fabric.Spec{
-		Topology: fabric.TopologySpec{Hosts: len(sizes) + 1, Link: fabric.LinkSpec{Rate: clock.Gbps}},
-		Switch:   fabric.SwitchSpec{Queues: make([]fabric.QueueSpec, len(sizes)), Scheduler: s},
+		Topology: fabric.TopologySpec{Hosts: len(sizes) + 1, LinkOf: func(h fabric.HostID) fabric.LinkSpec {
+			if int(h) == len(sizes) { // half as fast, so that the queue of large packets grows though small ones take little
+				return fabric.LinkSpec{Rate: clock.Gbps / 2}
+			}
+			return fabric.LinkSpec{Rate: clock.Gbps}
+		}},
+		Switch: fabric.SwitchSpec{Queues: make([]fabric.QueueSpec, len(sizes)), Scheduler: s},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)

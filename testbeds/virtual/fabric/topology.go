@@ -114,7 +114,7 @@ func (n *Network) build() error {
 			config.complete(t)
 		}
 		if ports := degree[i] + config.recirculations(degree[i]); ports > maxPorts {
-			return fmt.Errorf("switch %s: %d ports, those for recirculation included: at most %d ports have numbers", name, ports, maxPorts)
+			return fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name, ports, maxPorts)
 		}
 		n.switches = append(n.switches, n.newSwitch(i, name, degree[i], &config))
 	}

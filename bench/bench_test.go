@@ -27,6 +27,16 @@ PASS
 	}
 }
 
+func TestABenchmarkThatSkipsItselfSaysWhy(t *testing.T) {
+	const output = "goos: linux\n--- SKIP: BenchmarkX\n    namespace.go:20: network namespaces need root\nPASS\n"
+	if why, skipped := skipReason(output); !skipped || why != "network namespaces need root" {
+		t.Errorf("%q, %v", why, skipped)
+	}
+	if _, skipped := skipReason("PASS\n"); skipped {
+		t.Error("nothing was skipped")
+	}
+}
+
 func TestPatternsNameOneBenchmark(t *testing.T) {
 	if got := exactly("BenchmarkX/a=1/b"); got != "^BenchmarkX$/^a=1$/^b$" {
 		t.Error(got)

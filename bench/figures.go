@@ -94,4 +94,18 @@ var figures = []figure{
 		source: benchmark{pkg: "./packet", name: "BenchmarkAppendTo/derived=true/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
 	{name: "packet: check its iCRC", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkCheckICRC/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
+
+	{name: "XDP injector, live frames into veth, no mirror, to a bare redirect", unit: "ratio", target: atMost(2),
+		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkLiveFrames", unit: "forward/bare"}},
+	{name: "the same with mirror", unit: "ratio", target: atMost(4),
+		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkLiveFrames", unit: "mirror/bare"}},
+	{name: "XDP injector, the program alone, CPU time", unit: "ns/packet", target: atMost(120),
+		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/mirror", unit: "ns/packet"},
+		peer:   &peer{"a program that only redirects", benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/bare", unit: "ns/packet"}}},
+	{name: "XDP injector, veth to veth from a packet socket, mirrored: packets lost", unit: "packets", target: atMost(0),
+		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkVeth", unit: "lost"}},
+	{name: "the same: what the sender reaches", unit: "packets/s",
+		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkVeth", unit: "packets/s"}},
+	{name: "afpacket injector with mirroring, one core", unit: "packets/s", target: atLeast(300e3),
+		source: benchmark{pkg: "./injector/afpacket", name: "BenchmarkMirrored", unit: "packets/cpu-s"}},
 }

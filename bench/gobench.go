@@ -33,6 +33,9 @@ func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
 			return 0, err
 		}
 		v, err := metric(string(took.output), s.unit)
+		if why, skipped := skipReason(string(took.output)); err != nil && skipped {
+			return 0, fmt.Errorf("%w: %s", errSkipped, why)
+		}
 		if err != nil {
 			return 0, fmt.Errorf("%s in %s: %w", s.name, s.pkg, err)
 		}
@@ -66,6 +69,20 @@ func exactly(name string) string {
 		levels[i] = "^" + regexp.QuoteMeta(level) + "$"
 	}
 	return strings.Join(levels, "/")
+}
+
+// errSkipped says that a benchmark lacks a privilege or a program: no measurement, and no failure.
+var errSkipped = errors.New("SKIP")
+
+// skipReason finds why a benchmark skipped itself: "--- SKIP: BenchmarkX" and, on the next line, "file.go:12: reason".
+func skipReason(output string) (why string, skipped bool) {
+	_, after, skipped := strings.Cut(output, "--- SKIP: ")
+	_, after, _ = strings.Cut(after, "\n")
+	line, _, _ := strings.Cut(after, "\n")
+	if _, reason, found := strings.Cut(line, ".go:"); found {
+		_, line, _ = strings.Cut(reason, ": ")
+	}
+	return strings.TrimSpace(line), skipped
 }
 
 var errNoBenchmark = errors.New("no such benchmark")

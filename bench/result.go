@@ -117,6 +117,8 @@ func (r *result) met() bool {
 // verdict says in a word how the figure stands.
 func (r *result) verdict() string {
 	switch {
+	case errors.Is(r.failure, errSkipped):
+		return r.failure.Error()
 	case r.failure != nil:
 		return fmt.Sprintf("not measured: %v", r.failure)
 	case len(r.samples) == 0, r.target.sign == "" && r.ratio.sign == "":

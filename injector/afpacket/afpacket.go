@@ -9,6 +9,7 @@ import (
 	"errors"
 
 	"candela.dev/candela/injector/pipeline"
+	"candela.dev/candela/link"
 )
 
 // ErrUnsupported says that this operating system has no packet sockets.
@@ -34,7 +35,7 @@ type PortStats struct {
 }
 
 // round is how many frames of one port are taken before the next port's turn.
-const round = 32
+const round = link.DefaultBatch
 
 // Pipeline returns the datapath to program. Whoever does holds the lock that Run's do takes.
 func (s *Switch) Pipeline() *pipeline.Pipeline { return s.pipeline }

@@ -2,38 +2,42 @@ package agent
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// sentinel measures for how long the machine keeps a thread of this process waiting for a CPU.
+// sentinel measures for how long the machine keeps a thread waiting for a CPU: one of this process on each of them, for
+// the kernel's threads that carry frames wait there, too.
 type sentinel struct {
 	active  atomic.Bool  // only then does it count
 	longest atomic.Int64 // ns
 	stop    chan struct{}
-	ended   chan struct{}
+	threads sync.WaitGroup
 }
 
 // sentinelEvery is how often the thread wants the CPU.
 const sentinelEvery = 500 * time.Microsecond
 
 func newSentinel() *sentinel {
-	s := &sentinel{stop: make(chan struct{}), ended: make(chan struct{})}
-	go s.watch()
+	s := &sentinel{stop: make(chan struct{})}
+	for cpu := range min(runtime.NumCPU(), maxSentinels) {
+		s.threads.Go(func() { s.watch(cpu) })
+	}
 	return s
 }
 
-func (s *sentinel) watch() {
-	defer close(s.ended)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+// maxSentinels bounds the threads on large machines, where CPUs are not what is short.
+const maxSentinels = 8
+
+func (s *sentinel) watch(cpu int) {
+	runtime.LockOSThread() // never unlocked: the thread, which stays on its CPU, ends with the goroutine
+	pinTo(cpu)
 	for {
 		asleep := time.Now()
 		nap(sentinelEvery)
 		late := time.Since(asleep) - sentinelEvery
-		if s.active.Load() && late.Nanoseconds() > s.longest.Load() {
-			s.longest.Store(late.Nanoseconds())
-		}
+		s.note(late)
 		select {
 		case <-s.stop:
 			return
@@ -44,5 +48,14 @@ func (s *sentinel) watch() {
 
 func (s *sentinel) close() {
 	close(s.stop)
-	<-s.ended
+	s.threads.Wait()
+}
+
+func (s *sentinel) note(late time.Duration) {
+	for s.active.Load() {
+		longest := s.longest.Load()
+		if late.Nanoseconds() <= longest || s.longest.CompareAndSwap(longest, late.Nanoseconds()) {
+			return
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -408,6 +409,36 @@ func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
 			}
 			checkGone(t, s)
 		})
+	}
+}
+
+func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 1)
+	station := func(n *netns.Node) string {
+		return fmt.Sprintf("{agent: \"unix:%s\", interface: %s, port: %d}", n.Socket, n.Interface, n.Port)
+	}
+	s := &b.State
+	name := filepath.Join(t.TempDir(), "lab.yml")
+	text := fmt.Sprintf(`name: rack
+kind: lab
+links: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}
+mirror: {snap-bytes: 128}
+dumpers: [{name: dumper-1, cores: 1}]
+live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "unix:%s"}}
+`, station(&s.Hosts[0]), station(&s.Hosts[1]), station(&s.Dumpers[0]), s.Switch.Socket)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := livePlan(t, fmt.Sprintf(smallTest, 2), name)
+	var live livebeds
+	o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed),
+		orchestrator.Options{Out: t.TempDir(), ID: "lab", Wall: time.Now, NoReports: true})
+	if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%v, %+v", err, o.Verdict)
+	}
+	if e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, os.Stderr); e != orchestrator.ExitPass {
+		t.Errorf("check: exit %d", e)
 	}
 }
 

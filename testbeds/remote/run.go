@@ -194,13 +194,14 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 // ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.
 var ErrStalled = errors.New("the machine kept the model waiting")
 
-// stallLimit is how long a model may be kept waiting: half of the shortest retransmission timeout; 0: there is none.
+// stallLimit is how long a model may be kept waiting: a quarter of the shortest retransmission timeout, for a round
+// trip can be held up at four places; 0: there is none.
 func (t *Testbed) stallLimit() time.Duration {
 	const unit = 4096 * time.Nanosecond // IBTA volume 1, 9.7.6.1.3
 	limit := time.Duration(0)
 	for _, c := range t.spec.Connections {
-		if c.AckTimeout > 0 && (limit == 0 || unit<<c.AckTimeout/2 < limit) {
-			limit = unit << c.AckTimeout / 2
+		if c.AckTimeout > 0 && (limit == 0 || unit<<c.AckTimeout/4 < limit) {
+			limit = unit << c.AckTimeout / 4
 		}
 	}
 	return limit

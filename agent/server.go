@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"candela.dev/candela/injector/xdp"
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
@@ -63,7 +62,7 @@ func Open(cfg Config) (_ *Server, err error) {
 		if !cfg.XDPPass || linkKind(name) != "veth" {
 			continue
 		}
-		pass, err := xdp.Pass(name)
+		pass, err := letPass(name)
 		if err != nil {
 			return nil, err
 		}

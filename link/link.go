@@ -86,3 +86,6 @@ const (
 	defaultFrameBytes = 16 << 10
 	defaultFrames     = 1024
 )
+
+// DefaultBatch is how many frames a Sender hands to the kernel at once.
+const DefaultBatch = 64

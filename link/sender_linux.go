@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultBatch is how many frames a Sender hands to the kernel at once.
-const DefaultBatch = 64
-
 // message is struct mmsghdr.
 type message struct {
 	header unix.Msghdr

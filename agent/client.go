@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,8 +67,12 @@ func (c *Client) Describe(ctx context.Context) (*agentpb.DescribeResponse, error
 type Lease struct {
 	stream grpc.BidiStreamingClient[agentpb.LeaseRequest, agentpb.LeaseResponse]
 	cancel context.CancelFunc
+	run    string
 	lost   chan struct{}
 	err    error // valid once lost is closed
+
+	sending sync.Mutex // guards closed, and the stream's sending side
+	closed  bool
 }
 
 // Hold takes the machine. The lease ends with Close, or when the agent is gone: see Lost.
@@ -88,17 +93,60 @@ func (c *Client) Hold(ctx context.Context) (*Lease, error) {
 		cancel()
 		return nil, c.named("lease", err)
 	}
-	l := &Lease{stream: stream, cancel: cancel, lost: make(chan struct{})}
-	go func() {
-		defer close(l.lost)
+	l := &Lease{stream: stream, cancel: cancel, run: c.run, lost: make(chan struct{})}
+	go l.follow(c.name)
+	return l, nil
+}
+
+// An agent is asked for a sign of life this often, and is gone if none came for so long.
+const (
+	renewEvery = time.Second
+	renewLimit = 5 * time.Second
+)
+
+// follow renews the lease until it is lost.
+func (l *Lease) follow(name string) {
+	defer close(l.lost)
+	signs, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() { // ends with the stream
 		for {
-			if _, err := stream.Recv(); err != nil {
-				l.err = fmt.Errorf("%s: the agent is gone: %s", c.name, status.Convert(err).Message())
+			if _, err := l.stream.Recv(); err != nil {
+				ended <- err
 				return
+			}
+			select {
+			case signs <- struct{}{}:
+			default:
 			}
 		}
 	}()
-	return l, nil
+	renew, patience := time.NewTicker(renewEvery), time.NewTimer(renewLimit)
+	defer renew.Stop()
+	defer patience.Stop()
+	for {
+		select {
+		case err := <-ended:
+			l.err = fmt.Errorf("%s: the agent is gone: %s", name, status.Convert(err).Message())
+			return
+		case <-signs:
+			patience.Reset(renewLimit)
+		case <-renew.C:
+			l.renew()
+		case <-patience.C:
+			l.err = fmt.Errorf("%s: the agent doesn't answer any more: no sign of life for %v", name, renewLimit)
+			l.cancel()
+			return
+		}
+	}
+}
+
+// renew asks for a sign of life, unless the lease is being given back.
+func (l *Lease) renew() {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	if !l.closed {
+		_ = l.stream.Send(&agentpb.LeaseRequest{Run: l.run}) // a broken stream ends by itself
+	}
 }
 
 // Lost is closed when the lease has ended; Err then says why.
@@ -109,7 +157,10 @@ func (l *Lease) Err() error { return l.err }
 
 // Close ends the lease: the agent releases what the run holds before the call returns.
 func (l *Lease) Close() {
+	l.sending.Lock()
+	l.closed = true
 	_ = l.stream.CloseSend() // a broken stream has nothing left to end
+	l.sending.Unlock()
 	select {
 	case <-l.lost:
 	case <-time.After(CallTimeout):

@@ -76,9 +76,11 @@ func newRun(id string, s *Server) (*run, error) {
 	return &run{id: id, server: s, root: root, gone: make(chan struct{})}, nil
 }
 
-// held names what the run holds.
+// held names what the run holds; nothing while a step is under way: a sign of life must not wait for files.
 func (r *run) held() (names []string) {
-	r.mu.Lock()
+	if !r.mu.TryLock() {
+		return nil
+	}
 	defer r.mu.Unlock()
 	if r.host != nil {
 		names = append(names, "host")

@@ -314,11 +314,19 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 		return nil
 	})
 	if err == nil && t.reports[0] != nil {
-		checked, wrong := t.verify()
-		list[0].Values = append(list[0].Values,
-			testbeds.Counter{Name: "candela_connections_verified", Value: checked}, testbeds.Counter{Name: "candela_connections_with_wrong_data", Value: wrong})
+		list[0].Values = append(list[0].Values, t.ownCounters()...)
 	}
 	return list, err
+}
+
+// ownCounters are what the testbed has to say of a run beside the devices' counters.
+func (t *Testbed) ownCounters() []testbeds.Counter {
+	checked, wrong := t.verify()
+	return []testbeds.Counter{
+		{Name: "candela_connections_verified", Value: checked},
+		{Name: "candela_connections_with_wrong_data", Value: wrong},
+		{Name: "candela_switch_delay_median_ns_at_most", Value: uint64(t.Forwarding().Median.Nanoseconds())},
+	}
 }
 
 // verify compares what arrived in memory with what was sent, of every connection whose memory tells: one verb, one direction,

@@ -182,7 +182,7 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	// Field by field: a composite literal would be built aside and copied.
 	r.ID, r.TimeNS, r.Flow, r.Event, r.ICRC = 0, 0, NoFlow, EventNone, packet.ICRCNotCheckable
 	r.VA, r.DMALen, r.MSN, r.Syndrome = 0, 0, 0, 0
-	r.PSN, r.DestQP = packet.PSN(ack&maxUint24), packet.QPN(word&maxUint24)
+	r.PSN, r.DestQP, r.PKey = packet.PSN(ack&maxUint24), packet.QPN(word&maxUint24), uint16(word>>32)
 	r.Opcode, r.PadCount, r.ECN, r.DSCP = packet.Opcode(b[0]), pad, packet.ECN(tos&3), tos>>2
 	flags := Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
 	ext := frame[at+packet.BTHLen : s.end]

@@ -17,7 +17,7 @@ import (
 func recordOf(p *packet.Packet, frame []byte) Record {
 	r := Record{
 		PSN: p.BTH.PSN, DestQP: p.BTH.DestQP, Flow: NoFlow, Opcode: p.BTH.Opcode, PadCount: p.BTH.PadCount,
-		PayloadLen: uint16(p.PayloadLen()), ECN: p.IP.ECN(), DSCP: p.IP.DSCP(), ICRC: packet.CheckICRC(frame, p),
+		PayloadLen: uint16(p.PayloadLen()), PKey: p.BTH.PKey, ECN: p.IP.ECN(), DSCP: p.IP.DSCP(), ICRC: packet.CheckICRC(frame, p),
 		VA: p.RETH.VA, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
 	}
 	for _, f := range []struct {

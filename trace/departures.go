@@ -281,10 +281,13 @@ func (r *Record) rewriteRequest(f packet.RewriteField, v uint64) {
 	case packet.RewriteRKey:
 		r.Flags |= ForeignRKey
 	case packet.RewritePKey:
-		const defaultPartition = 0x7fff // of RoCE: the top bit says full member
-		if v&defaultPartition != defaultPartition {
+		if r.PKey == 0 { // not known
+			r.PKey = DefaultPKey
+		}
+		if !SamePartition(r.PKey|fullMember, uint16(v)) {
 			r.Flags |= ForeignPKey
 		}
+		r.PKey = uint16(v)
 	default:
 	}
 }

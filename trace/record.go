@@ -97,8 +97,9 @@ const (
 	Truncated                   // captured shorter than the packet was
 	HasAETH
 	HasRETH
-	// The injector gave the packet that passed another remote key than its sender did, or a partition key that is not the
-	// sender's: the receiver must refuse access, or drop the packet silently. Set by departures only.
+	// The injector gave the packet that passed another remote key than its sender did: the receiver must refuse access. Set by
+	// departures only. Or the partition key is not the receiver's, whoever did that: it must drop the packet silently. See
+	// [Partitions].
 	ForeignRKey
 	ForeignPKey
 	// What a frame shows of an IP packet that was cut short: its IP header announces more bytes than follow, its IPv4 header
@@ -122,6 +123,7 @@ type Record struct {
 	DMALen     uint32 // RETH
 	MSN        uint32 // AETH
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
+	PKey       uint16 // BTH partition key
 	Flags      Flags
 	Opcode     packet.Opcode
 	Syndrome   packet.Syndrome // AETH

@@ -26,8 +26,9 @@ type Analyzer struct {
 	reported   map[ruleKey]int
 	firstID    uint64
 	original   trace.Record // the latest packet that was rewritten, as it was sent
-	strays     int64        // records of no known connection
-	unknown    int64        // records with an opcode that RC does not have
+	partitions trace.Partitions
+	strays     int64 // records of no known connection
+	unknown    int64 // records with an opcode that RC does not have
 }
 
 type ruleKey struct {
@@ -79,6 +80,9 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	}
 	if r.ICRC == packet.ICRCInvalid && r.Has(trace.Sent) {
 		a.damaged(r)
+	}
+	if r.Has(trace.Sent) {
+		a.checkPartition(r)
 	}
 	switch {
 	case r.Opcode.IsRequest():

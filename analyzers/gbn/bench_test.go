@@ -67,7 +67,7 @@ func benchMessage(c, m int, loss bool) []trace.Record {
 	flow := trace.NewFlowID(c+1, false)
 	send := func(i int) trace.Record {
 		r := trace.Record{
-			Flow: flow, PSN: packet.NewPSN(int64(m*10 + i)), PayloadLen: mtu, Opcode: packet.WriteMiddle, Flags: trace.Sent | trace.Passed,
+			Flow: flow, PSN: packet.NewPSN(int64(m*10 + i)), PayloadLen: mtu, Opcode: packet.WriteMiddle, PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed,
 		}
 		switch i {
 		case 0:
@@ -82,7 +82,7 @@ func benchMessage(c, m int, loss bool) []trace.Record {
 	reply := func(i int, s packet.Syndrome, msn int) trace.Record {
 		return trace.Record{
 			Flow: flow.Peer(), PSN: packet.NewPSN(int64(m*10 + i)), Opcode: packet.Acknowledge, Syndrome: s, MSN: uint32(msn),
-			Flags: trace.Sent | trace.Passed | trace.HasAETH,
+			PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed | trace.HasAETH,
 		}
 	}
 	var out []trace.Record

@@ -46,7 +46,7 @@ func fuzzRecord(data []byte, id uint64, now int64) trace.Record {
 		ID: id, TimeNS: now, Flow: trace.FlowID(data[0]&7) - 1, Opcode: packet.Opcode(data[1] % 26),
 		PSN: packet.NewPSN(int64(int8(data[2])) + int64(data[3])<<16), Syndrome: packet.Syndrome(data[4]),
 		Event: trace.EventType(data[5] % 9), PayloadLen: uint16(data[6]) << 4, DMALen: binary.LittleEndian.Uint32(data[2:]) >> (data[7] & 31),
-		MSN: uint32(data[7]), Flags: trace.Sent | trace.Passed | trace.HasAETH,
+		MSN: uint32(data[7]), PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed | trace.HasAETH,
 	}
 	if data[0]&8 != 0 {
 		r.Flags &^= trace.Sent
@@ -71,7 +71,7 @@ func TestMemoryStaysBounded(t *testing.T) {
 		a := gbn.New(meta, gbn.Config{})
 		for i := range int64(1_000_000) {
 			r := trace.Record{
-				ID: uint64(2 * i), TimeNS: i * 10, Opcode: packet.WriteOnly, PSN: packet.NewPSN(i), Flags: trace.Sent | trace.Passed,
+				ID: uint64(2 * i), TimeNS: i * 10, Opcode: packet.WriteOnly, PSN: packet.NewPSN(i), PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed,
 			}
 			a.Packet(&r)
 			if answered {

@@ -24,6 +24,7 @@ const (
 	RuleDMALength          Rule = "gbn.dma-length"
 	RulePadCount           Rule = "gbn.pad-count"
 	RuleSolicited          Rule = "gbn.solicited"
+	RulePKeyChanged        Rule = "gbn.p-key-changed" // about responders, too
 )
 
 // Rules about the responder.
@@ -153,6 +154,8 @@ var ruleTable = []ruleInfo{
 		"A packet that leaves its sender carries the invariant CRC of its contents."},
 	{RuleUnknownQP, analyzers.Violation, "9.6.1.1; 9.6.1.2",
 		"A packet is addressed to the queue pair of its connection."},
+	{RulePKeyChanged, analyzers.Violation, "9.6.1; 10.9",
+		"All packets of a queue pair carry one partition key."},
 }
 
 // Rules returns the table of rules in its documented order.

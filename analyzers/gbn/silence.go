@@ -4,6 +4,9 @@ package gbn
 // its own requests ended in error, because it ran out of retries, was refused or got a response that made no sense, it answers nothing any more (IBTA volume 1,
 // 9.9.2.4). What it sent last shows that it was not in error before.
 func (s *session) silenced(fromNS int64) bool {
+	if s.a.strangers(s.flow) {
+		return true
+	}
 	peer := s.a.sessions[s.flow.Peer()]
 	if peer == nil || !peer.req.started || fromNS < peer.req.lastNS-s.a.delay {
 		return false

@@ -26,6 +26,7 @@ func Records(data []byte) []trace.Record {
 			ECN:        packet.ECN(data[10] >> 4 & 3),
 			ICRC:       packet.ICRCStatus(data[10] >> 6 % 3),
 			Flags:      trace.Flags(binary.LittleEndian.Uint16(data[11:])),
+			PKey:       trace.DefaultPKey,
 			DMALen:     uint32(data[13]) * MTU << (data[14] & 15),
 			PayloadLen: uint16(data[15]),
 		})

@@ -37,7 +37,7 @@ func newEndpoint(s *sim, index int) *endpoint {
 func (e *endpoint) record(back bool, op packet.Opcode, place int64) trace.Record {
 	r := trace.Record{
 		Flow: trace.NewFlowID(e.index+1, back), Opcode: op, PSN: packet.NewPSN(int64(RequesterIPSN) + place),
-		Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0,
+		Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0, PKey: trace.DefaultPKey,
 	}
 	if op == packet.CNP {
 		r.PSN, r.PayloadLen = 0, packet.CNPPayloadLen

@@ -94,7 +94,7 @@ func parseLine(fields []string) (trace.Record, error) {
 	if err != nil {
 		return trace.Record{}, err
 	}
-	r := trace.Record{TimeNS: int64(us * 1000), Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0}
+	r := trace.Record{TimeNS: int64(us * 1000), Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0, PKey: trace.DefaultPKey}
 	dir := fields[1]
 	connection := 1
 	if prefix := dir[:len(dir)-1]; prefix != "" {

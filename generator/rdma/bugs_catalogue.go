@@ -138,6 +138,7 @@ const (
 	BugFatalNakWrongStatus
 	BugSolicitedEverywhere
 	BugCreditsRefused
+	BugPKeyChanges
 	endOfBugs
 )
 
@@ -273,6 +274,7 @@ var catalogue = []BugInfo{
 	{"fatal-nak-wrong-status", BugFatalNakWrongStatus, "expect.completion", "a remote access error completes as a remote operation error", ""},
 	{"solicited-everywhere", BugSolicitedEverywhere, "gbn.solicited", "every SEND and WRITE packet asks for a solicited event", ""},
 	{"credits-refused", BugCreditsRefused, "gbn.resend-acknowledged", "ACKs with end-to-end credits are ignored", ""},
+	{"p-key-changes", BugPKeyChanges, "gbn.p-key-changed", "every fourth request that is sent for the first time carries the key of another partition", ""},
 }
 
 // Catalogue returns all seeded faults, grouped by what they break.

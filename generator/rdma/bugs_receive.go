@@ -11,6 +11,7 @@ type mischief struct {
 	acks      int   // ACKs sent or received
 	requests  int   // requests received in order
 	data      int   // data packets sent
+	fresh     int   // requests sent for the first time
 	afterRNR  bool  // the restart to come is due to an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
 	atomicTwo bool  // the next atomic ACK is the second one

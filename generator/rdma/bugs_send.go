@@ -8,6 +8,9 @@ import (
 // reservedSyndrome has the reserved class 10 (IBTA volume 1, table 44).
 const reservedSyndrome packet.Syndrome = 0x45
 
+// otherPKey is the key of a partition that no queue pair here belongs to.
+const otherPKey = 0x8001
+
 // spoilData spoils a request or a READ response of q that has just been made.
 func (q *QP) spoilData(now clock.Time, p *packet.Packet, response bool) {
 	if response {
@@ -110,6 +113,9 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 // spoilFirst spoils a request that is sent for the first time.
 func (r *requester) spoilFirst(now clock.Time, p *packet.Packet, w *sendRequest, psn int64) {
 	bugs, m := r.q.nic.bugs, &r.q.mischief
+	if m.fresh++; m.fresh%4 == 0 && bugs.Has(BugPKeyChanges) {
+		p.BTH.PKey = otherPKey
+	}
 	if w.fetches() {
 		return
 	}

@@ -96,6 +96,7 @@ var caughtBy = map[string]string{
 	"accepts-opcode-sequence":      "invalid-opcode-nak",
 	"accepts-dma-length":           "invalid-length-nak",
 	"ignores-pkey":                 "partition-checked",
+	"p-key-changes":                "partition-checked",
 	"answers-after-nak":            "nak-ends-responder",
 	"fatal-nak-ignored":            "nak-ends-requester",
 	"fatal-nak-retried":            "nak-ends-requester",

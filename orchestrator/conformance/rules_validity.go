@@ -99,7 +99,7 @@ var validityRules = []Rule{
 		Statement: "A packet of another partition is dropped silently, as if it was lost.",
 		Stimulus:  "the partition key changes on the way", Test: "foreign-partition",
 		Evidence: []Evidence{events(), restart("NAK")},
-		Judges:   []string{"gbn.ack-beyond", "gbn.nak-missing", "gbn.nak-unprovoked", "expect.completion"},
+		Judges:   []string{"gbn.ack-beyond", "gbn.nak-missing", "gbn.nak-unprovoked", "gbn.p-key-changed", "expect.completion"},
 	},
 	{
 		ID: "partition-member", Clause: "9.6.1", SectionOnly: true, Verbs: []string{"write"},

@@ -1,0 +1,43 @@
+package gbn
+
+import (
+	"fmt"
+
+	"candela.dev/candela/trace"
+)
+
+// checkPartition judges the partition key of a packet by its sender's first one, and notes where it leaves open what the
+// receiver accepts: before the receiver's own packets show its key, either of two keys may be the one that it refuses.
+func (a *Analyzer) checkPartition(r *trace.Record) {
+	first := a.partitions.Learn(r)
+	key, known := a.partitions.Key(r.Flow)
+	if !known {
+		return
+	}
+	peer, peerKnown := a.partitions.Key(r.Flow.Peer())
+	if first && peerKnown && !trace.SamePartition(key, peer) {
+		a.mistrust(r.Flow)
+	}
+	if r.PKey == key || !a.partitions.Shows(r) {
+		return
+	}
+	say(a.report(RulePKeyChanged, r, r.Flow.Connection()), fmt.Sprintf("partition key 0x%04x, as before", key),
+		fmt.Sprintf("%v with partition key 0x%04x", r.Opcode, r.PKey))
+	if !peerKnown {
+		a.mistrust(r.Flow)
+	}
+}
+
+// mistrust takes both directions of a connection for ones whose deliveries are not known.
+func (a *Analyzer) mistrust(flow trace.FlowID) {
+	a.session(flow).fateUnknown = true
+	a.session(flow.Peer()).fateUnknown = true
+}
+
+// strangers reports whether nothing shows that the responder to the requests on flow accepts their partition: a key other than
+// the default one, and no packet of the responder's. Then its silence is not held against it.
+func (a *Analyzer) strangers(flow trace.FlowID) bool {
+	key, known := a.partitions.Key(flow)
+	_, confirmed := a.partitions.Key(flow.Peer())
+	return known && !confirmed && key != trace.DefaultPKey
+}

@@ -1,0 +1,71 @@
+package trace
+
+import "candela.dev/candela/packet"
+
+// DefaultPKey is the partition key that every RoCE port has: full membership of the default partition (IBTA volume 1, 10.9).
+const DefaultPKey = 0xffff
+
+const (
+	partitionOfPKey = 0x7fff
+	fullMember      = 0x8000
+)
+
+// SamePartition reports whether a queue pair with one key accepts packets with the other: both name one partition, and one of
+// them a full member of it (IBTA volume 1, 10.9.3).
+func SamePartition(a, b uint16) bool { return (a^b)&partitionOfPKey == 0 && (a|b)&fullMember != 0 }
+
+// Partitions learns the partition key of each queue pair from the first packet that it sends. The zero Partitions knows none.
+type Partitions struct {
+	keys []uint32 // key + 1 by flow that the queue pair sends on; 0: not known
+}
+
+// Key returns the key of the queue pair that sends on flow.
+func (p *Partitions) Key(flow FlowID) (key uint16, known bool) {
+	if flow < 0 || int(flow) >= len(p.keys) || p.keys[flow] == 0 {
+		return 0, false
+	}
+	return uint16(p.keys[flow] - 1), true
+}
+
+// Shows reports whether r shows the key of the queue pair that sent it. CNPs don't: NICs may send them for the port. Nor do
+// damaged packets.
+func (p *Partitions) Shows(r *Record) bool {
+	return r.Flags&Sent != 0 && r.Flow >= 0 && r.ICRC != packet.ICRCInvalid && r.Opcode != packet.CNP
+}
+
+// Learn notes the key of the sender of r if r is its first packet that shows it, and reports whether it is. 0
+// is the key of no partition, and that of records that nobody gave one.
+func (p *Partitions) Learn(r *Record) (first bool) {
+	if r.PKey == 0 || !p.Shows(r) {
+		return false
+	}
+	if _, known := p.Key(r.Flow); known {
+		return false
+	}
+	if n := int(r.Flow) + 1 - len(p.keys); n > 0 {
+		p.keys = append(p.keys, make([]uint32, n)...)
+	}
+	p.keys[r.Flow] = uint32(r.PKey) + 1
+	return true
+}
+
+// Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first packet,
+// says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
+func (p *Partitions) Mark(r *Record) {
+	p.Learn(r)
+	if r.Flags&Passed == 0 || r.Flow < 0 || r.Opcode == packet.CNP {
+		return
+	}
+	own, known := p.Key(r.Flow.Peer())
+	first, ok := p.Key(r.Flow)
+	switch {
+	case !known && !ok:
+		return
+	case !known:
+		own = first | fullMember
+	}
+	r.Flags &^= ForeignPKey
+	if !SamePartition(own, r.PKey) && (!ok || SamePartition(own|fullMember, first)) {
+		r.Flags |= ForeignPKey
+	}
+}

@@ -382,9 +382,9 @@ func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, after := range []time.Duration{20, 100, 200, 300, 400, 600, 800, 1000} {
+	for _, after := range []time.Duration{20, 100, 200, 300, 400, 600, 800, 1000, 1500, 2500} {
 		t.Run(fmt.Sprint(after, " ms"), func(t *testing.T) {
-			cmd := exec.Command(self, "run", "--testbed", "netns", "--out", t.TempDir(), "../../configs/quickstart.yml")
+			cmd := exec.Command(self, "run", "--repeat", "50", "--testbed", "netns", "--out", t.TempDir(), "../../configs/quickstart.yml")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}

@@ -20,11 +20,21 @@ const (
 	goFD    = 4
 )
 
+// leash is set in the environment of a node that shall die with who started it.
+const leash = "CANDELA_NODE_LEASH"
+
 // Become is what a node does first, in its own namespaces: it makes them fit, waits until the links are there, and becomes
 // candela with args. It returns only errors.
 func Become(args []string) error {
 	if err := furnish(); err != nil {
 		return fmt.Errorf("namespace: %w", err)
+	}
+	// The signal belongs to a thread, and the thread that calls exec becomes the process: it must be this one that has it.
+	runtime.LockOSThread()
+	if os.Getenv(leash) != "" {
+		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+			return fmt.Errorf("die with who started this node: %w", err)
+		}
 	}
 	ready, proceed := os.NewFile(readyFD, "ready"), os.NewFile(goFD, "go")
 	if ready == nil || proceed == nil {
@@ -36,7 +46,6 @@ func Become(args []string) error {
 	if _, err := io.ReadFull(proceed, make([]byte, 1)); err != nil {
 		return errors.New("who started this node is gone")
 	}
-	runtime.LockOSThread()
 	if err := urgent(0); err != nil {
 		return err
 	}
@@ -126,6 +135,7 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 	s.command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Setsid: true}
 	if !cfg.Detach {
 		s.command.SysProcAttr.Pdeathsig = unix.SIGKILL
+		s.command.Env = append(os.Environ(), leash+"=1")
 	}
 	l.do(func() { err = s.command.Start() })
 	err = errors.Join(err, readyW.Close(), goR.Close(), log.Close())

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"net/netip"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
@@ -32,7 +33,7 @@ type Tap struct {
 	Src    uint32 // hosts, numbered as the observer likes
 	Dst    uint32
 	At     uint32 // the host whose NIC this is, plus 1; 0: a switch, or not known
-	Size   int32 // bytes of the frame without FCS, as its IP header tells
+	Size   int32  // bytes of the frame without FCS, as its IP header tells
 	// Payload is how many bytes of NDP payload are there.
 	Payload int32
 	NDP     ndp.Header
@@ -52,6 +53,14 @@ type TapDecoder struct {
 
 // Hosts returns how many addresses were seen.
 func (d *TapDecoder) Hosts() int { return len(d.hosts) }
+
+// Know gives an address its number, before frames are decoded. All others get numbers from the count of those known on.
+func (d *TapDecoder) Know(address netip.Addr, host uint32) {
+	if d.hosts == nil {
+		d.hosts = make(map[[16]byte]uint32)
+	}
+	d.hosts[address.As16()] = host
+}
 
 const (
 	typeIPv4, typeIPv6, typeVLAN = 0x0800, 0x86dd, 0x8100

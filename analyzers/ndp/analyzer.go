@@ -25,6 +25,9 @@ type Config struct {
 	Burst clock.Duration
 	// Paused says that flow control may silence hosts: then nobody is blamed for not sending.
 	Paused bool
+	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it connections are
+	// numbered in the order of first sight.
+	Number func(from, to, id uint32) int
 	// Drained says that nothing was left to happen when the observation ended: then everything still owed is missing.
 	Drained bool
 }
@@ -161,6 +164,9 @@ func (a *Analyzer) find(from, to, id uint32) *connection {
 	c := a.connections[key]
 	if c == nil {
 		c = &connection{connectionKey: key, number: len(a.connections) + 1, host: a.hostOf(to)}
+		if a.cfg.Number != nil {
+			c.number = a.cfg.Number(from, to, id)
+		}
 		a.connections[key] = c
 	}
 	return c

@@ -84,7 +84,7 @@ func (t *textReport) finding(f *Finding) {
 func (t *textReport) place(f *Finding) string {
 	var b strings.Builder
 	if f.Connection > 0 {
-		fmt.Fprintf(&b, "  qpn %d", f.Connection)
+		fmt.Fprintf(&b, "  %s %d", t.flowWord(), f.Connection)
 	}
 	if len(f.Packets) > 0 {
 		fmt.Fprintf(&b, "  t=%s  %s %s", t.instant(f.TimeNS), t.packetWord(), packetNumber(f.Packets[0]))

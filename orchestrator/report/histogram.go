@@ -35,15 +35,18 @@ type histogramBar struct {
 	Title               string
 }
 
-func newMetricView(m *analyzers.Metric) metricView {
+func newMetricView(r *Report, m *analyzers.Metric) metricView {
 	v := metricView{
-		Title: m.Analyzer() + ": " + metricTitle(m), Scope: "qpn " + metricScope(m), Count: grouped(m.Count),
+		Title: m.Analyzer() + ": " + metricTitle(m), Scope: r.flowWord() + " " + metricScope(m), Count: grouped(m.Count),
 		Min: quantity(m.Min, m.Unit), P50: quantity(m.P50, m.Unit), P99: quantity(m.P99, m.Unit),
 		P999: quantity(m.P999, m.Unit), Max: quantity(m.Max, m.Unit), Width: histogramWidth, Height: histogramHeight,
 		Base: histogramBase, LabelHeight: histogramBase + 13,
 	}
 	if m.Connection == 0 {
 		v.Scope = "all connections"
+		if len(r.Tables) > 0 {
+			v.Scope = "all flows"
+		}
 	}
 	if m.Truncated {
 		v.Note = fmt.Sprintf("drawn from the first %s of %s values", grouped(int64(len(m.Values))), grouped(m.Count))

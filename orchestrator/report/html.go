@@ -122,7 +122,7 @@ func newPage(r *Report) *page {
 	}
 	for _, m := range tellingMetrics(r.Metrics, allUnits) {
 		if nothing := m.Unit == analyzers.UnitCount && m.Min == 0 && m.Max == 0; !nothing && len(p.Metrics) < pageMetrics {
-			p.Metrics = append(p.Metrics, newMetricView(m))
+			p.Metrics = append(p.Metrics, newMetricView(r, m))
 		}
 	}
 	p.Machines = machineViews(r.Coverage)

@@ -53,7 +53,7 @@ type ladderRowView struct {
 func newLadderView(r *Report, l *Ladder) ladderView {
 	steps := l.Steps[:min(len(l.Steps), maxSteps)]
 	v := ladderView{
-		Title: fmt.Sprintf("qpn %d, %s", l.Connection, l.Title), Width: ladderWidth, Top: ladderTop - 12,
+		Title: fmt.Sprintf("%s %d, %s", r.flowWord(), l.Connection, l.Title), Width: ladderWidth, Top: ladderTop - 12,
 		Requester: ladderRequester, Injector: ladderInjector, Responder: ladderResponder,
 	}
 	y := float64(ladderTop)

@@ -109,7 +109,7 @@ func newPlotView(r *Report, s *Sequence) plotView {
 	slices.SortStableFunc(points, func(a, b Point) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
 	v := plotView{
 		Width: plotWidth, Height: plotHeight, Left: plotLeft, Right: plotWidth - plotRight, Top: plotTop,
-		Base: plotHeight - plotBottom, Title: fmt.Sprintf("qpn %d", s.Connection),
+		Base: plotHeight - plotBottom, Title: fmt.Sprintf("%s %d", r.flowWord(), s.Connection),
 	}
 	if s.Reverse {
 		v.Title += ", requests of the responder"

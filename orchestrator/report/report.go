@@ -136,6 +136,15 @@ func (r *Report) unfired() []*Event {
 	return never
 }
 
+// flowWord is what a number of findings, metrics and plots counts: the connections of NICs, which are queue pairs, or the flows of a
+// test of a switch.
+func (r *Report) flowWord() string {
+	if len(r.Tables) > 0 {
+		return "flow"
+	}
+	return "qpn"
+}
+
 // packetWord is what a packet's number is called: mirror #1184, frame #12.
 func (r *Report) packetWord() string {
 	if r.PacketIDs == "" {

@@ -352,9 +352,9 @@ func (t *textReport) metrics() {
 	if len(all) == 0 {
 		return
 	}
-	where, scope := "Latencies seen at the injector", "qpn"
+	where, scope := "Latencies seen at the injector", t.flowWord()
 	if len(t.Tables) > 0 {
-		where, scope = "Latencies", "flow"
+		where = "Latencies"
 	}
 	t.section(where)
 	tab := table{columns: []column{

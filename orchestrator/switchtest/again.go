@@ -18,9 +18,14 @@ func IsRun(o *orchestrator.OpenedRun) bool {
 	return err == nil && config.IsSwitchTest(data)
 }
 
-// Analyze judges a recorded run again, by what its documents say: flows, counters, integrity, and what the analyzers found.
+// Analyze judges a recorded run again: NDP from its captures, everything else by what its documents say: flows, counters, integrity,
+// and what the analyzers found. Notes of the report say which is which.
 func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
 	f, err := load(opened, o.Config)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := f.rejudge(opened)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +36,10 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 		Verdict: verdict.Verdict, Reasons: verdict.Reasons, SpanNS: f.flows.EndNS, PacketIDs: "packet", Tables: []report.Table{f.flowTable()},
 		Dir: opened.Dir(), Next: []string{fmt.Sprintf("%s run %s", o.Command, filepath.Join(opened.Dir(), "config.yml"))},
 	}
-	for i := range f.flows.Flows {
-		rep.Packets += f.flows.Flows[i].Sent
+	if rep.Notes, rep.Packets = notes, int64(f.flows.Sent); rep.Packets == 0 { // recorded before that was kept
+		for i := range f.flows.Flows {
+			rep.Packets += f.flows.Flows[i].Sent
+		}
 	}
 	if f.analysis != nil {
 		rep.Metrics, rep.Coverage, rep.Analyzers = f.analysis.Metrics, f.analysis.Coverage, AnalyzerNames()
@@ -86,6 +93,6 @@ func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 	if len(f.flows.Flows) != len(f.plan.Flows) {
 		return nil, fmt.Errorf("%s: flows.json has %d flows, config.yml %d", o.Dir(), len(f.flows.Flows), len(f.plan.Flows))
 	}
-	f.analysis, err = orchestrator.MergeParts(append([]string{"flows"}, AnalyzerNames()...), o.ReadFile)
+	f.analysis, err = orchestrator.MergeParts(parts(), o.ReadFile)
 	return f, err
 }

@@ -12,6 +12,7 @@ import (
 type ledger struct {
 	net    *fabric.Network
 	flows  []account        // by flow number less 1
+	named  map[uint64]int   // flow number of every connection, of requests and responses, too
 	owner  map[uint64]int32 // flow number less 1, by protocol, sender and connection
 	sight  []switchSight    // by switch
 	census census
@@ -83,6 +84,7 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 	l := &ledger{
 		net: net, flows: make([]account, len(p.Flows)), sight: make([]switchSight, net.Switches()), cutBefore: make(map[uint64]struct{}),
 		owner:   make(map[uint64]int32),
+		named:   make(map[uint64]int),
 		multi:   net.Switches() > 1,
 		latency: analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
 		sizes:   analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
@@ -97,6 +99,11 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 		l.flows[i].trips = analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, i+1)
 	}
 	return l
+}
+
+// name says to which flow a connection of a sender belongs.
+func (l *ledger) name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+	l.named[ownerKey(protocol, sender, connection)] = flow
 }
 
 // own says which flow the data packets of a connection of a sender belong to.

@@ -137,6 +137,7 @@ func (r *ndpRun) send(f *Flow, from, to fabric.HostID, bytes uint64, at clock.Ti
 		return err
 	}
 	r.flows[connection{ndp.Endpoint(from), number}] = f
+	r.e.ledger.name(fabric.NDP, from, number, f.Number)
 	if f.Kind == Transfer {
 		r.e.ledger.own(fabric.NDP, from, number, f.Number)
 	}

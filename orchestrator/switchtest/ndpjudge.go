@@ -27,6 +27,13 @@ type ndpJudge struct {
 }
 
 func newNDPJudge(r *run) (judge, error) {
+	j := &ndpJudge{judge: judgendp.New(r.ndpConfig())}
+	j.tap = fabric.NDPTaps(-1, headerBytes("ndp", r.overIPv6()), j.judge.Observe)
+	return j, nil
+}
+
+// ndpConfig says what the analyzer has to know of the hosts.
+func (r *run) ndpConfig() judgendp.Config {
 	t := r.plan.Test
 	values := ndpTransport().Parameters.Defaults()
 	if t.Hosts.Model == "ndp" {
@@ -34,14 +41,34 @@ func newNDPJudge(r *run) (judge, error) {
 	}
 	c := judgendp.Config{
 		InitialWindow: values.Int("initial-window"), RTO: values.Duration("rto-us"), RoundTrip: r.roundTrip(),
+		Number: r.ndpFlow,
 		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
 	if gap, alike := r.pullGap(values); alike {
 		c.PullGap = gap
 	}
-	j := &ndpJudge{judge: judgendp.New(c)}
-	j.tap = fabric.NDPTaps(-1, headerBytes("ndp", r.overIPv6()), j.judge.Observe)
-	return j, nil
+	return c
+}
+
+// ndpFlow returns the number of the flow that a connection belongs to. A connection that no host has announced, as when only a
+// recording is left of the run, is of the loop between its hosts if there is one; otherwise 0.
+func (r *run) ndpFlow(from, to, id uint32) int {
+	if n, ok := r.ledger.named[ownerKey(fabric.NDP, fabric.HostID(from), id)]; ok {
+		return n
+	}
+	number := 0
+	for i := range r.plan.Flows {
+		f := &r.plan.Flows[i]
+		src, dst := uint32(f.Src), uint32(f.Dst)
+		if f.Kind != Loop || f.Transport != "ndp" || (src != from || dst != to) && (src != to || dst != from) {
+			continue
+		}
+		if number != 0 {
+			return 0
+		}
+		number = f.Number
+	}
+	return number
 }
 
 // roundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, and a few full packets

@@ -20,10 +20,13 @@ const FlowsSchema = "candela.flows/v1"
 
 // FlowsDocument is flows.json: what became of each flow, as the taps saw it.
 type FlowsDocument struct {
-	Schema string       `json:"schema"`
-	EndNS  int64        `json:"end_ns"` // of the run, in simulated time
-	Hops   uint64       `json:"hops"`   // links traversed by packets, control packets included
-	Flows  []FlowResult `json:"flows"`
+	Schema string `json:"schema"`
+	EndNS  int64  `json:"end_ns"` // of the run, in simulated time
+	Hops   uint64 `json:"hops"`   // links traversed by packets, control packets included
+	Sent   uint64 `json:"sent"`   // packets that hosts sent, control packets included
+	// Drained says that nothing was left to happen when the run ended: what had not come by then would never have come.
+	Drained bool         `json:"drained"`
+	Flows   []FlowResult `json:"flows"`
 }
 
 // FlowResult is what became of one flow. Packets are data packets; bytes are payload unless they say otherwise.
@@ -64,7 +67,7 @@ type Trips struct {
 
 // flowsDocument closes the books.
 func (r *run) flowsDocument() *FlowsDocument {
-	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Flows: make([]FlowResult, len(r.plan.Flows))}
+	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Sent: r.net.Total().Sent, Drained: r.quiet, Flows: make([]FlowResult, len(r.plan.Flows))}
 	for i := range r.plan.Flows {
 		doc.Flows[i] = r.flowResult(&r.plan.Flows[i], &r.ledger.flows[i])
 	}

@@ -13,6 +13,7 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    []Row
+	Note    string // below it: what the columns mean
 }
 
 // Column is a column of a Table; one that holds nothing is left out.
@@ -234,6 +235,9 @@ func (t *textReport) tables() {
 		tab.dropEmpty()
 		t.table(2, &tab)
 		t.more(2, len(src.Rows)-len(shown), "row", "report.html, or -v")
+		if src.Note != "" && t.verbose {
+			t.labelled(2, 0, cell{}, src.Note, dim)
+		}
 	}
 }
 
@@ -266,10 +270,11 @@ type tableView struct {
 	Columns []Column
 	Rows    []Row
 	More    string
+	Note    string
 }
 
 func newTableView(t *Table) tableView {
-	v := tableView{Title: t.Title}
+	v := tableView{Title: t.Title, Note: t.Note}
 	shown := t.telling(pageTableRows)
 	if more := len(t.Rows) - len(shown); more > 0 {
 		v.More = "and " + moreOf(more, "row")

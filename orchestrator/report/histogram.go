@@ -45,7 +45,7 @@ func newMetricView(r *Report, m *analyzers.Metric) metricView {
 	if m.Connection == 0 {
 		v.Scope = "all connections"
 		if len(r.Tables) > 0 {
-			v.Scope = "all flows"
+			v.Scope = "all" // flows, and what is measured of queues
 		}
 	}
 	if m.Truncated {

@@ -55,6 +55,9 @@ func quantity(v int64, unit string) string {
 	return grouped(v) + " " + clean(unit)
 }
 
+// Grouped prints n as reports print counts: with a comma between groups of three digits from 10,000 on.
+func Grouped(n int64) string { return grouped(n) }
+
 // grouped prints n with a comma between groups of three digits from 10,000 on.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)

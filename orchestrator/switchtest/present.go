@@ -82,8 +82,9 @@ func withBugs(text string, bugs []string) string {
 
 // flowTable has a row for each flow, or a few where neighbours are alike.
 func (r *facts) flowTable() report.Table {
-	tab := report.Table{Title: "Flows", Columns: []report.Column{
-		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "what"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "sent", Right: true},
+	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the flow was complete; whole, trimmed: reached the receiver with all payload, as a header only; " +
+		"returned: as headers, to the sender; dropped: reached nobody in any form; resent: by the sender.", Columns: []report.Column{
+		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "transport"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "sent", Right: true},
 		{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true}, {Head: "dropped", Right: true},
 		{Head: "resent", Right: true}, {Head: "timeouts", Right: true}, {Head: "rtt p50", Right: true}, {Head: "rtt max", Right: true}, {Head: ""},
 	}}
@@ -117,14 +118,15 @@ func some(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return strconv.FormatInt(n, 10)
+	return report.Grouped(n)
 }
 
 func micros(ns int64) string { return decimal(float64(ns)/1e3) + " µs" }
 
 // switchTable has a row for each switch that did more than forward, at most so many.
 func (r *run) switchTable() report.Table {
-	tab := report.Table{Title: "Switches", Columns: []report.Column{
+	tab := report.Table{Title: "Switches", Note: "Packets of all kinds, at front ports. trimmed: cut by this switch; dropped: as the switch counts, so that a packet whose trimmed " +
+		"copy went on may be among them; queues: greatest length, in packets.", Columns: []report.Column{
 		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true}, {Head: "dropped", Right: true},
 		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true}, {Head: ""},
 	}}

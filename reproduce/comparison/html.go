@@ -37,13 +37,13 @@ func (r *Results) WriteHTML(w io.Writer) error {
 		}
 		b.WriteString("</tr>\n")
 	}
-	b.WriteString("</table>\n")
+	fmt.Fprintf(&b, "</table>\n<p class=\"info\">%s</p>\n", html.EscapeString(legend))
 	for i := range r.Plots {
 		b.WriteString("<figure>\n")
 		if err := r.Plots[i].WriteSVG(&b); err != nil {
 			return err
 		}
-		b.WriteString("</figure>\n")
+		fmt.Fprintf(&b, "<figcaption class=\"info\">%s.svg</figcaption></figure>\n", html.EscapeString(r.Plots[i].Name))
 	}
 	b.WriteString("</body></html>\n")
 	_, err := io.WriteString(w, b.String())

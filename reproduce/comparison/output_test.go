@@ -38,6 +38,7 @@ L8  CNPs                 0         1          1             info
 
 a paper
 1 of 2 values within tolerance, 1 more for information, from 3 runs
+deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a percentage; info: shown, not judged
 `
 	if got := b.String(); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got\n%s", got)

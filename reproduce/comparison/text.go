@@ -45,9 +45,12 @@ func (r *Results) WriteText(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n%s\n", r.Paper, r.tally())
+	_, err := fmt.Fprintf(w, "\n%s\n%s\n%s\n", r.Paper, r.tally(), legend)
 	return err
 }
+
+// legend says what the columns mean.
+const legend = "deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a percentage; info: shown, not judged"
 
 // tally sums up: how many rows are judged and how many pass.
 func (r *Results) tally() string {

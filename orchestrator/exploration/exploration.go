@@ -89,7 +89,11 @@ func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
 
 // Explore runs tests until the number of runs is used up or ctx ends, which is no error.
 func (e *Explorer) Explore(ctx context.Context) error {
-	for batch := starts(e.corpus[0]); len(batch) > 0 && ctx.Err() == nil; batch = e.draw() {
+	batch, err := starts(e.corpus[0])
+	if err != nil {
+		return err
+	}
+	for ; len(batch) > 0 && ctx.Err() == nil; batch = e.draw() {
 		outcomes, err := e.runAll(ctx, batch)
 		if ctx.Err() != nil {
 			return nil

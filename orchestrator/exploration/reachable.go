@@ -27,11 +27,6 @@ func Obstacles() []Obstacle {
 			Reason:      "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
 		},
 		{
-			Transitions: `responder: ((gap|nacked) \+ fatal-nak|failed \+ (ahead|duplicate|expected)) ->`,
-			Reason:      "who knows the events knows an invalid request when it passes, and takes everything behind it for discarded",
-			Needs:       "a request whose fault does not show, like a SEND that is longer than its receive buffer",
-		},
-		{
 			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,
 			Reason:      "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all the same violates a rule",
 		},

@@ -66,7 +66,7 @@ func (r *facts) numbers() []report.Number {
 	add("max fct µs", "fct-us", 1, greatest)
 	add("trims", "trims", 0, mean)
 	add("drops", "drops", 0, mean)
-	add("queue", "queue-packets", 0, greatest)
+	add("queue packets", "queue-packets", 0, greatest)
 	add("median rtt µs", "rtt-us", 1, func(m measured) float64 { return m.p50 })
 	return list
 }

@@ -217,7 +217,6 @@ func TestSeededBugsFailTheRulesThatTheyBreak(t *testing.T) {
 		bug    string
 		failed []string
 	}{
-		{"rnr-no-wait", []string{"rnr-timer"}},
 		{"cnp-never", []string{"cnp-after-interval", "cnp-scope", "cnp-sent", "cnp-sent-read"}},
 		{"pad-missing", []string{"pad-count"}},
 		{"late-timeout", []string{"timeout-not-late"}},

@@ -56,7 +56,7 @@ func TestEventsNameTheFlowAndSpaceInWhichTheirPacketTravels(t *testing.T) {
 		{"scope and trim parameters are carried",
 			"{iter-scope: packet, data-pkt-events: [{qpn: 1, psn: 1, type: trim}, " +
 				"{qpn: 1, psn: 2, type: trim, trim: {size: 128, dscp: 46, update-udp-length: true}}]}",
-			[]string{"flow 0 requests data psn 1 nth 1 packet trim 64 0 010", "flow 0 requests data psn 2 nth 1 packet trim 128 46 111"}},
+			[]string{"flow 0 requests data psn 1 nth 1 packet trim 128 0 010", "flow 0 requests data psn 2 nth 1 packet trim 128 46 111"}},
 		{"control packets travel where their sender sends",
 			"{rdma-verb: [send, read, fetch-add], num-msgs-per-qp: 3, rx-depth: 1, tx-depth: 2, control-pkt-events: [" +
 				"{qpn: 1, packet: ack, type: drop}, {qpn: 1, packet: nak, nth: any, type: drop}, {qpn: 1, packet: rnr, nth: 3, type: ecn}, " +

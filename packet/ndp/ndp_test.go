@@ -72,14 +72,14 @@ func TestMarksDoNotTouchTheChecksumAndEveryOtherBitDoes(t *testing.T) {
 func TestForeignBytesAreRefused(t *testing.T) {
 	good := (&ndp.Header{Kind: ndp.Pull, Counter: 7}).AppendTo(nil)
 	tests := map[string]func(b []byte) []byte{
-		"one byte short":    func(b []byte) []byte { return b[:ndp.Size-1] },
-		"nothing":           func([]byte) []byte { return nil },
-		"another magic":     func(b []byte) []byte { b[0] = 0; return b },
-		"another version":   func(b []byte) []byte { b[2] = 0x24; return b },
-		"kind 0":            func(b []byte) []byte { b[2] = 0x10; return b },
-		"kind 5":            func(b []byte) []byte { b[2] = 0x15; return b },
-		"a reserved flag":   func(b []byte) []byte { b[3] = 0x10; return b },
-		"all zero":          func([]byte) []byte { return make([]byte, ndp.Size) },
+		"one byte short":  func(b []byte) []byte { return b[:ndp.Size-1] },
+		"nothing":         func([]byte) []byte { return nil },
+		"another magic":   func(b []byte) []byte { b[0] = 0; return b },
+		"another version": func(b []byte) []byte { b[2] = 0x24; return b },
+		"kind 0":          func(b []byte) []byte { b[2] = 0x10; return b },
+		"kind 5":          func(b []byte) []byte { b[2] = 0x15; return b },
+		"a reserved flag": func(b []byte) []byte { b[3] = 0x10; return b },
+		"all zero":        func([]byte) []byte { return make([]byte, ndp.Size) },
 	}
 	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: vm-image test-vm help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
+.PHONY: vm-image test-vm test-reproduce help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,7 +70,10 @@ vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMA
 	@GO='$(GO)' tools/vm-image $(VMARGS)
 
 test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill a guest (skips what is missing)
-	$(GO) test -count=1 -v ./testbeds/vm ./injector/qemu
+	CANDELA_TEST_VM=1 $(GO) test -count=1 -v ./testbeds/vm ./injector/qemu
+
+test-reproduce: ## measure every result of the trimming paper, and compare which are out of tolerance with the documents
+	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 20m -run TestExactly ./reproduce/trimming
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

@@ -105,8 +105,8 @@ func TestSurprisesAreRowsThatGotWorseOrBetterOrLost(t *testing.T) {
 // TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full: a row that gets worse fails, and so does one that gets better,
 // as then the documents are wrong.
 func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIP-short: minutes of simulation")
+	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
+		t.Skip("SKIP-slow: minutes of simulation; make test-reproduce runs it")
 	}
 	results := measured(t, testConfig())
 	for _, s := range surprises(results.Rows, outOfTolerance) {

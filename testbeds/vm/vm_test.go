@@ -3,6 +3,7 @@ package vm_test
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -20,8 +21,8 @@ import (
 // boot boots guests for a test, or skips it.
 func boot(t *testing.T) *vm.Guests {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("SKIP-short: guests take seconds to boot")
+	if os.Getenv("CANDELA_TEST_VM") == "" {
+		t.Skip("SKIP-slow: guests take seconds to boot; make test-vm runs it")
 	}
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		t.Skip("SKIP-qemu: qemu-system-x86_64 is not installed (tools/setup --vm)")

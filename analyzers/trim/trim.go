@@ -79,7 +79,6 @@ const keptPackets = 1000
 // loss is a followed packet that has not been delivered yet.
 type loss struct {
 	Packet
-	sent  trace.Record // the packet as it left its sender, in a pair of captures
 	place int64
 	// expected: its receiver waited for this very packet when the header arrived; alone: nothing else can have made it ask.
 	expected, alone bool
@@ -114,7 +113,6 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	headers headers
 	count   [numOutcomes]int64
-	last    uint64 // id of the latest record
 }
 
 var _ analyzers.Analyzer = (*Analyzer)(nil)

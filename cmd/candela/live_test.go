@@ -76,7 +76,7 @@ func bringUpIn(t *testing.T, dir, datapath string, dumpers int) *netns.Bed {
 			t.Error(err)
 		}
 		checkGone(t, &b.State)
-		os.RemoveAll(dir)
+		_ = os.RemoveAll(dir)
 	})
 	return b
 }
@@ -343,7 +343,7 @@ func TestAFullDiskOfADumperEndsTheRun(t *testing.T) {
 	if err := unix.Mount("candela", dir, "tmpfs", 0, "size=256k"); err != nil {
 		t.Skipf("SKIP-live: no tmpfs: %v", err)
 	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH); os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = errors.Join(unix.Unmount(dir, unix.MNT_DETACH), os.RemoveAll(dir)) })
 	b := bringUpIn(t, dir, "xdp", 1)
 	start := time.Now()
 	o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 400), oneDumper(t)), &b.State, nil)

@@ -33,7 +33,7 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error)
 	if err != nil {
 		return infrastructure(err)
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	test, err := config.Parse(filepath.Join(scratch, "check.yml"), []byte(probeTest), configOptions(name))
 	if err != nil {
 		return err

@@ -97,11 +97,11 @@ type trimView struct {
 }
 
 func (p *page) trims() *trimView {
-	if len(p.Report.Trims) == 0 {
+	if len(p.Trims) == 0 {
 		return nil
 	}
-	n := min(len(p.Report.Trims), pageEvents)
-	tab, v := trimTable(p.Report.Trims[:n]), &trimView{}
+	n := min(len(p.Trims), pageEvents)
+	tab, v := trimTable(p.Trims[:n]), &trimView{}
 	for _, c := range tab.columns {
 		v.Heads = append(v.Heads, c.head)
 	}
@@ -112,8 +112,8 @@ func (p *page) trims() *trimView {
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	if n < len(p.Report.Trims) {
-		v.More = "and " + moreOf(len(p.Report.Trims)-n, "packet")
+	if n < len(p.Trims) {
+		v.More = "and " + moreOf(len(p.Trims)-n, "packet")
 	}
 	return v
 }

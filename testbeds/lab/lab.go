@@ -9,6 +9,8 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/testbeds"
@@ -46,7 +48,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	closeAll := func() error {
 		var failed []error
 		for _, c := range conns {
-			if err := c.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
+			if err := c.Close(); err != nil && status.Code(err) != codes.Canceled {
 				failed = append(failed, err)
 			}
 		}

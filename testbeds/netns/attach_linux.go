@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/testbeds"
@@ -30,7 +32,7 @@ func (s *State) Testbed(spec testbeds.Spec) (*remote.Testbed, error) {
 	closeAll := func() error {
 		var failed []error
 		for _, c := range conns {
-			if err := c.Close(); err != nil && !errors.Is(err, grpc.ErrClientConnClosing) {
+			if err := c.Close(); err != nil && status.Code(err) != codes.Canceled {
 				failed = append(failed, err)
 			}
 		}

@@ -107,8 +107,12 @@ func (s *Switch) Run(ctx context.Context, do func(func())) error {
 				pause(ctx, 10*time.Millisecond)
 			}
 		}
-		do(func() { busy = s.round() })
-		if err := s.flush(); err != nil {
+		var err error
+		do(func() {
+			busy = s.round()
+			err = s.flush()
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -138,7 +138,8 @@ func (s *Switch) Close() error {
 // Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which the
 // pipeline is programmed.
 func (s *Switch) Run(ctx context.Context, do func(func())) error {
-	stop := context.AfterFunc(ctx, func() { _, _ = unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
+	wake := s.wake // Close may follow before this has run
+	stop := context.AfterFunc(ctx, func() { _, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
 	defer stop()
 	busy := false
 	for ctx.Err() == nil {

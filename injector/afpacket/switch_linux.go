@@ -11,8 +11,6 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/link"
-	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // port is one interface.
@@ -28,20 +26,12 @@ type Switch struct {
 	pipeline *pipeline.Pipeline
 	ports    []port
 	waiter   *link.Waiter
-	holder   pipeline.Holder[outgoing]
 
 	origin time.Time // of the monotonic clock, with offset
 	offset time.Duration
 
 	arena  arena
-	packet packet.Packet
-	result pipeline.Result
-}
-
-// outgoing is a frame on its way to a port; it owns its bytes.
-type outgoing struct {
-	port  uint16
-	frame []byte
+	frames pipeline.Frames
 }
 
 // Open opens every port. It needs CAP_NET_RAW. The caller closes the Switch.
@@ -51,6 +41,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		return nil, fmt.Errorf("afpacket: %w", err)
 	}
 	s := &Switch{cfg: cfg, pipeline: p}
+	s.frames = pipeline.Frames{Pipeline: p, Out: outlet{s}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("afpacket: %w", err), s.Close())
@@ -139,7 +130,7 @@ func (s *Switch) now() clock.Time {
 
 // patience is how long nothing can happen but an arrival.
 func (s *Switch) patience() time.Duration {
-	next := s.holder.Next()
+	next := s.frames.Next()
 	if next == clock.Never {
 		return -1
 	}
@@ -163,80 +154,29 @@ func (s *Switch) round() (more bool) {
 				s.ports[i].stats.Cut++
 				continue
 			}
-			s.process(uint16(i), frame)
+			if _, err := s.frames.Forward(s.now(), uint16(i), frame); err != nil {
+				s.report(err)
+			}
+			s.frames.Mirror()
 		}
 		more = more || n == round
 	}
-	now := s.now()
-	if s.holder.Next() <= now {
-		for _, x := range s.holder.Due(now) {
-			s.transmit(x.port, x.frame)
-		}
-	}
+	s.frames.Release(s.now())
 	return more
 }
 
-// process lets the pipeline decide about one frame.
-func (s *Switch) process(ingress uint16, frame []byte) {
-	now, p, r := s.now(), &s.packet, &s.result
-	parsed := p.Parse(frame) == nil
-	s.pipeline.Process(now.Nanoseconds(), ingress, p, r)
-	if r.Mirror.Active {
-		s.mirror(frame)
-	}
-	var overtaken []outgoing
-	if s.holder.Len() > 0 && r.Flow != trace.NoFlow {
-		overtaken = s.holder.Overtaken(r.Flow)
-	}
-	s.forward(now, parsed, frame)
-	for _, x := range overtaken {
-		s.transmit(x.port, x.frame)
-	}
-}
+// outlet queues frames, which live in the arena until the next flush.
+type outlet struct{ *Switch }
 
-func (s *Switch) mirror(frame []byte) {
-	m := &s.result.Mirror
-	copied := s.arena.copy(frame)
-	err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: s.result.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
-	if err != nil {
-		s.report(fmt.Errorf("mirror a RoCE packet: %w", err)) // a RoCE packet is UDP by definition
-		return
-	}
-	if m.Snap > 0 && int(m.Snap) < len(copied) {
-		copied = copied[:m.Snap]
-	}
-	for _, port := range m.Ports {
-		s.transmit(port, copied)
-	}
-}
+// Room is the arena's.
+func (o outlet) Room(n int) []byte { return o.arena.room(n) }
 
-// forward sends the frame on, edited if an event says so.
-func (s *Switch) forward(now clock.Time, parsed bool, frame []byte) {
-	f := &s.result.Forward
-	switch {
-	case f.Drop:
-		return
-	case f.DelayNS > 0 || f.Behind > 0:
-		// The arena lives for a round only.
-		s.holder.Hold(now, &s.result, outgoing{f.Port, append([]byte(nil), frame...)})
-		return
-	case parsed && s.result.Event != trace.EventNone:
-		s.result.Apply(&s.packet)
-		frame = s.arena.keep(s.packet.AppendTo(s.arena.room(len(frame))))
-	}
-	if f.Flood {
-		for _, port := range f.Ports {
-			s.transmit(port, frame)
-		}
-		return
-	}
-	for range 1 + int(f.Copies) {
-		s.transmit(f.Port, frame)
-	}
-}
+// Keep is the arena's.
+func (o outlet) Keep(frame []byte) []byte { return o.arena.keep(frame) }
 
-// transmit queues a frame, which must live until the next flush.
-func (s *Switch) transmit(port uint16, frame []byte) {
+// Transmit queues a frame for the next flush.
+func (o outlet) Transmit(port uint16, frame []byte) {
+	s := o.Switch
 	if int(port) >= len(s.ports) {
 		return
 	}

@@ -12,8 +12,6 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/injector/pipeline"
-	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // maxFrame is more than any guest sends: a longer datagram is cut, and counted.
@@ -40,25 +38,16 @@ type Switch struct {
 	cfg      Config
 	pipeline *pipeline.Pipeline
 	ports    []port
-	holder   pipeline.Holder[outgoing]
 	wake     int // eventfd
 
 	origin time.Time // of the monotonic clock, with offset
 	offset time.Duration
 
 	buffer   []byte // of the frame that is being processed
-	copied   []byte // of its mirror copy
-	edited   []byte
-	packet   packet.Packet
-	result   pipeline.Result
+	scratch  []byte // of its mirror copy and what an event made of it
+	frames   pipeline.Frames
 	lastRoCE clock.Time
 	delays   [40]uint64 // frames by log2 of the nanoseconds that they took
-}
-
-// outgoing is a frame that an event holds back; it owns its bytes.
-type outgoing struct {
-	port  uint16
-	frame []byte
 }
 
 // Open binds every socket. The guests may be started before or after. The caller closes the Switch.
@@ -70,7 +59,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if cfg.Queue == 0 {
 		cfg.Queue = defaultQueue
 	}
-	s := &Switch{cfg: cfg, pipeline: p, wake: -1, buffer: make([]byte, maxFrame)}
+	s := &Switch{cfg: cfg, pipeline: p, wake: -1, buffer: make([]byte, maxFrame), scratch: make([]byte, 0, 2*maxFrame)}
+	s.frames = pipeline.Frames{Pipeline: p, Out: outlet{s}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("qemu: %w", err), s.Close())
@@ -169,7 +159,7 @@ func (s *Switch) wait() error {
 		fds = append(fds, unix.PollFd{Fd: int32(p.socket), Events: events})
 	}
 	var timeout *unix.Timespec
-	if next := s.holder.Next(); next != clock.Never {
+	if next := s.frames.Next(); next != clock.Never {
 		// The instant is a picosecond before a whole nanosecond.
 		t := unix.NsecToTimespec(max(0, next.Add(1).Sub(s.now()).Nanoseconds()))
 		timeout = &t
@@ -205,11 +195,7 @@ func (s *Switch) round() (more bool) {
 		}
 		more = more || n == round
 	}
-	if now := s.now(); s.holder.Next() <= now {
-		for _, x := range s.holder.Due(now) {
-			s.transmit(x.port, x.frame)
-		}
-	}
+	s.frames.Release(s.now())
 	return more
 }
 
@@ -241,72 +227,41 @@ func (s *Switch) receive(i int) bool {
 
 // process lets the pipeline decide about one frame.
 func (s *Switch) process(ingress uint16, frame []byte) {
-	now, p, r := s.now(), &s.packet, &s.result
-	parsed := p.Parse(frame) == nil
-	s.pipeline.Process(now.Nanoseconds(), ingress, p, r)
-	if parsed && p.IsRoCE() {
+	now := s.now()
+	s.scratch = s.scratch[:0]
+	roce, err := s.frames.Forward(now, ingress, frame)
+	if err != nil {
+		s.report(err)
+	}
+	if roce {
 		s.lastRoCE = now
 	}
-	// The copy is made before the frame is edited, and leaves after it: a dumper never delays a guest's packet.
-	mirrored := r.Mirror.Active && s.encodeMirror(frame)
-	var overtaken []outgoing
-	if s.holder.Len() > 0 && r.Flow != trace.NoFlow {
-		overtaken = s.holder.Overtaken(r.Flow)
-	}
-	s.forward(now, parsed, frame)
-	for _, x := range overtaken {
-		s.transmit(x.port, x.frame)
-	}
 	s.delays[min(len(s.delays)-1, bits.Len64(uint64(s.now().Sub(now).Nanoseconds())))]++
-	if mirrored {
-		for _, port := range r.Mirror.Ports {
-			s.transmit(port, s.copied)
-		}
-	}
+	s.frames.Mirror()
 }
 
-// encodeMirror builds the mirror copy of frame.
-func (s *Switch) encodeMirror(frame []byte) bool {
-	m := &s.result.Mirror
-	s.copied = append(s.copied[:0], frame...)
-	err := trace.EncodeMirror(s.copied, trace.MirrorMeta{Event: s.result.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
-	if err != nil {
-		s.report(fmt.Errorf("mirror a RoCE packet: %w", err)) // a RoCE packet is UDP by definition
-		return false
+// outlet sends frames at once, or copies them: what lies in the scratch lives until the next frame is processed.
+type outlet struct{ *Switch }
+
+// Room is behind what the frame in hand has used of the scratch.
+func (o outlet) Room(n int) []byte {
+	if used := len(o.scratch); cap(o.scratch)-used < n {
+		o.scratch = make([]byte, 0, 2*cap(o.scratch)+n) // what was kept stays in the old one
 	}
-	if m.Snap > 0 && int(m.Snap) < len(s.copied) {
-		s.copied = s.copied[:m.Snap]
-	}
-	return true
+	return o.scratch[len(o.scratch):len(o.scratch):cap(o.scratch)]
 }
 
-// forward sends the frame on, edited if an event says so.
-func (s *Switch) forward(now clock.Time, parsed bool, frame []byte) {
-	f := &s.result.Forward
-	switch {
-	case f.Drop:
-		return
-	case f.DelayNS > 0 || f.Behind > 0:
-		s.holder.Hold(now, &s.result, outgoing{f.Port, append([]byte(nil), frame...)})
-		return
-	case parsed && s.result.Event != trace.EventNone:
-		s.result.Apply(&s.packet)
-		s.edited = s.packet.AppendTo(s.edited[:0])
-		frame = s.edited
+// Keep marks what was built in Room as used.
+func (o outlet) Keep(frame []byte) []byte {
+	if used := len(o.scratch); used+len(frame) <= cap(o.scratch) {
+		o.scratch = o.scratch[:used+len(frame)]
 	}
-	if f.Flood {
-		for _, port := range f.Ports {
-			s.transmit(port, frame)
-		}
-		return
-	}
-	for range 1 + int(f.Copies) {
-		s.transmit(f.Port, frame)
-	}
+	return frame
 }
 
-// transmit sends a frame, or queues it behind those that wait for the same port.
-func (s *Switch) transmit(number uint16, frame []byte) {
+// Transmit sends a frame, or queues it behind those that wait for the same port.
+func (o outlet) Transmit(number uint16, frame []byte) {
+	s := o.Switch
 	if int(number) >= len(s.ports) {
 		return
 	}

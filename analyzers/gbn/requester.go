@@ -363,10 +363,13 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	waited := r.TimeNS - k.nakNS
 	if k.waitNS != 0 {
 		waited = r.TimeNS - k.waitNS
-		k.waitNS = 0
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
-	if waited >= k.rnrNS || otherNack || !s.tooEarly(r, p, k) {
+	if waited < k.rnrNS && (otherNack || !s.tooEarly(r, p, k)) {
+		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
+	}
+	k.waitNS = 0
+	if waited >= k.rnrNS {
 		return
 	}
 	say(s.report(RuleRNREarly, r, p, k.nakID),

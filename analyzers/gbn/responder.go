@@ -298,6 +298,13 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 		s.checkMSN(r, p, q.log.least.msn)
 		return
 	}
+	if p > q.acked && p < q.log.least.expected {
+		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
+		s.step(rsRNRNak)
+		q.adrift = true
+		q.acked, q.ackID = max(q.acked, p-1), r.ID
+		return
+	}
 	if p <= q.acked || !s.foldTo(r, p) {
 		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no rnr: no request at psn %d can have arrived in order and unacknowledged", p+1), response(r, p))

@@ -361,6 +361,9 @@ func (s *session) duplicateMissed() {
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < s.req.una.most().una || !a.ackReq && !a.owesData() {
 		return
 	}
+	if a.owesData() && a.foreignKey {
+		return // a repeated request that may not read is dropped in silence: the first one was answered
+	}
 	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)
 	if a.owesData() {
 		rule, expected = RuleReadMissing, fmt.Sprintf("the answer to the repeated request at psn %d", a.pos+1)

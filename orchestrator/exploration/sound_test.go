@@ -117,32 +117,3 @@ func models() config.Options {
 	}
 	return o
 }
-
-// TestOpenFalseAlarms is the list of known false alarms: tests in which a rule, named by the file, is still held against sound
-// NICs. One that no longer is moves to testdata/sound.
-func TestOpenFalseAlarms(t *testing.T) {
-	files, err := filepath.Glob("testdata/open/*.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newScratch(t)
-	for _, file := range files {
-		rule := strings.TrimSuffix(filepath.Base(file), ".yml")
-		t.Run(rule, func(t *testing.T) {
-			test, err := config.Load(file, models())
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, err := s.Run(t.Context(), test)
-			if err != nil || o.Analysis == nil {
-				t.Fatal("nothing was analysed", err)
-			}
-			for _, f := range o.Analysis.Findings {
-				if f.Rule == rule {
-					return
-				}
-			}
-			t.Errorf("%s blames nobody any more: move %s to testdata/sound", rule, file)
-		})
-	}
-}

@@ -139,13 +139,13 @@ func (k *knowledge) ask(r *trace.Record, kind nakKind) {
 		if k.rnrs++; k.waitNS == 0 {
 			k.waitNS = r.TimeNS
 		}
+		k.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
 	}
 	if r.Opcode == packet.Acknowledge && r.Syndrome.IsRNR() {
 		k.askNS += packet.RNRTimer(r.Syndrome.TimerCode())
 	}
 	if k.nak != kind || kind != nakImplied || k.answered {
 		k.nak, k.nakID, k.nakNS, k.answered = kind, r.ID, r.TimeNS, false
-		k.rnrNS = packet.RNRTimer(r.Syndrome.TimerCode())
 	}
 }
 

@@ -279,8 +279,8 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		return
 	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
-	switch rnr := kind == nakRNR && k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
-	case rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
+	switch rnr := k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
+	case rnr && kind == nakSequence, rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
 		q.vague++
 		s.checkBoth(r, p)
 		return

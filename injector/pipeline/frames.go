@@ -38,7 +38,12 @@ type outgoing struct {
 // Forward lets the pipeline decide about a frame that arrived on port ingress at now, and forwards it and those that waited
 // for it. It reports whether the frame was RoCE. The mirror copy is made before an event edits the frame, and leaves with
 // Mirror, which must follow: a dumper never delays a host's packet.
+//
+// Held frames whose time was up before now leave first. However late the owner's timer is, frames then leave in the order
+// that stamps and delays in the trace tell; or a busy machine would make the trace accuse a host of answers to packets that it
+// had not got.
 func (f *Frames) Forward(now clock.Time, ingress uint16, frame []byte) (roce bool, err error) {
+	f.Release(now)
 	p, r := &f.packet, &f.result
 	parsed := p.Parse(frame) == nil
 	f.Pipeline.Process(now.Nanoseconds(), ingress, p, r)

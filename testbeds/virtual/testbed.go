@@ -180,6 +180,9 @@ func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
 // Injector says how to reach the embedded switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	a := testbeds.Access{Conn: t.chassis.conn, DeviceID: deviceID, Target: target, Info: p4.Software()}
+	if !t.owned {
+		a.Conn = t.chassis.direct
+	}
 	for i, h := range t.spec.Hosts {
 		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: uint16(i), MAC: *h.MAC})
 	}

@@ -47,9 +47,12 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	e := r.evidence(failure)
 	verdict := judge(e)
 	if r.o.memory != nil {
-		return &Outcome{
-			Verdict: verdict, Analysis: r.analysis, Generator: r.generator, EventsFired: r.fired(), losses: r.followed(),
-		}, nil
+		o := r.outcome(verdict)
+		if verdict.Exit == ExitFail {
+			r.o.memory.part(traceFile)
+			o.facts = &r.facts
+		}
+		return o, nil
 	}
 	rep := r.report(verdict)
 	rep.Dir = r.dir.Final()
@@ -69,6 +72,11 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 	}
 	out.Dir, err = r.dir.Complete()
 	return out, err
+}
+
+// outcome is what a run in memory came to.
+func (r *facts) outcome(v Verdict) *Outcome {
+	return &Outcome{Verdict: v, Analysis: r.analysis, Generator: r.generator, EventsFired: r.fired(), losses: r.followed()}
 }
 
 // present illustrates the report and writes it in every format.

@@ -54,19 +54,26 @@ func (m *memory) Create(name string) (io.WriteCloser, error) {
 
 // Source reads a capture once it is complete.
 func (m *memory) Source(name string) trace.Source {
-	return trace.Source{Name: name, Open: func() (io.ReadCloser, error) {
-		f := m.files[name]
-		if f == nil {
-			f = &capture{} // what was never created reads as an empty file: the codecs say what is wrong with that
-		}
-		return contents{bytes.NewReader(f.Bytes())}, nil
-	}}
+	f := m.files[name]
+	if f == nil {
+		f = &capture{} // what was never created reads as an empty file: the codecs say what is wrong with that
+	}
+	return trace.Source{Name: name, Open: func() (io.ReadCloser, error) { return contents{bytes.NewReader(f.Bytes()), f}, nil }}
 }
 
+// part takes a capture out of the memory, which makes another in its place: whoever reads it may go on.
+func (m *memory) part(name string) { delete(m.files, name) }
+
 // contents reads a capture of a memory.
-type contents struct{ *bytes.Reader }
+type contents struct {
+	*bytes.Reader
+	f *capture
+}
 
 func (contents) Close() error { return nil }
+
+// Contents spares readers in package trace a copy.
+func (c contents) Contents() []byte { return c.f.Bytes() }
 
 func (m *memory) Path() string              { return "memory" }
 func (m *memory) Final() string             { return "memory" }

@@ -106,6 +106,7 @@ type Outcome struct {
 	EventsFired int
 
 	losses []trim.Packet // that analyzer trim followed
+	facts  *facts        // of a [Scratch]'s run that failed
 }
 
 // facts are what a run leaves behind: everything that the verdict and the reports are made of.

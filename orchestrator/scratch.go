@@ -44,6 +44,22 @@ func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 	return o, nil
 }
 
+// Expecting judges the same run anew by t, which differs from its test in what it expects alone: what happened would be the
+// same. It is for failed runs of a [Scratch]; ok is false for others, which have forgotten what happened.
+func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (again *Outcome, ok bool, err error) {
+	if o.facts == nil {
+		return nil, false, nil
+	}
+	f, p := *o.facts, *o.facts.plan
+	p.Test, f.plan = t, &p
+	if err := f.examine(ctx, cuts(f.plan, f.known, f.hits)); err != nil {
+		return nil, true, err
+	}
+	again = f.outcome(judge(f.evidence(nil)))
+	again.facts = o.facts
+	return again, true, nil
+}
+
 // noWall is the time of runs that write no times.
 func noWall() time.Time { return time.Unix(0, 0) }
 

@@ -3,6 +3,8 @@ package orchestrator_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds"
@@ -41,5 +43,36 @@ func BenchmarkScratchRun(b *testing.B) {
 		if _, err := s.Run(b.Context(), test); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAFailedRunCanBeJudgedAnew compares the second judgement with that of a run of its own, and makes sure that runs in between
+// don't touch what it is about.
+func TestAFailedRunCanBeJudgedAnew(t *testing.T) {
+	const text = "name: exhausted\ntraffic:\n  message-size: 10240\n  max-retransmit-retry: 1\n" +
+		"  data-pkt-events: [{qpn: 1, psn: 5, iter: any, type: drop}, {qpn: 1, psn: 2, type: delay, delay-us: 30}]\n"
+	s := newScratch(t)
+	test := parse(t, text)
+	failed, err := s.Run(t.Context(), test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expecting := parse(t, text+"expect:\n  completion: {qpn 1: {status: IBV_WC_RETRY_EXC_ERR}}\n")
+	want, err := s.Run(t.Context(), expecting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed.Verdict.Exit != orchestrator.ExitFail || want.Verdict.Exit == orchestrator.ExitFail {
+		t.Fatalf("%v and %v: want a run that fails unless failure is expected", failed.Verdict, want.Verdict)
+	}
+	again, ok, err := failed.Expecting(t.Context(), expecting)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if diff := cmp.Diff([]any{want.Verdict, want.Analysis}, []any{again.Verdict, again.Analysis}); diff != "" {
+		t.Errorf("(-run +judged anew)\n%s", diff)
+	}
+	if _, ok, _ := want.Expecting(t.Context(), test); ok {
+		t.Error("a run that passed remembers everything")
 	}
 }

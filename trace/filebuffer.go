@@ -16,8 +16,15 @@ type fileBuffer struct {
 	srcErr error // that ended reading; nil while there may be more
 }
 
+// inMemory is a source that is in memory as a whole: it is read where it stands, and never written to.
+type inMemory interface{ Contents() []byte }
+
 // newFileBuffer returns a buffer of the usual length, or of that of a source that knows how short it is.
 func newFileBuffer(src io.Reader) fileBuffer {
+	if s, ok := src.(inMemory); ok {
+		all := s.Contents()
+		return fileBuffer{src: src, buf: all, end: len(all), srcErr: io.EOF}
+	}
 	return fileBuffer{src: src, buf: make([]byte, min(readBufferLen, remaining(src)))}
 }
 
@@ -34,7 +41,7 @@ func (b *fileBuffer) offset() int64 { return b.base + int64(b.start) }
 
 // fill reads until at least need bytes are unread in the buffer or the source ends, and returns how many are.
 func (b *fileBuffer) fill(need int) int {
-	if b.start+need > len(b.buf) || b.start == b.end {
+	if b.srcErr == nil && (b.start+need > len(b.buf) || b.start == b.end) {
 		dst := b.buf
 		if need > len(dst) {
 			dst = make([]byte, need)

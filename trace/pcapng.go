@@ -33,7 +33,10 @@ func newFrameReader(src io.Reader, name string) (frameReader, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, &FileError{Name: name, Err: err}
 	}
-	whole := &prefixedReader{prefix: magic[:n], rest: src}
+	var whole io.Reader = &prefixedReader{prefix: magic[:n], rest: src}
+	if _, ok := src.(inMemory); ok {
+		whole = src
+	}
 	if n == len(magic) && be32(magic[:]) == magicPcapng {
 		return newPcapngReader(whole, name)
 	}

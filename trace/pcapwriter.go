@@ -20,6 +20,7 @@ type PcapWriter struct {
 	name string
 
 	buf     []byte // not yet written
+	lent    bool   // buf is room of the destination
 	snap    int
 	packets uint64
 	offset  int64 // of the next record in the file
@@ -87,17 +88,29 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 // makeRoom empties the buffer, and makes a larger one unless it has its full length, so that a record of total bytes fits.
 func (w *PcapWriter) makeRoom(total int) error {
 	if cap(w.buf) == pcapHeaderLen { // the first record
-		w.buf = append(make([]byte, 0, max(firstBufferLen, pcapHeaderLen+total)), w.buf...)
+		w.buf = append(w.room(max(firstBufferLen, pcapHeaderLen+total)), w.buf...)
 		return nil
 	}
+	want := max(min(2*cap(w.buf), writeBufferLen), firstBufferLen, total)
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	want := max(min(2*cap(w.buf), writeBufferLen), total)
 	if want > cap(w.buf) {
-		w.buf = make([]byte, 0, want)
+		w.buf = w.room(want)
 	}
 	return nil
+}
+
+// room returns an empty buffer for n bytes: of a destination that has them and lends them, as bytes.Buffer, its own.
+func (w *PcapWriter) room(n int) []byte {
+	if dst, ok := w.dst.(interface{ AvailableBuffer() []byte }); ok {
+		if b := dst.AvailableBuffer(); cap(b) >= n {
+			w.lent = true
+			return b
+		}
+	}
+	w.lent = false
+	return make([]byte, 0, n)
 }
 
 // Flush hands everything buffered to the destination.
@@ -110,6 +123,9 @@ func (w *PcapWriter) Flush() error {
 		return w.fail(fmt.Errorf("%w (the file keeps %d bytes, of which the first %d packets are certainly whole)", err, written, w.kept))
 	}
 	w.buf, w.kept = w.buf[:0], w.packets
+	if w.lent {
+		w.buf = nil // it is part of the file now
+	}
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// forgive runs a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
+// forgive judges a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
 // request left behind would be held against the device. What is violated then is.
 func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run reduction.Runner) (*config.Test, *orchestrator.Outcome, error) {
 	if o.Analysis == nil || o.Analysis.Verdict != analyzers.Fail {
@@ -22,7 +22,10 @@ func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run r
 	if c.Expect.Completion == nil {
 		return t, o, nil
 	}
-	again, err := run(ctx, &c)
+	again, ok, err := o.Expecting(ctx, &c)
+	if err == nil && !ok {
+		again, err = run(ctx, &c)
+	}
 	return &c, again, err
 }
 

@@ -11,7 +11,8 @@ type Testbed struct {
 	Switch    Switch
 	Mirror    Mirror
 	Dumpers   []Dumper
-	Live      *Live // nil if the testbed is virtual
+	Live      *Live             // nil if the testbed is virtual
+	Injector  *ExternalInjector // of a lab whose switch somebody else runs
 
 	positions positions
 }

@@ -132,11 +132,13 @@ func (d *decoder) validateLive(t *Testbed) {
 		if t.Live != nil {
 			d.problemAt("live", "is not for a "+t.Kind+" testbed", "it belongs to the kinds netns and lab")
 		}
+		d.refuseInjector(t)
 	case KindNetns:
 		d.orDefaultLive(t)
 		if l := t.Live; l.Requester != nil || l.Responder != nil || l.Switch != nil || l.Dumpers != nil || l.Certificates != nil {
 			d.problemAt("live", "names machines", "a testbed of kind netns makes its own; machines belong to the kind lab")
 		}
+		d.refuseInjector(t)
 	case KindLab:
 		d.orDefaultLive(t)
 		d.validateMachines(t)
@@ -154,10 +156,13 @@ func (d *decoder) validateMachines(t *Testbed) {
 	for _, m := range []struct {
 		key   string
 		given bool
-	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil}, {"switch", l.Switch != nil}} {
+	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil}, {"switch", l.Switch != nil || t.Injector != nil}} {
 		if !m.given {
 			d.problemAt("live."+m.key, "is missing", "a lab has to say where its machines are")
 		}
+	}
+	if l.Switch != nil && t.Injector != nil {
+		d.problemAt("injector", "stands beside live.switch", "a lab has one injector: live.switch for candela switchd, injector for any other")
 	}
 	if len(l.Dumpers) != len(t.Dumpers) {
 		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)), "each dumper needs one, in the same order")
@@ -167,7 +172,7 @@ func (d *decoder) validateMachines(t *Testbed) {
 // validateDatapath refuses what the testbed's datapath can't carry.
 func (d *decoder) validateDatapath(t *Test) {
 	live := t.Testbed.Live
-	if live == nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU || !d.fine("traffic.mtu", "testbed") {
+	if live == nil || t.Testbed.Injector != nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU || !d.fine("traffic.mtu", "testbed") {
 		return
 	}
 	d.problemAt("traffic.mtu", fmt.Sprintf("%d is too large for the xdp datapath, which carries up to %d", t.Traffic.MTU, MaxXDPMTU),

@@ -27,6 +27,8 @@ func testbedSchema() *object {
 				at: at(func(t *Testbed) *[]Dumper { return &t.Dumpers })},
 			{key: "live", doc: "What only testbeds of kind netns and lab have.", kind: optional[Live]{liveSchema()},
 				at: at(func(t *Testbed) **Live { return &t.Live })},
+			{key: "injector", doc: "A switch that runs already and speaks P4Runtime; of a lab, in place of live.switch.",
+				kind: optional[ExternalInjector]{externalInjectorSchema()}, at: at(func(t *Testbed) **ExternalInjector { return &t.Injector })},
 		},
 	}
 }

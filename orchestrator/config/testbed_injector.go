@@ -1,0 +1,52 @@
+package config
+
+// ExternalInjector is an injector switch that runs already: Stratum, bmv2, a vendor's P4Runtime server.
+type ExternalInjector struct {
+	P4Runtime string // address of the server
+	DeviceID  uint64
+	TLS       *Certificates // nil: the address is loopback or a unix socket
+	Pipeline  *Pipeline     // nil: the contract's P4Info without a device configuration
+}
+
+// Pipeline names the files of the pipeline that an injector shall run.
+type Pipeline struct {
+	P4Info       string // the contract, less what the target lacks; text or binary
+	DeviceConfig string // what the target's compiler made
+}
+
+func externalInjectorSchema() *object {
+	return &object{
+		title: "injector",
+		doc:   "A switch that runs already and speaks P4Runtime.",
+		fields: []field{
+			{key: "p4runtime", doc: "Address of its P4Runtime server.", kind: addressForm, required: true,
+				at: at(func(i *ExternalInjector) *string { return &i.P4Runtime })},
+			{key: "device-id", doc: "Its P4Runtime device id.", kind: integer{min: 0, max: 1 << 53}, def: "1",
+				at: at(func(i *ExternalInjector) *uint64 { return &i.DeviceID })},
+			{key: "tls", doc: "For mutual TLS; without it, only loopback and unix sockets.", kind: optional[Certificates]{certificatesSchema()},
+				at: at(func(i *ExternalInjector) **Certificates { return &i.TLS })},
+			{key: "pipeline", doc: "What it shall run; pushed if it runs something else.", kind: optional[Pipeline]{pipelineSchema()},
+				at: at(func(i *ExternalInjector) **Pipeline { return &i.Pipeline })},
+		},
+	}
+}
+
+func pipelineSchema() *object {
+	return &object{
+		title: "pipeline",
+		doc:   "The files of a compiled pipeline.",
+		fields: []field{
+			{key: "p4info", doc: "P4Info, as text or binary: the contract, less the actions that the switch lacks.", kind: pemForm, required: true,
+				at: at(func(p *Pipeline) *string { return &p.P4Info })},
+			{key: "device-config", doc: "What the switch's compiler made: bmv2's JSON, a Tofino's archive.", kind: pemForm, required: true,
+				at: at(func(p *Pipeline) *string { return &p.DeviceConfig })},
+		},
+	}
+}
+
+// refuseInjector says that a kind of testbed makes its injector itself.
+func (d *decoder) refuseInjector(t *Testbed) {
+	if t.Injector != nil {
+		d.problemAt("injector", "is not for a "+t.Kind+" testbed", "it makes its own; a switch that runs already belongs to the kind lab")
+	}
+}

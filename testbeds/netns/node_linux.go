@@ -46,7 +46,7 @@ func Become(args []string) error {
 	if _, err := io.ReadFull(proceed, make([]byte, 1)); err != nil {
 		return errors.New("who started this node is gone")
 	}
-	if err := urgent(0); err != nil {
+	if err := errors.Join(urgent(0), urgentSession()); err != nil {
 		return err
 	}
 	unix.CloseOnExec(readyFD)

@@ -86,7 +86,7 @@ func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client,
 		s.close()
 	}
 	c, err := injector.Connect(ctx, a.Conn, injector.Config{
-		Target: a.Target, DeviceID: a.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: a.Info},
+		Target: a.Target, DeviceID: a.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: a.Info, DeviceConfig: a.DeviceConfig},
 	})
 	if s != nil && err == nil {
 		s.access, s.client = a, c

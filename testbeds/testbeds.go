@@ -97,6 +97,8 @@ type Access struct {
 	Target   string // its name in errors
 	// Info is the P4Info of the pipeline that it shall run; nil: the base contract. Software targets add actions to that.
 	Info *p4.Info
+	// DeviceConfig is that pipeline compiled for the target; the software switch needs none.
+	DeviceConfig []byte
 
 	Forwarding []Port   // where hosts are
 	Mirrors    []Mirror // where dumpers are

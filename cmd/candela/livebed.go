@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 
+	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds"
@@ -43,7 +45,13 @@ func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrato
 			return built(guests.Testbed(spec))
 		}
 	case config.KindLab:
-		return func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(lab.New(spec, labConfig(bed))) }
+		cfg, err := labConfig(bed)
+		return func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+			if err != nil {
+				return nil, err
+			}
+			return built(lab.New(spec, cfg))
+		}
 	}
 	return func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) }
 }
@@ -125,14 +133,13 @@ func netnsConfig(bed *config.Testbed) netns.Config {
 	return cfg
 }
 
-func labConfig(bed *config.Testbed) lab.Config {
+func labConfig(bed *config.Testbed) (lab.Config, error) {
 	station := func(name string, s *config.Station) lab.Station {
 		return lab.Station{Name: name, Agent: s.Agent, Interface: s.Interface, Port: uint16(s.Port)}
 	}
 	l := bed.Live
 	cfg := lab.Config{
-		Hosts:  [2]lab.Station{station("requester", l.Requester), station("responder", l.Responder)},
-		Switch: l.Switch.Address, DeviceID: l.Switch.DeviceID,
+		Hosts: [2]lab.Station{station("requester", l.Requester), station("responder", l.Responder)},
 	}
 	for i := range l.Dumpers {
 		cfg.Dumpers = append(cfg.Dumpers, station(bed.Dumpers[i].Name, &l.Dumpers[i]))
@@ -140,7 +147,36 @@ func labConfig(bed *config.Testbed) lab.Config {
 	if c := l.Certificates; c != nil {
 		cfg.Cert, cfg.Key, cfg.CA = c.Cert, c.Key, c.CA
 	}
-	return cfg
+	if bed.Injector == nil {
+		cfg.Switch, cfg.DeviceID = l.Switch.Address, l.Switch.DeviceID
+		return cfg, nil
+	}
+	cfg.Switch, cfg.DeviceID = bed.Injector.P4Runtime, bed.Injector.DeviceID
+	foreign, err := foreignSwitch(bed.Injector)
+	cfg.Foreign = foreign
+	return cfg, err
+}
+
+// foreignSwitch reads the pipeline that a switch of somebody else shall run.
+func foreignSwitch(i *config.ExternalInjector) (*lab.Foreign, error) {
+	f := &lab.Foreign{}
+	if c := i.TLS; c != nil {
+		f.Files = &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA}
+	}
+	if i.Pipeline == nil {
+		return f, nil
+	}
+	text, err := os.ReadFile(i.Pipeline.P4Info)
+	if err != nil {
+		return nil, fmt.Errorf("injector.pipeline.p4info: %w", err)
+	}
+	if f.Info, err = p4.Parse(text); err != nil {
+		return nil, fmt.Errorf("injector.pipeline.p4info: %s: %w", i.Pipeline.P4Info, err)
+	}
+	if f.DeviceConfig, err = os.ReadFile(i.Pipeline.DeviceConfig); err != nil {
+		return nil, fmt.Errorf("injector.pipeline.device-config: %w", err)
+	}
+	return f, nil
 }
 
 // close takes down what this command has made.

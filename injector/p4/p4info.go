@@ -35,6 +35,18 @@ var base = sync.OnceValue(func() *Info {
 // Base returns the frozen contract.
 func Base() *Info { return base() }
 
+// Parse reads a P4Info, as text or binary.
+func Parse(data []byte) (*Info, error) {
+	pb := new(configpb.P4Info)
+	asText := prototext.Unmarshal(data, pb)
+	if asText != nil {
+		if err := proto.Unmarshal(data, pb); err != nil {
+			return nil, fmt.Errorf("neither text nor binary P4Info: %w", asText)
+		}
+	}
+	return New(pb)
+}
+
 // Limits of what an [Info] describes; the contract stays far below them on purpose, so that keys and actions are values.
 const (
 	MaxFields = 4 // match fields of a table, parameters of an action

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/remote"
@@ -32,6 +33,15 @@ type Config struct {
 	Switch        string // address of the P4Runtime server
 	DeviceID      uint64
 	Cert, Key, CA string // PEM files
+
+	Foreign *Foreign // nil: the switch is candela switchd
+}
+
+// Foreign says what is different about a switch that somebody else runs.
+type Foreign struct {
+	Files        *transport.Files // for mutual TLS; nil: its address is loopback or a unix socket
+	Info         *p4.Info         // of the pipeline that it shall run; nil: the contract
+	DeviceConfig []byte           // that pipeline as its compiler made it
 }
 
 // files returns the certificates for servers of a role, nil without certificates.
@@ -54,8 +64,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 		}
 		return errors.Join(failed...)
 	}
-	dial := func(name, address string, role transport.Role) (*grpc.ClientConn, error) {
-		files := cfg.files(role)
+	dial := func(name, address string, files *transport.Files) (*grpc.ClientConn, error) {
 		if len(address) > 5 && address[:5] == "unix:" {
 			files = nil // it never leaves the machine
 		}
@@ -73,7 +82,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	m := remote.Machines{Kind: "lab", Run: "run-" + hex.EncodeToString(id[:]), Close: closeAll}
 	stations := append(cfg.Hosts[:], cfg.Dumpers...)
 	for i, s := range stations {
-		conn, err := dial(s.Name, s.Agent, transport.Agent)
+		conn, err := dial(s.Name, s.Agent, cfg.files(transport.Agent))
 		if err != nil {
 			return nil, errors.Join(err, closeAll())
 		}
@@ -85,10 +94,16 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 		}
 	}
 	// A switch of another vendor has no role of ours in its certificate.
-	conn, err := dial("switch", cfg.Switch, "")
+	files := cfg.files("")
+	m.Switch = remote.Switch{Name: "switch", DeviceID: cfg.DeviceID, Status: true}
+	if f := cfg.Foreign; f != nil {
+		files = f.Files
+		m.Switch.Foreign, m.Switch.Info, m.Switch.DeviceConfig = true, f.Info, f.DeviceConfig
+	}
+	conn, err := dial("switch", cfg.Switch, files)
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}
-	m.Switch = remote.Switch{Name: "switch", Conn: conn, DeviceID: cfg.DeviceID, Status: true}
+	m.Switch.Conn = conn
 	return remote.New(spec, m)
 }

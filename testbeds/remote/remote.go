@@ -12,7 +12,10 @@ import (
 	"sync"
 	"time"
 
+	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/agent"
 	"candela.dev/candela/generator"
@@ -40,6 +43,11 @@ type Switch struct {
 	DeviceID uint64
 	// Status says that the switch offers candela.injector.v1.Status, as ours do: its losses are then known.
 	Status bool
+	// Foreign says that somebody else made the switch: it may lack Status.
+	Foreign bool
+	// Info and DeviceConfig are the pipeline that it shall run; without them, the one that suits our datapath.
+	Info         *p4.Info
+	DeviceConfig []byte
 }
 
 // Machines are what a testbed is made of.
@@ -186,14 +194,42 @@ func (t *Testbed) hold(ctx context.Context) error {
 			}
 		})
 	}
-	if err != nil || t.status == nil {
+	if err == nil {
+		err = t.describeSwitch(ctx)
+	}
+	if err == nil {
+		t.watch.Go(t.watchSwitch)
+	}
+	return err
+}
+
+// describeSwitch asks the switch what it is. One of somebody else need not know the question.
+func (t *Testbed) describeSwitch(ctx context.Context) (err error) {
+	if t.status == nil {
+		return nil
+	}
+	t.described, err = t.status.Describe(ctx, &injectorpb.DescribeRequest{})
+	switch {
+	case err == nil:
+		return nil
+	case t.m.Switch.Foreign && status.Code(err) == codes.Unimplemented:
+		t.status = nil
+		return nil
+	}
+	return t.ofSwitch("describe", err)
+}
+
+// switchAlive asks the switch for a sign of life; one that is too old for the question is alive, too.
+func (t *Testbed) switchAlive(ctx context.Context) error {
+	if t.status != nil {
+		_, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
 		return err
 	}
-	if t.described, err = t.status.Describe(ctx, &injectorpb.DescribeRequest{}); err != nil {
-		return t.ofSwitch("describe", err)
+	_, err := p4pb.NewP4RuntimeClient(t.m.Switch.Conn).Capabilities(ctx, &p4pb.CapabilitiesRequest{DeviceId: t.m.Switch.DeviceID})
+	if status.Code(err) == codes.Unimplemented {
+		return nil
 	}
-	t.watch.Go(t.watchSwitch)
-	return nil
+	return err
 }
 
 // The switch is asked for a sign of life this often, and given this long to answer.
@@ -212,7 +248,7 @@ func (t *Testbed) watchSwitch() {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(t.alive, switchPatient)
-		_, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
+		err := t.switchAlive(ctx)
 		cancel()
 		if err != nil && t.alive.Err() == nil {
 			t.fail(t.ofSwitch("it doesn't answer any more", err))
@@ -225,8 +261,9 @@ func (t *Testbed) watchSwitch() {
 
 // Injector says how to reach the switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
-	a := testbeds.Access{Conn: t.m.Switch.Conn, DeviceID: t.m.Switch.DeviceID, Target: t.m.Switch.Name}
-	if t.described.GetDatapath() == softwareDatapath {
+	a := testbeds.Access{Conn: t.m.Switch.Conn, DeviceID: t.m.Switch.DeviceID, Target: t.m.Switch.Name,
+		Info: t.m.Switch.Info, DeviceConfig: t.m.Switch.DeviceConfig}
+	if a.Info == nil && t.described.GetDatapath() == softwareDatapath {
 		a.Info = p4.Software()
 	}
 	for i, h := range t.m.Hosts {
@@ -275,10 +312,12 @@ func (t *Testbed) Environment(ctx context.Context) (testbeds.Environment, error)
 }
 
 func (t *Testbed) switchComponent() testbeds.Component {
-	c := testbeds.Component{Name: "switch", Kind: "switch", Properties: []testbeds.Property{
-		testbeds.NewProperty("version", t.described.GetVersion()), testbeds.NewProperty("datapath", t.described.GetDatapath()),
-		testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap),
-	}}
+	c := testbeds.Component{Name: "switch", Kind: "switch"}
+	if t.described != nil {
+		c.Properties = append(c.Properties, testbeds.NewProperty("version", t.described.GetVersion()),
+			testbeds.NewProperty("datapath", t.described.GetDatapath()))
+	}
+	c.Properties = append(c.Properties, testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap))
 	for _, p := range t.described.GetProperties() {
 		c.Properties = append(c.Properties, testbeds.NewProperty(p.GetName(), p.GetValue()))
 	}

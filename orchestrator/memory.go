@@ -62,7 +62,11 @@ func (m *memory) Source(name string) trace.Source {
 }
 
 // part takes a capture out of the memory, which makes another in its place: whoever reads it may go on.
-func (m *memory) part(name string) { delete(m.files, name) }
+func (m *memory) part(name string) {
+	next := &capture{}
+	next.Grow(m.files[name].Len())
+	m.files[name] = next
+}
 
 // contents reads a capture of a memory.
 type contents struct {

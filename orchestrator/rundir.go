@@ -40,7 +40,7 @@ func CreateRunDir(parent, id string) (*RunDir, error) {
 		if n > 1 {
 			name = fmt.Sprintf("%s-%d", id, n)
 		}
-		if _, err := os.Lstat(filepath.Join(parent, name)); err == nil {
+		if exists(filepath.Join(parent, name)) {
 			continue
 		}
 		partial := filepath.Join(parent, name+partialSuffix)
@@ -49,6 +49,13 @@ func CreateRunDir(parent, id string) (*RunDir, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("create run directory: %w", err)
 		}
+		// Another run may have held the temporary name at the first look and have completed before it was taken here.
+		if exists(filepath.Join(parent, name)) {
+			if err := os.Remove(partial); err != nil {
+				return nil, fmt.Errorf("create run directory: %w", err)
+			}
+			continue
+		}
 		root, err := os.OpenRoot(partial)
 		if err != nil {
 			return nil, fmt.Errorf("create run directory: %w", err)
@@ -56,6 +63,11 @@ func CreateRunDir(parent, id string) (*RunDir, error) {
 		return &RunDir{parent: parent, id: name, root: root}, nil
 	}
 	return nil, fmt.Errorf("create run directory: %s and %d numbered ones after it exist in %s", id, attempts-1, parent)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // ID returns the run's id: the directory's final name.

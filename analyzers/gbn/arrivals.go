@@ -103,8 +103,6 @@ type arrivals struct {
 	pushed      int64 // arrivals ever
 	mtu         int   // 0: not known
 	validates   bool  // every arrival is known and was right when it was sent: an invalid request is the injector's work
-	refused     pos   // the request that an RNR NAK refused last,
-	copies      int   // and how many copies of it may have earned one more each
 	gaps        int   // arrivals with fateAhead
 	duplicates  int   // arrivals with fateDuplicate
 	headers     int   // arrivals with fateTrimmed
@@ -192,24 +190,14 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, with the copies that the injector made of it, and
-// judges everything behind it anew.
-func (l *arrivals) refuse() {
-	id, n := l.at(0).id, l.len
-	l.refused = l.at(0).pos
-	l.remove(func(i int, a *arrival) bool { return i == 0 || a.id == id })
-	l.copies = n - l.len - 1
+// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. It reports
+// whether the same request has come again by now, maybe in time to be accepted: then nobody knows.
+func (l *arrivals) refuse() (again bool) {
+	p := l.at(0).pos
+	l.remove(func(i int, _ *arrival) bool { return i == 0 })
 	l.least.awaiting = true
 	l.rejudge()
-}
-
-// refusedAgain reports whether an RNR NAK for p may answer one of the copies.
-func (l *arrivals) refusedAgain(p pos) bool {
-	again := l.copies > 0 && p == l.refused
-	if again {
-		l.copies--
-	}
-	return again
+	return l.find(func(a *arrival) bool { return a.pos == p }) >= 0
 }
 
 // rejudge judges all arrivals anew from the least state on.

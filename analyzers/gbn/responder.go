@@ -293,11 +293,6 @@ func (s *session) foldTo(r *trace.Record, p pos) bool {
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if q.log.refusedAgain(p) {
-		s.step(rsRNRNak)
-		s.checkMSN(r, p, q.log.least.msn)
-		return
-	}
 	if p > q.acked && p < q.log.least.expected {
 		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
 		s.step(rsRNRNak)
@@ -311,9 +306,8 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsRNRNak)
-	q.log.refuse()
-	if q.log.find(func(a *arrival) bool { return a.pos == p }) >= 0 {
-		q.adrift = true // it has come again already, and whether that was in time to be refused, too, is not known
+	if q.log.refuse() {
+		q.adrift = true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
 	}
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
 	s.checkMSN(r, p, q.log.least.msn)

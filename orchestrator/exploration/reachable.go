@@ -27,6 +27,11 @@ func Obstacles() []Obstacle {
 			Reason:      "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
 		},
 		{
+			Transitions: `responder: rnr \+ read-first ->`,
+			Reason: "behind an RNR NAK every request is discarded until the refused one passes again, which makes the responder ready; where it " +
+				"may have come again before the RNR NAK, nobody knows what was accepted, and first responses are not told from later ones",
+		},
+		{
 			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,
 			Reason:      "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all the same violates a rule",
 		},

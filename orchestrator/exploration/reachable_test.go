@@ -57,19 +57,11 @@ func TestASoundNICIsNotBlamedAndNothingOutOfReachIsReached(t *testing.T) {
 	}
 }
 
-// notTaken are transitions that no start is known for, and that nothing proves to be out of reach either: each needs two packets to
-// cross within a microsecond.
-var notTaken = []string{
-	"gbn/requester: failed + restart-implied-nak -> resending", // a READ is asked for again while a fatal NAK is under way
-	"gbn/requester: idle + restart-rnr -> resending",           // the last ACK passes at the end of the wait after an RNR NAK
-	"gbn/responder: rnr + read-first -> rnr",                   // a READ passes before the RNR NAK for a copy of a SEND that was accepted
-}
-
 // TestTheStartsAloneTakeEveryReachableTransition makes sure that a fuzzer has them in its first second.
 func TestTheStartsAloneTakeEveryReachableTransition(t *testing.T) {
 	r := explored(t, sound, 1)
-	if !slices.Equal(r.Missing, notTaken) {
-		t.Errorf("no start takes %v, want only %v", r.Missing, notTaken)
+	if len(r.Missing) > 0 {
+		t.Errorf("no start takes %v", r.Missing)
 	}
 	if len(r.Contradicted) > 0 {
 		t.Errorf("out of reach, and taken: %v", r.Contradicted)

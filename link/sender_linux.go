@@ -71,8 +71,9 @@ func (s *Sender) Queue(frame []byte) error {
 // Pending returns how many frames wait for Flush.
 func (s *Sender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names the first frame that the kernel refused; that one and those behind it are lost.
-func (s *Sender) Flush() error {
+// Flush transmits the batch. An error names the first frame that the kernel refused. One that found no room (ENOBUFS) is lost
+// alone, and the interface counts it; after any other error those behind it are lost, too.
+func (s *Sender) Flush() (failed error) {
 	total := s.queued
 	s.queued = 0
 	for done := 0; done < total; {
@@ -82,13 +83,20 @@ func (s *Sender) Flush() error {
 			continue
 		}
 		if code != 0 {
-			return fmt.Errorf("send on %q: frame %d of %d: %w", s.name, done+1, total, code)
+			if failed == nil {
+				failed = fmt.Errorf("send on %q: frame %d of %d: %w", s.name, done+1, total, code)
+			}
+			if code != unix.ENOBUFS {
+				break
+			}
+			done++
+			continue
 		}
 		done += int(n)
 		s.sent += uint64(n)
 	}
 	runtime.KeepAlive(s)
-	return nil
+	return failed
 }
 
 // Sent returns how many frames the kernel took.

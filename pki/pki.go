@@ -2,7 +2,7 @@
 // orchestrates, the certificates that it has issued, and the list of those that it has revoked.
 //
 // A certificate says in a URI what its owner may do (see package transport): candela:role:orchestrator drives agents and
-// switches, candela:role:agent is one of them, candela:role:viewer may look.
+// switches, candela:role:agent and candela:role:switch are such, candela:role:viewer may look.
 package pki
 
 import (
@@ -130,8 +130,8 @@ func (a *Authority) Issue(name string, role transport.Role, hosts []string) (tra
 		return files, fmt.Errorf("issue a certificate: name %q is the authority's own", name)
 	case !slices.Contains(transport.Roles(), role):
 		return files, fmt.Errorf("issue a certificate: role %q is unknown; allowed are %v", role, transport.Roles())
-	case role == transport.Agent && len(hosts) == 0:
-		return files, errors.New("issue a certificate: an agent needs the names or addresses under which it is reached")
+	case (role == transport.Agent || role == transport.Switch) && len(hosts) == 0:
+		return files, fmt.Errorf("issue a certificate: a server (role %s) needs the names or addresses under which it is reached", role)
 	}
 	if _, err := os.Stat(files.Cert); err == nil {
 		return files, fmt.Errorf("issue a certificate: %s exists; revoke it first, or choose another name", files.Cert)

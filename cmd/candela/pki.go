@@ -19,7 +19,7 @@ func newPKI() *cobra.Command {
 authority is a directory; its key ca.key stays on the machine that orchestrates and is never copied to agents. Each agent
 gets its own NAME.pem and NAME.key, with ca.pem and revoked.crl.`,
 		Example: `  candela agent pki init lab
-  candela agent pki issue lab switch-1 --role agent --host 10.1.0.1 --host switch-1.lab
+  candela agent pki issue lab switch-1 --role switch --host 10.1.0.1 --host switch-1.lab
   candela agent pki issue lab nightly --role orchestrator
   candela agent pki revoke lab nightly`,
 	}
@@ -61,8 +61,8 @@ func newPKIIssue() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "orchestrator, agent or viewer")
-	cmd.Flags().StringArrayVar(&hosts, "host", nil, "name or address under which the agent is reached; may be repeated")
+	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "orchestrator, agent, switch or viewer")
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "name or address under which the agent or switch is reached; may be repeated")
 	return cmd
 }
 

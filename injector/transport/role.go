@@ -20,12 +20,13 @@ type Role string
 // Roles.
 const (
 	Orchestrator Role = "orchestrator" // drives agents and switches
-	Agent        Role = "agent"        // is one: the servers' role
+	Agent        Role = "agent"        // is one: a server
+	Switch       Role = "switch"       // is an injector switch: a server, too, so that no agent can pass for one
 	Viewer       Role = "viewer"       // looks
 )
 
 // Roles lists all roles.
-func Roles() []Role { return []Role{Orchestrator, Agent, Viewer} }
+func Roles() []Role { return []Role{Orchestrator, Agent, Switch, Viewer} }
 
 const (
 	roleScheme = "candela"

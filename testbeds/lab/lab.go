@@ -33,6 +33,7 @@ type Config struct {
 	Switch        string // address of the P4Runtime server
 	DeviceID      uint64
 	Cert, Key, CA string // PEM files
+	CRL           string // of revoked certificates; empty: none is
 
 	Foreign *Foreign // nil: the switch is candela switchd
 }
@@ -49,7 +50,7 @@ func (c *Config) files(role transport.Role) *transport.Files {
 	if c.Cert == "" {
 		return nil
 	}
-	return &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, ServerRole: role}
+	return &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, CRL: c.CRL, ServerRole: role}
 }
 
 // New connects to the lab for one run. The caller closes the testbed.
@@ -93,11 +94,10 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 			m.Dumpers = append(m.Dumpers, machine)
 		}
 	}
-	// A switch of another vendor has no role of ours in its certificate.
-	files := cfg.files("")
+	files := cfg.files(transport.Switch)
 	m.Switch = remote.Switch{Name: "switch", DeviceID: cfg.DeviceID, Status: true}
 	if f := cfg.Foreign; f != nil {
-		files = f.Files
+		files = f.Files // a switch of another vendor has no role of ours in its certificate
 		m.Switch.Foreign, m.Switch.Info, m.Switch.DeviceConfig = true, f.Info, f.DeviceConfig
 	}
 	conn, err := dial("switch", cfg.Switch, files)

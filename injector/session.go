@@ -65,6 +65,7 @@ type session struct {
 	status  codes.Code // of the latest arbitration message
 	message string
 	heard   bool
+	lost    error // why this client was not primary for a while, having been it
 	err     error // why the stream ended
 }
 
@@ -173,6 +174,10 @@ func (s *session) receive(stream p4pb.P4Runtime_StreamChannelClient) {
 		m, err := stream.Recv()
 		s.mu.Lock()
 		if a := m.GetArbitration(); a != nil {
+			if s.heard && s.status == codes.OK && codes.Code(a.GetStatus().GetCode()) != codes.OK {
+				s.lost = status.Errorf(codes.Code(a.GetStatus().GetCode()), "another controller was primary meanwhile, and may have changed anything: %s",
+					a.GetStatus().GetMessage())
+			}
 			s.heard, s.status, s.message = true, codes.Code(a.GetStatus().GetCode()), a.GetStatus().GetMessage()
 		}
 		s.err = err
@@ -199,10 +204,10 @@ func (s *session) outcome() (done bool, err error) {
 	case s.status != codes.OK:
 		return true, status.Errorf(s.status, "not primary: %s", s.message)
 	}
-	return true, nil
+	return true, s.lost
 }
 
-// Primary returns nil as long as this client is primary, else the reason why it no longer is.
+// Primary returns nil as long as this client has been primary without a break, else the reason why it was not.
 func (c *Client) Primary() error {
 	if c.session == nil {
 		return fmt.Errorf("injector %q: the session is closed", c.cfg.Target)

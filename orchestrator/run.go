@@ -349,6 +349,10 @@ func (r *run) traffic(ctx context.Context) error {
 	if r.hits, err = r.client.Hits(ctx); err != nil {
 		return err
 	}
+	// A second controller may have come and gone: every answer above looks right then.
+	if err := r.client.Primary(); err != nil {
+		return err
+	}
 	r.counters = newCounters(r.plan, before, after, now.Since(base))
 	return nil
 }

@@ -1,0 +1,124 @@
+package bmv2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/encoding/proto"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	gproto "google.golang.org/protobuf/proto"
+)
+
+// message is one that passes through unread.
+type message struct{ bytes []byte }
+
+// verbatim is the usual codec, but for messages that pass through.
+type verbatim struct{ encoding.CodecV2 }
+
+// NewVerbatim returns the codec that a server with PassThrough must be forced to use.
+func NewVerbatim() encoding.CodecV2 { return verbatim{encoding.GetCodecV2(proto.Name)} }
+
+// Decode decodes a message that passes through, for who looks at it on the way.
+func Decode(passing any, into gproto.Message) error {
+	m, ok := passing.(*message)
+	if !ok {
+		return fmt.Errorf("%T does not pass through", passing)
+	}
+	return gproto.Unmarshal(m.bytes, into)
+}
+
+// Marshal gives the bytes of a message that passes through, and encodes any other.
+func (v verbatim) Marshal(m any) (mem.BufferSlice, error) {
+	if m, ok := m.(*message); ok {
+		return mem.BufferSlice{mem.SliceBuffer(m.bytes)}, nil
+	}
+	return v.CodecV2.Marshal(m)
+}
+
+// Unmarshal takes the bytes of a message that passes through, and decodes any other.
+func (v verbatim) Unmarshal(data mem.BufferSlice, m any) error {
+	if m, ok := m.(*message); ok {
+		m.bytes = data.Materialize()
+		return nil
+	}
+	return v.CodecV2.Unmarshal(data, m)
+}
+
+// PassThrough returns a handler that hands every call on to a server, and its answer back: messages, status and details.
+func PassThrough(to grpc.ClientConnInterface) grpc.StreamHandler {
+	return func(_ any, caller grpc.ServerStream) error {
+		method, ok := grpc.MethodFromServerStream(caller)
+		if !ok {
+			return status.Error(codes.Internal, "a call without a method")
+		}
+		ctx, cancel := context.WithCancel(caller.Context())
+		defer cancel()
+		if md, ok := metadata.FromIncomingContext(ctx); ok {
+			ctx = metadata.NewOutgoingContext(ctx, md.Copy())
+		}
+		server, err := to.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method,
+			grpc.ForceCodecV2(NewVerbatim()), grpc.MaxCallRecvMsgSize(largest), grpc.MaxCallSendMsgSize(largest))
+		if err != nil {
+			return err
+		}
+		requests := make(chan error, 1)
+		go func() {
+			err := pump(caller, server)
+			requests <- err
+			if err != nil {
+				cancel() // nobody waits for an answer
+			}
+		}()
+		for {
+			m := new(message)
+			if err := server.RecvMsg(m); err != nil {
+				caller.SetTrailer(server.Trailer())
+				return ended(err, requests)
+			}
+			if err := caller.SendMsg(m); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// largest bounds a message: a compiled pipeline, or a full table.
+const largest = 64 << 20
+
+// pump hands the caller's messages on until there are no more.
+func pump(caller grpc.ServerStream, server grpc.ClientStream) error {
+	for {
+		m := new(message)
+		switch err := caller.RecvMsg(m); {
+		case errors.Is(err, io.EOF):
+			return server.CloseSend()
+		case err != nil:
+			return err
+		}
+		if err := server.SendMsg(m); err != nil {
+			return nil // the answer tells why
+		}
+	}
+}
+
+// ended returns what a call ends with when the server said err.
+func ended(err error, requests <-chan error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	select {
+	case broken := <-requests:
+		if broken != nil {
+			return broken
+		}
+	default:
+	}
+	return err
+}

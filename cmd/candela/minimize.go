@@ -14,7 +14,6 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
-	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // minimizeFlags are the options of candela minimize.
@@ -31,7 +30,8 @@ func newMinimize() *cobra.Command {
 		Use:   "minimize RUN",
 		Short: "Find the smallest test that fails like a run",
 		Long: `Take the test of a failing run apart, by delta debugging, until nothing can be left out: the fewest events, then the least
-traffic, with which the same rule is still violated. Print the test that is left and write it to a file.
+traffic, with which the same rule is still violated. Of a test of a switch the fewest flows and changes stay. Print the test that
+is left and write it to a file.
 
 The result is the same every time, unless time or runs gave out, which the file then says.`,
 		Example: `  candela minimize runs/nightly-17
@@ -51,14 +51,21 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) (err error) {
 	if f.runs < 1 || f.time <= 0 {
 		return fmt.Errorf("--runs %d, --time %v: want at least one run and some time", f.runs, f.time)
 	}
+	ofSwitch, err := isSwitchRun(dir)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
+	defer cancel()
+	if ofSwitch {
+		return minimizeSwitch(ctx, cmd, dir, f)
+	}
 	test, target, err := failureOf(dir, f.rule)
 	if err != nil {
 		return err
 	}
 	scratch := newScratch()
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
-	defer cancel()
 	result, err := reduction.Reduce(ctx, test, target, scratch.Run, reduction.Options{Config: configOptions(""), Runs: f.runs})
 	if err != nil {
 		if errors.Is(err, reduction.ErrNoFailure) {
@@ -85,9 +92,6 @@ func failureOf(dir, rule string) (t *config.Test, target reduction.Target, err e
 		return nil, target, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if switchtest.IsRun(run) {
-		return nil, target, fmt.Errorf("%s is a run of a test of a switch, which has no events to leave out: only tests of NICs can be minimised", dir)
-	}
 	if t, err = run.Test(configOptions("")); err != nil {
 		return nil, target, err
 	}

@@ -104,3 +104,25 @@ func TestMinimizeRefusesRunsThatDoNotFail(t *testing.T) {
 		}
 	}
 }
+
+func TestMinimizeLeavesTwoFlowsThroughABrokenSwitch(t *testing.T) {
+	run := runOf(t, `name: wide
+topology: {kind: single-switch, hosts: 12}
+switch-under-test: {model: sai, bugs: [wrong-dscp], trim-dscp: 48, trim-queue: 5, profiles: [{action: trim, queues: [0], limit-bytes: 20000}]}
+hosts: {transport: raw}
+workload:
+  - incast: {senders: 6, packets: 100}
+  - flow: {src: 8, dst: 9, packets: 50}
+`)
+	file := filepath.Join(t.TempDir(), "min.yml")
+	status, stdout, stderr := candela(t, "minimize", run, "-o", file)
+	if status != orchestrator.ExitPass || !strings.Contains(stdout, "# Smallest test found that shows sai.dscp") || !strings.Contains(stderr, "2 flows of 7") {
+		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
+	}
+	if status, stdout, _ = candela(t, "run", file, "--out", t.TempDir(), "--format", "json"); status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "sai.dscp") {
+		t.Errorf("the smallest test does not fail: exit status %d\n%s", status, stdout)
+	}
+	if status, _, stderr = candela(t, "minimize", run, "--rule", "sai.queue"); status != orchestrator.ExitUsage || !strings.Contains(stderr, "no finding of rule sai.queue") {
+		t.Errorf("a rule that did not fire: exit status %d, %s", status, stderr)
+	}
+}

@@ -74,10 +74,6 @@ func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error 
 	if s.flags.calibrate {
 		return fmt.Errorf("--calibrate: %s is a test of a switch, which has no latencies to correct", from.file)
 	}
-	if s.waivers != nil {
-		return fmt.Errorf("--waivers: %s is a test of a switch, and waivers are for NICs: name known violations under expect, such as %s", from.file,
-			"`sai: {violations: [sai.ip-length]}`")
-	}
 	if s.ahead[aheadKey{from, repeat}] == nil {
 		s.startFile(ctx, from.file, sweep)
 	}
@@ -122,6 +118,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 	p := k.plan.ofSwitch
 	o := orchestrator.Options{
 		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: k.plan.file, Wall: time.Now,
+		Waivers: s.waivers,
 	}
 	if sweep != nil {
 		o.Out, o.ID = sweep.Dir(), sweep.RunID(p.Test.Point)
@@ -153,9 +150,6 @@ func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrat
 	}
 	if o.After != "" || o.Connections != "" {
 		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace), opened.Close())
-	}
-	if o.Waivers != nil {
-		return nil, errors.Join(fmt.Errorf("--waivers: %s is a run of a test of a switch, and waivers are for NICs", o.Trace), opened.Close())
 	}
 	outcome, err := switchtest.Analyze(opened, o)
 	return outcome, errors.Join(err, opened.Close())

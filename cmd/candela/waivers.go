@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // loadWaivers reads a file of waivers as they hold today; nil without a file.
@@ -15,7 +16,11 @@ func loadWaivers(file string) (*orchestrator.Waivers, error) {
 	if file == "" {
 		return nil, nil
 	}
-	list, err := config.LoadWaivers(file, ruleIDs())
+	known := ruleIDs()
+	for _, r := range switchtest.Rules() {
+		known = append(known, r.ID)
+	}
+	list, err := config.LoadWaivers(file, known)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func waiversSchema() *object {
 	device := &object{
 		title: "dut", doc: "The device that has the defect.",
 		fields: []field{
-			{key: "model", doc: "Model of the NIC.", kind: wordForm, required: true, at: at(func(w *Waiver) *string { return &w.Model })},
+			{key: "model", doc: "Model of the NIC; in tests of switches that of the switch, or the transport of the hosts.", kind: wordForm, required: true, at: at(func(w *Waiver) *string { return &w.Model })},
 			{key: "firmware", doc: "Its firmware; without it all.", kind: lineForm, at: at(func(w *Waiver) *string { return &w.Firmware })},
 		},
 	}

@@ -25,7 +25,7 @@ func (r *Result) Written(options config.Options, from, file, testbed, command st
 	return doc
 }
 
-func (r *Result) comment(from, file, command string) []byte {
+func (r *Smallest[T]) comment(from, file, command string) []byte {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		for text := range strings.Lines(fmt.Sprintf(format, args...)) {

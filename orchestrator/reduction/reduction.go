@@ -100,10 +100,10 @@ type Options struct {
 	Progress func(runs int, t *config.Test)
 }
 
-// Result is the smallest test found.
-type Result struct {
+// Smallest is the smallest test found.
+type Smallest[T any] struct {
 	Target  Target
-	Test    *config.Test
+	Test    T
 	Finding *analyzers.Finding // as the smallest test shows it; nil if the target is a reason
 	Reason  string
 	Runs    int
@@ -111,48 +111,26 @@ type Result struct {
 	Complete bool
 }
 
+// Result is the smallest test of NICs.
+type Result struct{ Smallest[*config.Test] }
+
 // Reduce makes t, which shows target, as small as it can. It stops early, with the smallest test so far, when ctx ends. The
 // error wraps [ErrNoFailure] if t does not show target.
 func Reduce(ctx context.Context, t *config.Test, target Target, run Runner, o Options) (*Result, error) {
-	r := &reducer{ctx: ctx, run: run, o: o, tried: make(map[string]bool), Result: Result{Target: target}}
-	start, err := recheck(t, o.Config)
+	check := func(t *config.Test) (*config.Test, error) { return recheck(t, o.Config) }
+	r := &reducer{newSearch(ctx, target, run, check, o.Runs, o.Progress)}
+	start, err := check(t)
 	if err != nil {
 		return nil, fmt.Errorf("minimize %s: %w", t.Name, err)
 	}
-	if !r.fails(start) {
-		if r.err == nil {
-			r.err = fmt.Errorf("%w: run again, the test does not show %s", ErrNoFailure, target)
-		}
-		return nil, r.err
+	if err := r.exhaust(start, r.events, r.parameters); err != nil {
+		return nil, err
 	}
-	for {
-		before := r.Test.Hash()
-		r.events()
-		r.parameters()
-		if r.err != nil {
-			return nil, r.err
-		}
-		if r.exhausted() || r.Test.Hash() == before {
-			break
-		}
-	}
-	r.Complete = !r.exhausted()
-	return &r.Result, nil
+	return &Result{r.Smallest}, nil
 }
 
-// reducer is one reduction in progress; Result.Test is the smallest test so far that fails.
-type reducer struct {
-	Result
-	ctx   context.Context
-	run   Runner
-	o     Options
-	tried map[string]bool // hashes of candidates, and whether they fail
-	err   error           // a run could not be made; everything ends
-}
-
-func (r *reducer) exhausted() bool {
-	return r.err != nil || r.ctx.Err() != nil || r.o.Runs > 0 && r.Runs >= r.o.Runs
-}
+// reducer is one reduction of a test of NICs in progress.
+type reducer struct{ *search[*config.Test] }
 
 // recheck passes t through the configuration's checks, which a test changed in memory has not seen yet.
 func recheck(t *config.Test, options config.Options) (*config.Test, error) {
@@ -162,41 +140,6 @@ func recheck(t *config.Test, options config.Options) (*config.Test, error) {
 		}
 		return t.WithTestbedFile("testbed.yml").YAML(), nil
 	}, options)
-}
-
-// try makes t the smallest test if it is valid and still fails.
-func (r *reducer) try(t *config.Test) bool {
-	if r.exhausted() {
-		return false
-	}
-	checked, err := recheck(t, r.o.Config)
-	return err == nil && r.fails(checked)
-}
-
-// fails runs t, which becomes the smallest test if it shows the target.
-func (r *reducer) fails(t *config.Test) bool {
-	hash := t.Hash()
-	if failed, ok := r.tried[hash]; ok {
-		return failed && hash == r.Test.Hash() // others that fail are larger: they came before
-	}
-	outcome, err := r.run(r.ctx, t)
-	if err != nil {
-		if r.ctx.Err() == nil {
-			r.err = err
-		}
-		return false
-	}
-	r.Runs++
-	f, reason, ok := r.Target.Shown(outcome.Verdict, outcome.Analysis)
-	r.tried[hash] = ok
-	if !ok {
-		return false
-	}
-	r.Test, r.Finding, r.Reason = t, f, reason
-	if r.o.Progress != nil {
-		r.o.Progress(r.Runs, t)
-	}
-	return true
 }
 
 // event is a data or a control event.

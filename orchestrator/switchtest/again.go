@@ -18,6 +18,15 @@ func IsRun(o *orchestrator.OpenedRun) bool {
 	return err == nil && config.IsSwitchTest(data)
 }
 
+// Recorded returns the test of a recorded run and what its analyzers found, nil if nothing was analysed.
+func Recorded(opened *orchestrator.OpenedRun, o config.Options) (*config.SwitchTest, *analyzers.Analysis, error) {
+	f, err := load(opened, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.plan.Test, f.analysis, nil
+}
+
 // Analyze judges a recorded run again: NDP from its captures, everything else by what its documents say: flows, counters, integrity,
 // and what the analyzers found. Notes of the report say which is which.
 func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
@@ -25,6 +34,7 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 	if err != nil {
 		return nil, err
 	}
+	f.waivers = o.Waivers
 	notes, err := f.rejudge(opened)
 	if err != nil {
 		return nil, err
@@ -42,10 +52,7 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 		}
 	}
 	if f.analysis != nil {
-		rep.Metrics, rep.Coverage, rep.Analyzers = f.analysis.Metrics, f.analysis.Coverage, AnalyzerNames()
-		for _, x := range f.analysis.Findings {
-			rep.Findings = append(rep.Findings, report.Finding{Finding: x, Wanted: x.Severity == analyzers.Violation && orchestrator.Allows(t.Expect.Of(x.Analyzer), x.Rule)})
-		}
+		f.reportAnalysis(rep)
 	}
 	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: f.analysis, Dir: opened.Dir()}
 	if out.Analysis == nil {

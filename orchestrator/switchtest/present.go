@@ -43,12 +43,25 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	}
 	if r.analysis != nil {
 		rep.Numbers = r.numbers()
-		rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
-		for _, f := range r.analysis.Findings {
-			rep.Findings = append(rep.Findings, report.Finding{Finding: f, Wanted: f.Severity == analyzers.Violation && orchestrator.Allows(t.Expect.Of(f.Analyzer), f.Rule)})
-		}
+		r.reportAnalysis(rep)
 	}
 	return rep
+}
+
+// reportAnalysis adds what the analyzers found.
+func (r *facts) reportAnalysis(rep *report.Report) {
+	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
+	for _, f := range r.analysis.Findings {
+		violates := f.Severity == analyzers.Violation
+		finding := report.Finding{Finding: f, Wanted: violates && orchestrator.Allows(r.plan.Test.Expect.Of(f.Analyzer), f.Rule)}
+		if violates && !finding.Wanted {
+			if w := r.excuse(f.Rule); w != nil {
+				finding.Waiver = fmt.Sprintf("%s, %s, until %s", w.Reference, w.Owner, w.Expires)
+				rep.Waived++
+			}
+		}
+		rep.Findings = append(rep.Findings, finding)
+	}
 }
 
 // numbers are the few that a table of many runs shows.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"candela.dev/candela/analyzers"
@@ -26,6 +27,7 @@ type facts struct {
 	counted  *CountersDocument
 	checked  *IntegrityDocument
 	analysis *analyzers.Analysis
+	waivers  *orchestrator.Waivers // nil: none
 }
 
 // run is one run in progress.
@@ -57,7 +59,7 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 	if err != nil {
 		return nil, err
 	}
-	r := &run{facts: facts{plan: p}, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
+	r := &run{facts: facts{plan: p, waivers: o.Waivers}, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
 	failure := r.execute(ctx)
 	return r.conclude(failure)
 }
@@ -359,7 +361,7 @@ func pointValues(t *config.SwitchTest) []config.Assigned {
 }
 
 func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
-	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict}
+	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict, Waived: func(rule string) bool { return r.excuse(rule) != nil }}
 	if r.checked != nil {
 		e.Integrity = r.checked.Violations()
 	}
@@ -367,6 +369,18 @@ func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 		e.Unmet = r.unmet()
 	}
 	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
+}
+
+// excuse returns the waiver of a violation, nil if there is none. Whether a host or a switch is to blame is not always known, so that
+// the waiver of either counts.
+func (r *facts) excuse(rule string) *config.Waiver {
+	models := []string{r.plan.Test.Switch.Model, r.plan.Test.Hosts.Model}
+	for i := range r.plan.Flows {
+		if name := r.plan.Flows[i].Transport; !slices.Contains(models, name) {
+			models = append(models, name)
+		}
+	}
+	return r.waivers.Excuse(rule, models...)
 }
 
 func (r *run) present(rep *report.Report) error {

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Terse returns the test without the settings that have their default anyway. If that reads differently, because a default depends
+// on another setting, everything is written out.
+func (t *SwitchTest) Terse(o Options) []byte {
+	full := t.YAML()
+	plain, err := ParseSwitchTests("plain", t.plain(), o)
+	if err != nil {
+		return full
+	}
+	own, usual := rootOf(full), rootOf(plain[0].YAML())
+	if own == nil || usual == nil {
+		return full
+	}
+	_, items := lookup(own, "workload")
+	_, samples := lookup(usual, "workload")
+	for _, item := range items.Content {
+		for _, sample := range samples.Content {
+			if item.Content[0].Value == sample.Content[0].Value {
+				prune(item.Content[1], sample.Content[1])
+			}
+		}
+	}
+	prune(own, usual)
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if enc.Encode(own) != nil || enc.Close() != nil {
+		return full
+	}
+	if again, err := ParseSwitchTests("terse", b.Bytes(), o); err != nil || again[0].Hash() != t.Hash() {
+		return full
+	}
+	return b.Bytes()
+}
+
+// plain is a test with the same models and kinds of workload, and nothing else.
+func (t *SwitchTest) plain() []byte {
+	samples := map[string]string{
+		"incast": "{senders: 1, packets: 1}", "permutation": "{packets: 1}", "flow": "{src: 0, dst: 1, packets: 1}", "ping": "{src: 0, dst: 1}", "requests": "{clients: 0, server: 1}",
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: plain\ntopology: {kind: %s}\nswitch-under-test: {model: %s}\nhosts: {transport: %s}\nworkload:\n",
+		t.Topology.Model, t.Switch.Model, t.Hosts.Model)
+	var kinds []string
+	for i := range t.Workload {
+		if kind := t.Workload[i].Kind(); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+			fmt.Fprintf(&b, "  - %s: %s\n", kind, samples[kind])
+		}
+	}
+	return []byte(b.String())
+}
+
+func rootOf(document []byte) *yaml.Node {
+	var n yaml.Node
+	if yaml.Unmarshal(document, &n) != nil || len(n.Content) != 1 || n.Content[0].Kind != yaml.MappingNode {
+		return nil
+	}
+	return n.Content[0]
+}
+
+// prune removes from a mapping what another has, too, but for keys that a test must have.
+func prune(n, usual *yaml.Node) {
+	must := []string{"name", "kind", "model", "transport", "senders", "src", "dst", "clients", "server", "packets", "workload"}
+	kept := n.Content[:0]
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		_, other := lookup(usual, key.Value)
+		switch {
+		case other == nil || slices.Contains(must, key.Value):
+		case value.Kind == yaml.MappingNode && other.Kind == yaml.MappingNode:
+			if prune(value, other); len(value.Content) == 0 {
+				continue
+			}
+		case alike(value, other):
+			continue
+		}
+		kept = append(kept, key, value)
+	}
+	n.Content = kept
+}
+
+// alike reports whether two nodes say the same.
+func alike(a, b *yaml.Node) bool {
+	return a.Kind == b.Kind && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, alike)
+}

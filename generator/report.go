@@ -105,6 +105,8 @@ type Report struct {
 	GoodputBPS int64           `json:"goodput_bps"` // all streams together
 	Times      CompletionTimes `json:"message_completion_time"`
 	Streams    []StreamReport  `json:"streams"`
+	// Data is there if the testbed compares what arrives with what was sent.
+	Data []DataReport `json:"data,omitempty"`
 }
 
 // Write writes r as indented JSON.

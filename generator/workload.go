@@ -239,8 +239,10 @@ func (w *Workload) post(now clock.Time, s *stream) error {
 
 // request returns the work request of a message. All messages of a stream use the same remote memory.
 func (s *stream) request(id int, m *MessageResult) WorkRequest {
-	return WorkRequest{ID: uint64(id), Verb: m.Verb, Length: m.Length, RemoteAddr: s.to.Region.Base, RKey: s.to.Region.RKey,
-		Imm: uint32(id), Compare: uint64(id), SwapAdd: uint64(id) + 1}
+	wr := atomicOperands(id)
+	wr.ID, wr.Verb, wr.Length, wr.Imm = uint64(id), m.Verb, m.Length, uint32(id)
+	wr.RemoteAddr, wr.RKey = s.to.Region.Base, s.to.Region.RKey
+	return wr
 }
 
 func (w *Workload) postReceive(now clock.Time, s *stream) error {

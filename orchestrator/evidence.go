@@ -34,7 +34,8 @@ func (r *facts) evidence(failure error) evidence {
 		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
 		cnpModes(t.Expect.CNP.Modes, r.analysis),
 		unmetCounters(&t.Expect.Counters, &r.counters),
-		unmetCompletions(t, &r.generator, r.summary))
+		unmetCompletions(t, &r.generator, r.summary),
+		wrongData(&r.generator, r.plan.Intents))
 	for i, hits := range r.hits {
 		if hits == 0 {
 			e.unfired = append(e.unfired, fmt.Sprintf("%s never fired: %s", r.eventName(i), r.whyUnfired(&r.plan.Intents[i])))
@@ -119,6 +120,21 @@ func (r *facts) failedStatus(connection int) string {
 		}
 	}
 	return ""
+}
+
+// wrongData reports connections over which other bytes arrived than were sent. A rewritten packet has a valid iCRC: what it did
+// to memory is the event's doing.
+func wrongData(g *generator.Report, intents []injector.Intent) []string {
+	var wrong []string
+	for _, d := range g.Data {
+		rewritten := slices.ContainsFunc(intents, func(i injector.Intent) bool {
+			return i.Flow.Connection() == d.Connection && i.Action.Type == trace.EventRewrite
+		})
+		if d.Wrong > 0 && !rewritten {
+			wrong = append(wrong, fmt.Sprintf("data of qpn %d at the %s: %d differences in %d messages, the first: %s", d.Connection, d.Side, d.Wrong, d.Messages, d.First))
+		}
+	}
+	return wrong
 }
 
 // unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed.

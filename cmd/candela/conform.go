@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 // conformFlags are the options of candela conform.
 type conformFlags struct {
 	profile string
+	testbed string
 	bugs    []string
 	out     string
 	format  string
@@ -44,17 +46,22 @@ With --peer the other host is another NIC model, and --role says which side --pr
 findings speak of the pair. The specification bounds neither how soon a NAK comes nor how soon a requester reacts to it; the
 suite bounds both by --nak-us and --reaction-us or, without them, by twice what the profile declares and 20 us.
 
+With --testbed vm the device under test is Linux's soft-RoCE in virtual machines. Its times are reported and not judged, but for
+those that --nak-us and --reaction-us bound; what it lacks by choice is not exercised.
+
 The report stands in conformance.md and conformance.json beside the run directories. The exit status is 1 if a rule failed.`,
 		Example: `  candela conform --profile cx5
   candela conform --profile spec --bugs nack-psn-plus-one
   candela conform --profile cx5 --nak-us 5 --reaction-us 20
   candela conform --profile cx5-slow-path --peer e810-no-migreq --role responder
-  candela conform --profile e810 --verbose --format json`,
+  candela conform --profile e810 --verbose --format json
+  candela conform --testbed vm`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return conform(cmd, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
+	fl.StringVar(&f.testbed, "testbed", "", "testbed with a device that is no model: vm, or a description of that kind")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
@@ -67,7 +74,7 @@ The report stands in conformance.md and conformance.json beside the run director
 	return cmd
 }
 
-func conform(cmd *cobra.Command, f conformFlags) error {
+func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	if err := checkConform(&f); err != nil {
 		return err
 	}
@@ -79,6 +86,13 @@ func conform(cmd *cobra.Command, f conformFlags) error {
 	}
 	if f.role == config.Responder.String() {
 		suite.Role = config.Responder
+	}
+	var live livebeds
+	defer func() { err = errors.Join(err, infrastructureIf(live.close())) }()
+	if f.testbed != "" {
+		if err := equipSuite(cmd.Context(), &suite, &live, f.testbed); err != nil {
+			return err
+		}
 	}
 	report, err := suite.Qualify(cmd.Context(), conformance.Catalogue())
 	if err != nil {
@@ -99,6 +113,22 @@ func conform(cmd *cobra.Command, f conformFlags) error {
 	}
 	if !report.OK() {
 		return statusError{status: orchestrator.ExitFail}
+	}
+	return nil
+}
+
+// equipSuite puts the device of a testbed of virtual machines in the place of the models.
+func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
+	bed, err := config.LoadTestbed(name)
+	if err != nil {
+		return err
+	}
+	if bed.Kind != config.KindVM {
+		return fmt.Errorf("--testbed %s is of kind %s: only virtual machines are qualified; models are without --testbed", name, bed.Kind)
+	}
+	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
+	if s.Device, err = live.device(ctx, bed); err != nil {
+		return infrastructure(err)
 	}
 	return nil
 }
@@ -134,6 +164,9 @@ func checkConform(f *conformFlags) error {
 	if f.format != "text" && f.format != "json" {
 		return fmt.Errorf("--format %q: want text or json", f.format)
 	}
+	if f.testbed != "" && (f.peer != "" || len(f.bugs) > 0) {
+		return errors.New("--testbed has a device that is no model: --peer and --bugs don't go with it")
+	}
 	if f.workers < 0 {
 		return fmt.Errorf("--workers %d: want at least 0", f.workers)
 	}
@@ -154,6 +187,9 @@ func checkConform(f *conformFlags) error {
 	}
 	if f.out == "" {
 		f.out = filepath.Join("runs", "conform-"+f.profile)
+		if f.testbed != "" {
+			f.out = filepath.Join("runs", "conform-"+strings.TrimSuffix(filepath.Base(f.testbed), ".yml"))
+		}
 		if f.peer != "" {
 			f.out += "-" + f.role + "-of-" + f.peer
 		}

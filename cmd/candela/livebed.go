@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
@@ -21,7 +23,7 @@ import (
 type livebeds struct {
 	made []*netns.Bed
 	up   map[string]*netns.State // by name of the testbed
-	vms  *vm.Guests              // nil: none were booted
+	vms  map[string]*vm.Guests   // by name of the testbed
 }
 
 // builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought up,
@@ -38,7 +40,7 @@ func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrato
 		}
 	case config.KindVM:
 		return func(spec testbeds.Spec) (orchestrator.Testbed, error) {
-			guests, err := l.guests(ctx)
+			guests, err := l.guests(ctx, bed)
 			if err != nil {
 				return nil, err
 			}
@@ -93,25 +95,6 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 	return &b.State, nil
 }
 
-// guests returns the virtual machines of this command: booted once, and again if one has ended.
-func (l *livebeds) guests(ctx context.Context) (*vm.Guests, error) {
-	if l.vms != nil && len(l.vms.Dead()) == 0 {
-		return l.vms, nil
-	}
-	if l.vms != nil {
-		if err := l.vms.Close(); err != nil {
-			return nil, err
-		}
-		l.vms = nil
-	}
-	booted, err := vm.Up(ctx, vm.Config{})
-	if err != nil {
-		return nil, err
-	}
-	l.vms = booted
-	return booted, nil
-}
-
 // fits reports whether a testbed that is up is the one that a description describes.
 func fits(s *netns.State, bed *config.Testbed) bool {
 	if s.Datapath != bed.Live.Datapath || len(s.Dumpers) != len(bed.Dumpers) {
@@ -145,7 +128,7 @@ func labConfig(bed *config.Testbed) (lab.Config, error) {
 		cfg.Dumpers = append(cfg.Dumpers, station(bed.Dumpers[i].Name, &l.Dumpers[i]))
 	}
 	if c := l.Certificates; c != nil {
-		cfg.Cert, cfg.Key, cfg.CA = c.Cert, c.Key, c.CA
+		cfg.Cert, cfg.Key, cfg.CA, cfg.CRL = c.Cert, c.Key, c.CA, c.CRL
 	}
 	if bed.Injector == nil {
 		cfg.Switch, cfg.DeviceID = l.Switch.Address, l.Switch.DeviceID
@@ -161,7 +144,7 @@ func labConfig(bed *config.Testbed) (lab.Config, error) {
 func foreignSwitch(i *config.ExternalInjector) (*lab.Foreign, error) {
 	f := &lab.Foreign{}
 	if c := i.TLS; c != nil {
-		f.Files = &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA}
+		f.Files = &transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, CRL: c.CRL}
 	}
 	if i.Pipeline == nil {
 		return f, nil
@@ -185,8 +168,8 @@ func (l *livebeds) close() error {
 	for _, b := range l.made {
 		failed = append(failed, b.Close())
 	}
-	if l.vms != nil {
-		failed = append(failed, l.vms.Close())
+	for _, name := range slices.Sorted(maps.Keys(l.vms)) {
+		failed = append(failed, l.vms[name].Close())
 	}
 	return errors.Join(failed...)
 }

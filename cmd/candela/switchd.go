@@ -31,19 +31,22 @@ func newSwitchd() *cobra.Command {
 		Use:   "switchd",
 		Short: "Make this machine an injector switch behind P4Runtime",
 		Long: `Make this machine an injector switch: forward between network interfaces, inject what a controller programs over P4Runtime,
-and mirror every RoCE packet to the dumpers' interfaces. Two datapaths do that:
+and mirror every RoCE packet to the dumpers' interfaces. Three datapaths do that:
 
   xdp       in the kernel, on receive; drop, ecn, corrupt and trim
   afpacket  in this process, on packet rings: slower, on any interface, and with delay, duplicate, reorder and rewrite
+  qemu      the same between virtual machines and without privilege: a port is a path P, the switch's socket P.port and the
+            guest's P.nic, with one frame per datagram, as QEMU's -netdev dgram has it
 
 Ports are numbered in the order of --ports, then --mirror. The interfaces' offloads are off while it runs. It listens on
-loopback, on a unix: socket, or with mutual TLS anywhere. It needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and
-CAP_PERFMON, too.
+loopback, on a unix: socket, or with mutual TLS anywhere. On interfaces it needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp
+CAP_BPF and CAP_PERFMON, too.
 
 It runs until it is interrupted. Events and mirroring are flushed when the controller has been gone for --lease; forwarding
 goes on.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
-  candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem`,
+  candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
+  candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/tmp/switch.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSwitch(cmd, &o) },
 	}
@@ -55,9 +58,9 @@ goes on.`,
 	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
 	fl.Uint64Var(&o.device, "device-id", 1, "P4Runtime device id")
 	fl.Uint64Var(&o.seed, "seed", 1, "seed of the mirror copies' UDP ports")
-	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp or afpacket")
-	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts")
-	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers")
+	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp, afpacket or qemu")
+	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts, or paths of sockets")
+	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers, or paths of sockets")
 	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long events and mirroring outlive their controller; 0: for ever")
 	fl.IntVar(&o.cpu, "cpu", 0, "CPU that handles all ports' packets (xdp)")
 	fl.BoolVar(&o.multiQueue, "multi-queue", false, "allow several receive queues; stamps of different ports may then disagree (xdp)")

@@ -14,6 +14,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/netns"
+	"candela.dev/candela/testbeds/vm"
 )
 
 func newTestbed() *cobra.Command {
@@ -29,7 +30,7 @@ func newTestbedList() *cobra.Command {
 		Short: "List the embedded testbeds and the descriptions in a directory, and what is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			names := []string{config.VirtualTestbed, config.NetnsTestbed}
+			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.VMTestbed}
 			found, err := filepath.Glob(filepath.Join(dir, "*.yml"))
 			if err != nil {
 				return err
@@ -60,6 +61,9 @@ func rates(t *config.Testbed) string {
 
 // upState says whether a testbed of this machine is up.
 func upState(t *config.Testbed) string {
+	if t.Kind == config.KindVM {
+		return vm.State(vmConfig(t))
+	}
 	if t.Kind != config.KindNetns {
 		return "-"
 	}
@@ -79,19 +83,26 @@ func upState(t *config.Testbed) string {
 func newTestbedUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "up TESTBED",
-		Short: "Make a testbed of network namespaces on this machine",
-		Long: `Make a testbed of network namespaces on this machine: requester, responder, injector switch and dumpers, each a process in a
-namespace of its own, joined by veth pairs. It stays until candela testbed down. It needs root.`,
+		Short: "Make a testbed of network namespaces or virtual machines on this machine",
+		Long: `Make a testbed on this machine that stays until candela testbed down.
+
+One of network namespaces has requester, responder, injector switch and dumpers, each a process in a namespace of its own,
+joined by veth pairs. It needs root. One of virtual machines has guests with soft-RoCE and a switch for them, and needs an
+image (make vm-image) and no privilege; a run on it boots nothing.`,
 		Example: `  candela testbed up netns
-  candela run --testbed netns configs/quickstart.yml`,
+  candela run --testbed netns configs/quickstart.yml
+  candela testbed up vm`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
 			if err != nil {
 				return err
 			}
+			if t.Kind == config.KindVM {
+				return vmUp(cmd.Context(), cmd.OutOrStdout(), t)
+			}
 			if t.Kind != config.KindNetns {
-				return fmt.Errorf("%s is of kind %s: only testbeds of kind netns are made here", args[0], t.Kind)
+				return notMadeHere(args[0], t)
 			}
 			cfg := netnsConfig(t)
 			cfg.Detach = true
@@ -105,18 +116,25 @@ namespace of its own, joined by veth pairs. It stays until candela testbed down.
 	}
 }
 
+func notMadeHere(name string, t *config.Testbed) error {
+	return fmt.Errorf("%s is of kind %s: only testbeds of the kinds netns and vm are made here", name, t.Kind)
+}
+
 func newTestbedDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down TESTBED",
-		Short: "Remove a testbed of network namespaces, whatever is left of it",
+		Short: "Remove a testbed of network namespaces or virtual machines, whatever is left of it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
 			if err != nil {
 				return err
 			}
+			if t.Kind == config.KindVM {
+				return infrastructureIf(vm.Down(vmConfig(t)))
+			}
 			if t.Kind != config.KindNetns {
-				return fmt.Errorf("%s is of kind %s: only testbeds of kind netns are made here", args[0], t.Kind)
+				return notMadeHere(args[0], t)
 			}
 			if err := netns.Down("", t.Name); err != nil {
 				return infrastructure(err)

@@ -30,13 +30,15 @@ type Host struct {
 // interface's offloads are off until Close.
 func Open(cfg Config) (_ *Host, err error) {
 	h := &Host{cfg: cfg, done: make(chan struct{})}
-	h.name, h.rate, h.core = cfg.Interface, cfg.NIC.PortRate, (*hostCore)(h)
+	h.name, h.socket, h.rate, h.core = cfg.Interface, cfg.Socket, cfg.NIC.PortRate, (*hostCore)(h)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("live host on %q: %w", cfg.Interface, err), h.release())
 		}
 	}()
-	if h.cfg.NIC.MAC, err = hardwareAddress(cfg.Interface, cfg.NIC.MAC); err != nil {
+	if cfg.Socket != nil {
+		h.name = cfg.Socket.Local
+	} else if h.cfg.NIC.MAC, err = hardwareAddress(cfg.Interface, cfg.NIC.MAC); err != nil {
 		return nil, err
 	}
 	if err := h.createQPs(); err != nil {

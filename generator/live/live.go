@@ -35,6 +35,8 @@ type Connection struct {
 // Config is what a Host is opened with.
 type Config struct {
 	Interface string
+	// Socket, if set, takes the place of the interface; it needs no privilege. Then NIC.MAC must be set.
+	Socket *Socket
 	// NIC is the model. A zero MAC stands for the interface's.
 	NIC         rdma.Config
 	Side        generator.Side // of every connection
@@ -43,6 +45,12 @@ type Config struct {
 	BarrierSync  bool
 	ReceiveDepth int
 	RepostDelay  clock.Duration
+}
+
+// Socket is a pair of Unix datagram sockets that carry one frame per datagram.
+type Socket struct {
+	Local  string // path, bound here
+	Remote string // path of the peer
 }
 
 // End is what one side of a connection tells the other before traffic starts.

@@ -32,17 +32,14 @@ type core interface {
 // A station is an interface with a core on it: sockets, clock, neighbour, and the one goroutine that owns them all.
 type station struct {
 	name      string
+	socket    *Socket       // nil: the interface with that name
 	rate      clock.BitRate // of the port
 	core      core
 	neighbour Neighbour
 
-	tap      *link.Tap
-	sender   *link.Sender
-	waiter   *link.Waiter
-	offloads *link.Offloads
-
+	wire   line
 	origin time.Time
-	wire   clock.Time   // when the port is free again
+	free   clock.Time   // when the port is free again
 	quiet  atomic.Int64 // clock.Time of the latest frame of the protocol
 
 	requests chan func()
@@ -70,16 +67,12 @@ func hardwareAddress(name string, mac packet.MAC) (packet.MAC, error) {
 func (s *station) open(mac packet.MAC, ips []netip.Addr) (err error) {
 	s.requests, s.ended = make(chan func()), make(chan struct{})
 	s.neighbour = Neighbour{MAC: mac, IPs: ips}
-	if s.offloads, err = link.DisableOffloads(s.name); err != nil {
-		return err
+	if s.socket != nil {
+		s.wire, err = openSocket(*s.socket)
+	} else {
+		s.wire, err = openInterface(s.name)
 	}
-	if s.tap, err = link.OpenTap(link.TapConfig{Interface: s.name}); err != nil {
-		return err
-	}
-	if s.sender, err = link.OpenSender(s.name); err != nil {
-		return err
-	}
-	if s.waiter, err = link.NewWaiter(s.tap); err != nil {
+	if err != nil {
 		return err
 	}
 	s.origin = time.Now()
@@ -94,20 +87,10 @@ const batch = link.DefaultBatch
 
 // release frees what Open took.
 func (s *station) release() error {
-	var failed []error
-	if s.waiter != nil {
-		failed = append(failed, s.waiter.Close())
+	if s.wire == nil {
+		return nil
 	}
-	if s.sender != nil {
-		failed = append(failed, s.sender.Close())
-	}
-	if s.tap != nil {
-		failed = append(failed, s.tap.Close())
-	}
-	if s.offloads != nil {
-		failed = append(failed, s.offloads.Restore())
-	}
-	return errors.Join(failed...)
+	return s.wire.close()
 }
 
 // Close ends the endpoint and leaves the interface as it was. It may be called more than once.
@@ -119,7 +102,7 @@ func (s *station) Close() error {
 	}
 	s.closed = true
 	s.stop()
-	s.waiter.Wake()
+	s.wire.wake()
 	<-s.ended
 	return s.release()
 }
@@ -146,7 +129,7 @@ func (s *station) wake() {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	if !s.closed {
-		s.waiter.Wake()
+		s.wire.wake()
 	}
 }
 
@@ -164,8 +147,7 @@ func (s *station) Quiet() time.Duration { return s.now().Sub(clock.Time(s.quiet.
 // Missed returns how many frames came while the ring was full: with any, the host is no witness.
 func (s *station) Missed() (missed uint64, err error) {
 	err = s.do(func() error {
-		stats, err := s.tap.Stats()
-		missed = stats.Dropped
+		missed, err = s.wire.missed()
 		return err
 	})
 	return missed, err
@@ -184,7 +166,7 @@ func (s *station) loop(ctx context.Context) {
 		}
 		more, err := s.step()
 		if err == nil && !more {
-			err = s.waiter.Wait(s.patience())
+			err = s.wire.wait(s.patience())
 			if errors.Is(err, unix.ENETDOWN) {
 				// A port that flaps comes back; what was lost meanwhile is lost as on any wire.
 				err = nil
@@ -209,7 +191,7 @@ func pause(ctx context.Context, d time.Duration) {
 func (s *station) patience() time.Duration {
 	serve, send := s.core.timers()
 	if send != clock.Never {
-		serve = min(serve, max(send, s.wire))
+		serve = min(serve, max(send, s.free))
 	}
 	if serve == clock.Never {
 		return -1
@@ -233,12 +215,12 @@ func (s *station) step() (more bool, err error) {
 // receive hands a batch of frames to the core.
 func (s *station) receive() (n int, err error) {
 	for ; n < batch; n++ {
-		f, ok := s.tap.Next()
+		frame, ok := s.wire.next()
 		if !ok {
 			return n, nil
 		}
-		err := s.take(f)
-		s.tap.Release()
+		err := s.take(frame)
+		s.wire.release()
 		if err != nil {
 			return n, err
 		}
@@ -246,12 +228,12 @@ func (s *station) receive() (n int, err error) {
 	return n, nil
 }
 
-func (s *station) take(f link.Frame) error {
-	if answer := s.neighbour.Answer(nil, f.Data); answer != nil {
+func (s *station) take(frame []byte) error {
+	if answer := s.neighbour.Answer(nil, frame); answer != nil {
 		return s.queue(answer)
 	}
 	now := s.now()
-	ours, err := s.core.take(now, f.Data)
+	ours, err := s.core.take(now, frame)
 	if ours {
 		s.quiet.Store(int64(now))
 	}
@@ -262,30 +244,27 @@ func (s *station) take(f link.Frame) error {
 func (s *station) send() (n int, err error) {
 	for ; n < batch; n++ {
 		now := s.now()
-		if s.wire > now {
+		if s.free > now {
 			break
 		}
 		frame := s.core.next(now)
 		if frame == nil {
 			break
 		}
-		s.wire = max(s.wire, now).Add(s.rate.Serialise(len(frame) + wireOverhead))
+		s.free = max(s.free, now).Add(s.rate.Serialise(len(frame) + wireOverhead))
 		s.quiet.Store(int64(now))
 		if err := s.queue(frame); err != nil {
 			return n, err
 		}
 	}
-	if s.sender.Pending() == 0 {
-		return n, nil
-	}
-	return n, s.sent(s.sender.Flush())
+	return n, s.sent(s.wire.flush())
 }
 
 // wireOverhead is what a frame occupies beyond its bytes: FCS, preamble with delimiter, inter-packet gap.
 const wireOverhead = 4 + 8 + 12
 
 // queue adds a frame to the batch; it must stay as it is.
-func (s *station) queue(frame []byte) error { return s.sent(s.sender.Queue(frame)) }
+func (s *station) queue(frame []byte) error { return s.sent(s.wire.queue(frame)) }
 
 // sent judges an error of the kernel: one that a wire could have, too, is a loss, which the transport repairs.
 func (s *station) sent(err error) error {

@@ -15,7 +15,7 @@ import (
 )
 
 // Schema names the version of the protocol.
-const Schema = "candela.verbs/v1"
+const Schema = "candela.verbs/v2"
 
 // Operations, in the order of a test. Each has a request and an answer type of its name below.
 const (
@@ -149,14 +149,21 @@ type StatusResponse struct {
 
 // ReportResponse is what the traffic came to.
 type ReportResponse struct {
-	Report  generator.Report `json:"report"`
-	Digests []Digest         `json:"digests"` // by connection
+	Report generator.Report `json:"report"`
+	Data   []Data           `json:"data"` // by connection
 }
 
-// Digest has SHA-256 sums, in hexadecimal, of what one side's memory holds: as much of each as a message is long.
-type Digest struct {
-	Source   string `json:"source"`   // what SENDs and WRITEs take
-	Exposed  string `json:"exposed"`  // what WRITEs fill and READs take
-	Sink     string `json:"sink"`     // what READs fill
-	Received string `json:"received"` // what SENDs fill
+// Data says of one side of a connection whether what arrived is what the peer sent. Both sides know that: every byte of
+// memory, and of a SEND, is a function of where it is (rdma.Content).
+type Data struct {
+	Checked int    `json:"checked"` // messages that this side alone could compare: SENDs that came, READs and atomics posted here
+	Wrong   int    `json:"wrong"`
+	First   string `json:"first"` // difference
+	// Written is the first difference between the memory that the peer's WRITEs fill and what they should have put there; empty:
+	// they are equal. It means something only if a WRITE was done.
+	Written string `json:"written"`
+	// Word is what the peer's atomics have left, from 0.
+	Word uint64 `json:"word"`
+	// Imaginary says that there is no memory: Written and Word mean nothing, all data was compared on arrival.
+	Imaginary bool `json:"imaginary"`
 }

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -81,4 +82,28 @@ func Counters(root fs.FS, device string) ([]Counter, error) {
 	}
 	slices.SortFunc(list, func(a, b Counter) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// AddStatistic adds to counters those that only `rdma -j statistic show link` knows, whose output text is.
+func AddStatistic(counters []Counter, text []byte) ([]Counter, error) {
+	var links []map[string]json.RawMessage
+	if err := json.Unmarshal(text, &links); err != nil {
+		return nil, fmt.Errorf("rdma statistic: %w", err)
+	}
+	known := make(map[string]bool)
+	for _, c := range counters {
+		known[c.Name] = true
+	}
+	for _, link := range links {
+		for name, value := range link {
+			v, err := strconv.ParseUint(string(value), 10, 64)
+			if err != nil || known[name] || name == "ifindex" || name == "port" {
+				continue
+			}
+			known[name] = true
+			counters = append(counters, Counter{name, v})
+		}
+	}
+	slices.SortFunc(counters, func(a, b Counter) int { return cmp.Compare(a.Name, b.Name) })
+	return counters, nil
 }

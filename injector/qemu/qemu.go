@@ -10,7 +10,6 @@ package qemu
 
 import (
 	"errors"
-	"time"
 
 	"candela.dev/candela/injector/pipeline"
 )
@@ -45,12 +44,6 @@ type PortStats struct {
 	Unsent   uint64 // nobody was there to take them, or the FIFO was full
 	Cut      uint64 // arrived longer than any frame may be
 	Waited   uint64 // had to wait in the FIFO
-}
-
-// Forwarding is how long frames took from being read from one socket to being written to the next.
-type Forwarding struct {
-	Frames uint64
-	Median time.Duration // upper edge of its bucket: a power of two, in nanoseconds
 }
 
 // Pipeline returns the datapath to program. Whoever does holds the lock that Run's do takes.

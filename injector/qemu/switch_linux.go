@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
 	"os"
 	"time"
 
@@ -47,7 +46,7 @@ type Switch struct {
 	scratch  []byte // of its mirror copy and what an event made of it
 	frames   pipeline.Frames
 	lastRoCE clock.Time
-	delays   [40]uint64 // frames by log2 of the nanoseconds that they took
+	delays   Delays
 }
 
 // Open binds every socket. The guests may be started before or after. The caller closes the Switch.
@@ -236,7 +235,7 @@ func (s *Switch) process(ingress uint16, frame []byte) {
 	if roce {
 		s.lastRoCE = now
 	}
-	s.delays[min(len(s.delays)-1, bits.Len64(uint64(s.now().Sub(now).Nanoseconds())))]++
+	s.delays.add(s.now().Sub(now).Std())
 	s.frames.Mirror()
 }
 
@@ -331,18 +330,13 @@ func (s *Switch) Stats() []PortStats {
 	return list
 }
 
-// Forwarding returns how long frames took. Call it inside the lock.
-func (s *Switch) Forwarding() Forwarding {
-	var f Forwarding
-	for _, n := range s.delays {
-		f.Frames += n
+// Delays returns how long frames took. Call it inside the lock.
+func (s *Switch) Delays() Delays { return s.delays }
+
+// Queued returns how many frames wait for ports without room. Call it inside the lock.
+func (s *Switch) Queued() (n int) {
+	for i := range s.ports {
+		n += len(s.ports[i].fifo)
 	}
-	seen := uint64(0)
-	for i, n := range s.delays {
-		if seen += n; n > 0 && 2*seen >= f.Frames {
-			f.Median = time.Duration(1) << i
-			break
-		}
-	}
-	return f
+	return n
 }

@@ -27,5 +27,8 @@ func (s *Switch) Stats() []PortStats { return nil }
 // Quiet returns nothing.
 func (s *Switch) Quiet() (now, lastRoCE clock.Time) { return 0, 0 }
 
-// Forwarding returns nothing.
-func (s *Switch) Forwarding() Forwarding { return Forwarding{} }
+// Delays returns nothing.
+func (s *Switch) Delays() (d Delays) { return d }
+
+// Queued returns nothing.
+func (s *Switch) Queued() int { return 0 }

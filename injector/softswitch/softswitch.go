@@ -26,12 +26,13 @@ import (
 const (
 	XDP      = "xdp"
 	AFPacket = "afpacket"
+	QEMU     = "qemu"
 )
 
 // Config is what a Switch is made of.
 type Config struct {
-	Datapath string   // XDP or AFPacket
-	Ports    []string // interfaces towards hosts; port numbers count from 0
+	Datapath string   // XDP, AFPacket or QEMU
+	Ports    []string // interfaces towards hosts, for QEMU paths of sockets; port numbers count from 0
 	Mirrors  []string // interfaces towards dumpers; their numbers follow
 	DeviceID uint64
 	Seed     uint64
@@ -76,6 +77,9 @@ func Open(cfg Config) (_ *Switch, err error) {
 	}()
 	names := append(append([]string(nil), cfg.Ports...), cfg.Mirrors...)
 	for _, name := range names {
+		if cfg.Datapath == QEMU {
+			break // sockets
+		}
 		o, err := link.DisableOffloads(name)
 		if err != nil {
 			return nil, fmt.Errorf("software switch: %w", err)
@@ -99,8 +103,14 @@ func Open(cfg Config) (_ *Switch, err error) {
 			return nil, fmt.Errorf("software switch: %w", err)
 		}
 		s.path, served.Datapath, served.Info = d, d.Pipeline(), p4.Software()
+	case QEMU:
+		d, err := openQEMU(cfg, names, func(f func()) { s.server.Do(f) })
+		if err != nil {
+			return nil, fmt.Errorf("software switch: %w", err)
+		}
+		s.path, served.Datapath, served.Info = d, d.Pipeline(), p4.Software()
 	default:
-		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s and %s", cfg.Datapath, XDP, AFPacket)
+		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s, %s and %s", cfg.Datapath, XDP, AFPacket, QEMU)
 	}
 	s.server, err = switchd.New(served)
 	return s, err

@@ -13,6 +13,7 @@ type Testbed struct {
 	Dumpers   []Dumper
 	Live      *Live             // nil if the testbed is virtual
 	Injector  *ExternalInjector // of a lab whose switch somebody else runs
+	VM        *VM               // of virtual machines; nil: with every default
 
 	positions positions
 }

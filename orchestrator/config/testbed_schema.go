@@ -29,6 +29,7 @@ func testbedSchema() *object {
 				at: at(func(t *Testbed) **Live { return &t.Live })},
 			{key: "injector", doc: "A switch that runs already and speaks P4Runtime; of a lab, in place of live.switch.",
 				kind: optional[ExternalInjector]{externalInjectorSchema()}, at: at(func(t *Testbed) **ExternalInjector { return &t.Injector })},
+			{key: "vm", doc: "What only testbeds of kind vm have.", kind: optional[VM]{vmSchema()}, at: at(func(t *Testbed) **VM { return &t.VM })},
 		},
 	}
 }

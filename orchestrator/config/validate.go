@@ -166,4 +166,5 @@ func (d *decoder) validateTestbed(t *Testbed) {
 		d.validateSnap("mirror.snap-bytes", t.Mirror.Snap)
 	}
 	d.validateLive(t)
+	d.validateVM(t)
 }

@@ -28,6 +28,8 @@ type Result struct {
 	Run      string   `json:"run,omitempty"`      // directory of the run that it was judged by
 	// Elsewhere are the directories of further runs in which the same happened.
 	Elsewhere []string `json:"elsewhere,omitempty"`
+	// Times are what judges of time have to say of a device whose times are reported only.
+	Times []Breach `json:"times,omitempty"`
 }
 
 // A Breach is one way in which a rule was broken.
@@ -41,7 +43,7 @@ type Breach struct {
 
 // judge decides about one rule from the run that stimulates it. A breach counts even if the evidence is incomplete: a NIC
 // that breaks a rule often prevents what the test wanted to happen next.
-func judge(rule *Rule, o *outcome) Result {
+func judge(rule *Rule, o *outcome, device *Device) Result {
 	r := Result{Rule: *rule}
 	if o.why != "" {
 		r.Status, r.Reason = NotExercised, o.why
@@ -52,12 +54,7 @@ func judge(rule *Rule, o *outcome) Result {
 		r.Status, r.Reason = NotExercised, "no bound was asked for: the latency is measured and not judged"
 		return r
 	}
-	for _, id := range rule.Judges {
-		if b, ok := breachOf(id, o); ok {
-			r.Breaches = append(r.Breaches, b)
-		}
-	}
-	var missing []string
+	missing := r.hear(o, device)
 	for _, e := range rule.Evidence {
 		n, why := find(e, o)
 		if n < e.Least {
@@ -71,10 +68,36 @@ func judge(rule *Rule, o *outcome) Result {
 		r.Status = Fail
 	case len(missing) > 0:
 		r.Status, r.Reason = NotExercised, strings.Join(missing, "; ")
+	case len(r.Times) > 0:
+		r.Status, r.Reason = NotExercised, "the times of an emulated machine are measured and not judged: "+r.Times[0].line()
 	default:
 		r.Status = Pass
 	}
 	return r
+}
+
+// hear asks the judges of a rule about its run, and returns why none of them may speak, if that is so.
+func (r *Result) hear(o *outcome, device *Device) (missing []string) {
+	for _, id := range r.Judges {
+		if why := device.lacks(id); why != "" {
+			if !slices.Contains(missing, why) {
+				missing = append(missing, why)
+			}
+			continue
+		}
+		b, ok := breachOf(id, o)
+		switch {
+		case !ok:
+		case device.timesOnly(id, r.Bound):
+			r.Times = append(r.Times, b)
+		default:
+			r.Breaches = append(r.Breaches, b)
+		}
+	}
+	if slices.ContainsFunc(r.Judges, func(id string) bool { return device.lacks(id) == "" }) {
+		return nil
+	}
+	return missing
 }
 
 // label names the evidence without its count.
@@ -158,7 +181,7 @@ func findEvents(o *outcome) (n int64, why string) {
 // outside lists what speaks against the device in runs in which no rule claims it. None may be lost: if a rule fails by the
 // same judge already it is one more occurrence of that failure; if a rule holds everywhere it breaks that one; and otherwise it
 // is returned, each judge once.
-func outside(results []Result, outcomes []outcome) []Breach {
+func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	var stray []Breach
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -167,7 +190,7 @@ func outside(results []Result, outcomes []outcome) []Breach {
 		}
 		for _, id := range firedIn(o) {
 			b, ok := breachOf(id, o)
-			if !ok || claimed(results, id, o.run.Dir) {
+			if !ok || claimed(results, id, o.run.Dir) || device.lacks(id) != "" || device.timesOnly(id, Unbounded) {
 				continue
 			}
 			if failing := firstBrokenBy(results, id); failing != nil {

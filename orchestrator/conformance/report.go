@@ -17,6 +17,7 @@ type Report struct {
 	Schema  string   `json:"schema"`
 	Version string   `json:"version"` // of the tool
 	Profile string   `json:"profile"`
+	Device  string   `json:"device,omitempty"` // if it is no model; Profile has the defaults that it was tried with
 	Bugs    []string `json:"bugs,omitempty"`
 	// Peer is the profile of the other side where two were tried together, Role the side of Profile.
 	Peer   string `json:"peer,omitempty"`
@@ -36,6 +37,9 @@ func (r *Report) OK() bool { return r.Failed == 0 && len(r.Outside) == 0 }
 
 func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 	r := &Report{Schema: ReportSchema, Version: s.Version, Profile: s.Profile, Bugs: s.Bugs}
+	if s.Device != nil {
+		r.Device = s.Device.Name
+	}
 	if s.Peer != "" {
 		r.Peer, r.Role = s.Peer, s.Role.String()
 	}
@@ -47,9 +51,9 @@ func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 		}
 	}
 	for i := range rules {
-		r.Results = append(r.Results, judge(&rules[i], byName[rules[i].run()]))
+		r.Results = append(r.Results, judge(&rules[i], byName[rules[i].run()], s.Device))
 	}
-	r.Outside = outside(r.Results, outcomes)
+	r.Outside = outside(r.Results, outcomes, s.Device)
 	for i := range r.Results {
 		switch r.Results[i].Status {
 		case Pass:
@@ -105,6 +109,9 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 }
 
 func (r *Report) subject() string {
+	if r.Device != "" {
+		return r.Device
+	}
 	subject := "profile " + r.Profile
 	if len(r.Bugs) > 0 {
 		subject += " with bugs " + strings.Join(r.Bugs, ", ")
@@ -145,6 +152,9 @@ func (r *Result) details(b *strings.Builder, indent string) {
 	}
 	for i := range r.Breaches {
 		fmt.Fprintf(b, "%s%s\n%srun %s\n", indent, r.Breaches[i].line(), indent, r.Breaches[i].Run)
+	}
+	for i := range r.Times {
+		fmt.Fprintf(b, "%stime, not judged: %s\n", indent, r.Times[i].line())
 	}
 	if n := len(r.Elsewhere); n > 0 {
 		fmt.Fprintf(b, "%sthe same in %d other cases, first in %s\n", indent, n, r.Elsewhere[0])
@@ -208,6 +218,9 @@ func (r *Report) markdownDetails(b *strings.Builder, status Status, title string
 		}
 		for j := range res.Breaches {
 			fmt.Fprintf(b, "- %s, run `%s`\n", escape(res.Breaches[j].line()), res.Breaches[j].Run)
+		}
+		for j := range res.Times {
+			fmt.Fprintf(b, "- time, not judged: %s, run `%s`\n", escape(res.Times[j].line()), res.Times[j].Run)
 		}
 		if n := len(res.Elsewhere); n > 0 {
 			fmt.Fprintf(b, "- the same in %d other cases, first in `%s`\n", n, res.Elsewhere[0])

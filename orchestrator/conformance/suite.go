@@ -33,6 +33,9 @@ type Suite struct {
 	// the pair: the trace tells what was wrong between them, and its packets who sent what.
 	Peer string
 	Role config.Side // of Profile's host if there is a Peer
+	// Device is what stands on the testbed in place of models; nil: models do. Its runs go one after the other, and one that
+	// the testbed breaks off is tried again once.
+	Device *Device
 	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us for the way
 	// and for packets before.
 	MaxNAK, MaxReaction clock.Duration
@@ -114,11 +117,19 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	if err != nil {
 		return o, err
 	}
-	o.run, err = orchestrator.Run(ctx, p, s.Build, orchestrator.Options{
+	options := orchestrator.Options{
 		Out: s.Out, Version: s.Version, Command: s.Command, File: path.Join("configs/conformance", file+".yml"),
 		Wall: s.Wall, NoReports: s.NoReports,
-	})
+	}
+	o.run, err = orchestrator.Run(ctx, p, s.Build, options)
+	if s.Device != nil && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure {
+		o.run, err = orchestrator.Run(ctx, p, s.Build, options)
+	}
 	switch {
+	case s.Device != nil && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
+		o.why = "the testbed failed: " + strings.Join(o.run.Verdict.Reasons, "; ")
+		o.run = nil
+		return o, nil
 	case err != nil:
 		return o, err
 	case o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
@@ -224,7 +235,9 @@ func readTestbed(name string) ([]byte, error) {
 // each calls do for 0 to n−1 on all workers and returns the errors in that order.
 func (s *Suite) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	workers := s.Workers
-	if workers == 0 {
+	if s.Device != nil {
+		workers = 1
+	} else if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	errs := make([]error, n)

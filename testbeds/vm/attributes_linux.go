@@ -5,7 +5,11 @@ import (
 	"syscall"
 )
 
-// attributes make a guest die with this process, and keep a terminal's signals for this process alone.
-func attributes(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// attributes keep a terminal's signals from a process. One that is on a leash dies with the thread that starts it; any other
+// has a session of its own, and stays.
+func attributes(cmd *exec.Cmd, leash bool) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if leash {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	}
 }

@@ -4,4 +4,4 @@ package vm
 
 import "os/exec"
 
-func attributes(*exec.Cmd) {}
+func attributes(*exec.Cmd, bool) {}

@@ -6,91 +6,109 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"candela.dev/candela/generator/verbs"
+	"candela.dev/candela/injector/softswitch"
 )
 
 // guest is one virtual machine.
 type guest struct {
-	name    string
-	dir     string
-	cmd     *exec.Cmd
-	ended   chan struct{} // closed when QEMU has ended, for the reason in failure
-	failure error
-	client  *verbs.Client
-	booted  time.Duration // from start to the agent's first answer
-	first   verbs.Hello
-	firstAt time.Time
+	name     string
+	dir      string
+	process  *process
+	client   *verbs.Client
+	booted   time.Duration // from start to the agent's first answer
+	restored bool          // from a snapshot
+	kvm      bool
+	first    verbs.Hello
+	firstAt  time.Time
 }
 
-func (g *guest) console() string { return filepath.Join(g.dir, g.name+".console") }
-func (g *guest) control() string { return filepath.Join(g.dir, g.name+".control") }
+func (g *guest) file(ending string) string { return filepath.Join(g.dir, g.name+ending) }
+func (g *guest) console() string           { return g.file(".console") }
+func (g *guest) control() string           { return g.file(".control") }
+func (g *guest) monitor() string           { return g.file(".monitor") }
 
-// socket is the guest's end of its NIC, port the switch's.
-func (g *guest) socket() string { return filepath.Join(g.dir, g.name+".nic") }
-func (g *guest) port() string   { return filepath.Join(g.dir, g.name+".port") }
+// path names the guest's NIC and the switch's port to it.
+func (g *guest) path() string { return g.file("") }
 
-// arguments are QEMU's. The machine has an HPET: time that is taken from an emulated TSC can run away.
-func (g *guest) arguments(c *Config) []string {
-	accel := []string{"-accel", "tcg"}
-	if c.KVM {
-		accel = []string{"-accel", "kvm", "-accel", "tcg"}
-	}
-	return append(accel,
+// arguments are QEMU's. The machine has an HPET: time that is taken from an emulated TSC can run away. A snapshot is that of a
+// machine with the same arguments, but for paths.
+func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
+	args := []string{
+		"-accel", accelerator,
 		"-M", "q35", "-m", strconv.Itoa(c.Memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-name", g.name, "-kernel", filepath.Join(c.Image, "kernel"), "-initrd", filepath.Join(c.Image, "initramfs"),
 		"-append", "console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable",
-		"-chardev", "file,id=console,path="+g.console(), "-serial", "chardev:console",
+		"-chardev", "file,id=console,append=on,path=" + g.console(), "-serial", "chardev:console",
 		"-device", "virtio-serial-pci",
-		"-chardev", "socket,id=control,path="+g.control()+",server=on,wait=off",
+		"-chardev", "socket,id=control,path=" + g.control() + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=control,name=candela.control",
-		"-netdev", "dgram,id=nic,local.type=unix,local.path="+g.socket()+",remote.type=unix,remote.path="+g.port(),
-		"-device", "virtio-net-pci,netdev=nic,romfile=")
+		"-qmp", "unix:" + g.monitor() + ",server=on,wait=off",
+		"-netdev", "dgram,id=nic,local.type=unix,local.path=" + g.path() + softswitch.PeerSocket +
+			",remote.type=unix,remote.path=" + g.path() + softswitch.SwitchSocket,
+		"-device", "virtio-net-pci,netdev=nic,romfile=",
+	}
+	if snapshot != "" {
+		args = append(args, "-incoming", "exec:cat "+quoted(snapshot))
+	}
+	return args
 }
 
-// start boots the guest, at a lower priority than the switch: it shall not delay stamps.
-func (g *guest) start(c *Config) error {
-	g.cmd = exec.Command("nice", append([]string{"-n", "10", c.QEMU}, g.arguments(c)...)...)
-	attributes(g.cmd)
-	log, err := os.Create(filepath.Join(g.dir, g.name+".qemu"))
-	if err != nil {
-		return err
+// quoted makes a path one word of the shell.
+func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
+
+// start boots the guest, or restores it, at a lower priority than the switch: it shall not delay stamps.
+func (g *guest) start(c *Config, accelerator, snapshot string) (err error) {
+	for _, old := range []string{g.control(), g.monitor(), g.path() + softswitch.PeerSocket, g.console()} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-	defer log.Close()
-	g.cmd.Stdout, g.cmd.Stderr = log, log
-	if err := g.cmd.Start(); err != nil {
+	if snapshot != "" {
+		// What it said before goes with it.
+		said, err := os.ReadFile(snapshot + consoleEnding)
+		if err == nil {
+			err = os.WriteFile(g.console(), said, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	g.restored, g.kvm = snapshot != "", accelerator == acceleratorKVM
+	args := append([]string{"-n", "10", c.QEMU}, g.arguments(c, accelerator, snapshot)...)
+	if g.process, err = launch(g.file(".qemu"), !c.Detach, "nice", args...); err != nil {
 		return fmt.Errorf("guest %s: %w", g.name, err)
 	}
-	g.ended = make(chan struct{})
-	go func() {
-		g.failure = g.cmd.Wait()
-		close(g.ended)
-	}()
 	return nil
 }
 
-// connect waits until the guest's agent answers.
-func (g *guest) connect(ctx context.Context, c *Config) error {
+// errSilent says that a guest never said a word.
+var errSilent = errors.New("its console stayed empty")
+
+// connect waits until the guest's agent answers. If it has said nothing at all for silence, and silence is not 0, the error
+// is errSilent.
+func (g *guest) connect(ctx context.Context, patience, silence time.Duration) error {
 	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.BootTimeout, fmt.Errorf("no answer of its agent within %v", c.BootTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer of its agent within %v", patience))
 	defer cancel()
-	for {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", g.control())
-		if err == nil {
-			g.client = verbs.NewClient(conn)
-			break
-		}
-		select {
-		case <-ctx.Done():
-			return g.blame(errors.Join(context.Cause(ctx), err))
-		case <-g.ended:
-			return g.blame(err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	if silence > 0 {
+		watched, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		timer := time.AfterFunc(silence, func() {
+			if info, err := os.Stat(g.console()); err == nil && info.Size() == 0 {
+				stop(errSilent)
+			}
+		})
+		defer timer.Stop()
+		ctx = watched
+	}
+	if err := g.dial(ctx); err != nil {
+		return g.blame(err)
 	}
 	if err := g.call(ctx, verbs.OpHello, nil, &g.first); err != nil {
 		return err
@@ -102,6 +120,25 @@ func (g *guest) connect(ctx context.Context, c *Config) error {
 	return nil
 }
 
+// dial connects to the control port, which is there a moment after the start.
+func (g *guest) dial(ctx context.Context) error {
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", g.control())
+		if err == nil {
+			g.client = verbs.NewClient(conn)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-g.process.ended:
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// call asks the agent. A guest that ends does so with its connection.
 func (g *guest) call(ctx context.Context, op string, params, result any) error {
 	if err := g.client.Call(ctx, op, params, result); err != nil {
 		return g.blame(err)
@@ -116,14 +153,18 @@ const consoleLines = 15
 func (g *guest) blame(err error) error {
 	state := "runs"
 	select {
-	case <-g.ended:
-		state = fmt.Sprintf("has ended: %v", g.failure)
-		if text := tail(filepath.Join(g.dir, g.name+".qemu"), 3); text != "" {
+	case <-g.process.ended:
+		state = fmt.Sprintf("has ended: %v", g.process.failure)
+		if text := tail(g.file(".qemu"), 3); text != "" {
 			state += ": " + text
 		}
 	case <-time.After(200 * time.Millisecond): // the connection breaks a moment before the process is gone
 	}
-	return fmt.Errorf("guest %s %s: %w\nthe end of its console:\n%s", g.name, state, err, tail(g.console(), consoleLines))
+	return fmt.Errorf("guest %s %s: %w\n%s", g.name, state, err, g.lastWords())
+}
+
+func (g *guest) lastWords() string {
+	return fmt.Sprintf("the end of the console of guest %s:\n%s", g.name, tail(g.console(), consoleLines))
 }
 
 // clockRatio is how fast the guest's clock has gone since it booted, beside this machine's.
@@ -144,13 +185,19 @@ func (g *guest) clockRatio(ctx context.Context) (float64, error) {
 
 const minClockSpan = 300 * time.Millisecond
 
-// close ends the guest.
-func (g *guest) close() {
+// disconnect leaves the guest as it is.
+func (g *guest) disconnect() {
 	if g.client != nil {
 		_ = g.client.Close()
+		g.client = nil
 	}
-	if g.ended != nil {
-		_ = g.cmd.Process.Kill()
-		<-g.ended
+}
+
+// close ends the guest.
+func (g *guest) close() error {
+	g.disconnect()
+	if g.process == nil {
+		return nil
 	}
+	return g.process.kill()
 }

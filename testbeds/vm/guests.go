@@ -5,72 +5,276 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"candela.dev/candela/injector/softswitch"
+	"candela.dev/candela/testbeds"
 )
 
-// Guests are two virtual machines that are up. They serve one test at a time.
+// Guests are the virtual machines of a testbed that are up. They serve one test at a time.
 type Guests struct {
 	cfg    Config
 	image  image
 	dir    string
-	guests [2]*guest
+	guests [2]*guest // nil on the side where a model stands
+
+	// Of a testbed that an earlier command brought up.
+	attached bool
+	sw       *process
+	lock     *os.File
+	stop     chan struct{} // closed when processes needn't be watched any more
 }
 
-// Up boots two guests and waits until both answer. They end with Close, or with this process.
+// names of the guests, by side.
+func names() [2]string {
+	return [2]string{testbeds.Requester: "requester", testbeds.Responder: "responder"}
+}
+
+// Up boots the guests, or restores them from a snapshot, and waits until they answer. They end with Close, or with this
+// process; those of Config.Detach stay, with a switch of their own, until [Down].
 func Up(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	found, err := cfg.setDefaults()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "candela-vm") // short: sockets stand there
-	if err != nil {
-		return nil, err
+	g := &Guests{cfg: cfg, image: found, stop: make(chan struct{})}
+	if g.dir, err = cfg.directory(); err != nil {
+		return nil, fmt.Errorf("testbed %s: %w", cfg.Name, err)
 	}
-	g := &Guests{cfg: cfg, image: found, dir: dir}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("boot guests: %w", err), g.Close())
+			err = errors.Join(fmt.Errorf("boot guests: %w", err), g.end())
 		}
 	}()
-	group, ctx := errgroup.WithContext(ctx)
-	for i, name := range []string{"requester", "responder"} {
-		one := &guest{name: name, dir: dir}
-		g.guests[i] = one
-		if err := one.start(&g.cfg); err != nil {
+	for side, name := range names() {
+		if !cfg.Models[side] {
+			g.guests[side] = &guest{name: name, dir: g.dir}
+		}
+	}
+	if cfg.Detach {
+		if err := g.startSwitch(ctx); err != nil {
 			return nil, err
 		}
-		group.Go(func() error { return one.connect(ctx, &g.cfg) })
 	}
-	return g, group.Wait()
+	return g, g.boot(ctx)
 }
 
-// Dead names the guests that have ended.
-func (g *Guests) Dead() (names []string) {
-	for _, one := range g.guests {
-		select {
-		case <-one.ended:
-			names = append(names, one.name)
-		default:
+// restoreTime is how long a restored guest may take to answer; it is there in half a second.
+const restoreTime = 15 * time.Second
+
+// kvmSilence is how long a guest under KVM may say nothing: a kernel's first words come within a second. Some machines have a
+// /dev/kvm that runs nothing.
+const kvmSilence = 5 * time.Second
+
+// boot tries what is fastest first: a snapshot, then a fresh boot, with the machine's virtualisation if there is one that works.
+func (g *Guests) boot(ctx context.Context) error {
+	accelerator, silence := acceleratorTCG, time.Duration(0)
+	if g.cfg.kvm() {
+		accelerator, silence = acceleratorKVM, kvmSilence
+	}
+	snapshot := g.cfg.snapshot(&g.image, accelerator)
+	if _, err := os.Stat(snapshot); err == nil && snapshot != "" {
+		if g.try(ctx, accelerator, snapshot, restoreTime, 0) == nil {
+			return nil
+		}
+		if err := errors.Join(g.endGuests(), os.Remove(snapshot)); err != nil {
+			return err
 		}
 	}
-	return names
+	err := g.try(ctx, accelerator, "", g.cfg.BootTimeout, silence)
+	if errors.Is(err, errSilent) {
+		g.cfg.forgoKVM()
+		if err := g.endGuests(); err != nil {
+			return err
+		}
+		snapshot = g.cfg.snapshot(&g.image, acceleratorTCG)
+		if _, missing := os.Stat(snapshot); missing == nil && snapshot != "" {
+			return g.boot(ctx)
+		}
+		err = g.try(ctx, acceleratorTCG, "", g.cfg.BootTimeout, 0)
+	}
+	if err == nil && snapshot != "" {
+		// A machine without room for it just boots again next time.
+		_ = g.one().save(ctx, snapshot)
+	}
+	return err
+}
+
+// one is any guest: right after their boot all are alike.
+func (g *Guests) one() *guest {
+	for _, one := range g.guests {
+		if one != nil {
+			return one
+		}
+	}
+	return nil
+}
+
+// try starts the guests and waits for their agents.
+func (g *Guests) try(ctx context.Context, accelerator, snapshot string, patience, silence time.Duration) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, one := range g.guests {
+		if one == nil {
+			continue
+		}
+		err := one.start(&g.cfg, accelerator, snapshot)
+		if err == nil && g.cfg.Detach {
+			err = g.save() // from here on Down finds it
+		}
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		group.Go(func() error { return one.connect(ctx, patience, silence) })
+	}
+	return group.Wait()
+}
+
+// Dead names the machines, and the switch, that have ended.
+func (g *Guests) Dead() (list []string) {
+	for _, one := range g.guests {
+		if one != nil && one.process.dead() {
+			list = append(list, "guest "+one.name)
+		}
+	}
+	if g.sw != nil && g.sw.dead() {
+		list = append(list, "the switch")
+	}
+	return list
+}
+
+// lastWords are the ends of all consoles.
+func (g *Guests) lastWords() (text string) {
+	for _, one := range g.guests {
+		if one != nil {
+			text += "\n" + one.lastWords()
+		}
+	}
+	return text
 }
 
 // Processes returns the guests' process ids.
 func (g *Guests) Processes() (ids []int) {
 	for _, one := range g.guests {
-		ids = append(ids, one.cmd.Process.Pid)
+		if one != nil {
+			ids = append(ids, one.process.ID)
+		}
 	}
 	return ids
 }
 
-// Close ends the guests.
-func (g *Guests) Close() error {
+// SwitchProcess returns the process id of the switch, 0 if it is in this process.
+func (g *Guests) SwitchProcess() int {
+	if g.sw == nil {
+		return 0
+	}
+	return g.sw.ID
+}
+
+// ResidentKiB returns how much memory of this machine each guest takes.
+func (g *Guests) ResidentKiB() (list []int) {
 	for _, one := range g.guests {
 		if one != nil {
-			one.close()
+			list = append(list, one.process.residentKiB())
 		}
 	}
-	return os.RemoveAll(g.dir)
+	return list
+}
+
+// Attached reports whether the guests were up before, and stay.
+func (g *Guests) Attached() bool { return g.attached }
+
+// Dir is where consoles and logs are.
+func (g *Guests) Dir() string { return g.dir }
+
+// Restored reports whether the guests come from a snapshot, not from a boot.
+func (g *Guests) Restored() bool { return g.one().restored }
+
+// Kernel is the release that the guests run.
+func (g *Guests) Kernel() string { return g.one().first.Kernel }
+
+// Close ends the guests. Those that are to stay, stay.
+func (g *Guests) Close() error {
+	if !g.cfg.Detach && !g.attached {
+		return g.end()
+	}
+	for _, one := range g.guests {
+		if one != nil {
+			one.disconnect()
+		}
+	}
+	close(g.stop)
+	if g.lock != nil {
+		return g.lock.Close() // and let go of it
+	}
+	return nil
+}
+
+func (g *Guests) endGuests() error {
+	var failed []error
+	for _, one := range g.guests {
+		if one != nil {
+			failed = append(failed, one.close())
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// end ends everything and removes the directory.
+func (g *Guests) end() error {
+	failed := []error{g.endGuests()}
+	if g.sw != nil {
+		failed = append(failed, g.sw.kill())
+	}
+	return errors.Join(append(failed, os.RemoveAll(g.dir))...)
+}
+
+// dumperPath names a dumper's sockets.
+func (g *Guests) dumperPath(name string) string { return filepath.Join(g.dir, "d."+name) }
+
+// modelPath names the sockets of a model.
+func (g *Guests) modelPath(side int) string { return filepath.Join(g.dir, names()[side]) }
+
+func (g *Guests) switchSocket() string { return filepath.Join(g.dir, "switch.sock") }
+
+// portPaths are those of the host ports of the switch.
+func (g *Guests) portPaths() []string {
+	return []string{g.modelPath(testbeds.Requester), g.modelPath(testbeds.Responder)}
+}
+
+// startSwitch starts the switch of a testbed that stays.
+func (g *Guests) startSwitch(ctx context.Context) (err error) {
+	var mirrors []string
+	for _, name := range g.cfg.Dumpers {
+		mirrors = append(mirrors, g.dumperPath(name))
+	}
+	ports := g.portPaths()
+	g.sw, err = launch(filepath.Join(g.dir, "switch.log"), false, g.cfg.Executable, "switchd", "--datapath", softswitch.QEMU,
+		"--ports", ports[0]+","+ports[1], "--mirror", join(mirrors), "--listen", "unix:"+g.switchSocket())
+	if err != nil {
+		return fmt.Errorf("switch: %w", err)
+	}
+	for deadline := time.Now().Add(switchTime); ; {
+		if _, err := os.Stat(g.switchSocket()); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-g.sw.ended:
+			return g.blameSwitch(errors.New("it ended at once"))
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			return g.blameSwitch(fmt.Errorf("it doesn't listen after %v", switchTime))
+		}
+	}
+}
+
+const switchTime = 20 * time.Second
+
+func (g *Guests) blameSwitch(err error) error {
+	return fmt.Errorf("switch: %w; the end of its log:\n%s", err, tail(filepath.Join(g.dir, "switch.log"), 3))
 }

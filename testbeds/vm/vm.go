@@ -22,10 +22,21 @@ type Config struct {
 	Image  string // directory that tools/vm-image made
 	Memory int    // MiB of each guest; 0 means 256
 	QEMU   string // program; empty: qemu-system-x86_64
-	// KVM uses the machine's virtualisation where it can; without it, guests are emulated.
-	KVM bool
+	// NoKVM leaves the machine's virtualisation alone. Without it, or where it doesn't work, guests are emulated.
+	NoKVM bool
+	// NoSnapshot boots afresh and keeps no snapshot. Otherwise the first boot of an image leaves one in its directory.
+	NoSnapshot bool
 	// BootTimeout bounds the time until a guest's agent answers; 0 means two minutes.
 	BootTimeout time.Duration
+	// Models says on which sides a NIC model of ours stands instead of a guest; not on both.
+	Models [2]bool
+
+	Name string // of the testbed; empty: vm
+	// Detach lets guests, and a switch for them, outlive this process.
+	Detach     bool
+	StateDir   string   // of testbeds that stay; empty: the usual one
+	Executable string   // candela, which becomes the switch of a testbed that stays; empty: this program
+	Dumpers    []string // names, of a testbed that stays
 }
 
 // DefaultImage is the image that make vm-image makes, seen from the root of the source tree.
@@ -51,8 +62,8 @@ const imageSchema = "candela.vm-image/v1"
 
 // setDefaults fills in what c leaves open, and finds the image.
 func (c *Config) setDefaults() (image, error) {
-	if c.Image == "" {
-		c.Image = os.Getenv(imageVariable)
+	if err := c.chooseImage(); err != nil {
+		return image{}, err
 	}
 	if c.Image == "" {
 		c.Image = findUp(DefaultImage)
@@ -66,7 +77,18 @@ func (c *Config) setDefaults() (image, error) {
 	if c.BootTimeout == 0 {
 		c.BootTimeout = 2 * time.Minute
 	}
+	c.setState()
+	if c.Executable == "" && c.Detach {
+		self, err := os.Executable()
+		if err != nil {
+			return image{}, err
+		}
+		c.Executable = self
+	}
 	var found image
+	if c.Models[0] && c.Models[1] {
+		return found, errors.New("models on both sides need no virtual machine: that is the testbed virtual, or netns")
+	}
 	data, err := os.ReadFile(filepath.Join(c.Image, "image.json"))
 	if err != nil {
 		return found, fmt.Errorf("%w: %w (make vm-image makes one; %s names another)", ErrImage, err, imageVariable)
@@ -78,6 +100,27 @@ func (c *Config) setDefaults() (image, error) {
 		return found, fmt.Errorf("%s/image.json: schema %q, want %s: make vm-image", c.Image, found.Schema, imageSchema)
 	}
 	return found, nil
+}
+
+// chooseImage makes Image the absolute path of the image that is asked for; empty: none is.
+func (c *Config) chooseImage() (err error) {
+	if c.Image == "" {
+		c.Image = os.Getenv(imageVariable)
+	}
+	if c.Image != "" {
+		c.Image, err = filepath.Abs(c.Image)
+	}
+	return err
+}
+
+// setState fills in where a testbed that stays stands.
+func (c *Config) setState() {
+	if c.Name == "" {
+		c.Name = "vm"
+	}
+	if c.StateDir == "" {
+		c.StateDir = stateRoot()
+	}
 }
 
 // findUp returns path below this directory or the nearest above that has it.

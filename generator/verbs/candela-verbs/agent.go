@@ -3,17 +3,19 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/generator/verbs"
 	"candela.dev/candela/generator/verbs/ibv"
 	"candela.dev/candela/packet"
@@ -38,47 +40,6 @@ type agent struct {
 	failure   error
 }
 
-// A connection's memory: four areas of one message's length each, page by page.
-const (
-	areaSource = iota
-	areaExposed
-	areaSink
-	areaReceived
-
-	areas
-)
-
-const page = 4096
-
-// pair is one queue pair as the workload uses it.
-type pair struct {
-	*ibv.QP
-	memory *ibv.Memory
-	base   int // of its areas in memory
-	area   int // bytes of each
-	ipsn   packet.PSN
-}
-
-func (p *pair) at(area int) int { return p.base + area*p.area }
-
-// PostSend posts on the source, for what fetches on the sink.
-func (p *pair) PostSend(_ clock.Time, wr generator.WorkRequest) error {
-	from := p.at(areaSource)
-	if wr.Verb == generator.Read || wr.Verb.IsAtomic() {
-		from = p.at(areaSink)
-	}
-	length := wr.Length
-	if wr.Verb.IsAtomic() {
-		length = 8
-	}
-	return p.QP.PostSend(wr, p.memory, from, length)
-}
-
-// PostRecv posts a receive request.
-func (p *pair) PostRecv(_ clock.Time, rr generator.ReceiveRequest) error {
-	return p.QP.PostRecv(rr.ID|ibv.ReceiveBit, p.memory, p.at(areaReceived), rr.Length)
-}
-
 // close ends the traffic and frees everything.
 func (a *agent) close() {
 	if a.ended != nil {
@@ -97,18 +58,15 @@ func (a *agent) close() {
 	*a = agent{guest: a.guest}
 }
 
-// messageBytes is the longest message either side of c posts.
-func messageBytes(c *verbs.Connection) int {
-	n := 8
-	for _, t := range []*generator.Traffic{&c.Traffic, &c.PeerTraffic} {
-		if t.Messages > 0 {
-			n = max(n, t.MessageSize)
-		}
+// maxMemory bounds what connections may need: a host has memory, a guest little.
+func (a *agent) maxMemory() int {
+	const most = 1 << 30
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return most
 	}
-	return n
+	return min(most, int(uint64(info.Totalram)*uint64(info.Unit)/2))
 }
-
-const maxMemory = 1 << 30
 
 // room is what a connection asks of its queue pair.
 func (a *agent) room(c *verbs.Connection) (sends, receives int) {
@@ -132,14 +90,14 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	a.config, a.byQPN = r, make(map[packet.QPN]int)
 	var response verbs.OpenResponse
 	total, completions := 0, 0
+	layouts := make([]layout, len(r.Connections))
 	for i := range r.Connections {
-		c := &r.Connections[i]
-		sends, receives := a.room(c)
+		sends, receives := a.room(&r.Connections[i])
 		completions += sends + receives
-		total += areas * pages(messageBytes(c))
+		layouts[i], total = arrange(&r.Connections[i], total, sends, receives)
 	}
-	if total > maxMemory {
-		return response, fmt.Errorf("the connections need %d bytes of memory, at most %d are allowed", total, maxMemory)
+	if most := a.maxMemory(); total > most {
+		return response, fmt.Errorf("the connections need %d MiB of registered memory, this machine has %d for it", total>>20, most>>20)
 	}
 	var err error
 	if a.device, err = ibv.Open(r.Device, completions); err != nil {
@@ -149,13 +107,13 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		return response, err
 	}
 	random := rand.New(rand.NewPCG(r.Seed, uint64(r.Side)))
-	base := 0
+	content := rdma.NewContent()
 	for i := range r.Connections {
-		p, err := a.openPair(&r.Connections[i], base, random)
+		p, err := a.openPair(&a.config.Connections[i], layouts[i], random)
 		if err != nil {
 			return response, fmt.Errorf("connection %d: %w", i+1, err)
 		}
-		base += areas * p.area
+		p.content = content
 		a.pairs = append(a.pairs, p)
 		a.byQPN[p.Number()] = i
 		response.Ends = append(response.Ends, verbs.End{IP: r.Connections[i].IP, QPN: p.Number(), IPSN: p.ipsn, Region: p.region()})
@@ -167,28 +125,17 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	return response, nil
 }
 
-func pages(n int) int { return (n + page - 1) / page * page }
-
-func (p *pair) region() generator.Region {
-	return generator.Region{Base: p.memory.Address() + uint64(p.at(areaExposed)), Length: uint64(p.area), RKey: p.memory.RKey()}
-}
-
-func (a *agent) openPair(c *verbs.Connection, base int, random *rand.Rand) (*pair, error) {
+func (a *agent) openPair(c *verbs.Connection, l layout, random *rand.Rand) (*pair, error) {
 	sends, receives := a.room(c)
 	qp, err := a.device.CreateQP(sends, receives)
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{QP: qp, memory: a.memory, base: base, area: pages(messageBytes(c)), ipsn: packet.PSN(random.Uint32N(1 << 24))}
+	p := &pair{QP: qp, layout: l, memory: a.memory, connection: c, ipsn: packet.PSN(random.Uint32N(1 << 24))}
 	if c.IPSN != nil {
 		p.ipsn = *c.IPSN
 	}
-	for _, area := range []int{areaSource, areaExposed} {
-		bytes := a.memory.Bytes[p.at(area):][:p.area]
-		for i := range bytes {
-			bytes[i] = byte(random.Uint32())
-		}
-	}
+	p.plan()
 	return p, nil
 }
 
@@ -210,6 +157,8 @@ func (a *agent) connect(r verbs.ConnectRequest) (struct{}, error) {
 		if err != nil {
 			return struct{}{}, fmt.Errorf("connection %d: %w", i+1, err)
 		}
+		p.peer = peer
+		p.fill()
 		ends[i][a.config.Side] = generator.End{QP: p, Region: p.region()}
 		ends[i][a.config.Side.Peer()] = generator.End{Region: peer.Region}
 	}
@@ -233,7 +182,19 @@ func (a *agent) counters() (verbs.CountersResponse, error) {
 		return verbs.CountersResponse{}, errors.New("no device is open")
 	}
 	list, err := verbs.Counters(os.DirFS("/"), device)
-	return verbs.CountersResponse{Counters: list}, err
+	if err != nil {
+		return verbs.CountersResponse{}, err
+	}
+	if tool, missing := exec.LookPath("rdma"); missing == nil {
+		text, err := output(tool, "-j", "statistic", "show", "link", device+"/1")
+		if err == nil {
+			list, err = verbs.AddStatistic(list, text)
+		}
+		if err != nil {
+			return verbs.CountersResponse{}, err
+		}
+	}
+	return verbs.CountersResponse{Counters: list}, nil
 }
 
 func (a *agent) now() clock.Time { return clock.Time(0).Add(clock.FromStd(time.Since(a.started))) }
@@ -315,6 +276,9 @@ func (a *agent) complete(c ibv.Completion) error {
 	if !c.Receive {
 		a.completed++
 	}
+	if status == generator.Success {
+		a.pairs[i].completed(c)
+	}
 	return a.workload.Completion(a.now(), i, a.config.Side, generator.Completion{
 		ID: c.ID, Context: i, QPN: c.QPN, Receive: c.Receive, Status: status, Length: c.Length, HasImm: c.HasImm, Imm: c.Imm, At: a.now(),
 	})
@@ -339,15 +303,8 @@ func (a *agent) report() (verbs.ReportResponse, error) {
 		return verbs.ReportResponse{}, errors.New("report: queue pairs must be connected")
 	}
 	r := verbs.ReportResponse{Report: a.workload.Report()}
-	for i, p := range a.pairs {
-		n := messageBytes(&a.config.Connections[i])
-		sum := func(area int) string {
-			digest := sha256.Sum256(a.memory.Bytes[p.at(area):][:n])
-			return hex.EncodeToString(digest[:])
-		}
-		r.Digests = append(r.Digests, verbs.Digest{
-			Source: sum(areaSource), Exposed: sum(areaExposed), Sink: sum(areaSink), Received: sum(areaReceived),
-		})
+	for _, p := range a.pairs {
+		r.Data = append(r.Data, p.verdict())
 	}
 	return r, nil
 }

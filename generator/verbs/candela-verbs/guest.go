@@ -109,11 +109,17 @@ func awaitGIDs(r verbs.ConfigureRequest) error {
 }
 
 func run(name string, args ...string) error {
-	var out bytes.Buffer
+	_, err := output(name, args...)
+	return err
+}
+
+// output runs a program and returns what it prints.
+func output(name string, args ...string) ([]byte, error) {
+	var out, complaint bytes.Buffer
 	cmd := exec.Command(name, args...)
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout, cmd.Stderr = &out, &complaint
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(out.String()))
+		return nil, fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(complaint.String()))
 	}
-	return nil
+	return out.Bytes(), nil
 }

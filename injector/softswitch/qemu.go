@@ -1,0 +1,62 @@
+package softswitch
+
+import (
+	"context"
+	"fmt"
+
+	"candela.dev/candela/injector/qemu"
+	injectorpb "candela.dev/candela/proto/injector/v1"
+)
+
+// A port of the qemu datapath is named by a path: the switch's socket and the one of the guest's NIC, or of a dumper, are that
+// path with one of these endings.
+const (
+	SwitchSocket = ".port"
+	PeerSocket   = ".nic"
+)
+
+// Properties of a switch with the qemu datapath that change while it runs.
+const (
+	// QueuedFrames is how many frames wait for ports without room.
+	QueuedFrames = "queued-frames"
+	// DelayCounts is a qemu.Delays.
+	DelayCounts = "delay-counts"
+)
+
+// qemuPath is the qemu datapath.
+type qemuPath struct {
+	*qemu.Switch
+	names  []string
+	inside func(func()) // takes the server's lock
+}
+
+func openQEMU(cfg Config, names []string, inside func(func())) (*qemuPath, error) {
+	c := qemu.Config{Seed: cfg.Seed, Report: func(err error) { cfg.Log.Error("datapath", "error", err) }}
+	for _, name := range names {
+		c.Ports = append(c.Ports, qemu.Port{Local: name + SwitchSocket, Remote: name + PeerSocket})
+	}
+	s, err := qemu.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	return &qemuPath{Switch: s, names: names, inside: inside}, nil
+}
+
+func (p *qemuPath) run(ctx context.Context, do func(func())) error { return p.Run(ctx, do) }
+func (p *qemuPath) close() error                                   { return p.Close() }
+
+func (p *qemuPath) properties() (list []*injectorpb.Property) {
+	p.inside(func() {
+		list = []*injectorpb.Property{
+			{Name: QueuedFrames, Value: fmt.Sprint(p.Queued())}, {Name: DelayCounts, Value: p.Delays().String()},
+		}
+	})
+	return list
+}
+
+func (p *qemuPath) losses() (list []*injectorpb.PortLosses, _ error) {
+	for i, s := range p.Stats() {
+		list = append(list, &injectorpb.PortLosses{Port: uint32(i), Interface: p.names[i], Missed: s.Cut, Unsent: s.Unsent})
+	}
+	return list, nil
+}

@@ -1,0 +1,37 @@
+package config
+
+// VM is what only testbeds of virtual machines have.
+type VM struct {
+	Image  string // directory that tools/vm-image made; empty: the usual one
+	Memory int    // MiB of each guest
+	Model  string // the side on which a NIC model stands instead of a guest: requester, responder or none
+}
+
+// NoModel says that guests stand on both sides.
+const NoModel = "none"
+
+// ModelOn reports whether a NIC model stands on side s.
+func (v *VM) ModelOn(s Side) bool { return v != nil && v.Model == s.String() }
+
+func vmSchema() *object {
+	return &object{
+		title: "vm",
+		doc:   "What only testbeds of kind vm have.",
+		fields: []field{
+			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; default: CANDELA_VM_IMAGE, or .cache/vm/stable.", kind: pemForm,
+				at: at(func(v *VM) *string { return &v.Image })},
+			{key: "memory-mib", doc: "Memory of each guest.", kind: integer{min: 128, max: 65536, unit: "MiB"}, def: "256",
+				at: at(func(v *VM) *int { return &v.Memory })},
+			{key: "model", doc: "The side on which a NIC model (nic.profile) stands instead of a guest, for interoperability.", def: NoModel,
+				kind: enum[status]{values: []status{NoModel, status(Requester.String()), status(Responder.String())}},
+				at:   at(func(v *VM) *status { return (*status)(&v.Model) })},
+		},
+	}
+}
+
+// validateVM refuses what belongs to virtual machines on other testbeds.
+func (d *decoder) validateVM(t *Testbed) {
+	if t.VM != nil && t.Kind != KindVM && d.fine("kind", "vm") {
+		d.problemAt("vm", "is not for a "+t.Kind+" testbed", "it belongs to the kind vm")
+	}
+}

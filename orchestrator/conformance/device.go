@@ -1,0 +1,48 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+)
+
+// Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of Suite.Profile.
+type Device struct {
+	Name string // in the report, with versions
+	// Emulated says that its machine is: times are then reported and not judged, unless a bound was asked for.
+	Emulated bool
+	// Lacks are features that the specification leaves open and the device hasn't got.
+	Lacks []Lack
+}
+
+// Lack is a feature that a device hasn't got. Judges that would complain of it say nothing, and a rule with no other judge is
+// not exercised.
+type Lack struct {
+	Judges []string
+	Reason string
+}
+
+// lacks returns why a judge says nothing about the device; empty: it judges.
+func (d *Device) lacks(judge string) string {
+	if d == nil {
+		return ""
+	}
+	for _, l := range d.Lacks {
+		if slices.Contains(l.Judges, judge) {
+			return l.Reason
+		}
+	}
+	return ""
+}
+
+// timesOnly reports whether what a judge says is to be reported only.
+func (d *Device) timesOnly(judge string, bound Bound) bool {
+	return d != nil && d.Emulated && bound == Unbounded && (slices.Contains(timeJudges, judge) || strings.HasPrefix(judge, expectTimes))
+}
+
+// expectTimes begins the names of the expectations of latencies.
+const expectTimes = expectPrefix + "retrans."
+
+// timeJudges compare durations at the injector with what a timer promises.
+var timeJudges = []string{
+	"gbn.timeout-early", "gbn.rnr-early", "retrans.timeout-early", "retrans.timeout-late", "retrans.rnr-early",
+}

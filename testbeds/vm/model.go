@@ -1,0 +1,158 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/live"
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/generator/verbs"
+	"candela.dev/candela/injector/softswitch"
+	"candela.dev/candela/testbeds"
+)
+
+// dataErrors is the counter of a model for payloads that differ from what the peer's memory should hold.
+const dataErrors = "data_errors"
+
+// model is a NIC model as a side of one test: it stands in this process, at a socket like a guest's.
+type model struct {
+	guests *Guests
+	spec   *testbeds.Spec
+	side   int
+
+	host    *live.Host
+	profile rdma.Profile
+	before  uint64 // data errors
+}
+
+func (m *model) open(context.Context) (_ []verbs.End, err error) {
+	if err := m.shut(); err != nil {
+		return nil, err
+	}
+	h := &m.spec.Hosts[m.side]
+	path := m.guests.modelPath(m.side)
+	cfg := live.Config{
+		Socket: &live.Socket{Local: path + softswitch.PeerSocket, Remote: path + softswitch.SwitchSocket},
+		Side:   generator.Side(m.side), BarrierSync: m.spec.BarrierSync, ReceiveDepth: m.spec.RxDepth, RepostDelay: m.spec.RxRepostDelay,
+	}
+	if cfg.NIC, err = h.NICConfig(rdma.ProfileByName, m.spec.Seed); err != nil {
+		return nil, err
+	}
+	m.profile = cfg.NIC.Profile
+	for i := range m.spec.Connections {
+		c := &m.spec.Connections[i]
+		one := live.Connection{Traffic: c.Traffic[m.side], PeerTraffic: c.Traffic[1-m.side], QP: rdma.QPConfig{
+			Context: i, LocalIP: c.IPs[m.side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, Timeout: c.AckTimeout,
+			MinRNRTimer: c.MinRNRTimer,
+		}}
+		if p := c.InitialPSN[m.side]; p != nil {
+			one.QP.IPSN, one.QP.FixIPSN = *p, true
+		}
+		cfg.Connections = append(cfg.Connections, one)
+	}
+	if m.host, err = live.Open(cfg); err != nil {
+		return nil, fmt.Errorf("model %s: %w", h.Name, err)
+	}
+	var ends []verbs.End
+	for _, e := range m.host.Local() {
+		ends = append(ends, verbs.End{IP: e.IP, QPN: e.QPN, IPSN: e.IPSN, Region: e.Region})
+	}
+	m.before, err = m.wrong()
+	return ends, err
+}
+
+func (m *model) connect(_ context.Context, peers []verbs.End) error {
+	var list []live.End
+	for _, p := range peers {
+		list = append(list, live.End{IP: p.IP, QPN: p.QPN, IPSN: p.IPSN, MAC: *m.spec.Hosts[1-m.side].MAC, Region: p.Region})
+	}
+	return m.host.Connect(list)
+}
+
+func (m *model) start(context.Context) error { return m.host.Start() }
+
+func (m *model) done(context.Context) (bool, error) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // ask, don't wait
+	err := m.host.Wait(ended)
+	if errors.Is(err, context.Canceled) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// wrong returns how many payloads were not what they should be.
+func (m *model) wrong() (uint64, error) {
+	list, err := m.host.Counters()
+	for _, c := range list {
+		if c.Name == dataErrors {
+			return c.Value, err
+		}
+	}
+	return 0, err
+}
+
+// report has what the model compared on arrival, which is every payload; it does not tell connections apart.
+func (m *model) report(context.Context) (*verbs.ReportResponse, error) {
+	report, err := m.host.Report()
+	if err != nil {
+		return nil, err
+	}
+	now, err := m.wrong()
+	if err != nil {
+		return nil, err
+	}
+	r := &verbs.ReportResponse{Report: report, Data: make([]verbs.Data, len(m.spec.Connections))}
+	for i := range r.Data {
+		r.Data[i].Imaginary = true
+	}
+	if n := now - m.before; n > 0 {
+		r.Data[0].Wrong = int(n)
+		r.Data[0].First = fmt.Sprintf("%d payloads, of this connection or another, that the model received", n)
+	}
+	for i := range r.Data {
+		r.Data[i].Checked = m.compared(i, &report)
+	}
+	return r, nil
+}
+
+// compared counts the model's READs of a connection. What the peer sends is counted by what the peer knows to have succeeded.
+func (m *model) compared(connection int, r *generator.Report) (n int) {
+	s := streamOf(r, connection+1, generator.Side(m.side))
+	if s == nil {
+		return 0
+	}
+	for _, message := range s.Messages {
+		if message.Verb == generator.Read && message.Status == generator.Success {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) counters(context.Context) (testbeds.HostCounters, error) {
+	list := testbeds.HostCounters{Host: m.spec.Hosts[m.side].Name, Vendor: m.profile.Vendor}
+	values, err := m.host.Counters()
+	for _, c := range values {
+		list.Values = append(list.Values, testbeds.Counter{Name: c.Name, Value: c.Value})
+	}
+	return list, err
+}
+
+func (m *model) component() testbeds.Component {
+	h := &m.spec.Hosts[m.side]
+	return testbeds.Component{Name: h.Name, Kind: "host", Properties: h.Properties(guestMTU, m.profile)}
+}
+
+func (m *model) release(context.Context) error { return m.shut() }
+
+func (m *model) shut() error {
+	if m.host == nil {
+		return nil
+	}
+	host := m.host
+	m.host = nil
+	return host.Close()
+}

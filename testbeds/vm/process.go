@@ -1,0 +1,154 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a guest or a switch: a child of this process, or one that an earlier command left running.
+type process struct {
+	ID    int    `json:"pid"`
+	Start uint64 `json:"start"` // in ticks since boot: ids are used again
+
+	ended   chan struct{} // closed when it has, for the reason in failure
+	failure error
+}
+
+// launch starts a program with its output in the file log. One on a leash ends with this process, however that ends: the
+// kernel kills it when the thread that started it does, so that thread stays.
+func launch(log string, leash bool, name string, args ...string) (*process, error) {
+	out, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(name, args...)
+	attributes(cmd, leash)
+	cmd.Stdout, cmd.Stderr = out, out
+	p := &process{ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.failure = cmd.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p.ID = cmd.Process.Pid
+	if p.Start, err = startOf(p.ID); err != nil {
+		p.Start = 0 // it has ended already, which ended will tell
+	}
+	return p, nil
+}
+
+// watchEvery is how often a process that is no child is looked at.
+const watchEvery = 20 * time.Millisecond
+
+// watch makes ended of a process that is no child; the goroutine ends with it, or with stop.
+func (p *process) watch(stop <-chan struct{}) {
+	p.ended = make(chan struct{})
+	check := func() bool {
+		now, err := startOf(p.ID)
+		return err == nil && now == p.Start
+	}
+	end := func() {
+		p.failure = errors.New("it is gone")
+		close(p.ended)
+	}
+	if !check() {
+		end()
+		return
+	}
+	go func() {
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for check() {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+		}
+		end()
+	}()
+}
+
+// startOf returns when a process started, in ticks since boot, or an error if it has ended.
+func startOf(id int) (uint64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+	if err != nil {
+		return 0, err
+	}
+	// The name in parentheses may hold anything; what follows has no parenthesis.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	const state, start = 0, 19 // fields 3 and 22 of proc(5)
+	if len(fields) <= start {
+		return 0, fmt.Errorf("/proc/%d/stat: unexpected form", id)
+	}
+	if fields[state] == "Z" {
+		return 0, os.ErrNotExist
+	}
+	return strconv.ParseUint(fields[start], 10, 64)
+}
+
+// dead reports whether the process has ended.
+func (p *process) dead() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// kill ends the process and waits until it has.
+func (p *process) kill() error {
+	if p.dead() {
+		return nil
+	}
+	if now, err := startOf(p.ID); err == nil && now == p.Start {
+		if err := syscall.Kill(p.ID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end process %d: %w", p.ID, err)
+		}
+	}
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(endTime):
+		return fmt.Errorf("process %d doesn't end", p.ID)
+	}
+}
+
+const endTime = 20 * time.Second
+
+// residentKiB is how much memory the process has, 0 if it has ended.
+func (p *process) residentKiB() int {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.ID), "status"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	n, err := strconv.Atoi(fields[0])
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,218 @@
+package vm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// state is what a testbed that stays leaves for later commands: state.json of its directory.
+type state struct {
+	Schema   string              `json:"schema"`
+	Name     string              `json:"name"`
+	Image    string              `json:"image"`
+	Memory   int                 `json:"memory_mib"`
+	Dumpers  []string            `json:"dumpers"`
+	Restored bool                `json:"restored"`
+	KVM      bool                `json:"kvm"`
+	Switch   *process            `json:"switch"`
+	Guests   map[string]*process `json:"guests"`
+}
+
+const (
+	stateSchema = "candela.vm-testbed/v1"
+	stateFile   = "state.json"
+	lockFile    = "lock"
+)
+
+// stateRoot is where testbeds that stay have their directories. Paths of sockets have little room.
+func stateRoot() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && len(dir) < 40 {
+		return filepath.Join(dir, "candela-vm")
+	}
+	return filepath.Join("/tmp", fmt.Sprintf("candela-vm-%d", os.Getuid()))
+}
+
+func join(list []string) string { return strings.Join(list, ",") }
+
+// directory makes the directory of the guests.
+func (c *Config) directory() (string, error) {
+	if !c.Detach {
+		return os.MkdirTemp("", "candela-vm") // short: sockets stand there
+	}
+	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
+		return "", err
+	}
+	info, err := os.Lstat(c.StateDir)
+	if err != nil {
+		return "", err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(owner.Uid) != os.Getuid() {
+		return "", fmt.Errorf("%s is no directory of this user's", c.StateDir)
+	}
+	dir := filepath.Join(c.StateDir, c.Name)
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("it is up already, or its remains are there: candela testbed down %s", c.Name)
+	} else if err != nil {
+		return "", err
+	}
+	return dir, nil
+}
+
+// save writes the state, also of a testbed that is not yet complete.
+func (g *Guests) save() error {
+	s := state{
+		Schema: stateSchema, Name: g.cfg.Name, Image: g.cfg.Image, Memory: g.cfg.Memory, Dumpers: g.cfg.Dumpers, Switch: g.sw,
+		Guests: make(map[string]*process),
+	}
+	for _, one := range g.guests {
+		if one != nil && one.process != nil {
+			s.Guests[one.name], s.Restored, s.KVM = one.process, one.restored, one.kvm
+		}
+	}
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	fresh := filepath.Join(g.dir, stateFile+".new")
+	if err := os.WriteFile(fresh, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, filepath.Join(g.dir, stateFile))
+}
+
+// load reads the state of a testbed; os.ErrNotExist says that there is none.
+func load(dir string) (*state, error) {
+	text, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return nil, err
+	}
+	var s state
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
+	}
+	if s.Schema != stateSchema {
+		return nil, fmt.Errorf("%s: schema %q, want %s", filepath.Join(dir, stateFile), s.Schema, stateSchema)
+	}
+	return &s, nil
+}
+
+// ErrDown says that no testbed of that name is up.
+var ErrDown = errors.New("the testbed is not up")
+
+// Attach takes hold of a testbed that [Up] left with Config.Detach; ErrDown if there is none. It stays when the Guests are
+// closed. One process has it at a time.
+func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
+	cfg.setState()
+	g := &Guests{attached: true, dir: filepath.Join(cfg.StateDir, cfg.Name), stop: make(chan struct{})}
+	s, err := load(g.dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, ErrDown
+	case err != nil:
+		return nil, fmt.Errorf("testbed %s: %w", cfg.Name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("testbed %s: %w", cfg.Name, err), g.Close())
+		}
+	}()
+	if err := g.take(); err != nil {
+		return nil, err
+	}
+	if join(s.Dumpers) != join(cfg.Dumpers) {
+		return nil, fmt.Errorf("it is up with the dumpers %q, its description has %q: candela testbed down %s", s.Dumpers, cfg.Dumpers, cfg.Name)
+	}
+	if err := cfg.chooseImage(); err != nil {
+		return nil, err
+	}
+	if cfg.Image != "" && s.Image != cfg.Image {
+		return nil, fmt.Errorf("it is up with the image %s, not with %s: candela testbed down %s", s.Image, cfg.Image, cfg.Name)
+	}
+	cfg.Image, cfg.Memory = s.Image, s.Memory
+	if g.image, err = cfg.setDefaults(); err != nil {
+		return nil, err
+	}
+	g.cfg = cfg
+	g.adopt(s)
+	if dead := g.Dead(); len(dead) > 0 || g.sw == nil || g.one() == nil {
+		return nil, fmt.Errorf("%s has ended: candela testbed down %s%s", strings.Join(dead, " and "), cfg.Name, g.lastWords())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, one := range g.guests {
+		if one != nil {
+			group.Go(func() error { return one.connect(ctx, restoreTime, 0) })
+		}
+	}
+	return g, group.Wait()
+}
+
+// adopt makes the processes of a state ours to watch.
+func (g *Guests) adopt(s *state) {
+	if s.Switch != nil {
+		g.sw = s.Switch
+		g.sw.watch(g.stop)
+	}
+	for side, name := range names() {
+		if p := s.Guests[name]; p != nil {
+			p.watch(g.stop)
+			g.guests[side] = &guest{name: name, dir: g.dir, process: p, restored: s.Restored, kvm: s.KVM}
+		}
+	}
+}
+
+// take locks the testbed for this process.
+func (g *Guests) take() (err error) {
+	if g.lock, err = os.OpenFile(filepath.Join(g.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(g.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("another command uses it: %w", err)
+	}
+	return nil
+}
+
+// Down ends a testbed that stays, whatever is left of it. That there is none is no error.
+func Down(cfg Config) error {
+	cfg.setState()
+	dir := filepath.Join(cfg.StateDir, cfg.Name)
+	s, err := load(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return os.RemoveAll(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("testbed %s: %w", cfg.Name, err)
+	}
+	g := &Guests{cfg: cfg, dir: dir, stop: make(chan struct{})}
+	g.adopt(s)
+	if err := g.end(); err != nil {
+		return fmt.Errorf("testbed %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+// State says in a few words whether a testbed is up.
+func State(cfg Config) string {
+	cfg.setState()
+	s, err := load(filepath.Join(cfg.StateDir, cfg.Name))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "no"
+	case err != nil:
+		return err.Error()
+	}
+	g := &Guests{stop: make(chan struct{})}
+	defer close(g.stop)
+	g.adopt(s)
+	if dead := g.Dead(); len(dead) > 0 {
+		return "broken: " + strings.Join(dead, " and ") + " ended"
+	}
+	return "yes"
+}

@@ -245,8 +245,16 @@ func (d *Datapath) Diagnostics() (Diagnostics, error) {
 	return sum, nil
 }
 
-// Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was opened.
+// Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was opened. It
+// also puts a port back on its CPU that was down meanwhile.
 func (d *Datapath) Losses() ([]uint64, error) {
+	for i := range d.ports {
+		if n := d.ports[i].napi; n != nil {
+			if err := n.rebind(d.cfg.CPU); err != nil {
+				return nil, fmt.Errorf("xdp: %w", err)
+			}
+		}
+	}
 	list := make([]uint64, len(d.ports))
 	for i := range list {
 		var cpus []uint64

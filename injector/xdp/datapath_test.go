@@ -74,6 +74,23 @@ func TestAVethWhosePeerTakesNoRedirectedFramesIsRefused(t *testing.T) {
 	})
 }
 
+func TestAPortThatWasDownIsPutBackOnItsCPU(t *testing.T) {
+	linktest.Namespace(t, func() {
+		d, _ := open(t, xdp.Config{CPU: 0})
+		linktest.SetDown(t, datapathtest.Near(datapathtest.HostA))
+		if err := d.Check(); err == nil {
+			t.Error("the port is down, and its receive processing is said to be in place")
+		}
+		linktest.SetUp(t, datapathtest.Near(datapathtest.HostA))
+		if _, err := d.Losses(); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestFramesThatADriverCannotTakeAreCounted(t *testing.T) {
 	linktest.Namespace(t, func() {
 		d, w := open(t, xdp.Config{CPU: -1})

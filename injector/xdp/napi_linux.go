@@ -35,17 +35,53 @@ func pin(name string, cpu int) (*napi, error) {
 	if err := os.WriteFile(file, []byte("1"), 0); err != nil {
 		return nil, fmt.Errorf("put %q on CPU %d: threaded receive processing: %w", name, cpu, err)
 	}
-	if n.threads, err = napiThreads(name); err != nil {
+	if err := n.bind(cpu); err != nil {
 		return nil, errors.Join(err, n.restore())
+	}
+	return n, nil
+}
+
+// bind puts the interface's threads on a CPU, with the priority of this process if that is higher than theirs.
+func (n *napi) bind(cpu int) (err error) {
+	if n.threads, err = napiThreads(n.name); err != nil {
+		return err
 	}
 	var set unix.CPUSet
 	set.Set(cpu)
 	for _, pid := range n.threads {
 		if err := unix.SchedSetaffinity(pid, &set); err != nil {
-			return nil, errors.Join(fmt.Errorf("put %q on CPU %d: thread %d: %w", name, cpu, pid, err), n.restore())
+			return fmt.Errorf("put %q on CPU %d: thread %d: %w", n.name, cpu, pid, err)
+		}
+		if err := raise(pid); err != nil {
+			return fmt.Errorf("priority of the receive processing of %q: %w", n.name, err)
 		}
 	}
-	return n, nil
+	return nil
+}
+
+// raise gives a thread this process's priority if that is above the ordinary one.
+func raise(pid int) error {
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // of the system call: 20 minus the nice value
+	if nice := 20 - own; err == nil && nice < 0 {
+		err = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
+	}
+	return err
+}
+
+// rebind binds threads that the kernel has made anew: it ends an interface's when that goes down, and those that come with the
+// next up run anywhere. An interface that is down has none.
+func (n *napi) rebind(cpu int) error {
+	for _, pid := range n.threads {
+		comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
+		if err == nil && strings.HasPrefix(string(comm), "napi/"+n.name+"-") {
+			return nil
+		}
+	}
+	threads, err := threadsNamed("napi/" + n.name + "-")
+	if err != nil || len(threads) == 0 {
+		return err
+	}
+	return n.bind(cpu)
 }
 
 // restore undoes pin. An interface that is gone has nothing to restore.

@@ -82,6 +82,18 @@ func SetMTU(t testing.TB, name string, mtu int) {
 	}
 }
 
+// SetUp brings an interface of the current namespace up.
+func SetUp(t testing.TB, name string) {
+	t.Helper()
+	l, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetUp(l)
+	}
+	if err != nil {
+		t.Fatalf("set %s up: %v", name, err)
+	}
+}
+
 // SetDown takes an interface of the current namespace down.
 func SetDown(t testing.TB, name string) {
 	t.Helper()

@@ -37,6 +37,7 @@ type Summary struct {
 	iters   *trace.IterTracker
 	repeats []repeats // by FlowID of the requests or responses that are repeated
 	watched map[packetKey]*sightings
+	hints   [256]uint64 // bits of watched packets: spares most of the others a look-up
 }
 
 // packetKey names a data packet, first transmission and repeats alike.
@@ -44,6 +45,12 @@ type packetKey struct {
 	flow  trace.FlowID
 	space packet.Space
 	psn   packet.PSN
+}
+
+// hint returns the place of k in Summary.hints.
+func (k packetKey) hint() (word int, bit uint64) {
+	h := (uint64(k.flow)<<24 ^ uint64(k.psn)) * 0x9e3779b97f4a7c15 >> 50
+	return int(h / 64), 1 << (h % 64)
 }
 
 // sightings says when a watched packet passed: the ITER of each time, in connection scope.
@@ -62,7 +69,6 @@ type repeats struct {
 	iter    int64      // of the latest data packet
 	high    [2]int64   // highest relative PSN of a data packet, by space
 	read    packet.PSN // of the latest READ request
-	watched bool       // some packet of the flow is watched; spares the others a look-up
 }
 
 func newSummary(c *trace.Connections) *Summary {
@@ -76,7 +82,8 @@ func newSummary(c *trace.Connections) *Summary {
 func (s *Summary) watch(k packetKey) {
 	if s.watched[k] == nil {
 		s.watched[k] = &sightings{}
-		s.repeats[k.flow].watched = true
+		word, bit := k.hint()
+		s.hints[word] |= bit
 	}
 }
 
@@ -141,8 +148,9 @@ func (s *Summary) data(f *FlowSummary, r *trace.Record, iter, place int64) {
 		f.Retries = rep.from(r.PSN)
 	}
 	rep.iter = iter
-	if rep.watched {
-		s.sighted(packetKey{r.Flow, r.Opcode.Space(), r.PSN}, iter)
+	key := packetKey{r.Flow, r.Opcode.Space(), r.PSN}
+	if word, bit := key.hint(); s.hints[word]&bit != 0 {
+		s.sighted(key, iter)
 	}
 	f.Rounds = max(f.Rounds, int(iter))
 }

@@ -32,6 +32,9 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 		o.Format = d.Format
 	}
 	s := newScan(src, o)
+	if o.Connections != nil { // otherwise flows are known at the end only
+		s.recording = &recording{limit: recordingLimit}
+	}
 	err := s.run(ctx)
 	if err != nil && o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
 		s.notes = append(s.notes, err.Error())
@@ -49,6 +52,9 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 	if err != nil {
 		return nil, report, err
 	}
+	if s.recording != nil {
+		s.recording.finish(s.dec)
+	}
 	return &Checked{meta: meta, stream: s.stream(meta)}, report, nil
 }
 
@@ -58,6 +64,7 @@ type scan struct {
 	o         Options
 	dec       *Decoder
 	inference *Inference // nil if connections were given
+	recording *recording // nil: not wanted
 
 	seq  sequenceCheck
 	time *timeCheck
@@ -126,8 +133,12 @@ func (s *scan) undecodable(f *Frame, err error) {
 
 func (s *scan) add(r *Record, f *Frame) {
 	s.packets++
-	// Inference wants every verdict, as a damaged packet may name a QP that does not exist; the conditions want none.
-	if !s.icrc.add(r.ICRC) && s.inference == nil {
+	if s.recording != nil {
+		s.recording.add(r, s.dec, f.Number)
+	}
+	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the conditions
+	// want none.
+	if !s.icrc.add(r.ICRC) && s.inference == nil && (!s.icrc.trusted() || s.recording == nil || s.recording.full) {
 		s.dec.withICRC = false
 	}
 	if !s.icrc.trusted() {
@@ -245,12 +256,19 @@ func (s *scan) badNote() string {
 
 // stream returns the ForEach of the checked trace.
 func (s *scan) stream(meta Meta) func(context.Context, func(*Record) error) error {
-	src, o := s.src, s.o
+	src, o, start := s.src, s.o, s.recording
 	return func(ctx context.Context, fn func(*Record) error) error {
 		dec := NewDecoder(o.Format, meta.Connections, meta.ICRCCheckable)
+		known := uint64(0)
+		if start != nil {
+			if err := start.forEach(ctx, meta.ICRCCheckable, fn); err != nil || !start.full {
+				return err
+			}
+			known, dec.clock = start.lastFrame, start.clock
+		}
 		var r Record
 		err := src.ForEachFrame(ctx, func(f *Frame) error {
-			if dec.Decode(f, &r) != nil {
+			if f.Number <= known || dec.Decode(f, &r) != nil {
 				return nil // counted by the check
 			}
 			return fn(&r)

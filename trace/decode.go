@@ -52,10 +52,8 @@ var ErrNotRoCE = errors.New("not a RoCEv2 frame")
 
 // bthShape is what the decoder needs to know about an opcode.
 type bthShape struct {
-	extLen   uint8 // bytes of extended headers
-	reth     bool
-	aeth     bool
-	aethFrom uint8 // offset of the AETH behind the BTH
+	extLen uint8 // bytes of extended headers
+	ext    extension
 }
 
 var bthShapes = makeBTHShapes()
@@ -74,9 +72,15 @@ func makeBTHShapes() (shapes [256]bthShape) {
 			if headers&l.header == 0 {
 				continue
 			}
-			s.reth = s.reth || l.header == packet.HasRETH
-			if l.header == packet.HasAETH {
-				s.aeth, s.aethFrom = true, s.extLen
+			switch l.header {
+			case packet.HasRETH:
+				s.ext = extRETH
+			case packet.HasAtomicETH:
+				s.ext = extAtomic
+			case packet.HasAETH:
+				s.ext = extAETH // it comes first, wherever there is one
+			case packet.HasAtomicAckETH:
+				s.ext = extAtomicAck
 			}
 			s.extLen += l.n
 		}
@@ -179,9 +183,7 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	if frame[s.l3]>>4 == 6 {
 		tos = uint8(be16(frame[s.l3:]) >> 4)
 	}
-	// Field by field: a composite literal would be built aside and copied.
-	r.ID, r.TimeNS, r.Flow, r.Event, r.ICRC = 0, 0, NoFlow, EventNone, packet.ICRCNotCheckable
-	r.VA, r.DMALen, r.MSN, r.Syndrome = 0, 0, 0, 0
+	*r = Record{Flow: NoFlow}
 	r.PSN, r.DestQP, r.PKey = packet.PSN(ack&maxUint24), packet.QPN(word&maxUint24), uint16(word>>32)
 	r.Opcode, r.PadCount, r.ECN, r.DSCP = packet.Opcode(b[0]), pad, packet.ECN(tos&3), tos>>2
 	flags := Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
@@ -190,15 +192,8 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 		return s, fmt.Errorf("%v extended headers at byte %d need %d bytes, the frame has %d left",
 			r.Opcode, at+packet.BTHLen, shape.extLen, len(ext))
 	}
-	if shape.reth {
-		flags |= HasRETH
-		r.VA, r.DMALen = be64(ext), be32(ext[12:])
-	}
-	if shape.aeth {
-		flags |= HasAETH
-		aeth := be32(ext[shape.aethFrom:])
-		r.Syndrome, r.MSN = packet.Syndrome(aeth>>24), aeth&maxUint24
-	}
+	flags |= shape.ext.flags()
+	r.extend(shape.ext, ext)
 	payload := len(ext) - int(shape.extLen) + s.missing - packet.ICRCLen - int(pad)
 	if s.missing > 0 {
 		flags |= Truncated
@@ -209,6 +204,35 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	r.PayloadLen = uint16(max(0, payload))
 	r.Flags = flags
 	return s, nil
+}
+
+// flags returns the flags of a record with that extension.
+func (e extension) flags() Flags {
+	switch e {
+	case extRETH:
+		return HasRETH
+	case extAETH, extAtomicAck:
+		return HasAETH
+	case extNone, extAtomic:
+	}
+	return 0
+}
+
+// extend reads the extended headers behind a BTH.
+func (r *Record) extend(e extension, b []byte) {
+	switch e {
+	case extRETH:
+		r.VA, r.DMALen = be64(b), be32(b[12:])
+	case extAtomic:
+		r.VA = be64(b)
+	case extAETH, extAtomicAck:
+		aeth := be32(b)
+		r.Syndrome, r.MSN = packet.Syndrome(aeth>>24), aeth&maxUint24
+		if e == extAtomicAck {
+			r.VA = be64(b[packet.AETHLen:])
+		}
+	case extNone:
+	}
 }
 
 // checkICRC checks the iCRC of a whole frame.
@@ -232,16 +256,19 @@ func frameFlowKey(frame []byte, s *span, qpn packet.QPN) flowKey {
 	return flowKey{a: be64(ip), b: be64(ip[8:]), c: be64(ip[16:]), d: be64(ip[24:]), qpn: uint64(qpn) | flowKeyV6}
 }
 
-// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame. It is not safe for
-// concurrent use.
+// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame, once it has seen one of
+// every kind. It is not safe for concurrent use.
 type Decoder struct {
-	format   Format
-	flows    *Connections
-	withICRC bool
-	port     uint16
-	clock    TimeUnwrapper
-	key      flowKey // of the last frame
-	scratch  []byte  // a frame being repaired, for iCRC
+	format    Format
+	flows     *Connections
+	withICRC  bool
+	port      uint16
+	clock     TimeUnwrapper
+	templates templates
+	template  int     // of the last frame, −1: none
+	key       flowKey // of the last frame, for inference and for captures by Lumina
+	wantsKey  bool
+	scratch   []byte // a frame being repaired, for iCRC
 }
 
 // NewDecoder returns a decoder of frames in a format other than auto. connections may be nil: no frame then has a flow.
@@ -251,12 +278,21 @@ func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder
 	if format == FormatLumina {
 		d.port = LuminaPort
 	}
+	d.wantsKey = connections == nil || format != FormatMirror
 	return d
 }
 
 // Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for frames that claim to be
 // RoCE but can't be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
 func (d *Decoder) Decode(f *Frame, r *Record) error {
+	var words [templateWords]uint64
+	hash, templated := templateKey(f.Data, &words)
+	if templated {
+		if d.template = d.templates.find(&words, len(f.Data), hash); d.template >= 0 {
+			return d.fill(&d.templates.list[d.template], f, r)
+		}
+	}
+	d.template = -1
 	s, err := decodeRoCE(f.Data, d.port, r)
 	if err != nil {
 		return err
@@ -266,13 +302,44 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 		r.Flow = d.flows.flows.find(&d.key)
 	}
 	r.Flags |= Sent | Passed
+	if templated && s.l3 == packet.EthernetLen {
+		d.learn(&template{words: words, length: len(f.Data), record: *r, span: s, key: d.key, hash: hash})
+	}
+	return d.complete(&s, f, r)
+}
+
+// learn makes a template of a frame that was decoded field by field.
+func (d *Decoder) learn(t *template) {
+	t.ext = bthShapes[t.record.Opcode].ext
+	t.record.Flags &^= AckReq
+	d.template = d.templates.add(t)
+}
+
+// fill makes r of a template and of what f has of its own.
+func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
+	*r = t.record
+	at := t.span.l4 + packet.UDPLen + packet.BTHLen
+	ack := be32(f.Data[at-4:])
+	r.PSN = packet.PSN(ack & maxUint24)
+	r.Flags |= Flags(ack>>31) * AckReq
+	if t.ext != extNone {
+		r.extend(t.ext, f.Data[at:])
+	}
+	if d.wantsKey {
+		d.key = t.key
+	}
+	return d.complete(&t.span, f, r)
+}
+
+// complete adds what the frame's place in the capture says.
+func (d *Decoder) complete(s *span, f *Frame, r *Record) error {
 	if d.format == FormatPlain {
 		r.ID, r.TimeNS = f.Number, f.TimeNS
-	} else if err := d.decodeMirror(f.Data, &s, r); err != nil {
+	} else if err := d.decodeMirror(f.Data, s, r); err != nil {
 		return err
 	}
-	if d.withICRC {
-		r.ICRC = d.icrc(f.Data, &s)
+	if d.withICRC && s.missing == 0 {
+		r.ICRC = d.icrc(f.Data, s)
 	}
 	return nil
 }
@@ -292,7 +359,7 @@ func (d *Decoder) decodeMirror(frame []byte, s *span, r *Record) error {
 }
 
 func (d *Decoder) icrc(frame []byte, s *span) packet.ICRCStatus {
-	if d.format != FormatLumina || s.missing > 0 {
+	if d.format != FormatLumina {
 		return checkICRC(frame, s)
 	}
 	d.scratch = append(d.scratch[:0], frame...)

@@ -20,6 +20,12 @@ func recordOf(p *packet.Packet, frame []byte) Record {
 		PayloadLen: uint16(p.PayloadLen()), PKey: p.BTH.PKey, ECN: p.IP.ECN(), DSCP: p.IP.DSCP(), ICRC: packet.CheckICRC(frame, p),
 		VA: p.RETH.VA, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
 	}
+	switch {
+	case p.Headers&packet.HasAtomicETH != 0:
+		r.VA = p.AtomicETH.VA
+	case p.Headers&packet.HasAtomicAckETH != 0:
+		r.VA = p.AtomicAckETH
+	}
 	for _, f := range []struct {
 		on   bool
 		flag Flags

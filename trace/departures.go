@@ -162,10 +162,10 @@ func (s *departing) departure(r *Record) *Departure {
 	default:
 		return nil
 	}
-	if d := s.find(k, nthOfPSN); d != nil {
+	if d := s.find(r, k, nthOfPSN); d != nil {
 		return d
 	}
-	return s.find(inOrder, nth)
+	return s.find(r, inOrder, nth)
 }
 
 // count counts an arrival by flow, class and PSN, or by flow and class.
@@ -176,15 +176,18 @@ func (s *departing) count(k departureKey) int {
 }
 
 // find returns the departure of a packet's nth arrival; nth 0: of the next ITER that has one.
-func (s *departing) find(k departureKey, nth int) *Departure {
+func (s *departing) find(r *Record, k departureKey, nth int) *Departure {
 	list := s.known[k]
 	if len(list) == 0 {
 		return nil
 	}
 	if nth == 0 {
-		i := min(s.used[k], len(list)-1)
-		s.used[k]++
-		return &list[i]
+		i := s.used[k]
+		for i < len(list)-1 && !list[i].offered(r) {
+			i++ // its packet went on as it was, and the mirror shows no event
+		}
+		s.used[k] = i + 1
+		return &list[min(i, len(list)-1)]
 	}
 	for i := range list {
 		if n := int(list[i].Nth); n == nth || n == 0 {
@@ -192,6 +195,26 @@ func (s *departing) find(k departureKey, nth int) *Departure {
 		}
 	}
 	return nil
+}
+
+// offered reports whether r has what the departure changes.
+func (d *Departure) offered(r *Record) bool {
+	if d.Event != EventRewrite {
+		return true
+	}
+	headers := r.Opcode.Headers()
+	switch d.Field {
+	case packet.RewriteSyndrome, packet.RewriteMSN:
+		return headers&packet.HasAETH != 0
+	case packet.RewriteRKey:
+		return headers&(packet.HasRETH|packet.HasAtomicETH) != 0
+	case packet.RewriteDMALength:
+		return headers&packet.HasRETH != 0
+	case packet.RewriteOpcode:
+		return packet.Opcode(d.Value).Headers() == headers
+	default:
+		return true
+	}
 }
 
 func (s *departing) hold(r *Record, due int64, behind int) {

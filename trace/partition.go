@@ -49,9 +49,21 @@ func (p *Partitions) Learn(r *Record) (first bool) {
 	return true
 }
 
+// usual reports whether r carries the one key that both sides are known to have, as a full member, and is not marked.
+func (p *Partitions) usual(r *Record) bool {
+	if uint(r.Flow|1) >= uint(len(p.keys)) {
+		return false
+	}
+	key := uint32(r.PKey) + 1
+	return p.keys[r.Flow] == key && p.keys[r.Flow^1] == key && r.PKey&fullMember != 0 && r.Flags&ForeignPKey == 0
+}
+
 // Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first packet,
 // says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
 func (p *Partitions) Mark(r *Record) {
+	if p.usual(r) {
+		return
+	}
 	p.Learn(r)
 	if r.Flags&Passed == 0 || r.Flow < 0 || r.Opcode == packet.CNP {
 		return

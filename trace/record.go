@@ -115,7 +115,7 @@ const (
 type Record struct {
 	ID     uint64 // mirror sequence number, or the 1-based frame number of a plain capture
 	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
-	VA     uint64 // RETH
+	VA     uint64 // RETH or AtomicETH; of an atomic ACK the AtomicAckETH, see Original
 
 	PSN        packet.PSN
 	DestQP     packet.QPN
@@ -136,6 +136,11 @@ type Record struct {
 
 // Has reports whether all of flags f are set.
 func (r *Record) Has(f Flags) bool { return r.Flags&f == f }
+
+// Original returns what an atomic found in memory and brought back, if r is the answer to one.
+func (r *Record) Original() (value uint64, ok bool) {
+	return r.VA, r.Opcode == packet.AtomicAcknowledge
+}
 
 // Class returns the injector's classification of the packet.
 func (r *Record) Class() packet.Class { return packet.Classify(r.Opcode, r.Syndrome) }

@@ -162,8 +162,20 @@ func (a *Analyzer) receiver(data trace.FlowID) *NotificationPoint {
 	return &a.cfg.Responder
 }
 
+// Share implements analyzers.Follower.
+func (a *Analyzer) Share(t *rounds.Tracker) { a.tracker = t }
+
 // Packet observes one record.
 func (a *Analyzer) Packet(r *trace.Record) {
+	var step *rounds.Step
+	if a.tracker != nil {
+		step = a.tracker.Packet(r)
+	}
+	a.Follow(r, step)
+}
+
+// Follow implements analyzers.Follower.
+func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if a.firstID == 0 {
 		a.firstID = r.ID
 	}
@@ -175,8 +187,8 @@ func (a *Analyzer) Packet(r *trace.Record) {
 		a.foreign = true
 		return
 	}
-	if a.tracker != nil {
-		a.nacked(r)
+	if step != nil {
+		a.nacked(r, step)
 	}
 	f := &a.flows[r.Flow]
 	switch {
@@ -232,8 +244,8 @@ func (a *Analyzer) midway() bool {
 
 // nacked takes an out-of-order packet, which a receiver answers with a NAK, for a trigger. What a requester does about
 // missing READ responses is not a NAK on the wire; whether it sends a CNP is left open.
-func (a *Analyzer) nacked(r *trace.Record) {
-	if step := a.tracker.Packet(r); step != nil && step.Is(rounds.GapOpened) && a.receiver(r.Flow).WithNack {
+func (a *Analyzer) nacked(r *trace.Record, step *rounds.Step) {
+	if step.Is(rounds.GapOpened) && a.receiver(r.Flow).WithNack {
 		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsRequest())
 	}
 }

@@ -102,8 +102,14 @@ func New(meta trace.Meta, input Input) *Analyzer {
 // Name returns "counters".
 func (a *Analyzer) Name() string { return Name }
 
+// Share implements analyzers.Follower.
+func (a *Analyzer) Share(t *rounds.Tracker) { a.tracker = t }
+
 // Packet observes one record.
-func (a *Analyzer) Packet(r *trace.Record) {
+func (a *Analyzer) Packet(r *trace.Record) { a.Follow(r, a.tracker.Packet(r)) }
+
+// Follow implements analyzers.Follower.
+func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Flow < 0 || int(r.Flow) >= len(a.flows) {
 		a.strays++
 		return
@@ -111,7 +117,7 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	at := a.flows[r.Flow]
 	from, to := &a.expected[at.from], &a.expected[at.to]
 	a.traffic(r, from, to)
-	if step := a.tracker.Packet(r); step != nil {
+	if step != nil {
 		a.stateful(r, step, from, to)
 	}
 }

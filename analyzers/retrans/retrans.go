@@ -113,9 +113,14 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 // Name returns "retrans".
 func (a *Analyzer) Name() string { return Name }
 
+// Share implements analyzers.Follower.
+func (a *Analyzer) Share(t *rounds.Tracker) { a.tracker = t }
+
 // Packet observes one record.
-func (a *Analyzer) Packet(r *trace.Record) {
-	step := a.tracker.Packet(r)
+func (a *Analyzer) Packet(r *trace.Record) { a.Follow(r, a.tracker.Packet(r)) }
+
+// Follow implements analyzers.Follower.
+func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if step == nil || step.Marks&(rounds.Again|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
 		return
 	}

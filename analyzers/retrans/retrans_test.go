@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/tracetest"
 	"candela.dev/candela/trace"
@@ -20,11 +21,27 @@ func analyse(t *testing.T, meta trace.Meta, cfg retrans.Config, text string) *an
 		t.Fatal(err)
 	}
 	checked := trace.CheckedRecords(meta, records)
-	doc, err := analyzers.Run(context.Background(), checked, retrans.New(checked.Meta(), cfg))
+	doc, err := analyzers.Run(context.Background(), checked, retrans.New(checked.Meta(), cfg), counters.New(checked.Meta(), counters.Input{}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	doc = doc.Only(retrans.Name)
+	agreesAlone(t, doc, checked, cfg)
 	return doc
+}
+
+// agreesAlone holds what an analyzer finds with a tracker that it shares against what it finds with its own.
+func agreesAlone(t *testing.T, shared *analyzers.Analysis, checked *trace.Checked, cfg retrans.Config) {
+	t.Helper()
+	a := retrans.New(checked.Meta(), cfg)
+	if err := checked.ForEach(context.Background(), func(r *trace.Record) error { a.Packet(r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	alone := analyzers.Analysis{Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{}}
+	alone.Add(retrans.Name, a.Finish())
+	if diff := cmp.Diff(alone.Findings, shared.Findings) + cmp.Diff(alone.Metrics, shared.Metrics) + cmp.Diff(alone.Coverage, shared.Coverage); diff != "" {
+		t.Errorf("alone (-) and together with another analyzer (+):\n%s", diff)
+	}
 }
 
 // sums returns the values of the metrics over all connections, without empty ones.

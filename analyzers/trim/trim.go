@@ -139,9 +139,14 @@ func (a *Analyzer) Name() string { return Name }
 // Packets returns the followed packets in trace order, the first 1000.
 func (a *Analyzer) Packets() []Packet { return a.packets }
 
+// Share implements analyzers.Follower.
+func (a *Analyzer) Share(t *rounds.Tracker) { a.tracker = t }
+
 // Packet observes one record.
-func (a *Analyzer) Packet(r *trace.Record) {
-	step := a.tracker.Packet(r)
+func (a *Analyzer) Packet(r *trace.Record) { a.Follow(r, a.tracker.Packet(r)) }
+
+// Follow implements analyzers.Follower.
+func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Flow >= 0 && int(r.Flow) < len(a.spoke) && r.Has(trace.Sent) {
 		a.spoke[r.Flow] = r.TimeNS
 	}

@@ -55,10 +55,11 @@ type illustrator struct {
 	wanted  map[uint64][]*window // windows by the ids that open them
 	windows []*window
 	ladders []*window
-	opened  map[int][]*window // by connection; those that take packets now
-	recent  []recentPackets   // by connection
-	highest []int64           // relative PSN by 2·flow + space
-	plots   map[int]*plot     // by connection
+	hints   [64]uint64      // bits of wanted ids: spares most packets a look-up
+	opened  [][]*window     // by connection; those that take packets now
+	recent  []recentPackets // by connection
+	highest []int64         // relative PSN by 2·flow + space
+	plots   map[int]*plot   // by connection
 
 	current  Point
 	plotting bool
@@ -88,7 +89,7 @@ func (rp *recentPackets) last(n int) []Point {
 func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	n := meta.Connections.Len()
 	il := &illustrator{
-		report: r, iter: trace.NewIterTracker(meta.Connections), wanted: map[uint64][]*window{}, opened: map[int][]*window{},
+		report: r, iter: trace.NewIterTracker(meta.Connections), wanted: map[uint64][]*window{}, opened: make([][]*window, n+1),
 		recent: make([]recentPackets, n+1), highest: make([]int64, 4*n), plots: map[int]*plot{}, plotting: plots,
 		atEvents: map[int]*window{},
 	}
@@ -121,6 +122,7 @@ func (il *illustrator) want(f *Finding, ids []uint64, before, after int) *window
 		if !w.wanted[id] {
 			w.wanted[id] = true
 			il.wanted[id] = append(il.wanted[id], w)
+			il.hints[id/64%64] |= 1 << (id % 64)
 		}
 	}
 	return w
@@ -172,7 +174,7 @@ func (il *illustrator) record(r *trace.Record) error {
 		*h = max(*h, rel)
 	}
 	il.surround(p, connection)
-	if r.Has(trace.Sent) {
+	if il.plotting && r.Has(trace.Sent) {
 		if pl := il.plots[connection]; pl != nil {
 			pl.streams[numbering(r)].add(*p)
 		}
@@ -199,7 +201,7 @@ func (il *illustrator) surround(p *Point, connection int) {
 			w.open = w.after
 		}
 	}
-	for _, w := range il.wanted[p.ID] {
+	for _, w := range il.waiting(p.ID) {
 		if !slices.Contains(open, w) {
 			open = append(open, w)
 			w.start(recent, p)
@@ -213,6 +215,14 @@ func (il *illustrator) surround(p *Point, connection int) {
 		il.opened[connection] = slices.DeleteFunc(open, func(w *window) bool { return w.open <= 0 })
 	}
 	recent.add(p)
+}
+
+// waiting returns the windows that a packet opens.
+func (il *illustrator) waiting(id uint64) []*window {
+	if il.hints[id/64%64]>>(id%64)&1 == 0 {
+		return nil
+	}
+	return il.wanted[id]
 }
 
 // eventWindow returns a new window if p is the first packet of its connection that an event touched and there are no

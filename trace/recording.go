@@ -1,0 +1,186 @@
+package trace
+
+import (
+	"context"
+
+	"candela.dev/candela/packet"
+)
+
+// recording keeps what the check of a trace decoded, so that analyses need not read and decode the capture again: eight bytes for
+// most packets, as the template of a frame tells the rest. It holds the start of a trace, up to a limit, so that memory
+// does not grow with the length of the trace; what comes behind is read from the file.
+//
+// The word of a packet is, from the top: template (16 bits), PSN (24), ns since the packet before (16), and eight bits of flags.
+// After it come the words that flags and template call for.
+type recording struct {
+	templates []template
+	chunks    [][]uint64 // the words of a packet stand in one
+	words     []uint64   // the last chunk
+	odd       []Record   // those without a template, in order
+	size      int        // bytes
+	limit     int        // bytes
+	id        uint64     // of the packet before
+	timeNS    int64      // of the packet before
+	full      bool
+
+	lastFrame uint64 // the capture goes on behind it
+	clock     TimeUnwrapper
+}
+
+const (
+	// recordingLimit suffices for one and a half million packets, and leaves three quarters of the 64 MB that an analysis may take.
+	recordingLimit = 16 << 20
+	firstChunk     = 1 << 6 // words; a short trace takes little
+	largestChunk   = 1 << 13
+
+	oddTemplate = 0xffff
+
+	recordedAckReq = 1 << 0
+	recordedJump   = 1 << 1 // number and time stand in two words of their own
+	recordedICRC   = 2      // shift
+	recordedEvent  = 4      // shift
+
+	maxWords = 5 // of one packet
+)
+
+// add records r, which d made of a frame just now.
+func (p *recording) add(r *Record, d *Decoder, frame uint64) {
+	if p.full {
+		return
+	}
+	if p.size >= p.limit {
+		p.full = true
+		return
+	}
+	if cap(p.words)-len(p.words) < maxWords {
+		p.grow()
+	}
+	p.lastFrame, p.clock = frame, d.clock
+	if d.template < 0 {
+		p.words = append(p.words, oddTemplate<<48)
+		p.odd = append(p.odd, *r)
+		p.size += 64
+	} else {
+		p.size += 8 * p.templated(r, d.template, d.templates.list[d.template].ext)
+	}
+	p.id, p.timeNS = r.ID, r.TimeNS
+}
+
+func (p *recording) grow() {
+	if p.words != nil {
+		p.chunks = append(p.chunks, p.words)
+	}
+	p.words = make([]uint64, 0, min(max(firstChunk, 2*cap(p.words)), largestChunk))
+}
+
+// templated writes the words of r and returns how many they are.
+func (p *recording) templated(r *Record, template int, ext extension) int {
+	w := p.words
+	word := uint64(template)<<48 | uint64(r.PSN)<<24 | uint64(r.ICRC)<<recordedICRC | uint64(r.Event)<<recordedEvent
+	if r.Flags&AckReq != 0 {
+		word |= recordedAckReq
+	}
+	if since := uint64(r.TimeNS - p.timeNS); since <= 0xffff && r.ID == p.id+1 {
+		w = append(w, word|since<<8)
+	} else {
+		w = append(w, word|recordedJump, r.ID, uint64(r.TimeNS))
+	}
+	switch ext {
+	case extRETH:
+		w = append(w, r.VA, uint64(r.DMALen))
+	case extAtomic:
+		w = append(w, r.VA)
+	case extAETH:
+		w = append(w, uint64(r.Syndrome)<<24|uint64(r.MSN))
+	case extAtomicAck:
+		w = append(w, uint64(r.Syndrome)<<24|uint64(r.MSN), r.VA)
+	case extNone:
+	}
+	n := len(w) - len(p.words)
+	p.words = w
+	return n
+}
+
+// finish takes the templates of the decoder that made the records.
+func (p *recording) finish(d *Decoder) {
+	p.templates = d.templates.list
+	p.chunks, p.words = append(p.chunks, p.words), nil
+}
+
+// replay is one pass over a recording.
+type replay struct {
+	*recording
+	withICRC bool
+	r        Record
+	id       uint64
+	timeNS   int64
+	nextOdd  int
+}
+
+// forEach calls fn for every recorded packet.
+func (p *recording) forEach(ctx context.Context, withICRC bool, fn func(*Record) error) error {
+	s := replay{recording: p, withICRC: withICRC}
+	n := 0
+	for _, words := range p.chunks {
+		for len(words) > 0 {
+			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			words = words[s.next(words):]
+			if err := fn(&s.r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next makes a record of the first words and returns how many they are.
+func (s *replay) next(words []uint64) int {
+	word, n := words[0], 1
+	r := &s.r
+	if word>>48 == oddTemplate {
+		*r = s.odd[s.nextOdd]
+		s.nextOdd++
+	} else {
+		t := &s.templates[word>>48]
+		*r = t.record
+		r.PSN = packet.PSN(word >> 24 & maxUint24)
+		r.Event, r.ICRC = EventType(word>>recordedEvent&0xf), packet.ICRCStatus(word>>recordedICRC&3)
+		r.Flags |= Flags(word&recordedAckReq) * AckReq
+		r.ID, r.TimeNS = s.id+1, s.timeNS+int64(word>>8&0xffff)
+		if word&recordedJump != 0 {
+			r.ID, r.TimeNS = words[1], int64(words[2])
+			n = 3
+		}
+		if t.ext != extNone {
+			n += recall(r, t.ext, words[n:])
+		}
+	}
+	s.id, s.timeNS = r.ID, r.TimeNS
+	if !s.withICRC {
+		r.ICRC = packet.ICRCNotCheckable
+	}
+	return n
+}
+
+// recall reads the words of an extension and returns how many they are.
+func recall(r *Record, ext extension, words []uint64) int {
+	switch ext {
+	case extRETH:
+		r.VA, r.DMALen = words[0], uint32(words[1])
+		return 2
+	case extAtomic:
+		r.VA = words[0]
+		return 1
+	case extAETH, extAtomicAck:
+		r.Syndrome, r.MSN = packet.Syndrome(words[0]>>24), uint32(words[0]&maxUint24)
+		if ext == extAtomicAck {
+			r.VA = words[1]
+			return 2
+		}
+		return 1
+	case extNone:
+	}
+	return 0
+}

@@ -58,6 +58,10 @@ func TestDeparturesShowWhatReceiversSawWhen(t *testing.T) {
 		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}), "1sp@100 2s@200 2p@200 2p@200 2p@200 3sp@300 4sp@400"},
 		{"another PSN", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePSN, Value: 9}),
 			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
+		{"another PSN, after a rewrite of what the packet lacks", trace.EventRewrite, append(
+			on(trace.EventRewrite, trace.Departure{Nth: 1, Field: packet.RewriteRKey, Value: 5}),
+			on(trace.EventRewrite, trace.Departure{Nth: 2, Field: packet.RewritePSN, Value: 9})...),
+			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
 		{"a partition that is not the sender's", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x8001}),
 			"1sp@100 2s@200 2lost@200 3sp@300 4sp@400"},
 		{"the sender's partition as a limited member", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x7fff}),

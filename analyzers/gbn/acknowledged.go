@@ -117,6 +117,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 		return
 	}
 	if una > most.una {
+		s.noteStall(r)
 		q.una.push(knowledge{una: una, id: r.ID, timeNS: r.TimeNS})
 		s.expire(r)
 		q.spans.forget(q.una.least().una)

@@ -27,6 +27,8 @@ type requester struct {
 	carried   uint32 // NACKs of discarded states that may still cause a restart
 	jumpNS    int64  // when the latest restart was seen
 	carriedNS int64  // when the latest passed
+	stallNS   int64  // the longest recent wait for progress, which ended
+	stalledNS int64  // at this instant
 	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
 	dubious   bool   // some response was about what was never sent
 	misled    bool   // a response reached it that nobody sent: it may have ended in error over that
@@ -332,7 +334,20 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 		slack = s.a.cfg.HostDelayNS
 	}
 	start, _, ok := s.timerStart(p, k)
+	if s.req.stallNS >= t-slack && r.TimeNS-s.req.stalledNS <= s.a.delay {
+		return false // the timer may have run out before the progress to p was known
+	}
 	return ok && r.TimeNS-start < t-slack
+}
+
+// noteStall remembers how long the requester may have waited for the progress that r brings.
+func (s *session) noteStall(r *trace.Record) {
+	q := &s.req
+	most := q.una.most()
+	start, _, ok := s.timerStart(most.una, most)
+	if waited := r.TimeNS - start; ok && (waited >= q.stallNS || r.TimeNS-q.stalledNS > s.a.delay) {
+		q.stallNS, q.stalledNS = waited, r.TimeNS
+	}
 }
 
 // checkTimeout judges the instant of a restart that no NACK asked for.

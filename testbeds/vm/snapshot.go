@@ -99,9 +99,7 @@ func (g *guest) save(ctx context.Context, path string) (err error) {
 	if err := m.do("migrate-set-parameters", map[string]any{"max-bandwidth": int64(16) << 30}, nil); err != nil {
 		return err
 	}
-	if err := m.do("stop", nil, nil); err != nil {
-		return err
-	}
+	// Not stopped before: a machine that was would not run when it is restored. QEMU stops it at the end.
 	err = m.migrate(ctx, "exec:cat > "+quoted(fresh))
 	if err := errors.Join(err, m.do("cont", nil, nil)); err != nil {
 		return err

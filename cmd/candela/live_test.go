@@ -140,7 +140,9 @@ func tellings(o *orchestrator.Outcome) (list []string) {
 	return slices.Compact(list)
 }
 
-const attempts = 4
+// timeouts are the exponents of the retransmission timeout that a comparison tries one after the other: the file's own, and
+// longer ones where the machine kept the models waiting for too long to judge them by that. Both testbeds get the same.
+var timeouts = []int{0, 14, 16, 17}
 
 func TestLiveFindingsAreThoseOfTheVirtualTestbed(t *testing.T) {
 	needLive(t)
@@ -187,35 +189,43 @@ func afpacketTestbed(t *testing.T) string {
 
 // compareTestbeds runs a test on the virtual testbed, with its links and snap, and live.
 func compareTestbeds(t *testing.T, test *config.Test, s *netns.State) {
-	p, err := plan.New(test)
-	if err != nil {
-		t.Fatal(err)
+	var reasons []string
+	for _, timeout := range timeouts {
+		test.Traffic.AckTimeout = max(test.Traffic.AckTimeout, timeout)
+		p, err := plan.New(test)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := runOn(t, p, s, nil)
+		if keptWaiting(live) {
+			reasons = live.Verdict.Reasons
+			continue
+		}
+		if live.Analysis == nil {
+			t.Fatalf("live: %v", live.Verdict.Reasons)
+		}
+		if want, got := tellings(simulated(t, p)), tellings(live); !slices.Equal(want, got) {
+			t.Errorf("timeout exponent %d\nvirtual: %q\nlive:    %q", test.Traffic.AckTimeout, want, got)
+		}
+		return
 	}
-	simulated, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+	t.Skipf("SKIP-busy: with timeouts of up to half a second: %v", reasons)
+}
+
+func simulated(t *testing.T, p *plan.Plan) *orchestrator.Outcome {
+	t.Helper()
+	o, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
 		return virtual.New(spec)
 	}, orchestrator.Options{Out: t.TempDir(), ID: "virtual", Wall: time.Now, NoReports: true})
-	if err != nil || simulated.Analysis == nil {
-		t.Fatalf("virtual: %v, %v", err, simulated.Verdict.Reasons)
+	if err != nil || o.Analysis == nil {
+		t.Fatalf("virtual: %v, %v", err, o.Verdict.Reasons)
 	}
-	want, got := tellings(simulated), []string(nil)
-	for range attempts {
-		live := runOn(t, p, s, nil)
-		if live.Analysis == nil {
-			got = live.Verdict.Reasons
-			if strings.Contains(strings.Join(got, "\n"), "kept the model waiting") {
-				continue
-			}
-			t.Fatalf("live: %v", got)
-		}
-		if got = tellings(live); slices.Equal(want, got) {
-			return
-		}
-		break
-	}
-	if strings.Contains(strings.Join(got, "\n"), "kept the model waiting") {
-		t.Skipf("SKIP-busy: after %d attempts: %v", attempts, got)
-	}
-	t.Errorf("virtual: %q\nlive:    %q", want, got)
+	return o
+}
+
+// keptWaiting reports whether a run was called off because the machine had no CPU for the models.
+func keptWaiting(o *orchestrator.Outcome) bool {
+	return strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), "kept the model waiting")
 }
 
 const smallTest = `name: small
@@ -246,10 +256,12 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 	t.Logf("FIGURE live run of 10 packets, testbed up: %v (target 1 s)", best)
 }
 
+// steps are those of a run.
+var steps = []string{"prepare hosts", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
+
 // A fault is a thing that happens to a component when a step begins.
 func TestNoFaultPassesOrLeavesAnything(t *testing.T) {
 	needLive(t)
-	steps := []string{"prepare hosts", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
 	for _, component := range []string{"requester", "responder", "switch", "dumper-1"} {
 		for _, step := range steps {
 			t.Run(component+" killed at "+step, func(t *testing.T) {
@@ -302,7 +314,7 @@ const faultTime = 30 * time.Second
 func checkFault(t *testing.T, o *orchestrator.Outcome, component string, start time.Time) {
 	t.Helper()
 	reasons := strings.Join(o.Verdict.Reasons, "\n")
-	if strings.Contains(reasons, "kept the model waiting") {
+	if keptWaiting(o) {
 		t.Skipf("SKIP-busy: %s", reasons)
 	}
 	if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(reasons, component) {
@@ -357,23 +369,68 @@ func TestAPortThatFlapsIsNoPass(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 1)
 	o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 3000), oneDumper(t)), &b.State, func(at string) {
-		if at != "run traffic" {
-			return
+		if at == "run traffic" {
+			go func() {
+				time.Sleep(30 * time.Millisecond)
+				flap(t, nodeOf(t, &b.State, "responder"))
+			}()
 		}
-		n := nodeOf(t, &b.State, "responder")
-		go func() {
-			time.Sleep(30 * time.Millisecond)
-			for _, state := range []string{"down", "up"} {
-				pid := fmt.Sprint(n.Process.PID)
-				if out, err := exec.Command("nsenter", "-t", pid, "-n", "ip", "link", "set", n.Interface, state).CombinedOutput(); err != nil {
-					t.Errorf("%v: %s", err, out)
-				}
-			}
-		}()
 	})
 	if o.Verdict.Exit != orchestrator.ExitInvalid && o.Verdict.Exit != orchestrator.ExitInfrastructure {
 		t.Errorf("%+v", o.Verdict)
 	}
+}
+
+// flap takes a node's interface down and up again.
+func flap(t *testing.T, n *netns.Node) {
+	for _, state := range []string{"down", "up"} {
+		pid := fmt.Sprint(n.Process.PID)
+		if out, err := exec.Command("nsenter", "-t", pid, "-n", "ip", "link", "set", n.Interface, state).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
+// observed are the steps of a run at whose beginning what happens to a port belongs to it: its baseline is taken, and not all
+// is collected.
+var observed = []string{"program injector", "start dumpers", "run traffic", "collect"}
+
+func TestAPortThatFlapsAtAnyStepIsNoPassAndLeavesAFitTestbed(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 1)
+	p := livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t))
+	for _, port := range []string{"requester", "responder"} {
+		for _, step := range steps {
+			t.Run(port+" at "+step, func(t *testing.T) {
+				o := runOn(t, p, &b.State, func(at string) {
+					if at == step {
+						flap(t, nodeOf(t, &b.State, port))
+					}
+				})
+				if o.Verdict.Exit == orchestrator.ExitPass && slices.Contains(observed, step) {
+					t.Errorf("it passes")
+				}
+				if o.Verdict.Exit == orchestrator.ExitFail {
+					t.Errorf("the model is blamed: %v", o.Verdict.Reasons)
+				}
+			})
+		}
+	}
+	if o := calm(t, p, &b.State); o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("afterwards: %+v", o.Verdict)
+	}
+}
+
+// calm runs a test until the machine has not kept its models waiting, a few times at most.
+func calm(t *testing.T, p *plan.Plan, s *netns.State) (o *orchestrator.Outcome) {
+	t.Helper()
+	for range 5 {
+		if o = runOn(t, p, s, nil); !keptWaiting(o) {
+			return o
+		}
+	}
+	t.Skipf("SKIP-busy: %v", o.Verdict.Reasons)
+	return nil
 }
 
 func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
@@ -415,21 +472,7 @@ func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
 func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 1)
-	station := func(n *netns.Node) string {
-		return fmt.Sprintf("{agent: \"unix:%s\", interface: %s, port: %d}", n.Socket, n.Interface, n.Port)
-	}
-	s := &b.State
-	name := filepath.Join(t.TempDir(), "lab.yml")
-	text := fmt.Sprintf(`name: rack
-kind: lab
-links: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}
-mirror: {snap-bytes: 128}
-dumpers: [{name: dumper-1, cores: 1}]
-live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "unix:%s"}}
-`, station(&s.Hosts[0]), station(&s.Hosts[1]), station(&s.Dumpers[0]), s.Switch.Socket)
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	name := labOf(t, &b.State, func(n *netns.Node) string { return "unix:" + n.Socket }, "")
 	p := livePlan(t, fmt.Sprintf(smallTest, 2), name)
 	var live livebeds
 	o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed),
@@ -442,7 +485,8 @@ live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "unix:%s"}
 	}
 }
 
-// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity.
+// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity. A round that the machine called off says nothing
+// about mirroring and is run again; one without integrity must say which counter has the loss.
 func TestL2(t *testing.T) {
 	needLive(t)
 	for _, dumpers := range []int{2, 1} {
@@ -451,34 +495,57 @@ func TestL2(t *testing.T) {
 		if dumpers == 1 {
 			description = oneDumper(t)
 		}
-		p := livePlan(t, fmt.Sprintf(smallTest, 10), description)
-		sound := 0
-		const rounds = 100
-		for range rounds {
-			if o := runOn(t, p, &b.State, nil); o.Analysis != nil {
+		p := livePlan(t, strings.ReplaceAll(fmt.Sprintf(smallTest, 10), "timeout: 14", "timeout: 15"), description)
+		sound, again := 0, 0
+		const rounds, mostAgain = 100, 50
+		for round := 0; round < rounds; {
+			o := runOn(t, p, &b.State, nil)
+			if keptWaiting(o) && again < mostAgain {
+				again++
+				continue
+			}
+			round++
+			if o.Analysis != nil {
 				sound++
+				continue
+			}
+			t.Logf("round %d: %v", round, o.Verdict.Reasons)
+			if !explained(o) {
+				t.Errorf("round %d: packets are missing that no counter has: %v", round, o.Verdict.Reasons)
 			}
 		}
-		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers", sound, rounds, dumpers)
+		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers; %d more were called off, the machine being busy", sound, rounds, dumpers, again)
 	}
 }
 
-// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time.
+// explained reports whether somebody counted what a run without integrity lacks.
+func explained(o *orchestrator.Outcome) bool {
+	reasons := strings.Join(o.Verdict.Reasons, "\n")
+	return strings.Contains(reasons, "dropped") || strings.Contains(reasons, "had no capacity") || strings.Contains(reasons, "switch-discards")
+}
+
+// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time, over pairs of runs
+// one right after the other, in turns which comes first: the machine's mood is the same for both.
 func TestL1(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 2)
 	// The event is looked up for every packet and never fires.
 	event := "  data-pkt-events: [{qpn: 1, psn: 5, iter: 2, type: drop}]\n"
 	p := livePlan(t, fmt.Sprintf(smallTest, 300)+event, config.NetnsTestbed)
-	var sum [2]float64
-	const pairs = 15
-	for range pairs {
-		for i, gate := range []bool{false, true} {
-			sum[i] += float64(meanCompletion(t, p, &b.State, gate))
+	const pairs = 21
+	var ratios, plain []float64
+	for i := range pairs {
+		var took [2]float64
+		for j := range took {
+			k := (i + j) % len(took)
+			took[k] = float64(meanCompletion(t, p, &b.State, k == 1))
 		}
+		ratios, plain = append(ratios, 100*(took[1]/took[0]-1)), append(plain, took[0]/1000)
 	}
-	t.Logf("FIGURE L1 overhead of injection and mirroring on the mean completion time: %.1f %% (target 5 %%; Lumina 4.1 to 7.2 %%); plain %.1f us",
-		100*(sum[1]/sum[0]-1), sum[0]/pairs/1000)
+	slices.Sort(ratios)
+	slices.Sort(plain)
+	t.Logf("FIGURE L1 overhead of injection and mirroring on the mean completion time: median %.1f %% of %d pairs, quartiles %.1f and %.1f %% "+
+		"(target 5 %%; Lumina 4.1 to 7.2 %%); plain %.1f us", ratios[pairs/2], pairs, ratios[pairs/4], ratios[3*pairs/4], plain[pairs/2])
 }
 
 // meanCompletion runs the traffic of p alone, with or without mirroring, and returns the mean completion time in ns.

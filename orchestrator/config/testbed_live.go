@@ -49,7 +49,10 @@ type LiveSwitch struct {
 }
 
 // Certificates name the PEM files of the orchestrator.
-type Certificates struct{ Cert, Key, CA string }
+type Certificates struct {
+	Cert, Key, CA string
+	CRL           string // of revoked certificates; empty: none is
+}
 
 // IsLive reports whether the testbed has real packets.
 func (t *Testbed) IsLive() bool { return t.Kind == KindNetns || t.Kind == KindLab }
@@ -118,6 +121,8 @@ func certificatesSchema() *object {
 			{key: "cert", doc: "Certificate chain.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Cert })},
 			{key: "key", doc: "Its key.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Key })},
 			{key: "ca", doc: "The lab's authority.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.CA })},
+			{key: "crl", doc: "List of certificates that the authority has revoked, read anew when it changes.", kind: pemForm,
+				at: at(func(c *Certificates) *string { return &c.CRL })},
 		},
 	}
 }

@@ -1,0 +1,360 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/link/linktest"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/pki"
+	"candela.dev/candela/testbeds/netns"
+)
+
+// A cable carries control connections to a component over TCP, until it is cut: then every connection is reset, and no new one
+// is taken.
+type cable struct {
+	listener net.Listener
+	socket   string // unix, of the component
+
+	mu    sync.Mutex
+	conns []net.Conn
+	isCut bool
+}
+
+func newCable(t *testing.T, socket string) *cable {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{listener: lis, socket: socket}
+	done := make(chan struct{})
+	go func() { defer close(done); c.serve() }()
+	t.Cleanup(func() { c.cut(); <-done })
+	return c
+}
+
+func (c *cable) serve() {
+	for {
+		near, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("unix", c.socket)
+		if err != nil || !c.keep(near, far) {
+			near.Close()
+			continue
+		}
+		go func() { _, _ = io.Copy(far, near); far.Close() }()
+		go func() { _, _ = io.Copy(near, far); near.Close() }()
+	}
+}
+
+func (c *cable) keep(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conns = append(c.conns, conns...)
+	return !c.isCut
+}
+
+func (c *cable) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.isCut = true
+	c.listener.Close()
+	for _, conn := range c.conns {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset instead of a farewell
+		}
+		conn.Close()
+	}
+	c.conns = nil
+}
+
+// TestALabWhoseControlConnectionIsCutEndsTheRun cuts each component off at each step; the component itself lives on.
+func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
+	needLive(t)
+	b := bringUp(t, "xdp", 1)
+	s := &b.State
+	for _, component := range []string{"requester", "switch", "dumper-1"} {
+		for _, step := range steps {
+			t.Run(component+" at "+step, func(t *testing.T) {
+				cables := map[string]*cable{}
+				for _, n := range s.Nodes() {
+					cables[n.Name] = newCable(t, n.Socket)
+				}
+				p := livePlan(t, fmt.Sprintf(smallTest, 2), labOf(t, s, func(n *netns.Node) string { return cables[n.Name].listener.Addr().String() }, ""))
+				var live livebeds
+				start := time.Now()
+				o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed), orchestrator.Options{
+					Out: t.TempDir(), ID: "cut", Wall: time.Now, NoReports: true, Progress: func(at string) {
+						if at == step {
+							cables[component].cut()
+						}
+					}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkFault(t, o, component, start)
+			})
+		}
+	}
+	// Everybody is free for the next run, for an agent gives a run without connections up to a new one.
+	if o := calm(t, livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t)), s); o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("afterwards: %+v", o.Verdict)
+	}
+}
+
+// labOf describes a testbed of namespaces as a lab.
+func labOf(t *testing.T, s *netns.State, address func(*netns.Node) string, more string) string {
+	t.Helper()
+	station := func(n *netns.Node) string {
+		return fmt.Sprintf("{agent: \"%s\", interface: %s, port: %d}", address(n), n.Interface, n.Port)
+	}
+	name := filepath.Join(t.TempDir(), "lab.yml")
+	text := fmt.Sprintf(`name: rack
+kind: lab
+links: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}
+mirror: {snap-bytes: 128}
+dumpers: [{name: dumper-1, cores: 1}]
+live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "%s"}%s}
+`, station(&s.Hosts[0]), station(&s.Hosts[1]), station(&s.Dumpers[0]), address(&s.Switch), more)
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// inOwnMachine says that this process is the test in namespaces of its own.
+const inOwnMachine = "CANDELA_TEST_OWN_MACHINE"
+
+// aloneInNamespaces runs the test again as the first process of new namespaces, and reports whether this is that process. Its
+// children end with it.
+func aloneInNamespaces(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inOwnMachine) != "" {
+		mounts := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("candela", "/proc", "proc", 0, ""),
+			unix.Mount("candela", "/sys", "sysfs", 0, ""))
+		if mounts != nil {
+			t.Fatal(mounts)
+		}
+		linktest.SetUp(t, "lo")
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run", "^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), inOwnMachine+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID}
+	out, err := cmd.CombinedOutput()
+	if text := string(out); err != nil || strings.Contains(text, "SKIP-") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	return false
+}
+
+// tlsLab is a lab on one machine: agents and switch are processes of their own, reached over TCP with certificates.
+type tlsLab struct {
+	dir string // of the authority
+}
+
+const (
+	switchAddress, expiredAddress = "127.0.0.1:9559", "127.0.0.1:9570"
+	tlsLabCRL                     = ", crl: %[1]s/revoked.crl"
+)
+
+func (l *tlsLab) candela(t *testing.T, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	if exit := run(t.Context(), args, &out, &out); exit != orchestrator.ExitPass {
+		t.Fatalf("candela %s: exit %d\n%s", strings.Join(args, " "), exit, out.String())
+	}
+}
+
+// start starts a server with its certificate, and waits until it takes connections.
+func (l *tlsLab) start(t *testing.T, name, address string, args ...string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(n string) string { return filepath.Join(l.dir, n) }
+	cmd := exec.Command(self, append(args, "--listen", address, "--cert", file(name+".pem"), "--key", file(name+".key"), "--ca", file("ca.pem"),
+		"--crl", file("revoked.crl"))...)
+	log := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", name, log)
+		}
+	})
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s doesn't serve: %v", name, err)
+		}
+	}
+}
+
+// description is the lab as an orchestrator of that name sees it; swaps replace parts of it.
+func (l *tlsLab) description(t *testing.T, orchestrator, crl string, swaps ...string) string {
+	t.Helper()
+	text := fmt.Sprintf(`name: rack
+kind: lab
+links: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}
+mirror: {snap-bytes: 128}
+dumpers: [{name: dumper-1, cores: 1}]
+live:
+  requester: {agent: "127.0.0.1:9560", interface: n0, port: 0}
+  responder: {agent: "127.0.0.1:9561", interface: n1, port: 1}
+  dumpers: [{agent: "127.0.0.1:9562", interface: n2, port: 2}]
+  switch: {address: "127.0.0.1:9559"}
+  certificates: {cert: %[1]s/%[2]s.pem, key: %[1]s/%[2]s.key, ca: %[1]s/ca.pem`+crl+`}
+`, l.dir, orchestrator)
+	name := filepath.Join(t.TempDir(), "lab.yml")
+	if err := os.WriteFile(name, []byte(strings.NewReplacer(swaps...).Replace(text)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// newTLSLab makes authority, certificates, links and servers.
+func newTLSLab(t *testing.T) *tlsLab {
+	t.Helper()
+	l := &tlsLab{dir: filepath.Join(t.TempDir(), "lab")}
+	l.candela(t, "agent", "pki", "init", l.dir)
+	issue := func(name, role string, hosts ...string) {
+		args := []string{"agent", "pki", "issue", l.dir, name, "--role", role}
+		for _, h := range hosts {
+			args = append(args, "--host", h)
+		}
+		l.candela(t, args...)
+	}
+	for _, name := range []string{"nightly", "spare"} {
+		issue(name, "orchestrator")
+	}
+	issue("guest", "viewer")
+	old, err := pki.Open(l.dir, func() time.Time { return time.Now().Add(-2 * pki.Lifetime) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, role := range map[string]transport.Role{"retired": transport.Orchestrator, "old-host": transport.Agent} {
+		if _, err := old.Issue(name, role, []string{"127.0.0.1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var near []string
+	for i, name := range []string{"host-0", "host-1", "dumper-1"} {
+		issue(name, "agent", "127.0.0.1")
+		near = append(near, fmt.Sprintf("p%d", i))
+		linktest.Veth(t, near[i], fmt.Sprintf("n%d", i))
+		l.start(t, name, fmt.Sprintf("127.0.0.1:%d", 9560+i), "agent", "--interface", fmt.Sprintf("n%d", i), "--dir", t.TempDir())
+	}
+	l.start(t, "old-host", expiredAddress, "agent", "--interface", "n1", "--dir", t.TempDir())
+	issue("switch-1", "switch", "127.0.0.1")
+	l.start(t, "switch-1", switchAddress, "switchd", "--datapath", "afpacket", "--ports", "p0,p1", "--mirror", "p2")
+	return l
+}
+
+// runs runs the small test on a lab, again if the machine was too busy for it, and returns the exit status with all that it said.
+func (l *tlsLab) runs(t *testing.T, description string) (exit orchestrator.Exit, said string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "small.yml")
+	if err := os.WriteFile(name, []byte(strings.ReplaceAll(fmt.Sprintf(smallTest, 2), "timeout: 14", "timeout: 17")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		var out bytes.Buffer
+		exit = run(t.Context(), []string{"run", "--testbed", description, "--out", t.TempDir(), name}, &out, &out)
+		// gRPC quotes a quoted error.
+		said = strings.ReplaceAll(strings.Join(strings.Fields(out.String()), " "), "\\", "")
+		if !strings.Contains(said, "kept the model waiting") {
+			break
+		}
+	}
+	return exit, said
+}
+
+func TestALabOverTCPServesOnlyCertificatesThatAreValidAndOfTheRightRole(t *testing.T) {
+	needLive(t)
+	if !aloneInNamespaces(t) {
+		return
+	}
+	l := newTLSLab(t)
+	refused := func(description, want string) {
+		t.Helper()
+		start := time.Now()
+		exit, said := l.runs(t, description)
+		if exit != orchestrator.ExitInfrastructure || !strings.Contains(said, want) {
+			t.Errorf("exit %d, want %d and %q:\n%s", exit, orchestrator.ExitInfrastructure, want, said)
+		}
+		if took := time.Since(start); took > faultTime {
+			t.Errorf("it took %v", took)
+		}
+	}
+	served := func(description string) {
+		t.Helper()
+		if exit, said := l.runs(t, description); exit != orchestrator.ExitPass {
+			t.Errorf("exit %d:\n%s", exit, said)
+		}
+	}
+	served(l.description(t, "nightly", tlsLabCRL))
+	l.candela(t, "testbed", "check", l.description(t, "nightly", tlsLabCRL))
+
+	// Who calls.
+	refused(l.description(t, "guest", tlsLabCRL), `certificate "guest" has none of the roles`)
+	refused(l.description(t, "host-1", tlsLabCRL), `certificate "host-1" has none of the roles`)
+	refused(l.description(t, "retired", tlsLabCRL), "certificate")
+	// Who serves.
+	refused(l.description(t, "nightly", tlsLabCRL, switchAddress, "127.0.0.1:9561"), `certificate "host-1" of the server has not the role "switch"`)
+	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", switchAddress), `certificate "switch-1" of the server has not the role "agent"`)
+	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", expiredAddress), "expired")
+	// Revoked, on either side; the files of a revoked certificate are renamed, a thief has copies.
+	for _, name := range []string{"nightly.pem", "nightly.key"} {
+		copyFile(t, filepath.Join(l.dir, name), filepath.Join(l.dir, "stolen"+filepath.Ext(name)))
+	}
+	l.candela(t, "agent", "pki", "revoke", l.dir, "nightly")
+	refused(l.description(t, "stolen", ""), `certificate "nightly" is revoked`)
+	served(l.description(t, "spare", tlsLabCRL))
+	l.candela(t, "agent", "pki", "revoke", l.dir, "host-1")
+	refused(l.description(t, "spare", tlsLabCRL), `certificate "host-1" is revoked`)
+	served(l.description(t, "spare", "")) // who has no list knows nothing of it
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

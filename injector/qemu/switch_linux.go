@@ -283,14 +283,15 @@ func (o outlet) Transmit(number uint16, frame []byte) {
 }
 
 // send sends a frame and reports whether it is done with: false means that the peer has no room now. A frame to nobody is
-// lost, and counted.
+// lost, and counted; a peer that has taken the place of another gets it.
 func (s *Switch) send(p *port, frame []byte) (done bool) {
-	if !p.connected && unix.Connect(p.socket, &unix.SockaddrUnix{Name: p.Remote}) != nil {
-		p.stats.Unsent++
-		return true
-	}
-	p.connected = true
 	for {
+		fresh := !p.connected
+		if fresh && unix.Connect(p.socket, &unix.SockaddrUnix{Name: p.Remote}) != nil {
+			p.stats.Unsent++
+			return true
+		}
+		p.connected = true
 		// SendmsgN, for it has no conversion of the address: the socket is connected, so that polling sees the peer's room.
 		_, err := unix.SendmsgN(p.socket, frame, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		switch {
@@ -302,9 +303,11 @@ func (s *Switch) send(p *port, frame []byte) (done bool) {
 		case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOBUFS):
 			return false
 		}
-		p.connected = false // the guest is gone
-		p.stats.Unsent++
-		return true
+		p.connected = false
+		if fresh {
+			p.stats.Unsent++ // nobody is there any more
+			return true
+		}
 	}
 }
 

@@ -244,3 +244,26 @@ func TestAPeerThatIsNotThereCostsTheFrameAndIsFoundWhenItComes(t *testing.T) {
 		t.Errorf("the new peer got %d frames", len(got))
 	}
 }
+
+func TestAPeerThatTakesAnothersPlaceGetsEveryFrame(t *testing.T) {
+	r := open(t, 0)
+	r.pair(t)
+	path := r.peers[datapathtest.HostB].LocalAddr().String()
+	r.send(t, toB(0))
+	if got := r.receive(t, datapathtest.HostB, 1); len(got) != 1 {
+		t.Fatalf("the first peer got %d frames", len(got))
+	}
+	if err := r.peers[datapathtest.HostB].Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Remove(path)
+	var err error
+	if r.peers[datapathtest.HostB], err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	defer r.peers[datapathtest.HostB].Close()
+	r.send(t, toB(1))
+	if got := r.receive(t, datapathtest.HostB, 1); len(got) != 1 || !bytes.Equal(got[0], toB(1).Data) {
+		t.Errorf("the new peer got %d frames", len(got))
+	}
+}

@@ -40,7 +40,7 @@ func (g *guest) path() string { return g.file("") }
 // machine with the same arguments, but for paths.
 func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
 	args := []string{
-		"-accel", accelerator,
+		"-accel", accelerator + translation(accelerator),
 		"-M", "q35", "-m", strconv.Itoa(c.Memory), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-name", g.name, "-kernel", filepath.Join(c.Image, "kernel"), "-initrd", filepath.Join(c.Image, "initramfs"),
 		"-append", "console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable",
@@ -57,6 +57,14 @@ func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
 		args = append(args, "-incoming", "exec:cat "+quoted(snapshot))
 	}
 	return args
+}
+
+// translation bounds the memory for translated code of an emulated guest: by default it grows to a gigabyte.
+func translation(accelerator string) string {
+	if accelerator != acceleratorTCG {
+		return ""
+	}
+	return ",tb-size=96" // MiB
 }
 
 // quoted makes a path one word of the shell.

@@ -1,4 +1,5 @@
-// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry counts.
+// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry counts, and
+// that repeated atomics bring back what they did the first time.
 //
 // All instants are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order packet);
 // NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) − t(lost packet).
@@ -20,6 +21,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -92,6 +94,9 @@ type Analyzer struct {
 	metrics metrics
 	report  *analyzers.Reporter
 	causes  [rounds.Timeout + 1]int64
+
+	results  []*results // of atomics, by flow of the requests; nil until there is one
+	inferred bool       // nobody says where connections begin
 }
 
 // New returns an analyzer for traces with the given connections.
@@ -100,6 +105,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	a := &Analyzer{
 		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),
 		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
+		results: make([]*results, 2*n), inferred: meta.Connections.Inferred,
 	}
 	for i := range a.params {
 		a.params[i] = cfg.Default
@@ -121,6 +127,9 @@ func (a *Analyzer) Packet(r *trace.Record) { a.Follow(r, a.tracker.Packet(r)) }
 
 // Follow implements analyzers.Follower.
 func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
+	if r.Opcode == packet.AtomicAcknowledge && step != nil {
+		a.atomic(r, step)
+	}
 	if step == nil || step.Marks&(rounds.Again|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
 		return
 	}

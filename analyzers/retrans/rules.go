@@ -10,6 +10,7 @@ const (
 	RuleRetryCount   = "retrans.retry-exceeded"
 	RuleRNREarly     = "retrans.rnr-early"
 	RuleRNRRetry     = "retrans.rnr-retry-exceeded"
+	RuleAtomicReplay = "retrans.atomic-replay"
 )
 
 const timerClause = "IBTA volume 1, 9.7.6.1.3"
@@ -40,6 +41,10 @@ func Rules() []analyzers.Rule {
 		{
 			ID: RuleRNRRetry, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.9.2.1.1",
 			Statement: "Without progress the requester repeats a request at most rnr_retry times after RNR NAKs, unless that is 7.",
+		},
+		{
+			ID: RuleAtomicReplay, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.4.5",
+			Statement: "A repeated atomic is answered with the result of its first execution.",
 		},
 	}
 }

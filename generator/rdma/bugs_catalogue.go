@@ -82,6 +82,8 @@ const (
 	BugReadReplayForgetsMessage
 	BugAtomicTwice
 	BugAtomicRepeatIgnored
+	BugAtomicExecutedAgain
+	BugAtomicReplaysLatest
 
 	// Receiver of trimmed headers.
 	BugTrimIgnored
@@ -222,6 +224,8 @@ var catalogue = []BugInfo{
 	{"read-replay-forgets-message", BugReadReplayForgetsMessage, "expect.completion", "a repeated READ request closes the message that is being received", rxeReplay},
 	{"atomic-twice", BugAtomicTwice, "gbn.atomic-unexpected", "each atomic is acknowledged twice", ""},
 	{"atomic-repeat-ignored", BugAtomicRepeatIgnored, "gbn.read-missing", "repeated atomics are ignored", ""},
+	{"atomic-executed-again", BugAtomicExecutedAgain, "retrans.atomic-replay", "a repeated atomic is executed again", ""},
+	{"atomic-replays-latest", BugAtomicReplaysLatest, "retrans.atomic-replay", "a repeated atomic is answered with the result of the latest one", ""},
 
 	{"trim-ignored", BugTrimIgnored, "trim.nack-missing", "trimmed headers are recognised and dropped", ""},
 	{"trim-nack-wrong-psn", BugTrimNackWrongPSN, "trim.nack-psn", "the NAK for a trimmed header names the PSN after the lost one", ""},

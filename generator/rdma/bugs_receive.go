@@ -106,6 +106,12 @@ func (r *responder) misrepeat(now clock.Time, p *packet.Packet, psn int64) bool 
 		verb == packet.VerbRead && bugs.Has(BugReadRepeatIgnored),
 		verb == packet.VerbAtomic && bugs.Has(BugAtomicRepeatIgnored):
 		return true
+	case verb == packet.VerbAtomic && bugs.Has(BugAtomicExecutedAgain):
+		r.answerAgain(now, psn, r.operate(p))
+		return true
+	case verb == packet.VerbAtomic && bugs.Has(BugAtomicReplaysLatest) && r.atomics.len() > 0:
+		r.answerAgain(now, psn, r.atomics.at(r.atomics.len()-1).original)
+		return true
 	case bugs.Has(BugMSNCountsDuplicates) && p.BTH.Opcode.Ends():
 		r.msn++
 		return false

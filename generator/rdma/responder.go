@@ -162,12 +162,17 @@ func (r *responder) fromStart(job response) response {
 func (r *responder) replayAtomic(now clock.Time, psn int64) {
 	for i := range r.atomics.len() {
 		if a := r.atomics.at(i); a.psn == psn {
-			r.out.replay(response{kind: answerAtomic, psn: psn, end: psn + 1, msn: r.msn, original: a.original, replay: true,
-				ready: now.Add(r.q.nic.profile.AckLatency)})
-			r.q.schedule(now)
+			r.answerAgain(now, psn, a.original)
 			return
 		}
 	}
+}
+
+// answerAgain answers a duplicate atomic.
+func (r *responder) answerAgain(now clock.Time, psn int64, original uint64) {
+	r.out.replay(response{kind: answerAtomic, psn: psn, end: psn + 1, msn: r.msn, original: original, replay: true,
+		ready: now.Add(r.q.nic.profile.AckLatency)})
+	r.q.schedule(now)
 }
 
 // expectedPacket serves the packet that is next in order.
@@ -293,17 +298,7 @@ func (r *responder) executeRead(now clock.Time, p *packet.Packet) {
 func (r *responder) executeAtomic(now clock.Time, p *packet.Packet) {
 	r.q.nic.counters.AtomicRequests++
 	r.finish()
-	if r.words == nil {
-		r.words = make(map[uint64]uint64)
-	}
-	a := &p.AtomicETH
-	original := r.words[a.VA]
-	switch {
-	case p.BTH.Opcode == packet.FetchAdd:
-		r.words[a.VA] = original + a.Swap
-	case original == a.Compare:
-		r.words[a.VA] = a.Swap
-	}
+	original := r.operate(p)
 	if r.atomics.len() == r.q.cfg.MaxReads {
 		r.atomics.pop()
 	}
@@ -311,6 +306,22 @@ func (r *responder) executeAtomic(now clock.Time, p *packet.Packet) {
 	r.push(now, response{kind: answerAtomic, psn: r.expected, end: r.expected + 1, original: original,
 		ready: now.Add(r.q.nic.profile.AckLatency)})
 	r.expected++
+}
+
+// operate does what the atomic p asks for and returns what was there before.
+func (r *responder) operate(p *packet.Packet) (original uint64) {
+	if r.words == nil {
+		r.words = make(map[uint64]uint64)
+	}
+	a := &p.AtomicETH
+	original = r.words[a.VA]
+	switch {
+	case p.BTH.Opcode == packet.FetchAdd:
+		r.words[a.VA] = original + a.Swap
+	case original == a.Compare:
+		r.words[a.VA] = a.Swap
+	}
+	return original
 }
 
 // flush completes all receive requests as flushed.

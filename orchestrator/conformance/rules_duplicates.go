@@ -46,11 +46,24 @@ var duplicateRules = []Rule{
 	},
 	{
 		ID: "duplicate-atomic", Clause: "9.4.5", Verbs: []string{"atomic"},
-		Statement: "A duplicate atomic is answered, once for each duplicate. (That the answer is the saved result is not judged: " +
-			"records of the trace do not hold it.)",
-		Stimulus: "lost atomic ACKs", Test: "atomic-loss",
+		Statement: "A duplicate atomic is answered, once for each duplicate.",
+		Stimulus:  "lost atomic ACKs", Test: "atomic-loss",
 		Evidence: []Evidence{events(), transition("responder: * + duplicate -> *")},
 		Judges:   []string{"gbn.atomic-unexpected", "gbn.read-missing"},
+	},
+	{
+		ID: "duplicate-atomic-result", Clause: "9.4.5", Verbs: []string{"atomic"},
+		Statement: "A duplicate atomic is not executed again: its answer carries the result that was saved.",
+		Stimulus:  "lost atomic ACKs", Test: "atomic-loss",
+		Evidence: []Evidence{events(), transition("responder: * + duplicate -> *"), seenTimes("ATOMIC_ACKNOWLEDGE", 7)},
+		Judges:   []string{"retrans.atomic-replay"},
+	},
+	{
+		ID: "duplicate-atomics-results", Clause: "9.4.5", Verbs: []string{"atomic"},
+		Statement: "Of several outstanding atomics each duplicate is answered with a result of its own.",
+		Stimulus:  "the ACKs of four outstanding atomics are lost", Test: "atomic-window-loss",
+		Evidence: []Evidence{events(), transitions("responder: * + duplicate -> *", 4), seenTimes("ATOMIC_ACKNOWLEDGE", 12)},
+		Judges:   []string{"retrans.atomic-replay", "gbn.read-missing"},
 	},
 	{
 		ID: "implied-nak-read", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"read"},

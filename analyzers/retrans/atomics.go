@@ -1,0 +1,54 @@
+package retrans
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// results remembers what the latest atomics of one stream of requests brought back, by place.
+type results [keptResults]result
+
+// keptResults is more than the atomics that a requester may have outstanding on any NIC known: an older one is not repeated.
+const keptResults = 128
+
+// result is the first answer to an atomic.
+type result struct {
+	place int64
+	value uint64
+	id    uint64 // of the record
+}
+
+// atomic compares the answer to a repeated atomic with the first one. Both are the responder's own words, whatever the injector does
+// to them behind the observer; and a place in the stream stands for one atomic, however often its request reached the responder.
+func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
+	value, ok := r.Original()
+	if !ok || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid {
+		return
+	}
+	if a.results[step.Flow] == nil {
+		a.results[step.Flow] = new(results)
+	}
+	first := &a.results[step.Flow][uint64(step.Place)%keptResults]
+	if first.id == 0 || first.place != step.Place {
+		*first = result{step.Place, value, r.ID}
+		return
+	}
+	c := step.Flow.Connection()
+	if first.value == value || !a.report.Wants(RuleAtomicReplay, c) {
+		return
+	}
+	f := analyzers.Finding{
+		Rule: RuleAtomicReplay, Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place, PSNAbs: uint32(r.PSN),
+		Expected: fmt.Sprintf("0x%x, the result of the atomic", first.value), Actual: fmt.Sprintf("0x%x", value),
+		Message: "the repeated atomic was executed again, or answered with another one's result",
+	}
+	if a.inferred {
+		f.Severity = analyzers.Warning
+		f.Message += "; or the queue pair was connected anew, which a capture does not tell"
+	}
+	a.report.Report(f)
+}

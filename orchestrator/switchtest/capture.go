@@ -1,56 +1,105 @@
 package switchtest
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// captures are the pcap files of a run: what came to the switches under test, and what left them, each frame as it was there.
+// captures are the pcap files of a run: what came to the switches under test, and what left them, each frame as it was there. Of
+// several switches a list beside each file says at which port of which switch a frame was.
 type captures struct {
+	net   *fabric.Network
 	files []io.WriteCloser
 	taps  []*fabric.Capture
-	seen  []uint64 // packets that each tap should have written
+	ports []*bufio.Writer // none for a single switch: its frames' addresses tell
+	seen  []uint64        // packets that each tap should have written
+	err   error           // of ports
 }
 
-// CaptureNames lists the captures that a run may leave, below its directory.
-func CaptureNames() []string { return []string{"taps/before.pcap", "taps/behind.pcap"} }
+// CaptureNames lists the captures that a run may leave, below its directory, and behind them the lists of ports.
+func CaptureNames() []string {
+	return []string{"taps/before.pcap", "taps/behind.pcap", "taps/before.ports.csv", "taps/behind.ports.csv"}
+}
+
+// stages are those of the captures, in the order of CaptureNames.
+func stages() []fabric.Stage { return []fabric.Stage{fabric.Ingress, fabric.Egress} }
+
+const portsHead = "frame,switch,port\n"
 
 // newCaptures makes taps/before.pcap and taps/behind.pcap.
 func newCaptures(dir *orchestrator.RunDir, net *fabric.Network) (*captures, error) {
 	if err := dir.Mkdir("taps"); err != nil {
 		return nil, err
 	}
-	c := &captures{seen: make([]uint64, 2)}
-	for i, stage := range []fabric.Stage{fabric.Ingress, fabric.Egress} {
-		name := CaptureNames()[i]
-		file, err := dir.Create(name)
-		if err != nil {
+	c := &captures{net: net, seen: make([]uint64, len(stages()))}
+	for i := range stages() {
+		if err := c.add(dir, i); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
-		at := func(p fabric.Point, _ *fabric.Packet) bool {
-			return !p.Host && p.Stage == stage && p.Port < net.Switch(p.Node).Ports()
-		}
-		capture := fabric.NewCapture(file, name, func(p fabric.Point, q *fabric.Packet) bool {
-			if at(p, q) {
-				c.seen[i]++
-				return true
-			}
-			return false
-		})
-		c.files, c.taps = append(c.files, file), append(c.taps, capture)
-		net.SetTap(capture.See)
 	}
 	return c, nil
 }
 
+// add makes the i-th capture.
+func (c *captures) add(dir *orchestrator.RunDir, i int) error {
+	name, stage := CaptureNames()[i], stages()[i]
+	file, err := dir.Create(name)
+	if err != nil {
+		return err
+	}
+	c.files = append(c.files, file)
+	if c.net.Switches() > 1 {
+		list, err := dir.Create(CaptureNames()[len(stages())+i])
+		if err != nil {
+			return err
+		}
+		c.files, c.ports = append(c.files, list), append(c.ports, bufio.NewWriter(list))
+		_, c.err = c.ports[i].WriteString(portsHead)
+	}
+	capture := fabric.NewCapture(file, name, func(at fabric.Point, _ *fabric.Packet) bool {
+		if at.Host || at.Stage != stage || at.Port >= c.net.Switch(at.Node).Ports() {
+			return false
+		}
+		c.seen[i]++
+		return true
+	})
+	c.taps = append(c.taps, capture)
+	c.net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+		before := c.seen[i]
+		if capture.See(at, now, p); c.seen[i] > before && c.ports != nil {
+			c.note(i, at)
+		}
+	})
+	return nil
+}
+
+// note writes where the latest frame of the i-th capture was.
+func (c *captures) note(i int, at fabric.Point) {
+	if c.err != nil {
+		return
+	}
+	line := strconv.AppendUint(c.ports[i].AvailableBuffer(), c.seen[i], 10)
+	line = append(append(append(line, ','), c.net.Switch(at.Node).Name()...), ',')
+	_, c.err = c.ports[i].Write(append(strconv.AppendInt(line, int64(at.Port), 10), '\n'))
+}
+
 func (c *captures) close() error {
-	var err error
-	for i := range c.files {
-		err = errors.Join(err, c.taps[i].Close(), c.files[i].Close())
+	err := c.err
+	for _, t := range c.taps {
+		err = errors.Join(err, t.Close())
+	}
+	for _, w := range c.ports {
+		err = errors.Join(err, w.Flush())
+	}
+	for _, f := range c.files {
+		err = errors.Join(err, f.Close())
 	}
 	return err
 }

@@ -27,8 +27,12 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		},
 	}
 	if t.Taps.Capture {
-		for _, name := range CaptureNames() {
-			rep.Files = append(rep.Files, report.File{Name: name, What: "every packet at that side of the switches; Wireshark reads it"})
+		for i, name := range CaptureNames() {
+			if i < len(stages()) {
+				rep.Files = append(rep.Files, report.File{Name: name, What: "every packet at that side of the switches; Wireshark reads it"})
+			} else if t.Topology.SwitchCount() > 1 {
+				rep.Files = append(rep.Files, report.File{Name: name, What: "at which switch and port each of them was"})
+			}
 		}
 	}
 	if t.Series > 0 {

@@ -53,7 +53,7 @@ func (f *facts) rejudge(o *orchestrator.OpenedRun) ([]string, error) {
 		f.analysis.Add(name, result)
 	}
 	if again {
-		notes = append(notes, "ndp is judged again from taps/before.pcap and taps/behind.pcap: at the ports of the switch, so that its times leave out the hosts' links")
+		notes = append(notes, "ndp is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, so that its times leave out the hosts' links")
 	}
 	notes = append(notes, "expectations are judged again, from flows.json and switch-counters.json")
 	if len(kept) > 0 {
@@ -70,18 +70,16 @@ func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	switch {
 	case !f.plan.Test.Taps.Capture:
 		return result, "the run has no captures (`taps: {capture: true}` in the test writes them)", nil
-	case f.plan.Test.Topology.SwitchCount() != 1:
-		return result, "the captures of several switches don't tell which of them a packet was at", nil
 	case f.flows.Sent == 0:
 		return result, "flows.json is of an older version, which didn't say whether anything was left to happen", nil
-	}
-	taps, why, err := f.readTaps(o)
-	if why != "" || err != nil {
-		return result, why, err
 	}
 	r := &run{facts: *f, quiet: f.flows.Drained}
 	if r.net, err = f.plan.build(); err != nil {
 		return result, "", err
+	}
+	taps, why := r.readTaps(o)
+	if why != "" {
+		return result, why, nil
 	}
 	r.ledger = newLedger(r.net, f.plan)
 	if _, err = f.plan.attach(r.net, r.ledger); err != nil { // for the numbers of connections
@@ -98,60 +96,107 @@ func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	return j.Finish(), "", nil
 }
 
-// readTaps reads the NDP packets of both captures in order of time; why says what is wrong with the captures.
-func (f *facts) readTaps(o *orchestrator.OpenedRun) (taps []trace.Tap, why string, err error) {
+// readTaps reads the NDP packets of both captures in order of time: at the port of a single switch, or at those ports of several that
+// hosts are at, between which all switches are one network. why says what is wrong with the captures.
+func (r *run) readTaps(o *orchestrator.OpenedRun) (taps []trace.Tap, why string) {
 	var d trace.TapDecoder
-	for h := range f.plan.Test.Topology.HostCount() {
+	for h := range r.plan.Test.Topology.HostCount() {
 		d.Know(fabric.HostID(h).IPv4(), uint32(h))
 		d.Know(fabric.HostID(h).IPv6(), uint32(h))
 	}
 	for i, way := range []string{"in", "out"} {
-		name := CaptureNames()[i]
-		frames := int64(0)
-		taps, frames, err = readCapture(o, name, &d, trace.TapBefore+trace.TapPoint(i), taps)
-		if err != nil {
-			return nil, err.Error(), nil
+		c := &recording{name: CaptureNames()[i], at: trace.TapBefore + trace.TapPoint(i), decoder: &d, taps: taps}
+		if err := c.read(o, r.net, CaptureNames()[len(stages())+i]); err != nil {
+			return nil, err.Error()
 		}
-		want, _ := config.CounterValue("taps.switch.port-*."+way, f.counted.Counters)
-		if frames != want {
-			return nil, fmt.Sprintf("%s has %d packets, the taps of the run saw %d", name, frames, want), nil
+		if want := r.tapped(way); c.frames != want {
+			return nil, fmt.Sprintf("%s has %d packets, the taps of the run saw %d", c.name, c.frames, want)
 		}
+		taps = c.taps
 	}
 	// What comes and goes in one nanosecond has come first.
 	slices.SortStableFunc(taps, func(a, b trace.Tap) int { return cmp.Compare(a.Time, b.Time) })
-	return taps, "", nil
+	return taps, ""
 }
 
-// readCapture appends the NDP packets of a capture to taps and counts all its frames.
-func readCapture(o *orchestrator.OpenedRun, name string, d *trace.TapDecoder, at trace.TapPoint, taps []trace.Tap) (_ []trace.Tap, frames int64, err error) {
-	file, err := o.Open(name)
+// tapped returns how many packets the taps of all switches counted on their way in or out.
+func (r *run) tapped(way string) int64 {
+	sum := int64(0)
+	for i := range r.net.Switches() {
+		n, _ := config.CounterValue("taps."+r.net.Switch(i).Name()+".port-*."+way, r.counted.Counters)
+		sum += n
+	}
+	return sum
+}
+
+// recording is a capture that is being read.
+type recording struct {
+	name    string
+	at      trace.TapPoint
+	decoder *trace.TapDecoder
+	edges   *edges // of several switches
+	taps    []trace.Tap
+	frames  int64
+	latest  clock.Time
+}
+
+// read appends the NDP packets of the capture to taps and counts all its frames; ports is the name of its list of ports.
+func (c *recording) read(o *orchestrator.OpenedRun, net *fabric.Network, ports string) (err error) {
+	file, err := o.Open(c.name)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	r, err := trace.NewPcapReader(file, name)
+	if net.Switches() > 1 {
+		list, err := o.Open(ports)
+		if err != nil {
+			return err
+		}
+		defer list.Close()
+		if c.edges, err = newEdges(net, list, ports); err != nil {
+			return err
+		}
+	}
+	pcap, err := trace.NewPcapReader(file, c.name)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	var frame trace.Frame
-	latest := clock.Time(0)
 	for {
-		err := r.Next(&frame)
+		err := pcap.Next(&frame)
 		if errors.Is(err, io.EOF) {
-			return taps, frames, nil
+			return nil
+		}
+		if err == nil {
+			err = c.take(&frame)
 		}
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
-		frames++
-		var t trace.Tap
-		if !d.Decode(&frame, at, 0, &t) {
-			continue
-		}
-		if t.Time < latest || len(taps) == maxTaps {
-			return nil, 0, fmt.Errorf("%s: packet %d: packets go back in time, or are more than %d", name, frame.Number, maxTaps)
-		}
-		latest = t.Time
-		taps = append(taps, t)
 	}
+}
+
+// take appends a frame to taps if it is an NDP packet at the edge of the network.
+func (c *recording) take(frame *trace.Frame) error {
+	c.frames++
+	var host fabric.HostID
+	if c.edges != nil {
+		var edge bool
+		var err error
+		if host, edge, err = c.edges.next(); err != nil || !edge {
+			return err
+		}
+	}
+	var t trace.Tap
+	if !c.decoder.Decode(frame, c.at, 0, &t) {
+		return nil
+	}
+	if t.Time < c.latest || len(c.taps) == maxTaps {
+		return fmt.Errorf("%s: packet %d: packets go back in time, or are more than %d", c.name, frame.Number, maxTaps)
+	}
+	if c.latest = t.Time; c.edges != nil {
+		t.At = uint32(host) + 1
+	}
+	c.taps = append(c.taps, t)
+	return nil
 }

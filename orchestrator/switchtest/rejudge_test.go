@@ -47,38 +47,82 @@ func violations(o *orchestrator.Outcome) (rules []string, flows []int) {
 
 const captured = "\ntaps: {capture: true}\n"
 
+// leafSpine is a network of several switches with room for the hosts of provoke.
+const leafSpine = "kind: leaf-spine, leaves: 3, spines: 2, hosts-per-leaf: 3, routing: spray"
+
+// elsewhere puts a test of provoke into another network.
+func elsewhere(t *testing.T, text, network string) string {
+	t.Helper()
+	moved := strings.Replace(text, "kind: single-switch, hosts: 9", network, 1)
+	if moved == text {
+		t.Fatalf("the test is not of nine hosts at one switch:\n%s", text)
+	}
+	return moved
+}
+
 // The documents forget what NDP's analyzer found; the captures tell it again.
 func TestTheCapturesAloneConvictHostsWithABugAndNoOthers(t *testing.T) {
 	for _, bug := range ndp.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
-			for _, text := range []string{provoke(bug.Bug, bug.Name), strings.Replace(provoke(bug.Bug, bug.Name), ", bugs: ["+bug.Name+"]", "", 1)} {
-				o := run(t, parse(t, text+captured)[0])
-				want, _ := violations(o)
-				forgotten := `{"schema":"candela.analysis/v1","verdict":"pass","findings":[],"metrics":[],"coverage":{}}`
-				if err := os.WriteFile(filepath.Join(o.Dir, "analysis", "ndp.json"), []byte(forgotten), 0o666); err != nil {
-					t.Fatal(err)
-				}
-				again := judgeAgain(t, o.Dir)
-				got, flows := violations(again)
-				if len(want) > 0 && !slices.Contains(got, bug.Rule) || len(want) == 0 && len(got) > 0 {
-					t.Errorf("the run found %v, its captures %v", want, got)
-				}
-				for _, flow := range flows {
-					if flow < 0 || flow > 8 {
-						t.Errorf("a finding is about flow %d of 8", flow)
-					}
-				}
-				if again.Verdict.Exit != o.Verdict.Exit || again.Report.Packets != o.Report.Packets {
-					t.Errorf("run: status %d, %d packets; again: status %d, %d packets", o.Verdict.Exit, o.Report.Packets, again.Verdict.Exit, again.Report.Packets)
-				}
-			}
+			text := provoke(bug.Bug, bug.Name)
+			convict(t, text, bug.Rule)
+			convict(t, sound(text, bug.Name), "")
+			convict(t, elsewhere(t, text, leafSpine), bug.Rule)
 		})
+	}
+}
+
+func TestTheCapturesOfSeveralSwitchesAcquitSoundHosts(t *testing.T) {
+	for _, network := range []string{leafSpine, "kind: dumbbell, hosts: 18", "kind: fat-tree, k: 4, routing: spray"} {
+		text := provoke(ndp.BugEchoesIncast, "none")
+		convict(t, sound(elsewhere(t, text, network), "none"), "")
+	}
+}
+
+// sound takes the bug out of a test of provoke.
+func sound(text, bug string) string { return strings.Replace(text, ", bugs: ["+bug+"]", "", 1) }
+
+// convict runs a test, forgets what was found, and wants the captures to tell it again.
+func convict(t *testing.T, text, rule string) {
+	t.Helper()
+	o := run(t, parse(t, text+captured)[0])
+	want, _ := violations(o)
+	forgotten := `{"schema":"candela.analysis/v1","verdict":"pass","findings":[],"metrics":[],"coverage":{}}`
+	if err := os.WriteFile(filepath.Join(o.Dir, "analysis", "ndp.json"), []byte(forgotten), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	again := judgeAgain(t, o.Dir)
+	got, flows := violations(again)
+	if slices.Contains(want, rule) && !slices.Contains(got, rule) || len(want) == 0 && len(got) > 0 || rule == "" && len(want) > 0 {
+		t.Errorf("the run found %v, its captures %v", want, got)
+	}
+	for _, flow := range flows {
+		if flow < 0 || flow > 8 {
+			t.Errorf("a finding is about flow %d of 8", flow)
+		}
+	}
+	if again.Verdict.Exit != o.Verdict.Exit || again.Report.Packets != o.Report.Packets {
+		t.Errorf("run: status %d, %d packets; again: status %d, %d packets", o.Verdict.Exit, o.Report.Packets, again.Verdict.Exit, again.Report.Packets)
+	}
+	if notes := strings.Join(again.Report.Notes, "\n"); !strings.Contains(notes, "ndp is judged again") {
+		t.Error(notes)
 	}
 }
 
 func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
 	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: ndp-ideal}\nhosts: {transport: ndp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
+	several := strings.Replace(few, "kind: single-switch, hosts: 5", "kind: dumbbell, hosts: 6", 1) + captured
+	change := func(t *testing.T, dir string, f func(string) string) {
+		file := filepath.Join(dir, "taps", "before.ports.csv")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(f(string(data))), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cut := func(t *testing.T, dir string) {
 		if err := os.Truncate(filepath.Join(dir, "taps", "behind.pcap"), 20_024); err != nil {
 			t.Fatal(err)
@@ -96,7 +140,16 @@ func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"several switches", strings.Replace(few, "kind: single-switch, hosts: 5", "kind: dumbbell, hosts: 6", 1) + captured, "several switches", nil},
+		{"several switches", several, "ndp is judged again from taps/before.pcap", nil},
+		{"the list of ports is cut off", several, "ndp is not judged again: taps/before.ports.csv: ends after 40 frames", func(t *testing.T, dir string) {
+			change(t, dir, func(text string) string { return strings.Join(strings.SplitAfter(text, "\n")[:41], "") })
+		}},
+		{"the list of ports names no switch", several, `line 2: the topology has no switch "middle"`, func(t *testing.T, dir string) {
+			change(t, dir, func(text string) string { return strings.Replace(strings.Replace(text, "left", "middle", 1), "right", "middle", 1) })
+		}},
+		{"the list of ports is something else", several, `does not begin with "frame,switch,port"`, func(t *testing.T, dir string) {
+			change(t, dir, func(string) string { return "t_ns,name,value\n" })
+		}},
 		{"the switch", few + captured, "what the run found stands for switch", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

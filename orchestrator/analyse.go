@@ -53,6 +53,9 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 
 // examine feeds the trace, which says what became of its packets, to every analyzer.
 func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
+	if slices.Contains(f.plan.Test.Traffic.Verbs, generator.SendInvalidate) {
+		f.checked = f.checked.WithInvalidations()
+	}
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
 		if in := &f.plan.Intents[i]; in.RelPSN != 0 {
@@ -65,6 +68,9 @@ func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	losses := trim.New(f.checked.Meta(), trims)
 	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))
 	f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...)
+	if f.analysis != nil && f.plan != nil && f.plan.Test != nil && f.plan.Test.Testbed.SoftwareHosts() {
+		reportTimes(f.analysis)
+	}
 	return err
 }
 
@@ -143,7 +149,7 @@ func gbnConfig(connections int, t *config.Test) gbn.Config {
 		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()
 		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
-	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}}
+	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts()}
 	for c := 1; c <= connections; c++ {
 		if failureExpected(t, c) {
 			l := limits

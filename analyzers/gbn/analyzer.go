@@ -55,7 +55,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	}
 	if cfg.HostDelayNS <= 0 {
 		a.delay = 2 * captureHostDelayNS
-		if meta.Kind == trace.KindMirror {
+		if meta.Kind == trace.KindMirror && !cfg.SoftwareHosts {
 			a.delay = 2 * mirrorHostDelayNS
 		}
 	}

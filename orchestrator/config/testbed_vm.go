@@ -35,3 +35,7 @@ func (d *decoder) validateVM(t *Testbed) {
 		d.problemAt("vm", "is not for a "+t.Kind+" testbed", "it belongs to the kind vm")
 	}
 }
+
+// SoftwareHosts reports whether the devices under test are software on machines that may stand still: spans between their
+// packets are then reported, not judged.
+func (t *Testbed) SoftwareHosts() bool { return t != nil && t.Kind == KindVM }

@@ -3,6 +3,8 @@ package conformance
 import (
 	"slices"
 	"strings"
+
+	"candela.dev/candela/orchestrator"
 )
 
 // Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of Suite.Profile.
@@ -36,13 +38,8 @@ func (d *Device) lacks(judge string) string {
 
 // timesOnly reports whether what a judge says is to be reported only.
 func (d *Device) timesOnly(judge string, bound Bound) bool {
-	return d != nil && d.Emulated && bound == Unbounded && (slices.Contains(timeJudges, judge) || strings.HasPrefix(judge, expectTimes))
+	return d != nil && d.Emulated && bound == Unbounded && (slices.Contains(orchestrator.TimeRules(), judge) || strings.HasPrefix(judge, expectTimes))
 }
 
 // expectTimes begins the names of the expectations of latencies.
 const expectTimes = expectPrefix + "retrans."
-
-// timeJudges compare durations at the injector with what a timer promises.
-var timeJudges = []string{
-	"gbn.timeout-early", "gbn.rnr-early", "retrans.timeout-early", "retrans.timeout-late", "retrans.rnr-early",
-}

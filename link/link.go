@@ -75,8 +75,8 @@ type Stats struct {
 // TapConfig is what a Tap is opened with.
 type TapConfig struct {
 	Interface string
-	// FrameBytes is the size of a slot, with about 80 bytes of the kernel's own; 0 means 16 KiB, for frames of 9000 bytes and
-	// more. A multiple of 256.
+	// FrameBytes is the size of a slot, with about 100 bytes of the kernel's own; 0 means what the interface's MTU needs, up to
+	// 16 KiB. A multiple of 256.
 	FrameBytes int
 	// Frames is how many slots there are, a multiple of 16; 0 means 1024.
 	Frames int

@@ -19,20 +19,21 @@ type Tap struct {
 	fd     int
 	memory []byte
 	next   int
+	kept   int // slots before next that the kernel has not got back
 	stats  Stats
 }
 
 // OpenTap opens a tap. It needs CAP_NET_RAW. The caller closes it.
 func OpenTap(cfg TapConfig) (_ *Tap, err error) {
-	if cfg.FrameBytes == 0 {
-		cfg.FrameBytes = defaultFrameBytes
-	}
 	if cfg.Frames == 0 {
 		cfg.Frames = defaultFrames
 	}
 	device, err := net.InterfaceByName(cfg.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("open tap on %q: %w", cfg.Interface, err)
+	}
+	if cfg.FrameBytes == 0 {
+		cfg.FrameBytes = slotFor(device.MTU)
 	}
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -49,6 +50,17 @@ func OpenTap(cfg TapConfig) (_ *Tap, err error) {
 	}
 	return t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: device.Index})
 }
+
+// slotFor returns the size of a slot for the frames of an interface. Not a power of two, if that can be: frames at equal
+// distances in memory would fight for the same few lines of the cache.
+func slotFor(mtu int) int {
+	const unit = 256
+	n := (slotOverhead + macs + 2 + 2*vlanRoom + mtu + unit - 1) / unit
+	return min((n|1)*unit, defaultFrameBytes)
+}
+
+// slotOverhead is what the kernel puts in front of a frame: header, address, alignment, and what PACKET_RESERVE asks for.
+const slotOverhead = unix.SizeofTpacket2Hdr + unix.SizeofSockaddrLinklayer + 3*unix.TPACKET_ALIGNMENT
 
 func (t *Tap) mapRing(index int) error {
 	membership := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
@@ -81,8 +93,12 @@ func (t *Tap) mapRing(index int) error {
 
 func (t *Tap) slot() []byte { return t.memory[t.next*t.cfg.FrameBytes : (t.next+1)*t.cfg.FrameBytes] }
 
-// Next returns the next frame if there is one. It is valid until Release, which must be called before Next is called again.
+// Next returns the next frame if there is one. Release or Keep must follow before Next is called again; the frame is valid
+// until the one, or until ReleaseKept.
 func (t *Tap) Next() (Frame, bool) {
+	if t.kept == t.cfg.Frames {
+		return Frame{}, false
+	}
 	slot := t.slot()
 	h := (*unix.Tpacket2Hdr)(unsafe.Pointer(&slot[0]))
 	status := atomic.LoadUint32(&h.Status)
@@ -107,13 +123,27 @@ func (t *Tap) Next() (Frame, bool) {
 	return f, true
 }
 
-// Release gives the frame that Next returned back to the kernel.
+// Release gives the frame that Next returned back to the kernel, and those that were kept.
 func (t *Tap) Release() {
-	slot := t.slot()
-	atomic.StoreUint32(&(*unix.Tpacket2Hdr)(unsafe.Pointer(&slot[0])).Status, unix.TP_STATUS_KERNEL)
+	t.Keep()
+	t.ReleaseKept()
+}
+
+// Keep keeps the frame that Next returned until ReleaseKept.
+func (t *Tap) Keep() {
+	t.kept++
 	t.next++
 	if t.next == t.cfg.Frames {
 		t.next = 0
+	}
+}
+
+// ReleaseKept gives the frames that were kept back to the kernel.
+func (t *Tap) ReleaseKept() {
+	for ; t.kept > 0; t.kept-- {
+		i := (t.next - t.kept + t.cfg.Frames) % t.cfg.Frames
+		h := (*unix.Tpacket2Hdr)(unsafe.Pointer(&t.memory[i*t.cfg.FrameBytes]))
+		atomic.StoreUint32(&h.Status, unix.TP_STATUS_KERNEL)
 	}
 }
 

@@ -64,6 +64,54 @@ func TestATapHandsOverEachFrameAsItComes(t *testing.T) {
 	})
 }
 
+func TestATapKeepsFramesUntilTheyAreReleased(t *testing.T) {
+	linktest.Namespace(t, func() {
+		linktest.Veth(t, "a", "b")
+		const slots = 64
+		tap, w := openTap(t, link.TapConfig{Interface: "b", Frames: slots})
+		for round := range uint32(5) {
+			const n = 48 // the second round goes over the ring's end
+			var kept [][]byte
+			for i := range uint32(n) {
+				send(t, "a", numbered(round*n+i, 200))
+			}
+			for len(kept) < n {
+				f, ok := tap.Next()
+				if !ok {
+					if err := w.Wait(time.Second); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				kept = append(kept, f.Data)
+				tap.Keep()
+			}
+			for i, frame := range kept {
+				if !bytes.Equal(frame, numbered(round*n+uint32(i), 200)) {
+					t.Errorf("round %d: frame %d is another", round, i)
+				}
+			}
+			tap.ReleaseKept()
+		}
+		for i := range uint32(slots + 10) {
+			send(t, "a", numbered(i, 200))
+		}
+		n := 0
+		for ; n <= slots; n++ {
+			if _, ok := tap.Next(); !ok {
+				break
+			}
+			tap.Keep()
+		}
+		if n != slots {
+			t.Errorf("%d frames kept in %d slots", n, slots)
+		}
+		if s, err := tap.Stats(); err != nil || s.Dropped != 10 {
+			t.Errorf("statistics %+v, %v", s, err)
+		}
+	})
+}
+
 func TestAWokenWaiterReturns(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")

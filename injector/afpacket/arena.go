@@ -28,8 +28,6 @@ func (a *arena) keep(b []byte) []byte {
 	return b[:len(b):len(b)]
 }
 
-func (a *arena) copy(b []byte) []byte { return a.keep(append(a.room(len(b)), b...)) }
-
 func (a *arena) reset() {
 	for i := range a.chunks {
 		a.chunks[i] = a.chunks[i][:0]

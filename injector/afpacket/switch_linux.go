@@ -147,14 +147,13 @@ func (s *Switch) round() (more bool) {
 			if !ok {
 				break
 			}
-			frame := s.arena.copy(f.Data)
-			s.ports[i].tap.Release()
+			s.ports[i].tap.Keep() // until it is sent
 			s.ports[i].stats.Received++
 			if f.Length != len(f.Data) {
 				s.ports[i].stats.Cut++
 				continue
 			}
-			if _, err := s.frames.Forward(s.now(), uint16(i), frame); err != nil {
+			if _, err := s.frames.Forward(s.now(), uint16(i), f.Data); err != nil {
 				s.report(err)
 			}
 			s.frames.Mirror()
@@ -165,7 +164,7 @@ func (s *Switch) round() (more bool) {
 	return more
 }
 
-// outlet queues frames, which live in the arena until the next flush.
+// outlet queues frames, which live in the ring or in the arena until the next flush.
 type outlet struct{ *Switch }
 
 // Room is the arena's.
@@ -189,7 +188,7 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 	}
 }
 
-// flush sends what the round queued, and frees the arena.
+// flush sends what the round queued, and frees the frames that it came from.
 func (s *Switch) flush() error {
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -201,6 +200,9 @@ func (s *Switch) flush() error {
 			p.stats.Unsent += uint64(pending) - (p.sender.Sent() - before)
 			s.report(err)
 		}
+	}
+	for i := range s.ports {
+		s.ports[i].tap.ReleaseKept()
 	}
 	s.arena.reset()
 	return nil

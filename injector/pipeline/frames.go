@@ -72,8 +72,14 @@ func (f *Frames) Mirror() {
 	}
 }
 
+// mirroredHeaders is how far into a frame the mirror encoding writes at most: Ethernet with a tag, IPv4 with options, UDP.
+const mirroredHeaders = 14 + 4 + 60 + 8
+
 func (f *Frames) encodeMirror(frame []byte) error {
 	m := &f.result.Mirror
+	if m.Snap > 0 && len(frame) > mirroredHeaders {
+		frame = frame[:min(len(frame), max(int(m.Snap), mirroredHeaders))]
+	}
 	copied := append(f.Out.Room(len(frame)), frame...)
 	err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: f.result.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
 	if err != nil {

@@ -1,6 +1,8 @@
 package gbn
 
 import (
+	"slices"
+
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -34,6 +36,10 @@ func (s *session) responsePassed(r *trace.Record) {
 		if p >= s.req.next && !s.captured {
 			return // no request that it could be about
 		}
+		if p < s.req.una.most().una && !s.captured && !s.fateUnknown {
+			s.req.misled = true // about what was acknowledged before: a requester that takes no notice of it does no wrong
+			return
+		}
 		s.a.requester.step(&s.req.state, rqFatal)
 		s.req.fatalID, s.req.fatalNS = r.ID, r.TimeNS
 	}
@@ -56,7 +62,7 @@ func (s *session) noteFate(r *trace.Record) {
 func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
 	if (una > q.next || una == q.next && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()) && !s.captured {
-		s.learnDubious(r, kind)
+		s.learnDubious(r, una, kind)
 		return
 	}
 	una = min(una, q.next)
@@ -72,7 +78,7 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	missing, ok := q.spans.missing()
 	switch {
 	case ok && p >= q.next && !s.captured:
-		s.learnDubious(r, nakImplied)
+		s.learnDubious(r, p, nakImplied)
 	case !ok || p < missing:
 		s.learn(r, 0, nakNone)
 	case p > missing:
@@ -84,8 +90,9 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 }
 
 // learnDubious follows a response about what was never sent. Whoever made it up, a requester that ignores it does no wrong, and
-// one that takes it for an acknowledgement of all that it sent or for a NACK of some kind was misled.
-func (s *session) learnDubious(r *trace.Record, kind nakKind) {
+// one that takes it for an acknowledgement of all that it sent or for a NACK of some kind was misled. By the time it arrives, the
+// requester may have sent what it is about.
+func (s *session) learnDubious(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
 	if kind != nakNone {
 		q.carried++
@@ -93,9 +100,39 @@ func (s *session) learnDubious(r *trace.Record, kind nakKind) {
 		q.carriedNS = r.TimeNS
 	}
 	q.dubious = true
+	if kind != nakImplied && len(q.claims) < maxClaims {
+		claim := knowledge{una: una, id: r.ID, timeNS: r.TimeNS, dubious: true}
+		if kind != nakNone {
+			claim.ask(r, kind)
+		}
+		q.claims = append(q.claims, claim)
+	}
 	if most := q.una.most(); kind != nakImplied && q.next > most.una {
 		q.una.push(knowledge{una: q.next, id: r.ID, timeNS: r.TimeNS, dubious: true})
 	}
+}
+
+// maxClaims bounds what is remembered of made-up responses.
+const maxClaims = 16
+
+// settleClaims turns claims into states that the requester may be in, once it has sent what they are about, and forgets those that have
+// certainly arrived before.
+func (s *session) settleClaims(r *trace.Record) {
+	q := &s.req
+	q.claims = slices.DeleteFunc(q.claims, func(c knowledge) bool {
+		if r.TimeNS-c.timeNS > s.a.delay {
+			return true
+		}
+		if q.next < c.una || q.next == c.una && c.nak != nakNone {
+			return false
+		}
+		if c.una > q.una.most().una {
+			q.una.push(c)
+		} else {
+			q.una.insert(c)
+		}
+		return true
+	})
 }
 
 // learn adds the state in which everything before una is acknowledged and kind asks for una.
@@ -118,7 +155,8 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	}
 	if una > most.una {
 		s.noteStall(r)
-		q.una.push(knowledge{una: una, id: r.ID, timeNS: r.TimeNS})
+		q.una.push(knowledge{una: una, id: r.ID, timeNS: r.TimeNS,
+			restores: kind == nakImplied && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()})
 		s.expire(r)
 		q.spans.forget(q.una.least().una)
 		most = q.una.most()

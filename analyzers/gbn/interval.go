@@ -28,6 +28,9 @@ type knowledge struct {
 	spent  uint32 // how many of them certainly caused a restart each, so that they explain no other
 	// answered: una was sent again after a NACK passed.
 	answered bool
+	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it restores the
+	// retries before or after it costs one is the requester's business.
+	restores bool
 	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
 	dubious bool
 

@@ -188,7 +188,7 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	case starts && p != l.read && !r.Opcode.Starts() && sp.again == 1 && sp.high >= p:
 		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
 		say(s.report(s.step(rsReplayKernel), r, p, again.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
-	case p != l.read && !starts:
+	case p != l.read && !starts && s.captured: // elsewhere responses are all there, but not all were followed
 		say(s.report(RuleCaptureGap, r, p, sp.id), fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
 	default:
 		s.step(rsReadNext)

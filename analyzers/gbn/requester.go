@@ -23,24 +23,25 @@ type requester struct {
 	iter     int
 	lastData pos
 
-	contrary  pos    // of a NACK for what was acknowledged before, -1: none
-	carried   uint32 // NACKs of discarded states that may still cause a restart
-	jumpNS    int64  // when the latest restart was seen
-	carriedNS int64  // when the latest passed
-	stallNS   int64  // the longest recent wait for progress, which ended
-	stalledNS int64  // at this instant
-	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious   bool   // some response was about what was never sent
-	misled    bool   // a response reached it that nobody sent: it may have ended in error over that
-	tried     int    // restarts since everything was acknowledged
-	exhausted bool   // a NACK passed after as many restarts as the retries allow, or one more restart came
-	restartAt pos    // where the last restart went
-	restarts  int    // how often in a row, NACKs and timeouts
-	rnrs      int    // how often in a row, after RNR NAKs
-	vague     int    // how often in a row, after an RNR NAK or a timeout
-	ended     int64  // messages sent to their end
-	fresh     bool   // the latest request was sent for the first time
-	lowest    pos    // the lowest position that was ever sent again
+	contrary  pos         // of a NACK for what was acknowledged before, -1: none
+	carried   uint32      // NACKs of discarded states that may still cause a restart
+	jumpNS    int64       // when the latest restart was seen
+	carriedNS int64       // when the latest passed
+	stallNS   int64       // the longest recent wait for progress, which ended
+	stalledNS int64       // at this instant
+	uncounted uint32      // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious   bool        // some response was about what was never sent
+	claims    []knowledge // what such responses say of requests that may have been sent by the time they arrive, oldest first
+	misled    bool        // a response reached it that nobody sent: it may have ended in error over that
+	tried     int         // restarts since everything was acknowledged
+	exhausted bool        // a NACK passed after as many restarts as the retries allow, or one more restart came
+	restartAt pos         // where the last restart went
+	restarts  int         // how often in a row, NACKs and timeouts
+	rnrs      int         // how often in a row, after RNR NAKs
+	vague     int         // how often in a row, after an RNR NAK or a timeout
+	ended     int64       // messages sent to their end
+	fresh     bool        // the latest request was sent for the first time
+	lowest    pos         // the lowest position that was ever sent again
 	lastID    uint64
 	lastNS    int64  // when the latest request was sent
 	fatalID   uint64 // of the NAK that ended the connection
@@ -92,6 +93,9 @@ func (s *session) requestSent(r *trace.Record) {
 	q.cur = p + n
 	q.next = max(q.next, q.cur)
 	q.lastID, q.lastNS = r.ID, r.TimeNS
+	if len(q.claims) > 0 {
+		s.settleClaims(r)
+	}
 }
 
 // start takes the first request seen as the first one sent where the initial PSN is not known.
@@ -280,9 +284,13 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		q.uncounted--
 		return
 	}
+	if k.restores && kind == nakImplied {
+		k.restores = false
+		return
+	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
 	switch rnr := k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
-	case rnr && kind == nakSequence, rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
+	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
 		q.vague++
 		s.checkBoth(r, p)
 		return

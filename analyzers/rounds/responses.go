@@ -154,6 +154,7 @@ func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 	switch {
 	case !g.open:
 		g.open, g.answered, g.again, g.advanced = true, false, false, due.next > s.una
+		g.restores = g.advanced && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()
 		g.place, g.ns = due.next, r.TimeNS
 		step.Marks |= GapOpened
 		s.debt++

@@ -58,6 +58,7 @@ type stream struct {
 	readGap struct {
 		open, answered  bool
 		again, advanced bool // another out-of-order response since the answer; the first one acknowledged something new
+		restores        bool // a NAK opened it that acknowledged something new, which restores the retries
 		place, ns       int64
 	}
 	replies txLog
@@ -221,6 +222,9 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		}
 		s.trimmed = false
 		s.readGap.answered, s.readGap.again = true, false
+		if s.readGap.restores { // maybe after the restart was counted
+			older, s.readGap.restores = true, false
+		}
 		s.debt--
 		s.doubt(step)
 	case s.byTrim(r):

@@ -82,9 +82,10 @@ func rewriteValue(r *rand.Rand, f packet.RewriteField) int64 {
 		return 1 + r.Int64N(2*maxPackets)
 	case packet.RewriteMSN:
 		return r.Int64N(2 * maxMessages)
+	case packet.RewriteOpcode:
+		return r.Int64N(int64(packet.FetchAdd) + 1) // of a reliable connection
 	case packet.RewriteSyndrome:
-		// No fatal NAK: one that the responder never sent leaves the two sides in states that no rule is about.
-		return pick(r, 0x1f, 0x60, 0x20+r.Int64N(12))
+		return pick(r, 0x1f, 0x60+r.Int64N(4), 0x20+r.Int64N(12))
 	default:
 		const most = 1 << 16 // of a length: a READ of gigabytes would take its time
 		return r.Int64N(min(most, int64(1)<<f.Bits()))

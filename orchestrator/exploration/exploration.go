@@ -177,7 +177,7 @@ func (e *Explorer) judge(ctx context.Context, t *config.Test, o *orchestrator.Ou
 		return err
 	}
 	for _, f := range o.Analysis.Findings {
-		if f.Severity != analyzers.Violation || e.rules[f.Rule] || excused(t, f.Rule) {
+		if f.Severity != analyzers.Violation || e.rules[f.Rule] {
 			continue
 		}
 		e.rules[f.Rule] = true

@@ -2,7 +2,6 @@ package exploration
 
 import (
 	"context"
-	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/generator"
@@ -45,20 +44,14 @@ func failures(g generator.Report) (list []config.CompletionExpect) {
 	return list
 }
 
-// forgiving returns run with forgiveness, so that a reduction can't turn what it reduces into a mere lack of retries or into
-// something that speaks against no device.
+// forgiving returns run with forgiveness, so that a reduction can't turn what it reduces into a mere lack of retries.
 func forgiving(run reduction.Runner) reduction.Runner {
 	return func(ctx context.Context, t *config.Test) (*orchestrator.Outcome, error) {
 		o, err := run(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		t, o, err = forgive(ctx, t, o, run)
-		if err != nil || o.Analysis == nil {
-			return o, err
-		}
-		// The analysis is this run's own.
-		o.Analysis.Findings = slices.DeleteFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return excused(t, f.Rule) })
-		return o, nil
+		_, o, err = forgive(ctx, t, o, run)
+		return o, err
 	}
 }

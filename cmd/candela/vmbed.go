@@ -76,7 +76,7 @@ func (l *livebeds) device(ctx context.Context, bed *config.Testbed) (*conformanc
 		return nil, err
 	}
 	return &conformance.Device{
-		Name: "soft-RoCE (rdma_rxe) of Linux " + guests.Kernel(), Emulated: true,
+		Name: "soft-RoCE (rdma_rxe) of Linux " + guests.Kernel(), Emulated: true, AckTimeout: 15,
 		Lacks: []conformance.Lack{
 			{
 				Judges: []string{"cnp.missing", "rp.no-reaction", "rp.no-recovery", "rp.unprovoked", "rp.disabled"},

@@ -24,6 +24,8 @@ var caughtBy = map[string]string{
 	"read-asked-again-length":      "read-restart",
 	"implied-nak-ignored":          "implied-nak-read",
 	"early-timeout":                "timeout-not-early",
+	"invalidate-ignored":           "invalidate-revokes",
+	"invalidate-lost":              "retransmit-invalidate",
 	"atomic-executed-again":        "duplicate-atomic-result",
 	"atomic-replays-latest":        "duplicate-atomics-results",
 	"late-timeout":                 "timeout-not-late",

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 )
 
 // Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of Suite.Profile.
@@ -12,6 +13,9 @@ type Device struct {
 	Name string // in the report, with versions
 	// Emulated says that its machine is: times are then reported and not judged, unless a bound was asked for.
 	Emulated bool
+	// AckTimeout is the least local ACK timeout, as exponent, that tests run with: a machine that stands still for longer than a
+	// timer runs shows the timer only.
+	AckTimeout int
 	// Lacks are features that the specification leaves open and the device hasn't got.
 	Lacks []Lack
 }
@@ -21,6 +25,13 @@ type Device struct {
 type Lack struct {
 	Judges []string
 	Reason string
+}
+
+// slow makes a test's timer slow enough for the device.
+func (d *Device) slow(test *config.Test) {
+	if d != nil && test.Traffic.AckTimeout > 0 {
+		test.Traffic.AckTimeout = max(test.Traffic.AckTimeout, d.AckTimeout)
+	}
 }
 
 // lacks returns why a judge says nothing about the device; empty: it judges.

@@ -115,6 +115,13 @@ var gapRules = []Rule{
 		Judges:   []string{"gbn.retransmit-changed"},
 	},
 	{
+		ID: "retransmit-invalidate", Clause: "9.7.2", SectionOnly: true, Verbs: []string{"send"},
+		Statement: "The key to invalidate is part of the packet that is sent again, and a duplicate invalidates nothing.",
+		Stimulus:  "the last packets of SENDs with invalidate, and an acknowledgement, are lost", Test: "invalidate-loss",
+		Evidence: []Evidence{events(), seenTimes("SEND_LAST_INV", 3)},
+		Judges:   []string{"gbn.retransmit-changed", "gbn.nak-unprovoked", "expect.completion"},
+	},
+	{
 		ID: "retransmit-immediate", Clause: "9.7.2", SectionOnly: true, Verbs: []string{"immediate"},
 		Statement: "The immediate is part of the packet that is sent again.",
 		Stimulus:  "the last packets of messages with immediate are lost", Test: "immediate-loss",

@@ -53,6 +53,27 @@ var validityRules = []Rule{
 		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code"},
 	},
 	{
+		ID: "invalidate-revokes", Clause: "9.4.1.1", SectionOnly: true, Verbs: []string{"send", "write"},
+		Statement: "A SEND with invalidate takes the right away: a WRITE with that key is answered by the NAK for remote access errors.",
+		Stimulus:  "a WRITE with the key that the SEND before it has invalidated", Test: "invalidate-stale",
+		Evidence: []Evidence{seen("SEND_LAST_INV"), transition("responder: * + fatal-nak -> failed")},
+		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code", "expect.completion"},
+	},
+	{
+		ID: "invalidate-revokes-read", Clause: "9.4.1.1", SectionOnly: true, Verbs: []string{"send", "read"},
+		Statement: "The same holds for READs: no data is read with that key.",
+		Stimulus:  "a READ with the key that the SEND before it has invalidated", Test: "invalidate-stale-read",
+		Evidence: []Evidence{seen("SEND_LAST_INV"), transition("responder: * + fatal-nak -> failed")},
+		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code", "expect.completion"},
+	},
+	{
+		ID: "invalidate-only-that", Clause: "9.4.1.1", SectionOnly: true, Verbs: []string{"send", "write", "read"},
+		Statement: "A SEND with invalidate completes like any other, and memory that is registered again is accessible under its new key.",
+		Stimulus:  "WRITEs and READs between SENDs with invalidate", Test: "invalidate",
+		Evidence: []Evidence{seenTimes("SEND_LAST_INV", 4), seen("WRITE_LAST"), seen("READ_RESPONSE_LAST")},
+		Judges:   []string{"gbn.ack-missing", "gbn.nak-unprovoked", "expect.completion"},
+	},
+	{
 		ID: "access-not-without-bytes", Clause: "9.7.4.1.5", Verbs: []string{"write"},
 		Statement: "The remote key of a request for no bytes is not checked.",
 		Stimulus:  "the remote key of an empty WRITE changes on the way", Test: "foreign-rkey-empty",

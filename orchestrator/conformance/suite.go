@@ -160,6 +160,7 @@ func (s *Suite) load(file string, adaptive bool, profile, peer *config.Profile) 
 		*h = *other.Host(1 - s.Role)
 		s.equip(h, peer, nil, adaptive && peer.Adaptive)
 	}
+	s.Device.slow(test)
 	s.bound(file, &test.Expect.Retrans)
 	return test, nil
 }

@@ -55,6 +55,9 @@ func (a *agent) hello() (verbs.Hello, error) {
 	return h, err
 }
 
+// queueLength is how many packets may wait for the interface: a READ is answered at once, however long.
+const queueLength = 20000
+
 // configure sets the guest's interface up and puts a new soft-RoCE device on it.
 func (a *agent) configure(r verbs.ConfigureRequest) (verbs.ConfigureResponse, error) {
 	if !a.guest {
@@ -69,7 +72,8 @@ func (a *agent) configure(r verbs.ConfigureRequest) (verbs.ConfigureResponse, er
 	steps := [][]string{
 		{"ip", "link", "set", netdev, "down"},
 		{"ip", "addr", "flush", "dev", netdev},
-		{"ip", "link", "set", netdev, "address", net.HardwareAddr(r.MAC[:]).String(), "mtu", strconv.Itoa(r.MTU)},
+		{"ip", "link", "set", netdev, "address", net.HardwareAddr(r.MAC[:]).String(), "mtu", strconv.Itoa(r.MTU),
+			"txqueuelen", strconv.Itoa(queueLength)},
 		{"ip", "link", "set", netdev, "up"},
 	}
 	// Duplicate address detection would hold IPv6 addresses back.

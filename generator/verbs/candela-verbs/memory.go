@@ -152,7 +152,7 @@ func (p *pair) PostSend(_ clock.Time, wr generator.WorkRequest) error {
 		clear(p.bytes(from, length))
 	case generator.CompareSwap, generator.FetchAdd:
 		from, length = p.sink.at(wr.ID), atomicSize
-	case generator.Write, generator.WriteImm, generator.VerbNone:
+	case generator.Write, generator.WriteImm, generator.SendInvalidate, generator.VerbNone:
 	}
 	return p.QP.PostSend(wr, p.memory, from, length)
 }
@@ -216,7 +216,7 @@ func (p *pair) fetched(id uint64) {
 		if got := binary.NativeEndian.Uint64(p.bytes(p.sink.at(id), atomicSize)); got != p.originals[id] {
 			p.differ(fmt.Sprintf("%s of message %d found %d, want %d", m.Verb, id+1, got, p.originals[id]))
 		}
-	case generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.VerbNone:
+	case generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.SendInvalidate, generator.VerbNone:
 	}
 }
 

@@ -35,8 +35,10 @@ const (
 	maxCores     = 256
 	defaultBytes = 256 << 20
 	blockTimeout = time.Millisecond
-	blockBytes   = 256 << 10
-	blocks       = 32 // for each core: some 37,000 copies of 128 bytes
+	// For each core some 65,000 copies of 128 bytes. The kernel ends a block that has a frame when blockTimeout is over, however
+	// empty it is: so blocks times blockTimeout is how long a reader may be kept from its CPU while copies drip in.
+	blockBytes = 32 << 10
+	blocks     = 512
 	// settle bounds how long a capture that ends waits for frames that the kernel has counted and not yet handed over.
 	settle = 250 * time.Millisecond
 )

@@ -126,6 +126,10 @@ func (s *session) settleClaims(r *trace.Record) {
 		if q.next < c.una || q.next == c.una && c.nak != nakNone {
 			return false
 		}
+		if missing, ok := q.spans.missing(); ok && missing < c.una {
+			c.una, c.nak, c.rnrNS, c.waitNS, c.restores = missing, nakImplied, 0, 0, true
+			c.asks, c.rnrs, c.nakID, c.askNS = 1, 0, c.id, c.timeNS
+		}
 		if c.una > q.una.most().una {
 			q.una.push(c)
 		} else {

@@ -143,7 +143,12 @@ func rnrTimer(s packet.Syndrome) int64 {
 // skipped notes a response for place that passes over a READ or atomic response still due: an implied NAK.
 func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 	due := s.reads.first()
-	if due == nil || place < due.next || place >= s.high {
+	if due == nil || place < due.next {
+		return
+	}
+	if place >= s.high { // made up, but of what the sender may have sent by the time it arrives
+		s.carried++
+		s.carriedNS, s.owedNS = r.TimeNS, r.TimeNS+StallWindowNS
 		return
 	}
 	step.Marks |= OutOfOrder

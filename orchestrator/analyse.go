@@ -48,14 +48,14 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 	}
 	trimmed := cuts(f.plan, f.known, f.hits)
 	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrims(trimReactions(f.plan.Test), trimmed)
+	if slices.Contains(f.plan.Test.Traffic.Verbs, generator.SendInvalidate) {
+		f.checked = f.checked.WithInvalidations()
+	}
 	return f.examine(ctx, trimmed)
 }
 
 // examine feeds the trace, which says what became of its packets, to every analyzer.
 func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
-	if slices.Contains(f.plan.Test.Traffic.Verbs, generator.SendInvalidate) {
-		f.checked = f.checked.WithInvalidations()
-	}
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
 		if in := &f.plan.Intents[i]; in.RelPSN != 0 {

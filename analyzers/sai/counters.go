@@ -34,6 +34,7 @@ func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 		a.judgePort(i, &s.Ports[i])
 	}
 	a.judgeACL(s.ACL)
+	a.judgeOctets(&s)
 }
 
 func place(port string, queue int) string {
@@ -185,7 +186,7 @@ func (a *Analyzer) judgeDropped(p *portState, at *tally, q int, c *sai.Port, whe
 	counts := &c.Queues[q]
 	packets := span{at.copies + at.missing, at.copies + at.missing + at.ambiguous + lost}
 	bytes := span{at.copiedBytes + at.missingBytes, at.copiedBytes + at.missingBytes + at.unclearBytes + lostBytes}
-	if !a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) {
+	if !a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) && !bytes.framed(packets).holds(counts.DroppedBytes) {
 		a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_BYTES", counts.DroppedBytes, bytes)
 	}
 }

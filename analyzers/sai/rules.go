@@ -38,6 +38,7 @@ const (
 	ruleSwitchSum    = "sai.switch-sum"
 	ruleInterface    = "sai.interface"
 	ruleQueueSent    = "sai.queue-sent"
+	ruleOctets       = "sai.octets"
 	ruleACLCounter   = "sai.acl-counter"
 	ruleNotJudged    = "sai.not-judged"
 )
@@ -46,6 +47,7 @@ const (
 const (
 	proposal = "SAI packet trimming proposal"
 	sonic    = "SONiC packet trimming test plan"
+	rfc3635  = "RFC 3635, ifInOctets and ifOutOctets"
 )
 
 // Rules lists what the analyzer checks.
@@ -84,6 +86,7 @@ func Rules() []analyzers.Rule {
 		{ruleSwitchSum, v, proposal + ", counters", "The switch's trim counters are the sums of its ports'."},
 		{ruleInterface, v, proposal + ", DROP_AND_TRIM", "Interface statistics show every dropped original, and every packet that left but perhaps copies."},
 		{ruleQueueSent, v, proposal + ", counters", "A queue's counter of packets sent holds what left by it, copies included."},
+		{ruleOctets, v, rfc3635, "Octets of a port, a queue and an ACL entry are those of their packets, MAC header included, with the FCS or without it, but in all of a kind alike."},
 		{ruleACLCounter, v, sonic + ", case 7", "An ACL entry counts each packet that matches it."},
 		{ruleNotJudged, analyzers.Note, "Candela", "What could not be judged, and why."},
 	}

@@ -69,6 +69,7 @@ type orderKey struct{ in, out, queue int }
 
 type portState struct {
 	arrived        int64 // by this ingress port
+	arrivedBytes   int64
 	left, copies   int64 // by this egress port
 	leftBytes      int64
 	copyBytes      int64
@@ -92,7 +93,7 @@ type tally struct {
 	missing, missingBytes   int64
 	mustTrim                int64 // missing packets that, if refused, were to be trimmed
 	mayTrim                 int64 // missing packets near a change of settings
-	sentBy                  int64 // packets that left by this queue, where it is known
+	sentBy, sentBytes       int64 // packets that left by this queue, where it is known
 }
 
 type aclTally struct{ packets, bytes int64 }
@@ -191,6 +192,7 @@ func (a *Analyzer) Observe(o *sai.Observation) {
 // arrive remembers a packet until it leaves.
 func (a *Analyzer) arrive(o *sai.Observation) {
 	a.ports[o.Port].arrived++
+	a.ports[o.Port].arrivedBytes += int64(o.Length)
 	s := &a.compiled[a.current]
 	e := entry{Observation: *o, settings: a.current, other: a.current, rule: -1}
 	if a.current > 0 && o.TimePS-s.fromPS <= a.config.GracePS {
@@ -230,6 +232,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 	p.lastPS = o.TimePS
 	if o.Queue >= 0 && o.Queue < queues {
 		p.queues[o.Queue].sentBy++
+		p.queues[o.Queue].sentBytes += int64(o.Length)
 	}
 	e, twins, ok := a.pending.take(o.Signature)
 	if !ok {

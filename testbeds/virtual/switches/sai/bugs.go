@@ -18,6 +18,7 @@ type bugs struct {
 	dropsHeaders, behindData, reorders, duplicates   bool
 	missesTrims, missesDrops, missesLost, missesSent bool
 	countsOnTrimQueue, portOff, switchOff, aclOff    bool
+	octetsOriginal, octetsQueue, octetsFCS, octetsIP bool
 }
 
 // bugList couples names with switches.
@@ -56,6 +57,10 @@ func (b *bugs) list() []struct {
 		{parameter.Bug{Name: "count-port-off", Doc: "A port's trim counters are one queue short."}, &b.portOff},
 		{parameter.Bug{Name: "count-switch-off", Doc: "The switch's trim counters are one port short."}, &b.switchOff},
 		{parameter.Bug{Name: "count-acl-off", Doc: "ACL entries count nothing."}, &b.aclOff},
+		{parameter.Bug{Name: "octets-of-originals", Doc: "A port counts the octets of a copy's original instead of the copy's."}, &b.octetsOriginal},
+		{parameter.Bug{Name: "octets-miss-copies", Doc: "A queue's octets leave out copies."}, &b.octetsQueue},
+		{parameter.Bug{Name: "octets-fcs-one-way", Doc: "Octets received count the FCS, octets sent don't."}, &b.octetsFCS},
+		{parameter.Bug{Name: "octets-acl-ip", Doc: "An ACL entry counts the bytes of IP packets instead of frames."}, &b.octetsIP},
 	}
 }
 
@@ -233,8 +238,40 @@ func (m *Mechanism) countLost(v fabric.Verdict, c *fabric.Packet) {
 	}
 }
 
+// noteSent remembers of copies that were sent what bugs count wrongly.
+func (m *Mechanism) noteSent(port, queue int, c *fabric.Packet) {
+	at := &m.counters[port][queue]
+	at.copyBytes += uint64(c.Size)
+	at.copyExcess += uint64(max(0, c.Original-c.Size))
+}
+
+// miscountOctets makes octets that don't fit the packets.
+func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if m.bug.octetsFCS {
+			p.OutOctets -= fcs * sai.Count(m.sw.Port(i).Counters().Sent)
+		}
+		for q := range p.Queues {
+			at := &m.counters[i][q]
+			if m.bug.octetsOriginal {
+				p.OutOctets += sai.Count(at.copyExcess)
+			}
+			if m.bug.octetsQueue {
+				p.Queues[q].Bytes -= sai.Count(at.copyBytes)
+			}
+		}
+	}
+	for i := range s.ACL {
+		if m.bug.octetsIP {
+			s.ACL[i].Bytes -= sai.EthernetHeader * s.ACL[i].Packets
+		}
+	}
+}
+
 // miscountSnapshot makes sums that do not add up.
 func (m *Mechanism) miscountSnapshot(s *sai.Snapshot) {
+	m.miscountOctets(s)
 	if m.bug.aclOff {
 		for i := range s.ACL {
 			s.ACL[i].Packets, s.ACL[i].Bytes = 0, 0

@@ -49,7 +49,11 @@ type place struct {
 type counted struct {
 	dropped, droppedBytes     uint64
 	trim, txTrim, droppedTrim uint64
+	copyBytes, copyExcess     uint64 // of copies that were sent by it: their bytes, and what was cut off
 }
+
+// fcs is the check sequence of a frame, which the octets of a port count and the fabric does not: RFC 3635, ifInOctets and ifOutOctets.
+const fcs = 4
 
 type aclCount struct{ packets, bytes uint64 }
 
@@ -209,6 +213,7 @@ func (m *Mechanism) Overflow(now clock.Time, _ *fabric.Switch, p *fabric.Packet,
 func (m *Mechanism) Dequeued(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if isCopy(p) {
 		m.countSent(int(v.Port), p)
+		m.noteSent(int(v.Port), int(v.Queue), p)
 	}
 	return v
 }
@@ -325,8 +330,8 @@ func (m *Mechanism) port(i int) sai.Port {
 	port := m.sw.Port(i)
 	c := port.Counters()
 	p := sai.Port{ // pause frames go to a multicast address: they are octets, not unicast packets
-		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived), InOctets: sai.Count(c.ReceivedBytes),
-		OutPackets: sai.Count(c.Sent - c.PausesSent), OutOctets: sai.Count(c.SentBytes),
+		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived), InOctets: sai.Count(c.ReceivedBytes + fcs*c.Received),
+		OutPackets: sai.Count(c.Sent - c.PausesSent), OutOctets: sai.Count(c.SentBytes + fcs*c.Sent),
 	}
 	for j, q := range m.counters[i] {
 		sent := port.Queue(j).Counters()

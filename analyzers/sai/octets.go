@@ -1,0 +1,130 @@
+package sai
+
+import (
+	"fmt"
+
+	"candela.dev/candela/sai"
+)
+
+// fcs is the check sequence of a frame. SAI's headers say of octets only that they are octets. The counters bear the names of those of
+// RFC 2863, and for Ethernet RFC 3635 has these count the MAC header and the FCS. Not every switch does, nor all its tables alike.
+const fcs = 4
+
+// framed returns the span of octets with the FCS of so many packets.
+func (s span) framed(packets span) span {
+	return span{s.low + fcs*packets.low, s.high + fcs*packets.high}
+}
+
+func (s span) holds(c sai.Count) bool { return int64(c) >= s.low && int64(c) <= s.high }
+
+// octets judges the counters of one kind: all count the FCS, or none does.
+type octets struct {
+	a             *Analyzer
+	kind          string
+	bare, withFCS string // the first counter that can only be read so
+}
+
+// judge holds a counter against the packets that it has counted.
+func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) {
+	if !c.Known() {
+		return
+	}
+	bare, withFCS := bytes.holds(c), bytes.framed(packets).holds(c)
+	name := where + ": " + counter
+	switch {
+	case !bare && !withFCS:
+		o.a.blame(ruleOctets, where, counter, fmt.Sprintf("%s, or with the FCS %s", bytes, bytes.framed(packets)), c.String())
+	case !withFCS && o.bare == "":
+		o.bare = name
+	case !bare && o.withFCS == "":
+		o.withFCS = name
+	}
+}
+
+// finish says whether the counters agree.
+func (o *octets) finish() {
+	if o.bare != "" && o.withFCS != "" {
+		o.a.blame(ruleOctets, "switch", "octets of "+o.kind, "with the FCS in all of them or in none", fmt.Sprintf("without it in %s, with it in %s", o.bare, o.withFCS))
+	}
+}
+
+// judgeOctets holds octets against what the taps saw.
+func (a *Analyzer) judgeOctets(s *sai.Snapshot) {
+	ports, queued, acl := octets{a: a, kind: "ports"}, octets{a: a, kind: "queues"}, octets{a: a, kind: "ACL entries"}
+	for i := range s.Ports {
+		p, c := &a.ports[i], &s.Ports[i]
+		where := "port " + c.Name
+		if !a.paused() { // pause frames are octets of the port, and the taps don't see them
+			ports.judge(where, "SAI_PORT_STAT_IF_IN_OCTETS", c.InOctets, a.open(span{p.arrived, p.arrived}), a.open(span{p.arrivedBytes, p.arrivedBytes}))
+			packets, bytes := p.sent(c.OutPackets)
+			ports.judge(where, "SAI_PORT_STAT_IF_OUT_OCTETS", c.OutOctets, a.open(packets), a.open(bytes))
+		}
+		a.judgeQueueOctets(&queued, p, c)
+	}
+	a.judgeACLOctets(&acl, s.ACL)
+	for _, o := range []*octets{&ports, &queued, &acl} {
+		o.finish()
+	}
+}
+
+// open lets a counter be greater where others than the watched hosts may send.
+func (a *Analyzer) open(s span) span {
+	if !a.config.Closed {
+		s.high = 1 << 60
+	}
+	return s
+}
+
+func (a *Analyzer) paused() bool {
+	for i := range a.compiled {
+		if a.compiled[i].settings.PFC {
+			return true
+		}
+	}
+	return false
+}
+
+// sent returns how many packets and bytes left by the port as its interface statistics count: copies may be among them or not, which
+// the counter of packets tells.
+func (p *portState) sent(counted sai.Count) (packets, bytes span) {
+	var ambiguous, unclear int64
+	for q := range p.queues {
+		ambiguous, unclear = ambiguous+p.queues[q].ambiguous, unclear+p.queues[q].unclearBytes
+	}
+	switch n := int64(counted); {
+	case n == p.left:
+		return span{p.left, p.left}, span{p.leftBytes, p.leftBytes}
+	case n == p.left-p.copies && ambiguous == 0:
+		return span{n, n}, span{p.leftBytes - p.copyBytes, p.leftBytes - p.copyBytes}
+	}
+	return span{p.left - p.copies - ambiguous, p.left}, span{p.leftBytes - p.copyBytes - unclear, p.leftBytes}
+}
+
+// judgeQueueOctets judges the octets of queues, where the taps tell by which a packet left.
+func (a *Analyzer) judgeQueueOctets(o *octets, p *portState, c *sai.Port) {
+	var known int64
+	for q := range p.queues {
+		known += p.queues[q].sentBy
+	}
+	for q := 0; known == p.left && q < min(len(c.Queues), queues); q++ {
+		at := &p.queues[q]
+		o.judge(place(c.Name, q), "SAI_QUEUE_STAT_BYTES", c.Queues[q].Bytes, a.open(span{at.sentBy, at.sentBy}), a.open(span{at.sentBytes, at.sentBytes}))
+	}
+}
+
+// judgeACLOctets judges the octets of entries, unless entries changed.
+func (a *Analyzer) judgeACLOctets(o *octets, list []sai.ACL) {
+	rules := a.compiled[0].settings.Rules
+	for i := range a.compiled {
+		if !equalRules(rules, a.compiled[i].settings.Rules) {
+			return
+		}
+	}
+	for i, r := range rules {
+		for _, c := range list {
+			if t := &a.acl[i]; c.Rule == r.Name {
+				o.judge("ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_BYTES", c.Bytes, span{t.packets, t.packets}, span{t.bytes, t.bytes})
+			}
+		}
+	}
+}

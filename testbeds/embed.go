@@ -12,6 +12,11 @@ var Virtual []byte
 //go:embed netns.yml
 var Netns []byte
 
+// BMv2 is the description of the testbed in network namespaces whose injector is bmv2.
+//
+//go:embed bmv2.yml
+var BMv2 []byte
+
 // VM is the description of the testbed of virtual machines with Linux's soft-RoCE.
 //
 //go:embed vm.yml

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/bmv2"
 	"candela.dev/candela/testbeds/lab"
 	"candela.dev/candela/testbeds/netns"
 	"candela.dev/candela/testbeds/virtual"
@@ -35,6 +36,9 @@ func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrato
 			state, err := l.state(ctx, bed)
 			if err != nil {
 				return nil, err
+			}
+			if state.Datapath == bmv2.Datapath {
+				spec = bmv2.Paced(spec)
 			}
 			return built(state.Testbed(spec))
 		}

@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/injector/softswitch"
 	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/testbeds/bmv2"
 )
 
 // switchdOptions are the flags of switchd.
@@ -31,12 +32,14 @@ func newSwitchd() *cobra.Command {
 		Use:   "switchd",
 		Short: "Make this machine an injector switch behind P4Runtime",
 		Long: `Make this machine an injector switch: forward between network interfaces, inject what a controller programs over P4Runtime,
-and mirror every RoCE packet to the dumpers' interfaces. Three datapaths do that:
+and mirror every RoCE packet to the dumpers' interfaces. Four datapaths do that:
 
   xdp       in the kernel, on receive; drop, ecn, corrupt and trim
   afpacket  in this process, on packet rings: slower, on any interface, and with delay, duplicate, reorder and rewrite
   qemu      the same between virtual machines and without privilege: a port is a path P, the switch's socket P.port and the
             guest's P.nic, with one frame per datagram, as QEMU's -netdev dgram has it
+  bmv2      simple_switch_grpc from the PATH, which runs the P4 program of injector/p4; slow (docs/p4.md). It does nothing until a
+            controller pushes that program, and knows no lease
 
 Ports are numbered in the order of --ports, then --mirror. The interfaces' offloads are off while it runs. It listens on
 loopback, on a unix: socket, or with mutual TLS anywhere. On interfaces it needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp
@@ -58,7 +61,7 @@ goes on.`,
 	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
 	fl.Uint64Var(&o.device, "device-id", 1, "P4Runtime device id")
 	fl.Uint64Var(&o.seed, "seed", 1, "seed of the mirror copies' UDP ports")
-	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp, afpacket or qemu")
+	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp, afpacket, qemu or bmv2")
 	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts, or paths of sockets")
 	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers, or paths of sockets")
 	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long events and mirroring outlive their controller; 0: for ever")
@@ -68,6 +71,9 @@ goes on.`,
 }
 
 func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
+	if o.datapath == bmv2.Datapath {
+		return serveBMv2(cmd, o)
+	}
 	files, err := tlsFiles(o.tls)
 	switch {
 	case err != nil:

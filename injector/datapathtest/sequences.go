@@ -14,6 +14,7 @@ type Step struct {
 	Remove  []Entry // by table and key
 	Entries []Entry // inserted or, if they are there, modified
 	In      []Frame
+	Reopens bool // opens a gate that is open
 }
 
 // A Sequence is a case in several steps on one switch, which starts with [Base] entries.
@@ -31,7 +32,8 @@ func (s Step) apply(d switchd.Datapath) error {
 
 // compareCounters says which counter differs from the reference's: hits of every entry that a step names, and those of ports
 // and sessions.
-func (s Sequence) compareCounters(want, got switchd.Datapath) error {
+// With arrived, the bytes of roce_tx are not compared: the target counts those of packets as they arrived.
+func (s Sequence) compareCounters(want, got switchd.Datapath, arrived bool) error {
 	for _, step := range s.Steps {
 		for _, e := range step.Entries {
 			switch e.Table {
@@ -50,6 +52,9 @@ func (s Sequence) compareCounters(want, got switchd.Datapath) error {
 		for i := range c.n {
 			wantPackets, wantBytes := want.Counter(c.id, i)
 			gotPackets, gotBytes := got.Counter(c.id, i)
+			if arrived && c.id == p4.CounterRoCETx {
+				wantBytes = gotBytes
+			}
 			if wantPackets != gotPackets || wantBytes != gotBytes {
 				return fmt.Errorf("counter %s[%d]: %d packets, %d bytes; want %d, %d", c.name, i, gotPackets, gotBytes, wantPackets, wantBytes)
 			}
@@ -90,7 +95,7 @@ func sequences(v version) []Sequence {
 			{Entries: connection(v, 0), In: message(v, 1, 3)},
 			{Entries: []Entry{closeGate}, In: message(v, 4, 5)},
 			{Entries: []Entry{openGate}, In: message(v, 6, 8)},
-			{Entries: []Entry{openGate}, In: message(v, 9, 11)}, // open already
+			{Entries: []Entry{openGate}, In: message(v, 9, 11), Reopens: true},
 		}},
 		{name("a new epoch forgets rounds, ordinals and arrivals"), []Step{
 			{Entries: append(append(connection(v, 0), event(4, 2, drop), nth), arrival...), In: append(twice, ack)},

@@ -44,8 +44,15 @@ struct metadata_t {
     bit<24> ipsn_response;
     bit<16> epoch;
 
+    // Its round of transmission.
+    bit<32> round; // cell of the registers
+    bit<16> stored_epoch;
+    bit<24> last;
+
     // Keys of the event tables.
     bit<16> iter;
+    bit<32> cell;  // of a register that counts
+    bit<32> count; // epoch, count
     bit<16> ordinal;
     bit<1> watched;
     bit<16> slot;
@@ -66,6 +73,7 @@ struct metadata_t {
     bit<16> turn;
     bit<16> session;
     bit<32> snap;
+    bit<1> stamped;
 }
 
 // fold and updated are RFC 1624, equation 3.
@@ -88,6 +96,39 @@ parser P(packet_in pkt, out headers_t hdr, inout metadata_t meta, inout standard
 
 control NoVerify(inout headers_t hdr, inout metadata_t meta) {
     apply { }
+}
+
+// Classify decides whether the packet is RoCE with whole transport headers, as far as its length fields and its end go.
+control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_len) {
+    apply {
+        bit<16> announced;
+        bit<32> have;
+        bit<32> need = (bit<32>)(UDP_LEN + BTH_LEN) + (bit<32>)meta.opcode.extended;
+        meta.l2_len = (bit<32>)ETHERNET_LEN;
+        if (hdr.vlan.isValid()) {
+            meta.l2_len = (bit<32>)(ETHERNET_LEN + VLAN_LEN);
+        }
+        if (hdr.ipv4.isValid()) {
+            meta.ip_header_len = (bit<16>)hdr.ipv4.ihl << 2;
+            announced = hdr.ipv4.length |-| meta.ip_header_len; // 0, too few for anything, if the header alone is longer
+        } else {
+            meta.ip_header_len = IPV6_LEN;
+            announced = hdr.ipv6.length;
+        }
+        have = frame_len - meta.l2_len - (bit<32>)meta.ip_header_len;
+        if (have > (bit<32>)announced) {
+            have = (bit<32>)announced;
+        }
+        // What the UDP length announces beyond the end is missing, and pad and iCRC with it.
+        if ((bit<32>)hdr.udp.length <= have) {
+            have = (bit<32>)hdr.udp.length;
+            need = need + (bit<32>)hdr.bth.pad + (bit<32>)ICRC_LEN;
+        }
+        meta.l3_len = (bit<32>)meta.ip_header_len + have;
+        if (have >= need) {
+            meta.roce = 1;
+        }
+    }
 }
 
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
@@ -116,125 +157,71 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
     register<bit<16>>(1) r_slot; // the next turn
 
     Opcodes() opcodes;
+    Classify() classify;
 
 #define COUNTS(counter) counters = counter;
 #define FORWARD(to) std.egress_spec = to;
 #define FLOOD std.mcast_grp = FLOOD_GROUP;
 #include "tables.p4"
 
-    // classify decides whether the packet is RoCE with whole transport headers, as far as its length fields and its end go.
-    action classify() {
-        bit<16> announced = 0;
-        meta.l2_len = (bit<32>)ETHERNET_LEN;
-        if (hdr.vlan.isValid()) {
-            meta.l2_len = meta.l2_len + (bit<32>)VLAN_LEN;
-        }
-        meta.ip_header_len = IPV6_LEN;
-        announced = hdr.ipv6.length;
-        if (hdr.ipv4.isValid()) {
-            meta.ip_header_len = (bit<16>)hdr.ipv4.ihl << 2;
-            announced = hdr.ipv4.length |-| meta.ip_header_len; // 0, too few for anything, if the header alone is longer
-        }
-        bit<32> have = std.packet_length - meta.l2_len - (bit<32>)meta.ip_header_len;
-        if (have > (bit<32>)announced) {
-            have = (bit<32>)announced;
-        }
-        bit<32> need = (bit<32>)(UDP_LEN + BTH_LEN) + (bit<32>)meta.opcode.extended;
-        // What the UDP length announces beyond the end is missing, and pad and iCRC with it.
-        bit<32> datagram = have;
-        if ((bit<32>)hdr.udp.length <= have) {
-            datagram = (bit<32>)hdr.udp.length;
-            need = need + (bit<32>)hdr.bth.pad + (bit<32>)ICRC_LEN;
-        }
-        meta.l3_len = (bit<32>)meta.ip_header_len + datagram;
-        if (datagram >= need) {
-            meta.roce = 1;
-        }
+    // The round of transmission of (flow, space): docs/adr/0005.
+    @hidden
+    action load_round() {
+        bit<32> last;
+        meta.round = (bit<32>)(FLOW_INDEX(meta.flow) ++ meta.opcode.space);
+        r_epoch.read(meta.stored_epoch, meta.round);
+        r_last.read(last, meta.round);
+        r_iter.read(meta.iter, meta.round);
+        meta.last = last[23:0];
     }
 
-    // advance moves the flow's round of transmission on to a data packet, and sets its ITER (docs/adr/0005).
-    action advance() {
-        bit<32> cell = (bit<32>)(FLOW_INDEX(meta.flow) ++ meta.opcode.space);
-        bit<16> epoch;
-        bit<32> last_cell;
-        r_epoch.read(epoch, cell);
-        r_last.read(last_cell, cell);
-        r_iter.read(meta.iter, cell);
-        bit<24> last = last_cell[23:0];
-        if (epoch != meta.epoch) {
-            last = meta.ipsn_request - 1;
-            if (meta.opcode.space == 1) {
-                last = meta.ipsn_response - 1;
-            }
-            meta.iter = 1;
-        }
-        bit<24> ahead = hdr.bth.psn - last; // signed, modulo 2^24
-        bit<1> again = 0;
-        if (MESSAGE_SCOPE(meta.flow)) {
-            if (ahead != 1) {
-                again = 1;
-            } else if (meta.opcode.starts == 1) {
-                meta.iter = 1;
-            }
-        } else if (ahead == 0 || ahead[23:23] == 1) {
-            again = 1;
-        }
-        if (again == 1 && meta.iter != SATURATED) {
-            meta.iter = meta.iter + 1;
-        }
-        r_epoch.write(cell, meta.epoch);
-        r_last.write(cell, (bit<32>)hdr.bth.psn);
-        r_iter.write(cell, meta.iter);
+    @hidden
+    action start_rounds(bit<24> ipsn) {
+        meta.last = ipsn - 1;
+        meta.iter = 1;
     }
 
-    // count_ordinal counts a control packet among those of its class.
-    action count_ordinal() {
-        bit<32> cell = (bit<32>)(FLOW_INDEX(meta.flow) ++ meta.opcode.class);
-        bit<32> value;
-        r_ordinal.read(value, cell);
-        meta.ordinal = value[15:0];
-        if (value[31:16] != meta.epoch) {
-            meta.ordinal = 0;
-        }
-        if (meta.ordinal != SATURATED) {
-            meta.ordinal = meta.ordinal + 1;
-        }
-        r_ordinal.write(cell, meta.epoch ++ meta.ordinal);
+    @hidden
+    action store_round() {
+        r_epoch.write(meta.round, meta.epoch);
+        r_last.write(meta.round, (bit<32>)hdr.bth.psn);
+        r_iter.write(meta.round, meta.iter);
     }
 
-    // count_arrival counts a packet in the watch slot that waits for it.
-    action count_arrival() {
-        bit<32> cell = (bit<32>)WATCH_CELL(meta.slot);
-        bit<32> value;
-        r_hit.read(value, cell);
-        meta.nth = value[15:0];
-        if (value[31:16] != meta.epoch) {
-            meta.nth = 0;
-        }
-        if (meta.nth != SATURATED) {
-            meta.nth = meta.nth + 1;
-        }
-        r_hit.write(cell, meta.epoch ++ meta.nth);
+    @hidden
+    action load_ordinal() {
+        meta.cell = (bit<32>)(FLOW_INDEX(meta.flow) ++ meta.opcode.class);
+        r_ordinal.read(meta.count, meta.cell);
     }
 
-    // number gives the packet its mirror sequence number and its turn. A turn that leads to no session takes a number, too.
+    @hidden
+    action store_ordinal() {
+        r_ordinal.write(meta.cell, meta.epoch ++ meta.ordinal);
+    }
+
+    @hidden
+    action load_arrival() {
+        meta.cell = (bit<32>)WATCH_CELL(meta.slot);
+        r_hit.read(meta.count, meta.cell);
+    }
+
+    @hidden
+    action store_arrival() {
+        r_hit.write(meta.cell, meta.epoch ++ meta.nth);
+    }
+
+    // number gives the packet its mirror sequence number. A turn that leads to no session takes one, too.
+    @hidden
     action number() {
         r_seq.read(meta.mirror_seq, 0);
         meta.mirror_seq = meta.mirror_seq + 1;
         r_seq.write(0, meta.mirror_seq);
-        r_slot.read(meta.turn, 0);
-        if (meta.turn >= meta.slots) { // an earlier round had more turns
-            meta.turn = 0;
-        }
-        bit<16> next = meta.turn + 1;
-        if (next >= meta.slots) {
-            next = 0;
-        }
-        r_slot.write(0, next);
         meta.mirror_time = (bit<48>)std.ingress_global_timestamp * 1000; // bmv2 counts microseconds
         meta.mirror_event = meta.event;
+        r_slot.read(meta.turn, 0);
     }
 
+    @hidden
     action set_v4_tos(bit<6> dscp, bit<2> ecn) {
         bit<16> old = hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.dscp ++ hdr.ipv4.ecn;
         hdr.ipv4.checksum = updated(hdr.ipv4.checksum, old, old[15:8] ++ dscp ++ ecn);
@@ -242,38 +229,30 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         hdr.ipv4.ecn = ecn;
     }
 
+    @hidden
     action corrupt_v4() {
         bit<16> now = hdr.ipv4.id ^ 0x8000;
         hdr.ipv4.checksum = updated(hdr.ipv4.checksum, hdr.ipv4.id, now);
         hdr.ipv4.id = now;
     }
 
+    @hidden
     action corrupt_v6() {
-        bit<16> now = hdr.udp.src_port ^ 1;
-        if (hdr.udp.checksum != 0) {
-            hdr.udp.checksum = updated(hdr.udp.checksum, hdr.udp.src_port, now);
-            if (hdr.udp.checksum == 0) {
-                hdr.udp.checksum = 0xffff; // zero would mean that there is none
-            }
-        }
-        hdr.udp.src_port = now;
+        hdr.udp.src_port = hdr.udp.src_port ^ 1;
     }
 
-    // trim_lengths updates length fields as far as the cut leaves them. The cut itself is egress's.
-    action trim_lengths() {
-        if (TRIM_UPDATE_IP_LENGTH(meta.trim_flags) && meta.trim_size >= meta.ip_header_len) {
-            if (hdr.ipv4.isValid()) {
-                hdr.ipv4.checksum = updated(hdr.ipv4.checksum, hdr.ipv4.length, meta.trim_size);
-                hdr.ipv4.length = meta.trim_size;
-            } else {
-                hdr.ipv6.length = meta.trim_size - IPV6_LEN;
-            }
-        }
-        if (TRIM_UPDATE_UDP_LENGTH(meta.trim_flags) && meta.trim_size >= meta.ip_header_len + UDP_LEN) {
-            hdr.udp.length = meta.trim_size - meta.ip_header_len;
-        }
+    @hidden
+    action sum_v6() {
+        hdr.udp.checksum = updated(hdr.udp.checksum, hdr.udp.src_port, hdr.udp.src_port ^ 1);
     }
 
+    @hidden
+    action set_v4_length() {
+        hdr.ipv4.checksum = updated(hdr.ipv4.checksum, hdr.ipv4.length, meta.trim_size);
+        hdr.ipv4.length = meta.trim_size;
+    }
+
+    @hidden
     action discard() {
         mark_to_drop(std);
     }
@@ -285,7 +264,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
                 syndrome = hdr.aeth.syndrome;
             }
             opcodes.apply(hdr.bth.opcode, syndrome, meta.opcode);
-            classify();
+            classify.apply(hdr, meta, std.packet_length);
         }
 
         if (meta.roce == 1) {
@@ -299,10 +278,40 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
                 bit<1> found = 0;
                 watch.apply();
                 if (meta.watched == 1 && !WATCH_EVERY(meta.slot)) {
-                    count_arrival();
+                    load_arrival();
+                    meta.nth = meta.count[15:0];
+                    if (meta.count[31:16] != meta.epoch) {
+                        meta.nth = 0;
+                    }
+                    if (meta.nth != SATURATED) {
+                        meta.nth = meta.nth + 1;
+                    }
+                    store_arrival();
                 }
                 if (meta.opcode.class == CLASS_DATA) {
-                    advance();
+                    load_round();
+                    if (meta.stored_epoch != meta.epoch) {
+                        if (meta.opcode.space == 0) {
+                            start_rounds(meta.ipsn_request);
+                        } else {
+                            start_rounds(meta.ipsn_response);
+                        }
+                    }
+                    bit<24> ahead = hdr.bth.psn - meta.last; // signed, modulo 2^24
+                    bit<1> again = 0;
+                    if (MESSAGE_SCOPE(meta.flow)) {
+                        if (ahead != 1) {
+                            again = 1;
+                        } else if (meta.opcode.starts == 1) {
+                            meta.iter = 1;
+                        }
+                    } else if (ahead == 0 || ahead[23:23] == 1) {
+                        again = 1;
+                    }
+                    if (again == 1 && meta.iter != SATURATED) {
+                        meta.iter = meta.iter + 1;
+                    }
+                    store_round();
                     meta.any_flow = meta.flow;
                     meta.any_space = meta.opcode.space;
                     meta.any_psn = hdr.bth.psn;
@@ -310,7 +319,15 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
                         found = 1;
                     }
                 } else {
-                    count_ordinal();
+                    load_ordinal();
+                    meta.ordinal = meta.count[15:0];
+                    if (meta.count[31:16] != meta.epoch) {
+                        meta.ordinal = 0;
+                    }
+                    if (meta.ordinal != SATURATED) {
+                        meta.ordinal = meta.ordinal + 1;
+                    }
+                    store_ordinal();
                     meta.any_flow = meta.flow | FLOW_CONTROL_CLASS;
                     meta.any_space = 0;
                     meta.any_psn = (bit<24>)meta.opcode.class;
@@ -334,6 +351,14 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
             mirror.apply();
             if (meta.gate == 1) {
                 number();
+                if (meta.turn >= meta.slots) { // an earlier round had more turns
+                    meta.turn = 0;
+                }
+                bit<16> next = meta.turn + 1;
+                if (next >= meta.slots) {
+                    next = 0;
+                }
+                r_slot.write(0, next);
                 if (mirror_slot.apply().hit) {
                     mirrored.count((bit<32>)meta.session);
                     clone_preserving_field_list(CloneType.I2E, (bit<32>)meta.session, MIRROR_FIELDS);
@@ -365,6 +390,12 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
             if (hdr.ipv4.isValid()) {
                 corrupt_v4();
             } else {
+                if (hdr.udp.checksum != 0) {
+                    sum_v6();
+                    if (hdr.udp.checksum == 0) {
+                        hdr.udp.checksum = 0xffff; // zero would mean that there is none
+                    }
+                }
                 corrupt_v6();
             }
         } else if (meta.event == EVENT_TRIM) {
@@ -375,7 +406,17 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
                     hdr.ipv6.dscp = meta.trim_dscp;
                 }
             }
-            trim_lengths();
+            // Length fields are updated as far as the cut, which is egress's, leaves them.
+            if (TRIM_UPDATE_IP_LENGTH(meta.trim_flags) && meta.trim_size >= meta.ip_header_len) {
+                if (hdr.ipv4.isValid()) {
+                    set_v4_length();
+                } else {
+                    hdr.ipv6.length = meta.trim_size - IPV6_LEN;
+                }
+            }
+            if (TRIM_UPDATE_UDP_LENGTH(meta.trim_flags) && meta.trim_size >= meta.ip_header_len + UDP_LEN) {
+                hdr.udp.length = meta.trim_size - meta.ip_header_len;
+            }
         }
     }
 }
@@ -398,11 +439,13 @@ control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 
     // stamp turns a copy into a mirror copy; its IPv4 checksum is computed anew behind egress. The UDP port is spread over the
     // upper half, so that receive-side scaling spreads copies over a dumper's cores.
+    @hidden
     action stamp() {
         bit<16> port;
         hash(port, HashAlgorithm.crc16, 16w0, { meta.mirror_seq }, 32w0x10000);
         hdr.ethernet.dst = meta.mirror_time;
         hdr.ethernet.src = meta.mirror_seq;
+        meta.stamped = 1;
         hdr.udp.dst_port = port | MIRROR_PORTS;
     }
 
@@ -432,7 +475,7 @@ control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 // Sum computes the checksum of a mirror copy's header anew: one that arrived wrong must not look damaged by the switch.
 control Sum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(hdr.ipv4.isValid() && meta.mirror_seq != 0 && meta.roce == 0, {
+        update_checksum(hdr.ipv4.isValid() && meta.stamped == 1, {
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
             hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.bytes
         }, hdr.ipv4.checksum, HashAlgorithm.csum16);

@@ -10,6 +10,7 @@ struct opcode_t {
 }
 
 control Opcodes(in bit<8> opcode, in bit<8> syndrome, out opcode_t info) {
+    @hidden
     action decode(bit<4> class, bit<1> space, bit<1> starts, bit<8> extended) {
         info.class = class;
         info.space = space;
@@ -57,7 +58,6 @@ control Opcodes(in bit<8> opcode, in bit<8> syndrome, out opcode_t info) {
             (0x81, _): decode(CLASS_CNP, 0, 0, 0);                // CNP
         }
         const default_action = decode(CLASS_OTHER, 0, 0, 0);
-        size = 32;
     }
 
     apply {

@@ -23,6 +23,9 @@ const VirtualTestbed = "virtual"
 // NetnsTestbed is the name of the embedded description of the testbed in network namespaces.
 const NetnsTestbed = "netns"
 
+// BMv2Testbed is the name of the embedded description of the testbed in network namespaces whose injector is bmv2.
+const BMv2Testbed = "bmv2"
+
 // VMTestbed is the name of the embedded description of the testbed of virtual machines.
 const VMTestbed = "vm"
 
@@ -127,6 +130,9 @@ func LoadTestbed(file string) (*Testbed, error) {
 	if file == NetnsTestbed {
 		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
 	}
+	if file == BMv2Testbed {
+		return ParseTestbed("testbeds/bmv2.yml", testbeds.BMv2)
+	}
 	if file == VMTestbed {
 		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
 	}
@@ -219,6 +225,9 @@ func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error
 	}
 	if name == NetnsTestbed {
 		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
+	}
+	if name == BMv2Testbed {
+		return ParseTestbed("testbeds/bmv2.yml", testbeds.BMv2)
 	}
 	if name == VMTestbed {
 		return ParseTestbed("testbeds/vm.yml", testbeds.VM)

@@ -17,6 +17,7 @@ const (
 const (
 	DatapathXDP      = "xdp"
 	DatapathAFPacket = "afpacket"
+	DatapathBMv2     = "bmv2" // simple_switch_grpc from the PATH
 )
 
 // MaxXDPMTU is the largest path MTU under the xdp datapath: a frame must stand in one linear buffer.
@@ -68,8 +69,8 @@ func liveSchema() *object {
 		title: "live",
 		doc:   "What only testbeds of kind netns and lab have.",
 		fields: []field{
-			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU.", def: DatapathXDP,
-				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket}}, at: at(func(l *Live) *status { return (*status)(&l.Datapath) })},
+			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU, bmv2 runs the P4 program, slowly.", def: DatapathXDP,
+				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket, DatapathBMv2}}, at: at(func(l *Live) *status { return (*status)(&l.Datapath) })},
 			{key: "cpu", doc: "The CPU that handles the injector's packets under xdp.", def: "0",
 				kind: integer{min: 0, max: 4095}, at: at(func(l *Live) *int { return &l.CPU })},
 			{key: "requester", doc: "The requester's machine; of a lab.", kind: optional[Station]{stationSchema()},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 )
 
 // ErrUnsupported says that this operating system has no network namespaces.
@@ -25,7 +26,7 @@ type Config struct {
 	StateDir string // empty: the usual one
 	// Executable is candela, which becomes agents and switch; empty: this program.
 	Executable string
-	Datapath   string // xdp or afpacket
+	Datapath   string // xdp, afpacket or bmv2
 	CPU        int    // that handles the switch's packets under xdp
 	Dumpers    []string
 	// Detach lets the testbed outlive this process; otherwise it dies with it.
@@ -52,8 +53,8 @@ func (c *Config) check() error {
 	switch {
 	case !nameForm.MatchString(c.Name):
 		return fmt.Errorf("name %q: want lower-case letters, digits and inner hyphens", c.Name)
-	case c.Datapath != "xdp" && c.Datapath != "afpacket":
-		return fmt.Errorf("datapath %q is unknown; allowed are xdp and afpacket", c.Datapath)
+	case !slices.Contains([]string{"xdp", "afpacket", "bmv2"}, c.Datapath):
+		return fmt.Errorf("datapath %q is unknown; allowed are xdp, afpacket and bmv2", c.Datapath)
 	case len(c.Dumpers) == 0 || len(c.Dumpers) > maxDumpers:
 		return fmt.Errorf("%d dumpers; allowed are 1 to %d", len(c.Dumpers), maxDumpers)
 	}

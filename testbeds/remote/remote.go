@@ -263,8 +263,13 @@ func (t *Testbed) watchSwitch() {
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	a := testbeds.Access{Conn: t.m.Switch.Conn, DeviceID: t.m.Switch.DeviceID, Target: t.m.Switch.Name,
 		Info: t.m.Switch.Info, DeviceConfig: t.m.Switch.DeviceConfig}
-	if a.Info == nil && t.described.GetDatapath() == softwareDatapath {
-		a.Info = p4.Software()
+	if a.Info == nil {
+		switch t.described.GetDatapath() {
+		case softwareDatapath:
+			a.Info = p4.Software()
+		case compiledDatapath:
+			a.Info, a.DeviceConfig = p4.Base(), p4.BMv2()
+		}
 	}
 	for i, h := range t.m.Hosts {
 		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: h.Port, MAC: *t.spec.Hosts[i].MAC})
@@ -275,8 +280,11 @@ func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	return a, nil
 }
 
-// softwareDatapath is the one that has the software-only actions.
-const softwareDatapath = "afpacket"
+// softwareDatapath is the one that has the software-only actions, compiledDatapath the one that has to be given its program.
+const (
+	softwareDatapath = "afpacket"
+	compiledDatapath = "bmv2"
+)
 
 // Environment describes every machine.
 func (t *Testbed) Environment(ctx context.Context) (testbeds.Environment, error) {

@@ -1,0 +1,246 @@
+package p4_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"candela.dev/candela/injector/p4"
+)
+
+var update = flag.Bool("update", false, "write what the compiler makes")
+
+// The compiler's program for bmv2, and the one that checks types alone.
+const (
+	compiler = "p4c-bm2-ss"
+	checker  = "p4test"
+)
+
+// need returns the path of a program, or skips.
+func need(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skipf("SKIP-p4: %s is not on the PATH", program)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// compile runs the compiler in the directory of the sources.
+func compile(t *testing.T, program string, args ...string) {
+	t.Helper()
+	text, err := exec.Command(program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, text)
+	}
+	if len(text) > 0 {
+		t.Logf("%s: %s", program, text)
+	}
+}
+
+// compare compares a committed file with what the compiler made, or writes that.
+func compare(t *testing.T, name string, made []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	committed, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(committed), string(made)); diff != "" {
+		t.Errorf("%s is not what this compiler makes of the sources; another version may make another program of them, otherwise:"+
+			" go test ./injector/p4 -run P4 -update\n%s", name, diff)
+	}
+}
+
+func TestP4SourcesCompileToWhatIsCommitted(t *testing.T) {
+	program := need(t, compiler)
+	dir := t.TempDir()
+	object, info := filepath.Join(dir, "bmv2.json"), filepath.Join(dir, "bmv2.p4info.txtpb")
+	compile(t, program, "--Wdisable", "-o", object, "--p4runtime-files", info, "injector_v1model.p4")
+	text, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "bmv2.json", portable(t, text))
+	if text, err = os.ReadFile(info); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "bmv2.p4info.txtpb", text)
+}
+
+// portable returns a compiled program without what depends on where it was compiled.
+func portable(t *testing.T, object []byte) []byte {
+	t.Helper()
+	var tree any
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	decoder.UseNumber()
+	if err := decoder.Decode(&tree); err != nil {
+		t.Fatal(err)
+	}
+	var strip func(any)
+	strip = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			delete(v, "source_info")
+			delete(v, "program")
+			for _, e := range v {
+				strip(e)
+			}
+		case []any:
+			for _, e := range v {
+				strip(e)
+			}
+		}
+	}
+	strip(tree)
+	// A line for each table, action, …: small enough to commit, and to look at.
+	var out bytes.Buffer
+	members, ok := tree.(map[string]any)
+	if !ok {
+		t.Fatal("the compiler made no object")
+	}
+	out.WriteString("{")
+	for i, key := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		fmt.Fprintf(&out, "\n%q: ", key)
+		writeLines(t, &out, members[key])
+	}
+	out.WriteString("\n}\n")
+	return out.Bytes()
+}
+
+// writeLines writes a value, a list with one line for each element.
+func writeLines(t *testing.T, out *bytes.Buffer, v any) {
+	t.Helper()
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	if ok {
+		out.WriteString("[")
+	}
+	for i, e := range list {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok {
+			out.WriteString("\n")
+		}
+		out.Write(text)
+	}
+	if ok {
+		out.WriteString("]")
+	}
+}
+
+func TestP4InfoOfOurSourcesIsTheContract(t *testing.T) {
+	text, err := os.ReadFile("bmv2.p4info.txtpb")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := new(configpb.P4Info)
+	if err := prototext.Unmarshal(text, made); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sorted(p4.Base().Proto()), sorted(made), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// sorted returns a P4Info whose entities stand in the order of their ids, which means nothing.
+func sorted(pb *configpb.P4Info) *configpb.P4Info {
+	pb = proto.Clone(pb).(*configpb.P4Info)
+	byID := func(a, b interface{ GetPreamble() *configpb.Preamble }) int {
+		return int(int64(a.GetPreamble().GetId()) - int64(b.GetPreamble().GetId()))
+	}
+	slices.SortFunc(pb.Tables, func(a, b *configpb.Table) int { return byID(a, b) })
+	slices.SortFunc(pb.Actions, func(a, b *configpb.Action) int { return byID(a, b) })
+	slices.SortFunc(pb.Counters, func(a, b *configpb.Counter) int { return byID(a, b) })
+	slices.SortFunc(pb.DirectCounters, func(a, b *configpb.DirectCounter) int { return byID(a, b) })
+	slices.SortFunc(pb.Registers, func(a, b *configpb.Register) int { return byID(a, b) })
+	return pb
+}
+
+// includes is a directory with tna.p4, which the compiler's sources have in their Tofino back end.
+const includes = "CANDELA_TNA_INCLUDE"
+
+func TestP4SourcesForTofinoTypeCheck(t *testing.T) {
+	program := need(t, checker)
+	dir := os.Getenv(includes)
+	if dir == "" {
+		t.Skipf("SKIP-p4: %s names no directory with tna.p4 and t2na.p4", includes)
+	}
+	for _, generation := range []string{"1", "2"} {
+		compile(t, program, "-D__TARGET_TOFINO__="+generation, "-I", dir, "--Wdisable", "injector_tna.p4")
+	}
+}
+
+func TestTheProgramForBMv2HasTheKeysOfTheContract(t *testing.T) {
+	var program struct {
+		Pipelines []struct {
+			Tables []struct {
+				Name string
+				Key  []struct{ Name, MatchType string }
+			}
+		}
+		Registers []struct {
+			Name string
+			Size int
+		} `json:"register_arrays"`
+	}
+	if err := json.Unmarshal(p4.BMv2(), &program); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string][]string{}
+	for _, pipeline := range program.Pipelines {
+		for _, table := range pipeline.Tables {
+			keys[table.Name] = []string{}
+			for _, k := range table.Key {
+				keys[table.Name] = append(keys[table.Name], k.Name)
+			}
+		}
+	}
+	for _, table := range p4.Base().Tables() {
+		want := []string{}
+		for _, f := range table.Fields {
+			want = append(want, f.Name)
+		}
+		if diff := cmp.Diff(want, keys[table.Name]); diff != "" {
+			t.Errorf("table %s: %s", table.Name, diff)
+		}
+	}
+	for _, r := range program.Registers {
+		if r.Name == "I.r_epoch" && r.Size != 2*p4.MaxFlows {
+			t.Errorf("register %s has %d cells, want %d", r.Name, r.Size, 2*p4.MaxFlows)
+		}
+	}
+}

@@ -27,24 +27,24 @@ type Packet struct {
 //
 //   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
 //   - after either, Poll whenever the NIC can take a packet, until it returns false. Pacing at line rate is the caller's.
+//
+// Its fields stand in the order of use: of a large network's hosts, each is gone from the caches when its next packet comes.
 type Host struct {
-	cfg  Config
-	sink Sink
-
+	cfg      Config
 	starts   []pendingFlow // by time, the earliest last
+	credits  int           // in all receivers
+	nextPull clock.Time    // no PULL before it
+	answers  fifo[Packet]  // ACKs, NACKs and PULLs to be sent
+	ready    fifo[uint32]  // indices of senders that may send, each once
 	senders  []*sender
-	ready    fifo[uint32] // indices of senders that may send, each once
-	timeouts [timeoutLevels]fifo[timeout]
-	known    map[receiverKey]*receiver
 	last     *receiver // of the latest packet
-
-	answers  fifo[Packet] // ACKs, NACKs and PULLs to be sent
 	pulls    fifo[*receiver]
-	credits  int        // in all receivers
-	nextPull clock.Time // no PULL before it
 	feedback spray
-
 	counters Counters
+
+	sink     Sink
+	known    map[receiverKey]*receiver
+	timeouts [timeoutLevels]fifo[timeout]
 	nacks    nth // occasions of faults
 	arrivals nth
 	pullings nth

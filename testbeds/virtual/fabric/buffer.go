@@ -18,24 +18,24 @@ func (sw *Switch) admit(port *Port, queue int, p *Packet) bool {
 		return false
 	}
 	b := &sw.buffer
-	if b.spec.Bytes == 0 || q.config.Private {
+	if b.spec.Bytes == 0 || !q.shared {
 		return true
 	}
 	free := b.spec.Bytes - b.used
 	if size > free {
 		return false
 	}
-	return q.config.Alpha == 0 || float64(q.bytes+size) <= q.config.Alpha*float64(free)
+	return !q.dynamic || float64(q.bytes+size) <= q.config.Alpha*float64(free)
 }
 
 func (b *buffer) take(p *Packet, q *Queue) {
-	if !q.config.Private {
+	if q.shared {
 		b.used += int(p.Size)
 	}
 }
 
 func (b *buffer) release(p *Packet, q *Queue) {
-	if !q.config.Private {
+	if q.shared {
 		b.used -= int(p.Size)
 	}
 }

@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -88,16 +87,4 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 			t.Fatalf("rang %v, want %v", got, want)
 		}
 	})
-}
-
-func TestAPacketFitsTwoCacheLinesAndWhatHopsReadFitsOne(t *testing.T) {
-	p := reflect.TypeFor[Packet]()
-	if p.Size() > 128 {
-		t.Errorf("a packet has %d bytes, want at most 128", p.Size())
-	}
-	links, _ := p.FieldByName("Header")
-	first, _ := reflect.TypeFor[Header]().FieldByName("NDP")
-	if hot := links.Offset + first.Offset + 2; hot > 64 {
-		t.Errorf("what every hop reads ends at byte %d, want at most 64", hot)
-	}
 }

@@ -117,7 +117,7 @@ func digest(t *testing.T, n *fabric.Network) string {
 		for port := range sw.Ports() {
 			counters(*sw.Port(port).Counters())
 			for q := range sw.Port(port).Queues() {
-				counters(*sw.Port(port).Queue(q).Counters())
+				counters(sw.Port(port).Queue(q).Counters())
 			}
 		}
 	}

@@ -30,7 +30,8 @@ const initialTTL = 250
 type Host struct {
 	id    HostID
 	net   *Network
-	port  Port
+	port  *Port
+	nic   int // number of port
 	stack Stack
 	timer timer
 	// held is a packet that was polled and may not leave: its class is paused.
@@ -47,7 +48,7 @@ type timer struct {
 func (h *Host) ID() HostID { return h.id }
 
 // Port returns the host's NIC port.
-func (h *Host) Port() *Port { return &h.port }
+func (h *Host) Port() *Port { return h.port }
 
 // Attach gives the host its transport, before the simulation starts.
 func (h *Host) Attach(s Stack) { h.stack = s }
@@ -59,8 +60,8 @@ func (h *Host) Kick(now clock.Time) {
 	}
 }
 
-// arrive implements node.
-func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
+// arrive takes p, which has come in whole.
+func (h *Host) arrive(now clock.Time, p *Packet) {
 	h.net.deliver(now, h, p)
 	if h.stack == nil {
 		h.net.pool.put(p)
@@ -71,12 +72,6 @@ func (h *Host) arrive(now clock.Time, _ *Port, p *Packet) {
 	h.work(now)
 }
 
-// touch implements node.
-func (h *Host) touch(p *Packet) int64 { return int64(h.id) + int64(p.ID) }
-
-// ready implements node: the wire is free.
-func (h *Host) ready(now clock.Time, _ *Port) { h.Kick(now) }
-
 // act implements actor: the stack's timer was due when it was set; it may have been put off since.
 func (t *timer) act(now clock.Time) { t.host.work(now) }
 
@@ -86,7 +81,7 @@ func (h *Host) work(now clock.Time) {
 		h.stack.HandleTimer(now)
 	}
 	if h.port.idle(now) && h.transmit(now) {
-		h.port.wait()
+		h.port.wait(&h.net.engine)
 	}
 	at := h.stack.NextTimer()
 	switch {
@@ -102,8 +97,8 @@ func (h *Host) work(now clock.Time) {
 
 // transmit sends a packet and reports whether there was one.
 func (h *Host) transmit(now clock.Time) bool {
-	if h.port.control.first != nil {
-		h.port.send(now, h.port.control.pop())
+	if h.port.urgent {
+		h.port.send(&h.net.engine, now, h.port.nextControl())
 		return true
 	}
 	p := h.held
@@ -117,7 +112,7 @@ func (h *Host) transmit(now clock.Time) bool {
 		return false
 	}
 	h.held = nil
-	h.port.send(now, p)
+	h.port.send(&h.net.engine, now, p)
 	return true
 }
 

@@ -12,21 +12,21 @@ import (
 
 // NDPConfig sets up NDP hosts. Zero fields take the defaults that their comments name.
 type NDPConfig struct {
-	InitialWindow int // packets; default 30
-	// PacketSize is a full data packet's frame in bytes, headers included; default 1500. csg-htsim's "1500" is 1564 here.
-	PacketSize int
 	// HeaderSize is what of each frame is headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), which is exact.
 	HeaderSize int
+	IPv6       bool
+	// Class and DSCP of data, and of everything else.
+	DataClass, ControlClass uint8
+	DataDSCP, ControlDSCP   uint8
+	InitialWindow           int // packets; default 30
+	// PacketSize is a full data packet's frame in bytes, headers included; default 1500. csg-htsim's "1500" is 1564 here.
+	PacketSize int
 	// PullRate is the share of the host's link rate that PULLs ask for; default 1. csg-htsim takes 0.99.
 	PullRate float64
 	// RTO is when an unanswered packet is taken for lost; default 1 ms, negative: never.
 	RTO   clock.Duration
 	Paths int // to spray over; default 1
-	IPv6  bool
-	// Class and DSCP of data, and of everything else.
-	DataClass, ControlClass uint8
-	DataDSCP, ControlDSCP   uint8
-	Bugs                    ndp.Bugs
+	Bugs  ndp.Bugs
 }
 
 func (c *NDPConfig) complete() {
@@ -56,8 +56,6 @@ func (c *NDPConfig) validate() error {
 type NDPHost struct {
 	core *ndp.Host
 	cfg  NDPConfig
-	in   ndp.Packet
-	out  ndp.Packet
 }
 
 // AttachNDP gives host id NDP. sink may be nil.
@@ -94,17 +92,17 @@ func (s *NDPHost) Receive(now clock.Time, p *Packet) {
 	if p.Protocol != NDP {
 		return
 	}
-	s.in = ndp.Packet{
+	in := ndp.Packet{
 		From: ndp.Endpoint(p.Src), To: ndp.Endpoint(p.Dst), Header: p.NDP, Entropy: p.Entropy,
 		Payload: uint16(max(0, int(p.Size)-s.cfg.HeaderSize)),
 	}
-	s.core.HandlePacket(now, &s.in)
+	s.core.HandlePacket(now, &in)
 }
 
 // Poll implements Stack.
 func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
-	o := &s.out
-	if !s.core.Poll(now, o) {
+	var o ndp.Packet
+	if !s.core.Poll(now, &o) {
 		return false
 	}
 	p.Protocol, p.Dst, p.NDP, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Header, o.Entropy, s.cfg.IPv6

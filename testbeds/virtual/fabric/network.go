@@ -22,10 +22,10 @@ type Network struct {
 	spec     Spec
 	hosts    []*Host
 	switches []*Switch
-	ports    block[Port] // of switches
-	queues   block[Queue]
+	ports    []Port  // of switches, in their order, then of hosts
+	queues   []Queue // of ports, in their order
+	homes    []home  // of hosts
 	tap      Tap
-	hops     uint64
 	fault    error
 	started  bool
 
@@ -84,7 +84,7 @@ func (n *Network) SetTap(t Tap) {
 func (n *Network) Now() clock.Time { return n.engine.now }
 
 // Hops returns how often a packet, control packets included, has traversed a link.
-func (n *Network) Hops() uint64 { return n.hops }
+func (n *Network) Hops() uint64 { return n.engine.hops }
 
 // Counts of packets of one kind. In flight is what was sent and copied, less what was delivered and dropped.
 type Counts struct{ Sent, Copied, Delivered, Dropped uint64 }
@@ -106,7 +106,7 @@ func (n *Network) Total() (c Counts) {
 }
 
 // InFlight returns how many packets exist: on links, in queues, or with a mechanism.
-func (n *Network) InFlight() int { return n.pool.made - len(n.pool.free) }
+func (n *Network) InFlight() int { return n.pool.inUse() }
 
 // Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's fault.
 func (n *Network) Run(until clock.Time) error {

@@ -74,7 +74,8 @@ func (f Flags) String() string {
 // keep values, never the pointer.
 type Packet struct {
 	next, prev *Packet // in its queue
-	to         *Port   // where it arrives
+	number     uint32  // in the pool
+	to         int32   // number of the port where it arrives
 	Header
 }
 
@@ -158,12 +159,18 @@ func (k Kind) String() string {
 
 // pool recycles packets, so that a steady state allocates nothing, and numbers them.
 type pool struct {
-	free []*Packet
-	made int // packets that exist, free ones included
-	id   uint64
+	slabs []*[slab]Packet // all packets that exist, free ones included
+	free  []*Packet       // the one that was used last is taken first: it is still in the caches
+	id    uint64
 }
 
 const slab = 256 // packets made at a time
+
+// at returns a packet by its number.
+func (l *pool) at(i int) *Packet { return &l.slabs[i/slab][i%slab] }
+
+// inUse returns how many packets are not free.
+func (l *pool) inUse() int { return len(l.slabs)*slab - len(l.free) }
 
 // get returns a packet whose headers are zero but for its ID.
 func (l *pool) get() *Packet {
@@ -180,11 +187,12 @@ func (l *pool) get() *Packet {
 }
 
 func (l *pool) grow() {
-	packets := make([]Packet, slab)
+	packets := new([slab]Packet)
 	for i := range packets {
+		packets[i].number = uint32(len(l.slabs)*slab + i)
 		l.free = append(l.free, &packets[i])
 	}
-	l.made += slab
+	l.slabs = append(l.slabs, packets)
 }
 
 func (l *pool) put(p *Packet) { l.free = append(l.free, p) }

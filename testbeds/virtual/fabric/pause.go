@@ -14,7 +14,7 @@ type pauseState struct {
 
 // lossless reports whether p's class is under PFC at this switch.
 func (sw *Switch) lossless(p *Packet) bool {
-	return sw.config.PFC.Classes&(1<<(p.Class&7)) != 0 && p.Class < 8
+	return p.Class < 8 && sw.losslessClasses&(1<<p.Class) != 0
 }
 
 // headroom reports whether a packet of a lossless class has room: its port may hold XOff and the headroom behind it.
@@ -25,7 +25,7 @@ func (sw *Switch) headroom(p *Packet, size int) bool {
 
 // account books p, which was queued, against the port that it came in by, and pauses the sender there if it holds too much.
 func (sw *Switch) account(now clock.Time, p *Packet) {
-	if sw.config.PFC.Classes == 0 || !sw.lossless(p) {
+	if !sw.lossless(p) {
 		return
 	}
 	in := &sw.ports[p.Ingress]
@@ -41,7 +41,7 @@ func (sw *Switch) account(now clock.Time, p *Packet) {
 
 // release books p, which left its queue, out again, and lets the sender go on if enough has drained.
 func (sw *Switch) release(now clock.Time, p *Packet) {
-	if sw.config.PFC.Classes == 0 || !sw.lossless(p) {
+	if !sw.lossless(p) {
 		return
 	}
 	in := &sw.ports[p.Ingress]
@@ -62,22 +62,31 @@ func (pt *Port) signal(now clock.Time) {
 	pt.counters.PausesSent++
 	pt.net.sent[p.Kind()]++
 	pt.control.push(p)
-	if pt.busyUntil <= now && pt.free.place == 0 {
-		pt.node.ready(now, pt)
-	} else if pt.free.place == 0 {
-		pt.wait()
-	}
+	pt.urgent = true
+	pt.resume(now)
 }
 
 // handlePause obeys a PFC frame of the peer.
 func (pt *Port) handlePause(now clock.Time, p *Packet) {
-	pt.paused = uint64(p.Meta)
+	pt.paused = uint8(p.Meta)
 	pt.counters.PausesReceived++
 	pt.net.delivered[p.Kind()]++
 	pt.net.pool.put(p)
-	if pt.busyUntil <= now && pt.free.place == 0 {
-		pt.node.ready(now, pt)
-	} else if pt.free.place == 0 {
-		pt.wait()
+	pt.resume(now)
+}
+
+// resume sends if the wire is free, or sees to it that the port will once it is.
+func (pt *Port) resume(now clock.Time) {
+	if pt.idle(now) {
+		pt.ready(now)
+		return
 	}
+	pt.wait(&pt.net.engine)
+}
+
+// nextControl takes the PFC frame that is to be sent next.
+func (pt *Port) nextControl() *Packet {
+	p := pt.control.pop()
+	pt.urgent = pt.control.first != nil
+	return p
 }

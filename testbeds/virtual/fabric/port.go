@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"math"
 	"math/bits"
 
 	"candela.dev/candela/clock"
@@ -17,45 +18,39 @@ const (
 	NICPort                               // of a host
 )
 
-// A node is what has ports: a switch or a host.
-type node interface {
-	// arrive takes p, which has come in whole through in.
-	arrive(now clock.Time, in *Port, p *Packet)
-	// ready is called when the port has sent a frame, or may send again.
-	ready(now clock.Time, out *Port)
-	// touch reads what arrive will read of the node's tables (see engine.openNext).
-	touch(p *Packet) int64
-}
-
 // Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts). Its fields stand
-// in the cache lines of 64 bytes that they are used with.
+// in the cache lines of 64 bytes that they are used with: a large network has more ports than caches hold.
 type Port struct {
-	// Used when a packet arrives.
-	node                    node
-	net                     *Network
-	received, receivedBytes uint64
-	index                   int32
-	pipeline                int32
-	kind                    PortKind
-	pause                   *pauseState // of the packets that came in here; nil: PFC off
-
-	// Used when one is queued or leaves.
+	// Used when a packet is queued or leaves.
 	busyUntil clock.Time
 	filled    uint64 // which queues have packets
-	paused    uint64 // which must not send (PFC)
 	queues    []Queue
-	scheduler Scheduler
+	host      *Host  // whose port it is; nil: a switch's
+	perByte   uint32 // picoseconds that one byte takes, if that is a whole number; else 0
+	framing   uint16 // bytes that a frame occupies on the link beyond Packet.Size
+	paused    uint8  // which classes must not send (PFC)
+	turn      uint8  // of which queue it is, plus one (see weighted)
+	waiting   bool   // for busyUntil: the engine will call wireFree
+	_         [7]byte
 
-	free    task // when busyUntil comes; pending only if somebody waits for it
-	peer    *Port
-	perByte clock.Duration // serialisation of one byte, if that is a whole number of picoseconds; else 0
-	delay   clock.Duration // propagation, and forwarding latency of the switch behind it
-	framing int            // bytes that a frame occupies on the link beyond Packet.Size
+	// Used when a packet leaves, or arrives.
+	sw                      *Switch        // whose port it is; nil: a host's
+	delay                   clock.Duration // propagation, and forwarding latency of the switch behind it
+	sent, sentBytes         uint64
+	received, receivedBytes uint64
+	peer                    int32 // number of the port at the other end
+	index                   uint16
+	kind                    PortKind
+	urgent                  bool // control has packets
+	_                       [8]byte
 
-	control  line // PFC frames, before all others
-	counters PortCounters
+	net      *Network
+	control  line        // PFC frames, before all others
+	pause    *pauseState // of the packets that came in here; nil: PFC off
+	pipeline int
 	rate     clock.BitRate
-	_        [8]byte
+	counters PortCounters // the rest of them: see Counters
+	_        [56]byte
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.
@@ -75,7 +70,7 @@ func (pt *Port) Index() int { return int(pt.index) }
 func (pt *Port) Kind() PortKind { return pt.kind }
 
 // Pipeline returns the switch pipeline, from 0, that the port belongs to.
-func (pt *Port) Pipeline() int { return int(pt.pipeline) }
+func (pt *Port) Pipeline() int { return pt.pipeline }
 
 // Rate returns the port's line rate.
 func (pt *Port) Rate() clock.BitRate { return pt.rate }
@@ -88,8 +83,12 @@ func (pt *Port) Queue(i int) *Queue { return &pt.queues[i] }
 
 // Counters returns the port's counters; the caller only reads them.
 func (pt *Port) Counters() *PortCounters {
-	pt.counters.Received, pt.counters.ReceivedBytes = pt.received, pt.receivedBytes
-	return &pt.counters
+	c := &pt.counters
+	c.Sent, c.SentBytes, c.Received, c.ReceivedBytes = pt.sent, pt.sentBytes, pt.received, pt.receivedBytes
+	if pt.perByte != 0 {
+		c.Busy = clock.Duration(pt.perByte) * clock.Duration(c.SentBytes+c.Sent*uint64(pt.framing))
+	}
+	return c
 }
 
 // Bytes returns how many bytes wait in all queues of the port.
@@ -106,75 +105,94 @@ func (pt *Port) BusyUntil() clock.Time { return pt.busyUntil }
 
 // HostAt returns the host that the port leads to; ok is false for other ports.
 func (pt *Port) HostAt() (id HostID, ok bool) {
-	if h, is := pt.peer.node.(*Host); is && pt.kind == HostPort {
-		return h.id, true
+	if pt.kind != HostPort {
+		return 0, false
 	}
-	return 0, false
+	return pt.net.ports[pt.peer].host.id, true
+}
+
+// number returns the port's number in the network.
+func (pt *Port) number() int {
+	if pt.sw != nil {
+		return pt.sw.first + int(pt.index)
+	}
+	return pt.host.nic
 }
 
 // connect sets up one direction of a link.
 func (pt *Port) connect(to *Port, l *LinkSpec, latency clock.Duration) {
-	pt.peer = to
-	pt.rate, pt.delay, pt.framing = l.Rate, l.Delay+latency, l.Framing
+	pt.peer = int32(to.number())
+	pt.rate, pt.delay, pt.framing = l.Rate, l.Delay+latency, uint16(l.Framing)
 	pt.perByte = 0
-	if bit := int64(clock.Second) * 8; bit%int64(l.Rate) == 0 {
-		pt.perByte = clock.Duration(bit / int64(l.Rate))
+	if bit := int64(clock.Second) * 8; bit%int64(l.Rate) == 0 && bit/int64(l.Rate) <= math.MaxUint32 {
+		pt.perByte = uint32(bit / int64(l.Rate))
 	}
-	pt.free.actor = pt
 }
 
 // serialise returns how long a frame of size bytes occupies the link.
 func (pt *Port) serialise(size int) clock.Duration {
 	if pt.perByte != 0 {
-		return pt.perByte * clock.Duration(size+pt.framing)
+		return clock.Duration(pt.perByte) * clock.Duration(size+int(pt.framing))
 	}
-	return pt.rate.Serialise(size + pt.framing)
+	return pt.rate.Serialise(size + int(pt.framing))
 }
 
 // send puts p on the wire, which is free.
-func (pt *Port) send(now clock.Time, p *Packet) {
+func (pt *Port) send(e *engine, now clock.Time, p *Packet) {
 	d := pt.serialise(int(p.Size))
 	pt.busyUntil = now.Add(d)
-	pt.counters.Sent++
-	pt.counters.SentBytes += uint64(p.Size)
-	pt.counters.Busy += d
+	pt.sent++
+	pt.sentBytes += uint64(p.Size)
+	if pt.perByte == 0 {
+		pt.counters.Busy += d
+	}
 	p.to = pt.peer
-	pt.net.engine.deliver(p, pt.busyUntil.Add(pt.delay))
+	e.deliver(p, pt.busyUntil.Add(pt.delay))
 }
 
 // idle reports whether the port can send now.
-func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && pt.free.place == 0 }
+func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && !pt.waiting }
 
-// wait has the node called when the frame on the wire has left.
-func (pt *Port) wait() { pt.net.engine.schedule(&pt.free, pt.busyUntil) }
+// wait has wireFree called when the frame on the wire has left.
+func (pt *Port) wait(e *engine) {
+	if !pt.waiting {
+		pt.waiting = true
+		e.free(pt.number(), max(pt.busyUntil, e.now))
+	}
+}
 
-// act implements actor: the wire is free.
-func (pt *Port) act(now clock.Time) { pt.node.ready(now, pt) }
+// wireFree has the next frame sent.
+func (pt *Port) wireFree(now clock.Time) {
+	pt.waiting = false
+	pt.ready(now)
+}
+
+// ready has the port's owner send, if it has something.
+func (pt *Port) ready(now clock.Time) {
+	if pt.sw != nil {
+		pt.sw.ready(now, pt)
+		return
+	}
+	pt.host.Kick(now)
+}
 
 // arrive takes p from the wire.
 func (pt *Port) arrive(now clock.Time, p *Packet) {
-	pt.net.hops++
 	p.Hops++
 	pt.received++
 	pt.receivedBytes += uint64(p.Size)
-	if p.Protocol == PFC {
+	switch {
+	case p.Protocol == PFC:
 		pt.handlePause(now, p)
-		return
+	case pt.sw != nil:
+		pt.sw.arrive(now, pt, p)
+	default:
+		pt.host.arrive(now, p)
 	}
-	pt.node.arrive(now, pt, p)
 }
 
-// touch reads what queueing or sending a packet uses of the port (see touch).
-func (pt *Port) touch() int64 {
-	sum := int64(pt.free.place)
-	if pt.filled != 0 {
-		sum += int64(pt.queues[bits.TrailingZeros64(pt.filled)].packets)
-	}
-	if w, ok := pt.scheduler.(*weighted); ok {
-		sum += int64(w.at)
-	}
-	return sum
-}
+// eligible returns the queues, a bit each, that have packets and may send.
+func (pt *Port) eligible() uint64 { return pt.filled &^ uint64(pt.paused) }
 
 // enqueue puts p into queue i; there is room.
 func (pt *Port) enqueue(i int, p *Packet) {

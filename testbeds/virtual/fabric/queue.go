@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"math"
+
 	"candela.dev/candela/packet"
 )
 
@@ -14,14 +16,39 @@ const (
 )
 
 // Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that comes
-// uses the first two cache lines of 64 bytes, one that leaves the first and the third.
+// uses the first cache line of 64 bytes, one that leaves both.
 type Queue struct {
 	first, last *Packet
-	packets     int
+	packets     int32
+	maxPackets  int32 // high watermark
 	bytes       int
-	config      QueueSpec
-	counters    QueueCounters
-	_           [24]byte
+	maxBytes    int   // high watermark
+	room        int   // static limit in bytes
+	places      int32 // static limit in packets
+	ranked      bool  // of config: by rank
+	shared      bool  // not private
+	dynamic     bool  // has an alpha
+	marking     bool  // marks
+	config      *QueueSpec
+
+	removed, removedBytes   uint64
+	dequeued, dequeuedBytes uint64
+	dropped, droppedBytes   uint64
+	marked                  uint64
+	credit                  int // of the port's scheduler
+}
+
+// configure sets an empty queue up.
+func (q *Queue) configure(c *QueueSpec) {
+	q.config = c
+	q.room, q.places = math.MaxInt, math.MaxInt32
+	if c.MaxBytes > 0 {
+		q.room = c.MaxBytes
+	}
+	if c.MaxPackets > 0 {
+		q.places = int32(min(c.MaxPackets, math.MaxInt32))
+	}
+	q.ranked, q.shared, q.dynamic, q.marking = c.Order == ByRank, !c.Private, c.Alpha != 0, c.Mark.MaxBytes != 0
 }
 
 // QueueCounters count since the start of the simulation.
@@ -34,16 +61,22 @@ type QueueCounters struct {
 }
 
 // Packets returns how many packets wait.
-func (q *Queue) Packets() int { return q.packets }
+func (q *Queue) Packets() int { return int(q.packets) }
 
 // Bytes returns how many bytes wait.
 func (q *Queue) Bytes() int { return q.bytes }
 
 // Spec returns the queue's configuration.
-func (q *Queue) Spec() *QueueSpec { return &q.config }
+func (q *Queue) Spec() *QueueSpec { return q.config }
 
-// Counters returns the queue's counters; the caller only reads them.
-func (q *Queue) Counters() *QueueCounters { return &q.counters }
+// Counters returns the queue's counters.
+func (q *Queue) Counters() QueueCounters {
+	return QueueCounters{
+		Enqueued: q.removed + uint64(q.packets), EnqueuedBytes: q.removedBytes + uint64(q.bytes),
+		MaxPackets: int(q.maxPackets), MaxBytes: q.maxBytes,
+		Dequeued: q.dequeued, DequeuedBytes: q.dequeuedBytes, Dropped: q.dropped, DroppedBytes: q.droppedBytes, Marked: q.marked,
+	}
+}
 
 // Head returns the packet that would leave next, or nil.
 func (q *Queue) Head() *Packet { return q.first }
@@ -55,30 +88,31 @@ func (q *Queue) Tail() *Packet { return q.last }
 func (q *Queue) After(p *Packet) *Packet { return p.next }
 
 // Before returns the packet that leaves before p, which waits in this queue, or nil.
-func (q *Queue) Before(p *Packet) *Packet { return p.prev }
+func (q *Queue) Before(p *Packet) *Packet {
+	if p == q.first {
+		return nil
+	}
+	return p.prev
+}
 
 // fits reports whether the queue's own limits leave room for size bytes more.
 func (q *Queue) fits(size int) bool {
-	c := &q.config
-	return (c.MaxBytes == 0 || q.bytes+size <= c.MaxBytes) && (c.MaxPackets == 0 || q.packets < c.MaxPackets)
+	return q.bytes+size <= q.room && q.packets < q.places
 }
 
 // insert puts p in its place.
 func (q *Queue) insert(p *Packet) {
 	before := q.last
-	if q.config.Order == ByRank {
+	if q.ranked {
 		for before != nil && before.Rank > p.Rank {
-			before = before.prev
+			before = q.Before(before)
 		}
 	}
 	q.link(p, before)
 	q.packets++
 	q.bytes += int(p.Size)
-	c := &q.counters
-	c.Enqueued++
-	c.EnqueuedBytes += uint64(p.Size)
-	c.MaxPackets = max(c.MaxPackets, q.packets)
-	c.MaxBytes = max(c.MaxBytes, q.bytes)
+	q.maxPackets = max(q.maxPackets, q.packets)
+	q.maxBytes = max(q.maxBytes, q.bytes)
 }
 
 // link puts e behind before, or first if before is nil.
@@ -96,22 +130,24 @@ func (q *Queue) link(e, before *Packet) {
 	}
 }
 
-// remove takes p, which waits in this queue, out of it.
+// remove takes p, which waits in this queue, out of it. What follows the first keeps its link to it, which means nothing then
+// (see Before): the next packet's memory is not touched.
 func (q *Queue) remove(p *Packet) {
-	e := p
-	if e.prev == nil {
-		q.first = e.next
-	} else {
-		e.prev.next = e.next
+	switch {
+	case p != q.first && p != q.last:
+		p.prev.next, p.next.prev = p.next, p.prev
+	case p != q.first:
+		q.last, p.prev.next = p.prev, nil
+	case p != q.last:
+		q.first = p.next
+	default:
+		q.first, q.last = nil, nil
 	}
-	if e.next == nil {
-		q.last = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.next, e.prev = nil, nil
+	p.next, p.prev = nil, nil
 	q.packets--
 	q.bytes -= int(p.Size)
+	q.removed++
+	q.removedBytes += uint64(p.Size)
 }
 
 // marks reports whether a packet that finds bytes waiting is to be marked; draw is called at most once, for a number in [0,1).

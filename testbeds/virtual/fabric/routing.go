@@ -2,9 +2,16 @@ package fabric
 
 import "slices"
 
-// routes is a switch's forwarding table: for each host a group of ports on shortest paths.
+// home is where a host is attached.
+type home struct {
+	sw   int32
+	port uint16
+}
+
+// routes is a switch's forwarding table: for each switch with hosts a group of ports on shortest paths. There are far fewer such
+// switches than hosts, and all tables together should fit into a cache.
 type routes struct {
-	group  []uint16 // by HostID
+	group  []uint16 // by number of a switch
 	groups []group
 	salt   uint64 // of the hash: switches must not choose alike, or only some paths are used
 }
@@ -12,27 +19,32 @@ type routes struct {
 // group is a set of ports on equally short paths.
 type group struct {
 	ports []uint16
-	turn  int // SprayRoundRobin: the next of ports
+	first uint16 // of ports
+	turn  uint32 // SprayRoundRobin: the next of ports
 }
 
 // choose returns the port towards p's destination.
 func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
-	if int(p.Dst) >= len(r.group) {
+	if int(p.Dst) >= len(sw.net.homes) {
 		return 0, false
 	}
-	g := &r.groups[r.group[p.Dst]]
+	to := sw.net.homes[p.Dst]
+	if to.sw == sw.id {
+		return int(to.port), true
+	}
+	g := &r.groups[r.group[to.sw]]
 	n := len(g.ports)
 	switch n {
 	case 0:
 		return 0, false
 	case 1:
-		return int(g.ports[0]), true
+		return int(g.first), true
 	}
 	switch sw.net.spec.Topology.Balance {
 	case SprayRandom:
 		return int(g.ports[sw.rand.IntN(n)]), true
 	case SprayRoundRobin:
-		if g.turn == n {
+		if int(g.turn) == n {
 			sw.rand.Shuffle(n, func(i, j int) { g.ports[i], g.ports[j] = g.ports[j], g.ports[i] })
 			g.turn = 0
 		}
@@ -43,6 +55,19 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	default:
 		return int(g.ports[hash(p, r.salt)%uint64(n)]), true
 	}
+}
+
+// onlyWay returns the port towards a host if there is no choice.
+func (sw *Switch) onlyWay(h HostID) (port int, ok bool) {
+	if int(h) >= len(sw.net.homes) {
+		return 0, false
+	}
+	to := sw.net.homes[h]
+	if to.sw == sw.id {
+		return int(to.port), true
+	}
+	g := &sw.routes.groups[sw.routes.group[to.sw]]
+	return int(g.first), len(g.ports) == 1
 }
 
 // digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the first
@@ -69,46 +94,39 @@ func mix(x uint64) uint64 {
 }
 
 // route computes all tables: for every switch that has hosts, a breadth-first search gives each switch its distance, and the
-// ports that lead closer are the group. Hosts on one switch share it.
-func (n *Network) route(p *plan) {
+// ports that lead closer are the group.
+func (n *Network) route() {
+	n.homes = make([]home, len(n.hosts))
+	populated := make([]bool, len(n.switches))
+	for _, h := range n.hosts {
+		edge := &n.ports[h.port.peer]
+		n.homes[h.id] = home{edge.sw.id, edge.index}
+		populated[edge.sw.id] = true
+	}
 	for _, sw := range n.switches {
-		sw.routes = routes{group: make([]uint16, len(n.hosts)), salt: sw.rand.Uint64()}
+		sw.routes = routes{group: make([]uint16, len(n.switches)), salt: sw.rand.Uint64()}
 	}
-	hosts := make([][]HostID, len(n.switches))
-	for _, c := range p.cables {
-		if c.host {
-			hosts[c.a] = append(hosts[c.a], HostID(c.b))
-		}
-	}
-	for at := range n.switches {
-		if len(hosts[at]) > 0 {
-			n.routeTo(at, hosts[at])
+	for to, has := range populated {
+		if has {
+			n.routeTo(to)
 		}
 	}
 }
 
-// routeTo enters the routes towards the hosts on one switch into every table.
-func (n *Network) routeTo(at int, hosts []HostID) {
-	distance := n.distances(at)
+// routeTo enters the routes towards a switch into the tables of the others.
+func (n *Network) routeTo(to int) {
+	distance := n.distances(to)
 	for i, sw := range n.switches {
-		if i == at {
-			for port := range sw.front {
-				if h, ok := sw.ports[port].HostAt(); ok {
-					sw.routes.group[h] = sw.routes.intern([]uint16{uint16(port)})
-				}
-			}
+		if i == to {
 			continue
 		}
 		var ports []uint16
 		for port := range sw.front {
-			if next, ok := sw.ports[port].peer.node.(*Switch); ok && distance[i] > 0 && distance[next.id] == distance[i]-1 {
+			if next := n.ports[sw.ports[port].peer].sw; next != nil && distance[i] > 0 && distance[next.id] == distance[i]-1 {
 				ports = append(ports, uint16(port))
 			}
 		}
-		g := sw.routes.intern(ports)
-		for _, h := range hosts {
-			sw.routes.group[h] = g
-		}
+		sw.routes.group[to] = sw.routes.intern(ports)
 	}
 }
 
@@ -119,7 +137,11 @@ func (r *routes) intern(ports []uint16) uint16 {
 			return uint16(i)
 		}
 	}
-	r.groups = append(r.groups, group{ports: ports, turn: 0})
+	g := group{ports: ports}
+	if len(ports) > 0 {
+		g.first = ports[0]
+	}
+	r.groups = append(r.groups, g)
 	return uint16(len(r.groups) - 1)
 }
 
@@ -133,10 +155,10 @@ func (n *Network) distances(from int) []int {
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
 		sw := n.switches[queue[0]]
 		for port := range sw.front {
-			next, ok := sw.ports[port].peer.node.(*Switch)
-			if ok && distance[next.id] < 0 {
+			next := n.ports[sw.ports[port].peer].sw
+			if next != nil && distance[next.id] < 0 {
 				distance[next.id] = distance[sw.id] + 1
-				queue = append(queue, next.id)
+				queue = append(queue, int(next.id))
 			}
 		}
 	}

@@ -11,25 +11,31 @@ import (
 // as many again for deflection.
 const placements = 8
 
-// Switch has ports in pipelines, a traffic manager and a Mechanism.
+// Switch has ports in pipelines, a traffic manager and a Mechanism. What packets read of it comes first.
 type Switch struct {
-	net       *Network
-	id        int
-	name      string
-	config    *SwitchSpec
-	front     int    // ports that lead outside
-	ports     []Port // front ports, then one recirculation port per pipeline if there are any
-	pipelines int
-	mechanism Mechanism
-	rand      *rand.Rand
-	routes    routes
-	buffer    buffer
-	wakes     []*wake // idle ones
-	dropped   [reasons]uint64
+	net             *Network
+	ports           []Port // front ports, then one recirculation port per pipeline if there are any
+	mechanism       Mechanism
+	classOfDSCP     *[64]uint8 // of config
+	id              int32
+	losslessClasses uint8 // of config
+	routes          routes
+	scheduler       Scheduler // of front ports
+	rand            *rand.Rand
+	buffer          buffer
+
+	recirculation Scheduler // of recirculation ports
+	first         int       // number of ports[0] in the network
+	name          string
+	config        *SwitchSpec
+	front         int // ports that lead outside
+	pipelines     int
+	wakes         []*wake // idle ones
+	dropped       [reasons]uint64
 }
 
 // ID returns the switch's number in the network.
-func (sw *Switch) ID() int { return sw.id }
+func (sw *Switch) ID() int { return int(sw.id) }
 
 // Name returns the switch's name, for instance "leaf-1".
 func (sw *Switch) Name() string { return sw.name }
@@ -66,7 +72,7 @@ func (sw *Switch) Dropped(why Reason) uint64 { return sw.dropped[why] }
 // BufferUsed returns the bytes that wait in the shared buffer and its limit; 0, 0 if buffers are static.
 func (sw *Switch) BufferUsed() (used, limit int) { return sw.buffer.used, sw.buffer.spec.Bytes }
 
-// arrive implements node.
+// arrive takes p, which has come in whole through in.
 func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 	if in.kind != RecirculationPort {
 		p.Ingress, p.Arrived, p.Meta = uint16(in.index), now, 0
@@ -75,8 +81,8 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 			sw.discard(now, p, Verdict{}.Drop(ReasonTTL))
 			return
 		}
-		if sw.config.ClassOfDSCP != nil {
-			p.Class = sw.config.ClassOfDSCP[p.DSCP&63]
+		if sw.classOfDSCP != nil {
+			p.Class = sw.classOfDSCP[p.DSCP&63]
 		}
 	}
 	if sw.net.tap != nil {
@@ -92,18 +98,6 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 		v = sw.mechanism.Ingress(now, sw, p, in, v)
 	}
 	sw.Place(now, p, v)
-}
-
-// touch implements node.
-func (sw *Switch) touch(p *Packet) int64 {
-	if int(p.Dst) >= len(sw.routes.group) {
-		return 0
-	}
-	ports := sw.routes.groups[sw.routes.group[p.Dst]].ports
-	if len(ports) != 1 {
-		return int64(len(ports))
-	}
-	return sw.ports[ports[0]].touch()
 }
 
 // Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.
@@ -164,51 +158,51 @@ func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
 // mark sets CE as the queue is configured to.
 func (sw *Switch) mark(port *Port, queue int, p *Packet) {
 	q := &port.queues[queue]
-	if q.config.Mark.MaxBytes == 0 || !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
+	if !q.marking || !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
 		return
 	}
 	p.ECN = packet.CE
-	q.counters.Marked++
+	q.marked++
 }
 
 // kick sends from a port that is free.
 func (sw *Switch) kick(now clock.Time, port *Port) {
-	if port.busyUntil > now {
-		if port.free.place == 0 {
-			port.wait()
-		}
-		return
-	}
-	if port.free.place == 0 {
+	switch {
+	case port.busyUntil > now:
+		port.wait(&sw.net.engine)
+	case !port.waiting:
 		sw.ready(now, port)
 	}
 }
 
-// ready implements node: the port may send.
+// ready sends from a port that may.
 func (sw *Switch) ready(now clock.Time, out *Port) {
-	if out.busyUntil > now {
+	if out.busyUntil > now { // a mechanism that placed a packet on its way out has had it sent meanwhile
+		if out.eligible() != 0 || out.urgent {
+			out.wait(&sw.net.engine)
+		}
 		return
 	}
-	if out.control.first != nil {
-		out.send(now, out.control.pop())
+	if out.urgent {
+		out.send(&sw.net.engine, now, out.nextControl())
 	} else if !sw.transmit(now, out) {
 		return
 	}
-	if out.filled&^out.paused != 0 || out.control.first != nil {
-		out.wait()
+	if out.eligible() != 0 || out.urgent {
+		out.wait(&sw.net.engine)
 	}
 }
 
 // transmit sends the packet that the scheduler chooses and reports whether there was one.
 func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 	for {
-		eligible := out.filled &^ out.paused
+		eligible := out.eligible()
 		if eligible == 0 {
 			return false
 		}
 		i := 0
 		if eligible != 1 || len(out.queues) > 1 {
-			i = out.scheduler.Next(out.queues, eligible)
+			i = sw.schedulerOf(out).Next(out, eligible)
 		}
 		q := &out.queues[i]
 		p := q.Head()
@@ -219,12 +213,12 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 		}
 		switch v.Action {
 		case Forward:
-			q.counters.Dequeued++
-			q.counters.DequeuedBytes += uint64(p.Size)
+			q.dequeued++
+			q.dequeuedBytes += uint64(p.Size)
 			if sw.net.tap != nil {
 				sw.tap(now, Egress, out.Index(), i, p)
 			}
-			out.send(now, p)
+			out.send(&sw.net.engine, now, p)
 			return true
 		case Consume:
 		default:
@@ -236,6 +230,13 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 	}
 }
 
+func (sw *Switch) schedulerOf(pt *Port) Scheduler {
+	if pt.kind == RecirculationPort {
+		return sw.recirculation
+	}
+	return sw.scheduler
+}
+
 // Discard drops p, counted for why against the queue of v.
 func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now, p, v) }
 
@@ -244,14 +245,14 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	sw.dropped[v.Reason%reasons]++
 	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute {
 		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
-		q.counters.Dropped++
-		q.counters.DroppedBytes += uint64(p.Size)
+		q.dropped++
+		q.droppedBytes += uint64(p.Size)
 		port.counters.Dropped++
 		port.counters.DroppedBytes += uint64(p.Size)
 	}
 	sw.net.dropped[p.Kind()]++
 	if sw.net.tap != nil {
-		sw.net.tap(Point{Node: sw.id, Port: int(v.Port), Queue: int(v.Queue), Stage: Dropped, Reason: v.Reason}, now, p)
+		sw.net.tap(Point{Node: int(sw.id), Port: int(v.Port), Queue: int(v.Queue), Stage: Dropped, Reason: v.Reason}, now, p)
 	}
 	sw.net.pool.put(p)
 }
@@ -300,6 +301,6 @@ func (w *wake) act(now clock.Time) {
 
 func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {
 	if sw.net.tap != nil {
-		sw.net.tap(Point{Node: sw.id, Port: port, Queue: queue, Stage: s}, now, p)
+		sw.net.tap(Point{Node: int(sw.id), Port: port, Queue: queue, Stage: s}, now, p)
 	}
 }

@@ -14,8 +14,9 @@ type cable struct {
 
 // plan is a topology before it is built.
 type plan struct {
-	names  []string
-	cables []cable
+	names   []string
+	cables  []cable
+	degrees []int // links of each switch
 }
 
 func (n *Network) plan() plan {
@@ -97,33 +98,11 @@ const maxPorts = 1 << 16
 func (n *Network) build() error {
 	t := &n.spec.Topology
 	p := n.plan()
-	degree := make([]int, len(p.names))
-	for _, c := range p.cables {
-		degree[c.a]++
-		if !c.host {
-			degree[c.b]++
-		}
+	configs, err := n.configure(&p)
+	if err != nil {
+		return err
 	}
-	for i, name := range p.names {
-		config := n.spec.Switch
-		if n.spec.SwitchNamed != nil {
-			n.spec.SwitchNamed(name, &config)
-			if err := config.validate("switch " + name); err != nil {
-				return err
-			}
-			config.complete(t)
-		}
-		if ports := degree[i] + config.recirculations(degree[i]); ports > maxPorts {
-			return fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name, ports, maxPorts)
-		}
-		n.switches = append(n.switches, n.newSwitch(i, name, degree[i], &config))
-	}
-	for id := range t.Hosts {
-		h := &Host{id: HostID(id), net: n}
-		h.port = Port{node: h, net: n, kind: NICPort}
-		h.timer.host, h.timer.actor = h, &h.timer
-		n.hosts = append(n.hosts, h)
-	}
+	n.makeNodes(&p, configs)
 	next := make([]int, len(p.names)) // free port of each switch
 	take := func(sw int) *Port {
 		next[sw]++
@@ -135,7 +114,7 @@ func (n *Network) build() error {
 			h := n.hosts[c.b]
 			a.kind = HostPort
 			link := t.linkOf(h.id)
-			a.connect(&h.port, &link, latency)
+			a.connect(h.port, &link, latency)
 			h.port.connect(a, &link, 0)
 			continue
 		}
@@ -143,11 +122,67 @@ func (n *Network) build() error {
 		a.connect(b, &t.Uplink, latency)
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
+	n.engine.packets, n.engine.ports = &n.pool, n.ports
 	n.engine.span(n.reach())
 	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
 	n.engine.large = len(p.cables) > many
-	n.route(&p)
+	n.route()
 	return nil
+}
+
+// configure returns what each switch of the plan is like, and sets its number of front ports.
+func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
+	p.degrees = make([]int, len(p.names))
+	for _, c := range p.cables {
+		p.degrees[c.a]++
+		if !c.host {
+			p.degrees[c.b]++
+		}
+	}
+	configs := make([]SwitchSpec, len(p.names))
+	for i, name := range p.names {
+		config := &configs[i]
+		*config = n.spec.Switch
+		if n.spec.SwitchNamed != nil {
+			n.spec.SwitchNamed(name, config)
+			if err := config.validate("switch " + name); err != nil {
+				return nil, err
+			}
+			config.complete(&n.spec.Topology)
+		}
+		if ports := config.ports(p.degrees[i]); ports > maxPorts {
+			return nil, fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name, ports, maxPorts)
+		}
+	}
+	return configs, nil
+}
+
+// makeNodes makes switches and hosts. Their ports and queues lie side by side, each beginning with a cache line, as they would not
+// if each switch had its own.
+func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
+	hosts := n.spec.Topology.Hosts
+	ports, queues := hosts, 0
+	for i := range configs {
+		c, front := &configs[i], p.degrees[i]
+		ports += c.ports(front)
+		queues += front*len(c.Queues) + c.recirculations(front)*len(c.Recirculation.Queues)
+	}
+	n.ports, n.queues = make([]Port, ports), make([]Queue, queues)
+	first, free := 0, n.queues
+	for i, name := range p.names {
+		sw := n.newSwitch(i, name, p.degrees[i], first, &configs[i])
+		free = sw.setQueues(free)
+		first += len(sw.ports)
+		n.switches = append(n.switches, sw)
+	}
+	all := make([]Host, hosts)
+	for id := range all {
+		h := &all[id]
+		*h = Host{id: HostID(id), net: n, nic: first + id, port: &n.ports[first+id]}
+		*h.port = Port{host: h, net: n, kind: NICPort}
+		h.timer.host, h.timer.actor = h, &h.timer
+		n.hosts = append(n.hosts, h)
+	}
 }
 
 // linkOf returns the link between a host and its switch.
@@ -186,51 +221,47 @@ func (s *SwitchSpec) recirculations(ports int) int {
 	return s.pipelines(ports)
 }
 
-func (n *Network) newSwitch(id int, name string, ports int, config *SwitchSpec) *Switch {
-	sw := &Switch{net: n, id: id, name: name, config: config, front: ports, rand: n.random("switch " + name)}
-	sw.pipelines = config.pipelines(ports)
-	extra := config.recirculations(ports)
-	sw.buffer.spec = config.Buffer
-	sw.ports = n.ports.take(ports + extra)
+// ports returns how many ports it has with those.
+func (s *SwitchSpec) ports(front int) int { return front + s.recirculations(front) }
+
+func (n *Network) newSwitch(id int, name string, front, first int, config *SwitchSpec) *Switch {
+	sw := &Switch{
+		net: n, id: int32(id), name: name, config: config, front: front, first: first, rand: n.random("switch " + name),
+		pipelines: config.pipelines(front), classOfDSCP: config.ClassOfDSCP, losslessClasses: config.PFC.Classes,
+		buffer: buffer{spec: config.Buffer},
+	}
+	sw.ports = n.ports[first : first+config.ports(front)]
 	for i := range sw.ports {
 		pt := &sw.ports[i]
-		*pt = Port{node: sw, net: n, kind: SwitchPort, index: int32(i)}
+		*pt = Port{sw: sw, net: n, kind: SwitchPort, index: uint16(i)}
 		if config.PortsPerPipeline > 0 {
-			pt.pipeline = int32(i / config.PortsPerPipeline)
+			pt.pipeline = i / config.PortsPerPipeline
 		}
 		if config.PFC.Classes != 0 {
 			pt.pause = new(pauseState)
 		}
-		if i < ports {
-			pt.setQueues(n.queues.take(len(config.Queues)), config.Queues, &config.Scheduler)
-		} else {
-			pt.kind, pt.pipeline = RecirculationPort, int32(i-ports)
-			r := &config.Recirculation
-			pt.connect(pt, &LinkSpec{Rate: r.Rate}, r.Latency)
-			pt.setQueues(n.queues.take(len(r.Queues)), r.Queues, &r.Scheduler)
+		if i >= front {
+			pt.kind, pt.pipeline = RecirculationPort, i-front
+			pt.connect(pt, &LinkSpec{Rate: config.Recirculation.Rate}, config.Recirculation.Latency)
 		}
 	}
 	return sw
 }
 
-// block deals out adjacent values: those of neighbouring ports lie side by side and begin with a cache line, as they do not
-// if the runtime allocates them in small pieces.
-type block[T any] struct{ free []T }
-
-func (b *block[T]) take(n int) []T {
-	const many = 256 // ports or queues: more than the runtime's small objects hold
-	if n > len(b.free) {
-		b.free = make([]T, max(n, many))
+// setQueues gives the switch's ports their queues, from free ones, and returns the rest.
+func (sw *Switch) setQueues(free []Queue) (rest []Queue) {
+	front, inner := sw.config.Queues, sw.config.Recirculation.Queues
+	sw.scheduler = sw.config.Scheduler.scheduler(len(front))
+	sw.recirculation = sw.config.Recirculation.Scheduler.scheduler(len(inner))
+	for i := range sw.ports {
+		pt, specs := &sw.ports[i], front
+		if pt.kind == RecirculationPort {
+			specs = inner
+		}
+		pt.queues, free = free[:len(specs):len(specs)], free[len(specs):]
+		for j := range specs {
+			pt.queues[j].configure(&specs[j])
+		}
 	}
-	taken := b.free[:n:n]
-	b.free = b.free[n:]
-	return taken
-}
-
-func (pt *Port) setQueues(queues []Queue, specs []QueueSpec, scheduler *SchedulerSpec) {
-	pt.queues = queues
-	for i := range specs {
-		pt.queues[i].config = specs[i]
-	}
-	pt.scheduler = newScheduler(scheduler, len(specs))
+	return free
 }

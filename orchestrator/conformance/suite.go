@@ -106,6 +106,10 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 		return o, nil
 	}
 	test, err := s.load(file, adaptive, profile, peer)
+	if err != nil && s.Device != nil {
+		o.why = "the testbed can't have the test: " + strings.Join(strings.Fields(err.Error()), " ")
+		return o, nil
+	}
 	if err != nil {
 		return o, err
 	}

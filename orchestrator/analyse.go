@@ -29,6 +29,7 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	var incomplete *trace.IntegrityError
 	f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
+		TimeDisorderNS: f.counters.TimeDisorderNS,
 	})
 	if err != nil && !errors.As(err, &incomplete) {
 		return err

@@ -19,6 +19,8 @@ type Counters struct {
 	Dumpers []testbeds.DumperCounters `json:"dumpers"`
 	// Discards are frames that the switch lost for lack of buffer, by port.
 	Discards []testbeds.PortDiscards `json:"discards"`
+	// TimeDisorderNS is how far the switch's stamps may be out of order; 0: not at all.
+	TimeDisorderNS int64 `json:"time_disorder_ns,omitempty"`
 }
 
 // check refuses a document of another schema, and counters that can't be held against a trace: judging without them would

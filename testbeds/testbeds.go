@@ -136,6 +136,9 @@ type Dump struct {
 	Dumpers []DumperCounters
 	// Discards are frames that the switch itself lost on the way to a host, by port; ports without any may be left out.
 	Discards []PortDiscards
+	// TimeDisorder is how far stamps of packets from different ports or queues may be out of order, within a port and queue they
+	// never are; 0: the switch stamps in the order of its sequence numbers.
+	TimeDisorder clock.Duration
 }
 
 // PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a run

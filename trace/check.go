@@ -14,6 +14,9 @@ type Options struct {
 	Connections *Connections // nil: inferred from the packets
 	Counters    Counters     // of the switch, for a mirror trace
 	SkipICRC    bool         // saves a CRC per whole frame
+	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives with
+	// several queues at once. Stamps of one flow never are. 0: no stamp is.
+	TimeDisorderNS int64
 	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump that
 	// was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
@@ -79,7 +82,7 @@ type scan struct {
 }
 
 func newScan(src Source, o Options) *scan {
-	s := &scan{src: src, o: o, time: newTimeCheck(o.Format)}
+	s := &scan{src: src, o: o, time: newTimeCheck(o.Format, o.TimeDisorderNS)}
 	s.seq.modulus = o.Format
 	if o.Connections == nil {
 		s.inference = NewInference()

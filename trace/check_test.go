@@ -124,6 +124,42 @@ func TestIntegrityConditions(t *testing.T) {
 	}
 }
 
+func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
+	of := func(qpn packet.QPN, seq uint64, ns int64) copyOf {
+		p := testPacket(packet.WriteMiddle, qpn, packet.PSN(seq), 64)
+		return copyOf{seq: seq, ns: ns, p: p}
+	}
+	for _, tc := range []struct {
+		name     string
+		copies   []copyOf
+		bound    int64
+		violated bool
+		disorder int64 // measured
+	}{
+		{"in order", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 300)}, 500, false, 0},
+		{"another flow is behind by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false, 400},
+		{"another flow is behind by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
+		{"a flow is behind itself", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
+		{"one queue allows nothing", []copyOf{of(1, 1, 1000), of(2, 2, 999)}, 0, true, -1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			source := memorySource("mirror.pcap", mirrorFile(t, tc.copies))
+			_, report, err := Check(context.Background(), source, Options{Format: FormatMirror, TimeDisorderNS: tc.bound})
+			c := report.Condition(ConditionTime)
+			if (err != nil) != tc.violated || (c.Status == StatusViolated) != tc.violated {
+				t.Errorf("%v: %s", err, c.Message)
+			}
+			got := int64(-1)
+			if c.DisorderNS != nil {
+				got = *c.DisorderNS
+			}
+			if got != tc.disorder {
+				t.Errorf("time-disorder-ns %d, want %d", got, tc.disorder)
+			}
+		})
+	}
+}
+
 func TestAnyLossIsNamedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 200).Draw(t, "n")

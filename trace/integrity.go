@@ -88,6 +88,8 @@ type Condition struct {
 
 	BackCount int64      `json:"back_count,omitempty"`
 	Back      []TimeStep `json:"back,omitempty"`
+	// DisorderNS is how far a stamp was below an earlier one at most; only of switches whose queues may disagree.
+	DisorderNS *int64 `json:"time-disorder-ns,omitempty"`
 
 	Expected *int64    `json:"expected,omitempty"` // sum of the counters
 	Actual   *int64    `json:"actual,omitempty"`   // packets in the trace

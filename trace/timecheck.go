@@ -11,19 +11,28 @@ const luminaDisorderNS = 50
 
 // timeCheck is condition 2: stamps do not decrease. The wrap was already resolved by the decoder's TimeUnwrapper.
 type timeCheck struct {
-	tolerance int64 // ns below the latest stamp that the other direction may be
+	tolerance int64 // ns below the latest stamp that another way may be
 	started   bool
 	latest    int64
-	perWay    map[flowKey]int64 // latest stamp per (source, destination), only with a tolerance
+	perWay    map[flowKey]int64 // latest stamp by way, only with a tolerance
+	perFlow   bool              // a way is a flow, else (source, destination)
+	disorder  int64             // ns that a stamp was below the latest at most
 
 	back     int64
 	backList []TimeStep
 }
 
-func newTimeCheck(format Format) *timeCheck {
+func newTimeCheck(format Format, disorderNS int64) *timeCheck {
 	c := &timeCheck{}
-	if format == FormatLumina {
-		c.tolerance, c.perWay = luminaDisorderNS, make(map[flowKey]int64)
+	switch {
+	case format == FormatLumina:
+		c.tolerance = luminaDisorderNS
+	case disorderNS > 0:
+		// A switch spreads packets over its queues by flow, and what is in one queue is stamped in order.
+		c.tolerance, c.perFlow = disorderNS, true
+	}
+	if c.tolerance > 0 {
+		c.perWay = make(map[flowKey]int64)
 	}
 	return c
 }
@@ -33,11 +42,16 @@ func (c *timeCheck) add(r *Record, key *flowKey, frame uint64) {
 	bound := c.latest - c.tolerance
 	if c.perWay != nil {
 		way := *key
-		way.qpn = 0
+		if !c.perFlow {
+			way.qpn = 0
+		}
 		if last, ok := c.perWay[way]; ok {
 			bound = max(bound, last)
 		}
 		c.perWay[way] = r.TimeNS
+	}
+	if c.started {
+		c.disorder = max(c.disorder, c.latest-r.TimeNS)
 	}
 	if c.started && r.TimeNS < bound {
 		c.back++
@@ -51,6 +65,9 @@ func (c *timeCheck) add(r *Record, key *flowKey, frame uint64) {
 
 func (c *timeCheck) condition() Condition {
 	out := Condition{Name: ConditionTime, Status: StatusOK, BackCount: c.back, Back: c.backList, Message: "timestamps never decrease"}
+	if c.perFlow {
+		out.DisorderNS = &c.disorder
+	}
 	switch {
 	case !c.started:
 		out.Status, out.Message = StatusNotChecked, "no packet"
@@ -59,6 +76,8 @@ func (c *timeCheck) condition() Condition {
 		out.Status = StatusViolated
 		out.Message = fmt.Sprintf("time goes back %d times, first by %d ns at #%d (frame %d), from %d to %d ns",
 			c.back, s.PreviousNS-s.TimeNS, s.Seq, s.Frame, s.PreviousNS, s.TimeNS)
+	case c.perFlow:
+		out.Message = fmt.Sprintf("timestamps never decrease within a flow, nor by more than %d ns between queues (%d ns are allowed)", c.disorder, c.tolerance)
 	case c.tolerance > 0:
 		out.Message = fmt.Sprintf("timestamps never decrease within a direction, nor by more than %d ns between directions", c.tolerance)
 	}

@@ -193,8 +193,9 @@ func (p *afpacketPath) losses() ([]*injectorpb.PortLosses, error) {
 // xdpPath is the xdp datapath: the kernel does the work.
 type xdpPath struct {
 	*xdp.Datapath
-	log   *slog.Logger
-	names []string
+	log        *slog.Logger
+	names      []string
+	manyQueues bool // may number packets at once
 }
 
 func openXDP(cfg Config, names []string) (*xdpPath, error) {
@@ -205,7 +206,7 @@ func openXDP(cfg Config, names []string) (*xdpPath, error) {
 	if err := d.Check(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	return &xdpPath{Datapath: d, log: cfg.Log, names: names}, nil
+	return &xdpPath{Datapath: d, log: cfg.Log, names: names, manyQueues: cfg.MultiQueue}, nil
 }
 
 // faultEvery is how often faults of map operations, which P4Runtime can't report, are looked for.
@@ -231,7 +232,11 @@ func (p *xdpPath) run(ctx context.Context, do func(func())) error {
 func (p *xdpPath) close() error { return p.Close() }
 
 func (p *xdpPath) properties() []*injectorpb.Property {
-	return []*injectorpb.Property{{Name: "xdp-mode", Value: p.Mode().String()}}
+	list := []*injectorpb.Property{{Name: "xdp-mode", Value: p.Mode().String()}}
+	if p.manyQueues {
+		list = append(list, &injectorpb.Property{Name: injectorpb.MultiQueue, Value: "true"})
+	}
+	return list
 }
 
 func (p *xdpPath) losses() ([]*injectorpb.PortLosses, error) {

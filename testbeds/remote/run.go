@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/agent"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
@@ -163,8 +164,21 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 			Dropped: a.GetDropped() + a.GetExceeded() + a.GetOther(), SwitchDropped: lost[port] - t.before[port],
 		})
 	}
+	dump.TimeDisorder = t.timeDisorder()
 	dump.Discards, err = t.discards(ctx, lost)
 	return dump, t.blame(err)
+}
+
+// timeDisorder is how far the switch's stamps may be apart: one that receives with several queues takes number and stamp one
+// after the other, on each CPU for itself, and an interrupt of the one may come between.
+func (t *Testbed) timeDisorder() clock.Duration {
+	const bound = 100 * clock.Microsecond
+	for _, p := range t.described.GetProperties() {
+		if p.GetName() == injectorpb.MultiQueue {
+			return bound
+		}
+	}
+	return 0
 }
 
 // discards lists what was lost between a host and the switch, in either direction: the trace, taken in the middle, shows

@@ -41,7 +41,8 @@ func arrange(c *verbs.Connection, base, depth, receives int) (layout, int) {
 		base += slots * a.size
 	}
 	own, peer := &c.Traffic, &c.PeerTraffic
-	place(&l.exposed, 1, max(atomicSize, size(peer)))
+	// Room behind it: a request that was made longer on its way shall meet the check of its length, not the end of memory.
+	place(&l.exposed, 1, max(atomicSize, size(peer))+page)
 	if has(own, generator.Write, generator.WriteImm) {
 		place(&l.source, 1, size(own))
 	}

@@ -23,7 +23,7 @@ func (t Traffic) AtomicResults(yield func(found, left uint64) bool) {
 			if word == wr.Compare {
 				word = wr.SwapAdd
 			}
-		case VerbNone, Write, WriteImm, Send, SendImm, Read:
+		case VerbNone, Write, WriteImm, Send, SendImm, SendInvalidate, Read:
 			return
 		}
 		if !yield(found, word) {

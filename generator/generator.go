@@ -21,9 +21,11 @@ const (
 	Read
 	CompareSwap
 	FetchAdd
+	SendInvalidate
 )
 
-var verbs = [...]string{"none", "write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add"}
+var verbs = [...]string{"none", "write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add",
+	"send-invalidate"}
 
 // String returns the verb in the words of the configuration.
 func (v Verb) String() string {
@@ -48,7 +50,7 @@ func (v Verb) Wire() packet.Verb {
 	switch v {
 	case Write, WriteImm:
 		return packet.VerbWrite
-	case Send, SendImm:
+	case Send, SendImm, SendInvalidate:
 		return packet.VerbSend
 	case Read:
 		return packet.VerbRead
@@ -63,7 +65,9 @@ func (v Verb) Wire() packet.Verb {
 func (v Verb) IsAtomic() bool { return v == CompareSwap || v == FetchAdd }
 
 // ConsumesReceive reports whether the operation takes a receive work request at the responder.
-func (v Verb) ConsumesReceive() bool { return v == Send || v == SendImm || v == WriteImm }
+func (v Verb) ConsumesReceive() bool {
+	return v == Send || v == SendImm || v == SendInvalidate || v == WriteImm
+}
 
 // PSNs returns how many packet sequence numbers one message of length bytes consumes at the given path MTU: at least one,
 // and exactly one for atomics.
@@ -81,6 +85,8 @@ type Traffic struct {
 	MessageSize int // bytes; ignored by atomics
 	MTU         int // path MTU in bytes of payload
 	TxDepth     int // outstanding work requests
+	// StaleRKey makes requests go on with the remote key of the start after a SEND has invalidated it: they must be refused.
+	StaleRKey bool
 }
 
 // Message is one message of a Traffic's schedule.
@@ -107,3 +113,7 @@ func (t Traffic) Schedule(yield func(Message) bool) {
 		psn += int64(m.PSNs)
 	}
 }
+
+// TurnedRKey returns the remote key that memory with key rkey has after it was invalidated and registered again n times: the low
+// eight bits of a key belong to the application, which counts in them, so that old requests can't reach new memory.
+func TurnedRKey(rkey uint32, n int) uint32 { return rkey&^0xff | uint32(uint8(rkey)+uint8(n)) }

@@ -17,6 +17,7 @@ type WorkRequest struct {
 	Imm        uint32 // WriteImm, SendImm
 	Compare    uint64 // CompareSwap
 	SwapAdd    uint64 // new value of CompareSwap, addend of FetchAdd
+	Invalidate uint32 // SendInvalidate: the remote key that the responder shall invalidate
 }
 
 // ReceiveRequest is one posted receive buffer: a SEND fills it, a WRITE with immediate consumes it.
@@ -94,8 +95,10 @@ type Completion struct {
 	Status  Status
 	Length  int // bytes transferred
 	HasImm  bool
-	Imm     uint32     // of a receive, if HasImm
-	Atomic  uint64     // original remote value, of an atomic
+	Imm     uint32 // of a receive, if HasImm
+	Atomic  uint64 // original remote value, of an atomic
+	HasInv  bool
+	Invalid uint32     // of a receive, if HasInv: the own key that the SEND invalidated
 	At      clock.Time // when the endpoint knew
 }
 

@@ -138,8 +138,12 @@ func NewWorkload(cfg WorkloadConfig, connections []Ends) (*Workload, error) {
 func newStream(t Traffic, connection int, side Side, ends Ends) *stream {
 	s := &stream{traffic: t, connection: connection, side: side, from: ends[side], to: ends[side.Peer()]}
 	s.messages = make([]MessageResult, 0, t.Messages)
+	turn := 0
 	for m := range t.Schedule {
-		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length})
+		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length, turn: turn})
+		if m.Verb == SendInvalidate {
+			turn++
+		}
 		if m.Verb.ConsumesReceive() {
 			s.consumers++
 		}
@@ -241,7 +245,11 @@ func (w *Workload) post(now clock.Time, s *stream) error {
 func (s *stream) request(id int, m *MessageResult) WorkRequest {
 	wr := atomicOperands(id)
 	wr.ID, wr.Verb, wr.Length, wr.Imm = uint64(id), m.Verb, m.Length, uint32(id)
-	wr.RemoteAddr, wr.RKey = s.to.Region.Base, s.to.Region.RKey
+	wr.RemoteAddr, wr.RKey = s.to.Region.Base, TurnedRKey(s.to.Region.RKey, m.turn)
+	wr.Invalidate = wr.RKey
+	if s.traffic.StaleRKey {
+		wr.RKey = s.to.Region.RKey
+	}
 	return wr
 }
 

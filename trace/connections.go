@@ -49,7 +49,7 @@ const (
 var mtus = [...]int{256, 512, 1024, 2048, 4096}
 
 // verbNames are the words for verbs in configurations and connection files.
-var verbNames = [...]string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add"}
+var verbNames = [...]string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add", "send-invalidate"}
 
 // NewConnections validates list and indexes it. The indices must be 1…n in any order, the addresses of a connection of one IP
 // version, and every directed flow (source, destination, destination QPN) unique. All problems are reported at once.

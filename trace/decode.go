@@ -81,6 +81,9 @@ func makeBTHShapes() (shapes [256]bthShape) {
 				s.ext = extAETH // it comes first, wherever there is one
 			case packet.HasAtomicAckETH:
 				s.ext = extAtomicAck
+			case packet.HasIETH:
+				s.ext = extIETH
+			default:
 			}
 			s.extLen += l.n
 		}
@@ -213,7 +216,7 @@ func (e extension) flags() Flags {
 		return HasRETH
 	case extAETH, extAtomicAck:
 		return HasAETH
-	case extNone, extAtomic:
+	case extNone, extAtomic, extIETH:
 	}
 	return 0
 }
@@ -222,9 +225,11 @@ func (e extension) flags() Flags {
 func (r *Record) extend(e extension, b []byte) {
 	switch e {
 	case extRETH:
-		r.VA, r.DMALen = be64(b), be32(b[12:])
+		r.VA, r.RKey, r.DMALen = be64(b), be32(b[8:]), be32(b[12:])
 	case extAtomic:
-		r.VA = be64(b)
+		r.VA, r.RKey = be64(b), be32(b[8:])
+	case extIETH:
+		r.RKey = be32(b)
 	case extAETH, extAtomicAck:
 		aeth := be32(b)
 		r.Syndrome, r.MSN = packet.Syndrome(aeth>>24), aeth&maxUint24

@@ -18,7 +18,7 @@ func recordOf(p *packet.Packet, frame []byte) Record {
 	r := Record{
 		PSN: p.BTH.PSN, DestQP: p.BTH.DestQP, Flow: NoFlow, Opcode: p.BTH.Opcode, PadCount: p.BTH.PadCount,
 		PayloadLen: uint16(p.PayloadLen()), PKey: p.BTH.PKey, ECN: p.IP.ECN(), DSCP: p.IP.DSCP(), ICRC: packet.CheckICRC(frame, p),
-		VA: p.RETH.VA, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
+		VA: p.RETH.VA, RKey: p.RETH.RKey | p.AtomicETH.RKey | p.IETH, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
 	}
 	switch {
 	case p.Headers&packet.HasAtomicETH != 0:

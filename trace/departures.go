@@ -303,6 +303,7 @@ func (r *Record) rewriteRequest(f packet.RewriteField, v uint64) {
 		r.DMALen = uint32(v)
 	case packet.RewriteRKey:
 		r.Flags |= ForeignRKey
+		r.RKey = uint32(v)
 	case packet.RewritePKey:
 		if r.PKey == 0 { // not known
 			r.PKey = DefaultPKey

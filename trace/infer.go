@@ -128,6 +128,8 @@ func verbBit(o packet.Opcode) verbSet {
 		name = "write-imm"
 	case packet.SendLastImm, packet.SendOnlyImm:
 		name = "send-imm"
+	case packet.SendLastInv, packet.SendOnlyInv:
+		name = "send-invalidate"
 	case packet.CmpSwap:
 		name = "compare-swap"
 	case packet.FetchAdd:

@@ -256,7 +256,7 @@ func TestInferenceOverIPv6(t *testing.T) {
 	if err != nil || len(notes) != 0 {
 		t.Fatalf("%v, notes %v", err, notes)
 	}
-	if diff := cmp.Diff([]Connection{conn(1, "send", 2048, Side{a, 17, 5}, Side{b, 17, 0})}, c.All(), addrs); diff != "" {
+	if diff := cmp.Diff([]Connection{conn(1, "send-invalidate", 2048, Side{a, 17, 5}, Side{b, 17, 0})}, c.All(), addrs); diff != "" {
 		t.Error(diff)
 	}
 	if got := c.Flow(b, a, 17); got != 1 {

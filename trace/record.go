@@ -97,8 +97,8 @@ const (
 	Truncated                   // captured shorter than the packet was
 	HasAETH
 	HasRETH
-	// The injector gave the packet that passed another remote key than its sender did: the receiver must refuse access. Set by
-	// departures only. Or the partition key is not the receiver's, whoever did that: it must drop the packet silently. See
+	// The injector gave the packet that passed another remote key than its sender did, or a SEND before it has invalidated its key: the
+	// receiver must refuse access. See [Checked.WithDepartures] and [Checked.WithInvalidations]. Or the partition key is not the receiver's, whoever did that: it must drop the packet silently. See
 	// [Partitions].
 	ForeignRKey
 	ForeignPKey
@@ -122,6 +122,7 @@ type Record struct {
 	Flow       FlowID
 	DMALen     uint32 // RETH
 	MSN        uint32 // AETH
+	RKey       uint32 // RETH or AtomicETH; of a SEND with invalidate the key in its IETH
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
 	PKey       uint16 // BTH partition key
 	Flags      Flags

@@ -87,9 +87,11 @@ func (p *recording) templated(r *Record, template int, ext extension) int {
 	}
 	switch ext {
 	case extRETH:
-		w = append(w, r.VA, uint64(r.DMALen))
+		w = append(w, r.VA, uint64(r.RKey)<<32|uint64(r.DMALen))
 	case extAtomic:
-		w = append(w, r.VA)
+		w = append(w, r.VA, uint64(r.RKey))
+	case extIETH:
+		w = append(w, uint64(r.RKey))
 	case extAETH:
 		w = append(w, uint64(r.Syndrome)<<24|uint64(r.MSN))
 	case extAtomicAck:
@@ -168,10 +170,13 @@ func (s *replay) next(words []uint64) int {
 func recall(r *Record, ext extension, words []uint64) int {
 	switch ext {
 	case extRETH:
-		r.VA, r.DMALen = words[0], uint32(words[1])
+		r.VA, r.RKey, r.DMALen = words[0], uint32(words[1]>>32), uint32(words[1])
 		return 2
 	case extAtomic:
-		r.VA = words[0]
+		r.VA, r.RKey = words[0], uint32(words[1])
+		return 2
+	case extIETH:
+		r.RKey = uint32(words[0])
 		return 1
 	case extAETH, extAtomicAck:
 		r.Syndrome, r.MSN = packet.Syndrome(words[0]>>24), uint32(words[0]&maxUint24)

@@ -25,7 +25,8 @@ func drawnCapture(t *rapid.T) []byte {
 		p := testPacket(rapid.SampledFrom(ops).Draw(t, "opcode"), packet.QPN(rapid.IntRange(198, 202).Draw(t, "qpn")),
 			packet.PSN(rapid.IntRange(0, 1<<24-1).Draw(t, "psn")), 4*rapid.IntRange(0, 3).Draw(t, "words"))
 		p.BTH.AckReq = rapid.Bool().Draw(t, "ackreq")
-		p.RETH = packet.RETH{VA: rapid.Uint64().Draw(t, "va"), Length: rapid.Uint32().Draw(t, "length")}
+		p.RETH = packet.RETH{VA: rapid.Uint64().Draw(t, "va"), Length: rapid.Uint32().Draw(t, "length"), RKey: rapid.Uint32().Draw(t, "rkey")}
+		p.AtomicETH.RKey, p.IETH = p.RETH.RKey, p.RETH.RKey
 		p.AtomicETH.VA, p.AtomicAckETH = p.RETH.VA, rapid.Uint64().Draw(t, "original")
 		p.AETH = packet.AETH{Syndrome: packet.Syndrome(rapid.Byte().Draw(t, "syndrome")), MSN: rapid.Uint32Range(0, 1<<24-1).Draw(t, "msn")}
 		if rapid.IntRange(0, 3).Draw(t, "tagged") == 0 {

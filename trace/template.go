@@ -27,6 +27,7 @@ const (
 	extAETH
 	extAtomic    // AtomicETH
 	extAtomicAck // AETH and AtomicAckETH
+	extIETH
 )
 
 const templateWords = 8

@@ -141,6 +141,8 @@ const (
 	BugSolicitedEverywhere
 	BugCreditsRefused
 	BugPKeyChanges
+	BugInvalidateIgnored
+	BugInvalidateLost
 	endOfBugs
 )
 
@@ -279,6 +281,8 @@ var catalogue = []BugInfo{
 	{"solicited-everywhere", BugSolicitedEverywhere, "gbn.solicited", "every SEND and WRITE packet asks for a solicited event", ""},
 	{"credits-refused", BugCreditsRefused, "gbn.resend-acknowledged", "ACKs with end-to-end credits are ignored", ""},
 	{"p-key-changes", BugPKeyChanges, "gbn.p-key-changed", "every fourth request that is sent for the first time carries the key of another partition", ""},
+	{"invalidate-ignored", BugInvalidateIgnored, "gbn.nak-fatal-missing", "a SEND with invalidate leaves the remote key valid", ""},
+	{"invalidate-lost", BugInvalidateLost, "gbn.retransmit-changed", "the repeated last packet of a SEND with invalidate is one without", ""},
 }
 
 // Catalogue returns all seeded faults, grouped by what they break.

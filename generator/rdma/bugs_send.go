@@ -108,6 +108,15 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 		default:
 		}
 	}
+	if bugs.Has(BugInvalidateLost) {
+		switch p.BTH.Opcode {
+		case packet.SendLastInv:
+			setOpcode(p, packet.SendLast)
+		case packet.SendOnlyInv:
+			setOpcode(p, packet.SendOnly)
+		default:
+		}
+	}
 }
 
 // spoilFirst spoils a request that is sent for the first time.

@@ -122,6 +122,9 @@ func (r *requester) nextAt() clock.Time {
 	}
 	w := r.out.at(r.cursor)
 	last := r.nxt
+	if w.wr.Verb == generator.SendInvalidate && r.reads > 0 {
+		return clock.Never // it is fenced: a READ that has to be repeated would find its key gone (IBTA 10.8.3.3)
+	}
 	if w.fetches() {
 		if last = w.last; r.reads >= r.q.cfg.MaxReads {
 			return clock.Never

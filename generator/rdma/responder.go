@@ -34,6 +34,7 @@ type responder struct {
 	current  generator.ReceiveRequest // that the open SEND fills
 	atomics  ring[savedAtomic]        // of the latest atomics, at most MaxReads
 	reads    ring[response]           // as they arrived, for BugReadReplayFromStart
+	kept     []uint32                 // keys that should be invalid, for BugInvalidateIgnored
 	words    map[uint64]uint64        // memory that atomics have changed; all others are 0
 	out      responseQueue
 }
@@ -230,8 +231,20 @@ func (r *responder) receiveSend(now clock.Time, p *packet.Packet) {
 	}
 	r.open.got += len(p.Payload)
 	if op.Ends() {
+		if p.Headers&packet.HasIETH != 0 {
+			r.invalidate(p.IETH)
+		}
 		r.received(now, r.current, p)
 	}
+}
+
+// invalidate takes back the peer's right to the memory, as a SEND with invalidate asks. The application, which learns of it with
+// the completion, registers the memory again at once, with the next key.
+func (r *responder) invalidate(rkey uint32) {
+	if r.q.nic.bugs.Has(BugInvalidateIgnored) {
+		r.kept = append(r.kept, rkey)
+	}
+	r.q.region.RKey = generator.TurnedRKey(rkey, 1)
 }
 
 // receiveWrite takes a valid WRITE packet.
@@ -268,6 +281,7 @@ func (r *responder) received(now clock.Time, rr generator.ReceiveRequest, p *pac
 	c := r.completion(now, rr, generator.Success)
 	c.Length = r.open.got
 	c.HasImm, c.Imm = p.Headers&packet.HasImmDt != 0, p.ImmDt
+	c.HasInv, c.Invalid = p.Headers&packet.HasIETH != 0, p.IETH
 	r.q.nic.complete(c)
 	r.finish()
 }

@@ -26,7 +26,7 @@ import (
 //	  OPCODE PSN …              the NIC sends
 //	  done …                    the NIC completes
 //
-// Options: len=N payload bytes, dma=N and va=N for the RETH, rkey=bad, ackreq, ce, imm=N, code=N RNR timer code.
+// Options: len=N payload bytes, dma=N and va=N for the RETH, rkey=bad or old, ackreq, ce, imm=N, code=N RNR timer code.
 type script struct {
 	t    *testing.T
 	nic  *NIC
@@ -95,7 +95,7 @@ func (s *script) command(f []string) {
 		if !ok {
 			s.t.Fatalf("verb %q", f[1])
 		}
-		wr := generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5}
+		wr := generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5, Invalidate: 7}
 		err = s.qp.PostSend(s.now, wr)
 		s.next++
 	case "postrecv":
@@ -176,6 +176,9 @@ func (s *script) describe(p *packet.Packet) string {
 	if p.Headers&packet.HasAETH != 0 {
 		line += fmt.Sprintf(" msn=%d", p.AETH.MSN)
 	}
+	if p.Headers&packet.HasIETH != 0 {
+		line += fmt.Sprintf(" inv=%d", p.IETH)
+	}
 	if len(p.Payload) > 0 {
 		line += fmt.Sprintf(" len=%d", len(p.Payload))
 	}
@@ -250,9 +253,13 @@ func (s *script) address(p *packet.Packet, opt map[string]string) {
 	if v, ok := opt["va"]; ok {
 		va += uint64(s.number(v))
 	}
-	if opt["rkey"] == "bad" {
+	switch opt["rkey"] {
+	case "bad":
 		rkey++
+	case "old": // the one before the latest SEND with invalidate
+		rkey = generator.TurnedRKey(rkey, -1)
 	}
+	p.IETH = rkey
 	p.RETH = packet.RETH{VA: va, RKey: rkey}
 	p.AtomicETH = packet.AtomicETH{VA: va, RKey: rkey, Swap: 1}
 	if v, ok := opt["dma"]; ok {

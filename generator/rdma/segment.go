@@ -8,14 +8,15 @@ import (
 // opcodeSet are the opcodes of one verb by position in the message (IBTA 9.7.2).
 type opcodeSet struct {
 	first, middle, last, only packet.Opcode
-	imm                       bool // last and only carry an immediate
+	imm, inv                  bool // last and only carry an immediate, or a remote key to invalidate
 }
 
 var opcodeSets = [...]opcodeSet{
-	generator.Write:    {packet.WriteFirst, packet.WriteMiddle, packet.WriteLast, packet.WriteOnly, false},
-	generator.WriteImm: {packet.WriteFirst, packet.WriteMiddle, packet.WriteLastImm, packet.WriteOnlyImm, true},
-	generator.Send:     {packet.SendFirst, packet.SendMiddle, packet.SendLast, packet.SendOnly, false},
-	generator.SendImm:  {packet.SendFirst, packet.SendMiddle, packet.SendLastImm, packet.SendOnlyImm, true},
+	generator.Write:          {packet.WriteFirst, packet.WriteMiddle, packet.WriteLast, packet.WriteOnly, false, false},
+	generator.WriteImm:       {packet.WriteFirst, packet.WriteMiddle, packet.WriteLastImm, packet.WriteOnlyImm, true, false},
+	generator.Send:           {packet.SendFirst, packet.SendMiddle, packet.SendLast, packet.SendOnly, false, false},
+	generator.SendImm:        {packet.SendFirst, packet.SendMiddle, packet.SendLastImm, packet.SendOnlyImm, true, false},
+	generator.SendInvalidate: {packet.SendFirst, packet.SendMiddle, packet.SendLastInv, packet.SendOnlyInv, false, true},
 }
 
 func (s *opcodeSet) at(first, last bool) packet.Opcode {
@@ -59,7 +60,10 @@ func (r *requester) fillData(p *packet.Packet, w *sendRequest) {
 		p.ImmDt = w.wr.Imm
 		p.BTH.Solicited = true
 	}
-	if w.wr.Verb == generator.Send || w.wr.Verb == generator.SendImm {
+	if last && set.inv {
+		p.IETH = w.wr.Invalidate
+	}
+	if w.wr.Verb.Wire() == packet.VerbSend {
 		p.Payload = r.q.nic.memory.send(r.q.remote.QPN, p.BTH.PSN, n)
 		return
 	}

@@ -1,6 +1,10 @@
 package rdma
 
-import "candela.dev/candela/packet"
+import (
+	"slices"
+
+	"candela.dev/candela/packet"
+)
 
 // validate checks the expected request packet before it is executed and returns the syndrome of the NAK that it deserves
 // (IBTA 9.7.4.1: opcode sequence, then length, then access rights, then resources).
@@ -51,6 +55,9 @@ func (r *responder) validateSend(p *packet.Packet) (packet.Syndrome, bool) {
 	}
 	if r.open.got+len(p.Payload) > buffer {
 		return packet.SyndromeNakInvalid, false
+	}
+	if p.Headers&packet.HasIETH != 0 && p.IETH != r.q.region.RKey {
+		return packet.SyndromeNakAccess, false // nothing to invalidate: a protection error (IBTA 9.4.1.1.3)
 	}
 	return 0, true
 }
@@ -104,7 +111,8 @@ func (r *responder) allowed(rkey uint32, va, length uint64) bool {
 	if length == 0 {
 		return true
 	}
-	return rkey == reg.RKey && va >= reg.Base && length <= reg.Length && va-reg.Base <= reg.Length-length
+	known := rkey == reg.RKey || slices.Contains(r.kept, rkey)
+	return known && va >= reg.Base && length <= reg.Length && va-reg.Base <= reg.Length-length
 }
 
 // rnr returns the syndrome of a receiver-not-ready NAK.

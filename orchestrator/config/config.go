@@ -138,6 +138,7 @@ type Traffic struct {
 	MultiGID      bool
 	BarrierSync   bool
 	Bidirectional bool
+	StaleRKey     bool
 	TxDepth       int // outstanding work requests per QP
 	RxDepth       int // posted receives per QP
 	RxRepostDelay clock.Duration
@@ -233,6 +234,7 @@ func (t *Test) TrafficFrom(s Side, connection int) generator.Traffic {
 	tr := &t.Traffic
 	g := generator.Traffic{
 		Verbs: tr.Verbs, Messages: tr.Messages, MessageSize: tr.MessageSize, MTU: tr.MTU, TxDepth: tr.TxDepth,
+		StaleRKey: tr.StaleRKey,
 	}
 	if tr.VerbsBy == ByConnection {
 		i := (connection - 1) % len(tr.Verbs)

@@ -167,7 +167,7 @@ func pacings() []CNPPacing { return []CNPPacing{PerPort, PerDestinationIP, PerIP
 func verbs() []generator.Verb {
 	return []generator.Verb{
 		generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.Read, generator.CompareSwap,
-		generator.FetchAdd,
+		generator.FetchAdd, generator.SendInvalidate,
 	}
 }
 
@@ -209,8 +209,11 @@ func trafficSchema() *object {
 				kind: boolean{}, def: "false", at: at(func(t *Traffic) *bool { return &t.BarrierSync })},
 			{key: "tx-depth", doc: "Outstanding requests of each queue pair.", kind: integer{min: 1, max: 65536}, def: "1",
 				at: at(func(t *Traffic) *int { return &t.TxDepth })},
-			{key: "rx-depth", doc: "Receives that a host keeps posted on each queue pair, for send, send-imm and write-imm.",
+			{key: "rx-depth", doc: "Receives that a host keeps posted on each queue pair, for send, send-imm, send-invalidate and write-imm.",
 				kind: integer{min: 1, max: 65536}, def: "50", at: at(func(t *Traffic) *int { return &t.RxDepth })},
+			{key: "stale-rkey", doc: "Requests go on with the remote key of the start after a send-invalidate has taken it away, and must be refused. " +
+				"Otherwise they use the key under which the memory was registered again.", kind: boolean{}, def: "false",
+				at: at(func(t *Traffic) *bool { return &t.StaleRKey })},
 			{key: "rx-repost-delay-us", doc: "Time from the completion of a receive to its reposting. With a small rx-depth it provokes RNR NAKs.",
 				kind: quantity{unit: "µs", scale: int64(clock.Microsecond), max: 10_000_000}, def: "0",
 				at: at(func(t *Traffic) *clock.Duration { return &t.RxRepostDelay })},

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"candela.dev/candela/generator"
 	"candela.dev/candela/packet"
 )
 
@@ -31,6 +32,7 @@ func (d *decoder) validate(t *Test) {
 	}
 	d.validateAddresses(t)
 	d.validateFrames(t)
+	d.validateInvalidate(t)
 	d.validateEvents(t)
 	d.validateExpect(t)
 	d.validateTrimReaction(t)
@@ -132,6 +134,25 @@ func (d *decoder) validateFrames(t *Test) {
 	d.validateDatapath(t)
 	if snap := t.Injector.Snap; snap != nil && d.fine("injector") {
 		d.validateSnap("injector.snap-bytes", *snap)
+	}
+}
+
+// validateInvalidate checks what goes with a SEND that invalidates a remote key.
+func (d *decoder) validateInvalidate(t *Test) {
+	i := slices.Index(t.Traffic.Verbs, generator.SendInvalidate)
+	if i < 0 {
+		if t.Traffic.StaleRKey && d.fine("traffic.stale-rkey", "traffic.rdma-verb") {
+			d.problemAt("traffic.stale-rkey", "true has no effect", "only a send-invalidate takes the key away, and rdma-verb has none")
+		}
+		return
+	}
+	if t.Testbed.Kind != KindVirtual && t.Testbed.Kind != KindNetns && d.fine("traffic.rdma-verb", "testbed") {
+		path := "traffic.rdma-verb"
+		if len(t.Traffic.Verbs) > 1 {
+			path += "[" + itoa(i) + "]"
+		}
+		d.problemAt(path, "send-invalidate is not for a "+t.Testbed.Kind+" testbed",
+			"its hosts register memory with keys that live as long as the queue pair; the kinds "+KindVirtual+" and "+KindNetns+" have models of hosts")
 	}
 }
 

@@ -13,9 +13,9 @@ func Scenario(i uint64) string {
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	mtu := []int{256, 1024, 4096}[r.IntN(3)]
 	size := []int{0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu, 10*mtu - 3, 20 * mtu}[r.IntN(8)]
-	verbs := []string{pick("write", "send", "read", "write-imm", "send-imm", "compare-swap", "fetch-add")}
+	verbs := []string{pick("write", "send", "read", "write-imm", "send-imm", "compare-swap", "fetch-add", "send-invalidate")}
 	if r.IntN(2) == 0 {
-		verbs = append(verbs, pick("write", "send", "read", "fetch-add"), pick("write", "read"))
+		verbs = append(verbs, pick("write", "send", "read", "fetch-add", "send-invalidate"), pick("write", "read"))
 	}
 	connections, messages := 1+r.IntN(3), 1+r.IntN(6)
 	bidirectional := r.IntN(4) == 0

@@ -63,6 +63,9 @@ func (t target) extensions() int {
 	if t.last() && (t.Verb == generator.WriteImm || t.Verb == generator.SendImm) {
 		n += packet.ImmDtLen
 	}
+	if t.last() && t.Verb == generator.SendInvalidate {
+		n += packet.IETHLen
+	}
 	return n
 }
 
@@ -74,6 +77,9 @@ func (t target) name() string {
 	imm := ""
 	if t.Verb == generator.WriteImm || t.Verb == generator.SendImm {
 		imm = " with immediate"
+	}
+	if t.Verb == generator.SendInvalidate {
+		imm = " with invalidate"
 	}
 	switch {
 	case t.Verb == generator.CompareSwap:

@@ -48,7 +48,7 @@ func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *genera
 		switch m.Verb {
 		case generator.Write, generator.WriteImm:
 			writes++
-		case generator.Send, generator.SendImm:
+		case generator.Send, generator.SendImm, generator.SendInvalidate:
 			if d.Imaginary { // compared on arrival, as WRITEs are there
 				out.Messages++
 			}

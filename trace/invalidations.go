@@ -1,0 +1,55 @@
+package trace
+
+import (
+	"context"
+	"slices"
+
+	"candela.dev/candela/packet"
+)
+
+// keptInvalidations is how many invalidated keys of a flow are remembered: the application counts in the low eight bits of a key, so
+// that the one before the latest 255 may be in use again.
+const keptInvalidations = 255
+
+// invalidation is the last packet of a SEND with invalidate.
+type invalidation struct {
+	psn packet.PSN
+	key uint32
+}
+
+// WithInvalidations returns the trace of a test whose hosts register memory that a SEND has invalidated under another key: what asks
+// for memory by an invalidated key gets the flag ForeignRKey. Of other traces that is not known, for a key may be used again.
+//
+// A responder executes requests in the order of their PSNs. So a request is refused if its PSN is behind that of the SEND, whatever
+// passed the observer when; a repeated READ before the SEND is left alone.
+func (c *Checked) WithInvalidations() *Checked {
+	other := *c
+	other.stream = func(ctx context.Context, fn func(*Record) error) error {
+		flows := make([][]invalidation, 2*c.meta.Connections.Len())
+		return c.stream(ctx, func(r *Record) error {
+			if r.RKey != 0 && r.Flow >= 0 && int(r.Flow) < len(flows) {
+				r.invalidated(&flows[r.Flow])
+			}
+			return fn(r)
+		})
+	}
+	return &other
+}
+
+// invalidated notes a SEND with invalidate, and marks a request that comes behind one of its key.
+func (r *Record) invalidated(known *[]invalidation) {
+	if r.Opcode.Headers()&packet.HasIETH == 0 {
+		if slices.ContainsFunc(*known, func(i invalidation) bool { return i.key == r.RKey && i.psn.Before(r.PSN) }) {
+			r.Flags |= ForeignRKey
+		}
+		return
+	}
+	this := invalidation{r.PSN, r.RKey}
+	if !r.Delivered() || slices.Contains(*known, this) {
+		return
+	}
+	if len(*known) == keptInvalidations {
+		*known = slices.Delete(*known, 0, 1)
+	}
+	*known = append(*known, this)
+}

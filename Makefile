@@ -72,8 +72,9 @@ vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMA
 	@tools/setup --vm
 	@GO='$(GO)' tools/vm-image $(VMARGS)
 
-test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill a guest (skips what is missing)
-	CANDELA_TEST_VM=1 $(GO) test -count=1 -v ./testbeds/vm ./injector/qemu
+test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, interoperate (skips what is missing)
+	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m ./testbeds/vm ./injector/qemu
+	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m -run TestVM ./cmd/candela
 
 test-reproduce: ## measure every result of the trimming paper, and compare which are out of tolerance with the documents
 	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 20m -run TestExactly ./reproduce/trimming

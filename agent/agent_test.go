@@ -187,3 +187,29 @@ func TestViewersOnlyLook(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAgentDescribesItsInterfacesDriver(t *testing.T) {
+	linktest.Namespace(t, func() {
+		linktest.Veth(t, "a", "b")
+		s, err := agent.Open(agent.Config{Interfaces: []string{"b"}, Dir: t.TempDir()})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer s.Close()
+		d, err := s.Describe(within(t), &agentpb.DescribeRequest{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		got := map[string]string{}
+		for _, p := range d.GetProperties() {
+			got[p.GetName()] = p.GetValue()
+		}
+		for name, want := range map[string]string{"b/driver": "veth", "b/nic-driver": "virtual", "b/link-state": "up"} {
+			if got[name] != want {
+				t.Errorf("%s is %q, want %q (of %v)", name, got[name], want, got)
+			}
+		}
+	})
+}

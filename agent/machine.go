@@ -76,6 +76,7 @@ func (s *Server) Describe(context.Context, *agentpb.DescribeRequest) (*agentpb.D
 			return nil, status.Error(codes.Unavailable, err.Error())
 		}
 		answer.Interfaces = append(answer.Interfaces, i)
+		answer.Properties = append(answer.Properties, interfaceProperties(name)...)
 	}
 	return answer, nil
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -341,7 +342,14 @@ func machineProperties(d *agentpb.DescribeResponse, device string) []testbeds.Pr
 		}
 	}
 	for _, p := range d.GetProperties() {
-		list = append(list, testbeds.NewProperty(p.GetName(), p.GetValue()))
+		name := p.GetName()
+		if of, property, ok := strings.Cut(name, "/"); ok {
+			if of != device {
+				continue // of an interface that the run doesn't use
+			}
+			name = property
+		}
+		list = append(list, testbeds.NewProperty(name, p.GetValue()))
 	}
 	return list
 }

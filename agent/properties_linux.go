@@ -1,0 +1,41 @@
+package agent
+
+import (
+	"os"
+
+	agentpb "candela.dev/candela/proto/agent/v1"
+	"candela.dev/candela/testbeds/lab/nic"
+)
+
+// interfaceProperties are what driver, firmware and files say about an interface, each named INTERFACE/PROPERTY. What can't be
+// read is a property, too: an environment says what it does not know.
+func interfaceProperties(name string) (list []*agentpb.Property) {
+	add := func(property, value string) {
+		list = append(list, &agentpb.Property{Name: name + "/" + property, Value: value})
+	}
+	root, err := os.OpenRoot("/")
+	if err != nil {
+		add("unreadable", err.Error())
+		return list
+	}
+	defer root.Close()
+	n, err := nic.Find(root, nic.Kernel{}, name)
+	if err != nil {
+		add("unreadable", err.Error())
+		return list
+	}
+	properties, err := n.Properties()
+	if err != nil {
+		add("unreadable", err.Error())
+	}
+	for _, p := range properties {
+		switch p.Name {
+		case "kernel", "interface", "mtu": // said already
+		case "mac":
+			add("interface-mac", p.Value) // a model on the interface has its own
+		default:
+			add(p.Name, p.Value)
+		}
+	}
+	return list
+}

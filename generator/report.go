@@ -19,8 +19,6 @@ type MessageResult struct {
 	Posted    clock.Time
 	Completed clock.Time
 	Status    Status // StatusNone while it is outstanding, or if it was never posted
-
-	turn int // how many SENDs with invalidate came before: how often the remote key has been turned
 }
 
 // messageJSON is the JSON form of a MessageResult.

@@ -105,6 +105,7 @@ type stream struct {
 	receives   int // receive requests posted at the other side
 	reposting  int // receive requests that wait to be posted
 	consumers  int // messages of the schedule that consume one
+	turns      int // SENDs with invalidate posted: how often the remote key has been turned
 	failed     bool
 	messages   []MessageResult
 }
@@ -138,12 +139,8 @@ func NewWorkload(cfg WorkloadConfig, connections []Ends) (*Workload, error) {
 func newStream(t Traffic, connection int, side Side, ends Ends) *stream {
 	s := &stream{traffic: t, connection: connection, side: side, from: ends[side], to: ends[side.Peer()]}
 	s.messages = make([]MessageResult, 0, t.Messages)
-	turn := 0
 	for m := range t.Schedule {
-		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length, turn: turn})
-		if m.Verb == SendInvalidate {
-			turn++
-		}
+		s.messages = append(s.messages, MessageResult{Verb: m.Verb, Length: m.Length})
 		if m.Verb.ConsumesReceive() {
 			s.consumers++
 		}
@@ -241,12 +238,15 @@ func (w *Workload) post(now clock.Time, s *stream) error {
 	return nil
 }
 
-// request returns the work request of a message. All messages of a stream use the same remote memory.
+// request returns the work request of the next message. All messages of a stream use the same remote memory.
 func (s *stream) request(id int, m *MessageResult) WorkRequest {
 	wr := atomicOperands(id)
 	wr.ID, wr.Verb, wr.Length, wr.Imm = uint64(id), m.Verb, m.Length, uint32(id)
-	wr.RemoteAddr, wr.RKey = s.to.Region.Base, TurnedRKey(s.to.Region.RKey, m.turn)
-	wr.Invalidate = wr.RKey
+	wr.RemoteAddr, wr.RKey = s.to.Region.Base, TurnedRKey(s.to.Region.RKey, s.turns)
+	if wr.Verb == SendInvalidate {
+		wr.Invalidate = wr.RKey
+		s.turns++
+	}
 	if s.traffic.StaleRKey {
 		wr.RKey = s.to.Region.RKey
 	}

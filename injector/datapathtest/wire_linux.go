@@ -146,6 +146,27 @@ func (w *Wire) CheckRandom(t *testing.T, seed uint64, n int, do func(func(switch
 	}
 }
 
+// Agrees runs one case and says how the datapath differs from the pipeline; nil if it does not.
+func (w *Wire) Agrees(t *testing.T, do func(func(switchd.Datapath) error) error, c Case) error {
+	t.Helper()
+	s := Sequence{Name: c.Name, Steps: []Step{{Entries: c.Entries, In: c.In}}}
+	ref, err := newReference(c)
+	if err != nil {
+		return err
+	}
+	err = do(func(d switchd.Datapath) error {
+		d.Reset()
+		return Program(d, c)
+	})
+	if err == nil {
+		err = w.checkFrames(t, ref, c.In)
+	}
+	if err == nil {
+		err = do(func(d switchd.Datapath) error { return s.compareCounters(ref, d, w.TxBytes) })
+	}
+	return err
+}
+
 func (w *Wire) checkSequence(t *testing.T, do func(func(switchd.Datapath) error) error, s Sequence) {
 	t.Helper()
 	ref, err := newReference(Case{})

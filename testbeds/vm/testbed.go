@@ -33,7 +33,6 @@ type Testbed struct {
 
 	ends    [2][]verbs.End
 	reports [2]*verbs.ReportResponse // nil before the traffic
-	dump    testbeds.Dump
 }
 
 // party is one side of the traffic: a guest, or a model in this process.

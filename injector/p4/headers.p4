@@ -1,4 +1,5 @@
-// Headers of RoCEv2 packets: Ethernet, one optional 802.1Q tag, IPv4 or IPv6, UDP, BTH, and the AETH where it names the class.
+// Headers of RoCEv2 packets: Ethernet, one optional 802.1Q tag, IPv4 or IPv6, UDP, BTH, and the AETH where it names the
+// class.
 #ifndef _CANDELA_HEADERS_
 #define _CANDELA_HEADERS_
 

@@ -1,12 +1,12 @@
-// The injector for Tofino 1 and 2: the same tables as for bmv2, the state in register actions. docs/p4.md says what was checked
-// and what was not, and how to set ports and mirror sessions up.
+// The injector for Tofino 1 and 2: the same tables as for bmv2, the state in register actions. docs/p4.md says what was
+// checked and what was not, and how to set ports and mirror sessions up.
 //
 //	ingress  parse → flow → arrivals → ITER or ordinal → event → mirror → edit → forward
 //	egress   a bridged packet leaves, or is cut by a mirror session; a mirror copy is stamped
 //
-// The state of a packet is spread over stages: each register is touched once, in the order epoch, lastPSN, ITER. Packets pass the
-// stages one behind the other, so that what one leaves in all registers is what the next finds. A register belongs to one pipe: both
-// hosts must be cabled to ports of the same pipe.
+// The state of a packet is spread over stages: each register is touched once, in the order epoch, lastPSN, ITER.
+// Packets pass the stages one behind the other, so that what one leaves in all registers is what the next finds. A
+// register belongs to one pipe: both hosts must be cabled to ports of the same pipe.
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
 #include <t2na.p4>
@@ -26,9 +26,9 @@ const bit<8> KIND_CUT = 3;     // cut by a mirror session of egress
 const MirrorType_t MIRROR_COPY = 1;
 const MirrorType_t MIRROR_CUT = 1;
 
-// The mirror session that cuts packets for a port: Tofino 1 has 1024 sessions, one for each port above 512; Tofino 2 has 256, and
-// hosts are on one pipe, so that the port's number within its pipe tells them apart. Sessions of dumpers are the controller's, from
-// 1 on.
+// The mirror session that cuts packets for a port: Tofino 1 has 1024 sessions, one for each port above 512; Tofino 2
+// has 256, and hosts are on one pipe, so that the port's number within its pipe tells them apart. Sessions of dumpers
+// are the controller's, from 1 on.
 #if __TARGET_TOFINO__ == 2
 #define CUT_SESSION(port) (1w1 ++ port[6:0])
 #else
@@ -122,7 +122,8 @@ struct counted_t {
     bit<16> n;
 }
 
-parser IngressParser(packet_in pkt, out headers_t hdr, out metadata_t meta, out ingress_intrinsic_metadata_t ig_intr_md) {
+parser IngressParser(packet_in pkt, out headers_t hdr, out metadata_t meta,
+                     out ingress_intrinsic_metadata_t ig_intr_md) {
     state start {
         pkt.extract(ig_intr_md);
         pkt.advance(PORT_METADATA_SIZE);
@@ -144,7 +145,8 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out metadata_t meta, out 
 }
 
 control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metadata_t ig_intr_md,
-          in ingress_intrinsic_metadata_from_parser_t ig_prsr_md, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+          in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+          inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
           inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
     @name(".roce_rx") @id(0x12000001)
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS_AND_BYTES) roce_rx;
@@ -302,7 +304,8 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
         meta.resum = 1;
     }
 
-    // The port's last bit moves the checksum by one, in ones' complement; zero would mean that there is none (RFC 1624).
+    // The port's last bit moves the checksum by one, in ones' complement; zero would mean that there is none (RFC
+    // 1624).
     @hidden
     action checksum_down() {
         hdr.udp.checksum = hdr.udp.checksum - 1;
@@ -497,8 +500,8 @@ control IngressDeparser(packet_out pkt, inout headers_t hdr, in metadata_t meta,
         }
         if (meta.resum == 1) {
             hdr.ipv4.checksum = sum.update({
-                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
-                hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id,
+                hdr.ipv4.flags, hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst
             });
         }
         pkt.emit(hdr);
@@ -519,7 +522,8 @@ struct egress_metadata_t {
     bit<32> snap;
 }
 
-parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata_t meta, out egress_intrinsic_metadata_t eg_intr_md) {
+parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata_t meta,
+                    out egress_intrinsic_metadata_t eg_intr_md) {
     state start {
         pkt.extract(eg_intr_md);
         meta.resum = 0;
@@ -550,7 +554,8 @@ parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata
 }
 
 control E(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_intrinsic_metadata_t eg_intr_md,
-          in egress_intrinsic_metadata_from_parser_t eg_prsr_md, inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+          in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+          inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
           inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
     @name(".roce_tx") @id(0x12000004)
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS_AND_BYTES) roce_tx;
@@ -644,8 +649,8 @@ control EgressDeparser(packet_out pkt, inout egress_headers_t hdr, in egress_met
         }
         if (meta.resum == 1) {
             hdr.ipv4.checksum = sum.update({
-                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
-                hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst
+                hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id,
+                hdr.ipv4.flags, hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst
             });
         }
         pkt.emit(hdr);

@@ -1,10 +1,11 @@
-// The injector for bmv2's simple_switch: decides as package pipeline does in Go, table by table (docs/p4.md, docs/adr/0015).
+// The injector for bmv2's simple_switch: decides as package pipeline does in Go, table by table (docs/p4.md,
+// docs/adr/0015).
 //
 //	parse → flow → arrivals → ITER or ordinal → event → mirror → edit → forward
 //
-// A mirror copy is an ingress clone: bmv2 parses the packet anew as it arrived, whatever ingress did to it or with it, and gives
-// the copy the metadata of field list 1 as it stood at the end of ingress. So events may edit the packet in ingress, also drop it.
-// One thread runs ingress: reading and writing a register needs no lock.
+// A mirror copy is an ingress clone: bmv2 parses the packet anew as it arrived, whatever ingress did to it or with it,
+// and gives the copy the metadata of field list 1 as it stood at the end of ingress. So events may edit the packet in
+// ingress, also drop it. One thread runs ingress: reading and writing a register needs no lock.
 #include <core.p4>
 #include <v1model.p4>
 
@@ -110,7 +111,8 @@ control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_len) 
         }
         if (hdr.ipv4.isValid()) {
             meta.ip_header_len = (bit<16>)hdr.ipv4.ihl << 2;
-            announced = hdr.ipv4.length |-| meta.ip_header_len; // 0, too few for anything, if the header alone is longer
+            // 0, too few for anything, if the header alone is longer.
+            announced = hdr.ipv4.length |-| meta.ip_header_len;
         } else {
             meta.ip_header_len = IPV6_LEN;
             announced = hdr.ipv6.length;
@@ -366,7 +368,8 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
             } else {
                 r_slot.write(0, 0); // rounds start anew when the gate opens
             }
-        } else if (hdr.ethernet.ether_type == ETHERTYPE_MAC_CONTROL || hdr.vlan.isValid() && hdr.vlan.ether_type == ETHERTYPE_MAC_CONTROL) {
+        } else if (hdr.ethernet.ether_type == ETHERTYPE_MAC_CONTROL ||
+                   hdr.vlan.isValid() && hdr.vlan.ether_type == ETHERTYPE_MAC_CONTROL) {
             pause_rx.count((bit<32>)std.ingress_port);
         }
 
@@ -437,8 +440,8 @@ control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         size = 1024;
     }
 
-    // stamp turns a copy into a mirror copy; its IPv4 checksum is computed anew behind egress. The UDP port is spread over the
-    // upper half, so that receive-side scaling spreads copies over a dumper's cores.
+    // stamp turns a copy into a mirror copy; its IPv4 checksum is computed anew behind egress. The UDP port is spread
+    // over the upper half, so that receive-side scaling spreads copies over a dumper's cores.
     @hidden
     action stamp() {
         bit<16> port;

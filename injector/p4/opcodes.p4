@@ -1,4 +1,5 @@
-// What the pipeline must know of a BTH opcode (IBTA volume 1, 9.2; annex A17.9.3 for the CNP). Package packet has the same table.
+// What the pipeline must know of a BTH opcode (IBTA volume 1, 9.2; annex A17.9.3 for the CNP). Package packet has the
+// same table.
 #ifndef _CANDELA_OPCODES_
 #define _CANDELA_OPCODES_
 

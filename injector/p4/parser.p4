@@ -1,5 +1,6 @@
-// Parser states that both architectures share, from the Ethernet header on. A frame that is not RoCE is accepted with as many
-// headers as it has; bth is valid only behind a UDP header with RoCE's port, in a packet that is whole at the IP layer.
+// Parser states that both architectures share, from the Ethernet header on. A frame that is not RoCE is accepted with
+// as many headers as it has; bth is valid only behind a UDP header with RoCE's port, in a packet that is whole at the
+// IP layer.
 //
 // To be included in a parser with packet_in pkt and headers hdr, which goes to state roce_ethernet.
 

@@ -1,8 +1,8 @@
-// The contract's tables and actions, for both architectures: ids, names, keys and sizes as in injector.p4info.txtpb. An action
-// only takes down what is to happen; what it takes is the metadata meta, of a struct with METADATA's fields.
+// The contract's tables and actions, for both architectures: ids, names, keys and sizes as in injector.p4info.txtpb. An
+// action only takes down what is to happen; what it takes is the metadata meta, of a struct with METADATA's fields.
 //
-// To be included in the ingress control. The including file defines COUNTS(counter), the table property that gives an event
-// table its direct counter, FORWARD(port) and FLOOD, and NO_ACTION, what tables do that are missed.
+// To be included in the ingress control. The including file defines COUNTS(counter), the table property that gives an
+// event table its direct counter, FORWARD(port) and FLOOD, and NO_ACTION, what tables do that are missed.
 
     @name(".set_flow") @id(0x01000001)
     action set_flow(bit<16> flow_id, bit<24> ipsn_request, bit<24> ipsn_response, bit<16> epoch) {

@@ -1,8 +1,8 @@
-// Package bmv2 makes an injector switch of bmv2's simple_switch_grpc: it starts the program from the PATH, gives it interfaces,
-// serves its P4Runtime where ours is expected, and stops it.
+// Package bmv2 makes an injector switch of bmv2's simple_switch_grpc: it starts the program from the PATH, gives it
+// interfaces, serves its P4Runtime where ours is expected, and stops it.
 //
-// What stands in front is a proxy that passes P4Runtime through byte for byte and adds candela.injector.v1.Status, so that a
-// testbed finds the same two services as with our own switch: on a unix socket, or anywhere with mutual TLS.
+// What stands in front is a proxy that passes P4Runtime through byte for byte and adds candela.injector.v1.Status, so
+// that a testbed finds the same two services as with our own switch: on a unix socket, or anywhere with mutual TLS.
 package bmv2
 
 import (
@@ -43,7 +43,8 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// PacketsPerSecond is how many packets a host may send in a second: bmv2 loses none at some 5000 from both hosts and their copies.
+// PacketsPerSecond is how many packets a host may send in a second: bmv2 loses none at some 5000 from both hosts and
+// their copies.
 const PacketsPerSecond = 1500
 
 // Paced returns a specification whose hosts send no faster than bmv2 forwards without loss.

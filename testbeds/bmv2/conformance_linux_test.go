@@ -89,24 +89,28 @@ func (c *controlled) Set(table uint32, k p4.Key, a p4.Action) error {
 }
 
 func (c *controlled) Unset(table uint32, k p4.Key) {
-	if err := c.write(p4pb.Update_DELETE, entry(&p4pb.TableEntry{TableId: table, Match: p4.Base().Table(table).Match(k)})); err != nil {
+	e := entry(&p4pb.TableEntry{TableId: table, Match: p4.Base().Table(table).Match(k)})
+	if err := c.write(p4pb.Update_DELETE, e); err != nil {
 		c.t.Errorf("delete from table %d: %v", table, err)
 	}
 }
 
 func (c *controlled) SetDefault(table uint32, a p4.Action) error {
-	return c.write(p4pb.Update_MODIFY, entry(&p4pb.TableEntry{TableId: table, IsDefaultAction: true, Action: p4.Base().TableAction(a)}))
+	return c.write(p4pb.Update_MODIFY, entry(&p4pb.TableEntry{TableId: table, IsDefaultAction: true,
+		Action: p4.Base().TableAction(a)}))
 }
 
 func replicas(ports []uint16) (list []*p4pb.Replica) {
 	for i, port := range ports {
-		list = append(list, &p4pb.Replica{PortKind: &p4pb.Replica_Port{Port: p4.Uint(uint64(port)).Bytes()}, Instance: uint32(i + 1)})
+		list = append(list, &p4pb.Replica{
+			PortKind: &p4pb.Replica_Port{Port: p4.Uint(uint64(port)).Bytes()}, Instance: uint32(i + 1)})
 	}
 	return list
 }
 
 func (c *controlled) replication(e *p4pb.PacketReplicationEngineEntry) error {
-	return c.write(p4pb.Update_INSERT, &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}})
+	return c.write(p4pb.Update_INSERT, &p4pb.Entity{
+		Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}})
 }
 
 func (c *controlled) SetCloneSession(id uint32, ports []uint16) error {
@@ -144,7 +148,8 @@ func (c *controlled) read(e *p4pb.Entity) *p4pb.Entity {
 }
 
 func (c *controlled) Hits(table uint32, k p4.Key) uint64 {
-	e := c.read(entry(&p4pb.TableEntry{TableId: table, Match: p4.Base().Table(table).Match(k), CounterData: &p4pb.CounterData{}}))
+	e := c.read(entry(&p4pb.TableEntry{TableId: table, Match: p4.Base().Table(table).Match(k),
+		CounterData: &p4pb.CounterData{}}))
 	return uint64(e.GetTableEntry().GetCounterData().GetPacketCount())
 }
 

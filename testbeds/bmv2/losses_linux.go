@@ -14,9 +14,10 @@ import (
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
 
-// losses asks bmv2 what it has lost. It has no counter for packets that found an egress queue full, and a trace, taken before
-// that queue, shows them as delivered. But every RoCE packet from a host is either dropped by an event, which counts a hit, or
-// sent, which egress counts: what is missing was lost. Floods, of which one packet makes several, hide losses.
+// losses asks bmv2 what it has lost. It has no counter for packets that found an egress queue full, and a trace, taken
+// before that queue, shows them as delivered. But every RoCE packet from a host is either dropped by an event, which
+// counts a hit, or sent, which egress counts: what is missing was lost. Floods, of which one packet makes several, hide
+// losses.
 type losses struct {
 	conn       grpc.ClientConnInterface
 	device     uint64

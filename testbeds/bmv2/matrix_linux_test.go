@@ -184,7 +184,8 @@ func render(columns []target, results []map[string]string) string {
 		}
 		b.WriteString(" |\n")
 	}
-	for _, id := range []uint32{p4.ActionCorruptPayload, p4.ActionDelay, p4.ActionDuplicate, p4.ActionReorder, p4.ActionRewrite} {
+	software := []uint32{p4.ActionCorruptPayload, p4.ActionDelay, p4.ActionDuplicate, p4.ActionReorder, p4.ActionRewrite}
+	for _, id := range software {
 		fmt.Fprintf(&b, "| any of these | `%s` | offered | – | – |\n", p4.Software().Action(id).Name)
 	}
 	return b.String()

@@ -51,7 +51,8 @@ func (v verbatim) Unmarshal(data mem.BufferSlice, m any) error {
 	return v.CodecV2.Unmarshal(data, m)
 }
 
-// PassThrough returns a handler that hands every call on to a server, and its answer back: messages, status and details.
+// PassThrough returns a handler that hands every call on to a server, and its answer back: messages, status and
+// details.
 func PassThrough(to grpc.ClientConnInterface) grpc.StreamHandler {
 	return func(_ any, caller grpc.ServerStream) error {
 		method, ok := grpc.MethodFromServerStream(caller)

@@ -48,8 +48,8 @@ type Switch struct {
 	losses   losses
 }
 
-// Open turns the interfaces' offloads off and starts the program on them, without a pipeline: it forwards nothing until one is
-// pushed. The caller closes the Switch, which leaves the interfaces as they were.
+// Open turns the interfaces' offloads off and starts the program on them, without a pipeline: it forwards nothing until
+// one is pushed. The caller closes the Switch, which leaves the interfaces as they were.
 func Open(ctx context.Context, cfg Config) (_ *Switch, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -104,7 +104,8 @@ func (s *Switch) arguments() []string {
 	return append(args, "--", "--grpc-server-addr", "unix:"+s.socket())
 }
 
-// start starts the program from a thread that stays: the kernel ends it when that thread does, however this process goes.
+// start starts the program from a thread that stays: the kernel ends it when that thread does, however this process
+// goes.
 func (s *Switch) start() error {
 	s.command = exec.Command(s.cfg.Program, s.arguments()...)
 	s.command.Stdout, s.command.Stderr, s.command.Dir = s.words, s.words, s.dir
@@ -117,8 +118,8 @@ func (s *Switch) start() error {
 	return nil
 }
 
-// startHere starts a command in the namespaces of the calling thread, from a new thread that inherits them and stays until the
-// command has ended.
+// startHere starts a command in the namespaces of the calling thread, from a new thread that inherits them and stays
+// until the command has ended.
 func startHere(command *exec.Cmd, exited chan<- struct{}) error {
 	namespace, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 	if err != nil {
@@ -165,8 +166,8 @@ func (s *Switch) await(ctx context.Context) error {
 	}
 }
 
-// Serve serves P4Runtime and Status on lis until ctx is done; then it returns nil. A program that ends before is an error. lis is
-// closed.
+// Serve serves P4Runtime and Status on lis until ctx is done; then it returns nil. A program that ends before is an
+// error. lis is closed.
 func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	opts = append(opts, grpc.ForceServerCodecV2(NewVerbatim()), grpc.UnknownServiceHandler(PassThrough(s.conn)),
 		grpc.MaxRecvMsgSize(largest), grpc.MaxSendMsgSize(largest))

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -482,6 +483,20 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	}
 	if e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, os.Stderr); e != orchestrator.ExitPass {
 		t.Errorf("check: exit %d", e)
+	}
+	// The two cables of the hosts change places, as far as the description is concerned.
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := strings.NewReplacer("port: 0", "port: 1", "port: 1", "port: 0").Replace(string(text))
+	if err := os.WriteFile(name, []byte(swapped), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, &said)
+	if want := "the requester is cabled to port 0 of the switch, the description says 1"; e != orchestrator.ExitInfrastructure || !strings.Contains(said.String(), want) {
+		t.Errorf("check of swapped cables: exit %d, want %d and %q:\n%s", e, orchestrator.ExitInfrastructure, want, said.String())
 	}
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,6 +58,7 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error)
 	if err != nil {
 		return infrastructure(err)
 	}
+	probe.problems = append(probe.problems, miscabled(outcome.Dir, bed.Live)...)
 	w := cmd.ErrOrStderr()
 	for _, line := range probe.lines {
 		fmt.Fprintln(w, line)
@@ -68,6 +71,36 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error)
 	}
 	fmt.Fprintf(w, "%s is fit: %d probe packets, none lost\n", name, p.DataPackets)
 	return nil
+}
+
+// miscabled learns from the switch's counters at which port the requester's packets come in, and says if that is another than
+// the description names. A run that came to no counters has said why.
+func miscabled(dir string, live *config.Live) []string {
+	if live == nil || live.Requester == nil {
+		return nil // of a testbed that cables itself
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "counters.json"))
+	if err != nil {
+		return nil
+	}
+	var doc orchestrator.Counters
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return []string{fmt.Sprintf("counters.json: %v", err)}
+	}
+	var others []string
+	for _, p := range doc.Switch.Ports {
+		switch {
+		case p.RoCERx.Packets == 0:
+		case int(p.Port) == live.Requester.Port:
+			return nil
+		default:
+			others = append(others, fmt.Sprint(p.Port))
+		}
+	}
+	if len(others) == 0 {
+		return []string{"no port of the switch that the description names got a packet of the requester: its cable leads elsewhere"}
+	}
+	return []string{fmt.Sprintf("the requester is cabled to port %s of the switch, the description says %d", strings.Join(others, " or "), live.Requester.Port)}
 }
 
 func infrastructureIf(err error) error {

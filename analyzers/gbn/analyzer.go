@@ -191,6 +191,15 @@ func (a *Analyzer) Finish() analyzers.Result {
 	return analyzers.Result{Findings: a.findings, Coverage: cover}
 }
 
+// Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them as
+// findings.
+func (a *Analyzer) Illegal() map[string]int64 {
+	out := map[string]int64{}
+	a.requester.addIllegal(out)
+	a.responder.addIllegal(out)
+	return out
+}
+
 func (a *Analyzer) noteSuppressed() {
 	for i := range ruleTable {
 		for c := 0; c <= a.meta.Connections.Len(); c++ {

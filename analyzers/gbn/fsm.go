@@ -106,6 +106,15 @@ func (c *coverage) addTo(out map[string]int64) {
 	}
 }
 
+// addIllegal adds the transitions that are violations to out, those never taken with 0.
+func (c *coverage) addIllegal(out map[string]int64) {
+	for i, n := range c.counts {
+		if c.m.edges[i].rule != "" {
+			out[c.m.transition(i)] += n
+		}
+	}
+}
+
 // Requester states, as far as packets that have passed the observer can have brought the requester.
 const (
 	rqIdle      uint8 = iota // nothing outstanding

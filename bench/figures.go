@@ -85,8 +85,10 @@ var figures = []figure{
 	{name: "fabric: hops of NDP at 432 hosts, beside packets without transport", unit: "Mhops/CPU s",
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "Mhops/cpu-s"),
 		peer:   &peer{"constant rate", onFabric("BenchmarkFatTree/hosts=432", "Mhops/cpu-s")}},
-	{name: "fabric: memory at 432 hosts, 56 160 packets in flight", unit: "MB",
+	{name: "fabric: memory at 432 hosts, windows of 56 160 packets", unit: "MB",
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "heap-MB")},
+	{name: "fabric: a sweep on one core, beside two (idle cores)", unit: "ns", ratio: atLeast(1.7),
+		source: onFabric("BenchmarkSweep/workers=1", "ns/op"), peer: &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},
 
 	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},

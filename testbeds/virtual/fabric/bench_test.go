@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -115,4 +116,40 @@ func BenchmarkNDPPermutation(b *testing.B) {
 	b.Run("hosts=432", func(b *testing.B) {
 		complete(b, func() *fabric.Network { return ndpPermutation(b, 12, 130, 3_000_000/1500) })
 	})
+}
+
+// BenchmarkSweep runs the points of a sweep, which share nothing, one after the other and two at a time. On two free cores the ratio
+// of the times is the speed-up; where cores are not free, twice the ratio of cpu-s/op is what it would be.
+func BenchmarkSweep(b *testing.B) {
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+			start := cpuSeconds()
+			for b.Loop() {
+				sweep(b, 4, workers)
+			}
+			b.ReportMetric((cpuSeconds()-start)/float64(b.N), "cpu-s/op")
+		})
+	}
+}
+
+// sweep runs fat trees with permutations on so many workers.
+func sweep(b *testing.B, points, workers int) {
+	b.Helper()
+	next := make(chan *fabric.Network, points)
+	for range points {
+		next <- ndpPermutation(b, 8, 60, 300)
+	}
+	close(next)
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for n := range next {
+				if err := n.Run(clock.Never); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
 }

@@ -510,7 +510,7 @@ func TestL2(t *testing.T) {
 		if dumpers == 1 {
 			description = oneDumper(t)
 		}
-		p := livePlan(t, strings.ReplaceAll(fmt.Sprintf(smallTest, 10), "timeout: 14", "timeout: 15"), description)
+		p := livePlan(t, fmt.Sprintf(smallTest, 10), description)
 		sound, again := 0, 0
 		const rounds, mostAgain = 100, 50
 		for round := 0; round < rounds; {

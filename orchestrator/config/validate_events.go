@@ -150,7 +150,7 @@ func impossible(g generator.Traffic, c packet.Class) string {
 		}
 	case packet.ClassRNR:
 		if !has(generator.Verb.ConsumesReceive) {
-			return "only send, send-imm and write-imm consume receives"
+			return "only send, send-imm, send-invalidate and write-imm consume receives"
 		}
 	case packet.ClassAck:
 		if !has(acknowledged) {
@@ -190,6 +190,9 @@ func (e *ControlEvent) address(t *Test) address {
 	a := address{qpn: e.QPN, from: e.From, class: e.Packet, sent: e.Sender(t)}
 	if e.PSN != nil {
 		a.psn = *e.PSN
+	}
+	if e.Packet == packet.ClassCNP {
+		a.from = Requester // it belongs to nobody's requests: who sends it is all that tells one from another
 	}
 	return a
 }

@@ -206,22 +206,32 @@ func (e *engine) next() (at clock.Time, ok bool) {
 
 // step serves the earliest event, if there is one and it is due by until, and reports whether that was so.
 func (e *engine) step(until clock.Time) bool {
-	at, ok := e.near()
-	if len(e.far) > 0 && (!ok || e.far[0].at <= at) {
-		f := e.far[0]
-		if f.at > until {
+	for e.position < e.ahead || e.prepare() {
+		ev := e.today[e.position]
+		at := e.dawn + clock.Time(ev.offset())
+		if len(e.far) > 0 && e.far[0].at <= at {
+			break
+		}
+		if at > until {
 			return false
 		}
-		e.remove(0)
-		e.serve(f.at, f.what)
-		return true
+		e.position++
+		if ev.what() != nothing {
+			e.serve(at, ev.what())
+			return true
+		}
 	}
-	if !ok || at > until {
+	return e.stepFar(until)
+}
+
+// stepFar serves the earliest event of the heap likewise.
+func (e *engine) stepFar(until clock.Time) bool {
+	if len(e.far) == 0 || e.far[0].at > until {
 		return false
 	}
-	w := e.today[e.position].what()
-	e.position++
-	e.serve(at, w)
+	f := e.far[0]
+	e.remove(0)
+	e.serve(f.at, f.what)
 	return true
 }
 
@@ -245,17 +255,21 @@ func (e *engine) serve(at clock.Time, w what) {
 
 // near returns when the earliest event of the calendar is due, if there is one: it is the next of the open day.
 func (e *engine) near() (at clock.Time, ok bool) {
-	for e.position >= e.ahead || e.today[e.position].what() == nothing {
-		switch {
-		case e.position < e.ahead:
-			e.position++ // cancelled
-		case e.position < len(e.today):
-			e.lookAhead()
-		case !e.openNext():
-			return clock.Never, false
+	for ; e.position < e.ahead || e.prepare(); e.position++ {
+		if ev := e.today[e.position]; ev.what() != nothing {
+			return e.dawn + clock.Time(ev.offset()), true
 		}
 	}
-	return e.dawn + clock.Time(e.today[e.position].offset()), true
+	return clock.Never, false
+}
+
+// prepare looks ahead to the events behind the last that was looked ahead to, of the next day if need be; false if there are none.
+func (e *engine) prepare() bool {
+	if e.position == len(e.today) && !e.openNext() {
+		return false
+	}
+	e.lookAhead()
+	return true
 }
 
 // pass leaves the open day, all of which has been served.

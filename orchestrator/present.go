@@ -18,7 +18,7 @@ func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
 		Name: t.Title(), File: r.file, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
-		Verdict: v.Verdict, Reasons: v.Reasons, PacketIDs: trace.PacketIDsMirror,
+		Verdict: v.Verdict, Broken: v.Exit == ExitInfrastructure, Reasons: v.Reasons, PacketIDs: trace.PacketIDsMirror,
 		Facts: []report.Fact{
 			{Name: "tool", Value: r.version},
 			{Name: "config sha256", Value: t.Hash()},

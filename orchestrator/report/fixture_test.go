@@ -39,12 +39,21 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // fixtures are reports as runs make them, by the name of their golden files.
+// broken is a run of which a component failed.
+func broken() *Report {
+	return &Report{
+		Name: "drop", Verdict: analyzers.Invalid, Broken: true, Seed: 1, Testbed: "lab-1",
+		Reasons: []string{"responder: agent at 192.0.2.7:9100: the connection was lost"},
+	}
+}
+
 func fixtures() map[string]*Report {
 	return map[string]*Report{
 		"pass":      passing(),
 		"fail":      failing(),
 		"invalid":   withoutIntegrity(),
 		"unfired":   unfired(),
+		"broken":    broken(),
 		"warnings":  warningsOnly(),
 		"bare":      bareCapture(),
 		"many":      manyConnections(),

@@ -99,7 +99,7 @@ type pageFile struct{ Name, What string }
 func newPage(r *Report) *page {
 	t := textReport{Report: r, printer: newPrinter(io.Discard, TextOptions{})}
 	p := &page{
-		Report: r, Style: template.CSS(pageStyle), Verdict: verdictWord(r.Verdict), Class: verdictClass(r.Verdict),
+		Report: r, Style: template.CSS(pageStyle), Verdict: r.word(), Class: verdictClass(r.Verdict),
 		About: t.about(),
 	}
 	for _, reason := range r.Reasons {

@@ -18,6 +18,8 @@ type Report struct {
 	Repeat  int    // 1-based; 0: not repeated
 
 	Verdict analyzers.Verdict
+	// Broken says that a component of the lab or of ours failed, so that Invalid says nothing about the test either: people read ERROR.
+	Broken  bool
 	Reasons []string // why it is not a pass, most important first
 
 	Packets int64 // in the trace

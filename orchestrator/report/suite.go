@@ -52,7 +52,7 @@ func (s *suite) runs() {
 		if r.Testbed != "" {
 			seed = strconv.FormatUint(r.Seed, 10)
 		}
-		tab.add(cell{verdictWord(r.Verdict), verdictStyle(r.Verdict)}, cell{testName(r), bold}, cell{repeat, plain},
+		tab.add(cell{r.word(), verdictStyle(r.Verdict)}, cell{testName(r), bold}, cell{repeat, plain},
 			cell{seed, plain}, cell{grouped(r.Packets), plain}, cell{r.inBrief(), plain})
 	}
 	if len(tab.rows) > 0 {

@@ -59,7 +59,7 @@ func sweepTable(sw *Sweep) table {
 	tab.columns = append(tab.columns, column{"", false})
 	for i := range sw.Rows {
 		r := &sw.Rows[i]
-		row := []cell{{verdictWord(r.Report.Verdict), verdictStyle(r.Report.Verdict)}, {strconv.Itoa(r.Point), dim}}
+		row := []cell{{r.Report.word(), verdictStyle(r.Report.Verdict)}, {strconv.Itoa(r.Point), dim}}
 		for _, v := range r.Values {
 			row = append(row, cell{v, bold})
 		}

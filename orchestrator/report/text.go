@@ -76,7 +76,15 @@ func verdictStyle(v analyzers.Verdict) style {
 const headIndent = 9 // of what stands below the name: "INVALID  "
 
 func (t *textReport) verdict() {
-	t.labelled(0, headIndent, cell{verdictWord(t.Verdict), verdictStyle(t.Verdict)}, cmp.Or(t.Name, "(no name)"), bold)
+	t.labelled(0, headIndent, cell{t.word(), verdictStyle(t.Verdict)}, cmp.Or(t.Name, "(no name)"), bold)
+}
+
+// word is the headline: the verdict in capitals, or that there is none because something failed that was not under test.
+func (r *Report) word() string {
+	if r.Broken {
+		return "ERROR"
+	}
+	return verdictWord(r.Verdict)
 }
 
 // verdictWord is the verdict in capitals.
@@ -103,6 +111,9 @@ func (t *textReport) head() {
 // about says which run of what this is.
 func (t *textReport) about() []string {
 	var about []string
+	if t.Broken {
+		about = append(about, "a component failed, nothing was judged")
+	}
 	if t.Repeat > 0 {
 		about = append(about, fmt.Sprintf("repeat %d", t.Repeat))
 	}

@@ -226,8 +226,11 @@ func simulated(t *testing.T, p *plan.Plan) *orchestrator.Outcome {
 
 // keptWaiting reports whether a run was called off because the machine had no CPU for the models.
 func keptWaiting(o *orchestrator.Outcome) bool {
-	return strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), "kept the model waiting")
+	return strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), waiting)
 }
+
+// waiting is what such runs say.
+const waiting = "kept the model waiting"
 
 const smallTest = `name: small
 requester: {nic: {profile: spec, ip-list: [10.0.0.2/24]}}
@@ -248,7 +251,7 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 	best := time.Hour
 	for range 5 {
 		start := time.Now()
-		o := runOn(t, p, &b.State, nil)
+		o := calm(t, p, &b.State)
 		if o.Verdict.Exit != orchestrator.ExitPass {
 			t.Fatalf("%+v", o.Verdict)
 		}
@@ -475,15 +478,19 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	b := bringUp(t, "xdp", 1)
 	name := labOf(t, &b.State, func(n *netns.Node) string { return "unix:" + n.Socket }, "")
 	p := livePlan(t, fmt.Sprintf(smallTest, 2), name)
-	var live livebeds
-	o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed),
-		orchestrator.Options{Out: t.TempDir(), ID: "lab", Wall: time.Now, NoReports: true})
-	if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
-		t.Errorf("%v, %+v", err, o.Verdict)
+	for range 5 {
+		var live livebeds
+		o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed),
+			orchestrator.Options{Out: t.TempDir(), ID: "lab", Wall: time.Now, NoReports: true})
+		if err == nil && keptWaiting(o) {
+			continue
+		}
+		if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
+			t.Errorf("%v, %+v", err, o.Verdict)
+		}
+		break
 	}
-	if e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, os.Stderr); e != orchestrator.ExitPass {
-		t.Errorf("check: exit %d", e)
-	}
+	checkFit(t, name)
 	// The two cables of the hosts change places, as far as the description is concerned.
 	text, err := os.ReadFile(name)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 const probeTest = `name: testbed-check
 requester: {nic: {profile: spec, ip-list: [10.99.0.2/24]}}
 responder: {nic: {profile: spec, ip-list: [10.99.0.1/24]}}
-traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024, message-size: 4096, min-retransmit-timeout: 14}
+traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024, message-size: 4096, min-retransmit-timeout: 16}
 `
 
 // checkLive asks every machine what it is, then runs a probe and says what got lost where.

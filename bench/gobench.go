@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,8 @@ type benchmark struct {
 	unit string // as the benchmark prints it: "ns/op", "MB/s", or one of its own metrics
 	// perSecond turns nanoseconds into a rate: so many things happen per unit. Zero: the value is taken as it is.
 	perSecond float64
+	// cpus is how many processors the benchmark has; zero: as many as the run says. A client and a server need one each.
+	cpus int
 }
 
 func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
@@ -26,7 +29,7 @@ func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
 		return nil, err
 	}
 	args := []string{"-test.run=^$", "-test.bench=" + exactly(s.name), "-test.count=1",
-		"-test.benchtime=" + lab.opts.benchtime.String(), "-test.cpu=" + strconv.Itoa(lab.opts.cpu)}
+		"-test.benchtime=" + lab.opts.benchtime.String(), "-test.cpu=" + strconv.Itoa(cmp.Or(s.cpus, lab.opts.cpu))}
 	return func(ctx context.Context) (float64, error) {
 		took, err := lab.execute(ctx, filepath.Join(lab.root, s.pkg), nil, binary, args...)
 		if err != nil {

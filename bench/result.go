@@ -62,6 +62,7 @@ type result struct {
 	peerSamples    []float64
 	failure        error // why the figure could not be measured
 	peerFailure    error
+	rounds         int
 }
 
 func (r *result) prepare(ctx context.Context, lab *lab) {
@@ -72,6 +73,17 @@ func (r *result) prepare(ctx context.Context, lab *lab) {
 }
 
 func (r *result) sample(ctx context.Context) {
+	// By turns, so that neither always finds what the other has warmed, or left behind.
+	if r.rounds++; r.rounds%2 == 0 {
+		r.samplePeer(ctx)
+		r.sampleOurs(ctx)
+		return
+	}
+	r.sampleOurs(ctx)
+	r.samplePeer(ctx)
+}
+
+func (r *result) sampleOurs(ctx context.Context) {
 	if r.failure != nil {
 		return
 	}
@@ -79,9 +91,13 @@ func (r *result) sample(ctx context.Context) {
 	if v, r.failure = r.take(ctx); r.failure == nil {
 		r.samples = append(r.samples, v)
 	}
-	if r.peer == nil || r.peerFailure != nil {
+}
+
+func (r *result) samplePeer(ctx context.Context) {
+	if r.failure != nil || r.peer == nil || r.peerFailure != nil {
 		return
 	}
+	var v float64
 	if v, r.peerFailure = r.takePeer(ctx); r.peerFailure == nil {
 		r.peerSamples = append(r.peerSamples, v)
 	}

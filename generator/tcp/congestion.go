@@ -121,8 +121,16 @@ func (s *sender) restart(now clock.Time) {
 	}
 	// Before the first sample it is the minimum: the handshake that is left out would have measured the path.
 	rto := max(s.srtt+4*s.variance, s.minRTO)
+	if s.bugs.Has(BugEarlyTimeout) {
+		rto /= 4
+	}
 	for range min(s.backoff, 16) {
-		rto = min(2*rto, maxRTO)
+		if !s.bugs.Has(BugNoBackoff) {
+			rto = min(2*rto, maxRTO)
+		}
 	}
 	s.expires = now.Add(min(rto, maxRTO))
+	if s.bugs.Has(BugNoTimeout) {
+		s.expires = clock.Never
+	}
 }

@@ -25,6 +25,8 @@ type Host struct {
 	wake        clock.Time // no timer of a connection is due before
 	acks        uint64
 	counters    Counters
+	bugs        Bugs
+	spoilt      uint32 // occasions of a fault
 }
 
 type key struct {
@@ -66,6 +68,8 @@ func (h *Host) connection(k key) *connection {
 	if c == nil {
 		c = &connection{key: k, receiver: receiver{quick: quickACKs, ackAt: clock.Never}}
 		c.sender = newSender(&h.cfg)
+		c.bugs = h.bugs
+		h.ignoresReceiver(&c.sender)
 		h.known[k] = c
 		h.connections = append(h.connections, c)
 	}
@@ -137,6 +141,9 @@ func (h *Host) HandleTimer(now clock.Time) {
 	for _, c := range h.connections {
 		if c.expires <= now {
 			h.timeout(now, c)
+		}
+		if c.ackAt <= now && h.bugs.Has(BugForgetsAck) {
+			c.ackAt = clock.Never
 		}
 		if c.ackAt <= now {
 			c.ackNow, c.ackAt = true, clock.Never

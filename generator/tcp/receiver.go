@@ -97,5 +97,6 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 		b := r.beyond[r.latest]
 		to.SACK = Block{h.cfg.sequence(b.start), h.cfg.sequence(b.end)}
 	}
+	h.damageAck(r, to)
 	r.pending, r.ackNow, r.ackAt = 0, false, clock.Never
 }

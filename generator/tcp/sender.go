@@ -62,6 +62,7 @@ type sender struct {
 	variance clock.Duration
 	minRTT   clock.Duration
 	minRTO   clock.Duration
+	bugs     Bugs
 }
 
 // usage is how much of the congestion window a round trip has used: what is not used must not grow (as Linux has it).
@@ -111,7 +112,11 @@ func (s *sender) maySend() bool {
 	if s.lost == 0 && !fresh {
 		return false
 	}
-	if s.pipe < s.window.segments() || s.lost > 0 && s.force {
+	room := s.window.segments()
+	if s.bugs.Has(BugOverrunsWindow) {
+		room *= 2
+	}
+	if s.pipe < room || s.lost > 0 && s.force {
 		return true
 	}
 	s.used(true)
@@ -130,6 +135,9 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 		number = s.nextLost()
 	} else {
 		number = s.base + uint64(len(s.segments))
+		if s.bugs.Has(BugSkipsBytes) && number%64 == 63 && s.nextLength() > 1 {
+			s.next++
+		}
 		s.segments = append(s.segments, segment{start: s.next, length: int32(s.nextLength())})
 		s.next += uint64(s.nextLength())
 	}
@@ -172,6 +180,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 		return
 	}
 	s.limit = max(s.limit, upTo+uint64(a.Window)<<WindowScale)
+	h.ignoresReceiver(s)
 	grown := s.advance(now, upTo)
 	if a.SACK != (Block{}) {
 		h.sack(now, s, a.SACK)
@@ -188,7 +197,9 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 	}
 	if s.detect() && s.phase == open {
 		s.phase, s.recover, s.force = recovery, s.next, true
-		s.window.reduce()
+		if !s.bugs.Has(BugIgnoresLoss) {
+			s.window.reduce()
+		}
 		h.counters.Recoveries++
 		h.report(now, c, Recovering, s.una())
 	}
@@ -203,7 +214,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 	sample := clock.Duration(-1)
 	for n < len(s.segments) && s.segments[n].end() <= upTo {
 		g := &s.segments[n]
-		if !g.sacked {
+		if !g.sacked || g.lost { // both only by a fault
 			s.delivered(now, g)
 			if !g.again { // Karn
 				sample = now.Sub(g.sent)
@@ -261,9 +272,13 @@ func (h *Host) sack(now clock.Time, s *sender, b Block) {
 func (s *sender) detect() bool {
 	before := s.lost
 	edge := s.base
-	for number, found := s.highest, 0; number > s.base && found < dupThresh; number-- {
+	enough := dupThresh
+	if s.bugs.Has(BugHasty) {
+		enough = 1
+	}
+	for number, found := s.highest, 0; number > s.base && found < enough; number-- {
 		if s.at(number - 1).sacked {
-			if found++; found == dupThresh {
+			if found++; found == enough {
 				edge = number - 1
 			}
 		}
@@ -286,7 +301,7 @@ func (s *sender) detect() bool {
 
 // lose marks a segment as lost.
 func (s *sender) lose(number uint64, g *segment) {
-	if g.sacked || g.lost {
+	if g.sacked && !s.bugs.Has(BugResendsSACKed) || g.lost {
 		return
 	}
 	if g.flying {

@@ -30,7 +30,7 @@ type analyzer struct {
 
 // judgeTable lists every analyzer of switch tests, in the order of reports. A new one is one entry here.
 func judgeTable() []analyzer {
-	return []analyzer{switchAnalyzer(), ndpAnalyzer(), saiAnalyzer()}
+	return []analyzer{switchAnalyzer(), ndpAnalyzer(), saiAnalyzer(), tcpAnalyzer()}
 }
 
 // AnalyzerNames lists the analyzers of switch tests in the order of reports.

@@ -57,7 +57,7 @@ func FuzzPorts(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if edge && (host < 0 || int(host) >= n.Hosts()) || frames > len(data) {
+			if edge && int(host) >= n.Hosts() || frames > len(data) {
 				t.Fatalf("frame %d at host %d of %d", frames+1, host, n.Hosts())
 			}
 		}

@@ -145,7 +145,9 @@ func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
 			change(t, dir, func(text string) string { return strings.Join(strings.SplitAfter(text, "\n")[:41], "") })
 		}},
 		{"the list of ports names no switch", several, `line 2: the topology has no switch "middle"`, func(t *testing.T, dir string) {
-			change(t, dir, func(text string) string { return strings.Replace(strings.Replace(text, "left", "middle", 1), "right", "middle", 1) })
+			change(t, dir, func(text string) string {
+				return strings.Replace(strings.Replace(text, "left", "middle", 1), "right", "middle", 1)
+			})
 		}},
 		{"the list of ports is something else", several, `does not begin with "frame,switch,port"`, func(t *testing.T, dir string) {
 			change(t, dir, func(string) string { return "t_ns,name,value\n" })

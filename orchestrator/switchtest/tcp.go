@@ -21,9 +21,18 @@ func tcpTransport() transport {
 				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000, Doc: "How long an ACK waits for a second packet; 0: not at all."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
 			},
+			Bugs: tcpBugs(),
 		},
 		reliable: true, onePacketSize: true, attach: attachTCP,
 	}
+}
+
+func tcpBugs() []parameter.Bug {
+	var list []parameter.Bug
+	for _, b := range tcp.Catalogue() {
+		list = append(list, parameter.Bug{Name: b.Name, Doc: b.What + "."})
+	}
+	return list
 }
 
 // tcpRun is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
@@ -73,6 +82,13 @@ func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
 	host, err := r.e.net.AttachTCP(h, cfg, r)
 	if err != nil {
 		return err
+	}
+	if r.e.plan.Test.Hosts.Model == "tcp" {
+		bugs, err := tcp.ParseBugs(r.e.plan.Test.Hosts.Bugs)
+		if err != nil {
+			return err
+		}
+		host.Core().SeedBugs(bugs)
 	}
 	r.hosts[h] = host
 	r.e.mux(h).Add(fabric.TCP, host)

@@ -1,0 +1,166 @@
+package tcp
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+)
+
+// Observation is one TCP packet at a NIC.
+type Observation struct {
+	Time       clock.Time
+	Number     uint64 // of the packet, for findings
+	Sent       bool   // it leaves its sender; otherwise it has reached its receiver
+	Src, Dst   uint32 // hosts, numbered as the observer likes
+	Connection uint32 // between the two
+	Seq, Ack   uint32
+	SACKStart  uint32 // one block; equal to SACKEnd: none
+	SACKEnd    uint32
+	Window     uint64 // bytes beyond Ack that the sender of this packet takes
+	Payload    int
+	Damaged    bool // payload was cut: nothing of it counts
+}
+
+// Config is what the analyzer must know beside the packets.
+type Config struct {
+	MSS           int            // payload of a full segment in bytes
+	InitialWindow int            // segments; RFC 6928 has 10
+	MinRTO        clock.Duration // least retransmission timeout
+	Beta          float64        // share of the window that a loss leaves: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
+	FirstSequence uint32         // of every stream
+	// Number gives findings the number of the connection; nil: that of the observations.
+	Number func(src, dst, connection uint32) int
+}
+
+// slack is how much later than its timer a host may act: a full NIC, a turn of other connections.
+const slack = 10 * clock.Millisecond
+
+// ackLimit is the longest that an acknowledgement may be delayed (RFC 5681, 4.2).
+const ackLimit = 500*clock.Millisecond + slack
+
+// maxBackoff is where doubling may end (RFC 6298, 2.5).
+const maxBackoff = 60 * clock.Second
+
+// Analyzer judges every connection. Feed it every observation in order of time, then Finish. Memory follows what is in flight and
+// the number of connections.
+type Analyzer struct {
+	cfg     Config
+	report  *analyzers.Reporter
+	streams map[streamKey]*stream
+	order   []*stream
+	now     clock.Time
+	drained bool
+	rtt     *analyzers.Distribution
+}
+
+// streamKey is one direction of a connection.
+type streamKey struct{ src, dst, connection uint32 }
+
+// stream is what was seen of one direction.
+type stream struct {
+	key    streamKey
+	number int
+	sender
+	receiver
+}
+
+// New returns an analyzer that has seen nothing.
+func New(c Config) *Analyzer {
+	if c.Beta == 0 {
+		c.Beta = 0.7
+	}
+	return &Analyzer{
+		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream),
+		rtt: analyzers.NewDistribution("tcp.round-trip", analyzers.UnitNS, 0),
+	}
+}
+
+// Name returns "tcp".
+func (a *Analyzer) Name() string { return Name }
+
+// Drain says that nothing was left to happen when the observation ended: what is missing then will never come.
+func (a *Analyzer) Drain() { a.drained = true }
+
+func (a *Analyzer) stream(k streamKey) *stream {
+	s := a.streams[k]
+	if s == nil {
+		s = &stream{key: k, number: int(k.connection)}
+		if a.cfg.Number != nil {
+			s.number = a.cfg.Number(k.src, k.dst, k.connection)
+		}
+		s.window = float64(a.cfg.InitialWindow * a.cfg.MSS)
+		a.streams[k] = s
+		a.order = append(a.order, s)
+	}
+	return s
+}
+
+// Observe takes the next packet.
+func (a *Analyzer) Observe(o *Observation) {
+	a.now = o.Time
+	data := a.stream(streamKey{o.Src, o.Dst, o.Connection}) // the stream of the payload
+	back := a.stream(streamKey{o.Dst, o.Src, o.Connection}) // the stream that is acknowledged
+	if o.Sent {
+		if back.known() || o.Ack != a.cfg.FirstSequence { // the other way may have nothing to say
+			a.acknowledges(back, o)
+		}
+		if o.Payload > 0 {
+			a.sends(data, o)
+		}
+		return
+	}
+	if o.Damaged {
+		return
+	}
+	a.learns(back, o)
+	if o.Payload > 0 {
+		data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
+	}
+}
+
+// place returns where in the stream a sequence number is, nearest to one that is known.
+func (s *stream) place(sequence uint32, near int64, c *Config) int64 {
+	return near + int64(int32(sequence-c.FirstSequence-uint32(near)))
+}
+
+// blame reports a finding.
+func (a *Analyzer) blame(rule string, s *stream, number uint64, expected, actual string) {
+	if !a.report.Wants(rule, s.number) {
+		return
+	}
+	f := analyzers.Finding{
+		Rule: rule, Connection: s.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
+		Message: fmt.Sprintf("connection %d, host %d to host %d: %s", s.key.connection, s.key.src, s.key.dst, actual),
+	}
+	if number > 0 {
+		f.Packets = []uint64{number}
+	}
+	a.report.Report(f)
+}
+
+// Finish returns the results; end is when the observation ended.
+func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
+	a.now = max(a.now, end)
+	for _, s := range a.order {
+		a.overdue(s)
+		a.late(s)
+		if !a.drained {
+			continue
+		}
+		if s.una < s.next {
+			if !s.stalled {
+				a.blame(ruleTimeoutAbsent, s, 0, fmt.Sprintf("byte %d sent again", s.una), "nothing is left to happen")
+			}
+			a.blame(ruleIncomplete, s, 0, fmt.Sprintf("all %d bytes acknowledged", s.next), fmt.Sprintf("%d were, and nothing is left to happen", s.una))
+		}
+		if s.have > s.told {
+			a.blame(ruleAckMissing, s, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have), fmt.Sprintf("the last one was of %d", max(0, s.told)))
+		}
+	}
+	r := analyzers.Result{Findings: a.report.Findings()}
+	if a.rtt.Count() > 0 {
+		r.Metrics = append(r.Metrics, a.rtt.Metric())
+	}
+	return r
+}

@@ -1,0 +1,69 @@
+package switchtest
+
+import (
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	judgetcp "candela.dev/candela/analyzers/tcp"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+func tcpAnalyzer() analyzer {
+	return analyzer{
+		name: judgetcp.Name, rules: judgetcp.Rules(),
+		applies: func(r *run) bool {
+			return slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "tcp" })
+		},
+		build: newTCPJudge,
+	}
+}
+
+// tcpJudge is the TCP analyzer, which observes at the NICs of the hosts.
+type tcpJudge struct {
+	judge  *judgetcp.Analyzer
+	header int32
+	seen   judgetcp.Observation
+}
+
+func newTCPJudge(r *run) (judge, error) {
+	values := tcpTransport().Parameters.Defaults()
+	if r.plan.Test.Hosts.Model == "tcp" {
+		values = r.plan.Test.Hosts.Values
+	}
+	v6 := slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "tcp" && f.Mark.IPv6 })
+	header := fabric.TCPHeaderSize(v6)
+	c := judgetcp.Config{
+		MSS: values.Int("packet-size") - header, InitialWindow: values.Int("initial-window"), MinRTO: values.Duration("min-rto-us"), Beta: 0.7,
+	}
+	if values.Word("congestion-control") == "reno" {
+		c.Beta = 0.5
+	}
+	return &tcpJudge{judge: judgetcp.New(c), header: int32(header)}, nil
+}
+
+func (j *tcpJudge) name() string { return judgetcp.Name }
+
+func (j *tcpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if p.Protocol != fabric.TCP || !at.Host || at.Stage == fabric.Dropped || p.Flags&fabric.Returned != 0 {
+		return
+	}
+	h := &p.TCP
+	j.seen = judgetcp.Observation{
+		Time: now, Number: p.ID, Sent: at.Stage == fabric.Egress, Src: uint32(p.Src), Dst: uint32(p.Dst), Connection: p.Flow,
+		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale,
+		Payload: int(max(0, p.Size-j.header)), Damaged: p.Flags&fabric.Trimmed != 0,
+	}
+	j.judge.Observe(&j.seen)
+}
+
+func (j *tcpJudge) changed(clock.Time, int, parameter.Values) {}
+
+func (j *tcpJudge) finish(r *run) (analyzers.Result, error) {
+	if r.quiet {
+		j.judge.Drain()
+	}
+	return j.judge.Finish(r.end), nil
+}

@@ -171,10 +171,12 @@ func (c *Client) writeForwarding(ctx context.Context, setup Setup) error {
 	})
 }
 
+// replicas names ports by the older of the two fields for that: servers before P4Runtime 1.4 know no other, and bmv2's
+// takes no port 0 in the newer one.
 func replicas(ports []uint16) []*p4pb.Replica {
 	var out []*p4pb.Replica
 	for i, port := range ports {
-		out = append(out, &p4pb.Replica{PortKind: &p4pb.Replica_Port{Port: p4.Uint(uint64(port)).Bytes()}, Instance: uint32(i + 1)})
+		out = append(out, &p4pb.Replica{PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)}, Instance: uint32(i + 1)})
 	}
 	return out
 }

@@ -63,7 +63,7 @@ func (w *Wire) Listen(t testing.TB) {
 	t.Helper()
 	for i := range Ports {
 		var err error
-		if w.rings[i], err = link.OpenRing(link.RingConfig{Interface: Far(i), Promiscuous: true, Blocks: 4}); err != nil {
+		if w.rings[i], err = link.OpenRing(link.RingConfig{Interface: Far(i), Promiscuous: true, Blocks: 64}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = w.rings[i].Close() })

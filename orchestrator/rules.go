@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
 	"candela.dev/candela/analyzers/sai"
+	"candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/analyzers/trim"
 )
 
@@ -49,7 +50,7 @@ run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Archite
 document; where only the section is sure, the section is given.
 `)
 	analyzer := ""
-	for _, r := range append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules())...) {
+	for _, r := range append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())...) {
 		name, _, _ := strings.Cut(r.ID, ".")
 		if name != analyzer {
 			analyzer = name

@@ -358,5 +358,25 @@ func clearDead(stateDir string) error {
 			err = errors.Join(err, s.end())
 		}
 	}
+	return errors.Join(err, clearStillborn(stateDir))
+}
+
+// clearStillborn removes the directories of testbeds whose maker died before it had said which processes there are: those died
+// with it.
+func clearStillborn(stateDir string) error {
+	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		dir := filepath.Join(stateDir, e.Name())
+		info, statErr := e.Info()
+		if statErr != nil || !e.IsDir() || time.Since(info.ModTime()) < 2*startTime {
+			continue // gone, or on its way up
+		}
+		if _, missing := os.Stat(filepath.Join(dir, stateFile)); errors.Is(missing, os.ErrNotExist) {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}
 	return err
 }

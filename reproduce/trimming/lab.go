@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,11 +31,12 @@ type lab struct {
 	results comparison.Results
 	single  map[int]*point      // runs of the ideal switch by number of senders, where not all were measured
 	done    map[string][]*point // measured without taps of their own, by file: several results may need them
+	sweeps  map[string]sweep    // over the response, by file, likewise
 }
 
 func newLab(cfg Config) (*lab, error) {
 	l := &lab{
-		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point), single: make(map[int]*point),
+		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point), sweeps: make(map[string]sweep), single: make(map[int]*point),
 		results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}},
 	}
 	l.cfg.Workers = max(1, cfg.Workers)
@@ -107,6 +109,7 @@ func (l *lab) tests(file string) ([]*config.SwitchTest, error) {
 // point is what one run came to.
 type point struct {
 	test   *config.SwitchTest
+	repeat int // with which of several seeds, from 1; 0: there is one only
 	flows  switchtest.FlowsDocument
 	counts map[string]int64
 	probe  *probe
@@ -143,6 +146,11 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 	for i, t := range tests {
 		points[i] = &point{test: t}
 	}
+	return points, l.measurePoints(ctx, points, attach)
+}
+
+// measurePoints runs the tests of some points.
+func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*probe)) error {
 	errs := make([]error, len(points))
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -159,7 +167,35 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 	close(next)
 	workers.Wait()
 	l.results.Runs += len(points)
-	return points, errors.Join(errs...)
+	return errors.Join(errs...)
+}
+
+// seeds is how often each point of the sensitivity analysis is measured: near the threshold it is chance whether a queue stays small.
+const seeds = 3
+
+// measureSeeds runs every point of a file with several seeds, those of `candela run --repeat`, and returns the points of each.
+func (l *lab) measureSeeds(ctx context.Context, file string) ([][]*point, error) {
+	tests, err := l.tests(file)
+	if err != nil {
+		return nil, err
+	}
+	repeats := seeds
+	if l.cfg.Quick {
+		repeats = 1
+	}
+	var all []*point
+	for repeat := 1; repeat <= repeats; repeat++ {
+		for _, t := range tests {
+			if repeat > 1 {
+				t = t.WithSeed(orchestrator.RepeatSeed(t.Seed, repeat))
+			}
+			all = append(all, &point{test: t, repeat: repeat})
+		}
+	}
+	if err := l.measurePoints(ctx, all, nil); err != nil {
+		return nil, err
+	}
+	return slices.Collect(slices.Chunk(all, len(tests))), nil
 }
 
 // run runs one test.
@@ -176,7 +212,7 @@ func (l *lab) run(ctx context.Context, p *point, attach func(*probe)) error {
 		}
 	}
 	out, err := switchtest.Run(ctx, plan, orchestrator.Options{
-		Out: l.dir, ID: runID(p.test), Version: l.cfg.Version, Wall: l.cfg.Wall, NoReports: !l.cfg.Keep,
+		Out: l.dir, ID: p.runID(), Version: l.cfg.Version, Wall: l.cfg.Wall, NoReports: !l.cfg.Keep,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.test.Title(), err)
@@ -206,12 +242,16 @@ func (p *point) inspect(sw *fabric.Switch) {
 }
 
 // runID names a run directory: the test, and what tells its point from the others.
-func runID(t *config.SwitchTest) string {
+func (p *point) runID() string {
+	t := p.test
 	id := t.Name
 	if t.Point != nil {
 		for _, v := range t.Point.Values {
 			id += "-" + strings.NewReplacer(" ", "", ",", "-", ".", "-").Replace(v.Value)
 		}
+	}
+	if p.repeat > 1 {
+		id += fmt.Sprintf("-r%d", p.repeat)
 	}
 	return id
 }

@@ -1,15 +1,18 @@
 package trimming
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"candela.dev/candela/reproduce/comparison"
 )
 
-// curve is what a sweep over the duration of the response gives.
+// curve is what a sweep over the duration of the response gives with one seed.
 type curve struct {
 	micros []float64 // pessimistic time
 	good   []float64 // mean goodput of a flow, Gb/s
@@ -18,40 +21,101 @@ type curve struct {
 	ideal  float64   // goodput on the ideal switch, Gb/s
 }
 
-// curve measures a sweep over the duration of the response.
-func (l *lab) curve(ctx context.Context, file string) (*curve, error) {
-	points, err := l.measure(ctx, file)
-	if err != nil {
-		return nil, err
-	}
-	best, err := l.ideal(ctx, points[0].senders())
-	if err != nil {
-		return nil, err
-	}
-	c := &curve{ideal: mean(best.goodput())}
-	for _, p := range points {
-		c.micros = append(c.micros, p.test.Switch.Values.Duration("pessimistic-us").Microseconds())
-		c.good = append(c.good, mean(p.goodput()))
-		c.extra = append(c.extra, 100*(p.trims()/best.trims()-1))
-		c.queue = append(c.queue, p.recirculationPeak())
-	}
-	return c, nil
+// sweep is the same sweep with several seeds. The source ran each point once; what it says is held against the median.
+type sweep []*curve
+
+// of returns the median over all seeds of what a curve shows; NaN, nothing measured, comes last.
+func (s sweep) of(show func(*curve) float64) float64 {
+	values := s.each(show)
+	slices.SortFunc(values, func(a, b float64) int {
+		if math.IsNaN(a) || math.IsNaN(b) {
+			return cmp.Compare(btoi(math.IsNaN(a)), btoi(math.IsNaN(b)))
+		}
+		return cmp.Compare(a, b)
+	})
+	return values[len(values)/2]
 }
 
-// responses measures a sweep over the duration of the response and plots it.
-func (l *lab) responses(ctx context.Context, file, figure, title string) (*curve, error) {
-	c, err := l.curve(ctx, file)
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (s sweep) each(show func(*curve) float64) []float64 {
+	values := make([]float64, len(s))
+	for i, c := range s {
+		values[i] = show(c)
+	}
+	return values
+}
+
+// spread says what each seed gives.
+func (s sweep) spread(show func(*curve) float64) string {
+	words := make([]string, len(s))
+	for i, v := range s.each(show) {
+		switch {
+		case math.IsInf(v, 1):
+			words[i] = "never"
+		case math.IsNaN(v):
+			words[i] = "none"
+		default:
+			words[i] = strconv.FormatFloat(v, 'g', 4, 64)
+		}
+	}
+	return "seeds: " + strings.Join(words, ", ")
+}
+
+// measureSweep measures a sweep over the duration of the response.
+func (l *lab) measureSweep(ctx context.Context, file string) (sweep, error) {
+	if s := l.sweeps[file]; s != nil {
+		return s, nil
+	}
+	bySeed, err := l.measureSeeds(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	best, err := l.ideal(ctx, bySeed[0][0].senders())
+	if err != nil {
+		return nil, err
+	}
+	var s sweep
+	for _, points := range bySeed {
+		c := &curve{ideal: mean(best.goodput())}
+		for _, p := range points {
+			c.micros = append(c.micros, p.test.Switch.Values.Duration("pessimistic-us").Microseconds())
+			c.good = append(c.good, mean(p.goodput()))
+			c.extra = append(c.extra, 100*(p.trims()/best.trims()-1))
+			c.queue = append(c.queue, p.recirculationPeak())
+		}
+		s = append(s, c)
+	}
+	l.sweeps[file] = s
+	return s, nil
+}
+
+// responses measures a sweep over the duration of the response and plots it, a line for each seed.
+func (l *lab) responses(ctx context.Context, file, figure, title string) (sweep, error) {
+	s, err := l.measureSweep(ctx, file)
 	if err != nil {
 		return nil, err
 	}
 	for _, plot := range []struct {
 		what, unit string
-		y          []float64
-	}{{"goodput", "Gb/s", c.good}, {"trims", "% beyond ideal", c.extra}, {"queue", "packets", c.queue}} {
-		l.plot(comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "µs of response", Y: plot.unit,
-			Series: []comparison.Series{{Name: plot.what, X: c.micros, Y: plot.y}}})
+		y          func(*curve) []float64
+	}{
+		{"goodput", "Gb/s", func(c *curve) []float64 { return c.good }},
+		{"trims", "% beyond ideal", func(c *curve) []float64 { return c.extra }},
+		{"queue", "packets", func(c *curve) []float64 { return c.queue }},
+	} {
+		p := comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "µs of response", Y: plot.unit}
+		for i, c := range s {
+			p.Series = append(p.Series, comparison.Series{Name: fmt.Sprintf("seed %d", i+1), X: c.micros, Y: plot.y(c)})
+		}
+		l.plot(p)
 	}
-	return c, nil
+	return s, nil
 }
 
 // smallQueue is how long a recirculation queue is that the source's plots show as small, beside thousands: twice the 250 packets
@@ -100,12 +164,25 @@ const (
 )
 
 // stableRow compares where a scheme becomes stable.
-func (c *curve) stableRow(id, what string, low, high, tolerance float64) comparison.Row {
-	from := c.stableFrom()
+func (s sweep) stableRow(id, what string, low, high, tolerance float64) comparison.Row {
+	from := s.of((*curve).stableFrom)
 	if math.IsInf(from, 1) {
-		return comparison.NewRow(id, what, "µs", low, high, tolerance, math.NaN()).Noted(fmt.Sprintf("not stable up to %d µs", longest))
+		from = math.NaN()
 	}
-	return comparison.NewRow(id, what, "µs", low, high, tolerance, from)
+	row := comparison.NewRow(id, what, "µs", low, high, tolerance, from)
+	if math.IsNaN(from) {
+		row = row.Noted(fmt.Sprintf("not stable up to %d µs", longest))
+	}
+	return row.Noted(s.spread((*curve).stableFrom))
+}
+
+// goodAt and extraAt show goodput and trims at the measured response that is nearest to one.
+func goodAt(micros float64) func(*curve) float64 {
+	return func(c *curve) float64 { return c.at(c.good, micros) }
+}
+
+func extraAt(micros float64) func(*curve) float64 {
+	return func(c *curve) float64 { return c.at(c.extra, micros) }
 }
 
 func t8(ctx context.Context, l *lab) error {
@@ -114,15 +191,15 @@ func t8(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.row(comparison.NewRow(id, "no response: longest recirculation queue", "packets", 14000, 14000, 0.1, c.at(c.queue, 0)))
-	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0, 100*(c.at(c.good, 0)/c.ideal-1)).
+	l.row(comparison.NewRow(id, "no response: longest recirculation queue", "packets", 14000, 14000, 0.1, c.of(func(c *curve) float64 { return c.at(c.queue, 0) })))
+	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0, c.of(func(c *curve) float64 { return 100 * (c.at(c.good, 0)/c.ideal - 1) })).
 		Noted("the source: near optimal"))
 	l.row(comparison.NewBound(id, "0.5 to 1.5 µs: longest recirculation queue, shortest of them", "packets", comparison.AtLeast, smallQueue, 0,
-		slices.Min(c.within(c.queue, 0.5, 1.5))).Noted("the source: still large, no number; " + steadier))
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0, slices.Max(c.within(c.extra, 0.5, 2.5))).
+		c.of(func(c *curve) float64 { return slices.Min(c.within(c.queue, 0.5, 1.5)) })).Noted("the source: still large, no number; " + steadier))
+	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0, c.of(worstExtra)).
 		Noted("the source: a lot more than it should, no number; here outputs never idle, so trims can't exceed the ideal's").ForInformation())
 	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: goodput beside the ideal switch, worst", "%", comparison.AtMost, -1, 0,
-		100*(slices.Min(c.within(c.good, 0.5, 2.5))/c.ideal-1)).Noted("the source: hurt, no number").ForInformation())
+		c.of(func(c *curve) float64 { return 100 * (slices.Min(c.within(c.good, 0.5, 2.5))/c.ideal - 1) })).Noted("the source: hurt, no number").ForInformation())
 	l.row(c.stableRow(id, "shortest response that keeps the queue small", 3, 3, 0.35).Noted(steadier))
 	fewer, err := l.responses(ctx, "t8-32.yml", "fig-9-full", "32 senders, full scheme")
 	if err != nil {
@@ -130,9 +207,9 @@ func t8(ctx context.Context, l *lab) error {
 	}
 	l.row(fewer.stableRow(id, "shortest response that keeps the queue small, 32 senders", 3, 3, 0.35).ForInformation())
 	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst, 32 senders", "%", comparison.AtLeast, 10, 0,
-		slices.Max(fewer.within(fewer.extra, 0.5, 2.5))).ForInformation())
-	l.row(comparison.NewBound(id, "6 µs: trims beyond the ideal switch", "%", comparison.AtMost, 10, 0, c.at(c.extra, 6)))
-	l.row(comparison.NewBound(id, "30 µs: goodput less that at 6 µs", "Gb/s", comparison.AtMost, 0, 0, c.at(c.good, longest)-c.at(c.good, 6)).
+		fewer.of(worstExtra)).ForInformation())
+	l.row(comparison.NewBound(id, "6 µs: trims beyond the ideal switch", "%", comparison.AtMost, 10, 0, c.of(extraAt(6))))
+	l.row(comparison.NewBound(id, "30 µs: goodput less that at 6 µs", "Gb/s", comparison.AtMost, 0, 0, c.of(func(c *curve) float64 { return c.at(c.good, longest) - c.at(c.good, 6) })).
 		Noted("the source: longer costs throughput, no number; see T9's sweep with 32 senders").ForInformation())
 	return nil
 }
@@ -147,14 +224,13 @@ func t9(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	full, err := l.curve(ctx, "t8-32.yml")
+	full, err := l.measureSweep(ctx, "t8-32.yml")
 	if err != nil {
 		return err
 	}
-	l.row(c.stableRow(id, "32 senders, pessimistic only: shortest response that keeps the queue small", 14, 14, 0.15).
-		Noted("11 µs with jitter, 20 µs with senders in step"))
-	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 µs", "Gb/s", 42, 42, 0.05, c.at(c.good, 14)))
-	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 µs", "Gb/s", 46, 46, 0.05, full.at(full.good, 6)))
+	l.row(c.stableRow(id, "32 senders, pessimistic only: shortest response that keeps the queue small", 14, 14, 0.15))
+	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 µs", "Gb/s", 42, 42, 0.05, c.of(goodAt(14))).Noted(c.spread(goodAt(14))))
+	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 µs", "Gb/s", 46, 46, 0.05, full.of(goodAt(6))).Noted(full.spread(goodAt(6))))
 	l.row(d.stableRow(id, "64 senders, pessimistic only: shortest response that keeps the queue small", 3, 3, 0.35))
 	return nil
 }
@@ -170,12 +246,15 @@ func t10(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(c.stableRow(id, "32 senders, trim all: shortest response that keeps the queue small", 12, 12, 0.15))
-	l.row(comparison.NewRow(id, "32 senders, trim all, 12 µs: trims beyond the ideal switch", "%", 80, 80, 0.15, c.at(c.extra, 12)).Noted(harsher))
-	l.row(comparison.NewRow(id, "32 senders, trim all: best goodput of stable responses", "Gb/s", 38, 38, 0.05, best(c)).Noted(harsher))
+	l.row(comparison.NewRow(id, "32 senders, trim all, 12 µs: trims beyond the ideal switch", "%", 80, 80, 0.15, c.of(extraAt(12))).Noted(c.spread(extraAt(12))).Noted(harsher))
+	l.row(comparison.NewRow(id, "32 senders, trim all: best goodput of stable responses", "Gb/s", 38, 38, 0.05, c.of(best)).Noted(c.spread(best)).Noted(harsher))
 	l.row(d.stableRow(id, "64 senders, trim all: shortest response that keeps the queue small", 10, 10, 0.15).Noted(harsher))
-	l.row(comparison.NewRow(id, "64 senders, trim all, 10 µs: goodput", "Gb/s", 19, 19, 0.05, d.at(d.good, 10)).Noted(harsher))
+	l.row(comparison.NewRow(id, "64 senders, trim all, 10 µs: goodput", "Gb/s", 19, 19, 0.05, d.of(goodAt(10))).Noted(d.spread(goodAt(10))).Noted(harsher))
 	return nil
 }
+
+// worstExtra returns the most trims of responses that are too short.
+func worstExtra(c *curve) float64 { return slices.Max(c.within(c.extra, 0.5, 2.5)) }
 
 // best returns the best goodput of the stable responses, NaN if there are none.
 func best(c *curve) float64 {
@@ -194,7 +273,7 @@ func t11(ctx context.Context, l *lab) error {
 			return err
 		}
 		l.row(c.stableRow(id, fmt.Sprintf("%d senders, one pipeline notified: shortest response that keeps the queue small", n), 9, 12, 0.15).Noted(milder))
-		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 µs: trims beyond the ideal switch", n), "%", 20, 25, 0.15, c.at(c.extra, 10)).Noted(milder))
+		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 µs: trims beyond the ideal switch", n), "%", 20, 25, 0.15, c.of(extraAt(10))).Noted(c.spread(extraAt(10))).Noted(milder))
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Testbed struct {
 
 	ends    [2][]verbs.End
 	reports [2]*verbs.ReportResponse // nil before the traffic
+	blamed  bool                     // a fault of the fabric was reported
 }
 
 // party is one side of the traffic: a guest, or a model in this process.
@@ -235,6 +236,7 @@ func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
 		})
 		if err == nil {
 			err = t.fabric.failed()
+			t.blamed = err != nil
 		}
 		if err != nil {
 			return err
@@ -280,6 +282,9 @@ func (t *Testbed) Close() error {
 		failed = append(failed, t.both(ctx, func(ctx context.Context, _ int, p party) error { return p.release(ctx) }))
 	}
 	if t.fabric != nil {
+		if t.guests.sw != nil && t.guests.sw.dead() && !t.blamed {
+			failed = append(failed, t.fabric.failed()) // whoever met it first saw a broken connection only
+		}
 		failed = append(failed, t.fabric.close())
 	}
 	return errors.Join(failed...)

@@ -3,12 +3,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -81,4 +85,52 @@ func compareOnBMv2(t *testing.T, test *config.Test, s *netns.State) {
 		return
 	}
 	t.Skip("SKIP-busy: with timeouts of up to half a second the machine kept the models waiting")
+}
+
+func TestALiveBMv2ThatDiesInTheMiddleEndsTheRun(t *testing.T) {
+	needBMv2(t)
+	b := bringUp(t, bmv2.Datapath, 1)
+	test, err := config.Parse("live.yml", []byte(twoDrops), configOptions(oneDumper(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.New(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := runOn(t, p, &b.State, func(step string) {
+		if step == "run traffic" {
+			killBMv2(t, b.State.Switch.Process.PID)
+		}
+	})
+	expectFailure(t, o.Verdict, "switch")
+}
+
+// killBMv2 kills the program that a switch has started.
+func killBMv2(t *testing.T, parent int) {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range strings.Fields(string(text)) {
+			pid, err := strconv.Atoi(field)
+			if err == nil {
+				err = unix.Kill(pid, unix.SIGKILL)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			killed++
+		}
+	}
+	if killed == 0 {
+		t.Fatal("the switch has started nothing")
+	}
 }

@@ -1,5 +1,7 @@
 package config
 
+import "regexp"
+
 // VM is what only testbeds of virtual machines have.
 type VM struct {
 	Image  string // directory that tools/vm-image made; empty: the usual one
@@ -13,12 +15,14 @@ const NoModel = "none"
 // ModelOn reports whether a NIC model stands on side s.
 func (v *VM) ModelOn(s Side) bool { return v != nil && v.Model == s.String() }
 
+var imageForm = text{regexp.MustCompile(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
+
 func vmSchema() *object {
 	return &object{
 		title: "vm",
 		doc:   "What only testbeds of kind vm have.",
 		fields: []field{
-			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; default: CANDELA_VM_IMAGE, or .cache/vm/stable.", kind: pemForm,
+			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; empty: CANDELA_VM_IMAGE, or .cache/vm/stable.", kind: imageForm, def: `""`,
 				at: at(func(v *VM) *string { return &v.Image })},
 			{key: "memory-mib", doc: "Memory of each guest.", kind: integer{min: 128, max: 65536, unit: "MiB"}, def: "256",
 				at: at(func(v *VM) *int { return &v.Memory })},

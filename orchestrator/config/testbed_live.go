@@ -61,6 +61,7 @@ func (t *Testbed) IsLive() bool { return t.Kind == KindNetns || t.Kind == KindLa
 var (
 	addressForm = text{regexp.MustCompile(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
 	deviceForm  = text{regexp.MustCompile(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
+	listForm    = text{regexp.MustCompile(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
 	pemForm     = text{regexp.MustCompile(`^[^\x00\n]{1,1000}$`), "a path"}
 )
 
@@ -122,8 +123,8 @@ func certificatesSchema() *object {
 			{key: "cert", doc: "Certificate chain.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Cert })},
 			{key: "key", doc: "Its key.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Key })},
 			{key: "ca", doc: "The lab's authority.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.CA })},
-			{key: "crl", doc: "List of certificates that the authority has revoked, read anew when it changes.", kind: pemForm,
-				at: at(func(c *Certificates) *string { return &c.CRL })},
+			{key: "crl", doc: "List of certificates that the authority has revoked, read anew when it changes; empty: none.", kind: listForm,
+				def: `""`, at: at(func(c *Certificates) *string { return &c.CRL })},
 		},
 	}
 }

@@ -140,6 +140,9 @@ const (
 	minWindow = 2                  // segments, of the slow-start threshold (RFC 5681)
 )
 
+// tellable is as much of the receive window as a header can tell: whole units of 1<<WindowScale bytes.
+func (c *Config) tellable() int { return c.ReceiveWindow >> WindowScale << WindowScale }
+
 // Validate reports what is wrong.
 func (c *Config) Validate() error {
 	switch {
@@ -147,8 +150,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("MSS %d: must be 1 to 65536 bytes", c.MSS)
 	case c.InitialWindow < 1 || c.InitialWindow > 1<<20:
 		return fmt.Errorf("initial window %d: must be 1 to %d segments", c.InitialWindow, 1<<20)
-	case c.ReceiveWindow < c.MSS || c.ReceiveWindow > 0xffff<<WindowScale:
-		return fmt.Errorf("receive window %d: must be at least the MSS (%d), at most %d bytes", c.ReceiveWindow, c.MSS, 0xffff<<WindowScale)
+	case c.tellable() < c.MSS || c.ReceiveWindow > 0xffff<<WindowScale:
+		return fmt.Errorf("receive window %d: must be at least the MSS (%d), rounded up to a multiple of %d, and at most %d bytes",
+			c.ReceiveWindow, c.MSS, 1<<WindowScale, 0xffff<<WindowScale)
 	case c.MinRTO <= 0 || c.MinRTO > maxRTO:
 		return fmt.Errorf("minimum RTO %v: must be positive, at most %v", c.MinRTO, maxRTO)
 	case c.DelayedACK < 0 || c.DelayedACK > clock.Second:

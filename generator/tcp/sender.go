@@ -90,7 +90,7 @@ func (s *sender) mayGrow() bool {
 
 func newSender(cfg *Config) sender {
 	return sender{
-		mss: cfg.MSS, limit: uint64(cfg.ReceiveWindow), expires: clock.Never, minRTO: cfg.MinRTO, minRTT: clock.Duration(clock.Never),
+		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, minRTO: cfg.MinRTO, minRTT: clock.Duration(clock.Never),
 		window: newWindow(cfg.Control, cfg.InitialWindow),
 	}
 }

@@ -286,11 +286,24 @@ func TestHeadersSurviveTheWire(t *testing.T) {
 	})
 }
 
+// A window is told in units of 1024 bytes: what is over is not the sender's to use, at the start of a connection either.
+func TestASenderUsesNoMoreOfAWindowThanCanBeTold(t *testing.T) {
+	cfg := config()
+	cfg.InitialWindow, cfg.ReceiveWindow = 100, 17<<10-1
+	w := newWire(t, cfg)
+	w.write(t, 500*mss)
+	w.run(clock.Time(10*rtt), 0)
+	if n := w.perRound(0); n == 0 || n*mss > 16<<10 {
+		t.Errorf("%d bytes in the first round trip through a window that can only be told as %d", n*mss, 16<<10)
+	}
+}
+
 func TestWrongConfigurationsAreRefused(t *testing.T) {
 	for name, change := range map[string]func(*tcp.Config){
 		"no MSS":                      func(c *tcp.Config) { c.MSS = 0 },
 		"no initial window":           func(c *tcp.Config) { c.InitialWindow = 0 },
 		"a window below a segment":    func(c *tcp.Config) { c.ReceiveWindow = 999 },
+		"one that is when it is told": func(c *tcp.Config) { c.MSS, c.ReceiveWindow = 1500, 2047 },
 		"a window that can't be told": func(c *tcp.Config) { c.ReceiveWindow = 1 << 30 },
 		"no minimum RTO":              func(c *tcp.Config) { c.MinRTO = 0 },
 		"ACKs never":                  func(c *tcp.Config) { c.DelayedACK = 2 * clock.Second },

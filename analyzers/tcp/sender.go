@@ -42,7 +42,8 @@ type sender struct {
 	recover int64   // where a recovery ends
 	force   bool    // one retransmission may go whatever is on its way
 
-	timer    clock.Time // when the retransmission timer was started last
+	timer    clock.Time // when the retransmission timer was started last, at the latest
+	armed    clock.Time // and at the earliest: the packet may have waited at its NIC
 	timeouts int        // since the latest new acknowledgement
 	repeats  int        // transmissions of the first segment since then, beyond the first
 	longest  clock.Duration
@@ -85,7 +86,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 // fresh books new data.
 func (a *Analyzer) fresh(s *stream, r span) {
 	if s.una == s.next {
-		s.timer, s.timeouts, s.repeats, s.stalled = a.now, 0, 0, false
+		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, a.decided(s.key.src), 0, 0, false
 	}
 	s.ordinal++
 	s.segments = append(s.segments, segment{span: r, sent: a.now, ordinal: s.ordinal, times: 1, flying: true})
@@ -117,7 +118,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 // justify looks for what lets a segment be sent again.
 func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	g := &s.segments[i]
-	waited := a.now.Sub(s.timer)
+	waited := a.now.Sub(s.armed)
 	expired := waited >= a.cfg.MinRTO
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
@@ -165,7 +166,7 @@ func (a *Analyzer) timeout(s *stream, waited clock.Duration, number uint64) {
 		a.blame(ruleBackoff, s, number, fmt.Sprintf("timeout %d in a row comes after at least %v", s.timeouts+1, least), what)
 	}
 	s.timeouts++
-	s.timer, s.stalled = a.now, false
+	s.timer, s.armed, s.stalled = a.now, a.decided(s.key.src), false
 	s.recover = s.next
 	s.window = float64(a.cfg.MSS)
 	s.forgive()
@@ -221,7 +222,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 
 // advance follows a new acknowledgement.
 func (a *Analyzer) advance(s *stream, ack int64) {
-	if a.now.Sub(s.timer) >= a.cfg.MinRTO { // a timeout may have come, and its retransmission may wait at the NIC
+	if a.now.Sub(s.armed) >= a.cfg.MinRTO { // a timeout may have come, and its retransmission may wait at the NIC
 		s.forgive()
 	}
 	n := 0
@@ -239,7 +240,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		s.window += float64(ack - s.una) // slow start; everything else grows less
 	}
 	s.una = ack
-	s.timer, s.timeouts, s.repeats, s.stalled = a.now, 0, 0, false
+	s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, a.now, 0, 0, false
 }
 
 func (s *sender) deliver(g *segment) {

@@ -49,6 +49,7 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	streams map[streamKey]*stream
 	order   []*stream
+	nics    map[uint32]nic // by host
 	now     clock.Time
 	drained bool
 	rtt     *analyzers.Distribution
@@ -56,6 +57,32 @@ type Analyzer struct {
 
 // streamKey is one direction of a connection.
 type streamKey struct{ src, dst, connection uint32 }
+
+// nic is what was seen of a host's sending.
+type nic struct {
+	at    clock.Time     // when the latest packet was seen to leave
+	took  clock.Duration // to send it
+	since clock.Time     // from when on it has been sending without a pause
+}
+
+// Leaves says that a packet of whatever protocol is leaving a host's NIC, which takes that long for it. Said before Observe, it keeps
+// a host from being blamed for a timer that ran while a packet waited behind others at the NIC.
+func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
+	n, seen := a.nics[host]
+	if !seen || now.Sub(n.at) > max(n.took, takes) {
+		n.since = now.Add(-takes)
+	}
+	n.at, n.took = now, takes
+	a.nics[host] = n
+}
+
+// decided returns when a host may have decided at the earliest to send what is seen to leave it now.
+func (a *Analyzer) decided(host uint32) clock.Time {
+	if n, seen := a.nics[host]; seen {
+		return min(n.since, a.now)
+	}
+	return a.now
+}
 
 // stream is what was seen of one direction.
 type stream struct {
@@ -71,7 +98,7 @@ func New(c Config) *Analyzer {
 		c.Beta = 0.7
 	}
 	return &Analyzer{
-		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream),
+		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream), nics: make(map[uint32]nic),
 		rtt: analyzers.NewDistribution("tcp.round-trip", analyzers.UnitNS, 0),
 	}
 }

@@ -119,3 +119,35 @@ func FuzzObservations(f *testing.F) {
 		a.Finish(now)
 	})
 }
+
+// A timer runs from when the host decides to send. What leaves behind other packets was decided earlier than it is seen.
+func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
+	const us, frame = clock.Microsecond, 2 * clock.Microsecond
+	judge := func(waits bool) (rules []string) {
+		a := tcp.New(config())
+		send := func(at clock.Time) {
+			a.Leaves(1, at, frame)
+			a.Observe(&tcp.Observation{
+				Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000,
+			})
+		}
+		send(0)
+		first := clock.Time(1200 * us)
+		if waits { // two other packets leave just before
+			a.Leaves(1, first.Add(-2*frame), frame)
+			a.Leaves(1, first.Add(-frame), frame)
+		}
+		send(first)
+		send(first.Add(2*clock.Millisecond - 5*us))
+		for _, f := range a.Finish(first.Add(3 * clock.Millisecond)).Findings {
+			rules = append(rules, f.Rule)
+		}
+		return rules
+	}
+	if got := judge(true); len(got) > 0 {
+		t.Errorf("a packet that waited: %v", got)
+	}
+	if got := judge(false); !slices.Equal(got, []string{"tcp.backoff"}) {
+		t.Errorf("one that did not wait: %v", got)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	judgetcp "candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
@@ -24,6 +25,7 @@ func tcpAnalyzer() analyzer {
 // tcpJudge is the TCP analyzer, which observes at the NICs of the hosts.
 type tcpJudge struct {
 	judge  *judgetcp.Analyzer
+	links  []config.LinkSpec // of hosts
 	header int32
 	seen   judgetcp.Observation
 }
@@ -41,12 +43,20 @@ func newTCPJudge(r *run) (judge, error) {
 	if values.Word("congestion-control") == "reno" {
 		c.Beta = 0.5
 	}
-	return &tcpJudge{judge: judgetcp.New(c), header: int32(header)}, nil
+	j := &tcpJudge{judge: judgetcp.New(c), header: int32(header)}
+	for id := range r.net.Hosts() {
+		j.links = append(j.links, r.plan.Test.Topology.HostLinkOf(id))
+	}
+	return j, nil
 }
 
 func (j *tcpJudge) name() string { return judgetcp.Name }
 
 func (j *tcpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if at.Host && at.Stage == fabric.Egress {
+		link := &j.links[at.Node]
+		j.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
+	}
 	if p.Protocol != fabric.TCP || !at.Host || at.Stage == fabric.Dropped || p.Flags&fabric.Returned != 0 {
 		return
 	}

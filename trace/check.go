@@ -88,6 +88,7 @@ func newScan(src Source, o Options) *scan {
 		s.inference = NewInference()
 	}
 	s.dec = NewDecoder(o.Format, o.Connections, !o.SkipICRC)
+	s.dec.wantsKey = s.dec.wantsKey || s.time.perWay != nil
 	return s
 }
 

@@ -129,6 +129,13 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		p := testPacket(packet.WriteMiddle, qpn, packet.PSN(seq), 64)
 		return copyOf{seq: seq, ns: ns, p: p}
 	}
+	known, err := NewConnections([]Connection{
+		{Index: 1, MTU: 256, Requester: Side{hostA, 11, 1}, Responder: Side{hostB, 1, 1}},
+		{Index: 2, MTU: 256, Requester: Side{hostA, 12, 1}, Responder: Side{hostB, 2, 1}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name     string
 		copies   []copyOf
@@ -139,22 +146,25 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		{"in order", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 300)}, 500, false, 0},
 		{"another flow is behind by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false, 400},
 		{"another flow is behind by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
+		{"flows known by their headers are told apart", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)}, 500, false, 400},
 		{"a flow is behind itself", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
 		{"one queue allows nothing", []copyOf{of(1, 1, 1000), of(2, 2, 999)}, 0, true, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			source := memorySource("mirror.pcap", mirrorFile(t, tc.copies))
-			_, report, err := Check(context.Background(), source, Options{Format: FormatMirror, TimeDisorderNS: tc.bound})
-			c := report.Condition(ConditionTime)
-			if (err != nil) != tc.violated || (c.Status == StatusViolated) != tc.violated {
-				t.Errorf("%v: %s", err, c.Message)
-			}
-			got := int64(-1)
-			if c.DisorderNS != nil {
-				got = *c.DisorderNS
-			}
-			if got != tc.disorder {
-				t.Errorf("time-disorder-ns %d, want %d", got, tc.disorder)
+			for _, given := range []*Connections{nil, known} { // a run of an injector knows its connections
+				_, report, err := Check(context.Background(), source, Options{Format: FormatMirror, Connections: given, TimeDisorderNS: tc.bound})
+				c := report.Condition(ConditionTime)
+				if (err != nil) != tc.violated || (c.Status == StatusViolated) != tc.violated {
+					t.Errorf("connections given: %v: %v: %s", given != nil, err, c.Message)
+				}
+				got := int64(-1)
+				if c.DisorderNS != nil {
+					got = *c.DisorderNS
+				}
+				if got != tc.disorder {
+					t.Errorf("connections given: %v: time-disorder-ns %d, want %d", given != nil, got, tc.disorder)
+				}
 			}
 		})
 	}

@@ -110,7 +110,8 @@ func (e Evidence) label() string {
 func breachOf(id string, o *outcome) (Breach, bool) {
 	if strings.HasPrefix(id, expectPrefix) {
 		for _, reason := range o.run.Verdict.Reasons {
-			if strings.HasPrefix(reason, id) || id == expectCompletion && strings.HasPrefix(reason, "completion of ") {
+			if strings.HasPrefix(reason, id) || id == expectCompletion && strings.HasPrefix(reason, "completion of ") ||
+				id == expectData && strings.HasPrefix(reason, "data of ") {
 				return Breach{Judge: id, Text: reason, Run: o.run.Dir, Count: 1}, true
 			}
 		}
@@ -133,6 +134,7 @@ func breachOf(id string, o *outcome) (Breach, bool) {
 const (
 	expectPrefix     = "expect."
 	expectCompletion = "expect.completion"
+	expectData       = "expect.data" // that the bytes that arrived are those that were sent
 )
 
 func describe(f *analyzers.Finding) string {
@@ -205,10 +207,10 @@ func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	return stray
 }
 
-// firedIn lists the violations of a run, each rule once, and whether work requests ended as they should not have. Warnings
-// count where a rule of the catalogue says so, only.
+// firedIn lists the violations of a run, each rule once, and whether work requests ended as they should not have or brought other
+// data. Warnings count where a rule of the catalogue says so, only.
 func firedIn(o *outcome) []string {
-	ids := []string{expectCompletion}
+	ids := []string{expectCompletion, expectData}
 	for i := range o.run.Report.Findings {
 		f := &o.run.Report.Findings[i]
 		if f.Severity == analyzers.Violation && !f.Wanted && !slices.Contains(ids, f.Rule) {

@@ -21,4 +21,5 @@ func reportTimes(a *analyzers.Analysis) {
 			f.Message += " (reported, not judged: the hosts are software)"
 		}
 	}
+	a.Add("", analyzers.Result{}) // brings the verdict up to date
 }

@@ -1,0 +1,25 @@
+package orchestrator
+
+import (
+	"testing"
+
+	"candela.dev/candela/analyzers"
+)
+
+func TestReportedTimesLeaveNoViolationInTheAnalysis(t *testing.T) {
+	for _, tt := range []struct {
+		rule     string
+		severity analyzers.Severity
+		verdict  analyzers.Verdict
+	}{
+		{"retrans.timeout-early", analyzers.Warning, analyzers.Pass},
+		{"gbn.retry-exceeded", analyzers.Violation, analyzers.Fail},
+	} {
+		a := &analyzers.Analysis{}
+		a.Add("", analyzers.Result{Findings: []analyzers.Finding{{Rule: tt.rule, Severity: analyzers.Violation}}})
+		reportTimes(a)
+		if f := a.Findings[0]; f.Severity != tt.severity || a.Verdict != tt.verdict {
+			t.Errorf("%s: %v, the analysis %s; want %v, %s", tt.rule, f.Severity, a.Verdict, tt.severity, tt.verdict)
+		}
+	}
+}

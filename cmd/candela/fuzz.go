@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -64,8 +65,20 @@ The exit status is 1 if a rule was violated.`,
 // collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the same.
 const collectAt = 400
 
+// loadBase reads the test that fuzzing varies.
+func loadBase(file string) (*config.Test, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if config.IsSwitchTest(data) {
+		return nil, fmt.Errorf("%s is a test of a switch; fuzzing varies tests of NICs, such as configs/quickstart.yml", file)
+	}
+	return config.Load(file, configOptions(""))
+}
+
 func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
-	base, err := config.Load(file, configOptions(""))
+	base, err := loadBase(file)
 	if err != nil {
 		return err
 	}

@@ -77,3 +77,10 @@ func TestFuzzReportsABrokenNICReadyToSend(t *testing.T) {
 		t.Errorf("report.txt: %v\n%s", err, text)
 	}
 }
+
+func TestFuzzNamesATestOfASwitchAsSuch(t *testing.T) {
+	status, _, stderr := candela(t, "fuzz", filepath.Join("..", "..", "configs", "switch-incast-ndp.yml"), "--runs", "1", "--corpus", t.TempDir())
+	if status != 2 || !strings.Contains(stderr, "a test of a switch") {
+		t.Errorf("status %d, want 2 and what the file is:\n%s", status, stderr)
+	}
+}

@@ -83,7 +83,7 @@ func upState(t *config.Testbed) string {
 func newTestbedUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "up TESTBED",
-		Short: "Make a testbed of network namespaces or virtual machines on this machine",
+		Short: "Make a testbed of network namespaces (netns, bmv2) or virtual machines (vm) on this machine",
 		Long: `Make a testbed on this machine that stays until candela testbed down.
 
 One of network namespaces has requester, responder, injector switch and dumpers, each a process in a namespace of its own,

@@ -111,8 +111,13 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	if err != nil {
 		return infrastructure(err)
 	}
-	if !report.OK() {
+	switch {
+	case report.Breached():
 		return statusError{status: orchestrator.ExitFail}
+	case len(report.Broken) > 0:
+		return infrastructure(fmt.Errorf("%d runs came to no end, twice; the rest is no qualification", len(report.Broken)))
+	case !report.OK():
+		return statusError{orchestrator.ExitInvalid, errors.New("no rule was exercised")}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -371,4 +372,28 @@ them with the text of the specification. After *in* stands the section that hold
 			strings.ReplaceAll(r.Statement, "*", `\*`), stimulus, r.Test, r.Test, strings.Join(r.Judges, ", "))
 	}
 	return b.Bytes()
+}
+
+// A device that takes its machine down has not qualified: nothing is known of it.
+func TestADeviceWhoseRunsComeToNoEndIsNotQualified(t *testing.T) {
+	s := newSuite(t, "spec")
+	s.Device = &conformance.Device{Name: "a driver that panics on what it is sent"}
+	good, builds := s.Build, 0
+	s.Build = func(spec testbeds.Spec) (orchestrator.Testbed, error) {
+		if builds++; builds > 2 {
+			return good(spec)
+		}
+		return nil, errors.New("the guest's console ends with: kernel panic")
+	}
+	s.Workers = 1
+	report, err := s.Qualify(t.Context(), conformance.Catalogue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Breached() || report.Passed == 0 {
+		t.Fatalf("%d rules failed, %d passed: the other runs should be those of a sound NIC", report.Failed, report.Passed)
+	}
+	if report.OK() || len(report.Broken) != 1 || !strings.Contains(report.Broken[0].Reason, "kernel panic") {
+		t.Errorf("OK %v, broken runs %v; want one, which forbids to call the device qualified", report.OK(), report.Broken)
+	}
 }

@@ -30,10 +30,22 @@ type Report struct {
 	Results      []Result `json:"results"`
 	// Outside are violations that no rule of the catalogue stands for. They fail the qualification, too.
 	Outside []Breach `json:"outside,omitempty"`
+	// Broken are the runs in which a component failed both times. It may have been the device that brought it down, so that
+	// what remains is no qualification.
+	Broken []Broken `json:"broken,omitempty"`
 }
 
-// OK reports whether every rule that was exercised passed and nothing else was found.
-func (r *Report) OK() bool { return r.Failed == 0 && len(r.Outside) == 0 }
+// Broken is a run that came to no end.
+type Broken struct {
+	Run    string `json:"run"`
+	Reason string `json:"reason"`
+}
+
+// Breached reports whether a rule was broken, one of the catalogue or another.
+func (r *Report) Breached() bool { return r.Failed > 0 || len(r.Outside) > 0 }
+
+// OK reports whether every rule that was exercised passed, at least one was, every run came to its end, and nothing else was found.
+func (r *Report) OK() bool { return !r.Breached() && len(r.Broken) == 0 && r.Passed > 0 }
 
 func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 	r := &Report{Schema: ReportSchema, Version: s.Version, Profile: s.Profile, Bugs: s.Bugs}
@@ -48,6 +60,9 @@ func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 		byName[outcomes[i].name] = &outcomes[i]
 		if outcomes[i].run != nil {
 			r.Runs++
+		}
+		if outcomes[i].broken {
+			r.Broken = append(r.Broken, Broken{outcomes[i].name, outcomes[i].why})
 		}
 	}
 	for i := range rules {
@@ -103,6 +118,9 @@ func (r *Report) Text(w io.Writer, verbose bool) error {
 	for i := range r.Outside {
 		fmt.Fprintf(&b, "\nno rule of the catalogue, but a violation\n  %s\n", r.Outside[i].line())
 	}
+	for _, broken := range r.Broken {
+		fmt.Fprintf(&b, "\nno verdict on %s\n  %s\n", broken.Run, broken.Reason)
+	}
 	fmt.Fprintf(&b, "\n%s\n", r.summary())
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -126,6 +144,9 @@ func (r *Report) summary() string {
 	s := fmt.Sprintf("%d rules in %d runs: %d pass, %d fail, %d not exercised", len(r.Results), r.Runs, r.Passed, r.Failed, r.NotExercised)
 	if n := len(r.Outside); n > 0 {
 		s += fmt.Sprintf("; %d violations outside the catalogue", n)
+	}
+	if n := len(r.Broken); n > 0 {
+		s += fmt.Sprintf("; %d runs without a verdict", n)
 	}
 	return s
 }
@@ -186,6 +207,12 @@ func (r *Report) Markdown(w io.Writer) error {
 		b.WriteString("\n## Violations outside the catalogue\n\n")
 		for i := range r.Outside {
 			fmt.Fprintf(&b, "- %s, run `%s`\n", escape(r.Outside[i].line()), r.Outside[i].Run)
+		}
+	}
+	if len(r.Broken) > 0 {
+		b.WriteString("\n## Runs without a verdict\n\n")
+		for _, broken := range r.Broken {
+			fmt.Fprintf(&b, "- `%s`: %s\n", broken.Run, escape(broken.Reason))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

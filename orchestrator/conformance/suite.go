@@ -54,6 +54,7 @@ type outcome struct {
 	name   string
 	why    string // it says nothing, and why; empty if it does
 	run    *orchestrator.Outcome
+	broken bool // a component failed, and again when it was tried once more
 	census map[string]int64
 	// bounded are the latencies that the test bounds.
 	bounded map[Bound]bool
@@ -131,8 +132,8 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	}
 	switch {
 	case s.Device != nil && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
-		o.why = "the testbed failed: " + strings.Join(o.run.Verdict.Reasons, "; ")
-		o.run = nil
+		o.why = "the testbed failed twice: " + strings.Join(o.run.Verdict.Reasons, "; ")
+		o.run, o.broken = nil, true
 		return o, nil
 	case err != nil:
 		return o, err

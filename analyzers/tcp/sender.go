@@ -38,6 +38,9 @@ type sender struct {
 	amnesty   int64 // everything below may be sent again: a timeout may have come since it was
 
 	window  float64 // bytes, at most
+	before  float64 // what it was before it shrank last
+	shrunk  clock.Time
+	waiting float64 // bytes, at most, that waited at the NIC then
 	flight  int64   // bytes that are on their way for certain
 	recover int64   // where a recovery ends
 	force   bool    // one retransmission may go whatever is on its way
@@ -57,6 +60,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	start := s.place(o.Seq, s.next, &a.cfg)
 	end := start + int64(o.Payload)
 	a.overdue(s)
+	s.waiting -= float64(o.Payload)
 	if s.limit > 0 && end > s.limit {
 		a.blame(ruleReceive, s, o.Number, fmt.Sprintf("nothing beyond byte %d, the end of the receiver's window", s.limit), fmt.Sprintf("byte %d is sent", end))
 	}
@@ -76,11 +80,27 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 			return
 		}
 	}
-	if most := s.window + float64(a.cfg.MSS); float64(s.flight) > most {
+	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
 		a.blame(ruleWindow, s, o.Number, fmt.Sprintf("at most %.0f bytes on their way, one segment of them sent without regard to the window", most),
 			fmt.Sprintf("%d bytes", s.flight))
 		s.window = float64(s.flight) // once for each excess
 	}
+}
+
+// room returns the window by which a packet that leaves now was sent: if it may have waited at its NIC since, the one before it
+// shrank. No more than that window had room for can have waited.
+func (a *Analyzer) room(s *stream) float64 {
+	if a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
+		return max(s.window, s.before)
+	}
+	return s.window
+}
+
+// shrink makes the window smaller.
+func (a *Analyzer) shrink(s *stream, to float64) {
+	s.before = a.room(s)
+	s.waiting = s.before + float64(a.cfg.MSS) - float64(s.flight)
+	s.shrunk, s.window = a.now, to
 }
 
 // fresh books new data.
@@ -168,7 +188,7 @@ func (a *Analyzer) timeout(s *stream, waited clock.Duration, number uint64) {
 	s.timeouts++
 	s.timer, s.armed, s.stalled = a.now, a.decided(s.key.src), false
 	s.recover = s.next
-	s.window = float64(a.cfg.MSS)
+	a.shrink(s, float64(a.cfg.MSS))
 	s.forgive()
 }
 
@@ -181,9 +201,9 @@ func (s *sender) forgive() {
 }
 
 // reduce follows the first sign of loss in a window.
-func (s *sender) reduce(c *Config) {
+func (a *Analyzer) reduce(s *stream) {
 	s.recover, s.force = s.next, true
-	s.window = max(2*float64(c.MSS), s.window*c.Beta)
+	a.shrink(s, max(2*float64(a.cfg.MSS), s.window*a.cfg.Beta))
 }
 
 // overdue looks for a retransmission that is missing.
@@ -216,7 +236,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		s.sack(span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 	}
 	if s.presume() && s.una >= s.recover {
-		s.reduce(&a.cfg)
+		a.reduce(s)
 	}
 }
 

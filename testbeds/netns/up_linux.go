@@ -58,11 +58,15 @@ func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if err := os.MkdirAll(cfg.StateDir, 0o755); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(b.State.Dir, 0o700); errors.Is(err, os.ErrExist) {
+	if _, err := claim(cfg.StateDir, cfg.Name); err != nil {
 		b.State.Dir = "" // it isn't ours
+		if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		if _, err := Load(cfg.StateDir, cfg.Name); err != nil {
+			return nil, fmt.Errorf("%s is in the way, and is no testbed: %w", filepath.Join(cfg.StateDir, cfg.Name), err)
+		}
 		return nil, fmt.Errorf("it is up already: candela testbed down %s", cfg.Name)
-	} else if err != nil {
-		return nil, err
 	}
 	if !cfg.Detach {
 		self, err := identify(os.Getpid())
@@ -300,6 +304,14 @@ func Load(stateDir, name string) (*State, error) {
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
 	}
+	if s.Name != name {
+		return nil, fmt.Errorf("%s is of %q", filepath.Join(dir, stateFile), s.Name)
+	}
+	for _, n := range s.Nodes() {
+		if n.Process.PID <= 0 {
+			return nil, fmt.Errorf("%s lacks processes: it describes no testbed", filepath.Join(dir, stateFile))
+		}
+	}
 	return s, nil
 }
 
@@ -361,8 +373,53 @@ func clearDead(stateDir string) error {
 	return errors.Join(err, clearStillborn(stateDir))
 }
 
+// makerFile says who makes a testbed. It is there before the directory has its name: what has none is somebody else's.
+const makerFile = "maker.json"
+
+// making is how the directories begin that have no name yet.
+const making = ".making-"
+
+// claim makes the directory of a testbed, with its maker in it. One that is there is os.ErrExist, whosever it is.
+func claim(stateDir, name string) (string, error) {
+	self, err := identify(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(self)
+	if err != nil {
+		return "", err
+	}
+	nameless, err := os.MkdirTemp(stateDir, making)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(stateDir, name)
+	if err = os.WriteFile(filepath.Join(nameless, makerFile), append(text, '\n'), 0o600); err == nil {
+		err = unix.Renameat2(unix.AT_FDCWD, nameless, unix.AT_FDCWD, dir, unix.RENAME_NOREPLACE)
+	}
+	if err != nil {
+		return "", errors.Join(fmt.Errorf("%s: %w", dir, err), os.RemoveAll(nameless))
+	}
+	return dir, nil
+}
+
+// readMaker returns who makes, or made, the testbed of a directory.
+func readMaker(dir string) (p Process, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, makerFile))
+	if err != nil {
+		return p, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, err
+	}
+	if p.PID <= 0 {
+		return p, fmt.Errorf("%s names no process", filepath.Join(dir, makerFile))
+	}
+	return p, nil
+}
+
 // clearStillborn removes the directories of testbeds whose maker died before it had said which processes there are: those died
-// with it.
+// with it. A directory that names no maker is not ours, and stays.
 func clearStillborn(stateDir string) error {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -370,9 +427,11 @@ func clearStillborn(stateDir string) error {
 	}
 	for _, e := range entries {
 		dir := filepath.Join(stateDir, e.Name())
-		info, statErr := e.Info()
-		if statErr != nil || !e.IsDir() || time.Since(info.ModTime()) < 2*startTime {
-			continue // gone, or on its way up
+		if !e.IsDir() {
+			continue
+		}
+		if maker, unknown := readMaker(dir); unknown != nil || maker.Alive() {
+			continue
 		}
 		if _, missing := os.Stat(filepath.Join(dir, stateFile)); errors.Is(missing, os.ErrNotExist) {
 			err = errors.Join(err, os.RemoveAll(dir))

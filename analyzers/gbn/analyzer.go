@@ -55,7 +55,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	}
 	if cfg.HostDelayNS <= 0 {
 		a.delay = 2 * captureHostDelayNS
-		if meta.Kind == trace.KindMirror && !cfg.SoftwareHosts {
+		if meta.Kind == trace.KindMirror && !a.unpunctual() {
 			a.delay = 2 * mirrorHostDelayNS
 		}
 	}
@@ -118,6 +118,9 @@ func (a *Analyzer) forged(r *trace.Record) bool {
 	}
 	return was != is
 }
+
+// unpunctual reports whether the hosts may hold packets up for as long as a timer runs: software, of which no bound was measured.
+func (a *Analyzer) unpunctual() bool { return a.cfg.SoftwareHosts && a.cfg.HostDelayNS <= 0 }
 
 // whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers count
 // from the opening of the gate, before which nothing was sent.

@@ -3,6 +3,7 @@ package gbn_test
 import (
 	"testing"
 
+	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -34,6 +35,22 @@ func TestARestartTooSoonForAnyTimerMustObeyTheNack(t *testing.T) {
 		"a timeout that crossed it": {traffic: "write*5 write*5", trace: `
 			> 1-7; > 8 drop; > 9-10; < ack 5; @ 4ms; < nak 8; > 6-10; < ack 7; < ack 10`},
 	})
+}
+
+// A guest whose packet was held for more than half a timeout restarts sooner, as the switch sees it, than its timer runs.
+func TestOfSoftwareHostsAnInstantProvesNothingButATime(t *testing.T) {
+	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(1), RNRRetry: gbn.AtMost(1)}}
+	soft := cfg
+	soft.SoftwareHosts = true
+	for trace, want := range map[string][2][]string{
+		`> 1-7; > 8 drop; > 9-10; < ack 5; < nak 8; @ 20ms; > 6-10; < ack 7; < ack 10`: {{"retransmit-first"}, {"timeout-early"}},
+		`> 1-5; < nak-inv 1; @ 20ms; > 1-2`:                                            {{"after-error", "incomplete"}, {"timeout-early", "incomplete"}},
+	} {
+		check(t, map[string]scene{
+			"hardware " + trace: {traffic: "write*5 write*5", cfg: cfg, want: want[0], trace: trace},
+			"software " + trace: {traffic: "write*5 write*5", cfg: soft, want: want[1], trace: trace},
+		})
+	}
 }
 
 func TestASenderOfDamagedPacketsIsNamed(t *testing.T) {

@@ -214,7 +214,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival is
 	// the one thing that explains this restart.
 	// Carried NACKs are older than its own and lapse first.
-	if kind != nakNone && !forward && s.tooEarly(r, p, k) && !s.spendCarried(r) {
+	if kind != nakNone && !forward && s.ruledOut(r, p, k) && !s.spendCarried(r) {
 		k.spent++
 	}
 	if !forward {
@@ -243,7 +243,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 // obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout that
 // crossed that NACK, where nothing is known about the requester's settings.
 func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
-	if s.limits != (Limits{}) || s.req.state != rqNacked || s.req.carried > 0 || p == s.req.una.most().una {
+	if s.limits != (Limits{}) || s.a.unpunctual() || s.req.state != rqNacked || s.req.carried > 0 || p == s.req.una.most().una {
 		return false
 	}
 	return s.sooner(r, p, k, shortestTimeoutNS)
@@ -290,7 +290,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
 	switch rnr := k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
-	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && s.limits.TimeoutNS > 0 && !s.tooEarly(r, p, k):
+	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && s.limits.TimeoutNS > 0 && !s.ruledOut(r, p, k):
 		q.vague++
 		s.checkBoth(r, p)
 		return
@@ -332,6 +332,13 @@ func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, s.limits.TimeoutNS)
 }
 
+// ruledOut reports whether no timeout can be behind it that p is sent again now, so that something else must be. Software hosts may hold
+// a packet up for as long as a timer runs: an instant of theirs proves nothing but what the rules about times, which are reported only,
+// say of it.
+func (s *session) ruledOut(r *trace.Record, p pos, k *knowledge) bool {
+	return !s.a.unpunctual() && s.tooEarly(r, p, k)
+}
+
 // sooner reports whether p is sent again before a timer of t can have run out.
 func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	if t <= 0 || s.fateUnknown || s.captured {
@@ -366,11 +373,12 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 	if s.spendCarried(r) {
 		return
 	}
-	if s.req.state == rqNacked && p != s.req.una.most().una {
+	certain := s.ruledOut(r, p, k)
+	if certain && s.req.state == rqNacked && p != s.req.una.most().una {
 		s.misplaced(RuleRetransmitFirst, r, p) // no timeout crossed the NACK
 		return
 	}
-	if s.req.fatalID != 0 { // nothing but that NAK can be behind it
+	if certain && s.req.fatalID != 0 { // nothing but that NAK can be behind it
 		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
 		return
 	}

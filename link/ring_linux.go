@@ -220,6 +220,17 @@ func (r *Ring) poll(timeout time.Duration) error {
 	return nil
 }
 
+// Pause lets blocks gather: it returns after d, or at once when the ring is stopped. Each block that is ready wakes whoever waits
+// in Wait; a reader that pauses between is woken once for many.
+func (r *Ring) Pause(d time.Duration) error {
+	limit := unix.NsecToTimespec(d.Nanoseconds())
+	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(r.wake), Events: unix.POLLIN}}, &limit, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("pause at %q: %w", r.cfg.Interface, err)
+	}
+	return nil
+}
+
 // header is tpacket_hdr_v1, which follows version and offset in a block.
 func header(block []byte) *unix.TpacketHdrV1 {
 	return (*unix.TpacketHdrV1)(unsafe.Pointer(&block[blockHeaderAt]))

@@ -23,3 +23,15 @@ func TestReportedTimesLeaveNoViolationInTheAnalysis(t *testing.T) {
 		}
 	}
 }
+
+func TestReportedTimesDoNotFailAStrictRunOfSoftwareHosts(t *testing.T) {
+	a := &analyzers.Analysis{}
+	a.Add("", analyzers.Result{Findings: []analyzers.Finding{
+		{Rule: "gbn.timeout-early", Severity: analyzers.Violation}, {Rule: "retrans.timeout-late", Severity: analyzers.Warning},
+		{Rule: "gbn.replay-opcode", Severity: analyzers.Warning},
+	}})
+	reportTimes(a)
+	if soft, hard := warnings(a, true), warnings(a, false); soft != 1 || hard != 3 {
+		t.Errorf("%d warnings of software hosts, %d of others; want 1, the one that is no time, and 3", soft, hard)
+	}
+}

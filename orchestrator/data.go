@@ -1,0 +1,105 @@
+package orchestrator
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/generator"
+	"candela.dev/candela/injector"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// wrongData reports connections over which other bytes arrived than were sent, but where a rewritten packet may have changed them.
+func wrongData(g *generator.Report, changed []inbox) []string {
+	var wrong []string
+	for _, d := range g.Data {
+		if d.Wrong > 0 && !slices.Contains(changed, inbox{d.Connection, d.Side}) {
+			wrong = append(wrong, fmt.Sprintf("data of qpn %d at the %s: %d differences in %d messages, the first: %s", d.Connection, d.Side, d.Wrong, d.Messages, d.First))
+		}
+	}
+	return wrong
+}
+
+// An inbox is the memory that one side of a connection receives into.
+type inbox struct {
+	connection int
+	side       string
+}
+
+// rewritten lists the memory that rewrites which hit a packet may have changed: a rewritten packet has a valid iCRC, so that its
+// receiver has to believe what it says.
+func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connections) []inbox {
+	var list []inbox
+	for i := range intents {
+		in := &intents[i]
+		if i >= len(hits) || hits[i] == 0 || !misleads(in) {
+			continue
+		}
+		for _, connection := range receivers(in, known) {
+			// A request with data acknowledges nothing: it reaches its receiver's memory only. What else may be misunderstood, such
+			// as a response that acknowledges what has not arrived, leaves either memory wrong.
+			to := []generator.Side{generator.Requester, generator.Responder}
+			if in.Class == packet.ClassData && in.Space == packet.Requests {
+				to = []generator.Side{receiverOf(in.Flow)}
+			}
+			for _, side := range to {
+				list = append(list, inbox{connection, side.String()})
+			}
+		}
+	}
+	return list
+}
+
+// receiverOf returns the side that packets of a flow go to.
+func receiverOf(flow trace.FlowID) generator.Side {
+	if flow.Reverse() {
+		return generator.Requester
+	}
+	return generator.Responder
+}
+
+// misleads reports whether a rewrite changes what a sound receiver does to memory. Of another partition key it makes a loss, and what
+// remains are marks and counts of hops.
+func misleads(in *injector.Intent) bool {
+	if in.Action.Type != trace.EventRewrite || in.Class == packet.ClassCNP {
+		return false
+	}
+	switch in.Action.Field {
+	case packet.RewritePSN, packet.RewriteOpcode, packet.RewriteDestQP:
+		return true
+	case packet.RewriteRKey, packet.RewriteDMALength:
+		return in.Space == packet.Requests
+	case packet.RewriteSyndrome, packet.RewriteMSN:
+		return in.Space == packet.Responses
+	default:
+		return false
+	}
+}
+
+// receivers lists the connections whose queue pairs get the packets of an event. One whose packet goes to another queue pair has lost
+// it, which it can repair.
+func receivers(in *injector.Intent, known *trace.Connections) []int {
+	if in.Action.Field != packet.RewriteDestQP {
+		return []int{in.Flow.Connection()}
+	}
+	own, ok := known.Get(in.Flow)
+	if !ok {
+		return nil
+	}
+	var list []int
+	to := endOf(own, receiverOf(in.Flow))
+	for _, c := range known.All() {
+		if end := endOf(&c, receiverOf(in.Flow)); end.IP == to.IP && uint64(end.QPN) == in.Action.Value {
+			list = append(list, c.Index)
+		}
+	}
+	return list
+}
+
+func endOf(c *trace.Connection, side generator.Side) trace.Side {
+	if side == generator.Requester {
+		return c.Requester
+	}
+	return c.Responder
+}

@@ -159,7 +159,7 @@ func (s *scan) add(r *Record, f *Frame) {
 	}
 	if s.o.Format != FormatPlain {
 		s.seq.add(r.ID, f.Number)
-		s.time.add(r, &s.dec.key, f.Number)
+		s.time.add(r, &s.dec.key, s.dec.srcPort, f.Number)
 	}
 }
 

@@ -129,6 +129,10 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		p := testPacket(packet.WriteMiddle, qpn, packet.PSN(seq), 64)
 		return copyOf{seq: seq, ns: ns, p: p}
 	}
+	from := func(port uint16, c copyOf) copyOf {
+		c.p.UDP.SrcPort = port
+		return c
+	}
 	known, err := NewConnections([]Connection{
 		{Index: 1, MTU: 256, Requester: Side{hostA, 11, 1}, Responder: Side{hostB, 1, 1}},
 		{Index: 2, MTU: 256, Requester: Side{hostA, 12, 1}, Responder: Side{hostB, 2, 1}},
@@ -148,6 +152,9 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		{"another flow is behind by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
 		{"flows known by their headers are told apart", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)}, 500, false, 400},
 		{"a flow is behind itself", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
+		{"a flow with two source ports is in two queues", []copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 600)), from(50000, of(1, 3, 1001)),
+			from(50001, of(1, 4, 601))}, 500, false, 400},
+		{"one of its source ports is behind itself", []copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 900)), from(50001, of(1, 3, 899))}, 500, true, 101},
 		{"one queue allows nothing", []copyOf{of(1, 1, 1000), of(2, 2, 999)}, 0, true, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

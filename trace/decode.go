@@ -272,6 +272,7 @@ type Decoder struct {
 	templates templates
 	template  int     // of the last frame, −1: none
 	key       flowKey // of the last frame, for inference and for captures by Lumina
+	srcPort   uint16  // UDP, of the last frame, where key is wanted
 	wantsKey  bool
 	scratch   []byte // a frame being repaired, for iCRC
 }
@@ -302,7 +303,7 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	if err != nil {
 		return err
 	}
-	d.key = frameFlowKey(f.Data, &s, r.DestQP)
+	d.key, d.srcPort = frameFlowKey(f.Data, &s, r.DestQP), be16(f.Data[s.l4:])
 	if d.flows != nil {
 		r.Flow = d.flows.flows.find(&d.key)
 	}
@@ -331,7 +332,7 @@ func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
 		r.extend(t.ext, f.Data[at:])
 	}
 	if d.wantsKey {
-		d.key = t.key
+		d.key, d.srcPort = t.key, be16(f.Data[t.span.l4:])
 	}
 	return d.complete(&t.span, f, r)
 }

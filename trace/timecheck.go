@@ -9,13 +9,16 @@ import (
 // mirror sequence and clock are read at different stages (spec §4).
 const luminaDisorderNS = 50
 
+// wayPort is where a way has its source port, above the destination QPN and the IP version.
+const wayPort = 40
+
 // timeCheck is condition 2: stamps do not decrease. The wrap was already resolved by the decoder's TimeUnwrapper.
 type timeCheck struct {
 	tolerance int64 // ns below the latest stamp that another way may be
 	started   bool
 	latest    int64
 	perWay    map[flowKey]int64 // latest stamp by way, only with a tolerance
-	perFlow   bool              // a way is a flow, else (source, destination)
+	perFlow   bool              // a way is a flow with its UDP source port, else (source, destination)
 	disorder  int64             // ns that a stamp was below the latest at most
 
 	back     int64
@@ -28,7 +31,8 @@ func newTimeCheck(format Format, disorderNS int64) *timeCheck {
 	case format == FormatLumina:
 		c.tolerance = luminaDisorderNS
 	case disorderNS > 0:
-		// A switch spreads packets over its queues by flow, and what is in one queue is stamped in order.
+		// A switch spreads packets over its queues by addresses and ports, and what is in one queue is stamped in order. One
+		// connection may use several source ports, and so several queues.
 		c.tolerance, c.perFlow = disorderNS, true
 	}
 	if c.tolerance > 0 {
@@ -37,12 +41,14 @@ func newTimeCheck(format Format, disorderNS int64) *timeCheck {
 	return c
 }
 
-// add observes a record with the flow key of its frame.
-func (c *timeCheck) add(r *Record, key *flowKey, frame uint64) {
+// add observes a record with the flow key and the UDP source port of its frame.
+func (c *timeCheck) add(r *Record, key *flowKey, port uint16, frame uint64) {
 	bound := c.latest - c.tolerance
 	if c.perWay != nil {
 		way := *key
-		if !c.perFlow {
+		if c.perFlow {
+			way.qpn |= uint64(port) << wayPort
+		} else {
 			way.qpn = 0
 		}
 		if last, ok := c.perWay[way]; ok {

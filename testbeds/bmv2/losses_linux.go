@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -17,12 +18,31 @@ import (
 // losses asks bmv2 what it has lost. It has no counter for packets that found an egress queue full, and a trace, taken
 // before that queue, shows them as delivered. But every RoCE packet from a host is either dropped by an event, which
 // counts a hit, or sent, which egress counts: what is missing was lost. Floods, of which one packet makes several, hide
-// losses.
+// losses until the next reading.
 type losses struct {
 	conn       grpc.ClientConnInterface
 	device     uint64
 	ports      int // towards hosts
 	interfaces []string
+
+	mu    sync.Mutex
+	tally tally
+}
+
+// A tally adds up what is missing more at every reading than at the one before, so that it never decreases: whoever wants the
+// losses of a run subtracts what it was before. What came out once too often, as packets that were flooded, or is forgotten with
+// counters that start anew, makes up for no later loss.
+type tally struct {
+	lost    uint64
+	missing int64 // at the latest reading
+}
+
+// add notes a reading and returns all losses so far.
+func (t *tally) add(received, done uint64) uint64 {
+	missing := int64(received - done)
+	t.lost += uint64(max(0, missing-t.missing))
+	t.missing = missing
+	return t.lost
 }
 
 // read returns the losses since bmv2 started, all of them for the first port, as nobody knows which queue was full.
@@ -31,14 +51,19 @@ func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 	for i, name := range l.interfaces {
 		list[i] = &injectorpb.PortLosses{Port: uint32(i), Interface: name}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	entities, err := l.ask(ctx)
-	if status.Code(err) == codes.FailedPrecondition {
-		return list, nil // no pipeline yet, so no packets
-	}
-	if err != nil {
+	if err != nil && status.Code(err) != codes.FailedPrecondition { // no pipeline, so no packets
 		return nil, err
 	}
-	var received, done uint64
+	received, done := sum(entities)
+	list[0].Unsent = l.tally.add(received, done)
+	return list, nil
+}
+
+// sum adds up how many packets came from hosts, and how many were sent to hosts or dropped by events.
+func sum(entities []*p4pb.Entity) (received, done uint64) {
 	for _, e := range entities {
 		switch {
 		case e.GetCounterEntry().GetCounterId() == p4.CounterRoCERx:
@@ -49,10 +74,7 @@ func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 			done += uint64(e.GetTableEntry().GetCounterData().GetPacketCount())
 		}
 	}
-	if received > done {
-		list[0].Unsent = received - done
-	}
-	return list, nil
+	return received, done
 }
 
 // ask reads the counters of all hosts' ports, and the entries of the event tables with their hits.

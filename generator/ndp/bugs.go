@@ -1,15 +1,12 @@
 package ndp
 
-import (
-	"fmt"
-	"strings"
-)
+import "candela.dev/candela/generator/fault"
 
 // Bug is a deliberate fault, so that the analyzer can prove that it catches it.
 type Bug uint8
 
 // Bugs is a set of faults. The zero value is a host without any.
-type Bugs uint32
+type Bugs = fault.Set[Bug]
 
 // Faults of the sender.
 const (
@@ -35,18 +32,12 @@ const (
 	BugUnfairPull
 	// Another one of the sender.
 	BugWastesPull
-	bugCount
 )
 
 // BugInfo describes one fault of the catalogue.
-type BugInfo struct {
-	Name string
-	Bug  Bug
-	What string // what the host does
-	Rule string // id of the analyzer's rule that catches it
-}
+type BugInfo = fault.Info[Bug]
 
-var catalogue = [bugCount]BugInfo{
+var catalogue = fault.Catalogue[Bug]{
 	BugSendsWithoutPull: {Name: "sends-without-pull", Rule: "ndp.send-without-pull",
 		What: "every ACK lets one more packet go, besides the PULLs"},
 	BugRetransmitsWithoutPull: {Name: "retransmits-without-pull", Rule: "ndp.send-without-pull",
@@ -89,46 +80,13 @@ var catalogue = [bugCount]BugInfo{
 }
 
 // Catalogue returns every fault, in the order of their numbers.
-func Catalogue() []BugInfo {
-	list := make([]BugInfo, bugCount)
-	for i := range list {
-		list[i] = catalogue[i]
-		list[i].Bug = Bug(i)
-	}
-	return list
-}
+func Catalogue() []BugInfo { return catalogue.List() }
 
 // NewBugs returns the set of the given faults.
-func NewBugs(list ...Bug) Bugs {
-	var s Bugs
-	for _, b := range list {
-		s |= 1 << b
-	}
-	return s
-}
-
-// Has reports whether b is in the set.
-func (s Bugs) Has(b Bug) bool { return s>>b&1 != 0 }
+func NewBugs(list ...Bug) Bugs { return fault.NewSet(list...) }
 
 // ParseBugs returns the set of the named faults. The error of an unknown name lists those that exist.
-func ParseBugs(names []string) (Bugs, error) {
-	var set Bugs
-	known := make([]string, 0, bugCount)
-	for _, b := range catalogue {
-		known = append(known, b.Name)
-	}
-next:
-	for _, name := range names {
-		for i, b := range catalogue {
-			if b.Name == name {
-				set |= 1 << i
-				continue next
-			}
-		}
-		return 0, fmt.Errorf("bug %q is unknown (known: %s)", name, strings.Join(known, ", "))
-	}
-	return set, nil
-}
+func ParseBugs(names []string) (Bugs, error) { return catalogue.Parse(names) }
 
 // nth counts occasions of one fault: every n-th is spoilt.
 type nth uint32

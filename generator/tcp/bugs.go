@@ -1,15 +1,12 @@
 package tcp
 
-import (
-	"fmt"
-	"strings"
-)
+import "candela.dev/candela/generator/fault"
 
 // Bug is a deliberate fault, so that the analyzer can prove that it catches it.
 type Bug uint8
 
 // Bugs is a set of faults. The zero value is a host without any.
-type Bugs uint32
+type Bugs = fault.Set[Bug]
 
 // Faults of the sender.
 const (
@@ -27,18 +24,12 @@ const (
 	BugAcksBackwards
 	BugFalseSACK
 	BugForgetsAck
-	bugCount
 )
 
 // BugInfo describes one fault of the catalogue.
-type BugInfo struct {
-	Name string
-	Bug  Bug
-	What string // what the host does
-	Rule string // id of the analyzer's rule that catches it
-}
+type BugInfo = fault.Info[Bug]
 
-var catalogue = [bugCount]BugInfo{
+var catalogue = fault.Catalogue[Bug]{
 	BugOverrunsWindow:  {Name: "overruns-window", Rule: "tcp.congestion-window", What: "twice the congestion window is on its way"},
 	BugIgnoresLoss:     {Name: "ignores-loss", Rule: "tcp.congestion-window", What: "the window stays as it is when segments are lost"},
 	BugResendsSACKed:   {Name: "resends-sacked", Rule: "tcp.retransmit-spurious", What: "what was SACKed behind a gap is sent again, too"},
@@ -55,37 +46,10 @@ var catalogue = [bugCount]BugInfo{
 }
 
 // Catalogue returns every fault, in the order of their numbers.
-func Catalogue() []BugInfo {
-	list := make([]BugInfo, bugCount)
-	for i := range list {
-		list[i] = catalogue[i]
-		list[i].Bug = Bug(i)
-	}
-	return list
-}
-
-// Has reports whether b is in the set.
-func (s Bugs) Has(b Bug) bool { return s>>b&1 != 0 }
+func Catalogue() []BugInfo { return catalogue.List() }
 
 // ParseBugs returns the set of the named faults. The error of an unknown name lists those that exist.
-func ParseBugs(names []string) (Bugs, error) {
-	var set Bugs
-	known := make([]string, 0, bugCount)
-	for _, b := range catalogue {
-		known = append(known, b.Name)
-	}
-next:
-	for _, name := range names {
-		for i, b := range catalogue {
-			if b.Name == name {
-				set |= 1 << i
-				continue next
-			}
-		}
-		return 0, fmt.Errorf("bug %q is unknown (known: %s)", name, strings.Join(known, ", "))
-	}
-	return set, nil
-}
+func ParseBugs(names []string) (Bugs, error) { return catalogue.Parse(names) }
 
 // SeedBugs gives a host faults, before any packet.
 func (h *Host) SeedBugs(b Bugs) { h.bugs = b }

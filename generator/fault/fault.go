@@ -1,0 +1,68 @@
+// Package fault is what the catalogues of seeded faults of sans-IO hosts have in common: faults by name, and sets of them. What a
+// fault does stands in the core that has it.
+package fault
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Set is a set of faults B, which number from 0 to at most 31. The zero value is a host without any.
+type Set[B ~uint8] uint32
+
+// NewSet returns the set of the given faults.
+func NewSet[B ~uint8](list ...B) Set[B] {
+	var s Set[B]
+	for _, b := range list {
+		s |= 1 << b
+	}
+	return s
+}
+
+// Has reports whether b is in the set.
+func (s Set[B]) Has(b B) bool { return s>>b&1 != 0 }
+
+// Info describes one fault.
+type Info[B ~uint8] struct {
+	Name string
+	Bug  B
+	What string // what the host does
+	Rule string // id of the analyzer's rule that catches it
+}
+
+// Catalogue is the faults of a core by number: element i is fault i. Its elements' Bug need not be set.
+type Catalogue[B ~uint8] []Info[B]
+
+// List returns every fault, in the order of their numbers.
+func (c Catalogue[B]) List() []Info[B] {
+	list := make([]Info[B], len(c))
+	for i := range list {
+		list[i] = c[i]
+		list[i].Bug = B(i)
+	}
+	return list
+}
+
+// Parse returns the set of the named faults. The error of an unknown name lists those that exist.
+func (c Catalogue[B]) Parse(names []string) (Set[B], error) {
+	var set Set[B]
+	for _, name := range names {
+		b, err := c.find(name)
+		if err != nil {
+			return 0, err
+		}
+		set |= 1 << b
+	}
+	return set, nil
+}
+
+func (c Catalogue[B]) find(name string) (B, error) {
+	known := make([]string, len(c))
+	for i := range c {
+		if c[i].Name == name {
+			return B(i), nil
+		}
+		known[i] = c[i].Name
+	}
+	return 0, fmt.Errorf("bug %q is unknown (known: %s)", name, strings.Join(known, ", "))
+}

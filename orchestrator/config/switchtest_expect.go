@@ -18,7 +18,8 @@ type SwitchMetric struct {
 func SwitchMetrics() []SwitchMetric {
 	return []SwitchMetric{
 		{"goodput-gbps", true, "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of the run."},
-		{"fct-us", true, "Flow completion time of each flow that finished."},
+		{"fct-us", true, "Flow completion time of each flow that finished: from its start until its receiver has all of it."},
+		{"sender-fct-us", true, "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of ndp."},
 		{"flow-trims", true, "Headers of trimmed packets that reached receiver or sender, per flow."},
 		{"flow-drops", true, "Packets of the flow that neither arrived whole nor as a header."},
 		{"retransmissions", true, "Packets sent again, per flow."},

@@ -41,9 +41,10 @@ type account struct {
 	fates           int64  // raw: packets of which something came
 	trips           *analyzers.Distribution
 	done            clock.Time
+	known           clock.Time // ndp: when the sender knew that all had arrived
 	retransmissions int64
 	timeouts        int64
-	finished        bool
+	finished, told  bool // told: the sender knows
 }
 
 // switchSight is what the taps saw of one switch.

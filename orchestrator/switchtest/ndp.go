@@ -162,7 +162,11 @@ func (r *ndpRun) NDPEvent(now clock.Time, e ndp.Event) {
 			return
 		}
 		a.finished, a.done = true, now
-	case ndp.Started, ndp.Finished:
+	case ndp.Finished:
+		if f.Kind == Transfer {
+			a.told, a.known = true, now
+		}
+	case ndp.Started:
 	}
 }
 

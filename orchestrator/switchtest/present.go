@@ -99,16 +99,16 @@ func withBugs(text string, bugs []string) string {
 
 // flowTable has a row for each flow, or a few where neighbours are alike.
 func (r *facts) flowTable() report.Table {
-	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the flow was complete; whole, trimmed: reached the receiver with all payload, as a header only; " +
+	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the receiver had all of the flow; at sender: until the sender knew; whole, trimmed: reached the receiver with all payload, as a header only; " +
 		"returned: as headers, to the sender; dropped: reached nobody in any form; resent: by the sender.", Columns: []report.Column{
-		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "transport"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "sent", Right: true},
+		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "transport"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "at sender", Right: true}, {Head: "sent", Right: true},
 		{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true}, {Head: "dropped", Right: true},
 		{Head: "resent", Right: true}, {Head: "timeouts", Right: true}, {Head: "rtt p50", Right: true}, {Head: "rtt max", Right: true}, {Head: ""},
 	}}
 	for i := range r.flows.Flows {
 		f, p := &r.flows.Flows[i], &r.plan.Flows[i]
 		row := []string{
-			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", some(f.Sent), some(f.Whole), some(f.Headers), some(f.Returned),
+			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", "", some(f.Sent), some(f.Whole), some(f.Headers), some(f.Returned),
 			some(f.Dropped), some(f.Retransmissions), some(f.Timeouts), "", "", "",
 		}
 		if f.Kind == Transfer {
@@ -119,12 +119,15 @@ func (r *facts) flowTable() report.Table {
 		if f.Finished {
 			row[4] = micros(f.FCTNS)
 		}
+		if f.SenderFCTNS > 0 {
+			row[5] = micros(f.SenderFCTNS)
+		}
 		if f.Trips != nil {
-			row[12], row[13] = micros(f.Trips.P50), micros(f.Trips.Max)
+			row[13], row[14] = micros(f.Trips.P50), micros(f.Trips.Max)
 		}
 		bad := !f.Finished && !p.Endless()
 		if bad {
-			row[14] = "not finished"
+			row[15] = "not finished"
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: row, Loud: bad})
 	}

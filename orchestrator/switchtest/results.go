@@ -40,7 +40,9 @@ type FlowResult struct {
 	StartNS   int64    `json:"start_ns"`
 	Bytes     int64    `json:"bytes"` // to send; 0: without end
 	Finished  bool     `json:"finished"`
-	FCTNS     int64    `json:"fct_ns,omitempty"` // of flows that finished
+	FCTNS     int64    `json:"fct_ns,omitempty"` // of flows that finished: until the receiver had all
+	// SenderFCTNS is the same until the sender knew, where its transport says so (ndp).
+	SenderFCTNS int64 `json:"sender_fct_ns,omitempty"`
 	// GoodputBPS is payload that arrived whole, over the time to the flow's end or to that of the run.
 	GoodputBPS      int64  `json:"goodput_bps"`
 	Sent            int64  `json:"sent"`
@@ -87,6 +89,9 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 	if a.finished {
 		end = a.done
 		res.FCTNS = a.done.Sub(f.Start).Nanoseconds()
+	}
+	if a.told {
+		res.SenderFCTNS = a.known.Sub(f.Start).Nanoseconds()
 	}
 	if span := end.Sub(f.Start); span > 0 && f.Kind == Transfer {
 		res.GoodputBPS = bitsPerSecond(a.payload, span)
@@ -265,6 +270,8 @@ func (r *facts) values(metric string, flows []int) []float64 {
 		each(func(f *FlowResult) (float64, bool) { return float64(f.GoodputBPS) / gbps, f.Kind == Transfer })
 	case "fct-us":
 		each(func(f *FlowResult) (float64, bool) { return float64(f.FCTNS) / us, f.Finished && f.Kind == Transfer })
+	case "sender-fct-us":
+		each(func(f *FlowResult) (float64, bool) { return float64(f.SenderFCTNS) / us, f.SenderFCTNS > 0 })
 	case "flow-trims":
 		each(func(f *FlowResult) (float64, bool) { return float64(f.Headers + f.Returned), f.Kind == Transfer })
 	case "flow-drops":
@@ -379,6 +386,7 @@ func (r *run) metrics() []analyzers.Metric {
 	}
 	add("goodput", analyzers.UnitBPS, 1e9, r.values("goodput-gbps", nil))
 	add("fct", analyzers.UnitNS, 1e3, r.values("fct-us", nil))
+	add("sender-fct", analyzers.UnitNS, 1e3, r.values("sender-fct-us", nil))
 	add("trims", analyzers.UnitCount, 1, r.values("flow-trims", nil))
 	add("drops", analyzers.UnitCount, 1, r.values("flow-drops", nil))
 	add("retransmissions", analyzers.UnitCount, 1, r.values("retransmissions", nil))

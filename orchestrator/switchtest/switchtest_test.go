@@ -317,3 +317,18 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 		}
 	}
 }
+
+// One packet of 1564 bytes at 100 Gb/s over two cables of 1 µs arrives after 2 × (125.12 + 1000) ns; its ACK of 64 bytes takes
+// 2 × (5.12 + 1000) ns back. csg-htsim prints the sum as "finished at".
+func TestTheSenderOfAFlowKnowsHalfARoundTripAfterTheReceiver(t *testing.T) {
+	test := parse(t, `
+topology: {kind: single-switch, hosts: 2, link: {gbps: 100, delay-ns: 1000, framing-bytes: 0}}
+switch-under-test: {model: ndp-ideal}
+hosts: {transport: ndp, packet-size: 1564}
+workload: [{incast: {senders: 1, packets: 1}}]
+expect: {fct-us: {min: 2.25, max: 2.251}, sender-fct-us: {min: 4.26, max: 4.261}}
+`)[0]
+	if o := run(t, test); o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
+	}
+}

@@ -40,7 +40,7 @@ func (s *session) responsePassed(r *trace.Record) {
 			s.req.misled = true // about what was acknowledged before: a requester that takes no notice of it does no wrong
 			return
 		}
-		s.a.requester.step(&s.req.state, rqFatal)
+		s.a.requester.Step(&s.req.state, rqFatal)
 		s.req.fatalID, s.req.fatalNS = r.ID, r.TimeNS
 	}
 }
@@ -154,7 +154,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 		}
 	}
 	if una < most.una || una == most.una && kind == nakNone {
-		s.a.requester.step(&q.state, rqAckOld)
+		s.a.requester.Step(&q.state, rqAckOld)
 		return
 	}
 	if una > most.una {
@@ -171,7 +171,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if una == q.next && kind == nakNone {
 		q.tried = 0
 	}
-	s.a.requester.step(&q.state, learned(kind, una, q.next))
+	s.a.requester.Step(&q.state, learned(kind, una, q.next))
 }
 
 // ask notes a NACK for una.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -48,8 +49,8 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		cfg:        cfg,
 		delay:      2 * cfg.HostDelayNS,
 		sessions:   make([]*session, 2*meta.Connections.Len()),
-		requester:  newCoverage(requesterMachine),
-		responder:  newCoverage(responderMachine),
+		requester:  fsm.NewCoverage(requesterMachine),
+		responder:  fsm.NewCoverage(responderMachine),
 		suppressed: map[ruleKey]int64{},
 		reported:   map[ruleKey]int{},
 	}
@@ -189,8 +190,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 	a.noteSuppressed()
 	a.noteStrays()
 	cover := map[string]int64{}
-	a.requester.addTo(cover)
-	a.responder.addTo(cover)
+	a.requester.AddTo(cover)
+	a.responder.AddTo(cover)
 	return analyzers.Result{Findings: a.findings, Coverage: cover}
 }
 
@@ -198,8 +199,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 // findings.
 func (a *Analyzer) Illegal() map[string]int64 {
 	out := map[string]int64{}
-	a.requester.addIllegal(out)
-	a.responder.addIllegal(out)
+	a.requester.AddIllegal(out)
+	a.responder.AddIllegal(out)
 	return out
 }
 

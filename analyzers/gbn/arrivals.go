@@ -274,7 +274,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))
-	s.a.responder.step(&s.rsp.state, arrivalInput[a.fate])
+	s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])
 }
 
 var arrivalInput = [...]uint8{

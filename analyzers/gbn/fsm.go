@@ -1,119 +1,15 @@
 package gbn
 
-import "fmt"
+import "candela.dev/candela/analyzers/fsm"
 
-// A machine is a finite state machine declared as a table: state × input → next state, or a named violation. It says what
-// is legal; which input an observation amounts to is worked out by requester.go and responder.go.
-type machine struct {
-	name   string
-	states []string
-	inputs []string
-	edges  []edge   // state·len(inputs) + input
-	names  []string // of edges
-}
+// The machines say what is legal; which input an observation amounts to is worked out by requester.go and responder.go.
+type (
+	machine  = fsm.Machine[Rule]
+	row      = fsm.Row[Rule]
+	coverage = fsm.Coverage[Rule]
+)
 
-// An edge is one entry of a machine's table.
-type edge struct {
-	to   uint8
-	rule Rule // of the violation that this input is in this state; "" if it is legal
-}
-
-// A row declares edges: input in any of the states leads to state to, or stays where it is.
-type row struct {
-	input  uint8
-	states []uint8 // nil: every state
-	to     uint8   // or stay
-	rule   Rule
-}
-
-const stay = 0xff
-
-// declare builds a machine from rows; a later row overrides an earlier one, so general rows come first. Every pair of state
-// and input must be covered, which a test checks with holes.
-func declare(name string, states, inputs []string, rows []row) *machine {
-	m := &machine{name: name, states: states, inputs: inputs, edges: make([]edge, len(states)*len(inputs))}
-	for i := range m.edges {
-		m.edges[i].to = stay
-	}
-	for _, r := range rows {
-		for s := range states {
-			if r.covers(uint8(s)) {
-				to := r.to
-				if to == stay {
-					to = uint8(s)
-				}
-				m.edges[s*len(inputs)+int(r.input)] = edge{to: to, rule: r.rule}
-			}
-		}
-	}
-	m.names = make([]string, len(m.edges))
-	for i, e := range m.edges {
-		if e.to != stay { // a hole, which a test finds
-			m.names[i] = fmt.Sprintf("%s: %s + %s -> %s", name, states[i/len(inputs)], inputs[i%len(inputs)], states[e.to])
-		}
-	}
-	return m
-}
-
-func (r *row) covers(state uint8) bool {
-	if r.states == nil {
-		return true
-	}
-	for _, s := range r.states {
-		if s == state {
-			return true
-		}
-	}
-	return false
-}
-
-// holes lists pairs of state and input that no row declares.
-func (m *machine) holes() []string {
-	var out []string
-	for i, e := range m.edges {
-		if e.to == stay {
-			out = append(out, m.states[i/len(m.inputs)]+"/"+m.inputs[i%len(m.inputs)])
-		}
-	}
-	return out
-}
-
-// transition names the edge with index i as coverage shows it.
-func (m *machine) transition(i int) string { return m.names[i] }
-
-// coverage counts how often each edge of a machine was taken, over all connections.
-type coverage struct {
-	m      *machine
-	counts []int64
-}
-
-func newCoverage(m *machine) coverage { return coverage{m: m, counts: make([]int64, len(m.edges))} }
-
-// step takes the edge of input from *state and returns the rule that it violates, or "".
-func (c *coverage) step(state *uint8, input uint8) Rule {
-	i := int(*state)*len(c.m.inputs) + int(input)
-	c.counts[i]++
-	*state = c.m.edges[i].to
-	return c.m.edges[i].rule
-}
-
-// addTo adds the legal transitions to out, those never taken with 0. Violations are findings, not coverage.
-func (c *coverage) addTo(out map[string]int64) {
-	for i, n := range c.counts {
-		if c.m.edges[i].rule == "" {
-			out[c.m.transition(i)] += n
-		}
-	}
-}
-
-// addIllegal adds the transitions that are violations to out, those never taken with 0.
-func (c *coverage) addIllegal(out map[string]int64) {
-	for i, n := range c.counts {
-		if c.m.edges[i].rule != "" {
-			out[c.m.transition(i)] += n
-		}
-	}
-}
+const stay = fsm.Stay
 
 // Requester states, as far as packets that have passed the observer can have brought the requester.
 const (
@@ -157,38 +53,38 @@ var requesterInputs = []string{
 }
 
 // requesterMachine is the Go-back-N requester (IBTA volume 1, 9.7.2 and 9.7.6; Lumina 5.4).
-var requesterMachine = declare("requester", requesterStates, requesterInputs, []row{
-	{input: rqNew, to: rqSending},
-	{input: rqNew, states: []uint8{rqNacked, rqFailed}, to: stay}, // the old round goes on: packets already in the pipeline
-	{input: rqRepeat, to: rqResending},
-	{input: rqRepeat, states: []uint8{rqNacked, rqFailed}, to: stay},
-	{input: rqRestartNack, to: rqResending},
-	{input: rqRestartRNR, to: rqResending},
-	{input: rqRestartImplied, to: rqResending},
-	{input: rqRestartTimeout, to: rqResending},
-	{input: rqRestartTimeout, states: []uint8{rqNacked}, to: stay}, // it crossed the NACK, which is still unanswered
-	{input: rqSkipAcked, to: rqSending},
-	{input: rqSkipAcked, states: []uint8{rqNacked}, to: stay},
-	{input: rqCaptureGap, to: rqSending},
-	{input: rqRestartAcked, to: rqResending, rule: RuleResendAcknowledged},
-	{input: rqRestartBeyond, to: rqResending, rule: RuleTimeoutStart},
-	{input: rqRestartBeyond, states: []uint8{rqNacked}, to: rqResending, rule: RuleRetransmitFirst},
-	{input: rqRestartOff, to: rqResending, rule: RuleTimeoutStart},
-	{input: rqRestartOff, states: []uint8{rqNacked}, to: rqResending, rule: RuleRetransmitFirst},
-	{input: rqRoundGap, to: rqResending, rule: RuleRoundGap},
-	{input: rqRoundGap, states: []uint8{rqNacked}, to: rqResending, rule: RuleRetransmitFirst},
-	{input: rqPSNSkip, to: rqSending, rule: RulePSNSkip},
-	{input: rqAck, to: stay},
-	{input: rqAckAll, to: rqIdle},
-	{input: rqAckOld, to: stay},
-	{input: rqNack, to: rqNacked},
-	{input: rqRNR, to: rqNacked},
-	{input: rqImplied, to: rqNacked},
-	{input: rqFatal, to: rqFailed},
-	{input: rqAckAll, states: []uint8{rqFailed}, to: stay},
-	{input: rqNack, states: []uint8{rqFailed}, to: stay},
-	{input: rqRNR, states: []uint8{rqFailed}, to: stay},
-	{input: rqImplied, states: []uint8{rqFailed}, to: stay},
+var requesterMachine = fsm.Declare("requester", requesterStates, requesterInputs, []row{
+	{Input: rqNew, To: rqSending},
+	{Input: rqNew, States: []uint8{rqNacked, rqFailed}, To: stay}, // the old round goes on: packets already in the pipeline
+	{Input: rqRepeat, To: rqResending},
+	{Input: rqRepeat, States: []uint8{rqNacked, rqFailed}, To: stay},
+	{Input: rqRestartNack, To: rqResending},
+	{Input: rqRestartRNR, To: rqResending},
+	{Input: rqRestartImplied, To: rqResending},
+	{Input: rqRestartTimeout, To: rqResending},
+	{Input: rqRestartTimeout, States: []uint8{rqNacked}, To: stay}, // it crossed the NACK, which is still unanswered
+	{Input: rqSkipAcked, To: rqSending},
+	{Input: rqSkipAcked, States: []uint8{rqNacked}, To: stay},
+	{Input: rqCaptureGap, To: rqSending},
+	{Input: rqRestartAcked, To: rqResending, Rule: RuleResendAcknowledged},
+	{Input: rqRestartBeyond, To: rqResending, Rule: RuleTimeoutStart},
+	{Input: rqRestartBeyond, States: []uint8{rqNacked}, To: rqResending, Rule: RuleRetransmitFirst},
+	{Input: rqRestartOff, To: rqResending, Rule: RuleTimeoutStart},
+	{Input: rqRestartOff, States: []uint8{rqNacked}, To: rqResending, Rule: RuleRetransmitFirst},
+	{Input: rqRoundGap, To: rqResending, Rule: RuleRoundGap},
+	{Input: rqRoundGap, States: []uint8{rqNacked}, To: rqResending, Rule: RuleRetransmitFirst},
+	{Input: rqPSNSkip, To: rqSending, Rule: RulePSNSkip},
+	{Input: rqAck, To: stay},
+	{Input: rqAckAll, To: rqIdle},
+	{Input: rqAckOld, To: stay},
+	{Input: rqNack, To: rqNacked},
+	{Input: rqRNR, To: rqNacked},
+	{Input: rqImplied, To: rqNacked},
+	{Input: rqFatal, To: rqFailed},
+	{Input: rqAckAll, States: []uint8{rqFailed}, To: stay},
+	{Input: rqNack, States: []uint8{rqFailed}, To: stay},
+	{Input: rqRNR, States: []uint8{rqFailed}, To: stay},
+	{Input: rqImplied, States: []uint8{rqFailed}, To: stay},
 })
 
 // Responder states, as far as requests that have passed the observer can have brought the responder.
@@ -243,38 +139,38 @@ var responderInputs = []string{
 }
 
 // responderMachine is the Go-back-N responder (IBTA volume 1, 9.7.4 and 9.7.5; Lumina 5.4).
-var responderMachine = declare("responder", responderStates, responderInputs, []row{
-	{input: rsExpected, to: rsReady},
-	{input: rsDuplicate, to: stay},
-	{input: rsAhead, to: rsGap},
-	{input: rsDiscarded, to: stay},
-	{input: rsTrimmed, to: stay}, // a receiver that does not react takes no notice
-	{input: rsAck, to: stay},
-	{input: rsAckAgain, to: stay},
-	{input: rsReAck, to: stay},
-	{input: rsNack, to: stay}, // late: the missing request has already passed
-	{input: rsNack, states: []uint8{rsGap}, to: rsNacked},
-	{input: rsRNRNak, to: rsRNR},
-	{input: rsReadFirst, to: stay},
-	{input: rsReadNext, to: stay},
-	{input: rsReadReplay, to: stay},
-	{input: rsReplayKernel, to: stay, rule: RuleReplayOpcode},
-	{input: rsAtomicAck, to: stay},
-	{input: rsFatal, to: rsFailed},
-	{input: rsAckBeyond, to: stay, rule: RuleAckBeyond},
-	{input: rsAckDecreasing, to: stay, rule: RuleAckDecreasing},
-	{input: rsNackWrongPSN, to: stay, rule: RuleNakPSN},
-	{input: rsNackRepeat, to: stay, rule: RuleNakRepeat},
-	{input: rsNackDuplicate, to: stay, rule: RuleNakDuplicate},
-	{input: rsNackUnprovoked, to: stay, rule: RuleNakUnprovoked},
-	{input: rsNackMissing, to: stay, rule: RuleNakMissing},
-	{input: rsRNRUnprovoked, to: stay, rule: RuleRNRUnprovoked},
-	{input: rsReadUnexpected, to: stay, rule: RuleReadUnexpected},
-	{input: rsReadOutOfOrder, to: stay, rule: RuleReadOrder},
-	{input: rsReadMissing, to: stay, rule: RuleReadMissing},
-	{input: rsAtomicUnexpected, to: stay, rule: RuleAtomicUnexpected},
-	{input: rsFatalMissing, to: stay, rule: RuleNakFatalMissing},
-	{input: rsExpected, states: []uint8{rsFailed}, to: stay},
-	{input: rsAhead, states: []uint8{rsFailed}, to: stay},
-	{input: rsRNRNak, states: []uint8{rsFailed}, to: stay},
+var responderMachine = fsm.Declare("responder", responderStates, responderInputs, []row{
+	{Input: rsExpected, To: rsReady},
+	{Input: rsDuplicate, To: stay},
+	{Input: rsAhead, To: rsGap},
+	{Input: rsDiscarded, To: stay},
+	{Input: rsTrimmed, To: stay}, // a receiver that does not react takes no notice
+	{Input: rsAck, To: stay},
+	{Input: rsAckAgain, To: stay},
+	{Input: rsReAck, To: stay},
+	{Input: rsNack, To: stay}, // late: the missing request has already passed
+	{Input: rsNack, States: []uint8{rsGap}, To: rsNacked},
+	{Input: rsRNRNak, To: rsRNR},
+	{Input: rsReadFirst, To: stay},
+	{Input: rsReadNext, To: stay},
+	{Input: rsReadReplay, To: stay},
+	{Input: rsReplayKernel, To: stay, Rule: RuleReplayOpcode},
+	{Input: rsAtomicAck, To: stay},
+	{Input: rsFatal, To: rsFailed},
+	{Input: rsAckBeyond, To: stay, Rule: RuleAckBeyond},
+	{Input: rsAckDecreasing, To: stay, Rule: RuleAckDecreasing},
+	{Input: rsNackWrongPSN, To: stay, Rule: RuleNakPSN},
+	{Input: rsNackRepeat, To: stay, Rule: RuleNakRepeat},
+	{Input: rsNackDuplicate, To: stay, Rule: RuleNakDuplicate},
+	{Input: rsNackUnprovoked, To: stay, Rule: RuleNakUnprovoked},
+	{Input: rsNackMissing, To: stay, Rule: RuleNakMissing},
+	{Input: rsRNRUnprovoked, To: stay, Rule: RuleRNRUnprovoked},
+	{Input: rsReadUnexpected, To: stay, Rule: RuleReadUnexpected},
+	{Input: rsReadOutOfOrder, To: stay, Rule: RuleReadOrder},
+	{Input: rsReadMissing, To: stay, Rule: RuleReadMissing},
+	{Input: rsAtomicUnexpected, To: stay, Rule: RuleAtomicUnexpected},
+	{Input: rsFatalMissing, To: stay, Rule: RuleNakFatalMissing},
+	{Input: rsExpected, States: []uint8{rsFailed}, To: stay},
+	{Input: rsAhead, States: []uint8{rsFailed}, To: stay},
+	{Input: rsRNRNak, States: []uint8{rsFailed}, To: stay},
 })

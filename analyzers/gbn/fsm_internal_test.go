@@ -4,8 +4,8 @@ import "testing"
 
 func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
 	for _, m := range []*machine{requesterMachine, responderMachine} {
-		if holes := m.holes(); len(holes) > 0 {
-			t.Errorf("%s: %v", m.name, holes)
+		if holes := m.Holes(); len(holes) > 0 {
+			t.Errorf("%s: %v", m.Name(), holes)
 		}
 	}
 	if len(requesterInputs) != int(rqFatal)+1 || len(responderInputs) != int(rsFatalMissing)+1 {
@@ -15,9 +15,9 @@ func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
 
 func TestEveryViolationOfTheMachinesIsInTheTableOfRules(t *testing.T) {
 	for _, m := range []*machine{requesterMachine, responderMachine} {
-		for i, e := range m.edges {
-			if _, ok := ruleIndex[e.rule]; e.rule != "" && !ok {
-				t.Errorf("%s: no rule %s", m.transition(i), e.rule)
+		for name, rule := range m.Transitions {
+			if _, ok := ruleIndex[rule]; rule != "" && !ok {
+				t.Errorf("%s: no rule %s", name, rule)
 			}
 		}
 	}

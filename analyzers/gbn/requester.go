@@ -78,7 +78,7 @@ func (s *session) requestSent(r *trace.Record) {
 	if jump {
 		q.jumpNS = r.TimeNS
 	}
-	rule := s.a.requester.step(&q.state, input)
+	rule := s.a.requester.Step(&q.state, input)
 	if rule != "" {
 		s.misplaced(rule, r, p)
 	}

@@ -105,7 +105,7 @@ func (s *session) badSyndrome(r *trace.Record, p pos) {
 }
 
 // step takes an edge of the responder's machine and returns the violated rule, or "".
-func (s *session) step(input uint8) Rule { return s.a.responder.step(&s.rsp.state, input) }
+func (s *session) step(input uint8) Rule { return s.a.responder.Step(&s.rsp.state, input) }
 
 // ack judges a positive acknowledgement of everything through p.
 func (s *session) ack(r *trace.Record, p pos) {

@@ -2,6 +2,7 @@ package ndp
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
@@ -86,7 +87,7 @@ func New(cfg Config) *Analyzer {
 	return &Analyzer{
 		cfg: cfg, report: analyzers.NewReporter(Name, Rules()),
 		connections: make(map[connectionKey]*connection), hosts: make(map[uint32]*host), inFlight: make(map[flightKey]flight),
-		sender: newCoverage(senderMachine), receiver: newCoverage(receiverMachine),
+		sender: fsm.NewCoverage(senderMachine), receiver: fsm.NewCoverage(receiverMachine),
 		header:       analyzers.NewDistribution("ndp.transit-header", analyzers.UnitNS, 0),
 		whole:        analyzers.NewDistribution("ndp.transit-whole", analyzers.UnitNS, 0),
 		headerToNack: analyzers.NewDistribution("ndp.header-to-nack", analyzers.UnitNS, 0),
@@ -148,8 +149,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 		a.pullsMissing()
 	}
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
-	a.sender.addTo(r.Coverage)
-	a.receiver.addTo(r.Coverage)
+	a.sender.AddTo(r.Coverage)
+	a.receiver.AddTo(r.Coverage)
 	for _, d := range []*analyzers.Distribution{a.header, a.whole, a.headerToNack, a.nackToTwo} {
 		if d.Count() > 0 {
 			r.Metrics = append(r.Metrics, d.Metric())

@@ -4,8 +4,8 @@ import "testing"
 
 func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
 	for _, m := range []*machine{senderMachine, receiverMachine} {
-		if holes := m.holes(); len(holes) > 0 {
-			t.Errorf("%s: %v", m.name, holes)
+		if holes := m.Holes(); len(holes) > 0 {
+			t.Errorf("%s: %v", m.Name(), holes)
 		}
 	}
 }
@@ -19,9 +19,9 @@ func TestEveryViolationOfTheMachinesIsInTheTableOfRules(t *testing.T) {
 		known[r.Rule] = true
 	}
 	for _, m := range []*machine{senderMachine, receiverMachine} {
-		for i, e := range m.edges {
-			if e.rule != "" && !known[e.rule] {
-				t.Errorf("%s: no rule %s", m.transition(i), e.rule)
+		for name, rule := range m.Transitions {
+			if rule != "" && !known[rule] {
+				t.Errorf("%s: no rule %s", name, rule)
 			}
 		}
 	}

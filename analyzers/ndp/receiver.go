@@ -97,7 +97,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 	if t.Trimmed() {
 		p.headerSeen++
 		p.delivered = t.Time
-		a.receiver.step(&p.rx, inHeader)
+		a.receiver.Step(&p.rx, inHeader)
 		a.owed.push(debt{t.Time, c, t.Number, seq, p.headerSeen, true})
 		return
 	}
@@ -105,7 +105,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 		c.whole++
 	}
 	p.wholeSeen++
-	a.receiver.step(&p.rx, inWhole)
+	a.receiver.Step(&p.rx, inWhole)
 	a.owed.push(debt{t.Time, c, t.Number, seq, p.wholeSeen, false})
 	for c.inOrder < c.next && c.inOrder >= c.base && c.at(c.inOrder).wholeSeen > 0 {
 		c.inOrder++
@@ -171,7 +171,7 @@ func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 		input = inAcksAgain
 	}
 	before := p.rx
-	rule := a.receiver.step(&p.rx, input)
+	rule := a.receiver.Step(&p.rx, input)
 	if rule == RuleAckTrimmed && p.headerAnswered < p.headerSeen {
 		p.headerAnswered++
 	}
@@ -195,7 +195,7 @@ func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 		a.headerToNack.Record(t.Time.Sub(p.delivered).Nanoseconds())
 	}
 	before := p.rx
-	rule := a.receiver.step(&p.rx, input)
+	rule := a.receiver.Step(&p.rx, input)
 	if rule == RuleNackWhole && p.wholeAnswered < p.wholeSeen {
 		p.wholeAnswered++
 	}

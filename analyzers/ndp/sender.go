@@ -61,7 +61,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	seq := t.NDP.Seq
 	if seq < c.base { // acknowledged longer than a round trip ago
 		state := txAcked
-		rule := a.sender.step(&state, inAgain)
+		rule := a.sender.Step(&state, inAgain)
 		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet", fmt.Sprintf("data %d is sent again", seq))
 		return true
 	}
@@ -73,7 +73,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	input := a.again(p, t.Time)
 	a.lapse(c, p, t.Time)
 	crossed := a.crossed(p, t.Time)
-	rule := a.sender.step(&p.tx, input)
+	rule := a.sender.Step(&p.tx, input)
 	if before == txNacked {
 		a.nackToTwo.Record(t.Time.Sub(p.told).Nanoseconds())
 	}
@@ -112,7 +112,7 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	for c.next <= seq {
 		p := c.push()
 		p.sent = t.Time
-		a.sender.step(&p.tx, inNew)
+		a.sender.Step(&p.tx, inNew)
 	}
 	if !skipped && !c.late && a.cfg.InitialWindow > 0 && seq >= uint32(a.cfg.InitialWindow) {
 		a.newBeforeMissing(c, t)
@@ -233,7 +233,7 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 	p := c.at(seq)
 	before := p.tx
 	a.lapse(c, p, t.Time.Add(a.cfg.RoundTrip))
-	a.sender.step(&p.tx, input)
+	a.sender.Step(&p.tx, input)
 	if p.tx == before {
 		return
 	}

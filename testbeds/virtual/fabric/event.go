@@ -88,11 +88,13 @@ type engine struct {
 	touched uint64 // means nothing; keeps the compiler from leaving reads out
 }
 
-// span sets the calendar's length so that it reaches at least d ahead, if that leaves days short enough. There must be no events yet.
-func (e *engine) span(d clock.Duration) {
+// span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same day, where
+// it would have to be inserted; but long enough for the calendar to reach d ahead, if that leaves days short enough. Long days are
+// better: many events are sorted at once, and few days are being appended to. There must be no events yet.
+func (e *engine) span(d, day clock.Duration) {
 	e.open = closed
 	e.dayLog = minDayLog
-	for e.dayLog < maxDayLog && clock.Duration(days)<<e.dayLog < d {
+	for e.dayLog < maxDayLog && (clock.Duration(2)<<e.dayLog <= day || clock.Duration(days)<<e.dayLog < d) {
 		e.dayLog++
 	}
 }

@@ -31,7 +31,8 @@ type planned struct {
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e engine
-		e.span(clock.Duration(rapid.Int64Range(0, int64(clock.Millisecond)).Draw(t, "span")))
+		e.span(clock.Duration(rapid.Int64Range(0, int64(clock.Millisecond)).Draw(t, "span")),
+			clock.Duration(rapid.Int64Range(0, int64(100*clock.Nanosecond)).Draw(t, "day")))
 		var got, want []int
 		bells := make([]bell, 40)
 		for i := range bells {

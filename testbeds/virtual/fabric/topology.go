@@ -123,7 +123,7 @@ func (n *Network) build() error {
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
 	n.engine.packets, n.engine.ports = &n.pool, n.ports
-	n.engine.span(n.reach())
+	n.engine.span(n.scales())
 	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
 	n.engine.large = len(p.cables) > many
 	n.route()
@@ -193,16 +193,17 @@ func (t *TopologySpec) linkOf(h HostID) LinkSpec {
 	return t.Link
 }
 
-// reach returns a span within which nearly all events lie: twice the slowest serialisation and propagation.
-func (n *Network) reach() clock.Duration {
-	const frame = 1500
-	var most clock.Duration
-	for _, sw := range n.switches {
-		for i := range sw.ports {
-			most = max(most, sw.ports[i].serialise(frame)+sw.ports[i].delay)
-		}
+// scales returns a span within which nearly all events lie, twice the slowest serialisation and propagation, and how long the
+// shortest frame takes on the fastest link, within which an event of a port hardly leads to another.
+func (n *Network) scales() (reach, least clock.Duration) {
+	const frame, minFrame = 1500, 64
+	least = clock.Second
+	for i := range n.ports {
+		pt := &n.ports[i]
+		reach = max(reach, 2*(pt.serialise(frame)+pt.delay))
+		least = min(least, pt.serialise(minFrame))
 	}
-	return 2 * most
+	return reach, least
 }
 
 // pipelines returns how many pipelines a switch with so many front ports has.

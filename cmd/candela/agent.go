@@ -80,6 +80,9 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 		return err
 	}
 	log.Info("serving", "address", listener.Addr().String(), "interfaces", o.interfaces, "tls", files != nil)
+	if err := tellReady(); err != nil {
+		log.Warn("not told that it serves", "error", err)
+	}
 	if err := server.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)
 	}

@@ -35,6 +35,9 @@ func serveBMv2(cmd *cobra.Command, o *switchdOptions) (err error) {
 	}()
 	log.Info("serving P4Runtime", "address", listener.Addr().String(), "device", o.device, "datapath", o.datapath,
 		"ports", o.ports, "mirrors", o.mirrors, "tls", files != nil)
+	if err := tellReady(); err != nil {
+		log.Warn("not told that it serves", "error", err)
+	}
 	if err := sw.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)
 	}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestAServiceManagerIsToldWhenAServiceServes(t *testing.T) {
+	t.Setenv("NOTIFY_SOCKET", "")
+	if err := tellReady(); err != nil {
+		t.Errorf("without a service manager: %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "notify")
+	t.Setenv("NOTIFY_SOCKET", path)
+	if err := tellReady(); err == nil {
+		t.Error("a service manager that does not listen is no error")
+	}
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	if err := tellReady(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	_ = manager.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, err := manager.Read(b); err != nil || string(b[:n]) != "READY=1" {
+		t.Errorf("it was told %q, %v", b[:n], err)
+	}
+}

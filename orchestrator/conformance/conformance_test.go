@@ -397,3 +397,39 @@ func TestADeviceWhoseRunsComeToNoEndIsNotQualified(t *testing.T) {
 		t.Errorf("OK %v, broken runs %v; want one, which forbids to call the device qualified", report.OK(), report.Broken)
 	}
 }
+
+// What a testbed can't have is not held against its device; that a test or the description of the testbed is wrong, or can't be read, says
+// nothing of the device and must not pass for that.
+func TestOnlyWhatTheTestbedCannotHaveIsNotExercised(t *testing.T) {
+	rules := conformance.Catalogue()[:1]
+	for _, tt := range []struct {
+		name, bed string
+		read      error
+		test      string
+		wrong     string
+	}{
+		{"soft-RoCE has no send with invalidate", "kind: vm", nil, "invalidate", ""},
+		{"a file that is not there", "", os.ErrNotExist, "invalidate", "read testbed"},
+		{"a description that is wrong", "kind: quantum", nil, "invalidate", "quantum"},
+		{"a test that is not there", "kind: vm", nil, "invalid", "invalid.yml"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSuite(t, "spec")
+			s.Device = &conformance.Device{Name: "a device"}
+			s.Options.Testbed = "bed.yml"
+			s.Options.ReadFile = func(string) ([]byte, error) { return []byte(tt.bed), tt.read }
+			rules[0].Test = tt.test
+			report, err := s.Qualify(t.Context(), rules)
+			switch {
+			case tt.wrong != "":
+				if err == nil || !strings.Contains(err.Error(), tt.wrong) {
+					t.Errorf("error %v, report %+v; want one about %q", err, report, tt.wrong)
+				}
+			case err != nil:
+				t.Error(err)
+			case report.NotExercised != len(rules) || report.OK():
+				t.Errorf("%d of %d rules not exercised, OK %v", report.NotExercised, len(rules), report.OK())
+			}
+		})
+	}
+}

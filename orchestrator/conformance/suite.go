@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -107,7 +108,7 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 		return o, nil
 	}
 	test, err := s.load(file, adaptive, profile, peer)
-	if err != nil && s.Device != nil {
+	if err != nil && s.cannotHave(err, file, profile) {
 		o.why = "the testbed can't have the test: " + strings.Join(strings.Fields(err.Error()), " ")
 		return o, nil
 	}
@@ -145,6 +146,20 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	}
 	o.census, err = takeCensus(ctx, o.run.Dir)
 	return o, err
+}
+
+// cannotHave reports whether a test was refused for what the device's testbed can't do: the complaints are about the test and not about
+// the description of the testbed, and models have none.
+func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool {
+	var refused *config.Error
+	if s.Device == nil || !errors.As(err, &refused) ||
+		slices.ContainsFunc(refused.Problems, func(p config.Problem) bool { return p.File != file+".yml" }) {
+		return false
+	}
+	o := s.as(profile)
+	o.Testbed = ""
+	_, err = Load(file, o)
+	return err == nil
 }
 
 // load reads a test and puts the NICs into it.
@@ -213,14 +228,23 @@ func (s *Suite) as(profile *config.Profile) config.Options {
 	return o
 }
 
-// Load reads a test of the suite.
+// Load reads a test of the suite. Testbeds that tests name come with the suite; the one of the options, which replaces them, is the user's.
 func Load(name string, o config.Options) (*config.Test, error) {
 	file := name + ".yml"
 	data, err := tests.FS.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	o.ReadFile = readTestbed
+	given, readGiven := o.Testbed, o.ReadFile
+	if readGiven == nil {
+		readGiven = os.ReadFile
+	}
+	o.ReadFile = func(name string) ([]byte, error) {
+		if given != "" && name == given {
+			return readGiven(name)
+		}
+		return readTestbed(name)
+	}
 	return config.Parse(file, data, o)
 }
 

@@ -57,8 +57,13 @@ func (r *run) openRecorder(q *agentpb.RecordRequest) (*agentpb.RecordResponse, e
 	if err != nil {
 		return nil, failed(err)
 	}
+	// Only now: a change of offloads takes the carrier of some NICs away for a moment.
+	before, err := readLosses(q.GetInterface())
+	if err != nil {
+		return nil, failed(errors.Join(err, recorder.Close()))
+	}
 	answer := &agentpb.RecordResponse{Offloads: recorder.Offloads()}
-	r.recorder = recorder
+	r.recorder, r.recorded = recorder, before
 	r.record.take(q, answer)
 	return answer, nil
 }
@@ -88,6 +93,11 @@ func (s *Server) Finish(_ context.Context, q *agentpb.FinishRequest) (answer *ag
 		if err != nil {
 			return failed(err)
 		}
+		now, err := readLosses(r.record.request.GetInterface())
+		if err != nil {
+			return failed(err)
+		}
+		answer.Losses = now.since(r.recorded)
 		r.finish = answer
 		return nil
 	})

@@ -41,6 +41,7 @@ type run struct {
 
 	recorder *dumper.Recorder
 	record   step[*agentpb.RecordRequest, *agentpb.RecordResponse]
+	recorded lossCounters // of its interface, when the capture was opened
 	finish   *agentpb.FinishResponse
 }
 

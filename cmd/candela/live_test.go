@@ -399,11 +399,16 @@ func flap(t *testing.T, n *netns.Node) {
 // is collected.
 var observed = []string{"program injector", "start dumpers", "run traffic", "collect"}
 
+// unopened reports whether a port is a dumper's before it captures: what happens to it then is over when the first copy comes.
+func unopened(port, step string) bool {
+	return strings.HasPrefix(port, "dumper") && (step == "program injector" || step == "start dumpers")
+}
+
 func TestAPortThatFlapsAtAnyStepIsNoPassAndLeavesAFitTestbed(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 1)
 	p := livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t))
-	for _, port := range []string{"requester", "responder"} {
+	for _, port := range []string{"requester", "responder", "dumper-1"} {
 		for _, step := range steps {
 			t.Run(port+" at "+step, func(t *testing.T) {
 				o := runOn(t, p, &b.State, func(at string) {
@@ -411,7 +416,7 @@ func TestAPortThatFlapsAtAnyStepIsNoPassAndLeavesAFitTestbed(t *testing.T) {
 						flap(t, nodeOf(t, &b.State, port))
 					}
 				})
-				if o.Verdict.Exit == orchestrator.ExitPass && slices.Contains(observed, step) {
+				if o.Verdict.Exit == orchestrator.ExitPass && slices.Contains(observed, step) && !unopened(port, step) {
 					t.Errorf("it passes")
 				}
 				if o.Verdict.Exit == orchestrator.ExitFail {

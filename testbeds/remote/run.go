@@ -166,7 +166,23 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	}
 	dump.TimeDisorder = t.timeDisorder()
 	dump.Discards, err = t.discards(ctx, lost)
+	dump.Discards = append(dump.Discards, t.unseen(answers)...)
 	return dump, t.blame(err)
+}
+
+// unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace; that nothing was
+// lost while a carrier was away does not.
+func (t *Testbed) unseen(answers []*agentpb.FinishResponse) (list []testbeds.PortDiscards) {
+	for i, a := range answers {
+		n := uint64(0)
+		for _, loss := range a.GetLosses() {
+			n += loss.GetValue()
+		}
+		if n > 0 {
+			list = append(list, testbeds.PortDiscards{Port: t.m.Dumpers[i].Port, Packets: n})
+		}
+	}
+	return list
 }
 
 // timeDisorder is how far the switch's stamps may be apart: one that receives with several queues takes number and stamp one

@@ -389,6 +389,137 @@ func (x *LeaseResponse) GetHeld() []string {
 	return nil
 }
 
+type NeighboursRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// One of the interfaces of Describe.
+	Interface string `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	// How long to listen, in nanoseconds; at most two minutes.
+	TimeoutNs     int64 `protobuf:"varint,3,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NeighboursRequest) Reset() {
+	*x = NeighboursRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NeighboursRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NeighboursRequest) ProtoMessage() {}
+
+func (x *NeighboursRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NeighboursRequest.ProtoReflect.Descriptor instead.
+func (*NeighboursRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *NeighboursRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *NeighboursRequest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *NeighboursRequest) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
+}
+
+// Neighbour is what another device says about itself (IEEE 802.1AB). Ids that are addresses are written as such.
+type Neighbour struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Chassis         string                 `protobuf:"bytes,1,opt,name=chassis,proto3" json:"chassis,omitempty"`
+	Port            string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	System          string                 `protobuf:"bytes,3,opt,name=system,proto3" json:"system,omitempty"`
+	PortDescription string                 `protobuf:"bytes,4,opt,name=port_description,json=portDescription,proto3" json:"port_description,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Neighbour) Reset() {
+	*x = Neighbour{}
+	mi := &file_agent_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Neighbour) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Neighbour) ProtoMessage() {}
+
+func (x *Neighbour) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Neighbour.ProtoReflect.Descriptor instead.
+func (*Neighbour) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Neighbour) GetChassis() string {
+	if x != nil {
+		return x.Chassis
+	}
+	return ""
+}
+
+func (x *Neighbour) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Neighbour) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
+}
+
+func (x *Neighbour) GetPortDescription() string {
+	if x != nil {
+		return x.PortDescription
+	}
+	return ""
+}
+
 type PrepareRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -408,7 +539,7 @@ type PrepareRequest struct {
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[6]
+	mi := &file_agent_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -420,7 +551,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[6]
+	mi := &file_agent_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -433,7 +564,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PrepareRequest) GetRun() string {
@@ -524,7 +655,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_agent_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +667,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[7]
+	mi := &file_agent_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +680,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Nic) GetName() string {
@@ -698,7 +829,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +841,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +854,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -804,7 +935,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +947,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +960,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -883,7 +1014,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +1026,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +1039,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *End) GetIp() []byte {
@@ -970,7 +1101,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1113,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1126,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
@@ -1016,7 +1147,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1159,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1172,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -1066,7 +1197,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1209,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1222,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type StartRequest struct {
@@ -1103,7 +1234,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1246,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1259,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -1146,7 +1277,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +1289,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +1302,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 type WaitRequest struct {
@@ -1185,7 +1316,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1328,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1341,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -1239,7 +1370,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1382,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1395,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -1290,7 +1421,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1433,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1446,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -1341,7 +1472,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1353,7 +1484,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1366,7 +1497,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -1408,7 +1539,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1551,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1564,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Counter) GetName() string {
@@ -1459,7 +1590,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1602,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1615,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -1504,7 +1635,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1647,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1660,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -1548,7 +1679,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1691,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1704,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -1591,7 +1722,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1603,7 +1734,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1616,7 +1747,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
 }
 
 type RecordRequest struct {
@@ -1640,7 +1771,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1783,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1796,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -1727,7 +1858,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1870,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1883,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -1771,7 +1902,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1783,7 +1914,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1796,7 +1927,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -1818,14 +1949,16 @@ type FinishResponse struct {
 	// Copies beyond the quota.
 	Exceeded uint64 `protobuf:"varint,5,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
 	// Frames that are no mirror copies.
-	Other         uint64 `protobuf:"varint,6,opt,name=other,proto3" json:"other,omitempty"`
+	Other uint64 `protobuf:"varint,6,opt,name=other,proto3" json:"other,omitempty"`
+	// What was lost, since Record, before the rings: by the interface, or by a carrier that changed.
+	Losses        []*Counter `protobuf:"bytes,7,rep,name=losses,proto3" json:"losses,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1970,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1983,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -1895,6 +2028,13 @@ func (x *FinishResponse) GetOther() uint64 {
 	return 0
 }
 
+func (x *FinishResponse) GetLosses() []*Counter {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
 // Shard is one pcap file.
 type Shard struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -1909,7 +2049,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +2061,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +2074,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Shard) GetName() string {
@@ -1976,7 +2116,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2128,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2141,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -2036,7 +2176,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2188,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2201,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -2087,7 +2227,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2099,7 +2239,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2112,7 +2252,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -2130,7 +2270,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2142,7 +2282,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2155,7 +2295,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -2190,7 +2330,17 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\tR\x03run\">\n" +
 	"\rLeaseResponse\x12\x19\n" +
 	"\blease_ns\x18\x01 \x01(\x03R\aleaseNs\x12\x12\n" +
-	"\x04held\x18\x02 \x03(\tR\x04held\"\xad\x02\n" +
+	"\x04held\x18\x02 \x03(\tR\x04held\"b\n" +
+	"\x11NeighboursRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x03 \x01(\x03R\ttimeoutNs\"|\n" +
+	"\tNeighbour\x12\x18\n" +
+	"\achassis\x18\x01 \x01(\tR\achassis\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
+	"\x06system\x18\x03 \x01(\tR\x06system\x12)\n" +
+	"\x10port_description\x18\x04 \x01(\tR\x0fportDescription\"\xad\x02\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12'\n" +
@@ -2295,14 +2445,15 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x0eRecordResponse\x12\x1a\n" +
 	"\boffloads\x18\x01 \x03(\tR\boffloads\"!\n" +
 	"\rFinishRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\xc3\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\xf6\x01\n" +
 	"\x0eFinishResponse\x12/\n" +
 	"\x06shards\x18\x01 \x03(\v2\x17.candela.agent.v1.ShardR\x06shards\x12\x1a\n" +
 	"\breceived\x18\x02 \x01(\x04R\breceived\x12\x18\n" +
 	"\awritten\x18\x03 \x01(\x04R\awritten\x12\x18\n" +
 	"\adropped\x18\x04 \x01(\x04R\adropped\x12\x1a\n" +
 	"\bexceeded\x18\x05 \x01(\x04R\bexceeded\x12\x14\n" +
-	"\x05other\x18\x06 \x01(\x04R\x05other\"c\n" +
+	"\x05other\x18\x06 \x01(\x04R\x05other\x121\n" +
+	"\x06losses\x18\a \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\"c\n" +
 	"\x05Shard\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x18\n" +
@@ -2317,10 +2468,12 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x06crc32c\x18\x02 \x01(\rR\x06crc32c\"\"\n" +
 	"\x0eDiscardRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"\x11\n" +
-	"\x0fDiscardResponse2\xa8\x01\n" +
+	"\x0fDiscardResponse2\xfa\x01\n" +
 	"\x05Agent\x12Q\n" +
 	"\bDescribe\x12!.candela.agent.v1.DescribeRequest\x1a\".candela.agent.v1.DescribeResponse\x12L\n" +
-	"\x05Lease\x12\x1e.candela.agent.v1.LeaseRequest\x1a\x1f.candela.agent.v1.LeaseResponse(\x010\x012\xa7\x04\n" +
+	"\x05Lease\x12\x1e.candela.agent.v1.LeaseRequest\x1a\x1f.candela.agent.v1.LeaseResponse(\x010\x01\x12P\n" +
+	"\n" +
+	"Neighbours\x12#.candela.agent.v1.NeighboursRequest\x1a\x1b.candela.agent.v1.Neighbour0\x012\xa7\x04\n" +
 	"\x04Host\x12N\n" +
 	"\aPrepare\x12 .candela.agent.v1.PrepareRequest\x1a!.candela.agent.v1.PrepareResponse\x12N\n" +
 	"\aConnect\x12 .candela.agent.v1.ConnectRequest\x1a!.candela.agent.v1.ConnectResponse\x12H\n" +
@@ -2347,86 +2500,91 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_agent_v1_agent_proto_goTypes = []any{
-	(*DescribeRequest)(nil),  // 0: candela.agent.v1.DescribeRequest
-	(*DescribeResponse)(nil), // 1: candela.agent.v1.DescribeResponse
-	(*Interface)(nil),        // 2: candela.agent.v1.Interface
-	(*Property)(nil),         // 3: candela.agent.v1.Property
-	(*LeaseRequest)(nil),     // 4: candela.agent.v1.LeaseRequest
-	(*LeaseResponse)(nil),    // 5: candela.agent.v1.LeaseResponse
-	(*PrepareRequest)(nil),   // 6: candela.agent.v1.PrepareRequest
-	(*Nic)(nil),              // 7: candela.agent.v1.Nic
-	(*Connection)(nil),       // 8: candela.agent.v1.Connection
-	(*Traffic)(nil),          // 9: candela.agent.v1.Traffic
-	(*End)(nil),              // 10: candela.agent.v1.End
-	(*PrepareResponse)(nil),  // 11: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),   // 12: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),  // 13: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),     // 14: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),    // 15: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),      // 16: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),     // 17: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),  // 18: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil), // 19: candela.agent.v1.CountersResponse
-	(*Counter)(nil),          // 20: candela.agent.v1.Counter
-	(*ReportRequest)(nil),    // 21: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),   // 22: candela.agent.v1.ReportResponse
-	(*ReleaseRequest)(nil),   // 23: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),  // 24: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),    // 25: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),   // 26: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),    // 27: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),   // 28: candela.agent.v1.FinishResponse
-	(*Shard)(nil),            // 29: candela.agent.v1.Shard
-	(*FetchRequest)(nil),     // 30: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),    // 31: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),   // 32: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),  // 33: candela.agent.v1.DiscardResponse
+	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
+	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
+	(*Interface)(nil),         // 2: candela.agent.v1.Interface
+	(*Property)(nil),          // 3: candela.agent.v1.Property
+	(*LeaseRequest)(nil),      // 4: candela.agent.v1.LeaseRequest
+	(*LeaseResponse)(nil),     // 5: candela.agent.v1.LeaseResponse
+	(*NeighboursRequest)(nil), // 6: candela.agent.v1.NeighboursRequest
+	(*Neighbour)(nil),         // 7: candela.agent.v1.Neighbour
+	(*PrepareRequest)(nil),    // 8: candela.agent.v1.PrepareRequest
+	(*Nic)(nil),               // 9: candela.agent.v1.Nic
+	(*Connection)(nil),        // 10: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 11: candela.agent.v1.Traffic
+	(*End)(nil),               // 12: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 13: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 14: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 15: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 16: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 17: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 18: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 19: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 20: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 21: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 22: candela.agent.v1.Counter
+	(*ReportRequest)(nil),     // 23: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 24: candela.agent.v1.ReportResponse
+	(*ReleaseRequest)(nil),    // 25: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 26: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 27: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 28: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 29: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 30: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 31: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 32: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 33: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 34: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 35: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
-	7,  // 2: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	8,  // 3: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
-	9,  // 4: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	9,  // 5: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	10, // 6: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	10, // 7: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	20, // 8: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	20, // 9: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	29, // 10: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	0,  // 11: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
-	4,  // 12: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
-	6,  // 13: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	12, // 14: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	14, // 15: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	16, // 16: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	18, // 17: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	21, // 18: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	23, // 19: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	25, // 20: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	27, // 21: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	30, // 22: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	32, // 23: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	1,  // 24: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 25: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	11, // 26: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	13, // 27: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	15, // 28: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	17, // 29: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	19, // 30: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	22, // 31: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	24, // 32: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	26, // 33: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	28, // 34: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	31, // 35: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	33, // 36: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	24, // [24:37] is the sub-list for method output_type
-	11, // [11:24] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 2: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
+	10, // 3: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	11, // 4: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	11, // 5: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	12, // 6: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	12, // 7: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	22, // 8: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	22, // 9: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	31, // 10: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	22, // 11: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	0,  // 12: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
+	4,  // 13: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
+	6,  // 14: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
+	8,  // 15: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	14, // 16: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	16, // 17: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	18, // 18: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	20, // 19: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	23, // 20: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	25, // 21: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	27, // 22: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	29, // 23: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	32, // 24: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	34, // 25: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	1,  // 26: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 27: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 28: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	13, // 29: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	15, // 30: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	17, // 31: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	19, // 32: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	21, // 33: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	24, // 34: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	26, // 35: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	28, // 36: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	30, // 37: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	33, // 38: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	35, // 39: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	26, // [26:40] is the sub-list for method output_type
+	12, // [12:26] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_agent_v1_agent_proto_init() }
@@ -2434,14 +2592,14 @@ func file_agent_v1_agent_proto_init() {
 	if File_agent_v1_agent_proto != nil {
 		return
 	}
-	file_agent_v1_agent_proto_msgTypes[8].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -30,8 +30,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Agent_Describe_FullMethodName = "/candela.agent.v1.Agent/Describe"
-	Agent_Lease_FullMethodName    = "/candela.agent.v1.Agent/Lease"
+	Agent_Describe_FullMethodName   = "/candela.agent.v1.Agent/Describe"
+	Agent_Lease_FullMethodName      = "/candela.agent.v1.Agent/Lease"
+	Agent_Neighbours_FullMethodName = "/candela.agent.v1.Agent/Neighbours"
 )
 
 // AgentClient is the client API for Agent service.
@@ -45,6 +46,8 @@ type AgentClient interface {
 	// Lease holds the machine for a run. The first message names the run; further ones renew. The agent answers each with what is
 	// held. One run at a time holds a machine; a new one may take over as soon as the stream of the one before is gone.
 	Lease(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[LeaseRequest, LeaseResponse], error)
+	// Neighbours listens for LLDP on an interface and tells each neighbour once, as it is heard, until the time is up.
+	Neighbours(ctx context.Context, in *NeighboursRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Neighbour], error)
 }
 
 type agentClient struct {
@@ -78,6 +81,25 @@ func (c *agentClient) Lease(ctx context.Context, opts ...grpc.CallOption) (grpc.
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_LeaseClient = grpc.BidiStreamingClient[LeaseRequest, LeaseResponse]
 
+func (c *agentClient) Neighbours(ctx context.Context, in *NeighboursRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Neighbour], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Neighbours_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[NeighboursRequest, Neighbour]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_NeighboursClient = grpc.ServerStreamingClient[Neighbour]
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -89,6 +111,8 @@ type AgentServer interface {
 	// Lease holds the machine for a run. The first message names the run; further ones renew. The agent answers each with what is
 	// held. One run at a time holds a machine; a new one may take over as soon as the stream of the one before is gone.
 	Lease(grpc.BidiStreamingServer[LeaseRequest, LeaseResponse]) error
+	// Neighbours listens for LLDP on an interface and tells each neighbour once, as it is heard, until the time is up.
+	Neighbours(*NeighboursRequest, grpc.ServerStreamingServer[Neighbour]) error
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -104,6 +128,9 @@ func (UnimplementedAgentServer) Describe(context.Context, *DescribeRequest) (*De
 }
 func (UnimplementedAgentServer) Lease(grpc.BidiStreamingServer[LeaseRequest, LeaseResponse]) error {
 	return status.Error(codes.Unimplemented, "method Lease not implemented")
+}
+func (UnimplementedAgentServer) Neighbours(*NeighboursRequest, grpc.ServerStreamingServer[Neighbour]) error {
+	return status.Error(codes.Unimplemented, "method Neighbours not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -151,6 +178,17 @@ func _Agent_Lease_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_LeaseServer = grpc.BidiStreamingServer[LeaseRequest, LeaseResponse]
 
+func _Agent_Neighbours_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(NeighboursRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AgentServer).Neighbours(m, &grpc.GenericServerStream[NeighboursRequest, Neighbour]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_NeighboursServer = grpc.ServerStreamingServer[Neighbour]
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -169,6 +207,11 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Agent_Lease_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Neighbours",
+			Handler:       _Agent_Neighbours_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "agent/v1/agent.proto",

@@ -247,6 +247,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if s.a.forged(r) && (r.Opcode == packet.ReadRequest || s.a.original.Opcode == packet.ReadRequest) {
 		s.req.misled = true // the answer is not what it asked for
 	}
+	s.rsp.forged = s.rsp.forged || s.a.forged(r)
 	p := s.unwrap(r.PSN)
 	if r.Delivered() {
 		s.looseArrived(p)
@@ -257,7 +258,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if s.rsp.state == rsFailed && s.exact() && r.Delivered() {
 		s.step(arrivalInput[s.rsp.log.most.judge(p, false)])
 	}
-	if s.rsp.state == rsFailed || s.rsp.adrift {
+	if s.rsp.state == rsFailed || s.rsp.adrift && !s.rsp.unsettled {
 		return
 	}
 	// Of a plain capture the log holds each request once, at its first transmission: see looseFold.
@@ -270,7 +271,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header,
 	})
 	if a == nil {
-		s.rsp.adrift = true
+		s.rsp.adrift, s.rsp.unsettled = true, false
 		return
 	}
 	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))

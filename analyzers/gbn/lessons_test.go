@@ -93,3 +93,22 @@ func TestAnOlderNackExplainsARestartBeforeANewerOne(t *testing.T) {
 		t.Error(dump(res.Findings))
 	}
 }
+
+// Which of two copies of a refused request its responder took stays unknown until it has acknowledged everything. From there on its
+// state is known again, and it is judged like any other.
+func TestAResponderThatHasAcknowledgedEverythingIsJudgedStrictlyAgain(t *testing.T) {
+	const copies = "> 1 duplicate sent; > 1 duplicate passed; > 1 duplicate passed; "
+	const refused = copies + "< rnr 1; @ 1ms; > 1; < ack 1; "
+	check(t, map[string]scene{
+		"an ack of a lost packet":         {traffic: "send*1 send*3", want: []string{"ack-beyond"}, trace: refused + `> 2-3; > 4 drop; < ack 4`},
+		"a nak that is not sent":          {traffic: "send*1 send*3 send*1", want: []string{"nak-missing"}, trace: refused + `> 2; > 3 drop; > 4; @ 68ms; > 2-4; < ack 4`},
+		"a wrong msn":                     {traffic: "send*1 send*3", want: []string{"msn"}, trace: refused + `> 2-4; < ack 4 msn=4`},
+		"an ack in the middle":            {traffic: "send*3 send*3", want: []string{"ack-beyond"}, trace: refused + `> 2; < ack 2; > 3; < ack 3; > 4-5; > 6 drop; < ack 6`},
+		"the second copy was taken":       {traffic: "send*1 send*3", trace: copies + `< rnr 1; < ack 1; @ 1ms; > 1; < ack 1; > 2-4; < ack 1; < ack 4`},
+		"it was not, and both come again": {traffic: "send*1 send*3", trace: refused + `< ack 1; < ack 1; > 2-4; < ack 4`},
+		"while packets are on their way it is not known": {traffic: "send*2 send*2", trace: copies + `> 2-3; < rnr 1; @ 1ms; > 1-2; < ack 1; > 3 drop; > 4;
+			< ack 4`},
+		"a read that was asked for twice may be answered twice": {traffic: "send*1 read*2 send*1", trace: copies + `< rnr 1; @ 1ms; > 1; > 2; < ack 1; < resp 2-3;
+			> 2; > 4; < resp 2-3; < ack 4`},
+	})
+}

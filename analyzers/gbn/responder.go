@@ -10,8 +10,10 @@ import (
 // A responder is what the observer knows of the receiver of requests.
 type responder struct {
 	state uint8
-	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only.
-	adrift bool
+	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only. If it is unsettled which
+	// of several copies the responder took, that ends when it has acknowledged everything: see settle.
+	adrift, unsettled bool
+	forged            bool // a request that its requester did not send so has passed
 
 	log     arrivals
 	acked   pos // the highest position acknowledged, -1: none
@@ -51,6 +53,7 @@ func (s *session) responseSent(r *trace.Record) {
 	}
 	if !s.exact() {
 		s.looseResponse(r, p)
+		s.settle(r, p)
 		return
 	}
 	if s.midway && s.beganBefore(r, p) {
@@ -296,7 +299,7 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	if p > q.acked && p < q.log.least.expected {
 		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
 		s.step(rsRNRNak)
-		q.adrift = true
+		q.adrift, q.unsettled = true, true
 		q.acked, q.ackID = max(q.acked, p-1), r.ID
 		return
 	}
@@ -307,7 +310,7 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	if q.log.refuse() {
-		q.adrift = true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
+		q.adrift, q.unsettled = true, true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
 	}
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
 	s.checkMSN(r, p, q.log.least.msn)

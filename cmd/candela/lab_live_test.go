@@ -92,7 +92,7 @@ func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 1)
 	s := &b.State
-	for _, component := range []string{"requester", "switch", "dumper-1"} {
+	for _, component := range []string{"requester", "responder", "switch", "dumper-1"} {
 		for _, step := range steps {
 			t.Run(component+" at "+step, func(t *testing.T) {
 				cables := map[string]*cable{}
@@ -414,5 +414,45 @@ func copyFile(t *testing.T, from, to string) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// orchestratorDies says to this process, a copy of the test, at which step of a run on which testbed it is to die.
+const orchestratorDies = "CANDELA_TEST_ORCHESTRATOR_DIES"
+
+// TestAKilledOrchestratorLeavesATestbedThatServesTheNext kills it with signal 9 at each step of a run on a testbed that stays. The next
+// run takes the machines over at once, and passes.
+func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
+	needLive(t)
+	if step, dir, ok := strings.Cut(os.Getenv(orchestratorDies), "|"); ok {
+		s, err := netns.Load(dir, "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		runOn(t, livePlan(t, fmt.Sprintf(smallTest, 20), oneDumper(t)), s, func(at string) {
+			if at == step {
+				_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			}
+		})
+		t.Fatal("it lives")
+	}
+	b := bringUp(t, "xdp", 1)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t))
+	for _, step := range steps {
+		t.Run(step, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestAKilledOrchestratorLeavesATestbedThatServesTheNext$")
+			cmd.Env = append(os.Environ(), orchestratorDies+"="+step+"|"+filepath.Dir(b.State.Dir))
+			out, err := cmd.CombinedOutput()
+			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+				t.Fatalf("the orchestrator was to be killed: %v\n%s", err, out)
+			}
+			if o := calm(t, p, &b.State); o.Verdict.Exit != orchestrator.ExitPass {
+				t.Errorf("the next run: %+v", o.Verdict)
+			}
+		})
 	}
 }

@@ -34,8 +34,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestra
 	}
 	status := orchestrator.ExitUsage
 	var judged statusError
-	if errors.As(err, &judged) {
+	switch {
+	case interrupted(ctx, err):
+		status, err = orchestrator.ExitInfrastructure, fmt.Errorf("stopped: %w", context.Cause(ctx))
+	case errors.As(err, &judged):
 		status, err = judged.status, judged.err
+	case machineFailed(err):
+		status = orchestrator.ExitInfrastructure
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "candela: %v\n", err)
@@ -80,6 +85,8 @@ of Candela or of the lab failed.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(), newDetect(), newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newVersion())
+	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(), newDetect(),
+		newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newVersion())
+	explainUsage(root)
 	return root
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
@@ -237,8 +239,14 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 			"name: x\ntraffic:\n  data-pkt-events:\n    - {qpn: 1, psn: 999999, type: drop}\n")}, 2, "999999"},
 		{"a file that is not there", []string{"run", filepath.Join(dir, "nowhere.yml")}, 2, "nowhere.yml"},
 		{"an empty directory", []string{"run", t.TempDir()}, 2, "no .yml"},
-		{"an unknown command", []string{"rum"}, 2, "rum"},
-		{"an unknown flag", []string{"run", "--sed", "1"}, 2, "--sed"},
+		{"an unknown command", []string{"rum"}, 2, "did you mean run?"},
+		{"an unknown command below another", []string{"trace", "shw"}, 2, "did you mean show?"},
+		{"no test at all", []string{"run"}, 2, "usage: candela run FILE|DIR..."},
+		{"one run of two", []string{"diff", dir}, 2, "usage: candela diff RUN RUN"},
+		{"an argument to a command that takes none", []string{"version", "1"}, 2, "no argument"},
+		{"an unknown flag", []string{"run", "--sed", "1"}, 2, "candela run --help lists the flags"},
+		{"a word for a number", []string{"run", "--seed", "one"}, 2, `--seed "one": want a whole number`},
+		{"a time without unit", []string{"fuzz", "--time", "3"}, 2, `--time "3": want a time with its unit`},
 		{"no repetition at all", []string{"run", "../../configs/quickstart.yml", "--repeat", "0"}, 2, "--repeat"},
 		{"garbage for a trace", []string{"analyze", write("g.pcap", "this is no capture at all, not even nearly")}, 2, "g.pcap"},
 		{"an empty trace", []string{"analyze", write("e.pcap", "")}, 2, "e.pcap"},
@@ -255,6 +263,23 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestEveryFlagSaysWhatItTakes(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			switch kind := f.Value.Type(); {
+			case strings.HasPrefix(kind, "string"): // takes anything
+			case wanted(kind) == kind:
+				t.Errorf("%s --%s: nothing describes the values of type %s", c.CommandPath(), f.Name, kind)
+			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
 }
 
 func fileSize(t *testing.T, path string) int64 {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"candela.dev/candela/orchestrator"
+)
+
+// explainUsage makes every command below c say what it takes when it is called wrongly. A command that only holds others
+// shows its help, and refuses a name that is none of theirs: cobra would show the help of a misspelt command and succeed.
+func explainUsage(c *cobra.Command) {
+	c.SetFlagErrorFunc(flagError)
+	for _, sub := range c.Commands() {
+		explainUsage(sub)
+	}
+	if !c.Runnable() {
+		c.Args = cobra.NoArgs
+		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		return errors.New(wrongArguments(cmd, args))
+	}
+}
+
+func wrongArguments(cmd *cobra.Command, args []string) string {
+	path := cmd.CommandPath()
+	name := strings.TrimPrefix(path, cmd.Root().Name()+" ") // an error begins with the name of the program anyway
+	if cmd.HasAvailableSubCommands() {
+		said := fmt.Sprintf("%s has no command %q", name, args[0])
+		cmd.SuggestionsMinimumDistance = 2
+		if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+			said += fmt.Sprintf(" (did you mean %s?)", strings.Join(like, " or "))
+		}
+		return fmt.Sprintf("%s\n  %s --help lists them", said, path)
+	}
+	said := "no argument is given"
+	switch {
+	case !takesArguments(cmd):
+		said = fmt.Sprintf("it takes no argument such as %q", args[0])
+	case len(args) == 1:
+		said = "one argument is given"
+	case len(args) > 1:
+		said = fmt.Sprintf("%d arguments are given", len(args))
+	}
+	return fmt.Sprintf("%s: %s\n  usage: %s\n  %s --help tells more", name, said, cmd.UseLine(), path)
+}
+
+// takesArguments reports whether the usage line of a command names any.
+func takesArguments(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " ") }
+
+// flagError says of a flag what it takes, in other words than those of Go's strconv.
+func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		flag := invalid.GetFlag()
+		return fmt.Errorf("--%s %q: want %s", flag.Name, invalid.GetValue(), wanted(flag.Value.Type()))
+	}
+	return fmt.Errorf("%w\n  %s --help lists the flags", err, cmd.CommandPath())
+}
+
+// wanted describes the values that a flag of a type takes.
+func wanted(kind string) string {
+	switch kind {
+	case "uint", "uint64":
+		return "a whole number from 0"
+	case "int", "int64":
+		return "a whole number"
+	case "ints", "intSlice":
+		return "whole numbers, such as 3,7"
+	case "float64":
+		return "a number"
+	case "duration":
+		return "a time with its unit, such as 90s or 1m30s"
+	case "bool":
+		return "true or false"
+	}
+	return kind
+}
+
+// machineFailed reports whether an error tells of the machine, not of what a user asked for.
+func machineFailed(err error) bool {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.EPIPE} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}
+
+// interrupted reports whether err is what became of a command that was told to stop. What failed in the lab by then failed by it.
+func interrupted(ctx context.Context, err error) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	var judged statusError
+	lab := errors.As(err, &judged) && judged.status == orchestrator.ExitInfrastructure
+	return lab || errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))
+}

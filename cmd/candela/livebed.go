@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/testbeds/bmv2"
 	"candela.dev/candela/testbeds/lab"
 	"candela.dev/candela/testbeds/netns"
+	"candela.dev/candela/testbeds/remote"
 	"candela.dev/candela/testbeds/virtual"
 	"candela.dev/candela/testbeds/vm"
 )
@@ -122,7 +123,11 @@ func netnsConfig(bed *config.Testbed) netns.Config {
 
 func labConfig(bed *config.Testbed) (lab.Config, error) {
 	station := func(name string, s *config.Station) lab.Station {
-		return lab.Station{Name: name, Agent: s.Agent, Interface: s.Interface, Port: uint16(s.Port)}
+		x := lab.Station{Name: name, Agent: s.Agent, Interface: s.Interface, Port: uint16(s.Port)}
+		if n := s.Neighbour; n != nil {
+			x.Neighbour = &remote.Neighbour{System: n.System, Port: n.Port}
+		}
+		return x
 	}
 	l := bed.Live
 	cfg := lab.Config{

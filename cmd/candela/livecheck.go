@@ -28,7 +28,7 @@ traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024,
 `
 
 // checkLive asks every machine what it is, then runs a probe and says what got lost where.
-func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error) {
+func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience time.Duration) (err error) {
 	var live livebeds
 	defer func() { err = errors.Join(err, infrastructureIf(live.close())) }()
 	scratch, err := os.MkdirTemp("", "candela-check-")
@@ -45,7 +45,7 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed) (err error)
 		return err
 	}
 	build := live.builder(cmd.Context(), bed)
-	probe := &probed{}
+	probe := &probed{patience: patience}
 	outcome, err := orchestrator.Run(cmd.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {
 		t, err := build(spec)
 		if err != nil {
@@ -114,6 +114,7 @@ func infrastructureIf(err error) error {
 type probed struct {
 	orchestrator.Testbed
 	remote   *remote.Testbed
+	patience time.Duration // for LLDP
 	lines    []string
 	problems []string
 }
@@ -121,7 +122,7 @@ type probed struct {
 // Environment checks every machine before any traffic.
 func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) {
 	if p.remote != nil {
-		lines, problems, err := p.remote.Check(ctx, toolVersion())
+		lines, problems, err := p.remote.Check(ctx, toolVersion(), p.patience)
 		p.lines, p.problems = lines, append(p.problems, problems...)
 		if err != nil {
 			return testbeds.Environment{}, err

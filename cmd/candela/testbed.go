@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -152,13 +153,18 @@ func newTestbedNode() *cobra.Command {
 	}
 }
 
+// lldpPatience is how long a neighbour is waited for: longer than the half minute at which most devices speak.
+const lldpPatience = 35 * time.Second
+
 func newTestbedCheck() *cobra.Command {
-	return &cobra.Command{
+	var patience time.Duration
+	cmd := &cobra.Command{
 		Use:   "check TESTBED",
 		Short: "Check a description, print it with every default, and check what stands there",
 		Long: `Check a description of a testbed and print it with every default. On a live testbed also ask every machine for version,
 privileges, links, MTU and clock, and send packets through every port: a switch can lose them without any counter that says
-so. One of network namespaces that isn't up is brought up for it.`,
+so. In a lab also listen for LLDP: who is at the other end of each cable is told, and compared with the neighbour that the
+description names, for up to --lldp-wait. One of network namespaces that isn't up is brought up for it.`,
 		Example: `  candela testbed check virtual
   candela testbed check netns`,
 		Args: cobra.ExactArgs(1),
@@ -174,7 +180,9 @@ so. One of network namespaces that isn't up is brought up for it.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
 				return nil
 			}
-			return checkLive(cmd, args[0], t)
+			return checkLive(cmd, args[0], t, patience)
 		},
 	}
+	cmd.Flags().DurationVar(&patience, "lldp-wait", lldpPatience, "how long to wait for LLDP neighbours that the description names; 0: don't listen")
+	return cmd
 }

@@ -41,6 +41,13 @@ type Station struct {
 	Agent     string // host:port or unix:path
 	Interface string
 	Port      int // of the injector that the interface is cabled to
+	Neighbour *Neighbour
+}
+
+// Neighbour is what LLDP says about the other end of a cable.
+type Neighbour struct {
+	System string // its name, or its chassis; empty: any
+	Port   string // its id or description; empty: any
 }
 
 // LiveSwitch is a lab's injector switch.
@@ -62,7 +69,9 @@ var (
 	addressForm = text{regexp.MustCompile(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
 	deviceForm  = text{regexp.MustCompile(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
 	listForm    = text{regexp.MustCompile(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
-	pemForm     = text{regexp.MustCompile(`^[^\x00\n]{1,1000}$`), "a path"}
+	// What LLDP calls a system or a port.
+	neighbourForm = text{regexp.MustCompile(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
+	pemForm       = text{regexp.MustCompile(`^[^\x00\n]{1,1000}$`), "a path"}
 )
 
 func liveSchema() *object {
@@ -98,6 +107,21 @@ func stationSchema() *object {
 				at: at(func(s *Station) *string { return &s.Interface })},
 			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511}, required: true,
 				at: at(func(s *Station) *int { return &s.Port })},
+			{key: "neighbour", doc: "What LLDP must say about the other end of the cable; `candela testbed check` waits for it.",
+				kind: optional[Neighbour]{neighbourSchema()}, at: at(func(s *Station) **Neighbour { return &s.Neighbour })},
+		},
+	}
+}
+
+func neighbourSchema() *object {
+	return &object{
+		title: "neighbour",
+		doc:   "What LLDP says about the other end of a cable.",
+		fields: []field{
+			{key: "system", doc: "The system's name, or its chassis; empty: any.", kind: neighbourForm, def: `""`,
+				at: at(func(n *Neighbour) *string { return &n.System })},
+			{key: "port", doc: "The port's id or description; empty: any.", kind: neighbourForm, def: `""`,
+				at: at(func(n *Neighbour) *string { return &n.Port })},
 		},
 	}
 }

@@ -24,6 +24,8 @@ type Station struct {
 	Agent     string // address
 	Interface string
 	Port      uint16 // of the switch that the interface is cabled to
+	// Neighbour is what LLDP is to say about the other end of the cable; nil: it is not asked.
+	Neighbour *remote.Neighbour
 }
 
 // Config says where everything is. Without certificates, addresses must be loopback or unix sockets.
@@ -87,7 +89,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 		if err != nil {
 			return nil, errors.Join(err, closeAll())
 		}
-		machine := remote.Machine{Name: s.Name, Conn: conn, Interface: s.Interface, Port: s.Port}
+		machine := remote.Machine{Name: s.Name, Conn: conn, Interface: s.Interface, Port: s.Port, Neighbour: s.Neighbour}
 		if i < len(m.Hosts) {
 			m.Hosts[i] = machine
 		} else {

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	agentpb "candela.dev/candela/proto/agent/v1"
+	"candela.dev/candela/testbeds/lab/lldp"
 )
 
 // clockTolerance is how far a machine's wall clock may be off: logs of a run are compared by it, traces are not.
 const clockTolerance = time.Second
 
-// Check asks every machine what it is, after Prepare. lines tell what was found, problems what makes it unfit.
-func (t *Testbed) Check(ctx context.Context, version string) (lines, problems []string, err error) {
+// Check asks every machine what it is, after Prepare, and listens for LLDP neighbours: for as long as patience where the description
+// names one, else for a moment. lines tell what was found, problems what makes it unfit.
+func (t *Testbed) Check(ctx context.Context, version string, patience time.Duration) (lines, problems []string, err error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
 	devices := append(t.m.Hosts[:], t.m.Dumpers...)
@@ -35,7 +37,79 @@ func (t *Testbed) Check(ctx context.Context, version string) (lines, problems []
 			problems = append(problems, fmt.Sprintf("%s: version %s, this is %s", t.m.Switch.Name, v, version))
 		}
 	}
+	heard, strangers, err := t.neighbours(ctx, patience)
+	return append(lines, heard...), append(problems, strangers...), t.blame(err)
+}
+
+// moment is how long neighbours are listened for that nobody has named. On one machine there are none.
+const moment = time.Second
+
+// neighbours asks every agent who is at the other end of its cable.
+func (t *Testbed) neighbours(ctx context.Context, patience time.Duration) (lines, problems []string, err error) {
+	if t.m.Kind == kindNetns {
+		return nil, nil, nil
+	}
+	devices, clients := append(t.m.Hosts[:], t.m.Dumpers...), t.agents()
+	heard := make([][]lldp.Neighbour, len(clients))
+	waited := make([]time.Duration, len(clients))
+	err = each(len(clients), func(i int) (err error) {
+		waited[i] = min(moment, patience)
+		if devices[i].Neighbour != nil {
+			waited[i] = patience
+		}
+		if waited[i] <= 0 {
+			return nil
+		}
+		heard[i], err = clients[i].Neighbours(ctx, devices[i].Interface, waited[i], devices[i].Neighbour.is)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, c := range clients {
+		line, problem := devices[i].met(heard[i], waited[i])
+		lines = append(lines, c.Name()+": "+line)
+		if problem != "" {
+			problems = append(problems, c.Name()+": "+problem)
+		}
+	}
 	return lines, problems, nil
+}
+
+// kindNetns is the kind of testbed whose cables are made with it.
+const kindNetns = "netns"
+
+// is reports whether n is the neighbour that was named; if none was, every one tells the same.
+func (want *Neighbour) is(n lldp.Neighbour) bool { return want != nil && n.Is(want.System, want.Port) }
+
+// met compares those who were heard with the one that was named. A switch that floods LLDP lets hosts hear each other, too.
+func (m *Machine) met(heard []lldp.Neighbour, waited time.Duration) (line, problem string) {
+	var names []string
+	for _, n := range heard {
+		names = append(names, n.String())
+	}
+	switch {
+	case waited <= 0:
+		line = "LLDP was not listened for"
+	case len(heard) == 0:
+		line = fmt.Sprintf("no LLDP neighbour on %s within %v", m.Interface, waited)
+	default:
+		line = fmt.Sprintf("LLDP neighbour on %s: %s", m.Interface, strings.Join(names, ", "))
+	}
+	if m.Neighbour == nil || waited <= 0 || slices.ContainsFunc(heard, m.Neighbour.is) {
+		return line, ""
+	}
+	want := strings.TrimSpace(m.Neighbour.System + " port " + m.Neighbour.Port)
+	switch {
+	case m.Neighbour.Port == "":
+		want = m.Neighbour.System
+	case m.Neighbour.System == "":
+		want = "port " + m.Neighbour.Port
+	}
+	if len(heard) == 0 {
+		return line, fmt.Sprintf("the description says that %s is cabled to %s; nobody there spoke LLDP within %v", m.Interface, want, waited)
+	}
+	return line, fmt.Sprintf("the description says that %s is cabled to %s; LLDP says %s", m.Interface, want, strings.Join(names, ", "))
 }
 
 // headers is how much longer than the path MTU a frame may be, without the Ethernet header: IPv6, UDP, BTH, RETH, immediate, iCRC.

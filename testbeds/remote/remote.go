@@ -34,8 +34,12 @@ type Machine struct {
 	Name      string // in errors and in the environment
 	Conn      grpc.ClientConnInterface
 	Interface string
-	Port      uint16 // of the switch that the interface is cabled to
+	Port      uint16     // of the switch that the interface is cabled to
+	Neighbour *Neighbour // nil: nobody says who is at the other end
 }
+
+// Neighbour is what LLDP is to tell about the other end of a cable; what is empty may be anything.
+type Neighbour struct{ System, Port string }
 
 // Switch is the injector.
 type Switch struct {

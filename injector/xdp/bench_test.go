@@ -21,6 +21,7 @@ import (
 	"candela.dev/candela/injector/xdp"
 	"candela.dev/candela/link"
 	"candela.dev/candela/link/linktest"
+	"candela.dev/candela/packet"
 )
 
 // burst is how many frames one call of the kernel runs through a program.
@@ -55,11 +56,11 @@ func BenchmarkLiveFrames(b *testing.B) {
 }
 
 // BenchmarkProgram measures the program alone, by the thread's own CPU time: no redirect is carried out. Each variant leaves a
-// part of the work away, which tells what costs; "mirror" is all of it and the figure of the live issue. "nothing" is a program
-// that returns at once: what the kernel's
-// loop around a program costs; "bare" redirects and does nothing else.
+// part of the work away, which tells what costs; "mirror" is all of it for a packet that no event can meet, as most are, and the
+// figure of the live issue; "event" is a packet that its event is looked up for in two tables and meets in the second. "nothing"
+// is a program that returns at once: what the kernel's loop around a program costs; "bare" redirects and does nothing else.
 func BenchmarkProgram(b *testing.B) {
-	in := datapathtest.FlowFrame(77)
+	in := datapathtest.FlowFrame(crowdFlow)
 	other := bytes.Clone(in)
 	other[12], other[13] = 0x08, 0x06 // ARP
 	variants := []struct {
@@ -68,6 +69,7 @@ func BenchmarkProgram(b *testing.B) {
 		frame []byte
 	}{
 		{"mirror", crowd(true), in},
+		{"event", datapathtest.Case{Entries: append(crowd(true).Entries, eventsOf(in)...)}, in},
 		{"forward", crowd(false), in},
 		{"no-flow", datapathtest.Case{Entries: crowd(false).Entries[2*crowdFlows:]}, in},
 		{"not-roce", crowd(true), other},
@@ -92,6 +94,17 @@ func BenchmarkProgram(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) {
 		linktest.Namespace(b, func() { benchmarkAlone(b, nothing(b), in) })
 	})
+}
+
+// eventsOf are an event that the frame meets each time, and one that it seems to, for its PSN and ITER are the frame's modulo 64.
+func eventsOf(frame []byte) []datapathtest.Entry {
+	const psnAt = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen - 3
+	psn := uint64(frame[psnAt])<<16 | uint64(frame[psnAt+1])<<8 | uint64(frame[psnAt+2])
+	const last = 0xffff // where ITER stays
+	return []datapathtest.Entry{
+		{Table: p4.TableEvent, Key: p4.KeyOf(crowdFlow, 0, (psn+64)&0xffffff, last), Action: p4.NewAction(p4.ActionMarkECN)},
+		{Table: p4.TableEventAny, Key: p4.KeyOf(crowdFlow, 0, psn), Action: p4.NewAction(p4.ActionMarkECN)},
+	}
 }
 
 func benchmarkAlone(b *testing.B, program *ebpf.Program, frame []byte) {
@@ -133,7 +146,10 @@ func nothing(b *testing.B) *ebpf.Program {
 	return program
 }
 
-const crowdFlows = 1024
+const (
+	crowdFlows = 1024
+	crowdFlow  = 77 // of them
+)
 
 // BenchmarkVeth sends from a packet socket through the injector to a veth, with mirroring to two others, and reports what gets
 // lost on the way: at a port's driver, by the injector's own account, or at the far ends, by their counters.

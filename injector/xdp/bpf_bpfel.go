@@ -44,6 +44,14 @@ type bpfDiagnostics struct {
 	Unmirrored uint64
 }
 
+type bpfFilter struct {
+	_       structs.HostLayout
+	Watched uint64
+	Exact   uint64
+	Iters   uint64
+	Any     uint64
+}
+
 type bpfFlow struct {
 	_     structs.HostLayout
 	Id    uint16
@@ -65,6 +73,12 @@ type bpfRound struct {
 	Last  uint32
 	Iter  uint16
 	Epoch uint16
+}
+
+type bpfSlot struct {
+	_    structs.HostLayout
+	Key  bpfV4Key
+	Flow bpfFlow
 }
 
 type bpfState struct {
@@ -98,6 +112,8 @@ const (
 	bpfMapDiagnostic     = "diagnostic"
 	bpfMapEvents         = "events"
 	bpfMapFilters        = "filters"
+	bpfMapFlowCells      = "flow_cells"
+	bpfMapFlowSlots      = "flow_slots"
 	bpfMapGroup          = "group"
 	bpfMapGroupPorts     = "group_ports"
 	bpfMapHits           = "hits"
@@ -195,6 +211,8 @@ type bpfMapSpecs struct {
 	Diagnostic   *ebpf.MapSpec `ebpf:"diagnostic"`
 	Events       *ebpf.MapSpec `ebpf:"events"`
 	Filters      *ebpf.MapSpec `ebpf:"filters"`
+	FlowCells    *ebpf.MapSpec `ebpf:"flow_cells"`
+	FlowSlots    *ebpf.MapSpec `ebpf:"flow_slots"`
 	Group        *ebpf.MapSpec `ebpf:"group"`
 	GroupPorts   *ebpf.MapSpec `ebpf:"group_ports"`
 	Hits         *ebpf.MapSpec `ebpf:"hits"`
@@ -260,6 +278,8 @@ type bpfMaps struct {
 	Diagnostic   *ebpf.Map `ebpf:"diagnostic"`
 	Events       *ebpf.Map `ebpf:"events"`
 	Filters      *ebpf.Map `ebpf:"filters"`
+	FlowCells    *ebpf.Map `ebpf:"flow_cells"`
+	FlowSlots    *ebpf.Map `ebpf:"flow_slots"`
 	Group        *ebpf.Map `ebpf:"group"`
 	GroupPorts   *ebpf.Map `ebpf:"group_ports"`
 	Hits         *ebpf.Map `ebpf:"hits"`
@@ -290,6 +310,8 @@ func (m *bpfMaps) Close() error {
 		m.Diagnostic,
 		m.Events,
 		m.Filters,
+		m.FlowCells,
+		m.FlowSlots,
 		m.Group,
 		m.GroupPorts,
 		m.Hits,

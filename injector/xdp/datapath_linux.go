@@ -34,18 +34,19 @@ type Datapath struct {
 	ports  []port
 	mode   Mode
 
-	gates    uint64              // openings so far
-	indices  map[uint64]uint32   // of event keys in map hits
-	freed    []uint32            // indices to use again
-	filters  map[uint32]uint64   // as written
-	cells    map[uint32]uint64   // of destination addresses: whose each is
-	inData   map[dataEntry]bool  // entries that can name a data packet
-	controls map[uint64]struct{} // entries that name control packets
-	watches  map[uint64]struct{}
-	group    []uint16
-	sessions map[uint32]uint16    // → mirror port
-	pairs    map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, for it takes long
-	faults   []error              // of operations that return none
+	gates       uint64               // openings so far
+	indices     map[uint64]uint32    // of event keys in map hits
+	freed       []uint32             // indices to use again
+	filters     map[uint32]bpfFilter // as written
+	cells       map[uint32]uint64    // of destination addresses: whose each is
+	connections connections
+	inData      map[dataEntry]bool  // entries that can name a data packet
+	controls    map[uint64]struct{} // entries that name control packets
+	watches     map[uint64]struct{}
+	group       []uint16
+	sessions    map[uint32]uint16    // → mirror port
+	pairs       map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, for it takes long
+	faults      []error              // of operations that return none
 }
 
 // dataEntry names an entry of a table that serves data packets.

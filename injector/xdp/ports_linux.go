@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -57,13 +58,11 @@ func (d *Datapath) pair(egress uint32, mirror uint16) error {
 			return fmt.Errorf("redirect map of ports %d and %d: %w", egress, mirror, err)
 		}
 	}
-	if err := d.device(m, MaxPorts, mirror, bpfProgCopy); err != nil {
-		return err
+	if egress == floodPort {
+		return errors.Join(d.device(m, MaxPorts, mirror, bpfProgCopy), d.fill(m))
 	}
-	if egress != floodPort {
-		return d.device(m, 0, uint16(egress), bpfProgForward)
-	}
-	return d.fill(m)
+	// The kernel hands over first what stands last: the receiver's processing begins before the dumper's.
+	return errors.Join(d.device(m, 0, mirror, bpfProgCopy), d.device(m, MaxPorts, uint16(egress), bpfProgForward))
 }
 
 // fill makes the first MaxPorts entries of a device map the flood group.

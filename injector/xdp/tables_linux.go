@@ -56,8 +56,9 @@ func (d *Datapath) Reset() {
 	}
 	d.indices, d.freed = map[uint64]uint32{}, nil
 	d.inData, d.controls, d.watches = map[dataEntry]bool{}, map[uint64]struct{}{}, map[uint64]struct{}{}
-	d.filters, d.cells = map[uint32]uint64{}, map[uint32]uint64{}
+	d.filters, d.cells = map[uint32]bpfFilter{}, map[uint32]uint64{}
 	d.sessions, d.group = map[uint32]uint16{}, nil
+	d.connections = newConnections()
 	d.clearArrays()
 }
 
@@ -66,7 +67,8 @@ func (d *Datapath) Reset() {
 func (d *Datapath) clearArrays() {
 	d.note("clear rounds", fillArray(d.table(bpfMapRounds), bpfRound{}))
 	d.note("clear forwarding", fillArray(d.table(bpfMapL2Cells), uint64(0)))
-	d.note("clear filters", fillArray(d.table(bpfMapFilters), uint64(0)))
+	d.note("clear connections", fillArray(d.table(bpfMapFlowCells), uint32(0)))
+	d.note("clear filters", fillArray(d.table(bpfMapFilters), bpfFilter{}))
 	d.note("clear ordinals", fillArray(d.table(bpfMapOrdinals), uint32(0)))
 	d.note("clear arrivals", fillArray(d.table(bpfMapArrivals), uint32(0)))
 	d.note("clear turns", fillArray(d.table(bpfMapTurns), uint32(0)))
@@ -186,7 +188,7 @@ func (d *Datapath) setFlow(table uint32, k p4.Key, a p4.Action) error {
 	}
 	f := bpfFlow{Id: id, Epoch: uint16(a.Params[3]), Ipsn: [2]uint32{uint32(a.Params[1]), uint32(a.Params[2])}}
 	if table == p4.TableConnectionV4 {
-		return d.table(bpfMapConnectionV4).Put(v4Key(k), f)
+		return d.setConnection(v4Key(k), f)
 	}
 	return d.table(bpfMapConnectionV6).Put(v6Key(k), f)
 }
@@ -197,7 +199,7 @@ func (d *Datapath) setWatch(k p4.Key, a p4.Action) error {
 		return fmt.Errorf("watch slot %d: slots go up to %d, bit 15 marks one that doesn't count", slot, p4.MaxWatchSlots-1)
 	}
 	key := watchKey(k)
-	if err := d.addFilter(dataEntry{p4.TableWatch, key}, k[0].Lo, k[1].Lo, k[3].Lo); err != nil {
+	if err := d.addFilter(dataEntry{p4.TableWatch, key}, k[0].Lo, k[1].Lo, bpfFilter{Watched: bit(k[3].Lo)}); err != nil {
 		return err
 	}
 	if err := d.table(bpfMapWatch).Put(key, uint32(slot)); err != nil {
@@ -247,10 +249,13 @@ func (d *Datapath) setEvent(table uint32, k p4.Key, a p4.Action) error {
 		return err
 	}
 	switch table {
-	case p4.TableEvent, p4.TableEventAny:
-		if err := d.addFilter(dataEntry{table, key}, k[0].Lo, k[1].Lo, k[2].Lo); err != nil {
-			return err
-		}
+	case p4.TableEvent:
+		err = d.addFilter(dataEntry{table, key}, k[0].Lo, k[1].Lo, bpfFilter{Exact: bit(k[2].Lo), Iters: bit(k[3].Lo)})
+	case p4.TableEventAny:
+		err = d.addFilter(dataEntry{table, key}, k[0].Lo, k[1].Lo, bpfFilter{Any: bit(k[2].Lo)})
+	}
+	if err != nil {
+		return err
 	}
 	index, known := d.indices[key]
 	if !known {
@@ -280,11 +285,16 @@ func (d *Datapath) newIndex() uint32 {
 	return uint32(len(d.indices))
 }
 
-// addFilter enters data packets of a PSN in their flow's filter, which spares most packets the lookups.
-func (d *Datapath) addFilter(e dataEntry, flow, space, psn uint64) error {
+// bit is where a filter has a PSN or an ITER.
+func bit(n uint64) uint64 { return 1 << (n & 63) }
+
+// addFilter adds bits to the filter of a flow and space, before the entry that they are of.
+func (d *Datapath) addFilter(e dataEntry, flow, space uint64, bits bpfFilter) error {
 	index := uint32(2*(flow&p4.FlowIndexMask) + space&1)
-	filter := d.filters[index] | 1<<(psn&63)
-	if filter != d.filters[index] {
+	old := d.filters[index]
+	filter := bpfFilter{Watched: old.Watched | bits.Watched, Exact: old.Exact | bits.Exact, Iters: old.Iters | bits.Iters,
+		Any: old.Any | bits.Any}
+	if filter != old {
 		if err := d.table(bpfMapFilters).Put(index, filter); err != nil {
 			return err
 		}
@@ -299,7 +309,7 @@ func (d *Datapath) addFilter(e dataEntry, flow, space, psn uint64) error {
 func (d *Datapath) Unset(table uint32, k p4.Key) {
 	switch table {
 	case p4.TableConnectionV4:
-		d.note("delete connection", d.table(bpfMapConnectionV4).Delete(v4Key(k)))
+		d.unsetConnection(v4Key(k))
 	case p4.TableConnectionV6:
 		d.note("delete connection", d.table(bpfMapConnectionV6).Delete(v6Key(k)))
 	case p4.TableWatch:
@@ -340,7 +350,7 @@ func (d *Datapath) forget(e dataEntry) {
 		return
 	}
 	for index := range d.filters {
-		d.note("clear filter", d.table(bpfMapFilters).Put(index, uint64(0)))
+		d.note("clear filter", d.table(bpfMapFilters).Put(index, bpfFilter{}))
 	}
 	clear(d.filters)
 }

@@ -29,6 +29,8 @@
 #define MAX_SESSIONS 1024
 #define MAX_TURNS 1024
 #define L2_CELLS 256
+#define FLOW_CELLS (4 * MAX_FLOWS)
+#define FLOW_SLOTS (2 * MAX_FLOWS)
 #define MAX_EVENTS (3 * 8192 + 4096)
 #define NONE 0xffff
 
@@ -91,6 +93,18 @@ struct v6_key {
 	__u32 src[4], dst[4], qpn;
 };
 
+// slot is a connection that a flow cell names. It is written before the cell, and used again only after all others.
+struct slot {
+	struct v4_key key;
+	struct flow flow;
+};
+
+// filter says which entries may name a data packet of a flow and PSN space: a bit for each PSN modulo 64, and for those that name
+// an ITER, one for each ITER modulo 64. It spares most packets the hash lookups.
+struct filter {
+	__u64 watched, exact, iters, any;
+};
+
 struct round {
 	__u32 last;
 	__u16 iter;
@@ -131,12 +145,14 @@ struct diagnostics {
 
 MAP(connection_v4, BPF_MAP_TYPE_HASH, struct v4_key, struct flow, MAX_FLOWS);
 MAP(connection_v6, BPF_MAP_TYPE_HASH, struct v6_key, struct flow, MAX_FLOWS);
+MAP(flow_cells, BPF_MAP_TYPE_ARRAY, __u32, __u32, FLOW_CELLS); // most of connection_v4 without its hash: a slot's number + 1
+MAP(flow_slots, BPF_MAP_TYPE_ARRAY, __u32, struct slot, FLOW_SLOTS);
 MAP(events, BPF_MAP_TYPE_HASH, __u64, struct action, MAX_EVENTS);
 MAP(watch, BPF_MAP_TYPE_HASH, __u64, __u32, MAX_WATCH_SLOTS);
 MAP(l2, BPF_MAP_TYPE_HASH, __u64, __u32, 1024);
 MAP(l2_cells, BPF_MAP_TYPE_ARRAY, __u32, __u64, L2_CELLS); // most of l2 without the hash: egress << 48 | address
 MAP(rounds, BPF_MAP_TYPE_ARRAY, __u32, struct round, 2 * MAX_FLOWS);
-MAP(filters, BPF_MAP_TYPE_ARRAY, __u32, __u64, 2 * MAX_FLOWS);
+MAP(filters, BPF_MAP_TYPE_ARRAY, __u32, struct filter, 2 * MAX_FLOWS);
 MAP(ordinals, BPF_MAP_TYPE_ARRAY, __u32, __u32, 16 * MAX_FLOWS);
 MAP(arrivals, BPF_MAP_TYPE_ARRAY, __u32, __u32, MAX_WATCH_SLOTS);
 MAP(turns, BPF_MAP_TYPE_ARRAY, __u32, __u32, MAX_TURNS);
@@ -338,6 +354,28 @@ static __always_inline bool parse(void *data, void *data_end, struct roce *r, __
 	return false;
 }
 
+// cell_of is where a connection has its cell, if no other has it.
+static __always_inline __u32 cell_of(const struct v4_key *k)
+{
+	__u64 x = ((__u64)k->src << 32 | k->dst) * 0x9e3779b97f4a7c15ull;
+
+	return ((x >> 32) + k->qpn) & (FLOW_CELLS - 1);
+}
+
+static __always_inline struct flow *flow_v4(struct v4_key *k)
+{
+	__u32 index = cell_of(k), *cell = bpf_map_lookup_elem(&flow_cells, &index);
+
+	index = cell ? *(volatile __u32 *)cell - 1 : FLOW_SLOTS; // once: the control plane may write
+	if (index < FLOW_SLOTS) {
+		struct slot *s = bpf_map_lookup_elem(&flow_slots, &index);
+
+		if (s && s->key.qpn == k->qpn && s->key.src == k->src && s->key.dst == k->dst)
+			return &s->flow;
+	}
+	return bpf_map_lookup_elem(&connection_v4, k);
+}
+
 static __always_inline struct flow *flow_of(void *data, void *data_end, struct roce *r)
 {
 	__u8 *ip = data + r->l3;
@@ -348,7 +386,7 @@ static __always_inline struct flow *flow_of(void *data, void *data_end, struct r
 		if ((void *)(ip + IPV4_LEN) > data_end)
 			return 0;
 		__builtin_memcpy(&k.src, ip + 12, 8);
-		return bpf_map_lookup_elem(&connection_v4, &k);
+		return flow_v4(&k);
 	}
 	struct v6_key k = {.qpn = r->qpn};
 
@@ -425,8 +463,9 @@ static __always_inline struct action *match_data(struct flow *f, struct roce *r)
 	__u32 space = opcodes[r->opcode].response & 1;
 	__u32 index = 2 * (f->id & FLOW_INDEX_MASK) + space;
 	struct round *s = bpf_map_lookup_elem(&rounds, &index);
-	struct action *by_arrival, *a;
-	__u64 *filter, key;
+	struct action *by_arrival = 0, *a;
+	__u64 psn = 1ull << (r->psn & 63), key;
+	struct filter *filter;
 	__u16 iter;
 
 	if (!s)
@@ -435,15 +474,20 @@ static __always_inline struct action *match_data(struct flow *f, struct roce *r)
 	if (!data_entries)
 		return 0;
 	filter = bpf_map_lookup_elem(&filters, &index);
-	if (!filter || !(*filter & 1ull << (r->psn & 63)))
+	if (!filter)
 		return 0;
-	by_arrival = watches ? watched(f, space, r) : 0;
-	key = (__u64)f->id << 41 | (__u64)space << 40 | (__u64)r->psn << 16 | iter;
-	a = find(KEY(EVENT) | key);
-	if (a)
-		return a;
+	if (filter->watched & psn)
+		by_arrival = watched(f, space, r);
+	if (filter->exact & psn && filter->iters & 1ull << (iter & 63)) {
+		key = (__u64)f->id << 41 | (__u64)space << 40 | (__u64)r->psn << 16 | iter;
+		a = find(KEY(EVENT) | key);
+		if (a)
+			return a;
+	}
 	if (by_arrival)
 		return by_arrival;
+	if (!(filter->any & psn))
+		return 0;
 	return find(KEY(EVENT_ANY) | (__u64)f->id << 25 | (__u64)space << 24 | r->psn);
 }
 

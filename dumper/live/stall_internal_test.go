@@ -24,7 +24,7 @@ func TestCopiesThatDripInWaitForAReaderThatHasNoCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer sender.Close()
-		const copies = 80
+		const copies = 50
 		for range copies {
 			if err := errors.Join(sender.Queue(make([]byte, 128)), sender.Flush()); err != nil {
 				t.Fatal(err)

@@ -12,18 +12,26 @@ type span struct{ start, end int64 }
 
 // receiver is what one end has received, and what it said of it.
 type receiver struct {
+	rx     uint8      // state of receiverMachine
 	have   int64      // in order
 	beyond []span     // behind a gap, sorted, apart from each other
 	told   int64      // highest acknowledgement
+	edge   int64      // highest end of its window that it told
 	since  clock.Time // when the oldest byte arrived that is in order and not acknowledged
+	ahead  clock.Time // when the oldest segment arrived that is behind a gap and not answered
+	owes   bool       // there is one
+	gap    clock.Time // from when on something has been behind a gap
 }
 
 // known reports whether any data has arrived.
 func (r *receiver) known() bool { return r.have > 0 || len(r.beyond) > 0 }
 
-// arrive enters a segment.
-func (r *receiver) arrive(now clock.Time, start int64, payload int) {
+// arrive enters a segment and returns what input it is.
+func (r *receiver) arrive(now clock.Time, start int64, payload int) uint8 {
 	s := span{max(0, start), start + int64(payload)}
+	if s.end <= r.have || slices.ContainsFunc(r.beyond, func(b span) bool { return b.start <= s.start && s.end <= b.end }) {
+		return rxOld
+	}
 	i := 0
 	for i < len(r.beyond) && r.beyond[i].end < s.start {
 		i++
@@ -34,16 +42,24 @@ func (r *receiver) arrive(now clock.Time, start int64, payload int) {
 		last++
 	}
 	if s.start > r.have {
+		if len(r.beyond) == 0 {
+			r.gap = now
+		}
 		r.beyond = slices.Replace(r.beyond, i, last, s)
-		return
+		if !r.owes {
+			r.owes, r.ahead = true, now
+		}
+		return rxAhead
 	}
 	r.beyond = slices.Delete(r.beyond, i, last)
-	if s.end > r.have {
-		if r.have == r.told {
-			r.since = now
-		}
-		r.have = s.end
+	if r.have == r.told {
+		r.since = now
 	}
+	r.have = s.end
+	if len(r.beyond) > 0 {
+		return rxNextGap
+	}
+	return rxNext
 }
 
 // holds reports whether all of a range has arrived.
@@ -61,26 +77,53 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.have, &a.cfg)
 	switch {
 	case ack > s.have:
-		a.blame(ruleAckBeyond, s, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have), fmt.Sprintf("byte %d is acknowledged", ack))
+		a.says(s, rxBeyond, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have), fmt.Sprintf("byte %d is acknowledged", ack))
 	case ack < s.told:
-		a.blame(ruleAckBackwards, s, o.Number, fmt.Sprintf("at least %d, as said before", s.told), fmt.Sprintf("byte %d is acknowledged", ack))
+		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as said before", s.told), fmt.Sprintf("byte %d is acknowledged", ack))
+	case ack < s.have:
+		a.receiver.Step(&s.rx, rxAckPart)
+	default:
+		a.receiver.Step(&s.rx, rxAck)
 	}
 	if ack > s.told {
 		s.told, s.since = ack, a.now
 	}
+	s.owes = false
+	if edge := ack + int64(o.Window); edge < s.edge {
+		a.says(s, rxShrinks, o.Number, fmt.Sprintf("at least %d, as said before", s.edge), fmt.Sprintf("the window ends at byte %d", edge))
+	} else {
+		s.edge = edge
+	}
+	a.selects(s, o)
+}
+
+// selects judges the SACK block of an acknowledgement.
+func (a *Analyzer) selects(s *stream, o *Observation) {
 	if o.SACKStart == o.SACKEnd {
+		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold {
+			a.says(s, rxNoSACK, o.Number, fmt.Sprintf("a block of what has arrived behind byte %d", s.have), "no bytes are SACKed")
+		}
 		return
 	}
 	block := span{s.place(o.SACKStart, s.have, &a.cfg), s.place(o.SACKEnd, s.have, &a.cfg)}
 	if block.start >= block.end || block.start < 0 || !s.holds(block) {
-		a.blame(ruleSackFalse, s, o.Number, "bytes that have arrived", fmt.Sprintf("bytes %d to %d are SACKed", block.start, block.end))
+		a.says(s, rxFalseSACK, o.Number, "bytes that have arrived", fmt.Sprintf("bytes %d to %d are SACKed", block.start, block.end))
 	}
 }
 
 // late looks for an acknowledgement that is overdue.
 func (a *Analyzer) late(s *stream) {
-	if s.have > s.told && a.now.Sub(s.since) > ackLimit {
-		a.blame(ruleAckMissing, s, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have), fmt.Sprintf("none for %v", a.now.Sub(s.since)))
+	if waited := a.now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.told && waited > ackLimit+a.cfg.Hold {
+		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have), fmt.Sprintf("none for %v", waited))
 		s.since = a.now
 	}
+	if waited := a.now.Sub(a.waiting(s.key.dst, s.ahead)); s.owes && waited > slack+a.cfg.Hold {
+		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d at once", s.have), fmt.Sprintf("none for %v", waited))
+		s.owes = false
+	}
+}
+
+// says reports a violation of a receiver.
+func (a *Analyzer) says(s *stream, input uint8, number uint64, expected, actual string) {
+	a.blame(a.receiver.Step(&s.rx, input), s, number, expected, actual)
 }

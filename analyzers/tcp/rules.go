@@ -1,9 +1,14 @@
 // Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may send again and when, how much it may
 // have on its way, and whether a receiver's acknowledgements are true. It knows the RFCs and nothing of any implementation.
 //
-// At a NIC it is known what a host had been told when it sent a packet. Congestion windows are not on the wire: the analyzer keeps
-// the greatest window that the rules allow for what was acknowledged and lost so far, and blames only what is beyond it. Whether a
-// timer ran out is not on the wire either: wherever one may have, all that was outstanding may be sent again.
+// At a NIC it is known what a host had been told when it sent a packet, but for Config.Hold. Congestion windows are not on the wire:
+// the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so far, and blames only what is
+// beyond it. Whether a timer ran out is not on the wire either: wherever one may have, all that was outstanding may be sent again.
+//
+// When a host decided to send what leaves its NIC is known no better: it may have waited behind others. So a timer is known by the
+// interval in which it was started. It begins no earlier than the NIC's latest pause and the latest new acknowledgement; and a
+// timer that is started by a timeout begins no earlier than that timeout can have come, however long the NIC has been busy. What this
+// leaves open is said by tcp.timer-unjudged.
 package tcp
 
 import "candela.dev/candela/analyzers"
@@ -12,40 +17,50 @@ import "candela.dev/candela/analyzers"
 const Name = "tcp"
 
 const (
-	ruleSpurious      = "tcp.retransmit-spurious"
-	ruleEarly         = "tcp.retransmit-early"
-	ruleTimeoutEarly  = "tcp.timeout-early"
-	ruleBackoff       = "tcp.backoff"
-	ruleTimeoutAbsent = "tcp.timeout-missing"
-	ruleWindow        = "tcp.congestion-window"
-	ruleReceive       = "tcp.receive-window"
-	ruleSkip          = "tcp.seq-skip"
-	ruleAckBeyond     = "tcp.ack-beyond"
-	ruleAckBackwards  = "tcp.ack-backwards"
-	ruleAckMissing    = "tcp.ack-missing"
-	ruleSackFalse     = "tcp.sack-false"
-	ruleIncomplete    = "tcp.incomplete"
+	ruleSpurious        = "tcp.retransmit-spurious"
+	ruleEarly           = "tcp.retransmit-early"
+	ruleTimeoutEarly    = "tcp.timeout-early"
+	ruleBackoff         = "tcp.backoff"
+	ruleTimeoutAbsent   = "tcp.timeout-missing"
+	ruleWindow          = "tcp.congestion-window"
+	ruleReceive         = "tcp.receive-window"
+	ruleSkip            = "tcp.seq-skip"
+	ruleAckBeyond       = "tcp.ack-beyond"
+	ruleAckBackwards    = "tcp.ack-backwards"
+	ruleAckMissing      = "tcp.ack-missing"
+	ruleDuplicateAbsent = "tcp.duplicate-ack-missing"
+	ruleSackFalse       = "tcp.sack-false"
+	ruleSackAbsent      = "tcp.sack-missing"
+	ruleShrinks         = "tcp.window-shrinks"
+	ruleIncomplete      = "tcp.incomplete"
+	ruleUnjudged        = "tcp.timer-unjudged"
 )
 
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	list := []analyzers.Rule{
 		{ID: ruleSpurious, Clause: "RFC 9293, 3.8; RFC 6675, 4", Statement: "What the sender knows to have arrived, acknowledged or, unless a timeout came since, SACKed, is not sent again."},
-		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is sent again when three later ones were SACKed, three later transmissions delivered or a timeout came, not before."},
+		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is sent again when three later ones were SACKed, three later transmissions delivered or a timeout came, not before; one that lies below a SACK may go once in a recovery."},
 		{ID: ruleTimeoutEarly, Clause: "RFC 6298, 2.4 and 5", Statement: "The retransmission timer runs for no less than its minimum after the latest new acknowledgement."},
 		{ID: ruleBackoff, Clause: "RFC 6298, 5.5", Statement: "Each further timeout without a new acknowledgement takes at least twice as long as the one before, up to 60 s."},
 		{ID: ruleTimeoutAbsent, Clause: "RFC 6298, 5", Statement: "What is outstanding and not acknowledged is sent again when the retransmission timer has run out."},
-		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.6", Statement: "No more is on its way than slow start allows, less what each loss and timeout takes away."},
+		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.4 and 4.6", Statement: "No more is on its way than slow start, and behind the threshold congestion avoidance, allows, less what each loss and timeout takes away."},
 		{ID: ruleReceive, Clause: "RFC 9293, 3.8.6", Statement: "Nothing is sent beyond the receiver's window."},
 		{ID: ruleSkip, Clause: "RFC 9293, 3.4", Statement: "New data follows what was sent before, no byte left out."},
 		{ID: ruleAckBeyond, Clause: "RFC 9293, 3.10.7.4", Statement: "Only what has arrived in order is acknowledged: every byte of the stream is there."},
 		{ID: ruleAckBackwards, Clause: "RFC 9293, 3.4", Statement: "The acknowledgement number never goes back."},
 		{ID: ruleAckMissing, Clause: "RFC 5681, 4.2", Statement: "Data that has arrived in order is acknowledged within half a second."},
+		{ID: ruleDuplicateAbsent, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning, Statement: "A segment that arrives behind a gap is answered by an acknowledgement at once, which is within 10 ms here."},
 		{ID: ruleSackFalse, Clause: "RFC 2018, 4", Statement: "A SACK block holds only what has arrived."},
+		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning, Statement: "While something has arrived behind a gap, acknowledgements carry a SACK block."},
+		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning, Statement: "The right edge of the receiver's window does not move back."},
 		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8", Statement: "In the end every byte that was sent has been acknowledged."},
+		{ID: ruleUnjudged, Clause: "candela design, verdicts", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer without doubling, or of half its time, would look the same."},
 	}
 	for i := range list {
-		list[i].Severity = analyzers.Violation
+		if list[i].Severity == "" {
+			list[i].Severity = analyzers.Violation
+		}
 	}
 	return list
 }

@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 
 	"candela.dev/candela/clock"
@@ -15,7 +14,8 @@ type segment struct {
 	ordinal uint64     // of the last transmission
 	times   int        // sent
 	sacked  bool
-	lost    bool // it may be taken for lost, and was not sent again since
+	told    clock.Time // when it was SACKed first
+	lost    bool       // it may be taken for lost, and was not sent again since
 	flying  bool
 }
 
@@ -27,33 +27,42 @@ type transmission struct {
 
 // sender is what one end has sent, what it was told, and the greatest window that the rules leave it.
 type sender struct {
+	state     uint8 // of senderMachine
 	una, next int64
 	segments  []segment // from una on
 	limit     int64     // of the receiver's window; 0: not known yet
+	lately    []acked   // what Config.Hold ago may not have been known
 
 	ordinal   uint64 // transmissions
 	delivered uint64 // ordinal of the latest one that is known to have arrived
 	again     []transmission
+	top       int64 // end of the highest segment that was SACKed
 	judged    int64 // everything below that is not SACKed may be taken for lost
 	amnesty   int64 // everything below may be sent again: a timeout may have come since it was
 
-	window  float64 // bytes, at most
-	before  float64 // what it was before it shrank last
-	shrunk  clock.Time
-	waiting float64 // bytes, at most, that waited at the NIC then
-	flight  int64   // bytes that are on their way for certain
-	recover int64   // where a recovery ends
-	force   bool    // one retransmission may go whatever is on its way
+	window
+	recover int64  // where a recovery ends
+	entered uint64 // transmissions before it
+	rescued bool   // its one rescue is used up
+	force   bool   // one retransmission may go whatever is on its way
 
 	timer    clock.Time // when the retransmission timer was started last, at the latest
 	armed    clock.Time // and at the earliest: the packet may have waited at its NIC
-	timeouts int        // since the latest new acknowledgement
+	cleared  clock.Time // the latest new acknowledgement
+	timeouts int        // since then
 	repeats  int        // transmissions of the first segment since then, beyond the first
 	longest  clock.Duration
 	stalled  bool // reported
+	hidden   int  // timeouts whose interval tells nothing
 }
 
-const threshold = 3 // RFC 6675, DupThresh
+// acked is what was acknowledged at an instant.
+type acked struct {
+	at  clock.Time
+	una int64
+}
+
+const dupThresh = 3 // RFC 6675
 
 // sends judges a packet with data that leaves a host.
 func (a *Analyzer) sends(s *stream, o *Observation) {
@@ -62,16 +71,19 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	a.overdue(s)
 	s.waiting -= float64(o.Payload)
 	if s.limit > 0 && end > s.limit {
-		a.blame(ruleReceive, s, o.Number, fmt.Sprintf("nothing beyond byte %d, the end of the receiver's window", s.limit), fmt.Sprintf("byte %d is sent", end))
+		a.breaks(s, txBeyondReceiver, o.Number, fmt.Sprintf("nothing beyond byte %d, the end of the receiver's window", s.limit), fmt.Sprintf("byte %d is sent", end))
 	}
 	switch {
 	case start > s.next:
-		a.blame(ruleSkip, s, o.Number, fmt.Sprintf("byte %d, which follows", s.next), fmt.Sprintf("byte %d is sent", start))
+		a.breaks(s, txSkip, o.Number, fmt.Sprintf("byte %d, which follows", s.next), fmt.Sprintf("byte %d is sent", start))
 		a.fresh(s, span{s.next, end})
 	case start == s.next:
 		a.fresh(s, span{start, end})
 	case end <= s.una:
-		a.blame(ruleSpurious, s, o.Number, fmt.Sprintf("nothing below byte %d, which is acknowledged", s.una), fmt.Sprintf("bytes %d to %d are sent again", start, end))
+		if end <= a.knownUna(s) {
+			a.breaks(s, txAgainAcked, o.Number, fmt.Sprintf("nothing below byte %d, which is acknowledged", s.una), fmt.Sprintf("bytes %d to %d are sent again", start, end))
+		}
+		s.ordinal++
 		return
 	default:
 		a.resends(s, span{start, end}, o.Number)
@@ -81,32 +93,34 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
-		a.blame(ruleWindow, s, o.Number, fmt.Sprintf("at most %.0f bytes on their way, one segment of them sent without regard to the window", most),
+		a.breaks(s, txBeyondWindow, o.Number, fmt.Sprintf("at most %.0f bytes on their way, one segment of them sent without regard to the window", most),
 			fmt.Sprintf("%d bytes", s.flight))
-		s.window = float64(s.flight) // once for each excess
+		s.size = float64(s.flight) // once for each excess
 	}
 }
 
-// room returns the window by which a packet that leaves now was sent: if it may have waited at its NIC since, the one before it
-// shrank. No more than that window had room for can have waited.
-func (a *Analyzer) room(s *stream) float64 {
-	if a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
-		return max(s.window, s.before)
+// knownUna returns what a sender certainly knows to be acknowledged when it decides what leaves its NIC now.
+func (a *Analyzer) knownUna(s *stream) int64 {
+	n := 0
+	for n < len(s.lately) && s.lately[n].at <= a.now.Add(-a.cfg.Hold) {
+		n++
 	}
-	return s.window
-}
-
-// shrink makes the window smaller.
-func (a *Analyzer) shrink(s *stream, to float64) {
-	s.before = a.room(s)
-	s.waiting = s.before + float64(a.cfg.MSS) - float64(s.flight)
-	s.shrunk, s.window = a.now, to
+	if n > 0 {
+		n-- // the latest of those that are known stays
+	}
+	s.lately = s.lately[n:]
+	if len(s.lately) == 0 || s.lately[0].at > a.now.Add(-a.cfg.Hold) {
+		return 0
+	}
+	return s.lately[0].una
 }
 
 // fresh books new data.
 func (a *Analyzer) fresh(s *stream, r span) {
+	a.sender.Step(&s.state, txNew)
 	if s.una == s.next {
-		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, a.decided(s.key.src), 0, 0, false
+		// If the timer ran before for what lies below, the latest acknowledgement has started it again.
+		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, max(a.decided(s.key.src), s.cleared), 0, 0, false
 	}
 	s.ordinal++
 	s.segments = append(s.segments, segment{span: r, sent: a.now, ordinal: s.ordinal, times: 1, flying: true})
@@ -126,7 +140,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		if i == 0 {
 			s.repeats++
 		}
-		if !g.flying {
+		if !g.flying && !g.sacked {
 			g.flying = true
 			s.flight += g.end - g.start
 		}
@@ -138,57 +152,87 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 // justify looks for what lets a segment be sent again.
 func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	g := &s.segments[i]
-	waited := a.now.Sub(s.armed)
-	expired := waited >= a.cfg.MinRTO
+	expired := a.now.Sub(s.armed) >= a.cfg.MinRTO
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
-		a.blame(ruleSpurious, s, number, "nothing that is SACKed", fmt.Sprintf("bytes %d to %d are sent again", g.start, g.end))
+		if g.told <= a.now.Add(-a.cfg.Hold) {
+			a.breaks(s, txAgainSACKed, number, "nothing that is SACKed", fmt.Sprintf("bytes %d to %d are sent again", g.start, g.end))
+		}
+		return
 	case g.lost:
-		if expired {
-			s.forgive()
-		}
-	case g.end <= s.amnesty && i > 0:
-		// After a timeout everything that was outstanding goes again.
-	case i > 0 && s.una >= s.recover && !expired || i > 0 && !s.sackedAbove(i) && !expired:
-		a.blame(ruleEarly, s, number, "three later segments SACKed before", fmt.Sprintf("bytes %d to %d are sent again, %v after they were sent", g.start, g.end, a.now.Sub(g.sent)))
-	case i > 0:
-		// In recovery what lies below a SACK may go when there is nothing better (RFC 6675, NextSeg 3).
-		if expired {
-			s.forgive()
-		}
-	default:
-		a.timeout(s, waited, number)
+		a.sender.Step(&s.state, txAgainLost)
+	case g.end <= s.amnesty && (i > 0 || !expired): // of the first, a timeout that was not seen as one asked for it
+		a.sender.Step(&s.state, txAgainAll)
+		return
+	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
+		a.rescue(s, g, number)
+	case i == 0:
+		a.timeout(s, number)
+		return
+	case !expired:
+		a.early(s, g, number)
+	}
+	if expired { // a timeout may have come
+		a.doubt(s)
 	}
 }
 
-// sackedAbove reports whether anything behind a segment is SACKed.
-func (s *sender) sackedAbove(i int) bool {
-	return slices.ContainsFunc(s.segments[i+1:], func(g segment) bool { return g.sacked })
+// early blames a retransmission that nothing explains.
+func (a *Analyzer) early(s *stream, g *segment, number uint64) {
+	a.breaks(s, txAgainEarly, number, "three later segments SACKed before",
+		fmt.Sprintf("bytes %d to %d are sent again, %v after they were sent", g.start, g.end, a.now.Sub(g.sent)))
+}
+
+// mayRescue reports whether a recovery may have a segment sent again because something behind it is SACKed, if there is nothing
+// better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
+func (s *sender) mayRescue(g *segment) bool {
+	return s.una < s.recover && s.top > g.end && (g.ordinal <= s.entered || !s.rescued)
+}
+
+func (a *Analyzer) rescue(s *stream, g *segment, number uint64) {
+	if g.ordinal > s.entered {
+		s.rescued = true
+	}
+	if rule := a.sender.Step(&s.state, txAgainRescue); rule != "" {
+		a.blame(rule, s, number, "three later segments SACKed before, or a recovery",
+			fmt.Sprintf("bytes %d to %d are sent again, %v after they were sent", g.start, g.end, a.now.Sub(g.sent)))
+	}
 }
 
 // timeout judges a retransmission of the first segment that only a timeout explains.
-func (a *Analyzer) timeout(s *stream, waited clock.Duration, number uint64) {
-	least := a.cfg.MinRTO
+func (a *Analyzer) timeout(s *stream, number uint64) {
+	g := &s.segments[0]
+	waited, least := a.now.Sub(s.armed), a.cfg.MinRTO
 	for range s.timeouts {
 		least = min(2*least, maxBackoff)
 	}
-	what := fmt.Sprintf("bytes %d to %d are sent again after %v", s.segments[0].start, s.segments[0].end, waited)
+	what := fmt.Sprintf("bytes %d to %d are sent again after %v", g.start, g.end, waited)
 	switch {
-	case s.una < s.recover && s.sackedAbove(0) && waited < a.cfg.MinRTO:
-		return // RFC 6675, NextSeg 3
-	case s.segments[0].end <= s.amnesty && waited < a.cfg.MinRTO:
-		return // a timeout that was not seen as one asked for it
-	case waited < a.cfg.MinRTO && s.sackedAbove(0):
-		a.blame(ruleEarly, s, number, "three later segments SACKed before", what)
+	case waited < a.cfg.MinRTO && s.top > g.end:
+		a.early(s, g, number)
+		return
 	case waited < a.cfg.MinRTO:
-		a.blame(ruleTimeoutEarly, s, number, fmt.Sprintf("the retransmission timer runs for at least %v", a.cfg.MinRTO), what)
+		a.breaks(s, txTimeoutEarly, number, fmt.Sprintf("the retransmission timer runs for at least %v", a.cfg.MinRTO), what)
 	case waited < least:
-		a.blame(ruleBackoff, s, number, fmt.Sprintf("timeout %d in a row comes after at least %v", s.timeouts+1, least), what)
+		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row comes after at least %v", s.timeouts+1, least), what)
+	default:
+		a.sender.Step(&s.state, txTimeout)
+		if a.now.Sub(s.timer) < least/4*3 {
+			s.hidden++
+		}
 	}
+	// However long the packet waited at its NIC, the timeout came no earlier than it may.
+	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
+	s.timer, s.stalled = a.now, false
+	s.recover, s.entered, s.rescued = s.next, s.ordinal, false
+	a.collapse(s)
 	s.timeouts++
-	s.timer, s.armed, s.stalled = a.now, a.decided(s.key.src), false
-	s.recover = s.next
-	a.shrink(s, float64(a.cfg.MSS))
+	s.forgive()
+}
+
+// doubt follows the time when a timeout may have come that was not seen.
+func (a *Analyzer) doubt(s *stream) {
+	a.sender.Step(&s.state, txMayExpire)
 	s.forgive()
 }
 
@@ -202,8 +246,9 @@ func (s *sender) forgive() {
 
 // reduce follows the first sign of loss in a window.
 func (a *Analyzer) reduce(s *stream) {
-	s.recover, s.force = s.next, true
-	a.shrink(s, max(2*float64(a.cfg.MSS), s.window*a.cfg.Beta))
+	a.sender.Step(&s.state, txLosses)
+	s.recover, s.force, s.entered, s.rescued = s.next, true, s.ordinal, false
+	a.halve(s)
 }
 
 // overdue looks for a retransmission that is missing.
@@ -215,9 +260,9 @@ func (a *Analyzer) overdue(s *stream) {
 	for range min(s.repeats, 16) {
 		most *= 2
 	}
-	if waited := a.now.Sub(s.timer); waited > most+slack+s.longest {
+	if waited := a.now.Sub(a.waiting(s.key.src, s.timer)); waited > most+slack+s.longest+a.cfg.Hold {
 		s.stalled = true
-		a.blame(ruleTimeoutAbsent, s, 0, fmt.Sprintf("byte %d sent again after at most %v", s.una, most), fmt.Sprintf("nothing was for %v", waited))
+		a.breaks(s, txNoTimeout, 0, fmt.Sprintf("byte %d sent again after at most %v", s.una, most), fmt.Sprintf("nothing was for %v", waited))
 	}
 }
 
@@ -231,9 +276,11 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	s.limit = max(s.limit, ack+int64(o.Window))
 	if ack > s.una {
 		a.advance(s, ack)
+	} else if s.next > 0 {
+		a.sender.Step(&s.state, txAckOld)
 	}
 	if o.SACKStart != o.SACKEnd {
-		s.sack(span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
+		s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 	}
 	if s.presume() && s.una >= s.recover {
 		a.reduce(s)
@@ -243,7 +290,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 // advance follows a new acknowledgement.
 func (a *Analyzer) advance(s *stream, ack int64) {
 	if a.now.Sub(s.armed) >= a.cfg.MinRTO { // a timeout may have come, and its retransmission may wait at the NIC
-		s.forgive()
+		a.doubt(s)
 	}
 	n := 0
 	for n < len(s.segments) && s.segments[n].end <= ack {
@@ -257,10 +304,24 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	}
 	s.segments = s.segments[n:]
 	if ack >= s.recover || s.timeouts > 0 || s.amnesty > s.una {
-		s.window += float64(ack - s.una) // slow start; everything else grows less
+		a.grow(s, float64(n))
 	}
 	s.una = ack
-	s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, a.now, 0, 0, false
+	s.lately = append(s.lately, acked{a.now, ack})
+	a.knownUna(s) // forgets
+	s.timer, s.armed, s.cleared, s.timeouts, s.repeats, s.stalled = a.now, a.now, a.now, 0, 0, false
+	a.sender.Step(&s.state, s.acknowledges())
+}
+
+// acknowledges returns what input a new acknowledgement is.
+func (s *sender) acknowledges() uint8 {
+	switch {
+	case s.state >= txRecovery && s.una >= max(s.recover, s.amnesty):
+		return txAckAll
+	case s.state == txSlowStart && s.size >= s.threshold:
+		return txAckGrown
+	}
+	return txAck
 }
 
 func (s *sender) deliver(g *segment) {
@@ -272,11 +333,12 @@ func (s *sender) deliver(g *segment) {
 }
 
 // sack marks the segments of a block.
-func (s *sender) sack(b span) {
+func (s *sender) sack(now clock.Time, b span) {
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= b.start })
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
-			g.sacked, g.lost = true, false
+			g.sacked, g.lost, g.told = true, false, now
+			s.top = max(s.top, g.end)
 			s.deliver(g)
 		}
 	}
@@ -288,7 +350,7 @@ func (s *sender) presume() (news bool) {
 	found, edge := 0, -1
 	for i := len(s.segments) - 1; i >= 0 && s.segments[i].end > s.judged; i-- {
 		if s.segments[i].sacked {
-			if found++; found == threshold {
+			if found++; found == dupThresh {
 				edge = i
 				break
 			}
@@ -303,7 +365,7 @@ func (s *sender) presume() (news bool) {
 	if edge >= 0 {
 		s.judged = max(s.judged, s.segments[edge].start)
 	}
-	for len(s.again) > 0 && s.again[0].ordinal+threshold <= s.delivered {
+	for len(s.again) > 0 && s.again[0].ordinal+dupThresh <= s.delivered {
 		t := s.again[0]
 		s.again = s.again[1:]
 		i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= t.start })

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/clock"
 )
 
@@ -29,6 +30,9 @@ type Config struct {
 	MinRTO        clock.Duration // least retransmission timeout
 	Beta          float64        // share of the window that a loss leaves: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
 	FirstSequence uint32         // of every stream
+	// Hold is how long a packet may be on its way from where a host decides to send it to where it is seen leaving, beside what it waits
+	// for others to leave: what reached the host meanwhile it may not have known. Errors of times are part of it. 0 at simulated NICs.
+	Hold clock.Duration
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
 }
@@ -49,40 +53,16 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	streams map[streamKey]*stream
 	order   []*stream
-	nics    map[uint32]nic // by host
+	nics    map[uint32]*nic // by host
 	now     clock.Time
 	drained bool
 	rtt     *analyzers.Distribution
+
+	sender, receiver fsm.Coverage[string]
 }
 
 // streamKey is one direction of a connection.
 type streamKey struct{ src, dst, connection uint32 }
-
-// nic is what was seen of a host's sending.
-type nic struct {
-	at    clock.Time     // when the latest packet was seen to leave
-	took  clock.Duration // to send it
-	since clock.Time     // from when on it has been sending without a pause
-}
-
-// Leaves says that a packet of whatever protocol is leaving a host's NIC, which takes that long for it. Said before Observe, it keeps
-// a host from being blamed for a timer that ran while a packet waited behind others at the NIC.
-func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
-	n, seen := a.nics[host]
-	if !seen || now.Sub(n.at) > max(n.took, takes) {
-		n.since = now.Add(-takes)
-	}
-	n.at, n.took = now, takes
-	a.nics[host] = n
-}
-
-// decided returns when a host may have decided at the earliest to send what is seen to leave it now.
-func (a *Analyzer) decided(host uint32) clock.Time {
-	if n, seen := a.nics[host]; seen {
-		return min(n.since, a.now)
-	}
-	return a.now
-}
 
 // stream is what was seen of one direction.
 type stream struct {
@@ -98,7 +78,8 @@ func New(c Config) *Analyzer {
 		c.Beta = 0.7
 	}
 	return &Analyzer{
-		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream), nics: make(map[uint32]nic),
+		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream), nics: make(map[uint32]*nic),
+		sender: fsm.NewCoverage(senderMachine), receiver: fsm.NewCoverage(receiverMachine),
 		rtt: analyzers.NewDistribution("tcp.round-trip", analyzers.UnitNS, 0),
 	}
 }
@@ -116,7 +97,7 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		if a.cfg.Number != nil {
 			s.number = a.cfg.Number(k.src, k.dst, k.connection)
 		}
-		s.window = float64(a.cfg.InitialWindow * a.cfg.MSS)
+		s.window = newWindow(&a.cfg)
 		a.streams[k] = s
 		a.order = append(a.order, s)
 	}
@@ -142,13 +123,18 @@ func (a *Analyzer) Observe(o *Observation) {
 	}
 	a.learns(back, o)
 	if o.Payload > 0 {
-		data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
+		a.receiver.Step(&data.rx, data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload))
 	}
 }
 
 // place returns where in the stream a sequence number is, nearest to one that is known.
 func (s *stream) place(sequence uint32, near int64, c *Config) int64 {
 	return near + int64(int32(sequence-c.FirstSequence-uint32(near)))
+}
+
+// breaks reports a violation of a sender.
+func (a *Analyzer) breaks(s *stream, input uint8, number uint64, expected, actual string) {
+	a.blame(a.sender.Step(&s.state, input), s, number, expected, actual)
 }
 
 // blame reports a finding.
@@ -172,22 +158,35 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 	for _, s := range a.order {
 		a.overdue(s)
 		a.late(s)
-		if !a.drained {
-			continue
+		if a.drained {
+			a.missing(s)
 		}
-		if s.una < s.next {
-			if !s.stalled {
-				a.blame(ruleTimeoutAbsent, s, 0, fmt.Sprintf("byte %d sent again", s.una), "nothing is left to happen")
-			}
-			a.blame(ruleIncomplete, s, 0, fmt.Sprintf("all %d bytes acknowledged", s.next), fmt.Sprintf("%d were, and nothing is left to happen", s.una))
-		}
-		if s.have > s.told {
-			a.blame(ruleAckMissing, s, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have), fmt.Sprintf("the last one was of %d", max(0, s.told)))
+		if s.hidden > 0 {
+			a.blame(ruleUnjudged, s, 0, "timeouts whose packets leave their NIC about when they are decided",
+				fmt.Sprintf("%d timeouts were seen too soon for their timers and are not judged: their packets may have waited at a NIC that was not idle", s.hidden))
 		}
 	}
-	r := analyzers.Result{Findings: a.report.Findings()}
+	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
+	a.sender.AddTo(r.Coverage)
+	a.receiver.AddTo(r.Coverage)
 	if a.rtt.Count() > 0 {
 		r.Metrics = append(r.Metrics, a.rtt.Metric())
 	}
 	return r
+}
+
+// missing reports what will never come.
+func (a *Analyzer) missing(s *stream) {
+	if s.una < s.next {
+		if !s.stalled {
+			a.breaks(s, txNoTimeout, 0, fmt.Sprintf("byte %d sent again", s.una), "nothing is left to happen")
+		}
+		a.breaks(s, txIncomplete, 0, fmt.Sprintf("all %d bytes acknowledged", s.next), fmt.Sprintf("%d were, and nothing is left to happen", s.una))
+	}
+	if s.have > s.told {
+		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have), fmt.Sprintf("the last one was of %d", max(0, s.told)))
+	}
+	if s.owes {
+		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d", s.have), "nothing is left to happen")
+	}
 }

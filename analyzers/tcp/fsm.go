@@ -1,0 +1,132 @@
+package tcp
+
+import "candela.dev/candela/analyzers/fsm"
+
+// The machines say what is legal; which input an observation amounts to is worked out by sender.go and receiver.go. Connections are
+// established before they are seen and never closed, and no receiver closes its window: there is no handshake, close or persist here.
+type machine = fsm.Machine[string]
+
+// States of a sender, as far as what has reached it can have brought it.
+const (
+	txUnused    uint8 = iota // nothing was sent
+	txSlowStart              // the window is below the threshold
+	txAvoidance              // the greatest window that it can have has reached the greatest threshold
+	txRecovery               // fast recovery
+	txLoss                   // after a timeout, until all that was outstanding then is acknowledged
+	txDoubt                  // the same, but nobody can tell whether there was a timeout: a packet of it was not seen, or could be another
+)
+
+var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "loss", "perhaps-loss"}
+
+// Inputs of a sender: what it sends, and what reaches it.
+const (
+	txNew         uint8 = iota // the next bytes
+	txAgainLost                // sent again: three later segments were SACKed, or three later transmissions delivered
+	txAgainRescue              // sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
+	txAgainAll                 // sent again: it was outstanding when a timer ran out, or may have
+	txTimeout                  // the first segment sent again when the timer had run out
+	txMayExpire                // the timer may have run out, and nothing of it was seen
+	txLosses                   // what reached it lets it take a segment for lost, the first one since the last reduction
+	txAck                      // some more is acknowledged
+	txAckGrown                 // some more, and the window reaches the threshold
+	txAckAll                   // all that was outstanding when the recovery or the timeout came
+	txAckOld                   // nothing new is acknowledged
+	txBeyondWindow
+	txBeyondReceiver
+	txSkip
+	txAgainAcked
+	txAgainSACKed
+	txAgainEarly
+	txTimeoutEarly
+	txNoBackoff
+	txNoTimeout
+	txIncomplete
+)
+
+var senderInputs = []string{
+	"new", "again-lost", "again-rescue", "again-after-timeout", "timeout", "may-expire", "losses", "ack", "ack-grown", "ack-all", "ack-old",
+	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early", "no-backoff", "no-timeout",
+	"incomplete",
+}
+
+// senderMachine is a sender that recovers by SACK (RFC 5681, RFC 6298, RFC 6675).
+var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[string]{
+	{Input: txNew, To: fsm.Stay},
+	{Input: txNew, States: []uint8{txUnused}, To: txSlowStart},
+	// What a recovery took for lost and had no room for goes after its end, too.
+	{Input: txAgainLost, To: fsm.Stay},
+	{Input: txAgainRescue, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txAgainRescue, States: []uint8{txRecovery, txLoss, txDoubt}, To: fsm.Stay},
+	{Input: txAgainAll, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txAgainAll, States: []uint8{txRecovery, txLoss, txDoubt}, To: fsm.Stay}, // a recovery may follow a doubt
+	{Input: txTimeout, To: txLoss},
+	{Input: txMayExpire, To: txDoubt},
+	{Input: txMayExpire, States: []uint8{txLoss}, To: fsm.Stay},
+	{Input: txLosses, To: txRecovery},
+	{Input: txAck, To: fsm.Stay},
+	{Input: txAckGrown, To: fsm.Stay},
+	{Input: txAckGrown, States: []uint8{txSlowStart}, To: txAvoidance},
+	{Input: txAckAll, To: fsm.Stay},
+	{Input: txAckAll, States: []uint8{txRecovery}, To: txAvoidance},
+	{Input: txAckAll, States: []uint8{txLoss, txDoubt}, To: txSlowStart},
+	{Input: txAckOld, To: fsm.Stay},
+	{Input: txBeyondWindow, To: fsm.Stay, Rule: ruleWindow},
+	{Input: txBeyondReceiver, To: fsm.Stay, Rule: ruleReceive},
+	{Input: txSkip, To: fsm.Stay, Rule: ruleSkip},
+	{Input: txAgainAcked, To: fsm.Stay, Rule: ruleSpurious},
+	{Input: txAgainSACKed, To: fsm.Stay, Rule: ruleSpurious},
+	{Input: txAgainEarly, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txTimeoutEarly, To: txLoss, Rule: ruleTimeoutEarly},
+	{Input: txNoBackoff, To: txLoss, Rule: ruleBackoff},
+	{Input: txNoTimeout, To: fsm.Stay, Rule: ruleTimeoutAbsent},
+	{Input: txIncomplete, To: fsm.Stay, Rule: ruleIncomplete},
+})
+
+// States of a receiver.
+const (
+	rxEven  uint8 = iota // all that has arrived is in order and acknowledged
+	rxOwing              // something that is in order is not acknowledged
+	rxGap                // something has arrived behind a gap
+)
+
+var receiverStates = []string{"even", "owing", "gap"}
+
+// Inputs of a receiver: what arrives, and what it says.
+const (
+	rxNext    uint8 = iota // the next bytes in order, and no gap is left
+	rxNextGap              // the next bytes, and there is a gap behind them
+	rxAhead                // bytes behind a gap
+	rxOld                  // nothing new
+	rxAck                  // all that is in order is acknowledged
+	rxAckPart              // less than that
+	rxBeyond
+	rxBackwards
+	rxFalseSACK
+	rxNoAck
+	rxNoDuplicate
+	rxNoSACK
+	rxShrinks
+)
+
+var receiverInputs = []string{
+	"next", "next-before-gap", "ahead", "old", "ack", "ack-part",
+	"ack-beyond", "ack-backwards", "sack-false", "ack-missing", "duplicate-ack-missing", "sack-missing", "window-shrinks",
+}
+
+// receiverMachine is a receiver (RFC 9293, 3.10.7.4; RFC 5681, 4.2; RFC 2018, 4).
+var receiverMachine = fsm.Declare("receiver", receiverStates, receiverInputs, []fsm.Row[string]{
+	{Input: rxNext, To: rxOwing},
+	{Input: rxNextGap, To: rxGap},
+	{Input: rxAhead, To: rxGap},
+	{Input: rxOld, To: fsm.Stay},
+	{Input: rxAck, To: rxEven},
+	{Input: rxAck, States: []uint8{rxGap}, To: rxGap},
+	{Input: rxAckPart, To: fsm.Stay},
+	{Input: rxBeyond, To: fsm.Stay, Rule: ruleAckBeyond},
+	{Input: rxBackwards, To: fsm.Stay, Rule: ruleAckBackwards},
+	{Input: rxFalseSACK, To: fsm.Stay, Rule: ruleSackFalse},
+	{Input: rxNoAck, To: fsm.Stay, Rule: ruleAckMissing},
+	{Input: rxNoDuplicate, To: fsm.Stay, Rule: ruleDuplicateAbsent},
+	{Input: rxNoSACK, To: fsm.Stay, Rule: ruleSackAbsent},
+	{Input: rxShrinks, To: fsm.Stay, Rule: ruleShrinks},
+})

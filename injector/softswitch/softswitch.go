@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ const (
 	AFPacket = "afpacket"
 	QEMU     = "qemu"
 )
+
+// Datapaths returns all of them.
+func Datapaths() []string { return []string{XDP, AFPacket, QEMU} }
 
 // Config is what a Switch is made of.
 type Config struct {
@@ -69,6 +73,9 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if known := Datapaths(); !slices.Contains(known, cfg.Datapath) {
+		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s", cfg.Datapath, strings.Join(known, ", "))
+	}
 	s := &Switch{cfg: cfg}
 	defer func() {
 		if err != nil {
@@ -109,8 +116,6 @@ func Open(cfg Config) (_ *Switch, err error) {
 			return nil, fmt.Errorf("software switch: %w", err)
 		}
 		s.path, served.Datapath, served.Info = d, d.Pipeline(), p4.Software()
-	default:
-		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s, %s and %s", cfg.Datapath, XDP, AFPacket, QEMU)
 	}
 	s.server, err = switchd.New(served)
 	return s, err

@@ -90,9 +90,15 @@ func newTraceShow() *cobra.Command {
   candela trace show capture.pcap --connection 2 --limit 100`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Limit < 0 || o.Context < 0 || o.Connection < 0 {
+				return fmt.Errorf("--limit %d, --context %d, --connection %d: want at least 0", o.Limit, o.Context, o.Connection)
+			}
 			checked, err := in.readable(cmd.Context(), args[0], cmd.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if n := checked.Meta().Connections.Len(); o.Connection > n {
+				return fmt.Errorf("--connection %d: %s has connections 1 to %d", o.Connection, args[0], n)
 			}
 			w := bufio.NewWriter(cmd.OutOrStdout())
 			if err := trace.Show(cmd.Context(), checked, w, o); err != nil {

@@ -230,6 +230,9 @@ func (d *decoder) syntaxError(data []byte, err error) {
 	text := err.Error()
 	match := yamlLine.FindStringSubmatch(text)
 	line, _ := strconv.Atoi(match[1])
+	if line > 0 && strings.Contains(text, "did not find expected") {
+		line++ // the parser, unlike the scanner, counts lines from 0
+	}
 	why := ""
 	lines := strings.Split(string(data), "\n")
 	for i := max(0, line-2); i <= min(line, len(lines)-1); i++ {

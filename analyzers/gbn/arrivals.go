@@ -275,7 +275,9 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))
-	s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])
+	if !s.rsp.adrift {
+		s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])
+	}
 }
 
 var arrivalInput = [...]uint8{

@@ -1,6 +1,9 @@
 package gbn
 
-import "candela.dev/candela/trace"
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
 
 // settle ends the doubt which of several copies of a request the responder took. A response that acknowledges everything that was ever
 // sent leaves one state that it can be in, whichever way it got there: all was received in order, and what is still on its way to
@@ -14,7 +17,9 @@ func (s *session) settle(r *trace.Record, p pos) {
 	if !s.completes(r, p) {
 		return
 	}
-	q.log.answered(p)
+	if r.Opcode != packet.Acknowledge {
+		q.log.answered(p)
+	}
 	if p != s.req.next-1 || q.log.find(func(a *arrival) bool { return a.owesData() || a.pos > p }) >= 0 {
 		return
 	}

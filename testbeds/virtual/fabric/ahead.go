@@ -1,76 +1,125 @@
 package fabric
 
-import "math/bits"
+import (
+	"math/bits"
+	"unsafe"
 
-// lookAhead reads what the next events of the open day will read first, if the network is large. The reads don't depend on each
-// other, so that a processor waits for memory once for all of them rather than once for each. It is done for so many at a time
-// that what they read is still in the first cache when they are served.
+	"candela.dev/candela/prefetch"
+)
+
+// Looking ahead, the engine asks for the memory that the next events of the open day will use, if the network is large. What an event
+// uses is found in steps, each of which reads what the step before asked for: an arrival leads to a packet, that to the port that
+// it leaves by, that to its queue. While a batch of events is served, each step is taken for another batch behind it, so that
+// memory has the time of a batch to come, and nothing waits for it.
+const (
+	depth = 4 // steps
+	batch = 8 // events: so few that what they use is still in the first cache when they are served
+)
+
+// lookAhead lets the next batch be served, once it has taken the steps for what is behind.
 func (e *engine) lookAhead() {
 	if !e.large {
 		e.ahead = len(e.today)
 		return
 	}
-	e.ahead = min(e.position+batch, len(e.today))
-	e.touched += e.touch(e.today[e.position:e.ahead])
+	for step := range depth {
+		from := max(e.seen[step], e.position)
+		to := min(e.position+batch*(depth-step), len(e.today))
+		if from < to {
+			e.foresee(step, from, to)
+			e.lines.Fetch()
+		}
+		e.seen[step] = to
+	}
+	e.ahead = e.seen[depth-1]
 }
 
-// batch is how many events are looked ahead to.
-const batch = 24
-
-// touch reads what at most batch events begin with, then what that leads to, and so on: at each step, from all of them.
-func (e *engine) touch(events []event) (sum uint64) {
-	var packets [batch]*Packet // that arrive
-	var ports [batch]*Port     // that send
-	arriving, sending := packets[:0], ports[:0]
-	for _, ev := range events {
-		switch i := int(ev.what() >> kindBits); ev.what() & kindMask {
+// foresee takes a step for the events of today from one position to another.
+func (e *engine) foresee(step, from, to int) {
+	for i := from; i < to; i++ {
+		w := e.today[i].what()
+		switch w & kindMask {
 		case arrival:
-			p := e.packets.at(i)
-			arriving = append(arriving, p)
-			sum += uint64(p.to)
-		case freeWire:
-			pt := &e.ports[i]
-			sum += pt.touch()
-			if pt.filled != 0 {
-				sending = append(sending, pt)
+			if w.port() >= e.nics {
+				e.foreseeAtHost(step, w.port(), e.packets.at(w.packet()))
+				continue
 			}
+			e.foreseeArrival(step, w, &e.ways[i%len(e.ways)])
+		case freeWire:
+			if w.port() >= e.nics {
+				e.foreseeAtHost(step, w.port(), nil)
+				continue
+			}
+			e.foreseeDeparture(step, &e.ports[w.port()])
 		case wakeUp, nothing:
 		}
 	}
-	for _, p := range arriving {
-		sum += e.ports[p.to].received
-	}
-	for _, pt := range sending {
-		for filled := pt.filled; filled != 0; filled &= filled - 1 {
-			q := &pt.queues[bits.TrailingZeros64(filled)]
-			sum += uint64(q.bytes) + q.removed
-		}
-	}
-	for _, p := range arriving {
-		if pt := &e.ports[p.to]; pt.sw != nil {
-			sum += pt.sw.touch(p)
-		} else {
-			sum += uint64(pt.host.id) + p.ID
-		}
-	}
-	for _, pt := range sending {
-		for filled := pt.filled; filled != 0; filled &= filled - 1 {
-			sum += uint64(pt.queues[bits.TrailingZeros64(filled)].first.Size)
-		}
-	}
-	return sum
 }
 
-// touch reads what queueing or sending a packet uses of the port.
-func (pt *Port) touch() uint64 { return pt.filled + pt.sent }
-
-// touch reads what p will use of the port that it leaves by, if there is no choice of ports.
-func (sw *Switch) touch(p *Packet) uint64 {
-	port, ok := sw.onlyWay(p.Dst)
-	if !ok {
-		return 0
+// foreseeArrival asks for what a packet that arrives at a switch will use: the port that it leaves by, its queues, their last packets.
+func (e *engine) foreseeArrival(step int, w what, way *int32) {
+	lines := &e.lines
+	if step == 0 {
+		lines.Add(unsafe.Pointer(e.packets.at(w.packet())))
+		lines.Add(unsafe.Pointer(&e.ports[w.port()].sw))
+		return
 	}
-	out := &sw.ports[port]
+	if step == 1 {
+		sw := e.ports[w.port()].sw
+		*way = sw.routes.likely(sw, e.packets.at(w.packet()))
+	}
+	if *way < 0 {
+		return
+	}
+	out := &e.ports[*way]
+	if step == 1 {
+		lines.AddTwo(unsafe.Pointer(out))
+		return
+	}
 	lowest, highest := &out.queues[0], &out.queues[len(out.queues)-1]
-	return out.touch() + uint64(lowest.bytes) + uint64(highest.bytes)
+	if step == 2 {
+		lines.Add(unsafe.Pointer(lowest))
+		lines.Add(unsafe.Pointer(highest))
+		return
+	}
+	lines.Add(unsafe.Pointer(lowest.last))
+	lines.Add(unsafe.Pointer(highest.last))
+}
+
+// foreseeDeparture asks for what a port of a switch will use when it sends: queues with packets, and the first of these.
+func (e *engine) foreseeDeparture(step int, pt *Port) {
+	if step == 0 {
+		e.lines.AddTwo(unsafe.Pointer(pt))
+		return
+	}
+	for filled := pt.filled; filled != 0; filled &= filled - 1 {
+		q := &pt.queues[bits.TrailingZeros64(filled)]
+		switch step {
+		case 1:
+			e.lines.AddTwo(unsafe.Pointer(q))
+		case 2:
+			e.lines.Add(unsafe.Pointer(q.first))
+		}
+	}
+}
+
+// A foreseer is a Stack that can ask for memory ahead of Receive, or with a nil packet of Poll: see ndp.Host.Foresee. Step 0 must not
+// read anything.
+type foreseer interface {
+	foresee(step int, p *Packet, lines *prefetch.List)
+}
+
+// foreseeAtHost asks for what the host of a NIC port will use when p arrives, or with a nil p when its wire is free.
+func (e *engine) foreseeAtHost(step, port int, p *Packet) {
+	h := &e.hosts[port-e.nics]
+	if step == 0 {
+		e.lines.AddTwo(unsafe.Pointer(h))
+		e.lines.AddTwo(unsafe.Pointer(&e.ports[port]))
+		if p != nil {
+			e.lines.AddTwo(unsafe.Pointer(p))
+		}
+	}
+	if f := e.foreseers[port-e.nics]; f != nil {
+		f.foresee(step, p, &e.lines)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/prefetch"
 )
 
 // An actor does something at instants that it chose itself: a host's timer is due, a mechanism wakes up.
@@ -19,25 +20,35 @@ type task struct {
 
 const inCalendar = -1
 
-// what is something that happens: its kind in the lowest bits, above them the number of the packet, port or task.
-type what uint32
+// what is something that happens, in 48 bits: its kind in the lowest, above them the number of a port or task, above it that of a
+// packet. An arrival names the port, too, so that looking ahead need not wait for the packet.
+type what uint64
 
 const (
 	nothing  what = iota // cancelled
-	arrival              // of a packet
+	arrival              // of a packet at a port
 	freeWire             // of a port
 	wakeUp               // of a task
 
-	kindBits = 2
-	kindMask = 1<<kindBits - 1
+	kindBits   = 2
+	kindMask   = 1<<kindBits - 1
+	portBits   = 20
+	portMask   = 1<<portBits - 1
+	packetBits = 26
+	whatBits   = kindBits + portBits + packetBits
+	whatMask   = 1<<whatBits - 1
 )
 
-// event is one word of a day: in the upper half the picoseconds since the day began, in the lower what happens then. Events are
+func (w what) port() int    { return int(w >> kindBits & portMask) }
+func (w what) packet() uint { return uint(w >> (kindBits + portBits)) }
+func (w what) task() int    { return int(w >> kindBits) }
+
+// event is one word of a day: in the highest 16 bits the picoseconds since the day began, in the others what happens then. Events are
 // this small, and hold no pointers, because a large network has tens of thousands, which all pass through the caches.
 type event uint64
 
-func (ev event) what() what     { return what(ev) }
-func (ev event) offset() uint64 { return uint64(ev) >> 32 }
+func (ev event) what() what     { return what(ev & whatMask) }
+func (ev event) offset() uint64 { return uint64(ev) >> whatBits }
 
 const (
 	days      = 1 << dayBits // of the calendar
@@ -45,8 +56,8 @@ const (
 	dayMask   = days - 1
 	wordBits  = 6 // days in a word of the bitmap, as a power of two
 	words     = days >> wordBits
-	minDayLog = 6  // 64 ps
-	maxDayLog = 16 // 65.5 ns
+	minDayLog = 6             // 64 ps
+	maxDayLog = 64 - whatBits // 65.5 ns
 	closed    = -1
 )
 
@@ -67,7 +78,7 @@ type engine struct {
 	dawn     clock.Time // when it began
 	today    []event    // its events; none if closed
 	position int        // of the next of them
-	ahead    int        // up to where lookAhead has been
+	ahead    int        // up to where it may be served before lookAhead
 
 	packets *pool
 	ports   []Port
@@ -84,8 +95,13 @@ type engine struct {
 	far   []farEvent
 	order uint64 // of scheduling among far events
 
-	large   bool   // the network's state exceeds the caches: see lookAhead
-	touched uint64 // means nothing; keeps the compiler from leaving reads out
+	large     bool       // the network's state exceeds the caches: see lookAhead
+	seen      [depth]int // up to where each step of lookAhead has been
+	lines     prefetch.List
+	ways      [depth * batch]int32 // ports that arrivals will leave by, by position
+	hosts     []Host
+	foreseers []foreseer // of hosts
+	nics      int        // number of the first host's port: hosts' are the last
 }
 
 // span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same day, where
@@ -99,11 +115,13 @@ func (e *engine) span(d, day clock.Duration) {
 	}
 }
 
-// deliver has p arrive at an instant that has not passed.
-func (e *engine) deliver(p *Packet, at clock.Time) { e.insert(at, what(p.number)<<kindBits|arrival) }
+// deliver has p arrive at port number i at an instant that has not passed.
+func (e *engine) deliver(p *Packet, i int32, at clock.Time) {
+	e.insert(at, what(p.number)<<(kindBits+portBits)|what(i)<<kindBits|arrival)
+}
 
 // free has port number i told at an instant that has not passed that it may send.
-func (e *engine) free(i int, at clock.Time) { e.insert(at, what(i)<<kindBits|freeWire) }
+func (e *engine) free(i int32, at clock.Time) { e.insert(at, what(i)<<kindBits|freeWire) }
 
 // schedule sets t's wake-up to at, replacing an earlier one. Instants in the past are served now.
 func (e *engine) schedule(t *task, at clock.Time) {
@@ -125,7 +143,7 @@ func (e *engine) schedule(t *task, at clock.Time) {
 func (t *task) what() what { return what(t.number)<<kindBits | wakeUp }
 
 // task returns the task that w wakes.
-func (e *engine) task(w what) *task { return e.tasks[w>>kindBits-1] }
+func (e *engine) task(w what) *task { return e.tasks[w.task()-1] }
 
 func (e *engine) insert(at clock.Time, w what) {
 	day := uint64(at) >> e.dayLog
@@ -134,7 +152,7 @@ func (e *engine) insert(at clock.Time, w what) {
 		e.push(farEvent{at, e.order, w})
 		return
 	}
-	ev := event(uint64(at)-day<<e.dayLog)<<32 | event(w)
+	ev := event(uint64(at)-day<<e.dayLog)<<whatBits | event(w)
 	i := int(day & dayMask)
 	if i == e.open {
 		e.insertToday(ev)
@@ -172,7 +190,7 @@ func (e *engine) close() {
 	if e.open != closed {
 		e.ring[e.open] = e.today
 	}
-	e.open, e.openDay, e.today, e.position, e.ahead = closed, 0, nil, 0, 0
+	e.open, e.openDay, e.today, e.position, e.ahead, e.seen = closed, 0, nil, 0, 0, [depth]int{}
 }
 
 // cancel removes t's wake-up, if there is one.
@@ -187,7 +205,7 @@ func (e *engine) cancel(t *task) {
 		}
 		for i := range events {
 			if events[i].what() == t.what() {
-				events[i] &^= 1<<32 - 1 // nothing
+				events[i] &^= whatMask // nothing
 			}
 		}
 		t.place = 0
@@ -239,14 +257,12 @@ func (e *engine) stepFar(until clock.Time) bool {
 
 func (e *engine) serve(at clock.Time, w what) {
 	e.now = at
-	i := int(w >> kindBits)
 	switch w & kindMask {
 	case arrival:
 		e.hops++
-		p := e.packets.at(i)
-		e.ports[p.to].arrive(at, p)
+		e.ports[w.port()].arrive(at, e.packets.at(w.packet()))
 	case freeWire:
-		e.ports[i].wireFree(at)
+		e.ports[w.port()].wireFree(at)
 	case wakeUp:
 		t := e.task(w)
 		t.place = 0

@@ -16,19 +16,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything that a tap sees, in its order, and all
-// counters at the end. A change that is to make the fabric quicker must leave every one as it is; one that changes the model
-// changes them, and says why.
-func TestRunsAreWhatTheyWere(t *testing.T) {
-	const golden = "testdata/runs.golden"
+// run is a network of its own for each call, by the name of what happens in it.
+type run struct {
+	name string
+	make func() *fabric.Network
+}
+
+func runs(t *testing.T) []run {
+	t.Helper()
 	pfc := fabric.PFCSpec{Classes: 0b101, XOff: 20_000, Headroom: 40_000}
 	long := fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: 3 * clock.Millisecond} // beyond the calendar
 	odd := fabric.LinkSpec{Rate: 3 * clock.Gbps, Delay: 77, Framing: 24}          // no whole number of picoseconds a byte
 	spray := fabric.TopologySpec{Kind: fabric.FatTree, K: 4, Balance: fabric.SprayRandom}
-	runs := []struct {
-		name string
-		make func() *fabric.Network
-	}{
+	return []run{
 		{"NDP incast", func() *fabric.Network { return ndpIncast(t, 60) }},
 		{"NDP permutation, fat tree", func() *fabric.Network { return ndpPermutation(t, 4, 40, 200) }},
 		{"NDP permutation, 432 hosts", func() *fabric.Network { return ndpPermutation(t, 12, 12, 12) }},
@@ -42,8 +42,15 @@ func TestRunsAreWhatTheyWere(t *testing.T) {
 			return meddled(t, 5, fabric.TopologySpec{Kind: fabric.LeafSpine, Hosts: 8, Leaves: 4, Spines: 3, Link: odd}, fabric.PFCSpec{})
 		}},
 	}
+}
+
+// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything that a tap sees, in its order, and all
+// counters at the end. A change that is to make the fabric quicker must leave every one as it is; one that changes the model
+// changes them, and says why.
+func TestRunsAreWhatTheyWere(t *testing.T) {
+	const golden = "testdata/runs.golden"
 	var got strings.Builder
-	for _, run := range runs {
+	for _, run := range runs(t) {
 		fmt.Fprintf(&got, "%s: %s\n", run.name, digest(t, run.make()))
 	}
 	if *update {
@@ -57,6 +64,21 @@ func TestRunsAreWhatTheyWere(t *testing.T) {
 	}
 	if got.String() != string(want) {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
+	}
+}
+
+// TestLookingAheadChangesNothing: it is for the processor's caches alone.
+func TestLookingAheadChangesNothing(t *testing.T) {
+	for _, run := range runs(t) {
+		var digests [2]string
+		for i := range digests {
+			n := run.make()
+			n.LookAhead(i == 1)
+			digests[i] = digest(t, n)
+		}
+		if digests[0] != digests[1] {
+			t.Errorf("%s: %s, looking ahead %s", run.name, digests[0], digests[1])
+		}
 	}
 }
 

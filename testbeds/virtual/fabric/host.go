@@ -31,7 +31,6 @@ type Host struct {
 	id    HostID
 	net   *Network
 	port  *Port
-	nic   int // number of port
 	stack Stack
 	timer timer
 	// held is a packet that was polled and may not leave: its class is paused.
@@ -51,7 +50,10 @@ func (h *Host) ID() HostID { return h.id }
 func (h *Host) Port() *Port { return h.port }
 
 // Attach gives the host its transport, before the simulation starts.
-func (h *Host) Attach(s Stack) { h.stack = s }
+func (h *Host) Attach(s Stack) {
+	h.stack = s
+	h.net.engine.foreseers[h.id], _ = s.(foreseer)
+}
 
 // Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that starts a flow).
 func (h *Host) Kick(now clock.Time) {

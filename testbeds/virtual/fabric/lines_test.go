@@ -16,7 +16,7 @@ func TestFieldsStandInTheCacheLinesTheyAreUsedWith(t *testing.T) {
 		{reflect.TypeFor[Packet](), nil, true},
 		{reflect.TypeFor[Port](), map[string]uintptr{"sw": line, "net": 2 * line}, true},
 		{reflect.TypeFor[Queue](), map[string]uintptr{"removed": line}, true},
-		{reflect.TypeFor[Switch](), map[string]uintptr{"routes": line}, false},
+		{reflect.TypeFor[Switch](), map[string]uintptr{"routes": line, "source": 2 * line}, false},
 	}
 	for _, test := range tests {
 		for name, want := range test.starts {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
 	wire "candela.dev/candela/packet/ndp"
+	"candela.dev/candela/prefetch"
 )
 
 // NDPConfig sets up NDP hosts. Zero fields take the defaults that their comments name.
@@ -97,6 +99,18 @@ func (s *NDPHost) Receive(now clock.Time, p *Packet) {
 		Payload: uint16(max(0, int(p.Size)-s.cfg.HeaderSize)),
 	}
 	s.core.HandlePacket(now, &in)
+}
+
+// foresee implements foreseer.
+func (s *NDPHost) foresee(step int, p *Packet, lines *prefetch.List) {
+	switch {
+	case step == 0:
+		lines.AddTwo(unsafe.Pointer(s))
+	case p == nil:
+		s.core.Foresee(step-1, nil, lines)
+	case p.Protocol == NDP:
+		s.core.Foresee(step-1, &p.NDP, lines)
+	}
 }
 
 // Poll implements Stack.

@@ -10,7 +10,6 @@ package fabric
 import (
 	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 
 	"candela.dev/candela/clock"
 )
@@ -35,6 +34,7 @@ type Network struct {
 // New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail drop.
 func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
 	n := &Network{spec: *spec}
+	n.pool.full = func() { n.fail(fmt.Errorf("%d packets exist, which is how many have numbers", 1<<packetBits)) }
 	if err := n.spec.complete(); err != nil {
 		return nil, err
 	}
@@ -138,9 +138,9 @@ func (n *Network) fail(err error) {
 	}
 }
 
-// random returns a component's own generator.
-func (n *Network) random(name string) *rand.Rand {
+// seedOf makes a component's generator its own.
+func seedOf(name string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, name)
-	return rand.New(rand.NewPCG(n.spec.Seed, h.Sum64()))
+	return h.Sum64()
 }

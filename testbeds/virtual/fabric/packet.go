@@ -75,7 +75,7 @@ func (f Flags) String() string {
 type Packet struct {
 	next, prev *Packet // in its queue
 	number     uint32  // in the pool
-	to         int32   // number of the port where it arrives
+	_          uint32
 	Header
 }
 
@@ -162,12 +162,13 @@ type pool struct {
 	slabs []*[slab]Packet // all packets that exist, free ones included
 	free  []*Packet       // the one that was used last is taken first: it is still in the caches
 	id    uint64
+	full  func() // called when there are more packets than have numbers
 }
 
 const slab = 256 // packets made at a time
 
 // at returns a packet by its number.
-func (l *pool) at(i int) *Packet { return &l.slabs[i/slab][i%slab] }
+func (l *pool) at(i uint) *Packet { return &l.slabs[i/slab][i%slab] }
 
 // inUse returns how many packets are not free.
 func (l *pool) inUse() int { return len(l.slabs)*slab - len(l.free) }
@@ -187,6 +188,10 @@ func (l *pool) get() *Packet {
 }
 
 func (l *pool) grow() {
+	if len(l.slabs) == 1<<packetBits/slab {
+		l.full() // ends the run; until then two packets have one number
+		l.slabs = l.slabs[1:]
+	}
 	packets := new([slab]Packet)
 	for i := range packets {
 		packets[i].number = uint32(len(l.slabs)*slab + i)

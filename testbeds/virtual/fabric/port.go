@@ -27,11 +27,12 @@ type Port struct {
 	queues    []Queue
 	host      *Host  // whose port it is; nil: a switch's
 	perByte   uint32 // picoseconds that one byte takes, if that is a whole number; else 0
+	number    int32  // in the network
 	framing   uint16 // bytes that a frame occupies on the link beyond Packet.Size
 	paused    uint8  // which classes must not send (PFC)
 	turn      uint8  // of which queue it is, plus one (see weighted)
 	waiting   bool   // for busyUntil: the engine will call wireFree
-	_         [7]byte
+	_         [3]byte
 
 	// Used when a packet leaves, or arrives.
 	sw                      *Switch        // whose port it is; nil: a host's
@@ -111,17 +112,9 @@ func (pt *Port) HostAt() (id HostID, ok bool) {
 	return pt.net.ports[pt.peer].host.id, true
 }
 
-// number returns the port's number in the network.
-func (pt *Port) number() int {
-	if pt.sw != nil {
-		return pt.sw.first + int(pt.index)
-	}
-	return pt.host.nic
-}
-
 // connect sets up one direction of a link.
 func (pt *Port) connect(to *Port, l *LinkSpec, latency clock.Duration) {
-	pt.peer = int32(to.number())
+	pt.peer = to.number
 	pt.rate, pt.delay, pt.framing = l.Rate, l.Delay+latency, uint16(l.Framing)
 	pt.perByte = 0
 	if bit := int64(clock.Second) * 8; bit%int64(l.Rate) == 0 && bit/int64(l.Rate) <= math.MaxUint32 {
@@ -146,8 +139,7 @@ func (pt *Port) send(e *engine, now clock.Time, p *Packet) {
 	if pt.perByte == 0 {
 		pt.counters.Busy += d
 	}
-	p.to = pt.peer
-	e.deliver(p, pt.busyUntil.Add(pt.delay))
+	e.deliver(p, pt.peer, pt.busyUntil.Add(pt.delay))
 }
 
 // idle reports whether the port can send now.
@@ -157,7 +149,7 @@ func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && !pt.wa
 func (pt *Port) wait(e *engine) {
 	if !pt.waiting {
 		pt.waiting = true
-		e.free(pt.number(), max(pt.busyUntil, e.now))
+		e.free(pt.number, max(pt.busyUntil, e.now))
 	}
 }
 

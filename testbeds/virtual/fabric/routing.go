@@ -42,7 +42,7 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	}
 	switch sw.net.spec.Topology.Balance {
 	case SprayRandom:
-		return int(g.ports[sw.rand.IntN(n)]), true
+		return int(g.ports[sw.source.below(uint64(n))]), true
 	case SprayRoundRobin:
 		if int(g.turn) == n {
 			sw.rand.Shuffle(n, func(i, j int) { g.ports[i], g.ports[j] = g.ports[j], g.ports[i] })
@@ -57,17 +57,23 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	}
 }
 
-// onlyWay returns the port towards a host if there is no choice.
-func (sw *Switch) onlyWay(h HostID) (port int, ok bool) {
-	if int(h) >= len(sw.net.homes) {
-		return 0, false
+// likely returns the number in the network of the port that choose will return for p, unless something else draws before, or −1.
+func (r *routes) likely(sw *Switch, p *Packet) int32 {
+	if int(p.Dst) >= len(sw.net.homes) {
+		return -1
 	}
-	to := sw.net.homes[h]
+	to := sw.net.homes[p.Dst]
 	if to.sw == sw.id {
-		return int(to.port), true
+		return sw.first + int32(to.port)
 	}
-	g := &sw.routes.groups[sw.routes.group[to.sw]]
-	return int(g.first), len(g.ports) == 1
+	g := &r.groups[r.group[to.sw]]
+	switch n := len(g.ports); {
+	case n == 1:
+		return sw.first + int32(g.first)
+	case n > 1 && sw.net.spec.Topology.Balance == SprayRandom:
+		return sw.first + int32(g.ports[sw.source.peek(uint64(n))])
+	}
+	return -1
 }
 
 // digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the first

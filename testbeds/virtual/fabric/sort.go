@@ -10,14 +10,14 @@ func (e *engine) sorted(events []event) []event {
 		insertionSort(events)
 		return events
 	case len(events) < some:
-		events, e.scratch = distribute(events, e.scratch, 32+e.dayLog-rough, e.counters[:1<<rough])
+		events, e.scratch = distribute(events, e.scratch, whatBits+e.dayLog-rough, e.counters[:1<<rough])
 		insertionSort(events)
 		return events
 	}
 	passes := (e.dayLog + maxDigit - 1) / maxDigit
 	digit := (e.dayLog + passes - 1) / passes
 	for pass := range passes {
-		events, e.scratch = distribute(events, e.scratch, 32+pass*digit, e.counters[:1<<digit])
+		events, e.scratch = distribute(events, e.scratch, whatBits+pass*digit, e.counters[:1<<digit])
 	}
 	return events
 }

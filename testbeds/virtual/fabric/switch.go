@@ -18,14 +18,15 @@ type Switch struct {
 	mechanism       Mechanism
 	classOfDSCP     *[64]uint8 // of config
 	id              int32
-	losslessClasses uint8 // of config
+	first           int32 // number of ports[0] in the network
 	routes          routes
+	losslessClasses uint8 // of config
+	source          source
 	scheduler       Scheduler // of front ports
-	rand            *rand.Rand
 	buffer          buffer
 
-	recirculation Scheduler // of recirculation ports
-	first         int       // number of ports[0] in the network
+	rand          *rand.Rand // draws from source
+	recirculation Scheduler  // of recirculation ports
 	name          string
 	config        *SwitchSpec
 	front         int // ports that lead outside

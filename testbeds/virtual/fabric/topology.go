@@ -2,8 +2,10 @@ package fabric
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/prefetch"
 )
 
 // cable is a link of the plan: between two switches, or a switch and a host.
@@ -125,7 +127,7 @@ func (n *Network) build() error {
 	n.engine.packets, n.engine.ports = &n.pool, n.ports
 	n.engine.span(n.scales())
 	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
-	n.engine.large = len(p.cables) > many
+	n.engine.large = prefetch.Works && len(p.cables) > many
 	n.route()
 	return nil
 }
@@ -140,6 +142,7 @@ func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 		}
 	}
 	configs := make([]SwitchSpec, len(p.names))
+	all := n.spec.Topology.Hosts // ports
 	for i, name := range p.names {
 		config := &configs[i]
 		*config = n.spec.Switch
@@ -152,6 +155,9 @@ func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 		}
 		if ports := config.ports(p.degrees[i]); ports > maxPorts {
 			return nil, fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name, ports, maxPorts)
+		}
+		if all += config.ports(p.degrees[i]); all > 1<<portBits {
+			return nil, fmt.Errorf("%d switches: more than %d ports in all, which is how many have numbers", len(p.names), 1<<portBits)
 		}
 	}
 	return configs, nil
@@ -178,11 +184,12 @@ func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 	all := make([]Host, hosts)
 	for id := range all {
 		h := &all[id]
-		*h = Host{id: HostID(id), net: n, nic: first + id, port: &n.ports[first+id]}
-		*h.port = Port{host: h, net: n, kind: NICPort}
+		*h = Host{id: HostID(id), net: n, port: &n.ports[first+id]}
+		*h.port = Port{host: h, net: n, kind: NICPort, number: int32(first + id)}
 		h.timer.host, h.timer.actor = h, &h.timer
 		n.hosts = append(n.hosts, h)
 	}
+	n.engine.hosts, n.engine.nics, n.engine.foreseers = all, first, make([]foreseer, hosts)
 }
 
 // linkOf returns the link between a host and its switch.
@@ -227,14 +234,16 @@ func (s *SwitchSpec) ports(front int) int { return front + s.recirculations(fron
 
 func (n *Network) newSwitch(id int, name string, front, first int, config *SwitchSpec) *Switch {
 	sw := &Switch{
-		net: n, id: int32(id), name: name, config: config, front: front, first: first, rand: n.random("switch " + name),
+		net: n, id: int32(id), name: name, config: config, front: front, first: int32(first),
 		pipelines: config.pipelines(front), classOfDSCP: config.ClassOfDSCP, losslessClasses: config.PFC.Classes,
 		buffer: buffer{spec: config.Buffer},
 	}
+	sw.source.seed(n.spec.Seed, seedOf("switch "+name))
+	sw.rand = rand.New(&sw.source)
 	sw.ports = n.ports[first : first+config.ports(front)]
 	for i := range sw.ports {
 		pt := &sw.ports[i]
-		*pt = Port{sw: sw, net: n, kind: SwitchPort, index: uint16(i)}
+		*pt = Port{sw: sw, net: n, kind: SwitchPort, index: uint16(i), number: int32(first + i)}
 		if config.PortsPerPipeline > 0 {
 			pt.pipeline = i / config.PortsPerPipeline
 		}

@@ -1,0 +1,8 @@
+//go:build !amd64
+
+package prefetch
+
+// Works says that Fetch does something on this processor.
+const Works = false
+
+func fetch(*[capacity]uintptr, uint) {}

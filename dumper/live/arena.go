@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"candela.dev/candela/trace"
 )
@@ -32,18 +34,53 @@ func (a *arena) add(data []byte, length int) bool {
 	return true
 }
 
+// copyAt is a mirror copy in an arena: where, and how far its sequence number is ahead of the first copy's.
+type copyAt struct {
+	ahead int64
+	at    int
+}
+
+// frame returns the frame at a place, and its length on the wire.
+func (a *arena) frame(at int) (data []byte, length int) {
+	n := int(binary.NativeEndian.Uint32(a.memory[at:]))
+	return a.memory[at+recordHeader : at+recordHeader+n], int(binary.NativeEndian.Uint32(a.memory[at+4:]))
+}
+
+// copies lists the mirror copies in the order of their numbers, equal ones as they came, and counts other frames. A switch that
+// mirrors on several CPUs, or by several queues, hands them over in nearly that order.
+func (a *arena) copies() (list []copyAt, other uint64) {
+	const seqBits = 48
+	first := uint64(0)
+	for at := 0; at < a.used; {
+		frame, _ := a.frame(at)
+		meta, err := trace.DecodeMirror(frame)
+		switch {
+		case err != nil:
+			other++
+		case len(list) == 0:
+			first = meta.Seq
+			list = append(list, copyAt{0, at})
+		default:
+			list = append(list, copyAt{int64((meta.Seq-first)<<(64-seqBits)) >> (64 - seqBits), at})
+		}
+		at += recordHeader + len(frame)
+	}
+	byNumber := func(x, y copyAt) int { return cmp.Compare(x.ahead, y.ahead) }
+	if !slices.IsSortedFunc(list, byNumber) {
+		slices.SortStableFunc(list, byNumber)
+	}
+	return list, other
+}
+
 // write writes every mirror copy to w. Frames are changed in place.
 func (a *arena) write(w *trace.PcapWriter, epochNS int64) (written, other uint64, err error) {
 	var stamps trace.TimeUnwrapper
-	for at := 0; at < a.used; {
-		n := int(binary.NativeEndian.Uint32(a.memory[at:]))
-		length := int(binary.NativeEndian.Uint32(a.memory[at+4:]))
-		frame := a.memory[at+recordHeader : at+recordHeader+n]
-		at += recordHeader + n
+	list, other := a.copies()
+	for _, c := range list {
+		frame, length := a.frame(c.at)
 		meta, err := trace.DecodeMirror(frame)
 		if err != nil {
-			other++
-			continue
+			return written, other, err
 		}
 		trace.RestorePort(frame)
 		if err := w.Write(epochNS+stamps.Unwrap(uint64(meta.TimeNS)), frame, max(length, trace.WireLen(frame))); err != nil {

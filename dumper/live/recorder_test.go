@@ -106,6 +106,38 @@ func TestEveryCopyIsInTheShardsOfItsCores(t *testing.T) {
 	}
 }
 
+func TestCopiesThatCameOutOfOrderStandInTheShardByNumber(t *testing.T) {
+	const wrap = 1 << 48
+	for name, numbers := range map[string][]uint64{
+		"neighbours change places":   {1, 2, 4, 3, 5, 7, 6},
+		"the first is not the least": {3, 1, 2, 4},
+		"numbers wrap":               {wrap - 1, wrap - 2, 1, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			linktest.Namespace(t, func() {
+				linktest.Veth(t, "a", "b")
+				r, err := live.Open(live.Config{Name: "d1", Interface: "b", Snap: 128, Bytes: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				for _, n := range numbers {
+					send(t, "a", mirrorCopy(t, n%wrap))
+				}
+				var shard bytes.Buffer
+				if _, err := r.Finish(func(string) (io.WriteCloser, error) { return file{&shard}, nil }); err != nil {
+					t.Fatal(err)
+				}
+				_, _, err = trace.Check(t.Context(), source("d1-0.pcap", &shard), trace.Options{Format: trace.FormatMirror,
+					Counters: trace.Counters{Mirrored: []trace.Counter{{Name: "session 1", Value: int64(len(numbers))}}}})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func source(name string, b *bytes.Buffer) trace.Source {
 	return trace.Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }}
 }

@@ -50,10 +50,19 @@ func enter() error {
 // Veth makes a pair of connected interfaces, up and without IPv6, in the current namespace.
 func Veth(t testing.TB, a, b string) {
 	t.Helper()
+	VethQueues(t, a, b, 1)
+}
+
+// VethQueues is Veth with several receive and transmit queues at both ends. What a CPU sends goes through the queue with its
+// number, modulo their number, and is received on that CPU.
+func VethQueues(t testing.TB, a, b string, queues int) {
+	t.Helper()
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = a
 	attributes.MTU = 9000
-	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: b, PeerMTU: 9000}
+	attributes.NumTxQueues, attributes.NumRxQueues = queues, queues
+	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: b, PeerMTU: 9000,
+		PeerNumTxQueues: uint32(queues), PeerNumRxQueues: uint32(queues)}
 	if err := netlink.LinkAdd(pair); err != nil {
 		t.Fatalf("make veth pair %s, %s: %v", a, b, err)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -54,6 +56,9 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 	}
 	if f.scenarios < 0 {
 		return fmt.Errorf("--scenarios %d: want at least 0", f.scenarios)
+	}
+	if _, err := os.Stat(filepath.Join(f.configs, "detect")); err != nil {
+		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which holds a test for each bug", err)
 	}
 	if f.profiles == nil {
 		for _, p := range rdma.Profiles() {

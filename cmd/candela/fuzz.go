@@ -163,13 +163,13 @@ func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
 // fuzzed prints what the exploration came to.
 func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzzFlags) error {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%d runs, %d tests in %s\n", r.Runs, r.Corpus, f.corpus)
+	fmt.Fprintf(w, "%s, %s in %s\n", count(r.Runs, "run"), count(r.Corpus, "test"), f.corpus)
 	fmt.Fprintf(cmd.ErrOrStderr(), "%.0f runs/s\n", float64(r.Runs)/took.Seconds())
 	printCoverage(w, r, f.verbose)
 	if len(r.Rules) == 0 {
 		_, err := fmt.Fprintln(w, "no rule was violated")
 		return err
 	}
-	fmt.Fprintf(w, "%d rules violated; bug reports in %s/failures\n", len(r.Rules), f.corpus)
+	fmt.Fprintf(w, "%s violated; bug reports in %s/failures\n", count(len(r.Rules), "rule"), f.corpus)
 	return statusError{status: orchestrator.ExitFail}
 }

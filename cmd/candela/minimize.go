@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // minimizeFlags are the options of candela minimize.
@@ -47,75 +49,122 @@ The result is the same every time, unless time or runs gave out, which the file 
 	return cmd
 }
 
-func minimize(cmd *cobra.Command, dir string, f minimizeFlags) (err error) {
+func minimize(cmd *cobra.Command, dir string, f minimizeFlags) error {
 	if f.runs < 1 || f.time <= 0 {
 		return fmt.Errorf("--runs %d, --time %v: want at least one run and some time", f.runs, f.time)
 	}
-	ofSwitch, err := isSwitchRun(dir)
+	found, err := openFailure(dir, f.rule)
 	if err != nil {
 		return err
+	}
+	if f.output == "" {
+		f.output = found.test + "-minimal.yml"
+	}
+	if err := writable(f.output); err != nil {
+		return fmt.Errorf("-o: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
-	if ofSwitch {
-		return minimizeSwitch(ctx, cmd, dir, f)
-	}
-	test, target, err := failureOf(dir, f.rule)
-	if err != nil {
+	small, err := found.reduce(ctx, f.runs)
+	switch {
+	case errors.Is(err, reduction.ErrNoFailure):
 		return err
-	}
-	scratch := newScratch()
-	defer func() { err = errors.Join(err, scratch.Close()) }()
-	result, err := reduction.Reduce(ctx, test, target, scratch.Run, reduction.Options{Config: configOptions(""), Runs: f.runs})
-	if err != nil {
-		if errors.Is(err, reduction.ErrNoFailure) {
-			return err
-		}
+	case err != nil:
 		return infrastructure(err)
 	}
-	if f.output == "" {
-		f.output = test.Name + "-minimal.yml"
-	}
-	doc, err := writeMinimal(result, dir, f.output)
+	text, err := small.write(dir, f.output)
 	if err != nil {
 		return infrastructure(err)
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %d events of %d, %d runs\n", f.output, eventCount(result.Test), eventCount(test), result.Runs)
-	_, err = cmd.OutOrStdout().Write(doc.Test)
+	fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s, after %s\n", f.output, small.left, count(small.runs, "run"))
+	_, err = cmd.OutOrStdout().Write(text)
 	return err
 }
 
-// failureOf returns the test of a run and what it failed with.
-func failureOf(dir, rule string) (t *config.Test, target reduction.Target, err error) {
+// failure is what a run failed with, of NICs or of a switch.
+type failure struct {
+	test   string // its name
+	reduce func(ctx context.Context, runs int) (smallest, error)
+}
+
+// smallest is the least that fails alike.
+type smallest struct {
+	left      string // of the test, as people count
+	runs      int
+	documents func(from, file, testbed string) reduction.Document
+}
+
+// write writes the test and, if it needs one of its own, the testbed description beside it.
+func (s smallest) write(from, file string) (test []byte, err error) {
+	testbed := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) + "-testbed.yml"
+	doc := s.documents(from, file, testbed)
+	if doc.Testbed != nil {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(file), testbed), doc.Testbed, 0o666); err != nil {
+			return nil, err
+		}
+	}
+	return doc.Test, os.WriteFile(file, doc.Test, 0o666)
+}
+
+// openFailure reads what a run failed with; rule names one of its findings.
+func openFailure(dir, rule string) (f failure, err error) {
 	run, err := orchestrator.OpenRun(dir)
 	if err != nil {
-		return nil, target, err
+		return f, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	if t, err = run.Test(configOptions("")); err != nil {
-		return nil, target, err
+	target := func(analysis *analyzers.Analysis) (reduction.Target, error) {
+		t, err := reduction.TargetOf(run.Document.Verdict, analysis, rule)
+		if err != nil {
+			return t, fmt.Errorf("%s: %w", dir, err)
+		}
+		return t, nil
+	}
+	if switchtest.IsRun(run) {
+		test, analysis, err := switchtest.Recorded(run, configOptions(""))
+		if err != nil {
+			return f, err
+		}
+		t, err := target(analysis)
+		return failureOfSwitch(test, t), err
+	}
+	test, err := run.Test(configOptions(""))
+	if err != nil {
+		return f, err
 	}
 	analysis, err := orchestrator.MergeAnalysis(run.ReadFile)
 	if err != nil {
-		return nil, target, err
+		return f, err
 	}
-	target, err = reduction.TargetOf(run.Document.Verdict, analysis, rule)
-	if err != nil {
-		return nil, target, fmt.Errorf("%s: %w", dir, err)
-	}
-	return t, target, nil
+	t, err := target(analysis)
+	return failureOfNICs(test, t), err
 }
 
-// writeMinimal writes the test and, if it needs one of its own, the testbed description beside it.
-func writeMinimal(r *reduction.Result, from, file string) (reduction.Document, error) {
-	testbed := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)) + "-testbed.yml"
-	doc := r.Written(configOptions(""), from, file, testbed, toolName())
-	if doc.Testbed != nil {
-		if err := os.WriteFile(filepath.Join(filepath.Dir(file), testbed), doc.Testbed, 0o666); err != nil {
-			return doc, err
+func failureOfNICs(test *config.Test, target reduction.Target) failure {
+	return failure{test.Name, func(ctx context.Context, runs int) (s smallest, err error) {
+		scratch := newScratch()
+		defer func() { err = errors.Join(err, scratch.Close()) }()
+		r, err := reduction.Reduce(ctx, test, target, scratch.Run, reduction.Options{Config: configOptions(""), Runs: runs})
+		if err != nil {
+			return s, err
 		}
-	}
-	return doc, os.WriteFile(file, doc.Test, 0o666)
+		return smallest{leftOf("event", events(r.Test), events(test)), r.Runs, func(from, file, testbed string) reduction.Document {
+			return r.Written(configOptions(""), from, file, testbed, toolName())
+		}}, nil
+	}}
 }
 
-func eventCount(t *config.Test) int { return len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents) }
+func events(t *config.Test) int { return len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents) }
+
+// leftOf says how many of a test's things a smaller one still has.
+func leftOf(what string, now, before int) string {
+	return fmt.Sprintf("%d of %s", now, count(before, what))
+}
+
+// count is a number of things: "1 run", "2 runs".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -42,7 +42,7 @@ func TestMinimizeLeavesOneEventOnOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := &m.Traffic
-	if eventCount(m) != 1 || tr.Connections != 1 || tr.Messages != 1 || tr.MTU != 256 || len(tr.Verbs) != 1 || tr.MessageSize != 257 {
+	if events(m) != 1 || tr.Connections != 1 || tr.Messages != 1 || tr.MTU != 256 || len(tr.Verbs) != 1 || tr.MessageSize != 257 {
 		t.Errorf("not the smallest test:\n%s", stdout)
 	}
 	for _, want := range []string{"# Smallest test found that shows gbn.nak-psn", "# Expected: ", "run " + file, "profile: cx5"} {

@@ -122,6 +122,11 @@ func (f *reproduceFlags) check() error {
 		return errors.New("--keep-runs needs --out")
 	case f.jobs < 1:
 		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
+	case f.out != "":
+		// Before minutes of measuring, not after.
+		if err := os.MkdirAll(f.out, 0o777); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
 	}
 	return nil
 }

@@ -92,6 +92,11 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.junit != "" {
+		if err := writable(f.junit); err != nil {
+			return fmt.Errorf("--junit: %w", err)
+		}
+	}
 	waivers, err := loadWaivers(f.waivers)
 	if err != nil {
 		return err

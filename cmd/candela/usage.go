@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -89,6 +91,19 @@ func wanted(kind string) string {
 		return "true or false"
 	}
 	return kind
+}
+
+// writable fails if a file can't be written. Commands that work long before they write ask this first.
+func writable(path string) error {
+	_, err := os.Stat(path)
+	file, opening := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if opening != nil {
+		return opening
+	}
+	if opening = file.Close(); errors.Is(err, fs.ErrNotExist) {
+		opening = errors.Join(opening, os.Remove(path))
+	}
+	return opening
 }
 
 // machineFailed reports whether an error tells of the machine, not of what a user asked for.

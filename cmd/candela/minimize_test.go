@@ -116,7 +116,7 @@ workload:
 `)
 	file := filepath.Join(t.TempDir(), "min.yml")
 	status, stdout, stderr := candela(t, "minimize", run, "-o", file)
-	if status != orchestrator.ExitPass || !strings.Contains(stdout, "# Smallest test found that shows sai.dscp") || !strings.Contains(stderr, "2 flows of 7") {
+	if status != orchestrator.ExitPass || !strings.Contains(stdout, "# Smallest test found that shows sai.dscp") || !strings.Contains(stderr, "2 of 7 flows") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
 	if status, stdout, _ = candela(t, "run", file, "--out", t.TempDir(), "--format", "json"); status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "sai.dscp") {

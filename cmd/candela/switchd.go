@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"candela.dev/candela/injector/softswitch"
 	"candela.dev/candela/injector/transport"
@@ -70,14 +76,20 @@ goes on.`,
 	return cmd
 }
 
+// injectorSwitch is what switchd serves.
+type injectorSwitch interface {
+	Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error
+	Close() error
+}
+
 func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
-	if o.datapath == bmv2.Datapath {
-		return serveBMv2(cmd, o)
-	}
 	files, err := tlsFiles(o.tls)
+	datapaths := append(softswitch.Datapaths(), bmv2.Datapath)
 	switch {
 	case err != nil:
 		return err
+	case !slices.Contains(datapaths, o.datapath):
+		return fmt.Errorf("--datapath %q: want one of %s", o.datapath, strings.Join(datapaths, ", "))
 	case len(o.ports) == 0:
 		return errors.New("no interface: give --ports, such as --ports eth1,eth2")
 	}
@@ -86,10 +98,7 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	sw, err := softswitch.Open(softswitch.Config{
-		Datapath: o.datapath, Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Seed: o.seed, Lease: o.lease, CPU: o.cpu,
-		MultiQueue: o.multiQueue, Version: toolVersion(), Log: log,
-	})
+	sw, err := openSwitch(cmd.Context(), o, log)
 	if err != nil {
 		return infrastructure(errors.Join(err, listener.Close()))
 	}
@@ -108,6 +117,16 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+func openSwitch(ctx context.Context, o *switchdOptions, log *slog.Logger) (injectorSwitch, error) {
+	if o.datapath == bmv2.Datapath {
+		return bmv2.Open(ctx, bmv2.Config{Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Version: toolVersion(), Log: log})
+	}
+	return softswitch.Open(softswitch.Config{
+		Datapath: o.datapath, Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Seed: o.seed, Lease: o.lease, CPU: o.cpu,
+		MultiQueue: o.multiQueue, Version: toolVersion(), Log: log,
+	})
 }
 
 // tlsFiles returns nil if no file is given; some but not all is an error.

@@ -32,10 +32,10 @@ type connection struct {
 	// The receiver.
 	delivered  uint32 // data packets that passed towards it, whole or trimmed
 	certain    uint32 // those of them that it must know of
+	learned    uint32 // those of them that came no later than one that it has answered
 	counter    uint32 // highest PULL counter it sent
 	forgiven   uint32 // PULLs that were reported missing
 	settled    uint32 // deliveries that need no PULL any more: counter, and what was forgiven
-	hungry     bool   // counted in host.hungry
 	whole      uint32 // different packets that passed whole
 	inOrder    uint32 // all below have passed whole
 	complete   bool
@@ -44,7 +44,8 @@ type connection struct {
 	// Place in the host's line of connections that are owed a PULL.
 	before, behind *connection
 	waiting        bool
-	turn           uint64
+	turn           uint64    // host.pulls when its wait began
+	served         [4]uint64 // host.pulls of its latest PULLs, the oldest first
 }
 
 // packet is what has been seen of one data packet.
@@ -54,8 +55,9 @@ type packet struct {
 	tx, rx                     uint8
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16
-	expired                    bool // its RTO is counted
-	crossed                    bool // its latest transmission may not be the one that the answer before it asked for
+	order                      uint64 // of its latest delivery among those of its receiver
+	expired                    bool   // its RTO is counted
+	crossed                    bool   // its latest transmission may not be the one that the answer before it asked for
 }
 
 type missing struct {

@@ -149,7 +149,9 @@ func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
 				s.headers, s.weight = 20, 1
 			case generator.BugEarlyTimeout:
 				s.rto, s.delay = 50*clock.Microsecond, 5*clock.Microsecond
-			case generator.BugDoublePull, generator.BugWastesPull:
+			case generator.BugDoublePull: // shows where first windows don't fill the way there and back
+				s.window, s.flows = 4, incast(3, 300)
+			case generator.BugWastesPull:
 				s.window = 4
 			case generator.BugPacesSlowly, generator.BugPacesFast, generator.BugUnfairPull:
 				s.flows = incast(8, 600)

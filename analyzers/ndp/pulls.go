@@ -16,6 +16,9 @@ type host struct {
 	last  clock.Time // its latest PULL
 	turn  clock.Time // before which, less the burst, no PULL may leave
 
+	deliveries fifo[*connection] // that came after the latest one it has answered
+	learned    uint64            // deliveries that are in it no more
+
 	owed      uint32     // PULLs that it must know to owe
 	deadline  clock.Time // of the next one; Never while it owes none
 	pace      uint16     // of its latest PULLs, whether each followed at line rate
@@ -25,7 +28,6 @@ type host struct {
 	stormFrom clock.Time
 	stormTurn uint64     // pulls at its end
 	calm      clock.Time // from when on PULLs are judged again
-	hungry    int        // connections with deliveries that are not PULLed for, known to the host or not
 
 	// Connections that are owed a PULL, the one that has waited longest first.
 	front, back *connection
@@ -85,6 +87,29 @@ func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
 	if counter > c.delivered {
 		a.blame(RulePullExcess, c, -1, t.Number, fmt.Sprintf("at most PULL %d, for as many packets that have arrived", c.delivered),
 			fmt.Sprintf("PULL %d", counter))
+		return
+	}
+	if counter > c.learned+pullLead {
+		a.blame(RulePullExcess, c, -1, t.Number, fmt.Sprintf("at most PULL %d: %d packets came no later than the last one that host %d has answered",
+			c.learned+pullLead, c.learned, c.host.id), fmt.Sprintf("PULL %d", counter))
+	}
+}
+
+// pullLead is how many PULLs may leave before the answers to the packets that they stand for. Both go the same way in order, so that
+// what a host has answered tells what it had got, however far from it the tap is.
+const pullLead = 4
+
+// delivered notes the place of a delivery among all of the host.
+func (h *host) delivered(c *connection) uint64 {
+	h.deliveries.push(c)
+	return h.learned + uint64(h.deliveries.len())
+}
+
+// learn notes that the host has got what came up to the place of a delivery.
+func (h *host) learn(order uint64) {
+	for h.learned < order {
+		h.deliveries.pop().learned++
+		h.learned++
 	}
 }
 
@@ -145,16 +170,22 @@ func (a *Analyzer) forgotten(h *host, number uint64) {
 	}
 }
 
-// inTurn checks that nobody waits while others are served again and again.
+// inTurn checks that nobody waits while another is served again and again. How often one is, not how many are, tells:
+// a connection may have to wait until each of the others has had its turn, however many they are.
 func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
+	oldest := c.served[0]
+	copy(c.served[:], c.served[1:])
+	c.served[len(c.served)-1] = h.pulls
 	head := h.front
 	if head == nil || head == c {
 		return
 	}
-	most := uint64(2*h.hungry) + 4 + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
-	if waited := h.pulls - max(head.turn, h.stormTurn); waited > most {
-		a.blame(RulePullUnfair, head, -1, t.Number, fmt.Sprintf("a PULL for this connection among the last %d of host %d", most, h.id),
-			fmt.Sprintf("none among %d; PULL %d goes to %s", waited, t.NDP.Counter, c.describe()))
+	// PULLs that wait for the NIC may have been decided before the wait began.
+	began := max(head.turn, h.stormTurn) + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
+	if oldest > began {
+		a.blame(RulePullUnfair, head, -1, t.Number, fmt.Sprintf("a PULL for this connection before host %d serves another a fifth time", h.id),
+			fmt.Sprintf("none among its last %d; PULL %d goes to %s, as four others since then",
+				h.pulls-max(head.turn, h.stormTurn), t.NDP.Counter, c.describe()))
 		head.turn = h.pulls
 	}
 }
@@ -183,7 +214,6 @@ func (a *Analyzer) settle(c *connection, upTo uint32) {
 		h.owed -= min(upTo, c.certain) - min(c.settled, c.certain)
 	}
 	c.settled = upTo
-	a.fed(c)
 	if !c.waiting {
 		return
 	}
@@ -199,27 +229,12 @@ func (a *Analyzer) settle(c *connection, upTo uint32) {
 	}
 }
 
-// fed counts the connections of a host that PULLs are due on, whether the host knows it yet or not.
-func (a *Analyzer) fed(c *connection) {
-	hungry := !c.complete && c.delivered > c.settled
-	if hungry == c.hungry {
-		return
-	}
-	c.hungry = hungry
-	if hungry {
-		c.host.hungry++
-	} else {
-		c.host.hungry--
-	}
-}
-
 // finish takes a connection out of the account: all of the flow has passed towards the receiver, which pulls no more.
 func (a *Analyzer) finish(c *connection) {
 	c.complete = true
 	if c.waiting {
 		a.settle(c, max(c.certain, c.settled))
 	}
-	a.fed(c)
 }
 
 // pullsMissing reports what is still owed when nothing more can happen.

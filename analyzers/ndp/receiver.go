@@ -54,8 +54,8 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 		return
 	}
 	c.delivered++
+	order := c.host.delivered(c)
 	c.host.largest = max(c.host.largest, int64(t.Size))
-	a.fed(c)
 	if !c.complete {
 		a.ripe.push(delivery{t.Time, c})
 	}
@@ -63,6 +63,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 		c.stragglers++
 		return
 	}
+	c.at(t.NDP.Seq).order = order
 	a.deliver(c, t)
 }
 
@@ -142,6 +143,9 @@ func (a *Analyzer) answered(t *trace.Tap) {
 	c.host.answers += int64(t.Size)
 	if c.late && !c.holds(t.NDP.Seq) {
 		return
+	}
+	if c.holds(t.NDP.Seq) {
+		c.host.learn(c.at(t.NDP.Seq).order)
 	}
 	if t.NDP.Kind == ndp.Ack {
 		a.ack(c, t)

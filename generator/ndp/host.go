@@ -38,7 +38,7 @@ type Host struct {
 	ready    fifo[uint32]  // indices of senders that may send, each once
 	senders  []*sender
 	last     *receiver // of the latest packet
-	pulls    fifo[*receiver]
+	pulls    turns
 	feedback spray
 	counters Counters
 

@@ -21,7 +21,7 @@ type receiver struct {
 
 	credits uint32 // packets that have arrived and are not PULLed for yet
 	pulled  uint32 // PULLs sent
-	queued  bool   // in Host.pulls
+	place   int32  // in Host.pulls, while not done
 }
 
 // receiver returns the connection of a data packet, or nil. Only a packet of the first window makes one: no other can be the
@@ -39,6 +39,7 @@ func (h *Host) receiver(now clock.Time, p *Packet) *receiver {
 		}
 		r = &receiver{receiverKey: key, started: now}
 		h.known[key] = r
+		h.pulls.add(r)
 	}
 	h.last = r
 	return r
@@ -68,6 +69,7 @@ func (h *Host) handleData(now clock.Time, p *Packet) {
 		h.answerWhole(r, &p.Header)
 	}
 	h.credit(now, r)
+	h.pace(now) // a pacer that is idle PULLs at once, though the packet may complete the flow
 	if !r.done && r.packets > 0 && r.window.base == r.packets {
 		h.complete(now, r)
 	}
@@ -121,6 +123,7 @@ func (h *Host) complete(now clock.Time, r *receiver) {
 	r.window = receiveWindow{base: r.packets}
 	h.credits -= int(r.credits)
 	r.credits = 0
+	h.pulls.remove(r)
 	h.report(now, Event{Kind: Received, Sender: r.from, Receiver: h.cfg.Address, Connection: r.connection, Started: r.started, Bytes: r.bytes})
 }
 
@@ -139,10 +142,7 @@ func (h *Host) credit(now clock.Time, r *receiver) {
 	}
 	r.credits += uint32(n)
 	h.credits += n
-	if !r.queued {
-		r.queued = true
-		h.pulls.push(r)
-	}
+	h.pulls.mark(r)
 }
 
 // pace sends the PULLs that are due: one connection after the other, PullGap apart. A caller late by less than a gap makes the
@@ -172,21 +172,15 @@ func (h *Host) pullGap() clock.Duration {
 
 // pull sends a PULL on the connection whose turn it is. There is a credit in at least one.
 func (h *Host) pull() {
-	r := *h.pulls.front()
-	for r.credits == 0 { // completed
-		r.queued = false
-		h.pulls.pop()
-		r = *h.pulls.front()
-	}
+	r := h.pulls.turn()
 	r.credits--
 	h.credits--
 	r.pulled++
+	if r.credits == 0 {
+		h.pulls.unmark(r)
+	}
 	if r.credits == 0 || !h.cfg.Bugs.Has(BugUnfairPull) {
-		h.pulls.pop()
-		r.queued = r.credits > 0
-		if r.queued {
-			h.pulls.push(r)
-		}
+		h.pulls.took(r)
 	}
 	counter := r.pulled
 	if h.cfg.Bugs.Has(BugPullBackwards) && h.pullings.due(16) {

@@ -11,13 +11,15 @@ import (
 
 // provoke returns a test that gives a bug of NDP hosts the occasion to show.
 func provoke(bug ndp.Bug, name string) string {
-	window, packets, queue, more, delay, rto := 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600", "", 500, 1000
+	senders, window, packets, queue, more, delay, rto := 8, 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600", "", 500, 1000
 	switch bug {
 	case ndp.BugEchoesIncast, ndp.BugIgnoresReturned:
 		queue, more = "data-queue-bytes: 12000, header-queue-bytes: 1280", ", header-weight: 1"
 	case ndp.BugEarlyTimeout:
 		delay, rto = 20_000, 1000
-	case ndp.BugDoublePull, ndp.BugWastesPull:
+	case ndp.BugDoublePull: // it shows where the first windows don't fill the way there and back
+		senders, window, delay = 3, 4, 5000
+	case ndp.BugWastesPull:
 		window = 4
 	case ndp.BugPacesSlowly, ndp.BugPacesFast, ndp.BugUnfairPull:
 		packets = 600
@@ -26,9 +28,9 @@ func provoke(bug ndp.Bug, name string) string {
 topology: {kind: single-switch, hosts: 9, link: {gbps: 100, delay-ns: %d}}
 switch-under-test: {model: ndp-ideal, %s%s}
 hosts: {transport: ndp, initial-window: %d, rto-us: %d, bugs: [%s]}
-workload: [incast: {senders: 8, packets: %d}]
+workload: [incast: {senders: %d, packets: %d}]
 deadline-us: 20000
-`, delay, queue, more, window, rto, name, packets)
+`, delay, queue, more, window, rto, name, senders, packets)
 }
 
 func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {

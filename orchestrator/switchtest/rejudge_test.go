@@ -50,6 +50,9 @@ const captured = "\ntaps: {capture: true}\n"
 // leafSpine is a network of several switches with room for the hosts of provoke.
 const leafSpine = "kind: leaf-spine, leaves: 3, spines: 2, hosts-per-leaf: 3, routing: spray"
 
+// dumbbell has the hosts of provoke at its left; the receiver is among the senders.
+const dumbbell = "kind: dumbbell, hosts: 18"
+
 // elsewhere puts a test of provoke into another network.
 func elsewhere(t *testing.T, text, network string) string {
 	t.Helper()
@@ -69,12 +72,13 @@ func TestTheCapturesAloneConvictHostsWithABugAndNoOthers(t *testing.T) {
 			convict(t, text, bug.Rule)
 			convict(t, sound(text, bug.Name), "")
 			convict(t, elsewhere(t, text, leafSpine), bug.Rule)
+			convict(t, elsewhere(t, text, dumbbell), bug.Rule)
 		})
 	}
 }
 
 func TestTheCapturesOfSeveralSwitchesAcquitSoundHosts(t *testing.T) {
-	for _, network := range []string{leafSpine, "kind: dumbbell, hosts: 18", "kind: fat-tree, k: 4, routing: spray"} {
+	for _, network := range []string{leafSpine, dumbbell, "kind: fat-tree, k: 4, routing: spray"} {
 		text := provoke(ndp.BugEchoesIncast, "none")
 		convict(t, sound(elsewhere(t, text, network), "none"), "")
 	}

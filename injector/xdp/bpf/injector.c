@@ -650,7 +650,9 @@ static __always_inline void count_tx(__u32 egress, __u32 length)
 	if (egress != FLOOD)
 		return;
 	for (__u32 i = 0; i < MAX_PORTS; i++) {
-		__u32 *member = bpf_map_lookup_elem(&group_ports, &i);
+		// Verifiers before Linux 6.13 lose count of a variable whose address is taken, and see no end of the loop.
+		__u32 key = i;
+		__u32 *member = bpf_map_lookup_elem(&group_ports, &key);
 
 		if (member && *member && i != this_port)
 			add(&roce_tx, i, length);

@@ -19,6 +19,8 @@ var ErrUnsupported = errors.New("afpacket needs Linux")
 type Config struct {
 	Ports []string // interface names; the index is the port number
 	Seed  uint64   // of the UDP destination ports of mirror copies
+	// PacketSockets has frames sent through packet sockets even where an XDP socket could.
+	PacketSockets bool
 	// Report is told what went wrong while packets pass, such as a port that went down; nil: nobody is. It must not block.
 	Report func(error)
 }

@@ -19,10 +19,15 @@ import (
 
 // BenchmarkMirrored forwards and mirrors 1 KiB packets of one flow of 1024, with an event on each, and reports packets for each
 // second of CPU time of the switch's thread, system calls included: what one core can do.
-func BenchmarkMirrored(b *testing.B) {
+func BenchmarkMirrored(b *testing.B) { benchmarkMirrored(b, false) }
+
+// BenchmarkMirroredPacketSockets is the same where there are no XDP sockets to send through.
+func BenchmarkMirroredPacketSockets(b *testing.B) { benchmarkMirrored(b, true) }
+
+func benchmarkMirrored(b *testing.B, packetSockets bool) {
 	linktest.Namespace(b, func() {
 		datapathtest.NewWire(b)
-		s, err := afpacket.Open(afpacket.Config{Ports: datapathtest.NearPorts(), Seed: 1})
+		s, err := afpacket.Open(afpacket.Config{Ports: datapathtest.NearPorts(), Seed: 1, PacketSockets: packetSockets})
 		if err != nil {
 			b.Fatal(err)
 		}

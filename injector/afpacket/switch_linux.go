@@ -16,8 +16,32 @@ import (
 // port is one interface.
 type port struct {
 	tap    *link.Tap
-	sender *link.Sender
+	sender sender
+	handed uint64 // frames to the sender
 	stats  PortStats
+}
+
+// sender transmits frames, which must stay as they are until Flush.
+type sender interface {
+	Queue(frame []byte) error
+	Flush() error
+	Pending() int
+	Sent() uint64
+	Close() error
+}
+
+// openSender takes an XDP socket, which costs the kernel less than a packet socket, where there can be one.
+func openSender(name string, packetSockets bool) (sender, error) {
+	if !packetSockets {
+		if s, err := link.OpenXDPSender(name); err == nil {
+			return s, nil
+		}
+	}
+	s, err := link.OpenSender(name)
+	if err != nil {
+		return nil, err // not a sender that is nil within
+	}
+	return s, nil
 }
 
 // A Switch forwards between its ports as the pipeline says. Open, Run and Close belong to one goroutine.
@@ -60,7 +84,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		}
 		s.ports = append(s.ports, port{tap: tap, stats: PortStats{Name: name}})
 		taps = append(taps, tap)
-		if s.ports[len(s.ports)-1].sender, err = link.OpenSender(name); err != nil {
+		if s.ports[len(s.ports)-1].sender, err = openSender(name, cfg.PacketSockets); err != nil {
 			return nil, err
 		}
 	}
@@ -180,10 +204,8 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 		return
 	}
 	p := &s.ports[port]
-	pending := p.sender.Pending() + 1
-	before := p.sender.Sent()
+	p.handed++
 	if err := p.sender.Queue(frame); err != nil {
-		p.stats.Unsent += uint64(pending) - (p.sender.Sent() - before)
 		s.report(err)
 	}
 }
@@ -192,12 +214,10 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 func (s *Switch) flush() error {
 	for i := range s.ports {
 		p := &s.ports[i]
-		pending, before := p.sender.Pending(), p.sender.Sent()
-		if pending == 0 {
+		if p.sender.Pending() == 0 {
 			continue
 		}
 		if err := p.sender.Flush(); err != nil {
-			p.stats.Unsent += uint64(pending) - (p.sender.Sent() - before)
 			s.report(err)
 		}
 	}
@@ -217,6 +237,7 @@ func (s *Switch) Stats() ([]PortStats, error) {
 		kernel, err := p.tap.Stats()
 		failed = append(failed, err)
 		p.stats.Missed, p.stats.Sent = kernel.Dropped, p.sender.Sent()
+		p.stats.Unsent = p.handed - p.stats.Sent // none is on its way between rounds
 		list = append(list, p.stats)
 	}
 	return list, errors.Join(failed...)

@@ -26,11 +26,11 @@ func (r *running) do(f func()) {
 }
 
 // open makes a switch in the current namespace, and what hangs on it.
-func open(t testing.TB) (*running, *datapathtest.Wire) {
+func open(t testing.TB, packetSockets bool) (*running, *datapathtest.Wire) {
 	t.Helper()
 	w := datapathtest.NewWire(t)
 	s, err := afpacket.Open(afpacket.Config{Ports: datapathtest.NearPorts(), Seed: datapathtest.Seed,
-		Report: func(err error) { t.Error(err) }})
+		PacketSockets: packetSockets, Report: func(err error) { t.Error(err) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,14 @@ func open(t testing.TB) (*running, *datapathtest.Wire) {
 }
 
 func TestFramesLeaveAsThePipelineDecides(t *testing.T) {
+	for name, packetSockets := range map[string]bool{"through XDP sockets": false, "through packet sockets": true} {
+		t.Run(name, func(t *testing.T) { leaveAsDecided(t, packetSockets) })
+	}
+}
+
+func leaveAsDecided(t *testing.T, packetSockets bool) {
 	linktest.Namespace(t, func() {
-		s, w := open(t)
+		s, w := open(t, packetSockets)
 		do := func(f func(switchd.Datapath) error) (err error) {
 			s.do(func() { err = f(s.Pipeline()) })
 			return err

@@ -13,10 +13,10 @@ const (
 	txAvoidance              // the greatest window that it can have has reached the greatest threshold
 	txRecovery               // fast recovery
 	txLoss                   // after a timeout, until all that was outstanding then is acknowledged
-	txDoubt                  // the same, but nobody can tell whether there was a timeout: a packet of it was not seen, or could be another
+	txUnsure                 // it may be in either of them, and nobody can tell
 )
 
-var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "loss", "perhaps-loss"}
+var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "loss", "unsure"}
 
 // Inputs of a sender: what it sends, and what reaches it.
 const (
@@ -26,7 +26,8 @@ const (
 	txAgainAll                 // sent again: it was outstanding when a timer ran out, or may have
 	txTimeout                  // the first segment sent again when the timer had run out
 	txMayExpire                // the timer may have run out, and nothing of it was seen
-	txLosses                   // what reached it lets it take a segment for lost, the first one since the last reduction
+	txMayLose                  // a retransmission may be taken for lost, and need not
+	txLosses                   // three later segments of one that was sent once were SACKed, and it may be in no recovery
 	txAck                      // some more is acknowledged
 	txAckGrown                 // some more, and the window reaches the threshold
 	txAckAll                   // all that was outstanding when the recovery or the timeout came
@@ -44,7 +45,7 @@ const (
 )
 
 var senderInputs = []string{
-	"new", "again-lost", "again-rescue", "again-after-timeout", "timeout", "may-expire", "losses", "ack", "ack-grown", "ack-all", "ack-old",
+	"new", "again-lost", "again-rescue", "again-after-timeout", "timeout", "may-expire", "may-lose", "losses", "ack", "ack-grown", "ack-all", "ack-old",
 	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early", "no-backoff", "no-timeout",
 	"incomplete",
 }
@@ -56,19 +57,21 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 	// What a recovery took for lost and had no room for goes after its end, too.
 	{Input: txAgainLost, To: fsm.Stay},
 	{Input: txAgainRescue, To: fsm.Stay, Rule: ruleEarly},
-	{Input: txAgainRescue, States: []uint8{txRecovery, txLoss, txDoubt}, To: fsm.Stay},
+	{Input: txAgainRescue, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay},
 	{Input: txAgainAll, To: fsm.Stay, Rule: ruleEarly},
-	{Input: txAgainAll, States: []uint8{txRecovery, txLoss, txDoubt}, To: fsm.Stay}, // a recovery may follow a doubt
+	{Input: txAgainAll, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay}, // a recovery may follow a doubt
 	{Input: txTimeout, To: txLoss},
-	{Input: txMayExpire, To: txDoubt},
+	{Input: txMayExpire, To: txUnsure},
 	{Input: txMayExpire, States: []uint8{txLoss}, To: fsm.Stay},
+	{Input: txMayLose, To: txUnsure},
+	{Input: txMayLose, States: []uint8{txRecovery, txLoss}, To: fsm.Stay},
 	{Input: txLosses, To: txRecovery},
 	{Input: txAck, To: fsm.Stay},
 	{Input: txAckGrown, To: fsm.Stay},
 	{Input: txAckGrown, States: []uint8{txSlowStart}, To: txAvoidance},
 	{Input: txAckAll, To: fsm.Stay},
 	{Input: txAckAll, States: []uint8{txRecovery}, To: txAvoidance},
-	{Input: txAckAll, States: []uint8{txLoss, txDoubt}, To: txSlowStart},
+	{Input: txAckAll, States: []uint8{txLoss, txUnsure}, To: txSlowStart},
 	{Input: txAckOld, To: fsm.Stay},
 	{Input: txBeyondWindow, To: fsm.Stay, Rule: ruleWindow},
 	{Input: txBeyondReceiver, To: fsm.Stay, Rule: ruleReceive},

@@ -55,7 +55,7 @@ func Rules() []analyzers.Rule {
 		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning, Statement: "While something has arrived behind a gap, acknowledgements carry a SACK block."},
 		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning, Statement: "The right edge of the receiver's window does not move back."},
 		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8", Statement: "In the end every byte that was sent has been acknowledged."},
-		{ID: ruleUnjudged, Clause: "candela design, verdicts", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer without doubling, or of half its time, would look the same."},
+		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer without doubling, or of half its time, would look the same."},
 	}
 	for i := range list {
 		if list[i].Severity == "" {

@@ -16,6 +16,7 @@ type segment struct {
 	sacked  bool
 	told    clock.Time // when it was SACKed first
 	lost    bool       // it may be taken for lost, and was not sent again since
+	unsure  bool       // nobody can tell whether it was
 	flying  bool
 }
 
@@ -41,8 +42,10 @@ type sender struct {
 	amnesty   int64 // everything below may be sent again: a timeout may have come since it was
 
 	window
-	recover int64  // where a recovery ends
-	entered uint64 // transmissions before it
+	over    int64  // where a recovery, or what follows a timeout, ends at the earliest
+	recover int64  // and at the latest
+	unsure  int    // segments of which nobody can tell whether they were taken for lost
+	entered uint64 // transmissions before a recovery
 	rescued bool   // its one rescue is used up
 	force   bool   // one retransmission may go whatever is on its way
 
@@ -135,6 +138,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		g := &s.segments[i]
 		a.justify(s, i, number)
 		s.ordinal++
+		s.settle(g)
 		g.sent, g.ordinal, g.lost = a.now, s.ordinal, false
 		g.times++
 		if i == 0 {
@@ -224,31 +228,65 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	// However long the packet waited at its NIC, the timeout came no earlier than it may.
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
 	s.timer, s.stalled = a.now, false
-	s.recover, s.entered, s.rescued = s.next, s.ordinal, false
+	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
 	a.collapse(s)
 	s.timeouts++
-	s.forgive()
+	s.forgive(false)
 }
 
 // doubt follows the time when a timeout may have come that was not seen.
 func (a *Analyzer) doubt(s *stream) {
 	a.sender.Step(&s.state, txMayExpire)
-	s.forgive()
+	s.forgive(true)
+	s.recover = s.next
 }
 
 // forgive follows a timeout, or the time when one may have come: nothing is on its way for certain, and all may be sent again.
-func (s *sender) forgive() {
+func (s *sender) forgive(unsure bool) {
 	s.amnesty, s.flight = s.next, 0
 	for i := range s.segments {
-		s.segments[i].flying, s.segments[i].lost = false, !s.segments[i].sacked
+		g := &s.segments[i]
+		s.settle(g)
+		if g.flying, g.lost = false, !g.sacked; g.lost && unsure {
+			s.doubt(g)
+		}
 	}
 }
 
-// reduce follows the first sign of loss in a window.
+// doubt books a segment of which nobody can tell whether it was taken for lost.
+func (s *sender) doubt(g *segment) {
+	if !g.unsure {
+		g.unsure = true
+		s.unsure++
+	}
+}
+
+// settle books that it can be told, or does not matter any more.
+func (s *sender) settle(g *segment) {
+	if g.unsure {
+		g.unsure = false
+		s.unsure--
+	}
+}
+
+// reduce follows a sign of loss that no sender may overlook. Whatever began a recovery before, it has ended if una is behind the
+// latest place where it can.
 func (a *Analyzer) reduce(s *stream) {
 	a.sender.Step(&s.state, txLosses)
+	if s.una >= s.recover {
+		s.over = s.next
+		a.halve(s)
+	}
 	s.recover, s.force, s.entered, s.rescued = s.next, true, s.ordinal, false
-	a.halve(s)
+}
+
+// wavers follows an acknowledgement by which a sender may, and need not, have begun a recovery.
+func (a *Analyzer) wavers(s *stream) {
+	a.sender.Step(&s.state, txMayLose)
+	if s.una >= s.recover {
+		s.force, s.entered, s.rescued = true, s.ordinal, false
+	}
+	s.recover = s.next
 }
 
 // overdue looks for a retransmission that is missing.
@@ -282,8 +320,14 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	if o.SACKStart != o.SACKEnd {
 		s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 	}
-	if s.presume() && s.una >= s.recover {
+	lost := s.presume()
+	s.retransmissions()
+	switch {
+	case s.una < s.over:
+	case lost:
 		a.reduce(s)
+	case s.unsure > 0:
+		a.wavers(s)
 	}
 }
 
@@ -300,10 +344,11 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 			a.rtt.Record(a.now.Sub(g.sent).Nanoseconds())
 		}
 		s.deliver(g)
+		s.settle(g)
 		n++
 	}
 	s.segments = s.segments[n:]
-	if ack >= s.recover || s.timeouts > 0 || s.amnesty > s.una {
+	if ack >= s.over || s.timeouts > 0 || s.amnesty > s.una {
 		a.grow(s, float64(n))
 	}
 	s.una = ack
@@ -338,14 +383,14 @@ func (s *sender) sack(now clock.Time, b span) {
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
 			g.sacked, g.lost, g.told = true, false, now
+			s.settle(g)
 			s.top = max(s.top, g.end)
 			s.deliver(g)
 		}
 	}
 }
 
-// presume finds what may be taken for lost: below three SACKed segments, or a retransmission three of whose successors arrived.
-// It reports whether there is anything new.
+// presume finds what is to be taken for lost: below three SACKed segments. It reports whether there is anything new.
 func (s *sender) presume() (news bool) {
 	found, edge := 0, -1
 	for i := len(s.segments) - 1; i >= 0 && s.segments[i].end > s.judged; i-- {
@@ -365,16 +410,20 @@ func (s *sender) presume() (news bool) {
 	if edge >= 0 {
 		s.judged = max(s.judged, s.segments[edge].start)
 	}
+	return news
+}
+
+// retransmissions finds those that may be taken for lost: three of their successors arrived, or the originals of those did.
+func (s *sender) retransmissions() {
 	for len(s.again) > 0 && s.again[0].ordinal+dupThresh <= s.delivered {
 		t := s.again[0]
 		s.again = s.again[1:]
 		i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= t.start })
 		if i < len(s.segments) && s.segments[i].start == t.start && s.segments[i].ordinal == t.ordinal && !s.segments[i].sacked {
 			s.presumeLost(&s.segments[i])
-			news = true
+			s.doubt(&s.segments[i])
 		}
 	}
-	return news
 }
 
 func (s *sender) presumeLost(g *segment) {

@@ -33,9 +33,9 @@ type experiment struct {
 	do   func(ctx context.Context, l *lab) error
 }
 
-// Lumina measures L1 to L9 of spec/lumina.md §6.
+// Lumina measures L1 to L9: what section 5.6 of Yu's thesis (Johns Hopkins 2023) reports.
 func Lumina(ctx context.Context, cfg Config) (*comparison.Results, error) {
-	l, err := newLab(cfg, "Yu et al., Lumina (thesis chapter; SIGCOMM 2023)")
+	l, err := newLab(cfg, "Lumina: Yu, thesis, Johns Hopkins 2023, section 5.6; Yu et al., SIGCOMM 2023")
 	if err != nil {
 		return nil, err
 	}

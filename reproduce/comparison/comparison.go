@@ -26,12 +26,15 @@ type Row struct {
 	Note        string `json:"note,omitempty"`
 }
 
+// nothingMeasured begins the note of a row without a measured value.
+const nothingMeasured = "nothing was measured"
+
 // NewRow judges a measured value against a number of a paper (low equals high) or a range. Tolerance is a share.
 func NewRow(id, what, unit string, low, high, tolerance, measured float64) Row {
 	r := Row{ID: id, What: what, Unit: unit, Low: low, High: high, Measured: measured, Tolerance: tolerance}
 	switch {
 	case math.IsNaN(measured):
-		r.Measured, r.Deviation, r.Note = 0, 1, "nothing was measured"
+		r.Measured, r.Deviation, r.Note = 0, 1, nothingMeasured
 		return r
 	case measured < low:
 		r.Deviation = relative(measured, low)

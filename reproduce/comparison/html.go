@@ -8,11 +8,18 @@ import (
 )
 
 const pageHead = `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>%s</title><style>
-body{font:14px/1.4 sans-serif;margin:2em auto;max-width:80em;color:#222}
-table{border-collapse:collapse}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
-td.n{text-align:right;white-space:nowrap}.PASS{color:#080}.FAIL{color:#b00;font-weight:bold}.info{color:#777}
-figure{display:inline-block;width:45em;max-width:100%%;margin:1em .5em 0 0}
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>%s</title><style>
+:root{color-scheme:light dark;--ground:#fff;--line:#dcdcd6;--text:#1c1d1f;--pale:#6b6e75;--good:#1a7a3c;--bad:#b3261e}
+@media (prefers-color-scheme:dark){:root{--ground:#16181b;--line:#34383e;--text:#e4e5e7;--pale:#9a9fa8;--good:#4cc27a;--bad:#f2726a}}
+body{font:14px/1.45 system-ui,"Segoe UI","Liberation Sans",sans-serif;margin:2em auto;max-width:84em;padding:0 1.5em;
+background:var(--ground);color:var(--text)}
+h1{font-size:22px;font-weight:600}.scroll{overflow-x:auto}
+table{border-collapse:collapse;width:100%%}td,th{padding:.25em .7em .25em 0;border-bottom:1px solid var(--line);text-align:left;
+vertical-align:top}th{font-weight:500;color:var(--pale)}th.n,td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+td.what{min-width:20em}td.note{min-width:16em;color:var(--pale)}
+.PASS{color:var(--good)}.FAIL{color:var(--bad);font-weight:bold}.info{color:var(--pale)}
+figure{display:inline-block;width:40em;max-width:100%%;margin:1em .5em 0 0;background:#fff}figcaption{background:var(--ground)}
 </style></head><body>
 <h1>%s</h1><p>%s</p>
 `
@@ -22,22 +29,19 @@ func (r *Results) WriteHTML(w io.Writer) error {
 	var b strings.Builder
 	title := html.EscapeString(r.Paper)
 	fmt.Fprintf(&b, pageHead, title, title, html.EscapeString(r.tally()))
-	b.WriteString("<table><tr><th>id<th>what<th>paper<th>measured<th>deviation<th>tolerance<th>verdict<th>note</tr>\n")
+	b.WriteString("<div class=\"scroll\"><table><tr><th>id<th>what<th class=\"n\">paper<th class=\"n\">measured<th class=\"n\">deviation" +
+		"<th class=\"n\">tolerance<th>verdict<th>note</tr>\n")
 	for i := range r.Rows {
 		b.WriteString("<tr>")
-		for column, cell := range r.Rows[i].cells() {
-			class := ""
-			switch column {
-			case 2, 3, 4, 5:
-				class = ` class="n"`
-			case 6:
-				class = ` class="` + cell + `"`
-			}
-			fmt.Fprintf(&b, "<td%s>%s</td>", class, html.EscapeString(cell))
+		c := r.Rows[i].cells()
+		fmt.Fprintf(&b, "<td>%s<td class=\"what\">%s", html.EscapeString(c.id), html.EscapeString(c.what))
+		for _, figure := range []string{c.paper, c.measured, c.deviation, c.tolerance} {
+			fmt.Fprintf(&b, "<td class=\"n\">%s", html.EscapeString(figure))
 		}
+		fmt.Fprintf(&b, "<td class=\"%s\">%s<td class=\"note\">%s", c.verdict, c.verdict, html.EscapeString(c.note))
 		b.WriteString("</tr>\n")
 	}
-	fmt.Fprintf(&b, "</table>\n<p class=\"info\">%s</p>\n", html.EscapeString(legend))
+	fmt.Fprintf(&b, "</table></div>\n<p class=\"info\">%s</p>\n", html.EscapeString(legend))
 	for i := range r.Plots {
 		b.WriteString("<figure>\n")
 		if err := r.Plots[i].WriteSVG(&b); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,36 +18,86 @@ func (r *Results) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// WriteText writes the table for people.
+// textWidth is how wide a table for people gets.
+const textWidth = 120
+
+// WriteText writes the table for people. What a row is about may be long and stands last; notes, many of which several rows
+// share, stand below by number.
 func (r *Results) WriteText(w io.Writer) error {
-	head := []string{"id", "what", "paper", "measured", "deviation", "tolerance", "", "note"}
-	lines := [][]string{head}
+	head := []string{"", "", "paper", "measured", "deviation", "tolerance", "what"}
+	lines, notes := [][]string{head}, []string(nil)
 	for i := range r.Rows {
-		lines = append(lines, r.Rows[i].cells())
-	}
-	widths := make([]int, len(head))
-	for _, cells := range lines {
-		for i, c := range cells {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
-		}
-	}
-	for _, cells := range lines {
-		var b strings.Builder
-		for i, c := range cells {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-			if leftAligned := i < 2 || i >= 6; leftAligned {
-				c += pad
-			} else {
-				c = pad + c
+		c := r.Rows[i].cells()
+		what := c.what
+		if c.note != "" {
+			n := slices.Index(notes, c.note)
+			if n < 0 {
+				n, notes = len(notes), append(notes, c.note)
 			}
-			b.WriteString(c + "  ")
+			what += fmt.Sprintf(" [%d]", n+1)
 		}
-		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
-			return err
+		lines = append(lines, []string{c.id, c.verdict, c.paper, c.measured, c.deviation, c.tolerance, what})
+	}
+	var b strings.Builder
+	writeColumns(&b, lines)
+	b.WriteByte('\n')
+	for i, note := range notes {
+		mark := fmt.Sprintf("%4s ", fmt.Sprintf("[%d]", i+1))
+		for j, line := range wrapped(note, textWidth-len(mark)) {
+			if j > 0 {
+				mark = strings.Repeat(" ", len(mark))
+			}
+			b.WriteString(mark + line + "\n")
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n%s\n%s\n", r.Paper, r.tally(), legend)
+	if len(notes) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, text := range []string{r.Paper, r.tally(), legend} {
+		b.WriteString(strings.Join(wrapped(text, textWidth), "\n") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeColumns aligns the cells of lines: the first two and the last at the left, the numbers between them at the right.
+func writeColumns(b *strings.Builder, lines [][]string) {
+	last := len(lines[0]) - 1
+	widths, indent := make([]int, last), 0
+	for i := range widths {
+		for _, cells := range lines {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]))
+		}
+		indent += widths[i] + 2
+	}
+	for _, cells := range lines {
+		for i, width := range widths {
+			pad := strings.Repeat(" ", width-utf8.RuneCountInString(cells[i]))
+			if i < 2 {
+				b.WriteString(cells[i] + pad + "  ")
+			} else {
+				b.WriteString(pad + cells[i] + "  ")
+			}
+		}
+		b.WriteString(strings.Join(wrapped(cells[last], textWidth-indent-2), "\n"+strings.Repeat(" ", indent+2)) + "\n")
+	}
+}
+
+// wrapped breaks text at spaces into lines of at most so many characters; a longer word stands alone.
+func wrapped(text string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		line := &lines[len(lines)-1]
+		switch room := width - utf8.RuneCountInString(*line); {
+		case *line == "":
+			*line = word
+		case utf8.RuneCountInString(word) < room:
+			*line += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
 
 // legend says what the columns mean.
@@ -64,22 +115,27 @@ func (r *Results) tally() string {
 		judged-r.Failed(), judged, len(r.Rows)-judged, r.Runs)
 }
 
-func (r *Row) cells() []string {
-	verdict := "PASS"
+// cells are the texts of a row.
+type cells struct{ id, what, paper, measured, deviation, tolerance, verdict, note string }
+
+func (r *Row) cells() cells {
+	c := cells{
+		id: r.ID, what: r.What, paper: r.paper(), measured: withUnit(number(r.Measured), r.Unit), note: r.Note, verdict: "PASS",
+		deviation: percent(r.Deviation, "%+.1f %%"), tolerance: "±" + percent(r.Tolerance, "%.3g %%"),
+	}
+	if r.Low == 0 && r.High == 0 {
+		c.deviation, c.tolerance = number(r.Deviation), "±"+number(r.Tolerance)
+	}
+	if strings.HasPrefix(r.Note, nothingMeasured) {
+		c.measured, c.deviation = "–", "–"
+	}
 	switch {
 	case r.Informative:
-		verdict = "info"
+		c.verdict, c.tolerance = "info", ""
 	case !r.Pass:
-		verdict = "FAIL"
+		c.verdict = "FAIL"
 	}
-	deviation, tolerance := percent(r.Deviation, "%+.1f %%"), "±"+percent(r.Tolerance, "%.3g %%")
-	if r.Low == 0 && r.High == 0 {
-		deviation, tolerance = number(r.Deviation), "±"+number(r.Tolerance)
-	}
-	if r.Informative {
-		tolerance = ""
-	}
-	return []string{r.ID, r.What, r.paper(), withUnit(number(r.Measured), r.Unit), deviation, tolerance, verdict, r.Note}
+	return c
 }
 
 func (r *Row) paper() string {

@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/switches"
 )
 
-const paper = "Popa et al., packet trimming in programmable switches"
+const paper = "Popa et al., Implementing packet trimming support in hardware, arXiv:2207.04967"
 
 // lab runs the tests of experiments, several at a time, and collects rows and plots.
 type lab struct {

@@ -17,7 +17,7 @@ const (
 
 const (
 	annex  = "IBTA annex A17.9.3"
-	pacing = "Lumina 5.4, congestion notification; DCQCN, notification point"
+	pacing = "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4, congestion notification; DCQCN (SIGCOMM 2015), section 3.1, notification point"
 )
 
 // Rules lists what the analyzer checks.

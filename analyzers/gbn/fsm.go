@@ -52,7 +52,7 @@ var requesterInputs = []string{
 	"ack", "ack-all", "ack-old", "nack", "rnr", "implied-nak", "fatal-nak",
 }
 
-// requesterMachine is the Go-back-N requester (IBTA volume 1, 9.7.2 and 9.7.6; Lumina 5.4).
+// requesterMachine is the Go-back-N requester (IBTA volume 1, 9.7.2 and 9.7.6; Lumina, section 5.4 of Yu's thesis).
 var requesterMachine = fsm.Declare("requester", requesterStates, requesterInputs, []row{
 	{Input: rqNew, To: rqSending},
 	{Input: rqNew, States: []uint8{rqNacked, rqFailed}, To: stay}, // the old round goes on: packets already in the pipeline
@@ -138,7 +138,7 @@ var responderInputs = []string{
 	"rnr-unprovoked", "read-unexpected", "read-out-of-order", "read-missing", "atomic-unexpected", "fatal-missing",
 }
 
-// responderMachine is the Go-back-N responder (IBTA volume 1, 9.7.4 and 9.7.5; Lumina 5.4).
+// responderMachine is the Go-back-N responder (IBTA volume 1, 9.7.4 and 9.7.5; Lumina, section 5.4 of Yu's thesis).
 var responderMachine = fsm.Declare("responder", responderStates, responderInputs, []row{
 	{Input: rsExpected, To: rsReady},
 	{Input: rsDuplicate, To: stay},

@@ -3,10 +3,10 @@ package rdma
 import "candela.dev/candela/clock"
 
 // The vendor profiles are models. They reproduce, by the mechanisms that the fields of Profile describe, what Lumina observed
-// on the wire (spec/lumina.md §6, L3 to L9, from the thesis' figures 5-8 to 5-12 and tables 5-II to 5-IV); nobody has seen
-// the inside of these NICs. Lumina's numbers are those of an observer at the switch, so they contain the way from there to the
-// host and back. The latencies here are what is left of them on testbeds/lumina-100g.yml and lumina-40g.yml: a switch of 400
-// ns, 10 ns of cable, and the serialisation of the packets involved. Numbers without a source are ours.
+// on the wire (L3 to L9 of candela reproduce lumina; figures 5-8 to 5-12 and tables 5-II to 5-IV of Yu's thesis); nobody has
+// seen the inside of these NICs. Lumina's numbers are those of an observer at the switch, so they contain the way from there
+// to the host and back. The latencies here are what is left of them on testbeds/lumina-100g.yml and lumina-40g.yml: a switch
+// of 400 ns, 10 ns of cable, and the serialisation of the packets involved. Numbers without a source are ours.
 
 // connectX returns what the three ConnectX models have in common.
 //

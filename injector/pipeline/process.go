@@ -186,7 +186,7 @@ func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn p
 	return *s, p.watchArrivals[*s].next(f.epoch), true
 }
 
-// advance moves the round of transmission on to a data packet and returns its ITER (shared/spec/lumina.md section 3).
+// advance moves the round of transmission on to a data packet and returns its ITER (Lumina, figure 5-3).
 func (s *round) advance(f *flow, space packet.Space, pk *packet.Packet) uint16 {
 	psn := pk.BTH.PSN
 	if s.epoch != f.epoch {

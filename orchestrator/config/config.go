@@ -92,7 +92,7 @@ type RoCE struct {
 // CNPPacing says which CNPs share one pacer.
 type CNPPacing uint8
 
-// Pacing modes (spec/lumina.md §5).
+// Pacing modes (Lumina, section 5.4).
 const (
 	PerPort CNPPacing = iota
 	PerDestinationIP

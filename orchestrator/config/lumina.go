@@ -13,8 +13,8 @@ import (
 
 // Import translates a configuration of Lumina's public prototype into a test file of ours, with comments on what could not
 // be carried over. The prototype counts qpn and psn from 0, applies each event to every message, and counts ITER within
-// messages (spec/lumina.md §2 and §3); the result counts from 1, lists the events of all messages and has iter-scope message.
-// Profiles that o doesn't know become spec.
+// messages (its README and listings; Yu's thesis on Lumina, sections 5.3.3 and 5.3.4, counts from 1). The result counts from 1, lists
+// the events of all messages and has iter-scope message. Profiles that o doesn't know become spec.
 func Import(file string, data []byte, o Options) ([]byte, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)

@@ -292,7 +292,7 @@ func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysi
 			continue
 		}
 		doc.Findings = append(doc.Findings, analyzers.Finding{
-			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name, Clause: "spec/lumina.md §4", Severity: analyzers.Violation,
+			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name, Clause: "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.3.6", Severity: analyzers.Violation,
 			Packets: integrityPackets(c), Expected: "a complete trace", Actual: c.Message, Message: c.Message,
 		})
 	}

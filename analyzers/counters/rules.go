@@ -10,7 +10,7 @@ const (
 	ruleNotJudged = "counters.not-judged"
 )
 
-const clause = "Lumina 5.4, hardware network stack counter"
+const clause = "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4, hardware network stack counter"
 
 // statements says what each counter is held against.
 var statements = [numCounters]string{

@@ -189,15 +189,6 @@ func (s *XDPSender) Flush() (failed error) {
 		switch code {
 		case 0, unix.EINTR:
 		case unix.EAGAIN: // took as many as it does at a time, or none for want of room
-			if took > 0 {
-				break
-			}
-			if patience--; patience == 0 {
-				return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, code))
-			}
-			if err := s.wait(); err != nil {
-				return errors.Join(failed, err)
-			}
 		case unix.EBUSY, unix.ENOBUFS: // the last that it took was lost
 			if took > 0 {
 				s.sent--
@@ -207,6 +198,14 @@ func (s *XDPSender) Flush() (failed error) {
 			}
 		default:
 			return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, code))
+		}
+		if took == 0 && code != 0 {
+			if patience--; patience == 0 {
+				return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, code))
+			}
+			if err := s.wait(); err != nil {
+				return errors.Join(failed, err)
+			}
 		}
 		s.collect()
 	}

@@ -1,6 +1,7 @@
 package nic_test
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"slices"
@@ -36,6 +37,16 @@ func TestTheKernelTellsAboutARealInterface(t *testing.T) {
 			if !slices.Contains(list, want) {
 				t.Errorf("no %v in %v", want, list)
 			}
+		}
+		// A veth has neither; the kernel says so, and that is no error.
+		if dcb := (testbeds.Property{Name: "dcb", Value: "not supported by the driver"}); !slices.Contains(list, dcb) {
+			t.Errorf("no %v in %v", dcb, list)
+		}
+		if err := n.Apply(nic.Settings{PFC: pointer(uint8(8))}); !errors.Is(err, nic.ErrUnsupported) {
+			t.Errorf("PFC on a veth: %v", err)
+		}
+		if _, err := (nic.Kernel{}).Parameters("pci", "ffff:ff:1f.7"); !errors.Is(err, nic.ErrUnsupported) {
+			t.Errorf("devlink of a device that is not there: %v", err)
 		}
 		counters, err := n.Counters()
 		if err != nil || len(counters.Values) == 0 {

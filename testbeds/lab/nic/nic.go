@@ -132,6 +132,9 @@ type Settings struct {
 	TrafficClass       *int // the whole byte that RoCE packets carry: DSCP and ECN
 	Priority           int  // that DCQCN is switched on or off for; the default is 0
 	Addresses          []netip.Prefix
+	PFC                *uint8 // bit i: priority i pauses by itself
+	ETS                *ETS
+	Devlink            []DevlinkSetting
 }
 
 func (s *Settings) check() error {
@@ -169,8 +172,19 @@ func (n *NIC) Apply(s Settings) error {
 			return fmt.Errorf("interface %q, driver %s: setting it to %s: %w", n.Interface, n.driver.name(), k.value, err)
 		}
 	}
+	if err := errors.Join(n.checkDCB(s.PFC, s.ETS), n.checkDevlink(s.Devlink)); err != nil {
+		return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
+	}
 	for _, k := range knobs {
 		if err := n.turn(k); err != nil {
+			return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
+		}
+	}
+	if err := n.setDCB(s.PFC, s.ETS); err != nil {
+		return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
+	}
+	for _, d := range s.Devlink {
+		if err := n.setDevlink(d); err != nil {
 			return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
 		}
 	}

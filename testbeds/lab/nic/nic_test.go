@@ -18,7 +18,12 @@ import (
 )
 
 // fake is a Control with made-up answers.
-type fake struct{ addresses []netip.Prefix }
+type fake struct {
+	addresses  []netip.Prefix
+	dcb        *nic.DCB // nil: there is none
+	parameters []nic.Parameter
+	refuses    bool // takes no setting, and says nothing
+}
 
 func (f *fake) Addresses(string) ([]netip.Prefix, error) { return slices.Clone(f.addresses), nil }
 
@@ -38,6 +43,47 @@ func (*fake) Information(string) ([]testbeds.Property, error) {
 
 func (*fake) Statistics(string) ([]testbeds.Counter, error) {
 	return []testbeds.Counter{{Name: "rx_prio0_pause", Value: 3}}, nil
+}
+
+func (f *fake) DCB(string) (nic.DCB, error) {
+	if f.dcb == nil {
+		return nic.DCB{}, nic.ErrUnsupported
+	}
+	return *f.dcb, nil
+}
+
+func (f *fake) SetDCB(_ string, d nic.DCB) error {
+	if f.refuses {
+		return nil
+	}
+	if d.PFC != nil {
+		f.dcb.PFC = d.PFC
+	}
+	if d.ETS != nil {
+		f.dcb.ETS = d.ETS
+	}
+	return nil
+}
+
+func (f *fake) Parameters(bus, device string) ([]nic.Parameter, error) {
+	if f.parameters == nil || bus != "pci" || device != "0000:3b:00.0" {
+		return nil, nic.ErrUnsupported
+	}
+	return slices.Clone(f.parameters), nil
+}
+
+func (f *fake) SetParameter(_, _ string, s nic.DevlinkSetting) error {
+	for i := range f.parameters {
+		if p := &f.parameters[i]; p.Name == s.Name && !f.refuses {
+			p.Values = slices.Clone(p.Values)
+			for j := range p.Values {
+				if p.Values[j].Mode == s.Mode {
+					p.Values[j].Value = s.Value
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // tree makes the file system that testdata/name describes: "path = content" or "path -> target" on each line.

@@ -21,6 +21,12 @@ type Control interface {
 	Information(name string) ([]testbeds.Property, error)
 	// Statistics are those of ethtool -S, in the driver's order if it has one.
 	Statistics(name string) ([]testbeds.Counter, error)
+	// DCB reads PFC and ETS, SetDCB sets what is not nil. ErrUnsupported says that the driver has neither.
+	DCB(name string) (DCB, error)
+	SetDCB(name string, d DCB) error
+	// Parameters are those of a device's devlink, such as pci/0000:3b:00.0. ErrUnsupported says that it has none.
+	Parameters(bus, device string) ([]Parameter, error)
+	SetParameter(bus, device string, s DevlinkSetting) error
 }
 
 // Properties lists what environment.json says about the NIC, as read now. A file that does not exist is left out, which is how
@@ -58,6 +64,11 @@ func (n *NIC) Properties() ([]testbeds.Property, error) {
 	failed = append(failed, err)
 	for _, a := range addresses {
 		list = append(list, testbeds.Property{Name: "address", Value: a.String()})
+	}
+	for _, read := range []func() ([]testbeds.Property, error){n.dcbProperties, n.devlinkProperties} {
+		more, err := read()
+		failed = append(failed, err)
+		list = append(list, more...)
 	}
 	more, err := n.control.Information(n.Interface)
 	list = append(list, more...)

@@ -1,0 +1,292 @@
+package nic
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"candela.dev/candela/testbeds"
+)
+
+// Priorities is how many there are, and how many traffic classes at most (IEEE Std 802.1Q, clause 6.9.3).
+const Priorities = 8
+
+// PFC is which priorities pause by themselves (clause 36); linux/dcbnl.h calls it ieee_pfc.
+type PFC struct {
+	Enabled  uint8 // bit i: priority i
+	Capable  uint8 // how many priorities can be enabled; read only
+	Delay    uint16
+	Requests [Priorities]uint64 // pauses sent, by priority; read only
+	Received [Priorities]uint64 // pauses received; read only
+
+	raw []byte // as it was read: what is not named here is written back unchanged
+}
+
+// ETS is how priorities share the port (clause 37); linux/dcbnl.h calls it ieee_ets.
+type ETS struct {
+	Classes   uint8             // that there are; read only
+	Class     [Priorities]uint8 // of each priority
+	Algorithm [Priorities]uint8 // of each class: 0 strict, 1 credit-based shaper, 2 ETS, 255 vendor's
+	Bandwidth [Priorities]uint8 // of each class, per cent of what strict classes leave; they add up to 100 or 0
+
+	raw []byte
+}
+
+// DCB is what an interface does for lossless traffic. What its driver doesn't know is nil.
+type DCB struct {
+	PFC *PFC
+	ETS *ETS
+}
+
+// Algorithms by number (table 37-1).
+const (
+	strict = 0
+	shared = 2
+)
+
+func (e *ETS) check() error {
+	var sum int
+	for i := range Priorities {
+		switch {
+		case e.Class[i] >= Priorities:
+			return fmt.Errorf("ETS: priority %d: class %d; allowed are 0 to %d", i, e.Class[i], Priorities-1)
+		case e.Algorithm[i] != strict && e.Algorithm[i] != shared:
+			return fmt.Errorf("ETS: class %d: algorithm %d; allowed are 0, strict, and 2, shared", i, e.Algorithm[i])
+		case e.Algorithm[i] == strict && e.Bandwidth[i] != 0:
+			return fmt.Errorf("ETS: class %d is strict and has a bandwidth of %d %%", i, e.Bandwidth[i])
+		}
+		sum += int(e.Bandwidth[i])
+	}
+	if sum != 0 && sum != 100 {
+		return fmt.Errorf("ETS: the bandwidths add up to %d %%; they must to 100", sum)
+	}
+	return nil
+}
+
+// same compares what can be set.
+func (e *ETS) same(o *ETS) bool {
+	return e.Class == o.Class && e.Algorithm == o.Algorithm && e.Bandwidth == o.Bandwidth
+}
+
+// dcbProperties tells the state; an interface without says so, for a run without PFC is something else than one that nobody asked.
+func (n *NIC) dcbProperties() ([]testbeds.Property, error) {
+	d, err := n.control.DCB(n.Interface)
+	switch {
+	case errors.Is(err, ErrUnsupported):
+		return []testbeds.Property{{Name: "dcb", Value: "not supported by the driver"}}, nil
+	case err != nil:
+		return nil, fmt.Errorf("DCB: %w", err)
+	}
+	var list []testbeds.Property
+	add := func(name string, value any) { list = append(list, testbeds.NewProperty(name, value)) }
+	if p := d.PFC; p != nil {
+		add("pfc-priorities", priorities(p.Enabled))
+		add("pfc-capable", p.Capable)
+		add("pfc-delay", p.Delay)
+	}
+	if e := d.ETS; e != nil {
+		add("ets-classes", e.Classes)
+		add("ets-class-of-priority", e.Class)
+		add("ets-algorithms", algorithms(e.Algorithm))
+		add("ets-bandwidths", e.Bandwidth)
+	}
+	return list, nil
+}
+
+// priorities lists the bits of a set.
+func priorities(set uint8) string {
+	var list []string
+	for i := range Priorities {
+		if set>>i&1 == 1 {
+			list = append(list, fmt.Sprint(i))
+		}
+	}
+	if list == nil {
+		return "none"
+	}
+	return strings.Join(list, " ")
+}
+
+func algorithms(list [Priorities]uint8) string {
+	known := map[uint8]string{strict: "strict", 1: "cbs", shared: "ets", 255: "vendor"}
+	var names []string
+	for _, a := range list {
+		name, ok := known[a]
+		if !ok {
+			name = fmt.Sprint(a)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+// setDCB sets PFC and ETS, reads them back and notes how to undo that. nil fields stay as they are.
+func (n *NIC) setDCB(pfc *uint8, ets *ETS) error {
+	if pfc == nil && ets == nil {
+		return nil
+	}
+	before, err := n.control.DCB(n.Interface)
+	if err != nil {
+		return fmt.Errorf("DCB: %w", err)
+	}
+	if pfc != nil && before.PFC.Enabled != *pfc {
+		former := *before.PFC
+		n.undo = append(n.undo, func() error { return n.writePFC(former) })
+		wanted := former
+		wanted.Enabled = *pfc
+		if err := n.writePFC(wanted); err != nil {
+			return err
+		}
+	}
+	if ets != nil && !before.ETS.same(ets) {
+		former := *before.ETS
+		n.undo = append(n.undo, func() error { return n.writeETS(former) })
+		wanted := *ets
+		wanted.Classes, wanted.raw = former.Classes, former.raw
+		return n.writeETS(wanted)
+	}
+	return nil
+}
+
+// checkDCB reports what the interface can't be set to, before anything is.
+func (n *NIC) checkDCB(pfc *uint8, ets *ETS) error {
+	if pfc == nil && ets == nil {
+		return nil
+	}
+	d, err := n.control.DCB(n.Interface)
+	var missing []string
+	if pfc != nil && (err != nil || d.PFC == nil) {
+		missing = append(missing, "PFC")
+	}
+	if ets != nil && (err != nil || d.ETS == nil) {
+		missing = append(missing, "ETS")
+	}
+	if err != nil && !errors.Is(err, ErrUnsupported) {
+		return fmt.Errorf("DCB: %w", err)
+	}
+	if len(missing) > 0 {
+		return unsupported("it has no such DCB setting", missing...)
+	}
+	if ets != nil {
+		return ets.check()
+	}
+	return nil
+}
+
+func (n *NIC) writePFC(p PFC) error {
+	if err := n.control.SetDCB(n.Interface, DCB{PFC: &p}); err != nil {
+		return fmt.Errorf("PFC of priorities %s: %w", priorities(p.Enabled), err)
+	}
+	after, err := n.control.DCB(n.Interface)
+	switch {
+	case err != nil:
+		return fmt.Errorf("PFC: %w", err)
+	case after.PFC == nil || after.PFC.Enabled != p.Enabled:
+		return fmt.Errorf("PFC: set for priorities %s, read back %+v", priorities(p.Enabled), after.PFC)
+	}
+	return nil
+}
+
+func (n *NIC) writeETS(e ETS) error {
+	if err := n.control.SetDCB(n.Interface, DCB{ETS: &e}); err != nil {
+		return fmt.Errorf("ETS: %w", err)
+	}
+	after, err := n.control.DCB(n.Interface)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ETS: %w", err)
+	case after.ETS == nil || !after.ETS.same(&e):
+		return fmt.Errorf("ETS: set %+v, read back %+v", e, after.ETS)
+	}
+	return nil
+}
+
+// Sizes and places in the structures of linux/dcbnl.h, which go over netlink as they are in memory.
+const (
+	etsBytes    = 3 + 7*Priorities
+	etsCapable  = 1                // ets_cap
+	etsTransmit = 3                // tc_tx_bw
+	etsTSA      = 3 + 2*Priorities // tc_tsa
+	etsClass    = 3 + 3*Priorities // prio_tc
+	pfcDelay    = 4                // behind three bytes and one of padding
+	pfcRequests = 8                // aligned as a 64-bit number
+	pfcReceived = pfcRequests + 8*Priorities
+	pfcBytes    = pfcReceived + 8*Priorities
+)
+
+func parseETS(b []byte) (*ETS, error) {
+	if len(b) < etsBytes {
+		return nil, fmt.Errorf("ETS of %d bytes, want %d", len(b), etsBytes)
+	}
+	e := &ETS{Classes: b[etsCapable], raw: slices.Clone(b[:etsBytes])}
+	copy(e.Bandwidth[:], b[etsTransmit:])
+	copy(e.Algorithm[:], b[etsTSA:])
+	copy(e.Class[:], b[etsClass:])
+	return e, nil
+}
+
+func appendETS(to []byte, e *ETS) []byte {
+	b := make([]byte, etsBytes)
+	copy(b, e.raw)
+	copy(b[etsTransmit:], e.Bandwidth[:])
+	copy(b[etsTSA:], e.Algorithm[:])
+	copy(b[etsClass:], e.Class[:])
+	return append(to, b...)
+}
+
+func parsePFC(b []byte) (*PFC, error) {
+	if len(b) < pfcBytes {
+		return nil, fmt.Errorf("PFC of %d bytes, want %d", len(b), pfcBytes)
+	}
+	p := &PFC{Capable: b[0], Enabled: b[1], Delay: binary.NativeEndian.Uint16(b[pfcDelay:]), raw: slices.Clone(b[:pfcBytes])}
+	for i := range Priorities {
+		p.Requests[i] = binary.NativeEndian.Uint64(b[pfcRequests+8*i:])
+		p.Received[i] = binary.NativeEndian.Uint64(b[pfcReceived+8*i:])
+	}
+	return p, nil
+}
+
+func appendPFC(to []byte, p *PFC) []byte {
+	b := make([]byte, pfcBytes)
+	copy(b, p.raw)
+	b[1] = p.Enabled
+	return append(to, b...)
+}
+
+// Attributes of linux/dcbnl.h.
+const (
+	attrIEEE = 13
+	ieeeETS  = 1
+	ieeePFC  = 2
+)
+
+// parseDCB reads the attributes of an answer to DCB_CMD_IEEE_GET.
+func parseDCB(b []byte) (d DCB, err error) {
+	return d, attributes(b, func(kind uint16, value []byte) error {
+		if kind != attrIEEE {
+			return nil
+		}
+		return attributes(value, func(kind uint16, value []byte) (err error) {
+			switch kind {
+			case ieeeETS:
+				d.ETS, err = parseETS(value)
+			case ieeePFC:
+				d.PFC, err = parsePFC(value)
+			}
+			return err
+		})
+	})
+}
+
+// parseDCBResult reads the answer to DCB_CMD_IEEE_SET: a byte that is 0, or the error's number, negative.
+func parseDCBResult(b []byte) (failure syscall.Errno, err error) {
+	return failure, attributes(b, func(kind uint16, value []byte) error {
+		if kind == attrIEEE && len(value) > 0 {
+			failure = syscall.Errno(-int8(value[0]))
+		}
+		return nil
+	})
+}

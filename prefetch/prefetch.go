@@ -8,30 +8,15 @@ import "unsafe"
 // Line is the size of a cache line in bytes.
 const Line = 64
 
-// capacity is how many lines a List holds; beyond it the first are forgotten.
-const capacity = 128
+// Lines is addresses of cache lines to ask for. They are no pointers: they keep nothing alive, and asking for what is gone, or for
+// address 0, does no harm.
+type Lines []uintptr
 
-// List is addresses of cache lines to ask for. The zero value is an empty list.
-type List struct {
-	lines [capacity]uintptr // not pointers: nothing is kept alive, and asking for what is gone does no harm
-	n     uint
-}
+// And returns the list with the line at p.
+func (l Lines) And(p unsafe.Pointer) Lines { return append(l, uintptr(p)) }
 
-// Add enters the line at p; nil is harmless.
-func (l *List) Add(p unsafe.Pointer) {
-	l.lines[l.n%capacity] = uintptr(p)
-	l.n++
-}
+// AndTwo returns the list with the line at p and the one behind it.
+func (l Lines) AndTwo(p unsafe.Pointer) Lines { return append(l, uintptr(p), uintptr(p)+Line) }
 
-// AddTwo enters the line at p and the one behind it.
-func (l *List) AddTwo(p unsafe.Pointer) {
-	l.Add(p)
-	l.lines[l.n%capacity] = uintptr(p) + Line
-	l.n++
-}
-
-// Fetch asks for all lines and empties the list.
-func (l *List) Fetch() {
-	fetch(&l.lines, min(l.n, capacity))
-	l.n = 0
-}
+// Fetch asks for all lines.
+func (l Lines) Fetch() { fetch(l) }

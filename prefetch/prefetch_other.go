@@ -5,4 +5,4 @@ package prefetch
 // Works says that Fetch does something on this processor.
 const Works = false
 
-func fetch(*[capacity]uintptr, uint) {}
+func fetch([]uintptr) {}

@@ -7,40 +7,37 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// Steps of Foresee.
-const ForeseeSteps = 3
-
-// Foresee asks for the memory that HandlePacket will use for a packet with header d, or without one Poll, in steps that lead to
-// each other; a caller that lets time pass between them never waits. It reads what the step before asked for, and changes nothing.
-func (h *Host) Foresee(step int, d *ndp.Header, lines *prefetch.List) {
+// Foresee returns lines with those that HandlePacket will use for a packet with header d, or without one Poll, in three steps that
+// lead to each other: a caller that lets time pass between them never waits. Each reads what the step before asked for, and changes
+// nothing.
+func (h *Host) Foresee(step int, d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	switch step {
-	case 0: // all but the counters of faults
+	case 0: // all but what only faults and timers use
 		for at := uintptr(0); at < unsafe.Offsetof(h.sink); at += prefetch.Line {
-			lines.Add(unsafe.Add(unsafe.Pointer(h), at))
+			lines = lines.And(unsafe.Add(unsafe.Pointer(h), at))
 		}
 	case 1:
-		h.foreseeState(d, lines)
+		return h.foreseeState(d, lines)
 	case 2:
-		if s := h.foreseen(d); s != nil {
-			s.foresee(d, lines)
+		if s := h.foreseen(d); s != nil && len(s.window.slots) > 0 {
+			return s.foresee(d, lines)
 		}
 	}
+	return lines
 }
 
-// foreseeState asks for the connection and for the queues of what is to be sent.
-func (h *Host) foreseeState(d *ndp.Header, lines *prefetch.List) {
+// foreseeState adds the connection and the queues of what is to be sent.
+func (h *Host) foreseeState(d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	if n := len(h.answers.ring); n > 0 {
-		lines.Add(unsafe.Pointer(h.answers.front()))
-		lines.Add(unsafe.Pointer(&h.answers.ring[h.answers.tail&uint32(n-1)]))
+		lines = lines.And(unsafe.Pointer(h.answers.front())).And(unsafe.Pointer(&h.answers.ring[h.answers.tail&uint32(n-1)]))
 	}
 	if d != nil && d.Kind == ndp.Data {
-		lines.AddTwo(unsafe.Pointer(h.last))
-		return
+		return lines.AndTwo(unsafe.Pointer(h.last))
 	}
 	if s := h.foreseen(d); s != nil {
-		lines.AddTwo(unsafe.Pointer(s))
-		lines.Add(unsafe.Add(unsafe.Pointer(s), 2*prefetch.Line))
+		lines = lines.AndTwo(unsafe.Pointer(s)).And(unsafe.Add(unsafe.Pointer(s), 2*prefetch.Line))
 	}
+	return lines
 }
 
 // foreseen returns the sender that feedback is for, or without a packet the next to send.
@@ -57,16 +54,11 @@ func (h *Host) foreseen(d *ndp.Header) *sender {
 	return nil
 }
 
-// foresee asks for what the sender knows of the packet that d answers, or of the next one.
-func (s *sender) foresee(d *ndp.Header, lines *prefetch.List) {
-	w := &s.window
-	if len(w.slots) == 0 {
-		return
-	}
-	seq := w.next
+// foresee adds what the sender knows of the packet that d answers, or of the next one.
+func (s *sender) foresee(d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
+	seq := s.window.next
 	if d != nil {
 		seq = d.Seq
 	}
-	lines.Add(unsafe.Pointer(w.at(seq)))
-	lines.Add(unsafe.Pointer(&w.queue[w.word(seq)]))
+	return lines.And(unsafe.Pointer(s.window.at(seq)))
 }

@@ -12,114 +12,176 @@ import (
 // it leaves by, that to its queue. While a batch of events is served, each step is taken for another batch behind it, so that
 // memory has the time of a batch to come, and nothing waits for it.
 const (
-	depth = 4 // steps
-	batch = 8 // events: so few that what they use is still in the first cache when they are served
+	depth = 3 // steps
+	batch = 12 // events: so few that what they use is still in the first cache when they are served
 )
+
+// ahead is what looking ahead remembers, and where it looks things up.
+type ahead struct {
+	on      bool // the network's state exceeds the caches
+	first   int  // of batches: the one to be served next
+	count   int  // of batches in use
+	taken   int  // position of today up to which there are batches
+	batches [depth]foresight
+	lines   [24 * batch]uintptr
+
+	exits     []exit     // by port of a switch
+	hosts     []Host     // by port, less nics
+	foreseers []foreseer // likewise; nil: the stack is none
+	nics      int        // number of the first host's port: hosts' are the last
+}
+
+// foresight is a batch of events and what is known of them.
+type foresight struct {
+	steps      int // taken
+	end        int // position of today behind the batch
+	arrivals   [batch]transit
+	departures [batch]*Port
+	hosts      [batch]what
+	arriving   int
+	departing  int
+	ending     int // of hosts
+}
+
+// transit is a packet that arrives at a switch.
+type transit struct {
+	packet *Packet
+	in     *Port
+	out    exit
+}
+
+// exit is a port and its outermost queues; of most ports those are all.
+type exit struct {
+	port            *Port
+	lowest, highest *Queue
+}
+
+// A foreseer is a Stack that can name the memory that it will use to receive a packet, or without one to be polled, in steps.
+type foreseer interface {
+	foresee(step int, p *Packet, lines prefetch.Lines) prefetch.Lines
+}
 
 // lookAhead lets the next batch be served, once it has taken the steps for what is behind.
 func (e *engine) lookAhead() {
-	if !e.large {
+	a := &e.look
+	if !a.on {
 		e.ahead = len(e.today)
 		return
 	}
-	for step := range depth {
-		from := max(e.seen[step], e.position)
-		to := min(e.position+batch*(depth-step), len(e.today))
-		if from < to {
-			e.foresee(step, from, to)
-			e.lines.Fetch()
-		}
-		e.seen[step] = to
+	if a.count > 0 {
+		a.first = (a.first + 1) % depth
+		a.count--
 	}
-	e.ahead = e.seen[depth-1]
-}
-
-// foresee takes a step for the events of today from one position to another.
-func (e *engine) foresee(step, from, to int) {
-	for i := from; i < to; i++ {
-		w := e.today[i].what()
-		switch w & kindMask {
-		case arrival:
-			if w.port() >= e.nics {
-				e.foreseeAtHost(step, w.port(), e.packets.at(w.packet()))
-				continue
-			}
-			e.foreseeArrival(step, w, &e.ways[i%len(e.ways)])
-		case freeWire:
-			if w.port() >= e.nics {
-				e.foreseeAtHost(step, w.port(), nil)
-				continue
-			}
-			e.foreseeDeparture(step, &e.ports[w.port()])
-		case wakeUp, nothing:
+	for a.taken = max(a.taken, e.position); a.count < depth && a.taken < len(e.today); a.count++ {
+		b := &a.batches[(a.first+a.count)%depth]
+		b.steps, b.end = 0, min(a.taken+batch, len(e.today))
+		e.glimpse(b, e.today[a.taken:b.end])
+		a.taken = b.end
+	}
+	for i := range a.count {
+		if b := &a.batches[(a.first+i)%depth]; b.steps == 0 && i < depth-1 {
+			e.followPackets(b)
 		}
 	}
+	if a.count == 0 { // what was inserted late
+		e.ahead = len(e.today)
+		return
+	}
+	b := &a.batches[a.first]
+	e.followQueues(b)
+	e.ahead = b.end
 }
 
-// foreseeArrival asks for what a packet that arrives at a switch will use: the port that it leaves by, its queues, their last packets.
-func (e *engine) foreseeArrival(step int, w what, way *int32) {
-	lines := &e.lines
-	if step == 0 {
-		lines.Add(unsafe.Pointer(e.packets.at(w.packet())))
-		lines.Add(unsafe.Pointer(&e.ports[w.port()].sw))
-		return
-	}
-	if step == 1 {
-		sw := e.ports[w.port()].sw
-		*way = sw.routes.likely(sw, e.packets.at(w.packet()))
-	}
-	if *way < 0 {
-		return
-	}
-	out := &e.ports[*way]
-	if step == 1 {
-		lines.AddTwo(unsafe.Pointer(out))
-		return
-	}
-	lowest, highest := &out.queues[0], &out.queues[len(out.queues)-1]
-	if step == 2 {
-		lines.Add(unsafe.Pointer(lowest))
-		lines.Add(unsafe.Pointer(highest))
-		return
-	}
-	lines.Add(unsafe.Pointer(lowest.last))
-	lines.Add(unsafe.Pointer(highest.last))
-}
+// forget drops what was foreseen of a day that is no longer open.
+func (a *ahead) forget() { a.count, a.taken = 0, 0 }
 
-// foreseeDeparture asks for what a port of a switch will use when it sends: queues with packets, and the first of these.
-func (e *engine) foreseeDeparture(step int, pt *Port) {
-	if step == 0 {
-		e.lines.AddTwo(unsafe.Pointer(pt))
-		return
-	}
-	for filled := pt.filled; filled != 0; filled &= filled - 1 {
-		q := &pt.queues[bits.TrailingZeros64(filled)]
-		switch step {
-		case 1:
-			e.lines.AddTwo(unsafe.Pointer(q))
-		case 2:
-			e.lines.Add(unsafe.Pointer(q.first))
+// glimpse is the first step: what the events name themselves.
+func (e *engine) glimpse(b *foresight, events []event) {
+	lines := prefetch.Lines(e.look.lines[:0])
+	b.arriving, b.departing, b.ending = 0, 0, 0
+	for _, ev := range events {
+		w := ev.what()
+		kind := w & kindMask
+		if kind != arrival && kind != freeWire {
+			continue
+		}
+		pt := &e.ports[w.port()]
+		switch {
+		case w.port() >= e.look.nics:
+			b.hosts[b.ending%batch] = w
+			b.ending++
+			lines = e.foreseeHost(0, w, lines)
+		case kind == arrival:
+			t := &b.arrivals[b.arriving%batch]
+			b.arriving++
+			t.packet, t.in = e.packets.at(w.packet()), pt
+			lines = append(lines, uintptr(unsafe.Pointer(t.packet)), uintptr(unsafe.Pointer(&pt.sw)))
+		default:
+			b.departures[b.departing%batch] = pt
+			b.departing++
+			lines = lines.AndTwo(unsafe.Pointer(pt))
 		}
 	}
+	lines.Fetch()
 }
 
-// A foreseer is a Stack that can ask for memory ahead of Receive, or with a nil packet of Poll: see ndp.Host.Foresee. Step 0 must not
-// read anything.
-type foreseer interface {
-	foresee(step int, p *Packet, lines *prefetch.List)
+// followPackets is the second step: the ports that arriving packets will leave by, with their queues, and the queues of ports that send.
+func (e *engine) followPackets(b *foresight) {
+	lines := prefetch.Lines(e.look.lines[:0])
+	for i := range b.arrivals[:b.arriving] {
+		t := &b.arrivals[i]
+		t.out = exit{}
+		if port := t.in.sw.routes.likely(t.in.sw, t.packet); port >= 0 {
+			t.out = e.look.exits[port]
+			lines = lines.AndTwo(unsafe.Pointer(t.out.port)).And(unsafe.Pointer(t.out.lowest)).And(unsafe.Pointer(t.out.highest))
+		}
+	}
+	for _, pt := range b.departures[:b.departing] {
+		for filled := pt.filled; filled != 0; filled &= filled - 1 {
+			lines = lines.AndTwo(unsafe.Pointer(&pt.queues[bits.TrailingZeros64(filled)]))
+		}
+	}
+	for _, w := range b.hosts[:b.ending] {
+		lines = e.foreseeHost(1, w, lines)
+	}
+	lines.Fetch()
+	b.steps = 1
 }
 
-// foreseeAtHost asks for what the host of a NIC port will use when p arrives, or with a nil p when its wire is free.
-func (e *engine) foreseeAtHost(step, port int, p *Packet) {
-	h := &e.hosts[port-e.nics]
+// followQueues is the third: the packets that others will be queued behind, and those that will be sent.
+func (e *engine) followQueues(b *foresight) {
+	lines := prefetch.Lines(e.look.lines[:0])
+	for i := range b.arrivals[:b.arriving] {
+		if out := &b.arrivals[i].out; out.port != nil && out.port.filled != 0 {
+			lines = lines.And(unsafe.Pointer(out.lowest.last)).And(unsafe.Pointer(out.highest.last))
+		}
+	}
+	for _, pt := range b.departures[:b.departing] {
+		for filled := pt.filled; filled != 0; filled &= filled - 1 {
+			lines = lines.And(unsafe.Pointer(pt.queues[bits.TrailingZeros64(filled)].first))
+		}
+	}
+	for _, w := range b.hosts[:b.ending] {
+		lines = e.foreseeHost(2, w, lines)
+	}
+	lines.Fetch()
+}
+
+// foreseeHost adds what a host will use when a packet arrives or its wire is free.
+func (e *engine) foreseeHost(step int, w what, lines prefetch.Lines) prefetch.Lines {
+	i := w.port() - e.look.nics
+	var p *Packet
+	if w&kindMask == arrival {
+		p = e.packets.at(w.packet())
+	}
 	if step == 0 {
-		e.lines.AddTwo(unsafe.Pointer(h))
-		e.lines.AddTwo(unsafe.Pointer(&e.ports[port]))
+		lines = lines.AndTwo(unsafe.Pointer(&e.look.hosts[i])).AndTwo(unsafe.Pointer(&e.ports[w.port()]))
 		if p != nil {
-			e.lines.AddTwo(unsafe.Pointer(p))
+			lines = lines.AndTwo(unsafe.Pointer(p))
 		}
 	}
-	if f := e.foreseers[port-e.nics]; f != nil {
-		f.foresee(step, p, &e.lines)
+	if f := e.look.foreseers[i]; f != nil {
+		return f.foresee(step, p, lines)
 	}
+	return lines
 }

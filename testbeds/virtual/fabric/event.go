@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/prefetch"
 )
 
 // An actor does something at instants that it chose itself: a host's timer is due, a mechanism wakes up.
@@ -84,24 +83,20 @@ type engine struct {
 	ports   []Port
 	tasks   []*task
 	hops    uint64
+	halted  bool // by a fault
 
 	occupied [words]uint64
 	filled   uint64 // which words of occupied are not zero
 	ring     [days][]event
 	spare    [][]event // of days that have passed: few circulate, and those are in the cache
 	scratch  []event   // where a day is sorted to
-	counters [1 << maxDigit]uint32
+	lows     digits    // of sorting
+	highs    digits
 
 	far   []farEvent
 	order uint64 // of scheduling among far events
 
-	large     bool       // the network's state exceeds the caches: see lookAhead
-	seen      [depth]int // up to where each step of lookAhead has been
-	lines     prefetch.List
-	ways      [depth * batch]int32 // ports that arrivals will leave by, by position
-	hosts     []Host
-	foreseers []foreseer // of hosts
-	nics      int        // number of the first host's port: hosts' are the last
+	look ahead
 }
 
 // span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same day, where
@@ -146,26 +141,30 @@ func (t *task) what() what { return what(t.number)<<kindBits | wakeUp }
 func (e *engine) task(w what) *task { return e.tasks[w.task()-1] }
 
 func (e *engine) insert(at clock.Time, w what) {
-	day := uint64(at) >> e.dayLog
-	if day-uint64(e.now)>>e.dayLog >= days {
+	day := e.dayOf(at)
+	if day-e.dayOf(e.now) >= days {
 		e.order++
 		e.push(farEvent{at, e.order, w})
 		return
 	}
-	ev := event(uint64(at)-day<<e.dayLog)<<whatBits | event(w)
+	ev := event(uint64(at)-day<<(e.dayLog&63))<<whatBits | event(w)
 	i := int(day & dayMask)
 	if i == e.open {
 		e.insertToday(ev)
 		return
 	}
-	if e.ring[i] == nil {
+	events := &e.ring[i]
+	if *events == nil {
 		e.begin(i)
 	}
-	e.ring[i] = append(e.ring[i], ev)
+	*events = append(*events, ev)
 	if day < e.openDay {
 		e.close() // nothing of it has been served, or day would have passed
 	}
 }
+
+// dayOf counts days from the start of time.
+func (e *engine) dayOf(at clock.Time) uint64 { return uint64(at) >> (e.dayLog & 63) }
 
 // insertToday puts ev behind what is not later.
 func (e *engine) insertToday(ev event) {
@@ -190,7 +189,8 @@ func (e *engine) close() {
 	if e.open != closed {
 		e.ring[e.open] = e.today
 	}
-	e.open, e.openDay, e.today, e.position, e.ahead, e.seen = closed, 0, nil, 0, 0, [depth]int{}
+	e.open, e.openDay, e.today, e.position, e.ahead = closed, 0, nil, 0, 0
+	e.look.forget()
 }
 
 // cancel removes t's wake-up, if there is one.
@@ -222,6 +222,22 @@ func (e *engine) next() (at clock.Time, ok bool) {
 		return e.far[0].at, true
 	}
 	return at, ok
+}
+
+// run serves events in their order, those that they lead to included, until none is due by until or the run is halted.
+func (e *engine) run(until clock.Time) {
+	for !e.halted && e.step(until) {
+		// What is left of the batch, unless something else may come first.
+		for e.position < e.ahead && len(e.far) == 0 && !e.halted {
+			ev := e.today[e.position]
+			at := e.dawn + clock.Time(ev.offset())
+			if at > until || ev.what() == nothing {
+				break
+			}
+			e.position++
+			e.serve(at, ev.what())
+		}
+	}
 }
 
 // step serves the earliest event, if there is one and it is due by until, and reports whether that was so.

@@ -52,7 +52,7 @@ func (h *Host) Port() *Port { return h.port }
 // Attach gives the host its transport, before the simulation starts.
 func (h *Host) Attach(s Stack) {
 	h.stack = s
-	h.net.engine.foreseers[h.id], _ = s.(foreseer)
+	h.net.engine.look.foreseers[h.id], _ = s.(foreseer)
 }
 
 // Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that starts a flow).

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
@@ -102,15 +101,14 @@ func (s *NDPHost) Receive(now clock.Time, p *Packet) {
 }
 
 // foresee implements foreseer.
-func (s *NDPHost) foresee(step int, p *Packet, lines *prefetch.List) {
+func (s *NDPHost) foresee(step int, p *Packet, lines prefetch.Lines) prefetch.Lines {
 	switch {
-	case step == 0:
-		lines.AddTwo(unsafe.Pointer(s))
-	case p == nil:
-		s.core.Foresee(step-1, nil, lines)
+	case p == nil || step == 0: // p must not be read yet
+		return s.core.Foresee(step, nil, lines)
 	case p.Protocol == NDP:
-		s.core.Foresee(step-1, &p.NDP, lines)
+		return s.core.Foresee(step, &p.NDP, lines)
 	}
+	return lines
 }
 
 // Poll implements Stack.

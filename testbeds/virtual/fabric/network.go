@@ -116,8 +116,7 @@ func (n *Network) Run(until clock.Time) error {
 			h.Kick(0)
 		}
 	}
-	for n.fault == nil && n.engine.step(until) {
-	}
+	n.engine.run(until)
 	if at, ok := n.engine.next(); n.fault == nil && ok && at > until {
 		n.engine.now = until
 	}
@@ -134,7 +133,7 @@ func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
 
 func (n *Network) fail(err error) {
 	if n.fault == nil {
-		n.fault = err
+		n.fault, n.engine.halted = err, true
 	}
 }
 

@@ -127,7 +127,7 @@ func (n *Network) build() error {
 	n.engine.packets, n.engine.ports = &n.pool, n.ports
 	n.engine.span(n.scales())
 	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
-	n.engine.large = prefetch.Works && len(p.cables) > many
+	n.engine.look.on = prefetch.Works && len(p.cables) > many
 	n.route()
 	return nil
 }
@@ -189,7 +189,17 @@ func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 		h.timer.host, h.timer.actor = h, &h.timer
 		n.hosts = append(n.hosts, h)
 	}
-	n.engine.hosts, n.engine.nics, n.engine.foreseers = all, first, make([]foreseer, hosts)
+	n.makeExits(first)
+	n.engine.look.hosts, n.engine.look.nics, n.engine.look.foreseers = all, first, make([]foreseer, hosts)
+}
+
+// makeExits notes where each of so many ports of switches and its queues are.
+func (n *Network) makeExits(ports int) {
+	n.engine.look.exits = make([]exit, ports)
+	for i := range ports {
+		pt := &n.ports[i]
+		n.engine.look.exits[i] = exit{pt, &pt.queues[0], &pt.queues[len(pt.queues)-1]}
+	}
 }
 
 // linkOf returns the link between a host and its switch.

@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -144,7 +145,9 @@ func gbnConfig(connections int, t *config.Test) gbn.Config {
 	if t == nil {
 		return gbn.Config{}
 	}
-	limits := gbn.Limits{RNRRetry: gbn.AtMost(t.Traffic.RNRRetry)}
+	limits := gbn.Limits{
+		RNRRetry: gbn.AtMost(t.Traffic.RNRRetry), MinRNRTimerNS: packet.RNRTimer(uint8(t.Traffic.MinRNRTimer)),
+	}
 	if !t.Requester.RoCE.AdaptiveRetrans && !t.Responder.RoCE.AdaptiveRetrans {
 		// An adaptive NIC chooses timeouts and retries itself; retrans notes what it chose.
 		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()

@@ -26,6 +26,8 @@ type Limits struct {
 	TimeoutNS int64
 	// Retry is retry_cnt and RNRRetry rnr_retry (whose 7 means infinite).
 	Retry, RNRRetry Limit
+	// MinRNRTimerNS is the least RNR timer in nanoseconds that the responders' queue pairs ask for; 0: not known.
+	MinRNRTimerNS int64
 	// ErrorsExpected says that the test wants the connection to fail: an unfinished message is then no violation.
 	ErrorsExpected bool
 }

@@ -112,3 +112,30 @@ func TestAResponderThatHasAcknowledgedEverythingIsJudgedStrictlyAgain(t *testing
 			> 2; > 4; < resp 2-3; < ack 4`},
 	})
 }
+
+func TestARepeatedRequestHasItsRemoteKey(t *testing.T) {
+	check(t, map[string]scene{
+		"another key":           {traffic: "write*3", want: []string{"retransmit-changed"}, trace: `> 1 rkey=7 drop; > 2-3; < nak 1; > 1 rkey=8; > 2-3; < ack 3`},
+		"the same":              {traffic: "write*3", trace: `> 1 rkey=7 drop; > 2-3; < nak 1; > 1 rkey=7; > 2-3; < ack 3`},
+		"another key of a read": {traffic: "read*3", want: []string{"read-restart"}, trace: `> 1 rkey=7; < resp 1 drop; < resp 2-3; > 1 rkey=8; < resp 1-3`},
+	})
+}
+
+func TestANackForWhatIsKnownToBeAcknowledgedIsNotObeyed(t *testing.T) {
+	check(t, map[string]scene{
+		"known for long": {traffic: "write*10", want: []string{"nak-psn", "resend-acknowledged"}, trace: `
+			> 1-5; > 6 drop; > 7-10; < nak 6; @ 68ms; < nak 3; > 3-10; < ack 10`},
+		"the first nak may not have arrived": {traffic: "write*10", want: []string{"nak-psn"}, trace: `
+			> 1-5; > 6 drop; > 7-10; < nak 6; < nak 3; > 3-10; < ack 10`},
+	})
+}
+
+func TestAnRNRNakAsksForItsQueuePairsMinimum(t *testing.T) {
+	cfg := gbn.Config{Default: gbn.Limits{MinRNRTimerNS: packet.RNRTimer(2)}}
+	check(t, map[string]scene{
+		"less":           {traffic: "send*1", cfg: cfg, want: []string{"rnr-timer"}, trace: `> 1; < rnr 1 syndrome=0x21; @ 1ms; > 1; < ack 1`},
+		"as much":        {traffic: "send*1", cfg: cfg, trace: `> 1; < rnr 1 syndrome=0x22; @ 1ms; > 1; < ack 1`},
+		"not known":      {traffic: "send*1", trace: `> 1; < rnr 1 syndrome=0x21; @ 1ms; > 1; < ack 1`},
+		"the injector's": {traffic: "send*1", cfg: cfg, trace: `> 1; < ack 1 rewrite sent; < rnr 1 syndrome=0x21 passed; @ 1ms; > 1; < ack 1`},
+	})
+}

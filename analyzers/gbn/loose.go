@@ -58,6 +58,7 @@ func (s *session) looseResponse(r *trace.Record, p pos) {
 	case r.Syndrome == packet.SyndromeNakSequence:
 		s.looseNak(r, p)
 	case r.Syndrome.IsRNR():
+		s.checkRNRField(r, p)
 		s.looseRNR(r, p)
 	case r.Syndrome.IsNak() && r.Syndrome <= packet.SyndromeNakOperation:
 		s.step(rsFatal)

@@ -242,6 +242,8 @@ func (w *writer) change(r *trace.Record, change string) {
 		r.PadCount = uint8(number(w.t, value))
 	case "va":
 		r.VA = uint64(number(w.t, value))
+	case "rkey":
+		r.RKey = uint32(number(w.t, value))
 	case "dma":
 		r.DMALen = uint32(number(w.t, value))
 	case "syndrome":

@@ -150,7 +150,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if i < q.una.len && q.una.at(i).una == p && p < q.next {
 		return s.restart(r, p, i)
 	}
-	if p == q.contrary {
+	if p == q.contrary && (s.captured || s.fateUnknown || p >= q.una.least().una) {
 		return rqRestartNack
 	}
 	if !s.seesAll() {
@@ -441,7 +441,7 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	s.checkLateAck(r, p)
 	if r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic {
 		q.spans.push(span{
-			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, atomic: r.Opcode != packet.ReadRequest,
+			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, rkey: r.RKey, atomic: r.Opcode != packet.ReadRequest,
 			high: p - 1,
 		})
 	}
@@ -467,10 +467,10 @@ func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
 		s.readAgain(r, p, sp)
 		n = sp.last + 1 - p
 	} else if old, ok := q.window.get(p); ok {
-		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen {
+		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen || old.rkey != r.RKey {
 			say(s.report(RuleRetransmitChanged, r, p, old.id),
-				fmt.Sprintf("%v of %d bytes, va 0x%x, dma length %d", old.opcode, old.payload, old.va, old.dmaLen),
-				fmt.Sprintf("%v of %d bytes, va 0x%x, dma length %d", r.Opcode, r.PayloadLen, r.VA, r.DMALen))
+				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", old.opcode, old.payload, old.va, old.rkey, old.dmaLen),
+				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", r.Opcode, r.PayloadLen, r.VA, r.RKey, r.DMALen))
 		}
 	}
 	q.window.put(p, q.una.most().una, r)
@@ -482,12 +482,12 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 	sp.again++
 	done := (p - sp.first) * int64(s.mtu)
 	va, length := sp.va+uint64(done), int64(sp.length)-done
-	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length || !s.mtuShown {
+	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length && r.RKey == sp.rkey || !s.mtuShown {
 		return
 	}
 	say(s.report(RuleReadRestart, r, p, sp.id),
-		fmt.Sprintf("READ_REQUEST of %d bytes at va 0x%x", length, va),
-		fmt.Sprintf("%v of %d bytes at va 0x%x", r.Opcode, r.DMALen, r.VA))
+		fmt.Sprintf("READ_REQUEST of %d bytes at va 0x%x, rkey 0x%x", length, va, sp.rkey),
+		fmt.Sprintf("%v of %d bytes at va 0x%x, rkey 0x%x", r.Opcode, r.DMALen, r.VA, r.RKey))
 }
 
 // finishRequester judges the end state of the requester.

@@ -74,6 +74,7 @@ func (s *session) responseSent(r *trace.Record) {
 	case r.Syndrome.IsAck():
 		s.ack(r, p)
 	case r.Syndrome.IsRNR():
+		s.checkRNRField(r, p)
 		s.rnrNak(r, p)
 	case r.Syndrome == packet.SyndromeNakSequence:
 		s.sequenceNak(r, p)
@@ -291,6 +292,14 @@ func (s *session) foldTo(r *trace.Record, p pos) bool {
 		s.fold(r)
 	}
 	return i >= 0
+}
+
+// checkRNRField judges the timer that an RNR NAK asks for.
+func (s *session) checkRNRField(r *trace.Record, p pos) {
+	if got := packet.RNRTimer(r.Syndrome.TimerCode()); got < s.limits.MinRNRTimerNS {
+		say(s.report(RuleRNRTimer, r, p), fmt.Sprintf("an RNR timer of %.2f us or more", float64(s.limits.MinRNRTimerNS)/1000),
+			fmt.Sprintf("%s with %.2f us", response(r, p), float64(got)/1000))
+	}
 }
 
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.

@@ -42,6 +42,7 @@ const (
 	RuleNakCode          Rule = "gbn.nak-code"
 	RuleMSN              Rule = "gbn.msn"
 	RuleSyndrome         Rule = "gbn.syndrome"
+	RuleRNRTimer         Rule = "gbn.rnr-timer"
 	RuleReadUnexpected   Rule = "gbn.read-unexpected"
 	RuleReadOrder        Rule = "gbn.read-order"
 	RuleReadMissing      Rule = "gbn.read-missing"
@@ -80,7 +81,7 @@ var ruleTable = []ruleInfo{
 	{RuleResendAcknowledged, analyzers.Violation, "9.7.6.1.3; 9.7.5.1.2",
 		"A retransmission does not start before a PSN that the requester certainly knows to be acknowledged."},
 	{RuleRetransmitChanged, analyzers.Violation, "9.7.2",
-		"A request that is sent again is the same packet: opcode, payload length and RETH."},
+		"A request that is sent again is the same packet: opcode, payload length, RETH and remote key."},
 	{RuleReadRestart, analyzers.Violation, "9.4.4; 9.7.2",
 		"A READ request that is sent again starts at the first missing response, with address and length moved accordingly, and " +
 			"ends where the original ends."},
@@ -156,6 +157,8 @@ var ruleTable = []ruleInfo{
 		"A packet is addressed to the queue pair of its connection."},
 	{RulePKeyChanged, analyzers.Violation, "9.6.1; 10.9",
 		"All packets of a queue pair carry one partition key."},
+	{RuleRNRTimer, analyzers.Violation, "9.7.5.2.8; 11.2.4.2",
+		"An RNR NAK asks for no shorter a wait than the responder's queue pair is set to."},
 }
 
 // Rules returns the table of rules in its documented order.

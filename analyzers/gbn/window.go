@@ -12,6 +12,7 @@ type sent struct {
 	id      uint64 // of its last transmission
 	firstNS int64  // of its first transmission
 	dmaLen  uint32
+	rkey    uint32
 	payload uint16
 	opcode  packet.Opcode
 	known   bool
@@ -47,7 +48,8 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		first = slot.firstNS
 	}
 	*slot = sent{
-		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, payload: r.PayloadLen, opcode: r.Opcode, known: true,
+		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode,
+		known: true,
 	}
 }
 
@@ -67,6 +69,7 @@ type span struct {
 	va          uint64
 	id          uint64
 	length      uint32
+	rkey        uint32
 	atomic      bool
 	again       int // how often a part of it was asked for again
 	high        pos // highest response seen, in a plain capture

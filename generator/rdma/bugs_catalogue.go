@@ -143,6 +143,16 @@ const (
 	BugPKeyChanges
 	BugInvalidateIgnored
 	BugInvalidateLost
+
+	// What queue pairs do to each other, and what is forgotten between them and time.
+	BugKeyForgotten
+	BugObeysStaleNack
+	BugRNRTimerShort
+	BugNackRestartsNeighbour
+	BugErrorSpreads
+	BugDropsMarked
+	BugAckWrongQP
+	BugWrapAcksIgnored
 	endOfBugs
 )
 
@@ -283,6 +293,15 @@ var catalogue = []BugInfo{
 	{"p-key-changes", BugPKeyChanges, "gbn.p-key-changed", "every fourth request that is sent for the first time carries the key of another partition", ""},
 	{"invalidate-ignored", BugInvalidateIgnored, "gbn.nak-fatal-missing", "a SEND with invalidate leaves the remote key valid", ""},
 	{"invalidate-lost", BugInvalidateLost, "gbn.retransmit-changed", "the repeated last packet of a SEND with invalidate is one without", ""},
+
+	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed", "a WRITE that is sent again carries another remote key", ""},
+	{"stale-nack-obeyed", BugObeysStaleNack, "gbn.resend-acknowledged", "a sequence NAK that arrives late is obeyed, whatever was acknowledged since", ""},
+	{"rnr-timer-short", BugRNRTimerShort, "gbn.rnr-timer", "RNR NAKs ask for 10 us, whatever the queue pair's minimum", ""},
+	{"nack-restarts-neighbour", BugNackRestartsNeighbour, "gbn.timeout-early", "a sequence NAK makes the next queue pair go back, too", ""},
+	{"error-spreads", BugErrorSpreads, "gbn.ack-missing", "a queue pair that fails takes all others of its host with it", ""},
+	{"drops-marked", BugDropsMarked, "gbn.nak-unprovoked", "packets with CE are dropped, as the iCRC is taken over the ECN bits", ""},
+	{"ack-wrong-qp", BugAckWrongQP, "gbn.ack-missing", "acknowledgements go to the next queue pair", ""},
+	{"wrap-acks-ignored", BugWrapAcksIgnored, "gbn.resend-acknowledged", "PSNs are compared as plain numbers, so that ACKs behind the wrap look old", ""},
 }
 
 // Catalogue returns all seeded faults, grouped by what they break.

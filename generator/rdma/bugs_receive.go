@@ -25,6 +25,9 @@ func (n *NIC) intercept(now clock.Time, q *QP, p *packet.Packet) bool {
 	case n.bugs.Has(BugDropsPadded) && p.BTH.PadCount > 0:
 		n.counters.ICRCErrors++
 		return true
+	case n.bugs.Has(BugDropsMarked) && p.IP.ECN() == packet.CE:
+		n.counters.ICRCErrors++
+		return true
 	case op.IsResponse():
 		return q.req.mishear(now, p)
 	default:
@@ -46,7 +49,7 @@ func (r *requester) mishear(now clock.Time, p *packet.Packet) bool {
 		return false
 	}
 	other := *p
-	if done := r.misjudge(p, &other); done {
+	if done := r.misjudge(p, &other) || r.mistake(now, p); done {
 		return true
 	}
 	switch s := p.AETH.Syndrome; {

@@ -36,6 +36,9 @@ func (n *NIC) spoilControl(now clock.Time, p *packet.Packet) {
 		n.spoilCNP(q, p)
 	default:
 		q.resp.spoilAck(now, p)
+		if n.bugs.Has(BugAckWrongQP) {
+			p.BTH.DestQP = n.qps[(q.index+1)%len(n.qps)].remote.QPN
+		}
 	}
 }
 
@@ -98,6 +101,9 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 		case bugs.Has(BugReadAskedAgainLength):
 			p.RETH.Length = uint32(w.wr.Length)
 		}
+	}
+	if bugs.Has(BugKeyForgotten) && p.Headers&packet.HasRETH != 0 && p.BTH.Opcode != packet.ReadRequest {
+		p.RETH.RKey++
 	}
 	if bugs.Has(BugImmediateLost) {
 		switch p.BTH.Opcode {
@@ -181,6 +187,9 @@ func (r *responder) spoilAck(now clock.Time, p *packet.Packet) {
 		p.BTH.PSN = p.BTH.PSN.Add(-1)
 	case s.IsRNR() && bugs.Has(BugRNRNamesNext):
 		p.BTH.PSN = p.BTH.PSN.Next()
+	case s.IsRNR() && bugs.Has(BugRNRTimerShort):
+		const tenMicroseconds = 1
+		p.AETH.Syndrome = packet.SyndromeRNR | tenMicroseconds
 	case !s.IsAck():
 	case bugs.Has(BugAckPSNPlusOne):
 		p.BTH.PSN = p.BTH.PSN.Next()

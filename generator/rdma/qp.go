@@ -312,4 +312,5 @@ func (q *QP) fail(now clock.Time, status generator.Status) {
 	}
 	q.req.flush(now, status)
 	q.resp.flush(now)
+	q.spread(now)
 }

@@ -24,6 +24,8 @@ type Config struct {
 	Version string // of the tool
 	// Lease is how long what a run holds outlives its stream; 0 means 30 s.
 	Lease time.Duration
+	// Silence is how long a run's stream may say nothing before it counts as gone; 0 means 15 s. Clients speak every second.
+	Silence time.Duration
 	// XDPPass attaches a program to each veth that lets frames pass, so that an XDP switch at the other end can send to it.
 	XDPPass bool
 	Limits  Limits
@@ -41,6 +43,7 @@ type Limits struct {
 
 const (
 	defaultLease        = 30 * time.Second
+	defaultSilence      = 15 * time.Second
 	defaultConnections  = 4096
 	defaultMessages     = 10_000_000
 	defaultCaptureBytes = 1 << 30
@@ -57,6 +60,7 @@ func orDefault[T comparable](v *T, def T) {
 
 func (c *Config) setDefaults() {
 	orDefault(&c.Lease, defaultLease)
+	orDefault(&c.Silence, defaultSilence)
 	orDefault(&c.Limits.Connections, defaultConnections)
 	orDefault(&c.Limits.Messages, defaultMessages)
 	orDefault(&c.Limits.CaptureBytes, defaultCaptureBytes)

@@ -301,12 +301,20 @@ func (c *Client) Record(ctx context.Context, name, device string, cores, snap in
 // fileTimeout bounds the writing of shards, and the fetching of one.
 const fileTimeout = time.Minute
 
-// Finish ends the capture.
+// Finish ends the capture. Beside an error there may be an answer: what could be written nevertheless.
 func (c *Client) Finish(ctx context.Context) (*agentpb.FinishResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
 	defer cancel()
 	answer, err := c.dumper.Finish(ctx, &agentpb.FinishRequest{Run: c.run})
-	return answer, c.named("finish", err)
+	if err == nil {
+		return answer, nil
+	}
+	for _, detail := range status.Convert(err).Details() {
+		if partial, ok := detail.(*agentpb.FinishResponse); ok {
+			return partial, c.named("finish", err)
+		}
+	}
+	return nil, c.named("finish", err)
 }
 
 // Fetch writes a shard to w and checks it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 
 	"google.golang.org/grpc"
@@ -81,26 +82,35 @@ func (s *Server) Finish(_ context.Context, q *agentpb.FinishRequest) (answer *ag
 		switch {
 		case r.finish != nil:
 			answer = r.finish
-			return nil
+			return r.unfinished
 		case r.recorder == nil:
 			return status.Error(codes.FailedPrecondition, "nothing is recorded")
 		}
-		report, err := r.recorder.Finish(func(name string) (io.WriteCloser, error) { return r.root.Create(name) })
-		if err != nil {
-			return status.Error(codes.ResourceExhausted, err.Error())
-		}
+		report, failure := r.recorder.Finish(func(name string) (io.WriteCloser, error) { return r.root.Create(name) })
 		answer, err = r.describe(report)
 		if err != nil {
-			return failed(err)
+			return failed(errors.Join(failure, err))
 		}
 		now, err := readLosses(r.record.request.GetInterface())
 		if err != nil {
-			return failed(err)
+			return failed(errors.Join(failure, err))
 		}
 		answer.Losses = now.since(r.recorded)
-		r.finish = answer
-		return nil
+		r.finish, r.unfinished = answer, incomplete(failure, answer)
+		return r.unfinished
 	})
+}
+
+// incomplete is the error of shards that could not be written whole; it tells what there is to be fetched.
+func incomplete(failure error, answer *agentpb.FinishResponse) error {
+	if failure == nil {
+		return nil
+	}
+	s := status.New(codes.ResourceExhausted, failure.Error())
+	if detailed, err := s.WithDetails(answer); err == nil {
+		s = detailed
+	}
+	return s.Err()
 }
 
 // describe adds the shards' checksums to a report.
@@ -110,6 +120,9 @@ func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 	}
 	for _, s := range report.Shards {
 		file, err := r.root.Open(s.Name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // there was no room even for its name, which the report's error says
+		}
 		if err != nil {
 			return nil, err
 		}

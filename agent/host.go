@@ -186,11 +186,12 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 		case !r.connect.taken:
 			return status.Error(codes.FailedPrecondition, "the host is not connected")
 		case r.started:
-			return nil
+			return r.start
 		}
 		r.started = true
 		r.stall.active.Store(true)
-		return failed(r.host.Start())
+		r.start = failed(r.host.Start())
+		return r.start
 	})
 }
 

@@ -35,14 +35,16 @@ type run struct {
 	prepare step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]
 	connect step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]
 	started bool
+	start   error        // what Start said, and says again
 	at      lossCounters // when the host was prepared
 	device  string       // of the host
 	stall   *sentinel    // while there is a host
 
-	recorder *dumper.Recorder
-	record   step[*agentpb.RecordRequest, *agentpb.RecordResponse]
-	recorded lossCounters // of its interface, when the capture was opened
-	finish   *agentpb.FinishResponse
+	recorder   *dumper.Recorder
+	record     step[*agentpb.RecordRequest, *agentpb.RecordResponse]
+	recorded   lossCounters // of its interface, when the capture was opened
+	finish     *agentpb.FinishResponse
+	unfinished error // what Finish said, and says again
 }
 
 // step remembers a step that was taken.
@@ -116,7 +118,7 @@ func (r *run) closeHost() error {
 	}
 	err := r.host.Close()
 	r.stall.close()
-	r.host, r.started = nil, false
+	r.host, r.started, r.start = nil, false, nil
 	r.prepare = step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]{}
 	r.connect = step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]{}
 	return err
@@ -132,7 +134,7 @@ func (r *run) closeRecorder() error {
 			err = errors.Join(err, r.root.Remove(s.GetName()))
 		}
 	}
-	r.recorder, r.finish = nil, nil
+	r.recorder, r.finish, r.unfinished = nil, nil, nil
 	r.record = step[*agentpb.RecordRequest, *agentpb.RecordResponse]{}
 	return err
 }

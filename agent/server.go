@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -47,6 +48,11 @@ func Open(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.root, err = os.OpenRoot(cfg.Dir); err != nil {
+		return nil, err
+	}
+	if err := checkOwn(filepath.Clean(cfg.Dir), s.root); err != nil {
+		_ = s.root.Close()
+		s.root = nil // and nothing in it is removed
 		return nil, err
 	}
 	if err := s.root.RemoveAll(runsDir); err != nil {
@@ -147,7 +153,8 @@ func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, age
 	}
 }
 
-// next waits for the stream's next message, or for the end of what the run may hold.
+// next waits for the stream's next message, or for the end of what the run may hold, and not longer than an orchestrator that
+// lives would let it: one without power ends no stream.
 func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse], r *run) (*agentpb.LeaseRequest, error) {
 	type received struct {
 		m   *agentpb.LeaseRequest
@@ -158,9 +165,13 @@ func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agen
 		m, err := stream.Recv()
 		got <- received{m, err}
 	}()
+	silence := time.NewTimer(s.cfg.Silence)
+	defer silence.Stop()
 	select {
 	case x := <-got:
 		return x.m, x.err
+	case <-silence.C:
+		return nil, status.Errorf(codes.DeadlineExceeded, "nothing was heard of run %q for %v", r.id, s.cfg.Silence)
 	case <-r.gone:
 		return nil, status.Errorf(codes.Aborted, "run %q was released", r.id)
 	}

@@ -367,6 +367,10 @@ func TestAFullDiskOfADumperEndsTheRun(t *testing.T) {
 	if !strings.Contains(strings.Join(o.Verdict.Reasons, " "), "no space left") {
 		t.Errorf("%v", o.Verdict.Reasons)
 	}
+	// What found room is kept.
+	if info, err := os.Stat(filepath.Join(o.Dir, "shards", "dumper-1-0.pcap")); err != nil || info.Size() < 64<<10 {
+		t.Errorf("kept: %v, %v", info, err)
+	}
 }
 
 func TestAPortThatFlapsIsNoPass(t *testing.T) {

@@ -38,6 +38,7 @@ type machine struct {
 	hangs    map[string]bool          // until the call's deadline
 	never    bool                     // its messages are never complete
 	stall    time.Duration
+	full     bool   // its disk: Finish fails, and tells what is written
 	lost     uint64 // frames of the interface
 	shards   map[string][]byte
 	announce func(*agentpb.Shard) // changes what is said about a shard
@@ -149,7 +150,13 @@ func (m *machine) Finish(ctx context.Context, _ *agentpb.FinishRequest) (*agentp
 		}
 		answer.Shards = append(answer.Shards, shard)
 	}
-	return answer, m.step(ctx, "finish")
+	err := m.step(ctx, "finish")
+	if s, ok := status.FromError(err); ok && err != nil && m.full {
+		if s, err = s.WithDetails(answer); err == nil {
+			err = s.Err()
+		}
+	}
+	return answer, err
 }
 
 func (m *machine) Fetch(q *agentpb.FetchRequest, stream grpc.ServerStreamingServer[agentpb.FetchResponse]) error {

@@ -106,7 +106,9 @@ func TestMessagesThatNeverCompleteEndWithTheDeadlineOfTheTraffic(t *testing.T) {
 }
 
 func TestACancelledRunEndsAndFreesTheMachines(t *testing.T) {
-	r := newRack(t, func(r *rack, _ *remote.Machines, s *testbeds.Spec) { r.hosts[0].never, s.Deadline = true, 3600*clock.Second })
+	r := newRack(t, func(r *rack, _ *remote.Machines, s *testbeds.Spec) {
+		r.hosts[0].never, s.Deadline = true, 3600*clock.Second
+	})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stop := errors.New("Ctrl-C")
 	go func() {
@@ -240,4 +242,21 @@ func TestSilentNamesTheDirectionThatLoses(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestWhatADumperWithAFullDiskHasWrittenIsKept(t *testing.T) {
+	r := newRack(t, func(r *rack, _ *remote.Machines, _ *testbeds.Spec) {
+		r.dumper.fails["finish"], r.dumper.full = refusal("no space left on device"), true
+	})
+	dir := t.TempDir()
+	if _, err := r.run(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "dumper-1: finish: no space left") {
+		t.Errorf("%v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "dumper-1-0.pcap")); err != nil || string(text) != "copies" {
+		t.Errorf("shard %q, %v", text, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	r.free(t)
 }

@@ -141,10 +141,8 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	t.stopped = true
 	answers := make([]*agentpb.FinishResponse, len(t.dumpers))
 	err := each(len(t.dumpers), func(i int) (err error) {
-		if answers[i], err = t.dumpers[i].Finish(ctx); err != nil {
-			return err
-		}
-		return t.fetch(ctx, t.dumpers[i], answers[i])
+		answers[i], err = t.dumpers[i].Finish(ctx)
+		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i])) // also what a dumper has that could not write everything
 	})
 	if err != nil {
 		return testbeds.Dump{}, t.blame(err)
@@ -273,10 +271,7 @@ func (t *Testbed) rescue() {
 	// The run has failed already, and says why; a dumper that can't answer has nothing to add.
 	_ = each(len(t.dumpers), func(i int) error {
 		a, err := t.dumpers[i].Finish(ctx)
-		if err != nil {
-			return err
-		}
-		return t.fetch(ctx, t.dumpers[i], a)
+		return errors.Join(err, t.fetch(ctx, t.dumpers[i], a))
 	})
 }
 

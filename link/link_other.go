@@ -19,6 +19,9 @@ func (*Ring) Wait(time.Duration) (*Block, error) { return nil, ErrUnsupported }
 // Stats returns ErrUnsupported.
 func (*Ring) Stats() (Stats, error) { return Stats{}, ErrUnsupported }
 
+// Pause returns ErrUnsupported.
+func (*Ring) Pause(time.Duration) error { return ErrUnsupported }
+
 // Stop does nothing.
 func (*Ring) Stop() {}
 

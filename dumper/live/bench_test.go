@@ -33,7 +33,7 @@ func benchmarkRecorder(b *testing.B, perSecond int) {
 		linktest.LetPass(b, "dumper", "sender")
 		gun := linktest.NewFrameGun(b, "sender")
 		frame := mirrorCopy(b, 1)[:128]
-		var spent, received, arrived int64
+		var spent, sending, received, arrived int64
 		var took time.Duration
 		for b.Loop() {
 			r, err := live.Open(live.Config{Name: "d", Interface: "dumper", Snap: 128})
@@ -50,7 +50,8 @@ func benchmarkRecorder(b *testing.B, perSecond int) {
 				}
 			}
 			took += time.Since(start)
-			spent += linktest.ProcessCPU(b) - process - (linktest.ThreadCPU(b) - own)
+			own = linktest.ThreadCPU(b) - own
+			spent, sending = spent+linktest.ProcessCPU(b)-process-own, sending+own
 			report, err := r.Finish(func(string) (io.WriteCloser, error) { return discard{}, nil })
 			if err != nil {
 				b.Fatal(err)
@@ -63,6 +64,7 @@ func benchmarkRecorder(b *testing.B, perSecond int) {
 		}
 		b.ReportMetric(float64(spent)/float64(received), "cpu-ns/packet")
 		b.ReportMetric(float64(spent)/float64(received)/1000, "cores-at-1M/s")
+		b.ReportMetric(float64(sending)/float64(received), "sender-ns/packet")
 		b.ReportMetric(float64(received)/took.Seconds(), "packets/s")
 		b.ReportMetric(float64(arrived-received), "lost")
 	})

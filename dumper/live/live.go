@@ -35,8 +35,8 @@ const (
 	maxCores     = 256
 	defaultBytes = 256 << 20
 	blockTimeout = 8 * time.Millisecond
-	// gather is how long a reader looks away. What pours in meanwhile must find room: at 3 million a second, a third of a ring.
-	gather = 8 * time.Millisecond
+	// gather is how long a reader looks away. What pours in meanwhile must find room: at 3 million a second, a sixth of a ring.
+	gather = 4 * time.Millisecond
 	// For each core some 65,000 copies of 128 bytes. The kernel ends a block that has a frame when blockTimeout is over, however
 	// empty it is: so blocks times blockTimeout is how long a reader may be kept from its CPU while copies drip in.
 	blockBytes = 32 << 10

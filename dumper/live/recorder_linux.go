@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,9 +85,6 @@ const warm = 1 << 20
 
 // read moves frames from ring to arena until the ring is stopped.
 func (c *core) read() {
-	// Never unlocked: the thread ends with the goroutine, and its scheduling with it.
-	runtime.LockOSThread()
-	yieldToOthers()
 	for {
 		block, err := c.wait()
 		switch {
@@ -125,17 +121,6 @@ func (c *core) take(block *link.Block) {
 	}
 	block.Release()
 	c.taken.Add(n)
-}
-
-// yieldToOthers keeps the calling thread from interrupting another when it wakes (SCHED_BATCH): the ring holds what comes
-// meanwhile. Where that is refused all is well but a little slower.
-func yieldToOthers() {
-	attributes, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		return
-	}
-	attributes.Policy = unix.SCHED_BATCH
-	_ = unix.SchedSetAttr(0, attributes, 0)
 }
 
 // Offloads returns which offloads the driver kept on.

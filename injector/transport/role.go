@@ -64,9 +64,23 @@ func (g guard) options() []grpc.ServerOption {
 			if err := g.check(s.Context(), info.FullMethod); err != nil {
 				return err
 			}
-			return next(srv, s)
+			return next(srv, guarded{s, g, info.FullMethod})
 		}),
 	}
+}
+
+// guarded is a stream each of whose messages is held to the policy, too: it may be open for hours.
+type guarded struct {
+	grpc.ServerStream
+	guard
+	method string
+}
+
+func (g guarded) RecvMsg(m any) error {
+	if err := g.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return g.check(g.Context(), g.method)
 }
 
 func (g guard) check(ctx context.Context, method string) error {

@@ -12,10 +12,13 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 )
 
 // ErrInsecure is what refusals to go without TLS answer to.
@@ -37,13 +40,13 @@ type Files struct {
 func Listen(address string, files *Files, policy Policy) (net.Listener, []grpc.ServerOption, error) {
 	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
 		lis, err := listenUnix(path, files)
-		return lis, nil, err
+		return lis, keepalives(pingAfter), err
 	}
 	addr, err := resolve(address, files)
 	if err != nil {
 		return nil, nil, err
 	}
-	var opts []grpc.ServerOption
+	opts := keepalives(pingAfter)
 	if files != nil {
 		config, pool, revoked, err := files.load()
 		if err != nil {
@@ -61,6 +64,17 @@ func Listen(address string, files *Files, policy Policy) (net.Listener, []grpc.S
 	return lis, opts, nil
 }
 
+// A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the machine of one
+// that lost its power, or that hangs, ends none, and a lease runs only once the stream is gone.
+const (
+	pingAfter = 15 * time.Second
+	pingWait  = 10 * time.Second
+)
+
+func keepalives(after time.Duration) []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: after, Timeout: min(after, pingWait)})}
+}
+
 // Dial returns a client connection to a P4Runtime server; it connects when it is first used. With no files the address must
 // be loopback. The server's certificate must be from the authorities and name the host of address.
 func Dial(address string, files *Files) (*grpc.ClientConn, error) {
@@ -70,8 +84,15 @@ func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 			return nil, errUnixTLS
 		}
 		target = address
-	} else if _, err := resolve(address, files); err != nil {
-		return nil, err
+	} else {
+		addr, err := resolve(address, files)
+		if err != nil {
+			return nil, err
+		}
+		if files == nil {
+			// Not the name: it may mean another machine by the time that it is dialled.
+			target = "passthrough:///" + addr.String()
+		}
 	}
 	creds := insecure.NewCredentials()
 	if files != nil {
@@ -99,6 +120,9 @@ func listenUnix(path string, files *Files) (net.Listener, error) {
 	if files != nil {
 		return nil, errUnixTLS
 	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
 	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, err
@@ -107,6 +131,21 @@ func listenUnix(path string, files *Files) (net.Listener, error) {
 		return nil, errors.Join(err, lis.Close())
 	}
 	return lis, nil
+}
+
+// removeStale removes a socket that nobody serves: a server that was killed leaves one. Whatever else is there stays.
+func removeStale(path string) error {
+	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
+		return nil // nothing, or nothing of ours: listening tells
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		return errors.Join(fmt.Errorf("%s: another server listens there", path), conn.Close())
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return os.Remove(path)
+	}
+	return nil
 }
 
 // resolve resolves address and refuses it if it needs TLS and there is none.

@@ -31,9 +31,6 @@ var (
 		on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
 )
 
-// htsim is the CPU time that csg-htsim (C++ -O3) takes for the same workload, from the issue that asks for these figures.
-func htsim(cpuSeconds float64) *peer { return &peer{"csg-htsim, recorded", recorded(cpuSeconds)} }
-
 func onFabric(name, unit string) benchmark {
 	return benchmark{pkg: "./testbeds/virtual/fabric", name: name, unit: unit}
 }
@@ -75,11 +72,11 @@ var figures = []figure{
 	{name: "the same with one core for both", unit: "entries/s",
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkBatchWrites", unit: "entries/s"}},
 
-	{name: "fabric: 64:1 NDP incast, window 1000, 10 000 packets each", unit: "CPU s", peer: htsim(0.94), ratio: atMost(1),
+	{name: "fabric: 64:1 NDP incast, window 1000, 10 000 packets each", unit: "CPU s", peer: htsimSwitch(0.94), ratio: atMost(1),
 		source: onFabric("BenchmarkNDPIncast", "cpu-s/op")},
-	{name: "fabric: 128-host fat tree, NDP permutation of 10 MB", unit: "CPU s", peer: htsim(16.7), ratio: atMost(1. / 4),
+	{name: "fabric: 128-host fat tree, NDP permutation of 10 MB", unit: "CPU s", peer: htsimPermutation(16.7, 128, 10_000_000), ratio: atMost(1. / 4),
 		source: onFabric("BenchmarkNDPPermutation/hosts=128", "cpu-s/op")},
-	{name: "fabric: 432-host fat tree, NDP permutation of 3 MB", unit: "CPU s", peer: htsim(40.5), ratio: atMost(1. / 6),
+	{name: "fabric: 432-host fat tree, NDP permutation of 3 MB", unit: "CPU s", peer: htsimPermutation(40.5, 432, 3_000_000), ratio: atMost(1. / 6),
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "cpu-s/op")},
 	{name: "fabric: hops at 432 hosts, beside those at 65", unit: "Mhops/CPU s", target: atLeast(4), ratio: atLeast(0.5),
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "Mhops/cpu-s"),

@@ -10,6 +10,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	judgendp "candela.dev/candela/analyzers/ndp"
+	judgetcp "candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -20,40 +21,61 @@ import (
 // maxTaps bounds the memory of judging a recording again: each observation takes some 80 bytes.
 const maxTaps = 20_000_000
 
-// rejudge puts what the NDP analyzer says of the captures in the place of what it said during the run, if the captures are there
-// and whole, and returns notes about what stands as it was recorded.
+// again is an analyzer of hosts, which can judge captures.
+type again struct {
+	name  string
+	judge func(f *facts, o *orchestrator.OpenedRun) (result analyzers.Result, why string, err error)
+	note  string // of what it judged
+}
+
+// agains lists the analyzers that judge captures.
+func agains() []again {
+	const from = "is judged again from taps/before.pcap and taps/behind.pcap: "
+	return []again{
+		{judgendp.Name, (*facts).rejudgeNDP, from + "at the ports that hosts are at, so that its times leave out the hosts' links"},
+		{judgetcp.Name, (*facts).rejudgeTCP, from + "at the ports that hosts are at, with the times of the hosts' links taken off and added; " +
+			"packets have the numbers of the run as far as IPv4's identification tells them"},
+	}
+}
+
+// rejudge puts what analyzers say of the captures in the place of what they said during the run, if the captures are there and
+// whole, and returns notes about what stands as it was recorded.
 func (f *facts) rejudge(o *orchestrator.OpenedRun) ([]string, error) {
 	if f.analysis == nil {
 		return []string{"nothing was analysed, as the run is not valid; expectations and findings say nothing of the switch"}, nil
 	}
-	var kept []string
-	again := false
-	var notes []string
+	var kept, notes []string
+	results := make(map[string]analyzers.Result)
 	for _, name := range AnalyzerNames() {
 		if data, err := o.ReadFile("analysis/" + name + ".json"); err != nil || len(data) == 0 {
 			continue // it had nothing to judge
 		}
-		if name != judgendp.Name {
+		i := slices.IndexFunc(agains(), func(a again) bool { return a.name == name })
+		if i < 0 {
 			kept = append(kept, name)
 			continue
 		}
-		result, why, err := f.rejudgeNDP(o)
+		result, why, err := f.fromCaptures(o, &agains()[i])
 		if err != nil {
 			return nil, err
 		}
 		if why != "" {
 			kept = append(kept, name)
-			notes = append(notes, "ndp is not judged again: "+why)
+			notes = append(notes, name+" is not judged again: "+why)
 			continue
 		}
-		again = true
-		if f.analysis, err = orchestrator.MergeParts(slices.DeleteFunc(parts(), func(n string) bool { return n == name }), o.ReadFile); err != nil {
-			return nil, err
-		}
-		f.analysis.Add(name, result)
+		results[name] = result
+		notes = append(notes, name+" "+agains()[i].note)
 	}
-	if again {
-		notes = append(notes, "ndp is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, so that its times leave out the hosts' links")
+	var err error
+	standing := slices.DeleteFunc(parts(), func(n string) bool { _, judged := results[n]; return judged })
+	if f.analysis, err = orchestrator.MergeParts(standing, o.ReadFile); err != nil {
+		return nil, err
+	}
+	for _, name := range AnalyzerNames() {
+		if result, judged := results[name]; judged {
+			f.analysis.Add(name, result)
+		}
 	}
 	notes = append(notes, "expectations are judged again, from flows.json and switch-counters.json")
 	if len(kept) > 0 {
@@ -62,17 +84,22 @@ func (f *facts) rejudge(o *orchestrator.OpenedRun) ([]string, error) {
 	return notes, nil
 }
 
-// parts are the names of the documents that an analysis is made of.
-func parts() []string { return append([]string{"flows"}, AnalyzerNames()...) }
-
-// rejudgeNDP has the NDP analyzer judge the captures; why says why it can't.
-func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, why string, err error) {
+// fromCaptures has an analyzer judge the captures; why says why it can't.
+func (f *facts) fromCaptures(o *orchestrator.OpenedRun, a *again) (result analyzers.Result, why string, err error) {
 	switch {
 	case !f.plan.Test.Taps.Capture:
 		return result, "the run has no captures (`taps: {capture: true}` in the test writes them)", nil
 	case f.flows.Sent == 0:
 		return result, "flows.json is of an older version, which didn't say whether anything was left to happen", nil
 	}
+	return a.judge(f, o)
+}
+
+// parts are the names of the documents that an analysis is made of.
+func parts() []string { return append([]string{"flows"}, AnalyzerNames()...) }
+
+// rejudgeNDP has the NDP analyzer judge the captures; why says why it can't.
+func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, why string, err error) {
 	r := &run{facts: *f, quiet: f.flows.Drained}
 	if r.net, err = f.plan.build(); err != nil {
 		return result, "", err
@@ -104,19 +131,45 @@ func (r *run) readTaps(o *orchestrator.OpenedRun) (taps []trace.Tap, why string)
 		d.Know(fabric.HostID(h).IPv4(), uint32(h))
 		d.Know(fabric.HostID(h).IPv6(), uint32(h))
 	}
-	for i, way := range []string{"in", "out"} {
-		c := &recording{name: CaptureNames()[i], at: trace.TapBefore + trace.TapPoint(i), decoder: &d, taps: taps}
-		if err := c.read(o, r.net, CaptureNames()[len(stages())+i]); err != nil {
-			return nil, err.Error()
+	var latest [2]clock.Time
+	err := r.readCaptures(o, func(stage int, frame *trace.Frame, host fabric.HostID, known bool) error {
+		var t trace.Tap
+		if !d.Decode(frame, trace.TapBefore+trace.TapPoint(stage), 0, &t) {
+			return nil
 		}
-		if want := r.tapped(way); c.frames != want {
-			return nil, fmt.Sprintf("%s has %d packets, the taps of the run saw %d", c.name, c.frames, want)
+		if t.Time < latest[stage] || len(taps) == maxTaps {
+			return fmt.Errorf("packet %d: packets go back in time, or are more than %d", frame.Number, maxTaps)
 		}
-		taps = c.taps
+		if latest[stage] = t.Time; known {
+			t.At = uint32(host) + 1
+		}
+		taps = append(taps, t)
+		return nil
+	})
+	if err != nil {
+		return nil, err.Error()
 	}
 	// What comes and goes in one nanosecond has come first.
 	slices.SortStableFunc(taps, func(a, b trace.Tap) int { return cmp.Compare(a.Time, b.Time) })
 	return taps, ""
+}
+
+// eachFrame takes a frame of a capture, of stages()[stage], at a port that a host is at; known: host is that one.
+type eachFrame func(stage int, frame *trace.Frame, host fabric.HostID, known bool) error
+
+// readCaptures reads both captures, first all that came to the switches, then all that left them. The frames of several switches
+// are those at ports that hosts are at. The error says what is wrong with the captures.
+func (r *run) readCaptures(o *orchestrator.OpenedRun, each eachFrame) error {
+	for i, way := range []string{"in", "out"} {
+		c := &recording{name: CaptureNames()[i], stage: i, each: each}
+		if err := c.read(o, r.net, CaptureNames()[len(stages())+i]); err != nil {
+			return err
+		}
+		if want := r.tapped(way); c.frames != want {
+			return fmt.Errorf("%s has %d packets, the taps of the run saw %d", c.name, c.frames, want)
+		}
+	}
+	return nil
 }
 
 // tapped returns how many packets the taps of all switches counted on their way in or out.
@@ -131,16 +184,14 @@ func (r *run) tapped(way string) int64 {
 
 // recording is a capture that is being read.
 type recording struct {
-	name    string
-	at      trace.TapPoint
-	decoder *trace.TapDecoder
-	edges   *edges // of several switches
-	taps    []trace.Tap
-	frames  int64
-	latest  clock.Time
+	name   string
+	stage  int
+	each   eachFrame
+	edges  *edges // of several switches
+	frames int64
 }
 
-// read appends the NDP packets of the capture to taps and counts all its frames; ports is the name of its list of ports.
+// read hands on the frames of the capture and counts them all; ports is the name of its list of ports.
 func (c *recording) read(o *orchestrator.OpenedRun, net *fabric.Network, ports string) (err error) {
 	file, err := o.Open(c.name)
 	if err != nil {
@@ -176,27 +227,18 @@ func (c *recording) read(o *orchestrator.OpenedRun, net *fabric.Network, ports s
 	}
 }
 
-// take appends a frame to taps if it is an NDP packet at the edge of the network.
-func (c *recording) take(frame *trace.Frame) error {
+// take hands on a frame at the edge of the network.
+func (c *recording) take(frame *trace.Frame) (err error) {
 	c.frames++
 	var host fabric.HostID
 	if c.edges != nil {
 		var edge bool
-		var err error
 		if host, edge, err = c.edges.next(); err != nil || !edge {
 			return err
 		}
 	}
-	var t trace.Tap
-	if !c.decoder.Decode(frame, c.at, 0, &t) {
-		return nil
+	if err = c.each(c.stage, frame, host, c.edges != nil); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
 	}
-	if t.Time < c.latest || len(c.taps) == maxTaps {
-		return fmt.Errorf("%s: packet %d: packets go back in time, or are more than %d", c.name, frame.Number, maxTaps)
-	}
-	if c.latest = t.Time; c.edges != nil {
-		t.At = uint32(host) + 1
-	}
-	c.taps = append(c.taps, t)
 	return nil
 }

@@ -31,23 +31,31 @@ type tcpJudge struct {
 }
 
 func newTCPJudge(r *run) (judge, error) {
-	values := tcpTransport().Parameters.Defaults()
-	if r.plan.Test.Hosts.Model == "tcp" {
-		values = r.plan.Test.Hosts.Values
-	}
-	v6 := slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "tcp" && f.Mark.IPv6 })
-	header := fabric.TCPHeaderSize(v6)
-	c := judgetcp.Config{
-		MSS: values.Int("packet-size") - header, InitialWindow: values.Int("initial-window"), MinRTO: values.Duration("min-rto-us"), Beta: 0.7,
-	}
-	if values.Word("congestion-control") == "reno" {
-		c.Beta = 0.5
-	}
-	j := &tcpJudge{judge: judgetcp.New(c), header: int32(header)}
+	j := &tcpJudge{judge: judgetcp.New(r.tcpConfig()), header: int32(r.tcpHeader())}
 	for id := range r.net.Hosts() {
 		j.links = append(j.links, r.plan.Test.Topology.HostLinkOf(id))
 	}
 	return j, nil
+}
+
+// tcpHeader returns what of every TCP frame is headers: TCP flows are alike in that.
+func (r *run) tcpHeader() int {
+	return fabric.TCPHeaderSize(slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Transport == "tcp" && f.Mark.IPv6 }))
+}
+
+// tcpConfig says what the analyzer has to know of the hosts.
+func (r *run) tcpConfig() judgetcp.Config {
+	values := tcpTransport().Parameters.Defaults()
+	if r.plan.Test.Hosts.Model == "tcp" {
+		values = r.plan.Test.Hosts.Values
+	}
+	c := judgetcp.Config{
+		MSS: values.Int("packet-size") - r.tcpHeader(), InitialWindow: values.Int("initial-window"), MinRTO: values.Duration("min-rto-us"), Beta: 0.7,
+	}
+	if values.Word("congestion-control") == "reno" {
+		c.Beta = 0.5
+	}
+	return c
 }
 
 func (j *tcpJudge) name() string { return judgetcp.Name }

@@ -146,8 +146,12 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 		_ = s.command.Wait() // the log says why it ended
 		close(s.exited)
 	}()
-	node.Process, err = identify(s.command.Process.Pid)
-	return s, err
+	if node.Process, err = identify(s.command.Process.Pid); err != nil {
+		_ = s.command.Process.Kill() // most likely it has ended already
+		<-s.exited
+		return nil, errors.Join(fmt.Errorf("%s doesn't start: it ended at once%s", node.Name, node.lastWords()), readyR.Close(), goW.Close())
+	}
+	return s, nil
 }
 
 // await waits until the node's namespace is ready.

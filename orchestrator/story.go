@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -108,7 +108,7 @@ func (st *story) String() string {
 	}
 	line += ": " + t.Event.String()
 	if st.answer != "" {
-		line += fmt.Sprintf(" → %s after %s", st.answer, span(st.answerNS-t.TimeNS))
+		line += fmt.Sprintf(" → %s after %s", st.answer, report.Span(st.answerNS-t.TimeNS))
 	}
 	if !t.Opcode.IsData() || !st.lost() {
 		return line
@@ -120,15 +120,12 @@ func (st *story) String() string {
 	if st.answer == "" {
 		cause = " by timeout"
 	}
-	line += fmt.Sprintf(" → sent again%s as #%d, %s after the loss", cause, st.resentID, span(st.resentNS-t.TimeNS))
+	line += fmt.Sprintf(" → sent again%s as #%d, %s after the loss", cause, st.resentID, report.Span(st.resentNS-t.TimeNS))
 	if st.resentHit != trace.EventNone {
 		line += fmt.Sprintf(" (%s, too)", st.resentHit)
 	}
 	return line
 }
-
-// span prints a number of nanoseconds as people read it.
-func span(ns int64) string { return (clock.Duration(ns) * clock.Nanosecond).Std().String() }
 
 // lines tells all stories.
 func (s *stories) lines() []string {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Write writes r as indented JSON.
@@ -118,23 +118,21 @@ func (m *Metric) write(w io.Writer) {
 	if m.Ratio != nil {
 		ratio = fmt.Sprintf("%.3g", *m.Ratio)
 	}
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), connection, arrow(m.A.Count, m.B.Count, analyzers.UnitCount),
-		arrow(m.A.P50, m.B.P50, m.Unit), arrow(m.A.P99, m.B.P99, m.Unit), ratio)
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), connection, arrow(fmt.Sprint(m.A.Count), fmt.Sprint(m.B.Count)),
+		arrow(m.A.show(m.A.P50, m.Unit), m.B.show(m.B.P50, m.Unit)), arrow(m.A.show(m.A.P99, m.Unit), m.B.show(m.B.P99, m.Unit)), ratio)
 }
 
-func arrow(a, b int64, unit string) string {
+func arrow(a, b string) string {
 	if a == b {
-		return quantity(a, unit)
+		return a
 	}
-	return quantity(a, unit) + " → " + quantity(b, unit)
+	return a + " → " + b
 }
 
-func quantity(v int64, unit string) string {
-	if unit == analyzers.UnitNS {
-		return (clock.Duration(v) * clock.Nanosecond).Std().String()
+// show prints a value of a distribution, which has none if nothing was measured.
+func (d *Distribution) show(v int64, unit string) string {
+	if d.Count == 0 {
+		return "–"
 	}
-	if unit == analyzers.UnitCount {
-		return fmt.Sprint(v)
-	}
-	return fmt.Sprintf("%d %s", v, printable(unit))
+	return report.Quantity(v, unit)
 }

@@ -59,7 +59,15 @@ func pick(findings []*Finding, n int) (shown, hidden []*Finding) {
 
 const findingLabel = 10 // of expected, actual …
 
-// finding prints f as style.md shows it.
+// Citation names the document of a clause, too. A bare number is one of the InfiniBand Architecture Specification.
+func (f *Finding) Citation() string {
+	if f.Clause != "" && f.Clause[0] >= '0' && f.Clause[0] <= '9' {
+		return "IBTA volume 1, " + f.Clause
+	}
+	return f.Clause
+}
+
+// finding prints f: what is broken, then what was expected and what came, and the packets around.
 func (t *textReport) finding(f *Finding) {
 	t.spaces(2)
 	t.styled("FAIL", boldRed)
@@ -73,7 +81,7 @@ func (t *textReport) finding(f *Finding) {
 	}
 	t.optional(4, label("expected"), f.Expected)
 	t.optional(4, label("actual"), f.Actual)
-	t.optional(4, label("clause"), f.Clause)
+	t.optional(4, label("clause"), f.Citation())
 	if len(f.Packets) > 1 {
 		t.optional(4, label("packets"), packetList(f.Packets))
 	}

@@ -18,9 +18,11 @@ const (
 	plotHeight = 320
 	plotLeft   = 64
 	plotRight  = 16
-	plotTop    = 26
+	plotTop    = 30
 	plotBottom = 44
 	breakWidth = 44 // of a silence that is cut out of the time axis
+	breakRows  = 2  // of their labels, which may be wider
+	rowHeight  = 13
 	maxBreaks  = 12
 	// breakRatio is how much longer than all that remain silences must be that are cut out.
 	breakRatio = 4
@@ -68,6 +70,7 @@ type plotTick struct {
 type plotBreak struct {
 	At   float64 // middle
 	Text string
+	Y    int // of the text
 }
 
 // marker is a kind of point: the first in the list that matches says how a point is drawn.
@@ -210,8 +213,16 @@ func (a *timeAxis) place(ns int64) float64 {
 
 func (a *timeAxis) breakViews() []plotBreak {
 	var views []plotBreak
+	free := [breakRows]float64{} // where the latest label of each row ends
 	for _, b := range a.breaks {
-		views = append(views, plotBreak{round(a.place(b.to) - breakWidth/2), span(b.to - b.from)})
+		at, text := a.place(b.to)-breakWidth/2, span(b.to-b.from)
+		half := glyphWidth * float64(len(text)+1) / 2
+		row := 0
+		for row < breakRows-1 && free[row] > at-half {
+			row++
+		}
+		free[row] = at + half
+		views = append(views, plotBreak{At: round(at), Text: text, Y: plotTop - 6 - row*rowHeight})
 	}
 	return views
 }

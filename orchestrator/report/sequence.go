@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -95,6 +96,7 @@ func packetNumber(id uint64) string {
 // "#1180 nak psn 5 t=809.102us", "#1181-#1183 data psn 9-11 iter 1 t=809.311us".
 func (r *Report) aroundLines(points []Point) []string {
 	var lines []string
+	both := bothWays(points)
 	for i := 0; i < len(points); {
 		first := &points[i]
 		n := 1
@@ -107,7 +109,13 @@ func (r *Report) aroundLines(points []Point) []string {
 		last := &points[i+n-1]
 		text := packetNumber(first.ID)
 		if n > 1 {
-			text += fmt.Sprintf("-%s %s psn %d-%d", packetNumber(last.ID), first.Class, first.PSN, last.PSN)
+			text += "-" + packetNumber(last.ID)
+		}
+		if both {
+			text += " " + first.way()
+		}
+		if n > 1 {
+			text += fmt.Sprintf(" %s psn %d-%d", first.Class, first.PSN, last.PSN)
 			if first.Iter > 0 {
 				text += fmt.Sprintf(" iter %d", first.Iter)
 			}
@@ -118,6 +126,22 @@ func (r *Report) aroundLines(points []Point) []string {
 		i += n
 	}
 	return lines
+}
+
+// bothWays reports whether data goes in both directions: then packets of one PSN are told apart by theirs.
+func bothWays(points []Point) bool {
+	way := func(reverse bool) bool {
+		return slices.ContainsFunc(points, func(p Point) bool { return p.Class == packet.ClassData && p.Reverse == reverse })
+	}
+	return way(false) && way(true)
+}
+
+// way is the direction of a packet as trace show prints it.
+func (p *Point) way() string {
+	if p.Reverse {
+		return "<-"
+	}
+	return "->"
 }
 
 // continuedBy reports whether q is the n-th packet after p of an unbroken run of the same kind.

@@ -21,6 +21,9 @@ func (r *Report) instant(ns int64) string {
 	return fmt.Sprintf("%s%d.%03dus", sign, us, rest)
 }
 
+// Span prints a duration of ns in the unit that keeps it short: "1.995us".
+func Span(ns int64) string { return span(ns) }
+
 // span prints a duration of ns in the unit that keeps it short.
 func span(ns int64) string {
 	const (
@@ -39,6 +42,9 @@ func span(ns int64) string {
 	}
 	return fmt.Sprintf("%.3fs", v/float64(s))
 }
+
+// Quantity prints a value of a metric with its unit.
+func Quantity(v int64, unit string) string { return quantity(v, unit) }
 
 // quantity prints a value of a metric with its unit.
 func quantity(v int64, unit string) string {

@@ -112,18 +112,18 @@ func (r *facts) flowTable() report.Table {
 			some(f.Dropped), some(f.Retransmissions), some(f.Timeouts), "", "", "",
 		}
 		if f.Kind == Transfer {
-			row[3] = decimal(float64(f.GoodputBPS)/1e9) + " Gb/s"
+			row[3] = report.Quantity(f.GoodputBPS, analyzers.UnitBPS)
 		} else if f.Transport != "echo" {
 			row[2] += " " + string(f.Kind)
 		}
 		if f.Finished {
-			row[4] = micros(f.FCTNS)
+			row[4] = report.Span(f.FCTNS)
 		}
 		if f.SenderFCTNS > 0 {
-			row[5] = micros(f.SenderFCTNS)
+			row[5] = report.Span(f.SenderFCTNS)
 		}
 		if f.Trips != nil {
-			row[13], row[14] = micros(f.Trips.P50), micros(f.Trips.Max)
+			row[13], row[14] = report.Span(f.Trips.P50), report.Span(f.Trips.Max)
 		}
 		bad := !f.Finished && !p.Endless()
 		if bad {
@@ -140,8 +140,6 @@ func some(n int64) string {
 	}
 	return report.Grouped(n)
 }
-
-func micros(ns int64) string { return decimal(float64(ns)/1e3) + " µs" }
 
 // switchTable has a row for each switch that did more than forward, at most so many.
 func (r *run) switchTable() report.Table {

@@ -118,6 +118,8 @@ var figures = []figure{
 		source: benchmark{pkg: "./dumper/live", name: "BenchmarkRecorder", unit: "packets/s"}},
 	{name: "the same: what the kernel takes to fill the ring, in the sender's time", unit: "ns/packet",
 		source: benchmark{pkg: "./dumper/live", name: "BenchmarkRecorder", unit: "sender-ns/packet"}},
+	{name: "L1: what injection and mirroring add to the mean completion time", unit: "%", target: atMost(5),
+		source: benchmark{pkg: "./cmd/candela", name: "BenchmarkOverhead", unit: "overhead-%", cpus: 2}},
 	{name: "packet ring of blocks (TPACKET_V3), reading alone", unit: "ns/packet",
 		source: benchmark{pkg: "./link", name: "BenchmarkRing", unit: "ns/packet"}},
 	{name: "afpacket injector with mirroring, one core", unit: "packets/s", target: atLeast(300e3),

@@ -53,7 +53,7 @@ func needLive(t *testing.T) {
 }
 
 // bringUp makes a testbed that ends with the test.
-func bringUp(t *testing.T, datapath string, dumpers int) *netns.Bed {
+func bringUp(t testing.TB, datapath string, dumpers int) *netns.Bed {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cdl") // sockets have short paths
 	if err != nil {
@@ -62,7 +62,7 @@ func bringUp(t *testing.T, datapath string, dumpers int) *netns.Bed {
 	return bringUpIn(t, dir, datapath, dumpers)
 }
 
-func bringUpIn(t *testing.T, dir, datapath string, dumpers int) *netns.Bed {
+func bringUpIn(t testing.TB, dir, datapath string, dumpers int) *netns.Bed {
 	t.Helper()
 	cfg := netns.Config{Name: "t", StateDir: dir, Datapath: datapath}
 	for i := range dumpers {
@@ -83,7 +83,7 @@ func bringUpIn(t *testing.T, dir, datapath string, dumpers int) *netns.Bed {
 }
 
 // checkGone reports what a testbed has left: a namespace lives as long as a process in it, links and programs as long as it.
-func checkGone(t *testing.T, s *netns.State) {
+func checkGone(t testing.TB, s *netns.State) {
 	t.Helper()
 	for _, n := range s.Nodes() {
 		if n.Process.Alive() {
@@ -104,7 +104,7 @@ func checkGone(t *testing.T, s *netns.State) {
 	}
 }
 
-func livePlan(t *testing.T, text, testbed string) *plan.Plan {
+func livePlan(t testing.TB, text, testbed string) *plan.Plan {
 	t.Helper()
 	test, err := config.Parse("live.yml", []byte(text), configOptions(testbed))
 	if err != nil {

@@ -12,17 +12,18 @@ import (
 // it leaves by, that to its queue. While a batch of events is served, each step is taken for another batch behind it, so that
 // memory has the time of a batch to come, and nothing waits for it.
 const (
-	depth = 3 // steps
-	batch = 12 // events: so few that what they use is still in the first cache when they are served
+	depth = 3  // steps
+	batch = 16 // events: so few that what they use is still in the first cache when they are served; a power of two
+	ring  = 4  // batches: at least depth; a power of two
 )
 
 // ahead is what looking ahead remembers, and where it looks things up.
 type ahead struct {
 	on      bool // the network's state exceeds the caches
-	first   int  // of batches: the one to be served next
-	count   int  // of batches in use
+	first   uint // of batches: the one to be served next
+	count   uint // of batches in use
 	taken   int  // position of today up to which there are batches
-	batches [depth]foresight
+	batches [ring]foresight
 	lines   [24 * batch]uintptr
 
 	exits     []exit     // by port of a switch
@@ -33,21 +34,21 @@ type ahead struct {
 
 // foresight is a batch of events and what is known of them.
 type foresight struct {
-	steps      int // taken
-	end        int // position of today behind the batch
+	followed   bool // the second step is taken
+	end        int  // position of today behind the batch
+	arriving   uint // how many arrivals at switches there are
+	departing  uint // departures from switches
+	ending     uint // events of hosts
 	arrivals   [batch]transit
 	departures [batch]*Port
 	hosts      [batch]what
-	arriving   int
-	departing  int
-	ending     int // of hosts
 }
 
 // transit is a packet that arrives at a switch.
 type transit struct {
 	packet *Packet
 	in     *Port
-	out    exit
+	out    *exit // nil: not foreseen
 }
 
 // exit is a port and its outermost queues; of most ports those are all.
@@ -69,28 +70,31 @@ func (e *engine) lookAhead() {
 		return
 	}
 	if a.count > 0 {
-		a.first = (a.first + 1) % depth
+		a.first++
 		a.count--
 	}
 	for a.taken = max(a.taken, e.position); a.count < depth && a.taken < len(e.today); a.count++ {
-		b := &a.batches[(a.first+a.count)%depth]
-		b.steps, b.end = 0, min(a.taken+batch, len(e.today))
+		b := a.batch(a.count)
+		b.followed, b.end = false, min(a.taken+batch, len(e.today))
 		e.glimpse(b, e.today[a.taken:b.end])
 		a.taken = b.end
-	}
-	for i := range a.count {
-		if b := &a.batches[(a.first+i)%depth]; b.steps == 0 && i < depth-1 {
-			e.followPackets(b)
-		}
 	}
 	if a.count == 0 { // what was inserted late
 		e.ahead = len(e.today)
 		return
 	}
-	b := &a.batches[a.first]
+	for i := range min(a.count, depth-1) {
+		if b := a.batch(i); !b.followed {
+			e.followPackets(b)
+		}
+	}
+	b := a.batch(0)
 	e.followQueues(b)
 	e.ahead = b.end
 }
+
+// batch returns the one that is served after i others.
+func (a *ahead) batch(i uint) *foresight { return &a.batches[(a.first+i)%ring] }
 
 // forget drops what was foreseen of a day that is no longer open.
 func (a *ahead) forget() { a.count, a.taken = 0, 0 }
@@ -115,7 +119,7 @@ func (e *engine) glimpse(b *foresight, events []event) {
 			t := &b.arrivals[b.arriving%batch]
 			b.arriving++
 			t.packet, t.in = e.packets.at(w.packet()), pt
-			lines = append(lines, uintptr(unsafe.Pointer(t.packet)), uintptr(unsafe.Pointer(&pt.sw)))
+			lines = lines.And(unsafe.Pointer(t.packet)).And(unsafe.Pointer(&pt.sw))
 		default:
 			b.departures[b.departing%batch] = pt
 			b.departing++
@@ -130,10 +134,11 @@ func (e *engine) followPackets(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {
 		t := &b.arrivals[i]
-		t.out = exit{}
+		t.out = nil
 		if port := t.in.sw.routes.likely(t.in.sw, t.packet); port >= 0 {
-			t.out = e.look.exits[port]
-			lines = lines.AndTwo(unsafe.Pointer(t.out.port)).And(unsafe.Pointer(t.out.lowest)).And(unsafe.Pointer(t.out.highest))
+			out := &e.look.exits[port]
+			t.out = out
+			lines = lines.And(unsafe.Pointer(out.port)).And(unsafe.Pointer(out.lowest)).And(unsafe.Pointer(out.highest))
 		}
 	}
 	for _, pt := range b.departures[:b.departing] {
@@ -145,15 +150,19 @@ func (e *engine) followPackets(b *foresight) {
 		lines = e.foreseeHost(1, w, lines)
 	}
 	lines.Fetch()
-	b.steps = 1
+	b.followed = true
 }
 
-// followQueues is the third: the packets that others will be queued behind, and those that will be sent.
+// followQueues is the third: the packets that others will be queued behind, or what sending at once takes, and what will be sent.
 func (e *engine) followQueues(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {
-		if out := &b.arrivals[i].out; out.port != nil && out.port.filled != 0 {
+		switch out := b.arrivals[i].out; {
+		case out == nil:
+		case out.port.filled != 0:
 			lines = lines.And(unsafe.Pointer(out.lowest.last)).And(unsafe.Pointer(out.highest.last))
+		default: // it may leave at once
+			lines = lines.And(unsafe.Pointer(&out.port.sw)).And(unsafe.Pointer(&out.lowest.removed))
 		}
 	}
 	for _, pt := range b.departures[:b.departing] {

@@ -11,7 +11,7 @@ type buffer struct {
 func (sw *Switch) admit(port *Port, queue int, p *Packet) bool {
 	q := &port.queues[queue]
 	size := int(p.Size)
-	if sw.lossless(p) && port.kind != RecirculationPort {
+	if sw.losslessClasses != 0 && sw.lossless(p) && port.kind != RecirculationPort {
 		return sw.headroom(p, size)
 	}
 	if !q.fits(size) {

@@ -149,15 +149,23 @@ func (e *engine) insert(at clock.Time, w what) {
 	}
 	ev := event(uint64(at)-day<<(e.dayLog&63))<<whatBits | event(w)
 	i := int(day & dayMask)
+	if events := e.ring[i]; day > e.openDay && len(events) < cap(events) {
+		e.ring[i] = append(events, ev)
+		return
+	}
+	e.insertSlowly(day, i, ev)
+}
+
+// insertSlowly enters ev into a day that is open, or before that, or empty, or full.
+func (e *engine) insertSlowly(day uint64, i int, ev event) {
 	if i == e.open {
 		e.insertToday(ev)
 		return
 	}
-	events := &e.ring[i]
-	if *events == nil {
+	if e.ring[i] == nil {
 		e.begin(i)
 	}
-	*events = append(*events, ev)
+	e.ring[i] = append(e.ring[i], ev)
 	if day < e.openDay {
 		e.close() // nothing of it has been served, or day would have passed
 	}

@@ -186,12 +186,6 @@ func (pt *Port) arrive(now clock.Time, p *Packet) {
 // eligible returns the queues, a bit each, that have packets and may send.
 func (pt *Port) eligible() uint64 { return pt.filled &^ uint64(pt.paused) }
 
-// enqueue puts p into queue i; there is room.
-func (pt *Port) enqueue(i int, p *Packet) {
-	pt.queues[i].insert(p)
-	pt.filled |= 1 << i
-}
-
 // dequeue takes p out of queue i.
 func (pt *Port) dequeue(i int, p *Packet) {
 	q := &pt.queues[i]

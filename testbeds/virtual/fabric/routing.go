@@ -14,6 +14,7 @@ type routes struct {
 	group  []uint16 // by number of a switch
 	groups []group
 	salt   uint64 // of the hash: switches must not choose alike, or only some paths are used
+	random bool   // Topology.Balance is SprayRandom
 }
 
 // group is a set of ports on equally short paths.
@@ -40,9 +41,10 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	case 1:
 		return int(g.first), true
 	}
-	switch sw.net.spec.Topology.Balance {
-	case SprayRandom:
+	if r.random {
 		return int(g.ports[sw.source.below(uint64(n))]), true
+	}
+	switch sw.net.spec.Topology.Balance {
 	case SprayRoundRobin:
 		if int(g.turn) == n {
 			sw.rand.Shuffle(n, func(i, j int) { g.ports[i], g.ports[j] = g.ports[j], g.ports[i] })
@@ -70,7 +72,7 @@ func (r *routes) likely(sw *Switch, p *Packet) int32 {
 	switch n := len(g.ports); {
 	case n == 1:
 		return sw.first + int32(g.first)
-	case n > 1 && sw.net.spec.Topology.Balance == SprayRandom:
+	case n > 1 && r.random:
 		return sw.first + int32(g.ports[sw.source.peek(uint64(n))])
 	}
 	return -1
@@ -110,7 +112,9 @@ func (n *Network) route() {
 		populated[edge.sw.id] = true
 	}
 	for _, sw := range n.switches {
-		sw.routes = routes{group: make([]uint16, len(n.switches)), salt: sw.rand.Uint64()}
+		sw.routes = routes{
+			group: make([]uint16, len(n.switches)), salt: sw.rand.Uint64(), random: n.spec.Topology.Balance == SprayRandom,
+		}
 	}
 	for to, has := range populated {
 		if has {

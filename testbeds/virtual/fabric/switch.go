@@ -20,10 +20,10 @@ type Switch struct {
 	id              int32
 	first           int32 // number of ports[0] in the network
 	routes          routes
-	losslessClasses uint8 // of config
 	source          source
 	scheduler       Scheduler // of front ports
 	buffer          buffer
+	losslessClasses uint8 // of config
 
 	rand          *rand.Rand // draws from source
 	recirculation Scheduler  // of recirculation ports
@@ -115,10 +115,16 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 			}
 			if sw.admit(port, int(v.Queue), p) {
 				p.Egress = v.Port
-				sw.mark(port, int(v.Queue), p)
-				sw.buffer.take(p, &port.queues[v.Queue])
-				port.enqueue(int(v.Queue), p)
-				sw.account(now, p)
+				q := &port.queues[v.Queue]
+				if q.marking {
+					sw.mark(q, p)
+				}
+				sw.buffer.take(p, q)
+				q.insert(p)
+				port.filled |= 1 << v.Queue
+				if sw.losslessClasses != 0 {
+					sw.account(now, p)
+				}
 				sw.kick(now, port)
 				return
 			}
@@ -153,13 +159,14 @@ func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
 // leave books p out of the buffers.
 func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
 	sw.buffer.release(p, q)
-	sw.release(now, p)
+	if sw.losslessClasses != 0 {
+		sw.release(now, p)
+	}
 }
 
-// mark sets CE as the queue is configured to.
-func (sw *Switch) mark(port *Port, queue int, p *Packet) {
-	q := &port.queues[queue]
-	if !q.marking || !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
+// mark sets CE as the queue, which marks, is configured to.
+func (sw *Switch) mark(q *Queue, p *Packet) {
+	if !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
 		return
 	}
 	p.ECN = packet.CE

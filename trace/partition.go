@@ -49,8 +49,8 @@ func (p *Partitions) Learn(r *Record) (first bool) {
 	return true
 }
 
-// usual reports whether r carries the one key that both sides are known to have, as a full member, and is not marked.
-func (p *Partitions) usual(r *Record) bool {
+// Usual reports whether r carries the one key that both sides are known to have, as a full member, and is not marked.
+func (p *Partitions) Usual(r *Record) bool {
 	if uint(r.Flow|1) >= uint(len(p.keys)) {
 		return false
 	}
@@ -61,7 +61,7 @@ func (p *Partitions) usual(r *Record) bool {
 // Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first packet,
 // says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
 func (p *Partitions) Mark(r *Record) {
-	if p.usual(r) {
+	if p.Usual(r) {
 		return
 	}
 	p.Learn(r)

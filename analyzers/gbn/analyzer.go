@@ -28,6 +28,7 @@ type Analyzer struct {
 	firstID    uint64
 	original   trace.Record // the latest packet that was rewritten, as it was sent
 	partitions trace.Partitions
+	general    bool  // nothing is taken for ordinary, for a test
 	strays     int64 // records of no known connection
 	unknown    int64 // records with an opcode that RC does not have
 }
@@ -88,6 +89,9 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	switch {
 	case r.Opcode.IsRequest():
 		s := a.session(flow)
+		if !a.general && s.ordinary(r) {
+			return
+		}
 		if r.Has(trace.Sent) {
 			s.requestSent(r)
 		}

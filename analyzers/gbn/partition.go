@@ -9,6 +9,9 @@ import (
 // checkPartition judges the partition key of a packet by its sender's first one, and notes where it leaves open what the
 // receiver accepts: before the receiver's own packets show its key, either of two keys may be the one that it refuses.
 func (a *Analyzer) checkPartition(r *trace.Record) {
+	if a.partitions.Usual(r) {
+		return
+	}
 	first := a.partitions.Learn(r)
 	key, known := a.partitions.Key(r.Flow)
 	if !known {

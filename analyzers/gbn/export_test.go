@@ -1,0 +1,23 @@
+package gbn
+
+import (
+	"reflect"
+
+	"candela.dev/candela/trace"
+)
+
+// NewGeneral returns an analyzer that takes no packet for ordinary.
+func NewGeneral(meta trace.Meta, cfg Config) *Analyzer {
+	a := New(meta, cfg)
+	a.general = true
+	return a
+}
+
+// Same reports whether two analyzers of one trace know the same, whichever ways they went.
+func Same(a, b *Analyzer) bool {
+	a.general, b.general = false, false
+	return reflect.DeepEqual(a, b)
+}
+
+// TakeNothingForOrdinary makes a go on as one of NewGeneral.
+func TakeNothingForOrdinary(a *Analyzer) { a.general = true }

@@ -1,6 +1,9 @@
 package tcp
 
-import "candela.dev/candela/generator/fault"
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/fault"
+)
 
 // Bug is a deliberate fault, so that the analyzer can prove that it catches it.
 type Bug uint8
@@ -24,6 +27,18 @@ const (
 	BugAcksBackwards
 	BugFalseSACK
 	BugForgetsAck
+	// Further ones of the sender.
+	BugOverrunsReceiver
+	BugKeepsWindow
+	BugNeverAvoids
+	BugResendsTwice
+	BugHurriedTimeout
+	BugWrapsBadly
+	// And of the receiver.
+	BugLateAck
+	BugNoDuplicateAck
+	BugNoSACK
+	BugShrinksWindow
 )
 
 // BugInfo describes one fault of the catalogue.
@@ -43,6 +58,17 @@ var catalogue = fault.Catalogue[Bug]{
 	BugAcksBackwards:   {Name: "acks-backwards", Rule: "tcp.ack-backwards", What: "every 32nd acknowledgement is that of a segment before"},
 	BugFalseSACK:       {Name: "false-sack", Rule: "tcp.sack-false", What: "a SACK block is a segment longer than what has arrived"},
 	BugForgetsAck:      {Name: "forgets-ack", Rule: "tcp.ack-missing", What: "a delayed acknowledgement is never sent"},
+
+	BugOverrunsReceiver: {Name: "overruns-receiver", Rule: "tcp.receive-window", What: "one segment more is sent than the receiver has room for"},
+	BugKeepsWindow:      {Name: "keeps-window", Rule: "tcp.congestion-window", What: "a timeout leaves the window as it is"},
+	BugNeverAvoids:      {Name: "never-avoids", Rule: "tcp.congestion-window", What: "behind the threshold the window grows as before it"},
+	BugResendsTwice:     {Name: "resends-twice", Rule: "tcp.retransmit-early", What: "what is lost is sent again twice"},
+	BugHurriedTimeout:   {Name: "hurried-timeout", Rule: "tcp.timeout-early", What: "the retransmission timer runs for seven eighths of its minimum"},
+	BugWrapsBadly:       {Name: "wraps-badly", Rule: "tcp.seq-skip", What: "sequence numbers are one too high once they have passed 2^32"},
+	BugLateAck:          {Name: "late-ack", Rule: "tcp.ack-missing", What: "a delayed acknowledgement is sent after 700 ms"},
+	BugNoDuplicateAck:   {Name: "no-duplicate-ack", Rule: "tcp.duplicate-ack-missing", What: "what arrives behind a gap is not acknowledged"},
+	BugNoSACK:           {Name: "no-sack", Rule: "tcp.sack-missing", What: "nothing is ever SACKed"},
+	BugShrinksWindow:    {Name: "shrinks-window", Rule: "tcp.window-shrinks", What: "every 16th acknowledgement leaves half of the receiver's window"},
 }
 
 // Catalogue returns every fault, in the order of their numbers.
@@ -74,4 +100,62 @@ func (h *Host) damageAck(r *receiver, to *Header) {
 	if h.bugs.Has(BugFalseSACK) && to.SACK != (Block{}) {
 		to.SACK.End += uint32(h.cfg.MSS)
 	}
+	if h.bugs.Has(BugNoSACK) {
+		to.SACK = Block{}
+	}
+	if h.bugs.Has(BugShrinksWindow) {
+		if h.spoilt++; h.spoilt%16 == 0 {
+			to.Window /= 2
+		}
+	}
+}
+
+// edge returns the end of what may be sent.
+func (s *sender) edge() uint64 {
+	if s.bugs.Has(BugOverrunsReceiver) {
+		return s.limit + uint64(s.mss)
+	}
+	return s.limit
+}
+
+// grow has the window follow an acknowledgement.
+func (s *sender) grow(now clock.Time, n int) {
+	if s.bugs.Has(BugNeverAvoids) {
+		s.window.size += float64(n)
+		return
+	}
+	s.window.grow(now, float64(n), s.srtt)
+}
+
+// spoilTimer spoils the time of the retransmission timer.
+func (s *sender) spoilTimer(rto clock.Duration) clock.Duration {
+	switch {
+	case s.bugs.Has(BugEarlyTimeout):
+		return rto / 4
+	case s.bugs.Has(BugHurriedTimeout):
+		return rto / 8 * 7
+	}
+	return rto
+}
+
+// spoilSequence spoils a segment that is sent: offset is its place on the wire before numbers wrap.
+func (s *sender) spoilSequence(to *Header, offset uint64) {
+	if s.bugs.Has(BugWrapsBadly) && offset>>32 > 0 {
+		to.Seq++
+	}
+}
+
+// lingers reports whether a lost segment that was just sent again stays lost.
+func (s *sender) lingers(g *segment) bool {
+	linger := s.bugs.Has(BugResendsTwice) && !g.doubled
+	g.doubled = true
+	return linger
+}
+
+// delayedACK returns how long an acknowledgement waits.
+func (h *Host) delayedACK() clock.Duration {
+	if h.bugs.Has(BugLateAck) {
+		return 700 * clock.Millisecond
+	}
+	return h.cfg.DelayedACK
 }

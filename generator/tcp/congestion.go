@@ -120,10 +120,7 @@ func (s *sender) restart(now clock.Time) {
 		return
 	}
 	// Before the first sample it is the minimum: the handshake that is left out would have measured the path.
-	rto := max(s.srtt+4*s.variance, s.minRTO)
-	if s.bugs.Has(BugEarlyTimeout) {
-		rto /= 4
-	}
+	rto := s.spoilTimer(max(s.srtt+4*s.variance, s.minRTO))
 	for range min(s.backoff, 16) {
 		if !s.bugs.Has(BugNoBackoff) {
 			rto = min(2*rto, maxRTO)

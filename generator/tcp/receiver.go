@@ -43,7 +43,10 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 	if !r.add(span{max(start, r.have), end}) {
 		h.counters.Duplicates++
 	}
-	r.schedule(now, h.cfg.DelayedACK, gaps || len(r.beyond) > 0)
+	r.schedule(now, h.delayedACK(), gaps || len(r.beyond) > 0)
+	if len(r.beyond) > 0 && h.bugs.Has(BugNoDuplicateAck) {
+		r.ackNow = false
+	}
 	if start <= r.have && end <= r.have {
 		h.report(now, c, Delivered, r.have)
 	}

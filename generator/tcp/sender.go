@@ -16,6 +16,7 @@ type segment struct {
 	lost    bool // and not sent again since
 	flying  bool // a copy counts as on its way
 	again   bool // was retransmitted
+	doubled bool // for a fault
 }
 
 func (s *segment) end() uint64 { return s.start + uint64(s.length) }
@@ -108,7 +109,7 @@ func (s *sender) una() uint64 {
 
 // maySend reports whether there is a segment to send and room for it on the path.
 func (s *sender) maySend() bool {
-	fresh := s.next < s.written && s.next+uint64(s.nextLength()) <= s.limit
+	fresh := s.next < s.written && s.next+uint64(s.nextLength()) <= s.edge()
 	if s.lost == 0 && !fresh {
 		return false
 	}
@@ -148,11 +149,14 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	s.used(false)
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
+	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
 	if s.expires == clock.Never {
 		s.restart(now)
 	}
 	if again {
-		s.force, s.lost, g.lost, g.again = false, s.lost-1, false, true
+		if s.force, g.again = false, true; !s.lingers(g) {
+			s.lost, g.lost = s.lost-1, false
+		}
 		s.again = append(s.again, retransmission{number, s.ordinal})
 		h.counters.Retransmitted++
 		h.report(now, c, Retransmitted, g.start)
@@ -191,7 +195,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 	if grown > 0 {
 		s.backoff = 0
 		if s.phase != recovery && s.mayGrow() {
-			s.window.grow(now, float64(grown), s.srtt)
+			s.grow(now, grown)
 		}
 		s.restart(now)
 	}
@@ -318,7 +322,9 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 	s := &c.sender
 	h.counters.Timeouts++
 	h.report(now, c, TimedOut, s.una())
-	s.window.collapse(s.backoff == 0)
+	if !s.bugs.Has(BugKeepsWindow) {
+		s.window.collapse(s.backoff == 0)
+	}
 	s.phase, s.recover, s.force = loss, s.next, true
 	s.again = s.again[:0]
 	for i := range s.segments {

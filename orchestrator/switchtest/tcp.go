@@ -19,6 +19,7 @@ func tcpTransport() transport {
 				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20, Doc: "Packets that a connection sends before it has heard anything."},
 				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000, Doc: "Least retransmission timeout; Linux has 200 ms."},
 				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000, Doc: "How long an ACK waits for a second packet; 0: not at all."},
+				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1, Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
 			},
 			Bugs: tcpBugs(),
@@ -71,7 +72,8 @@ func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
 func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
 	cfg := fabric.TCPConfig{
 		PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"), ReceiveWindow: v.Int("receive-window-bytes"),
-		MinRTO: v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
+		MinRTO: v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
+		FirstSequence: uint32(v.Int("first-sequence")), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
 	}
 	if cfg.DelayedACK == 0 {
 		cfg.DelayedACK = -1

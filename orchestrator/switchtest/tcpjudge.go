@@ -51,6 +51,7 @@ func (r *run) tcpConfig() judgetcp.Config {
 	}
 	c := judgetcp.Config{
 		MSS: values.Int("packet-size") - r.tcpHeader(), InitialWindow: values.Int("initial-window"), MinRTO: values.Duration("min-rto-us"), Beta: 0.7,
+		FirstSequence: uint32(values.Int("first-sequence")),
 	}
 	if values.Word("congestion-control") == "reno" {
 		c.Beta = 0.5

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -84,5 +85,22 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if err := agent(t, "").Call(ctx, verbs.OpHello, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestStatisticsOfTheLinkAddWhatSysfsLacks(t *testing.T) {
+	known := []verbs.Counter{{Name: "sent", Value: 7}}
+	list, err := verbs.AddStatistic(known, []byte(`[{"ifindex":0,"ifname":"rxe0","port":1,"sent":99,"duplicate_request":3,"acks":18446744073709551615}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []verbs.Counter{{Name: "acks", Value: 1<<64 - 1}, {Name: "duplicate_request", Value: 3}, {Name: "sent", Value: 7}}
+	if !slices.Equal(list, want) {
+		t.Errorf("counters are %v, want %v: what sysfs said stays, and neither interface nor port is a counter", list, want)
+	}
+	for _, bad := range []string{"", "{}", "[1]", "null x"} {
+		if list, err := verbs.AddStatistic(nil, []byte(bad)); err == nil {
+			t.Errorf("%q gave %v, want an error", bad, list)
+		}
 	}
 }

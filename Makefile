@@ -13,7 +13,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: p4 vm-image test-vm test-reproduce help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
+.PHONY: p4 vm-image test-vm test-package test-reproduce help setup build demo test test-live deb race detection fuzz bench bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,12 @@ vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMA
 test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, interoperate (skips what is missing)
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m ./testbeds/vm ./injector/qemu
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m -run TestVM ./cmd/candela
+
+test-package: ## install the Debian package in a guest with systemd, start, kill, upgrade, remove (skips what is missing; needs root)
+	@tools/setup --vm
+	@GO='$(GO)' tools/vm-image backports && tools/package-image || echo "SKIP-package: no guest to install it in"
+	@GO='$(GO)' tools/deb
+	CANDELA_TEST_PACKAGE=1 $(GO) test -count=1 -v -timeout 20m ./packaging
 
 test-reproduce: ## measure every result of the trimming paper, and compare which are out of tolerance with the documents
 	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 20m -run TestExactly ./reproduce/trimming

@@ -16,6 +16,15 @@ const (
 	RuleMisdelivered  Rule = "ndp.misdelivered"
 )
 
+// OfNetwork reports whether a rule is about what lies between the hosts.
+func OfNetwork(r Rule) bool {
+	switch r {
+	case RuleSilentLoss, RuleHeaderChanged, RuleDuplicated, RuleMisdelivered:
+		return true
+	}
+	return false
+}
+
 // Rules about the sender.
 const (
 	RuleSendWithoutPull  Rule = "ndp.send-without-pull"

@@ -17,6 +17,10 @@ func (a *Analyzer) checkWhole(e *entry, o *sai.Observation) {
 	if o.Length != e.Length {
 		a.violate(ruleWhole, o, e, fmt.Sprintf("%d bytes", e.Length), fmt.Sprintf("%d bytes", o.Length))
 	}
+	own := func(t *compiled) bool { return t.settings.QueueOf(int(e.DSCP)) == o.Queue }
+	if o.Queue != sai.UnknownQueue && !a.expects(e, own) {
+		a.violate(ruleWhole, o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
+	}
 }
 
 // checkCopy judges a packet that left shorter than it came, or with another DSCP.
@@ -31,6 +35,7 @@ func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, twins bool) {
 	if !twins {
 		a.checkEligible(e, o)
 		a.checkOrder(e, o)
+		a.checkRoom(e, o)
 	}
 	a.checkSize(e, o, runt)
 	a.checkDSCP(e, o)
@@ -69,6 +74,10 @@ func (a *Analyzer) checkRemarked(e *entry, o *sai.Observation) {
 	if a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
 		a.violate(ruleSize, o, e, fmt.Sprintf("%d bytes", a.compiled[e.settings].settings.Trimming.Size),
 			fmt.Sprintf("%d bytes with the trim DSCP %d", o.Length, o.DSCP))
+		return
+	}
+	if o.DSCP == e.DSCP {
+		a.violate(ruleWhole, o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
 		return
 	}
 	a.violate(ruleWhole, o, e, fmt.Sprintf("DSCP %d", e.DSCP), fmt.Sprintf("DSCP %d", o.DSCP))
@@ -152,6 +161,32 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 		a.coverage["exempt"]++
 		a.violate(ruleACL, o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
 	}
+}
+
+// roomSlack is what a queue may hold of packets that have begun to leave: one of the largest, and some.
+const roomSlack = 10_000
+
+// checkRoom judges whether a packet was trimmed though its queue held no more than half of what it may. What has arrived and not left
+// is the most that it can have held; queues that hold copies, too, are not judged.
+func (a *Analyzer) checkRoom(e *entry, o *sai.Observation) {
+	pool := int64(a.config.PoolBytes)
+	if pool == 0 || e.out != o.Port || e.settings != e.other || a.ports[o.Port].lostCopyTarget[e.queue] {
+		return
+	}
+	length := int64(e.Length)
+	need := func(held int64) int64 { return 2*(held+length) + roomSlack }
+	p := &a.compiled[e.settings].profiles[o.Port][e.queue]
+	limit := pool
+	if p.Limit > 0 {
+		limit = min(limit, int64(p.Limit))
+	}
+	if p.Alpha > 0 {
+		limit = min(limit, int64(p.Alpha*float64(pool-e.around-length)))
+	}
+	if need(e.around) > pool || need(e.ahead) > max(limit, int64(p.Reserved)) {
+		return
+	}
+	a.violate(ruleRoom, o, e, fmt.Sprintf("the packet whole: queue %d of port %s held at most %d of %d bytes", e.queue, a.config.Ports[o.Port], e.ahead, limit), "a copy")
 }
 
 // checkOrder judges when a copy left.

@@ -23,6 +23,7 @@ const (
 	ruleAction       = "sai.action"
 	ruleLossless     = "sai.lossless"
 	ruleACL          = "sai.acl"
+	ruleRoom         = "sai.room"
 	ruleOnce         = "sai.once"
 	ruleOrder        = "sai.order"
 	ruleOvertake     = "sai.overtake"
@@ -66,11 +67,12 @@ func Rules() []analyzers.Rule {
 		{ruleIPLength, v, proposal + ", DROP_AND_TRIM", "The IP length of a copy is updated."},
 		{ruleChecksum, v, proposal + ", DROP_AND_TRIM", "The IPv4 header checksum of a copy is updated."},
 		{ruleHeaders, v, proposal + ", overview", "A copy keeps addresses, ports, protocol and the bytes behind them; TTL counts the hop, ECN may be set to CE."},
-		{ruleForward, v, proposal + ", overview", "A copy goes on to the packet's destination, never back to its sender."},
-		{ruleWhole, v, sonic + ", case 3", "A packet that is not trimmed keeps its length and its DSCP."},
+		{ruleForward, v, proposal + ", overview", "A copy goes on to the packet's destination, never back to its sender nor by another port."},
+		{ruleWhole, v, sonic + ", case 3", "A packet that is not trimmed keeps its length, its DSCP and its queue."},
 		{ruleAction, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "Only packets of queues whose profile says DROP_AND_TRIM are trimmed."},
 		{ruleLossless, v, sonic + ", limitations", "A lossless queue's packets are not trimmed."},
 		{ruleACL, v, proposal + ", ACTION_PACKET_TRIM_DISABLE", "A packet that an ACL entry exempts is dropped, not trimmed."},
+		{ruleRoom, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "A packet is trimmed only if its queue does not admit it: none is while the queue holds less than half of what it may."},
 		{ruleOnce, v, proposal + ", overview", "What leaves has arrived, and leaves once: a copy is not doubled and not trimmed again."},
 		{ruleOrder, v, proposal + ", overview", "Copies of one ingress port, egress port and queue leave in the order in which their packets arrived."},
 		{ruleOvertake, v, proposal + ", overview", "While a copy waits in a queue of strict priority, no packet of a lower queue leaves by its port."},

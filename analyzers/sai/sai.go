@@ -24,6 +24,9 @@ type Config struct {
 	GracePS int64
 	// PortOf returns the egress port towards a destination; false if there are several or it is unknown. Nil: none is known.
 	PortOf func(netip.Addr) (int, bool)
+	// PoolBytes is the shared buffer that queues without a limit of their own are admitted to; 0: unknown, then nobody is blamed for
+	// trimming what would have had room.
+	PoolBytes int
 	// Strict says that a port serves its highest queue first, always: then copies may be held to overtake data.
 	Strict bool
 	// ReactionPS is how long after a packet's arrival its copy may enter the trim queue; 0: at once.
@@ -46,6 +49,7 @@ type Analyzer struct {
 	compiled []compiled
 
 	pending pending
+	inside  int64 // bytes of pending
 	ports   []portState
 	order   map[orderKey]int64 // arrival of the last copy
 	acl     []aclTally
@@ -94,6 +98,7 @@ type tally struct {
 	mustTrim                int64 // missing packets that, if refused, were to be trimmed
 	mayTrim                 int64 // missing packets near a change of settings
 	sentBy, sentBytes       int64 // packets that left by this queue, where it is known
+	inside                  int64 // bytes of packets that arrived and have not left
 }
 
 type aclTally struct{ packets, bytes int64 }
@@ -204,9 +209,29 @@ func (a *Analyzer) arrive(o *sai.Observation) {
 		a.acl[e.rule].packets++
 		a.acl[e.rule].bytes += int64(o.Length)
 	}
+	a.admit(&e)
 	a.pending.add(e)
 	for a.pending.size > a.config.MaxPending {
 		a.miss(a.pending.oldest())
+	}
+}
+
+// admit notes what is in the way of a packet, at most.
+func (a *Analyzer) admit(e *entry) {
+	e.out, e.around = -1, a.inside
+	a.inside += int64(e.Length)
+	if port, ok := a.config.PortOf(e.Dst); ok && port >= 0 && port < len(a.ports) && e.queue >= 0 && e.queue < queues {
+		at := &a.ports[port].queues[e.queue]
+		e.out, e.ahead = port, at.inside
+		at.inside += int64(e.Length)
+	}
+}
+
+// release notes that a packet is not inside any more.
+func (a *Analyzer) release(e *entry) {
+	a.inside -= int64(e.Length)
+	if e.out >= 0 {
+		a.ports[e.out].queues[e.queue].inside -= int64(e.Length)
 	}
 }
 
@@ -239,7 +264,12 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		a.violate(ruleOnce, o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
 		return
 	}
+	a.release(&e)
 	if e.queue < 0 || e.queue >= queues {
+		return
+	}
+	if e.out >= 0 && e.out != o.Port && o.Dst == e.Dst {
+		a.violate(ruleForward, o, &e, "by port "+a.config.Ports[e.out], "by port "+a.config.Ports[o.Port])
 		return
 	}
 	kind := a.classify(&e, o)
@@ -277,6 +307,9 @@ func (a *Analyzer) classify(e *entry, o *sai.Observation) kind {
 	}
 	for _, s := range []int{e.settings, e.other} {
 		t := &a.compiled[s]
+		if o.Queue != sai.UnknownQueue && o.Queue != t.settings.QueueOf(int(e.DSCP)) && o.Queue == t.queue[o.Port] {
+			return copied // it has changed queues: a copy that kept its DSCP
+		}
 		if t.dscp[o.Port] != int(e.DSCP) || e.Length > t.settings.Trimming.Size {
 			continue
 		}
@@ -318,6 +351,7 @@ func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, 
 
 // miss settles an arrival that never left.
 func (a *Analyzer) miss(e entry) {
+	a.release(&e)
 	a.coverage["missing"]++
 	port, ok := a.config.PortOf(e.Dst)
 	if !ok || port < 0 || port >= len(a.ports) || e.queue < 0 || e.queue >= queues {
@@ -371,9 +405,11 @@ func (a *Analyzer) share() analyzers.Metric {
 // entry is an arrival that has not left yet.
 type entry struct {
 	sai.Observation
-	settings, other int // in force when it arrived; other differs near a change
-	queue           int // that it was meant for
-	rule            int // that exempts it, −1: none
+	settings, other int   // in force when it arrived; other differs near a change
+	queue           int   // that it was meant for
+	rule            int   // that exempts it, −1: none
+	out             int   // port that it is meant for, −1: unknown
+	ahead, around   int64 // bytes that were inside when it came, for its queue and in all
 }
 
 // pending is the arrivals in order, found by signature.

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/ndp"
+	"candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
@@ -26,6 +28,15 @@ type analyzer struct {
 	// applies says whether a run has anything for it to judge.
 	applies func(r *run) bool
 	build   func(r *run) (judge, error)
+}
+
+// device returns the model of those whom a rule is about: that of the switch, or a transport.
+func device(rule, ofSwitch string) string {
+	switch analyzer, _, _ := strings.Cut(rule, "."); {
+	case analyzer == tcp.Name, analyzer == ndp.Name && !ndp.OfNetwork(ndp.Rule(rule)):
+		return analyzer // as the transport is called
+	}
+	return ofSwitch
 }
 
 // judgeTable lists every analyzer of switch tests, in the order of reports. A new one is one entry here.

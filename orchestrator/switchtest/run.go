@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"candela.dev/candela/analyzers"
@@ -371,16 +370,9 @@ func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
 }
 
-// excuse returns the waiver of a violation, nil if there is none. Whether a host or a switch is to blame is not always known, so that
-// the waiver of either counts.
+// excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a waiver of that device counts.
 func (r *facts) excuse(rule string) *config.Waiver {
-	models := []string{r.plan.Test.Switch.Model, r.plan.Test.Hosts.Model}
-	for i := range r.plan.Flows {
-		if name := r.plan.Flows[i].Transport; !slices.Contains(models, name) {
-			models = append(models, name)
-		}
-	}
-	return r.waivers.Excuse(rule, models...)
+	return r.waivers.Excuse(rule, device(rule, r.plan.Test.Switch.Model))
 }
 
 func (r *run) present(rep *report.Report) error {

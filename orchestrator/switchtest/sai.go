@@ -53,7 +53,7 @@ func saiConfig(r *run, sw *fabric.Switch, mech *model.Mechanism) judgesai.Config
 	c := judgesai.Config{
 		Settings: []judgesai.Change{{Settings: mech.Settings()}}, Strict: r.plan.Test.Switch.Values.Word("scheduler") == "strict", Closed: true,
 		// A run that is cut off leaves packets in queues.
-		Undrained: r.plan.Test.Duration > 0,
+		Undrained: r.plan.Test.Duration > 0, PoolBytes: r.plan.Test.Switch.Values.Int("buffer-bytes"),
 		PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
 	}
 	for i := range sw.Ports() {

@@ -2,8 +2,10 @@ package sai
 
 import (
 	"fmt"
+	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
@@ -19,6 +21,11 @@ type bugs struct {
 	missesTrims, missesDrops, missesLost, missesSent bool
 	countsOnTrimQueue, portOff, switchOff, aclOff    bool
 	octetsOriginal, octetsQueue, octetsFCS, octetsIP bool
+	clearsECN, wrongTTL, wrongPort, deliversBoth     bool
+	trimsWithRoom, dropsShort, losesCounted          bool
+	swapsQueues, restarts, aclV4                     bool
+
+	when condition // nil: always
 }
 
 // bugList couples names with switches.
@@ -61,6 +68,16 @@ func (b *bugs) list() []struct {
 		{parameter.Bug{Name: "octets-miss-copies", Doc: "A queue's octets leave out copies."}, &b.octetsQueue},
 		{parameter.Bug{Name: "octets-fcs-one-way", Doc: "Octets received count the FCS, octets sent don't."}, &b.octetsFCS},
 		{parameter.Bug{Name: "octets-acl-ip", Doc: "An ACL entry counts the bytes of IP packets instead of frames."}, &b.octetsIP},
+		{parameter.Bug{Name: "clears-ecn", Doc: "Writes the trim DSCP over the copy's ECN bits, too."}, &b.clearsECN},
+		{parameter.Bug{Name: "wrong-ttl", Doc: "Counts two hops in the copy's TTL."}, &b.wrongTTL},
+		{parameter.Bug{Name: "wrong-port", Doc: "Sends copies by the port next to the packet's."}, &b.wrongPort},
+		{parameter.Bug{Name: "delivers-both", Doc: "Forwards a packet whole although a copy of it was sent."}, &b.deliversBoth},
+		{parameter.Bug{Name: "trims-with-room", Doc: "Trims one packet in 16 although its queue has room."}, &b.trimsWithRoom},
+		{parameter.Bug{Name: "drops-short", Doc: "Drops packets that are too short to be cut instead of sending them by the trim queue."}, &b.dropsShort},
+		{parameter.Bug{Name: "acl-v4-only", Doc: "Trims IPv6 packets that an ACL entry exempts."}, &b.aclV4},
+		{parameter.Bug{Name: "loses-counted", Doc: "Loses one copy in eight although the trim queue has room, and counts it as lost."}, &b.losesCounted},
+		{parameter.Bug{Name: "count-swaps-queues", Doc: "Swaps the trim counters of queues 1 and 2."}, &b.swapsQueues},
+		{parameter.Bug{Name: "count-restarts", Doc: "Trim counters start again when a setting changes."}, &b.restarts},
 	}
 }
 
@@ -77,6 +94,12 @@ func parseBugs(names []string) (bugs, error) {
 	var b bugs
 	for _, name := range names {
 		known := false
+		name, limit, limited := strings.Cut(name, "@")
+		if limited {
+			if b.when = conditions()[limit]; b.when == nil {
+				return bugs{}, fmt.Errorf("the sai model has no condition %q of bugs", limit)
+			}
+		}
 		for _, entry := range b.list() {
 			if entry.Name == name {
 				*entry.on, known = true, true
@@ -135,6 +158,12 @@ func (m *Mechanism) damage(c *fabric.Packet) {
 	if m.bug.returns {
 		c.Return()
 	}
+	if m.bug.clearsECN {
+		c.ECN = packet.NotECT
+	}
+	if m.bug.wrongTTL {
+		c.TTL -= 2
+	}
 }
 
 // heldCopy is a copy that a bug keeps back.
@@ -174,7 +203,7 @@ func (m *Mechanism) HandleTimer(now clock.Time, _ *fabric.Switch, token uint64) 
 		m.pass(now, token)
 		return
 	}
-	if m.bug.reorders {
+	if m.seeded.reorders {
 		m.release(now)
 		return
 	}
@@ -245,6 +274,16 @@ func (m *Mechanism) noteSent(port, queue int, c *fabric.Packet) {
 	at.copyExcess += uint64(max(0, c.Original-c.Size))
 }
 
+// restart zeroes the trim counters.
+func (m *Mechanism) restart() {
+	for i := range m.counters {
+		for q := range m.counters[i] {
+			at := &m.counters[i][q]
+			at.trim, at.txTrim, at.droppedTrim = 0, 0, 0
+		}
+	}
+}
+
 // miscountOctets makes octets that don't fit the packets.
 func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
 	for i := range s.Ports {
@@ -269,9 +308,22 @@ func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
 	}
 }
 
+// swapQueues has queues 1 and 2 count for each other.
+func (m *Mechanism) swapQueues(s *sai.Snapshot) {
+	for i := range s.Ports {
+		if q := s.Ports[i].Queues; m.bug.swapsQueues {
+			q[1].Trim, q[2].Trim = q[2].Trim, q[1].Trim
+			q[1].TxTrim, q[2].TxTrim = q[2].TxTrim, q[1].TxTrim
+			q[1].DroppedTrim, q[2].DroppedTrim = q[2].DroppedTrim, q[1].DroppedTrim
+		}
+	}
+}
+
 // miscountSnapshot makes sums that do not add up.
 func (m *Mechanism) miscountSnapshot(s *sai.Snapshot) {
+	m.bug = m.seeded
 	m.miscountOctets(s)
+	m.swapQueues(s)
 	if m.bug.aclOff {
 		for i := range s.ACL {
 			s.ACL[i].Packets, s.ACL[i].Bytes = 0, 0

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	model "candela.dev/candela/testbeds/virtual/switches/sai"
 )
@@ -53,6 +54,16 @@ func v6(flows []flow) []flow {
 	return flows
 }
 
+// deepQueue holds so much that packets have room for long.
+func deepQueue(v parameter.Values) { profiles(v, profile("trim", 200_000, 1)) }
+
+func ect(flows []flow) []flow {
+	for i := range flows {
+		flows[i].ecn = packet.ECT0
+	}
+	return flows
+}
+
 // seeded lists for each bug the scenario that shows it and the rules that may be violated by it; the first must be.
 var seeded = []struct {
 	bug   string
@@ -93,6 +104,17 @@ var seeded = []struct {
 	{"octets-miss-copies", scenario{set: trimming()}, []string{"sai.octets"}},
 	{"octets-fcs-one-way", scenario{set: trimming()}, []string{"sai.octets"}},
 	{"octets-acl-ip", scenario{set: trimming(exemptSender("2"))}, []string{"sai.octets"}},
+	{"clears-ecn", scenario{set: trimming(), flows: ect(incast(4, 200, 1500))}, []string{"sai.headers"}},
+	{"wrong-ttl", scenario{set: trimming()}, []string{"sai.headers"}},
+	{"wrong-port", scenario{set: trimming()}, []string{"sai.forward-only", "sai.counter-trim", "sai.counter-sent", "sai.conservation", "sai.silent-loss",
+		"sai.counter-dropped", "sai.interface", "sai.untrimmed"}},
+	{"delivers-both", scenario{set: trimming()}, []string{"sai.once", "sai.room"}},
+	{"trims-with-room", scenario{set: trimming(deepQueue)}, []string{"sai.room"}},
+	{"drops-short", scenario{set: trimming(), flows: incast(4, 2000, 200)}, []string{"sai.untrimmed", "sai.counter-trim"}},
+	{"acl-v4-only", scenario{set: trimming(exemptSender("2")), flows: v6(incast(4, 200, 1500))}, []string{"sai.acl"}},
+	{"count-swaps-queues", scenario{set: trimming()}, []string{"sai.counter-queue", "sai.counter-dropped"}},
+	{"count-restarts", scenario{set: trimming(), changes: []change{{10 * clock.Microsecond, text("trim-dscp", "40")}}},
+		[]string{"sai.counter-trim", "sai.counter-sent", "sai.conservation"}},
 }
 
 func TestEverySeededBugIsCaughtByItsRuleAndTheCorrectSwitchIsNot(t *testing.T) {
@@ -128,7 +150,9 @@ func TestEverySeededBugIsCaughtByItsRuleAndTheCorrectSwitchIsNot(t *testing.T) {
 	}
 	var known []string
 	for _, b := range model.Model().Bugs {
-		known = append(known, b.Name)
+		if b.Name != "loses-counted" { // no rule, but expectations of the suite catch it
+			known = append(known, b.Name)
+		}
 	}
 	slices.Sort(known)
 	slices.Sort(covered)

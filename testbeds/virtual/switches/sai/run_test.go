@@ -187,7 +187,7 @@ func build(t failer, s scenario, v parameter.Values, spec fabric.SwitchSpec) (*f
 
 func newJudge(s scenario, v parameter.Values, mech *model.Mechanism) *judge.Analyzer {
 	c := judge.Config{
-		Settings: []judge.Change{{Settings: mech.Settings()}}, Strict: v.Word("scheduler") == "strict", Closed: true,
+		Settings: []judge.Change{{Settings: mech.Settings()}}, Strict: v.Word("scheduler") == "strict", Closed: true, PoolBytes: v.Int("buffer-bytes"),
 		PortOf: func(a netip.Addr) (int, bool) {
 			for i := range s.hosts {
 				if model.Address(fabric.HostID(i), a.Is6()) == a {

@@ -21,7 +21,11 @@ type Mechanism struct {
 	sw       *fabric.Switch
 	values   parameter.Values
 	settings sai.Settings
-	bug      bugs
+	seeded   bugs
+	bug      bugs // those of seeded that the packet at hand meets
+	changed  bool // at least once
+	lastCopy clock.Time
+	admitted uint64 // packets so far
 
 	places   [][]place // [port][queue]
 	dscp     []uint8   // of a copy, by egress port
@@ -63,7 +67,7 @@ func New(sw *fabric.Switch, v parameter.Values, bugNames []string) (*Mechanism, 
 	if err != nil {
 		return nil, err
 	}
-	m := &Mechanism{sw: sw, bug: b, values: v}
+	m := &Mechanism{sw: sw, seeded: b, bug: b, values: v}
 	m.counters, m.shapers = make([][]counted, sw.Ports()), make([][]shaper, sw.Ports())
 	for i := range m.counters {
 		m.counters[i], m.shapers[i] = make([]counted, lastQueue+1), make([]shaper, lastQueue+1)
@@ -88,7 +92,11 @@ func (m *Mechanism) Change(set parameter.Values) error {
 	if err != nil {
 		return err
 	}
-	if m.values = v; m.bug.forgetsToggle {
+	m.changed = true
+	if m.seeded.restarts {
+		m.restart()
+	}
+	if m.values = v; m.seeded.forgetsToggle {
 		return nil
 	}
 	m.keepACLCounters(s.Rules)
@@ -194,11 +202,12 @@ func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, 
 	}
 	v.Queue = m.queueOf[p.DSCP&sai.MaxDSCP]
 	p.Class = v.Queue
+	m.arm(now, p, int(v.Port), int(v.Queue))
 	if r := m.matching(p); r >= 0 {
 		m.acl[r].packets++
 		m.acl[r].bytes += uint64(p.Size)
 	}
-	if !m.admits(int(v.Port), int(v.Queue), int(p.Size)) {
+	if !m.admits(int(v.Port), int(v.Queue), int(p.Size)) || m.refusesWithRoom(p, v) {
 		return m.refuse(now, p, v)
 	}
 	return m.enqueue(now, p, v)
@@ -210,8 +219,9 @@ func (m *Mechanism) Overflow(now clock.Time, _ *fabric.Switch, p *fabric.Packet,
 }
 
 // Dequeued implements fabric.Mechanism.
-func (m *Mechanism) Dequeued(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+func (m *Mechanism) Dequeued(now clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if isCopy(p) {
+		m.arm(now, p, int(v.Port), originalQueue(p))
 		m.countSent(int(v.Port), p)
 		m.noteSent(int(v.Port), int(v.Queue), p)
 	}
@@ -229,21 +239,25 @@ func (m *Mechanism) refuse(now clock.Time, p *fabric.Packet, v fabric.Verdict) f
 		return v.Drop(fabric.ReasonTail)
 	}
 	m.trim(now, p, v)
+	if used, pool := m.sw.BufferUsed(); m.bug.deliversBoth && used+m.waiting+int(p.Size) <= pool {
+		return m.enqueue(now, p, v)
+	}
 	return v.Drop(ReasonTrimmed)
 }
 
 // trims reports whether a copy is to be made of p.
 func (m *Mechanism) trims(at *place, p *fabric.Packet) bool {
 	eligible := at.trim && !at.lossless || m.bug.trimsLossless && at.lossless || m.bug.trimsAlways
-	if m.bug.v4Only && p.IPv6 {
+	if m.bug.v4Only && p.IPv6 || m.bug.dropsShort && int(p.Size) <= m.settings.Trimming.Size {
 		return false
 	}
-	return eligible && (m.matching(p) < 0 || m.bug.ignoresACL)
+	return eligible && (m.matching(p) < 0 || m.bug.ignoresACL || m.bug.aclV4 && p.IPv6)
 }
 
 // trim makes the copy of p and sends it to the trim queue of v.Port.
 func (m *Mechanism) trim(now clock.Time, p *fabric.Packet, v fabric.Verdict) {
 	m.copies++
+	m.lastCopy = now
 	m.countTrim(int(v.Port), int(v.Queue))
 	c := m.sw.Copy(p, m.size(p))
 	c.Meta = uint32(v.Queue) + 1
@@ -263,7 +277,15 @@ func (m *Mechanism) trim(now clock.Time, p *fabric.Packet, v fabric.Verdict) {
 
 // send offers a copy to the trim queue.
 func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
+	if m.bug.wrongPort {
+		port = (port + 1) % m.sw.Ports()
+	}
 	v := fabric.Verdict{}.To(m.sw.Port(port), queue)
+	if m.bug.losesCounted && m.copies%8 == 0 {
+		m.countLost(v, c)
+		m.sw.Discard(now, c, v.Drop(ReasonLostCopy))
+		return
+	}
 	if m.bug.dropsHeaders && m.copies%8 == 0 {
 		m.sw.Discard(now, c, v.Drop(ReasonLostCopy))
 		return

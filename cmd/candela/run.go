@@ -425,8 +425,15 @@ func (s *suite) finish() error {
 
 // summaries prints the tables of sweeps and the summary of the other runs, and writes sweep.json.
 func (s *suite) summaries() error {
-	for _, sweep := range s.order {
-		err := sweep.Save()
+	apart := func(i int) error { // an empty line between one table and the next
+		if i == 0 || s.flags.format == "json" {
+			return nil
+		}
+		_, err := fmt.Fprintln(s.cmd.OutOrStdout())
+		return err
+	}
+	for i, sweep := range s.order {
+		err := errors.Join(sweep.Save(), apart(i))
 		if s.flags.format == "json" {
 			err = errors.Join(err, sweep.Write(s.cmd.OutOrStdout()))
 		} else {
@@ -437,6 +444,9 @@ func (s *suite) summaries() error {
 		}
 	}
 	if s.total > 1 && len(s.singles) > 0 && s.flags.format == "text" {
+		if err := apart(len(s.order)); err != nil {
+			return err
+		}
 		return report.SuiteText(s.cmd.OutOrStdout(), s.singles, s.textOptions())
 	}
 	return nil

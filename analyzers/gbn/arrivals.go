@@ -79,17 +79,26 @@ func (st *receipt) receive(a *arrival) {
 			st.failed = true
 			return
 		}
-		st.follow(a)
-		st.expected = a.pos + a.psns
-		st.awaiting = false
-		if a.op.Ends() {
-			st.msn++
-		}
+		st.accept(a)
 	case fateAhead:
 		st.awaiting = true
 	case fateTrimmed:
 		st.awaiting = st.awaiting || st.answersTrims
 	case fateDuplicate, fateDiscarded, fateHeader:
+	}
+}
+
+// accept moves the state on by a valid arrival that is expected.
+func (st *receipt) accept(a *arrival) {
+	if a.op.Starts() {
+		st.open, st.left = a.op.Verb(), int64(a.length)
+	}
+	st.left -= int64(a.payload)
+	st.expected = a.pos + a.psns
+	st.awaiting = false
+	if a.op.Ends() {
+		st.open = packet.VerbNone
+		st.msn++
 	}
 }
 
@@ -170,6 +179,18 @@ func (l *arrivals) pop() *arrival {
 	a := l.at(0)
 	l.least.receive(a)
 	l.count(a.fate, -1)
+	l.head = (l.head + 1) & (len(l.ring) - 1)
+	l.len--
+	return a
+}
+
+// popAccepted is pop if the oldest arrival was accepted, is valid and owed no more than an ACK, and nil, with nothing done, if not.
+func (l *arrivals) popAccepted() *arrival {
+	a := l.at(0)
+	if a.fate != fateExpected || a.flaw != 0 || a.owesData() {
+		return nil
+	}
+	l.least.accept(a)
 	l.head = (l.head + 1) & (len(l.ring) - 1)
 	l.len--
 	return a

@@ -83,5 +83,5 @@ func (l *arrivals) pushOrdinary(r *trace.Record, p pos) {
 		payload: r.PayloadLen,
 	}
 	l.pushed++
-	l.most.receive(a)
+	l.most.accept(a)
 }

@@ -10,42 +10,42 @@ import (
 
 // A requester is what the observer knows of the sender of requests.
 type requester struct {
-	started bool
-	state   uint8
-	next    pos // follows the highest PSN sent so far
-	cur     pos // continues the current round
-	una     frontier
-	spans   spans
-	window  window
-	message message
+	// What every request asks for stands together.
+	started  bool
+	state    uint8
+	fresh    bool   // the latest request was sent for the first time
+	next     pos    // follows the highest PSN sent so far
+	cur      pos    // continues the current round
+	lastData pos    // of data packets, for iter
+	fatalID  uint64 // of the NAK that ended the connection
+	lastID   uint64
+	lastNS   int64 // when the latest request was sent
+	ended    int64 // messages sent to their end
+	message  message
+	window   window
+	claims   []knowledge // what responses about what was never sent say of requests that may have been sent by the time they arrive, oldest first
+	una      frontier
 
-	// ITER of data packets as the injector counts it, for reports.
-	iter     int
-	lastData pos
+	spans spans
+	iter  int // ITER of data packets as the injector counts it, for reports
 
-	contrary  pos         // of a NACK for what was acknowledged before, -1: none
-	carried   uint32      // NACKs of discarded states that may still cause a restart
-	jumpNS    int64       // when the latest restart was seen
-	carriedNS int64       // when the latest passed
-	stallNS   int64       // the longest recent wait for progress, which ended
-	stalledNS int64       // at this instant
-	uncounted uint32      // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious   bool        // some response was about what was never sent
-	claims    []knowledge // what such responses say of requests that may have been sent by the time they arrive, oldest first
-	misled    bool        // a response reached it that nobody sent: it may have ended in error over that
-	tried     int         // restarts since everything was acknowledged
-	exhausted bool        // a NACK passed after as many restarts as the retries allow, or one more restart came
-	restartAt pos         // where the last restart went
-	restarts  int         // how often in a row, NACKs and timeouts
-	rnrs      int         // how often in a row, after RNR NAKs
-	vague     int         // how often in a row, after an RNR NAK or a timeout
-	ended     int64       // messages sent to their end
-	fresh     bool        // the latest request was sent for the first time
-	lowest    pos         // the lowest position that was ever sent again
-	lastID    uint64
-	lastNS    int64  // when the latest request was sent
-	fatalID   uint64 // of the NAK that ended the connection
-	fatalNS   int64
+	contrary  pos    // of a NACK for what was acknowledged before, -1: none
+	carried   uint32 // NACKs of discarded states that may still cause a restart
+	jumpNS    int64  // when the latest restart was seen
+	carriedNS int64  // when the latest passed
+	stallNS   int64  // the longest recent wait for progress, which ended
+	stalledNS int64  // at this instant
+	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious   bool   // some response was about what was never sent
+	misled    bool   // a response reached it that nobody sent: it may have ended in error over that
+	tried     int    // restarts since everything was acknowledged
+	exhausted bool   // a NACK passed after as many restarts as the retries allow, or one more restart came
+	restartAt pos    // where the last restart went
+	restarts  int    // how often in a row, NACKs and timeouts
+	rnrs      int    // how often in a row, after RNR NAKs
+	vague     int    // how often in a row, after an RNR NAK or a timeout
+	lowest    pos    // the lowest position that was ever sent again
+	fatalNS   int64  // when the NAK that ended the connection passed
 }
 
 func (q *requester) init() {

@@ -148,8 +148,13 @@ func (s *session) ackBeyond(r *trace.Record, p pos) {
 // is missing: responses keep the order of their requests (IBTA volume 1, 9.7.5.1.1).
 func (s *session) foldThrough(r *trace.Record, p pos) {
 	s.cutStream(r, p)
-	for s.rsp.log.len > 0 && s.rsp.log.least.expected <= p {
-		s.fold(r)
+	q := &s.rsp
+	for q.log.len > 0 && q.log.least.expected <= p {
+		if a := q.log.popAccepted(); a == nil {
+			s.fold(r)
+		} else if a.ackReq {
+			q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
+		}
 	}
 }
 

@@ -64,17 +64,6 @@ func (st *receipt) announced(a *arrival) bool {
 	return a.op.Ends() && left == 0 || !a.op.Ends() && left > 0
 }
 
-// follow moves the message that is being received on by a valid packet.
-func (st *receipt) follow(a *arrival) {
-	if a.op.Starts() {
-		st.open, st.left = a.op.Verb(), int64(a.length)
-	}
-	st.left -= int64(a.payload)
-	if a.op.Ends() {
-		st.open = packet.VerbNone
-	}
-}
-
 // invalid returns the index of the invalid request that has arrived, or -1.
 func (l *arrivals) invalid() int {
 	if !l.most.failed {

@@ -37,9 +37,10 @@ type sender struct {
 	ordinal   uint64 // transmissions
 	delivered uint64 // ordinal of the latest one that is known to have arrived
 	again     []transmission
-	top       int64 // end of the highest segment that was SACKed
-	judged    int64 // everything below that is not SACKed may be taken for lost
-	amnesty   int64 // everything below may be sent again: a timeout may have come since it was
+	top       int64  // end of the highest segment that was SACKed
+	judged    int64  // everything below that is not SACKed may be taken for lost
+	amnesty   int64  // everything below may be sent again once: a timeout may have come since it was
+	pardon    uint64 // transmissions before that
 
 	window
 	over    int64  // where a recovery, or what follows a timeout, ends at the earliest
@@ -165,7 +166,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 		return
 	case g.lost:
 		a.sender.Step(&s.state, txAgainLost)
-	case g.end <= s.amnesty && (i > 0 || !expired): // of the first, a timeout that was not seen as one asked for it
+	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired): // of the first, a timeout that was not seen as one asked for it
 		a.sender.Step(&s.state, txAgainAll)
 		return
 	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
@@ -243,7 +244,7 @@ func (a *Analyzer) doubt(s *stream) {
 
 // forgive follows a timeout, or the time when one may have come: nothing is on its way for certain, and all may be sent again.
 func (s *sender) forgive(unsure bool) {
-	s.amnesty, s.flight = s.next, 0
+	s.amnesty, s.pardon, s.flight = s.next, s.ordinal, 0
 	for i := range s.segments {
 		g := &s.segments[i]
 		s.settle(g)

@@ -151,3 +151,76 @@ func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
 		t.Errorf("one that did not wait: %v", got)
 	}
 }
+
+// What flow control keeps a host from sending is neither missing nor early.
+func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
+	judge := func(paused bool) (rules []string) {
+		a := tcp.New(config())
+		at := func(us int) clock.Time { return clock.Time(0).Add(clock.Duration(us) * clock.Microsecond) }
+		send := func(us int) {
+			a.Leaves(1, at(us), clock.Microsecond)
+			a.Observe(&tcp.Observation{
+				Time: at(us), Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000, Window: 1 << 20,
+			})
+		}
+		send(0)
+		if paused { // from 500 µs on: the first timeout, at 1 ms, has to wait; the second comes 2 ms later
+			a.Silenced(1, at(2900))
+		}
+		send(2900)
+		send(3100)
+		// A pause of 30 ms: the third timeout, at 7 ms, is seen at its end.
+		if paused {
+			a.Silenced(1, at(40_000))
+		}
+		send(40_000)
+		for _, f := range a.Finish(at(40_001)).Findings {
+			if f.Severity != "note" {
+				rules = append(rules, f.Rule)
+			}
+		}
+		return rules
+	}
+	if got := judge(true); len(got) > 0 {
+		t.Errorf("a host that was paused: %v", got)
+	}
+	if got := judge(false); !slices.Equal(got, []string{"tcp.timeout-early", "tcp.timeout-missing"}) {
+		t.Errorf("one that was not: %v", got)
+	}
+}
+
+// However busy a NIC is, the second timeout comes no earlier than the first can have come and twice its time later.
+func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
+	judge := func(times ...int) (rules []string) {
+		a := tcp.New(config())
+		next := 0
+		for us := 0; us <= times[len(times)-1]; us++ { // a frame each microsecond, which takes as long
+			at := clock.Time(0).Add(clock.Duration(us) * clock.Microsecond)
+			a.Leaves(1, at, clock.Microsecond)
+			if us == times[next] {
+				next++
+				a.Observe(&tcp.Observation{
+					Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000, Window: 1 << 20,
+				})
+			}
+		}
+		for _, f := range a.Finish(clock.Time(0).Add(clock.Duration(times[len(times)-1]) * clock.Microsecond)).Findings {
+			rules = append(rules, f.Rule)
+		}
+		return rules
+	}
+	for _, c := range []struct {
+		times []int
+		want  []string
+	}{
+		{[]int{0, 1000, 3000, 7000}, nil},
+		{[]int{0, 1000, 2000}, []string{"tcp.backoff"}},       // not doubled
+		{[]int{0, 1000, 3000, 5000}, []string{"tcp.backoff"}}, // not doubled again
+		{[]int{0, 700}, []string{"tcp.timeout-early"}},
+		{[]int{0, 2500, 3100}, []string{"tcp.timer-unjudged"}}, // the first waited, or the second was early
+	} {
+		if got := judge(c.times...); !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.times, got, c.want)
+		}
+	}
+}

@@ -125,3 +125,27 @@ func TestTheSuiteReachesTheTransitionsOfTCPThatItIsSaidTo(t *testing.T) {
 		t.Errorf("%s differs (-update rewrites it):\n%s", path, got)
 	}
 }
+
+// A NIC that flow control has silenced for longer than any timer sends late, and its packets look as if their timers had not doubled.
+func TestPausesExplainLateSegments(t *testing.T) {
+	text := `
+topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 1000}, links: [{host: 4, gbps: 0.001}]}
+switch-under-test: {model: droptail, pfc-classes: [0], pfc-xoff-bytes: 20000, pfc-headroom-bytes: 60000}
+hosts: {transport: tcp, min-rto-us: 400}
+workload:
+  - flow: {src: 0, dst: 4, packets: 120, transport: raw}
+  - flow: {src: 1, dst: 4, packets: 60}
+  - flow: {src: 0, dst: 5, packets: 60}
+  - flow: {src: 1, dst: 5, packets: 60}
+deadline-us: 2000000
+`
+	o := run(t, parse(t, text)[0])
+	for _, f := range o.Analysis.Findings {
+		if f.Rule != "tcp.timer-unjudged" {
+			t.Errorf("%s t=%dns %s; expected %s", f.Rule, f.TimeNS, f.Message, f.Expected)
+		}
+	}
+	if pauses := counter(t, o.Dir, "*.pauses-sent"); pauses == 0 {
+		t.Error("nothing was paused")
+	}
+}

@@ -26,12 +26,14 @@ func tcpAnalyzer() analyzer {
 type tcpJudge struct {
 	judge  *judgetcp.Analyzer
 	links  []config.LinkSpec // of hosts
+	net    *fabric.Network
+	pauses []uint64 // that each host had received when it was looked at last
 	header int32
 	seen   judgetcp.Observation
 }
 
 func newTCPJudge(r *run) (judge, error) {
-	j := &tcpJudge{judge: judgetcp.New(r.tcpConfig()), header: int32(r.tcpHeader())}
+	j := &tcpJudge{judge: judgetcp.New(r.tcpConfig()), header: int32(r.tcpHeader()), net: r.net, pauses: make([]uint64, r.net.Hosts())}
 	for id := range r.net.Hosts() {
 		j.links = append(j.links, r.plan.Test.Topology.HostLinkOf(id))
 	}
@@ -62,6 +64,9 @@ func (r *run) tcpConfig() judgetcp.Config {
 func (j *tcpJudge) name() string { return judgetcp.Name }
 
 func (j *tcpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if at.Host {
+		j.paused(at.Node, now)
+	}
 	if at.Host && at.Stage == fabric.Egress {
 		link := &j.links[at.Node]
 		j.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
@@ -78,9 +83,21 @@ func (j *tcpJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	j.judge.Observe(&j.seen)
 }
 
+// paused tells the analyzer if flow control has kept a host from sending since it was looked at last.
+func (j *tcpJudge) paused(host int, now clock.Time) {
+	port := j.net.Host(fabric.HostID(host)).Port()
+	if n := port.Counters().PausesReceived; n != j.pauses[host] || port.Paused() != 0 {
+		j.pauses[host] = n
+		j.judge.Silenced(uint32(host), now)
+	}
+}
+
 func (j *tcpJudge) changed(clock.Time, int, parameter.Values) {}
 
 func (j *tcpJudge) finish(r *run) (analyzers.Result, error) {
+	for host := range j.pauses {
+		j.paused(host, r.end)
+	}
 	if r.quiet {
 		j.judge.Drain()
 	}

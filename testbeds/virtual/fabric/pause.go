@@ -75,6 +75,9 @@ func (pt *Port) handlePause(now clock.Time, p *Packet) {
 	pt.resume(now)
 }
 
+// Paused returns the classes, a bit each, that the peer's flow control keeps the port from sending.
+func (pt *Port) Paused() uint8 { return pt.paused }
+
 // resume sends if the wire is free, or sees to it that the port will once it is.
 func (pt *Port) resume(now clock.Time) {
 	if pt.idle(now) {

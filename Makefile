@@ -35,7 +35,7 @@ test: ## vet and run every test, with the outside tools installed where that is 
 	$(GO) test -shuffle=on ./...
 
 test-live: ## on real packets, in network namespaces: findings, faults, L1 and L2; needs root, or says SKIP
-	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 10m -run '^Test(Live|ALive|ALab|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
+	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 20m -run '^Test(Live|ALive|ALab|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
 	$(GO) test -count=1 ./dumper/live ./generator/live ./injector/datapathtest ./injector/xdp ./injector/afpacket ./link/...
 
 p4: ## rebuild the P4 program with p4c, if it is on the PATH, and compare; check the types of the Tofino one (CANDELA_TNA_INCLUDE=DIR)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
@@ -275,7 +276,7 @@ func (p *Plan) Explain(w io.Writer) error {
 	t := p.Test
 	e := explanation{w: w}
 	e.line("%s", t.Title())
-	e.line("  topology  %s of %d hosts and %d switches; links %s", t.Topology.Model, t.Topology.HostCount(), t.Topology.SwitchCount(), linkText(t.Topology.Link))
+	e.line("  topology  %s, hosts: %d, switches: %d; links %s", t.Topology.Model, t.Topology.HostCount(), t.Topology.SwitchCount(), linkText(t.Topology.Link))
 	e.line("  switch    model %s", t.Switch.Model)
 	for _, s := range t.Switch.Values.Settings() {
 		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
@@ -353,6 +354,6 @@ type explanation struct {
 
 func (e *explanation) line(format string, args ...any) {
 	if e.err == nil {
-		_, e.err = fmt.Fprintf(e.w, format+"\n", args...)
+		_, e.err = fmt.Fprintln(e.w, strings.TrimRight(fmt.Sprintf(format, args...), " ")) // not every setting has a value and a unit
 	}
 }

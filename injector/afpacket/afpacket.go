@@ -1,6 +1,8 @@
 // Package afpacket is the injector pipeline in Go on packet rings: the portable datapath, with the events that only software
 // can do (delay, duplicate, reorder, rewrite), for every interface that Linux has.
 //
+// Frames leave through XDP sockets in copy mode, or packet sockets where an interface can't have one.
+//
 // One goroutine, [Switch.Run], owns pipeline and sockets. It takes frames as they come from all ports in turn, so that
 // sequence numbers, stamps and ITER agree, and lets the caller's lock go between rounds of at most a few dozen frames.
 package afpacket

@@ -10,6 +10,12 @@ import (
 // RFC 2863, and for Ethernet RFC 3635 has these count the MAC header and the FCS. Not every switch does, nor all its tables alike.
 const fcs = 4
 
+// minFrame is the least a frame has, without FCS. Taps may see less of one that is padded on the wire.
+const minFrame = 60
+
+// padding returns what a frame of so many bytes is filled up with.
+func padding(length int) int64 { return int64(max(0, minFrame-length)) }
+
 // framed returns the span of octets with the FCS of so many packets.
 func (s span) framed(packets span) span {
 	return span{s.low + fcs*packets.low, s.high + fcs*packets.high}
@@ -22,6 +28,16 @@ type octets struct {
 	a             *Analyzer
 	kind          string
 	bare, withFCS string // the first counter that can only be read so
+	paused        bool   // pause frames, which the taps don't see, may be among them
+}
+
+// fits reports whether a counter is that of the packets that were seen, and of any number of pause frames, each of which has size bytes.
+func (o *octets) fits(s span, c sai.Count, size int64) bool {
+	if s.holds(c) || !o.paused {
+		return s.holds(c)
+	}
+	more := int64(c) - s.low
+	return more >= 0 && (s.low != s.high || more%size == 0)
 }
 
 // judge holds a counter against the packets that it has counted.
@@ -29,11 +45,15 @@ func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) 
 	if !c.Known() {
 		return
 	}
-	bare, withFCS := bytes.holds(c), bytes.framed(packets).holds(c)
+	bare, withFCS := o.fits(bytes, c, minFrame), o.fits(bytes.framed(packets), c, minFrame+fcs)
 	name := where + ": " + counter
 	switch {
 	case !bare && !withFCS:
-		o.a.blame(ruleOctets, where, counter, fmt.Sprintf("%s, or with the FCS %s", bytes, bytes.framed(packets)), c.String())
+		expected := fmt.Sprintf("%s, or with the FCS %s", bytes, bytes.framed(packets))
+		if o.paused {
+			expected += ", and pause frames"
+		}
+		o.a.blame(ruleOctets, where, counter, expected, c.String())
 	case !withFCS && o.bare == "":
 		o.bare = name
 	case !bare && o.withFCS == "":
@@ -50,15 +70,15 @@ func (o *octets) finish() {
 
 // judgeOctets holds octets against what the taps saw.
 func (a *Analyzer) judgeOctets(s *sai.Snapshot) {
-	ports, queued, acl := octets{a: a, kind: "ports"}, octets{a: a, kind: "queues"}, octets{a: a, kind: "ACL entries"}
+	ports, queued, acl := octets{a: a, kind: "ports", paused: a.paused()}, octets{a: a, kind: "queues"}, octets{a: a, kind: "ACL entries"}
 	for i := range s.Ports {
 		p, c := &a.ports[i], &s.Ports[i]
 		where := "port " + c.Name
-		if !a.paused() { // pause frames are octets of the port, and the taps don't see them
-			ports.judge(where, "SAI_PORT_STAT_IF_IN_OCTETS", c.InOctets, a.open(span{p.arrived, p.arrived}), a.open(span{p.arrivedBytes, p.arrivedBytes}))
-			packets, bytes := p.sent(c.OutPackets)
-			ports.judge(where, "SAI_PORT_STAT_IF_OUT_OCTETS", c.OutOctets, a.open(packets), a.open(bytes))
-		}
+		arrived := span{p.arrivedBytes, p.arrivedBytes + p.arrivedPadding}
+		ports.judge(where, "SAI_PORT_STAT_IF_IN_OCTETS", c.InOctets, a.open(span{p.arrived, p.arrived}), a.open(arrived))
+		packets, bytes := p.sent(c.OutPackets)
+		bytes.high += p.leftPadding
+		ports.judge(where, "SAI_PORT_STAT_IF_OUT_OCTETS", c.OutOctets, a.open(packets), a.open(bytes))
 		a.judgeQueueOctets(&queued, p, c)
 	}
 	a.judgeACLOctets(&acl, s.ACL)
@@ -108,7 +128,7 @@ func (a *Analyzer) judgeQueueOctets(o *octets, p *portState, c *sai.Port) {
 	}
 	for q := 0; known == p.left && q < min(len(c.Queues), queues); q++ {
 		at := &p.queues[q]
-		o.judge(place(c.Name, q), "SAI_QUEUE_STAT_BYTES", c.Queues[q].Bytes, a.open(span{at.sentBy, at.sentBy}), a.open(span{at.sentBytes, at.sentBytes}))
+		o.judge(place(c.Name, q), "SAI_QUEUE_STAT_BYTES", c.Queues[q].Bytes, a.open(span{at.sentBy, at.sentBy}), a.open(span{at.sentBytes, at.sentBytes + at.sentPadding}))
 	}
 }
 
@@ -123,7 +143,7 @@ func (a *Analyzer) judgeACLOctets(o *octets, list []sai.ACL) {
 	for i, r := range rules {
 		for _, c := range list {
 			if t := &a.acl[i]; c.Rule == r.Name {
-				o.judge("ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_BYTES", c.Bytes, span{t.packets, t.packets}, span{t.bytes, t.bytes})
+				o.judge("ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_BYTES", c.Bytes, span{t.packets, t.packets}, span{t.bytes, t.bytes + t.padding})
 			}
 		}
 	}

@@ -74,6 +74,8 @@ type orderKey struct{ in, out, queue int }
 type portState struct {
 	arrived        int64 // by this ingress port
 	arrivedBytes   int64
+	arrivedPadding int64 // that frames may have had on the wire
+	leftPadding    int64
 	left, copies   int64 // by this egress port
 	leftBytes      int64
 	copyBytes      int64
@@ -97,11 +99,12 @@ type tally struct {
 	missing, missingBytes   int64
 	mustTrim                int64 // missing packets that, if refused, were to be trimmed
 	mayTrim                 int64 // missing packets near a change of settings
+	sentPadding             int64
 	sentBy, sentBytes       int64 // packets that left by this queue, where it is known
 	inside                  int64 // bytes of packets that arrived and have not left
 }
 
-type aclTally struct{ packets, bytes int64 }
+type aclTally struct{ packets, bytes, padding int64 }
 
 // New returns an analyzer. It panics if c has no settings: that is a mistake of the caller, not of the switch.
 func New(c Config) *Analyzer {
@@ -198,6 +201,7 @@ func (a *Analyzer) Observe(o *sai.Observation) {
 func (a *Analyzer) arrive(o *sai.Observation) {
 	a.ports[o.Port].arrived++
 	a.ports[o.Port].arrivedBytes += int64(o.Length)
+	a.ports[o.Port].arrivedPadding += padding(o.Length)
 	s := &a.compiled[a.current]
 	e := entry{Observation: *o, settings: a.current, other: a.current, rule: -1}
 	if a.current > 0 && o.TimePS-s.fromPS <= a.config.GracePS {
@@ -208,6 +212,7 @@ func (a *Analyzer) arrive(o *sai.Observation) {
 	if e.rule >= 0 && e.rule < len(a.acl) {
 		a.acl[e.rule].packets++
 		a.acl[e.rule].bytes += int64(o.Length)
+		a.acl[e.rule].padding += padding(o.Length)
 	}
 	a.admit(&e)
 	a.pending.add(e)
@@ -251,6 +256,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 	p := &a.ports[o.Port]
 	p.left++
 	p.leftBytes += int64(o.Length)
+	p.leftPadding += padding(o.Length)
 	if p.firstPS == 0 {
 		p.firstPS = o.TimePS
 	}
@@ -258,6 +264,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 	if o.Queue >= 0 && o.Queue < queues {
 		p.queues[o.Queue].sentBy++
 		p.queues[o.Queue].sentBytes += int64(o.Length)
+		p.queues[o.Queue].sentPadding += padding(o.Length)
 	}
 	e, twins, ok := a.pending.take(o.Signature)
 	if !ok {

@@ -291,3 +291,111 @@ func BenchmarkObserve(b *testing.B) {
 		a.Observe(&c)
 	}
 }
+
+// octetCounters are those of a switch that one packet of so many bytes has crossed, from port 1 to port 0.
+func octetCounters(in, out, acl int64) sai.Snapshot {
+	none := make([]sai.Queue, 8)
+	return sai.Snapshot{Schema: sai.Schema, ACL: []sai.ACL{{Rule: "r", Packets: 1, Bytes: sai.Count(acl)}}, Ports: []sai.Port{
+		{Name: "Ethernet0", OutPackets: 1, OutOctets: sai.Count(out), Queues: none},
+		{Name: "Ethernet1", InPackets: 1, InOctets: sai.Count(in), Queues: none},
+	}}
+}
+
+func TestOctetsOfShortFramesAndBesidePauseFrames(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		length       int
+		pfc          bool
+		in, out, acl int64
+		blamed       bool
+	}{
+		{"a long frame with its FCS", 100, false, 104, 104, 100, false},
+		{"a long frame, counted as if padded", 100, false, 104, 104, 104 + 8, true},
+		{"a short frame, as the tap saw it", 50, false, 50, 50, 50, false},
+		{"a short frame, padded", 50, false, 60, 60, 60, false},
+		{"a short frame, padded, with its FCS", 50, false, 64, 64, 64, false},
+		{"a short frame, padded to more than the least one", 50, false, 65, 64, 64, true},
+		{"three pause frames and the packet, all with FCS", 100, true, 104, 104 + 3*64, 100, false},
+		{"three pause frames and the packet, all without FCS", 100, true, 100 + 3*60, 100, 100, false},
+		{"half a pause frame", 100, true, 104, 104 + 32, 100, true},
+		{"pause frames where there is no flow control", 100, false, 104, 104 + 3*64, 100, true},
+		{"less than the packet", 100, true, 40, 104, 100, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAnalyzer(func(config *judge.Config) {
+				s := &config.Settings[0].Settings
+				s.PFC = c.pfc
+				s.Rules = []sai.Rule{{Name: "r", Source: netip.PrefixFrom(sender, 32)}}
+			})
+			p := packet(1, 0)
+			p.Length, p.IPLength = c.length, c.length-14
+			p.DSCP = 0
+			got := violated(a, octetCounters(c.in, c.out, c.acl), p, whole(p, 100))
+			if slices.Contains(got, "sai.octets") != c.blamed || len(got) > 1 {
+				t.Errorf("violated %v", got)
+			}
+		})
+	}
+}
+
+func TestACopyIsBlamedOnlyIfItsQueueSurelyHadRoom(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		pool, before int // bytes of the buffer, packets that arrived before and leave later
+		limit        int
+		want         []string
+	}{
+		{"the queue was empty", 1_000_000, 0, 20_000, []string{"sai.room"}},
+		{"it held less than half", 1_000_000, 2, 20_000, []string{"sai.room"}},
+		{"it held about half", 1_000_000, 6, 20_000, nil},
+		{"the buffer may have been full", 12_000, 0, 20_000, nil},
+		{"the buffer is not known", 0, 0, 20_000, nil},
+		{"there is no limit but the buffer", 1_000_000, 20, 0, []string{"sai.room"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAnalyzer(func(config *judge.Config) {
+				config.PoolBytes, config.Strict = c.pool, false
+				config.Settings[0].Settings.Profiles[0].Limit = c.limit
+			})
+			var list []sai.Observation
+			for i := range c.before {
+				list = append(list, packet(uint64(i+1), 0))
+			}
+			p := packet(100, 10)
+			list = append(list, p, copied(p, 20))
+			for i := range c.before {
+				list = append(list, whole(packet(uint64(i+1), 0), int64(100+i)))
+			}
+			if got := violated(a, sai.Snapshot{}, list...); !slices.Equal(got, c.want) {
+				t.Errorf("violated %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPacketsLeaveByTheirPortAndTheirQueue(t *testing.T) {
+	p := packet(1, 0)
+	for _, c := range []struct {
+		name string
+		left sai.Observation
+		want []string
+	}{
+		{"whole, by its queue", at(whole(p, 10), 0, 1), nil},
+		{"whole, by the trim queue", at(whole(p, 10), 0, 6), []string{"sai.whole-unchanged"}},
+		{"whole, by another queue", at(whole(p, 10), 0, 2), []string{"sai.whole-unchanged"}},
+		{"whole, by another port", at(whole(p, 10), 1, 1), []string{"sai.forward-only"}},
+		{"a copy by the trim queue", at(copied(p, 10), 0, 6), nil},
+		{"a copy by another port", at(copied(p, 10), 1, 6), []string{"sai.forward-only"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := violated(newAnalyzer(nil), sai.Snapshot{}, p, c.left); !slices.Equal(got, c.want) {
+				t.Errorf("violated %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func at(o sai.Observation, port, queue int) sai.Observation {
+	o.Port, o.Queue = port, queue
+	return o
+}

@@ -79,7 +79,11 @@ func writeColumns(b *strings.Builder, lines [][]string) {
 				b.WriteString(pad + cells[i] + "  ")
 			}
 		}
-		b.WriteString(strings.Join(wrapped(cells[last], textWidth-indent-2), "\n"+strings.Repeat(" ", indent+2)) + "\n")
+		what := wrapped(cells[last], textWidth-indent)
+		if len(what) > 1 {
+			what = wrapped(cells[last], textWidth-indent-2) // the second line stands deeper
+		}
+		b.WriteString(strings.Join(what, "\n"+strings.Repeat(" ", indent+2)) + "\n")
 	}
 }
 

@@ -2,8 +2,9 @@
 // interface settings that a harness must know to trust what it sees.
 //
 // [Ring] is a TPACKET_V3 receive ring: the kernel fills blocks of frames, we visit them in place. [Sender] transmits
-// batches with one system call, [XDPSender] does so at less cost where an interface can have an XDP socket. [Interface] reads and changes what would falsify a capture: offloads that merge, split or
-// complete frames behind our back, the MTU, the promiscuous flag. Every change is read back, and undone by whoever made it.
+// batches with one system call, [XDPSender] does so at less cost where an interface can have an XDP socket. [Interface]
+// reads and changes what would falsify a capture: offloads that merge, split or complete frames behind our back, the MTU,
+// the promiscuous flag. Every change is read back, and undone by whoever made it.
 //
 // A VLAN tag that the kernel took out of a frame is put back, so frames are those of the wire, without FCS.
 //

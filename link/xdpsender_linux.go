@@ -28,6 +28,7 @@ type XDPSender struct {
 	finished  *uint32 // chunks that the kernel gave back
 	collected *uint32 // of them, by us
 	queued    int
+	stuck     bool   // the latest Flush left frames behind
 	next      uint32 // *written after the next Flush
 	sent      uint64
 }
@@ -140,11 +141,18 @@ func (s *XDPSender) Queue(frame []byte) error {
 	return nil
 }
 
-// room waits for a free chunk, which means that there is room in the ring, too.
+// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing it does not
+// wait: who forwards between several must go on with the others.
 func (s *XDPSender) room() error {
 	for range xdpTries {
 		if s.collect(); len(s.free) > 0 {
 			return nil
+		}
+		if s.stuck {
+			if err := s.Flush(); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := s.wait(); err != nil {
 			return err
@@ -181,6 +189,10 @@ func (s *XDPSender) Flush() (failed error) {
 	s.queued = 0
 	atomic.StoreUint32(s.written, s.next)
 	patience := xdpTries
+	if s.stuck {
+		patience = 1
+	}
+	defer func() { s.stuck = atomic.LoadUint32(s.taken) != s.next }()
 	for atomic.LoadUint32(s.taken) != s.next {
 		before := atomic.LoadUint32(s.taken)
 		_, _, code := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)

@@ -21,6 +21,13 @@ type port struct {
 	stats  PortStats
 }
 
+// count notes what was not sent when it should have been. What goes later after all, as a port comes back, stays counted: the
+// trace shows a packet at its place and the host got it at another time.
+func (p *port) count() {
+	p.stats.Sent = p.sender.Sent()
+	p.stats.Unsent = max(p.stats.Unsent, p.handed-p.stats.Sent-uint64(p.sender.Pending()))
+}
+
 // sender transmits frames, which must stay as they are until Flush.
 type sender interface {
 	Queue(frame []byte) error
@@ -206,6 +213,7 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 	p := &s.ports[port]
 	p.handed++
 	if err := p.sender.Queue(frame); err != nil {
+		p.count()
 		s.report(err)
 	}
 }
@@ -218,6 +226,7 @@ func (s *Switch) flush() error {
 			continue
 		}
 		if err := p.sender.Flush(); err != nil {
+			p.count()
 			s.report(err)
 		}
 	}
@@ -236,8 +245,8 @@ func (s *Switch) Stats() ([]PortStats, error) {
 		p := &s.ports[i]
 		kernel, err := p.tap.Stats()
 		failed = append(failed, err)
-		p.stats.Missed, p.stats.Sent = kernel.Dropped, p.sender.Sent()
-		p.stats.Unsent = p.handed - p.stats.Sent // none is on its way between rounds
+		p.stats.Missed = kernel.Dropped
+		p.count()
 		list = append(list, p.stats)
 	}
 	return list, errors.Join(failed...)

@@ -12,9 +12,9 @@ import (
 // it leaves by, that to its queue. While a batch of events is served, each step is taken for another batch behind it, so that
 // memory has the time of a batch to come, and nothing waits for it.
 const (
-	depth = 3  // steps
-	batch = 16 // events: so few that what they use is still in the first cache when they are served; a power of two
-	ring  = 4  // batches: at least depth; a power of two
+	depth = 3 // steps
+	batch = 8 // events: so few that what they use is still in the first cache when they are served; a power of two
+	ring  = 4 // batches: at least depth; a power of two
 )
 
 // ahead is what looking ahead remembers, and where it looks things up.

@@ -58,6 +58,7 @@ type Client struct {
 // session is the stream that keeps this client primary.
 type session struct {
 	cancel  context.CancelFunc
+	stream  p4pb.P4Runtime_StreamChannelClient
 	wg      sync.WaitGroup
 	changed chan struct{} // one token: something below changed
 
@@ -100,13 +101,24 @@ func Connect(ctx context.Context, conn grpc.ClientConnInterface, cfg Config) (*C
 	return c, nil
 }
 
-// Close ends the session. The target keeps what was programmed, for as long as its lease lets it.
+// closeTimeout bounds how long Close waits for the target's word.
+const closeTimeout = 2 * time.Second
+
+// Close ends the session. It returns when the target knows, so that the next client can have the same election id at once. The
+// target keeps what was programmed, for as long as its lease lets it.
 func (c *Client) Close() {
-	if c.session != nil {
-		c.session.cancel()
-		c.session.wg.Wait()
-		c.session = nil
+	if c.session == nil {
+		return
 	}
+	s := c.session
+	c.session = nil
+	if err := s.stream.CloseSend(); err != nil {
+		s.cancel()
+	}
+	impatience := time.AfterFunc(closeTimeout, s.cancel)
+	s.wg.Wait() // the target ends the stream, too
+	impatience.Stop()
+	s.cancel()
 }
 
 // Info returns what the target offers.
@@ -148,7 +160,7 @@ func (c *Client) arbitrate(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	c.session = s
+	c.session, s.stream = s, stream
 	s.wg.Go(func() { s.receive(stream) })
 	err = stream.Send(&p4pb.StreamMessageRequest{Update: &p4pb.StreamMessageRequest_Arbitration{
 		Arbitration: &p4pb.MasterArbitrationUpdate{DeviceId: c.cfg.DeviceID, ElectionId: c.election()},

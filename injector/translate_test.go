@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/packet"
@@ -254,4 +256,36 @@ func TestTheDocumentSurvivesItsFile(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+func TestTurnsKeepWeightsAndInterleave(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		weights := rapid.SliceOfN(rapid.IntRange(1, 20), 1, 6).Draw(t, "weights")
+		var mirrors []injector.Mirror
+		for i, w := range weights {
+			mirrors = append(mirrors, injector.Mirror{Port: uint16(i), Weight: w})
+		}
+		turns, err := injector.Turns(mirrors)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		for _, w := range weights {
+			total += w
+		}
+		seen := make([]int, len(weights))
+		for i, session := range turns {
+			d := int(session) - 1
+			seen[d]++
+			// At any point of the round every dumper has had its share within one turn, give or take the others' turns.
+			if dev := float64(seen[d]) - float64((i+1)*weights[d])/float64(total); dev > float64(len(weights)) {
+				t.Fatalf("turn %d: dumper %d is %.1f turns ahead in %v", i, d, dev, turns)
+			}
+		}
+		for d, n := range seen {
+			if n*total != weights[d]*len(turns) {
+				t.Errorf("dumper %d has %d of %d turns, weights %v", d, n, len(turns), weights)
+			}
+		}
+	})
 }

@@ -43,12 +43,13 @@ type sender struct {
 	pardon    uint64 // transmissions before that
 
 	window
-	over    int64  // where a recovery, or what follows a timeout, ends at the earliest
-	recover int64  // and at the latest
-	unsure  int    // segments of which nobody can tell whether they were taken for lost
-	entered uint64 // transmissions before a recovery
-	rescued bool   // its one rescue is used up
-	force   bool   // one retransmission may go whatever is on its way
+	over    int64      // where a recovery, or what follows a timeout, ends at the earliest
+	recover int64      // and at the latest
+	turned  clock.Time // when one began last
+	unsure  int        // segments of which nobody can tell whether they were taken for lost
+	entered uint64     // transmissions before a recovery
+	rescued bool       // its one rescue is used up
+	force   bool       // one retransmission may go whatever is on its way
 
 	timer    clock.Time // when the retransmission timer was started last, at the latest
 	armed    clock.Time // and at the earliest: the packet may have waited at its NIC
@@ -125,6 +126,12 @@ func (a *Analyzer) fresh(s *stream, r span) {
 	if s.una == s.next {
 		// If the timer ran before for what lies below, the latest acknowledgement has started it again.
 		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, max(a.decided(s.key.src), s.cleared), 0, 0, false
+	}
+	if a.now.Sub(s.turned) <= a.cfg.Hold && a.cfg.Hold > 0 { // decided before, perhaps: it was outstanding then
+		s.recover = max(s.recover, r.end)
+		if s.amnesty == r.start {
+			s.amnesty, s.pardon = r.end, s.ordinal+1
+		}
 	}
 	s.ordinal++
 	s.segments = append(s.segments, segment{span: r, sent: a.now, ordinal: s.ordinal, times: 1, flying: true})
@@ -238,6 +245,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 // doubt follows the time when a timeout may have come that was not seen.
 func (a *Analyzer) doubt(s *stream) {
 	a.sender.Step(&s.state, txMayExpire)
+	s.turned = a.now
 	s.forgive(true)
 	s.recover = s.next
 }
@@ -274,6 +282,7 @@ func (s *sender) settle(g *segment) {
 // latest place where it can.
 func (a *Analyzer) reduce(s *stream) {
 	a.sender.Step(&s.state, txLosses)
+	s.turned = a.now
 	if s.una >= s.recover {
 		s.over = s.next
 		a.halve(s)
@@ -284,6 +293,7 @@ func (a *Analyzer) reduce(s *stream) {
 // wavers follows an acknowledgement by which a sender may, and need not, have begun a recovery.
 func (a *Analyzer) wavers(s *stream) {
 	a.sender.Step(&s.state, txMayLose)
+	s.turned = a.now
 	if s.una >= s.recover {
 		s.force, s.entered, s.rescued = true, s.ordinal, false
 	}

@@ -97,7 +97,7 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		if a.cfg.Number != nil {
 			s.number = a.cfg.Number(k.src, k.dst, k.connection)
 		}
-		s.window = newWindow(&a.cfg)
+		s.window, s.turned = newWindow(&a.cfg), never
 		a.streams[k] = s
 		a.order = append(a.order, s)
 	}

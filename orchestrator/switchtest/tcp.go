@@ -1,10 +1,13 @@
 package switchtest
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
@@ -20,6 +23,7 @@ func tcpTransport() transport {
 				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000, Doc: "Least retransmission timeout; Linux has 200 ms."},
 				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000, Doc: "How long an ACK waits for a second packet; 0: not at all."},
 				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1, Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
+				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000, Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, without changing their order."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
 			},
 			Bugs: tcpBugs(),
@@ -45,6 +49,9 @@ type tcpRun struct {
 }
 
 func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
+	if v.Duration("send-jitter-us") > 0 && len(e.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
+		return errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no time that is known; leave out one of them")
+	}
 	r := &tcpRun{e: e, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*Flow), loops: make(map[int]*loop)}
 	first := make(map[fabric.HostID]*Flow)
 	for _, f := range flows {
@@ -93,9 +100,22 @@ func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
 		host.Core().SeedBugs(bugs)
 	}
 	r.hosts[h] = host
-	r.e.mux(h).Add(fabric.TCP, host)
+	r.e.mux(h).Add(fabric.TCP, r.e.jitter(h, host, v.Duration("send-jitter-us")))
 	return nil
 }
+
+// jitter puts a random delay of at most most before the NIC of a host.
+func (e *endpoints) jitter(h fabric.HostID, s fabric.Stack, most clock.Duration) fabric.Stack {
+	if most == 0 {
+		return s
+	}
+	link := e.plan.Test.Topology.HostLinkOf(int(h))
+	takes := func(size int32) clock.Duration { return link.Rate.Serialise(int(size) + link.Framing) }
+	return stack.NewJitter(s, most, takes, rand.New(rand.NewPCG(e.plan.Test.Seed, uint64(h)<<8|jitterStream)))
+}
+
+// jitterStream tells a host's jitter from what else is drawn from the seed.
+const jitterStream = 0x6a
 
 // start hands a flow to its sender; of a loop the first request.
 func (r *tcpRun) start(f *Flow) error {

@@ -74,7 +74,7 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 		text := fmt.Sprintf(`
 topology: {%s, link: {gbps: %d, delay-ns: %d}}
 switch-under-test: {%s}
-hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: %d, initial-window: %d, receive-window-bytes: %d}
+hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: %d, initial-window: %d, receive-window-bytes: %d, send-jitter-us: %s}
 workload:
   - incast: {senders: %d, packets: %d}
   - requests: {clients: 9, server: 1, count: %d, response-bytes: %d}
@@ -83,6 +83,7 @@ deadline-us: 400000
 `, topology, rapid.SampledFrom([]int{10, 100}).Draw(rt, "gbps"), rapid.IntRange(100, 20_000).Draw(rt, "delay"), model, control,
 			rapid.SampledFrom([]int{200, 1000, 10_000}).Draw(rt, "rto"), rapid.SampledFrom([]int{0, 100, 1000}).Draw(rt, "delayed"),
 			rapid.IntRange(1, 40).Draw(rt, "window"), rapid.SampledFrom([]int{20_000, 100_000, 6_291_456}).Draw(rt, "receive"),
+			rapid.SampledFrom([]string{"0", "0", "0.3", "5", "100"}).Draw(rt, "jitter"),
 			rapid.IntRange(1, 8).Draw(rt, "senders"), rapid.IntRange(1, 400).Draw(rt, "packets"), rapid.IntRange(1, 10).Draw(rt, "count"),
 			rapid.IntRange(1, 60_000).Draw(rt, "response"), rapid.IntRange(1, 1000).Draw(rt, "seed"))
 		for _, rule := range rulesOf(t, text) {

@@ -53,12 +53,27 @@ func (r *run) tcpConfig() judgetcp.Config {
 	}
 	c := judgetcp.Config{
 		MSS: values.Int("packet-size") - r.tcpHeader(), InitialWindow: values.Int("initial-window"), MinRTO: values.Duration("min-rto-us"), Beta: 0.7,
-		FirstSequence: uint32(values.Int("first-sequence")),
+		FirstSequence: uint32(values.Int("first-sequence")), Hold: r.hold(values),
 	}
 	if values.Word("congestion-control") == "reno" {
 		c.Beta = 0.5
 	}
 	return c
+}
+
+// hold bounds how long after it was decided a packet leaves an idle NIC: its jitter, and as much again that the NIC may be behind (see
+// stack.Jitter), with a frame on the wire and one in front of it.
+func (r *run) hold(v parameter.Values) clock.Duration {
+	most := v.Duration("send-jitter-us")
+	if most == 0 {
+		return 0
+	}
+	var frame clock.Duration
+	for id := range r.net.Hosts() {
+		link := r.plan.Test.Topology.HostLinkOf(id)
+		frame = max(frame, link.Rate.Serialise(r.packetSize()+link.Framing))
+	}
+	return 2*most + 2*frame
 }
 
 func (j *tcpJudge) name() string { return judgetcp.Name }

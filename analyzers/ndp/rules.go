@@ -18,11 +18,7 @@ const (
 
 // OfNetwork reports whether a rule is about what lies between the hosts.
 func OfNetwork(r Rule) bool {
-	switch r {
-	case RuleSilentLoss, RuleHeaderChanged, RuleDuplicated, RuleMisdelivered:
-		return true
-	}
-	return false
+	return r == RuleSilentLoss || r == RuleHeaderChanged || r == RuleDuplicated || r == RuleMisdelivered
 }
 
 // Rules about the sender.

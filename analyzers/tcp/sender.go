@@ -129,6 +129,9 @@ func (a *Analyzer) fresh(s *stream, r span) {
 	}
 	if a.now.Sub(s.turned) <= a.cfg.Hold && a.cfg.Hold > 0 { // decided before, perhaps: it was outstanding then
 		s.recover = max(s.recover, r.end)
+		if s.state < txRecovery { // then its end was not the end, either
+			a.sender.Step(&s.state, txMayLose)
+		}
 		if s.amnesty == r.start {
 			s.amnesty, s.pardon = r.end, s.ordinal+1
 		}
@@ -148,6 +151,9 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		s.ordinal++
 		s.settle(g)
 		g.sent, g.ordinal, g.lost = a.now, s.ordinal, false
+		if a.cfg.Hold > 0 && a.now.Sub(s.turned) <= a.cfg.Hold { // decided before, perhaps, and again after
+			s.pardon = s.ordinal
+		}
 		g.times++
 		if i == 0 {
 			s.repeats++

@@ -69,8 +69,8 @@ func (h *Host) handleData(now clock.Time, p *Packet) {
 		h.answerWhole(r, &p.Header)
 	}
 	h.credit(now, r)
-	h.pace(now) // a pacer that is idle PULLs at once, though the packet may complete the flow
 	if !r.done && r.packets > 0 && r.window.base == r.packets {
+		h.pace(now) // a pacer that is idle PULLs for the packet that completes a flow, too
 		h.complete(now, r)
 	}
 }

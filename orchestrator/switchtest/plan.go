@@ -77,7 +77,7 @@ func New(t *config.SwitchTest) (*Plan, error) {
 	return p, p.try()
 }
 
-// try builds the network, so that what only the models see is an error before anything runs.
+// try builds the network and its hosts, so that what only the models see is an error before anything runs.
 func (p *Plan) try() error {
 	n, err := p.build()
 	if err != nil {
@@ -85,6 +85,9 @@ func (p *Plan) try() error {
 	}
 	if len(p.Test.Changes) > 0 && changer(n.Switch(0)) == nil {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
+	}
+	if _, err := p.attach(n, newLedger(n, p)); err != nil {
+		return fmt.Errorf("%s: %w", p.Test.Where("hosts"), err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package switchtest_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -297,6 +298,28 @@ func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
 		test := parse(t, "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail}\n"+text)[0]
 		if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yml:") {
 			t.Errorf("%s: got %v, want something about %q with its place", text, err, want)
+		}
+	}
+}
+
+// What only the hosts' models refuse is a wrong configuration, too, and not a component that failed during the run.
+func TestPlansThatHostsCannotKeepAreRefused(t *testing.T) {
+	const network = "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail%s}\nhosts: {%s}\nworkload: [%s]\n"
+	const alike = "flow: {src: 0, dst: 1, packets: 9, dscp: 1}}, {flow: {src: 0, dst: 2, packets: 9, dscp: 2}"
+	for want, text := range map[string]string{
+		"transport tcp: send-jitter-us and pfc-classes: a NIC that is paused": fmt.Sprintf(network, ", pfc-classes: [0]", "transport: tcp, send-jitter-us: 5",
+			"incast: {senders: 3, packets: 9}"),
+		"transport tcp: flows 1 and 2 of host 0 differ in dscp": fmt.Sprintf(network, "", "transport: tcp", "{"+alike+"}"),
+		"transport ndp: flows 1 and 2 of host 0 differ in dscp": fmt.Sprintf(network, "", "transport: ndp", "{"+alike+"}"),
+	} {
+		if _, err := switchtest.New(parse(t, text)[0]); err == nil || !strings.Contains(err.Error(), "hosts: "+want) || !strings.HasPrefix(err.Error(), "f.yml:") {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	for _, fine := range []string{", pfc-classes: [0]|transport: tcp", "|transport: tcp, send-jitter-us: 5"} {
+		sw, hosts, _ := strings.Cut(fine, "|")
+		if _, err := switchtest.New(parse(t, fmt.Sprintf(network, sw, hosts, "incast: {senders: 3, packets: 9}"))[0]); err != nil {
+			t.Errorf("%s: %v", fine, err)
 		}
 	}
 }

@@ -32,6 +32,7 @@ type arrival struct {
 
 	payload    uint16
 	foreignKey bool            // the remote key is not the sender's
+	outrun     bool            // what was missing may have arrived before the NAK that this arrival is owed could leave
 	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
 }
 
@@ -287,6 +288,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered() && !header) {
 		return
 	}
+	awaiting := s.rsp.log.most.awaiting
 	a := s.rsp.log.push(arrival{
 		id: r.ID, timeNS: r.TimeNS, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
 		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header,
@@ -295,6 +297,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		s.rsp.adrift, s.rsp.unsettled = true, false
 		return
 	}
+	s.followGap(a, awaiting)
 	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))
 	if !s.rsp.adrift {
 		s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])

@@ -139,3 +139,21 @@ func TestAnRNRNakAsksForItsQueuePairsMinimum(t *testing.T) {
 		"the injector's": {traffic: "send*1", cfg: cfg, trace: `> 1; < ack 1 rewrite sent; < rnr 1 syndrome=0x21 passed; @ 1ms; > 1; < ack 1`},
 	})
 }
+
+// A NAK keeps its place behind the READ responses that were asked for before it, and a repetition of the READ makes it wait again. What
+// is missing may have come by then, because the requester misses a response, too. The responder may send the NAK or let it be.
+func TestANakThatTheMissingRequestOutrunsIsNotOwed(t *testing.T) {
+	const readLost = `> 1; > 10 drop; > 11-18; < resp 1 drop; < resp 2-8; > 1; > 10-18; `
+	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864}}
+	soon := gbn.Config{Default: gbn.Limits{TimeoutNS: 8_192}}
+	check(t, map[string]scene{
+		"behind a read that is asked for again": {traffic: "read*9 send*9", cfg: cfg, trace: readLost + `< resp 1-9; < ack 18`},
+		"it is sent all the same":               {traffic: "read*9 send*9", cfg: cfg, trace: readLost + `< resp 1-9; < nak 10 msn=1; > 10-18; < ack 18; < ack 18`},
+		"the gap closed before the nak was due": {traffic: "read*9 send*9", cfg: cfg, trace: `> 1; < resp 1 drop; < resp 2-9; > 10 drop; > 11; > 1; > 10-18; < resp 1-9; < ack 18`},
+		"a timer expired just behind the gap":   {traffic: "write*3 write*3", cfg: cfg, trace: `> 1-2; > 3 drop; @ 68ms; > 4; > 1-6; < ack 6`},
+		"behind a read that is answered slowly": {traffic: "read*3 send*3", cfg: soon, trace: `> 1; > 4 drop; > 5; < resp 1; @ 9us; > 1; > 4-6; < resp 2-3; < resp 1-3; < ack 6`},
+		"the read was answered long before":     {traffic: "read*3 send*3", cfg: cfg, want: []string{"nak-missing"}, trace: `> 1; > 4 drop; > 5-6; < resp 1-3; @ 68ms; > 4-6; < ack 6`},
+		"a read came again long after the nak's time": {traffic: "read*3 send*3", cfg: cfg, want: []string{"nak-missing"}, trace: `
+			> 1; > 4 drop; > 5-6; < resp 1 drop; < resp 2-3; @ 68ms; > 1; < resp 1-3; > 4-6; < ack 6`},
+	})
+}

@@ -24,6 +24,7 @@ type stream struct {
 // readResponse judges a READ response at p.
 func (s *session) readResponse(r *trace.Record, p pos) {
 	t := &s.rsp.stream
+	s.holdUp(r.TimeNS)
 	continues := t.active && p == t.next
 	switch {
 	case continues && !r.Opcode.Starts():

@@ -30,6 +30,8 @@ type responder struct {
 
 	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived before others.
 	late bool
+	// overdueNS is when the responder must have sent the NAK of the open gap.
+	overdueNS int64
 
 	stream stream
 	loose  loose
@@ -175,10 +177,11 @@ func (s *session) fold(r *trace.Record) {
 	}
 }
 
-// nakMissing reports that the NAK for expected, owed since a, never came. A packet that was only late, or that is sent again on
-// account of one, may arrive before the NAK for it leaves the responder, which then need not ask for it any more.
+// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before the NAK for it
+// could leave the responder, because it was only late or was sent again for another reason: a NAK names the expected PSN (IBTA
+// volume 1, 9.7.5.2), so the responder need not ask for it any more.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
-	if s.rsp.late || r == nil && s.silenced(a.timeNS) {
+	if s.rsp.late || a.outrun || r == nil && s.silenced(a.timeNS) {
 		return
 	}
 	actual := "no nack by the end of the trace"

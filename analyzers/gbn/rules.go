@@ -116,7 +116,8 @@ var ruleTable = []ruleInfo{
 	{RuleNakUnprovoked, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
 		"A NAK answers a request that can have been received: a sequence NAK one out of order, a fatal one the PSN that it names."},
 	{RuleNakMissing, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
-		"A request received out of order is answered by a sequence NAK, before any later response."},
+		"A request received out of order is answered by a sequence NAK, before any later response, unless the missing request " +
+			"arrives before the NAK can have left."},
 	{RuleRNRUnprovoked, analyzers.Violation, "9.7.5.2.8",
 		"An RNR NAK names a request that can have been received in order and was not acknowledged."},
 	{RuleMSN, analyzers.Violation, "9.7.7.1",

@@ -71,7 +71,8 @@ func (q *responseQueue) raiseMSN(i int, msn uint32) {
 	}
 }
 
-// withdrawNak removes a NAK that has not been sent yet: the packet that it asks for has arrived in the meantime.
+// withdrawNak removes a NAK that has not been sent yet: the packet that it asks for has arrived in the meantime, and a
+// NAK names the expected PSN (IBTA 9.7.5.2), which it would no longer do.
 func (q *responseQueue) withdrawNak() {
 	for i := q.len() - 1; i >= 0; i-- {
 		if a := q.at(i); a.kind == answerAck && !a.syndrome.IsAck() {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +18,7 @@ type XDPSender struct {
 	name  string
 	fd    int
 	chunk int
+	limit int      // bytes of a frame: what is longer the driver would drop and call sent
 	umem  []byte   // a chunk for each frame that is under way
 	free  []uint64 // chunks, by where they begin
 
@@ -29,22 +31,32 @@ type XDPSender struct {
 	collected *uint32 // of them, by us
 	queued    int
 	stuck     bool   // the latest Flush left frames behind
+	clogged   bool   // the latest Queue found no room
 	next      uint32 // *written after the next Flush
-	sent      uint64
+	accepted  uint64 // by the kernel, those that it lost included
+	lost      uint64
+
+	transmit func() unix.Errno // makes the kernel look at the ring
+	pause    func() error      // lets some time pass
 }
 
 const (
-	xdpFrames = 256            // under way at once; a power of two
-	xdpPages  = 4096           // no chunk may be longer
-	xdpRoom   = macs + 2 + 2*4 // Ethernet header and two tags, beyond the MTU
-	xdpTries  = 100            // that a full interface is given, about a millisecond each
-	xdpQueue  = 0              // of the interface
+	xdpFrames = 256                   // under way at once; a power of two
+	xdpPages  = 4096                  // no chunk may be longer
+	xdpRoom   = macs + 2 + 2*vlanRoom // Ethernet header and two tags, beyond the MTU
+	xdpTries  = 1000                  // that a full interface is given
+	xdpPause  = 100 * time.Microsecond
+	xdpQueue  = 0 // of the interface
+	// xdpUnseen is how many calls the kernel may need for a full ring without a sign: it takes 32 frames a call, and before
+	// Linux 6.17 it says that it took any only when it finds the ring empty.
+	xdpUnseen = xdpFrames / 32
 )
 
 // OpenXDPSender opens a sender. It needs CAP_NET_RAW, a kernel with XDP sockets, an interface without one on its first queue, and
 // an MTU below a page: who gets an error takes a Sender. The caller closes it.
 func OpenXDPSender(name string) (_ *XDPSender, err error) {
 	s := &XDPSender{name: name, fd: -1, chunk: xdpPages}
+	s.transmit, s.pause = s.send, s.sleep
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open XDP sender on %q: %w", name, err), s.Close())
@@ -60,6 +72,7 @@ func OpenXDPSender(name string) (_ *XDPSender, err error) {
 	if device.MTU+xdpRoom <= xdpPages/2 {
 		s.chunk = xdpPages / 2
 	}
+	s.limit = device.MTU + macs + 2 + vlanRoom // as the kernel's own devices have it
 	if s.fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return nil, err
 	}
@@ -90,6 +103,7 @@ func (s *XDPSender) mapRings() (err error) {
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_UMEM_FILL_RING, xdpFrames), // unused, but wanted
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_UMEM_COMPLETION_RING, xdpFrames),
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_TX_RING, xdpFrames),
+		unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, xdpFrames*xdpPages), // so that it doesn't bound what is under way
 	)
 	if err != nil {
 		return err
@@ -122,8 +136,8 @@ func mapXDP[T any](s *XDPSender, offset int64, at unix.XDPRingOffset) (producer,
 
 // Queue adds a copy of a frame to the batch and transmits the batch when it is full. A frame that finds no room is lost.
 func (s *XDPSender) Queue(frame []byte) error {
-	if len(frame) == 0 || len(frame) > s.chunk {
-		return fmt.Errorf("send on %q: a frame of %d bytes, allowed are 1…%d", s.name, len(frame), s.chunk)
+	if len(frame) == 0 || len(frame) > s.limit {
+		return fmt.Errorf("send on %q: a frame of %d bytes, allowed are 1…%d", s.name, len(frame), s.limit)
 	}
 	if err := s.room(); err != nil {
 		return err
@@ -141,11 +155,16 @@ func (s *XDPSender) Queue(frame []byte) error {
 	return nil
 }
 
-// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing it does not
-// wait: who forwards between several must go on with the others.
+// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing, or gets nothing
+// done, it does not wait again: who forwards between several must go on with the others.
 func (s *XDPSender) room() error {
-	for range xdpTries {
+	patience := xdpTries
+	if s.clogged {
+		patience = 1
+	}
+	for range patience {
 		if s.collect(); len(s.free) > 0 {
+			s.clogged = false
 			return nil
 		}
 		if s.stuck {
@@ -154,10 +173,11 @@ func (s *XDPSender) room() error {
 			}
 			continue
 		}
-		if err := s.wait(); err != nil {
+		if err := s.pause(); err != nil {
 			return err
 		}
 	}
+	s.clogged = true
 	return fmt.Errorf("send on %q: %d frames are under way and none gets done: %w", s.name, xdpFrames, unix.ENOBUFS)
 }
 
@@ -171,61 +191,77 @@ func (s *XDPSender) collect() {
 	atomic.StoreUint32(s.collected, at)
 }
 
-// wait waits a millisecond for the interface to take more.
-func (s *XDPSender) wait() error {
-	_, err := unix.Poll([]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLOUT}}, 1)
-	if err != nil && !errors.Is(err, unix.EINTR) {
+// sleep waits a moment. That the socket has room in its ring (POLLOUT) is nothing to wait for: the kernel's memory for frames, and
+// chunks that come back, are what runs out, and nobody tells of those.
+func (s *XDPSender) sleep() error {
+	limit := unix.NsecToTimespec(xdpPause.Nanoseconds())
+	if _, err := unix.Ppoll(nil, &limit, nil); err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("send on %q: %w", s.name, err)
 	}
 	return nil
 }
 
+func (s *XDPSender) send() unix.Errno {
+	_, _, code := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	return code
+}
+
 // Pending returns how many frames wait for Flush.
 func (s *XDPSender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names what the kernel refused first. A frame that found no room is lost alone; after any
+// Flush transmits the batch. An error names what the kernel refused first. A frame that found no carrier is lost alone; after any
 // other error the rest goes with a later batch, if the interface ever takes it.
 func (s *XDPSender) Flush() (failed error) {
 	s.queued = 0
 	atomic.StoreUint32(s.written, s.next)
-	patience := xdpTries
+	patience, unseen := xdpTries, 0
 	if s.stuck {
 		patience = 1
 	}
 	defer func() { s.stuck = atomic.LoadUint32(s.taken) != s.next }()
 	for atomic.LoadUint32(s.taken) != s.next {
-		before := atomic.LoadUint32(s.taken)
-		_, _, code := unix.Syscall6(unix.SYS_SENDTO, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
-		took := atomic.LoadUint32(s.taken) - before
-		s.sent += uint64(took)
+		took, code := s.step()
+		most := xdpUnseen
 		switch code {
-		case 0, unix.EINTR:
-		case unix.EAGAIN: // took as many as it does at a time, or none for want of room
-		case unix.EBUSY, unix.ENOBUFS: // the last that it took was lost
-			if took > 0 {
-				s.sent--
-			}
+		case 0, unix.EINTR, unix.EAGAIN, unix.ENOBUFS: // took as many as it does at a time, or none for want of room
+		case unix.EBUSY: // took one more and lost it
+			s.lost++
+			most = xdpFrames
 			if failed == nil {
 				failed = fmt.Errorf("send on %q: %w", s.name, unix.ENOBUFS)
 			}
 		default:
 			return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, code))
 		}
-		if took == 0 && code != 0 {
-			if patience--; patience == 0 {
-				return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, code))
-			}
-			if err := s.wait(); err != nil {
-				return errors.Join(failed, err)
-			}
+		if took > 0 {
+			unseen = 0
+			continue
 		}
-		s.collect()
+		if unseen++; unseen <= most {
+			continue
+		}
+		if patience--; patience == 0 {
+			return errors.Join(failed, fmt.Errorf("send on %q: %w", s.name, unix.ENOBUFS))
+		}
+		if err := s.pause(); err != nil {
+			return errors.Join(failed, err)
+		}
 	}
 	return failed
 }
 
+// step lets the kernel take some frames, and returns how many it says it took.
+func (s *XDPSender) step() (took uint32, code unix.Errno) {
+	before := atomic.LoadUint32(s.taken)
+	code = s.transmit()
+	took = atomic.LoadUint32(s.taken) - before
+	s.accepted += uint64(took)
+	s.collect()
+	return took, code
+}
+
 // Sent returns how many frames the interface took.
-func (s *XDPSender) Sent() uint64 { return s.sent }
+func (s *XDPSender) Sent() uint64 { return s.accepted - min(s.lost, s.accepted) }
 
 // Close frees the socket; what was not flushed is lost.
 func (s *XDPSender) Close() error {

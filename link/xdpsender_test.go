@@ -109,3 +109,28 @@ func TestWhatAnXDPSocketCantSendIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestFramesForAnInterfaceWithoutACarrierAreNotCountedAsSent(t *testing.T) {
+	linktest.Namespace(t, func() {
+		s := xdpSender(t, 1500)
+		linktest.SetDown(t, "b") // the carrier of a is gone, and a is up
+		const n = 500
+		for range n {
+			_ = s.Queue(numbered(1, 100))
+		}
+		if err := s.Flush(); err == nil || s.Sent() != 0 {
+			t.Errorf("%v, %d of %d frames count as sent", err, s.Sent(), n)
+		}
+	})
+}
+
+func TestFramesBeyondTheMTUAreRefusedWhereADriverWouldDropThem(t *testing.T) {
+	linktest.Namespace(t, func() {
+		s := xdpSender(t, 1500)
+		for n, want := range map[int]bool{1514: true, 1518: true, 1523: false, 2000: false} {
+			if err := s.Queue(numbered(1, n)); (err == nil) != want {
+				t.Errorf("a frame of %d bytes: %v", n, err)
+			}
+		}
+	})
+}

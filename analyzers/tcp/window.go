@@ -59,22 +59,28 @@ func (a *Analyzer) collapse(s *stream) {
 	a.shrink(s, float64(a.cfg.MSS))
 }
 
-// grow follows the acknowledgement of n segments. The sender may have a smaller window and a lower threshold; as each of the ways to
-// grow takes a greater window to a greater one, the greatest stays the greatest.
+// grow follows the acknowledgement of n segments. The sender may have a smaller window and a lower threshold, and what is greatest
+// afterwards need not come from the greatest before.
 func (a *Analyzer) grow(s *stream, n float64) {
 	mss := float64(a.cfg.MSS)
-	slow := max(0, min(n, (s.threshold-s.size)/mss))
-	s.size += slow * mss
-	if n -= slow; n <= 0 {
-		return
-	}
-	if a.cfg.Beta > reno { // CUBIC grows by half of itself in a round trip at the most (RFC 9438, 4.4)
-		s.size += n / 2 * mss
-		return
-	}
-	// w + n/w is greatest for the greatest window or, where n is large, for the smallest.
 	w := s.size / mss
-	s.size = mss * max(w+n/w, leastThreshold+n/leastThreshold)
+	top := max(w, min(w+n, s.threshold/mss)) // where slow start can end
+	rest := n - (top - w)
+	if a.cfg.Beta > reno { // CUBIC grows by half of itself in a round trip at the most (RFC 9438, 4.4)
+		s.size = mss * (top + rest/2)
+		return
+	}
+	if rest <= 0 {
+		s.size = mss * top
+		return
+	}
+	// Avoidance that begins at v with m segments left ends at v + m/v. That is greatest for the greatest v, for the greatest without slow
+	// start before it or, where n is large, for the least.
+	most := max(top+rest/top, leastThreshold+(n-max(0, leastThreshold-w))/leastThreshold)
+	if w >= leastThreshold {
+		most = max(most, w+n/w)
+	}
+	s.size = mss * most
 }
 
 // reno is the share of the window that RFC 5681 leaves, whose congestion avoidance adds a segment in a round trip.

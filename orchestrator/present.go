@@ -106,7 +106,7 @@ func summarise(s *Summary, a *analyzers.Analysis, connection int) report.Connect
 		c.CNPs += f.CNPs
 		c.Events += f.Events
 	}
-	c.Timeouts = findMetric(a, "retrans.timeout", connection).Count
+	c.Timeouts = findMetric(a, "retrans.timer-restarts", connection).Count
 	return c
 }
 

@@ -131,8 +131,8 @@ func (s *Sweep) Add(p *config.Point, o *Outcome) {
 	}
 	row.NackGenerationNS, row.NackReactionNS = median(run.Metrics.NackGeneration), median(run.Metrics.NackReaction)
 	row.RetransmissionNS, row.CompletionNS = median(run.Metrics.Retransmission), -1
-	if t := run.Metrics.Timeout; t != nil {
-		row.Timeouts = t.Count
+	for i := range o.Report.Connections {
+		row.Timeouts += o.Report.Connections[i].Timeouts
 	}
 	if c := run.Metrics.Completion; c != nil {
 		row.CompletionNS = c.Mean

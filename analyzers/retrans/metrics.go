@@ -17,6 +17,7 @@ const (
 	rnrDelay
 	generationCorrected
 	reactionCorrected
+	expiry     // of the local ACK timer, whatever was lost; its values count the restarts without progress up to it
 	firstRetry // retry 1; the others follow
 )
 
@@ -43,6 +44,14 @@ func (k kind) corrected() kind {
 // always reports whether the sum over all connections is listed even if empty.
 func (k kind) always() bool { return k <= rnrDelay }
 
+// unit returns what the values are.
+func (k kind) unit() string {
+	if k == expiry {
+		return analyzers.UnitCount
+	}
+	return analyzers.UnitNS
+}
+
 func (k kind) String() string {
 	switch k {
 	case generation:
@@ -59,6 +68,8 @@ func (k kind) String() string {
 		return "retrans.nack-generation.corrected"
 	case reactionCorrected:
 		return "retrans.nack-reaction.corrected"
+	case expiry:
+		return "retrans.timer-restarts"
 	default: // from firstRetry on
 		return fmt.Sprintf("retrans.timeout.retry-%d", int(k-firstRetry)+1)
 	}
@@ -71,20 +82,20 @@ func newMetrics(connections int) metrics {
 	m := make(metrics, connections+1)
 	for k := range kind(kinds) {
 		if k.always() {
-			m[0][k] = analyzers.NewDistribution(k.String(), analyzers.UnitNS, 0)
+			m[0][k] = analyzers.NewDistribution(k.String(), k.unit(), 0)
 		}
 	}
 	return m
 }
 
-func (m metrics) record(k kind, connection int, ns int64) {
+func (m metrics) record(k kind, connection int, value int64) {
 	for _, c := range [...]int{0, connection} {
 		d := m[c][k]
 		if d == nil {
-			d = analyzers.NewDistribution(k.String(), analyzers.UnitNS, c)
+			d = analyzers.NewDistribution(k.String(), k.unit(), c)
 			m[c][k] = d
 		}
-		d.Record(ns)
+		d.Record(value)
 	}
 }
 

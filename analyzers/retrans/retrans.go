@@ -5,7 +5,8 @@
 // NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) − t(lost packet).
 // For READ the repeated request plays the NACK. A packet lost behind an earlier loss has no NACK of its own and is repaired by
 // the round that the earlier one's NACK started. A timeout is measured on the first lost packet of its round, from its latest
-// transmission to its retransmission, also per retry of that packet.
+// transmission to its retransmission, also per retry of that packet. Timers that expire without a loss to repair, because a wrong NAK
+// has made the requester forget it, are counted only.
 //
 // Generation and reaction contain the way from the switch to the host and back. Given that way's duration from a calibration
 // run ([Calibrate]), corrected values are reported beside the raw ones under names that end in ".corrected".
@@ -162,7 +163,11 @@ func (a *Analyzer) request(r *trace.Record, step *rounds.Step) {
 			a.sample(rnrDelay, step.Flow, since, 0)
 		}
 		return
-	case rounds.Timeout, rounds.None:
+	case rounds.Timeout:
+		if restart {
+			a.metrics.record(expiry, step.Flow.Connection(), int64(step.Retries))
+		}
+	case rounds.None:
 	}
 	a.repaired(r, step, restart && step.Cause == rounds.Nack)
 }

@@ -135,6 +135,7 @@ func TestMeasures(t *testing.T) {
 				504 < ack 3`,
 			want: map[string][]int64{
 				"retrans.nack-generation": {2000}, "retrans.timeout": {500_000}, "retrans.timeout.retry-1": {500_000},
+				"retrans.timer-restarts": {1},
 			},
 		},
 		{
@@ -151,6 +152,7 @@ func TestMeasures(t *testing.T) {
 			want: map[string][]int64{
 				"retrans.timeout":         {100_000, 200_000, 401_000},
 				"retrans.timeout.retry-1": {100_000}, "retrans.timeout.retry-2": {200_000}, "retrans.timeout.retry-3": {401_000},
+				"retrans.timer-restarts": {1, 1, 2},
 			},
 		},
 		{
@@ -160,7 +162,24 @@ func TestMeasures(t *testing.T) {
 				2 < ack 1 drop
 				300 > only 1 ar
 				302 < ack 1`,
-			want: map[string][]int64{"retrans.timeout": {300_000}, "retrans.timeout.retry-1": {300_000}},
+			want: map[string][]int64{"retrans.timeout": {300_000}, "retrans.timeout.retry-1": {300_000}, "retrans.timer-restarts": {1}},
+		},
+		{
+			name: "timeouts behind a NACK that made the requester forget the loss repair nothing, but are counted",
+			text: `
+				0 > first 1 drop
+				1 > mid 2
+				2 > last 3 ar
+				3 < nak 2
+				6 > mid 2
+				7 > last 3 ar
+				307 > mid 2
+				308 > last 3 ar
+				608 > mid 2
+				609 > last 3 ar`,
+			want: map[string][]int64{
+				"retrans.nack-reaction": {3000}, "retrans.retransmission": {5000}, "retrans.timer-restarts": {2, 3},
+			},
 		},
 		{
 			name: "a lost retransmission of a NACKed packet is repaired by timeout",
@@ -173,7 +192,7 @@ func TestMeasures(t *testing.T) {
 				406 > first 1`,
 			want: map[string][]int64{
 				"retrans.nack-generation": {2000}, "retrans.nack-reaction": {3000}, "retrans.retransmission": {6000},
-				"retrans.timeout": {400_000}, "retrans.timeout.retry-1": {400_000},
+				"retrans.timeout": {400_000}, "retrans.timeout.retry-1": {400_000}, "retrans.timer-restarts": {2},
 			},
 		},
 		{
@@ -202,7 +221,7 @@ func TestMeasures(t *testing.T) {
 				3 < resp 2 drop
 				203 > read 2+1
 				206 < resp 2`,
-			want: map[string][]int64{"retrans.timeout": {203_000}, "retrans.timeout.retry-1": {203_000}},
+			want: map[string][]int64{"retrans.timeout": {203_000}, "retrans.timeout.retry-1": {203_000}, "retrans.timer-restarts": {1}},
 		},
 		{
 			name: "a lost READ request is a timeout of the request",
@@ -211,7 +230,7 @@ func TestMeasures(t *testing.T) {
 				200 > read 1+2
 				202 < resp 1
 				203 < resp 2`,
-			want: map[string][]int64{"retrans.timeout": {200_000}, "retrans.timeout.retry-1": {200_000}},
+			want: map[string][]int64{"retrans.timeout": {200_000}, "retrans.timeout.retry-1": {200_000}, "retrans.timer-restarts": {1}},
 		},
 		{
 			name: "an ACK that passes over an outstanding READ is an implied NACK",

@@ -117,6 +117,7 @@ func incomplete(failure error, answer *agentpb.FinishResponse) error {
 func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 	answer := &agentpb.FinishResponse{
 		Received: report.Received, Written: report.Written, Dropped: report.Dropped, Exceeded: report.Exceeded, Other: report.Other,
+		Foreign: report.Foreign,
 	}
 	for _, s := range report.Shards {
 		file, err := r.root.Open(s.Name)

@@ -155,6 +155,8 @@ type DumperCounters struct {
 	Written       uint64 `json:"written"`        // copies in its shards
 	Dropped       uint64 `json:"dropped"`        // copies that it had no capacity for
 	SwitchDropped uint64 `json:"switch_dropped"` // copies that the switch had no room for on the port
+	// Foreign are frames of the cable's other end for its neighbour, such as LLDP: they are no copies, and none is missing for them.
+	Foreign uint64 `json:"foreign,omitempty"`
 }
 
 // Environment describes what a test ran on: every component with its properties, in the order to print them.

@@ -1,10 +1,12 @@
 package live
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
 
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -46,9 +48,35 @@ func (a *arena) frame(at int) (data []byte, length int) {
 	return a.memory[at+recordHeader : at+recordHeader+n], int(binary.NativeEndian.Uint32(a.memory[at+4:]))
 }
 
+// others counts frames that are no mirror copies.
+type others struct {
+	foreign uint64 // of the cable's other end for its neighbour
+	unknown uint64
+}
+
+func (o *others) count(frame []byte) {
+	if linkLocal(frame) {
+		o.foreign++
+	} else {
+		o.unknown++
+	}
+}
+
+// linkLocal reports whether a frame is one that no bridge forwards: to an address that is reserved for that (IEEE Std 802.1Q,
+// table 8-1), or of a slow protocol such as LACP or of LLDP wherever it goes. The other end of a dumper's cable may say such things
+// at any time, and they tell nothing about the mirror.
+func linkLocal(frame []byte) bool {
+	const slow, lldp = 0x8809, 0x88cc
+	if len(frame) < packet.EthernetLen {
+		return false
+	}
+	kind := binary.BigEndian.Uint16(frame[packet.EthernetLen-2:])
+	return kind == slow || kind == lldp || bytes.HasPrefix(frame, []byte{0x01, 0x80, 0xc2, 0, 0}) && frame[5] <= 0x0f
+}
+
 // copies lists the mirror copies in the order of their numbers, equal ones as they came, and counts other frames. A switch that
 // mirrors on several CPUs, or by several queues, hands them over in nearly that order.
-func (a *arena) copies() (list []copyAt, other uint64) {
+func (a *arena) copies() (list []copyAt, rest others) {
 	const seqBits = 48
 	first := uint64(0)
 	for at := 0; at < a.used; {
@@ -56,7 +84,7 @@ func (a *arena) copies() (list []copyAt, other uint64) {
 		meta, err := trace.DecodeMirror(frame)
 		switch {
 		case err != nil:
-			other++
+			rest.count(frame)
 		case len(list) == 0:
 			first = meta.Seq
 			list = append(list, copyAt{0, at})
@@ -69,24 +97,24 @@ func (a *arena) copies() (list []copyAt, other uint64) {
 	if !slices.IsSortedFunc(list, byNumber) {
 		slices.SortStableFunc(list, byNumber)
 	}
-	return list, other
+	return list, rest
 }
 
 // write writes every mirror copy to w. Frames are changed in place.
-func (a *arena) write(w *trace.PcapWriter, epochNS int64) (written, other uint64, err error) {
+func (a *arena) write(w *trace.PcapWriter, epochNS int64) (written uint64, rest others, err error) {
 	var stamps trace.TimeUnwrapper
-	list, other := a.copies()
+	list, rest := a.copies()
 	for _, c := range list {
 		frame, length := a.frame(c.at)
 		meta, err := trace.DecodeMirror(frame)
 		if err != nil {
-			return written, other, err
+			return written, rest, err
 		}
 		trace.RestorePort(frame)
 		if err := w.Write(epochNS+stamps.Unwrap(uint64(meta.TimeNS)), frame, max(length, trace.WireLen(frame))); err != nil {
-			return written, other, err
+			return written, rest, err
 		}
 		written++
 	}
-	return written, other, nil
+	return written, rest, nil
 }

@@ -63,14 +63,16 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Report says what became of the frames that reached the interface: Received = Written + Dropped + Exceeded + Other.
+// Report says what became of the frames that reached the interface: Received = Written + Dropped + Exceeded + Other +
+// Foreign.
 type Report struct {
 	Name     string
 	Received uint64
 	Written  uint64
 	Dropped  uint64 // found no room in the kernel's ring
 	Exceeded uint64 // found no room in the arena
-	Other    uint64 // no mirror copies
+	Other    uint64 // no mirror copies, and nobody knows what
+	Foreign  uint64 // of the cable's other end for its neighbour, such as LLDP, which no switch forwards
 	Shards   []Shard
 }
 

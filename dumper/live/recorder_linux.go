@@ -141,9 +141,10 @@ func (r *Recorder) Finish(create Create) (Report, error) {
 		report.Received += stats.Frames
 		report.Dropped += stats.Dropped
 		report.Exceeded += c.exceeded
-		shard, other, err := r.writeShard(fmt.Sprintf("%s-%d.pcap", r.cfg.Name, i), c, create)
+		shard, rest, err := r.writeShard(fmt.Sprintf("%s-%d.pcap", r.cfg.Name, i), c, create)
 		failed = append(failed, err)
-		report.Other += other
+		report.Other += rest.unknown
+		report.Foreign += rest.foreign
 		report.Written += shard.Packets
 		report.Shards = append(report.Shards, shard)
 	}
@@ -179,25 +180,25 @@ func (r *Recorder) stop() (failed []error) {
 	return failed
 }
 
-func (r *Recorder) writeShard(name string, c *core, create Create) (_ Shard, other uint64, err error) {
+func (r *Recorder) writeShard(name string, c *core, create Create) (_ Shard, rest others, err error) {
 	file, err := create(name)
 	if err != nil {
-		return Shard{Name: name}, 0, fmt.Errorf("create shard: %w", err)
+		return Shard{Name: name}, rest, fmt.Errorf("create shard: %w", err)
 	}
-	shard, other, err := writePcap(name, file, &c.arena, &r.cfg)
+	shard, rest, err := writePcap(name, file, &c.arena, &r.cfg)
 	if e := file.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close shard %s: %w", name, e))
 	}
-	return shard, other, err
+	return shard, rest, err
 }
 
-func writePcap(name string, file io.Writer, a *arena, cfg *Config) (Shard, uint64, error) {
+func writePcap(name string, file io.Writer, a *arena, cfg *Config) (Shard, others, error) {
 	w := trace.NewPcapWriter(file, name, cfg.Snap)
-	written, other, err := a.write(w, cfg.EpochNS)
+	written, rest, err := a.write(w, cfg.EpochNS)
 	if err == nil {
 		err = w.Flush()
 	}
-	return Shard{Name: name, Packets: written, Bytes: w.Bytes()}, other, err
+	return Shard{Name: name, Packets: written, Bytes: w.Bytes()}, rest, err
 }
 
 // Close frees everything and restores the interface. What was not finished is lost.

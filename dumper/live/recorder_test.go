@@ -106,6 +106,45 @@ func TestEveryCopyIsInTheShardsOfItsCores(t *testing.T) {
 	}
 }
 
+// TestFramesForTheNeighbourAreNobodysCopies: a switch speaks LLDP to its dumpers, too.
+func TestFramesForTheNeighbourAreNobodysCopies(t *testing.T) {
+	frame := func(to string, kind uint16) []byte {
+		return append([]byte(to+"\x02\x00\x00\x00\x00\x07"+string([]byte{byte(kind >> 8), byte(kind)})), make([]byte, 46)...)
+	}
+	// A copy whose stamp looks like such an address remains one.
+	stamped := mirrorCopy(t, 1)
+	copy(stamped, "\x01\x80\xc2\x00\x00\x0e")
+	for name, tt := range map[string]struct {
+		frame                   []byte
+		written, foreign, other uint64
+	}{
+		"LLDP":                     {frame("\x01\x80\xc2\x00\x00\x0e", 0x88cc), 0, 1, 0},
+		"LLDP to customer bridges": {frame("\x01\x80\xc2\x00\x00\x00", 0x88cc), 0, 1, 0},
+		"LLDP to a station":        {frame("\x02\x00\x00\x00\x00\x01", 0x88cc), 0, 1, 0},
+		"spanning tree":            {frame("\x01\x80\xc2\x00\x00\x00", 39), 0, 1, 0},
+		"LACP":                     {frame("\x01\x80\xc2\x00\x00\x02", 0x8809), 0, 1, 0},
+		"beyond the reserved":      {frame("\x01\x80\xc2\x00\x00\x10", 0x0806), 0, 0, 1},
+		"ARP":                      {frame("\xff\xff\xff\xff\xff\xff", 0x0806), 0, 0, 1},
+		"a copy":                   {stamped, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			linktest.Namespace(t, func() {
+				linktest.Veth(t, "a", "b")
+				r, err := live.Open(live.Config{Name: "d1", Interface: "b", Bytes: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				send(t, "a", tt.frame)
+				report, err := r.Finish(func(string) (io.WriteCloser, error) { return file{new(bytes.Buffer)}, nil })
+				if err != nil || report.Received != 1 || report.Written != tt.written || report.Foreign != tt.foreign || report.Other != tt.other {
+					t.Errorf("%v, %+v", err, report)
+				}
+			})
+		})
+	}
+}
+
 func TestCopiesThatCameOutOfOrderStandInTheShardByNumber(t *testing.T) {
 	const wrap = 1 << 48
 	for name, numbers := range map[string][]uint64{

@@ -160,6 +160,7 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 		dump.Dumpers = append(dump.Dumpers, testbeds.DumperCounters{
 			Name: t.spec.Dumpers[i].Name, Received: a.GetReceived(), Written: a.GetWritten(),
 			Dropped: a.GetDropped() + a.GetExceeded() + a.GetOther(), SwitchDropped: lost[port] - t.before[port],
+			Foreign: a.GetForeign(),
 		})
 	}
 	dump.TimeDisorder = t.timeDisorder()

@@ -1948,10 +1948,12 @@ type FinishResponse struct {
 	Dropped uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	// Copies beyond the quota.
 	Exceeded uint64 `protobuf:"varint,5,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
-	// Frames that are no mirror copies.
+	// Frames that are no mirror copies, and that nobody can account for.
 	Other uint64 `protobuf:"varint,6,opt,name=other,proto3" json:"other,omitempty"`
 	// What was lost, since Record, before the rings: by the interface, or by a carrier that changed.
-	Losses        []*Counter `protobuf:"bytes,7,rep,name=losses,proto3" json:"losses,omitempty"`
+	Losses []*Counter `protobuf:"bytes,7,rep,name=losses,proto3" json:"losses,omitempty"`
+	// Frames of the cable's other end for its neighbour, such as LLDP, which no switch forwards.
+	Foreign       uint64 `protobuf:"varint,8,opt,name=foreign,proto3" json:"foreign,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2033,6 +2035,13 @@ func (x *FinishResponse) GetLosses() []*Counter {
 		return x.Losses
 	}
 	return nil
+}
+
+func (x *FinishResponse) GetForeign() uint64 {
+	if x != nil {
+		return x.Foreign
+	}
+	return 0
 }
 
 // Shard is one pcap file.
@@ -2445,7 +2454,7 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x0eRecordResponse\x12\x1a\n" +
 	"\boffloads\x18\x01 \x03(\tR\boffloads\"!\n" +
 	"\rFinishRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\xf6\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\x90\x02\n" +
 	"\x0eFinishResponse\x12/\n" +
 	"\x06shards\x18\x01 \x03(\v2\x17.candela.agent.v1.ShardR\x06shards\x12\x1a\n" +
 	"\breceived\x18\x02 \x01(\x04R\breceived\x12\x18\n" +
@@ -2453,7 +2462,8 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\adropped\x18\x04 \x01(\x04R\adropped\x12\x1a\n" +
 	"\bexceeded\x18\x05 \x01(\x04R\bexceeded\x12\x14\n" +
 	"\x05other\x18\x06 \x01(\x04R\x05other\x121\n" +
-	"\x06losses\x18\a \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\"c\n" +
+	"\x06losses\x18\a \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\x12\x18\n" +
+	"\aforeign\x18\b \x01(\x04R\aforeign\"c\n" +
 	"\x05Shard\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x18\n" +

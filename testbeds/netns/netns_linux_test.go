@@ -62,6 +62,28 @@ func TestANodeThatDoesNotStartIsNamedAndEverythingRemoved(t *testing.T) {
 	}
 }
 
+// TestANodeThatIsKilledOnItsWayUpSaysSo: it leaves an empty log.
+func TestANodeThatIsKilledOnItsWayUpSaysSo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP-root: network namespaces need root")
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	text := "#!/bin/sh\nprintf x >&3\nhead -c 1 <&4 >/dev/null\n"
+	for end, want := range map[string]string{"kill -KILL $$": "requester ended: signal: killed", "exit 7": "requester ended: exit status 7", "exit 0": "requester ended: with status 0"} {
+		if err := os.WriteFile(program, []byte(text+end+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		state := t.TempDir()
+		_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket", Dumpers: []string{"dumper-1"}})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", end, err, want)
+		}
+		if names := left(t, state); len(names) > 0 {
+			t.Errorf("left: %v", names)
+		}
+	}
+}
+
 // sleeper starts a process that lives until the test is over.
 func sleeper(t *testing.T) (*exec.Cmd, Process) {
 	t.Helper()

@@ -83,6 +83,7 @@ type starting struct {
 	ready   *os.File // what the node says
 	proceed *os.File // what the node waits for
 	exited  chan struct{}
+	status  error // how it ended, once exited is closed
 }
 
 // launcher starts nodes from one thread that stays: the kernel ends them when that thread does.
@@ -143,7 +144,7 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 		return nil, fmt.Errorf("start %s: %w", node.Name, err)
 	}
 	go func() {
-		_ = s.command.Wait() // the log says why it ended
+		s.status = s.command.Wait()
 		close(s.exited)
 	}()
 	if node.Process, err = identify(s.command.Process.Pid); err != nil {
@@ -163,6 +164,15 @@ func (s *starting) await(patience time.Duration) error {
 		return fmt.Errorf("%s doesn't start: %w%s", s.node.Name, err, s.node.lastWords())
 	}
 	return nil
+}
+
+// ended tells how a node ended: one that was killed has no last words.
+func (s *starting) ended() error {
+	how := "with status 0"
+	if s.status != nil {
+		how = s.status.Error()
+	}
+	return fmt.Errorf("%s ended: %s%s", s.node.Name, how, s.node.lastWords())
 }
 
 // release lets the node become what it is to be.

@@ -238,7 +238,7 @@ func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.exited:
-			return fmt.Errorf("%s ended:%s", s.node.Name, s.node.lastWords())
+			return s.ended()
 		case <-time.After(5 * time.Millisecond):
 		}
 		if time.Now().After(deadline) {

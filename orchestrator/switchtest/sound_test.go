@@ -34,6 +34,7 @@ func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
+		defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill a disk
 		drops := counter(rt, r.Dir, "*.dropped-*") + counter(rt, r.Dir, "*.trims-lost")
 		lost += drops
 		trimmed += counter(rt, r.Dir, "total.trims")

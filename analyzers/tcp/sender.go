@@ -184,6 +184,8 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 		return
 	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
 		a.rescue(s, g, number)
+	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon:
+		a.again(s)
 	case i == 0:
 		a.timeout(s, number)
 		return
@@ -193,6 +195,13 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	if expired { // a timeout may have come
 		a.doubt(s)
 	}
+}
+
+// again follows a retransmission of the first segment for which a timeout may have asked that was not seen, or one that came since: no
+// more than the latter is known of its timer.
+func (a *Analyzer) again(s *stream) {
+	a.sender.Step(&s.state, txAgainAll)
+	s.timer, s.stalled = a.now, false
 }
 
 // early blames a retransmission that nothing explains.

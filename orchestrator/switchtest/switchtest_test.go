@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -23,7 +25,7 @@ func options(out string) orchestrator.Options {
 }
 
 // parse reads a test; text lacks the name.
-func parse(t *testing.T, text string) []*config.SwitchTest {
+func parse(t rapid.TB, text string) []*config.SwitchTest {
 	t.Helper()
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
 	if err != nil {

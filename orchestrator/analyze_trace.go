@@ -95,8 +95,12 @@ func traceError(err error) error {
 // loadFacts reads what a run left in its directory.
 func loadFacts(o AnalyzeOptions) (*facts, error) {
 	dir := o.Trace
-	if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
-		return nil, fmt.Errorf("%s is no run directory: %w", dir, err)
+	opened, err := OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := opened.Close(); err != nil {
+		return nil, err
 	}
 	f := &facts{strict: o.Strict, version: o.Version, command: o.Command, waivers: o.Waivers}
 	options := o.Config

@@ -35,7 +35,7 @@ func OpenRun(dir string) (*OpenedRun, error) {
 	o := &OpenedRun{root: root}
 	if err := o.open(); err != nil {
 		_ = root.Close() // nothing was written
-		return nil, inputError{fmt.Errorf("%s is no run directory: %w", dir, err)}
+		return nil, NoRun(dir, err)
 	}
 	return o, nil
 }

@@ -15,6 +15,9 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
+// sweepFile is what a sweep came to, in its directory.
+const sweepFile = "sweep.json"
+
 // SweepSchema names the format of sweep.json.
 const SweepSchema = "candela.sweep/v1"
 
@@ -206,7 +209,7 @@ func (s *Sweep) Write(w io.Writer) error { return writeJSON(w, s) }
 
 // Save writes sweep.json into the directory of the sweep. A sweep without it was not finished.
 func (s *Sweep) Save() (err error) {
-	file, err := os.Create(filepath.Join(s.dir, "sweep.json"))
+	file, err := os.Create(filepath.Join(s.dir, sweepFile))
 	if err != nil {
 		return err
 	}

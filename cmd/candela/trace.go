@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"candela.dev/candela/dumper"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/trace"
 )
@@ -47,6 +48,9 @@ func (in *traceInput) source(arg string) (trace.Source, trace.Options, error) {
 		file = filepath.Join(arg, "trace.pcap")
 		if connections == "" {
 			connections = filepath.Join(arg, "connections.json")
+			if _, err := os.Stat(connections); err != nil {
+				return trace.Source{}, o, orchestrator.NoRun(arg, err)
+			}
 		}
 		o.Format = trace.FormatMirror
 	}

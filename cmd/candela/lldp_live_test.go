@@ -38,19 +38,19 @@ func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(50 * time.Millisecond):
+			case <-time.After(2 * time.Millisecond):
 			}
 		}
 	}()
 	defer func() { close(stop); <-done }()
 	description := labOf(t, s, func(n *netns.Node) string { return "unix:" + n.Socket }, "")
-	// The verdict about the testbed is not looked at: frames that a dumper does not know make a run invalid.
 	check := func(flags ...string) string {
 		t.Helper()
 		var said bytes.Buffer
 		run(t.Context(), append([]string{"testbed", "check", description}, flags...), io.Discard, &said)
 		return said.String()
 	}
+	checkFit(t, description) // also while the switch talks to everybody
 	named(t, description, "requester", `{system: rack-7, port: Ethernet1/0}`)
 	named(t, description, "responder", `{port: Ethernet1/1}`)
 	said := check()

@@ -18,7 +18,7 @@ type revocation struct {
 	now         func() time.Time
 
 	mu      sync.Mutex
-	read    time.Time // modification time of the file that list came from
+	read    os.FileInfo // the file that list came from
 	list    *x509.RevocationList
 	revoked map[string]bool // by serial number
 }
@@ -55,7 +55,7 @@ func (r *revocation) refresh() error {
 	if err != nil {
 		return fmt.Errorf("revocation list: %w", err)
 	}
-	if r.list != nil && info.ModTime().Equal(r.read) {
+	if r.list != nil && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() && os.SameFile(info, r.read) {
 		return nil
 	}
 	data, err := os.ReadFile(r.path)
@@ -76,7 +76,7 @@ func (r *revocation) refresh() error {
 	if r.list != nil && list.Number != nil && r.list.Number != nil && list.Number.Cmp(r.list.Number) < 0 {
 		return fmt.Errorf("revocation list %s is older than the one before", r.path)
 	}
-	r.list, r.read, r.revoked = list, info.ModTime(), map[string]bool{}
+	r.list, r.read, r.revoked = list, info, map[string]bool{}
 	for _, e := range list.RevokedCertificateEntries {
 		r.revoked[e.SerialNumber.String()] = true
 	}

@@ -187,7 +187,7 @@ func checkConform(f *conformFlags) error {
 	}
 	for _, b := range f.bugs {
 		if !slices.Contains(known, b) {
-			return fmt.Errorf("--bugs: %q is unknown (known: %s)", b, strings.Join(known, ", "))
+			return fmt.Errorf("--bugs: %w", config.NoSuch("seeded bug", b, known))
 		}
 	}
 	if f.out == "" {

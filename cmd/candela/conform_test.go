@@ -44,7 +44,7 @@ func TestConformFailsANICThatBreaksARule(t *testing.T) {
 }
 
 func TestConformRefusesWhatDoesNotExist(t *testing.T) {
-	for _, args := range [][]string{{"--profile", "cx9"}, {"--peer", "cx9"}, {"--role", "both"}, {"--nak-us", "-1"}, {"--bugs", "no-such-bug"}, {"--format", "xml"}, {"--workers", "-1"}} {
+	for _, args := range [][]string{{"--profile", "cx9"}, {"--peer", "cx9"}, {"--role", "both"}, {"--nak-us", "-1"}, {"--bugs", "no-such-bug"}, {"--bugs", "no-nak"}, {"--format", "xml"}, {"--workers", "-1"}} {
 		var stdout, stderr bytes.Buffer
 		if status := run(t.Context(), append([]string{"conform", "--out", t.TempDir()}, args...), &stdout, &stderr); status != orchestrator.ExitUsage {
 			t.Errorf("%v: status %d, want %d", args, status, orchestrator.ExitUsage)

@@ -31,8 +31,25 @@ func (p Problem) String() string {
 		b.WriteString(p.Path + ": ")
 	}
 	b.WriteString(p.Message)
-	for line := range strings.Lines(p.Why) {
-		b.WriteString("\n  " + strings.TrimRight(line, "\n"))
+	b.WriteString(indented(p.Why))
+	return b.String()
+}
+
+// indented returns why on lines of its own, broken where they get long.
+func indented(why string) string {
+	const width = 118
+	var b strings.Builder
+	for line := range strings.Lines(why) {
+		line = strings.TrimRight(line, "\n")
+		for len(line) > width {
+			end := strings.LastIndexByte(line[:width], ' ')
+			if end <= 0 {
+				break
+			}
+			b.WriteString("\n  " + line[:end])
+			line = line[end+1:]
+		}
+		b.WriteString("\n  " + line)
 	}
 	return b.String()
 }

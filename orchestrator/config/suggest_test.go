@@ -1,6 +1,36 @@
 package config
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAnUnknownNameOfManyIsAnsweredOnLinesThatFitAScreen(t *testing.T) {
+	names := strings.Fields(strings.Repeat("no-nack ack-goes-back timer-never-off ", 20))
+	for i := range names {
+		names[i] += strings.Repeat("x", i/3) // no two alike
+	}
+	said := NoSuch("seeded bug", "nope", names).Error()
+	lines := strings.Split(said, "\n")
+	if lines[0] != `there is no seeded bug "nope"` || len(lines) < 5 {
+		t.Errorf("said in %d lines: %s", len(lines), said)
+	}
+	for _, line := range lines[1:] {
+		if len(line) > 120 || !strings.HasPrefix(line, "  ") {
+			t.Errorf("%d bytes: %q", len(line), line)
+		}
+	}
+	words := strings.FieldsFunc(said, func(r rune) bool { return strings.ContainsRune(" ,\n", r) })
+	for _, name := range names {
+		if !slices.Contains(words, name) {
+			t.Errorf("%s is not named: %s", name, said)
+		}
+	}
+	if got := NoSuch("seeded bug", "no-nak", names).Error(); got != `there is no seeded bug "no-nak" (did you mean "no-nack"?)` {
+		t.Error(got)
+	}
+}
 
 func TestGuessesAreMadeForSlipsOnly(t *testing.T) {
 	keys := []string{"mtu", "message-size", "min-retransmit-timeout", "max-retransmit-retry", "rnr-retry", "dcqcn-rp-enable"}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -68,11 +69,24 @@ func (d *decoder) known(path, name string, names []string, what string) {
 	if slices.Contains(names, name) {
 		return
 	}
+	message, why := noSuch(what, name, names)
+	d.problemAt(path, message, why)
+}
+
+// noSuch says that name is none of names, and what there is.
+func noSuch(what, name string, names []string) (message, why string) {
 	guess, why := didYouMean(name, names), "there are "+oneOf(names)
 	if guess != "" && len(names) > fewKeys {
 		why = ""
 	}
-	d.problemAt(path, fmt.Sprintf("there is no %s %q%s", what, name, guess), why)
+	return fmt.Sprintf("there is no %s %q%s", what, name, guess), why
+}
+
+// NoSuch is the error of a name on the command line that is none of names: as for one in a file, with the name that may be meant, or
+// with all that there are on lines of their own.
+func NoSuch(what, name string, names []string) error {
+	message, why := noSuch(what, name, names)
+	return errors.New(message + indented(why))
 }
 
 // validateAddresses checks that every address is unique and that the two of each connection can talk.

@@ -24,6 +24,9 @@ type Config struct {
 	Transit clock.Duration
 	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.
 	Burst clock.Duration
+	// Occupies returns how long a frame of so many bytes keeps a host's link busy; nil: a full packet takes PullGap, others their
+	// share of it.
+	Occupies func(bytes int) clock.Duration
 	// Paused says that flow control may silence hosts: then nobody is blamed for not sending.
 	Paused bool
 	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it connections are

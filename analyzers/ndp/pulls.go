@@ -22,7 +22,7 @@ type host struct {
 	owed      uint32     // PULLs that it must know to owe
 	deadline  clock.Time // of the next one; Never while it owes none
 	pace      uint16     // of its latest PULLs, whether each followed at line rate
-	answers   int64      // bytes of ACKs and NACKs since its latest PULL
+	answers   answers    // since its latest PULL
 	largest   int64      // bytes of the largest packet to it
 	storming  bool
 	stormFrom clock.Time
@@ -31,6 +31,19 @@ type host struct {
 
 	// Connections that are owed a PULL, the one that has waited longest first.
 	front, back *connection
+}
+
+// answers is ACKs and NACKs that a host has sent.
+type answers struct {
+	bytes int64
+	busy  clock.Duration // that they occupied the link, see Config.Occupies
+}
+
+func (a *Analyzer) answeredBy(h *host, size int32) {
+	h.answers.bytes += int64(size)
+	if a.cfg.Occupies != nil {
+		h.answers.busy += a.cfg.Occupies(int(size))
+	}
 }
 
 // pull takes a PULL that a receiver sends.
@@ -42,7 +55,7 @@ func (a *Analyzer) pull(c *connection, t *trace.Tap) {
 		a.pacedFast(h, c, t)
 		a.inTurn(h, c, t)
 	}
-	h.answers = 0
+	h.answers = answers{}
 	h.pulls++
 	h.last = t.Time
 	if c.counter < t.NDP.Counter {
@@ -55,8 +68,10 @@ func (a *Analyzer) pull(c *connection, t *trace.Tap) {
 // behind them and catch up afterwards, for no longer than the storm took.
 func (a *Analyzer) storm(h *host, now clock.Time) bool {
 	elapsed := now.Sub(h.last)
-	// A full packet takes a gap, so answers keep the NIC busy for their share of one.
-	busy := clock.Duration(int64(a.cfg.PullGap) * h.answers / int64(max(h.largest, 1)))
+	busy := h.answers.busy
+	if a.cfg.Occupies == nil { // a full packet takes a gap, so answers keep the NIC busy for their share of one
+		busy = clock.Duration(int64(a.cfg.PullGap) * h.answers.bytes / int64(max(h.largest, 1)))
+	}
 	switch {
 	case 2*busy >= elapsed:
 		if !h.storming {

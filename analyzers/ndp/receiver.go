@@ -61,6 +61,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 	}
 	if !c.holds(t.NDP.Seq) {
 		c.stragglers++
+		c.strayed = order
 		return
 	}
 	c.at(t.NDP.Seq).order = order
@@ -140,12 +141,14 @@ func (a *Analyzer) answered(t *trace.Tap) {
 		a.pull(c, t)
 		return
 	}
-	c.host.answers += int64(t.Size)
+	a.answeredBy(c.host, t.Size)
 	if c.late && !c.holds(t.NDP.Seq) {
 		return
 	}
 	if c.holds(t.NDP.Seq) {
 		c.host.learn(c.at(t.NDP.Seq).order)
+	} else {
+		c.host.learn(c.strayed)
 	}
 	if t.NDP.Kind == ndp.Ack {
 		a.ack(c, t)

@@ -65,6 +65,12 @@ type loop struct {
 func attachNDP(e *endpoints, v parameter.Values, flows []*Flow) error {
 	r := &ndpRun{e: e, hosts: make(map[fabric.HostID]*fabric.NDPHost), flows: make(map[connection]*Flow), loops: make(map[int]*loop)}
 	senders := make(map[fabric.HostID]*Flow)
+	if err := oneVersion("NDP", flows); err != nil {
+		return err
+	}
+	if err := e.keepsHeaders(flows); err != nil {
+		return err
+	}
 	for _, f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if h != f.Src && f.Kind == Transfer {
@@ -86,6 +92,30 @@ func attachNDP(e *endpoints, v parameter.Values, flows []*Flow) error {
 	for _, f := range flows {
 		if err := r.start(f); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// oneVersion refuses flows over IPv4 beside others over IPv6: hosts and judges tell headers from payload by one size.
+func oneVersion(transport string, flows []*Flow) error {
+	for _, f := range flows {
+		if f.Mark.IPv6 != flows[0].Mark.IPv6 {
+			return fmt.Errorf("flows %d and %d differ in ip: all %s flows of a test are of one version of IP; make it two tests", flows[0].Number,
+				f.Number, transport)
+		}
+	}
+	return nil
+}
+
+// keepsHeaders refuses a switch that cuts frames within the headers of NDP, which nobody could read behind it.
+func (e *endpoints) keepsHeaders(flows []*Flow) error {
+	v := &e.plan.Test.Switch.Values
+	need := headerBytes("ndp", len(flows) > 0 && flows[0].Mark.IPv6)
+	for _, name := range []string{"trim-bytes", "trim-size"} {
+		if v.Table().Find(name) >= 0 && v.Int(name) < need {
+			return fmt.Errorf("switch-under-test.%s: %d bytes cut into the headers of NDP; flow %d has %d bytes of them: set %d or more", name, v.Int(name),
+				flows[0].Number, need, need)
 		}
 	}
 	return nil

@@ -44,8 +44,10 @@ func (r *run) ndpConfig() judgendp.Config {
 		Number: r.ndpFlow,
 		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
+	c.Answer, c.Transit = r.answerTime(values.Int("initial-window"), c.RoundTrip), r.transit()
 	if gap, alike := r.pullGap(values); alike {
-		c.PullGap = gap
+		l := t.Topology.Link
+		c.PullGap, c.Occupies = gap, func(bytes int) clock.Duration { return l.Rate.Serialise(bytes + l.Framing) }
 	}
 	return c
 }
@@ -71,8 +73,8 @@ func (r *run) ndpFlow(from, to, id uint32) int {
 	return number
 }
 
-// roundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, and a few full packets
-// that may be in front of it at the NIC.
+// roundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, the latency of the switch,
+// which passes before a packet is seen there, and a few full packets that may be in front of it at the NIC.
 func (r *run) roundTrip() clock.Duration {
 	var most clock.Duration
 	for id := range r.net.Hosts() {
@@ -80,7 +82,55 @@ func (r *run) roundTrip() clock.Duration {
 		const ahead = 16 // packets
 		most = max(most, 2*l.Delay+ahead*l.Rate.Serialise(r.packetSize()+l.Framing))
 	}
-	return 2 * most
+	return 2*most + r.plan.Test.Switch.Values.Duration("latency-ns")
+}
+
+// answerTime bounds how long after a data packet its answer passes: those to first windows of all flows at once, and as many PULLs, may
+// be in front of it at a NIC that is as slow as the slowest.
+func (r *run) answerTime(window int, roundTrip clock.Duration) clock.Duration {
+	const least = 500 * clock.Microsecond
+	packets := int64(0)
+	for i := range r.plan.Flows {
+		f := &r.plan.Flows[i]
+		most := int64(window)
+		if f.Packets > 0 {
+			most = min(most, f.Packets)
+		}
+		packets += most
+	}
+	return roundTrip + max(least, 4*clock.Duration(packets)*r.slowest(headerBytes("ndp", true)))
+}
+
+// transit bounds how long a packet that is not lost may be inside the network: at each of so many switches as are on a way it waits for
+// no more than what the switch has room for, at the slowest rate and the least weight.
+func (r *run) transit() clock.Duration {
+	const least, hops, frame = 10 * clock.Millisecond, 5, 1500
+	if len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
+		return max(least, r.plan.Test.Deadline) // it may be paused
+	}
+	frames := int64(0)
+	v := r.plan.Test.Switch.Values
+	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes", "buffer-bytes"} {
+		if v.Table().Find(name) >= 0 {
+			frames += int64(v.Int(name))/frame + 1
+		}
+	}
+	if v.Table().Find("header-weight") >= 0 {
+		frames *= int64(v.Int("header-weight")) + 1
+	}
+	takes := hops * r.slowest(frame)
+	return max(least, clock.Duration(min(frames, int64(r.plan.Test.Deadline/takes)))*takes)
+}
+
+// slowest returns how long a frame occupies the slowest link.
+func (r *run) slowest(bytes int) clock.Duration {
+	top := &r.plan.Test.Topology
+	most := top.Trunk.Rate.Serialise(bytes + top.Trunk.Framing)
+	for id := range r.net.Hosts() {
+		l := top.HostLinkOf(id)
+		most = max(most, l.Rate.Serialise(bytes+l.Framing))
+	}
+	return most
 }
 
 // overIPv6 reports whether the NDP flows, which are alike in that, use IPv6.

@@ -54,7 +54,7 @@ func saiConfig(r *run, sw *fabric.Switch, mech *model.Mechanism) judgesai.Config
 		Settings: []judgesai.Change{{Settings: mech.Settings()}}, Strict: r.plan.Test.Switch.Values.Word("scheduler") == "strict", Closed: true,
 		// A run that is cut off leaves packets in queues.
 		Undrained: r.plan.Test.Duration > 0, PoolBytes: r.plan.Test.Switch.Values.Int("buffer-bytes"),
-		PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
+		PortOf: func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
 	}
 	for i := range sw.Ports() {
 		c.Ports = append(c.Ports, model.PortName(i))

@@ -54,6 +54,9 @@ func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
 	}
 	r := &tcpRun{e: e, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*Flow), loops: make(map[int]*loop)}
 	first := make(map[fabric.HostID]*Flow)
+	if err := oneVersion("TCP", flows); err != nil {
+		return err
+	}
 	for _, f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if other := first[h]; other != nil && other.Mark != f.Mark {

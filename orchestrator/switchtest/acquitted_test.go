@@ -1,0 +1,138 @@
+package switchtest_test
+
+import (
+	"strings"
+	"testing"
+
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
+)
+
+// acquitted are networks of sound hosts and switches that blamed somebody once.
+var acquitted = []struct{ name, text string }{
+	{"PULLs for packets that came a second time, long after the first", `
+topology: {kind: dumbbell, hosts: 4, link: {delay-ns: 1}, trunk: {gbps: 10, framing-bytes: 20}}
+switch-under-test: {model: sfc, data-queue-bytes: 65806, threshold-bytes: 32903, header-queue-bytes: 1000000, header-weight: 20, trim-bytes: 80}
+hosts: {transport: ndp, initial-window: 2, rto-us: 10, paths: 5, pull-rate: 2, packet-size: 1000}
+seed: 948572
+workload:
+  - requests: {clients: [1], server: 0, count: 7, request-bytes: 1513, response-bytes: 28996}
+  - incast: {senders: 2, receivers: 2, bytes: 57162, start-us: 1, stagger-us: 20, transport: tcp}
+  - incast: {senders: 2, receivers: 2, packets: 17, start-us: 75, stagger-us: 0.3}
+  - incast: {senders: 2, packets: 81, start-us: 29, stagger-us: 20}
+`},
+	{"a switch whose latency is longer than the way to the hosts, from captures", `
+seed: 328053
+topology: {kind: single-switch, hosts: 13, link: {gbps: 40, delay-ns: 1, framing-bytes: 20}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 32181, header-queue-bytes: 200, scheduler: strict, header-weight: 11,
+  trim-bytes: 80, return-to-sender: false, trim-last-percent: 58, latency-ns: 2133, ecn-min-bytes: 13518, ecn-max-bytes: 23978,
+  ecn-probability: 0.01}
+hosts: {transport: ndp, initial-window: 400, rto-us: 50, paths: 2, pull-rate: 0.99, packet-size: 300, ecn: ect0}
+deadline-us: 20000
+workload:
+  - requests: {clients: [1], server: 0, count: 13, request-bytes: 3518, response-bytes: 9166}
+  - requests: {clients: [1], server: 0, count: 1, request-bytes: 1743, response-bytes: 27393}
+  - requests: {clients: [1], server: 0, count: 9, request-bytes: 1257, response-bytes: 15381}
+  - incast: {senders: 4, receivers: 2, map: block, packets: 125, start-us: 67, stagger-us: 0}
+`},
+	{"several copies on their way, because the timeout is shorter than that", `
+topology: {kind: single-switch, hosts: 19, link: {gbps: 3, delay-ns: 50000, framing-bytes: 0}, links: [{host: 18, gbps: 400, delay-ns: 500}]}
+switch-under-test: {model: tofino, data-queue-bytes: 9024, header-queue-bytes: 64, ports-per-pipeline: 12, recirculation-ns: 20000,
+  recirculation-queue-bytes: 30000, pessimistic-us: 9, notify: own, jitter-ns: 300}
+hosts: {transport: ndp, initial-window: 1, rto-us: 10, pull-rate: 1.2}
+seed: 287785
+deadline-us: 20000
+workload:
+  - flow: {src: 8, dst: 2, count: 3, packets: 1, start-us: 10}
+  - incast: {senders: 12, receivers: 2, map: block, packets: 186, start-us: 46}
+  - incast: {senders: 3, packets: 137, start-us: 43}
+  - flow: {src: 9, dst: 18, count: 6, packets: 1, start-us: 90}
+`},
+	{"answers that fill the link with packets so small that their framing counts", `
+seed: 31827
+topology: {kind: dumbbell, hosts: 10, link: {gbps: 10, delay-ns: 0, framing-bytes: 24}}
+switch-under-test: {model: mod, data-queue-bytes: 53404, header-queue-bytes: 640, scheduler: strict, header-weight: 1, trim-bytes: 64,
+  to-sender: false, ports-per-pipeline: 11, recirculation-gbps: 10, recirculation-ns: 20000, recirculation-queue-bytes: 1000000}
+hosts: {transport: ndp, initial-window: 30, rto-us: 50, paths: 4, pull-rate: 1.2, packet-size: 128}
+deadline-us: 20000
+workload:
+  - requests: {clients: [1], server: 0, count: 16, request-bytes: 3131, response-bytes: 8102}
+  - flow: {src: 0, dst: 6, count: 4, packets: 68, start-us: 94, stagger-us: 0.3}
+  - flow: {src: 8, dst: 1, count: 1, packets: 43, start-us: 23, stagger-us: 0}
+  - requests: {clients: [1], server: 0, count: 17, request-bytes: 4404, response-bytes: 39010}
+`},
+	{"a queue that takes more than ten milliseconds to drain", `
+topology: {kind: dumbbell, hosts: 2, link: {gbps: 25, delay-ns: 1, framing-bytes: 20}, links: [{host: 0, gbps: 1, delay-ns: 20000}]}
+switch-under-test: {model: sai, trim-size: 381, trim-dscp: 28, trim-queue: 1, buffer-bytes: 949907, scheduler: wrr, latency-ns: 2142,
+  profiles: [{queues: [0], action: trim, alpha: 0.01, reserved-bytes: 1388}]}
+hosts: {transport: ndp, initial-window: 2000, rto-us: 5000, paths: 6, pull-rate: 2}
+seed: 105215
+deadline-us: 20000
+workload:
+  - flow: {src: 1, dst: 0, count: 4, packets: 177, start-us: 86, stagger-us: 0.3}
+  - incast: {senders: 1, packets: 37, start-us: 42}
+  - incast: {senders: 1, packets: 191, start-us: 61}
+`},
+	{"a slow link that is behind with answers for longer than half a millisecond", `
+topology: {kind: leaf-spine, leaves: 4, spines: 2, hosts-per-leaf: 4, routing: spray, link: {gbps: 3, framing-bytes: 0}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 3574, header-weight: 12, trim-bytes: 80, return-to-sender: false, trim-last-percent: 74}
+hosts: {transport: ndp, initial-window: 2000, rto-us: 10, paths: 4, pull-rate: 1.2, packet-size: 128}
+seed: 966483
+deadline-us: 20000
+workload:
+  - flow: {src: 13, dst: 9, count: 5, packets: 70, start-us: 21}
+  - incast: {senders: 9, bytes: 42797, start-us: 64, stagger-us: 0.3}
+  - requests: {clients: [1], server: 0, count: 4, request-bytes: 77, response-bytes: 48587}
+  - permutation: {bytes: 47184, start-us: 32, stagger-us: 0.3}
+`},
+}
+
+func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
+	for _, test := range acquitted {
+		t.Run(test.name, func(t *testing.T) {
+			p, err := switchtest.New(parse(t, test.text+captured)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := options(t.TempDir())
+			o.NoReports = true
+			r, err := switchtest.Run(t.Context(), p, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range append(r.Analysis.Findings, judgeAgain(t, r.Dir).Analysis.Findings...) {
+				if f.Severity == "violation" && f.Rule != "ndp.silent-loss" {
+					t.Errorf("%s t=%dns %s; expected %s", f.Rule, f.TimeNS, f.Message, f.Expected)
+				}
+			}
+		})
+	}
+}
+
+func TestFramesThatHostsOrJudgesWouldMisreadAreRefused(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"NDP over both versions of IP", `
+switch-under-test: {model: ndp-ideal, trim-bytes: 84}
+workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`, "flows 1 and 2 differ in ip"},
+		{"TCP over both versions of IP", `
+switch-under-test: {model: droptail}
+hosts: {transport: tcp}
+workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`, "flows 1 and 2 differ in ip"},
+		{"a cut within NDP's headers over IPv6", `
+switch-under-test: {model: ndp-ideal}
+workload: [flow: {src: 0, dst: 1, packets: 5, ip: 6}]`, "set 84 or more"},
+		{"a cut within NDP's headers over IPv4", `
+switch-under-test: {model: sai, trim-size: 63}
+workload: [flow: {src: 0, dst: 1, packets: 5}]`, "set 64 or more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\ntopology: {kind: single-switch, hosts: 4}\n"+c.text), switchtest.Options())
+			if err == nil {
+				_, err = switchtest.New(tests[0])
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}

@@ -56,6 +56,7 @@ type sender struct {
 	cleared  clock.Time // the latest new acknowledgement
 	timeouts int        // since then
 	repeats  int        // transmissions of the first segment since then, beyond the first
+	unseen   bool       // one of those may have been by a timeout that was not seen as one
 	longest  clock.Duration
 	stalled  bool // reported
 	hidden   int  // timeouts whose interval tells nothing
@@ -126,6 +127,7 @@ func (a *Analyzer) fresh(s *stream, r span) {
 	if s.una == s.next {
 		// If the timer ran before for what lies below, the latest acknowledgement has started it again.
 		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, max(a.decided(s.key.src), s.cleared), 0, 0, false
+		s.unseen = false
 	}
 	if a.now.Sub(s.turned) <= a.cfg.Hold && a.cfg.Hold > 0 { // decided before, perhaps: it was outstanding then
 		s.recover = max(s.recover, r.end)
@@ -194,6 +196,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	}
 	if expired { // a timeout may have come
 		a.doubt(s)
+		s.unseen = s.unseen || i == 0
 	}
 }
 
@@ -380,7 +383,8 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	s.una = ack
 	s.lately = append(s.lately, acked{a.now, ack})
 	a.knownUna(s) // forgets
-	s.timer, s.armed, s.cleared, s.timeouts, s.repeats, s.stalled = a.now, a.now, a.now, 0, 0, false
+	s.timer, s.armed, s.cleared, s.timeouts, s.repeats, s.unseen, s.stalled = a.now, a.now, a.now, 0, 0, false, false
+	s.peak = s.size
 	a.sender.Step(&s.state, s.acknowledges())
 }
 

@@ -10,6 +10,7 @@ import (
 type window struct {
 	size      float64
 	threshold float64 // of slow start, at most
+	peak      float64 // size at the latest new acknowledgement
 	flight    int64   // bytes that are on their way for certain
 
 	before  float64 // what it was before it shrank last
@@ -18,7 +19,8 @@ type window struct {
 }
 
 func newWindow(c *Config) window {
-	return window{size: float64(c.InitialWindow * c.MSS), threshold: math.Inf(1)}
+	initial := float64(c.InitialWindow * c.MSS)
+	return window{size: initial, threshold: math.Inf(1), peak: initial}
 }
 
 // leastThreshold is the least threshold of slow start, in segments (RFC 5681, 3.1, equation 4).
@@ -40,21 +42,26 @@ func (a *Analyzer) shrink(s *stream, to float64) {
 	s.shrunk, s.size = a.now, to
 }
 
-// share returns what loss leaves of the window.
-func (a *Analyzer) share(s *stream) float64 {
-	return max(leastThreshold*float64(a.cfg.MSS), s.size*a.cfg.Beta)
+// share returns what loss leaves of a window.
+func (a *Analyzer) share(size float64) float64 {
+	return max(leastThreshold*float64(a.cfg.MSS), size*a.cfg.Beta)
 }
 
 // halve follows the first sign of loss in a window.
 func (a *Analyzer) halve(s *stream) {
-	s.threshold = a.share(s)
+	s.threshold = a.share(s.size)
 	a.shrink(s, s.threshold)
 }
 
-// collapse follows a timeout. Only the first one of a segment moves the threshold (RFC 5681, 3.1).
+// collapse follows a timeout. Only the first one of a segment moves the threshold (RFC 5681, 3.1). If that one may not have been seen, it may
+// have come before what has shrunk the window since the latest new acknowledgement, and in the place of that.
 func (a *Analyzer) collapse(s *stream) {
-	if s.timeouts == 0 {
-		s.threshold = a.share(s)
+	switch {
+	case s.timeouts > 0:
+	case s.unseen:
+		s.threshold = a.share(s.peak)
+	default:
+		s.threshold = a.share(s.size)
 	}
 	a.shrink(s, float64(a.cfg.MSS))
 }

@@ -123,6 +123,17 @@ workload:
 seed: 24
 deadline-us: 400000
 `,
+		"a timeout that looks like the recovery that it came before": `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp, link: {gbps: 10, delay-ns: 621}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000}
+hosts: {transport: tcp, congestion-control: reno, min-rto-us: 200, delayed-ack-us: 0, initial-window: 16, receive-window-bytes: 6291456, send-jitter-us: 100, first-sequence: 4294900000}
+workload:
+  - incast: {senders: 8, packets: 21}
+  - requests: {clients: 9, server: 1, count: 4, response-bytes: 888}
+  - flow: {src: 1, dst: 0, packets: 189, transport: raw}
+seed: 693
+deadline-us: 400000
+`,
 	} {
 		o := run(t, parse(t, text)[0])
 		for _, f := range o.Analysis.Findings {

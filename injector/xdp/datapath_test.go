@@ -102,7 +102,7 @@ func TestFramesThatADriverCannotTakeAreCounted(t *testing.T) {
 		w.Send(t, c.In)
 		want := uint64(len(c.In))
 		var losses []uint64
-		for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			var err error
 			if losses, err = d.Losses(); err != nil {
 				t.Fatal(err)

@@ -37,10 +37,11 @@ func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connection
 			continue
 		}
 		for _, connection := range receivers(in, known) {
-			// A request with data acknowledges nothing: it reaches its receiver's memory only. What else may be misunderstood, such
-			// as a response that acknowledges what has not arrived, leaves either memory wrong.
+			// A request with data acknowledges nothing: it reaches its receiver's memory only, unless it is an atomic, the answers of
+			// which tell what is there. What else may be misunderstood, such as a response that acknowledges what has not arrived, leaves
+			// either memory wrong.
 			to := []generator.Side{generator.Requester, generator.Responder}
-			if in.Class == packet.ClassData && in.Space == packet.Requests {
+			if in.Class == packet.ClassData && in.Space == packet.Requests && !hasAtomics(connection, known) {
 				to = []generator.Side{receiverOf(in.Flow)}
 			}
 			for _, side := range to {
@@ -49,6 +50,14 @@ func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connection
 		}
 	}
 	return list
+}
+
+// hasAtomics reports whether a connection is one of atomics, or may be.
+func hasAtomics(connection int, known *trace.Connections) bool {
+	c, ok := known.Get(trace.NewFlowID(connection, false))
+	return !ok || slices.ContainsFunc(append([]string{c.Verb}, c.Verbs...), func(verb string) bool {
+		return verb == generator.CompareSwap.String() || verb == generator.FetchAdd.String()
+	})
 }
 
 // receiverOf returns the side that packets of a flow go to.

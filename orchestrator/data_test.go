@@ -73,6 +73,27 @@ func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 	}
 }
 
+// The answers of atomics tell what earlier ones have left in the word, so that a rewritten one leaves either side with other data.
+func TestARewrittenAtomicExcusesBothSides(t *testing.T) {
+	for verb, want := range map[string]int{"write": 3, "fetch-add": 2, "compare-swap": 2} {
+		var list []trace.Connection
+		for _, c := range twoConnections(t).All() {
+			if c.Index == 2 {
+				c.Verb, c.Verbs = "", []string{"send", verb}
+			}
+			list = append(list, c)
+		}
+		known, err := trace.NewConnections(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := rewriteOf(2, false, packet.Requests, packet.ClassData, packet.RewriteOpcode, 19)
+		if got := wrongData(wrongEverywhere(), rewritten([]injector.Intent{event}, []uint64{1}, known)); len(got) != want {
+			t.Errorf("%s: %d sides are blamed: %q; want %d", verb, len(got), got, want)
+		}
+	}
+}
+
 func wrongEverywhere() *generator.Report {
 	g := &generator.Report{Data: []generator.DataReport{{Connection: 3, Side: "responder", Messages: 10}}}
 	for c := 1; c <= 2; c++ {

@@ -60,7 +60,7 @@ func (st *receipt) judge(p pos, header bool) fate {
 		return fateHeader
 	case header:
 		return fateTrimmed
-	case st.failed:
+	case st.failed && p >= st.expected: // a repetition is answered if the responder turns out to have refused what came before
 		return fateDiscarded
 	case p == st.expected:
 		return fateExpected

@@ -157,3 +157,14 @@ func TestANakThatTheMissingRequestOutrunsIsNotOwed(t *testing.T) {
 			> 1; > 4 drop; > 5-6; < resp 1 drop; < resp 2-3; @ 68ms; > 1; < resp 1-3; > 4-6; < ack 6`},
 	})
 }
+
+// Whether an invalid request ended the connection is not known until the NAK says so: an RNR NAK that waits behind READ responses may
+// have refused what came before, so that the invalid one was dropped, and the READ may be answered again meanwhile.
+func TestAnInvalidRequestBehindARefusedOneEndsNothing(t *testing.T) {
+	const invalid = "> 1; < resp 1 drop; < resp 2-3; > 1; > 4; > 5 rewrite sent; > 5 op=WRITE_MIDDLE passed; > 6; < resp 1 drop; < resp 2; > 1; "
+	check(t, map[string]scene{
+		"a read is answered again before the rnr nak":                    {traffic: "read*3 send*3", trace: invalid + `< resp 1-3; < rnr 4; @ 1ms; > 4-6; < ack 6`},
+		"not blamed, though the nak shows that the connection had ended": {traffic: "read*3 send*3", trace: invalid + `< resp 1-3; < nak-inv 5`},
+		"the responder must not take it":                                 {traffic: "read*3 send*3", want: []string{"nak-fatal-missing"}, trace: invalid + `< resp 1-3; < ack 6`},
+	})
+}

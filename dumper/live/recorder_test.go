@@ -4,12 +4,16 @@ package live_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"candela.dev/candela/dumper"
 	"candela.dev/candela/dumper/live"
@@ -143,6 +147,61 @@ func TestFramesForTheNeighbourAreNobodysCopies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheKernelAnswersNoCopyWhateverItsStamp: a stamp stands where the destination address does, and looks like a group's in every
+// other window of 2^40 ns. A copy of what was sent to the dumper's own IP address would be answered if it came to the interface's own.
+func TestTheKernelAnswersNoCopyWhateverItsStamp(t *testing.T) {
+	linktest.Namespace(t, func() {
+		linktest.Veth(t, "a", "b")
+		for _, command := range []string{"ip address add 10.0.0.2/24 dev b", "ip neighbour add 10.0.0.1 lladdr 02:00:00:00:00:09 dev b"} {
+			words := strings.Fields(command)
+			if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
+				t.Skipf("SKIP-tool: %s: %v: %s", command, err, out)
+			}
+		}
+		answers, err := link.OpenRing(link.RingConfig{Interface: "a", Promiscuous: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answers.Close()
+		r, err := live.Open(live.Config{Name: "d1", Interface: "b", Bytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for i, stamp := range []string{"\x00\x12\x34\x56\x78\x9a", "\x01\x12\x34\x56\x78\x9a", "\x01\x00\x5e\x00\x00\x01", "\x33\x33\x00\x00\x00\x01"} {
+			frame := mirrorCopy(t, uint64(i+1))
+			copy(frame, stamp)
+			send(t, "a", frame)
+		}
+		device, err := net.InterfaceByName("b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := mirrorCopy(t, 9)
+		copy(own, device.HardwareAddr)
+		send(t, "a", own) // the kernel answers this one, after what it says to the others
+		var seen []string
+		for deadline := time.Now().Add(20 * time.Second); len(seen) == 0 && time.Now().Before(deadline); {
+			block, err := answers.Wait(time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if block == nil {
+				continue
+			}
+			for f := range block.Frames() {
+				if kind := binary.BigEndian.Uint16(f.Data[12:]); kind == packet.EtherTypeIPv4 || kind == 0x0806 {
+					seen = append(seen, fmt.Sprintf("% x", f.Data))
+				}
+			}
+			block.Release()
+		}
+		if len(seen) != 1 {
+			t.Errorf("%d answers, want the one to the copy with the interface's own address: %q", len(seen), seen)
+		}
+	})
 }
 
 func TestCopiesThatCameOutOfOrderStandInTheShardByNumber(t *testing.T) {

@@ -19,7 +19,6 @@ type Differences struct {
 	CopyPorts bool // draws the UDP ports of mirror copies otherwise
 	TxBytes   bool // counts a trimmed packet's bytes in roce_tx as they arrived
 	Turns     bool // goes on with the turns when the gate is opened that was open
-	Slow      bool // may keep frames for seconds on a busy machine
 }
 
 // A Wire is the outside of a live switch: a veth pair for each port, with sockets at the far ends.
@@ -94,7 +93,7 @@ func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Po
 	t.Helper()
 	w.Send(t, in)
 	for port := range w.rings {
-		out[port] = receive(t, w.rings[port], len(want[port]), w.Slow)
+		out[port] = receive(t, w.rings[port], len(want[port]))
 	}
 	for _, mirror := range []int{DumperA, DumperB} {
 		for _, f := range out[mirror] {
@@ -104,13 +103,10 @@ func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Po
 	return out
 }
 
-func receive(t testing.TB, r *link.Ring, n int, slow bool) (frames [][]byte) {
+func receive(t testing.TB, r *link.Ring, n int) (frames [][]byte) {
 	t.Helper()
 	for {
-		patience := time.Second
-		if slow {
-			patience *= 20
-		}
+		patience := 20 * time.Second // a busy machine may keep frames for seconds
 		if len(frames) >= n {
 			patience = 2 * time.Millisecond
 		}

@@ -207,7 +207,7 @@ func openSwitch(t testing.TB) (*controlled, *datapathtest.Wire) {
 	c := controller(t, conn)
 	c.Reset()
 	w.Listen(t)
-	w.Differences = datapathtest.Differences{CopyPorts: true, TxBytes: true, Turns: true, Slow: true}
+	w.Differences = datapathtest.Differences{CopyPorts: true, TxBytes: true, Turns: true}
 	return c, w
 }
 

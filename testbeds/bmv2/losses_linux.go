@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -37,12 +38,11 @@ type tally struct {
 	missing int64 // at the latest reading
 }
 
-// add notes a reading and returns all losses so far.
-func (t *tally) add(received, done uint64) uint64 {
+// add notes a reading at which bmv2 holds no packets.
+func (t *tally) add(received, done uint64) {
 	missing := int64(received - done)
 	t.lost += uint64(max(0, missing-t.missing))
 	t.missing = missing
-	return t.lost
 }
 
 // read returns the losses since bmv2 started, all of them for the first port, as nobody knows which queue was full.
@@ -53,16 +53,41 @@ func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entities, err := l.ask(ctx)
-	if err != nil && status.Code(err) != codes.FailedPrecondition { // no pipeline, so no packets
+	received, done, err := l.count(ctx)
+	if err != nil {
 		return nil, err
 	}
-	received, done := sum(entities)
-	list[0].Unsent = l.tally.add(received, done)
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	receivedThen, doneThen, err := l.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if received == receivedThen && done == doneThen {
+		l.tally.add(received, done)
+	}
+	list[0].Unsent = l.tally.lost
 	return list, nil
 }
 
-// sum adds up how many packets came from hosts, and how many were sent to hosts or dropped by events.
+// pause is how long all counters have to stand still. While packets pass, those that bmv2 holds look lost; and a switch is asked during
+// a run, too, for a sign of life.
+const pause = 10 * time.Millisecond
+
+// count reads how many packets came from hosts, and how many were sent to hosts or dropped by events.
+func (l *losses) count(ctx context.Context) (received, done uint64, err error) {
+	entities, err := l.ask(ctx)
+	if err != nil && status.Code(err) != codes.FailedPrecondition { // no pipeline, so no packets
+		return 0, 0, err
+	}
+	received, done = sum(entities)
+	return received, done, nil
+}
+
+// sum adds up what the counters of all ports and tables say.
 func sum(entities []*p4pb.Entity) (received, done uint64) {
 	for _, e := range entities {
 		switch {

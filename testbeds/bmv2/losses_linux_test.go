@@ -19,6 +19,7 @@ type counted struct {
 	grpc.ClientStream
 	received, sent, dropped int64
 	bare, answered          bool
+	flowing                 int64 // packets that come and go between two readings
 }
 
 func (c *counted) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -37,6 +38,7 @@ func (c *counted) RecvMsg(m any) error {
 		return io.EOF
 	}
 	c.answered = true
+	c.received, c.sent = c.received+c.flowing, c.sent+c.flowing
 	data := func(n int64) *p4pb.CounterData { return &p4pb.CounterData{PacketCount: n} }
 	counter := func(id uint32, n int64) *p4pb.Entity {
 		return &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: id, Data: data(n)}}}
@@ -80,5 +82,27 @@ func TestLossesOfARunAreCountedWhateverWasBefore(t *testing.T) {
 				t.Errorf("%d packets lost, want %d", int64(got), tt.want)
 			}
 		})
+	}
+}
+
+// A switch is asked during a run whether it lives, when some packets are inside of it.
+func TestPacketsOnTheirWayAreNotLost(t *testing.T) {
+	sw := &counted{received: 10, sent: 10}
+	l := losses{conn: sw, ports: 1, interfaces: []string{"a"}}
+	lost := func() uint64 {
+		list, err := l.read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0].Unsent
+	}
+	before := lost()
+	sw.received, sw.flowing = sw.received+4, 1 // four are in a queue
+	if during := lost(); during != before {
+		t.Errorf("%d packets are said to be lost while they are on their way", during-before)
+	}
+	sw.sent, sw.flowing = sw.sent+3, 0
+	if after := lost(); after-before != 1 {
+		t.Errorf("%d packets lost, want 1", after-before)
 	}
 }

@@ -232,21 +232,25 @@ func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error
 	if name == VMTestbed {
 		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
 	}
+	file, data, err := d.readFirst(candidates)
+	if err != nil {
+		return nil, fmt.Errorf("read testbed: %w", err)
+	}
+	return ParseTestbed(file, data)
+}
+
+// readFirst reads the first of the files that exists.
+func (d *decoder) readFirst(files []string) (file string, data []byte, err error) {
 	read := d.options.ReadFile
 	if read == nil {
 		read = os.ReadFile
 	}
-	var err error
-	for _, file := range candidates {
-		var data []byte
-		if data, err = read(file); err == nil {
-			return ParseTestbed(file, data)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+	for _, file = range files {
+		if data, err = read(file); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("read testbed: %w", err)
+	return file, data, err
 }
 
 // YAML returns the test with every default made explicit, in the form of config.yml. Parsing it yields the same test.

@@ -100,14 +100,22 @@ func (t *Test) Title() string {
 // is over seeds.
 func (t *Test) WithBaseSeed(seed uint64) *Test {
 	c := *t
-	if c.Seed = seed; c.Point != nil {
-		point := *c.Point
-		point.BaseSeed, c.Point = seed, &point
-		if c.Seed = point.seed(seed); point.has("seed") {
-			c.Seed = t.Seed
-		}
-	}
+	c.Seed, c.Point = t.Point.reseeded(t.Seed, seed)
 	return &c
+}
+
+// reseeded returns the seed of a point, and the point, in a sweep with another seed than the one from which it has its own. A test that
+// is no point, nil, has that of the sweep.
+func (p *Point) reseeded(own, base uint64) (uint64, *Point) {
+	if p == nil {
+		return base, nil
+	}
+	c := *p
+	c.BaseSeed = base
+	if c.has("seed") {
+		return own, &c
+	}
+	return c.seed(base), &c
 }
 
 // LoadAll is [Load] for files that may hold a sweep: it returns a test for each point, in order.

@@ -298,13 +298,7 @@ func (t *SwitchTest) WithSeed(seed uint64) *SwitchTest {
 // WithBaseSeed is [Test.WithBaseSeed] for switch tests.
 func (t *SwitchTest) WithBaseSeed(seed uint64) *SwitchTest {
 	c := *t
-	if c.Seed = seed; c.Point != nil {
-		point := *c.Point
-		point.BaseSeed, c.Point = seed, &point
-		if c.Seed = point.seed(seed); point.has("seed") {
-			c.Seed = t.Seed
-		}
-	}
+	c.Seed, c.Point = t.Point.reseeded(t.Seed, seed)
 	return &c
 }
 

@@ -134,21 +134,11 @@ func (d *decoder) readTopology(name string) (*SwitchTestbed, error) {
 	if beside := filepath.Join(filepath.Dir(d.file), name); !filepath.IsAbs(name) && beside != filepath.Clean(name) {
 		candidates = []string{beside, name}
 	}
-	read := d.options.ReadFile
-	if read == nil {
-		read = os.ReadFile
+	file, data, err := d.readFirst(candidates)
+	if err != nil {
+		return nil, fmt.Errorf("read testbed: %w", err)
 	}
-	var err error
-	for _, file := range candidates {
-		var data []byte
-		if data, err = read(file); err == nil {
-			return ParseSwitchTestbed(file, data)
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return nil, fmt.Errorf("read testbed: %w", err)
+	return ParseSwitchTestbed(file, data)
 }
 
 // SwitchTestbed is a testbed description that holds a topology.

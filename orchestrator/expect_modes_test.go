@@ -10,7 +10,7 @@ import (
 )
 
 func TestPacingModesMustExplainTheCNPs(t *testing.T) {
-	note := analyzers.Finding{Rule: cnp.RuleMode, Actual: "port, qp", Message: "scopes of pacing at the responder: port, qp"}
+	note := analyzers.Finding{Rule: cnp.RuleMode, Actual: "port, qp", Message: "the responder's CNPs fit pacing by port, qp"}
 	for _, tt := range []struct {
 		name     string
 		want     []config.CNPPacing
@@ -21,7 +21,7 @@ func TestPacingModesMustExplainTheCNPs(t *testing.T) {
 		{"one fits", []config.CNPPacing{config.PerPort}, []analyzers.Finding{note}, ""},
 		{"all fit", []config.CNPPacing{config.PerPort, config.PerQP}, []analyzers.Finding{note}, ""},
 		{"one does not", []config.CNPPacing{config.PerPort, config.PerIPPair}, []analyzers.Finding{note},
-			"expect.cnp.modes[1]: per-ip-pair does not explain the CNPs; scopes of pacing at the responder: port, qp"},
+			"expect.cnp.modes[1]: per-ip-pair does not explain the CNPs; the responder's CNPs fit pacing by port, qp"},
 		{"there is nothing to explain", []config.CNPPacing{config.PerPort}, nil, "expect.cnp.modes: there were no CNPs to explain"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

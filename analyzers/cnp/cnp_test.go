@@ -102,6 +102,27 @@ func TestNamesTheModesThatFit(t *testing.T) {
 	}
 }
 
+func TestTheNoteOnModesSaysWhoSentHowManyForWhichConnections(t *testing.T) {
+	for text, want := range map[string]string{
+		insert("c", "c2", "c3"): "the responder's CNPs fit pacing by destination-ip, ip-pair, qp; it sent 2 on each of qpn 1-3",
+		insert("c"):             "the responder's CNPs fit pacing by port; it sent 2 on qpn 1, none on qpn 2-3",
+		insert("c", "c2"):       "the responder's CNPs fit pacing by no scope; it sent 2 on each of qpn 1-2, none on qpn 3",
+		"1 2> mid 1 ecn\n2 2< cnp": "the responder's CNPs fit pacing by any scope: port, destination-ip, ip-pair, qp; " +
+			"it sent none on qpn 1, 1 on qpn 2, none on qpn 3",
+	} {
+		doc := analyse(t, tracetest.Meta(tracetest.Connections(3, true)), on(cnp.ModeUnknown), text)
+		said := ""
+		for _, f := range doc.Findings {
+			if f.Rule == cnp.RuleMode {
+				said = f.Message
+			}
+		}
+		if said != want {
+			t.Errorf("said %q\nwant %q", said, want)
+		}
+	}
+}
+
 func TestJudges(t *testing.T) {
 	withNack := on(cnp.PerQP)
 	withNack.Responder.WithNack = true

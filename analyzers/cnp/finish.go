@@ -100,22 +100,51 @@ func (a *Analyzer) noteModes(side int, fitting []string) {
 	if !a.report.Wants(RuleMode, 0) {
 		return
 	}
-	actual := strings.Join(fitting, ", ")
-	if actual == "" {
+	actual, fits := strings.Join(fitting, ", "), "no scope"
+	switch {
+	case len(fitting) == 0:
 		actual = "none"
-	}
-	var seen []string
-	for i := side; i < len(a.flows); i += 2 {
-		if seen = append(seen, fmt.Sprint(a.flows[i].cnps)); len(seen) == 16 {
-			seen = append(seen, "…")
-			break
-		}
+	case len(fitting) == int(numModes-PerPort):
+		fits = "any scope: " + actual
+	default:
+		fits = actual
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: RuleMode, Expected: "port, destination-ip, ip-pair or qp", Actual: actual,
-		Message: fmt.Sprintf("scopes of pacing at the %s that explain its CNPs (%s by connection): %s",
-			[...]string{"responder", "requester"}[side], strings.Join(seen, "/"), actual),
+		Message: fmt.Sprintf("the %s's CNPs fit pacing by %s; it sent %s", [...]string{"responder", "requester"}[side], fits, a.sent(side)),
 	})
+}
+
+// sent says how many CNPs a side sent on which connections: "2 on qpn 1, 1 on each of qpn 2-4, none on qpn 5".
+func (a *Analyzer) sent(side int) string {
+	const most = 8 // spans of connections with as many CNPs
+	var list []string
+	for i := side; i < len(a.flows); {
+		n, first := a.flows[i].cnps, i/2+1
+		for i < len(a.flows) && a.flows[i].cnps == n {
+			i += 2
+		}
+		if len(list) == most {
+			return strings.Join(append(list, "…"), ", ")
+		}
+		list = append(list, sentOn(n, first, i/2))
+	}
+	return strings.Join(list, ", ")
+}
+
+// sentOn says that each of the connections first to last got n CNPs.
+func sentOn(n int64, first, last int) string {
+	count, on := "none", fmt.Sprintf("qpn %d", first)
+	if n > 0 {
+		count = fmt.Sprint(n)
+	}
+	if last > first {
+		on = fmt.Sprintf("qpn %d-%d", first, last)
+		if n > 0 {
+			on = "each of " + on
+		}
+	}
+	return count + " on " + on
 }
 
 // compare reports a flow whose CNPs mode m does not explain.

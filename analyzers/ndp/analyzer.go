@@ -27,7 +27,7 @@ type Config struct {
 	// Occupies returns how long a frame of so many bytes keeps a host's link busy; nil: a full packet takes PullGap, others their
 	// share of it.
 	Occupies func(bytes int) clock.Duration
-	// Paused says that flow control may silence hosts: then nobody is blamed for not sending.
+	// Paused says that flow control may silence hosts: then nobody is blamed for not sending, nor for when an RTO runs out.
 	Paused bool
 	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it connections are
 	// numbered in the order of first sight.

@@ -93,7 +93,7 @@ func (a *Analyzer) again(p *packet, now clock.Time) uint8 {
 	switch {
 	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed, a.copies(p, now):
 		return inAgainCrossed
-	case a.cfg.RTO > 0 && now.Sub(p.sent) >= tolerance(a.cfg.RTO):
+	case a.cfg.RTO > 0 && (a.cfg.Paused || now.Sub(p.sent) >= tolerance(a.cfg.RTO)): // what was paused left later than its RTO began
 		return inAgainLate
 	}
 	return inAgain
@@ -157,7 +157,7 @@ func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8
 	}
 	allowed := a.allowance(c)
 	c.timeouts += c.transmissions + 1 - allowed // reported once, or explained
-	if broken || a.cfg.RTO > 0 && t.Time.Sub(c.active) >= tolerance(a.cfg.RTO) {
+	if broken || a.cfg.RTO > 0 && a.cfg.Paused || a.cfg.RTO > 0 && t.Time.Sub(c.active) >= tolerance(a.cfg.RTO) {
 		return
 	}
 	rule := RuleSendWithoutPull

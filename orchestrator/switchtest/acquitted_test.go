@@ -73,6 +73,16 @@ workload:
   - incast: {senders: 1, packets: 37, start-us: 42}
   - incast: {senders: 1, packets: 191, start-us: 61}
 `},
+	{"hosts that flow control silences", `
+topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 400, delay-ns: 777, framing-bytes: 20}, trunk: {gbps: 100, delay-ns: 500, framing-bytes: 20}}
+switch-under-test: {model: sai, trim-size: 186, trim-dscp: 59, trim-queue: 0, buffer-bytes: 1130381, pfc-classes: [0], pfc-xoff-bytes: 3281,
+  profiles: [{queues: [0], action: trim, alpha: 8, reserved-bytes: 1147}]}
+hosts: {transport: ndp, initial-window: 400, rto-us: 30, paths: 3, pull-rate: 1.2, packet-size: 9216}
+seed: 162640
+deadline-us: 20000
+workload:
+  - permutation: {packets: 67, start-us: 27, stagger-us: 0}
+`},
 	{"a slow link that is behind with answers for longer than half a millisecond", `
 topology: {kind: leaf-spine, leaves: 4, spines: 2, hosts-per-leaf: 4, routing: spray, link: {gbps: 3, framing-bytes: 0}}
 switch-under-test: {model: ndp-ideal, data-queue-bytes: 3574, header-weight: 12, trim-bytes: 80, return-to-sender: false, trim-last-percent: 74}

@@ -45,6 +45,10 @@ func (r *run) ndpConfig() judgendp.Config {
 		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
 	c.Answer, c.Transit = r.answerTime(values.Int("initial-window"), c.RoundTrip), r.transit()
+	if c.Paused { // hosts that are silenced catch up when they like
+		c.Answer = max(c.Answer, t.Deadline)
+		return c
+	}
 	if gap, alike := r.pullGap(values); alike {
 		l := t.Topology.Link
 		c.PullGap, c.Occupies = gap, func(bytes int) clock.Duration { return l.Rate.Serialise(bytes + l.Framing) }

@@ -2,6 +2,7 @@
 package linktest
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -39,12 +40,15 @@ func Namespace(t testing.TB, f func()) {
 // in, so it is mounted anew, where only this thread sees it.
 func enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
-		return err
+		return fmt.Errorf("unshare the network and the mounts: %w", err)
 	}
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return err
+		return fmt.Errorf("make the mounts below / private: %w", err)
 	}
-	return unix.Mount("candela", "/sys", "sysfs", 0, "")
+	if err := unix.Mount("candela", "/sys", "sysfs", 0, ""); err != nil {
+		return fmt.Errorf("mount sysfs on /sys: %w", err)
+	}
+	return nil
 }
 
 // Veth makes a pair of connected interfaces, up and without IPv6, in the current namespace.

@@ -79,7 +79,7 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
-		defer os.RemoveAll(r.Dir)
+		defer func() { _ = os.RemoveAll(r.Dir) }()
 		found := r.Analysis.Findings
 		if recorded {
 			judged := judgeAgain(rt, r.Dir)

@@ -144,6 +144,24 @@ deadline-us: 400000
 	}
 }
 
+// What delays before a NIC excuse is less than a timer that fails to double.
+func TestDelaysBeforeTheNICHideNoTimerThatFailsToDouble(t *testing.T) {
+	for _, jitter := range []string{"0", "20", "100"} {
+		text := fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 14, link: {gbps: 25, delay-ns: 2000}, links: [{host: 0, gbps: 0.05}]}
+switch-under-test: {model: droptail, data-queue-packets: 1, data-queue-bytes: 10000000}
+hosts: {transport: tcp, min-rto-us: 1000, delayed-ack-us: 200, bugs: [no-backoff], send-jitter-us: %s}
+workload: [incast: {senders: 12, packets: 3}]
+`, jitter)
+		if found := rulesOf(t, text); !slices.Contains(found, "tcp.backoff") {
+			t.Errorf("jitter of %s us: want tcp.backoff, got %v", jitter, found)
+		}
+		if found := rulesOf(t, sound(text, "no-backoff")); slices.ContainsFunc(found, func(rule string) bool { return rule != "tcp.timer-unjudged" }) {
+			t.Errorf("jitter of %s us: sound hosts break %v", jitter, found)
+		}
+	}
+}
+
 // drawTCP draws a network of sound TCP hosts which queues, other traffic, pauses and delays at NICs make life hard for.
 func drawTCP(rt *rapid.T) string {
 	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, name) }

@@ -27,10 +27,14 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	if !p.Known {
 		return
 	}
-	if limit := int(p.RetryCount); step.Cause != rounds.RNR && step.Retries > limit {
+	if step.Retries == 1 {
+		a.reloaded[step.Flow] = step.Cause == rounds.Nack && step.CauseNS == step.ProgressNS && p.TimeoutExponent != 0 &&
+			step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS()
+	}
+	if limit := int(p.RetryCount); step.Cause != rounds.RNR && a.counted(step) > limit {
 		a.finding(r, step, p, RuleRetryCount, text{
 			expected: fmt.Sprintf("at most %d retries without progress", limit),
-			actual:   fmt.Sprintf("retry %d, by %v", step.Retries, step.Cause),
+			actual:   fmt.Sprintf("retry %d, by %v", a.counted(step), step.Cause),
 			message:  "retransmission goes on where the queue pair should be in error",
 		})
 	}
@@ -42,6 +46,15 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 			message:  "retransmission goes on where the queue pair should be in error",
 		})
 	}
+}
+
+// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before the NAK that
+// brought the progress: a requester that has its restart still to come then counts its retries anew, and obeys the NAK with it.
+func (a *Analyzer) counted(step *rounds.Step) int {
+	if a.reloaded[step.Flow] {
+		return step.Retries - 1
+	}
+	return step.Retries
 }
 
 // timerStart returns the earliest instant, as seen here, at which the timer behind a restart may have been started.

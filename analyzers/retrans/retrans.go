@@ -96,6 +96,7 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	causes  [rounds.Timeout + 1]int64
 
+	reloaded []bool     // by flow of the requests: the first restart since the last progress may not count as a retry
 	results  []*results // of atomics, by flow of the requests; nil until there is one
 	inferred bool       // nobody says where connections begin
 }
@@ -106,7 +107,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	a := &Analyzer{
 		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),
 		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
-		results: make([]*results, 2*n), inferred: meta.Connections.Inferred,
+		results: make([]*results, 2*n), reloaded: make([]bool, 2*n), inferred: meta.Connections.Inferred,
 	}
 	for i := range a.params {
 		a.params[i] = cfg.Default

@@ -397,6 +397,26 @@ func TestJudges(t *testing.T) {
 			text: "0 > first 1 drop\n 1 > last 2 ar\n 66 < nak 1\n 66.5 > first 1\n 68 > first 1",
 		},
 		{
+			name: "a timeout of just before the NAK that brings progress counts among the retries of before",
+			cfg:  exact,
+			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < nak 2\n 126 > mid 2 drop\n 127 > last 3 ar drop\n" +
+				"196 > mid 2 drop\n 197 > last 3 ar drop\n 266 > mid 2 drop\n 267 > last 3 ar drop",
+		},
+		{
+			name: "it excuses one retry only",
+			cfg:  exact,
+			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < nak 2\n 126 > mid 2 drop\n 127 > last 3 ar drop\n" +
+				"196 > mid 2 drop\n 197 > last 3 ar drop\n 266 > mid 2 drop\n 267 > last 3 ar drop\n 336 > mid 2",
+			want: []string{"violation retrans.retry-exceeded"},
+		},
+		{
+			name: "a NAK that is obeyed at once is a retry",
+			cfg:  exact,
+			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < nak 2\n 65 > mid 2 drop\n 66 > last 3 ar drop\n" +
+				"135 > mid 2 drop\n 136 > last 3 ar drop\n 205 > mid 2 drop\n 206 > last 3 ar drop",
+			want: []string{"violation retrans.retry-exceeded"},
+		},
+		{
 			name: "more than retry_cnt restarts without progress are a violation",
 			cfg:  exact,
 			text: "0 > only 1 ar drop\n 70 > only 1 ar drop\n 140 > only 1 ar drop\n 210 > only 1 ar drop",

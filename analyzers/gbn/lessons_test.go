@@ -168,3 +168,10 @@ func TestAnInvalidRequestBehindARefusedOneEndsNothing(t *testing.T) {
 		"the responder must not take it":                                 {traffic: "read*3 send*3", want: []string{"nak-fatal-missing"}, trace: invalid + `< resp 1-3; < ack 6`},
 	})
 }
+
+// A late copy is refused, too, when the wait for the first RNR NAK is nearly over.
+func TestAnRNRNakThatCrossesTheRestartForAnotherIsObeyedNext(t *testing.T) {
+	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(1), RNRRetry: gbn.AtMost(6)}}
+	check(t, map[string]scene{"a late copy": {traffic: "send send send", cfg: cfg, trace: `> 1; > 2 delay sent; > 3; < ack 1; < nak 2; > 2-3; < rnr 2 syndrome=0x21;
+		@ 10us; > 2 delay passed; < rnr 2 syndrome=0x21; > 2-3; @ 2us; < rnr 2 syndrome=0x21; @ 7us; > 2-3; < rnr 2 syndrome=0x21; @ 11us; > 2-3; < ack 3`}})
+}

@@ -399,7 +399,9 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	if waited < k.rnrNS && (otherNack || !s.tooEarly(r, p, k)) {
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
 	}
-	k.waitNS = 0
+	if k.waitNS = 0; k.obeyed < k.rnrs {
+		k.waitNS = k.nakNS // another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
+	}
 	if waited >= k.rnrNS {
 		return
 	}

@@ -64,7 +64,8 @@ func TestAWaivedViolationOfASwitchIsReportedAndDoesNotFail(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"waived by the switch's model", waiver("sai.dscp", "sai", "2999-12-31"), orchestrator.ExitPass, "waived: FW-1234, lab, until 2999-12-31", ""},
-		{"waived by the transport", waiver("sai.dscp", "raw", "2999-12-31"), orchestrator.ExitPass, "waived: FW-1234, lab, until 2999-12-31", ""},
+		{"of the hosts' transport, which the rule is not about", waiver("sai.dscp", "raw", "2999-12-31"), orchestrator.ExitFail, "sai.dscp",
+			"excused nothing"},
 		{"expired", waiver("sai.dscp", "sai", "2020-01-01"), orchestrator.ExitFail, "sai.dscp", "expired on 2020-01-01"},
 		{"of another model", waiver("sai.dscp", "tofino", "2999-12-31"), orchestrator.ExitFail, "sai.dscp", "excused nothing"},
 		{"of another rule", waiver("sai.queue", "sai", "2999-12-31"), orchestrator.ExitFail, "sai.dscp", "excused nothing"},

@@ -24,16 +24,15 @@ func (a *Analyzer) checkWhole(e *entry, o *sai.Observation) {
 }
 
 // checkCopy judges a packet that left shorter than it came, or with another DSCP.
-func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, twins bool) {
-	a.countCopy(e, o)
+func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, mixed bool) {
 	runt := a.runt(e)
 	if o.Length == e.Length && !runt {
 		a.checkRemarked(e, o)
 		return
 	}
+	a.checkEligible(e, o)
 	// A twin may be the one that was meant; what depends on when it arrived is not judged then.
-	if !twins {
-		a.checkEligible(e, o)
+	if !mixed {
 		a.checkOrder(e, o)
 		a.checkRoom(e, o)
 	}
@@ -43,7 +42,7 @@ func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, twins bool) {
 	a.checkHeaders(e, o)
 }
 
-func (a *Analyzer) countCopy(e *entry, o *sai.Observation) {
+func (a *Analyzer) countCopy(e *entry, o *sai.Observation, mixed bool) {
 	a.coverage["copy"]++
 	if o.Src.Is4() {
 		a.coverage["copy-ipv4"]++
@@ -60,7 +59,9 @@ func (a *Analyzer) countCopy(e *entry, o *sai.Observation) {
 	if e.Length <= t.Size {
 		a.coverage["runt"]++
 	}
-	a.latency.Record((o.TimePS - e.TimePS) / 1000)
+	if !mixed {
+		a.latency.Record((o.TimePS - e.TimePS) / 1000)
+	}
 	a.trimmed.Record(int64(o.Length))
 }
 
@@ -158,7 +159,9 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 	case p.Action != sai.DropAndTrim:
 		a.violate(ruleAction, o, e, "no trimming: "+where+" has the action DROP", "a copy")
 	default:
-		a.coverage["exempt"]++
+		if !a.trying {
+			a.coverage["exempt"]++
+		}
 		a.violate(ruleACL, o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
 	}
 }

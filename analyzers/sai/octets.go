@@ -114,6 +114,8 @@ func (p *portState) sent(counted sai.Count) (packets, bytes span) {
 	switch n := int64(counted); {
 	case n == p.left:
 		return span{p.left, p.left}, span{p.leftBytes, p.leftBytes}
+	case p.blurred():
+		return span{0, p.left}, span{0, p.leftBytes}
 	case n == p.left-p.copies && ambiguous == 0:
 		return span{n, n}, span{p.leftBytes - p.copyBytes, p.leftBytes - p.copyBytes}
 	}

@@ -54,6 +54,8 @@ type Analyzer struct {
 	order   map[orderKey]int64 // arrival of the last copy
 	acl     []aclTally
 
+	trying, refuted bool // violations are not reported, but noted
+
 	unattributed int
 	latency      *analyzers.Distribution
 	trimmed      *analyzers.Distribution
@@ -101,7 +103,8 @@ type tally struct {
 	mayTrim                 int64 // missing packets near a change of settings
 	sentPadding             int64
 	sentBy, sentBytes       int64 // packets that left by this queue, where it is known
-	inside                  int64 // bytes of packets that arrived and have not left
+	inside                  int64 // bytes of packets that arrived and have not left, at most
+	blurred                 bool  // what was counted here may belong to another queue, or the other way round
 }
 
 type aclTally struct{ packets, bytes, padding int64 }
@@ -215,7 +218,7 @@ func (a *Analyzer) arrive(o *sai.Observation) {
 		a.acl[e.rule].padding += padding(o.Length)
 	}
 	a.admit(&e)
-	a.pending.add(e)
+	a.pending.add(&e)
 	for a.pending.size > a.config.MaxPending {
 		a.miss(a.pending.oldest())
 	}
@@ -266,27 +269,50 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		p.queues[o.Queue].sentBytes += int64(o.Length)
 		p.queues[o.Queue].sentPadding += padding(o.Length)
 	}
-	e, twins, ok := a.pending.take(o.Signature)
+	e, in, ok := a.take(o)
 	if !ok {
 		a.violate(ruleOnce, o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
 		return
 	}
-	a.release(&e)
+	if !in.blurred {
+		a.release(&e) // of packets that differ nobody knows which has gone
+	}
 	if e.queue < 0 || e.queue >= queues {
+		return
+	}
+	a.blur(o.Port, &in)
+	if in.unlike && a.fitsAny(in.looks, o) {
+		if a.tally(&e, o, &in) == copied {
+			a.countCopy(&e, o, true)
+		}
 		return
 	}
 	if e.out >= 0 && e.out != o.Port && o.Dst == e.Dst {
 		a.violate(ruleForward, o, &e, "by port "+a.config.Ports[e.out], "by port "+a.config.Ports[o.Port])
 		return
 	}
-	kind := a.classify(&e, o)
+	switch a.tally(&e, o, &in) {
+	case whole:
+		a.checkWhole(&e, o)
+	case copied:
+		a.countCopy(&e, o, in.mixed)
+		a.checkCopy(&e, o, in.mixed)
+	case unclear:
+	}
+}
+
+// tally counts a packet that has left.
+func (a *Analyzer) tally(e *entry, o *sai.Observation, in *crowd) kind {
+	p := &a.ports[o.Port]
 	at := &p.queues[e.queue]
+	kind := a.classify(e, o)
 	switch kind {
 	case whole:
 		at.whole++
 		at.wholeBytes += int64(e.Length)
-		a.checkWhole(&e, o)
-		a.rememberData(p, &e, o)
+		if !in.blurred || o.Queue != sai.UnknownQueue {
+			a.rememberData(p, e, o)
+		}
 	case unclear:
 		at.ambiguous++
 		at.unclearBytes += int64(e.Length)
@@ -295,8 +321,8 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		at.copiedBytes += int64(e.Length)
 		p.copies++
 		p.copyBytes += int64(o.Length)
-		a.checkCopy(&e, o, twins)
 	}
+	return kind
 }
 
 // kind is what a departure is.
@@ -342,6 +368,10 @@ func (a *Analyzer) rememberData(p *portState, e *entry, o *sai.Observation) {
 
 // violate reports a finding about packet o, which belongs to arrival e.
 func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, actual string) {
+	if a.trying {
+		a.refuted = true
+		return
+	}
 	if !a.report.Wants(rule, 0) {
 		return
 	}
@@ -357,7 +387,7 @@ func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, 
 }
 
 // miss settles an arrival that never left.
-func (a *Analyzer) miss(e entry) {
+func (a *Analyzer) miss(e entry, in crowd) {
 	a.release(&e)
 	a.coverage["missing"]++
 	port, ok := a.config.PortOf(e.Dst)
@@ -365,6 +395,7 @@ func (a *Analyzer) miss(e entry) {
 		a.unattributed++
 		return
 	}
+	a.blur(port, &in)
 	at := &a.ports[port].queues[e.queue]
 	at.missing++
 	at.missingBytes += int64(e.Length)
@@ -417,89 +448,4 @@ type entry struct {
 	rule            int   // that exempts it, −1: none
 	out             int   // port that it is meant for, −1: unknown
 	ahead, around   int64 // bytes that were inside when it came, for its queue and in all
-}
-
-// pending is the arrivals in order, found by signature.
-type pending struct {
-	slots []slot
-	free  []int32
-	by    map[uint64]int32 // signature → oldest slot
-	first int32
-	last  int32
-	size  int
-}
-
-type slot struct {
-	entry
-	next, prev int32 // in order of arrival
-	twin       int32 // the next one with the same signature
-}
-
-const none = -1
-
-func (p *pending) init() { p.by, p.first, p.last = map[uint64]int32{}, none, none }
-
-func (p *pending) add(e entry) {
-	var i int32
-	if n := len(p.free); n > 0 {
-		i, p.free = p.free[n-1], p.free[:n-1]
-	} else {
-		i = int32(len(p.slots))
-		p.slots = append(p.slots, slot{})
-	}
-	p.slots[i] = slot{entry: e, next: none, prev: p.last, twin: none}
-	if p.last != none {
-		p.slots[p.last].next = i
-	} else {
-		p.first = i
-	}
-	p.last = i
-	p.size++
-	head, ok := p.by[e.Signature]
-	if !ok {
-		p.by[e.Signature] = i
-		return
-	}
-	for p.slots[head].twin != none {
-		head = p.slots[head].twin
-	}
-	p.slots[head].twin = i
-}
-
-// take removes the oldest arrival with a signature; twins says whether there was another.
-func (p *pending) take(signature uint64) (e entry, twins, ok bool) {
-	i, ok := p.by[signature]
-	if !ok {
-		return entry{}, false, false
-	}
-	s := &p.slots[i]
-	if s.twin == none {
-		delete(p.by, signature)
-	} else {
-		p.by[signature] = s.twin
-	}
-	p.unlink(i)
-	return s.entry, s.twin != none, true
-}
-
-// oldest removes the oldest arrival.
-func (p *pending) oldest() entry {
-	e, _, _ := p.take(p.slots[p.first].Signature)
-	return e
-}
-
-func (p *pending) unlink(i int32) {
-	s := &p.slots[i]
-	if s.prev == none {
-		p.first = s.next
-	} else {
-		p.slots[s.prev].next = s.next
-	}
-	if s.next == none {
-		p.last = s.prev
-	} else {
-		p.slots[s.next].prev = s.prev
-	}
-	p.free = append(p.free, i)
-	p.size--
 }

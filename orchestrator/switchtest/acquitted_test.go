@@ -95,6 +95,49 @@ workload:
   - requests: {clients: [1], server: 0, count: 4, request-bytes: 77, response-bytes: 48587}
   - permutation: {bytes: 47184, start-us: 32, stagger-us: 0.3}
 `},
+	{"answers to duplicates that overtake their copies", `
+seed: 621946
+topology: {kind: dumbbell, hosts: 2, link: {gbps: 10, delay-ns: 1, framing-bytes: 20},
+  trunk: {gbps: 3, delay-ns: 1, framing-bytes: 24}}
+switch-under-test: {model: sai, trim-size: 346, trim-dscp: 6, trim-queue: 7,
+  buffer-bytes: 1825185, scheduler: dwrr, profiles: [{queues: [0], action: trim, alpha: 0.1, reserved-bytes: 967}], latency-ns: 418}
+hosts: {transport: ndp, initial-window: 3, rto-us: 30, paths: 3, pull-rate: 1, packet-size: 1000}
+deadline-us: 20000
+workload:
+  - incast: {senders: 1, packets: 100, start-us: 34, stagger-us: 0}
+  - incast: {senders: 1, receivers: 1, map: block, packets: 138, start-us: 67, stagger-us: 0.3}
+  - permutation: {packets: 133, start-us: 84, stagger-us: 20}
+  - incast: {senders: 1, packets: 42, start-us: 63, stagger-us: 20}
+  - requests: {clients: [1], server: 0, count: 16, request-bytes: 499, response-bytes: 11384}
+`},
+	{"answers to duplicates in a fat tree", `
+seed: 973775
+topology: {kind: fat-tree, k: 4, routing: path, link: {gbps: 3, delay-ns: 1, framing-bytes: 24},
+  links: [{host: 12, gbps: 50, delay-ns: 20000}]}
+switch-under-test: {model: sai, trim-size: 264, trim-dscp: 42, trim-queue: 5,
+  buffer-bytes: 488437, scheduler: dwrr, profiles: [{queues: [0], action: trim, limit-bytes: 34201}, {queues: [6], limit-bytes: 1000000}], latency-ns: 2832}
+hosts: {transport: ndp, initial-window: 400, rto-us: 10, paths: 5, pull-rate: 0.5, packet-size: 1000}
+deadline-us: 20000
+workload:
+  - incast: {senders: 7, receivers: 8, map: modulo, packets: 139, start-us: 94, stagger-us: 0.3}
+  - incast: {senders: 3, packets: 146, start-us: 46, stagger-us: 20}
+  - incast: {senders: 8, packets: 58, start-us: 71, stagger-us: 0}
+  - requests: {clients: [1], server: 0, count: 13, request-bytes: 2959, response-bytes: 48487}
+`},
+	{"a TCP segment and its retransmission, cut at an earlier switch", `
+seed: 903443
+topology: {kind: leaf-spine, leaves: 4, spines: 1, hosts-per-leaf: 4, routing: ecmp, link: {gbps: 100, delay-ns: 777, framing-bytes: 0},
+  trunk: {gbps: 40, delay-ns: 1, framing-bytes: 24}}
+switch-under-test: {model: sai, trim-size: 133, trim-dscp: 50, trim-queue: 6,
+  buffer-bytes: 451304, scheduler: wrr, profiles: [{queues: [0], action: trim, limit-bytes: 4999}, {queues: [6], limit-bytes: 200}]}
+hosts: {transport: ndp, initial-window: 2000, rto-us: 0, paths: 1, pull-rate: 1, packet-size: 9000}
+deadline-us: 20000
+workload:
+  - incast: {senders: 8, packets: 1, start-us: 39, stagger-us: 0.3}
+  - incast: {senders: 5, receivers: 2, map: block, packets: 42, start-us: 77, stagger-us: 20, transport: tcp}
+  - incast: {senders: 14, packets: 44, start-us: 19, stagger-us: 0.3}
+  - incast: {senders: 12, bytes: 21546, start-us: 54, stagger-us: 20}
+`},
 }
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {

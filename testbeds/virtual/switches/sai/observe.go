@@ -58,15 +58,24 @@ func observation(p *fabric.Packet) sai.Observation {
 	return o
 }
 
-// signature is what a generator stamps on a packet: its flow and its number, which count retransmissions apart. Answers to NDP data that
-// came twice have nothing else to differ by than the path tag: they may overtake each other on different paths.
+// signature is what a generator stamps on a packet: its flow and its number, which but for TCP's data count retransmissions apart. Of
+// TCP, either end counts for itself. Answers to NDP data that came twice have nothing else to differ by than the path tag: they may
+// overtake each other on different paths.
 func signature(p *fabric.Packet) uint64 {
 	number := p.Rank
-	if p.Protocol == fabric.NDP {
+	switch p.Protocol {
+	case fabric.TCP:
+		origin := p.Src
+		if p.Flags&fabric.Returned != 0 {
+			origin = p.Dst
+		}
+		number ^= mix(uint64(origin) + 1)
+	case fabric.NDP:
 		number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)<<8 | uint64(p.NDP.Kind)
 		if p.NDP.Kind != ndp.Data {
 			number ^= 1<<63 ^ mix(uint64(p.Entropy))
 		}
+	case fabric.Raw, fabric.RoCE, fabric.Echo, fabric.PFC:
 	}
 	return mix(mix(uint64(p.Flow)<<8|uint64(p.Protocol)) ^ number)
 }

@@ -162,7 +162,7 @@ func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
 	}
 }
 
-func TestFramesThatHostsOrJudgesWouldMisreadAreRefused(t *testing.T) {
+func TestNetworksThatHostsOrJudgesWouldMisreadAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"NDP over both versions of IP", `
 switch-under-test: {model: ndp-ideal, trim-bytes: 84}
@@ -171,6 +171,10 @@ workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5
 switch-under-test: {model: droptail}
 hosts: {transport: tcp}
 workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`, "flows 1 and 2 differ in ip"},
+		{"PULLs at no rate", `
+switch-under-test: {model: ndp-ideal}
+hosts: {transport: ndp, pull-rate: 0}
+workload: [flow: {src: 0, dst: 1, packets: 5}]`, "pull-rate: 0 would ask for nothing"},
 		{"a cut within NDP's headers over IPv6", `
 switch-under-test: {model: ndp-ideal}
 workload: [flow: {src: 0, dst: 1, packets: 5, ip: 6}]`, "set 84 or more"},

@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -20,7 +21,7 @@ func ndpTransport() transport {
 			Parameters: parameter.Table{
 				packetSize(),
 				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "30", Min: 1, Max: 1 << 20, Doc: "Packets that a flow sends before it has heard anything."},
-				{Name: "pull-rate", Kind: parameter.Number, Default: "1", Max: 2, Doc: "Share of the receiver's link rate that PULLs ask for."},
+				{Name: "pull-rate", Kind: parameter.Number, Default: "1", Max: 2, Doc: "Share of the receiver's link rate that PULLs ask for; above 0."},
 				{Name: "rto-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Max: 10_000_000, Doc: "When an unanswered packet is taken for lost; 0: never."},
 				{Name: "paths", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 16, Doc: "Path tags that a sender deals out to its packets; ECMP sees them."},
 				{Name: "control-dscp", Kind: parameter.Integer, Default: "0", Max: 63, Doc: "DSCP of ACK, NACK and PULL."},
@@ -70,6 +71,9 @@ func attachNDP(e *endpoints, v parameter.Values, flows []*Flow) error {
 	}
 	if err := e.keepsHeaders(flows); err != nil {
 		return err
+	}
+	if v.Number("pull-rate") == 0 {
+		return errors.New("pull-rate: 0 would ask for nothing, and no flow would end: must be above 0, at most 2; 1 is the link's rate")
 	}
 	for _, f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {

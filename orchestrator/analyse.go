@@ -134,7 +134,8 @@ func retransConfig(t *config.Test, half *Calibration) retrans.Config {
 	if t == nil {
 		return retrans.Config{}
 	}
-	return retrans.Config{HalfRTT: half.sides(), Default: retrans.Params{
+	farthest := max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation)
+	return retrans.Config{HalfRTT: half.sides(), LinkDelayNS: farthest.Nanoseconds(), Default: retrans.Params{
 		Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
 		RNRRetry: uint8(t.Traffic.RNRRetry),
 		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,

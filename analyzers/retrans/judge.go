@@ -28,8 +28,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 		return
 	}
 	if step.Retries == 1 {
-		a.reloaded[step.Flow] = step.Cause == rounds.Nack && step.CauseNS == step.ProgressNS && p.TimeoutExponent != 0 &&
-			step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS()
+		a.reloaded[step.Flow] = step.Cause == rounds.Nack && a.expiredBefore(step, p)
 	}
 	if limit := int(p.RetryCount); step.Cause != rounds.RNR && a.counted(step) > limit {
 		a.finding(r, step, p, RuleRetryCount, text{
@@ -48,8 +47,16 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before the NAK that
-// brought the progress: a requester that has its restart still to come then counts its retries anew, and obeys the NAK with it.
+// expiredBefore reports whether the timer may have expired just before the progress that a NAK, or an acknowledgement before it, brought.
+func (a *Analyzer) expiredBefore(step *rounds.Step, p Params) bool {
+	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never || step.CauseNS-step.ProgressNS > slowestReactionNS {
+		return false
+	}
+	return max(step.QuietNS, step.StallNS)+a.cfg.jitterNS(p) >= p.timeoutNS()
+}
+
+// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before the progress
+// that came with a NAK: a requester that has its restart still to come then counts its retries anew, and obeys the NAK with it.
 func (a *Analyzer) counted(step *rounds.Step) int {
 	if a.reloaded[step.Flow] {
 		return step.Retries - 1

@@ -42,6 +42,9 @@ type Config struct {
 	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: 10 ms, but at most T/4, since
 	// four such delays make the round trip, and a connection whose timeout is shorter than that cannot work.
 	HostDelayNS int64
+	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described. The
+	// bound above is at least twice that: a test may set a T below the round trip on purpose, and T/4 says nothing then.
+	LinkDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
 }
@@ -72,9 +75,9 @@ func (c *Config) hostDelayNS(p Params) int64 {
 	case c.HostDelayNS > 0:
 		return c.HostDelayNS
 	case t > 0:
-		return min(defaultHostDelayNS, t/4)
+		return max(min(defaultHostDelayNS, t/4), 2*c.LinkDelayNS)
 	}
-	return defaultHostDelayNS
+	return max(defaultHostDelayNS, 2*c.LinkDelayNS)
 }
 
 // jitterNS bounds how much that delay changes.

@@ -403,6 +403,12 @@ func TestJudges(t *testing.T) {
 				"196 > mid 2 drop\n 197 > last 3 ar drop\n 266 > mid 2 drop\n 267 > last 3 ar drop",
 		},
 		{
+			name: "so it does if an acknowledgement just before that NAK brings it",
+			cfg:  exact,
+			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < ack 1\n 61 < nak 2\n 127 > mid 2 drop\n 128 > last 3 ar drop\n" +
+				"197 > mid 2 drop\n 198 > last 3 ar drop\n 267 > mid 2 drop\n 268 > last 3 ar drop",
+		},
+		{
 			name: "it excuses one retry only",
 			cfg:  exact,
 			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < nak 2\n 126 > mid 2 drop\n 127 > last 3 ar drop\n" +

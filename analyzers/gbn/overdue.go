@@ -1,7 +1,8 @@
 package gbn
 
 // A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again before it. Nobody
-// prescribes how long a responder may take for it. So that it was not sent shows only if the gap stayed open until it was overdue.
+// prescribes how long a responder may take for it. So that it was not sent shows only if the gap stayed open until it was overdue, or if
+// what lies behind the gap was answered.
 
 // nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave. Without a NAK a
 // gap stays open for a local ACK timeout, so half of one tells NAKs that were never sent from those that came to nothing.
@@ -18,8 +19,8 @@ func (s *session) followGap(a *arrival, awaiting bool) {
 	q := &s.rsp
 	switch {
 	case a.fate == fateAhead:
-		q.overdueNS = a.timeNS + s.nakDelayNS()
-	case a.fate == fateExpected && awaiting && q.log.gaps > 0:
+		q.overdueNS, q.skipped = a.timeNS+s.nakDelayNS(), q.skipped && awaiting
+	case a.fate == fateExpected && awaiting && q.log.gaps > 0 && !q.skipped:
 		q.log.outrunGap(a.timeNS <= q.overdueNS || q.stream.active && q.stream.askedNS <= q.overdueNS)
 	}
 }

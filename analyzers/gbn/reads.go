@@ -39,6 +39,7 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 		}
 		t.left -= (p - t.next) * int64(s.mtu)
 	default:
+		s.rsp.skipped = true
 		say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it can have arrived", response(r, p))
 		return
 	}

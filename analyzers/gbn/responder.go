@@ -32,6 +32,8 @@ type responder struct {
 	late bool
 	// overdueNS is when the responder must have sent the NAK of the open gap.
 	overdueNS int64
+	// skipped: it answered what lies behind that gap, so that it has not waited for what is missing, nor for the NAK's time to come.
+	skipped bool
 
 	stream stream
 	loose  loose
@@ -143,6 +145,7 @@ func (s *session) ackBeyond(r *trace.Record, p pos) {
 	if first == 0 {
 		expected = "no ack: psn 1 has not been delivered"
 	}
+	s.rsp.skipped = true
 	say(s.report(s.step(rsAckBeyond), r, p, last), expected, response(r, p))
 }
 

@@ -138,6 +138,37 @@ workload:
   - incast: {senders: 14, packets: 44, start-us: 19, stagger-us: 0.3}
   - incast: {senders: 12, bytes: 21546, start-us: 54, stagger-us: 20}
 `},
+	{"copies that a shared buffer full of them holds for longer than ten milliseconds", `
+seed: 918390
+topology: {kind: single-switch, hosts: 17, link: {gbps: 3, delay-ns: 1, framing-bytes: 24}}
+switch-under-test: {model: sai, trim-size: 162, trim-dscp: 20, trim-queue: 7, buffer-bytes: 1198811, scheduler: wrr,
+  profiles: [{queues: [0], action: trim, alpha: 0.1, reserved-bytes: 1662}], ecn-min-bytes: 12688, ecn-max-bytes: 17012,
+  ecn-probability: 0.5}
+hosts: {transport: ndp, initial-window: 100, rto-us: 200, paths: 2, pull-rate: 0.5, packet-size: 9000}
+deadline-us: 20000
+workload:
+  - incast: {senders: 7, packets: 137, start-us: 0, stagger-us: 0.3}
+  - flow: {src: 10, dst: 16, count: 3, packets: 19, start-us: 93, stagger-us: 0.3}
+  - incast: {senders: 6, packets: 193, start-us: 16, stagger-us: 0}
+  - permutation: {packets: 4, start-us: 6, stagger-us: 0}
+  - flow: {src: 4, dst: 13, count: 2, packets: 74, start-us: 66, stagger-us: 0.3}
+`},
+	{"such copies behind packets of 9000 bytes", `
+seed: 79375
+topology: {kind: single-switch, hosts: 16, link: {gbps: 10, delay-ns: 1, framing-bytes: 24}, trunk: {gbps: 10,
+  delay-ns: 50000, framing-bytes: 0}}
+switch-under-test: {model: sai, trim-size: 390, trim-dscp: 49, trim-queue: 3, buffer-bytes: 1283857, scheduler: wrr,
+  profiles: [{queues: [0], action: trim, alpha: 0.1, reserved-bytes: 137}], latency-ns: 2067}
+hosts: {transport: ndp, initial-window: 30, rto-us: 10, paths: 5, pull-rate: 0.5, packet-size: 9216, control-tc: 0}
+deadline-us: 20000
+workload:
+  - incast: {senders: 6, packets: 187, start-us: 41, stagger-us: 20}
+  - incast: {senders: 6, packets: 197, start-us: 49, stagger-us: 0.3, transport: tcp}
+  - incast: {senders: 13, packets: 52, start-us: 59, stagger-us: 0}
+  - flow: {src: 10, dst: 11, count: 1, bytes: 88930, start-us: 90, stagger-us: 0.3}
+
+taps: {capture: true}
+`},
 }
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {

@@ -114,16 +114,31 @@ func (r *run) transit() clock.Duration {
 	}
 	frames := int64(0)
 	v := r.plan.Test.Switch.Values
-	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes", "buffer-bytes"} {
+	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes"} {
 		if v.Table().Find(name) >= 0 {
 			frames += int64(v.Int(name))/frame + 1
 		}
+	}
+	if v.Table().Find("buffer-bytes") >= 0 {
+		frames += r.buffered()
 	}
 	if v.Table().Find("header-weight") >= 0 {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
 	takes := hops * r.slowest(frame)
 	return max(least, clock.Duration(min(frames, int64(r.plan.Test.Deadline/takes)))*takes)
+}
+
+// buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies, each of which a
+// scheduler by weights serves after a whole packet of another queue.
+func (r *run) buffered() int64 {
+	const frame = 1500
+	v := r.plan.Test.Switch.Values
+	smallest := int64(frame)
+	if v.Table().Find("trim-size") >= 0 {
+		smallest = min(smallest, int64(v.Int("trim-size")))
+	}
+	return (int64(v.Int("buffer-bytes"))/smallest + 1) * (int64(r.packetSize())/frame + 1)
 }
 
 // slowest returns how long a frame occupies the slowest link.

@@ -200,7 +200,8 @@ func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 // copies reports whether p is sent again so soon that several copies are under way, whose NACKs and returns each earn another one: they
 // can't be counted while they are on their way.
 func (a *Analyzer) copies(p *packet, now clock.Time) bool {
-	return p.tx == txSent && p.answered && a.cfg.RTO > 0 && a.cfg.RTO < a.cfg.RoundTrip && p.news.Add(a.cfg.RoundTrip) >= now
+	way := max(a.cfg.Way, a.cfg.RoundTrip)
+	return p.tx == txSent && p.answered && a.cfg.RTO > 0 && a.cfg.RTO < way && p.news.Add(way) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.

@@ -166,8 +166,28 @@ workload:
   - incast: {senders: 6, packets: 197, start-us: 49, stagger-us: 0.3, transport: tcp}
   - incast: {senders: 13, packets: 52, start-us: 59, stagger-us: 0}
   - flow: {src: 10, dst: 11, count: 1, bytes: 88930, start-us: 90, stagger-us: 0.3}
-
-taps: {capture: true}
+`},
+	{"a whole window sent again at once, which waits at the NIC for longer than the timeout", `
+seed: 1599
+topology: {kind: single-switch, hosts: 12, link: {gbps: 100, delay-ns: 500}}
+switch-under-test: {model: tofino, data-queue-bytes: 1500, header-queue-bytes: 2000, scheduler: wrr, header-weight: 5,
+  ports-per-pipeline: 4}
+hosts: {transport: ndp, initial-window: 400, rto-us: 50, paths: 1, pull-rate: 1, packet-size: 9000}
+deadline-us: 20000
+workload:
+  - flow: {src: 9, dst: 3, count: 2, packets: 47, start-us: 100, stagger-us: 0}
+  - permutation: {packets: 87, start-us: 21, stagger-us: 20}
+`},
+	{"a timeout shorter than the way through a fat tree and back", `
+seed: 255
+topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 100, delay-ns: 5000}}
+switch-under-test: {model: sfc, data-queue-bytes: 3000, threshold-bytes: 1500, header-queue-bytes: 64,
+  scheduler: wrr, header-weight: 1}
+hosts: {transport: ndp, initial-window: 2, rto-us: 50, paths: 2, pull-rate: 0.99, packet-size: 1500}
+deadline-us: 20000
+workload:
+  - incast: {senders: 14, packets: 9, start-us: 1, stagger-us: 0}
+  - incast: {senders: 2, packets: 4, start-us: 2, stagger-us: 0}
 `},
 }
 

@@ -44,6 +44,7 @@ func (r *run) ndpConfig() judgendp.Config {
 		Number: r.ndpFlow,
 		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
+	c.Way = c.RoundTrip + r.backlog(values.Int("initial-window")) + r.thereAndBack()
 	c.Answer, c.Transit = r.answerTime(values.Int("initial-window"), c.RoundTrip), r.transit()
 	if c.Paused { // hosts that are silenced catch up when they like
 		c.Answer = max(c.Answer, t.Deadline)
@@ -89,6 +90,22 @@ func (r *run) roundTrip() clock.Duration {
 	return 2*most + r.plan.Test.Switch.Values.Duration("latency-ns")
 }
 
+// backlog bounds how long packets may wait at a host's NIC when the timeouts of whole windows run out together.
+func (r *run) backlog(window int) clock.Duration {
+	packets := map[fabric.HostID]int64{}
+	most := int64(0)
+	for i := range r.plan.Flows {
+		f := &r.plan.Flows[i]
+		n := int64(window)
+		if f.Packets > 0 {
+			n = min(n, f.Packets)
+		}
+		packets[f.Src] += n
+		most = max(most, packets[f.Src])
+	}
+	return clock.Duration(most) * r.slowest(r.packetSize())
+}
+
 // answerTime bounds how long after a data packet its answer passes: those to first windows of all flows at once, and as many PULLs, may
 // be in front of it at a NIC that is as slow as the slowest.
 func (r *run) answerTime(window int, roundTrip clock.Duration) clock.Duration {
@@ -108,10 +125,19 @@ func (r *run) answerTime(window int, roundTrip clock.Duration) clock.Duration {
 // transit bounds how long a packet that is not lost may be inside the network: at each of so many switches as are on a way it waits for
 // no more than what the switch has room for, at the slowest rate and the least weight.
 func (r *run) transit() clock.Duration {
-	const least, hops, frame = 10 * clock.Millisecond, 5, 1500
+	const least = 10 * clock.Millisecond
 	if len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
 		return max(least, r.plan.Test.Deadline) // it may be paused
 	}
+	return max(least, r.queueing())
+}
+
+// hops is how many switches there are on the longest way.
+const hops = 5
+
+// queueing bounds how long a packet waits in all switches of a way together.
+func (r *run) queueing() clock.Duration {
+	const frame = 1500
 	frames := int64(0)
 	v := r.plan.Test.Switch.Values
 	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes"} {
@@ -126,7 +152,17 @@ func (r *run) transit() clock.Duration {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
 	takes := hops * r.slowest(frame)
-	return max(least, clock.Duration(min(frames, int64(r.plan.Test.Deadline/takes)))*takes)
+	return clock.Duration(min(frames, int64(r.plan.Test.Deadline/takes))) * takes
+}
+
+// thereAndBack bounds how long a packet takes to its receiver and an answer back, queues included.
+func (r *run) thereAndBack() clock.Duration {
+	top := &r.plan.Test.Topology
+	delay := top.Trunk.Delay
+	for id := range r.net.Hosts() {
+		delay = max(delay, top.HostLinkOf(id).Delay)
+	}
+	return 2 * (r.queueing() + (hops+1)*delay + hops*r.plan.Test.Switch.Values.Duration("latency-ns"))
 }
 
 // buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies, each of which a

@@ -181,7 +181,8 @@ type Block struct {
 	ring   *Ring
 }
 
-// Wait returns the next block, or nil if none is complete within the timeout; a negative timeout waits until there is one.
+// Wait returns the next block, or nil if none is complete within the timeout or when a signal, as the runtime sends itself, ends the
+// wait early; a negative timeout has no limit.
 // The block must be released before the next call. After Stop it returns ErrStopped once the finished blocks are read.
 func (r *Ring) Wait(timeout time.Duration) (*Block, error) {
 	for polled := false; ; polled = true {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
@@ -30,7 +31,7 @@ func (r *facts) evidence(failure error) evidence {
 		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
 		cnpModes(t.Expect.CNP.Modes, r.analysis),
 		unmetCounters(&t.Expect.Counters, &r.counters),
-		unmetCompletions(t, &r.generator, r.summary),
+		unmetCompletions(t, &r.generator, r.summary, r.analysis),
 		wrongData(&r.generator, rewritten(r.plan.Intents, r.hits, r.known)))
 	for i, hits := range r.hits {
 		if hits == 0 {
@@ -128,8 +129,9 @@ func (r *facts) failedStatus(connection int) string {
 	return ""
 }
 
-// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed.
-func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary) []string {
+// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed, or run out of
+// retries where the requester had to give up.
+func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary, a *analyzers.Analysis) []string {
 	var unmet []string
 	for i := range g.Streams {
 		s := &g.Streams[i]
@@ -144,7 +146,7 @@ func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary) []strin
 		want := t.Expect.CompletionOf(s.Connection, side)
 		total := t.TrafficFrom(side, s.Connection).Messages
 		if want == nil || want.Status == generator.Success {
-			if done := successes(s); done < total {
+			if done := successes(s); done < total && !(want == nil && gaveUp(a, s)) {
 				unmet = append(unmet, fmt.Sprintf("%s: %s", name, incomplete(s, done, total)))
 			}
 			continue
@@ -158,6 +160,20 @@ func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary) []strin
 		}
 	}
 	return unmet
+}
+
+// gaveUp reports whether s failed because its requester ran out of retries and package gbn found that it had to give up. Of a connection
+// with requests in both directions the other side's may have been flushed.
+func gaveUp(a *analyzers.Analysis, s *generator.StreamReport) bool {
+	switch s.Failure {
+	case generator.RetryExceeded, generator.ReceiverNotReadyExceed, generator.WorkRequestFlushed:
+	default:
+		return false
+	}
+	return slices.ContainsFunc(a.Findings, func(f analyzers.Finding) bool {
+		required := f.Rule == string(gbn.RuleIncomplete) || f.Rule == string(gbn.RuleNakUnanswered)
+		return required && f.Severity == analyzers.Note && f.Connection == s.Connection
+	})
 }
 
 func successes(s *generator.StreamReport) int {

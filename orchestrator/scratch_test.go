@@ -52,7 +52,7 @@ func TestAFailedRunCanBeJudgedAnew(t *testing.T) {
 	const text = "name: exhausted\ntraffic:\n  message-size: 10240\n  max-retransmit-retry: 1\n" +
 		"  data-pkt-events: [{qpn: 1, psn: 5, iter: any, type: drop}, {qpn: 1, psn: 2, type: delay, delay-us: 30}]\n"
 	s := newScratch(t)
-	test := parse(t, text)
+	test := parse(t, text+"expect:\n  completion: {qpn 1: {status: IBV_WC_SUCCESS}}\n")
 	failed, err := s.Run(t.Context(), test)
 	if err != nil {
 		t.Fatal(err)

@@ -152,12 +152,12 @@ func (r *Record) Delivered() bool {
 	if r.Flags&Passed == 0 || r.Flags&ForeignPKey != 0 || r.ICRC == packet.ICRCInvalid {
 		return false
 	}
-	switch r.Event {
-	case EventDrop, EventCorrupt, EventTrim:
-		return false
-	default:
-		return true
-	}
+	return !r.Lost()
+}
+
+// Lost reports whether the injector kept the receiver from getting the packet or from accepting its iCRC.
+func (r *Record) Lost() bool {
+	return r.Event == EventDrop || r.Event == EventCorrupt || r.Event == EventTrim
 }
 
 // Marked reports whether the packet carries CE when it reaches the receiver.

@@ -10,6 +10,7 @@ import (
 // responsePassed extends what the requester may know by a response on its way to it.
 func (s *session) responsePassed(r *trace.Record) {
 	if s.responseTrimmed(r); !r.Delivered() || !s.req.started {
+		s.req.mute++
 		return
 	}
 	s.noteFate(r)
@@ -159,6 +160,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	}
 	if una > most.una {
 		s.noteStall(r)
+		q.mute = 0
 		q.una.push(knowledge{una: una, id: r.ID, timeNS: r.TimeNS,
 			restores: kind == nakImplied && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()})
 		s.expire(r)

@@ -44,6 +44,8 @@ type requester struct {
 	restarts  int    // how often in a row, NACKs and timeouts
 	rnrs      int    // how often in a row, after RNR NAKs
 	vague     int    // how often in a row, after an RNR NAK or a timeout
+	free      int    // how often in a row, for a reason that may or may not have cost a retry
+	mute      int    // responses that were lost since the latest progress
 	lowest    pos    // the lowest position that was ever sent again
 	fatalNS   int64  // when the NAK that ended the connection passed
 }
@@ -276,16 +278,18 @@ func (s *session) spendCarried(r *trace.Record) bool {
 func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKind) {
 	q := &s.req
 	if p != q.restartAt {
-		q.restartAt, q.restarts, q.rnrs, q.vague = p, 0, 0, 0
+		q.restartAt, q.restarts, q.rnrs, q.vague, q.free = p, 0, 0, 0, 0
 	}
 	q.exhausted = q.exhausted || q.tried >= s.limits.fewest()
 	q.tried++
 	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
 		q.uncounted--
+		q.free++
 		return
 	}
 	if k.restores && kind == nakImplied {
 		k.restores = false
+		q.free++
 		return
 	}
 	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
@@ -508,6 +512,14 @@ func (s *session) finishRequester() {
 		last = k.id
 	}
 	f := s.report(rule, nil, most.una, last, most.nakID)
+	if retries, setting, ok := s.exhaustedBy(most); ok {
+		if f != nil {
+			f.Severity = analyzers.Note
+		}
+		say(f, fmt.Sprintf("the requester gives up: psn %d was retransmitted %d times without progress (%s)", most.una+1, retries, setting),
+			"it gave up")
+		return
+	}
 	switch {
 	case f == nil || !s.captured:
 	case most.id == 0, s.a.meta.EventsKnown:

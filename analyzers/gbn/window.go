@@ -16,6 +16,7 @@ type sent struct {
 	payload uint16
 	opcode  packet.Opcode
 	known   bool
+	lost    uint8 // of its transmissions, at most 255
 }
 
 // A window remembers the latest requests by position. It holds at least everything that is in flight, up to windowMax
@@ -43,13 +44,16 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		w.grow()
 	}
 	slot := &w.ring[int(p)&(len(w.ring)-1)]
-	first := r.TimeNS
+	first, lost := r.TimeNS, uint8(0)
 	if slot.known && slot.pos == p {
-		first = slot.firstNS
+		first, lost = slot.firstNS, slot.lost
+	}
+	if r.Lost() && lost < 255 {
+		lost++
 	}
 	*slot = sent{
 		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode,
-		known: true,
+		known: true, lost: lost,
 	}
 }
 

@@ -48,7 +48,7 @@ func expectSchema() *object {
 			{key: "counters", doc: "Counters of the NICs against the trace.", def: "{}",
 				kind: analyzer("counters", judgementOf(func(c *CountersExpect) *Judgement { return &c.Judgement }), counterFields()...),
 				at:   at(func(e *Expect) *CountersExpect { return &e.Counters })},
-			{key: "completion", doc: "How the work requests of a connection end; by default all succeed.", kind: completionSchema(),
+			{key: "completion", doc: "How the work requests of a connection end; by default all succeed, or run out of retries where the requester had to give up.", kind: completionSchema(),
 				at: at(func(e *Expect) *[]CompletionExpect { return &e.Completion })},
 		},
 	}

@@ -1,0 +1,33 @@
+package gbn
+
+// exhaustedBy reports whether the requester had to give up in state k, which nothing led out of: it used exactly the retries that one of its
+// limits allows, and each attempt failed for a reason outside the requester. A requester that goes on instead breaks
+// RuleRetryExceeded; one that stops earlier breaks RuleIncomplete.
+func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok bool) {
+	q, l := &s.req, &s.limits
+	if k.una != q.restartAt {
+		return 0, "retry_cnt", l.Retry.Known && l.Retry.Max == 0 && s.failed(k, 0)
+	}
+	ambiguous := q.vague + q.free
+	if l.RNRRetry.exactly(q.rnrs, ambiguous) && l.RNRRetry.Max < infiniteRNRRetry && k.nak == nakRNR {
+		return l.RNRRetry.Max, "rnr_retry", true
+	}
+	if l.Retry.exactly(q.restarts, ambiguous) && s.failed(k, q.restarts+ambiguous) {
+		return l.Retry.Max, "retry_cnt", true
+	}
+	return 0, "", false
+}
+
+// exactly reports whether n retries, and possibly some of the ambiguous ones, are all that l allows.
+func (l *Limit) exactly(n, ambiguous int) bool { return l.Known && n <= l.Max && l.Max <= n+ambiguous }
+
+// failed reports whether the request of state k and its retransmissions failed for reasons outside the requester: the injector
+// lost each of them or a response, or the responder's queue pair was in error.
+func (s *session) failed(k *knowledge, restarts int) bool {
+	q := &s.req
+	lost := q.mute
+	if w, ok := q.window.get(k.una); ok {
+		lost += int(w.lost)
+	}
+	return lost > restarts || s.silenced(q.lastNS)
+}

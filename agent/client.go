@@ -168,14 +168,6 @@ func (l *Lease) Close() {
 	l.cancel()
 }
 
-// Host is what a host is prepared with.
-type Host struct {
-	Interface string
-	Side      generator.Side
-	NIC       testbeds.Host
-	Spec      *testbeds.Spec
-}
-
 // Prepare creates the NIC and its queue pairs and returns their ends.
 func (c *Client) Prepare(ctx context.Context, h Host) ([]live.End, error) {
 	answer, err := call(ctx, c, "prepare", c.host.Prepare, prepareRequest(c.run, h))
@@ -194,39 +186,6 @@ func (c *Client) Prepare(ctx context.Context, h Host) ([]live.End, error) {
 		return nil, fmt.Errorf("%s: prepare: %d queue pairs for %d connections", c.name, len(ends), len(h.Spec.Connections))
 	}
 	return ends, nil
-}
-
-func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
-	n := &h.NIC
-	q := &agentpb.PrepareRequest{
-		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync, ReceiveDepth: uint32(h.Spec.RxDepth),
-		RepostDelayPs: int64(h.Spec.RxRepostDelay),
-		Nic: &agentpb.Nic{
-			Name: n.Name, Profile: n.Profile, Bugs: n.Bugs, DcqcnRp: n.DCQCNRP, DcqcnNp: n.DCQCNNP,
-			MinTimeBetweenCnpsPs: int64(n.MinTimeBetweenCNPs), CnpPacing: n.CNPPacing, SlowRestart: n.SlowRestart,
-			AdaptiveRetrans: n.AdaptiveRetrans, TrimReaction: n.TrimReaction, TrimDscp: uint32(n.TrimDSCP), Ecn: uint32(n.ECN),
-			Dscp: uint32(n.DSCP), HopLimit: uint32(n.HopLimit), RateBps: int64(n.Rate), Seed: h.Spec.Seed,
-		},
-	}
-	if n.MAC != nil {
-		q.Nic.Mac = n.MAC[:]
-	}
-	for _, ip := range n.IPs {
-		q.Nic.Ips = append(q.Nic.Ips, ip.AsSlice())
-	}
-	for _, c := range h.Spec.Connections {
-		m := &agentpb.Connection{
-			LocalIp: c.IPs[h.Side].AsSlice(), Mtu: uint32(c.MTU), AckTimeout: uint32(c.AckTimeout), RetryCount: uint32(c.RetryCount),
-			RnrRetry: uint32(c.RNRRetry), MinRnrTimer: uint32(c.MinRNRTimer),
-			Traffic: trafficToProto(c.Traffic[h.Side]), PeerTraffic: trafficToProto(c.Traffic[h.Side.Peer()]),
-		}
-		if psn := c.InitialPSN[h.Side]; psn != nil {
-			v := uint32(*psn)
-			m.InitialPsn = &v
-		}
-		q.Connections = append(q.Connections, m)
-	}
-	return q
 }
 
 // Connect joins the host's queue pairs to the peer's.

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
-	"net/netip"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"candela.dev/candela/clock"
-	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
 	"candela.dev/candela/generator/rdma"
-	"candela.dev/candela/packet"
 	agentpb "candela.dev/candela/proto/agent/v1"
-	"candela.dev/candela/testbeds"
 )
 
 // Prepare creates the NIC and its queue pairs.
@@ -41,7 +35,11 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	if err := r.server.checkInterface(q.GetInterface()); err != nil {
 		return nil, err
 	}
-	cfg, err := hostConfig(q, r.server.cfg.Limits)
+	host, err := hostOf(q, r.server.cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := liveConfig(&host)
 	if err != nil {
 		return nil, err
 	}
@@ -61,86 +59,6 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	r.host, r.device, r.stall = h, q.GetInterface(), newSentinel()
 	r.prepare.take(q, answer)
 	return answer, nil
-}
-
-// hostConfig reads a request; everything of it is checked, here or by the model.
-func hostConfig(q *agentpb.PrepareRequest, limits Limits) (live.Config, error) {
-	n := q.GetNic()
-	h := testbeds.Host{
-		Name: n.GetName(), MAC: new(packet.MAC), Profile: n.GetProfile(), Bugs: n.GetBugs(), DCQCNRP: n.GetDcqcnRp(), DCQCNNP: n.GetDcqcnNp(),
-		MinTimeBetweenCNPs: clock.Duration(n.GetMinTimeBetweenCnpsPs()), CNPPacing: n.GetCnpPacing(), SlowRestart: n.GetSlowRestart(),
-		AdaptiveRetrans: n.GetAdaptiveRetrans(), TrimReaction: n.GetTrimReaction(), TrimDSCP: uint8(n.GetTrimDscp()),
-		ECN: packet.ECN(n.GetEcn()), DSCP: uint8(n.GetDscp()), HopLimit: uint8(n.GetHopLimit()), Rate: clock.BitRate(n.GetRateBps()),
-	}
-	for _, v := range []uint32{n.GetTrimDscp(), n.GetEcn(), n.GetDscp(), n.GetHopLimit()} {
-		if v > math.MaxUint8 {
-			return live.Config{}, refuse("nic: %d doesn't fit into a byte", v)
-		}
-	}
-	if m := n.GetMac(); len(m) > 0 {
-		if len(m) != len(packet.MAC{}) {
-			return live.Config{}, refuse("nic: MAC of %d bytes", len(m))
-		}
-		*h.MAC = packet.MAC(m)
-	}
-	for _, b := range n.GetIps() {
-		ip, ok := netip.AddrFromSlice(b)
-		if !ok {
-			return live.Config{}, refuse("nic: IP address of %d bytes", len(b))
-		}
-		h.IPs = append(h.IPs, ip)
-	}
-	nic, err := h.NICConfig(rdma.ProfileByName, n.GetSeed())
-	if err != nil {
-		return live.Config{}, refuse("nic: %v", err)
-	}
-	if q.GetSide() > uint32(generator.Responder) || q.GetReceiveDepth() > math.MaxInt32 {
-		return live.Config{}, refuse("side %d, receive depth %d", q.GetSide(), q.GetReceiveDepth())
-	}
-	cfg := live.Config{
-		Interface: q.GetInterface(), NIC: nic, Side: generator.Side(q.GetSide()), BarrierSync: q.GetBarrierSync(),
-		ReceiveDepth: int(q.GetReceiveDepth()), RepostDelay: clock.Duration(q.GetRepostDelayPs()),
-	}
-	cfg.Connections, err = connections(q, limits)
-	return cfg, err
-}
-
-func connections(q *agentpb.PrepareRequest, limits Limits) ([]live.Connection, error) {
-	if n := len(q.GetConnections()); n == 0 || n > limits.Connections {
-		return nil, status.Errorf(codes.ResourceExhausted, "%d connections, this agent has 1 to %d", n, limits.Connections)
-	}
-	var list []live.Connection
-	messages := 0
-	for i, c := range q.GetConnections() {
-		ip, ok := netip.AddrFromSlice(c.GetLocalIp())
-		if !ok {
-			return nil, refuse("connection %d: IP address of %d bytes", i+1, len(c.GetLocalIp()))
-		}
-		for _, v := range []uint32{c.GetAckTimeout(), c.GetRetryCount(), c.GetRnrRetry(), c.GetMinRnrTimer()} {
-			if v > math.MaxUint8 {
-				return nil, refuse("connection %d: %d doesn't fit into a byte", i+1, v)
-			}
-		}
-		x := live.Connection{QP: rdma.QPConfig{
-			Context: i, LocalIP: ip, MTU: int(c.GetMtu()), RetryCount: uint8(c.GetRetryCount()), RNRRetry: uint8(c.GetRnrRetry()),
-			Timeout: uint8(c.GetAckTimeout()), MinRNRTimer: uint8(c.GetMinRnrTimer()),
-		}}
-		if c.InitialPsn != nil {
-			x.QP.IPSN, x.QP.FixIPSN = packet.PSN(c.GetInitialPsn()), true
-		}
-		var err error
-		if x.Traffic, err = trafficFromProto(c.GetTraffic()); err == nil {
-			x.PeerTraffic, err = trafficFromProto(c.GetPeerTraffic())
-		}
-		if err != nil {
-			return nil, refuse("connection %d: %v", i+1, err)
-		}
-		if messages += x.Traffic.Messages + x.PeerTraffic.Messages; messages > limits.Messages {
-			return nil, status.Errorf(codes.ResourceExhausted, "more than %d messages", limits.Messages)
-		}
-		list = append(list, x)
-	}
-	return list, nil
 }
 
 // Connect joins the queue pairs to the peer's.

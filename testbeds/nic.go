@@ -40,8 +40,20 @@ func (h *Host) NICConfig(models func(name string) (rdma.Profile, error), seed ui
 	return rdma.Config{
 		Name: h.Name, MAC: *h.MAC, IPs: h.IPs, Profile: profile, Bugs: bugs, PortRate: h.Rate,
 		Rand: rand.New(rand.NewPCG(seed, ComponentSeed(seed, h.Name))),
-		DSCP: h.DSCP, HopLimit: h.HopLimit, NotECT: h.ECN == packet.NotECT,
+		DSCP: h.DSCP, HopLimit: h.HopLimit, NotECT: h.ECN == packet.NotECT, ECT1: h.ECN == packet.ECT1,
 		NP: rdma.NotificationPoint{Enable: h.DCQCNNP, Mode: mode, Interval: h.MinTimeBetweenCNPs, SlowRestart: h.SlowRestart},
 		RP: rdma.ReactionPoint{Enable: h.DCQCNRP}, AdaptiveRetrans: h.AdaptiveRetrans,
 	}, nil
+}
+
+// QPConfig returns one side's queue pair of the connection, which completions call index.
+func (c *Connection) QPConfig(index, side int) rdma.QPConfig {
+	cfg := rdma.QPConfig{
+		Context: index, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, Timeout: c.AckTimeout,
+		MinRNRTimer: c.MinRNRTimer,
+	}
+	if psn := c.InitialPSN[side]; psn != nil {
+		cfg.IPSN, cfg.FixIPSN = *psn, true
+	}
+	return cfg
 }

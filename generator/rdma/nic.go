@@ -42,7 +42,8 @@ type Config struct {
 	TCI      uint16 // tag control information, if Tagged
 	DSCP     uint8  // of everything but CNPs
 	HopLimit uint8  // TTL; 0 stands for 64
-	NotECT   bool   // send data as not ECN-capable; otherwise ECT(0)
+	NotECT   bool   // send data as not ECN-capable; otherwise ECT(0), or with ECT1
+	ECT1     bool   // ECT(1)
 
 	// AdaptiveRetrans switches on adaptive retransmission, which the profile must have.
 	AdaptiveRetrans bool

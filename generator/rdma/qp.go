@@ -184,7 +184,11 @@ func (q *QP) newFrame() packet.Packet {
 	const dontFragment = 0x4000
 	p.IP = packet.IP{Version: 4, TOS: cfg.DSCP << 2, TTL: cfg.HopLimit, Protocol: packet.ProtocolUDP,
 		FlagsFragment: dontFragment, Src: q.cfg.LocalIP, Dst: q.remote.IP}
-	if !cfg.NotECT {
+	switch {
+	case cfg.NotECT:
+	case cfg.ECT1:
+		p.IP.TOS |= uint8(packet.ECT1)
+	default:
 		p.IP.TOS |= uint8(packet.ECT0)
 	}
 	if q.remote.IP.Is6() {

@@ -131,14 +131,7 @@ func (t *Testbed) createQPs() error {
 		c := &t.spec.Connections[i]
 		var pair [2]*rdma.QP
 		for side := range pair {
-			cfg := rdma.QPConfig{
-				Context: i, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry,
-				Timeout: c.AckTimeout, MinRNRTimer: c.MinRNRTimer,
-			}
-			if psn := c.InitialPSN[side]; psn != nil {
-				cfg.IPSN, cfg.FixIPSN = *psn, true
-			}
-			qp, err := t.hosts[side].nic.CreateQP(cfg)
+			qp, err := t.hosts[side].nic.CreateQP(c.QPConfig(i, side))
 			if err != nil {
 				return fmt.Errorf("connection %d: %w", i+1, err)
 			}

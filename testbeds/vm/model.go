@@ -43,14 +43,9 @@ func (m *model) open(context.Context) (_ []verbs.End, err error) {
 	m.profile = cfg.NIC.Profile
 	for i := range m.spec.Connections {
 		c := &m.spec.Connections[i]
-		one := live.Connection{Traffic: c.Traffic[m.side], PeerTraffic: c.Traffic[1-m.side], QP: rdma.QPConfig{
-			Context: i, LocalIP: c.IPs[m.side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, Timeout: c.AckTimeout,
-			MinRNRTimer: c.MinRNRTimer,
-		}}
-		if p := c.InitialPSN[m.side]; p != nil {
-			one.QP.IPSN, one.QP.FixIPSN = *p, true
-		}
-		cfg.Connections = append(cfg.Connections, one)
+		cfg.Connections = append(cfg.Connections, live.Connection{
+			QP: c.QPConfig(i, m.side), Traffic: c.Traffic[m.side], PeerTraffic: c.Traffic[1-m.side],
+		})
 	}
 	if m.host, err = live.Open(cfg); err != nil {
 		return nil, fmt.Errorf("model %s: %w", h.Name, err)

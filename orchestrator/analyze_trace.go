@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/injector"
@@ -86,7 +87,7 @@ func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 // traceError tells damage of a file from failures to read it.
 func traceError(err error) error {
 	var damaged *trace.FileError
-	if errors.As(err, &damaged) || errors.Is(err, fs.ErrNotExist) {
+	if errors.As(err, &damaged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, trace.ErrNothingToAnalyse) {
 		return inputError{err}
 	}
 	return err
@@ -202,6 +203,10 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 		options.Connections = known
 	}
 	checked, notes, integrity, err := checkCapture(ctx, o, options)
+	var unjudged *trace.UnjudgedError
+	if errors.As(err, &unjudged) {
+		return unjudgedCapture(o, notes, unjudged), nil
+	}
 	if err != nil {
 		return nil, traceError(err)
 	}
@@ -242,6 +247,11 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil, nil), summary)...)
 	if err != nil {
 		return nil, err
+	}
+	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {
+		return nil, err
+	} else if nothing != nil {
+		return unjudgedCapture(o, slices.Concat(rep.Notes, meta.Notes), nothing), nil
 	}
 	e := evidence{strict: o.Strict}
 	for _, f := range analysis.Findings {

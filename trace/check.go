@@ -206,9 +206,22 @@ func (s *scan) decodable() Condition {
 	return c
 }
 
-// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no packet that an analysis could be about:
-// a verdict on it would be a pass for nothing.
+// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no RoCE packet: a verdict on it would be a pass for
+// nothing.
 var ErrNothingToAnalyse = errors.New("nothing to analyse")
+
+// An UnjudgedError says why no verdict is possible on a file that holds RoCE packets, and what helps.
+type UnjudgedError struct {
+	Name   string
+	Reason string
+	Advice string
+}
+
+// Error returns the file, the reason and the advice.
+func (e *UnjudgedError) Error() string { return e.Name + ": " + e.Text() }
+
+// Text returns the reason and the advice.
+func (e *UnjudgedError) Text() string { return e.Reason + "; " + e.Advice }
 
 // empty says why there is nothing to analyse, if so.
 func (s *scan) empty() error {
@@ -217,9 +230,6 @@ func (s *scan) empty() error {
 		return fmt.Errorf("%s: %w: no frame to UDP port %d can be decoded, first %s", s.src.Name, ErrNothingToAnalyse, packet.Port, s.badList[0])
 	case s.packets == 0:
 		return fmt.Errorf("%s: %w: none of its %d frames is RoCEv2 (UDP port %d)", s.src.Name, ErrNothingToAnalyse, s.other, packet.Port)
-	case s.unknown == s.packets:
-		return fmt.Errorf("%s: %w: none of its %d packets belongs to one of the %d connections given",
-			s.src.Name, ErrNothingToAnalyse, s.packets, s.o.Connections.Len())
 	}
 	return nil
 }
@@ -245,6 +255,10 @@ func (s *scan) meta() (Meta, error) {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown, s.packets, s.o.Connections.Len()))
 	}
 	if s.inference != nil {
+		if s.inference.tooMany {
+			return m, &UnjudgedError{Name: s.src.Name, Reason: fmt.Sprintf("the capture has more than %d flows, which is the most that Candela infers", maxHalves),
+				Advice: "name the connections to judge in a document (--connections), or keep only their hosts: tcpdump -r IN -w OUT host ADDRESS"}
+		}
 		connections, notes, err := s.inference.Connections()
 		if err != nil {
 			return m, fmt.Errorf("%s: infer connections: %w", s.src.Name, err)

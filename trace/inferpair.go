@@ -19,9 +19,6 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 	for i := range p.mate {
 		p.mate[i] = noMate
 	}
-	if inf.tooMany {
-		p.note("more than %d flows: the rest is ignored", maxHalves)
-	}
 	p.byAnswers()
 	p.byElimination()
 	c, err := NewConnections(p.connections())
@@ -171,8 +168,11 @@ func (p *pairing) describeStart(c *Connection, toward, back *half) {
 		p.note("connection %d: the capture starts in the middle of a message; psn 1 is the first request captured, PSN %d",
 			c.Index, uint32(toward.lowPSN))
 	}
-	if toward.packets == 0 || back.packets == 0 {
-		p.note("connection %d: only one direction was captured", c.Index)
+	switch {
+	case toward.packets == 0:
+		p.note("connection %d: only one direction was captured, the responder's; nothing about the connection is judged", c.Index)
+	case back.packets == 0:
+		p.note("connection %d: only one direction was captured, the requester's; its responder is not judged, and the requester is judged by its packets alone", c.Index)
 	}
 	if n := toward.misfits + back.misfits; n > 0 {
 		p.note("connection %d: %d answers carry PSNs that were not asked for", c.Index, n)

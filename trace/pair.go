@@ -66,6 +66,9 @@ func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if report.Passed == 0 {
+		return nil, nil, fmt.Errorf("%s: %w: no frame in it is a RoCEv2 packet (UDP port %d) that can be decoded", after.Name, ErrNothingToAnalyse, packet.Port)
+	}
 	meta.Packets = report.Sent + report.Passed
 	meta.Notes = append(meta.Notes, report.notes(after.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
@@ -109,9 +112,6 @@ func (r *PairReport) notes(second string) []string {
 	}
 	if r.Sent > 0 && r.Passed > 0 && r.MinTransitNS < 0 {
 		out = append(out, fmt.Sprintf("packets reach %s up to %d ns before they were sent: the clocks of the captures disagree", second, -r.MinTransitNS))
-	}
-	if r.Passed == 0 && r.Sent > 0 {
-		out = append(out, second+" holds no RoCE packet: every packet counts as dropped")
 	}
 	return out
 }

@@ -164,7 +164,7 @@ func TestPairEvents(t *testing.T) {
 		{"the tail is dropped and repeated long after", with(append(steps(1000, 100, 1, 2, 3), tapped{67e6, 100, EventNone, data(3)}), 2, EventDrop),
 			[]PairEvent{{3, "drop"}}},
 		{"repeated at once, the first of the two dropped", with(twice, 2, EventDrop), []PairEvent{{3, "drop"}}},
-		{"everything is dropped", with(with(steps(1000, 1, 1, 2), 0, EventDrop), 1, EventDrop), []PairEvent{{1, "drop"}, {2, "drop"}}},
+		{"all but the last packet are dropped", with(with(steps(1000, 1, 1, 2, 3), 0, EventDrop), 1, EventDrop), []PairEvent{{1, "drop"}, {2, "drop"}}},
 		{"CE appears", with(steps(1000, 100, 1, 2, 3), 1, EventECN), []PairEvent{{2, "ecn"}}},
 		{"iCRC breaks", with(steps(1000, 100, 1, 2, 3), 1, EventCorrupt), []PairEvent{{2, "corrupt"}}},
 		{"the packet is cut", with(steps(1000, 100, 1, 2, 3), 1, EventTrim), []PairEvent{{2, "trim"}}},

@@ -47,7 +47,7 @@ func issue(t *testing.T, a *pki.Authority, name string, role transport.Role, hos
 // serve runs a switch with the server's files and returns its address.
 func serve(t *testing.T, files *transport.Files) string {
 	t.Helper()
-	lis, opts, err := transport.Listen("127.0.0.1:0", files, transport.SwitchPolicy)
+	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: files, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ It runs until it is interrupted. Events and mirroring are flushed when the contr
 goes on.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
   candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
-  candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/tmp/switch.sock`,
+  candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/run/candela/vm.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSwitch(cmd, &o) },
 	}

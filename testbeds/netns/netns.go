@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"slices"
+
+	"candela.dev/candela/injector/transport"
 )
 
 // ErrUnsupported says that this operating system has no network namespaces.
@@ -57,6 +60,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("datapath %q is unknown; allowed are xdp, afpacket and bmv2", c.Datapath)
 	case len(c.Dumpers) == 0 || len(c.Dumpers) > maxDumpers:
 		return fmt.Errorf("%d dumpers; allowed are 1 to %d", len(c.Dumpers), maxDumpers)
+	}
+	for _, name := range append([]string{"responder"}, c.Dumpers...) {
+		if err := transport.CheckSocketPath(filepath.Join(c.StateDir, c.Name, name+".sock")); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -97,6 +97,8 @@ type Node struct {
 	Log       string  `json:"log"`
 	Interface string  `json:"interface,omitempty"` // cabled to the switch
 	Port      uint16  `json:"port"`                // of the switch
+
+	child *starting // nil: another process has started it
 }
 
 // Process identifies a process also after its number was used again.

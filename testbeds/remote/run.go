@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	"candela.dev/candela/agent"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
@@ -30,7 +28,7 @@ func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
 	if err == nil {
 		t.before, err = t.losses(ctx)
 	}
-	return t.blame(err)
+	return t.Blame(err)
 }
 
 // losses returns how many frames every port of the switch has lost, nothing if it doesn't tell.
@@ -52,7 +50,7 @@ func (t *Testbed) losses(ctx context.Context) (map[uint32]uint64, error) {
 }
 
 func (t *Testbed) ofSwitch(step string, err error) error {
-	return fmt.Errorf("%s: %s: %s", t.m.Switch.Name, step, status.Convert(err).Message())
+	return agent.Named(t.m.Switch.Name, step, err)
 }
 
 // Counters returns the NICs' counters.
@@ -67,7 +65,7 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 		list[i].Host = t.spec.Hosts[i].Name
 		return err
 	})
-	return list, t.blame(err)
+	return list, t.Blame(err)
 }
 
 // Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline of the
@@ -79,11 +77,11 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	// Who receives is ready before who sends.
 	for _, side := range []int{testbeds.Responder, testbeds.Requester} {
 		if err := t.hosts[side].Start(ctx); err != nil {
-			return generator.Report{}, t.blame(err)
+			return generator.Report{}, t.Blame(err)
 		}
 	}
 	if err := t.settle(ctx, deadline); err != nil {
-		return generator.Report{}, t.blame(err)
+		return generator.Report{}, t.Blame(err)
 	}
 	var reports [2]generator.Report
 	err := each(len(t.hosts), func(i int) (err error) {
@@ -91,7 +89,7 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 		return err
 	})
 	if err != nil {
-		return generator.Report{}, t.blame(err)
+		return generator.Report{}, t.Blame(err)
 	}
 	return generator.MergeReports(reports[:]), nil
 }
@@ -145,11 +143,11 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i])) // also what a dumper has that could not write everything
 	})
 	if err != nil {
-		return testbeds.Dump{}, t.blame(err)
+		return testbeds.Dump{}, t.Blame(err)
 	}
 	lost, err := t.losses(ctx)
 	if err != nil {
-		return testbeds.Dump{}, t.blame(err)
+		return testbeds.Dump{}, t.Blame(err)
 	}
 	dump := testbeds.Dump{}
 	for i, a := range answers {
@@ -166,7 +164,7 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	dump.TimeDisorder = t.timeDisorder()
 	dump.Discards, err = t.discards(ctx, lost)
 	dump.Discards = append(dump.Discards, t.unseen(answers)...)
-	return dump, t.blame(err)
+	return dump, t.Blame(err)
 }
 
 // unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace; that nothing was
@@ -280,16 +278,21 @@ func (t *Testbed) rescue() {
 // meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
 func (t *Testbed) Close() error {
 	t.lastWord()
+	gone := t.gone()
 	t.rescue()
 	// The watch ends before the leases do, or it would take their end for a failure.
 	t.fail(errOver)
 	t.watch.Wait()
 	_ = each(len(t.leases), func(i int) error { t.leases[i].Close(); return nil })
-	gone := context.Cause(t.alive)
-	if errors.Is(gone, errOver) {
-		gone = nil
-	}
 	return errors.Join(gone, t.m.Close())
+}
+
+// gone names the component that is gone, unless a step has failed for it and has named it.
+func (t *Testbed) gone() error {
+	if t.blamed || t.alive.Err() == nil {
+		return nil
+	}
+	return t.Blame(context.Cause(t.alive))
 }
 
 // lastWord asks every component once more whether it is there.

@@ -24,7 +24,11 @@ func (n *Node) fate() remote.Fate {
 	state, err := stateOf(n.Process)
 	switch {
 	case err == nil && (state == 'T' || state == 't'):
-		return remote.Fate{Condition: remote.Stopped, Text: fmt.Sprintf("process %d is stopped; it goes on with kill -CONT %d", pid, pid)}
+		text := fmt.Sprintf("process %d is stopped by a signal", pid)
+		if n.child == nil { // or it ends with this process
+			text += fmt.Sprintf("; kill -CONT %d lets it go on", pid)
+		}
+		return remote.Fate{Condition: remote.Stopped, Text: text}
 	case err == nil:
 		return remote.Fate{}
 	}

@@ -24,6 +24,7 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 	"candela.dev/candela/testbeds"
@@ -325,6 +326,9 @@ func (t *Testbed) switchComponent() testbeds.Component {
 	}
 	c.Properties = append(c.Properties, testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap))
 	for _, p := range t.described.GetProperties() {
+		if p.GetName() == softswitch.WaitCounts {
+			continue // a counter, not a setting
+		}
 		c.Properties = append(c.Properties, testbeds.NewProperty(p.GetName(), p.GetValue()))
 	}
 	return c

@@ -11,6 +11,8 @@ import (
 	"candela.dev/candela/agent"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/injector/delay"
+	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 	"candela.dev/candela/testbeds"
@@ -162,6 +164,9 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 		})
 	}
 	dump.TimeDisorder = t.timeDisorder()
+	if err := t.checkSwitchWaits(ctx); err != nil {
+		return testbeds.Dump{}, t.Blame(err)
+	}
 	dump.Discards, err = t.discards(ctx, lost)
 	dump.Discards = append(dump.Discards, t.unseen(answers)...)
 	return dump, t.Blame(err)
@@ -216,6 +221,42 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 		}
 	}
 	return list, err
+}
+
+// checkSwitchWaits refuses a run in which the switch let a frame wait for so long that the trace, which stamps what leaves, would blame
+// the models. A datapath in the kernel lets none wait.
+func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
+	limit := t.stallLimit()
+	before, counted, err := waits(t.described)
+	if err != nil || !counted || limit == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
+	answer, err := t.status.Describe(ctx, &injectorpb.DescribeRequest{})
+	if err != nil {
+		return t.ofSwitch("describe", err)
+	}
+	now, _, err := waits(answer)
+	if err != nil {
+		return err
+	}
+	if longest := now.Since(before).Longest(); longest >= limit {
+		return fmt.Errorf("%s: %w: a frame waited in the switch for at least %v; more than %v is unfair to the device", t.m.Switch.Name, ErrStalled,
+			longest.Round(time.Millisecond), limit)
+	}
+	return nil
+}
+
+// waits reads how long frames waited in the switch, if it tells.
+func waits(d *injectorpb.DescribeResponse) (counts delay.Counts, counted bool, err error) {
+	for _, p := range d.GetProperties() {
+		if p.GetName() == softswitch.WaitCounts {
+			counts, err = delay.Parse(p.GetValue())
+			return counts, true, err
+		}
+	}
+	return counts, false, nil
 }
 
 // ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.

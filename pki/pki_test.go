@@ -10,7 +10,6 @@ import (
 	"time"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,8 +19,6 @@ import (
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/pki"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var loopback = []string{"127.0.0.1"}
 

@@ -54,6 +54,20 @@ func FromStd(d time.Duration) Duration { return Duration(d) * Nanosecond }
 // String prints d in microseconds with nanosecond digits.
 func (d Duration) String() string { return fmt.Sprintf("%.3fus", d.Microseconds()) }
 
+// Text prints d for people in the unit that suits it, with up to six significant digits: 600 ms, 2.17 us.
+func (d Duration) Text() string {
+	unit, name := Nanosecond, "ns"
+	switch size := max(d, -d); {
+	case size >= Second:
+		unit, name = Second, "s"
+	case size >= Millisecond:
+		unit, name = Millisecond, "ms"
+	case size >= Microsecond:
+		unit, name = Microsecond, "us"
+	}
+	return fmt.Sprintf("%.6g %s", float64(d)/float64(unit), name)
+}
+
 // BitRate is a link rate in bits per second.
 type BitRate int64
 

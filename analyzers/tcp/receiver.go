@@ -77,9 +77,11 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.have, &a.cfg)
 	switch {
 	case ack > s.have:
-		a.says(s, rxBeyond, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have), fmt.Sprintf("byte %d is acknowledged", ack))
+		a.says(s, rxBeyond, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have),
+			fmt.Sprintf("the receiver acknowledged byte %d; byte %d has not arrived", ack, s.have))
 	case ack < s.told:
-		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as said before", s.told), fmt.Sprintf("byte %d is acknowledged", ack))
+		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as before", s.told),
+			fmt.Sprintf("the receiver acknowledged byte %d after byte %d", ack, s.told))
 	case ack < s.have:
 		a.receiver.Step(&s.rx, rxAckPart)
 	default:
@@ -90,7 +92,8 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	}
 	s.owes = false
 	if edge := ack + int64(o.Window); edge < s.edge {
-		a.says(s, rxShrinks, o.Number, fmt.Sprintf("at least %d, as said before", s.edge), fmt.Sprintf("the window ends at byte %d", edge))
+		a.says(s, rxShrinks, o.Number, fmt.Sprintf("at least %d, as before", s.edge),
+			fmt.Sprintf("the receiver moved the end of its window from byte %d back to %d", s.edge, edge))
 	} else {
 		s.edge = edge
 	}
@@ -101,24 +104,29 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 func (a *Analyzer) selects(s *stream, o *Observation) {
 	if o.SACKStart == o.SACKEnd {
 		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold {
-			a.says(s, rxNoSACK, o.Number, fmt.Sprintf("a block of what has arrived behind byte %d", s.have), "no bytes are SACKed")
+			a.says(s, rxNoSACK, o.Number, fmt.Sprintf("a block of what has arrived after the gap at byte %d", s.have),
+				"the acknowledgement has no SACK block")
 		}
 		return
 	}
 	block := span{s.place(o.SACKStart, s.have, &a.cfg), s.place(o.SACKEnd, s.have, &a.cfg)}
 	if block.start >= block.end || block.start < 0 || !s.holds(block) {
-		a.says(s, rxFalseSACK, o.Number, "bytes that have arrived", fmt.Sprintf("bytes %d to %d are SACKed", block.start, block.end))
+		a.says(s, rxFalseSACK, o.Number, "bytes that have arrived",
+			fmt.Sprintf("the receiver SACKed bytes %d to %d, not all of which have arrived", block.start, block.end))
 	}
 }
 
 // late looks for an acknowledgement that is overdue.
 func (a *Analyzer) late(s *stream) {
-	if waited := a.now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.told && waited > ackLimit+a.cfg.Hold {
-		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have), fmt.Sprintf("none for %v", waited))
+	now := a.served(s.key.dst)
+	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.told && waited > ackLimit+a.cfg.Hold {
+		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
+			fmt.Sprintf("the receiver did not acknowledge byte %d for %s", s.have, waited.Text()))
 		s.since = a.now
 	}
-	if waited := a.now.Sub(a.waiting(s.key.dst, s.ahead)); s.owes && waited > slack+a.cfg.Hold {
-		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d at once", s.have), fmt.Sprintf("none for %v", waited))
+	if waited := now.Sub(a.waiting(s.key.dst, s.ahead)); s.owes && waited > slack+a.cfg.Hold {
+		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d at once", s.have),
+			fmt.Sprintf("the receiver did not answer a segment after the gap for %s", waited.Text()))
 		s.owes = false
 	}
 }

@@ -39,23 +39,23 @@ const (
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	list := []analyzers.Rule{
-		{ID: ruleSpurious, Clause: "RFC 9293, 3.8; RFC 6675, 4", Statement: "What the sender knows to have arrived, acknowledged or, unless a timeout came since, SACKed, is not sent again."},
-		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is sent again when three later ones were SACKed, three later transmissions delivered or a timeout came, not before; one that lies below a SACK may go once in a recovery."},
+		{ID: ruleSpurious, Clause: "RFC 9293, 3.8; RFC 6675, 4", Statement: "The sender does not retransmit what is acknowledged or, unless a timeout came since, SACKed."},
+		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is retransmitted after three later segments were SACKed, three later transmissions were delivered or a timeout came, not before; a recovery may retransmit a segment before a SACK once."},
 		{ID: ruleTimeoutEarly, Clause: "RFC 6298, 2.4 and 5", Statement: "The retransmission timer runs for no less than its minimum after the latest new acknowledgement."},
 		{ID: ruleBackoff, Clause: "RFC 6298, 5.5", Statement: "Each further timeout without a new acknowledgement takes at least twice as long as the one before, up to 60 s."},
-		{ID: ruleTimeoutAbsent, Clause: "RFC 6298, 5", Statement: "What is outstanding and not acknowledged is sent again when the retransmission timer has run out."},
-		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.4 and 4.6", Statement: "No more is on its way than slow start, and behind the threshold congestion avoidance, allows, less what each loss and timeout takes away."},
+		{ID: ruleTimeoutAbsent, Clause: "RFC 6298, 5", Statement: "The first unacknowledged segment is retransmitted when the retransmission timer has expired."},
+		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.4 and 4.6", Statement: "No more is in flight than slow start and, above the threshold, congestion avoidance allow, less what each loss and timeout takes away."},
 		{ID: ruleReceive, Clause: "RFC 9293, 3.8.6", Statement: "Nothing is sent beyond the receiver's window."},
-		{ID: ruleSkip, Clause: "RFC 9293, 3.4", Statement: "New data follows what was sent before, no byte left out."},
-		{ID: ruleAckBeyond, Clause: "RFC 9293, 3.10.7.4", Statement: "Only what has arrived in order is acknowledged: every byte of the stream is there."},
+		{ID: ruleSkip, Clause: "RFC 9293, 3.4", Statement: "New data follows what was sent before; no byte is left out."},
+		{ID: ruleAckBeyond, Clause: "RFC 9293, 3.10.7.4", Statement: "A receiver acknowledges only what has arrived in order."},
 		{ID: ruleAckBackwards, Clause: "RFC 9293, 3.4", Statement: "The acknowledgement number never goes back."},
 		{ID: ruleAckMissing, Clause: "RFC 5681, 4.2", Statement: "Data that has arrived in order is acknowledged within half a second."},
-		{ID: ruleDuplicateAbsent, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning, Statement: "A segment that arrives behind a gap is answered by an acknowledgement at once, which is within 10 ms here."},
+		{ID: ruleDuplicateAbsent, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning, Statement: "A segment that arrives after a gap is acknowledged at once, which is within 10 ms here."},
 		{ID: ruleSackFalse, Clause: "RFC 2018, 4", Statement: "A SACK block holds only what has arrived."},
-		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning, Statement: "While something has arrived behind a gap, acknowledgements carry a SACK block."},
+		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning, Statement: "While there is data after a gap, acknowledgements carry a SACK block."},
 		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning, Statement: "The right edge of the receiver's window does not move back."},
 		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8", Statement: "In the end every byte that was sent has been acknowledged."},
-		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer without doubling, or of half its time, would look the same."},
+		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer that does not double, or is half as long, would look the same."},
 	}
 	for i := range list {
 		if list[i].Severity == "" {

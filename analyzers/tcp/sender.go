@@ -51,15 +51,17 @@ type sender struct {
 	rescued bool       // its one rescue is used up
 	force   bool       // one retransmission may go whatever is on its way
 
-	timer    clock.Time // when the retransmission timer was started last, at the latest
-	armed    clock.Time // and at the earliest: the packet may have waited at its NIC
-	cleared  clock.Time // the latest new acknowledgement
-	timeouts int        // since then
-	repeats  int        // transmissions of the first segment since then, beyond the first
-	unseen   bool       // one of those may have been by a timeout that was not seen as one
-	longest  clock.Duration
-	stalled  bool // reported
-	hidden   int  // timeouts whose interval tells nothing
+	timer     clock.Time // when the retransmission timer was started last, at the latest
+	armed     clock.Time // and at the earliest: the packet may have waited at its NIC
+	cleared   clock.Time // the latest new acknowledgement
+	timeouts  int        // since then
+	repeats   int        // retransmissions of the first segment since then
+	doublings int        // of the timer, at most: retransmissions of first segments that a timeout may have caused
+	doubled   uint64     // ordinal of the latest of them: a sample of what was sent later ends the backoff (RFC 6298, 5)
+	unseen    bool       // one of those may have been by a timeout that was not seen as one
+	longest   clock.Duration
+	stalled   bool // reported
+	hidden    int  // timeouts whose interval tells nothing
 }
 
 // acked is what was acknowledged at an instant.
@@ -77,17 +79,20 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	a.overdue(s)
 	s.waiting -= float64(o.Payload)
 	if s.limit > 0 && end > s.limit {
-		a.breaks(s, txBeyondReceiver, o.Number, fmt.Sprintf("nothing beyond byte %d, the end of the receiver's window", s.limit), fmt.Sprintf("byte %d is sent", end))
+		a.breaks(s, txBeyondReceiver, o.Number, fmt.Sprintf("no byte after %d, the end of the receiver's window", s.limit),
+			fmt.Sprintf("the sender sent byte %d; the receiver's window ends at byte %d", end, s.limit))
 	}
 	switch {
 	case start > s.next:
-		a.breaks(s, txSkip, o.Number, fmt.Sprintf("byte %d, which follows", s.next), fmt.Sprintf("byte %d is sent", start))
+		a.breaks(s, txSkip, o.Number, fmt.Sprintf("byte %d, the next one", s.next),
+			fmt.Sprintf("the sender sent byte %d; byte %d is the next one", start, s.next))
 		a.fresh(s, span{s.next, end})
 	case start == s.next:
 		a.fresh(s, span{start, end})
 	case end <= s.una:
 		if end <= a.knownUna(s) {
-			a.breaks(s, txAgainAcked, o.Number, fmt.Sprintf("nothing below byte %d, which is acknowledged", s.una), fmt.Sprintf("bytes %d to %d are sent again", start, end))
+			a.breaks(s, txAgainAcked, o.Number, fmt.Sprintf("no byte before %d, which is acknowledged", s.una),
+				fmt.Sprintf("the sender retransmitted bytes %d to %d; all bytes before %d are acknowledged", start, end, s.una))
 		}
 		s.ordinal++
 		return
@@ -99,8 +104,8 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
-		a.breaks(s, txBeyondWindow, o.Number, fmt.Sprintf("at most %.0f bytes on their way, one segment of them sent without regard to the window", most),
-			fmt.Sprintf("%d bytes", s.flight))
+		a.breaks(s, txBeyondWindow, o.Number, fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
+			fmt.Sprintf("%d bytes are in flight; the congestion window allows %.0f", s.flight, most))
 		s.size = float64(s.flight) // once for each excess
 	}
 }
@@ -149,17 +154,16 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].end > r.start })
 	for ; i < len(s.segments) && s.segments[i].start < r.end; i++ {
 		g := &s.segments[i]
+		expired := a.expired(s)
 		a.justify(s, i, number)
 		s.ordinal++
+		a.rearm(s, i, expired)
 		s.settle(g)
 		g.sent, g.ordinal, g.lost = a.now, s.ordinal, false
 		if a.cfg.Hold > 0 && a.now.Sub(s.turned) <= a.cfg.Hold { // decided before, perhaps, and again after
 			s.pardon = s.ordinal
 		}
 		g.times++
-		if i == 0 {
-			s.repeats++
-		}
 		if !g.flying && !g.sacked {
 			g.flying = true
 			s.flight += g.end - g.start
@@ -169,14 +173,43 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 	s.next = max(s.next, r.end)
 }
 
+// rearm follows a retransmission: it moves the latest start of the timer. Whatever else explains a retransmission of the first segment, a
+// timeout may have caused it if the timer may have expired; and a recovery may start the timer at each retransmission (RFC 6675, 6).
+func (a *Analyzer) rearm(s *stream, i int, expired bool) {
+	if i > 0 && s.state == txLoss {
+		return
+	}
+	s.timer, s.stalled = a.now, false
+	if i > 0 {
+		return
+	}
+	s.repeats++
+	if expired {
+		s.doublings, s.doubled = s.doublings+1+a.timersWithin(s, a.now.Sub(a.decided(s.key.src))), s.ordinal
+	}
+}
+
+// timersWithin returns how often the timer may expire while a retransmission waits at its NIC, so that one packet stands for several timeouts.
+func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
+	least := a.cfg.MinRTO << min(s.timeouts, 16)
+	for ; wait >= least; count++ {
+		wait -= least
+		least *= 2
+	}
+	return count
+}
+
+// expired reports whether the timer may have run out since it was started at the earliest.
+func (a *Analyzer) expired(s *stream) bool { return a.now.Sub(s.armed) >= a.cfg.MinRTO }
+
 // justify looks for what lets a segment be sent again.
 func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	g := &s.segments[i]
-	expired := a.now.Sub(s.armed) >= a.cfg.MinRTO
+	expired := a.expired(s)
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
 		if g.told <= a.now.Add(-a.cfg.Hold) {
-			a.breaks(s, txAgainSACKed, number, "nothing that is SACKed", fmt.Sprintf("bytes %d to %d are sent again", g.start, g.end))
+			a.breaks(s, txAgainSACKed, number, "no byte that is SACKed", fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
 		return
 	case g.lost:
@@ -186,8 +219,9 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 		return
 	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
 		a.rescue(s, g, number)
-	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon:
-		a.again(s)
+	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon: // a timeout that was not seen, or one that came since
+		a.sender.Step(&s.state, txAgainAll)
+	case i == 0 && expired && s.una > 0 && a.now.Sub(s.cleared) < a.cfg.Hold: // or the host decided it before it knew of the latest acknowledgement
 	case i == 0:
 		a.timeout(s, number)
 		return
@@ -200,17 +234,15 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	}
 }
 
-// again follows a retransmission of the first segment for which a timeout may have asked that was not seen, or one that came since: no
-// more than the latter is known of its timer.
-func (a *Analyzer) again(s *stream) {
-	a.sender.Step(&s.state, txAgainAll)
-	s.timer, s.stalled = a.now, false
-}
-
 // early blames a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
-	a.breaks(s, txAgainEarly, number, "three later segments SACKed before",
-		fmt.Sprintf("bytes %d to %d are sent again, %v after they were sent", g.start, g.end, a.now.Sub(g.sent)))
+	a.breaks(s, txAgainEarly, number, "three later segments SACKed before", a.retransmitted(g))
+}
+
+// retransmitted describes a retransmission that comes too early.
+func (a *Analyzer) retransmitted(g *segment) string {
+	return fmt.Sprintf("the sender retransmitted bytes %d to %d %s after it had sent them; nothing indicated their loss", g.start, g.end,
+		a.now.Sub(g.sent).Text())
 }
 
 // mayRescue reports whether a recovery may have a segment sent again because something behind it is SACKed, if there is nothing
@@ -224,8 +256,7 @@ func (a *Analyzer) rescue(s *stream, g *segment, number uint64) {
 		s.rescued = true
 	}
 	if rule := a.sender.Step(&s.state, txAgainRescue); rule != "" {
-		a.blame(rule, s, number, "three later segments SACKed before, or a recovery",
-			fmt.Sprintf("bytes %d to %d are sent again, %v after they were sent", g.start, g.end, a.now.Sub(g.sent)))
+		a.blame(rule, s, number, "three later segments SACKed before, or a recovery", a.retransmitted(g))
 	}
 }
 
@@ -236,15 +267,16 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	for range s.timeouts {
 		least = min(2*least, maxBackoff)
 	}
-	what := fmt.Sprintf("bytes %d to %d are sent again after %v", g.start, g.end, waited)
+	what := fmt.Sprintf("the sender retransmitted bytes %d to %d after %s; its timer runs for at least %s", g.start, g.end, waited.Text(),
+		least.Text())
 	switch {
 	case waited < a.cfg.MinRTO && s.top > g.end:
 		a.early(s, g, number)
 		return
 	case waited < a.cfg.MinRTO:
-		a.breaks(s, txTimeoutEarly, number, fmt.Sprintf("the retransmission timer runs for at least %v", a.cfg.MinRTO), what)
+		a.breaks(s, txTimeoutEarly, number, fmt.Sprintf("a timeout after at least %s", a.cfg.MinRTO.Text()), what)
 	case waited < least:
-		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row comes after at least %v", s.timeouts+1, least), what)
+		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()), what)
 	default:
 		a.sender.Step(&s.state, txTimeout)
 		if a.now.Sub(s.timer) < least/4*3 {
@@ -253,7 +285,6 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	}
 	// However long the packet waited at its NIC, the timeout came no earlier than it may.
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
-	s.timer, s.stalled = a.now, false
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
 	a.collapse(s)
 	s.timeouts++
@@ -318,19 +349,28 @@ func (a *Analyzer) wavers(s *stream) {
 	s.recover = s.next
 }
 
-// overdue looks for a retransmission that is missing.
+// overdue looks for a retransmission that is missing: the timer had certainly expired, and the NIC has served the connection since.
 func (a *Analyzer) overdue(s *stream) {
 	if s.una == s.next || s.stalled {
 		return
 	}
-	most := max(a.cfg.MinRTO, 5*s.longest) // RFC 6298: SRTT and RTTVAR are at most the longest round trip
-	for range min(s.repeats, 16) {
+	most := a.longestTimer(s)
+	waited := a.served(s.key.src).Sub(a.waiting(s.key.src, s.timer))
+	if waited > most+slack+s.longest+a.cfg.Hold {
+		s.stalled = true
+		a.breaks(s, txNoTimeout, 0, fmt.Sprintf("a retransmission of byte %d within %s, its timer", s.una, most.Text()),
+			fmt.Sprintf("the sender did not retransmit byte %d for %s; its timer allows %s", s.una, waited.Text(), most.Text()))
+	}
+}
+
+// longestTimer returns the longest time for which the timer may run. SRTT and RTTVAR are at most the longest round trip (RFC 6298, 2).
+func (a *Analyzer) longestTimer(s *stream) clock.Duration {
+	const enough = 24 * 3600 * clock.Second // twice that does not overflow
+	most := max(a.cfg.MinRTO, 5*(s.longest+a.cfg.Hold))
+	for i := 0; i < s.doublings && most < enough; i++ {
 		most *= 2
 	}
-	if waited := a.now.Sub(a.waiting(s.key.src, s.timer)); waited > most+slack+s.longest+a.cfg.Hold {
-		s.stalled = true
-		a.breaks(s, txNoTimeout, 0, fmt.Sprintf("byte %d sent again after at most %v", s.una, most), fmt.Sprintf("nothing was for %v", waited))
-	}
+	return most
 }
 
 // learns takes what a host is told of its stream.
@@ -369,8 +409,11 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	for n < len(s.segments) && s.segments[n].end <= ack {
 		g := &s.segments[n]
 		s.longest = max(s.longest, a.now.Sub(g.sent))
-		if g.times == 1 {
+		if g.times == 1 && !g.sacked { // Karn; what was SACKed has waited for others since
 			a.rtt.Record(a.now.Sub(g.sent).Nanoseconds())
+			if g.ordinal > s.doubled {
+				s.doublings = 0
+			}
 		}
 		s.deliver(g)
 		s.settle(g)

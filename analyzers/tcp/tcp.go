@@ -33,6 +33,9 @@ type Config struct {
 	// Hold is how long a packet may be on its way from where a host decides to send it to where it is seen leaving, beside what it waits
 	// for others to leave: what reached the host meanwhile it may not have known. Errors of times are part of it. 0 at simulated NICs.
 	Hold clock.Duration
+	// Until says up to when every packet that leaves a host was seen, for an observation that ends at another place of the network; nil: up
+	// to its end. What a host does not do later is not missing.
+	Until func(host uint32) clock.Time
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
 }
@@ -99,6 +102,7 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		}
 		s.window, s.turned = newWindow(&a.cfg), never
 		a.streams[k] = s
+		a.nic(k.src).connections++
 		a.order = append(a.order, s)
 	}
 	return s
@@ -162,8 +166,8 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 			a.missing(s)
 		}
 		if s.hidden > 0 {
-			a.blame(ruleUnjudged, s, 0, "timeouts whose packets leave their NIC about when they are decided",
-				fmt.Sprintf("%d timeouts were seen too soon for their timers and are not judged: their packets may have waited at a NIC that was not idle", s.hidden))
+			a.blame(ruleUnjudged, s, 0, "timeouts whose packets leave their NIC soon",
+				fmt.Sprintf("%d timeouts are not judged: their timers seem short, but the NIC was busy and the packets may have waited", s.hidden))
 		}
 	}
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
@@ -179,14 +183,18 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 func (a *Analyzer) missing(s *stream) {
 	if s.una < s.next {
 		if !s.stalled {
-			a.breaks(s, txNoTimeout, 0, fmt.Sprintf("byte %d sent again", s.una), "nothing is left to happen")
+			a.breaks(s, txNoTimeout, 0, fmt.Sprintf("a retransmission of byte %d", s.una),
+				fmt.Sprintf("the sender never retransmitted byte %d", s.una))
 		}
-		a.breaks(s, txIncomplete, 0, fmt.Sprintf("all %d bytes acknowledged", s.next), fmt.Sprintf("%d were, and nothing is left to happen", s.una))
+		a.breaks(s, txIncomplete, 0, fmt.Sprintf("all %d bytes acknowledged", s.next),
+			fmt.Sprintf("%d of %d bytes were acknowledged in the end", s.una, s.next))
 	}
 	if s.have > s.told {
-		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have), fmt.Sprintf("the last one was of %d", max(0, s.told)))
+		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have),
+			fmt.Sprintf("the receiver acknowledged %d of the %d bytes that arrived", max(0, s.told), s.have))
 	}
 	if s.owes {
-		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d", s.have), "nothing is left to happen")
+		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d", s.have),
+			"the receiver never answered a segment after the gap")
 	}
 }

@@ -22,8 +22,10 @@ type step struct {
 }
 
 // judge returns the rules that a conversation breaks.
-func judge(steps []step) (rules []string) {
-	a := tcp.New(config())
+func judge(steps []step) (rules []string) { return judgeBy(config(), steps) }
+
+func judgeBy(c tcp.Config, steps []step) (rules []string) {
+	a := tcp.New(c)
 	now := clock.Time(0)
 	for i, s := range steps {
 		now = clock.Time(0).Add(clock.Duration(s.us) * clock.Microsecond)
@@ -84,6 +86,113 @@ func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
 		got := judge(tt.steps)
 		if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// conversation is the first ten segments, of which the first is lost; four of them are SACKed, and what the sender does follows.
+func conversation(then ...step) []step {
+	return append(append(window(0), told(20, 0, 1000, 5000)...), then...)
+}
+
+// The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC 6298, 5.5 and 5.6: a
+// timeout would double the timer and start it again, so that the next retransmission is due two timers later.
+func TestARetransmissionThatATimeoutMayHaveCausedStartsTheTimerAgain(t *testing.T) {
+	sends := func(us int) step { return step{us: us, sent: true, at: 0} }
+	for _, tt := range []struct {
+		name  string
+		steps []step
+		want  []string
+	}{
+		{"at the timer and two timers later", conversation(sends(20_000), sends(60_000)), nil},
+		{"at the timer and far more than two timers later", conversation(sends(20_000), sends(75_000)), []string{"tcp.timeout-missing"}},
+		{"fast, and at the timer", conversation(sends(40), sends(20_040), sends(60_040)), nil},
+		{"fast, and never again", conversation(sends(40), step{us: 90_000, ack: true, at: 0}), []string{"tcp.timeout-missing"}},
+		{"the timer starts at the fast retransmission (RFC 6675, 6)", conversation(sends(12_000), sends(35_000)), nil},
+		{"the second timer is not doubled", conversation(sends(20_000), sends(60_000), sends(80_000)), []string{"tcp.backoff"}},
+		{"the second timer is doubled", conversation(sends(20_000), sends(60_000), sends(140_000)), nil},
+	} {
+		c := config()
+		c.MinRTO = 20 * clock.Millisecond
+		if got := judgeBy(c, tt.steps); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// RFC 6298, 5: a doubled timer stays doubled until there is a new sample, which what was sent twice cannot give (Karn).
+func TestADoubledTimerMayStayDoubledUntilThereIsANewSample(t *testing.T) {
+	data := func(us int, at uint32) step { return step{us: us, sent: true, at: at} }
+	arrives := func(us int, at uint32) step { return step{us: us, at: at} }
+	ack := func(us int, at uint32) []step {
+		return []step{{us: us, sent: true, ack: true, at: at}, {us: us + 5, ack: true, at: at}}
+	}
+	start := append([]step{data(0, 0), data(20_000, 0), arrives(20_100, 0)}, ack(20_200, 1000)...) // one timeout
+	start = append(start, data(20_300, 1000))
+	// Without a sample of byte 1000 the timer may still be 40 ms long.
+	judge := func(more ...step) []string {
+		c := config()
+		c.MinRTO = 20 * clock.Millisecond
+		return judgeBy(c, append(slices.Clone(start), more...))
+	}
+	if got := judge(data(64_000, 1000)); len(got) > 0 {
+		t.Errorf("the doubled timer: %v", got)
+	}
+	if got := judge(data(80_000, 1000)); !slices.Equal(got, []string{"tcp.timeout-missing"}) {
+		t.Errorf("longer than the doubled timer: %v", got)
+	}
+	fresh := append([]step{arrives(20_400, 1000)}, ack(20_500, 2000)...)
+	fresh = append(fresh, data(21_000, 2000))
+	if got := judge(append(fresh, data(64_000, 2000))...); !slices.Equal(got, []string{"tcp.timeout-missing"}) {
+		t.Errorf("after a sample of new data: %v", got)
+	}
+}
+
+// A busy NIC excuses a retransmission for as long as its connections need to take turns, not for ever.
+func TestABusyNICExcusesAMissingRetransmissionForATurn(t *testing.T) {
+	judge := func(frame clock.Duration, until clock.Duration) (rules []string) {
+		a := tcp.New(config())
+		a.Leaves(1, 0, frame)
+		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000})
+		end := clock.Time(0).Add(until)
+		for at := clock.Time(0).Add(frame); at < end; at = at.Add(frame) {
+			a.Leaves(1, at, frame)
+		}
+		for _, f := range a.Finish(end).Findings {
+			rules = append(rules, f.Rule)
+		}
+		return rules
+	}
+	const frame = 5 * clock.Millisecond // 1500 bytes at 2.4 Mb/s
+	if got := judge(frame, 30*clock.Millisecond); len(got) > 0 {
+		t.Errorf("a NIC that was never idle: %v", got)
+	}
+	if got := judge(frame, 200*clock.Millisecond); !slices.Equal(got, []string{"tcp.timeout-missing"}) {
+		t.Errorf("a NIC that served the connection long ago: %v", got)
+	}
+}
+
+// What left a host last has not reached a tap at another place when the observation ends.
+func TestWhatATapCannotHaveSeenIsNotMissing(t *testing.T) {
+	judge := func(until func(uint32) clock.Time) (rules []string) {
+		c := config()
+		c.Until = until
+		a := tcp.New(c)
+		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: c.FirstSequence, Ack: c.FirstSequence, Payload: 1000})
+		for _, f := range a.Finish(clock.Time(0).Add(20 * clock.Millisecond)).Findings {
+			rules = append(rules, f.Rule)
+		}
+		return rules
+	}
+	at := func(ms int) func(uint32) clock.Time {
+		return func(uint32) clock.Time { return clock.Time(0).Add(clock.Duration(ms) * clock.Millisecond) }
+	}
+	if got := judge(at(5)); len(got) > 0 {
+		t.Errorf("seen up to 5 ms: %v", got)
+	}
+	for _, until := range []func(uint32) clock.Time{nil, at(19), at(50)} {
+		if got := judge(until); !slices.Equal(got, []string{"tcp.timeout-missing"}) {
+			t.Errorf("seen for longer: %v", got)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (s *sender) restart(now clock.Time) {
 	}
 	// Before the first sample it is the minimum: the handshake that is left out would have measured the path.
 	rto := s.spoilTimer(max(s.srtt+4*s.variance, s.minRTO))
-	for range min(s.backoff, 16) {
+	for i := 0; i < s.backoff && rto < maxRTO; i++ {
 		if !s.bugs.Has(BugNoBackoff) {
 			rto = min(2*rto, maxRTO)
 		}

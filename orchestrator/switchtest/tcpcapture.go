@@ -42,6 +42,9 @@ func (f *facts) rejudgeTCP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	}
 	cfg := r.tcpConfig()
 	cfg.Hold += 2 * captureGrain
+	if !r.quiet {
+		cfg.Until = c.until
+	}
 	j := judgetcp.New(cfg)
 	for i := range c.sights {
 		s := &c.sights[i]
@@ -103,6 +106,12 @@ func newTCPCaptures(r *run) *tcpCaptures {
 		c.flows[pair] = number
 	}
 	return c
+}
+
+// until returns the time up to which everything that left a host has reached its switch before the run ended.
+func (c *tcpCaptures) until(host uint32) clock.Time {
+	link := &c.links[host]
+	return c.r.end.Add(-link.Delay - link.Rate.Serialise(c.r.packetSize()+link.Framing))
 }
 
 // read fills sights in order of time; why says what is wrong with the captures.

@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/forwarding"
@@ -44,11 +45,19 @@ type identity struct {
 	seq        uint64
 }
 
-// visit is a packet inside a switch, or several that look alike.
-type visit struct {
-	n    int   // how many are inside
-	size int32 // of the last that came in
-	id   uint64
+// visit is a packet inside a switch, or several that look alike: a retransmission can meet the header of a segment that another switch cut.
+type visit struct{ sizes []int32 } // with which they came in
+
+// take removes the packet that leaves or is dropped with a size, and reports whether one came in with it. A packet of another size can only
+// be the header of the largest.
+func (v *visit) take(size int32) bool {
+	i := slices.Index(v.sizes, size)
+	same := i >= 0
+	if !same {
+		i = slices.Index(v.sizes, slices.Max(v.sizes))
+	}
+	v.sizes = slices.Delete(v.sizes, i, i+1)
+	return same
 }
 
 func identify(p *fabric.Packet) identity {
@@ -80,7 +89,7 @@ func (t *truth) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 			return
 		}
 		if at.Reason < fabric.ReasonOwn || p.Flags&(fabric.Trimmed|fabric.Mirrored) != 0 {
-			t.forget(t.inside[at.Node], identify(p))
+			t.forget(t.inside[at.Node], identify(p), p.Size)
 		}
 	}
 }
@@ -96,20 +105,21 @@ func (t *truth) enter(inside map[identity]*visit, p *fabric.Packet) {
 		}
 		inside[k] = v
 	}
-	v.n++
-	v.size, v.id = p.Size, p.ID
+	v.sizes = append(v.sizes, p.Size)
 }
 
-func (t *truth) forget(inside map[identity]*visit, k identity) {
+// forget removes a packet that is inside no more, and reports whether one came in with its size.
+func (t *truth) forget(inside map[identity]*visit, k identity, size int32) bool {
 	v := inside[k]
 	if v == nil {
-		return
+		return false
 	}
-	if v.n--; v.n == 0 {
-		*v = visit{}
+	same := v.take(size)
+	if len(v.sizes) == 0 {
 		t.free = append(t.free, v)
 		delete(inside, k)
 	}
+	return same
 }
 
 func (t *truth) leave(at fabric.Point, now clock.Time, p *fabric.Packet) {
@@ -124,11 +134,11 @@ func (t *truth) leave(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		t.find(forwarding.UnmatchedHeader, at, now, p, "the header of a packet that came in", "nothing like it is inside")
 	case v == nil:
 		t.find(forwarding.UnmatchedPacket, at, now, p, "a packet that came in", "nothing like it is inside")
-	case p.Flags&fabric.Trimmed == 0 && p.Size != v.size && v.n == 1:
-		t.find(forwarding.PacketChanged, at, now, p, fmt.Sprintf("%d bytes, as it came", v.size), fmt.Sprintf("%d bytes", p.Size))
-	}
-	if v != nil {
-		t.forget(inside, k)
+	default:
+		came := slices.Max(v.sizes)
+		if same := t.forget(inside, k, p.Size); !same && p.Flags&fabric.Trimmed == 0 {
+			t.find(forwarding.PacketChanged, at, now, p, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", p.Size))
+		}
 	}
 }
 

@@ -26,9 +26,7 @@ func (r *facts) evidence(failure error) evidence {
 	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis, func(rule string) bool { return r.waivers.excuse(t, rule) != nil })
 	e.warnings = warnings(r.analysis, t.Testbed.SoftwareHosts())
 	e.unmet = slices.Concat(e.unmet,
-		latencyBounds(&t.Expect.Retrans, r.analysis),
-		trimBounds(&t.Expect.Trim, r.analysis, r.comparison),
-		cnpCounts(t.Expect.CNP.PerConnection, r.summary),
+		r.timed().decide,
 		cnpModes(t.Expect.CNP.Modes, r.analysis),
 		unmetCounters(&t.Expect.Counters, &r.counters),
 		unmetCompletions(t, &r.generator, r.summary, r.analysis),
@@ -39,6 +37,16 @@ func (r *facts) evidence(failure error) evidence {
 		}
 	}
 	return e
+}
+
+// timed checks the expectations about times, and about what depends on them.
+func (r *facts) timed() *unmet {
+	t := r.plan.Test
+	u := &unmet{software: !t.Testbed.HardwareTimes()}
+	u.latencyBounds(&t.Expect.Retrans, r.analysis)
+	u.trimBounds(&t.Expect.Trim, r.analysis, r.comparison)
+	u.cnpCounts(t, r.summary)
+	return u
 }
 
 // warnings counts the warnings that a strict run fails over. Times of software hosts are reported and judge nothing.

@@ -45,6 +45,10 @@ func (r *facts) report(v Verdict) *report.Report {
 		rep.Trims = r.trimReport()
 	}
 	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
+	rep.Unjudged = r.timed().reported
+	if s := t.TimeScale; s > 1 {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "time scale", Value: fmt.Sprintf("%d: the testbed's timeout-floor is %d", s, t.Testbed.Floor())})
+	}
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
 		finding := report.Finding{Finding: f, Wanted: allows(wanted[f.Analyzer], f.Rule)}
@@ -145,10 +149,12 @@ func (r *facts) next(dir string) []string {
 	if r.integrity != nil { // there is a trace to look at
 		list = append(list, show)
 	}
-	if r.plan.Test.Point != nil {
-		return append(list, fmt.Sprintf("%s run %s", r.command, filepath.Join(dir, "config.yml")))
-	}
-	if r.file != "" {
+	switch {
+	case r.plan.Test.Point != nil:
+		list = append(list, fmt.Sprintf("%s run %s", r.command, filepath.Join(dir, "config.yml")))
+	case r.file != "" && r.testbed != "":
+		list = append(list, fmt.Sprintf("%s run --testbed %s %s --seed %d", r.command, r.testbed, r.file, r.plan.Test.Seed))
+	case r.file != "":
 		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
 	}
 	return list

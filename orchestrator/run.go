@@ -51,12 +51,6 @@ type MemoryTestbed interface {
 	RecordTo(ctx context.Context, create func(name string) (io.WriteCloser, error)) error
 }
 
-// A Blamer is a testbed that knows more of the cause of a failed step than the call that failed.
-type Blamer interface {
-	// Blame returns the cause of an error of any step; err itself if there is no better one.
-	Blame(err error) error
-}
-
 // A Builder makes the testbed for a specification.
 type Builder func(testbeds.Spec) (Testbed, error)
 
@@ -80,6 +74,7 @@ type Options struct {
 	Version  string // of the tool, for run.json
 	Command  string // how the tool was called, for the commands that a report suggests
 	File     string // that the test came from
+	Testbed  string // that replaces the file's, as given; empty: the file's
 	Repeat   int    // 1-based repetition; 0: not repeated
 	Wall     func() time.Time
 	Progress func(step string) // told before each step; nil: nobody listens
@@ -135,6 +130,7 @@ type facts struct {
 	waivers     *Waivers     // nil: none
 
 	file    string // that the test came from
+	testbed string // that replaces the file's; empty: none does
 	strict  bool
 	version string
 	command string // how the tool was called
@@ -169,7 +165,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 	}
 	r := &run{
 		log:   slog.New(slog.DiscardHandler),
-		facts: facts{plan: p, file: o.File, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers, follow: o.follow},
+		facts: facts{plan: p, file: o.File, testbed: o.Testbed, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers, follow: o.follow},
 		o:     o, dir: dir, started: o.Wall(),
 	}
 	closeLog, err := r.openLog()
@@ -238,22 +234,11 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 		}
 		if err := step.do(ctx); err != nil {
 			r.log.Error(step.name, "error", err.Error())
-			return fmt.Errorf("%s: %w", step.name, r.causeOf(ctx, err))
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		r.log.Info(step.name, r.progressOf(step.name)...)
 	}
 	return nil
-}
-
-// causeOf returns what made a step fail: that the run was told to stop, what the testbed knows, or else the step's own error.
-func (r *run) causeOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if b, ok := r.bed.(Blamer); ok {
-		return b.Blame(err)
-	}
-	return err
 }
 
 func writeBytes(text func() []byte) func(io.Writer) error {

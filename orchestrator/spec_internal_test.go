@@ -62,6 +62,7 @@ injector: {snap-bytes: 256}
 var notDispatched = map[string]string{
 	"Name":                                    "of the run directory",
 	"TestbedFile":                             "Testbed is what it names",
+	"TimeScale":                               "the times have been multiplied by it",
 	"Requester.NIC.IgnoresSlowRestart":        "a property of the profile, for analyzers",
 	"Responder.NIC.IgnoresSlowRestart":        "a property of the profile, for analyzers",
 	"Traffic.DataEvents[0].Origin.Pattern":    "for messages",
@@ -69,7 +70,7 @@ var notDispatched = map[string]string{
 }
 
 // judgedHere are the parts of a test that the orchestrator itself uses: expectations, a paired run, where the test runs.
-var judgedHere = []string{"Expect", "Compare", "Point", "Testbed"}
+var judgedHere = []string{"Expect", "Compare", "Point", "Testbed", "Testbeds"}
 
 func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
 	events := []trace.EventType{

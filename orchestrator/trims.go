@@ -58,8 +58,7 @@ func trimConfig(p *plan.Plan, happened []trace.Cut) trim.Config {
 }
 
 // trimBounds checks the bounds on the repair of trimmed packets against the metrics over all connections.
-func trimBounds(e *config.TrimExpect, a *analyzers.Analysis, c *Comparison) []string {
-	var unmet []string
+func (u *unmet) trimBounds(e *config.TrimExpect, a *analyzers.Analysis, c *Comparison) {
 	gain := analyzers.NewDistribution("gain", analyzers.UnitNS, 0)
 	if c != nil {
 		for i := range c.Packets {
@@ -78,14 +77,8 @@ func trimBounds(e *config.TrimExpect, a *analyzers.Analysis, c *Comparison) []st
 		{"recovery-us", findMetric(a, "trim.recovery", 0), e.Recovery},
 		{"gain-us", gain.Metric(), e.Gain},
 	} {
-		if b.bound == nil {
-			continue
-		}
-		for _, problem := range outOfBounds(*b.bound, b.metric) {
-			unmet = append(unmet, fmt.Sprintf("expect.trim.%s: %s", b.key, problem))
-		}
+		u.bound("expect.trim."+b.key, b.bound, b.metric)
 	}
-	return unmet
 }
 
 // ComparisonSchema names the format of comparison.json.

@@ -30,7 +30,7 @@ func newConfigCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			plans, err := loadPlans(files, runFlags{testbed: testbed}, cmd.ErrOrStderr())
+			plans, unfit, err := loadPlans(files, runFlags{testbed: testbed}, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -38,6 +38,9 @@ func newConfigCheck() *cobra.Command {
 				if err := checked(cmd.OutOrStdout(), &plans[i], explain); err != nil {
 					return infrastructure(err)
 				}
+			}
+			for i := range unfit {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: refused on this testbed\n  %s\n", unfit[i].file, unfit[i].report().Refused)
 			}
 			return nil
 		},

@@ -50,7 +50,11 @@ func newRun() *cobra.Command {
 A file with a sweep is run once for each point. The runs of the points stand in one directory, with sweep.json beside them,
 and a table of the varied values, verdicts and telling numbers comes at the end.
 
-The exit status is that of the worst run: infrastructure failure (4), then fail (1), then invalid (3), then pass (0).`,
+A test that is not for the testbed of --testbed is refused before anything runs: one with an event that its switch does not have, or
+whose key testbeds names other kinds. Of several tests the others run, and the refused ones are listed with the reason.
+
+The exit status is that of the worst run: infrastructure failure (4), then fail (1), then invalid (3), then pass (0). It is 2 if every
+test was refused, or if a file is wrong.`,
 		Example: `  candela run configs/quickstart.yml
   candela run configs --out /tmp/runs --junit junit.xml
   candela run configs/quickstart.yml --repeat 20
@@ -88,7 +92,7 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	plans, err := loadPlans(files, f, cmd.ErrOrStderr())
+	plans, unfit, err := loadPlans(files, f, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -105,6 +109,14 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	s := suite{
 		cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep),
 		plans: plans, ahead: make(map[aheadKey]*aheadRun),
+	}
+	for i := range unfit {
+		r := unfit[i].report()
+		s.reports, s.singles = append(s.reports, r), append(s.singles, r)
+		s.total++
+		if f.format == "json" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "refused: %s\n", r.Refused)
+		}
 	}
 	return s.all(cmd.Context())
 }
@@ -188,20 +200,28 @@ type planned struct {
 	file       string
 }
 
-// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point.
-func loadPlans(files []string, f runFlags, stderr io.Writer) ([]planned, error) {
-	var plans []planned
+// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. Of several tests those that
+// are not for the testbed are refused, and the others run.
+func loadPlans(files []string, f runFlags, stderr io.Writer) (plans []planned, unfit []refusal, err error) {
 	var errs []error
 	for _, file := range files {
 		list, err := loadFile(file, f)
 		if err != nil {
-			errs = append(errs, err)
+			if r, ok := refused(file, f, err); ok {
+				unfit = append(unfit, r)
+			} else {
+				errs = append(errs, err)
+			}
 			continue
 		}
 		warn(list, stderr)
 		plans = append(plans, list...)
 	}
-	return plans, errors.Join(errs...)
+	if len(plans) == 0 && len(errs) == 0 {
+		return nil, nil, allRefused(unfit)
+	}
+	scaledTimes(plans, stderr)
+	return plans, unfit, errors.Join(errs...)
 }
 
 // warn prints the warnings of one file, each once.
@@ -291,7 +311,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 	p := from.Plan
 	o := orchestrator.Options{
 		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file, Wall: time.Now,
-		Waivers: s.waivers,
+		Testbed: s.flags.testbed, Waivers: s.waivers,
 	}
 	sweep, err := s.sweepOf(from)
 	if err != nil {
@@ -336,17 +356,7 @@ func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, er
 	if ctx.Err() != nil {
 		return infrastructure(fmt.Errorf("stopped: %w", context.Cause(ctx)))
 	}
-	if outcome != nil {
-		s.unjudged(outcome)
-	}
 	return nil
-}
-
-// unjudged says on stderr why a run judged nothing: programs that read stdout need not look for it there.
-func (s *suite) unjudged(o *orchestrator.Outcome) {
-	if v := o.Verdict; v.Exit == orchestrator.ExitInfrastructure || v.Exit == orchestrator.ExitInvalid {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "candela: %s: %s\n", o.Report.Name, strings.Join(v.Reasons, "\n  "))
-	}
 }
 
 // sweepOf returns the sweep that a plan is a point of, a new one at its first point; nil if it is none.

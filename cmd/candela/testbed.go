@@ -145,13 +145,10 @@ func newTestbedDown() *cobra.Command {
 	}
 }
 
-// nodeCommand is the command of newTestbedNode.
-const nodeCommand = "node"
-
 // newTestbedNode is what the processes of a testbed start as.
 func newTestbedNode() *cobra.Command {
 	return &cobra.Command{
-		Use: nodeCommand + " -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: "node -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return infrastructure(netns.Become(args)) },
 	}
 }

@@ -32,6 +32,12 @@ type Test struct {
 	Compare     Compare
 	Deadline    clock.Duration // of the whole run, in testbed time
 
+	// Testbeds are the kinds of testbeds that the test is meant for; empty: all.
+	Testbeds []TestbedKind
+	// TimeScale is what the test's times were multiplied by for its testbed, see Testbed.TimeoutScale; 0: by nothing. It is no part of
+	// the written form, which has the times that the test runs with.
+	TimeScale int
+
 	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
 	Point *Point
 

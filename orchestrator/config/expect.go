@@ -51,6 +51,8 @@ type TrimExpect struct {
 type Bound struct {
 	Min, Max *clock.Duration
 	Count    *int64 // how many values there must be
+	// Firm bounds hold on software hosts, too: whoever asks for them knows the machine. No part of the written form.
+	Firm bool
 }
 
 // RetransExpect is what is expected of retransmission latencies.

@@ -115,6 +115,8 @@ func (d *decoder) test(root *yaml.Node) (*Test, error) {
 	}
 	d.expandEvents(t)
 	d.validate(t)
+	d.validatePlace(t)
+	d.scaleTimes(t)
 	if err := d.err(); err != nil {
 		return nil, err
 	}

@@ -67,6 +67,10 @@ func testSchema() *object {
 				at: at(func(t *Test) *string { return &t.Name })},
 			{key: "testbed", doc: "Testbed description: a file, looked for beside this file and then in the working directory, or `virtual` for the one built in.",
 				kind: fileForm, def: "virtual", at: at(func(t *Test) *string { return &t.TestbedFile })},
+			{key: "testbeds", doc: "Kinds of testbeds that the test is meant for; on others it is refused. Give it where the expectations only make sense there, such as bounds in " +
+				"microseconds on machines with software hosts.",
+				kind: list[TestbedKind]{of: enum[TestbedKind]{values: []TestbedKind{KindVirtual, KindNetns, KindLab, KindVM}}, min: 1, max: 4, omit: true}, defDoc: "all",
+				at: at(func(t *Test) *[]TestbedKind { return &t.Testbeds })},
 			{key: "seed", doc: "Everything random, such as QPNs and initial PSNs, is drawn from the seed. The same seed gives the same bytes.",
 				kind: integer{min: 0, max: math.MaxInt64}, def: "1", at: at(func(t *Test) *uint64 { return &t.Seed })},
 			{key: "deadline-ms", doc: "The run is given up after this much testbed time.",

@@ -15,6 +15,9 @@ type Testbed struct {
 	Injector  *ExternalInjector // of a lab whose switch somebody else runs
 	VM        *VM               // of virtual machines; nil: with every default
 
+	TimeoutFloor *int // least exponent of a local ACK timeout; nil: the kind's, see Floor
+	TimeoutScale *int // by which times are multiplied; nil: as much as the floor needs
+
 	positions positions
 }
 

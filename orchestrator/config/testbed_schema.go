@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"candela.dev/candela/clock"
 )
 
@@ -12,7 +14,7 @@ func testbedSchema() *object {
 		refused: map[string]string{
 			"traffic": "it belongs into the test", "seed": "it belongs into the test",
 		},
-		fields: []field{
+		fields: slices.Concat([]field{
 			{key: "name", doc: "Name of the testbed.", kind: nameForm, def: "virtual", at: at(func(t *Testbed) *string { return &t.Name })},
 			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines with agents; vm: virtual machines with soft-RoCE.", required: true,
 				kind: enum[status]{values: []status{KindVirtual, KindNetns, KindLab, KindVM}},
@@ -30,7 +32,7 @@ func testbedSchema() *object {
 			{key: "injector", doc: "A switch that runs already and speaks P4Runtime; of a lab, in place of live.switch.",
 				kind: optional[ExternalInjector]{externalInjectorSchema()}, at: at(func(t *Testbed) **ExternalInjector { return &t.Injector })},
 			{key: "vm", doc: "What only testbeds of kind vm have.", kind: optional[VM]{vmSchema()}, at: at(func(t *Testbed) **VM { return &t.VM })},
-		},
+		}, timeScaleFields()),
 	}
 }
 

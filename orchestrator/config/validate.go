@@ -196,10 +196,14 @@ func (d *decoder) validateTestbed(t *Testbed) {
 			d.problemAt(path, dumper.Name+" is given twice", "each dumper writes a shard of its name")
 		}
 		seen[dumper.Name] = true
+		if path := "dumpers[" + itoa(i) + "].cores"; t.IsLive() && dumper.Cores > maxLiveCores && d.fine(path, "kind") {
+			d.problemAt(path, fmt.Sprintf("%d is too many for a "+t.Kind+" testbed", dumper.Cores), fmt.Sprintf("agents record with up to %d cores", maxLiveCores))
+		}
 	}
 	if d.fine("mirror") {
 		d.validateSnap("mirror.snap-bytes", t.Mirror.Snap)
 	}
 	d.validateLive(t)
 	d.validateVM(t)
+	d.validateTimeScale(t)
 }

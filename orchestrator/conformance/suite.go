@@ -197,10 +197,10 @@ func (s *Suite) bound(file string, e *config.RetransExpect) {
 	}
 	nak, reaction := s.limits()
 	if nak > 0 {
-		e.NackGeneration = &config.Bound{Max: &nak}
+		e.NackGeneration = &config.Bound{Max: &nak, Firm: s.MaxNAK > 0}
 	}
 	if reaction > 0 {
-		e.NackReaction = &config.Bound{Max: &reaction}
+		e.NackReaction = &config.Bound{Max: &reaction, Firm: s.MaxReaction > 0}
 	}
 }
 

@@ -79,6 +79,9 @@ func New(t *config.Test) (*Plan, error) {
 		return nil, err
 	}
 	p.resolveControlEvents()
+	if err := p.fits(); err != nil {
+		return nil, err
+	}
 	p.warn()
 	return p, nil
 }

@@ -13,7 +13,7 @@ import (
 
 // JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the events,
 // for each analyzer and for the expectations. Violations that count and failed expectations are failures, a verdict of
-// invalid is an error, an analyzer all of whose violations are waived is skipped. A run that fails has at least one failure,
+// invalid is an error, an analyzer all of whose violations are waived is skipped, and so is a test that was refused. A run that fails has at least one failure,
 // one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
@@ -119,7 +119,7 @@ func properties(r *Report) []junitProperty {
 	}
 	add("file", r.File)
 	add("testbed", r.Testbed)
-	if r.Testbed != "" {
+	if r.Testbed != "" && r.Refused == "" {
 		add("seed", strconv.FormatUint(r.Seed, 10))
 	}
 	add("directory", r.Dir)
@@ -132,6 +132,9 @@ func properties(r *Report) []junitProperty {
 // cases returns the testcases of r. What they say agrees with the verdict: the last one, "verdict", carries whatever none
 // of the others explains, such as an infrastructure failure or warnings under --strict.
 func cases(r *Report) []junitCase {
+	if r.Refused != "" {
+		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(r.Refused)}}}
+	}
 	unmet, other := splitReasons(r)
 	var all []junitCase
 	if len(r.Events) > 0 {

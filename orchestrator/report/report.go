@@ -19,7 +19,9 @@ type Report struct {
 
 	Verdict analyzers.Verdict
 	// Broken says that a component of the lab or of ours failed, so that Invalid says nothing about the test either: people read ERROR.
-	Broken  bool
+	Broken bool
+	// Refused says why the test was not run: it is not for the testbed; empty: it was.
+	Refused string
 	Reasons []string // why it is not a pass, most important first
 
 	Packets int64 // in the trace
@@ -37,6 +39,7 @@ type Report struct {
 	Metrics     []analyzers.Metric
 	Coverage    map[string]map[string]int64
 	Notes       []string // about the trace as a whole: inferred connections, skipped checks
+	Unjudged    []string // expectations that failed and don't count on this testbed
 	Waived      int
 	Analyzers   []string // that ran, in their order; those of findings, metrics and coverage are added
 

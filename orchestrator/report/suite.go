@@ -49,7 +49,7 @@ func (s *suite) runs() {
 		if r.Repeat > 0 {
 			repeat = strconv.Itoa(r.Repeat)
 		}
-		if r.Testbed != "" {
+		if r.Testbed != "" && r.Refused == "" {
 			seed = strconv.FormatUint(r.Seed, 10)
 		}
 		tab.add(cell{r.word(), verdictStyle(r.Verdict)}, cell{testName(r), bold}, cell{repeat, plain},
@@ -68,6 +68,9 @@ func testName(r *Report) string { return cmp.Or(oneLine(r.Name), "(no name)") }
 
 // inBrief is what a line of a suite says about r: why it does not pass, or what happened on the way.
 func (r *Report) inBrief() string {
+	if r.Refused != "" {
+		return r.Refused
+	}
 	if len(r.Reasons) > 0 {
 		text := r.Reasons[0]
 		if rules := ruleNames(r.violations()); r.Verdict == analyzers.Fail && len(rules) > 0 {
@@ -97,12 +100,16 @@ func ruleNames(findings []*Finding) []string {
 }
 
 func (s *suite) counts() {
-	n := map[analyzers.Verdict]int64{}
+	n, refused := map[analyzers.Verdict]int64{}, int64(0)
 	for _, r := range s.reports {
+		if r.Refused != "" {
+			refused++
+			continue
+		}
 		n[r.Verdict]++
 	}
 	s.newline()
-	s.styled(plural(int64(len(s.reports)), "run")+": ", plain)
+	s.styled(plural(int64(len(s.reports))-refused, "run")+": ", plain)
 	for i, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
 		if i > 0 {
 			s.styled(", ", plain)
@@ -112,6 +119,9 @@ func (s *suite) counts() {
 			st = verdictStyle(v)
 		}
 		s.styled(grouped(n[v])+" "+string(v), st)
+	}
+	if refused > 0 {
+		s.styled("; "+plural(refused, "test")+" refused: not for this testbed", plain)
 	}
 	s.newline()
 }
@@ -127,6 +137,9 @@ func (s *suite) tests() []*test {
 	var all []*test
 	byName := map[string]*test{}
 	for _, r := range s.reports {
+		if r.Refused != "" {
+			continue
+		}
 		name := testName(r)
 		if byName[name] == nil {
 			byName[name] = &test{name: name}
@@ -194,7 +207,7 @@ func (s *suite) next() {
 			first = r
 			break
 		}
-		if r.Verdict != analyzers.Pass && first == nil {
+		if r.Verdict != analyzers.Pass && r.Refused == "" && first == nil {
 			first = r
 		}
 	}
@@ -202,5 +215,5 @@ func (s *suite) next() {
 		return
 	}
 	t := textReport{printer: s.printer, Report: &Report{Dir: first.Dir, Next: first.Next}}
-	t.whereTo()
+	t.steps()
 }

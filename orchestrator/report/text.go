@@ -81,7 +81,10 @@ func (t *textReport) verdict() {
 
 // word is the headline: the verdict in capitals, or that there is none because something failed that was not under test.
 func (r *Report) word() string {
-	if r.Broken {
+	switch {
+	case r.Refused != "":
+		return "REFUSED"
+	case r.Broken:
 		return "ERROR"
 	}
 	return verdictWord(r.Verdict)
@@ -111,6 +114,9 @@ func (t *textReport) head() {
 // about says which run of what this is.
 func (t *textReport) about() []string {
 	var about []string
+	if t.Refused != "" {
+		return []string{t.Refused}
+	}
 	if t.Broken {
 		about = append(about, "a component failed, nothing was judged")
 	}
@@ -150,6 +156,9 @@ func (r *Report) asides() []string {
 	}
 	if warnings > 0 {
 		asides = append(asides, plural(warnings, "warning"))
+	}
+	if n := int64(len(r.Unjudged)); n > 0 {
+		asides = append(asides, plural(n, "expectation")+" of time reported only")
 	}
 	return asides
 }
@@ -418,11 +427,11 @@ func tellingMetrics(metrics []analyzers.Metric, d metricDetail) []*analyzers.Met
 }
 
 func (t *textReport) notes() {
-	if len(t.Notes) == 0 && (!t.verbose || len(t.Facts) == 0) {
+	if len(t.Notes)+len(t.Unjudged) == 0 && (!t.verbose || len(t.Facts) == 0) {
 		return
 	}
 	t.section("About this trace")
-	for _, note := range t.Notes {
+	for _, note := range slices.Concat(t.Notes, t.Unjudged) {
 		t.labelled(2, 2, cell{"-", dim}, note, plain)
 	}
 	if !t.verbose {
@@ -439,7 +448,12 @@ func (t *textReport) notes() {
 
 // whereTo ends the report with the next step.
 func (t *textReport) whereTo() {
-	defer t.verdictAgain()
+	t.steps()
+	t.verdictAgain()
+}
+
+// steps names the directory of the run and the commands that look closer.
+func (t *textReport) steps() {
 	if t.Dir == "" && len(t.Next) == 0 {
 		return
 	}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
+)
+
+// maxShift is the most that a testbed can slow tests down, as power of two.
+const maxShift = 14
+
+// Limits of the times that are multiplied, as the schema has them.
+const (
+	longestDelay = 10 * clock.Second
+	longestBound = 86_400 * clock.Second
+)
+
+// defaultTimeoutFloor is that of network namespaces: 67.1 ms. A host there is a process, and waits for a CPU for some milliseconds now and
+// then; a quarter of the timeout is what a run puts up with.
+const defaultTimeoutFloor = 14
+
+// longestTimeout is the greatest exponent of a local ACK timeout.
+const longestTimeout = 31
+
+// Floor returns the least exponent of a local ACK timeout that tests run with on the testbed; 0: any.
+func (t *Testbed) Floor() int {
+	switch {
+	case t.TimeoutFloor != nil:
+		return *t.TimeoutFloor
+	case t.Kind == KindNetns:
+		return defaultTimeoutFloor
+	}
+	return 0
+}
+
+func timeScaleFields() []field {
+	return []field{
+		{key: "timeout-floor", doc: "The least min-retransmit-timeout, as exponent, that tests run with here; 14 is 67.1 ms. A test with a shorter one is slowed down, " +
+			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
+			kind: optional[int]{integer{min: 0, max: longestTimeout}}, defDoc: "14 of kind netns, otherwise 0: any",
+			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
+		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, rx-repost-delay-us, the delay-us of events and the bounds of expect.retrans.timeout-us " +
+			"are multiplied: a power of two. By default each test is multiplied by as much as brings its timeout to timeout-floor. 1 leaves " +
+			"tests as they are; those with a timeout below the floor are then refused.",
+			kind: optional[int]{integer{min: 1, max: 1 << maxShift}}, defDoc: "as much as timeout-floor needs",
+			at: at(func(t *Testbed) **int { return &t.TimeoutScale })},
+	}
+}
+
+// validateTimeScale refuses a scale by which exponents cannot be multiplied.
+func (d *decoder) validateTimeScale(t *Testbed) {
+	if s := t.TimeoutScale; s != nil && bits.OnesCount(uint(*s)) != 1 && d.fine("timeout-scale") {
+		d.problemAt("timeout-scale", fmt.Sprintf("%d is no power of two", *s), "timeouts are powers of two: 1, 2, 4 and so on")
+	}
+}
+
+// validatePlace refuses a test on a testbed that it is not meant for, or whose machines would refuse it.
+func (d *decoder) validatePlace(t *Test) {
+	messages := t.Traffic.Connections * t.Traffic.Messages
+	if t.Traffic.Bidirectional {
+		messages *= 2
+	}
+	if t.Testbed.IsLive() && messages > maxLiveMessages && d.fine("traffic.num-msgs-per-qp", "traffic.num-connections", "testbed") {
+		d.problemAt("traffic.num-msgs-per-qp", fmt.Sprintf("makes %d messages", messages), fmt.Sprintf("agents take %d of all connections", maxLiveMessages))
+	}
+	if len(t.Testbeds) > 0 && !slices.Contains(t.Testbeds, TestbedKind(t.Testbed.Kind)) && d.fine("testbeds", "testbed") {
+		d.problemAt("testbeds", "the test is meant for "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()), fmt.Sprintf("testbed %s is of kind %s", t.Testbed.Name, t.Testbed.Kind))
+	}
+}
+
+// scaleTimes slows t down as its testbed asks, or refuses it. The test then has the times that it runs with, and its testbed asks for
+// no more.
+func (d *decoder) scaleTimes(t *Test) {
+	const key = "traffic.min-retransmit-timeout"
+	floor, timeout := t.Testbed.Floor(), t.Traffic.AckTimeout
+	shift := 0
+	if s := t.Testbed.TimeoutScale; s != nil {
+		shift = bits.TrailingZeros(uint(*s))
+	} else if timeout > 0 {
+		shift = max(0, floor-timeout)
+	}
+	switch scaled := timeout + shift; {
+	case timeout == 0: // no timer
+	case scaled < floor || shift > maxShift:
+		why := fmt.Sprintf("testbed %s has a timeout-floor of %d, %v", t.Testbed.Name, floor, exponent(floor))
+		if t.Testbed.TimeoutScale != nil {
+			why += fmt.Sprintf(", and a timeout-scale of %d; without the latter the test is slowed down", *t.Testbed.TimeoutScale)
+		}
+		d.problemAt(key, fmt.Sprintf("%d, %v, is too short for the testbed", timeout, exponent(timeout)), why)
+		return
+	case scaled > longestTimeout:
+		d.problemAt(key, fmt.Sprintf("%d becomes %d by the testbed's timeout-scale", timeout, scaled), fmt.Sprintf("the longest timeout is %d", longestTimeout))
+		return
+	}
+	if shift > 0 && d.staysInRange(t, shift) {
+		t.scale(shift)
+	}
+}
+
+// staysInRange reports whether every time of a test can be multiplied by a power of two, and refuses it otherwise.
+func (d *decoder) staysInRange(t *Test, shift int) bool {
+	before := len(d.problems)
+	check := func(path string, v, most clock.Duration) {
+		if v > most>>shift {
+			d.problemAt(path, fmt.Sprintf("%v times %d is more than %v", v, 1<<shift, most),
+				fmt.Sprintf("testbed %s slows the test down by that: see its timeout-floor and timeout-scale", t.Testbed.Name))
+		}
+	}
+	check("traffic.rx-repost-delay-us", t.Traffic.RxRepostDelay, longestDelay)
+	for _, e := range t.Traffic.DataEvents {
+		if e.Delay != nil {
+			check("traffic.data-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
+		}
+	}
+	for _, e := range t.Traffic.ControlEvents {
+		if e.Delay != nil {
+			check("traffic.control-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
+		}
+	}
+	if b := t.Expect.Retrans.Timeout; b != nil {
+		for _, v := range []*clock.Duration{b.Min, b.Max} {
+			if v != nil {
+				check("expect.retrans.timeout-us", *v, longestBound)
+			}
+		}
+	}
+	return len(d.problems) == before
+}
+
+// Limits of agents.
+const (
+	maxLiveMessages = 10_000_000
+	maxLiveCores    = 64
+)
+
+// exponent returns the timeout that an exponent stands for (IBTA volume 1, 9.7.6.1.3).
+func exponent(t int) string { return fmt.Sprintf("%.3g ms", float64(uint64(4096)<<t)/1e6) }
+
+// scale multiplies the times of a test by a power of two.
+func (t *Test) scale(shift int) {
+	t.TimeScale = 1 << shift
+	bed, one := *t.Testbed, 1
+	bed.TimeoutScale, t.Testbed = &one, &bed
+
+	tr := &t.Traffic
+	if tr.AckTimeout > 0 {
+		tr.AckTimeout += shift
+	}
+	tr.RxRepostDelay <<= shift
+	tr.MinRNRTimer = rnrTimerOf(packet.RNRTimer(uint8(tr.MinRNRTimer)) << shift)
+	t.Deadline = max(t.Deadline, min(t.Deadline<<shift, longestDeadline))
+	tr.DataEvents, tr.ControlEvents = slices.Clone(tr.DataEvents), slices.Clone(tr.ControlEvents)
+	for i := range tr.DataEvents {
+		tr.DataEvents[i].Delay = scaled(tr.DataEvents[i].Delay, shift)
+	}
+	for i := range tr.ControlEvents {
+		tr.ControlEvents[i].Delay = scaled(tr.ControlEvents[i].Delay, shift)
+	}
+	if b := t.Expect.Retrans.Timeout; b != nil {
+		t.Expect.Retrans.Timeout = &Bound{Min: scaled(b.Min, shift), Max: scaled(b.Max, shift), Count: b.Count}
+	}
+}
+
+// longestDeadline is how far a deadline grows with the timeouts: the default, in which any test ends that does not hang.
+const longestDeadline = 60 * clock.Second
+
+func scaled(d *clock.Duration, shift int) *clock.Duration {
+	if d == nil {
+		return nil
+	}
+	s := *d << shift
+	return &s
+}
+
+// rnrTimerOf returns the code of the shortest RNR timer that is not shorter than ns; of the longest one if there is none.
+func rnrTimerOf(ns int64) int {
+	for code := 1; code < 32; code++ {
+		if packet.RNRTimer(uint8(code)) >= ns {
+			return code
+		}
+	}
+	return 0 // 655.36 ms
+}
+
+// HardwareTimes reports whether the hosts of the testbed have the times of the hardware that they stand for: simulated ones do. On
+// machines with software hosts expectations of latencies are reported and not judged.
+func (t *Testbed) HardwareTimes() bool { return t == nil || t.Kind == KindVirtual }
+
+// WaitsForCNPs reports whether how many CNPs answer marked packets depends on when those come: a notification point keeps a time
+// between CNPs.
+func (t *Test) WaitsForCNPs() bool {
+	return t.Requester.RoCE.DCQCNNP && t.Requester.RoCE.MinTimeBetween > 0 || t.Responder.RoCE.DCQCNNP && t.Responder.RoCE.MinTimeBetween > 0
+}

@@ -1,0 +1,76 @@
+package orchestrator
+
+import (
+	"fmt"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// TestExpectationsOfTimesAreReportedOnSoftwareHosts: what a run has to do with the machine's speed decides nothing; how often something
+// happened does, and so do bounds that somebody has set for this machine.
+func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
+	us, one, two := clock.Microsecond, int64(1), int64(2)
+	measured := func(values ...int64) analyzers.Metric {
+		d := analyzers.NewDistribution("m", analyzers.UnitNS, 0)
+		for _, v := range values {
+			d.Record(v)
+		}
+		return d.Metric()
+	}
+	for _, tt := range []struct {
+		name              string
+		bound             *config.Bound
+		metric            analyzers.Metric
+		decides, reported int // on software hosts; on hardware all decide
+	}{
+		{"no bound", nil, measured(5000), 0, 0},
+		{"within bounds", &config.Bound{Max: &us, Count: &one}, measured(500), 0, 0},
+		{"too slow", &config.Bound{Max: &us}, measured(5000), 0, 1},
+		{"too fast", &config.Bound{Min: &us}, measured(500), 0, 1},
+		{"too slow, by a bound for the machine", &config.Bound{Max: &us, Firm: true}, measured(5000), 1, 0},
+		{"too few", &config.Bound{Count: &two}, measured(500), 1, 0},
+		{"too few and too slow", &config.Bound{Max: &us, Count: &two}, measured(5000), 1, 1},
+		{"nothing to bound", &config.Bound{Max: &us}, measured(), 1, 0},
+		{"nothing, as wanted", &config.Bound{Max: &us, Count: new(int64)}, measured(), 0, 0},
+	} {
+		for _, software := range []bool{false, true} {
+			u := unmet{software: software}
+			u.bound("expect.x", tt.bound, tt.metric)
+			decides, reported := tt.decides, tt.reported
+			if !software {
+				decides, reported = decides+reported, 0
+			}
+			if len(u.decide) != decides || len(u.reported) != reported {
+				t.Errorf("%s, software hosts %v: decides %q, reported %q; want %d and %d", tt.name, software, u.decide, u.reported, decides, reported)
+			}
+		}
+	}
+}
+
+// TestCountsOfCNPsDecideUnlessTheyArePaced: a notification point that answers every mark has a number that no machine changes.
+func TestCountsOfCNPsDecideUnlessTheyArePaced(t *testing.T) {
+	for _, tt := range []struct {
+		microseconds      int
+		kind              string
+		decides, reported int
+	}{{0, config.KindNetns, 1, 0}, {4, config.KindNetns, 0, 1}, {4, config.KindVM, 0, 1}, {4, config.KindVirtual, 1, 0}, {0, config.KindVirtual, 1, 0}} {
+		test, err := config.Parse("t.yml", fmt.Appendf(nil, `name: x
+testbed: bed.yml
+requester: {roce-parameters: {min-time-between-cnps: %[1]d}}
+responder: {roce-parameters: {min-time-between-cnps: %[1]d}}
+traffic: {}
+expect: {cnp: {per-connection: [2]}}
+`, tt.microseconds), config.Options{ReadFile: func(string) ([]byte, error) { return []byte("name: bed\nkind: " + tt.kind + "\n"), nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := unmet{software: !test.Testbed.HardwareTimes()}
+		u.cnpCounts(test, &Summary{Flows: make([]FlowSummary, 2)})
+		if len(u.decide) != tt.decides || len(u.reported) != tt.reported {
+			t.Errorf("%d us on %s: decides %q, reported %q", tt.microseconds, tt.kind, u.decide, u.reported)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/injector"
+	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/packet"
+)
+
+// fits translates the events for the switch of a live testbed, as a run does once it knows the hosts' numbers. The error is the one
+// that the run would end with.
+func (p *Plan) fits() error {
+	info := offered(p.Test.Testbed)
+	if info == nil {
+		return nil
+	}
+	conns := make([]injector.Connection, len(p.Connections))
+	for i, c := range p.Connections {
+		number := packet.QPN(i + 2) // of no queue pair in particular; 0 and 1 are not for traffic
+		conns[i] = injector.Connection{
+			Requester: injector.Endpoint{IP: c.IPs[config.Requester], QPN: number}, Responder: injector.Endpoint{IP: c.IPs[config.Responder], QPN: number},
+		}
+	}
+	bed := p.Test.Testbed
+	_, err := injector.Translate(conns, p.Intents, injector.Options{Target: bed.Name, Info: info, Epoch: 1})
+	if errors.Is(err, injector.ErrUnsupported) {
+		return fmt.Errorf("%w\n  testbed %s has live.datapath: %s; %s has every event", err, bed.Name, bed.Live.Datapath, config.DatapathAFPacket)
+	}
+	return err
+}
+
+// offered is what the switch of a live testbed has; nil: only the switch itself knows.
+func offered(bed *config.Testbed) *p4.Info {
+	if !bed.IsLive() || bed.Injector != nil {
+		return nil
+	}
+	if bed.Live.Datapath == config.DatapathAFPacket {
+		return p4.Software()
+	}
+	return p4.Base()
+}

@@ -237,8 +237,8 @@ func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) 
 
 // pairNote says what two captures around an injector show to have happened in between.
 func pairNote(p *trace.PairReport) string {
-	return fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered, %d extra",
-		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Extra)
+	return fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered; the upstream tap missed %d",
+		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Missed)
 }
 
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {

@@ -20,6 +20,12 @@ type Options struct {
 	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump that
 	// was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
+
+	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the first
+	// is upstream of the second, so that the contrary is an error.
+	Placement Placement
+	SameClock bool
+	Ordered   bool
 }
 
 // Check makes one streaming pass over src. A mirror trace that meets the four integrity conditions (spec §4), and every

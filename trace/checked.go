@@ -53,6 +53,9 @@ type Meta struct {
 	// TrimReactions is what a test says about its hosts, see [Checked.WithTrims].
 	TrimReactions TrimReactions
 
+	// ClockUncertaintyNS is how much later than stamped packets may have reached their receivers: two clocks are involved.
+	ClockUncertaintyNS int64
+
 	// Packets is the number of records. StartNS and EndNS are the TimeNS of the earliest and latest.
 	Packets        int64
 	StartNS, EndNS int64

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 
 	"candela.dev/candela/packet"
 )
@@ -16,19 +17,34 @@ const lookahead = 1 << 15
 // clockSlackNS is how much earlier the second capture may stamp a packet than the first.
 const clockSlackNS = 1_000_000
 
-// matcher finds the packets of a first capture in a second. Packets that look alike (retransmissions, CNPs) form a class,
-// and a packet seen behind the injector takes the latest of its class that was sent before: so the lost one of two equal
-// packets is the one that had the time to be missed. Within a class, pairs are then put in order of sending.
+// matcher finds upstream packets downstream. Packets that look alike (retransmissions, CNPs) form a class, and a packet seen
+// downstream takes the latest of its class that was sent before: so the lost one of two equal packets is the one that had the
+// time to be missed. Within a class, pairs are then put in order of sending. Where IPv4 identifications tell copies apart, they
+// decide.
+//
+// A packet that is only downstream was missed by the upstream tap. It is emitted as sent, too, where it must have been in the
+// order of its flow: a direction is FIFO.
 type matcher struct {
-	before, after recordStream
+	before, after tapStream
 	sent          window[sentPacket]
 	passed        window[passedPacket]
 	held          passedPacket        // read from after, but before has not been read up to its time
 	holding       bool                // held is one
 	latest        map[class]int64     // the last sent packet of each class; older ones are linked by sentPacket.older
 	flowLatest    map[flowClass]int64 // the last sent packet of each flow, linked forwards by sentPacket.next
+	missed        []missedPacket      // to be emitted as sent, in order of passing
+	lastNS        int64               // of the latest record, or math.MinInt64
+	identified    bool                // frames are told apart by their IPv4 identifications
+	slackNS       int64               // how much too early a corrected clock may stamp a passed packet
 	report        PairReport
 	out           Record
+}
+
+// A missedPacket is one that the upstream tap lacks.
+type missedPacket struct {
+	rec    Record
+	flow   flowClass
+	passed int64 // its number
 }
 
 // class is what packets that can't be told apart have in common.
@@ -54,7 +70,9 @@ type sentPacket struct {
 	next   int64 // number of the next sent packet of the flow, −1: none yet
 	match  int64 // number of the passed packet, −1: none yet
 	passNS int64 // its time
-	event  EventType
+	// passedID is the id of the pair, if the passed packet was emitted before.
+	passedID uint64
+	event    EventType
 }
 
 type passedPacket struct {
@@ -64,8 +82,8 @@ type passedPacket struct {
 	event  EventType
 }
 
-func newMatcher(before, after recordStream) *matcher {
-	return &matcher{before: before, after: after, latest: make(map[class]int64), flowLatest: make(map[flowClass]int64),
+func newMatcher(before, after tapStream) *matcher {
+	return &matcher{before: before, after: after, latest: make(map[class]int64), flowLatest: make(map[flowClass]int64), lastNS: math.MinInt64,
 		report: PairReport{MinTransitNS: math.MaxInt64, MaxTransitNS: math.MinInt64, Events: []PairEvent{}}}
 }
 
@@ -84,19 +102,59 @@ func (m *matcher) next() (*Record, error) {
 		m.finish()
 		return nil, io.EOF
 	case m.passed.len() == 0 || m.sent.len() > 0 && m.sentFirst():
+		s := m.sent.first()
+		if i := m.missedBefore(s); i >= 0 {
+			return m.emitMissed(i, s.rec.TimeNS), nil
+		}
 		return m.emitSent(), nil
+	}
+	p := m.passed.first()
+	if p.match < 0 {
+		for i := range m.missed {
+			if m.missed[i].passed == m.passed.base {
+				return m.emitMissed(i, p.rec.TimeNS), nil
+			}
+		}
 	}
 	return m.emitPassed(), nil
 }
 
+// missedBefore returns a packet that the upstream tap missed and that was sent before s, or −1.
+func (m *matcher) missedBefore(s *sentPacket) int {
+	for i := range m.missed {
+		x := &m.missed[i]
+		if x.flow != (flowClass{s.way, s.rec.DestQP}) {
+			continue
+		}
+		if s.match > x.passed || s.match < 0 && x.rec.PSN.Before(s.rec.PSN) {
+			return i
+		}
+	}
+	return -1
+}
+
+// emitMissed emits what the upstream tap lacks as sent at an instant.
+func (m *matcher) emitMissed(i int, timeNS int64) *Record {
+	m.out = m.missed[i].rec
+	m.missed = slices.Delete(m.missed, i, i+1)
+	m.out.Flags &^= Passed
+	m.out.TimeNS = timeNS
+	return m.stamped()
+}
+
+// stamped keeps the records in order of time: what a clock's correction leaves of errors must not turn cause and effect round.
+func (m *matcher) stamped() *Record {
+	m.out.TimeNS = max(m.out.TimeNS, m.lastNS)
+	m.lastNS = m.out.TimeNS
+	return &m.out
+}
+
 // sentFirst reports whether the next sent packet comes before the next passed one. Within one tick of the captures' clocks,
-// which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can answer it.
+// which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can answer it. No
+// packet passes before it was sent, whatever the clocks say.
 func (m *matcher) sentFirst() bool {
 	s, p := m.sent.first(), m.passed.first()
-	if s.rec.TimeNS == p.rec.TimeNS {
-		return p.match >= m.sent.base
-	}
-	return s.rec.TimeNS < p.rec.TimeNS
+	return p.match >= m.sent.base || s.rec.TimeNS < p.rec.TimeNS
 }
 
 // prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest sent
@@ -172,27 +230,42 @@ func (m *matcher) readPassed() error {
 	}
 	if s >= 0 {
 		m.pair(s, index)
+		return nil
 	}
+	rec := p.rec
+	if rec.ID = p.rec.ID; p.second {
+		rec.ID += PairSecond
+	}
+	m.missed = append(m.missed, missedPacket{rec: rec, flow: flowClass{p.way, p.rec.DestQP}, passed: index})
 	return nil
 }
 
 // find returns the latest unmatched sent packet of p's class that was sent before p was seen, or, if the clocks disagree a
-// little, the earliest after.
+// little, the earliest after. Where identifications tell frames apart, one with another identification is not the same frame.
 func (m *matcher) find(p *passedPacket) int64 {
 	i, ok := m.latest[classOf(&p.observation)]
 	if !ok {
 		return -1
 	}
-	after := int64(-1)
-	for ; i >= m.sent.base; i = m.sent.at(i).older {
+	after, before := int64(-1), int64(-1)
+	for ; i >= m.sent.base && before < 0; i = m.sent.at(i).older {
 		s := m.sent.at(i)
-		if s.match >= 0 {
-			continue
+		switch {
+		case s.match >= 0 || m.identified && s.ipID != p.ipID:
+		case s.rec.TimeNS > p.rec.TimeNS:
+			after = i
+		default:
+			before = i
 		}
-		if s.rec.TimeNS <= p.rec.TimeNS {
-			return i
+	}
+	if after >= 0 && before >= 0 {
+		early, late := m.sent.at(after).rec.TimeNS-p.rec.TimeNS, p.rec.TimeNS-m.sent.at(before).rec.TimeNS
+		if early <= m.slackNS && late > m.slackNS {
+			return after
 		}
-		after = i
+	}
+	if before >= 0 {
+		return before
 	}
 	return after
 }
@@ -225,7 +298,7 @@ func (m *matcher) findDamaged(p *passedPacket) int64 {
 // pair matches sent packet s with passed packet p, the latest read. If later packets of the class were matched with earlier
 // observations, the pairs are exchanged until they stand in order.
 func (m *matcher) pair(s, p int64) {
-	for i := m.latest[classOf(&m.sent.at(s).observation)]; i > s && i >= m.sent.base; i = m.sent.at(i).older {
+	for i := m.latest[classOf(&m.sent.at(s).observation)]; !m.identified && i > s && i >= m.sent.base; i = m.sent.at(i).older {
 		if old := m.sent.at(i).match; old >= m.passed.base {
 			m.join(i, p)
 			p = old
@@ -290,12 +363,26 @@ func (m *matcher) emitSent() *Record {
 		m.out.Event = s.event
 	}
 	if s.match >= m.passed.base {
-		m.passed.at(s.match).sentID = s.rec.ID
+		p := m.passed.at(s.match)
+		p.sentID = pairID(s, p)
+		m.out.ID = p.sentID
+	} else if s.match >= 0 {
+		m.out.ID = s.passedID
+	} else if s.second {
+		m.out.ID += PairSecond
 	}
 	m.count(m.out.ID, m.out.Event)
 	m.forget(s)
 	m.sent.pop()
-	return &m.out
+	return m.stamped()
+}
+
+// pairID returns the id of a packet that both captures hold: its frame number in the first.
+func pairID(s *sentPacket, p *passedPacket) uint64 {
+	if s.second {
+		return p.rec.ID
+	}
+	return s.rec.ID
 }
 
 // forget removes the oldest sent packet from the indices, whose size so stays within the window.
@@ -318,15 +405,19 @@ func (m *matcher) emitPassed() *Record {
 	m.report.Passed++
 	switch {
 	case p.match < 0:
-		m.out.ID += PairSecond
-		m.report.Extra++
+		if p.second {
+			m.out.ID += PairSecond
+		}
+		m.report.Missed++
 	case p.match >= m.sent.base:
-		m.out.ID = m.sent.at(p.match).rec.ID
+		s := m.sent.at(p.match)
+		m.out.ID = pairID(s, p)
+		s.passedID = m.out.ID
 	default:
 		m.out.ID = p.sentID
 	}
 	m.passed.pop()
-	return &m.out
+	return m.stamped()
 }
 
 func (m *matcher) count(frame uint64, e EventType) {

@@ -5,27 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 
 	"candela.dev/candela/packet"
 )
 
 // PairSecond is added to the frame number of a packet that only the second capture of a pair has, to make its Record.ID.
-// All other packets of a pair have their frame number in the first capture.
+// All other packets of a pair are identified by their frame number in the first capture.
 const PairSecond = 1 << 40
 
 // PairReport is what comparing two captures around an injector showed.
 type PairReport struct {
-	Sent      int64 `json:"sent"`   // RoCE packets in the first capture
-	Passed    int64 `json:"passed"` // RoCE packets in the second
+	Sent      int64 `json:"sent"`   // RoCE packets in the upstream capture
+	Passed    int64 `json:"passed"` // RoCE packets in the downstream capture
 	Dropped   int64 `json:"dropped"`
 	Marked    int64 `json:"marked"`    // CE appeared
 	Corrupted int64 `json:"corrupted"` // iCRC broke
 	Trimmed   int64 `json:"trimmed"`   // announced or real length shrank
 	Reordered int64 `json:"reordered"` // passed behind a packet of its flow that was sent later
-	Extra     int64 `json:"extra"`     // in the second capture only
-	// Transit times of matched packets. A negative one means that the clocks of the captures disagree.
-	MinTransitNS int64 `json:"min_transit_ns"`
-	MaxTransitNS int64 `json:"max_transit_ns"`
+	Missed    int64 `json:"missed"`    // in the downstream capture only: the upstream tap missed them
+	// Transit times of matched packets, with the second capture's clock corrected.
+	MinTransitNS int64       `json:"min_transit_ns"`
+	MaxTransitNS int64       `json:"max_transit_ns"`
+	Clock        ClockReport `json:"clock"`
+	Ways         []WayReport `json:"ways"`
 	// Events lists what happened to packets, by frame of the first capture.
 	Events []PairEvent `json:"events"`
 }
@@ -36,46 +39,137 @@ type PairEvent struct {
 	Event string `json:"event"` // in the words of the configuration
 }
 
-// CheckPair compares a capture before the injector with one behind it, both with clocks that agree. The first yields Sent
-// records, whose Event says what became of them (drop, ecn, corrupt, trim or reorder), the second Passed ones, merged by
-// time; at equal times a packet passes as soon as it was sent. Connections are inferred from the first capture unless
-// given. Mirror traces are refused: they know their events already.
-func CheckPair(ctx context.Context, before, after Source, o Options) (*Checked, *PairReport, error) {
-	for _, src := range []Source{before, after} {
+// CheckPair compares two captures of the same traffic that were taken at different places: before and after an injector or
+// switch, or at the two hosts. For each direction it finds out which capture is upstream, and it corrects the second one's clock
+// by what the packets show, unless o says otherwise. Upstream frames become Sent records, whose Event says what became of the
+// packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time; at equal times a packet passes
+// as soon as it was sent. A frame that only the downstream capture has is one that the upstream tap missed: it becomes a Sent
+// record, too. Connections are inferred from the first capture unless given. Mirror traces are refused: they know their
+// events already. Captures that contradict each other are an *UnjudgedError.
+func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, *PairReport, error) {
+	for _, src := range []Source{first, second} {
 		if err := refuseMirror(ctx, src, o.Format); err != nil {
 			return nil, nil, err
 		}
 	}
 	o.Format = FormatPlain
-	first, err := scanPlain(ctx, before, o)
+	scanned, err := scanPlain(ctx, first, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	meta, err := first.meta()
+	meta, err := scanned.meta()
 	if err != nil {
 		return nil, nil, err
 	}
 	meta.Kind, meta.EventsKnown = KindPair, true
 	o.SkipICRC = !meta.ICRCCheckable
-	p := &pairSource{before: before, after: after, o: o, connections: meta.Connections}
-	report, err := p.run(ctx, func(r *Record) error {
-		meta.Packets++
+	v := &tapView{first: first, second: second, o: o, connections: meta.Connections}
+	places, err := v.locate(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := v.run(ctx, func(r *Record) error {
 		meta.StartNS, meta.EndNS = min(meta.StartNS, r.TimeNS), max(meta.EndNS, r.TimeNS)
 		return nil
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if report.Passed == 0 {
-		return nil, nil, fmt.Errorf("%s: %w: no frame in it is a RoCEv2 packet (UDP port %d) that can be decoded", after.Name, ErrNothingToAnalyse, packet.Port)
-	}
+	report.Clock, report.Ways = v.clock.report, places
 	meta.Packets = report.Sent + report.Passed
-	meta.Notes = append(meta.Notes, report.notes(after.Name)...)
+	meta.ClockUncertaintyNS = v.uncertainty()
+	meta.Notes = append(meta.Notes, report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
-		_, err := p.run(ctx, fn)
+		_, err := v.run(ctx, fn)
 		return err
 	}
 	return &Checked{meta: meta, stream: stream}, report, nil
+}
+
+// locate finds out how the captures' places and clocks relate.
+func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
+	s := newSurvey()
+	for tap := range s.taps {
+		if err := v.survey(ctx, s, tap); err != nil {
+			return nil, err
+		}
+	}
+	if s.taps[1].frames == 0 {
+		return nil, fmt.Errorf("%s: %w: no frame in it is a RoCEv2 packet (UDP port %d) that can be decoded", v.second.Name, ErrNothingToAnalyse, packet.Port)
+	}
+	fault := func(reason, advice string) error {
+		return &UnjudgedError{Name: v.first.Name + " and " + v.second.Name, Reason: reason, Advice: advice}
+	}
+	const other = "take two captures of the same run, or analyse each alone"
+	if reason := s.disagreement(); reason != "" {
+		return nil, fault(reason, other)
+	}
+	v.identified = s.identified()
+	places := s.place(v.o.Placement, v.isRequester)
+	if v.o.Ordered && swapped(places) {
+		return nil, fault(fmt.Sprintf("the packets show that %s was taken upstream of %s (%s)", v.second.Name, v.first.Name, places[0].Reason),
+			"name them the other way round")
+	}
+	v.upstream = make(map[flowKey]bool, len(places))
+	upstream := make([]bool, len(places))
+	for i := range places {
+		upstream[i] = places[i].FirstUpstream
+		v.upstream[s.list[i]] = upstream[i]
+	}
+	if v.o.SameClock {
+		v.clock = &clockEstimate{report: ClockReport{SameClock: true}}
+		return places, nil
+	}
+	var bounds clockBounds
+	s.transits(&bounds, upstream, nil)
+	s.causes(&bounds)
+	clock, err := bounds.estimate(!v.mixed())
+	if err != nil {
+		return nil, fault(err.Error(), other)
+	}
+	v.clock = clock
+	return places, nil
+}
+
+func (v *tapView) survey(ctx context.Context, s *survey, tap int) (err error) {
+	stream, err := v.records(tap == 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = alsoClose(err, stream) }()
+	return s.read(ctx, tap, stream)
+}
+
+// isRequester reports whether a host sends requests, of which it is the first connection that decides.
+func (v *tapView) isRequester(host netip.Addr) bool {
+	for _, c := range v.connections.All() {
+		switch host {
+		case c.Requester.IP:
+			return true
+		case c.Responder.IP:
+			return false
+		}
+	}
+	return false
+}
+
+// swapped reports whether packets show that the second capture is upstream in all directions.
+func swapped(places []WayReport) bool {
+	for i := range places {
+		if places[i].FirstUpstream {
+			return false
+		}
+	}
+	return len(places) > 0
+}
+
+// uncertainty returns what analyzers must allow for between the clocks. Captures of two hosts need nothing: what a host sent
+// and what reached it are on one clock.
+func (v *tapView) uncertainty() int64 {
+	if v.mixed() {
+		return 0
+	}
+	return max(0, v.clock.report.UncertaintyNS)
 }
 
 func refuseMirror(ctx context.Context, src Source, format Format) error {
@@ -102,64 +196,26 @@ func scanPlain(ctx context.Context, src Source, o Options) (*scan, error) {
 	return s, err
 }
 
-func (r *PairReport) notes(second string) []string {
+func (r *PairReport) notes(first, second string) []string {
 	var out []string
-	if r.Extra > 0 {
-		out = append(out, fmt.Sprintf("%d packets are only in %s; their ids are frame numbers there plus 2^40", r.Extra, second))
+	for i := range r.Ways {
+		out = append(out, r.Ways[i].String())
 	}
-	if 2*r.Extra > r.Passed {
-		out = append(out, "most packets of the captures do not match: are they of the same run, and do their clocks agree?")
-	}
-	if r.Sent > 0 && r.Passed > 0 && r.MinTransitNS < 0 {
-		out = append(out, fmt.Sprintf("packets reach %s up to %d ns before they were sent: the clocks of the captures disagree", second, -r.MinTransitNS))
+	out = append(out, r.Clock.String())
+	if r.Missed > 0 {
+		out = append(out, fmt.Sprintf("%d packets are only in the downstream capture: the upstream tap missed them. "+
+			"Those only in %s have their frame number there plus 2^40", r.Missed, second))
 	}
 	return out
-}
-
-// pairSource holds what every pass over a pair needs.
-type pairSource struct {
-	before, after Source
-	o             Options
-	connections   *Connections
-}
-
-// run streams the pair through a matcher and hands every record to fn.
-func (p *pairSource) run(ctx context.Context, fn func(*Record) error) (report *PairReport, err error) {
-	a, err := p.before.OpenFrames()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = alsoClose(err, a) }()
-	b, err := p.after.OpenFrames()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = alsoClose(err, b) }()
-	m := newMatcher(
-		recordStream{frames: a, dec: NewDecoder(FormatPlain, p.connections, !p.o.SkipICRC), keepTruncated: p.o.KeepTruncated},
-		recordStream{frames: b, dec: NewDecoder(FormatPlain, p.connections, !p.o.SkipICRC), keepTruncated: p.o.KeepTruncated},
-	)
-	for i := 0; ; i++ {
-		if i%cancelEvery == 0 && ctx.Err() != nil {
-			return &m.report, context.Cause(ctx)
-		}
-		r, err := m.next()
-		if errors.Is(err, io.EOF) {
-			return &m.report, nil
-		}
-		if err != nil {
-			return &m.report, err
-		}
-		if err := fn(r); err != nil {
-			return &m.report, err
-		}
-	}
 }
 
 // recordStream pulls records out of a capture.
 type recordStream struct {
 	frames        frameReader
+	file          io.Closer
 	dec           *Decoder
+	clock         *clockEstimate // corrects times; nil: nothing to correct
+	second        bool           // it is the second capture of a pair
 	keepTruncated bool
 	ended         bool
 	frame         Frame
@@ -170,8 +226,11 @@ type observation struct {
 	rec Record
 	way flowKey // source and destination
 	// short: the packet ended on the wire before the length that its IP header announces.
-	short bool
-	port  uint16 // UDP source port
+	short  bool
+	second bool   // it is a frame of the second capture
+	port   uint16 // UDP source port
+	ipID   uint16 // IPv4 identification; 0 in IPv6
+	ttl    uint8  // or hop limit
 }
 
 // read fills o with the next RoCE packet; io.EOF ends the stream.
@@ -191,7 +250,8 @@ func (s *recordStream) read(o *observation) error {
 		if s.dec.Decode(f, &o.rec) != nil {
 			continue // counted by the scan, as in a plain capture
 		}
-		o.way = s.dec.key
+		o.rec.TimeNS = s.clock.correct(o.rec.TimeNS)
+		o.way, o.second = s.dec.key, s.second
 		o.way.qpn &^= maxUint24
 		o.short = o.rec.Flags&Truncated != 0 && f.OrigLen <= len(f.Data)
 		o.look(f)
@@ -199,7 +259,10 @@ func (s *recordStream) read(o *observation) error {
 	}
 }
 
-// look takes from a frame what its record lacks: the source port, and of a packet that may have been cut whether its IPv4 header
+// Close closes the capture.
+func (s *recordStream) Close() error { return s.file.Close() }
+
+// look takes from a frame what its record lacks: source port, identification, TTL, and of a packet that may have been cut whether its IPv4 header
 // checksum holds.
 func (o *observation) look(f *Frame) {
 	at, ok, _ := locateRoCE(f.Data, packet.Port)
@@ -207,6 +270,10 @@ func (o *observation) look(f *Frame) {
 		return
 	}
 	o.port = be16(f.Data[at.l4:])
+	o.ipID, o.ttl = 0, f.Data[at.l3+7]
+	if f.Data[at.l3]>>4 == 4 {
+		o.ipID, o.ttl = be16(f.Data[at.l3+4:]), f.Data[at.l3+8]
+	}
 	damaged := o.rec.Flags&Truncated != 0 || o.rec.ICRC == packet.ICRCInvalid
 	if o.short && at.ipStale {
 		o.rec.Flags |= IPLengthStale

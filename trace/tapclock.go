@@ -1,0 +1,280 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the second stamps
+// at t was there at t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which all records and findings use.
+type ClockReport struct {
+	OffsetNS    int64 `json:"offset_ns"`
+	DriftPPB    int64 `json:"drift_ppb"`
+	ReferenceNS int64 `json:"reference_ns"` // on the second capture's clock
+	// UncertaintyNS is how much later than that the frames may have passed the second tap, for all that the packets show. It is 0
+	// with one clock for both captures. -1: not bounded, because no answer in the captures bounds it.
+	UncertaintyNS int64 `json:"uncertainty_ns"`
+	Matched       int   `json:"matched"`   // frames that both captures certainly hold and that the estimate rests on
+	Discarded     int   `json:"discarded"` // of them, those that contradicted the others
+	SameClock     bool  `json:"same_clock,omitempty"`
+}
+
+// String says it for people.
+func (c *ClockReport) String() string {
+	switch {
+	case c.SameClock:
+		return "both captures are taken to be stamped by one clock"
+	case c.UncertaintyNS < 0:
+		return fmt.Sprintf("clock of the second capture: corrected by %s and %s, from %d common frames; "+
+			"no answer bounds how much later frames may have passed", microseconds(c.OffsetNS), c.drift(), c.Matched)
+	}
+	return fmt.Sprintf("clock of the second capture: corrected by %s and %s, uncertainty %s, from %d common frames",
+		microseconds(c.OffsetNS), c.drift(), microseconds(c.UncertaintyNS), c.Matched)
+}
+
+func (c *ClockReport) drift() string { return fmt.Sprintf("%+.1f ppm", float64(c.DriftPPB)/1000) }
+
+func microseconds(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
+
+// A bound is one fact about the correction θ of the second clock at an instant of that clock: θ(atNS) ≥ ns, or θ(atNS) ≤ ns.
+type bound struct {
+	atNS  int64
+	ns    int64
+	upper bool
+}
+
+// clockBounds collects what the packets say about θ.
+//
+// A frame that was seen at the first tap at a and after that at the second one at b, each on its own clock, shows that
+// b + θ ≥ a: a lower bound a − b. One that was seen at the second tap first is an upper bound. So is an answer that was seen at
+// the first tap at a, if what it answers passed the second tap at b: b + θ ≤ a.
+type clockBounds struct{ list []bound }
+
+func (c *clockBounds) lower(firstNS, secondNS int64) { c.add(firstNS, secondNS, false) }
+func (c *clockBounds) upper(firstNS, secondNS int64) { c.add(firstNS, secondNS, true) }
+
+func (c *clockBounds) add(firstNS, secondNS int64, upper bool) {
+	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS, upper: upper})
+}
+
+// maxDrift is the largest difference in rate between two clocks that is believed: crystals are within 100 ppm, and two of them
+// differ by the sum.
+const maxDrift = 250e-6
+
+// errNoOffset says that no offset and drift agree with the packets.
+type noOffsetError struct{ byNS int64 }
+
+func (e *noOffsetError) Error() string {
+	return fmt.Sprintf("no clock offset explains the order of the frames: with the best one, answers still precede what they answer by %s",
+		microseconds(e.byNS))
+}
+
+// clockEstimate is a correction with the bounds of its error.
+type clockEstimate struct {
+	report ClockReport
+	baseNS int64   // added to every instant
+	offset float64 // at the reference, beyond the base
+	drift  float64
+
+	halfSpan float64 // ns of the captures' time on either side of the reference
+	roomNS   int64   // what the bounds leave of the offset, for this drift
+}
+
+// correct returns the instant on the first capture's clock of an instant of the second's.
+func (e *clockEstimate) correct(t int64) int64 {
+	if e == nil {
+		return t
+	}
+	return t + e.baseNS + int64(math.Round(e.offset+e.drift*float64(t-e.report.ReferenceNS)))
+}
+
+// slack is how much too early a corrected instant may be: the frames that the estimate does not rest on may have been faster than
+// those that it does.
+func (e *clockEstimate) slack() int64 {
+	const least, most = 1_000, 50_000
+	switch {
+	case e == nil || e.report.SameClock:
+		return 0
+	case e.report.UncertaintyNS < 0:
+		return least
+	}
+	return min(max(least, e.report.UncertaintyNS/4), most)
+}
+
+// estimate solves the bounds. With earliest, θ is the least that they allow, so that no frame is taken to have passed the second
+// tap later than it did; else it is the middle.
+func (c *clockBounds) estimate(earliest bool) (*clockEstimate, error) {
+	e := &clockEstimate{}
+	if len(c.list) == 0 {
+		e.report.UncertaintyNS = -1
+		return e, nil
+	}
+	e.baseNS = c.list[0].ns
+	first, last := c.list[0].atNS, c.list[0].atNS
+	for _, b := range c.list {
+		first, last = min(first, b.atNS), max(last, b.atNS)
+	}
+	e.report.ReferenceNS = first + (last-first)/2
+	l := c.lines(e)
+	e.report.Matched = len(c.list)
+	discarded, err := l.makeFeasible()
+	if err != nil {
+		return nil, err
+	}
+	e.report.Discarded = discarded
+	e.halfSpan = float64(last-first) / 2
+	e.solve(l, earliest)
+	return e, nil
+}
+
+// solve picks offset and drift, and bounds what they leave open over the captures' time.
+func (e *clockEstimate) solve(l *lines, earliest bool) {
+	e.drift = l.bestDrift()
+	lo, hi := l.offsets(e.drift)
+	switch {
+	case math.IsInf(lo, -1): // only upper bounds: nothing that the first tap saw first
+		e.offset, e.report.UncertaintyNS = hi, -1
+	case math.IsInf(hi, 1):
+		e.offset, e.report.UncertaintyNS = lo, -1
+	default:
+		e.offset, e.roomNS = lo, int64(hi-lo)
+		if !earliest {
+			e.offset = (lo + hi) / 2
+		}
+		e.report.UncertaintyNS = int64(math.Ceil(l.spread(e.offset, e.drift, e.halfSpan)))
+	}
+	e.report.OffsetNS = e.baseNS + int64(math.Round(e.offset))
+	e.report.DriftPPB = int64(math.Round(e.drift * 1e9))
+}
+
+// lines are the bounds as points (x, y): a correction o + s·x must be at or above each lower point, at or below each upper one.
+type lines struct {
+	below, above []point // lower and upper bounds
+}
+
+type point struct{ x, y float64 }
+
+func (c *clockBounds) lines(e *clockEstimate) *lines {
+	l := &lines{}
+	for _, b := range c.list {
+		p := point{float64(b.atNS - e.report.ReferenceNS), float64(b.ns - e.baseNS)}
+		if b.upper {
+			l.above = append(l.above, p)
+		} else {
+			l.below = append(l.below, p)
+		}
+	}
+	return l
+}
+
+// offsets returns the interval of offsets that drift s leaves; it is empty if lo > hi.
+func (l *lines) offsets(s float64) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	for _, p := range l.below {
+		lo = max(lo, p.y-s*p.x)
+	}
+	for _, p := range l.above {
+		hi = min(hi, p.y-s*p.x)
+	}
+	return lo, hi
+}
+
+// bestDrift returns the drift that leaves most room, or, without bounds on one side, that hugs the other side closest. Both
+// are concave functions of the drift.
+func (l *lines) bestDrift() float64 {
+	room := func(s float64) float64 {
+		lo, hi := l.offsets(s)
+		switch {
+		case math.IsInf(lo, -1):
+			return hi + s*mean(l.above)
+		case math.IsInf(hi, 1):
+			return -lo - s*mean(l.below)
+		}
+		return hi - lo
+	}
+	a, b := -maxDrift, maxDrift
+	for range 60 {
+		m1, m2 := a+(b-a)/3, b-(b-a)/3
+		if room(m1) < room(m2) {
+			a = m1
+		} else {
+			b = m2
+		}
+	}
+	best := (a + b) / 2
+	if most := room(best); room(0) >= most-max(100, math.Abs(most)/5) {
+		return 0 // what jitter explains is no evidence of a drift
+	}
+	return best
+}
+
+func mean(points []point) float64 {
+	sum := 0.0
+	for _, p := range points {
+		sum += p.x
+	}
+	return sum / float64(max(1, len(points)))
+}
+
+// spread returns how far any correction that the bounds allow lies above the chosen one, at most, within halfSpan of the
+// reference. If the chosen one is the middle, as far may it lie below.
+func (l *lines) spread(offset, drift, halfSpan float64) float64 {
+	const steps = 64
+	most := 0.0
+	for i := -steps; i <= steps; i++ {
+		s := drift + float64(i)/steps*maxDrift/4
+		for range 12 { // closer and closer to the drift that was chosen
+			if lo, hi := l.offsets(s); lo <= hi {
+				at := s - drift
+				most = max(most, hi-offset+math.Abs(at)*halfSpan, offset-lo+math.Abs(at)*halfSpan)
+				break
+			}
+			s = drift + (s-drift)/2
+		}
+	}
+	return most
+}
+
+// makeFeasible discards the bounds that contradict most of the others, of which there may be a few: a frame that one tap
+// missed may be matched with its own retransmission. It returns how many it discarded.
+func (l *lines) makeFeasible() (discarded int, err error) {
+	most := max(2, (len(l.below)+len(l.above))/50)
+	for {
+		s := l.bestDrift()
+		lo, hi := l.offsets(s)
+		if lo <= hi {
+			return discarded, nil
+		}
+		if discarded == most {
+			return discarded, &noOffsetError{byNS: int64(math.Ceil(lo - hi))}
+		}
+		l.discardTightest(s)
+		discarded++
+	}
+}
+
+// discardTightest drops the bound whose absence widens the interval most.
+func (l *lines) discardTightest(s float64) {
+	residue := func(p point) float64 { return p.y - s*p.x }
+	gain := func(points []point, sign float64) (at int, by float64) {
+		best, second := math.Inf(-1), math.Inf(-1)
+		at = -1
+		for i, p := range points {
+			switch v := sign * residue(p); {
+			case v > best:
+				best, second, at = v, best, i
+			case v > second:
+				second = v
+			}
+		}
+		return at, best - second
+	}
+	i, byLower := gain(l.below, 1)
+	j, byUpper := gain(l.above, -1)
+	if i >= 0 && (byLower >= byUpper || j < 0) {
+		l.below = slices.Delete(l.below, i, i+1)
+		return
+	}
+	l.above = slices.Delete(l.above, j, j+1)
+}

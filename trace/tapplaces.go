@@ -1,0 +1,330 @@
+package trace
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// A Placement says where two captures were taken.
+type Placement uint8
+
+// Placements.
+const (
+	// PlacementUnknown: the packets tell.
+	PlacementUnknown Placement = iota
+	// PlacementBracket: the first capture is upstream of the second in both directions, as before and after an injector.
+	PlacementBracket
+	// PlacementHosts: the first capture was taken at the requester's host, the second at the responder's. Each is upstream for
+	// what its host sends.
+	PlacementHosts
+	// PlacementHostsSwapped: the first at the responder's, the second at the requester's.
+	PlacementHostsSwapped
+)
+
+// A WayReport says which capture is upstream for one direction, and how that is known.
+type WayReport struct {
+	Source      netip.Addr `json:"source"`
+	Destination netip.Addr `json:"destination"`
+	// FirstUpstream: packets in this direction pass the first capture's tap before the second's.
+	FirstUpstream bool   `json:"first_upstream"`
+	Reason        string `json:"reason"`
+}
+
+// String says it for people.
+func (w *WayReport) String() string {
+	order := "the first capture, then the second"
+	if !w.FirstUpstream {
+		order = "the second capture, then the first"
+	}
+	return fmt.Sprintf("packets from %v to %v pass %s (%s)", w.Source, w.Destination, order, w.Reason)
+}
+
+// wayEvidence counts what shows which capture is upstream for one direction.
+type wayEvidence struct {
+	matched     int // frames that both captures certainly hold
+	hopsFirst   int // of them, those with a TTL that is lower in the second capture: routed in between
+	hopsSecond  int
+	marksFirst  int // those with CE in the second capture only
+	marksSecond int
+	lostFirst   int // packets with more transmissions in the first capture than in the second, which has some: lost in between
+	lostSecond  int
+	alone       [2]int // packets that are not retransmitted if they are lost, seen in one capture only
+	repeated    int    // packets with several transmissions
+}
+
+// upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not decide. missed is
+// the share of frames that each tap misses, by what it shows of packets that would have been retransmitted.
+func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string) {
+	// Of what is retransmitted, a tap that misses frames misses some, too: so many look like losses.
+	lost := func(seen, tap int, of int) int { return seen - int(math.Ceil(3*missed[tap]*float64(of))) }
+	for _, c := range []struct {
+		first, second int
+		reason        string
+	}{
+		{e.hopsFirst, e.hopsSecond, "the TTL decreases"},
+		{e.marksFirst, e.marksSecond, "CE marks appear"},
+		{lost(e.lostFirst, 1, e.repeated), lost(e.lostSecond, 0, e.repeated), "lost packets were retransmitted"},
+		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture"},
+	} {
+		switch {
+		case c.first > 0 && c.first > 3*max(0, c.second):
+			return 1, c.reason
+		case c.second > 0 && c.second > 3*max(0, c.first):
+			return -1, c.reason
+		}
+	}
+	return 0, ""
+}
+
+// common calls fn for every packet that both captures show equally often: the first frames of either are the same one, unless
+// each tap missed another transmission.
+func (s *survey) common(fn func(a, b *glimpse)) {
+	for _, key := range s.keys() {
+		a, b := s.taps[0].seen[key], s.taps[1].seen[key]
+		if a != nil && b != nil && a.copies == b.copies && a.id == b.id {
+			fn(a, b)
+		}
+	}
+}
+
+// keys returns the contents that either capture holds, of the share that both kept, in a fixed order.
+func (s *survey) keys() []uint64 {
+	if s.order != nil {
+		return s.order
+	}
+	mask := s.taps[0].mask | s.taps[1].mask
+	for i := range s.taps {
+		for key, g := range s.taps[i].seen {
+			if g.share&mask == 0 && (i == 0 || s.taps[0].seen[key] == nil) {
+				s.order = append(s.order, key)
+			}
+		}
+	}
+	slices.Sort(s.order)
+	return s.order
+}
+
+// evidence counts what there is for each way, and how large a share of frames each tap misses.
+func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
+	list = make([]wayEvidence, len(s.list))
+	var from, to [2]int64 // of each capture, what lies between common frames
+	first := true
+	s.common(func(a, b *glimpse) {
+		e := &list[a.way]
+		e.matched++
+		count(&e.hopsFirst, b.ttl < a.ttl)
+		count(&e.hopsSecond, a.ttl < b.ttl)
+		count(&e.marksFirst, b.marked && !a.marked)
+		count(&e.marksSecond, a.marked && !b.marked)
+		for i, g := range [2]*glimpse{a, b} {
+			if first || g.timeNS < from[i] {
+				from[i] = g.timeNS
+			}
+			to[i] = max(to[i], g.timeNS)
+		}
+		first = false
+	})
+	data, gone := 0, [2]int{}
+	for _, key := range s.keys() {
+		seen := [2]*glimpse{s.taps[0].seen[key], s.taps[1].seen[key]}
+		if a, b := seen[0], seen[1]; a != nil && b != nil {
+			e := &list[a.way]
+			count(&e.repeated, a.copies > 1 || b.copies > 1)
+			count(&e.lostFirst, a.copies > b.copies)
+			count(&e.lostSecond, b.copies > a.copies)
+			count(&data, a.data && a.copies == 1 && b.copies == 1)
+			continue
+		}
+		for i, g := range seen {
+			if g == nil || g.timeNS <= from[i] || g.timeNS >= to[i] {
+				continue
+			}
+			count(&gone[1-i], g.data && g.copies == 1)
+			count(&list[g.way].alone[i], !g.data)
+		}
+	}
+	for i := range missed {
+		missed[i] = float64(gone[i]) / float64(max(1, data))
+	}
+	return list, missed
+}
+
+func count(n *int, yes bool) {
+	if yes {
+		*n++
+	}
+}
+
+// causes adds the bounds that hold wherever the captures were taken: an answer is seen, at any tap, after what it answers was
+// seen at any.
+func (s *survey) causes(c *clockBounds) {
+	mask := s.taps[0].mask | s.taps[1].mask
+	var places [2]map[uint64]*glimpse
+	for i := range s.taps {
+		places[i] = make(map[uint64]*glimpse)
+		for _, key := range s.keys() {
+			g := s.taps[i].seen[key]
+			if g == nil || g.share&mask != 0 {
+				continue
+			}
+			if _, ok := places[i][g.place]; ok {
+				places[i][g.place] = nil // which of them an answer belongs to is not known
+				continue
+			}
+			places[i][g.place] = g
+		}
+	}
+	for _, key := range s.keys() {
+		for i := range s.taps {
+			g := s.taps[i].seen[key]
+			if g == nil || g.place&0xff != placeRequest || g.answer == 0 || places[i][g.place] != g {
+				continue
+			}
+			other := places[1-i]
+			if twin, seen := other[g.place]; seen && twin == nil {
+				continue // the other tap saw several transmissions
+			}
+			if answer := other[g.answer]; answer != nil && answer.answer == g.place {
+				if i == 0 {
+					c.lower(g.timeNS, answer.timeNS)
+				} else {
+					c.upper(answer.timeNS, g.timeNS)
+				}
+			}
+		}
+	}
+}
+
+// transits adds the bounds that come from frames which pass one tap before the other.
+func (s *survey) transits(c *clockBounds, firstUpstream []bool, only func(way int32) bool) {
+	s.common(func(a, b *glimpse) {
+		if only != nil && !only(a.way) {
+			return
+		}
+		if firstUpstream[a.way] {
+			c.lower(a.timeNS, b.timeNS)
+		} else {
+			c.upper(a.timeNS, b.timeNS)
+		}
+	})
+}
+
+// place decides for each way which capture is upstream.
+func (s *survey) place(p Placement, requesters func(src netip.Addr) bool) []WayReport {
+	evidence, missed := s.evidence()
+	list := make([]WayReport, len(s.list))
+	for i, key := range s.list {
+		w := &list[i]
+		w.Source, w.Destination, _ = key.addrs()
+		switch p {
+		case PlacementBracket:
+			w.FirstUpstream, w.Reason = true, "as given"
+		case PlacementHosts:
+			w.FirstUpstream, w.Reason = requesters(w.Source), "as given"
+		case PlacementHostsSwapped:
+			w.FirstUpstream, w.Reason = !requesters(w.Source), "as given"
+		case PlacementUnknown:
+			var side int
+			side, w.Reason = evidence[i].upstream(missed)
+			w.FirstUpstream = side >= 0
+		}
+	}
+	for i := range list {
+		if list[i].Reason == "" {
+			s.placeByTime(list, i)
+		}
+	}
+	return list
+}
+
+// decisiveNS is the least difference between two ways that timing must show, and decisiveFrames how many frames of each way
+// must show it.
+const (
+	decisiveNS     = 1000
+	decisiveFrames = 8
+)
+
+// placeByTime decides about a way that nothing else decides: if each host's packets are seen earlier at another capture, whatever
+// the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second.
+func (s *survey) placeByTime(list []WayReport, way int) {
+	back := slices.IndexFunc(list, func(w WayReport) bool {
+		return w.Source == list[way].Destination && w.Destination == list[way].Source
+	})
+	list[way].FirstUpstream, list[way].Reason = true, "taken for granted: nothing in the packets shows it"
+	if back < 0 {
+		return
+	}
+	known := list[back].Reason != ""
+	for _, firstUpstream := range []bool{true, false} {
+		if known && list[back].FirstUpstream == firstUpstream {
+			continue
+		}
+		if s.apart(way, back, firstUpstream) {
+			const why = "packets of each host are seen earlier at a capture of its own"
+			list[way].FirstUpstream, list[way].Reason = firstUpstream, why
+			if !known {
+				list[back].FirstUpstream, list[back].Reason = !firstUpstream, why
+			}
+			return
+		}
+	}
+	if known { // one place in between, then
+		list[way].FirstUpstream = list[back].FirstUpstream
+	}
+}
+
+// apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a time between
+// them that one place cannot explain.
+func (s *survey) apart(way, back int, firstUpstream bool) bool {
+	upstream := make([]bool, len(s.list))
+	upstream[way], upstream[back] = firstUpstream, !firstUpstream
+	c := &clockBounds{}
+	s.transits(c, upstream, func(w int32) bool { return int(w) == way || int(w) == back })
+	uppers := 0
+	for _, b := range c.list {
+		count(&uppers, b.upper)
+	}
+	if uppers < decisiveFrames || len(c.list)-uppers < decisiveFrames {
+		return false
+	}
+	s.causes(c)
+	e, err := c.estimate(true)
+	return err == nil && e.report.Discarded == 0 && e.roomNS-int64(2*math.Abs(e.drift)*e.halfSpan) > decisiveNS
+}
+
+// disagreement explains why two captures cannot be of the same traffic, or returns an empty string.
+func (s *survey) disagreement() string {
+	n, common := 0, 0
+	for _, key := range s.keys() {
+		n++
+		if s.taps[0].seen[key] != nil && s.taps[1].seen[key] != nil {
+			common++
+		}
+	}
+	if n == 0 || 10*common >= min(n, s.kept(0), s.kept(1)) {
+		return ""
+	}
+	return fmt.Sprintf("only %d of %d packets are in both captures: they are not of the same traffic, or hardly overlap", common, n)
+}
+
+func (s *survey) kept(tap int) int {
+	n := 0
+	for _, key := range s.keys() {
+		if s.taps[tap].seen[key] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// placesNote says in one line per host pair where the captures were taken.
+func placesNote(ways []WayReport) string {
+	parts := make([]string, len(ways))
+	for i := range ways {
+		parts[i] = ways[i].String()
+	}
+	return strings.Join(parts, "; ")
+}

@@ -34,6 +34,10 @@ type Analysis struct {
 	Findings  []Finding                   `json:"findings"`
 	Metrics   []Metric                    `json:"metrics"`
 	Coverage  map[string]map[string]int64 `json:"coverage"`
+	// Notes is what a reader must know of how the trace was read: what was inferred, and how certainly.
+	Notes []string `json:"notes,omitempty"`
+	// Taps is what two captures of the same traffic show of each other: places, clocks, and what happened in between.
+	Taps *trace.PairReport `json:"taps,omitempty"`
 }
 
 // Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx ends or

@@ -22,9 +22,13 @@ import (
 // AnalyzeOptions say what to analyse.
 type AnalyzeOptions struct {
 	Trace       string // a run directory or a capture
-	After       string // second capture, behind the injector; empty: none
+	Second      string // another capture of the same traffic, taken elsewhere; empty: none
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
+	Placement   trace.Placement
+	Ordered     bool     // Second is downstream of Trace, or it is an error
+	SameClock   bool     // one clock stamped both captures
+	Complete    bool     // the captures hold every frame that passed their taps
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
@@ -56,8 +60,8 @@ func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 
 // analyzeRun analyses a run directory again.
 func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
-	if o.After != "" || o.Connections != "" {
-		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: no --after, no --connections", o.Trace)}
+	if o.Second != "" || o.Connections != "" {
+		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: analyse it alone, without --connections", o.Trace)}
 	}
 	f, err := loadFacts(o)
 	if err != nil {
@@ -194,7 +198,9 @@ func loadConnections(path string) (*trace.Connections, error) {
 
 // analyzeCapture analyses one capture, or a pair around the injector.
 func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
-	options := trace.Options{Format: o.Format, KeepTruncated: o.KeepPartial}
+	options := trace.Options{
+		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete,
+	}
 	if o.Connections != "" {
 		known, err := loadConnections(o.Connections)
 		if err != nil {
@@ -202,7 +208,8 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 		}
 		options.Connections = known
 	}
-	checked, notes, integrity, err := checkCapture(ctx, o, options)
+	checked, pair, integrity, err := checkCapture(ctx, o, options)
+	notes := pairNotes(pair)
 	var unjudged *trace.UnjudgedError
 	if errors.As(err, &unjudged) {
 		return unjudgedCapture(o, notes, unjudged), nil
@@ -216,16 +223,17 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 		rep.Verdict, rep.Reasons, rep.Packets = verdict.Verdict, verdict.Reasons, integrity.Packets
 		return &Outcome{Verdict: verdict, Report: rep, Analysis: incompleteAnalysis(integrity, trace.PacketIDsMirror)}, nil
 	}
-	return judgeCapture(ctx, o, checked, rep)
+	outcome, err := judgeCapture(ctx, o, checked, rep)
+	if err == nil && outcome.Analysis != nil {
+		outcome.Analysis.Taps, outcome.Analysis.Notes = pair, outcome.Report.Notes
+	}
+	return outcome, err
 }
 
-func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) (*trace.Checked, []string, *trace.IntegrityReport, error) {
-	if o.After != "" {
-		checked, pair, err := trace.CheckPair(ctx, trace.FileSource(o.Trace), trace.FileSource(o.After), options)
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		return checked, []string{pairNote(pair)}, nil, nil
+func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) (*trace.Checked, *trace.PairReport, *trace.IntegrityReport, error) {
+	if o.Second != "" {
+		checked, pair, err := trace.CheckPair(ctx, trace.FileSource(o.Trace), trace.FileSource(o.Second), options)
+		return checked, pair, nil, err
 	}
 	var incomplete *trace.IntegrityError
 	checked, integrity, err := trace.Check(ctx, trace.FileSource(o.Trace), options)
@@ -235,10 +243,13 @@ func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) 
 	return checked, nil, integrity, err
 }
 
-// pairNote says what two captures around an injector show to have happened in between.
-func pairNote(p *trace.PairReport) string {
-	return fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered; the upstream tap missed %d",
-		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Missed)
+// pairNotes says what two captures show to have happened in between.
+func pairNotes(p *trace.PairReport) []string {
+	if p == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered; the upstream tap missed %d",
+		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Missed)}
 }
 
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
@@ -246,6 +257,9 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	summary := newSummary(meta.Connections)
 	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil, nil), summary)...)
 	if err != nil {
+		return nil, err
+	}
+	if err := softenUnseen(ctx, checked, analysis); err != nil {
 		return nil, err
 	}
 	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {

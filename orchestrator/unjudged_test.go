@@ -165,7 +165,7 @@ func TestACaptureOfTooManyFlowsIsInvalid(t *testing.T) {
 	if o.Verdict.Exit != orchestrator.ExitInvalid || !strings.Contains(text, "more than 8192 flows") || !strings.Contains(text, "--connections") {
 		t.Errorf("exit %d: %s", o.Verdict.Exit, text)
 	}
-	o = analyze(t, orchestrator.AnalyzeOptions{Trace: path, After: path})
+	o = analyze(t, orchestrator.AnalyzeOptions{Trace: path, Second: path})
 	if o.Verdict.Exit != orchestrator.ExitInvalid {
 		t.Errorf("of a pair: exit %d: %v", o.Verdict.Exit, o.Verdict.Reasons)
 	}
@@ -174,7 +174,7 @@ func TestACaptureOfTooManyFlowsIsInvalid(t *testing.T) {
 func TestACaptureWithoutRoCEIsAnInputError(t *testing.T) {
 	arp := append(make([]byte, 12), append([]byte{8, 6}, make([]byte, 46)...)...)
 	none, some := capture(t, "arp.pcap", arp), capture(t, "some.pcap", onWire(false, packet.WriteOnly, 9, 3, 256))
-	for _, o := range []orchestrator.AnalyzeOptions{{Trace: none}, {Trace: none, After: some}, {Trace: some, After: none}} {
+	for _, o := range []orchestrator.AnalyzeOptions{{Trace: none}, {Trace: none, Second: some}, {Trace: some, Second: none}} {
 		if _, err := orchestrator.Analyze(t.Context(), o); err == nil || !errors.Is(err, orchestrator.ErrInput) || !strings.Contains(err.Error(), "arp.pcap") {
 			t.Errorf("%+v: %v", o, err)
 		}

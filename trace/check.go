@@ -21,6 +21,9 @@ type Options struct {
 	// was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
 
+	// Complete says that the captures hold every frame that passed their taps.
+	Complete bool
+
 	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the first
 	// is upstream of the second, so that the contrary is an error.
 	Placement Placement
@@ -246,7 +249,7 @@ func (s *scan) meta() (Meta, error) {
 	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
-		ICRCCheckable: s.icrc.trusted(), Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+		ICRCCheckable: s.icrc.trusted(), Complete: s.o.Complete, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
 	}
 	if s.o.Format == FormatPlain {
 		m.Kind, m.PacketIDs, m.EventsKnown = KindPlain, PacketIDsFrame, false

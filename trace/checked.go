@@ -53,6 +53,12 @@ type Meta struct {
 	// TrimReactions is what a test says about its hosts, see [Checked.WithTrims].
 	TrimReactions TrimReactions
 
+	// MayMiss says that taps may have missed frames, so that what is not in the trace may have happened. Otherwise a plain
+	// capture is believed to hold what passed its tap as far as what it shows agrees with that.
+	MayMiss bool
+	// Complete says that somebody vouches for the taps: the captures hold every frame that passed.
+	Complete bool
+
 	// ClockUncertaintyNS is how much later than stamped packets may have reached their receivers: two clocks are involved.
 	ClockUncertaintyNS int64
 
@@ -79,6 +85,32 @@ func (c *Checked) Meta() Meta { return c.meta }
 // each call reads the trace anew, in bounded memory.
 func (c *Checked) ForEach(ctx context.Context, fn func(*Record) error) error {
 	return c.stream(ctx, fn)
+}
+
+// WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled out: a mirror
+// trace with integrity is complete, somebody may vouch for the captures, and two taps that agree vouch for each other. Of a pair
+// what was seen upstream is left, as of what was not seen downstream nobody knows where it was lost.
+func (c *Checked) WithUnseenFrames() (*Checked, bool) {
+	if c.meta.Kind == KindMirror || c.meta.Complete || c.meta.MayMiss {
+		return nil, false
+	}
+	meta := c.meta
+	meta.MayMiss = true
+	if meta.Kind == KindPlain {
+		return &Checked{meta: meta, stream: c.stream}, true
+	}
+	meta.Kind, meta.EventsKnown = KindPlain, false
+	return &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+		return c.stream(ctx, func(r *Record) error {
+			if !r.Has(Sent) {
+				return nil
+			}
+			seen := *r
+			seen.Flags |= Passed
+			seen.Event = EventNone
+			return fn(&seen)
+		})
+	}}, true
 }
 
 // CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a mirror

@@ -78,6 +78,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	report.Clock, report.Ways = v.clock.report, places
 	meta.Packets = report.Sent + report.Passed
 	meta.ClockUncertaintyNS = v.uncertainty()
+	meta.Complete = o.Complete || v.complete && report.Missed == 0
 	meta.Notes = append(meta.Notes, report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
 		_, err := v.run(ctx, fn)
@@ -104,30 +105,21 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	if reason := s.disagreement(); reason != "" {
 		return nil, fault(reason, other)
 	}
-	v.identified = s.identified()
-	places := s.place(v.o.Placement, v.isRequester)
-	if v.o.Ordered && swapped(places) {
-		return nil, fault(fmt.Sprintf("the packets show that %s was taken upstream of %s (%s)", v.second.Name, v.first.Name, places[0].Reason),
-			"name them the other way round")
-	}
-	v.upstream = make(map[flowKey]bool, len(places))
-	upstream := make([]bool, len(places))
-	for i := range places {
-		upstream[i] = places[i].FirstUpstream
-		v.upstream[s.list[i]] = upstream[i]
-	}
+	v.identified, v.complete = s.identified(), s.complete()
+	places := s.place(v.o.Placement, v.o.Ordered, v.isRequester)
+	var err error
 	if v.o.SameClock {
 		v.clock = &clockEstimate{report: ClockReport{SameClock: true}}
-		return places, nil
-	}
-	var bounds clockBounds
-	s.transits(&bounds, upstream, nil)
-	s.causes(&bounds)
-	clock, err := bounds.estimate(!v.mixed())
-	if err != nil {
+	} else if places, v.clock, err = s.reconcile(places); err != nil {
 		return nil, fault(err.Error(), other)
 	}
-	v.clock = clock
+	if why := swapped(places); v.o.Ordered && why != "" {
+		return nil, fault(fmt.Sprintf("%s was taken upstream of %s: %s", v.second.Name, v.first.Name, why), "name them the other way round")
+	}
+	v.upstream = make(map[flowKey]bool, len(places))
+	for i := range places {
+		v.upstream[s.list[i]] = places[i].FirstUpstream
+	}
 	return places, nil
 }
 
@@ -153,14 +145,17 @@ func (v *tapView) isRequester(host netip.Addr) bool {
 	return false
 }
 
-// swapped reports whether packets show that the second capture is upstream in all directions.
-func swapped(places []WayReport) bool {
+// swapped says what shows that the second capture is upstream in all directions, if it is.
+func swapped(places []WayReport) (why string) {
 	for i := range places {
 		if places[i].FirstUpstream {
-			return false
+			return ""
+		}
+		if places[i].certain {
+			why = places[i].Reason
 		}
 	}
-	return len(places) > 0
+	return why
 }
 
 // uncertainty returns what analyzers must allow for between the clocks. Captures of two hosts need nothing: what a host sent

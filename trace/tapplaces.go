@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"candela.dev/candela/packet"
 )
 
 // A Placement says where two captures were taken.
@@ -20,8 +22,6 @@ const (
 	// PlacementHosts: the first capture was taken at the requester's host, the second at the responder's. Each is upstream for
 	// what its host sends.
 	PlacementHosts
-	// PlacementHostsSwapped: the first at the responder's, the second at the requester's.
-	PlacementHostsSwapped
 )
 
 // A WayReport says which capture is upstream for one direction, and how that is known.
@@ -31,6 +31,8 @@ type WayReport struct {
 	// FirstUpstream: packets in this direction pass the first capture's tap before the second's.
 	FirstUpstream bool   `json:"first_upstream"`
 	Reason        string `json:"reason"`
+
+	certain bool // it is given, or packets show it
 }
 
 // String says it for people.
@@ -142,7 +144,7 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 			if g == nil || g.timeNS <= from[i] || g.timeNS >= to[i] {
 				continue
 			}
-			count(&gone[1-i], g.data && g.copies == 1)
+			count(&gone[1-i], g.data && g.copies == 1 && s.repaired(g))
 			count(&list[g.way].alone[i], !g.data)
 		}
 	}
@@ -150,6 +152,22 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 		missed[i] = float64(gone[i]) / float64(max(1, data))
 	}
 	return list, missed
+}
+
+// repaired reports whether the receiver of a packet seems to have had it, although only one frame of it was seen: it acknowledged
+// the packet or a later one, or it is a READ response, for which the requester did not ask again.
+func (s *survey) repaired(g *glimpse) bool {
+	if g.place&0xff != placeRequest {
+		return true
+	}
+	acked, ok := s.acked[connectionOf(g.place)]
+	return ok && !acked.Before(packet.PSN(g.place>>8&maxUint24))
+}
+
+// complete reports whether nothing suggests that one of the taps missed frames.
+func (s *survey) complete() bool {
+	_, missed := s.evidence()
+	return missed == [2]float64{}
 }
 
 func count(n *int, yes bool) {
@@ -213,7 +231,7 @@ func (s *survey) transits(c *clockBounds, firstUpstream []bool, only func(way in
 }
 
 // place decides for each way which capture is upstream.
-func (s *survey) place(p Placement, requesters func(src netip.Addr) bool) []WayReport {
+func (s *survey) place(p Placement, ordered bool, requesters func(src netip.Addr) bool) []WayReport {
 	evidence, missed := s.evidence()
 	list := make([]WayReport, len(s.list))
 	for i, key := range s.list {
@@ -221,24 +239,26 @@ func (s *survey) place(p Placement, requesters func(src netip.Addr) bool) []WayR
 		w.Source, w.Destination, _ = key.addrs()
 		switch p {
 		case PlacementBracket:
-			w.FirstUpstream, w.Reason = true, "as given"
+			w.FirstUpstream, w.Reason = true, asGiven
 		case PlacementHosts:
-			w.FirstUpstream, w.Reason = requesters(w.Source), "as given"
-		case PlacementHostsSwapped:
-			w.FirstUpstream, w.Reason = !requesters(w.Source), "as given"
+			w.FirstUpstream, w.Reason = requesters(w.Source), asGiven
 		case PlacementUnknown:
 			var side int
 			side, w.Reason = evidence[i].upstream(missed)
 			w.FirstUpstream = side >= 0
 		}
+		w.certain = w.Reason != ""
 	}
 	for i := range list {
 		if list[i].Reason == "" {
-			s.placeByTime(list, i)
+			s.placeByTime(list, i, ordered)
 		}
 	}
 	return list
 }
+
+// asGiven is the reason for a place that the caller names.
+const asGiven = "as given"
 
 // decisiveNS is the least difference between two ways that timing must show, and decisiveFrames how many frames of each way
 // must show it.
@@ -248,8 +268,9 @@ const (
 )
 
 // placeByTime decides about a way that nothing else decides: if each host's packets are seen earlier at another capture, whatever
-// the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second.
-func (s *survey) placeByTime(list []WayReport, way int) {
+// the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second, if that is what the caller
+// says or nothing says otherwise of the way back.
+func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 	back := slices.IndexFunc(list, func(w WayReport) bool {
 		return w.Source == list[way].Destination && w.Destination == list[way].Source
 	})
@@ -271,7 +292,7 @@ func (s *survey) placeByTime(list []WayReport, way int) {
 			return
 		}
 	}
-	if known { // one place in between, then
+	if known && !ordered { // one place in between, then
 		list[way].FirstUpstream = list[back].FirstUpstream
 	}
 }
@@ -293,6 +314,55 @@ func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	s.causes(c)
 	e, err := c.estimate(true)
 	return err == nil && e.report.Discarded == 0 && e.roomNS-int64(2*math.Abs(e.drift)*e.halfSpan) > decisiveNS
+}
+
+// reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree
+// best. What packets show is kept, unless the taps miss frames, so that others look lost in between.
+func (s *survey) reconcile(found []WayReport) ([]WayReport, *clockEstimate, error) {
+	clock, err := s.clockFor(found)
+	if err == nil && clock.report.Discarded == 0 || slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
+		return found, clock, err
+	}
+	for _, other := range alternatives(found, s.complete()) {
+		c, failed := s.clockFor(other)
+		if failed == nil && (err != nil || c.report.Discarded < clock.report.Discarded) {
+			found, clock, err = other, c, nil
+		}
+	}
+	return found, clock, err
+}
+
+// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts.
+func alternatives(found []WayReport, keepCertain bool) [][]WayReport {
+	var list [][]WayReport
+	for _, first := range []func(w *WayReport) bool{
+		func(*WayReport) bool { return true },
+		func(*WayReport) bool { return false },
+		func(w *WayReport) bool { return w.Source.Less(w.Destination) },
+		func(w *WayReport) bool { return !w.Source.Less(w.Destination) },
+	} {
+		places := slices.Clone(found)
+		for i := range places {
+			if w := &places[i]; !w.certain || !keepCertain {
+				w.FirstUpstream, w.Reason = first(w), "the only order that the times of causes and effects allow"
+			}
+		}
+		list = append(list, places)
+	}
+	return list
+}
+
+// clockFor estimates the clocks, given which capture is upstream for each way.
+func (s *survey) clockFor(places []WayReport) (*clockEstimate, error) {
+	upstream, mixed := make([]bool, len(places)), false
+	for i := range places {
+		upstream[i] = places[i].FirstUpstream
+		mixed = mixed || upstream[i] != upstream[0]
+	}
+	var bounds clockBounds
+	s.transits(&bounds, upstream, nil)
+	s.causes(&bounds)
+	return bounds.estimate(!mixed)
 }
 
 // disagreement explains why two captures cannot be of the same traffic, or returns an empty string.

@@ -14,6 +14,7 @@ type tapView struct {
 	clock         *clockEstimate
 	upstream      map[flowKey]bool // of each way: the first capture is upstream. nil: of all
 	identified    bool             // IPv4 identifications tell frames apart
+	complete      bool             // nothing suggests that a tap missed frames
 }
 
 // mixed reports whether each of the captures is upstream for some way.

@@ -20,7 +20,8 @@ type survey struct {
 	ways map[flowKey]int // (source, destination) to its number, in order of appearance
 	list []flowKey
 
-	order []uint64 // what keys returns, once it was asked
+	acked map[uint64]packet.PSN // the highest PSN that a connection's responder acknowledged
+	order []uint64              // what keys returns, once it was asked
 }
 
 type tapSurvey struct {
@@ -45,7 +46,7 @@ type glimpse struct {
 }
 
 func newSurvey() *survey {
-	s := &survey{ways: make(map[flowKey]int)}
+	s := &survey{ways: make(map[flowKey]int), acked: make(map[uint64]packet.PSN)}
 	for i := range s.taps {
 		s.taps[i].seen = make(map[uint64]*glimpse)
 	}
@@ -90,6 +91,12 @@ func (s *survey) add(tap int, o *observation) {
 	if r.ICRC == packet.ICRCInvalid || r.Opcode == packet.CNP {
 		return // its fields prove nothing, or it looks like all others
 	}
+	if r.Opcode == packet.Acknowledge && r.Syndrome.IsAck() {
+		connection := uint64(r.Flow.Connection())
+		if last, ok := s.acked[connection]; !ok || last.Before(r.PSN) {
+			s.acked[connection] = r.PSN
+		}
+	}
 	share := mix(uint64(r.Flow.Connection())<<24|uint64(r.PSN), 0)
 	if share&t.mask != 0 {
 		return
@@ -129,6 +136,9 @@ func placeHash(r *Record, request bool) uint64 {
 }
 
 const placeRequest, placeAnswer = 1, 2
+
+// connectionOf returns the connection in a place.
+func connectionOf(place uint64) uint64 { return place >> 32 }
 
 // answerPlace names the answer to a request, or the request that an answer shows to have arrived.
 func answerPlace(r *Record) uint64 {

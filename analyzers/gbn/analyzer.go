@@ -61,6 +61,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 			a.delay = 2 * mirrorHostDelayNS
 		}
 	}
+	a.delay += meta.ClockUncertaintyNS
 	return a
 }
 

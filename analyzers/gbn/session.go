@@ -63,10 +63,10 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 // exact reports whether every delivery to the responder and its order are known.
 func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.adrift }
 
-// seesAll reports whether the trace holds every request that was sent. A capture does if requests are lost behind its tap; it
-// is assumed that there is one place in a path where packets are lost.
+// seesAll reports whether the trace holds every request that was sent. A capture whose tap missed no frame does if requests are
+// lost behind it; it is assumed that there is one place in a path where packets are lost.
 func (s *session) seesAll() bool {
-	return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown
+	return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown && !s.a.meta.MayMiss
 }
 
 // unwrap returns the position of psn: of all that it may stand for, the one nearest to the newest request.

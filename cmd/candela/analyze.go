@@ -13,20 +13,27 @@ import (
 
 func newAnalyze() *cobra.Command {
 	var o orchestrator.AnalyzeOptions
-	var format, input, waivers string
+	var format, input, waivers, after string
+	var taps []string
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "analyze RUN|TRACE",
-		Short: "Judge a run directory again, or a capture from anywhere",
-		Long: `Judge a trace: a run directory with all that it knows, a reconstructed mirror trace, a trace of Lumina's prototype, or a
-plain capture (tcpdump at a tap). With --after, a second capture behind the injector or switch tells which packets were
-dropped, delayed, marked or corrupted in between, so that two taps are enough to judge a NIC.
+		Use:   "analyze RUN|CAPTURE [CAPTURE]",
+		Short: "Judge a run directory again, or captures from anywhere",
+		Long: `Judge a run directory with all that it knows, a reconstructed mirror trace, a trace of Lumina's prototype, or plain
+captures (tcpdump, a SPAN port).
 
-Without --connections the connections are inferred from the packets, and the result says so.`,
+One capture shows what passed its tap. Two captures of the same traffic, taken before and after a switch or at the two
+hosts, also show what was dropped, delayed, marked or corrupted in between. Candela infers from the packets which capture
+is upstream for each direction, estimates offset and drift of the clocks, and reports both. --tap says it outright, with
+the places requester, responder, before and after.
+
+Without --connections the connections are inferred from the packets, and the result says so. What a capture that missed
+frames would explain is a warning, unless --complete says that the captures hold every frame.`,
 		Example: `  candela analyze runs/quickstart
   candela analyze before.pcap --after behind.pcap
+  candela analyze --tap requester=host1.pcap --tap responder=host2.pcap
   candela analyze trace.pcap --connections connections.json --format json`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format %q: want text or json", format)
@@ -35,7 +42,10 @@ Without --connections the connections are inferred from the packets, and the res
 			if o.Format, err = trace.ParseFormat(input); err != nil {
 				return fmt.Errorf("--input: %w", err)
 			}
-			o.Trace, o.Version, o.Command, o.Config = args[0], toolVersion(), toolName(), configOptions("")
+			if err := chooseTaps(&o, args, after, taps); err != nil {
+				return err
+			}
+			o.Version, o.Command, o.Config = toolVersion(), toolName(), configOptions("")
 			if o.Waivers, err = loadWaivers(waivers); err != nil {
 				return err
 			}
@@ -59,7 +69,10 @@ Without --connections the connections are inferred from the packets, and the res
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.After, "after", "", "second capture, behind the injector or switch")
+	fl.StringVar(&after, "after", "", "second capture, downstream of the injector or switch")
+	fl.StringArrayVar(&taps, "tap", nil, "PLACE=FILE: a capture and where it was taken (requester, responder, before, after)")
+	fl.BoolVar(&o.SameClock, "same-clock", false, "one clock stamped both captures: do not estimate")
+	fl.BoolVar(&o.Complete, "complete", false, "the captures hold every frame that passed their taps")
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
 	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")

@@ -148,7 +148,7 @@ func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrat
 		}
 		return orchestrator.Analyze(ctx, o)
 	}
-	if o.After != "" || o.Connections != "" {
+	if o.Second != "" || o.Connections != "" {
 		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace), opened.Close())
 	}
 	outcome, err := switchtest.Analyze(opened, o)

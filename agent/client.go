@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/generator"
@@ -48,15 +49,7 @@ func call[Q, A any](ctx context.Context, c *Client, step string, f func(context.
 	return answer, c.named(step, err)
 }
 
-func (c *Client) named(step string, err error) error {
-	if err == nil {
-		return nil
-	}
-	if s, ok := status.FromError(err); ok {
-		return fmt.Errorf("%s: %s: %s", c.name, step, s.Message())
-	}
-	return fmt.Errorf("%s: %s: %w", c.name, step, err)
-}
+func (c *Client) named(step string, err error) error { return Named(c.name, step, err) }
 
 // Describe says what the machine is.
 func (c *Client) Describe(ctx context.Context) (*agentpb.DescribeResponse, error) {
@@ -123,20 +116,28 @@ func (l *Lease) follow(name string) {
 	renew, patience := time.NewTicker(renewEvery), time.NewTimer(renewLimit)
 	defer renew.Stop()
 	defer patience.Stop()
-	for {
+	for woke := time.Now(); ; {
 		select {
 		case err := <-ended:
-			l.err = fmt.Errorf("%s: the agent is gone: %s", name, status.Convert(err).Message())
+			l.err = Named(name, "the agent is gone", err)
 			return
 		case <-signs:
 			patience.Reset(renewLimit)
 		case <-renew.C:
 			l.renew()
 		case <-patience.C:
-			l.err = fmt.Errorf("%s: the agent doesn't answer any more: no sign of life for %v", name, renewLimit)
+			if time.Since(woke) > 2*renewEvery { // this process stood still, and could hear nobody
+				patience.Reset(renewLimit)
+				break
+			}
+			l.err = Named(name, "the agent doesn't answer any more", status.Errorf(codes.DeadlineExceeded, "no sign of life for %v", renewLimit))
 			l.cancel()
 			return
 		}
+		if now := time.Now(); now.Sub(woke) > 2*renewEvery {
+			patience.Reset(renewLimit)
+		}
+		woke = time.Now()
 	}
 }
 

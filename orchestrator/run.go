@@ -51,6 +51,12 @@ type MemoryTestbed interface {
 	RecordTo(ctx context.Context, create func(name string) (io.WriteCloser, error)) error
 }
 
+// A Blamer is a testbed that knows more of the cause of a failed step than the call that failed.
+type Blamer interface {
+	// Blame returns the cause of an error of any step; err itself if there is no better one.
+	Blame(err error) error
+}
+
 // A Builder makes the testbed for a specification.
 type Builder func(testbeds.Spec) (Testbed, error)
 
@@ -234,11 +240,22 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 		}
 		if err := step.do(ctx); err != nil {
 			r.log.Error(step.name, "error", err.Error())
-			return fmt.Errorf("%s: %w", step.name, err)
+			return fmt.Errorf("%s: %w", step.name, r.causeOf(ctx, err))
 		}
 		r.log.Info(step.name, r.progressOf(step.name)...)
 	}
 	return nil
+}
+
+// causeOf returns what made a step fail: that the run was told to stop, what the testbed knows, or else the step's own error.
+func (r *run) causeOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if b, ok := r.bed.(Blamer); ok {
+		return b.Blame(err)
+	}
+	return err
 }
 
 func writeBytes(text func() []byte) func(io.Writer) error {

@@ -12,7 +12,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
@@ -24,6 +23,7 @@ import (
 	"slices"
 	"time"
 
+	"candela.dev/candela/filelock"
 	"candela.dev/candela/injector/transport"
 )
 
@@ -38,8 +38,6 @@ const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	// Lifetime is how long a certificate is valid.
 	Lifetime = 365 * 24 * time.Hour
-	// listLifetime is how long a list of revoked certificates may be used; Issue and Revoke write a new one.
-	listLifetime = 365 * 24 * time.Hour
 	// clockSkew is how far the clocks of lab machines may be behind.
 	clockSkew = 5 * time.Minute
 )
@@ -47,7 +45,7 @@ const (
 // names of certificates become file names.
 var names = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 
-// Authority is an authority in a directory.
+// Authority is an authority in a directory. Several processes may use one at once.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -55,103 +53,194 @@ type Authority struct {
 	now  func() time.Time
 }
 
-// Create makes an authority in dir, which it creates. There must be none yet.
+// Create makes an authority in dir, which it creates. There must be none yet; one whose making was cut short is made anew.
 func Create(dir, name string, now func() time.Time) (*Authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	a, err := create(dir, name, now)
+	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, authorityKey)); err == nil {
-		return nil, fmt.Errorf("make an authority: %s holds one already", dir)
+	return a, nil
+}
+
+func create(dir, name string, now func() time.Time) (_ *Authority, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := onlyOurs(dir); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Acquire(filepath.Join(dir, lockFile), lockPatience)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	// The certificate is written last: without it nothing can have been issued.
+	if _, err := os.Stat(filepath.Join(dir, authorityCert)); err == nil {
+		return nil, fmt.Errorf("%s holds one already", dir)
+	}
+	if err := removeUnfinished(dir); err != nil {
+		return nil, err
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
+		return nil, err
 	}
 	serial, err := newSerial()
 	if err != nil {
 		return nil, err
 	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now().Add(-clockSkew),
-		NotAfter: now().Add(authorityLifetime), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	}
+	template := authorityTemplate(name, serial, now())
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
-	}
-	if err := errors.Join(writeKey(filepath.Join(dir, authorityKey), key), writePEM(filepath.Join(dir, authorityCert),
-		"CERTIFICATE", der, 0o644)); err != nil {
-		return nil, fmt.Errorf("make an authority: %w", err)
-	}
-	a, err := Open(dir, now)
 	if err != nil {
 		return nil, err
 	}
-	return a, a.writeList(nil)
+	a := &Authority{dir: dir, key: key, now: now}
+	if a.cert, err = x509.ParseCertificate(der); err != nil {
+		return nil, err
+	}
+	if err := writeKey(a.path(authorityKey), key); err != nil {
+		return nil, err
+	}
+	if _, err := a.writeList(nil); err != nil {
+		return nil, err
+	}
+	return a, writePEM(a.path(authorityCert), "CERTIFICATE", der, 0o644)
+}
+
+func authorityTemplate(name string, serial *big.Int, now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-clockSkew),
+		NotAfter: now.Add(authorityLifetime), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
 }
 
 // Open reads the authority in dir.
 func Open(dir string, now func() time.Time) (*Authority, error) {
-	certDER, err := readPEM(filepath.Join(dir, authorityCert), "CERTIFICATE")
+	a := &Authority{dir: dir, now: now}
+	err := onlyOurs(dir)
+	if err == nil {
+		err = a.read()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the authority: %w", err)
 	}
-	keyDER, err := readPEM(filepath.Join(dir, authorityKey), "PRIVATE KEY")
+	return a, nil
+}
+
+// onlyOurs refuses a directory or key that others may read or write.
+func onlyOurs(dir string) error {
+	info, err := os.Stat(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open the authority: %w", err)
+		return err
 	}
-	cert, err := x509.ParseCertificate(certDER)
+	if info.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("directory %s has mode %v: everybody may write there; chmod o-w %s", dir, info.Mode().Perm(), dir)
+	}
+	key := filepath.Join(dir, authorityKey)
+	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s has mode %v: others may read the authority's key; chmod 600 %s", key, info.Mode().Perm(), key)
+	}
+	return nil
+}
+
+// read reads certificate and key.
+func (a *Authority) read() error {
+	keyDER, err := readPEM(a.path(authorityKey), "PRIVATE KEY")
 	if err != nil {
-		return nil, fmt.Errorf("open the authority: %s: %w", authorityCert, err)
+		return err
+	}
+	cert, err := readCertificate(a.path(authorityCert))
+	if err != nil {
+		return err
 	}
 	key, err := x509.ParsePKCS8PrivateKey(keyDER)
 	if err != nil {
-		return nil, fmt.Errorf("open the authority: %s: %w", authorityKey, err)
+		return fmt.Errorf("%s: %w", authorityKey, err)
 	}
 	signer, ok := key.(crypto.Signer)
 	if !ok {
-		return nil, fmt.Errorf("open the authority: %s: a %T can't sign", authorityKey, key)
+		return fmt.Errorf("%s: a %T can't sign", authorityKey, key)
 	}
-	return &Authority{dir: dir, cert: cert, key: signer, now: now}, nil
+	if public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(cert.PublicKey) {
+		return fmt.Errorf("%s is not the key of %s", authorityKey, authorityCert)
+	}
+	a.cert, a.key = cert, signer
+	return nil
 }
 
-// Issue makes a certificate for a role and writes NAME.pem and NAME.key beside the authority. Hosts are the names and
-// addresses under which a server is reached; a client needs none.
-func (a *Authority) Issue(name string, role transport.Role, hosts []string) (transport.Files, error) {
-	files := transport.Files{
-		Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key"),
-		CA: filepath.Join(a.dir, authorityCert), CRL: filepath.Join(a.dir, revokedList),
+// until returns the end of a time from now, or that of the authority.
+func (a *Authority) until(d time.Duration) time.Time {
+	end := a.now().Add(d)
+	if end.After(a.cert.NotAfter) {
+		return a.cert.NotAfter
 	}
+	return end
+}
+
+// Issue makes a certificate for a role and writes NAME.pem and NAME.key beside the authority, and a new list of revoked certificates.
+// Hosts are the names and addresses under which a server is reached; a client needs none.
+func (a *Authority) Issue(name string, role transport.Role, hosts []string) (transport.Files, error) {
+	files := transport.Files{Cert: a.path(name + ".pem"), Key: a.path(name + ".key"), CA: a.path(authorityCert), CRL: a.path(revokedList)}
+	var err error
 	switch {
 	case !names.MatchString(name):
-		return files, fmt.Errorf("issue a certificate: name %q: allowed are lower-case letters, digits, dots and hyphens", name)
-	case name == "ca" || name == "revoked":
-		return files, fmt.Errorf("issue a certificate: name %q is the authority's own", name)
+		err = fmt.Errorf("name %q: allowed are lower-case letters, digits, dots and hyphens", name)
+	case reserved(name):
+		err = fmt.Errorf("name %q is the authority's own", name)
 	case !slices.Contains(transport.Roles(), role):
-		return files, fmt.Errorf("issue a certificate: role %q is unknown; allowed are %v", role, transport.Roles())
+		err = fmt.Errorf("role %q is unknown; allowed are %v", role, transport.Roles())
 	case (role == transport.Agent || role == transport.Switch) && len(hosts) == 0:
-		return files, fmt.Errorf("issue a certificate: a server (role %s) needs the names or addresses under which it is reached", role)
+		err = fmt.Errorf("a server (role %s) needs the names or addresses under which it is reached", role)
+	default:
+		err = a.locked(func() error { return a.issue(name, role, hosts) })
 	}
-	if _, err := os.Stat(files.Cert); err == nil {
-		return files, fmt.Errorf("issue a certificate: %s exists; revoke it first, or choose another name", files.Cert)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return files, fmt.Errorf("issue a certificate: %w", err)
-	}
-	template, err := a.template(name, role, hosts)
-	if err != nil {
-		return files, err
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	if err != nil {
-		return files, fmt.Errorf("issue a certificate: %w", err)
-	}
-	if err := errors.Join(writeKey(files.Key, key), writePEM(files.Cert, "CERTIFICATE", der, 0o644)); err != nil {
 		return files, fmt.Errorf("issue a certificate: %w", err)
 	}
 	return files, nil
+}
+
+func (a *Authority) issue(name string, role transport.Role, hosts []string) error {
+	if _, err := os.Stat(a.path(name + ".pem")); err == nil {
+		return fmt.Errorf("%s exists; revoke it first, or choose another name", a.path(name+".pem"))
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	template, err := a.template(name, role, hosts)
+	if err != nil {
+		return err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return err
+	}
+	if err := writeKey(a.path(name+".key"), key); err != nil {
+		return err
+	}
+	if err := a.hand(name, der); err != nil {
+		return err
+	}
+	list, err := a.readList()
+	if err != nil {
+		return err
+	}
+	_, err = a.writeList(list.RevokedCertificateEntries)
+	return err
+}
+
+// hand gives a name a certificate.
+func (a *Authority) hand(name string, der []byte) error {
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return err
+	}
+	if err := a.keep(cert); err != nil {
+		return err
+	}
+	return writePEM(a.path(name+".pem"), "CERTIFICATE", der, 0o644)
 }
 
 func (a *Authority) template(name string, role transport.Role, hosts []string) (*x509.Certificate, error) {
@@ -161,7 +250,7 @@ func (a *Authority) template(name string, role transport.Role, hosts []string) (
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, NotBefore: a.now().Add(-clockSkew),
-		NotAfter: a.now().Add(Lifetime), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotAfter: a.until(Lifetime), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, URIs: []*url.URL{role.URI()},
 	}
 	if len(hosts) > 0 {
@@ -177,56 +266,6 @@ func (a *Authority) template(name string, role transport.Role, hosts []string) (
 	return t, nil
 }
 
-// Revoke puts the certificate of a name on the list of revoked ones, and renames its files so that the name is free again.
-// Servers and clients read the list anew when it changes; copy it to them.
-func (a *Authority) Revoke(name string) error {
-	if !names.MatchString(name) {
-		return fmt.Errorf("revoke a certificate: there is none called %q", name)
-	}
-	path := filepath.Join(a.dir, name+".pem")
-	der, err := readPEM(path, "CERTIFICATE")
-	if err != nil {
-		return fmt.Errorf("revoke a certificate: %w", err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		return fmt.Errorf("revoke a certificate: %s: %w", path, err)
-	}
-	list, err := a.readList()
-	if err != nil {
-		return fmt.Errorf("revoke a certificate: %w", err)
-	}
-	entries := append(list.RevokedCertificateEntries, x509.RevocationListEntry{SerialNumber: cert.SerialNumber, RevocationTime: a.now()})
-	if err := a.writeList(entries); err != nil {
-		return fmt.Errorf("revoke a certificate: %w", err)
-	}
-	return errors.Join(os.Rename(path, path+".revoked"), os.Remove(filepath.Join(a.dir, name+".key")))
-}
-
-func (a *Authority) readList() (*x509.RevocationList, error) {
-	der, err := readPEM(filepath.Join(a.dir, revokedList), "X509 CRL")
-	if err != nil {
-		return nil, err
-	}
-	return x509.ParseRevocationList(der)
-}
-
-// writeList replaces the list: whoever reads it meanwhile sees the old one or the new one, never a part.
-func (a *Authority) writeList(entries []x509.RevocationListEntry) error {
-	number := big.NewInt(a.now().UnixNano()) // lists must have growing numbers
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-		Number: number, ThisUpdate: a.now().Add(-clockSkew), NextUpdate: a.now().Add(listLifetime), RevokedCertificateEntries: entries,
-	}, a.cert, a.key)
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(a.dir, revokedList)
-	if err := writePEM(path+".new", "X509 CRL", der, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
 func newSerial() (*big.Int, error) {
 	const bits = 127 // RFC 5280, 4.1.2.2: positive and at most 20 octets
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), bits))
@@ -234,33 +273,4 @@ func newSerial() (*big.Int, error) {
 		return nil, fmt.Errorf("draw a serial number: %w", err)
 	}
 	return serial, nil
-}
-
-func writeKey(path string, key *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	return writePEM(path, "PRIVATE KEY", der, 0o600)
-}
-
-// writePEM writes a new file.
-func writePEM(path, kind string, der []byte, mode os.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	return errors.Join(pem.Encode(f, &pem.Block{Type: kind, Bytes: der}), f.Close())
-}
-
-func readPEM(path, kind string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(data)
-	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("%s holds no %s in PEM", path, kind)
-	}
-	return block.Bytes, nil
 }

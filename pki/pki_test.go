@@ -10,7 +10,6 @@ import (
 	"time"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,8 +19,6 @@ import (
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/pki"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var loopback = []string{"127.0.0.1"}
 
@@ -47,7 +44,7 @@ func issue(t *testing.T, a *pki.Authority, name string, role transport.Role, hos
 // serve runs a switch with the server's files and returns its address.
 func serve(t *testing.T, files *transport.Files) string {
 	t.Helper()
-	lis, opts, err := transport.Listen("127.0.0.1:0", files, transport.SwitchPolicy)
+	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: files, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // agentOptions are the flags of agent.
 type agentOptions struct {
 	listen     string
+	group      string
 	tls        transport.Files
 	interfaces []string
 	dir        string
@@ -32,15 +33,16 @@ func newAgent() *cobra.Command {
 the machine; when its orchestrator has been gone for --lease, everything that it holds is released.
 
 The agent uses the interfaces that --interface names and no other, takes no path and no command from the wire, and keeps
-captures below --dir. It listens on loopback, on a unix: socket, or with mutual TLS anywhere. It needs CAP_NET_ADMIN and
-CAP_NET_RAW, with --xdp-pass CAP_BPF, too.`,
+captures below --dir. It listens on a unix: socket, for root, its own user and --group, or over TCP with mutual TLS, on
+loopback too. It needs CAP_NET_ADMIN and CAP_NET_RAW, with --xdp-pass CAP_BPF, too.`,
 		Example: `  candela agent --interface eth1
   candela agent --interface eth1 --listen 10.1.0.2:9560 --cert agent.pem --key agent.key --ca lab.pem --crl lab.crl`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveAgent(cmd, &o) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.listen, "listen", "127.0.0.1:9560", "address to serve on")
+	fl.StringVar(&o.listen, "listen", localSocket("agent"), "address to serve on: unix:PATH, or HOST:PORT with certificates")
+	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this agent's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
 	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the lab's authority")
@@ -75,7 +77,7 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 			err = infrastructure(errors.Join(err, closing))
 		}
 	}()
-	listener, options, err := transport.Listen(o.listen, files, agent.Policy)
+	listener, options, err := transport.Listen(o.listen, transport.ServerConfig{Files: files, Policy: agent.Policy, Group: o.group, Log: log})
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (d *distant) Injector(ctx context.Context) (testbeds.Access, error) {
 	}
 	d.inside = a.Conn
 	d.front.serve(a.Conn)
-	d.conn, err = transport.Dial(d.front.address, nil)
+	d.conn, err = transport.DialForeign(d.front.address, nil)
 	a.Conn = d.conn
 	return a, err
 }
@@ -220,7 +220,7 @@ func TestASwitchThatRestartsInTheMiddleEndsTheRun(t *testing.T) {
 	serving.Go(func() { _ = fresh.Serve(ctx, lis) })
 	defer serving.Wait()
 	defer cancel()
-	conn, err := transport.Dial(lis.Addr().String(), nil)
+	conn, err := transport.DialForeign(lis.Addr().String(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestASwitchThatGoesAwayEndsTheRun(t *testing.T) {
 // usurp makes a second controller primary.
 func usurp(t *testing.T, d *distant) (*injector.Client, func()) {
 	t.Helper()
-	conn, err := transport.Dial(d.front.address, nil)
+	conn, err := transport.DialForeign(d.front.address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

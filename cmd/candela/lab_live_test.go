@@ -26,8 +26,7 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// A cable carries control connections to a component over TCP, until it is cut: then every connection is reset, and no new one
-// is taken.
+// A cable carries control connections to a component, until it is cut: then every connection is reset, and no new one is taken.
 type cable struct {
 	listener net.Listener
 	socket   string // unix, of the component
@@ -39,7 +38,7 @@ type cable struct {
 
 func newCable(t *testing.T, socket string) *cable {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	lis, err := net.Listen("unix", filepath.Join(shortDir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,6 +47,17 @@ func newCable(t *testing.T, socket string) *cable {
 	go func() { defer close(done); c.serve() }()
 	t.Cleanup(func() { c.cut(); <-done })
 	return c
+}
+
+// shortDir returns a directory for sockets: the names of tests are long, and paths of sockets must not be.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
 
 func (c *cable) serve() {
@@ -79,9 +89,6 @@ func (c *cable) cut() {
 	c.isCut = true
 	c.listener.Close()
 	for _, conn := range c.conns {
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset instead of a farewell
-		}
 		conn.Close()
 	}
 	c.conns = nil
@@ -99,7 +106,7 @@ func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
 				for _, n := range s.Nodes() {
 					cables[n.Name] = newCable(t, n.Socket)
 				}
-				p := livePlan(t, fmt.Sprintf(smallTest, 2), labOf(t, s, func(n *netns.Node) string { return cables[n.Name].listener.Addr().String() }, ""))
+				p := livePlan(t, fmt.Sprintf(smallTest, 2), labOf(t, s, func(n *netns.Node) string { return "unix:" + cables[n.Name].listener.Addr().String() }, ""))
 				var live livebeds
 				start := time.Now()
 				o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed), orchestrator.Options{
@@ -218,7 +225,8 @@ func (l *tlsLab) start(t *testing.T, name, address string, args ...string) {
 		"--crl", file("revoked.crl"))...)
 }
 
-// startServer starts a server that ends with the test, and waits until it takes connections.
+// startServer starts a server that ends with the test, and waits until it takes connections. The address of one without certificates is
+// a socket.
 func startServer(t *testing.T, name, address string, args ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -239,7 +247,11 @@ func startServer(t *testing.T, name, address string, args ...string) {
 		}
 	})
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		conn, err := net.Dial("tcp", address)
+		network, at := "tcp", address
+		if path, ok := strings.CutPrefix(address, "unix:"); ok {
+			network, at = "unix", path
+		}
+		conn, err := net.Dial(network, at)
 		if err == nil {
 			conn.Close()
 			return
@@ -387,17 +399,22 @@ func TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder(t *testing.T) {
 	if !aloneInNamespaces(t) {
 		return
 	}
+	dir := shortDir(t)
+	socket := func(name string) string { return "unix:" + filepath.Join(dir, name) }
+	var swaps []string
 	for i := range 3 {
 		near, far := fmt.Sprintf("p%d", i), fmt.Sprintf("n%d", i)
 		linktest.Veth(t, near, far)
 		const mtu = 2304
 		linktest.SetMTU(t, near, mtu)
 		linktest.SetMTU(t, far, mtu)
-		startServer(t, far, fmt.Sprintf("127.0.0.1:%d", 9560+i), "agent", "--interface", far, "--dir", t.TempDir(), "--xdp-pass")
+		swaps = append(swaps, fmt.Sprintf("127.0.0.1:%d", 9560+i), socket(far))
+		startServer(t, far, socket(far), "agent", "--interface", far, "--dir", t.TempDir(), "--xdp-pass")
 	}
-	startServer(t, "switch", switchAddress, "switchd", "--ports", "p0,p1", "--mirror", "p2", "--multi-queue", "--cpu", "-1")
+	startServer(t, "switch", socket("switch"), "switchd", "--ports", "p0,p1", "--mirror", "p2", "--multi-queue", "--cpu", "-1")
 	l := &tlsLab{}
-	description := l.description(t, "", "", "  certificates: {cert: /.pem, key: /.key, ca: /ca.pem}\n", "")
+	swaps = append(swaps, switchAddress, socket("switch"), "  certificates: {cert: /.pem, key: /.key, ca: /ca.pem}\n", "")
+	description := l.description(t, "", "", swaps...)
 	out := t.TempDir()
 	if exit, said := runSmall(t, description, out); exit != orchestrator.ExitPass {
 		t.Fatalf("exit %d:\n%s", exit, said)

@@ -74,7 +74,12 @@ func built[T orchestrator.Testbed](bed T, err error) (orchestrator.Testbed, erro
 // state returns the testbed that is up, or brings one up for as long as this command runs.
 func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State, error) {
 	if s := l.up[bed.Name]; s != nil {
-		return s, nil
+		if len(s.Dead()) == 0 || s.Owner == nil {
+			return s, nil
+		}
+		if err := l.discard(bed.Name); err != nil { // a node has ended in an earlier run
+			return nil, err
+		}
 	}
 	if l.up == nil {
 		l.up = make(map[string]*netns.State)
@@ -98,6 +103,19 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 	}
 	l.made, l.up[bed.Name] = append(l.made, b), &b.State
 	return &b.State, nil
+}
+
+// discard takes down a testbed that this command has made.
+func (l *livebeds) discard(name string) error {
+	s := l.up[name]
+	delete(l.up, name)
+	i := slices.IndexFunc(l.made, func(b *netns.Bed) bool { return &b.State == s })
+	if i < 0 {
+		return nil
+	}
+	b := l.made[i]
+	l.made = slices.Delete(l.made, i, i+1)
+	return b.Close()
 }
 
 // fits reports whether a testbed that is up is the one that a description describes.

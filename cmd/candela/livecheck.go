@@ -119,6 +119,14 @@ type probed struct {
 	problems []string
 }
 
+// Blame asks the testbed.
+func (p *probed) Blame(err error) error {
+	if b, ok := p.Testbed.(orchestrator.Blamer); ok {
+		return b.Blame(err)
+	}
+	return err
+}
+
 // Environment checks every machine before any traffic.
 func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) {
 	if p.remote != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,10 +17,32 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signalContext(os.Args[1:])
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(int(status))
+}
+
+// impatience is how long after the first signal a second one is ignored: timeout(1) sends each twice. A later one ends the process at
+// once; what it has made ends with it.
+const impatience = time.Second
+
+// signalContext returns a context that ends when this process is told to stop. A node of a testbed keeps the default: before it becomes
+// what it is to be, it has nothing to clean up, and a signal that it took note of would be forgotten then.
+func signalContext(args []string) (context.Context, context.CancelFunc) {
+	if len(args) > 1 && args[0] == "testbed" && args[1] == nodeCommand {
+		return context.Background(), func() {}
+	}
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup(1)
+		stops = append(stops, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), stops...)
+	context.AfterFunc(ctx, func() {
+		time.Sleep(impatience)
+		stop()
+	})
+	return ctx, stop
 }
 
 // run executes one command line and returns the exit status; tests call it as main does.

@@ -356,7 +356,17 @@ func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, er
 	if ctx.Err() != nil {
 		return infrastructure(fmt.Errorf("stopped: %w", context.Cause(ctx)))
 	}
+	if outcome != nil {
+		s.unjudged(outcome)
+	}
 	return nil
+}
+
+// unjudged says on stderr why a run judged nothing: programs that read stdout need not look for it there.
+func (s *suite) unjudged(o *orchestrator.Outcome) {
+	if v := o.Verdict; v.Exit == orchestrator.ExitInfrastructure || v.Exit == orchestrator.ExitInvalid {
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "candela: %s: %s\n", o.Report.Name, strings.Join(v.Reasons, "\n  "))
+	}
 }
 
 // sweepOf returns the sweep that a plan is a point of, a new one at its first point; nil if it is none.

@@ -21,6 +21,7 @@ import (
 // switchdOptions are the flags of switchd.
 type switchdOptions struct {
 	listen     string
+	group      string
 	tls        transport.Files
 	device     uint64
 	seed       uint64
@@ -48,19 +49,20 @@ and mirror every RoCE packet to the dumpers' interfaces. Four datapaths do that:
             controller pushes that program, and knows no lease
 
 Ports are numbered in the order of --ports, then --mirror. The interfaces' offloads are off while it runs. It listens on
-loopback, on a unix: socket, or with mutual TLS anywhere. On interfaces it needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp
-CAP_BPF and CAP_PERFMON, too.
+a unix: socket, for root, its own user and --group, or over TCP with mutual TLS, on loopback too. On interfaces it needs
+CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and CAP_PERFMON, too.
 
 It runs until it is interrupted. Events and mirroring are flushed when the controller has been gone for --lease; forwarding
 goes on.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
   candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
-  candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/tmp/switch.sock`,
+  candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/run/candela/vm.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSwitch(cmd, &o) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.listen, "listen", "127.0.0.1:9559", "address to serve on")
+	fl.StringVar(&o.listen, "listen", localSocket("switchd"), "address to serve on: unix:PATH, or HOST:PORT with certificates")
+	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this server's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
 	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the authorities of clients")
@@ -93,11 +95,11 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 	case len(o.ports) == 0:
 		return errors.New("no interface: give --ports, such as --ports eth1,eth2")
 	}
-	listener, options, err := transport.Listen(o.listen, files, transport.SwitchPolicy)
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	listener, options, err := transport.Listen(o.listen, transport.ServerConfig{Files: files, Policy: transport.SwitchPolicy, Group: o.group, Log: log})
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	sw, err := openSwitch(cmd.Context(), o, log)
 	if err != nil {
 		return infrastructure(errors.Join(err, listener.Close()))

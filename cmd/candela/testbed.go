@@ -145,10 +145,13 @@ func newTestbedDown() *cobra.Command {
 	}
 }
 
+// nodeCommand is the command of newTestbedNode.
+const nodeCommand = "node"
+
 // newTestbedNode is what the processes of a testbed start as.
 func newTestbedNode() *cobra.Command {
 	return &cobra.Command{
-		Use: "node -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
+		Use: nodeCommand + " -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return infrastructure(netns.Become(args)) },
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/injector/delay"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/link"
 )
@@ -63,6 +64,8 @@ type Switch struct {
 
 	arena  arena
 	frames pipeline.Frames
+	waits  delay.Counts // of frames in the rings
+	began  time.Time    // of the round
 }
 
 // Open opens every port. It needs CAP_NET_RAW. The caller closes the Switch.
@@ -171,6 +174,8 @@ func (s *Switch) patience() time.Duration {
 
 // round takes what has arrived, a few frames of each port, and reports whether there may be more.
 func (s *Switch) round() (more bool) {
+	s.began = time.Now()
+	arrived := s.began.UnixNano()
 	for i := range s.ports {
 		n := 0
 		for ; n < round; n++ {
@@ -180,6 +185,7 @@ func (s *Switch) round() (more bool) {
 			}
 			s.ports[i].tap.Keep() // until it is sent
 			s.ports[i].stats.Received++
+			s.waits.Add(time.Duration(arrived - f.Time)) // a round is short beside a wait that matters
 			if f.Length != len(f.Data) {
 				s.ports[i].stats.Cut++
 				continue
@@ -218,6 +224,9 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 	}
 }
 
+// longRound is what a round takes if its thread lost the CPU: its frames waited between ring and sender.
+const longRound = time.Millisecond
+
 // flush sends what the round queued, and frees the frames that it came from.
 func (s *Switch) flush() error {
 	for i := range s.ports {
@@ -234,8 +243,14 @@ func (s *Switch) flush() error {
 		s.ports[i].tap.ReleaseKept()
 	}
 	s.arena.reset()
+	if took := time.Since(s.began); took > longRound {
+		s.waits.Add(took) // of its last frame
+	}
 	return nil
 }
+
+// Waits returns how long frames waited in the rings. Call it inside the lock.
+func (s *Switch) Waits() delay.Counts { return s.waits }
 
 // Stats returns what every port has lost so far. Call it inside the lock that Run's do takes, or after Run.
 func (s *Switch) Stats() ([]PortStats, error) {

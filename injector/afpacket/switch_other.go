@@ -5,6 +5,7 @@ package afpacket
 import (
 	"context"
 
+	"candela.dev/candela/injector/delay"
 	"candela.dev/candela/injector/pipeline"
 )
 
@@ -19,6 +20,9 @@ func (*Switch) Run(context.Context, func(func())) error { return ErrUnsupported 
 
 // Stats returns ErrUnsupported.
 func (*Switch) Stats() ([]PortStats, error) { return nil, ErrUnsupported }
+
+// Waits returns nothing.
+func (*Switch) Waits() (c delay.Counts) { return c }
 
 // Close does nothing.
 func (*Switch) Close() error { return nil }

@@ -235,7 +235,7 @@ func (s *Switch) process(ingress uint16, frame []byte) {
 	if roce {
 		s.lastRoCE = now
 	}
-	s.delays.add(s.now().Sub(now).Std())
+	s.delays.Add(s.now().Sub(now).Std())
 	s.frames.Mirror()
 }
 

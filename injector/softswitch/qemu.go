@@ -15,12 +15,14 @@ const (
 	PeerSocket   = ".nic"
 )
 
-// Properties of a switch with the qemu datapath that change while it runs.
+// Properties of a switch that change while it runs.
 const (
-	// QueuedFrames is how many frames wait for ports without room.
+	// QueuedFrames is how many frames wait for ports without room, with the qemu datapath.
 	QueuedFrames = "queued-frames"
-	// DelayCounts is a qemu.Delays.
+	// DelayCounts is a delay.Counts of the ways through the switch, with the qemu datapath.
 	DelayCounts = "delay-counts"
+	// WaitCounts is a delay.Counts of the times between the arrival of frames and their forwarding, with the afpacket datapath.
+	WaitCounts = "wait-counts"
 )
 
 // qemuPath is the qemu datapath.

@@ -105,7 +105,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		}
 		s.path, served.Datapath, served.Info = d, d.Datapath, p4.Base()
 	case AFPacket:
-		d, err := openAFPacket(cfg, names)
+		d, err := openAFPacket(cfg, names, func(f func()) { s.server.Do(f) })
 		if err != nil {
 			return nil, fmt.Errorf("software switch: %w", err)
 		}
@@ -170,21 +170,28 @@ func (s *Switch) Losses(context.Context, *injectorpb.LossesRequest) (*injectorpb
 }
 
 // afpacketPath is the afpacket datapath.
-type afpacketPath struct{ *afpacket.Switch }
+type afpacketPath struct {
+	*afpacket.Switch
+	inside func(func()) // takes the server's lock
+}
 
-func openAFPacket(cfg Config, names []string) (*afpacketPath, error) {
+func openAFPacket(cfg Config, names []string, inside func(func())) (*afpacketPath, error) {
 	s, err := afpacket.Open(afpacket.Config{Ports: names, Seed: cfg.Seed, Report: func(err error) {
 		cfg.Log.Error("datapath", "error", err)
 	}})
 	if err != nil {
 		return nil, err
 	}
-	return &afpacketPath{s}, nil
+	return &afpacketPath{s, inside}, nil
 }
 
 func (p *afpacketPath) run(ctx context.Context, do func(func())) error { return p.Run(ctx, do) }
 func (p *afpacketPath) close() error                                   { return p.Close() }
-func (p *afpacketPath) properties() []*injectorpb.Property             { return nil }
+
+func (p *afpacketPath) properties() (list []*injectorpb.Property) {
+	p.inside(func() { list = []*injectorpb.Property{{Name: WaitCounts, Value: p.Waits().String()}} })
+	return list
+}
 
 func (p *afpacketPath) losses() ([]*injectorpb.PortLosses, error) {
 	stats, err := p.Stats()

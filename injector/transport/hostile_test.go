@@ -37,7 +37,7 @@ func issued(t *testing.T, a *pki.Authority, name string, role transport.Role) tr
 
 // A name may mean this machine when it is checked and another one when it is dialled.
 func TestWithoutTLSTheAddressThatWasCheckedIsDialled(t *testing.T) {
-	conn, err := transport.Dial("localhost:9559", nil)
+	conn, err := transport.DialForeign("localhost:9559", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	serverFiles := issued(t, a, "server", transport.Switch)
 	client := issued(t, a, "client", transport.Orchestrator)
 	client.ServerRole, client.CRL = transport.Switch, ""
-	lis, opts, err := transport.Listen("127.0.0.1:0", &serverFiles, transport.SwitchPolicy)
+	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +109,12 @@ func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	alive, _, err := transport.Listen("unix:"+path, nil, transport.SwitchPolicy)
+	alive, _, err := transport.Listen("unix:"+path, transport.ServerConfig{Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatalf("after a kill: %v", err)
 	}
 	defer alive.Close()
-	if other, _, err := transport.Listen("unix:"+path, nil, transport.SwitchPolicy); err == nil {
+	if other, _, err := transport.Listen("unix:"+path, transport.ServerConfig{Policy: transport.SwitchPolicy}); err == nil {
 		other.Close()
 		t.Error("it takes the place of a server that lives")
 	}
@@ -122,7 +122,7 @@ func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if lis, _, err := transport.Listen("unix:"+file, nil, transport.SwitchPolicy); err == nil {
+	if lis, _, err := transport.Listen("unix:"+file, transport.ServerConfig{Policy: transport.SwitchPolicy}); err == nil {
 		lis.Close()
 		t.Error("it takes the place of a file")
 	}

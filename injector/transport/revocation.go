@@ -42,7 +42,8 @@ func (r *revocation) check(cert *x509.Certificate) error {
 		return err
 	}
 	if r.now().After(r.list.NextUpdate) {
-		return fmt.Errorf("revocation list %s was to be renewed by %s", r.path, r.list.NextUpdate.UTC().Format(time.RFC3339))
+		return fmt.Errorf("revocation list %s was to be renewed by %s: nobody is served without a current one; candela agent pki renew",
+			r.path, stamp(r.list.NextUpdate))
 	}
 	if r.revoked[cert.SerialNumber.String()] {
 		return fmt.Errorf("certificate %q is revoked", cert.Subject.CommonName)
@@ -50,12 +51,23 @@ func (r *revocation) check(cert *x509.Certificate) error {
 	return nil
 }
 
+// ends returns when the list is to be renewed; false if there is none. One that can't be read ends with the one before.
+func (r *revocation) ends() (time.Time, bool) {
+	if r == nil {
+		return time.Time{}, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_ = r.refresh() // calls are refused for it
+	return r.list.NextUpdate, true
+}
+
 func (r *revocation) refresh() error {
 	info, err := os.Stat(r.path)
 	if err != nil {
 		return fmt.Errorf("revocation list: %w", err)
 	}
-	if r.list != nil && info.ModTime().Equal(r.read.ModTime()) && info.Size() == r.read.Size() && os.SameFile(info, r.read) {
+	if r.list != nil && unchanged(info, r.read) {
 		return nil
 	}
 	data, err := os.ReadFile(r.path)

@@ -46,10 +46,11 @@ func has(cert *x509.Certificate, roles []Role) bool {
 // A Policy says which roles may call a method, given as /package.Service/Method; nobody else may. No role at all: nobody.
 type Policy func(method string) []Role
 
-// guard holds every call to a policy, and to the list of revoked certificates: a connection may be older than an entry.
+// guard holds every call to a policy, to the validity of both certificates, and to the list of revoked ones: a connection may be older than
+// an entry, and last longer than a certificate.
 type guard struct {
-	policy  Policy
-	revoked *revocation // nil: no list
+	policy Policy
+	own    *identity
 }
 
 func (g guard) options() []grpc.ServerOption {
@@ -69,7 +70,7 @@ func (g guard) options() []grpc.ServerOption {
 	}
 }
 
-// guarded is a stream each of whose messages is held to the policy, too: it may be open for hours.
+// guarded is a stream each of whose messages is held to the same, in both directions: it may be open for hours.
 type guarded struct {
 	grpc.ServerStream
 	guard
@@ -83,6 +84,13 @@ func (g guarded) RecvMsg(m any) error {
 	return g.check(g.Context(), g.method)
 }
 
+func (g guarded) SendMsg(m any) error {
+	if err := g.check(g.Context(), g.method); err != nil {
+		return err
+	}
+	return g.ServerStream.SendMsg(m)
+}
+
 func (g guard) check(ctx context.Context, method string) error {
 	caller, ok := peer.FromContext(ctx)
 	if !ok {
@@ -92,8 +100,15 @@ func (g guard) check(ctx context.Context, method string) error {
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return status.Error(codes.Unauthenticated, "no verified certificate")
 	}
+	now := g.own.now()
+	if err := valid(info.State.VerifiedChains, now); err != nil {
+		return status.Error(codes.Unauthenticated, err.Error())
+	}
+	if err := validNow(g.own.current().Leaf, now); err != nil {
+		return status.Errorf(codes.Unavailable, "this server's %v", err)
+	}
 	cert := info.State.VerifiedChains[0][0]
-	if err := g.revoked.check(cert); err != nil {
+	if err := g.own.revoked.check(cert); err != nil {
 		return status.Error(codes.Unauthenticated, err.Error())
 	}
 	if roles := g.policy(method); !has(cert, roles) {

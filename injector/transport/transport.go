@@ -1,18 +1,19 @@
-// Package transport connects clients and servers safely: over loopback, or with mutual TLS. There is no third mode; whoever
-// asks for one gets an error that says so, never a warning. An address unix:PATH is a socket in the file system that only
-// its owner may use: loopback between network namespaces.
+// Package transport connects clients and servers safely: over unix sockets, whose other end the kernel names, or over TCP with mutual
+// TLS, on loopback too: every user of a machine reaches its loopback addresses. There is no third mode; whoever asks for one gets an
+// error that says so, never a warning. The only exception is a client of a third-party server on loopback that offers no TLS, see
+// [DialForeign].
+//
+// A server admits to a unix socket root, its own user, and the members of a group if one is given. Whoever is admitted may do
+// everything. Over TCP a certificate says what its owner may do, see [Role].
 package transport
 
 import (
+	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -22,46 +23,73 @@ import (
 )
 
 // ErrInsecure is what refusals to go without TLS answer to.
-var ErrInsecure = errors.New("without TLS only loopback addresses are allowed")
+var ErrInsecure = errors.New("TCP needs mutual TLS, on loopback too")
 
-// Files names PEM files: this side's certificate chain and key, the authorities that the other side's must come from, and
-// the list of certificates that they have revoked (none if empty), which is read anew when it changes.
-type Files struct {
-	Cert, Key, CA string
-	CRL           string
-	// ServerRole is what the other side's certificate must say when this side dials; empty: nothing, as for switches of
-	// other vendors.
-	ServerRole Role
+// ServerConfig says who may reach a server, and how much of it.
+type ServerConfig struct {
+	Files  *Files // for mutual TLS; nil: the address is a unix socket
+	Policy Policy // what callers over TCP may do
+	// Group may use a unix socket, too; empty: root and this user only.
+	Group  string
+	Limits Limits
+	// Log gets what is refused, and what is about to expire; nil: nothing.
+	Log *slog.Logger
 }
 
-// Listen opens a listener for a gRPC server and returns the server options that protect it. With no files the address must
-// be loopback or a unix socket, and callers may do everything. Otherwise clients must present a certificate from the
-// authorities, and each of their calls is held to the policy.
-func Listen(address string, files *Files, policy Policy) (net.Listener, []grpc.ServerOption, error) {
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		lis, err := listenUnix(path, files)
-		return lis, keepalives(pingAfter), err
+// Listen opens a listener for a gRPC server and returns the server options that protect it; both are needed. With no files the address
+// must be a unix socket. Otherwise clients must present a certificate from the authorities, and each of their calls is held to the policy.
+func Listen(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOption, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	addr, err := resolve(address, files)
+	cfg.Limits.setDefaults()
+	path, local, err := socketPath(address)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts := keepalives(pingAfter)
-	if files != nil {
-		config, pool, revoked, err := files.load()
-		if err != nil {
-			return nil, nil, err
-		}
-		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
-		// A resumed session would skip nothing of what VerifyConnection looks at, but outlive the chain it was made with.
-		config.SessionTicketsDisabled = true
-		opts = append(guard{policy, revoked}.options(), grpc.Creds(credentials.NewTLS(config)))
+	if !local {
+		return listenTCP(address, cfg)
+	}
+	if cfg.Files != nil {
+		return nil, nil, errUnixTLS
+	}
+	lis, err := listenUnix(path, cfg.Group)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := newGate(lis, lis.caller, cfg)
+	return g, g.options(), nil
+}
+
+func listenTCP(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOption, error) {
+	addr, err := net.ResolveTCPAddr("tcp", address)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("address %q: %w", address, err)
+	case cfg.Files == nil:
+		return nil, nil, fmt.Errorf("address %q: %w: give certificate, key and authority files (candela agent pki makes them), "+
+			"or serve a unix socket, such as unix:/run/candela/agent.sock", address, ErrInsecure)
+	case cfg.Group != "":
+		return nil, nil, fmt.Errorf("address %q: a group is for unix sockets; certificates say who may call over TCP", address)
+	}
+	own, err := cfg.Files.load(cfg.Log)
+	if err != nil {
+		return nil, nil, err
 	}
 	lis, err := net.ListenTCP("tcp", addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	return lis, opts, nil
+	g := newGate(lis, addressOf, cfg)
+	g.watch(own)
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS13, ClientCAs: own.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.current(), nil },
+		// A resumed session would skip nothing of what is checked at each call, but outlive the chain it was made with.
+		SessionTicketsDisabled: true,
+	}
+	opts := append(g.options(), guard{cfg.Policy, own}.options()...)
+	return g, append(opts, grpc.Creds(credentials.NewTLS(config))), nil
 }
 
 // A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the machine of one
@@ -69,144 +97,70 @@ func Listen(address string, files *Files, policy Policy) (net.Listener, []grpc.S
 const (
 	pingAfter = 15 * time.Second
 	pingWait  = 10 * time.Second
+	// idleTime is how long a connection without calls is kept. Clients connect anew by themselves.
+	idleTime = 15 * time.Minute
+	// pingsEvery is how often a client may ask for signs of life.
+	pingsEvery = 5 * time.Second
 )
 
 func keepalives(after time.Duration) []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.KeepaliveParams(keepalive.ServerParameters{Time: after, Timeout: min(after, pingWait)})}
+	return []grpc.ServerOption{
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: after, Timeout: min(after, pingWait), MaxConnectionIdle: idleTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsEvery, PermitWithoutStream: true}),
+	}
 }
 
-// Dial returns a client connection to a P4Runtime server; it connects when it is first used. With no files the address must
-// be loopback. The server's certificate must be from the authorities and name the host of address.
+// maxTrailer bounds headers: a target answers a failed batch with one error per update in the trailer, up to some 100 bytes each.
+const maxTrailer = 4 << 20
+
+// Dial returns a client connection to one of our servers; it connects when it is first used. With no files the address must be a unix
+// socket, which root, this user, or the owner of the directories that lead to it must serve. The certificate of a server must be from
+// the authorities and name the host of address; a connection ends when that certificate expires or is revoked.
 func Dial(address string, files *Files) (*grpc.ClientConn, error) {
-	target := "passthrough:///" + address
-	if strings.HasPrefix(address, unixPrefix) {
-		if files != nil {
-			return nil, errUnixTLS
-		}
-		target = address
-	} else {
-		addr, err := resolve(address, files)
-		if err != nil {
-			return nil, err
-		}
-		if files == nil {
-			// Not the name: it may mean another machine by the time that it is dialled.
-			target = "passthrough:///" + addr.String()
-		}
-	}
-	creds := insecure.NewCredentials()
-	if files != nil {
-		config, pool, revoked, err := files.load()
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = pool
-		config.VerifyConnection = func(state tls.ConnectionState) error {
-			return errors.Join(files.checkServer(state.PeerCertificates[0]), revoked.check(state.PeerCertificates[0]))
-		}
-		creds = credentials.NewTLS(config)
-	}
-	// A target answers a failed batch with one error per update in the trailer, up to some 100 bytes each.
-	const maxTrailer = 4 << 20
-	return grpc.NewClient(target, grpc.WithTransportCredentials(creds), grpc.WithMaxHeaderListSize(maxTrailer))
-}
-
-const unixPrefix = "unix:"
-
-var errUnixTLS = errors.New("a unix: address never leaves the machine: give no certificate files")
-
-// listenUnix makes a socket for the owner of the process alone.
-func listenUnix(path string, files *Files) (net.Listener, error) {
-	if files != nil {
-		return nil, errUnixTLS
-	}
-	if err := removeStale(path); err != nil {
+	path, local, err := socketPath(address)
+	switch {
+	case err != nil:
 		return nil, err
+	case local && files != nil:
+		return nil, errUnixTLS
+	case local:
+		return dialer(path, path, insecure.NewCredentials(), func(ctx context.Context) (net.Conn, error) { return dialUnix(ctx, path) })
 	}
-	lis, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
+		return nil, fmt.Errorf("address %q: %w", address, err)
+	}
+	if files == nil {
+		return nil, fmt.Errorf("address %q: %w: give certificate, key and authority files, or the unix: address of a server on this machine",
+			address, ErrInsecure)
+	}
+	own, err := files.load(nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(err, lis.Close())
-	}
-	return lis, nil
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(own.client()), grpc.WithMaxHeaderListSize(maxTrailer))
 }
 
-// removeStale removes a socket that nobody serves: a server that was killed leaves one. Whatever else is there stays.
-func removeStale(path string) error {
-	if info, err := os.Lstat(path); err != nil || info.Mode().Type() != os.ModeSocket {
-		return nil // nothing, or nothing of ours: listening tells
+// DialForeign is Dial for a third-party server, which may offer plain TCP only: with no files, a loopback address is dialled without TLS.
+// Every user of this machine can then drive that server, and whoever has its port can pass for it.
+func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
+	if _, local, err := socketPath(address); err != nil || local || files != nil {
+		return Dial(address, files)
 	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
-		return errors.Join(fmt.Errorf("%s: another server listens there", path), conn.Close())
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return os.Remove(path)
-	}
-	return nil
-}
-
-// resolve resolves address and refuses it if it needs TLS and there is none.
-func resolve(address string, files *Files) (*net.TCPAddr, error) {
 	addr, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
-	if files == nil && !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("address %q: %w: give certificate, key and authority files", address, ErrInsecure)
+	if !addr.IP.IsLoopback() {
+		return nil, fmt.Errorf("address %q: without TLS only loopback addresses and unix sockets are allowed, also to third-party servers: "+
+			"give certificate, key and authority files: %w", address, ErrInsecure)
 	}
-	return addr, nil
+	// Not the name: it may mean another machine by the time that it is dialled.
+	return grpc.NewClient("passthrough:///"+addr.String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithMaxHeaderListSize(maxTrailer))
 }
 
-// load reads the files; the revocation is nil if there is no list.
-func (f Files) load() (*tls.Config, *x509.CertPool, *revocation, error) {
-	if f.Cert == "" || f.Key == "" || f.CA == "" {
-		return nil, nil, nil, errors.New("mutual TLS needs a certificate, a key and an authority file")
-	}
-	cert, err := tls.LoadX509KeyPair(f.Cert, f.Key)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
-	}
-	data, err := os.ReadFile(f.CA)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("authority: %w", err)
-	}
-	authorities, err := parseAll(data)
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("authority %s: %w", f.CA, err)
-	}
-	if len(authorities) == 0 {
-		return nil, nil, nil, fmt.Errorf("authority %s: it holds no PEM certificate", f.CA)
-	}
-	pool := x509.NewCertPool()
-	for _, a := range authorities {
-		pool.AddCert(a)
-	}
-	var revoked *revocation
-	if f.CRL != "" {
-		if revoked, err = newRevocation(f.CRL, authorities); err != nil {
-			return nil, nil, nil, err
-		}
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}, pool, revoked, nil
-}
-
-// parseAll returns the certificates of a PEM file.
-func parseAll(data []byte) (list []*x509.Certificate, err error) {
-	for {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			return list, nil
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, cert)
-	}
+// dialer makes a connection whose errors name it.
+func dialer(name, path string, creds credentials.TransportCredentials, dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+name, grpc.WithTransportCredentials(creds), grpc.WithMaxHeaderListSize(maxTrailer),
+		grpc.WithAuthority("localhost"), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 }

@@ -28,18 +28,31 @@ import (
 	"candela.dev/candela/injector/transport"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if task := os.Getenv(asUser); task != "" {
+		os.Exit(beAnotherUser(task))
+	}
+	goleak.VerifyTestMain(m)
+}
 
-func TestWithoutTLSOnlyLoopbackIsAllowed(t *testing.T) {
-	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0"} {
-		if _, _, err := transport.Listen(address, nil, transport.SwitchPolicy); !errors.Is(err, transport.ErrInsecure) {
+// asUser says to this process, a copy of the test, who it is to be, and what it is to do: "UID GID call|serve PATH".
+const asUser = "CANDELA_TEST_AS_USER"
+
+func TestTCPWithoutTLSIsRefusedOnLoopbackToo(t *testing.T) {
+	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0", "127.0.0.1:0", "localhost:9559", "[::1]:0"} {
+		if _, _, err := transport.Listen(address, transport.ServerConfig{Policy: transport.SwitchPolicy}); !errors.Is(err, transport.ErrInsecure) {
 			t.Errorf("listen on %s: %v", address, err)
 		}
 		if _, err := transport.Dial(address, nil); !errors.Is(err, transport.ErrInsecure) {
 			t.Errorf("dial %s: %v", address, err)
 		}
 	}
-	if _, _, err := transport.Listen("127.0.0.1", nil, transport.SwitchPolicy); err == nil {
+	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0"} {
+		if _, err := transport.DialForeign(address, nil); !errors.Is(err, transport.ErrInsecure) {
+			t.Errorf("a third-party server at %s: %v", address, err)
+		}
+	}
+	if _, _, err := transport.Listen("127.0.0.1", transport.ServerConfig{Policy: transport.SwitchPolicy}); err == nil {
 		t.Error("an address without port is accepted")
 	}
 }
@@ -58,7 +71,7 @@ func TestFilesMustBeWhole(t *testing.T) {
 		"no such authority":  {Cert: good.Cert, Key: good.Key, CA: "nowhere"},
 		"an empty authority": {Cert: good.Cert, Key: good.Key, CA: empty},
 	} {
-		if _, _, err := transport.Listen("127.0.0.1:0", &files, transport.SwitchPolicy); err == nil {
+		if _, _, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &files, Policy: transport.SwitchPolicy}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -70,7 +83,7 @@ func TestMutualTLSLetsOnlyCertifiedClientsIn(t *testing.T) {
 	serverFiles := ours.issue(t, dir, "server")
 	stranger := others.issue(t, dir, "stranger")
 	stranger.CA = serverFiles.CA // it trusts the server, but not the other way round
-	lis, opts, err := transport.Listen("127.0.0.1:0", &serverFiles, transport.SwitchPolicy)
+	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,24 +107,29 @@ func TestMutualTLSLetsOnlyCertifiedClientsIn(t *testing.T) {
 	}
 }
 
-func TestLoopbackNeedsNoTLS(t *testing.T) {
-	lis, opts, err := transport.Listen("localhost:0", nil, transport.SwitchPolicy)
+func TestAUnixSocketNeedsNoTLS(t *testing.T) {
+	address := "unix:" + filepath.Join(t.TempDir(), "s")
+	lis, opts, err := transport.Listen(address, transport.ServerConfig{Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
 	serve(t, lis, opts)
-	if err := capabilities(t, lis.Addr().String(), nil); err != nil {
+	if err := capabilities(t, address, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func serve(t *testing.T, lis net.Listener, opts []grpc.ServerOption) {
-	t.Helper()
+func newSwitch() (*switchd.Server, error) {
 	pipe, err := pipeline.New(pipeline.Config{Ports: 2})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	server, err := switchd.New(switchd.Config{DeviceID: 1, Datapath: pipe})
+	return switchd.New(switchd.Config{DeviceID: 1, Datapath: pipe})
+}
+
+func serve(t *testing.T, lis net.Listener, opts []grpc.ServerOption) {
+	t.Helper()
+	server, err := newSwitch()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +146,11 @@ func serve(t *testing.T, lis net.Listener, opts []grpc.ServerOption) {
 
 func capabilities(t *testing.T, address string, files *transport.Files) error {
 	t.Helper()
-	conn, err := transport.Dial(address, files)
+	dial := transport.Dial
+	if files == nil {
+		dial = transport.DialForeign // somebody without TLS
+	}
+	conn, err := dial(address, files)
 	if err != nil {
 		t.Fatal(err)
 	}

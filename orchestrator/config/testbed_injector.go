@@ -4,7 +4,7 @@ package config
 type ExternalInjector struct {
 	P4Runtime string // address of the server
 	DeviceID  uint64
-	TLS       *Certificates // nil: the address is loopback or a unix socket
+	TLS       *Certificates // nil: the address is a unix socket, or loopback without any protection
 	Pipeline  *Pipeline     // nil: the contract's P4Info without a device configuration
 }
 
@@ -23,7 +23,7 @@ func externalInjectorSchema() *object {
 				at: at(func(i *ExternalInjector) *string { return &i.P4Runtime })},
 			{key: "device-id", doc: "Its P4Runtime device id.", kind: integer{min: 0, max: 1 << 53}, def: "1",
 				at: at(func(i *ExternalInjector) *uint64 { return &i.DeviceID })},
-			{key: "tls", doc: "For mutual TLS; without it, only loopback and unix sockets.", kind: optional[Certificates]{certificatesSchema()},
+			{key: "tls", doc: "For mutual TLS. Without it only unix sockets and, of a third-party server that offers no TLS, loopback addresses.", kind: optional[Certificates]{certificatesSchema()},
 				at: at(func(i *ExternalInjector) **Certificates { return &i.TLS })},
 			{key: "pipeline", doc: "What it shall run; pushed if it runs something else.", kind: optional[Pipeline]{pipelineSchema()},
 				at: at(func(i *ExternalInjector) **Pipeline { return &i.Pipeline })},

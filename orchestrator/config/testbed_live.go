@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"strings"
 )
 
 // Kinds of testbeds.
@@ -97,7 +98,7 @@ func liveSchema() *object {
 				at: at(func(l *Live) **LiveSwitch { return &l.Switch })},
 			{key: "dumpers", doc: "The dumpers' machines, in the order of dumpers; of a lab.",
 				kind: list[Station]{of: stationSchema(), max: 64, omit: true}, at: at(func(l *Live) *[]Station { return &l.Dumpers })},
-			{key: "certificates", doc: "The orchestrator's certificate; of a lab.", kind: optional[Certificates]{certificatesSchema()},
+			{key: "certificates", doc: "The orchestrator's certificate; of a lab. Needed for every address but unix:.", kind: optional[Certificates]{certificatesSchema()},
 				at: at(func(l *Live) **Certificates { return &l.Certificates })},
 		},
 	}
@@ -201,8 +202,34 @@ func (d *decoder) validateMachines(t *Testbed) {
 	if l.Switch != nil && t.Injector != nil {
 		d.problemAt("injector", "stands beside live.switch", "a lab has one injector: live.switch for candela switchd, injector for any other")
 	}
+	d.validateReach(l)
 	if len(l.Dumpers) != len(t.Dumpers) {
 		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)), "each dumper needs one, in the same order")
+	}
+}
+
+// validateReach wants certificates for addresses over TCP, on loopback too, where every user of a machine can be a client or a server.
+func (d *decoder) validateReach(l *Live) {
+	if l.Certificates != nil {
+		return
+	}
+	check := func(key, address string) {
+		if !strings.HasPrefix(address, "unix:") {
+			d.problemAt("live."+key, fmt.Sprintf("%s is reached over TCP, and there are no live.certificates", address),
+				"TCP needs mutual TLS, on loopback too (candela agent pki); a server on this machine may have an address such as unix:/run/candela/agent.sock")
+		}
+	}
+	if l.Requester != nil {
+		check("requester.agent", l.Requester.Agent)
+	}
+	if l.Responder != nil {
+		check("responder.agent", l.Responder.Agent)
+	}
+	for i := range l.Dumpers {
+		check(fmt.Sprintf("dumpers[%d].agent", i+1), l.Dumpers[i].Agent)
+	}
+	if l.Switch != nil {
+		check("switch.address", l.Switch.Address)
 	}
 }
 

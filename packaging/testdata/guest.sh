@@ -134,13 +134,20 @@ unknown() { # a path that is not there
   [ ! -e "$1" ] || { echo "$1 is still there"; ls -lR "$1"; return 1; }
 }
 
+renewed() { # the timer's service renews the list
+  before=$(sha256sum /etc/candela/pki/revoked.crl)
+  systemctl start candela-pki.timer candela-pki.service || { journalctl -q -n 6 -o cat -u candela-pki; return 1; }
+  is candela-pki Result success && is candela-pki.timer ActiveState active || return 1
+  [ "$(sha256sum /etc/candela/pki/revoked.crl)" != "${before}" ]
+}
+
 sleepy() { # a unit that is neither running nor enabled
   is "$1" ActiveState inactive && is "$1" UnitFileState disabled
 }
 
 files >/root/before
 check "install" dpkg -i "${deb}"
-check "the units are valid" systemd-analyze verify candela-agent.service candela-switchd.service
+check "the units are valid" systemd-analyze verify candela-agent.service candela-switchd.service candela-pki.service candela-pki.timer
 check "installing starts nothing: agent" sleepy candela-agent
 check "installing starts nothing: switchd" sleepy candela-switchd
 check "the orchestrator runs" candela version
@@ -150,6 +157,10 @@ systemctl stop candela-agent
 systemctl reset-failed candela-agent 2>/dev/null
 check "links" links
 check "configure" configure
+check "installing starts nothing: pki" sleepy candela-pki.timer
+cp -r /root/lab /etc/candela/pki
+check "the authority's list is renewed" renewed
+rm -r /etc/candela/pki
 check "agents start" systemctl start candela-agent copied-1 copied-2
 check "switchd starts" systemctl start candela-switchd
 check "agent is confined" confined candela-agent 000000c000003000

@@ -186,7 +186,7 @@ func openSwitch(t testing.TB) (*controlled, *datapathtest.Wire) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lis, options, err := transport.Listen("unix:"+t.TempDir()+"/s", nil, transport.SwitchPolicy)
+	lis, options, err := transport.Listen("unix:"+t.TempDir()+"/s", transport.ServerConfig{Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}

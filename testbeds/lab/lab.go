@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,7 +29,7 @@ type Station struct {
 	Neighbour *remote.Neighbour
 }
 
-// Config says where everything is. Without certificates, addresses must be loopback or unix sockets.
+// Config says where everything is. Without certificates, addresses must be unix sockets.
 type Config struct {
 	Hosts         [2]Station
 	Dumpers       []Station
@@ -42,7 +43,7 @@ type Config struct {
 
 // Foreign says what is different about a switch that somebody else runs.
 type Foreign struct {
-	Files        *transport.Files // for mutual TLS; nil: its address is loopback or a unix socket
+	Files        *transport.Files // for mutual TLS; nil: its address is a unix socket or, without any protection, loopback
 	Info         *p4.Info         // of the pipeline that it shall run; nil: the contract
 	DeviceConfig []byte           // that pipeline as its compiler made it
 }
@@ -67,11 +68,12 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 		}
 		return errors.Join(failed...)
 	}
-	dial := func(name, address string, files *transport.Files) (*grpc.ClientConn, error) {
-		if len(address) > 5 && address[:5] == "unix:" {
+	type dialer func(string, *transport.Files) (*grpc.ClientConn, error)
+	dial := func(name, address string, how dialer, files *transport.Files) (*grpc.ClientConn, error) {
+		if strings.HasPrefix(address, "unix:") {
 			files = nil // it never leaves the machine
 		}
-		conn, err := transport.Dial(address, files)
+		conn, err := how(address, files)
 		if err != nil {
 			return nil, fmt.Errorf("lab: %s: %w", name, err)
 		}
@@ -85,7 +87,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	m := remote.Machines{Kind: "lab", Run: "run-" + hex.EncodeToString(id[:]), Close: closeAll}
 	stations := append(cfg.Hosts[:], cfg.Dumpers...)
 	for i, s := range stations {
-		conn, err := dial(s.Name, s.Agent, cfg.files(transport.Agent))
+		conn, err := dial(s.Name, s.Agent, transport.Dial, cfg.files(transport.Agent))
 		if err != nil {
 			return nil, errors.Join(err, closeAll())
 		}
@@ -96,13 +98,14 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 			m.Dumpers = append(m.Dumpers, machine)
 		}
 	}
-	files := cfg.files(transport.Switch)
+	files, how := cfg.files(transport.Switch), dialer(transport.Dial)
 	m.Switch = remote.Switch{Name: "switch", DeviceID: cfg.DeviceID, Status: true}
 	if f := cfg.Foreign; f != nil {
-		files = f.Files // a switch of another vendor has no role of ours in its certificate
+		// A switch of another vendor has no role of ours in its certificate, and may offer no TLS at all.
+		files, how = f.Files, transport.DialForeign
 		m.Switch.Foreign, m.Switch.Info, m.Switch.DeviceConfig = true, f.Info, f.DeviceConfig
 	}
-	conn, err := dial("switch", cfg.Switch, files)
+	conn, err := dial("switch", cfg.Switch, how, files)
 	if err != nil {
 		return nil, errors.Join(err, closeAll())
 	}

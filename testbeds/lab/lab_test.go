@@ -32,20 +32,24 @@ func everywhere(address string) lab.Config {
 	return lab.Config{Hosts: [2]lab.Station{s("requester"), s("responder")}, Dumpers: []lab.Station{s("dumper-1")}, Switch: address, DeviceID: 1}
 }
 
-// The loopback port 9 is that of nobody: a connection is tried when it is first used.
-const nowhere = "127.0.0.1:9"
+// A connection is tried when it is first used.
+const nowhere = "unix:/nonexistent/s"
 
 func TestAMachineThatCannotBeReachedIsNamed(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(*lab.Config)
 		want   string
 	}{
-		"a host without TLS":          {func(c *lab.Config) { c.Hosts[1].Agent = "192.0.2.1:9560" }, "lab: responder: "},
-		"a dumper without TLS":        {func(c *lab.Config) { c.Dumpers[0].Agent = "192.0.2.1:9560" }, "lab: dumper-1: "},
-		"a switch without TLS":        {func(c *lab.Config) { c.Switch = "192.0.2.1:9559" }, "lab: switch: "},
-		"certificates that are gone":  {func(c *lab.Config) { c.Cert, c.Key, c.CA = "no.pem", "no.key", "ca.pem" }, "lab: requester: "},
-		"an address without port":     {func(c *lab.Config) { c.Hosts[0].Agent = "127.0.0.1" }, "lab: requester: "},
-		"a foreign switch, wrong TLS": {func(c *lab.Config) { c.Foreign = &lab.Foreign{Files: &transport.Files{Cert: "no.pem"}} }, "lab: switch: "},
+		"a host without TLS":   {func(c *lab.Config) { c.Hosts[1].Agent = "192.0.2.1:9560" }, "lab: responder: "},
+		"a dumper without TLS": {func(c *lab.Config) { c.Dumpers[0].Agent = "192.0.2.1:9560" }, "lab: dumper-1: "},
+		"a switch without TLS": {func(c *lab.Config) { c.Switch = "192.0.2.1:9559" }, "lab: switch: "},
+		"certificates that are gone": {func(c *lab.Config) {
+			c.Hosts[0].Agent, c.Cert, c.Key, c.CA = "127.0.0.1:9", "no.pem", "no.key", "ca.pem"
+		}, "lab: requester: "},
+		"an address without port": {func(c *lab.Config) { c.Hosts[0].Agent = "127.0.0.1" }, "lab: requester: "},
+		"a foreign switch, wrong TLS": {func(c *lab.Config) {
+			c.Switch, c.Foreign = "127.0.0.1:9", &lab.Foreign{Files: &transport.Files{Cert: "no.pem"}}
+		}, "lab: switch: "},
 	} {
 		cfg := everywhere(nowhere)
 		tt.change(&cfg)
@@ -53,7 +57,7 @@ func TestAMachineThatCannotBeReachedIsNamed(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 	}
-	for _, address := range []string{"192.0.2.1:9560", "0.0.0.0:9560"} {
+	for _, address := range []string{"192.0.2.1:9560", "0.0.0.0:9560", "127.0.0.1:9560"} {
 		cfg := everywhere(address)
 		if _, err := lab.New(spec(), cfg); !errors.Is(err, transport.ErrInsecure) {
 			t.Errorf("%s without certificates: %v", address, err)
@@ -81,7 +85,9 @@ func TestNoServerPassesForAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lis, opts, err := transport.Listen("127.0.0.1:0", &files, func(string) []transport.Role { return []transport.Role{transport.Orchestrator} })
+		lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &files, Policy: func(string) []transport.Role {
+			return []transport.Role{transport.Orchestrator}
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

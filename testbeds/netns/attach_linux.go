@@ -45,7 +45,7 @@ func (s *State) Testbed(spec testbeds.Spec) (*remote.Testbed, error) {
 		}
 		return conn, err
 	}
-	m := remote.Machines{Kind: "netns", Run: "run-" + hex.EncodeToString(id[:]), Close: closeAll}
+	m := remote.Machines{Kind: "netns", Run: "run-" + hex.EncodeToString(id[:]), Close: closeAll, Fates: s.fates}
 	for i := range s.Hosts {
 		conn, err := dial(&s.Hosts[i])
 		if err != nil {

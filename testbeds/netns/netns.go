@@ -10,8 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"slices"
+
+	"candela.dev/candela/injector/transport"
 )
 
 // ErrUnsupported says that this operating system has no network namespaces.
@@ -58,6 +61,11 @@ func (c *Config) check() error {
 	case len(c.Dumpers) == 0 || len(c.Dumpers) > maxDumpers:
 		return fmt.Errorf("%d dumpers; allowed are 1 to %d", len(c.Dumpers), maxDumpers)
 	}
+	for _, name := range append([]string{"responder"}, c.Dumpers...) {
+		if err := transport.CheckSocketPath(filepath.Join(c.StateDir, c.Name, name+".sock")); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -89,6 +97,8 @@ type Node struct {
 	Log       string  `json:"log"`
 	Interface string  `json:"interface,omitempty"` // cabled to the switch
 	Port      uint16  `json:"port"`                // of the switch
+
+	child *starting // nil: another process has started it
 }
 
 // Process identifies a process also after its number was used again.

@@ -13,6 +13,9 @@ import (
 // Bed exists on Linux only.
 type Bed struct{ State State }
 
+// starting is a node on its way up.
+type starting struct{}
+
 // Up returns ErrUnsupported.
 func Up(context.Context, Config) (*Bed, error) { return nil, ErrUnsupported }
 

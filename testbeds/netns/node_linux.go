@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -143,6 +144,7 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", node.Name, err)
 	}
+	node.child = s
 	go func() {
 		s.status = s.command.Wait()
 		close(s.exited)
@@ -156,24 +158,27 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 }
 
 // await waits until the node's namespace is ready.
-func (s *starting) await(patience time.Duration) error {
-	if err := s.ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return err
+func (s *starting) await(ctx context.Context) error {
+	for patience := newPatience(startTime); ; {
+		if err := s.ready.SetReadDeadline(time.Now().Add(lookEvery)); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(s.ready, make([]byte, 1))
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("%s doesn't start: %w%s", s.node.Name, err, s.node.lastWords())
+		case patience.spent():
+			return fmt.Errorf("%s doesn't start: its namespace is not ready after %v%s", s.node.Name, startTime, s.node.lastWords())
+		}
 	}
-	if _, err := io.ReadFull(s.ready, make([]byte, 1)); err != nil {
-		return fmt.Errorf("%s doesn't start: %w%s", s.node.Name, err, s.node.lastWords())
-	}
-	return nil
 }
 
-// ended tells how a node ended: one that was killed has no last words.
-func (s *starting) ended() error {
-	how := "with status 0"
-	if s.status != nil {
-		how = s.status.Error()
-	}
-	return fmt.Errorf("%s ended: %s%s", s.node.Name, how, s.node.lastWords())
-}
+// lookEvery is how often a node on its way up is looked after.
+const lookEvery = 50 * time.Millisecond
 
 // release lets the node become what it is to be.
 func (s *starting) release() error {

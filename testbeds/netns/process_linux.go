@@ -13,22 +13,37 @@ import (
 
 // identify returns the identity of a process.
 func identify(pid int) (Process, error) {
+	p, _, err := readStat(pid)
+	return p, err
+}
+
+// stateOf returns the state of a process as ps shows it: T is stopped.
+func stateOf(p Process) (byte, error) {
+	now, state, err := readStat(p.PID)
+	if err == nil && now != p {
+		err = os.ErrNotExist
+	}
+	return state, err
+}
+
+// readStat returns identity and state of a process; one that has ended is os.ErrNotExist, also before its parent knows.
+func readStat(pid int) (p Process, state byte, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return Process{}, err
+		return p, 0, err
 	}
 	// The name in parentheses may hold anything; what follows has no parenthesis.
 	_, rest, ok := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), ") ")
 	fields := strings.Fields(rest)
-	const state, start = 0, 19 // fields 3 and 22 of proc(5)
+	const stateField, start = 0, 19 // fields 3 and 22 of proc(5)
 	if !ok || len(fields) <= start {
-		return Process{}, fmt.Errorf("/proc/%d/stat: unexpected form", pid)
+		return p, 0, fmt.Errorf("/proc/%d/stat: unexpected form", pid)
 	}
-	if fields[state] == "Z" {
-		return Process{}, os.ErrNotExist
+	if state = fields[stateField][0]; state == 'Z' || state == 'X' {
+		return p, state, os.ErrNotExist
 	}
 	ticks, err := strconv.ParseUint(fields[start], 10, 64)
-	return Process{PID: pid, Start: ticks}, err
+	return Process{PID: pid, Start: ticks}, state, err
 }
 
 // Alive reports whether the process still runs.

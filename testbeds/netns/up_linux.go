@@ -75,8 +75,28 @@ func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 		}
 		b.State.Owner = &self
 	}
-	return b, b.build(ctx, &cfg)
+	err = b.build(ctx, &cfg)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return b, b.blame(err)
 }
+
+// blame returns the cause of an error of build: a node whose process was killed or is stopped comes before another that met the
+// consequences.
+func (b *Bed) blame(err error) error {
+	if err == nil {
+		return nil
+	}
+	time.Sleep(blameGrace)
+	if culprit := b.State.culprit(); culprit != nil {
+		return culprit
+	}
+	return err
+}
+
+// blameGrace is how long the cause of a failure may take to be known.
+const blameGrace = 50 * time.Millisecond
 
 // build starts all nodes, cables them, and lets agents, then the switch, go on.
 func (b *Bed) build(ctx context.Context, cfg *Config) error {
@@ -121,7 +141,7 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	for _, x := range append(agents, sw) {
-		if err := x.await(startTime); err != nil {
+		if err := x.await(ctx); err != nil {
 			return err
 		}
 	}
@@ -226,10 +246,10 @@ func describeSwitch(ctx context.Context, n *Node) error {
 
 // serving waits until the node answers.
 func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node) error) error {
-	for deadline := time.Now().Add(startTime); ; {
+	for patience := newPatience(startTime); ; {
 		err := error(os.ErrNotExist)
 		if _, missing := os.Stat(s.node.Socket); missing == nil {
-			err = ask(ctx, s.node)
+			err = s.asked(ctx, ask, patience)
 		}
 		if err == nil {
 			return nil
@@ -238,11 +258,31 @@ func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.exited:
-			return s.ended()
+			return fmt.Errorf("%s has ended%s", s.node.Name, s.node.lastWords()) // how, its fate says
 		case <-time.After(5 * time.Millisecond):
 		}
-		if time.Now().After(deadline) {
+		if patience.spent() {
 			return fmt.Errorf("%s doesn't answer after %v: %w%s", s.node.Name, startTime, err, s.node.lastWords())
+		}
+	}
+}
+
+// asked asks the node, until it has ended or patience has.
+func (s *starting) asked(ctx context.Context, ask func(context.Context, *Node) error, patience *patience) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer := make(chan error, 1)
+	go func() { answer <- ask(ctx, s.node) }() // ends with ctx
+	for {
+		select {
+		case err := <-answer:
+			return err
+		case <-s.exited:
+			cancel()
+		case <-time.After(lookEvery):
+			if patience.spent() {
+				cancel()
+			}
 		}
 	}
 }

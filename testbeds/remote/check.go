@@ -24,7 +24,7 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 		asked := time.Now()
 		d, err := c.Describe(ctx)
 		if err != nil {
-			return lines, problems, t.blame(err)
+			return lines, problems, t.Blame(err)
 		}
 		lines = append(lines, fmt.Sprintf("%s: version %s, privileges %s", c.Name(), d.GetVersion(), strings.Join(d.GetPrivileges(), ", ")))
 		for _, problem := range t.unfit(d, devices[i].Interface, version, asked, time.Now()) {
@@ -38,7 +38,7 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 		}
 	}
 	heard, strangers, err := t.neighbours(ctx, patience)
-	return append(lines, heard...), append(problems, strangers...), t.blame(err)
+	return append(lines, heard...), append(problems, strangers...), t.Blame(err)
 }
 
 // moment is how long neighbours are listened for that nobody has named. On one machine there are none.

@@ -19,6 +19,8 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/injector/delay"
+	"candela.dev/candela/injector/softswitch"
 	"candela.dev/candela/injector/transport"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
@@ -176,10 +178,24 @@ type sw struct {
 	lost   []uint64 // of port 0, at each question but signs of life; the last stays
 	asked  int
 	silent bool
+	hangs  bool          // when it is asked what it is
+	wait   time.Duration // of a frame between two descriptions; 0: it tells nothing of waits
+	waits  delay.Counts
 }
 
-func (s *sw) Describe(context.Context, *injectorpb.DescribeRequest) (*injectorpb.DescribeResponse, error) {
-	return &injectorpb.DescribeResponse{Version: "v1", Datapath: "xdp"}, nil
+func (s *sw) Describe(ctx context.Context, _ *injectorpb.DescribeRequest) (*injectorpb.DescribeResponse, error) {
+	if s.hangs {
+		<-ctx.Done()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	d := &injectorpb.DescribeResponse{Version: "v1", Datapath: "xdp"}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wait > 0 {
+		d.Properties = []*injectorpb.Property{{Name: softswitch.WaitCounts, Value: s.waits.String()}}
+		s.waits.Add(s.wait)
+	}
+	return d, nil
 }
 
 func (s *sw) Losses(context.Context, *injectorpb.LossesRequest) (*injectorpb.LossesResponse, error) {

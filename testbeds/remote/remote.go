@@ -24,6 +24,7 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 	"candela.dev/candela/testbeds"
@@ -64,6 +65,8 @@ type Machines struct {
 	Switch  Switch
 	// Close frees the connections and whatever belongs to this run alone.
 	Close func() error
+	// Fates are those of the components, by name, where their processes run on this machine; nil: unknown.
+	Fates Fates
 }
 
 // Testbed drives the machines for one run. Its methods belong to one goroutine.
@@ -78,6 +81,8 @@ type Testbed struct {
 	fail   context.CancelCauseFunc
 	leases []*agent.Lease
 	watch  sync.WaitGroup
+	stood  standstill
+	blamed bool // the component that is gone was named
 
 	ends      [2][]live.End
 	described *injectorpb.DescribeResponse
@@ -117,24 +122,6 @@ func (t *Testbed) during(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// blame returns who is to blame for an error: a component that is gone comes before calls that failed for it.
-func (t *Testbed) blame(err error) error {
-	if err != nil && t.alive.Err() == nil {
-		// The watch may notice a moment later than the call that failed.
-		select {
-		case <-t.alive.Done():
-		case <-time.After(watchGrace):
-		}
-	}
-	if err != nil && t.alive.Err() != nil {
-		return context.Cause(t.alive)
-	}
-	return err
-}
-
-// watchGrace is how long the cause of a failed call may take to be known.
-const watchGrace = 100 * time.Millisecond
-
 // each runs f for every i at once and joins the errors.
 func each(n int, f func(i int) error) error {
 	failed := make([]error, n)
@@ -154,7 +141,7 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
 	if err := t.hold(ctx); err != nil {
-		return nil, t.blame(err)
+		return nil, t.Blame(err)
 	}
 	err := each(len(t.hosts), func(i int) (err error) {
 		t.ends[i], err = t.hosts[i].Prepare(ctx, agent.Host{
@@ -165,7 +152,7 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 		err = each(len(t.hosts), func(i int) error { return t.hosts[i].Connect(ctx, t.ends[1-i]) })
 	}
 	if err != nil {
-		return nil, t.blame(err)
+		return nil, t.Blame(err)
 	}
 	list := make([]injector.Connection, len(t.spec.Connections))
 	for i := range list {
@@ -180,6 +167,7 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 
 // hold takes every machine and starts the watch.
 func (t *Testbed) hold(ctx context.Context) error {
+	t.watch.Go(func() { t.stood.watch(t.alive) })
 	clients := t.agents()
 	leases := make([]*agent.Lease, len(clients))
 	err := each(len(clients), func(i int) (err error) {
@@ -213,6 +201,8 @@ func (t *Testbed) describeSwitch(ctx context.Context) (err error) {
 	if t.status == nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
 	t.described, err = t.status.Describe(ctx, &injectorpb.DescribeRequest{})
 	switch {
 	case err == nil:
@@ -252,9 +242,13 @@ func (t *Testbed) watchSwitch() {
 			return
 		case <-tick.C:
 		}
+		asked := time.Now()
 		ctx, cancel := context.WithTimeout(t.alive, switchPatient)
 		err := t.switchAlive(ctx)
 		cancel()
+		if status.Code(err) == codes.DeadlineExceeded && time.Since(asked) > switchPatient+standstillLimit/2 {
+			continue // this process stood still meanwhile
+		}
 		if err != nil && t.alive.Err() == nil {
 			t.fail(t.ofSwitch("it doesn't answer any more", err))
 			// Calls of the orchestrator that wait for the switch end with its connection.
@@ -302,7 +296,7 @@ func (t *Testbed) Environment(ctx context.Context) (testbeds.Environment, error)
 		return err
 	})
 	if err != nil {
-		return testbeds.Environment{}, t.blame(err)
+		return testbeds.Environment{}, t.Blame(err)
 	}
 	env := testbeds.Environment{Testbed: t.m.Kind}
 	for i := range t.hosts {
@@ -332,6 +326,9 @@ func (t *Testbed) switchComponent() testbeds.Component {
 	}
 	c.Properties = append(c.Properties, testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap))
 	for _, p := range t.described.GetProperties() {
+		if p.GetName() == softswitch.WaitCounts {
+			continue // a counter, not a setting
+		}
 		c.Properties = append(c.Properties, testbeds.NewProperty(p.GetName(), p.GetValue()))
 	}
 	return c

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	"candela.dev/candela/agent"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/injector/delay"
+	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 	"candela.dev/candela/testbeds"
@@ -30,7 +30,7 @@ func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
 	if err == nil {
 		t.before, err = t.losses(ctx)
 	}
-	return t.blame(err)
+	return t.Blame(err)
 }
 
 // losses returns how many frames every port of the switch has lost, nothing if it doesn't tell.
@@ -52,7 +52,7 @@ func (t *Testbed) losses(ctx context.Context) (map[uint32]uint64, error) {
 }
 
 func (t *Testbed) ofSwitch(step string, err error) error {
-	return fmt.Errorf("%s: %s: %s", t.m.Switch.Name, step, status.Convert(err).Message())
+	return agent.Named(t.m.Switch.Name, step, err)
 }
 
 // Counters returns the NICs' counters.
@@ -67,7 +67,7 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 		list[i].Host = t.spec.Hosts[i].Name
 		return err
 	})
-	return list, t.blame(err)
+	return list, t.Blame(err)
 }
 
 // Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline of the
@@ -79,11 +79,11 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	// Who receives is ready before who sends.
 	for _, side := range []int{testbeds.Responder, testbeds.Requester} {
 		if err := t.hosts[side].Start(ctx); err != nil {
-			return generator.Report{}, t.blame(err)
+			return generator.Report{}, t.Blame(err)
 		}
 	}
 	if err := t.settle(ctx, deadline); err != nil {
-		return generator.Report{}, t.blame(err)
+		return generator.Report{}, t.Blame(err)
 	}
 	var reports [2]generator.Report
 	err := each(len(t.hosts), func(i int) (err error) {
@@ -91,7 +91,7 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 		return err
 	})
 	if err != nil {
-		return generator.Report{}, t.blame(err)
+		return generator.Report{}, t.Blame(err)
 	}
 	return generator.MergeReports(reports[:]), nil
 }
@@ -145,11 +145,11 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i])) // also what a dumper has that could not write everything
 	})
 	if err != nil {
-		return testbeds.Dump{}, t.blame(err)
+		return testbeds.Dump{}, t.Blame(err)
 	}
 	lost, err := t.losses(ctx)
 	if err != nil {
-		return testbeds.Dump{}, t.blame(err)
+		return testbeds.Dump{}, t.Blame(err)
 	}
 	dump := testbeds.Dump{}
 	for i, a := range answers {
@@ -164,9 +164,12 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 		})
 	}
 	dump.TimeDisorder = t.timeDisorder()
+	if err := t.checkSwitchWaits(ctx); err != nil {
+		return testbeds.Dump{}, t.Blame(err)
+	}
 	dump.Discards, err = t.discards(ctx, lost)
 	dump.Discards = append(dump.Discards, t.unseen(answers)...)
-	return dump, t.blame(err)
+	return dump, t.Blame(err)
 }
 
 // unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace; that nothing was
@@ -218,6 +221,42 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 		}
 	}
 	return list, err
+}
+
+// checkSwitchWaits refuses a run in which the switch let a frame wait for so long that the trace, which stamps what leaves, would blame
+// the models. A datapath in the kernel lets none wait.
+func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
+	limit := t.stallLimit()
+	before, counted, err := waits(t.described)
+	if err != nil || !counted || limit == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
+	answer, err := t.status.Describe(ctx, &injectorpb.DescribeRequest{})
+	if err != nil {
+		return t.ofSwitch("describe", err)
+	}
+	now, _, err := waits(answer)
+	if err != nil {
+		return err
+	}
+	if longest := now.Since(before).Longest(); longest >= limit {
+		return fmt.Errorf("%s: %w: a frame waited in the switch for at least %v; more than %v is unfair to the device", t.m.Switch.Name, ErrStalled,
+			longest.Round(time.Millisecond), limit)
+	}
+	return nil
+}
+
+// waits reads how long frames waited in the switch, if it tells.
+func waits(d *injectorpb.DescribeResponse) (counts delay.Counts, counted bool, err error) {
+	for _, p := range d.GetProperties() {
+		if p.GetName() == softswitch.WaitCounts {
+			counts, err = delay.Parse(p.GetValue())
+			return counts, true, err
+		}
+	}
+	return counts, false, nil
 }
 
 // ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.
@@ -280,16 +319,21 @@ func (t *Testbed) rescue() {
 // meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
 func (t *Testbed) Close() error {
 	t.lastWord()
+	gone := t.gone()
 	t.rescue()
 	// The watch ends before the leases do, or it would take their end for a failure.
 	t.fail(errOver)
 	t.watch.Wait()
 	_ = each(len(t.leases), func(i int) error { t.leases[i].Close(); return nil })
-	gone := context.Cause(t.alive)
-	if errors.Is(gone, errOver) {
-		gone = nil
-	}
 	return errors.Join(gone, t.m.Close())
+}
+
+// gone names the component that is gone, unless a step has failed for it and has named it.
+func (t *Testbed) gone() error {
+	if t.blamed || t.alive.Err() == nil {
+		return nil
+	}
+	return t.Blame(context.Cause(t.alive))
 }
 
 // lastWord asks every component once more whether it is there.

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/status"
+)
+
+// namedError is a failed call with the component and the step before the server's words.
+type namedError struct {
+	component, step string
+	status          *status.Status
+}
+
+func (e *namedError) Error() string { return e.component + ": " + e.step + ": " + e.status.Message() }
+
+// GRPCStatus keeps the code visible to package status.
+func (e *namedError) GRPCStatus() *status.Status { return e.status }
+
+// Named puts a component and a step before an error; nil stays nil. Of a gRPC error it keeps the message and the code.
+func Named(component, step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if s, ok := status.FromError(err); ok {
+		return &namedError{component, step, s}
+	}
+	return fmt.Errorf("%s: %s: %w", component, step, err)
+}

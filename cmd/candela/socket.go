@@ -1,0 +1,20 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// localSocket returns the address under which a server of this machine is reached unless it is told otherwise.
+func localSocket(name string) string {
+	dir := "/run/candela"
+	if os.Geteuid() != 0 {
+		if dir = os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+			dir = filepath.Join(dir, "candela")
+		} else {
+			dir = filepath.Join(os.TempDir(), fmt.Sprintf("candela-%d", os.Geteuid()))
+		}
+	}
+	return "unix:" + filepath.Join(dir, name+".sock")
+}

@@ -1,0 +1,137 @@
+package oracle
+
+import (
+	"net/netip"
+
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// MTU of every trace made here.
+const MTU = 1024
+
+// Initial PSNs lie close below the wrap, so that most traces cross it.
+const (
+	requesterIPSN packet.PSN = 0xfffffd
+	responderIPSN packet.PSN = 0x000100
+)
+
+const (
+	remoteKey   = 0x1234
+	baseAddress = 1 << 32
+)
+
+// Connections returns the document of the one connection that traces made here have.
+func Connections() *trace.Connections {
+	c, err := trace.NewConnections([]trace.Connection{{
+		Index: 1, Verbs: []string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add", "send-invalidate"}, MTU: MTU,
+		Requester: trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, 1}), QPN: 0x100, IPSN: requesterIPSN},
+		Responder: trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, 2}), QPN: 0x200, IPSN: responderIPSN},
+	}})
+	if err != nil {
+		panic("oracle: " + err.Error()) // the list above is wrong
+	}
+	return c
+}
+
+// Records returns the trace as analyzers see it.
+func (t *Trace) Records() []trace.Record {
+	records := make([]trace.Record, len(t.Packets))
+	for i := range t.Packets {
+		records[i] = t.Packets[i].record(uint64(i + 1))
+	}
+	return records
+}
+
+// Checked returns the trace for analyzers.
+func (t *Trace) Checked(c *trace.Connections) *trace.Checked {
+	meta := trace.Meta{Kind: trace.KindMirror, Connections: c, ICRCCheckable: true, EventsKnown: true}
+	switch {
+	case t.View.Plain:
+		meta.Kind, meta.EventsKnown = trace.KindPlain, false
+	case t.pair():
+		meta.Kind = trace.KindPair
+	}
+	return trace.CheckedRecords(meta, t.Records())
+}
+
+func (t *Trace) pair() bool {
+	for i := range t.Packets {
+		if t.Packets[i].Seen != trace.Sent|trace.Passed {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Packet) record(id uint64) trace.Record {
+	r := trace.Record{
+		ID: id, TimeNS: p.TimeNS, PSN: packet.NewPSN(int64(requesterIPSN) + int64(p.PSN)), Flow: trace.NewFlowID(1, p.Back),
+		Opcode: p.Op, Flags: p.Seen, PKey: trace.DefaultPKey, ICRC: packet.ICRCValid, ECN: packet.ECT0, DestQP: 0x200,
+	}
+	if p.Back {
+		r.DestQP = 0x100
+	}
+	if p.Lost && p.Seen&trace.Sent != 0 {
+		r.Event = trace.EventDrop
+	}
+	if p.AckReq {
+		r.Flags |= trace.AckReq
+	}
+	headers := p.Op.Headers()
+	if headers&packet.HasRETH != 0 {
+		r.Flags |= trace.HasRETH
+		r.VA, r.RKey, r.DMALen = p.VA, remoteKey, uint32(p.Count)*MTU
+	}
+	if headers&packet.HasAtomicETH != 0 {
+		r.VA, r.RKey = p.VA, remoteKey
+	}
+	if headers&packet.HasAETH != 0 {
+		r.Flags |= trace.HasAETH
+		r.Syndrome, r.MSN = p.Syndrome, uint32(p.MSN)&0xffffff
+	}
+	if headers&packet.HasAtomicAckETH != 0 {
+		r.VA = p.VA
+	}
+	if p.payload() {
+		r.PayloadLen = MTU
+	}
+	return r
+}
+
+// payload reports whether the packet carries data: one path MTU.
+func (p *Packet) payload() bool {
+	switch p.Op.Verb() {
+	case packet.VerbSend, packet.VerbWrite:
+		return true
+	default:
+		return p.Op.IsReadResponse()
+	}
+}
+
+// FromRecords returns what the oracle sees of one connection of a trace. Packets that it does not judge, such as CNPs, are left
+// out.
+func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace {
+	t := &Trace{View: view}
+	near := 0
+	for i := range records {
+		r := &records[i]
+		if r.Flow.Connection() != c.Index || !r.Opcode.Known() || r.Opcode == packet.CNP || r.Opcode.IsRequest() == r.Flow.Reverse() {
+			continue
+		}
+		at := packet.NewPSN(int64(c.Requester.IPSN) + int64(near))
+		p := Packet{
+			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near + r.PSN.Sub(at), AckReq: r.Has(trace.AckReq),
+			Syndrome: r.Syndrome, MSN: int(r.MSN), VA: r.VA, Seen: r.Flags & (trace.Sent | trace.Passed), Lost: !r.Delivered() && r.Has(trace.Passed),
+		}
+		if r.Has(trace.HasRETH) {
+			p.Count = (int(r.DMALen) + c.MTU - 1) / c.MTU
+		}
+		if view.Plain {
+			p.Seen, p.Lost = trace.Sent|trace.Passed, r.ICRC == packet.ICRCInvalid
+		}
+		near = p.PSN
+		t.Packets = append(t.Packets, p)
+	}
+	return t
+}

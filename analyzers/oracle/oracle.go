@@ -1,0 +1,129 @@
+// Package oracle decides small traces of one reliable connection by exhaustive search: could an endpoint that follows the
+// standard have produced what the tap saw? It is test support. No production code imports it, and it shares nothing with the
+// analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic machines written from IBTA
+// volume 1, chapter 9. docs/oracle.md lists each choice that they allow, with its clause.
+//
+// The tap is at the switch. A frame from an endpoint left it before the tap saw the frame; a frame towards an endpoint arrives
+// after that; each direction is a FIFO. So the only freedom is how many of the frames that passed towards an endpoint it had
+// received when it sent each of its own. The search follows every such interleaving at once, as sets of endpoint states.
+package oracle
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Packet is one frame as the oracle sees it. Its fields are the alphabet of the oracle; rules about other fields are excluded by
+// name (rules.go).
+type Packet struct {
+	TimeNS   int64
+	Back     bool // from responder to requester
+	Op       packet.Opcode
+	PSN      int  // relative to the initial PSN of the requests, from 0; not wrapped
+	Count    int  // packets that a READ request or the RETH of a WRITE announces
+	AckReq   bool // BTH
+	Syndrome packet.Syndrome
+	MSN      int
+	VA       uint64 // RETH address of READ and WRITE requests; what an atomic ACK brings back
+
+	// What the tap knows of the frame. A mirror sees a frame on its way from its sender and knows whether it goes on (Lost). In a
+	// pair of captures the first yields frames that were Sent, the second those that Passed.
+	Seen trace.Flags // trace.Sent, trace.Passed
+	Lost bool        // dropped or corrupted by the injector
+}
+
+// request reports whether the packet belongs to the requester's direction by its opcode.
+func (p *Packet) request() bool { return p.Op.IsRequest() }
+
+// packets returns how many PSNs a request occupies.
+func (p *Packet) packets() int {
+	if p.Op == packet.ReadRequest {
+		return max(1, p.Count)
+	}
+	return 1
+}
+
+// Endpoint is one end of a connection.
+type Endpoint int
+
+// Endpoints.
+const (
+	Requester Endpoint = iota
+	Responder
+)
+
+// String names the endpoint.
+func (e Endpoint) String() string { return [...]string{"requester", "responder"}[e] }
+
+// View says what is known beside the packets.
+type View struct {
+	// Plain says that the trace is one capture at a tap: frames may be lost behind it, and the tap may have missed frames unless
+	// Complete. Otherwise every loss is marked, as in a mirror trace or a pair of captures.
+	Plain    bool
+	Complete bool
+	// Closed says that the connection came to rest: every obligation is due. An open trace may be cut anywhere at its end.
+	Closed bool
+	// MidStream says that the trace may begin in the middle of the connection.
+	MidStream bool
+
+	TimeoutNS   int64 // local ACK timeout T; 0: not known, may be anything
+	HostDelayNS int64 // bound of the way between tap and endpoint and of the endpoint's processing; 0: not known
+	Retry       int   // retry_cnt; negative: not known
+	RNRRetry    int   // rnr_retry, 7 is without limit; negative: not known
+}
+
+// Trace is what a tap saw of one connection.
+type Trace struct {
+	View    View
+	Packets []Packet
+}
+
+// Verdict is what the oracle says of one endpoint.
+type Verdict int
+
+// Verdicts, from mild to severe.
+const (
+	Possible  Verdict = iota // some endpoint that follows the standard sends this
+	Warning                  // only if the tap missed one or two frames
+	Violation                // no endpoint does, even so
+)
+
+// String names the verdict.
+func (v Verdict) String() string { return [...]string{"none", "warning", "violation"}[v] }
+
+// maxUnseen is how many frames a tap may have missed before a violation is proven all the same.
+const maxUnseen = 2
+
+// Decision is a verdict with what supports it.
+type Decision struct {
+	Verdict Verdict
+	Unseen  int // frames that the tap must have missed at least; maxUnseen+1: more than that, or impossible
+	// At is the index in Trace.Packets of the first packet of the endpoint that nothing explains without unseen frames; the number
+	// of packets if what is missing at the end is wrong.
+	At int
+	// States is how many endpoint states the search visited.
+	States int
+}
+
+// Decide judges one endpoint of a trace.
+func Decide(t *Trace, e Endpoint) Decision {
+	var d Decision
+	for unseen := 0; ; unseen++ {
+		s := newSearch(t, e, unseen)
+		ok := s.run()
+		d.States += s.visited()
+		if unseen == 0 {
+			d.At = s.stuckAt()
+		}
+		switch {
+		case ok && unseen == 0:
+			return Decision{At: -1, States: d.States}
+		case ok:
+			d.Verdict, d.Unseen = Warning, unseen
+			return d
+		case !t.View.Plain || t.View.Complete || unseen == maxUnseen:
+			d.Verdict, d.Unseen = Violation, maxUnseen+1
+			return d
+		}
+	}
+}

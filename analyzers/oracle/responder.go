@@ -1,0 +1,528 @@
+package oracle
+
+import "candela.dev/candela/packet"
+
+// debt is the one response that a responder must send before anything else.
+type debt uint8
+
+const (
+	nothing debt = iota
+	sequenceNak
+	rnrNak
+	fatalNak
+	atomicAck
+	readResponses
+)
+
+// responderState is what a responder that follows the standard may be doing. It serves requests one after the other: what a
+// pipelined responder does looks the same as serving each a little later. PSNs are relative.
+type responderState struct {
+	i, j   int16 // frames received and sent
+	unseen int8
+	failed bool // the queue pair is in the error state
+	silent bool // a NAK is out: requests behind the expected one are dropped without a word (9.7.5.2)
+	owes   debt
+	at     int32 // PSN of what it owes; of READ responses the next
+	end    int32 // READ responses: the PSN behind the last
+	start  int32 // READ responses: the first
+	expect int32 // PSN of the next request to execute
+	msn    int32
+	// acks is one more than the highest PSN whose acknowledgement was asked for and has not been sent; none: nothing.
+	acks int32
+	// duplicate is the PSN of the latest request if that is a duplicate SEND or WRITE without response; none: it is not.
+	duplicate int32
+	mid       message
+	rest      int16 // packets of a WRITE that are still to come; negative: not known
+	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
+}
+
+const none int32 = -1 << 30
+
+// anyMSN is the MSN of a responder whose past is not known.
+const anyMSN int32 = -1 << 30
+
+// message is what kind of message has begun and not ended.
+type message uint8
+
+const (
+	between message = iota
+	inSend
+	inWrite
+	inAny // not known
+)
+
+type responder struct {
+	x *experience
+	// results are what atomics brought back first, by PSN.
+	results map[int]uint64
+}
+
+func newResponder(x *experience) *responder {
+	r := &responder{x: x}
+	for _, e := range x.out {
+		if e.Op == packet.AtomicAcknowledge {
+			if r.results == nil {
+				r.results = map[int]uint64{}
+			}
+			if _, ok := r.results[e.PSN]; !ok {
+				r.results[e.PSN] = e.VA
+			}
+		}
+	}
+	return r
+}
+
+func (r *responder) initial(add func(responderState)) {
+	fresh := responderState{acks: none, duplicate: none, newest: none}
+	if !r.x.view.MidStream {
+		add(fresh)
+		return
+	}
+	// The first frames may answer requests before the trace began.
+	low, high := r.x.contents.base+1, r.x.contents.base+len(r.x.contents.of)
+	for j := 0; j <= len(r.x.out); j++ {
+		for expect := low; expect <= high; expect++ {
+			for _, silent := range []bool{false, true} {
+				s := fresh
+				s.j, s.expect, s.msn, s.silent, s.mid, s.rest = int16(j), int32(expect), anyMSN, silent, inAny, -1
+				add(s)
+			}
+		}
+	}
+}
+
+func (r *responder) progress(s responderState) (i, j int) { return int(s.i), int(s.j) }
+
+// settled: a responder at rest owes nothing.
+func (r *responder) settled(s responderState) bool {
+	return s.failed || s.owes == nothing && s.acks == none
+}
+
+func (r *responder) steps(s responderState, add func(responderState)) {
+	x := r.x
+	if int(s.i) < len(x.in) {
+		n := s
+		n.i++
+		if x.mayReceive(s.i, s.j) {
+			r.receive(n, x.in[s.i].Packet, add)
+		}
+		if x.view.Plain { // lost behind the tap
+			add(n)
+		}
+	}
+	if int(s.j) < len(x.out) {
+		n := s
+		n.j++
+		r.send(n, x.out[s.j].Packet, add)
+	}
+	if int(s.unseen) < x.budget && !s.failed {
+		s.unseen++
+		r.sendUnseen(s, add)
+		r.receiveUnseen(s, add)
+	}
+}
+
+// send adds what follows if the responder sends p; s has counted it.
+func (r *responder) send(s responderState, p *Packet, add func(responderState)) {
+	if s.failed || p.Op.Headers()&packet.HasAETH != 0 && !s.count(p) {
+		return // in the error state nothing is sent (10.3.1); the MSN counts messages completed (9.7.7.1)
+	}
+	psn := int32(p.PSN)
+	switch {
+	case p.Op.IsReadResponse():
+		if s.owes != readResponses || psn != s.at || !r.fitsPlace(s, p) || p.Op != packet.ReadResponseMiddle && !p.Syndrome.IsAck() {
+			return
+		}
+		r.responded(&s, psn)
+		add(s)
+	case p.Op == packet.AtomicAcknowledge:
+		if s.owes != atomicAck || psn != s.at || p.VA != r.results[p.PSN] || !p.Syndrome.IsAck() {
+			return
+		}
+		r.responded(&s, psn)
+		add(s)
+	case p.Op != packet.Acknowledge:
+		return
+	case p.Syndrome.IsAck():
+		// 9.7.5.1.1: everything up to the PSN was executed. A duplicate may be answered with its own PSN or any later (9.7.5.1.3).
+		latest := s.expect - 1
+		if s.owes != nothing || psn > latest || psn < latest && (s.duplicate == none || psn < s.duplicate) || !s.began() {
+			return
+		}
+		r.responded(&s, psn)
+		add(s)
+	case p.Syndrome.IsRNR(), p.Syndrome == packet.SyndromeNakSequence:
+		want := sequenceNak
+		if p.Syndrome.IsRNR() {
+			want = rnrNak
+		}
+		if s.owes != want || psn != s.expect {
+			return
+		}
+		s.owes, s.silent = nothing, true
+		r.covered(&s, psn-1)
+		add(s)
+	default:
+		if (s.owes == fatalNak || s.owes == readResponses) && psn == s.at {
+			s.failed = true
+			add(s)
+		}
+	}
+}
+
+// began reports whether the responder has executed anything that an ACK could name.
+func (s *responderState) began() bool { return s.msn == anyMSN || s.expect > 0 }
+
+// count compares the MSN of a response with the messages completed, and learns it where the past is not known.
+func (s *responderState) count(p *Packet) bool {
+	if s.msn == anyMSN {
+		s.msn = int32(p.MSN)
+	}
+	return int32(p.MSN)&0xffffff == s.msn&0xffffff
+}
+
+// responded settles what a response up to psn settles. One response acknowledges all before it (9.7.5.1.2).
+func (r *responder) responded(s *responderState, psn int32) {
+	switch s.owes {
+	case readResponses:
+		if s.at++; s.at == s.end {
+			s.done()
+		}
+	case atomicAck:
+		s.done()
+	default:
+		s.duplicate = none
+	}
+	r.covered(s, psn)
+}
+
+// done leaves nothing behind that would tell equal states apart.
+func (s *responderState) done() { s.owes, s.at, s.end, s.start = nothing, 0, 0, 0 }
+
+func (r *responder) covered(s *responderState, psn int32) {
+	if s.acks <= psn+1 {
+		s.acks = none
+	}
+}
+
+// fitsPlace reports whether the opcode of a READ response is that of its place in the request being answered, or in the request
+// that this one repeats: the rule about the opcodes of replays is not the oracle's.
+func (r *responder) fitsPlace(s responderState, p *Packet) bool {
+	if p.Op == placeOpcode(int(s.start), int(s.end), p.PSN) {
+		return true
+	}
+	first := r.x.contents.at(p.PSN)
+	return first != nil && s.end <= s.expect && int(s.start) != first.PSN &&
+		p.Op == placeOpcode(first.PSN, first.PSN+first.packets(), p.PSN)
+}
+
+func placeOpcode(start, end, psn int) packet.Opcode {
+	switch {
+	case end == start+1:
+		return packet.ReadResponseOnly
+	case psn == start:
+		return packet.ReadResponseFirst
+	case psn == end-1:
+		return packet.ReadResponseLast
+	default:
+		return packet.ReadResponseMiddle
+	}
+}
+
+// receive adds what follows if the responder receives p; s has counted it.
+func (r *responder) receive(s responderState, p *Packet, add func(responderState)) {
+	if s.failed || !p.request() {
+		add(s)
+		return
+	}
+	if s.owes != nothing && s.owes != sequenceNak {
+		return // first things first
+	}
+	psn := int32(p.PSN)
+	switch {
+	case psn == s.expect:
+		r.inOrder(s, p, add)
+	case psn > s.expect:
+		r.outOfOrder(s, add)
+	default:
+		r.again(s, p, add)
+	}
+}
+
+// outOfOrder: a request is missing. A gap is NACKed once (9.7.4.1.1, 9.7.5.2); a NAK that has not left when the missing request
+// arrives need not leave.
+func (r *responder) outOfOrder(s responderState, add func(responderState)) {
+	if s.silent {
+		add(s)
+		return
+	}
+	s.silent, s.duplicate = true, none
+	if r.repairedBeforeNext(s) {
+		add(s)
+	}
+	s.owes, s.at = sequenceNak, 0
+	add(s)
+}
+
+// repairedBeforeNext reports whether the expected request can have arrived before the next response left.
+func (r *responder) repairedBeforeNext(s responderState) bool {
+	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j); k++ {
+		if int32(r.x.in[k].PSN) == s.expect && r.x.in[k].request() {
+			return true
+		}
+	}
+	return false
+}
+
+// nextIs reports whether the next frame that the responder sends, as far as the tap knows, is a NAK for psn that is of this kind.
+func (r *responder) nextIs(s responderState, psn int32, kind func(packet.Syndrome) bool) bool {
+	if int(s.unseen) < r.x.budget {
+		return true
+	}
+	if int(s.j) == len(r.x.out) {
+		return !r.x.view.Closed
+	}
+	p := r.x.out[s.j]
+	return p.Op == packet.Acknowledge && kind(p.Syndrome) && int32(p.PSN) == psn
+}
+
+func fatal(s packet.Syndrome) bool { return s.IsNak() && s != packet.SyndromeNakSequence }
+
+// inOrder takes the expected request: it is executed, or refused for now (RNR NAK, 9.7.5.2.8) or for ever.
+func (r *responder) inOrder(s responderState, p *Packet, add func(responderState)) {
+	psn := int32(p.PSN)
+	s.duplicate = none
+	if s.owes == sequenceNak {
+		s.owes = nothing // the NAK has not left and need not
+	}
+	if r.nextIs(s, psn, fatal) {
+		n := s
+		n.owes, n.at = fatalNak, psn
+		add(n)
+	}
+	if !valid(s, p) {
+		if !r.nextIs(s, psn, fatal) {
+			n := s
+			n.owes, n.at = fatalNak, psn
+			add(n)
+		}
+		return
+	}
+	if r.nextIs(s, psn, packet.Syndrome.IsRNR) {
+		n := s
+		n.owes, n.silent = rnrNak, true
+		add(n)
+	}
+	add(execute(s, p))
+}
+
+// valid reports whether the opcode follows the one before, and whether a WRITE has the length that it announced (9.7.4.1.2,
+// 9.7.4.1.6).
+func valid(s responderState, p *Packet) bool {
+	if !announces(p) {
+		return false
+	}
+	switch s.mid {
+	case between:
+		return p.Op.Starts()
+	case inSend:
+		return !p.Op.Starts() && p.Op.Verb() == packet.VerbSend
+	case inWrite:
+		return !p.Op.Starts() && p.Op.Verb() == packet.VerbWrite && (s.rest < 0 || p.Op.Ends() == (s.rest == 1))
+	default:
+		return true
+	}
+}
+
+// execute returns the state after a valid request.
+func execute(s responderState, p *Packet) responderState {
+	psn := int32(p.PSN)
+	s.silent = false
+	s.expect = psn + int32(p.packets())
+	if p.Op.Ends() && s.msn != anyMSN {
+		s.msn++ // 9.7.7.1
+	}
+	if p.AckReq {
+		s.acks = psn + 1
+	}
+	switch {
+	case p.Op == packet.ReadRequest:
+		s.owes, s.start, s.at, s.end, s.newest = readResponses, psn, psn, s.expect, psn
+		s.acks = none
+	case p.Op.Verb() == packet.VerbAtomic:
+		s.owes, s.at, s.newest = atomicAck, psn, psn
+		s.acks = none
+	case p.Op.Ends():
+		s.mid, s.rest = between, 0
+	case p.Op.Verb() == packet.VerbSend:
+		s.mid, s.rest = inSend, 0
+	default:
+		if p.Op.Starts() {
+			s.rest = int16(p.Count - 1)
+		} else if s.rest > 0 {
+			s.rest--
+		} else {
+			s.rest = -1
+		}
+		s.mid = inWrite
+	}
+	return s
+}
+
+// again takes a duplicate request: it is not executed, but answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
+func (r *responder) again(s responderState, p *Packet, add func(responderState)) {
+	psn := int32(p.PSN)
+	first := r.x.contents.at(p.PSN)
+	switch {
+	case p.Op == packet.ReadRequest:
+		if first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets()) || psn+int32(p.packets()) > s.expect {
+			r.nonsense(s, psn, add)
+			return
+		}
+		if s.owes != nothing {
+			return
+		}
+		s.owes, s.start, s.at, s.end = readResponses, psn, psn, psn+int32(p.packets())
+		add(s)
+	case p.Op.Verb() == packet.VerbAtomic:
+		if first != nil && first.Op != p.Op {
+			r.nonsense(s, psn, add)
+			return
+		}
+		if s.newest > psn {
+			add(s) // its result may no longer be kept
+		}
+		if s.owes != nothing {
+			return
+		}
+		s.owes, s.at = atomicAck, psn
+		add(s)
+	default:
+		s.duplicate = psn
+		if p.AckReq {
+			s.acks = max(s.acks, psn+1)
+		}
+		add(s)
+		if first != nil && answersItself(first.Op) {
+			r.nonsense(s, psn, add)
+		}
+	}
+}
+
+// nonsense takes a duplicate that repeats nothing: dropped, or refused.
+func (r *responder) nonsense(s responderState, psn int32, add func(responderState)) {
+	add(s)
+	if s.owes == nothing && r.nextIs(s, psn, fatal) {
+		s.owes, s.at = fatalNak, psn
+		add(s)
+	}
+}
+
+// sendUnseen adds what follows from a response that the tap missed.
+func (r *responder) sendUnseen(s responderState, add func(responderState)) {
+	switch s.owes {
+	case readResponses:
+		r.responded(&s, s.at)
+	case atomicAck:
+		r.responded(&s, s.at)
+	case sequenceNak, rnrNak:
+		s.owes, s.silent = nothing, true
+		r.covered(&s, s.expect-1)
+	case fatalNak:
+		s.failed = true
+	case nothing:
+		r.responded(&s, s.expect-1)
+	}
+	add(s)
+}
+
+// receiveUnseen adds what follows from a request that the tap missed.
+func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
+	if s.owes != nothing && s.owes != sequenceNak {
+		return
+	}
+	c := &r.x.contents
+	r.outOfOrder(s, add)
+	if p := c.at(int(s.expect)); p != nil && p.PSN == int(s.expect) {
+		r.inOrder(s, p, add)
+	} else if p == nil {
+		r.unknownInOrder(s, add)
+	}
+	for psn := c.base + 1; psn < int(s.expect); psn++ {
+		p := c.at(psn)
+		if p != nil && answersItself(p.Op) {
+			if p.Op != packet.ReadRequest {
+				r.again(s, p, add)
+				continue
+			}
+			for end := psn + 1; end <= p.PSN+p.packets(); end++ {
+				part := *p
+				part.PSN, part.Count = psn, end-psn
+				r.again(s, &part, add)
+			}
+			continue
+		}
+		n := s
+		n.duplicate = int32(psn)
+		add(n)
+		if p == nil && s.owes == nothing {
+			n = s
+			n.owes, n.at = atomicAck, int32(psn)
+			add(n)
+			for end := psn + 1; end <= int(s.expect) && c.at(end-1) == nil; end++ {
+				n := s
+				n.owes, n.start, n.at, n.end = readResponses, int32(psn), int32(psn), int32(end)
+				add(n)
+			}
+		}
+	}
+}
+
+// unknownInOrder is the expected request where no packet shows what it is.
+func (r *responder) unknownInOrder(s responderState, add func(responderState)) {
+	c := &r.x.contents
+	psn := s.expect
+	s.silent, s.duplicate = false, none
+	if s.owes == sequenceNak {
+		s.owes = nothing
+	}
+	if r.nextIs(s, psn, packet.Syndrome.IsRNR) {
+		n := s
+		n.owes, n.silent = rnrNak, true
+		add(n)
+	}
+	if r.nextIs(s, psn, fatal) {
+		n := s
+		n.owes, n.at = fatalNak, psn
+		add(n)
+	}
+	n := s // a packet inside a message
+	n.expect, n.mid, n.rest = psn+1, inAny, -1
+	add(n)
+	n.acks = psn + 1
+	add(n)
+	if s.msn != anyMSN {
+		s.msn++
+	}
+	n = s // the last of a SEND or WRITE
+	n.expect, n.mid, n.rest = psn+1, between, 0
+	add(n)
+	n.acks = psn + 1
+	add(n)
+	if s.mid == inSend || s.mid == inWrite {
+		return
+	}
+	n = s
+	n.mid, n.acks, n.expect, n.owes, n.at, n.newest = between, none, psn+1, atomicAck, psn, psn
+	add(n)
+	last := c.base + len(c.of) + 1
+	for end := int(psn) + 1; end <= last; end++ {
+		n := s
+		n.mid, n.acks, n.expect, n.newest = between, none, int32(end), psn
+		n.owes, n.start, n.at, n.end = readResponses, psn, psn, int32(end)
+		add(n)
+		if c.at(end) != nil {
+			break
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package oracle
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// event is a frame as one endpoint experiences it.
+type event struct {
+	*Packet
+	index int // in Trace.Packets
+}
+
+// experience is what a tap shows of one endpoint: the frames that passed towards it and those that it sent, each in FIFO order.
+type experience struct {
+	view     View
+	in, out  []event
+	contents contents
+	budget   int // unseen frames
+	// timed: times matter. Without bounds and waits every order that the taps allow is possible, and states stay few.
+	timed bool
+}
+
+func newExperience(t *Trace, e Endpoint, budget int) experience {
+	x := experience{view: t.View, contents: newContents(t.Packets), budget: budget}
+	x.timed = t.View.TimeoutNS > 0 || t.View.HostDelayNS > 0
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		x.timed = x.timed || p.Op == packet.Acknowledge && p.Syndrome.IsRNR()
+		if p.Op == packet.CNP {
+			continue
+		}
+		mine := p.Back == (e == Responder)
+		switch {
+		case mine && p.Seen&trace.Sent != 0:
+			x.out = append(x.out, event{p, i})
+		case !mine && p.Seen&trace.Passed != 0 && !p.Lost:
+			x.in = append(x.in, event{p, i})
+		}
+	}
+	return x
+}
+
+// mayReceive reports whether the endpoint can have received frame i when it sent its frame j.
+func (x *experience) mayReceive(i, j int16) bool {
+	return int(j) == len(x.out) || x.in[i].index < x.out[j].index
+}
+
+// sendTime returns the earliest instant at which the endpoint can have sent frame j if it was not done with earlier things
+// before t. The second result is false if that is too late for the tap to see it when it did.
+func (x *experience) sendTime(i, j int16, t int64) (int64, bool) {
+	if !x.timed {
+		return 0, true
+	}
+	seen := x.out[j].TimeNS
+	if h := x.view.HostDelayNS; h > 0 {
+		t = max(t, seen-h)
+		if int(i) < len(x.in) && x.in[i].TimeNS+h < t {
+			return t, false // by then it has received the next frame
+		}
+	}
+	return t, t <= seen
+}
+
+// receiveTime is sendTime for a frame towards the endpoint.
+func (x *experience) receiveTime(i int16, t int64) (int64, bool) {
+	if !x.timed {
+		return 0, true
+	}
+	passed := x.in[i].TimeNS
+	t = max(t, passed)
+	h := x.view.HostDelayNS
+	return t, h == 0 || t <= passed+h
+}
+
+// machine is a nondeterministic endpoint with comparable states.
+type machine[S comparable] interface {
+	initial(add func(S))
+	// steps adds every state that one frame, seen or unseen, sent or received, leads to.
+	steps(s S, add func(S))
+	// progress returns how many frames were received and sent.
+	progress(s S) (i, j int)
+	// settled reports whether a closed trace may end here, all frames sent and received.
+	settled(s S) bool
+}
+
+type decider interface {
+	run() bool
+	stuckAt() int
+	visited() int
+}
+
+// search visits every reachable state of a machine.
+type search[S comparable] struct {
+	x        *experience
+	m        machine[S]
+	seen     map[S]struct{}
+	pending  []S
+	furthest int
+}
+
+func newSearch(t *Trace, e Endpoint, budget int) decider {
+	x := newExperience(t, e, budget)
+	if e == Requester {
+		return &search[requesterState]{x: &x, m: &requester{&x}, seen: map[requesterState]struct{}{}}
+	}
+	return &search[responderState]{x: &x, m: newResponder(&x), seen: map[responderState]struct{}{}}
+}
+
+func (s *search[S]) add(state S) {
+	if _, ok := s.seen[state]; ok {
+		return
+	}
+	s.seen[state] = struct{}{}
+	s.pending = append(s.pending, state)
+}
+
+// run reports whether some path of states explains the whole experience.
+func (s *search[S]) run() bool {
+	s.m.initial(s.add)
+	for len(s.pending) > 0 && len(s.seen) < maxStates {
+		state := s.pending[len(s.pending)-1]
+		s.pending = s.pending[:len(s.pending)-1]
+		i, j := s.m.progress(state)
+		s.furthest = max(s.furthest, j)
+		if j == len(s.x.out) {
+			if !s.x.view.Closed || i == len(s.x.in) && s.m.settled(state) {
+				return true
+			}
+		}
+		s.m.steps(state, s.add)
+	}
+	return len(s.seen) >= maxStates // given up: nothing is proven
+}
+
+// maxStates bounds a search; small traces need a few hundred.
+const maxStates = 1 << 21
+
+func (s *search[S]) visited() int { return len(s.seen) }
+
+func (s *search[S]) stuckAt() int {
+	if s.furthest < len(s.x.out) {
+		return s.x.out[s.furthest].index
+	}
+	return -1
+}

@@ -1,0 +1,188 @@
+package traffic
+
+import (
+	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/packet"
+)
+
+// responder executes requests in order and answers them. What it decides to send leaves in that order, some time later.
+type responder struct {
+	*network
+	expect int
+	msn    int
+	silent bool // a NAK is out
+	failed bool
+	busy   int64 // when the latest response leaves
+	// owed is a delayed acknowledgement: the PSN at least to name; negative: none.
+	owed    int
+	epoch   int // of the delayed acknowledgement
+	results map[int]uint64
+	memory  uint64
+	patient bool // waits with a NAK, in case that the missing request comes
+	nakDue  bool // and waits just now
+}
+
+func newResponder(n *network) *responder {
+	return &responder{
+		network: n, owed: -1, results: map[int]uint64{}, memory: uint64(n.rng.IntN(100)),
+		patient: n.chance(0.2),
+	}
+}
+
+// receive takes a request. It must not be called with a lost one.
+func (r *responder) receive(p oracle.Packet) {
+	switch {
+	case r.failed:
+	case p.PSN == r.expect:
+		r.inOrder(p)
+	case p.PSN > r.expect:
+		r.gap()
+	default:
+		r.again(p)
+	}
+}
+
+func (r *responder) gap() {
+	if r.silent {
+		return
+	}
+	r.silent, r.nakDue = true, true
+	if !r.patient {
+		r.nak()
+		return
+	}
+	expect := r.expect
+	r.network.at(r.now+r.upTo(2*r.ProcessMax), func() {
+		if r.expect == expect && !r.failed {
+			r.nak()
+		}
+	})
+}
+
+// nak sends the NAK that is due; no response to a later request passes it.
+func (r *responder) nak() {
+	if r.nakDue {
+		r.nakDue = false
+		r.acknowledge(packet.SyndromeNakSequence, r.expect)
+	}
+}
+
+func (r *responder) inOrder(p oracle.Packet) {
+	r.nakDue = false
+	switch {
+	case r.chance(r.Refused):
+		naks := []packet.Syndrome{packet.SyndromeNakInvalid, packet.SyndromeNakAccess, packet.SyndromeNakOperation}
+		r.acknowledge(naks[r.rng.IntN(len(naks))], p.PSN)
+		r.failed = true
+		return
+	case r.chance(r.NotReady):
+		r.silent = true
+		r.acknowledge(packet.SyndromeRNR|packet.Syndrome(1+r.rng.IntN(2)), p.PSN)
+		return
+	}
+	r.silent = false
+	if p.Op == packet.ReadRequest || p.Op.Verb() == packet.VerbAtomic {
+		if r.owed >= 0 && r.chance(0.5) { // else the response says it
+			r.acknowledge(packet.SyndromeAckNoCredit, r.expect-1)
+		}
+		r.owed = -1
+		r.epoch++
+	}
+	if p.Op.Ends() {
+		r.msn++
+	}
+	switch {
+	case p.Op == packet.ReadRequest:
+		r.expect += max(1, p.Count)
+		r.read(p)
+	case p.Op.Verb() == packet.VerbAtomic:
+		r.expect++
+		r.results[p.PSN] = r.memory
+		r.memory += 1 + uint64(r.rng.IntN(9))
+		r.atomic(p.PSN)
+	default:
+		r.expect++
+		if p.AckReq {
+			r.acknowledgeLater(p.PSN)
+		} else if r.chance(0.05) {
+			r.acknowledge(packet.SyndromeAckNoCredit, p.PSN) // nobody asked, but it may
+		}
+	}
+}
+
+// acknowledgeLater coalesces acknowledgements that are due at once.
+func (r *responder) acknowledgeLater(psn int) {
+	r.owed = psn
+	r.epoch++
+	epoch := r.epoch
+	r.network.at(r.now+r.upTo(r.ProcessMax), func() {
+		if epoch == r.epoch && r.owed >= 0 && !r.failed {
+			r.nak()
+			if r.owed >= 0 {
+				r.acknowledge(packet.SyndromeAckNoCredit, r.expect-1)
+			}
+		}
+	})
+}
+
+// again answers a duplicate without executing it.
+func (r *responder) again(p oracle.Packet) {
+	r.nak()
+	latest := r.expect - 1
+	switch {
+	case p.Op == packet.ReadRequest, p.Op.Verb() == packet.VerbAtomic:
+		if r.owed >= 0 {
+			r.acknowledge(packet.SyndromeAckNoCredit, latest)
+		}
+		if p.Op == packet.ReadRequest {
+			r.read(p)
+		} else {
+			r.atomic(p.PSN)
+		}
+	case r.owed >= 0:
+		r.acknowledge(packet.SyndromeAckNoCredit, latest)
+	case r.chance(0.3):
+		r.acknowledge(packet.SyndromeAckNoCredit, p.PSN)
+	default:
+		r.acknowledge(packet.SyndromeAckNoCredit, p.PSN+r.rng.IntN(r.expect-p.PSN))
+	}
+}
+
+func (r *responder) acknowledge(s packet.Syndrome, psn int) {
+	r.owed = -1
+	r.epoch++
+	r.answer(oracle.Packet{Op: packet.Acknowledge, Syndrome: s, PSN: psn, MSN: r.msn})
+}
+
+func (r *responder) atomic(psn int) {
+	r.answer(oracle.Packet{
+		Op: packet.AtomicAcknowledge, Syndrome: packet.SyndromeAckNoCredit, PSN: psn, MSN: r.msn, VA: r.results[psn],
+	})
+}
+
+func (r *responder) read(p oracle.Packet) {
+	n := max(1, p.Count)
+	for i := range n {
+		op := packet.ReadResponseMiddle
+		switch {
+		case n == 1:
+			op = packet.ReadResponseOnly
+		case i == 0:
+			op = packet.ReadResponseFirst
+		case i == n-1:
+			op = packet.ReadResponseLast
+		}
+		q := oracle.Packet{Op: op, PSN: p.PSN + i}
+		if op.Headers()&packet.HasAETH != 0 {
+			q.Syndrome, q.MSN = packet.SyndromeAckNoCredit, r.msn
+		}
+		r.answer(q)
+	}
+}
+
+// answer sends p after all earlier responses.
+func (r *responder) answer(p oracle.Packet) {
+	p.Back = true
+	r.busy = max(r.now+r.upTo(r.ProcessMax/2), r.busy+1)
+	r.network.at(r.busy, func() { r.transmit(p, r.requester.receive) })
+}

@@ -1,0 +1,41 @@
+package traffic
+
+import (
+	"math/rand/v2"
+
+	"candela.dev/candela/analyzers/oracle"
+)
+
+// Small draws a scenario of a few packets, most of them with losses.
+func Small(rng *rand.Rand) Scenario {
+	sc := Scenario{
+		Seed: rng.Uint64(), Messages: 1 + rng.IntN(4), Packets: 1 + rng.IntN(3), Window: 1 + rng.IntN(6), Reads: 1 + rng.IntN(2),
+		Verbs: Verbs(1 + rng.IntN(int(All))), DelayMin: 200, DelayMax: 200 + rng.Int64N(3000), ProcessMax: 100 + rng.Int64N(2000),
+		TimeoutNS: 4096 << (2 + rng.IntN(3)), Retry: rng.IntN(8), RNRRetry: rng.IntN(8),
+	}
+	if rng.IntN(4) > 0 {
+		sc.Loss = 0.05 + 0.2*rng.Float64()
+	}
+	if rng.IntN(5) == 0 {
+		sc.NotReady = 0.2
+	}
+	if rng.IntN(10) == 0 {
+		sc.Refused = 0.1
+	}
+	return sc
+}
+
+// HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the processing of
+// each frame of it.
+func (sc *Scenario) HostDelay() int64 {
+	return sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
+}
+
+// Mirror returns what a mirror at the switch sees of a connection, with all that a test knows of it.
+func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
+	t := &oracle.Trace{View: oracle.View{TimeoutNS: sc.TimeoutNS, HostDelayNS: sc.HostDelay(), Retry: sc.Retry, RNRRetry: sc.RNRRetry}}
+	for i := range frames {
+		t.Packets = append(t.Packets, frames[i].Packet)
+	}
+	return t
+}

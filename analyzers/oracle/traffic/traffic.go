@@ -1,0 +1,154 @@
+// Package traffic makes traces of one reliable connection from two random endpoints that follow the standard, with a switch
+// between them that loses frames. The endpoints were written from IBTA volume 1, chapter 9, for this package alone: they share
+// nothing with the analyzers, nor with the nondeterministic endpoints of package oracle, which must accept all that they do.
+package traffic
+
+import (
+	"container/heap"
+	"math/rand/v2"
+
+	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// Scenario says what a connection does. Times are in nanoseconds, shares between 0 and 1.
+type Scenario struct {
+	Seed     uint64
+	Messages int
+	Packets  int // of the longest message
+	Window   int // outstanding PSNs, at least one message
+	Reads    int // outstanding READs and atomics
+	Verbs    Verbs
+
+	Loss float64 // of frames at the switch, either direction
+	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for ever.
+	NotReady, Refused float64
+
+	DelayMin, DelayMax int64 // from a host to the switch or back, each frame its own; frames of a direction stay in order
+	ProcessMax         int64 // the longest that a host takes to answer
+	TimeoutNS          int64
+	Retry, RNRRetry    int
+	StartNS            int64 // of the first request
+}
+
+// Verbs is a set of operations.
+type Verbs uint8
+
+// Operations.
+const (
+	Send Verbs = 1 << iota
+	Write
+	Read
+	Atomic
+	All = Send | Write | Read | Atomic
+)
+
+// Frame is one frame with the instants at which taps along its way see it.
+type Frame struct {
+	oracle.Packet
+	Sent    int64 // by its host
+	Switch  int64 // reaches the switch
+	Passed  int64 // leaves the switch
+	Arrived int64
+}
+
+// Run simulates a connection until nothing is left to do. The frames come in the order in which they reach the switch.
+// settled says that every message was completed, or the connection failed as the standard says.
+func Run(sc Scenario) (frames []Frame, settled bool) {
+	n := &network{Scenario: sc, rng: rand.New(rand.NewPCG(sc.Seed, 0x74726166666963)), now: sc.StartNS, budget: 200*sc.Messages*sc.Packets + 2000}
+	n.requester = newRequester(n)
+	n.responder = newResponder(n)
+	n.at(n.now, n.requester.pump)
+	for n.events.Len() > 0 && n.budget > 0 {
+		e := heap.Pop(&n.events).(event)
+		n.now = e.at
+		n.budget--
+		e.do()
+	}
+	return n.frames, n.budget > 0
+}
+
+type event struct {
+	at    int64
+	order int
+	do    func()
+}
+
+type events []event
+
+func (h events) Len() int { return len(h) }
+func (h events) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].order < h[j].order
+}
+func (h events) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *events) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *events) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return e
+}
+
+// network is the simulation: clock, links and the switch.
+type network struct {
+	Scenario
+	rng       *rand.Rand
+	now       int64
+	events    events
+	order     int
+	budget    int
+	frames    []Frame
+	requester *requester
+	responder *responder
+	last      [2][2]int64 // latest instant per direction and leg
+}
+
+func (n *network) at(t int64, do func()) {
+	n.order++
+	heap.Push(&n.events, event{max(t, n.now), n.order, do})
+}
+
+func (n *network) chance(p float64) bool { return n.rng.Float64() < p }
+
+// upTo returns a random duration from 0 to d.
+func (n *network) upTo(d int64) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return n.rng.Int64N(d + 1)
+}
+
+// transmit carries p over the switch to the other host.
+func (n *network) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
+	direction := 0
+	if p.Back {
+		direction = 1
+	}
+	sent := n.now
+	at := n.leg(direction, 0, sent)
+	n.at(at, func() {
+		p.TimeNS, p.Seen, p.Lost = n.now, trace.Sent|trace.Passed, n.chance(n.Loss)
+		f := Frame{Packet: p, Sent: sent, Switch: n.now, Passed: n.now}
+		if p.Lost {
+			n.frames = append(n.frames, f)
+			return
+		}
+		f.Arrived = n.leg(direction, 1, n.now)
+		n.frames = append(n.frames, f)
+		n.at(f.Arrived, func() { arrive(p) })
+	})
+}
+
+func (n *network) leg(direction, leg int, from int64) int64 {
+	t := from + n.DelayMin + n.upTo(n.DelayMax-n.DelayMin)
+	t = max(t, n.last[direction][leg]+1)
+	n.last[direction][leg] = t
+	return t
+}
+
+var starts = map[Verbs][]packet.Opcode{
+	Send:   {packet.SendOnly, packet.SendOnlyImm, packet.SendOnlyInv},
+	Write:  {packet.WriteOnly, packet.WriteOnlyImm},
+	Atomic: {packet.FetchAdd, packet.CmpSwap},
+}

@@ -55,6 +55,18 @@ func (t *Trace) Checked(c *trace.Connections) *trace.Checked {
 	return trace.CheckedRecords(meta, t.Records())
 }
 
+// Tap names the kind of tap that made the trace.
+func (t *Trace) Tap() string {
+	switch {
+	case t.View.Plain:
+		return "plain"
+	case t.pair():
+		return "pair"
+	default:
+		return "mirror"
+	}
+}
+
 func (t *Trace) pair() bool {
 	for i := range t.Packets {
 		if t.Packets[i].Seen != trace.Sent|trace.Passed {

@@ -197,19 +197,12 @@ func (t *Trace) String() string {
 
 // String returns the packet in the notation that Parse reads.
 func (p *Packet) String() string {
-	direction, what := ">", word(p.Op)
+	direction := ">"
 	if p.Back {
 		direction = "<"
 	}
-	if p.Op == packet.Acknowledge {
-		for name, s := range acknowledges {
-			if packet.Classify(p.Op, s) == packet.Classify(p.Op, p.Syndrome) {
-				what = name
-			}
-		}
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%.3f %s %s %d", float64(p.TimeNS)/1000, direction, what, p.PSN)
+	fmt.Fprintf(&b, "%.3f %s %s %d", float64(p.TimeNS)/1000, direction, p.Word(), p.PSN)
 	headers := p.Op.Headers()
 	if headers&packet.HasRETH != 0 {
 		fmt.Fprintf(&b, "+%d", p.Count)
@@ -239,4 +232,16 @@ func (p *Packet) String() string {
 		b.WriteString(" passed")
 	}
 	return b.String()
+}
+
+// Word returns what the packet is, in the notation that Parse reads.
+func (p *Packet) Word() string {
+	if p.Op == packet.Acknowledge {
+		for name, s := range acknowledges {
+			if packet.Classify(p.Op, s) == packet.Classify(p.Op, p.Syndrome) {
+				return name
+			}
+		}
+	}
+	return word(p.Op)
 }

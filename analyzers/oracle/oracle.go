@@ -30,6 +30,8 @@ type Packet struct {
 	// pair of captures the first yields frames that were Sent, the second those that Passed.
 	Seen trace.Flags // trace.Sent, trace.Passed
 	Lost bool        // dropped or corrupted by the injector
+	// Frame is the same for what two taps saw of one frame. 0: seen once.
+	Frame int
 }
 
 // request reports whether the packet belongs to the requester's direction by its opcode.

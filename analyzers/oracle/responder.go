@@ -34,6 +34,7 @@ type responderState struct {
 	mid       message
 	rest      int16 // packets of a WRITE that are still to come; negative: not known
 	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
+	said      int32 // the highest MSN sent
 }
 
 const none int32 = -1 << 30
@@ -124,8 +125,8 @@ func (r *responder) steps(s responderState, add func(responderState)) {
 
 // send adds what follows if the responder sends p; s has counted it.
 func (r *responder) send(s responderState, p *Packet, add func(responderState)) {
-	if s.failed || p.Op.Headers()&packet.HasAETH != 0 && !s.count(p) {
-		return // in the error state nothing is sent (10.3.1); the MSN counts messages completed (9.7.7.1)
+	if s.failed || p.Op.Headers()&packet.HasAETH != 0 && !r.counts(&s, p) {
+		return // in the error state nothing is sent (10.3.1)
 	}
 	psn := int32(p.PSN)
 	switch {
@@ -173,12 +174,41 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 // began reports whether the responder has executed anything that an ACK could name.
 func (s *responderState) began() bool { return s.msn == anyMSN || s.expect > 0 }
 
-// count compares the MSN of a response with the messages completed, and learns it where the past is not known.
-func (s *responderState) count(p *Packet) bool {
+// counts reports whether the MSN of a response is one that the responder can have had when it sent it, and takes note of it. It
+// is the number of messages completed (9.7.7.1): at least those that the response answers. Later requests may be complete, too,
+// since SENDs and WRITEs may pass a READ and the MSN may be filled in last. The first of several READ responses need not count the
+// READ.
+func (r *responder) counts(s *responderState, p *Packet) bool {
+	msn := int32(p.MSN)
 	if s.msn == anyMSN {
-		s.msn = int32(p.MSN)
+		s.msn = msn
 	}
-	return int32(p.MSN)&0xffffff == s.msn&0xffffff
+	least := s.msn
+	if p.Op == packet.ReadResponseFirst && s.end == s.expect {
+		least--
+	}
+	if msn < least || msn < s.said || msn > s.msn && msn > s.msn+r.ahead(s) {
+		return false
+	}
+	s.said = max(s.said, msn)
+	return true
+}
+
+// ahead returns how many more messages the responder may have completed when it sends its next frame.
+func (r *responder) ahead(s *responderState) int32 {
+	n, expect := int32(0), s.expect
+	if s.owes == fatalNak {
+		return 0
+	}
+	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j-1); k++ {
+		if p := r.x.in[k]; p.request() && int32(p.PSN) == expect {
+			expect += int32(p.packets())
+			if p.Op.Ends() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // responded settles what a response up to psn settles. One response acknowledges all before it (9.7.5.1.2).
@@ -448,7 +478,7 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 	} else if p == nil {
 		r.unknownInOrder(s, add)
 	}
-	for psn := c.base + 1; psn < int(s.expect); psn++ {
+	for psn := max(0, c.base+1); psn < int(s.expect); psn++ {
 		p := c.at(psn)
 		if p != nil && answersItself(p.Op) {
 			if p.Op != packet.ReadRequest {

@@ -1,9 +1,12 @@
 package traffic
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 
 	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/trace"
 )
 
 // Small draws a scenario of a few packets, most of them with losses.
@@ -38,4 +41,23 @@ func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
 		t.Packets = append(t.Packets, frames[i].Packet)
 	}
 	return t
+}
+
+// Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by time. transit
+// is the time through the switch.
+func Pair(mirror []oracle.Packet, transit int64) []oracle.Packet {
+	var all []oracle.Packet
+	for i := range mirror {
+		p := mirror[i]
+		p.Lost, p.Frame, p.Seen = false, i+1, trace.Sent
+		all = append(all, p)
+		if !mirror[i].Lost {
+			p.TimeNS, p.Seen = p.TimeNS+transit, trace.Passed
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b oracle.Packet) int {
+		return cmp.Or(cmp.Compare(a.TimeNS, b.TimeNS), cmp.Compare(b.Seen, a.Seen))
+	})
+	return all
 }

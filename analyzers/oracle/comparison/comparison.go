@@ -1,0 +1,129 @@
+// Package comparison holds the analyzers against the oracle on random small traces. It calls the analyzers as black boxes, by
+// the interface that every analysis uses.
+package comparison
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/trace"
+)
+
+// A Judge says what it finds in a trace.
+type Judge func(*oracle.Trace) ([]analyzers.Finding, error)
+
+// Analyzers judges with gbn and retrans, which get everything that the view knows.
+func Analyzers() Judge {
+	connections := oracle.Connections()
+	return func(t *oracle.Trace) ([]analyzers.Finding, error) {
+		c := t.Checked(connections)
+		doc, err := analyzers.Run(context.Background(), c, Configured(c.Meta(), t.View)...)
+		if err != nil {
+			return nil, err
+		}
+		return doc.Findings, nil
+	}
+}
+
+// Configured returns the analyzers that the oracle judges, with what a view knows.
+func Configured(meta trace.Meta, v oracle.View) []analyzers.Analyzer {
+	limits := gbn.Limits{TimeoutNS: v.TimeoutNS, ErrorsExpected: !v.Closed}
+	params := retrans.Params{}
+	if v.Retry >= 0 {
+		limits.Retry = gbn.AtMost(v.Retry)
+	}
+	if v.RNRRetry >= 0 {
+		limits.RNRRetry = gbn.AtMost(v.RNRRetry)
+	}
+	if v.TimeoutNS > 0 && v.Retry >= 0 && v.RNRRetry >= 0 {
+		params = retrans.Params{
+			Known: true, TimeoutExponent: uint8(bits.Len64(uint64(v.TimeoutNS/4096)) - 1), RetryCount: uint8(v.Retry), RNRRetry: uint8(v.RNRRetry),
+		}
+	}
+	return []analyzers.Analyzer{
+		gbn.New(meta, gbn.Config{Default: limits, HostDelayNS: v.HostDelayNS}),
+		retrans.New(meta, retrans.Config{Default: params, HostDelayNS: v.HostDelayNS}),
+	}
+}
+
+// Kind says how a judge and the oracle disagree.
+type Kind int
+
+// Kinds.
+const (
+	FalseAlarm Kind = iota + 1 // a finding where the oracle has none
+	TooSevere                  // a violation where frames may be missing
+	TooMild                    // a warning where nothing else explains it
+	Missed                     // nothing where the oracle has a warning or violation
+)
+
+// String names the kind.
+func (k Kind) String() string {
+	return [...]string{"", "false alarm", "too severe", "too mild", "missed"}[k]
+}
+
+// Disagreement is one difference between a judge and the oracle.
+type Disagreement struct {
+	Kind     Kind
+	Endpoint oracle.Endpoint
+	Rule     string // that was reported; of a miss what the oracle stumbles over
+	Oracle   oracle.Decision
+	Findings []analyzers.Finding
+	Trace    *oracle.Trace
+}
+
+// Class names disagreements that have probably one cause.
+func (d *Disagreement) Class() string {
+	return fmt.Sprintf("%s: %v, %v, %s", d.Trace.Tap(), d.Kind, d.Endpoint, d.Rule)
+}
+
+// Compare judges a trace both ways and returns how the results differ.
+func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
+	findings, err := judge(t)
+	if err != nil {
+		return nil, err
+	}
+	var list []Disagreement
+	var decisions [2]oracle.Decision
+	for e := oracle.Requester; e <= oracle.Responder; e++ {
+		decisions[e] = oracle.Decide(t, e)
+	}
+	blame := attribute(t, findings)
+	innocent := decisions[oracle.Requester].Verdict == oracle.Possible && decisions[oracle.Responder].Verdict == oracle.Possible
+	for e := oracle.Requester; e <= oracle.Responder; e++ {
+		d := Disagreement{Endpoint: e, Oracle: decisions[e], Findings: findings, Trace: t}
+		said, rule := blame.of(e, decisions[e].Verdict)
+		switch want := decisions[e].Verdict; {
+		case said == want:
+			continue
+		case want == oracle.Possible:
+			d.Kind, d.Rule = FalseAlarm, rule
+		case said == oracle.Possible:
+			d.Kind, d.Rule = Missed, stumblingBlock(t, d.Oracle)
+		case said > want:
+			d.Kind, d.Rule = TooSevere, rule
+		default:
+			d.Kind, d.Rule = TooMild, rule
+		}
+		list = append(list, d)
+	}
+	if innocent && blame.either > oracle.Possible && !blame.eitherExcused {
+		list = append(list, Disagreement{
+			Kind: FalseAlarm, Rule: blame.eitherRule, Oracle: decisions[oracle.Requester], Findings: findings, Trace: t,
+		})
+	}
+	return list, nil
+}
+
+// stumblingBlock names what the oracle can't explain.
+func stumblingBlock(t *oracle.Trace, d oracle.Decision) string {
+	if d.At < 0 || d.At >= len(t.Packets) {
+		return fmt.Sprintf("(%v) something missing at the end", d.Verdict)
+	}
+	return fmt.Sprintf("(%v) %s", d.Verdict, t.Packets[d.At].Word())
+}

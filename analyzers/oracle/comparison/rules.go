@@ -1,0 +1,111 @@
+package comparison
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/oracle"
+)
+
+// side says which endpoint breaks a rule.
+type side int
+
+const (
+	requester side = iota + 1
+	responder
+	sender   // whoever sent the first packet of the finding
+	either   // the rule is about the connection as a whole
+	excluded // about fields that the oracle does not see
+)
+
+// sides is the table of rules by endpoint. Excluded ones need fields outside the oracle's alphabet, or judge times that the
+// standard does not bound.
+var sides = map[string]side{
+	"gbn.ack-beyond": responder, "gbn.ack-decreasing": responder, "gbn.ack-missing": responder, "gbn.after-error": sender,
+	"gbn.atomic-unexpected": responder, "gbn.capture-gap": excluded, "gbn.dma-length": requester, "gbn.icrc": excluded,
+	"gbn.incomplete": either, "gbn.msn": responder, "gbn.nak-code": excluded, "gbn.nak-duplicate": responder,
+	"gbn.nak-fatal-missing": responder, "gbn.nak-missing": responder, "gbn.nak-psn": responder, "gbn.nak-repeat": responder,
+	"gbn.nak-unanswered": requester, "gbn.nak-unprovoked": responder, "gbn.opcode-sequence": requester, "gbn.p-key-changed": excluded,
+	"gbn.pad-count": excluded, "gbn.payload-length": sender, "gbn.psn-skip": requester, "gbn.read-length": responder,
+	"gbn.read-missing": responder, "gbn.read-opcode": responder, "gbn.read-order": responder, "gbn.read-restart": requester,
+	"gbn.read-unexpected": responder, "gbn.replay-opcode": excluded, "gbn.resend-acknowledged": requester,
+	"gbn.retransmit-changed": requester, "gbn.retransmit-first": requester, "gbn.retry-exceeded": requester, "gbn.rnr-early": requester,
+	"gbn.rnr-timer": excluded, "gbn.rnr-unprovoked": responder, "gbn.round-gap": requester, "gbn.solicited": excluded,
+	"gbn.syndrome": excluded, "gbn.timeout-early": requester, "gbn.timeout-start": requester, "gbn.unknown-qp": excluded,
+
+	"retrans.atomic-replay": responder, "retrans.retry-exceeded": requester, "retrans.rnr-early": requester,
+	"retrans.rnr-retry-exceeded": requester, "retrans.timeout-early": requester, "retrans.timeout-late": excluded,
+	"retrans.timer-off": requester,
+}
+
+// atTheEnd are rules that claim that something is still to come. In an open trace they need not be right, and the analyzers
+// can't be told that it is open.
+var atTheEnd = map[string]bool{
+	"gbn.incomplete": true, "gbn.ack-missing": true, "gbn.read-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true,
+	"gbn.nak-fatal-missing": true,
+}
+
+// blamed is what findings say of each endpoint.
+type blamed struct {
+	worst [2]oracle.Verdict
+	rule  [2]string
+	// either is what findings say of the connection as a whole, or of its end. It is right if one of the endpoints is guilty.
+	either        oracle.Verdict
+	eitherRule    string
+	eitherExcused bool
+}
+
+func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
+	b := blamed{eitherExcused: true}
+	for i := range findings {
+		f := &findings[i]
+		v := severity(f)
+		if v == oracle.Possible {
+			continue
+		}
+		s, known := sides[f.Rule]
+		if !known {
+			s = sender // a new rule: whoever sent the packet
+		}
+		if s == excluded {
+			continue
+		}
+		if s == either || !t.View.Closed && atTheEnd[f.Rule] {
+			// That a connection failed may be the network's fault: only the test knows whether it should.
+			b.eitherExcused = b.eitherExcused && (!t.View.Closed || f.Rule == "gbn.incomplete")
+			if v > b.either {
+				b.either, b.eitherRule = v, f.Rule
+			}
+			continue
+		}
+		e := oracle.Requester
+		if s == responder || s == sender && len(f.Packets) > 0 && sentBack(t, f.Packets[0]) {
+			e = oracle.Responder
+		}
+		if v > b.worst[e] {
+			b.worst[e], b.rule[e] = v, f.Rule
+		}
+	}
+	return b
+}
+
+func sentBack(t *oracle.Trace, id uint64) bool {
+	return id >= 1 && id <= uint64(len(t.Packets)) && t.Packets[id-1].Back
+}
+
+func severity(f *analyzers.Finding) oracle.Verdict {
+	switch f.Severity {
+	case analyzers.Violation:
+		return oracle.Violation
+	case analyzers.Warning:
+		return oracle.Warning
+	default:
+		return oracle.Possible
+	}
+}
+
+// of returns what was said of an endpoint and by which rule. What was said of the connection counts where it is deserved.
+func (b *blamed) of(e oracle.Endpoint, want oracle.Verdict) (oracle.Verdict, string) {
+	if b.either > b.worst[e] && want > b.worst[e] {
+		return min(b.either, want), b.eitherRule
+	}
+	return b.worst[e], b.rule[e]
+}

@@ -265,10 +265,11 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 		add(s)
 		return
 	}
+	psn := int32(p.PSN)
 	if s.owes != nothing && s.owes != sequenceNak {
+		r.absorb(s, p, add)
 		return // first things first
 	}
-	psn := int32(p.PSN)
 	switch {
 	case psn == s.expect:
 		r.inOrder(s, p, add)
@@ -276,6 +277,20 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 		r.outOfOrder(s, add)
 	default:
 		r.again(s, p, add)
+	}
+}
+
+// absorb takes the repetition of a READ or atomic whose answer is still due: one answer serves both if it brings all that the
+// repetition asks for (9.7.5.1.3 wants the duplicate answered, not each copy of it).
+func (r *responder) absorb(s responderState, p *Packet, add func(responderState)) {
+	psn := int32(p.PSN)
+	switch {
+	case s.owes == atomicAck && psn == s.at && p.Op.Verb() == packet.VerbAtomic:
+		add(s)
+	case s.owes == readResponses && p.Op == packet.ReadRequest && psn <= s.at && psn >= s.start && psn+int32(p.packets()) == s.end:
+		n := s
+		n.start, n.at = psn, psn
+		add(n)
 	}
 }
 
@@ -330,6 +345,11 @@ func (r *responder) inOrder(s responderState, p *Packet, add func(responderState
 		n.owes, n.at = fatalNak, psn
 		add(n)
 	}
+	if r.nextIs(s, psn, packet.Syndrome.IsRNR) {
+		n := s
+		n.owes, n.silent = rnrNak, true
+		add(n)
+	}
 	if !valid(s, p) {
 		if !r.nextIs(s, psn, fatal) {
 			n := s
@@ -337,11 +357,6 @@ func (r *responder) inOrder(s responderState, p *Packet, add func(responderState
 			add(n)
 		}
 		return
-	}
-	if r.nextIs(s, psn, packet.Syndrome.IsRNR) {
-		n := s
-		n.owes, n.silent = rnrNak, true
-		add(n)
 	}
 	add(execute(s, p))
 }
@@ -403,6 +418,9 @@ func execute(s responderState, p *Packet) responderState {
 func (r *responder) again(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	first := r.x.contents.at(p.PSN)
+	if psn < 0 && !r.x.view.MidStream {
+		r.nonsense(s, psn, add) // from before the connection
+	}
 	switch {
 	case p.Op == packet.ReadRequest:
 		if first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets()) || psn+int32(p.packets()) > s.expect {

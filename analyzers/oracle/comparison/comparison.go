@@ -97,7 +97,7 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 	innocent := decisions[oracle.Requester].Verdict == oracle.Possible && decisions[oracle.Responder].Verdict == oracle.Possible
 	for e := oracle.Requester; e <= oracle.Responder; e++ {
 		d := Disagreement{Endpoint: e, Oracle: decisions[e], Findings: findings, Trace: t}
-		said, rule := blame.of(e, decisions[e].Verdict)
+		said, rule := blame.of(e, decisions[e])
 		switch want := decisions[e].Verdict; {
 		case said == want:
 			continue

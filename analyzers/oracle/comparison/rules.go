@@ -51,6 +51,8 @@ type blamed struct {
 	either        oracle.Verdict
 	eitherRule    string
 	eitherExcused bool
+	atEnd         oracle.Verdict // of findings that something is missing at the end
+	atEndRule     string
 }
 
 func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
@@ -67,6 +69,9 @@ func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
 		}
 		if s == excluded {
 			continue
+		}
+		if (s == either || atTheEnd[f.Rule]) && v > b.atEnd {
+			b.atEnd, b.atEndRule = v, f.Rule
 		}
 		if s == either || !t.View.Closed && atTheEnd[f.Rule] {
 			// That a connection failed may be the network's fault: only the test knows whether it should.
@@ -102,10 +107,14 @@ func severity(f *analyzers.Finding) oracle.Verdict {
 	}
 }
 
-// of returns what was said of an endpoint and by which rule. What was said of the connection counts where it is deserved.
-func (b *blamed) of(e oracle.Endpoint, want oracle.Verdict) (oracle.Verdict, string) {
-	if b.either > b.worst[e] && want > b.worst[e] {
-		return min(b.either, want), b.eitherRule
+// of returns what was said of an endpoint and by which rule. What was said of the connection counts where it is deserved; an
+// exchange that stops in the middle is one finding, though both endpoints may be to blame.
+func (b *blamed) of(e oracle.Endpoint, d oracle.Decision) (oracle.Verdict, string) {
+	if b.either > b.worst[e] && d.Verdict > b.worst[e] {
+		return min(b.either, d.Verdict), b.eitherRule
+	}
+	if d.At < 0 && b.atEnd > b.worst[e] && d.Verdict > b.worst[e] {
+		return min(b.atEnd, d.Verdict), b.atEndRule
 	}
 	return b.worst[e], b.rule[e]
 }

@@ -57,7 +57,7 @@ func Pair(mirror []oracle.Packet, transit int64) []oracle.Packet {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b oracle.Packet) int {
-		return cmp.Or(cmp.Compare(a.TimeNS, b.TimeNS), cmp.Compare(b.Seen, a.Seen))
+		return cmp.Or(cmp.Compare(a.TimeNS, b.TimeNS), cmp.Compare(a.Seen, b.Seen))
 	})
 	return all
 }

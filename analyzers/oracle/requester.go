@@ -244,7 +244,7 @@ func (r *requester) same(p *Packet) bool {
 		skipped := p.PSN - first.PSN
 		return p.PSN+p.packets() == first.PSN+first.packets() && p.VA == first.VA+uint64(skipped)*MTU
 	}
-	return first.PSN == p.PSN && first.Count == p.Count && first.VA == p.VA
+	return first.PSN == p.PSN && (p.Op.Headers()&packet.HasRETH == 0 || first.Count == p.Count) && first.VA == p.VA
 }
 
 // receive adds what follows if the requester receives p; s has counted it.
@@ -265,8 +265,13 @@ func (r *requester) receive(s requesterState, p *Packet, add func(requesterState
 func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syndrome, add func(requesterState)) {
 	switch {
 	case psn < s.una || psn >= s.next:
-		add(s) // a ghost (9.7.5.1.3)
-		if syndrome.IsNak() && syndrome != packet.SyndromeNakSequence {
+		if psn == s.next && s.una < s.next && !syndrome.IsAck() && !fatal(syndrome) {
+			r.acknowledged(s, psn-1, add) // nothing to repeat there, but it acknowledges what is before
+		}
+		add(s) // a ghost
+		if psn >= s.next {
+			r.unasked(s, add)
+		} else if fatal(syndrome) {
 			s.failed = true
 			add(s)
 		}
@@ -292,6 +297,20 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	default:
 		s.failed = true // 9.9.2.4: a fatal NAK ends the connection
 		add(s)
+	}
+}
+
+// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that open:
+// the responder is to blame.
+func (r *requester) unasked(s requesterState, add func(requesterState)) {
+	n := s
+	n.failed = true
+	add(n)
+	n = s
+	n.implied = true
+	add(n)
+	if s.una < s.next {
+		r.acknowledged(s, s.next-1, add)
 	}
 }
 
@@ -331,18 +350,15 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	psn := int32(p.PSN)
 	if psn < s.una || psn >= s.next {
 		add(s)
+		if psn >= s.next {
+			r.unasked(s, add)
+		}
 		return
 	}
 	first := r.x.contents.at(p.PSN)
 	fits := first == nil || first.Op == packet.ReadRequest && p.Op.IsReadResponse() ||
 		first.Op.Verb() == packet.VerbAtomic && p.Op == packet.AtomicAcknowledge
-	if !fits {
-		add(s) // not what was asked for: dropped, or fatal to the requester
-		s.failed = true
-		add(s)
-		return
-	}
-	if !r.expected(first, p) {
+	if !fits || !r.expected(first, p) { // not what was asked for: dropped, fatal to the requester, or taken as it is
 		add(s)
 		n := s
 		n.failed = true

@@ -148,9 +148,9 @@ func (r *requester) wake(after int64) {
 
 func (r *requester) sendOne() {
 	q := r.at(r.cur)
-	p := oracle.Packet{Op: q.op, PSN: r.cur, Count: q.length, AckReq: q.ack}
+	p := oracle.Packet{Op: q.op, PSN: r.cur, AckReq: q.ack}
 	if q.op.Headers()&packet.HasRETH != 0 {
-		p.VA = q.va
+		p.VA, p.Count = q.va, q.length
 	}
 	if q.op == packet.ReadRequest { // only what is missing
 		p.Count -= r.cur - q.psn

@@ -197,8 +197,8 @@ func (r *responder) counts(s *responderState, p *Packet) bool {
 // ahead returns how many more messages the responder may have completed when it sends its next frame.
 func (r *responder) ahead(s *responderState) int32 {
 	n, expect := int32(0), s.expect
-	if s.owes == fatalNak {
-		return 0
+	if s.owes == fatalNak || s.owes == rnrNak {
+		return 0 // nothing is executed behind it
 	}
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j-1); k++ {
 		if p := r.x.in[k]; p.request() && int32(p.PSN) == expect {
@@ -271,10 +271,12 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 		return // first things first
 	}
 	switch {
+	case psn == s.expect && s.owes == sequenceNak:
+		// The NAK should have left before: outOfOrder has looked whether it need not.
 	case psn == s.expect:
 		r.inOrder(s, p, add)
 	case psn > s.expect:
-		r.outOfOrder(s, add)
+		r.outOfOrder(s, p, add)
 	default:
 		r.again(s, p, add)
 	}
@@ -296,22 +298,27 @@ func (r *responder) absorb(s responderState, p *Packet, add func(responderState)
 
 // outOfOrder: a request is missing. A gap is NACKed once (9.7.4.1.1, 9.7.5.2); a NAK that has not left when the missing request
 // arrives need not leave.
-func (r *responder) outOfOrder(s responderState, add func(responderState)) {
+func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderState)) {
 	if s.silent {
 		add(s)
 		return
 	}
 	s.silent, s.duplicate = true, none
-	if r.repairedBeforeNext(s) {
+	if r.repairedBeforeNext(s, p) {
 		add(s)
 	}
 	s.owes, s.at = sequenceNak, 0
 	add(s)
 }
 
-// repairedBeforeNext reports whether the expected request can have arrived before the next response left.
-func (r *responder) repairedBeforeNext(s responderState) bool {
+// repairedBeforeNext reports whether the expected request can have arrived before the next response left and, where the delays of
+// hosts are bounded, before the NAK for p had to leave.
+func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j); k++ {
+		h := r.x.view.HostDelayNS
+		if p != nil && h > 0 && r.x.in[k].TimeNS > p.TimeNS+2*h {
+			return false
+		}
 		if int32(r.x.in[k].PSN) == s.expect && r.x.in[k].request() {
 			return true
 		}
@@ -338,7 +345,7 @@ func (r *responder) inOrder(s responderState, p *Packet, add func(responderState
 	psn := int32(p.PSN)
 	s.duplicate = none
 	if s.owes == sequenceNak {
-		s.owes = nothing // the NAK has not left and need not
+		s.owes = nothing // an unseen repair has come before the NAK had left
 	}
 	if r.nextIs(s, psn, fatal) {
 		n := s
@@ -490,7 +497,7 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 		return
 	}
 	c := &r.x.contents
-	r.outOfOrder(s, add)
+	r.outOfOrder(s, nil, add)
 	if p := c.at(int(s.expect)); p != nil && p.PSN == int(s.expect) {
 		r.inOrder(s, p, add)
 	} else if p == nil {

@@ -73,13 +73,18 @@ type Disagreement struct {
 	Endpoint oracle.Endpoint
 	Rule     string // that was reported; of a miss what the oracle stumbles over
 	Oracle   oracle.Decision
+	Peer     oracle.Verdict // of the other endpoint
 	Findings []analyzers.Finding
 	Trace    *oracle.Trace
 }
 
 // Class names disagreements that have probably one cause.
 func (d *Disagreement) Class() string {
-	return fmt.Sprintf("%s: %v, %v, %s", d.Trace.Tap(), d.Kind, d.Endpoint, d.Rule)
+	peer := ""
+	if d.Peer != oracle.Possible {
+		peer = ", peer guilty"
+	}
+	return fmt.Sprintf("%s: %v, %v, %s%s", d.Trace.Tap(), d.Kind, d.Endpoint, d.Rule, peer)
 }
 
 // Compare judges a trace both ways and returns how the results differ.
@@ -96,7 +101,7 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 	blame := attribute(t, findings)
 	innocent := decisions[oracle.Requester].Verdict == oracle.Possible && decisions[oracle.Responder].Verdict == oracle.Possible
 	for e := oracle.Requester; e <= oracle.Responder; e++ {
-		d := Disagreement{Endpoint: e, Oracle: decisions[e], Findings: findings, Trace: t}
+		d := Disagreement{Endpoint: e, Oracle: decisions[e], Peer: decisions[1-e].Verdict, Findings: findings, Trace: t}
 		said, rule := blame.of(e, decisions[e])
 		switch want := decisions[e].Verdict; {
 		case said == want:

@@ -3,6 +3,7 @@
 GO        ?= go
 FUZZTIME  ?= 10s
 BENCHARGS ?=
+ORACLEARGS ?=
 VMARGS    ?= stable
 OUT       ?= runs
 
@@ -13,7 +14,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: p4 vm-image test-vm test-package test-reproduce help setup build demo test test-live deb race detection silence fuzz bench bench-once generate generated lint ci clean FORCE
+.PHONY: p4 vm-image test-vm test-package test-reproduce help setup build demo test test-live deb race detection silence fuzz bench oracle bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +62,9 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 bench: $(BIN) ## measure each figure and print it beside its target (BENCHARGS=-h for options)
 	@tools/setup --optional
 	@$(GO) run ./bench $(BENCHARGS)
+
+oracle: ## judge 10^6 random small traces both by the analyzers and by the exhaustive oracle; print how they differ (ORACLEARGS="-count N -seed N")
+	@$(GO) run ./bench/oracle compare -count 1000000 $(ORACLEARGS)
 
 bench-once: ## run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -45,9 +46,10 @@ func Parse(text string) (*Trace, error) {
 func (v *View) parse(words []string) error {
 	for _, w := range words {
 		name, value, _ := strings.Cut(w, "=")
-		n, err := strconv.Atoi(value)
-		if value == "" {
-			n, err = 0, nil
+		var n float64
+		var err error
+		if value != "" {
+			n, err = strconv.ParseFloat(value, 64)
 		}
 		switch name {
 		case "plain":
@@ -59,13 +61,13 @@ func (v *View) parse(words []string) error {
 		case "mid":
 			v.MidStream = true
 		case "retry":
-			v.Retry = n
+			v.Retry = int(n)
 		case "rnr-retry":
-			v.RNRRetry = n
+			v.RNRRetry = int(n)
 		case "T":
-			v.TimeoutNS = int64(n) * 1000
+			v.TimeoutNS = nanoseconds(n)
 		case "H":
-			v.HostDelayNS = int64(n) * 1000
+			v.HostDelayNS = nanoseconds(n)
 		default:
 			return fmt.Errorf("%q is not a property of a view", w)
 		}
@@ -75,6 +77,8 @@ func (v *View) parse(words []string) error {
 	}
 	return nil
 }
+
+func nanoseconds(us float64) int64 { return int64(math.Round(us * 1000)) }
 
 // String returns the view in the notation that Parse reads.
 func (v View) String() string {
@@ -90,8 +94,8 @@ func (v View) String() string {
 	flag(v.MidStream, "mid")
 	flag(v.Retry >= 0, fmt.Sprintf("retry=%d", v.Retry))
 	flag(v.RNRRetry >= 0, fmt.Sprintf("rnr-retry=%d", v.RNRRetry))
-	flag(v.TimeoutNS > 0, fmt.Sprintf("T=%d", v.TimeoutNS/1000))
-	flag(v.HostDelayNS > 0, fmt.Sprintf("H=%d", v.HostDelayNS/1000))
+	flag(v.TimeoutNS > 0, fmt.Sprintf("T=%v", float64(v.TimeoutNS)/1000))
+	flag(v.HostDelayNS > 0, fmt.Sprintf("H=%v", float64(v.HostDelayNS)/1000))
 	return strings.Join(words, " ")
 }
 
@@ -120,7 +124,7 @@ var opcodesByWord = func() map[string]packet.Opcode {
 func parsePacket(fields []string, timeNS int64) (Packet, error) {
 	p := Packet{TimeNS: timeNS, Seen: trace.Sent | trace.Passed}
 	if us, err := strconv.ParseFloat(fields[0], 64); err == nil {
-		p.TimeNS, fields = int64(us*1000), fields[1:]
+		p.TimeNS, fields = nanoseconds(us), fields[1:]
 	}
 	if len(fields) < 3 || fields[0] != ">" && fields[0] != "<" {
 		return p, fmt.Errorf("want [TIME] DIRECTION WHAT PSN, have %q", fields)

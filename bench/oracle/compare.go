@@ -63,12 +63,12 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 	if firstly != nil {
 		return firstly
 	}
-	print(out, classes, *examples)
+	report(out, classes, *examples)
 	fmt.Fprintf(out, "%d traces, seed %d, %.1f s\n", *count, *seed, time.Since(start).Seconds())
 	return nil
 }
 
-func print(out io.Writer, classes map[string]*tally, examples int) {
+func report(out io.Writer, classes map[string]*tally, examples int) {
 	names := make([]string, 0, len(classes))
 	for name := range classes {
 		names = append(names, name)

@@ -18,9 +18,14 @@ import (
 type bounded struct {
 	encoding.CodecV2
 	limit int
+	slots chan struct{} // of requests that are decoded at once: each takes a copy of its bytes meanwhile
 }
 
-func newBounded(limit int) bounded { return bounded{encoding.GetCodecV2(encodingproto.Name), limit} }
+const decoders = 4
+
+func newBounded(limit int) bounded {
+	return bounded{encoding.GetCodecV2(encodingproto.Name), limit, make(chan struct{}, decoders)}
+}
 
 // Unmarshal decodes a message that is small enough.
 func (b bounded) Unmarshal(data mem.BufferSlice, v any) error {
@@ -28,6 +33,8 @@ func (b bounded) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return b.CodecV2.Unmarshal(data, v)
 	}
+	b.slots <- struct{}{}
+	defer func() { <-b.slots }()
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
 	w := weight{left: b.limit}

@@ -163,33 +163,36 @@ type expiring struct {
 
 	mu      sync.Mutex
 	checked time.Time // when the list of revoked certificates was looked at
+	why     error     // the connection was ended
 }
 
 // recheck is how often a connection looks at the list of revoked certificates, and a side at its own.
 const recheck = time.Second
 
+// check ends the connection if the server's certificate is valid no longer, and says so ever after.
 func (e *expiring) check() error {
-	now := e.own.now()
-	if err := valid(e.chains, now); err != nil {
-		return fmt.Errorf("of the server: %w", err)
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if now.Sub(e.checked) < recheck {
-		return nil
+	if e.why != nil {
+		return e.why
 	}
-	if err := e.own.revoked.check(e.chains[0][0]); err != nil {
-		return fmt.Errorf("of the server: %w", err)
+	now := e.own.now()
+	err := valid(e.chains, now)
+	if err == nil && now.Sub(e.checked) >= recheck {
+		err = e.own.revoked.check(e.chains[0][0])
+		e.checked = now
 	}
-	e.checked = now
-	return nil
+	if err != nil {
+		e.why = errors.Join(fmt.Errorf("of the server: %w", err), e.Close())
+	}
+	return e.why
 }
 
 // Read reads, and hands nothing on that came when the certificate was no longer valid.
 func (e *expiring) Read(b []byte) (int, error) {
 	n, err := e.Conn.Read(b)
-	if invalid := e.check(); invalid != nil && n > 0 {
-		return 0, errors.Join(invalid, e.Close())
+	if invalid := e.check(); invalid != nil {
+		return 0, invalid
 	}
 	return n, err
 }
@@ -197,7 +200,7 @@ func (e *expiring) Read(b []byte) (int, error) {
 // Write writes while the certificate is valid.
 func (e *expiring) Write(b []byte) (int, error) {
 	if err := e.check(); err != nil {
-		return 0, errors.Join(err, e.Close())
+		return 0, err
 	}
 	return e.Conn.Write(b)
 }

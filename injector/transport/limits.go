@@ -22,7 +22,7 @@ import (
 type Limits struct {
 	Connections     int // of all peers: 256
 	PeerConnections int // of one peer: 16
-	ConnectionCalls int // open on one connection: 64; more of them wait at the client
+	ConnectionCalls int // open on one connection: 32; more of them wait at the client
 	PeerCalls       int // open of one peer, on all its connections: 64; more are refused
 	// FirstMessage is how long a call may take to say what it wants: 10 s.
 	FirstMessage time.Duration
@@ -39,7 +39,7 @@ func (l *Limits) setDefaults() {
 		v   *int
 		def int
 	}{
-		{&l.Connections, 256}, {&l.PeerConnections, 16}, {&l.ConnectionCalls, 64}, {&l.PeerCalls, 64}, {&l.MessageBytes, 4 << 20},
+		{&l.Connections, 256}, {&l.PeerConnections, 16}, {&l.ConnectionCalls, 32}, {&l.PeerCalls, 64}, {&l.MessageBytes, 4 << 20},
 		{&l.DecodedBytes, 32 << 20},
 	} {
 		if *d.v == 0 {
@@ -160,7 +160,7 @@ func (g *gate) enter(name string) error {
 	return nil
 }
 
-// refused logs that a connection was refused, once a second: whoever is refused can try thousands of times.
+// refused logs that a connection or call was refused, once a second: whoever is refused can try thousands of times.
 func (g *gate) refused(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,25 +169,23 @@ func (g *gate) refused(why error) {
 		g.unlogged++
 		return
 	}
-	g.log.Warn("a connection is refused", "because", why, "others-since", g.unlogged)
+	g.log.Warn("a connection or call is refused", "because", why, "others-since", g.unlogged)
 	g.unlogged, g.silent = 0, now.Add(time.Second)
 }
 
-// watch warns of what expires, now and every day until the listener is closed.
-func (g *gate) watch(own *identity) {
+// watch warns of what expires, now and again until the listener is closed.
+func (g *gate) watch(own *identity, every time.Duration) {
 	own.warn(g.log)
-	g.watching.Go(func() {
-		tick := time.NewTicker(warnEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-g.stopping:
-				return
-			case <-tick.C:
-				own.warn(g.log)
-			}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.stopping:
+			return
+		case <-tick.C:
+			own.warn(g.log)
 		}
-	})
+	}
 }
 
 // Close closes the listener. Connections stay.
@@ -203,6 +201,8 @@ func (g *gate) options() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(uint32(g.limits.ConnectionCalls)),
 		grpc.MaxRecvMsgSize(g.limits.MessageBytes),
 		grpc.MaxHeaderListSize(maxHeaders),
+		grpc.InitialWindowSize(callWindow),
+		grpc.InitialConnWindowSize(connectionWindow),
 		grpc.ConnectionTimeout(g.limits.Handshake),
 		grpc.ForceServerCodecV2(newBounded(g.limits.DecodedBytes)),
 		grpc.InTapHandle(g.admit),
@@ -212,16 +212,33 @@ func (g *gate) options() []grpc.ServerOption {
 // errMute is why a call ends that said nothing.
 var errMute = errors.New("the call said nothing")
 
-// opening is a call of which no message has come yet.
+// opening is the context of a call, which ends if no message comes.
 type opening struct {
-	timer    *time.Timer
-	patience time.Duration
+	context.Context
+	timer *time.Timer
 }
 
 type openingKey struct{}
 
+// Value returns the opening itself, or what the call's context has.
+func (o *opening) Value(key any) any {
+	if key == (openingKey{}) {
+		return o
+	}
+	return o.Context.Value(key)
+}
+
+// Err says that the time is up, which is not how the cancellation of a context reads.
+func (o *opening) Err() error {
+	err := o.Context.Err()
+	if err != nil && errors.Is(context.Cause(o.Context), errMute) {
+		return context.DeadlineExceeded
+	}
+	return err
+}
+
 // admit counts a call before anything of it is read, and ends it if its first message does not come.
-func (g *gate) admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
+func (g *gate) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	caller, ok := peer.FromContext(ctx)
 	if !ok {
 		return nil, status.Error(codes.Unauthenticated, "nobody knows who calls")
@@ -237,15 +254,17 @@ func (g *gate) admit(ctx context.Context, _ *tap.Info) (context.Context, error) 
 	}
 	g.calls[from.peer]++
 	ctx, cancel := context.WithCancelCause(ctx)
-	o := &opening{time.AfterFunc(g.limits.FirstMessage, func() { cancel(errMute) }), g.limits.FirstMessage}
-	ctx = context.WithValue(ctx, openingKey{}, o)
+	o := &opening{ctx, time.AfterFunc(g.limits.FirstMessage, func() {
+		g.refused(fmt.Errorf("%s: a call of %s said nothing for %v", from.peer, info.FullMethodName, g.limits.FirstMessage))
+		cancel(errMute)
+	})}
 	context.AfterFunc(ctx, func() { // at its end, at the latest with the connection
 		o.timer.Stop()
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		decrement(g.calls, from.peer)
 	})
-	return ctx, nil
+	return o, nil
 }
 
 // heard notes that a call has said what it wants.
@@ -272,10 +291,6 @@ func (l awaited) RecvMsg(m any) error {
 	err := l.ServerStream.RecvMsg(m)
 	if err == nil {
 		heard(l.Context())
-		return nil
-	}
-	if o, ok := l.Context().Value(openingKey{}).(*opening); ok && errors.Is(context.Cause(l.Context()), errMute) {
-		return status.Errorf(codes.DeadlineExceeded, "the call said nothing for %v", o.patience)
 	}
 	return err
 }

@@ -80,8 +80,14 @@ func listenTCP(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOpt
 	if err != nil {
 		return nil, nil, err
 	}
+	g, opts := protected(lis, own, cfg)
+	g.watching.Go(func() { g.watch(own, warnEvery) })
+	return g, opts, nil
+}
+
+// protected returns a TCP listener behind the gate, and what a server on it needs for mutual TLS.
+func protected(lis net.Listener, own *identity, cfg ServerConfig) (*gate, []grpc.ServerOption) {
 	g := newGate(lis, addressOf, cfg)
-	g.watch(own)
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientCAs: own.pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.current(), nil },
@@ -89,7 +95,7 @@ func listenTCP(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOpt
 		SessionTicketsDisabled: true,
 	}
 	opts := append(g.options(), guard{cfg.Policy, own}.options()...)
-	return g, append(opts, grpc.Creds(credentials.NewTLS(config))), nil
+	return g, append(opts, grpc.Creds(credentials.NewTLS(config)))
 }
 
 // A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the machine of one
@@ -101,6 +107,9 @@ const (
 	idleTime = 15 * time.Minute
 	// pingsEvery is how often a client may ask for signs of life.
 	pingsEvery = 5 * time.Second
+	// What a client may send before it is read, on a call and on a connection. Left to itself, gRPC raises both to 16 MiB.
+	callWindow       = 256 << 10
+	connectionWindow = 1 << 20
 )
 
 func keepalives(after time.Duration) []grpc.ServerOption {

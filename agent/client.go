@@ -218,6 +218,7 @@ type Counters struct {
 	NIC    testbeds.HostCounters
 	Losses []testbeds.Counter // between NIC and wire
 	Stall  time.Duration      // longest that the machine kept the model waiting
+	Probes uint64             // probe frames that have arrived
 }
 
 // Counters reads what the host has counted.
@@ -226,6 +227,7 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	return Counters{
 		NIC:    testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters())},
 		Losses: counters(answer.GetLosses()), Stall: time.Duration(answer.GetStallNs()),
+		Probes: answer.GetProbes(),
 	}, err
 }
 

@@ -173,6 +173,11 @@ func (s *Server) Counters(_ context.Context, q *agentpb.CountersRequest) (*agent
 		if err != nil {
 			return failed(err)
 		}
+		frames, err := r.host.Frames()
+		if err != nil {
+			return failed(err)
+		}
+		answer.Probes = frames.Probes
 		answer.StallNs = r.stall.longest.Load()
 		answer.Losses = append(now.since(r.at), &agentpb.Counter{Name: "ring_missed", Value: missed})
 		return nil

@@ -34,7 +34,7 @@ type Host struct {
 func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 	q := &agentpb.PrepareRequest{
 		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync, ReceiveDepth: uint32(h.Spec.RxDepth),
-		RepostDelayPs: int64(h.Spec.RxRepostDelay), Nic: nicToProto(&h.NIC, h.Spec.Seed),
+		RepostDelayPs: int64(h.Spec.RxRepostDelay), Nic: nicToProto(&h.NIC, h.Spec.Seed), Snap: uint32(h.Spec.Switch.Snap),
 	}
 	for _, c := range h.Spec.Connections {
 		m := &agentpb.Connection{
@@ -75,12 +75,12 @@ func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	if name := unknownIn(q.ProtoReflect()); name != "" {
 		return Host{}, refuse("%s has a field that this agent doesn't know: install the orchestrator's version of candela", name)
 	}
-	if q.GetSide() > uint32(generator.Responder) || q.GetReceiveDepth() > math.MaxInt32 {
-		return Host{}, refuse("side %d, receive depth %d", q.GetSide(), q.GetReceiveDepth())
+	if q.GetSide() > uint32(generator.Responder) || q.GetReceiveDepth() > math.MaxInt32 || q.GetSnap() > math.MaxInt32 {
+		return Host{}, refuse("side %d, receive depth %d, snap %d", q.GetSide(), q.GetReceiveDepth(), q.GetSnap())
 	}
 	h := Host{Interface: q.GetInterface(), Side: generator.Side(q.GetSide()), Spec: &testbeds.Spec{
 		Seed: q.GetNic().GetSeed(), BarrierSync: q.GetBarrierSync(), RxDepth: int(q.GetReceiveDepth()),
-		RxRepostDelay: clock.Duration(q.GetRepostDelayPs()),
+		RxRepostDelay: clock.Duration(q.GetRepostDelayPs()), Switch: testbeds.Switch{Snap: int(q.GetSnap())},
 	}}
 	var err error
 	if h.NIC, err = nicFromProto(q.GetNic()); err != nil {
@@ -218,7 +218,7 @@ func liveConfig(h *Host) (live.Config, error) {
 	}
 	cfg := live.Config{
 		Interface: h.Interface, NIC: nic, Side: h.Side, BarrierSync: h.Spec.BarrierSync, ReceiveDepth: h.Spec.RxDepth,
-		RepostDelay: h.Spec.RxRepostDelay,
+		RepostDelay: h.Spec.RxRepostDelay, Log: true, Snap: h.Spec.Switch.Snap,
 	}
 	for i := range h.Spec.Connections {
 		c := &h.Spec.Connections[i]

@@ -55,7 +55,8 @@ func words(path string) []string {
 var elsewhere = map[string]string{
 	"NIC.Propagation":                   "of the simulated cable",
 	"Spec.Hosts":                        "NIC is one of them; the other one's description goes to the other host",
-	"Spec.Switch":                       "the injector",
+	"Spec.Switch.Latency":               "the injector",
+	"Spec.Switch.EgressBuffer":          "the injector",
 	"Spec.Dumpers":                      "the dumpers",
 	"Spec.Quiesce":                      "the orchestrator waits",
 	"Spec.Deadline":                     "the orchestrator waits",

@@ -2,6 +2,7 @@ package injector
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -120,6 +121,33 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 		out.Mirrors = append(out.Mirrors, MirrorCounters{session, m.Port, cells[cell{p4.CounterMirrored, session}]})
 	}
 	return out, nil
+}
+
+// ErrNoList is what the error of Received answers to if the target cannot list its ports and nothing is programmed that names some.
+var ErrNoList = errors.New("the target does not list its counters")
+
+// Received reads how many RoCE packets each port of the target has received; of a target that cannot list its ports, those of the
+// programmed Setup.
+func (c *Client) Received(ctx context.Context) (map[uint16]uint64, error) {
+	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterRoCERx}}}
+	received := make(map[uint16]uint64)
+	entities, err := c.read(ctx, all)
+	for _, e := range entities {
+		if ce := e.GetCounterEntry(); ce != nil {
+			received[uint16(ce.GetIndex().GetIndex())] = uint64(ce.GetData().GetPacketCount())
+		}
+	}
+	switch {
+	case err == nil && len(received) > 0:
+		return received, nil
+	case c.run == nil:
+		return nil, errors.Join(fmt.Errorf("injector %q: %w", c.cfg.Target, ErrNoList), err)
+	}
+	named, err := c.Counters(ctx)
+	for _, p := range named.Ports {
+		received[p.Port] = p.RoCERx.Packets
+	}
+	return received, err
 }
 
 // cell names one cell of an indirect counter.

@@ -32,13 +32,26 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
 		TimeDisorderNS: f.counters.TimeDisorderNS,
 	})
-	if err != nil && !errors.As(err, &incomplete) {
+	empty := errors.Is(err, trace.ErrNothingToAnalyse)
+	if err != nil && !empty && !errors.As(err, &incomplete) {
 		return err
 	}
-	cond := f.counters.discardCondition()
-	f.integrity.Conditions = append(f.integrity.Conditions, cond)
-	if cond.Status == trace.StatusViolated {
-		f.integrity.Valid, f.checked = false, nil
+	conditions := []trace.Condition{f.counters.discardCondition()}
+	if len(f.cables) > 0 {
+		cables, err := f.cableCondition(ctx, src)
+		if err != nil {
+			return err
+		}
+		conditions = append(conditions, cables)
+	}
+	for _, c := range conditions {
+		f.integrity.Conditions = append(f.integrity.Conditions, c)
+		if c.Status == trace.StatusViolated {
+			f.integrity.Valid, f.checked = false, nil
+		}
+	}
+	if empty && f.integrity.Valid {
+		return err // no cable explains it
 	}
 	return nil
 }

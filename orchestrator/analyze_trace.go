@@ -132,6 +132,9 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if f.comparison, err = loadComparison(filepath.Join(dir, comparisonFile)); err != nil {
 		return nil, err
 	}
+	if f.cables, err = loadCables(dir); err != nil {
+		return nil, err
+	}
 	var entries injector.Entries
 	err = errors.Join(
 		readJSON(filepath.Join(dir, "counters.json"), &f.counters),

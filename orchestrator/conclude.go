@@ -61,11 +61,11 @@ func (r *run) conclude(ctx context.Context, failure error) (*Outcome, error) {
 		r.dir.WriteJSON("run.json", RunDocument{
 			Schema: RunSchema, Name: r.plan.Test.Name, ToolVersion: r.o.Version, ConfigSHA256: r.plan.Test.Hash(),
 			Testbed: r.plan.Test.Testbed.Name, Seed: r.plan.Test.Seed, Repeat: r.o.Repeat, Point: pointValues(r.plan.Test),
-			Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,
+			Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil && len(r.miscabled) == 0, Verdict: verdict,
 		}),
 	)
 	out := &Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis, Generator: r.generator, losses: r.followed()}
-	if err != nil || failure != nil {
+	if err != nil || failure != nil || len(r.miscabled) > 0 {
 		out.Dir = r.dir.Abandon()
 		rep.Dir = out.Dir
 		return out, err

@@ -15,7 +15,7 @@ import (
 
 // evidence gathers what speaks for and against the device. failure is an infrastructure failure or nil.
 func (r *facts) evidence(failure error) evidence {
-	e := evidence{infrastructure: failure, strict: r.strict}
+	e := evidence{infrastructure: failure, strict: r.strict, integrity: r.miscabled}
 	if r.integrity != nil && r.checked == nil {
 		e.integrity = append(r.integrity.Violations(), r.lossReport()...)
 	}

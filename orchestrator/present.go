@@ -26,6 +26,7 @@ func (r *facts) report(v Verdict) *report.Report {
 			{Name: "responder", Value: nicFact(t.Responder.NIC.Profile, t.Responder.NIC.Bugs)},
 		},
 	}
+	rep.Notes = r.trustedCables
 	if r.integrity != nil {
 		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, r.integrity.StartNS
 	}
@@ -44,7 +45,7 @@ func (r *facts) report(v Verdict) *report.Report {
 	if r.follow == trace.EventNone {
 		rep.Trims = r.trimReport()
 	}
-	rep.Notes, rep.Stories = r.checked.Meta().Notes, r.summary.stories.lines()
+	rep.Notes, rep.Stories = append(rep.Notes, r.checked.Meta().Notes...), r.summary.stories.lines()
 	rep.Unjudged = r.timed().reported
 	if s := t.TimeScale; s > 1 {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "time scale", Value: fmt.Sprintf("%d: the testbed's timeout-floor is %d", s, t.Testbed.Floor())})

@@ -63,6 +63,7 @@ type Builder func(testbeds.Spec) (Testbed, error)
 // Steps of a run, in order (design, "One run").
 const (
 	stepPrepare     = "prepare hosts"
+	stepCabling     = "check cabling"
 	stepProgram     = "program injector"
 	stepDumpers     = "start dumpers"
 	stepTraffic     = "run traffic"
@@ -132,6 +133,10 @@ type facts struct {
 	losses      func() []trim.Packet // what it followed; nil before the analysis
 	comparison  *Comparison          // with a paired run; nil: none
 
+	miscabled     []string         // what differs from the description's cabling; the run ended there
+	cables        []testbeds.Cable // by side; none: the testbed records no frames
+	trustedCables []string         // cables that could not be checked, and why
+
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none
 
@@ -151,7 +156,9 @@ type run struct {
 	dir directory
 	log *slog.Logger // log.jsonl
 
+	access      testbeds.Access
 	client      *injector.Client
+	located     bool // every machine was found at its port
 	program     *injector.Program
 	environment testbeds.Environment
 	dump        testbeds.Dump
@@ -224,6 +231,7 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 		do   func(context.Context) error
 	}{
 		{stepPrepare, r.prepare},
+		{stepCabling, r.checkCabling},
 		{stepProgram, r.programInjector},
 		{stepDumpers, r.startDumpers},
 		{stepTraffic, r.traffic},
@@ -243,6 +251,9 @@ func (r *run) execute(ctx context.Context, build Builder) (err error) {
 			return fmt.Errorf("%s: %w", step.name, r.causeOf(ctx, err))
 		}
 		r.log.Info(step.name, r.progressOf(step.name)...)
+		if len(r.miscabled) > 0 {
+			return nil // there is nothing to be learnt about a device
+		}
 	}
 	return nil
 }
@@ -302,24 +313,19 @@ func knownConnections(p *plan.Plan, conns []injector.Connection) (*trace.Connect
 	return trace.NewConnections(list)
 }
 
-func (r *run) programInjector(ctx context.Context) error {
-	access, err := r.bed.Injector(ctx)
-	if err != nil {
-		return err
-	}
-	if r.client, err = r.connect(ctx, access); err != nil {
-		return err
-	}
+func (r *run) programInjector(ctx context.Context) (err error) {
 	setup := injector.Setup{Snap: uint32(r.plan.Snap)}
-	for _, p := range access.Forwarding {
+	for _, p := range r.access.Forwarding {
 		setup.Forwarding = append(setup.Forwarding, injector.Forwarding{MAC: p.MAC, Port: p.Number})
 		setup.FloodPorts = append(setup.FloodPorts, p.Number)
 	}
-	for _, m := range access.Mirrors {
+	for _, m := range r.access.Mirrors {
 		setup.Mirrors = append(setup.Mirrors, injector.Mirror{Port: m.Number, Weight: m.Weight})
 	}
-	r.program, err = r.client.Program(ctx, setup, r.connections, r.plan.Intents)
-	return err
+	if r.program, err = r.client.Program(ctx, setup, r.connections, r.plan.Intents); err != nil {
+		return err
+	}
+	return r.checkDelivery(ctx)
 }
 
 func (r *run) startDumpers(ctx context.Context) error {
@@ -366,6 +372,9 @@ func (r *run) traffic(ctx context.Context) error {
 		return err
 	}
 	if r.hits, err = r.client.Hits(ctx); err != nil {
+		return err
+	}
+	if err := r.collectFrames(ctx); err != nil {
 		return err
 	}
 	// A second controller may have come and gone: every answer above looks right then.

@@ -130,6 +130,17 @@ type Counter struct {
 	Value uint64
 }
 
+// Cable is what a host has recorded of the frames that passed its cable, in the encoding of package framelog.
+type Cable struct {
+	Host           string
+	Port           uint16 // of the switch
+	Sent, Received []byte
+	// Ordered says that frames of different connections kept their order, too.
+	Ordered bool
+	// Trusted says why there is no record; empty: there is one.
+	Trusted string
+}
+
 // Dump is what the dumpers have at the end.
 type Dump struct {
 	Shards  []string // names of the pcap files

@@ -56,7 +56,7 @@ func plainFrame(frame []byte, format Format, view View, r *Record) error {
 			return err
 		}
 	}
-	l3, l4, err := locateUDP(frame)
+	l3, l4, err := LocateUDP(frame)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func luminaFile(tb testing.TB, copies []copyOf) []byte {
 		if err := EncodeMirror(frame, MirrorMeta{Event: c.event, Seq: c.seq, TimeNS: c.ns, UDPDstPort: LuminaPort}); err != nil {
 			tb.Fatal(err)
 		}
-		_, l4, err := locateUDP(frame)
+		_, l4, err := LocateUDP(frame)
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -30,7 +30,7 @@ var ErrNotMirror = errors.New("not a UDP frame")
 // original's, although the port under it changes (design, "Trace"). It fails on frames that are not UDP over IPv4 or IPv6,
 // without changing them.
 func EncodeMirror(frame []byte, m MirrorMeta) error {
-	l3, l4, err := locateUDP(frame)
+	l3, l4, err := LocateUDP(frame)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func EncodeMirror(frame []byte, m MirrorMeta) error {
 // DecodeMirror reads what EncodeMirror wrote. TimeNS is the stamp as it stands in the frame, in 0…2⁴⁸−1: see
 // [TimeUnwrapper]. An event type beyond MaxEventType is an error that names it.
 func DecodeMirror(frame []byte) (MirrorMeta, error) {
-	l3, l4, err := locateUDP(frame)
+	l3, l4, err := LocateUDP(frame)
 	if err != nil {
 		return MirrorMeta{}, err
 	}
@@ -70,7 +70,7 @@ func DecodeMirror(frame []byte) (MirrorMeta, error) {
 // RestorePort sets the UDP destination port of a mirror copy back to 4791, after which its iCRC can be checked. It leaves
 // frames that are not UDP alone.
 func RestorePort(frame []byte) {
-	if _, l4, err := locateUDP(frame); err == nil {
+	if _, l4, err := LocateUDP(frame); err == nil {
 		binary.BigEndian.PutUint16(frame[l4+2:], packet.Port)
 	}
 }
@@ -82,8 +82,8 @@ func setTTL(ip []byte, ttl uint8) {
 	binary.BigEndian.PutUint16(ip[10:], packet.HeaderChecksum(ip[:int(ip[0]&0xf)*4]))
 }
 
-// locateUDP returns the offsets of the IP and UDP headers of frame, if it has both whole.
-func locateUDP(frame []byte) (l3, l4 int, err error) {
+// LocateUDP returns the offsets of the IP and UDP headers of frame, if it has both whole.
+func LocateUDP(frame []byte) (l3, l4 int, err error) {
 	if len(frame) < packet.EthernetLen {
 		return 0, 0, fmt.Errorf("%w: %d bytes", ErrNotMirror, len(frame))
 	}
@@ -149,7 +149,7 @@ func (u *TimeUnwrapper) Unwrap(stamp uint64) int64 {
 // NormaliseLumina turns a mirror copy of Lumina's prototype into ours, in place: sequence number seq, RoCE's destination
 // port, the original source port, no UDP checksum. It fails on frames that are not UDP.
 func NormaliseLumina(frame []byte, seq uint64) error {
-	_, l4, err := locateUDP(frame)
+	_, l4, err := LocateUDP(frame)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func NormaliseLumina(frame []byte, seq uint64) error {
 // WireLen returns the length of a frame on the wire as its IP header announces it, which is more than len(frame) if the
 // frame was cut. For frames without IP it is len(frame).
 func WireLen(frame []byte) int {
-	l3, _, err := locateUDP(frame)
+	l3, _, err := LocateUDP(frame)
 	if err != nil {
 		return len(frame)
 	}

@@ -331,8 +331,14 @@ func (l *tlsLab) runs(t *testing.T, description string) (exit orchestrator.Exit,
 // runSmall is that without certificates; run directories come into out.
 func runSmall(t *testing.T, description, out string) (exit orchestrator.Exit, said string) {
 	t.Helper()
+	return runTest(t, strings.ReplaceAll(fmt.Sprintf(smallTest, 2), "timeout: 14", "timeout: 17"), description, out)
+}
+
+// runTest is runSmall with another test.
+func runTest(t *testing.T, text, description, out string) (exit orchestrator.Exit, said string) {
+	t.Helper()
 	name := filepath.Join(t.TempDir(), "small.yml")
-	if err := os.WriteFile(name, []byte(strings.ReplaceAll(fmt.Sprintf(smallTest, 2), "timeout: 14", "timeout: 17")), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {

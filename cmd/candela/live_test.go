@@ -530,7 +530,7 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	}
 	var said bytes.Buffer
 	e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, &said)
-	if want := "the requester is cabled to port 0 of the switch, the description says 1"; e != orchestrator.ExitInfrastructure || !strings.Contains(said.String(), want) {
+	if want := "the requester is cabled to port 0, the description says 1"; e != orchestrator.ExitInfrastructure || !strings.Contains(said.String(), want) {
 		t.Errorf("check of swapped cables: exit %d, want %d and %q:\n%s", e, orchestrator.ExitInfrastructure, want, said.String())
 	}
 }

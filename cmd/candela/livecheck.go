@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +56,6 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience ti
 	if err != nil {
 		return infrastructure(err)
 	}
-	probe.problems = append(probe.problems, miscabled(outcome.Dir, bed.Live)...)
 	w := cmd.ErrOrStderr()
 	for _, line := range probe.lines {
 		fmt.Fprintln(w, line)
@@ -71,36 +68,6 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience ti
 	}
 	fmt.Fprintf(w, "%s is fit: %d probe packets, none lost\n", name, p.DataPackets)
 	return nil
-}
-
-// miscabled learns from the switch's counters at which port the requester's packets come in, and says if that is another than
-// the description names. A run that came to no counters has said why.
-func miscabled(dir string, live *config.Live) []string {
-	if live == nil || live.Requester == nil {
-		return nil // of a testbed that cables itself
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "counters.json"))
-	if err != nil {
-		return nil
-	}
-	var doc orchestrator.Counters
-	if err := json.Unmarshal(text, &doc); err != nil {
-		return []string{fmt.Sprintf("counters.json: %v", err)}
-	}
-	var others []string
-	for _, p := range doc.Switch.Ports {
-		switch {
-		case p.RoCERx.Packets == 0:
-		case int(p.Port) == live.Requester.Port:
-			return nil
-		default:
-			others = append(others, fmt.Sprint(p.Port))
-		}
-	}
-	if len(others) == 0 {
-		return []string{"no port of the switch that the description names got a packet of the requester: its cable leads elsewhere"}
-	}
-	return []string{fmt.Sprintf("the requester is cabled to port %s of the switch, the description says %d", strings.Join(others, " or "), live.Requester.Port)}
 }
 
 func infrastructureIf(err error) error {
@@ -137,6 +104,30 @@ func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) 
 		}
 	}
 	return p.Testbed.Environment(ctx)
+}
+
+// CheckCabling finds out where every machine is cabled to.
+func (p *probed) CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) ([]string, error) {
+	if p.remote == nil {
+		return nil, nil
+	}
+	return p.remote.CheckCabling(ctx, received)
+}
+
+// CheckDelivery finds out whether hosts get what the other sends.
+func (p *probed) CheckDelivery(ctx context.Context) ([]string, error) {
+	if p.remote == nil {
+		return nil, nil
+	}
+	return p.remote.CheckDelivery(ctx)
+}
+
+// Cables returns what the hosts have recorded.
+func (p *probed) Cables(ctx context.Context) ([]testbeds.Cable, error) {
+	if p.remote == nil {
+		return nil, nil
+	}
+	return p.remote.Cables(ctx)
 }
 
 // Run names a direction that loses everything: its counters may look fine.

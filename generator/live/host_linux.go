@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/framelog"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/packet"
@@ -43,6 +44,9 @@ func Open(cfg Config) (_ *Host, err error) {
 	}
 	if err := h.createQPs(); err != nil {
 		return nil, err
+	}
+	if cfg.Log {
+		h.sentLog, h.receivedLog = framelog.NewLog(cfg.Snap), framelog.NewLog(cfg.Snap)
 	}
 	return h, h.open(h.cfg.NIC.MAC, h.cfg.NIC.IPs)
 }
@@ -138,6 +142,18 @@ func (h *Host) Counters() (list []rdma.Counter, err error) {
 		return nil
 	})
 	return list, err
+}
+
+// Frames returns what the host has seen pass. What the logs hold of frames that come later is not part of the answer.
+func (h *Host) Frames() (f Frames, err error) {
+	err = h.do(func() error {
+		f.Probes = h.probes
+		if h.sentLog != nil {
+			f.Sent, f.Received = h.sentLog.Snapshot(), h.receivedLog.Snapshot()
+		}
+		return nil
+	})
+	return f, err
 }
 
 // settle hands completions to the workload, which may post more.

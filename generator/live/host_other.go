@@ -37,6 +37,9 @@ func (*Host) Report() (generator.Report, error) { return generator.Report{}, Err
 // Counters returns ErrUnsupported.
 func (*Host) Counters() ([]rdma.Counter, error) { return nil, ErrUnsupported }
 
+// Frames returns ErrUnsupported.
+func (*Host) Frames() (Frames, error) { return Frames{}, ErrUnsupported }
+
 // Missed returns ErrUnsupported.
 func (*Host) Missed() (uint64, error) { return 0, ErrUnsupported }
 

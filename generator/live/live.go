@@ -14,6 +14,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/framelog"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/packet"
@@ -42,6 +43,10 @@ type Config struct {
 	Side        generator.Side // of every connection
 	Connections []Connection
 
+	// Log asks for a record of every RoCE frame that is sent or received; Snap is what mirror copies of the switch keep of one.
+	Log  bool
+	Snap int
+
 	BarrierSync  bool
 	ReceiveDepth int
 	RepostDelay  clock.Duration
@@ -51,6 +56,12 @@ type Config struct {
 type Socket struct {
 	Local  string // path, bound here
 	Remote string // path of the peer
+}
+
+// Frames are what a host has seen pass.
+type Frames struct {
+	Sent, Received *framelog.Log // nil: nothing was recorded
+	Probes         uint64        // probe frames that have arrived
 }
 
 // End is what one side of a connection tells the other before traffic starts.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/framelog"
 	"candela.dev/candela/link"
 	"candela.dev/candela/packet"
 )
@@ -41,6 +43,9 @@ type station struct {
 	origin time.Time
 	free   clock.Time   // when the port is free again
 	quiet  atomic.Int64 // clock.Time of the latest frame of the protocol
+
+	sentLog, receivedLog *framelog.Log // of the protocol's frames; nil: nobody wants to know
+	probes               uint64        // probe frames that have arrived
 
 	requests chan func()
 	stop     context.CancelFunc
@@ -232,12 +237,28 @@ func (s *station) take(frame []byte) error {
 	if answer := s.neighbour.Answer(nil, frame); answer != nil {
 		return s.queue(answer)
 	}
+	if framelog.IsProbe(frame) {
+		s.probes++
+		return nil
+	}
+	if s.receivedLog != nil && s.concerns(frame) {
+		s.receivedLog.Add(frame)
+	}
 	now := s.now()
 	ours, err := s.core.take(now, frame)
 	if ours {
 		s.quiet.Store(int64(now))
 	}
 	return err
+}
+
+// concerns reports whether a frame is addressed to this host, by Ethernet or by IP: a switch also delivers what it has no port for.
+func (s *station) concerns(frame []byte) bool {
+	if len(frame) >= packet.EthernetLen && packet.MAC(frame) == s.neighbour.MAC {
+		return true
+	}
+	to, ok := framelog.Destination(frame)
+	return ok && slices.Contains(s.neighbour.IPs, to)
 }
 
 // send transmits what the core has ready, no faster than the port.
@@ -253,6 +274,9 @@ func (s *station) send() (n int, err error) {
 		}
 		s.free = max(s.free, now).Add(s.rate.Serialise(len(frame) + wireOverhead))
 		s.quiet.Store(int64(now))
+		if s.sentLog != nil {
+			s.sentLog.Add(frame)
+		}
 		if err := s.queue(frame); err != nil {
 			return n, err
 		}

@@ -521,6 +521,138 @@ func (x *Neighbour) GetPortDescription() string {
 	return ""
 }
 
+type ProbeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// One of the interfaces of Describe.
+	Interface string `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	// Ethernet addresses, 6 bytes each; empty from_mac: the interface's own.
+	FromMac []byte `protobuf:"bytes,3,opt,name=from_mac,json=fromMac,proto3" json:"from_mac,omitempty"`
+	ToMac   []byte `protobuf:"bytes,4,opt,name=to_mac,json=toMac,proto3" json:"to_mac,omitempty"`
+	// IP addresses of one family, 4 or 16 bytes each.
+	FromIp []byte `protobuf:"bytes,5,opt,name=from_ip,json=fromIp,proto3" json:"from_ip,omitempty"`
+	ToIp   []byte `protobuf:"bytes,6,opt,name=to_ip,json=toIp,proto3" json:"to_ip,omitempty"`
+	// At most 64.
+	Frames        uint32 `protobuf:"varint,7,opt,name=frames,proto3" json:"frames,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeRequest) Reset() {
+	*x = ProbeRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeRequest) ProtoMessage() {}
+
+func (x *ProbeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeRequest.ProtoReflect.Descriptor instead.
+func (*ProbeRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ProbeRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *ProbeRequest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *ProbeRequest) GetFromMac() []byte {
+	if x != nil {
+		return x.FromMac
+	}
+	return nil
+}
+
+func (x *ProbeRequest) GetToMac() []byte {
+	if x != nil {
+		return x.ToMac
+	}
+	return nil
+}
+
+func (x *ProbeRequest) GetFromIp() []byte {
+	if x != nil {
+		return x.FromIp
+	}
+	return nil
+}
+
+func (x *ProbeRequest) GetToIp() []byte {
+	if x != nil {
+		return x.ToIp
+	}
+	return nil
+}
+
+func (x *ProbeRequest) GetFrames() uint32 {
+	if x != nil {
+		return x.Frames
+	}
+	return 0
+}
+
+type ProbeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeResponse) Reset() {
+	*x = ProbeResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeResponse) ProtoMessage() {}
+
+func (x *ProbeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeResponse.ProtoReflect.Descriptor instead.
+func (*ProbeResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{9}
+}
+
 type PrepareRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -534,13 +666,15 @@ type PrepareRequest struct {
 	ReceiveDepth uint32        `protobuf:"varint,7,opt,name=receive_depth,json=receiveDepth,proto3" json:"receive_depth,omitempty"`
 	// From consuming a receive to posting it again, in picoseconds.
 	RepostDelayPs int64 `protobuf:"varint,8,opt,name=repost_delay_ps,json=repostDelayPs,proto3" json:"repost_delay_ps,omitempty"`
+	// Bytes that the switch's mirror copies keep of a frame; 0: all. See Frames.
+	Snap          uint32 `protobuf:"varint,9,opt,name=snap,proto3" json:"snap,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +686,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[8]
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +699,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PrepareRequest) GetRun() string {
@@ -624,6 +758,13 @@ func (x *PrepareRequest) GetRepostDelayPs() int64 {
 	return 0
 }
 
+func (x *PrepareRequest) GetSnap() uint32 {
+	if x != nil {
+		return x.Snap
+	}
+	return 0
+}
+
 // Nic is the model of a NIC and its settings.
 type Nic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -658,7 +799,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +811,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[9]
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +824,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Nic) GetName() string {
@@ -839,7 +980,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +992,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1005,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -947,7 +1088,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -959,7 +1100,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -972,7 +1113,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -1033,7 +1174,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1186,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1199,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *End) GetIp() []byte {
@@ -1120,7 +1261,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1273,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1286,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
@@ -1166,7 +1307,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1319,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1332,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -1216,7 +1357,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1369,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1382,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
 }
 
 type StartRequest struct {
@@ -1253,7 +1394,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1406,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1419,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -1296,7 +1437,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1449,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1462,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
 }
 
 type WaitRequest struct {
@@ -1335,7 +1476,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1347,7 +1488,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1360,7 +1501,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -1389,7 +1530,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1542,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1555,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -1440,7 +1581,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1593,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1606,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -1484,14 +1625,16 @@ type CountersResponse struct {
 	Losses []*Counter `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
 	// The longest time from Start until the traffic was over that the machine kept a thread of the agent waiting for a CPU, in nanoseconds. A model that
 	// is kept waiting sends late, and what it sends late looks, from the switch, like something else.
-	StallNs       int64 `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"`
+	StallNs int64 `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"`
+	// Probe frames that have arrived since Prepare.
+	Probes        uint64 `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1646,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1659,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -1547,6 +1690,13 @@ func (x *CountersResponse) GetStallNs() int64 {
 	return 0
 }
 
+func (x *CountersResponse) GetProbes() uint64 {
+	if x != nil {
+		return x.Probes
+	}
+	return 0
+}
+
 // Counter is one value.
 type Counter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1558,7 +1708,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1720,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1733,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Counter) GetName() string {
@@ -1600,6 +1750,121 @@ func (x *Counter) GetValue() uint64 {
 	return 0
 }
 
+type FramesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Those received; otherwise those sent.
+	Received      bool `protobuf:"varint,2,opt,name=received,proto3" json:"received,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FramesRequest) Reset() {
+	*x = FramesRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FramesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FramesRequest) ProtoMessage() {}
+
+func (x *FramesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FramesRequest.ProtoReflect.Descriptor instead.
+func (*FramesRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FramesRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *FramesRequest) GetReceived() bool {
+	if x != nil {
+		return x.Received
+	}
+	return false
+}
+
+type FramesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the first message: how many frames were recorded, and whether frames of all connections pass one queue in order.
+	Frames  uint64 `protobuf:"varint,1,opt,name=frames,proto3" json:"frames,omitempty"`
+	Ordered bool   `protobuf:"varint,2,opt,name=ordered,proto3" json:"ordered,omitempty"`
+	// Entries of package framelog; fewer than frames if there were too many.
+	Entries       []byte `protobuf:"bytes,3,opt,name=entries,proto3" json:"entries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FramesResponse) Reset() {
+	*x = FramesResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FramesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FramesResponse) ProtoMessage() {}
+
+func (x *FramesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FramesResponse.ProtoReflect.Descriptor instead.
+func (*FramesResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *FramesResponse) GetFrames() uint64 {
+	if x != nil {
+		return x.Frames
+	}
+	return 0
+}
+
+func (x *FramesResponse) GetOrdered() bool {
+	if x != nil {
+		return x.Ordered
+	}
+	return false
+}
+
+func (x *FramesResponse) GetEntries() []byte {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
 type ReportRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -1609,7 +1874,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1886,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1899,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -1654,7 +1919,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1666,7 +1931,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1679,7 +1944,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -1698,7 +1963,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1710,7 +1975,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1723,7 +1988,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -1741,7 +2006,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +2018,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +2031,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 type RecordRequest struct {
@@ -1790,7 +2055,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1802,7 +2067,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1815,7 +2080,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -1877,7 +2142,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2154,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2167,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -1921,7 +2186,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2198,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2211,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -1979,7 +2244,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2256,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2269,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -2077,7 +2342,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2354,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2367,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Shard) GetName() string {
@@ -2144,7 +2409,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2421,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2434,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -2204,7 +2469,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2481,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2494,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -2255,7 +2520,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2532,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2545,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -2298,7 +2563,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2575,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2588,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -2368,7 +2633,16 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\achassis\x18\x01 \x01(\tR\achassis\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
 	"\x06system\x18\x03 \x01(\tR\x06system\x12)\n" +
-	"\x10port_description\x18\x04 \x01(\tR\x0fportDescription\"\xad\x02\n" +
+	"\x10port_description\x18\x04 \x01(\tR\x0fportDescription\"\xb6\x01\n" +
+	"\fProbeRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\x12\x19\n" +
+	"\bfrom_mac\x18\x03 \x01(\fR\afromMac\x12\x15\n" +
+	"\x06to_mac\x18\x04 \x01(\fR\x05toMac\x12\x17\n" +
+	"\afrom_ip\x18\x05 \x01(\fR\x06fromIp\x12\x13\n" +
+	"\x05to_ip\x18\x06 \x01(\fR\x04toIp\x12\x16\n" +
+	"\x06frames\x18\a \x01(\rR\x06frames\"\x0f\n" +
+	"\rProbeResponse\"\xc1\x02\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12'\n" +
@@ -2377,7 +2651,8 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\vconnections\x18\x05 \x03(\v2\x1c.candela.agent.v1.ConnectionR\vconnections\x12!\n" +
 	"\fbarrier_sync\x18\x06 \x01(\bR\vbarrierSync\x12#\n" +
 	"\rreceive_depth\x18\a \x01(\rR\freceiveDepth\x12&\n" +
-	"\x0frepost_delay_ps\x18\b \x01(\x03R\rrepostDelayPs\"\xa1\x04\n" +
+	"\x0frepost_delay_ps\x18\b \x01(\x03R\rrepostDelayPs\x12\x12\n" +
+	"\x04snap\x18\t \x01(\rR\x04snap\"\xa1\x04\n" +
 	"\x03Nic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\fR\x03mac\x12\x10\n" +
@@ -2449,15 +2724,23 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12\x19\n" +
 	"\bquiet_ns\x18\x02 \x01(\x03R\aquietNs\"#\n" +
 	"\x0fCountersRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\xaf\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\xc7\x01\n" +
 	"\x10CountersResponse\x12\x16\n" +
 	"\x06vendor\x18\x01 \x01(\tR\x06vendor\x125\n" +
 	"\bcounters\x18\x02 \x03(\v2\x19.candela.agent.v1.CounterR\bcounters\x121\n" +
 	"\x06losses\x18\x03 \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\x12\x19\n" +
-	"\bstall_ns\x18\x04 \x01(\x03R\astallNs\"3\n" +
+	"\bstall_ns\x18\x04 \x01(\x03R\astallNs\x12\x16\n" +
+	"\x06probes\x18\x05 \x01(\x04R\x06probes\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value\"!\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value\"=\n" +
+	"\rFramesRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1a\n" +
+	"\breceived\x18\x02 \x01(\bR\breceived\"\\\n" +
+	"\x0eFramesResponse\x12\x16\n" +
+	"\x06frames\x18\x01 \x01(\x04R\x06frames\x12\x18\n" +
+	"\aordered\x18\x02 \x01(\bR\aordered\x12\x18\n" +
+	"\aentries\x18\x03 \x01(\fR\aentries\"!\n" +
 	"\rReportRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"(\n" +
 	"\x0eReportResponse\x12\x16\n" +
@@ -2500,18 +2783,20 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x06crc32c\x18\x02 \x01(\rR\x06crc32c\"\"\n" +
 	"\x0eDiscardRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"\x11\n" +
-	"\x0fDiscardResponse2\xfa\x01\n" +
+	"\x0fDiscardResponse2\xc4\x02\n" +
 	"\x05Agent\x12Q\n" +
 	"\bDescribe\x12!.candela.agent.v1.DescribeRequest\x1a\".candela.agent.v1.DescribeResponse\x12L\n" +
 	"\x05Lease\x12\x1e.candela.agent.v1.LeaseRequest\x1a\x1f.candela.agent.v1.LeaseResponse(\x010\x01\x12P\n" +
 	"\n" +
-	"Neighbours\x12#.candela.agent.v1.NeighboursRequest\x1a\x1b.candela.agent.v1.Neighbour0\x012\xa7\x04\n" +
+	"Neighbours\x12#.candela.agent.v1.NeighboursRequest\x1a\x1b.candela.agent.v1.Neighbour0\x01\x12H\n" +
+	"\x05Probe\x12\x1e.candela.agent.v1.ProbeRequest\x1a\x1f.candela.agent.v1.ProbeResponse2\xf6\x04\n" +
 	"\x04Host\x12N\n" +
 	"\aPrepare\x12 .candela.agent.v1.PrepareRequest\x1a!.candela.agent.v1.PrepareResponse\x12N\n" +
 	"\aConnect\x12 .candela.agent.v1.ConnectRequest\x1a!.candela.agent.v1.ConnectResponse\x12H\n" +
 	"\x05Start\x12\x1e.candela.agent.v1.StartRequest\x1a\x1f.candela.agent.v1.StartResponse\x12E\n" +
 	"\x04Wait\x12\x1d.candela.agent.v1.WaitRequest\x1a\x1e.candela.agent.v1.WaitResponse\x12Q\n" +
-	"\bCounters\x12!.candela.agent.v1.CountersRequest\x1a\".candela.agent.v1.CountersResponse\x12K\n" +
+	"\bCounters\x12!.candela.agent.v1.CountersRequest\x1a\".candela.agent.v1.CountersResponse\x12M\n" +
+	"\x06Frames\x12\x1f.candela.agent.v1.FramesRequest\x1a .candela.agent.v1.FramesResponse0\x01\x12K\n" +
 	"\x06Report\x12\x1f.candela.agent.v1.ReportRequest\x1a .candela.agent.v1.ReportResponse\x12N\n" +
 	"\aRelease\x12 .candela.agent.v1.ReleaseRequest\x1a!.candela.agent.v1.ReleaseResponse2\xbe\x02\n" +
 	"\x06Dumper\x12K\n" +
@@ -2532,7 +2817,7 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_agent_v1_agent_proto_goTypes = []any{
 	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
 	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
@@ -2542,78 +2827,86 @@ var file_agent_v1_agent_proto_goTypes = []any{
 	(*LeaseResponse)(nil),     // 5: candela.agent.v1.LeaseResponse
 	(*NeighboursRequest)(nil), // 6: candela.agent.v1.NeighboursRequest
 	(*Neighbour)(nil),         // 7: candela.agent.v1.Neighbour
-	(*PrepareRequest)(nil),    // 8: candela.agent.v1.PrepareRequest
-	(*Nic)(nil),               // 9: candela.agent.v1.Nic
-	(*Connection)(nil),        // 10: candela.agent.v1.Connection
-	(*Traffic)(nil),           // 11: candela.agent.v1.Traffic
-	(*End)(nil),               // 12: candela.agent.v1.End
-	(*PrepareResponse)(nil),   // 13: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),    // 14: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),   // 15: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),      // 16: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),     // 17: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),       // 18: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),      // 19: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),   // 20: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil),  // 21: candela.agent.v1.CountersResponse
-	(*Counter)(nil),           // 22: candela.agent.v1.Counter
-	(*ReportRequest)(nil),     // 23: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),    // 24: candela.agent.v1.ReportResponse
-	(*ReleaseRequest)(nil),    // 25: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),   // 26: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),     // 27: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),    // 28: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),     // 29: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),    // 30: candela.agent.v1.FinishResponse
-	(*Shard)(nil),             // 31: candela.agent.v1.Shard
-	(*FetchRequest)(nil),      // 32: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),     // 33: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),    // 34: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),   // 35: candela.agent.v1.DiscardResponse
+	(*ProbeRequest)(nil),      // 8: candela.agent.v1.ProbeRequest
+	(*ProbeResponse)(nil),     // 9: candela.agent.v1.ProbeResponse
+	(*PrepareRequest)(nil),    // 10: candela.agent.v1.PrepareRequest
+	(*Nic)(nil),               // 11: candela.agent.v1.Nic
+	(*Connection)(nil),        // 12: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 13: candela.agent.v1.Traffic
+	(*End)(nil),               // 14: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 15: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 16: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 17: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 18: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 19: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 20: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 21: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 22: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 23: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 24: candela.agent.v1.Counter
+	(*FramesRequest)(nil),     // 25: candela.agent.v1.FramesRequest
+	(*FramesResponse)(nil),    // 26: candela.agent.v1.FramesResponse
+	(*ReportRequest)(nil),     // 27: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 28: candela.agent.v1.ReportResponse
+	(*ReleaseRequest)(nil),    // 29: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 30: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 31: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 32: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 33: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 34: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 35: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 36: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 37: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 38: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 39: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
-	9,  // 2: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	10, // 3: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
-	11, // 4: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	11, // 5: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	12, // 6: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	12, // 7: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	22, // 8: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	22, // 9: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	31, // 10: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	22, // 11: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	11, // 2: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
+	12, // 3: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	13, // 4: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	13, // 5: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	14, // 6: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	14, // 7: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	24, // 8: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	24, // 9: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	35, // 10: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	24, // 11: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
 	0,  // 12: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
 	4,  // 13: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
 	6,  // 14: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
-	8,  // 15: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	14, // 16: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	16, // 17: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	18, // 18: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	20, // 19: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	23, // 20: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	25, // 21: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	27, // 22: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	29, // 23: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	32, // 24: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	34, // 25: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	1,  // 26: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 27: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	7,  // 28: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
-	13, // 29: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	15, // 30: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	17, // 31: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	19, // 32: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	21, // 33: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	24, // 34: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	26, // 35: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	28, // 36: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	30, // 37: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	33, // 38: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	35, // 39: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	26, // [26:40] is the sub-list for method output_type
-	12, // [12:26] is the sub-list for method input_type
+	8,  // 15: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
+	10, // 16: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	16, // 17: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	18, // 18: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	20, // 19: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	22, // 20: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	25, // 21: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
+	27, // 22: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	29, // 23: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	31, // 24: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	33, // 25: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	36, // 26: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	38, // 27: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	1,  // 28: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 29: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 30: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	9,  // 31: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
+	15, // 32: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	17, // 33: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	19, // 34: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	21, // 35: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	23, // 36: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	26, // 37: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
+	28, // 38: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	30, // 39: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	32, // 40: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	34, // 41: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	37, // 42: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	39, // 43: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	28, // [28:44] is the sub-list for method output_type
+	12, // [12:28] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -2624,14 +2917,14 @@ func file_agent_v1_agent_proto_init() {
 	if File_agent_v1_agent_proto != nil {
 		return
 	}
-	file_agent_v1_agent_proto_msgTypes[10].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

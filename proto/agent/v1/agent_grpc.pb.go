@@ -34,6 +34,7 @@ const (
 	Agent_Describe_FullMethodName   = "/candela.agent.v1.Agent/Describe"
 	Agent_Lease_FullMethodName      = "/candela.agent.v1.Agent/Lease"
 	Agent_Neighbours_FullMethodName = "/candela.agent.v1.Agent/Neighbours"
+	Agent_Probe_FullMethodName      = "/candela.agent.v1.Agent/Probe"
 )
 
 // AgentClient is the client API for Agent service.
@@ -49,6 +50,8 @@ type AgentClient interface {
 	Lease(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[LeaseRequest, LeaseResponse], error)
 	// Neighbours listens for LLDP on an interface and tells each neighbour once, as it is heard, until the time is up.
 	Neighbours(ctx context.Context, in *NeighboursRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Neighbour], error)
+	// Probe sends RoCE frames that belong to no connection, so that the switch's counters show where the cable ends.
+	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error)
 }
 
 type agentClient struct {
@@ -101,6 +104,16 @@ func (c *agentClient) Neighbours(ctx context.Context, in *NeighboursRequest, opt
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_NeighboursClient = grpc.ServerStreamingClient[Neighbour]
 
+func (c *agentClient) Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ProbeResponse)
+	err := c.cc.Invoke(ctx, Agent_Probe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -114,6 +127,8 @@ type AgentServer interface {
 	Lease(grpc.BidiStreamingServer[LeaseRequest, LeaseResponse]) error
 	// Neighbours listens for LLDP on an interface and tells each neighbour once, as it is heard, until the time is up.
 	Neighbours(*NeighboursRequest, grpc.ServerStreamingServer[Neighbour]) error
+	// Probe sends RoCE frames that belong to no connection, so that the switch's counters show where the cable ends.
+	Probe(context.Context, *ProbeRequest) (*ProbeResponse, error)
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -132,6 +147,9 @@ func (UnimplementedAgentServer) Lease(grpc.BidiStreamingServer[LeaseRequest, Lea
 }
 func (UnimplementedAgentServer) Neighbours(*NeighboursRequest, grpc.ServerStreamingServer[Neighbour]) error {
 	return status.Error(codes.Unimplemented, "method Neighbours not implemented")
+}
+func (UnimplementedAgentServer) Probe(context.Context, *ProbeRequest) (*ProbeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Probe not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -190,6 +208,24 @@ func _Agent_Neighbours_Handler(srv interface{}, stream grpc.ServerStream) error 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_NeighboursServer = grpc.ServerStreamingServer[Neighbour]
 
+func _Agent_Probe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ProbeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Probe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Probe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Probe(ctx, req.(*ProbeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -200,6 +236,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Describe",
 			Handler:    _Agent_Describe_Handler,
+		},
+		{
+			MethodName: "Probe",
+			Handler:    _Agent_Probe_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -224,6 +264,7 @@ const (
 	Host_Start_FullMethodName    = "/candela.agent.v1.Host/Start"
 	Host_Wait_FullMethodName     = "/candela.agent.v1.Host/Wait"
 	Host_Counters_FullMethodName = "/candela.agent.v1.Host/Counters"
+	Host_Frames_FullMethodName   = "/candela.agent.v1.Host/Frames"
 	Host_Report_FullMethodName   = "/candela.agent.v1.Host/Report"
 	Host_Release_FullMethodName  = "/candela.agent.v1.Host/Release"
 )
@@ -244,6 +285,8 @@ type HostClient interface {
 	Wait(ctx context.Context, in *WaitRequest, opts ...grpc.CallOption) (*WaitResponse, error)
 	// Counters reads the NIC's counters and what was lost between the NIC and the wire.
 	Counters(ctx context.Context, in *CountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// Frames streams what the host has recorded of the RoCE frames that it sent or received.
+	Frames(ctx context.Context, in *FramesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FramesResponse], error)
 	// Report returns what became of the messages.
 	Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportResponse, error)
 	// Release frees everything. It is no error if there is nothing.
@@ -308,6 +351,25 @@ func (c *hostClient) Counters(ctx context.Context, in *CountersRequest, opts ...
 	return out, nil
 }
 
+func (c *hostClient) Frames(ctx context.Context, in *FramesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FramesResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Host_ServiceDesc.Streams[0], Host_Frames_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[FramesRequest, FramesResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Host_FramesClient = grpc.ServerStreamingClient[FramesResponse]
+
 func (c *hostClient) Report(ctx context.Context, in *ReportRequest, opts ...grpc.CallOption) (*ReportResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportResponse)
@@ -344,6 +406,8 @@ type HostServer interface {
 	Wait(context.Context, *WaitRequest) (*WaitResponse, error)
 	// Counters reads the NIC's counters and what was lost between the NIC and the wire.
 	Counters(context.Context, *CountersRequest) (*CountersResponse, error)
+	// Frames streams what the host has recorded of the RoCE frames that it sent or received.
+	Frames(*FramesRequest, grpc.ServerStreamingServer[FramesResponse]) error
 	// Report returns what became of the messages.
 	Report(context.Context, *ReportRequest) (*ReportResponse, error)
 	// Release frees everything. It is no error if there is nothing.
@@ -372,6 +436,9 @@ func (UnimplementedHostServer) Wait(context.Context, *WaitRequest) (*WaitRespons
 }
 func (UnimplementedHostServer) Counters(context.Context, *CountersRequest) (*CountersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Counters not implemented")
+}
+func (UnimplementedHostServer) Frames(*FramesRequest, grpc.ServerStreamingServer[FramesResponse]) error {
+	return status.Error(codes.Unimplemented, "method Frames not implemented")
 }
 func (UnimplementedHostServer) Report(context.Context, *ReportRequest) (*ReportResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Report not implemented")
@@ -490,6 +557,17 @@ func _Host_Counters_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Host_Frames_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(FramesRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(HostServer).Frames(m, &grpc.GenericServerStream[FramesRequest, FramesResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Host_FramesServer = grpc.ServerStreamingServer[FramesResponse]
+
 func _Host_Report_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReportRequest)
 	if err := dec(in); err != nil {
@@ -562,7 +640,13 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Host_Release_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Frames",
+			Handler:       _Host_Frames_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "agent/v1/agent.proto",
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"candela.dev/candela/link/linktest"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/testbeds/netns"
 )
 
 // cabledLab is a lab in this process's own namespaces whose cables a test lays: agents at n0 (requester), n1 (responder), n2 and n3
@@ -110,14 +111,6 @@ func (l *cabledLab) passes(t *testing.T, description string) {
 }
 
 func TestALabThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
-	testMiscabling(t, "afpacket")
-}
-
-func TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
-	testMiscabling(t, "xdp")
-}
-
-func testMiscabling(t *testing.T, datapath string) {
 	needLive(t)
 	if !aloneInNamespaces(t) {
 		return
@@ -138,7 +131,7 @@ func testMiscabling(t *testing.T, datapath string) {
 		pair("d"+far, "unplugged"+far)
 		linktest.SetDown(t, "unplugged"+far)
 	}
-	l := newCabledLab(t, datapath, near[:4], near[4:], "x", "d")
+	l := newCabledLab(t, "afpacket", near[:4], near[4:], "x", "d")
 	right := l.describe(t, 0, 1, 4, 5)
 	l.passes(t, right)
 	l.invalid(t, l.describe(t, 1, 0, 4, 5), "the requester is cabled to port 0, the description says 1", "the responder is cabled to port 1, the description says 0")
@@ -155,6 +148,19 @@ func testMiscabling(t *testing.T, datapath string) {
 	}
 	// The agents of the two hosts change places in the description.
 	l.invalid(t, changed(t, right, "n0", "n1", "n1", "n0"), "the requester is cabled to port 1, the description says 0")
+	l.passes(t, right)
+}
+
+// TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged has its cables in namespaces, and a description with other ports.
+func TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
+	needLive(t)
+	s := &bringUp(t, "xdp", 1).State
+	right := labOf(t, s, func(n *netns.Node) string { return "unix:" + n.Socket }, "")
+	l := &cabledLab{}
+	l.passes(t, right)
+	l.invalid(t, changed(t, right, "port: 0", "port: 1", "port: 1", "port: 0"), "the requester is cabled to port 0, the description says 1")
+	l.invalid(t, changed(t, right, "port: 1", "port: 2", "port: 2", "port: 1"), "the responder is cabled to port 1, the description says 2",
+		"the dumper-1 is cabled to port 2, the description says 1")
 	l.passes(t, right)
 }
 

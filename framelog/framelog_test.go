@@ -66,9 +66,12 @@ func (w *wire) send(t *testing.T, from int, p *packet.Packet, event trace.EventT
 	frame := p.AppendTo(nil)
 	w.sent[from].Add(frame)
 	for _, f := range out(slices.Clone(frame)) {
-		m := slices.Clone(f)
-		meta := trace.MirrorMeta{Event: event, Seq: uint64(len(w.copies) + 1), TimeNS: 1000, UDPDstPort: packet.Port}
-		if err := trace.EncodeMirror(m, meta); err == nil { // others are not RoCE any more
+		if _, ok := framelog.Destination(f); ok { // others are not RoCE any more
+			m := slices.Clone(f)
+			meta := trace.MirrorMeta{Event: event, Seq: uint64(len(w.copies) + 1), TimeNS: 1000, UDPDstPort: packet.Port}
+			if err := trace.EncodeMirror(m, meta); err != nil {
+				t.Fatal(err)
+			}
 			w.copies = append(w.copies, mirror(m[:min(len(m), snap)])...)
 		}
 		for _, arrived := range w.after(f, event) {

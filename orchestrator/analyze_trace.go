@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/injector"
@@ -21,8 +23,11 @@ import (
 
 // AnalyzeOptions say what to analyse.
 type AnalyzeOptions struct {
-	Trace       string // a run directory or a capture
-	Second      string // another capture of the same traffic, taken elsewhere; empty: none
+	Trace       string   // a run directory, a capture, or "-" for Stdin
+	More        []string // files that continue the capture, in any order
+	Second      string   // another capture of the same traffic, taken elsewhere; empty: none
+	SecondMore  []string // files that continue it
+	Stdin       io.Reader
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
 	Placement   trace.Placement
@@ -48,14 +53,33 @@ func (e inputError) Unwrap() error        { return e.error }
 
 // Analyze judges a trace that is there already: a run directory with all its knowledge, or a bare capture.
 func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
-	info, err := os.Stat(o.Trace)
+	if o.Trace != StandardInput && len(o.More) == 0 {
+		info, err := os.Stat(o.Trace)
+		if err != nil {
+			return nil, inputError{err}
+		}
+		if info.IsDir() {
+			return analyzeRun(ctx, o)
+		}
+	}
+	src, release, err := OpenCaptures(ctx, append([]string{o.Trace}, o.More...), o.Stdin)
 	if err != nil {
-		return nil, inputError{err}
+		return nil, err
 	}
-	if info.IsDir() {
-		return analyzeRun(ctx, o)
+	var second trace.Source
+	if o.Second != "" {
+		var releaseSecond func() error
+		if second, releaseSecond, err = OpenCaptures(ctx, append([]string{o.Second}, o.SecondMore...), o.Stdin); err != nil {
+			return nil, errors.Join(err, release())
+		}
+		first := release
+		release = func() error { return errors.Join(first(), releaseSecond()) }
 	}
-	return analyzeCapture(ctx, o)
+	outcome, err := analyzeCapture(ctx, o, src, second)
+	if rerr := release(); rerr != nil && err == nil {
+		return nil, rerr
+	}
+	return outcome, err
 }
 
 // analyzeRun analyses a run directory again.
@@ -200,7 +224,7 @@ func loadConnections(path string) (*trace.Connections, error) {
 }
 
 // analyzeCapture analyses one capture, or a pair around the injector.
-func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
+func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
 	options := trace.Options{
 		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete,
 	}
@@ -211,7 +235,7 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 		}
 		options.Connections = known
 	}
-	checked, pair, integrity, err := checkCapture(ctx, o, options)
+	checked, pair, integrity, err := checkCapture(ctx, src, second, options)
 	notes := pairNotes(pair)
 	var unjudged *trace.UnjudgedError
 	if errors.As(err, &unjudged) {
@@ -220,7 +244,7 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	if err != nil {
 		return nil, traceError(err)
 	}
-	rep := &report.Report{Name: o.Trace, Notes: notes, Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
+	rep := &report.Report{Name: src.Name, Notes: notes, Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
 	if checked == nil {
 		verdict := judge(evidence{integrity: integrity.Violations()})
 		rep.Verdict, rep.Reasons, rep.Packets = verdict.Verdict, verdict.Reasons, integrity.Packets
@@ -233,13 +257,13 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	return outcome, err
 }
 
-func checkCapture(ctx context.Context, o AnalyzeOptions, options trace.Options) (*trace.Checked, *trace.PairReport, *trace.IntegrityReport, error) {
-	if o.Second != "" {
-		checked, pair, err := trace.CheckPair(ctx, trace.FileSource(o.Trace), trace.FileSource(o.Second), options)
+func checkCapture(ctx context.Context, src, second trace.Source, options trace.Options) (*trace.Checked, *trace.PairReport, *trace.IntegrityReport, error) {
+	if second.Open != nil {
+		checked, pair, err := trace.CheckPair(ctx, src, second, options)
 		return checked, pair, nil, err
 	}
 	var incomplete *trace.IntegrityError
-	checked, integrity, err := trace.Check(ctx, trace.FileSource(o.Trace), options)
+	checked, integrity, err := trace.Check(ctx, src, options)
 	if errors.As(err, &incomplete) {
 		err = nil
 	}
@@ -290,7 +314,9 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	for _, c := range meta.Connections.All() {
 		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
 	}
-	rep.Next = []string{o.Command + " trace show " + o.Trace}
+	if o.Trace != StandardInput {
+		rep.Next = []string{strings.Join(append([]string{o.Command, "trace show", o.Trace}, o.More...), " ")}
+	}
 	if err := report.Illustrate(ctx, rep, checked, false); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,12 @@ func ComputeICRC(l3 []byte) uint32 {
 	udp := head[ipLen:]
 	udp[6], udp[7] = ones, ones // checksum
 	udp[UDPLen+4] = ones        // FECN, BECN, reserved
-	return crc32.Update(updateCRC(crcOfOnes, head), crc32.IEEETable, l3[n:])
+	return CRC(head, l3[n:])
+}
+
+// CRC returns the CRC-32 over eight bytes of ones, head and rest: the invariant CRC of a packet whose masked headers are head.
+func CRC(head, rest []byte) uint32 {
+	return crc32.Update(updateCRC(crcOfOnes, head), crc32.IEEETable, rest)
 }
 
 // crcOfOnes is the CRC-32 of eight bytes of ones, which stand where InfiniBand has its local route header.

@@ -88,6 +88,7 @@ type scan struct {
 	startNS, endNS int64
 	unknown        int64 // records of no connection
 	notes          []string
+	interfaces     []Interface
 }
 
 func newScan(src Source, o Options) *scan {
@@ -126,7 +127,7 @@ func (c *icrcSample) trusted() bool { return c.valid > 0 }
 
 func (s *scan) run(ctx context.Context) error {
 	var r Record
-	return s.src.ForEachFrame(ctx, func(f *Frame) error {
+	return s.src.forEachFrame(ctx, func(f *Frame) error {
 		switch err := s.dec.Decode(f, &r); {
 		case err == nil:
 			s.add(&r, f)
@@ -136,6 +137,8 @@ func (s *scan) run(ctx context.Context) error {
 			s.undecodable(f, err)
 		}
 		return nil
+	}, func(file *FrameFile) {
+		s.notes, s.interfaces = append(s.notes, file.notes()...), file.Interfaces()
 	})
 }
 
@@ -250,6 +253,7 @@ func (s *scan) meta() (Meta, error) {
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
 		ICRCCheckable: s.icrc.trusted(), Complete: s.o.Complete, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+		Interfaces: s.interfaces,
 	}
 	if s.o.Format == FormatPlain {
 		m.Kind, m.PacketIDs, m.EventsKnown = KindPlain, PacketIDsFrame, false

@@ -66,6 +66,9 @@ type Meta struct {
 	Packets        int64
 	StartNS, EndNS int64
 
+	// Interfaces are those that the (first) capture was recorded on, with the frames that it missed, if the file says so.
+	Interfaces []Interface
+
 	// Notes are observations that a reader of results must know: ambiguous inference, a capture that starts in the middle.
 	Notes []string
 }

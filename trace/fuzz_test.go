@@ -14,6 +14,11 @@ func FuzzCheck(f *testing.F) {
 	if capture, err := os.ReadFile("../packet/testdata/rxe/write-drop5.in.pcap"); err == nil {
 		f.Add(capture[:8000], capture[:6000])
 	}
+	for _, name := range []string{"any-sll2", "erspan3", "rocev1", "geneve", "erf", "qinq"} {
+		if capture, err := readGzip("testdata/encapsulation/" + name + ".pcap.gz"); err == nil {
+			f.Add(capture[:6000], capture[:4000])
+		}
+	}
 	f.Fuzz(func(t *testing.T, file, second []byte) {
 		src := memorySource("any.pcap", file)
 		for _, format := range []Format{FormatAuto, FormatMirror, FormatPlain, FormatLumina} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"candela.dev/candela/packet/encapsulation"
 )
 
 // Sizes and magic numbers of the pcap format (draft-ietf-opsawg-pcap).
@@ -46,12 +48,12 @@ type Frame struct {
 	Number  uint64 // 1-based place in the file
 	Offset  int64  // byte offset of its record in the file; 0 where the format does not tell
 	TimeNS  int64  // file time, ns since 1970
-	Data    []byte // captured bytes from the Ethernet header on, valid until the next frame is read
+	Data    []byte // captured bytes, of a FrameFile from the Ethernet header on, valid until the next frame is read
 	OrigLen int    // length on the wire, without FCS
+	Link    encapsulation.Link
 }
 
-// PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order, link type Ethernet. It
-// holds one buffer whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
+// PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order. It holds one buffer whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
 type PcapReader struct {
 	fileBuffer
 	name string
@@ -61,6 +63,7 @@ type PcapReader struct {
 	fraction int64
 	limit    uint32 // largest captured length that makes sense
 	snap     uint32
+	link     encapsulation.Link
 	packets  uint64
 }
 
@@ -77,9 +80,10 @@ func NewPcapReader(src io.Reader, name string) (*PcapReader, error) {
 	if major := r.order.Uint16(h[4:]); major != 2 {
 		return nil, r.headerError(fmt.Errorf("pcap version %d.%d (2.4 is read)", major, r.order.Uint16(h[6:])))
 	}
-	const linkMask = 0x0fffffff // the rest says whether there is an FCS
-	if link := r.order.Uint32(h[20:]) & linkMask; link != linkEthernet {
-		return nil, r.headerError(fmt.Errorf("link type %d; only Ethernet (%d) carries RoCEv2 here", link, linkEthernet))
+	const linkMask = 0xffff // the rest says whether there is an FCS
+	r.link = encapsulation.Link(r.order.Uint32(h[20:]) & linkMask)
+	if err := r.link.Check(); err != nil {
+		return nil, r.headerError(err)
 	}
 	r.snap = r.order.Uint32(h[16:])
 	r.limit = min(max(r.snap, 65535), maxCapturedLen)
@@ -151,7 +155,7 @@ func (r *PcapReader) Next(f *Frame) error {
 	f.Offset = r.base + int64(r.start)
 	f.TimeNS = int64(sec)*1e9 + int64(frac)*r.fraction
 	f.Data = r.buf[r.start+pcapRecordLen : r.start+total : r.start+total]
-	f.OrigLen = int(origlen)
+	f.OrigLen, f.Link = int(origlen), r.link
 	r.start += total
 	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"strings"
+
+	"candela.dev/candela/packet/encapsulation"
 )
 
 // pcapng blocks and options that matter here (draft-ietf-opsawg-pcapng). All other blocks are skipped.
@@ -15,39 +18,22 @@ const (
 	ngInterface     = 1
 	ngPacket        = 2 // obsolete
 	ngSimplePacket  = 3
+	ngStatistics    = 5
 	ngEnhanced      = 6
 	ngByteOrder     = 0x1a2b3c4d
+	ngOptName       = 2
 	ngOptResolution = 9
 	ngOptOffset     = 14
+	ngOptDropCount  = 4 // of an enhanced packet
+	ngOptReceived   = 4 // of an interface statistics block, like those below
+	ngOptDropped    = 5
+	ngOptOSDropped  = 7
 
 	ngBlockHead = 8  // type and length
 	ngBlockMin  = 12 // and the length again
 	// ngMaxBlock bounds the blocks that are looked into.
 	ngMaxBlock = 2 * maxCapturedLen
 )
-
-// newFrameReader reads the start of src and returns a reader for the format that it finds there, pcap or pcapng.
-func newFrameReader(src io.Reader, name string) (frameReader, error) {
-	var magic [4]byte
-	n, err := io.ReadFull(src, magic[:])
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &FileError{Name: name, Err: err}
-	}
-	var whole io.Reader = &prefixedReader{prefix: magic[:n], rest: src}
-	if _, ok := src.(inMemory); ok {
-		whole = src
-	}
-	if n == len(magic) && be32(magic[:]) == magicPcapng {
-		return newPcapngReader(whole, name)
-	}
-	return NewPcapReader(whole, name)
-}
-
-// frameReader yields the frames of a capture file in order.
-type frameReader interface {
-	// Next reads the next frame into f, whose Data is valid until the call after. io.EOF ends the file.
-	Next(f *Frame) error
-}
 
 // prefixedReader gives back bytes that were read to look at them.
 type prefixedReader struct {
@@ -78,15 +64,33 @@ type pcapngReader struct {
 	order      binary.ByteOrder
 	interfaces []ngIface
 	packets    uint64
+	all        []Interface // of all sections; ngIface.index points into it
 }
 
 // ngIface is one interface description block.
 type ngIface struct {
-	link   uint16
+	link   encapsulation.Link
+	unread error // why packets of that link type are not read
 	snap   uint32
 	units  uint64 // per second
 	offset int64  // seconds
+	index  int
 }
+
+// Interface is what a capture file says about one of the interfaces that it was recorded on. Counts are of the whole capture and stand
+// at the end of the file.
+type Interface struct {
+	File string             `json:"file"`
+	Name string             `json:"name,omitempty"`
+	Link encapsulation.Link `json:"link"`
+	// Counted says that the file has statistics of the interface. Only then 0 dropped packets mean that none is missing.
+	Counted  bool   `json:"counted"`
+	Received uint64 `json:"received"` // by the interface
+	Dropped  uint64 `json:"dropped"`  // by the interface and by the operating system
+}
+
+// maxInterfaces bounds the interfaces of a section, and of a file.
+const maxInterfaces = 1 << 12
 
 func newPcapngReader(src io.Reader, name string) (*pcapngReader, error) {
 	r := &pcapngReader{fileBuffer: newFileBuffer(src), name: name, order: binary.LittleEndian}
@@ -143,7 +147,7 @@ func (r *pcapngReader) block(f *Frame) (found bool, err error) {
 		return false, fmt.Errorf("block of type %d has an impossible length of %d bytes: the file is damaged here", kind, length)
 	}
 	switch kind {
-	case ngInterface, ngPacket, ngSimplePacket, ngEnhanced:
+	case ngInterface, ngPacket, ngSimplePacket, ngEnhanced, ngStatistics:
 	default:
 		if !r.discard(length) {
 			return false, r.shortage()
@@ -161,9 +165,12 @@ func (r *pcapngReader) block(f *Frame) (found bool, err error) {
 		return false, fmt.Errorf("block of type %d gives its length as %d and as %d: the file is damaged here", kind, length, again)
 	}
 	body := block[ngBlockHead : length-4]
-	if kind == ngInterface {
+	switch kind {
+	case ngInterface:
 		err = r.describe(body)
-	} else {
+	case ngStatistics:
+		r.statistics(body)
+	default:
 		err = r.packet(kind, body, f)
 		found = true
 	}
@@ -192,31 +199,89 @@ func (r *pcapngReader) section() error {
 }
 
 func (r *pcapngReader) describe(body []byte) error {
-	const maxInterfaces = 1 << 12
 	if len(body) < 8 || len(r.interfaces) == maxInterfaces {
 		return fmt.Errorf("interface description %d of %d bytes can't be right", len(r.interfaces)+1, len(body))
 	}
-	i := ngIface{link: r.order.Uint16(body), snap: r.order.Uint32(body[4:]), units: 1_000_000}
-	for options := body[8:]; len(options) >= 4; {
+	i := ngIface{link: encapsulation.Link(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), units: 1_000_000, index: len(r.all)}
+	i.unread = i.link.Check()
+	described := Interface{File: r.name, Link: i.link}
+	err := r.options(body[8:], func(code uint16, value []byte) (err error) {
+		switch {
+		case code == ngOptName:
+			const longest = 64
+			described.Name = strings.ToValidUTF8(string(value[:min(len(value), longest)]), "?")
+		case code == ngOptResolution && len(value) == 1:
+			i.units, err = resolution(value[0])
+		case code == ngOptOffset && len(value) == 8:
+			i.offset = int64(r.order.Uint64(value))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.interfaces = append(r.interfaces, i)
+	if len(r.all) < maxInterfaces {
+		r.all = append(r.all, described)
+	}
+	return nil
+}
+
+// options calls fn for each option of a block.
+func (r *pcapngReader) options(options []byte, fn func(code uint16, value []byte) error) error {
+	for len(options) >= 4 {
 		code, n := r.order.Uint16(options), int(r.order.Uint16(options[2:]))
 		if code == 0 || 4+n > len(options) {
 			break
 		}
-		value := options[4 : 4+n]
-		switch {
-		case code == ngOptResolution && n == 1:
-			units, err := resolution(value[0])
-			if err != nil {
-				return err
-			}
-			i.units = units
-		case code == ngOptOffset && n == 8:
-			i.offset = int64(r.order.Uint64(value))
+		if err := fn(code, options[4:4+n]); err != nil {
+			return err
 		}
 		options = options[min(4+(n+3)&^3, len(options)):]
 	}
-	r.interfaces = append(r.interfaces, i)
 	return nil
+}
+
+// statistics reads the counts of an interface. The last block of an interface counts.
+func (r *pcapngReader) statistics(body []byte) {
+	const headerLen = 12
+	if len(body) < headerLen {
+		return
+	}
+	index := int(r.order.Uint32(body))
+	if index >= len(r.interfaces) || r.interfaces[index].index >= len(r.all) {
+		return
+	}
+	i := &r.all[r.interfaces[index].index]
+	var received, dropped uint64
+	counted := false
+	// Nothing is wrong with options that are not known, so that there is no error.
+	_ = r.options(body[headerLen:], func(code uint16, value []byte) error {
+		if len(value) != 8 {
+			return nil
+		}
+		switch n := r.order.Uint64(value); code {
+		case ngOptReceived:
+			received = n
+		case ngOptDropped, ngOptOSDropped:
+			counted, dropped = true, dropped+n
+		}
+		return nil
+	})
+	i.Received = received
+	if counted {
+		i.Counted, i.Dropped = true, max(i.Dropped, dropped)
+	}
+}
+
+// drops adds what the options of an enhanced packet block say was dropped before it.
+func (r *pcapngReader) drops(i *ngIface, options []byte) {
+	_ = r.options(options, func(code uint16, value []byte) error {
+		if code == ngOptDropCount && len(value) == 8 && i.index < len(r.all) {
+			r.all[i.index].Dropped += r.order.Uint64(value)
+		}
+		return nil
+	})
 }
 
 // resolution returns the units per second that an if_tsresol option stands for: a negative power of ten, or of two if the
@@ -267,8 +332,8 @@ func (r *pcapngReader) packet(kind uint32, body []byte, f *Frame) error {
 		}
 	}
 	switch {
-	case i.link != linkEthernet:
-		return fmt.Errorf("interface %d has link type %d; only Ethernet (%d) carries RoCEv2 here", index, i.link, linkEthernet)
+	case i.unread != nil:
+		return fmt.Errorf("interface %d: %w", index, i.unread)
 	case int64(caplen) > int64(len(body)-head):
 		return fmt.Errorf("captured length %d is beyond its block of %d bytes: the file is damaged here", caplen, len(body)-head)
 	}
@@ -278,7 +343,10 @@ func (r *pcapngReader) packet(kind uint32, body []byte, f *Frame) error {
 	}
 	r.packets++
 	data := body[head : head+int(caplen) : head+int(caplen)]
-	*f = Frame{Number: r.packets, Offset: r.offset(), TimeNS: at, Data: data, OrigLen: int(origlen)}
+	if end := head + int(caplen+3)&^3; kind == ngEnhanced && len(body) > end {
+		r.drops(i, body[end:])
+	}
+	*f = Frame{Number: r.packets, Offset: r.offset(), TimeNS: at, Data: data, OrigLen: int(origlen), Link: i.link}
 	return nil
 }
 

@@ -1,10 +1,16 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/packet/encapsulation"
 )
 
 // A Source is a capture that can be opened any number of times. Every pass over a trace opens it anew, which is how memory
@@ -12,6 +18,8 @@ import (
 type Source struct {
 	Name string // for messages: a path
 	Open func() (io.ReadCloser, error)
+
+	more []Source // that continue it, in the order of time
 }
 
 // FileSource is the capture in the file at path. It is the one place where this package meets the file system: the codecs
@@ -20,36 +28,178 @@ func FileSource(path string) Source {
 	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
-// FrameFile is an open capture. It is not safe for concurrent use.
-type FrameFile struct {
-	frameReader
-	file io.Closer
-}
-
 // OpenFrames opens src and reads the start of it, pcap or pcapng. An error is a *FileError or what Open returned.
 func (src Source) OpenFrames() (*FrameFile, error) {
-	file, err := src.Open()
-	if err != nil {
+	f := &FrameFile{more: src.more}
+	if err := f.open(src); err != nil {
 		return nil, err
 	}
-	r, err := newFrameReader(file, src.Name)
+	return f, nil
+}
+
+// FrameFile is an open capture. Its frames begin with an Ethernet header, whatever the link type of the file, and RoCE packets are taken out of tunnels
+// and tags. It is not safe for concurrent use.
+type FrameFile struct {
+	reader  frameReader
+	release func()
+	file    io.Closer
+	more    []Source
+
+	unwrapper  encapsulation.Unwrapper
+	stamps     stamps
+	unwrapped  []unwrapped
+	interfaces []Interface // of files that were read to their end
+	numbers    uint64      // of frames in those
+	lastNS     int64       // time of the latest frame in the file
+	name       string
+}
+
+// unwrapped counts frames by what was removed from them.
+type unwrapped struct {
+	layers encapsulation.Layers
+	frames int64
+}
+
+func (f *FrameFile) open(src Source) error {
+	file, err := src.Open()
 	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return err
 	}
-	return &FrameFile{frameReader: r, file: file}, nil
+	r, release, err := newFrameReader(file, src.Name)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	f.reader, f.release, f.file, f.name = r, release, file, src.Name
+	return nil
+}
+
+// Next reads the next frame into fr. io.EOF ends the capture.
+func (f *FrameFile) Next(fr *Frame) error {
+	if err := f.reader.Next(fr); err != nil {
+		return f.ended(fr, err)
+	}
+	fr.Number += f.numbers
+	f.lastNS = fr.TimeNS
+	if fr.Link != encapsulation.LinkEthernet || !encapsulation.Plain(fr.Data) {
+		f.unwrap(fr)
+	}
+	return nil
+}
+
+// unwrap takes the RoCE packet out of the headers around it.
+func (f *FrameFile) unwrap(fr *Frame) {
+	out, ok := f.unwrapper.Unwrap(fr.Link, fr.Data)
+	fr.Data = out.Data
+	fr.OrigLen = max(fr.OrigLen-out.Cut+out.Added, len(out.Data))
+	if !ok || out.Layers == 0 {
+		return
+	}
+	if out.Stamp.Valid {
+		fr.TimeNS = f.stamps.time(out.Stamp, fr.TimeNS)
+	}
+	for i := range f.unwrapped {
+		if f.unwrapped[i].layers == out.Layers {
+			f.unwrapped[i].frames++
+			return
+		}
+	}
+	const kinds = 64
+	if len(f.unwrapped) < kinds {
+		f.unwrapped = append(f.unwrapped, unwrapped{out.Layers, 1})
+	}
+}
+
+// maxDisorderNS is how much earlier than the last frame of a file the first frame of the file that continues it may be.
+const maxDisorderNS = 100_000
+
+// ended closes a file that has been read, or continues with the next one.
+func (f *FrameFile) ended(fr *Frame, err error) error {
+	if !errors.Is(err, io.EOF) || len(f.more) == 0 {
+		return err
+	}
+	f.collect()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	f.numbers, f.file = fr.Number, nil
+	last, previous := f.lastNS, f.name
+	next := f.more[0]
+	f.more = f.more[1:]
+	if err := f.open(next); err != nil {
+		return err
+	}
+	number := fr.Number
+	if err := f.Next(fr); err != nil {
+		return err
+	}
+	if fr.Number == number+1 && f.lastNS < last-maxDisorderNS {
+		return &FileError{Name: f.name, Packet: 1, Err: fmt.Errorf("the file starts %.3f ms before the end of %s: files of one capture follow each other; "+
+			"captures of two places are compared with --after", float64(last-f.lastNS)/1e6, previous)}
+	}
+	return nil
+}
+
+// collect keeps what the file says about its interfaces.
+func (f *FrameFile) collect() {
+	if r, ok := f.reader.(*pcapngReader); ok {
+		f.interfaces = append(f.interfaces, r.all...)
+	}
+}
+
+// Interfaces returns what pcapng files say about their interfaces. Counts are complete when Next has returned io.EOF; a classic pcap file
+// has none.
+func (f *FrameFile) Interfaces() []Interface {
+	all := f.interfaces
+	if r, ok := f.reader.(*pcapngReader); ok {
+		all = append(all[:len(all):len(all)], r.all...)
+	}
+	return all
+}
+
+// notes says what was done to the frames so far, and what the capture missed.
+func (f *FrameFile) notes() []string {
+	var list []string
+	for _, u := range f.unwrapped {
+		if rest := u.layers &^ (encapsulation.Cooked | encapsulation.Raw | encapsulation.ERF); rest != 0 {
+			list = append(list, fmt.Sprintf("%d RoCE packets were taken out of their headers: %v", u.frames, u.layers))
+		}
+	}
+	list = append(list, f.stamps.notes()...)
+	for _, i := range f.Interfaces() {
+		if i.Dropped > 0 {
+			name := i.File
+			if i.Name != "" {
+				name += ", interface " + i.Name
+			}
+			list = append(list, fmt.Sprintf("%s: the capture missed %d frames, by its own count", name, i.Dropped))
+		}
+	}
+	return list
 }
 
 // Close closes the file.
-func (f *FrameFile) Close() error { return f.file.Close() }
+func (f *FrameFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	f.release()
+	return f.file.Close()
+}
 
 // ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the call
 // only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the damage.
 func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
+	return src.forEachFrame(ctx, fn, func(*FrameFile) {})
+}
+
+// forEachFrame is ForEachFrame; done sees the file after its last frame.
+func (src Source) forEachFrame(ctx context.Context, fn func(*Frame) error, done func(*FrameFile)) (err error) {
 	file, err := src.OpenFrames()
 	if err != nil {
 		return err
 	}
 	defer func() { err = alsoClose(err, file) }()
+	defer func() { done(file) }()
 	var f Frame
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
@@ -65,6 +215,50 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 			return err
 		}
 	}
+}
+
+// Join returns the capture that several files hold one after the other, as tcpdump -C, -G and dumpcap -b write it. The files are put in the
+// order of their first frames; files that overlap in time are refused when they are read.
+func Join(parts ...Source) (Source, error) {
+	type started struct {
+		src   Source
+		first int64
+	}
+	var list, empty []started
+	for _, p := range parts {
+		var f Frame
+		file, err := p.OpenFrames()
+		if err != nil {
+			return Source{}, err
+		}
+		err = file.Next(&f)
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, ErrTruncatedFile) {
+			return Source{}, alsoClose(err, file)
+		}
+		s := started{p, file.lastNS}
+		if cerr := file.Close(); cerr != nil {
+			return Source{}, cerr
+		}
+		if err != nil {
+			empty = append(empty, s)
+		} else {
+			list = append(list, s)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b started) int { return cmp.Compare(a.first, b.first) })
+	list = append(list, empty...)
+	if len(list) == 0 {
+		return Source{}, errors.New("no capture file is given")
+	}
+	joined := list[0].src
+	var names []string
+	for _, s := range list {
+		names = append(names, s.src.Name)
+		joined.more = append(joined.more, s.src)
+	}
+	joined.more = joined.more[1:]
+	joined.Name = strings.Join(names, ", ")
+	return joined, nil
 }
 
 // alsoClose closes c and adds what goes wrong to err, which otherwise stays the value that it is.

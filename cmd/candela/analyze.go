@@ -17,7 +17,7 @@ func newAnalyze() *cobra.Command {
 	var taps []string
 	var verbose bool
 	cmd := &cobra.Command{
-		Use:   "analyze RUN|CAPTURE [CAPTURE]",
+		Use:   "analyze RUN|CAPTURE...",
 		Short: "Judge a run directory again, or captures from anywhere",
 		Long: `Judge a run directory with all that it knows, a reconstructed mirror trace, a trace of Lumina's prototype, or plain
 captures (tcpdump, a SPAN port).
@@ -27,13 +27,19 @@ hosts, also show what was dropped, delayed, marked or corrupted in between. Cand
 is upstream for each direction, estimates offset and drift of the clocks, and reports both. --tap says it outright, with
 the places requester, responder, before and after.
 
+Captures are pcap or pcapng, plain or compressed by gzip or zstd, of Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF.
+RoCE is found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN; RoCEv1 is read, too. Files that follow each other in time
+and repeat no packet (tcpdump -C, dumpcap -b) are one capture; --tap takes several, too, with commas in between. The name - is
+standard input.
+
 Without --connections the connections are inferred from the packets, and the result says so. What a capture that missed
 frames would explain is a warning, unless --complete says that the captures hold every frame.`,
 		Example: `  candela analyze runs/quickstart
   candela analyze before.pcap --after behind.pcap
   candela analyze --tap requester=host1.pcap --tap responder=host2.pcap
+  candela analyze ring_*.pcapng.gz
+  ssh host tcpdump -i eth1 -w - udp port 4791 | candela analyze -
   candela analyze trace.pcap --connections connections.json --format json`,
-		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format %q: want text or json", format)
@@ -42,9 +48,10 @@ frames would explain is a warning, unless --complete says that the captures hold
 			if o.Format, err = trace.ParseFormat(input); err != nil {
 				return fmt.Errorf("--input: %w", err)
 			}
-			if err := chooseTaps(&o, args, after, taps); err != nil {
+			if err := chooseTaps(cmd.Context(), &o, args, after, taps); err != nil {
 				return err
 			}
+			o.Stdin = cmd.InOrStdin()
 			o.Version, o.Command, o.Config = toolVersion(), toolName(), configOptions("")
 			if o.Waivers, err = loadWaivers(waivers); err != nil {
 				return err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"candela.dev/candela/orchestrator"
@@ -17,24 +19,32 @@ const (
 )
 
 // chooseTaps fills in which captures to analyse and where they were taken.
-func chooseTaps(o *orchestrator.AnalyzeOptions, args []string, after string, taps []string) error {
+func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []string, after string, taps []string) error {
 	if len(taps) > 0 {
 		if len(args) > 0 || after != "" {
 			return fmt.Errorf("--tap names every capture: leave out %s", strings.Join(append(args, nonEmpty("--after", after)...), " "))
 		}
 		return placedTaps(o, taps)
 	}
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return fmt.Errorf("no run directory and no capture named")
-	case len(args) == 2 && after != "":
-		return fmt.Errorf("three captures (%s, %s, --after %s): name at most two", args[0], args[1], after)
-	case len(args) == 2:
-		o.Trace, o.Second = args[0], args[1]
-	default:
-		o.Trace, o.Second, o.Ordered = args[0], after, after != ""
 	}
-	return nil
+	o.Trace, o.More, o.Second, o.Ordered = args[0], args[1:], after, after != ""
+	if len(args) == 1 {
+		return nil
+	}
+	one, err := orchestrator.OneCapture(ctx, args)
+	switch {
+	case err != nil:
+		return err
+	case one:
+		return nil
+	case len(args) == 2 && after == "":
+		o.More, o.Second = nil, args[1]
+		return nil
+	}
+	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name at most two captures, each with its files: --tap PLACE=FILE,FILE",
+		strings.Join(args, ", "))
 }
 
 func nonEmpty(flag, value string) []string {
@@ -67,16 +77,27 @@ func placedTaps(o *orchestrator.AnalyzeOptions, taps []string) error {
 		{tapBefore, tapAfter, trace.PlacementBracket},
 	} {
 		if files[pair.first] != "" && files[pair.second] != "" && len(files) == 2 {
-			o.Trace, o.Second, o.Placement = files[pair.first], files[pair.second], pair.placement
+			o.Trace, o.More = tapFiles(files[pair.first])
+			o.Second, o.SecondMore = tapFiles(files[pair.second])
+			o.Placement = pair.placement
 			return nil
 		}
 	}
 	if len(files) == 1 {
 		for _, file := range files {
-			o.Trace = file
+			o.Trace, o.More = tapFiles(file)
 		}
 		return nil
 	}
 	return fmt.Errorf("--tap: name one place, or two that belong together: %s and %s, or %s and %s",
 		tapRequester, tapResponder, tapBefore, tapAfter)
+}
+
+// tapFiles splits the files of a --tap, unless a file has that very name.
+func tapFiles(list string) (first string, more []string) {
+	if _, err := os.Stat(list); err == nil {
+		return list, nil
+	}
+	files := strings.Split(list, ",")
+	return files[0], files[1:]
 }

@@ -36,20 +36,20 @@ func (in *traceInput) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&in.input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 }
 
-// source returns the capture that arg names and how to read it.
-func (in *traceInput) source(arg string) (trace.Source, trace.Options, error) {
-	var o trace.Options
-	var err error
+// source returns the capture that args name and how to read it; release frees what it holds.
+func (in *traceInput) source(cmd *cobra.Command, args []string) (src trace.Source, o trace.Options, release func(), err error) {
+	release = func() {}
 	if o.Format, err = trace.ParseFormat(in.input); err != nil {
-		return trace.Source{}, o, fmt.Errorf("--input: %w", err)
+		return src, o, release, fmt.Errorf("--input: %w", err)
 	}
-	file, connections := arg, in.connections
-	if info, err := os.Stat(arg); err == nil && info.IsDir() {
-		file = filepath.Join(arg, "trace.pcap")
+	files, connections := args, in.connections
+	if info, err := os.Stat(args[0]); len(args) == 1 && err == nil && info.IsDir() {
+		arg := args[0]
+		files = []string{filepath.Join(arg, "trace.pcap")}
 		if connections == "" {
 			connections = filepath.Join(arg, "connections.json")
 			if _, err := os.Stat(connections); err != nil {
-				return trace.Source{}, o, orchestrator.NoRun(arg, err)
+				return src, o, release, orchestrator.NoRun(arg, err)
 			}
 		}
 		o.Format = trace.FormatMirror
@@ -57,52 +57,58 @@ func (in *traceInput) source(arg string) (trace.Source, trace.Options, error) {
 	if connections != "" {
 		f, err := os.Open(connections)
 		if err != nil {
-			return trace.Source{}, o, err
+			return src, o, release, err
 		}
 		defer f.Close()
 		if o.Connections, err = trace.ReadConnections(f); err != nil {
-			return trace.Source{}, o, fmt.Errorf("%s: %w", connections, err)
+			return src, o, release, fmt.Errorf("%s: %w", connections, err)
 		}
 	}
-	return trace.FileSource(file), o, nil
+	src, remove, err := orchestrator.OpenCaptures(cmd.Context(), files, cmd.InOrStdin())
+	return src, o, func() {
+		if err := remove(); err != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: %v\n", err)
+		}
+	}, err
 }
 
 // readable returns the trace for looking at. Unlike an analysis, looking does not need integrity: an incomplete mirror trace
 // is read as the capture that it is, with a warning.
-func (in *traceInput) readable(ctx context.Context, arg string, warn io.Writer) (*trace.Checked, error) {
-	src, o, err := in.source(arg)
+func (in *traceInput) readable(cmd *cobra.Command, args []string) (checked *trace.Checked, release func(), err error) {
+	src, o, release, err := in.source(cmd, args)
 	if err != nil {
-		return nil, err
+		return nil, release, err
 	}
 	o.KeepTruncated = true
-	checked, _, err := trace.Check(ctx, src, o)
+	checked, _, err = trace.Check(cmd.Context(), src, o)
 	var incomplete *trace.IntegrityError
 	if errors.As(err, &incomplete) {
-		fmt.Fprintf(warn, "warning: the trace is incomplete, so nothing can be concluded from it: %v\n", err)
-		return trace.Incomplete(ctx, src, o)
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the trace is incomplete, so nothing can be concluded from it: %v\n", err)
+		checked, err = trace.Incomplete(cmd.Context(), src, o)
 	}
-	return checked, err
+	return checked, release, err
 }
 
 func newTraceShow() *cobra.Command {
 	var in traceInput
 	var o trace.ShowOptions
 	cmd := &cobra.Command{
-		Use:   "show RUN|TRACE",
+		Use:   "show RUN|TRACE...",
 		Short: "Print a trace, one line a packet, in the words of the configuration",
 		Example: `  candela trace show runs/quickstart --around 11
   candela trace show capture.pcap --connection 2 --limit 100`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Limit < 0 || o.Context < 0 || o.Connection < 0 {
 				return fmt.Errorf("--limit %d, --context %d, --connection %d: want at least 0", o.Limit, o.Context, o.Connection)
 			}
-			checked, err := in.readable(cmd.Context(), args[0], cmd.ErrOrStderr())
+			checked, release, err := in.readable(cmd, args)
+			defer release()
 			if err != nil {
 				return err
 			}
 			if n := checked.Meta().Connections.Len(); o.Connection > n {
-				return fmt.Errorf("--connection %d: %s has connections 1 to %d", o.Connection, args[0], n)
+				return fmt.Errorf("--connection %d: %s has connections 1 to %d", o.Connection, checked.Meta().Name, n)
 			}
 			w := bufio.NewWriter(cmd.OutOrStdout())
 			if err := trace.Show(cmd.Context(), checked, w, o); err != nil {
@@ -124,12 +130,13 @@ func newTraceStats() *cobra.Command {
 	var in traceInput
 	var format string
 	cmd := &cobra.Command{
-		Use:     "stats RUN|TRACE",
+		Use:     "stats RUN|TRACE...",
 		Short:   "Summarise a trace by connection and direction",
 		Example: `  candela trace stats runs/quickstart`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			checked, err := in.readable(cmd.Context(), args[0], cmd.ErrOrStderr())
+			checked, release, err := in.readable(cmd, args)
+			defer release()
 			if err != nil {
 				return err
 			}
@@ -187,13 +194,14 @@ func newTraceSlice() *cobra.Command {
 	var out string
 	var from, to time.Duration
 	cmd := &cobra.Command{
-		Use:   "slice RUN|TRACE",
+		Use:   "slice RUN|TRACE...",
 		Short: "Copy some packets of a trace to a new one",
 		Example: `  candela trace slice runs/quickstart --first 5 --last 20 --out part.pcap
   candela trace slice capture.pcap --from 1ms --to 2ms --out part.pcap`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			src, opts, err := in.source(args[0])
+			src, opts, release, err := in.source(cmd, args)
+			defer release()
 			if err != nil {
 				return err
 			}
@@ -227,13 +235,14 @@ func newTraceConvert() *cobra.Command {
 	var in traceInput
 	var to, view, out string
 	cmd := &cobra.Command{
-		Use:   "convert RUN|TRACE",
+		Use:   "convert RUN|TRACE...",
 		Short: "Turn a mirror trace into a plain capture, or a plain capture into a mirror trace",
 		Example: `  candela trace convert runs/quickstart --to plain --view before --out before.pcap
   candela trace convert runs/quickstart --to plain --view after --out after.pcap`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			src, o, err := in.source(args[0])
+			src, o, release, err := in.source(cmd, args)
+			defer release()
 			if err != nil {
 				return err
 			}

@@ -43,6 +43,19 @@ func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	return true
 }
 
+// ParseReceived is Parse for a NIC: what a cut through the extended transport headers left of a RoCEv2 packet is no error. It is
+// CutRoCE, as Trim leaves it.
+func (p *Packet) ParseReceived(frame []byte) error {
+	err := p.Parse(frame)
+	if err == nil || !p.HasUDP {
+		return err
+	}
+	if p.keepUndecoded(frame); p.CutRoCE() {
+		return nil
+	}
+	return err
+}
+
 // CutRoCE reports whether p is what a cut through the extended transport headers left of a RoCEv2 packet: p is not IsRoCE, but
 // BTH is whole.
 func (p *Packet) CutRoCE() bool {

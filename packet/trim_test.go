@@ -107,3 +107,31 @@ func FuzzTrim(f *testing.F) {
 		}
 	})
 }
+
+// TestAReceiverKnowsACutPacketByItsBytes: of a packet that was cut through its extended headers the frame says as much as the packet
+// that Trim leaves, which is what simulated receivers get.
+func TestAReceiverKnowsACutPacketByItsBytes(t *testing.T) {
+	cut := 0
+	for _, v6 := range []bool{false, true} {
+		for size := 28; size < 120; size++ {
+			for flags := range packet.TrimFlags(8) {
+				left := trimSample(v6)
+				left.Trim(size, 9, flags)
+				var got packet.Packet
+				err := got.ParseReceived(left.AppendTo(nil))
+				if (err == nil) != (left.IsRoCE() || left.CutRoCE()) && left.HasUDP {
+					t.Errorf("v6 %t size %d flags %d: %v, RoCE %t, cut %t", v6, size, flags, err, left.IsRoCE(), left.CutRoCE())
+				}
+				if err == nil && (got.CutRoCE() != left.CutRoCE() || got.BTH != left.BTH || got.CheckICRC() != left.CheckICRC()) {
+					t.Errorf("v6 %t size %d flags %d:\n got %+v\nwant %+v", v6, size, flags, &got, left)
+				}
+				if left.CutRoCE() {
+					cut++
+				}
+			}
+		}
+	}
+	if cut < 100 {
+		t.Errorf("only %d cut packets were tried", cut)
+	}
+}

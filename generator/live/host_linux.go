@@ -196,7 +196,7 @@ func (c *hostCore) serve(now clock.Time) error {
 
 func (c *hostCore) take(now clock.Time, frame []byte) (ours bool, err error) {
 	p := &c.packet
-	if p.Parse(frame) != nil || !p.IsRoCE() {
+	if p.ParseReceived(frame) != nil || !p.IsRoCE() && !p.CutRoCE() {
 		return false, nil
 	}
 	c.nic.HandlePacket(now, p)

@@ -22,8 +22,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	switch args[0] {
 	case "compare":
 		err = compare(fl, args[1:], stdout)
+	case "check":
+		err = check(fl, args[1:], stdout)
 	default:
-		err = fmt.Errorf("%q is not a command: want compare", args[0])
+		err = fmt.Errorf("%q is not a command: want compare or check", args[0])
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "oracle: %v\n", err)

@@ -31,7 +31,7 @@ func Small(rng *rand.Rand) Scenario {
 // HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the processing of
 // each frame of it.
 func (sc *Scenario) HostDelay() int64 {
-	return sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
+	return sc.Transit + sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
 }
 
 // Mirror returns what a mirror at the switch sees of a connection, with all that a test knows of it.

@@ -26,6 +26,7 @@ type Scenario struct {
 	NotReady, Refused float64
 
 	DelayMin, DelayMax int64 // from a host to the switch or back, each frame its own; frames of a direction stay in order
+	Transit            int64 // through the switch
 	ProcessMax         int64 // the longest that a host takes to answer
 	TimeoutNS          int64
 	Retry, RNRRetry    int
@@ -56,6 +57,11 @@ type Frame struct {
 // Run simulates a connection until nothing is left to do. The frames come in the order in which they reach the switch.
 // settled says that every message was completed, or the connection failed as the standard says.
 func Run(sc Scenario) (frames []Frame, settled bool) {
+	n := run(sc)
+	return n.frames, n.budget > 0
+}
+
+func run(sc Scenario) *network {
 	n := &network{Scenario: sc, rng: rand.New(rand.NewPCG(sc.Seed, 0x74726166666963)), now: sc.StartNS, budget: 200*sc.Messages*sc.Packets + 2000}
 	n.requester = newRequester(n)
 	n.responder = newResponder(n)
@@ -66,8 +72,11 @@ func Run(sc Scenario) (frames []Frame, settled bool) {
 		n.budget--
 		e.do()
 	}
-	return n.frames, n.budget > 0
+	return n
 }
+
+// failed reports whether the connection ended in an error, which an unlucky one may.
+func (n *network) failed() bool { return n.requester.failed || n.responder.failed }
 
 type event struct {
 	at    int64
@@ -129,12 +138,12 @@ func (n *network) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 	at := n.leg(direction, 0, sent)
 	n.at(at, func() {
 		p.TimeNS, p.Seen, p.Lost = n.now, trace.Sent|trace.Passed, n.chance(n.Loss)
-		f := Frame{Packet: p, Sent: sent, Switch: n.now, Passed: n.now}
+		f := Frame{Packet: p, Sent: sent, Switch: n.now, Passed: n.now + n.Transit}
 		if p.Lost {
 			n.frames = append(n.frames, f)
 			return
 		}
-		f.Arrived = n.leg(direction, 1, n.now)
+		f.Arrived = n.leg(direction, 1, f.Passed)
 		n.frames = append(n.frames, f)
 		n.at(f.Arrived, func() { arrive(p) })
 	})

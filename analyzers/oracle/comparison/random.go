@@ -58,7 +58,7 @@ func watch(rng *rand.Rand, t *oracle.Trace, closed bool) {
 	switch rng.IntN(3) {
 	case 0:
 	case 1:
-		v.Plain = true
+		v.Plain, v.Complete = true, rng.IntN(3) == 0
 		for i := range t.Packets {
 			t.Packets[i].Lost = false
 		}

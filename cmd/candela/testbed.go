@@ -72,8 +72,10 @@ func upState(t *config.Testbed) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return "no"
+	case errors.Is(err, os.ErrPermission):
+		return "unknown without root"
 	case err != nil:
-		return err.Error()
+		return "broken: " + err.Error()
 	}
 	if dead := s.Dead(); len(dead) > 0 {
 		return "broken: " + strings.Join(dead, ", ") + " ended"
@@ -126,8 +128,13 @@ func newTestbedDown() *cobra.Command {
 		Use:   "down TESTBED",
 		Short: "Remove a testbed of network namespaces or virtual machines, whatever is left of it",
 		Args:  cobra.ExactArgs(1),
+		Long: `Remove a testbed that candela testbed up has made, whatever is left of it. TESTBED is what up was given, or the name of a
+testbed of network namespaces, as errors show it.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
+			if err != nil && netns.Made("", args[0]) {
+				return infrastructureIf(netns.Down("", args[0]))
+			}
 			if err != nil {
 				return err
 			}

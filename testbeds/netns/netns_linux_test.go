@@ -161,7 +161,7 @@ func TestAStateThatIsNoTestbedsIsNotActedOn(t *testing.T) {
 	directory(t, state, "other", map[string]any{stateFile: State{Name: "t", Switch: Node{Process: alive}}})
 	directory(t, state, "empty", map[string]any{stateFile: map[string]int{}})
 	directory(t, state, "text", map[string]any{stateFile: "text"})
-	for name, want := range map[string]string{"other": `is of "t"`, "empty": `is of ""`, "text": "cannot unmarshal", "../x": "lower-case letters"} {
+	for name, want := range map[string]string{"other": `is of "t"`, "empty": `is of ""`, "text": "rm -r " + filepath.Join(state, "text"), "../x": "lower-case letters"} {
 		if err := Down(state, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("down %s: %v, want %q", name, err, want)
 		}
@@ -171,5 +171,69 @@ func TestAStateThatIsNoTestbedsIsNotActedOn(t *testing.T) {
 	}
 	if _, err := Load(state, "none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one that is not there: %v", err)
+	}
+}
+
+// TestATestbedWhoseStateIsDamagedGoesDown: state.json is cut off, empty or gone.
+func TestATestbedWhoseStateIsDamagedGoesDown(t *testing.T) {
+	for name, text := range map[string]string{"cut-off": `{"name": "cut-off", "switch": {"na`, "empty": "", "gone": "none", "another": `{"name": "t"}`} {
+		state := t.TempDir()
+		dir := filepath.Join(state, name)
+		// A process that serves on a socket of the testbed, one of another testbed and one of none.
+		var processes []Process
+		for _, socket := range []string{dir + "/requester.sock", dir + "2/requester.sock", "/nowhere"} {
+			processes = append(processes, served(t, "unix:"+socket))
+		}
+		directory(t, state, name, map[string]any{makerFile: gone()})
+		if text != "none" {
+			if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(state, name); err == nil || !strings.Contains(err.Error(), "candela testbed down "+name) {
+				t.Errorf("%s: load: %v", name, err)
+			}
+		}
+		if !Made(state, name) {
+			t.Errorf("%s: it is not found", name)
+		}
+		if err := Down(state, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if processes[0].Alive() || !processes[1].Alive() || !processes[2].Alive() || len(left(t, state)) > 0 {
+			t.Errorf("%s: alive %v %v %v, want only the last two; left %v", name, processes[0].Alive(), processes[1].Alive(), processes[2].Alive(), left(t, state))
+		}
+	}
+}
+
+// served starts a process whose command line says that it listens.
+func served(t *testing.T, address string) Process {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "read x", "candela", "agent", "--listen", address)
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = cmd.Wait() }()
+	t.Cleanup(func() { _ = in.Close(); <-ended })
+	p, err := identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestATestbedThatIsBeingMadeIsLeftToItsMaker(t *testing.T) {
+	self, err := identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := t.TempDir()
+	directory(t, state, "t", map[string]any{makerFile: self})
+	if err := Down(state, "t"); err == nil || !strings.Contains(err.Error(), "is making it") || len(left(t, state)) != 1 {
+		t.Errorf("%v, left %v", err, left(t, state))
 	}
 }

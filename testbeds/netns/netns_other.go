@@ -34,6 +34,9 @@ func List(string) ([]*State, error) { return nil, nil }
 // Down has nothing to do.
 func Down(string, string) error { return nil }
 
+// Made is false.
+func Made(string, string) bool { return false }
+
 // Dead names nothing.
 func (*State) Dead() []string { return nil }
 

@@ -63,10 +63,7 @@ func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 		if !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
-		if _, err := Load(cfg.StateDir, cfg.Name); err != nil {
-			return nil, fmt.Errorf("%s is in the way, and is no testbed: %w", filepath.Join(cfg.StateDir, cfg.Name), err)
-		}
-		return nil, fmt.Errorf("it is up already: candela testbed down %s", cfg.Name)
+		return nil, inTheWay(cfg.StateDir, cfg.Name)
 	}
 	if !cfg.Detach {
 		self, err := identify(os.Getpid())
@@ -279,9 +276,11 @@ func (s *starting) asked(ctx context.Context, ask func(context.Context, *Node) e
 			return err
 		case <-s.exited:
 			cancel()
+			return <-answer
 		case <-time.After(lookEvery):
 			if patience.spent() {
 				cancel()
+				return <-answer
 			}
 		}
 	}
@@ -294,7 +293,12 @@ func (s *State) save() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.Dir, stateFile), append(text, '\n'), 0o600)
+	// Whoever reads it meanwhile, or after this process was killed, finds all of it or none.
+	fresh := filepath.Join(s.Dir, stateFile+".new")
+	if err := os.WriteFile(fresh, append(text, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, filepath.Join(s.Dir, stateFile))
 }
 
 // remove ends a testbed that did not come up, or that is closed.
@@ -342,14 +346,14 @@ func Load(stateDir, name string) (*State, error) {
 	}
 	s := &State{Dir: dir}
 	if err := json.Unmarshal(text, s); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
+		return nil, damaged(dir, err)
 	}
 	if s.Name != name {
-		return nil, fmt.Errorf("%s is of %q", filepath.Join(dir, stateFile), s.Name)
+		return nil, damaged(dir, fmt.Errorf("it is of %q", s.Name))
 	}
 	for _, n := range s.Nodes() {
 		if n.Process.PID <= 0 {
-			return nil, fmt.Errorf("%s lacks processes: it describes no testbed", filepath.Join(dir, stateFile))
+			return nil, damaged(dir, errors.New("it lacks processes"))
 		}
 	}
 	return s, nil
@@ -363,21 +367,6 @@ func (s *State) Dead() (names []string) {
 		}
 	}
 	return names
-}
-
-// Down ends a testbed, whatever is left of it. That there is none is no error.
-func Down(stateDir, name string) error {
-	s, err := Load(stateDir, name)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := s.end(); err != nil {
-		return fmt.Errorf("testbed %s: %w", name, err)
-	}
-	return nil
 }
 
 // List returns the testbeds that are up, or left something, by name.

@@ -186,7 +186,7 @@ description names, for up to --lldp-wait. One of network namespaces that isn't u
 			if _, err := cmd.OutOrStdout().Write(t.YAML()); err != nil {
 				return infrastructure(err)
 			}
-			if !t.IsLive() {
+			if t.Kind == config.KindVirtual {
 				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
 				return nil
 			}

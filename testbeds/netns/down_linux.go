@@ -1,13 +1,12 @@
 package netns
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+
+	"candela.dev/candela/testbeds/procfs"
 )
 
 // Down ends a testbed, whatever is left of it; of one whose state can't be read, the processes that serve on its sockets. That there is
@@ -56,43 +55,17 @@ func salvage(dir string, cause error) error {
 	case maker.Alive():
 		return fmt.Errorf("process %d is making it, or uses it: wait for its end, or end it with kill %d", maker.PID, maker.PID)
 	}
-	list, err := serving(dir)
+	pids, err := procfs.Serving(dir)
 	failed := []error{err}
-	for _, p := range list {
-		failed = append(failed, p.kill(startTime))
+	for _, pid := range pids {
+		if p, err := identify(pid); err == nil {
+			failed = append(failed, p.kill(startTime))
+		}
 	}
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
-}
-
-// serving lists the processes that serve on sockets in dir, as their command lines say.
-func serving(dir string) (list []Process, _ error) {
-	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // it has ended
-		}
-		args := bytes.Split(text, []byte{0})
-		for i := range args[:len(args)-1] {
-			if string(args[i]) != "--listen" || !strings.HasPrefix(string(args[i+1]), "unix:"+dir+"/") {
-				continue
-			}
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name)))
-			if err != nil {
-				return nil, err
-			}
-			if p, err := identify(pid); err == nil {
-				list = append(list, p)
-			}
-		}
-	}
-	return list, nil
 }
 
 // damaged is the error of a state that can't be read. It says how to get rid of the testbed, if one has made the directory.

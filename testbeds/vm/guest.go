@@ -23,6 +23,7 @@ type guest struct {
 	client   *verbs.Client
 	booted   time.Duration // from start to the agent's first answer
 	restored bool          // from a snapshot
+	hung     bool          // it did not answer, and was given up
 	kvm      bool
 	first    verbs.Hello
 	firstAt  time.Time
@@ -118,8 +119,8 @@ func (g *guest) connect(ctx context.Context, patience, silence time.Duration) er
 	if err := g.dial(ctx); err != nil {
 		return g.blame(err)
 	}
-	if err := g.call(ctx, verbs.OpHello, nil, &g.first); err != nil {
-		return err
+	if err := g.client.Call(ctx, verbs.OpHello, nil, &g.first); err != nil { // patience bounds it: the guest boots meanwhile
+		return g.blame(err)
 	}
 	g.firstAt, g.booted = time.Now(), time.Since(begin)
 	if g.first.Schema != verbs.Schema {
@@ -146,12 +147,51 @@ func (g *guest) dial(ctx context.Context) error {
 	}
 }
 
-// call asks the agent. A guest that ends does so with its connection.
+// call asks the agent. A guest that ends does so with its connection; one that hangs is given up.
 func (g *guest) call(ctx context.Context, op string, params, result any) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go g.oversee(ctx, cancel)
 	if err := g.client.Call(ctx, op, params, result); err != nil {
+		g.hung = g.hung || errors.Is(context.Cause(ctx), errHung)
 		return g.blame(err)
 	}
 	return nil
+}
+
+// errHung says that a guest was given up. Its agent answers in milliseconds, on a busy machine in a second or two.
+var errHung = errors.New("it does not answer")
+
+// A guest may take this long for an answer, and be stopped by a signal for so long meanwhile, while this process is running.
+const (
+	overseeEvery = 500 * time.Millisecond
+	answerTime   = 30 * time.Second
+	stoppedTime  = 5 * time.Second
+)
+
+// oversee gives a call up that takes too long. It counts its own looks: a time in which this process was stopped is not the guest's.
+func (g *guest) oversee(ctx context.Context, giveUp context.CancelCauseFunc) {
+	tick := time.NewTicker(overseeEvery)
+	defer tick.Stop()
+	for waited, stopped := time.Duration(0), time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		waited += overseeEvery
+		if stopped += overseeEvery; !g.process.stopped() {
+			stopped = 0
+		}
+		switch {
+		case stopped >= stoppedTime:
+			giveUp(fmt.Errorf("%w: process %d is stopped by a signal", errHung, g.process.ID))
+			return
+		case waited >= answerTime:
+			giveUp(fmt.Errorf("%w for %v", errHung, answerTime))
+			return
+		}
+	}
 }
 
 // consoleLines is how much of a dead guest's console an error shows.

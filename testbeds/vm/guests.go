@@ -76,13 +76,14 @@ func (g *Guests) boot(ctx context.Context) error {
 		accelerator, silence = acceleratorKVM, kvmSilence
 	}
 	snapshot := g.cfg.snapshot(&g.image, accelerator)
-	if _, err := os.Stat(snapshot); err == nil && snapshot != "" {
+	if restorable(snapshot) {
 		if g.try(ctx, accelerator, snapshot, restoreTime, 0) == nil {
 			return nil
 		}
-		if err := errors.Join(g.endGuests(), os.Remove(snapshot)); err != nil {
+		if err := g.endGuests(); err != nil {
 			return err
 		}
+		_ = os.Remove(snapshot) // or else the new one replaces it, or there is none
 	}
 	err := g.try(ctx, accelerator, "", g.cfg.BootTimeout, silence)
 	if errors.Is(err, errSilent) {
@@ -91,7 +92,7 @@ func (g *Guests) boot(ctx context.Context) error {
 			return err
 		}
 		snapshot = g.cfg.snapshot(&g.image, acceleratorTCG)
-		if _, missing := os.Stat(snapshot); missing == nil && snapshot != "" {
+		if restorable(snapshot) {
 			return g.boot(ctx)
 		}
 		err = g.try(ctx, acceleratorTCG, "", g.cfg.BootTimeout, 0)
@@ -132,10 +133,10 @@ func (g *Guests) try(ctx context.Context, accelerator, snapshot string, patience
 	return group.Wait()
 }
 
-// Dead names the machines, and the switch, that have ended.
+// Dead names the machines, and the switch, that have ended, or do not answer any more.
 func (g *Guests) Dead() (list []string) {
 	for _, one := range g.guests {
-		if one != nil && one.process.dead() {
+		if one != nil && (one.process.dead() || one.hung) {
 			list = append(list, "guest "+one.name)
 		}
 	}

@@ -126,7 +126,7 @@ func TestASnapshotSavesTheBootAndABrokenOneCostsIt(t *testing.T) {
 	if !up() {
 		t.Fatal("the second guests were booted")
 	}
-	files, err := filepath.Glob(filepath.Join(cfg.Image, "snapshot-"+strings.Repeat("[0-9a-f]", 16)))
+	files, err := filepath.Glob(filepath.Join(cfg.Image, "snapshot-*-"+strings.Repeat("[0-9a-f]", 16)))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("snapshots: %v, %v", files, err)
 	}

@@ -89,20 +89,33 @@ func (p *process) watch(stop <-chan struct{}) {
 
 // startOf returns when a process started, in ticks since boot, or an error if it has ended.
 func startOf(id int) (uint64, error) {
+	start, _, err := statOf(id)
+	return start, err
+}
+
+// stopped reports whether the process is stopped by a signal.
+func (p *process) stopped() bool {
+	start, state, err := statOf(p.ID)
+	return err == nil && start == p.Start && (state == "T" || state == "t")
+}
+
+// statOf returns when a process started and its state as ps shows it.
+func statOf(id int) (ticks uint64, condition string, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	// The name in parentheses may hold anything; what follows has no parenthesis.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const state, start = 0, 19 // fields 3 and 22 of proc(5)
 	if len(fields) <= start {
-		return 0, fmt.Errorf("/proc/%d/stat: unexpected form", id)
+		return 0, "", fmt.Errorf("/proc/%d/stat: unexpected form", id)
 	}
 	if fields[state] == "Z" {
-		return 0, os.ErrNotExist
+		return 0, "", os.ErrNotExist
 	}
-	return strconv.ParseUint(fields[start], 10, 64)
+	ticks, err = strconv.ParseUint(fields[start], 10, 64)
+	return ticks, fields[state], err
 }
 
 // dead reports whether the process has ended.

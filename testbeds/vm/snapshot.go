@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // snapshot names the file for the snapshot of a guest that has just booted; empty: none is kept. What it depends on is in
-// its name: image, QEMU and its arguments.
+// its name: image, QEMU and its arguments. Each user has snapshots of their own: one that another user could change is not restored.
 func (c *Config) snapshot(found *image, accelerator string) string {
 	if c.NoSnapshot || found.Key == "" {
 		return ""
@@ -39,7 +40,20 @@ func (c *Config) snapshot(found *image, accelerator string) string {
 	same := &guest{name: "g", dir: "/"}
 	h := sha256.New()
 	fmt.Fprintln(h, found.Key, program, info.Size(), info.ModTime().UnixNano(), strings.Join(same.arguments(c, accelerator, ""), "\x00"))
-	return filepath.Join(c.Image, "snapshot-"+hex.EncodeToString(h.Sum(nil))[:16])
+	return filepath.Join(c.Image, fmt.Sprintf("snapshot-%d-%s", os.Getuid(), hex.EncodeToString(h.Sum(nil))[:16]))
+}
+
+// restorable reports whether there is a snapshot of this user's at path.
+func restorable(path string) bool {
+	if path == "" {
+		return false
+	}
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(owner.Uid) == os.Getuid()
 }
 
 // kvmMark says of an image's directory that KVM of this boot of the machine runs nothing.

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
+
+	"candela.dev/candela/testbeds/procfs"
 )
 
 // state is what a testbed that stays leaves for later commands: state.json of its directory.
@@ -95,11 +97,13 @@ func load(dir string) (*state, error) {
 		return nil, err
 	}
 	var s state
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, stateFile), err)
+	err = json.Unmarshal(text, &s)
+	if err == nil && s.Schema != stateSchema {
+		err = fmt.Errorf("schema %q, want %s", s.Schema, stateSchema)
 	}
-	if s.Schema != stateSchema {
-		return nil, fmt.Errorf("%s: schema %q, want %s", filepath.Join(dir, stateFile), s.Schema, stateSchema)
+	if err != nil {
+		return nil, fmt.Errorf("%s is damaged: %w; to remove what is left of the testbed: candela testbed down %s",
+			filepath.Join(dir, stateFile), err, filepath.Base(dir))
 	}
 	return &s, nil
 }
@@ -184,11 +188,11 @@ func Down(cfg Config) error {
 	cfg.setState()
 	dir := filepath.Join(cfg.StateDir, cfg.Name)
 	s, err := load(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return os.RemoveAll(dir)
-	}
 	if err != nil {
-		return fmt.Errorf("testbed %s: %w", cfg.Name, err)
+		if err = salvage(dir); err != nil {
+			err = fmt.Errorf("testbed %s: %w", cfg.Name, err)
+		}
+		return err
 	}
 	g := &Guests{cfg: cfg, dir: dir, stop: make(chan struct{})}
 	g.adopt(s)
@@ -196,6 +200,36 @@ func Down(cfg Config) error {
 		return fmt.Errorf("testbed %s: %w", cfg.Name, err)
 	}
 	return nil
+}
+
+// salvage ends a testbed whose state can't be read: the processes that serve on its sockets.
+func salvage(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && int(owner.Uid) != os.Getuid() {
+		return fmt.Errorf("%s is of another user", dir)
+	}
+	pids, err := procfs.Serving(dir)
+	failed := []error{err}
+	for _, pid := range pids {
+		p := &process{ID: pid}
+		if p.Start, err = startOf(pid); err != nil {
+			continue // it has ended
+		}
+		stop := make(chan struct{})
+		p.watch(stop)
+		failed = append(failed, p.kill())
+		close(stop)
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // State says in a few words whether a testbed is up.

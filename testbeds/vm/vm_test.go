@@ -108,6 +108,29 @@ func TestSoftRoCERecoversFromALossOfEveryVerb(t *testing.T) {
 	}
 }
 
+// TestAGuestThatHangsEndsTheRunUnderItsName: once the run waited for as long as the guest did.
+func TestAGuestThatHangsEndsTheRunUnderItsName(t *testing.T) {
+	guests := boot(t)
+	p := planOf(t, strings.NewReplacer("VERB", "write", "num-msgs-per-qp: 10", "num-msgs-per-qp: 100000").Replace(lossy))
+	var stopped time.Time
+	timer := time.AfterFunc(3*time.Second, func() {
+		stopped = time.Now()
+		_ = syscall.Kill(guests.Processes()[1], syscall.SIGSTOP)
+	})
+	defer timer.Stop()
+	outcome := run(t, guests, p)
+	took := time.Since(stopped)
+	text := strings.Join(outcome.Verdict.Reasons, "\n")
+	if outcome.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(text, "guest responder") || strings.Contains(text, "guest requester") ||
+		!strings.Contains(text, "is stopped by a signal") {
+		t.Errorf("%+v", outcome.Verdict)
+	}
+	if took > time.Minute {
+		t.Errorf("the run took %v more", took)
+	}
+	t.Logf("FIGURE a run with a stopped guest ends after %v", took.Round(100*time.Millisecond))
+}
+
 func TestAGuestThatDiesIsAnInfrastructureFailureWithItsConsole(t *testing.T) {
 	guests := boot(t)
 	p := planOf(t, strings.NewReplacer("VERB", "write", "num-msgs-per-qp: 10", "num-msgs-per-qp: 100000").Replace(lossy))

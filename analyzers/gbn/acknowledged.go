@@ -14,6 +14,7 @@ func (s *session) responsePassed(r *trace.Record) {
 		return
 	}
 	s.noteFate(r)
+	s.confuse(r)
 	if s.a.forged(r) {
 		s.req.misled = true
 	}

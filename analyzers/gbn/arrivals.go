@@ -32,6 +32,7 @@ type arrival struct {
 
 	payload    uint16
 	foreignKey bool            // the remote key is not the sender's
+	heir       bool            // a duplicate that must be answered, as the request that it repeats was not
 	outrun     bool            // what was missing may have arrived before the NAK that this arrival is owed could leave
 	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
 }
@@ -245,6 +246,13 @@ func (l *arrivals) find(ok func(*arrival) bool) int {
 		}
 	}
 	return -1
+}
+
+// inherit makes the oldest repetition of the READ or atomic request at p, which is not answered itself, one that must be.
+func (l *arrivals) inherit(p pos) {
+	if i := l.find(func(a *arrival) bool { return a.fate == fateDuplicate && a.owesData() && a.pos == p }); i >= 0 {
+		l.at(i).heir = true
+	}
 }
 
 // gapAt reports whether some arrival is owed a NAK for p.

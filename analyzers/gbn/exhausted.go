@@ -31,3 +31,23 @@ func (s *session) failed(k *knowledge, restarts int) bool {
 	}
 	return lost > restarts || s.silenced(q.lastNS)
 }
+
+// mayHaveGivenUp reports whether the NACK of state k may have been one more than the retries allow, so that the requester owes
+// nothing (IBTA volume 1, 9.9.2.1.1). Where the limit is not known it may be 0.
+func (s *session) mayHaveGivenUp(k *knowledge) bool {
+	q, limit, used := &s.req, s.limits.Retry, 0
+	if k.nak == nakRNR {
+		limit = s.limits.RNRRetry
+		if limit.Known && limit.Max >= infiniteRNRRetry {
+			return false
+		}
+	}
+	if k.una == q.restartAt {
+		used = q.restarts
+		if k.nak == nakRNR {
+			used = q.rnrs
+		}
+		used += q.vague + q.free
+	}
+	return !limit.Known || used >= limit.Max
+}

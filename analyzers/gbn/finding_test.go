@@ -27,7 +27,7 @@ func TestFindingsOfOneRuleAreBoundedAndTheRestCounted(t *testing.T) {
 	s := scene{traffic: "send*50", trace: "> 1; > 2-49 len=8; > 50; < ack 50", cfg: gbn.Config{MaxPerRule: 3}}
 	res := s.run(t)
 	last := res.Findings[len(res.Findings)-1]
-	if len(res.Findings) != 4 || last.Message != "45 more findings of this rule on connection 1 are not listed" {
+	if len(res.Findings) != 5 || last.Message != "45 more findings of this rule on connection 1 are not listed" {
 		t.Errorf("%d findings, the last: %q", len(res.Findings), last.Message)
 	}
 }

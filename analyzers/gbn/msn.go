@@ -3,6 +3,7 @@ package gbn
 import (
 	"fmt"
 
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
@@ -18,11 +19,22 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	}
 	atLeast = max(0, atLeast)
 	atMost := max(q.log.most.msn, atLeast)
+	if r.Opcode == packet.Acknowledge && r.Syndrome.IsNak() && r.Syndrome != packet.SyndromeNakSequence || r.Syndrome.IsRNR() {
+		atMost = atLeast // what comes after the refused request is not executed
+		if q.log.len > 0 && q.log.at(0).op == packet.ReadRequest && !r.Syndrome.IsRNR() {
+			atMost++ // it may count as executed before its answer turns out to be impossible
+		}
+	}
+	if !s.captured && p > q.acked-1 && !q.stream.replay {
+		atLeast = max(atLeast, q.msn) // it counts up; whether an answer given again carries the count of its first time is open
+	}
 	if s.captured && s.midway {
 		atMost = atLeast + msnMask/2
 	}
-	if (int64(r.MSN)-atLeast)&msnMask <= atMost-atLeast {
+	atMost = max(atMost, atLeast)
+	if above := (int64(r.MSN) - atLeast) & msnMask; above <= atMost-atLeast {
 		q.counts++
+		q.msn = atLeast + above
 		return
 	}
 	if s.midway && q.counts < 2 && int64(r.MSN) > atMost {

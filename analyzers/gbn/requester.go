@@ -29,25 +29,28 @@ type requester struct {
 	spans spans
 	iter  int // ITER of data packets as the injector counts it, for reports
 
-	contrary  pos    // of a NACK for what was acknowledged before, -1: none
-	carried   uint32 // NACKs of discarded states that may still cause a restart
-	jumpNS    int64  // when the latest restart was seen
-	carriedNS int64  // when the latest passed
-	stallNS   int64  // the longest recent wait for progress, which ended
-	stalledNS int64  // at this instant
-	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious   bool   // some response was about what was never sent
-	misled    bool   // a response reached it that nobody sent: it may have ended in error over that
-	tried     int    // restarts since everything was acknowledged
-	exhausted bool   // a NACK passed after as many restarts as the retries allow, or one more restart came
-	restartAt pos    // where the last restart went
-	restarts  int    // how often in a row, NACKs and timeouts
-	rnrs      int    // how often in a row, after RNR NAKs
-	vague     int    // how often in a row, after an RNR NAK or a timeout
-	free      int    // how often in a row, for a reason that may or may not have cost a retry
-	mute      int    // responses that were lost since the latest progress
-	lowest    pos    // the lowest position that was ever sent again
-	fatalNS   int64  // when the NAK that ended the connection passed
+	contrary     pos    // of a NACK for what was acknowledged before, -1: none
+	carried      uint32 // NACKs of discarded states that may still cause a restart
+	jumpNS       int64  // when the latest restart was seen
+	carriedNS    int64  // when the latest passed
+	stallNS      int64  // the longest recent wait for progress, which ended
+	stalledNS    int64  // at this instant
+	uncounted    uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious      bool   // some response was about what was never sent
+	suspectID    uint64 // of the latest response that makes no sense
+	confusion    confusion
+	confusedFrom pos
+	misled       bool  // a response reached it that nobody sent: it may have ended in error over that
+	tried        int   // restarts since everything was acknowledged
+	exhausted    bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
+	restartAt    pos   // where the last restart went
+	restarts     int   // how often in a row, NACKs and timeouts
+	rnrs         int   // how often in a row, after RNR NAKs
+	vague        int   // how often in a row, after an RNR NAK or a timeout
+	free         int   // how often in a row, for a reason that may or may not have cost a retry
+	mute         int   // responses that were lost since the latest progress
+	lowest       pos   // the lowest position that was ever sent again
+	fatalNS      int64 // when the NAK that ended the connection passed
 }
 
 func (q *requester) init() {
@@ -163,6 +166,10 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		return rqCaptureGap
 	case p > q.next:
 		return rqPSNSkip
+	case q.confused(p) && p < q.cur:
+		return rqRestartTimeout
+	case q.confused(p):
+		return rqSkipAcked
 	case p > q.cur && p <= most:
 		q.una.raise(i)
 		return rqSkipAcked
@@ -371,7 +378,7 @@ func (s *session) noteStall(r *trace.Record) {
 
 // checkTimeout judges the instant of a restart that no NACK asked for.
 func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
-	if !s.tooEarly(r, p, k) {
+	if s.req.confusion == confusionAll || !s.tooEarly(r, p, k) {
 		return
 	}
 	if s.spendCarried(r) {
@@ -500,7 +507,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || q.misled || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
+	if most.una >= q.next || q.misled || q.confusion != confusionNone || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
 		return
 	}
 	rule := RuleIncomplete
@@ -512,6 +519,13 @@ func (s *session) finishRequester() {
 		last = k.id
 	}
 	f := s.report(rule, nil, most.una, last, most.nakID)
+	if rule == RuleNakUnanswered && s.mayHaveGivenUp(most) {
+		if f != nil {
+			f.Severity = analyzers.Note
+		}
+		say(f, "a retransmission, unless the retries were used up", "none: the requester may have given up")
+		return
+	}
 	if retries, setting, ok := s.exhaustedBy(most); ok {
 		if f != nil {
 			f.Severity = analyzers.Note

@@ -20,6 +20,7 @@ type responder struct {
 	ackID   uint64
 	nak     pos // of the last sequence NAK
 	nakID   uint64
+	msn     int64  // the highest that a response had
 	counts  int    // responses whose MSN was right
 	fatalID uint64 // of the NAK that ended the connection
 	earned  bool   // an invalid request deserved that NAK
@@ -127,7 +128,7 @@ func (s *session) ack(r *trace.Record, p pos) {
 		s.foldThrough(r, p)
 		q.acked, q.ackID = p, r.ID
 		s.checkMSN(r, p, q.log.least.msn)
-	case p == q.acked:
+	case p == q.acked && p >= 0:
 		s.step(rsAckAgain)
 		s.checkMSN(r, p, q.log.least.msn)
 	default:
@@ -173,7 +174,7 @@ func (s *session) fold(r *trace.Record) {
 		s.fatalMissing(a)
 	case a.fate == fateAhead:
 		s.nakMissing(r, expected, a)
-	case a.fate == fateExpected && a.owesData():
+	case a.owesData() && (a.fate == fateExpected || a.fate == fateDuplicate && a.heir):
 		s.readMissing(r, a)
 	case a.fate == fateExpected && a.ackReq:
 		q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
@@ -196,7 +197,11 @@ func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 }
 
 func (s *session) readMissing(r *trace.Record, a *arrival) {
-	if r != nil && s.superseded(a.pos+a.psns-1) || r == nil && s.silenced(a.timeNS) {
+	if r != nil && s.superseded(a.pos+a.psns-1) {
+		s.rsp.log.inherit(a.pos)
+		return
+	}
+	if r == nil && s.silenced(a.timeNS) {
 		return
 	}
 	what := "read-response"
@@ -298,7 +303,7 @@ func (s *session) nakWithoutGap(r *trace.Record, p pos) {
 // foldTo raises the least state up to the oldest arrival at which p is expected, or returns false if there is none.
 func (s *session) foldTo(r *trace.Record, p pos) bool {
 	q := &s.rsp
-	i := q.log.find(func(a *arrival) bool { return a.fate == fateExpected && a.pos <= p && p < a.pos+a.psns })
+	i := q.log.find(func(a *arrival) bool { return a.fate == fateExpected && a.pos == p })
 	for range i {
 		s.fold(r)
 	}
@@ -339,11 +344,14 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 // fatalNak judges a NAK that ends the connection.
 func (s *session) fatalNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if p <= q.acked || !s.foldTo(r, p) {
+	if t := &q.stream; t.active && p == t.next {
+		// It fails while it answers a READ: the NAK takes the place of the next response.
+	} else if p <= q.acked || !s.foldTo(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
 	} else {
 		s.checkNakCode(r, p, q.log.at(0))
+		s.checkMSN(r, p, q.log.least.msn)
 	}
 	s.step(rsFatal)
 	q.fatalID = r.ID
@@ -375,7 +383,7 @@ func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
 	silent := a.number >= q.spoke
-	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < s.req.una.most().una || !a.ackReq && !a.owesData() {
+	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}
 	if a.owesData() && a.foreignKey {

@@ -31,17 +31,6 @@ func (st *receipt) validate(a *arrival, mtu int) packet.Syndrome {
 	return 0
 }
 
-// blamesShape reports whether a rule is about what requests look like: then one that the requester got wrong need not be
-// told from one that the injector made invalid.
-func blamesShape(rule Rule) bool {
-	switch rule {
-	case RuleOpcodeSequence, RulePayloadLength, RuleDMALength, RuleRetransmitChanged, RuleReadRestart, RulePSNSkip:
-		return true
-	default:
-		return false
-	}
-}
-
 // fits reports whether the payload is as long as its place in the message demands.
 func fits(a *arrival, mtu int) bool {
 	n := int(a.payload)

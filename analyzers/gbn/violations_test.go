@@ -34,24 +34,24 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 		"one retry too many": {traffic: "write*2", want: []string{"retry-exceeded"},
 			cfg: gbn.Config{Default: gbn.Limits{Retry: gbn.AtMost(2)}}, trace: `
 			> 1-2 drop; @ 68ms; > 1-2 drop; @ 68ms; > 1-2 drop; @ 68ms; > 1-2; < ack 2`},
-		"a retransmission with another opcode": {traffic: "write*4", want: []string{"retransmit-changed"}, trace: `
+		"a retransmission with another opcode": {traffic: "write*4", want: []string{"retransmit-changed", "nak-fatal-missing"}, trace: `
 			> 1; > 2 drop; > 3-4; < nak 2; > 2 op=WRITE_FIRST; > 3-4; < ack 4`},
-		"a retransmission with another length": {traffic: "write*4", want: []string{"retransmit-changed"}, trace: `
+		"a retransmission with another length": {traffic: "write*4", want: []string{"retransmit-changed", "nak-fatal-missing"}, trace: `
 			> 1; > 2 drop; > 3-4; < nak 2; > 2 len=1000; > 3-4; < ack 4`},
 		"a retransmission to another address": {traffic: "write*4", want: []string{"retransmit-changed"}, trace: `
 			> 1 drop; > 2-4; < nak 1; > 1 va=7; > 2-4; < ack 4`},
-		"middle without first": {traffic: "write*3 write*3", want: []string{"opcode-sequence"}, trace: `
+		"middle without first": {traffic: "write*3 write*3", want: []string{"opcode-sequence", "nak-fatal-missing"}, trace: `
 			> 1-3; > 4 op=WRITE_MIDDLE; > 5-6; < ack 6`},
-		"send in the middle of a write": {traffic: "write*3", want: []string{"opcode-sequence"}, trace: `
+		"send in the middle of a write": {traffic: "write*3", want: []string{"opcode-sequence", "nak-fatal-missing"}, trace: `
 			> 1; > 2 op=SEND_MIDDLE; > 3; < ack 3`},
-		"a message is not finished": {traffic: "write*3 write*3", want: []string{"dma-length", "opcode-sequence"}, trace: `
+		"a message is not finished": {traffic: "write*3 write*3", want: []string{"dma-length", "opcode-sequence", "nak-fatal-missing"}, trace: `
 			> 1-2; > 3 op=WRITE_MIDDLE; > 4-6; < ack 6 msn=1`},
-		"a short middle packet": {traffic: "send*3", want: []string{"payload-length"}, trace: `> 1; > 2 len=512; > 3; < ack 3`},
-		"an empty last packet":  {traffic: "send*3", want: []string{"payload-length"}, trace: `> 1-2; > 3 len=0; < ack 3`},
-		"an oversized packet":   {traffic: "send", want: []string{"payload-length"}, trace: `> 1 len=1028; < ack 1`},
-		"a write longer than announced": {traffic: "write*3", want: []string{"dma-length"}, trace: `
+		"a short middle packet": {traffic: "send*3", want: []string{"payload-length", "nak-fatal-missing"}, trace: `> 1; > 2 len=512; > 3; < ack 3`},
+		"an empty last packet":  {traffic: "send*3", want: []string{"payload-length", "nak-fatal-missing"}, trace: `> 1-2; > 3 len=0; < ack 3`},
+		"an oversized packet":   {traffic: "send", want: []string{"payload-length", "nak-fatal-missing"}, trace: `> 1 len=1028; < ack 1`},
+		"a write longer than announced": {traffic: "write*3", want: []string{"dma-length", "nak-fatal-missing"}, trace: `
 			> 1 dma=3000; > 2-3; < ack 3`},
-		"a write shorter than announced": {traffic: "write*3", want: []string{"dma-length"}, trace: `
+		"a write shorter than announced": {traffic: "write*3", want: []string{"dma-length", "nak-fatal-missing"}, trace: `
 			> 1 dma=3073; > 2-3; < ack 3`},
 		"a wrong pad count": {traffic: "send*2", want: []string{"pad-count"}, trace: `> 1; > 2 len=3 pad=0; < ack 2`},
 		"a read is asked for again from the wrong place": {traffic: "read*10", want: []string{"retransmit-first"}, trace: `
@@ -120,7 +120,7 @@ func TestResponderViolationsAreNamed(t *testing.T) {
 		"a read is answered by an ack": {traffic: "read*3", want: []string{"nak-unanswered", "read-missing"}, trace: `> 1; < ack 3`},
 		"a read answer breaks off": {traffic: "read*3 write", want: []string{"read-missing"}, trace: `
 			> 1; > 4; < resp 1-2; < ack 4; > 3-4; < resp 3; < ack 4`},
-		"an ack overtakes read responses": {traffic: "read*3 write", want: []string{"incomplete", "read-missing", "read-unexpected", "read-unexpected", "read-unexpected"}, trace: `
+		"an ack overtakes read responses": {traffic: "read*3 write", want: []string{"read-missing", "read-unexpected", "read-unexpected", "read-unexpected"}, trace: `
 			> 1; > 4; < ack 4; < resp 1-3`},
 		"read answers in the wrong order": {traffic: "read*2 read*2", want: []string{"read-missing", "read-unexpected", "read-unexpected"}, trace: `
 			> 1-4; < resp 3-4; < resp 1-2; @ 1ms; > 1-4; < resp 1-4`},

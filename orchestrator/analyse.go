@@ -99,8 +99,8 @@ func (f *facts) packetOf(in *injector.Intent) packetKey {
 // trace.
 func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration) []analyzers.Analyzer {
 	set := []analyzers.Analyzer{
-		gbn.New(meta, gbnConfig(meta.Connections.Len(), t)),
-		retrans.New(meta, retransConfig(t, half)),
+		gbn.New(meta, gbnConfig(meta.Connections.Len(), t, c)),
+		retrans.New(meta, retransConfig(t, half, c)),
 		cnp.New(meta, cnpConfig(t)),
 		rp.New(meta, rpConfig(t)),
 	}
@@ -143,19 +143,19 @@ func rpConfig(t *config.Test) rp.Config {
 	return rp.Config{Requester: point(config.Requester), Responder: point(config.Responder)}
 }
 
-func retransConfig(t *config.Test, half *Calibration) retrans.Config {
+func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Config {
 	if t == nil {
 		return retrans.Config{}
 	}
 	farthest := max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation)
-	return retrans.Config{HalfRTT: half.sides(), LinkDelayNS: farthest.Nanoseconds(), Default: retrans.Params{
+	return retrans.Config{HalfRTT: half.sides(), HostDelayNS: c.hostDelayNS(), LinkDelayNS: farthest.Nanoseconds(), Default: retrans.Params{
 		Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
 		RNRRetry: uint8(t.Traffic.RNRRetry),
 		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
 	}}
 }
 
-func gbnConfig(connections int, t *config.Test) gbn.Config {
+func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {
 	if t == nil {
 		return gbn.Config{}
 	}
@@ -167,12 +167,12 @@ func gbnConfig(connections int, t *config.Test) gbn.Config {
 		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()
 		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
-	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts()}
-	for c := 1; c <= connections; c++ {
-		if failureExpected(t, c) {
+	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts(), HostDelayNS: c.hostDelayNS()}
+	for n := 1; n <= connections; n++ {
+		if failureExpected(t, n) {
 			l := limits
 			l.ErrorsExpected = true
-			cfg.Connections[c] = l
+			cfg.Connections[n] = l
 		}
 	}
 	return cfg

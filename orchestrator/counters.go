@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/injector"
@@ -21,6 +23,19 @@ type Counters struct {
 	Discards []testbeds.PortDiscards `json:"discards"`
 	// TimeDisorderNS is how far the switch's stamps may be out of order; 0: not at all.
 	TimeDisorderNS int64 `json:"time_disorder_ns,omitempty"`
+	// HostDelays bound how long hosts held frames, where that was measured.
+	HostDelays []testbeds.HostDelay `json:"host_delays,omitempty"`
+}
+
+// hostDelayNS bounds how long any host held frames; 0: not measured for both.
+func (c *Counters) hostDelayNS() (bound int64) {
+	if c == nil || len(c.HostDelays) < 2 {
+		return 0
+	}
+	for _, d := range c.HostDelays {
+		bound = max(bound, d.BoundNS)
+	}
+	return bound
 }
 
 // check refuses a document of another schema, and counters that can't be held against a trace: judging without them would
@@ -43,6 +58,21 @@ func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injecto
 		})
 	}
 	return doc
+}
+
+// hostDelayNote says how long hosts held packets, on a testbed whose hosts are software; else it is empty.
+func (c *Counters) hostDelayNote(software bool) string {
+	switch {
+	case !software:
+		return ""
+	case c.hostDelayNS() == 0:
+		return "not measured for how long the hosts held packets: a host did not answer the switch's echoes (an older image? make vm-image); 250 ms are assumed"
+	}
+	var list []string
+	for _, d := range c.HostDelays {
+		list = append(list, fmt.Sprintf("%s at most %v (%d echoes)", d.Host, time.Duration(d.BoundNS).Round(100*time.Microsecond), d.Echoes))
+	}
+	return "hosts held packets in this run: " + strings.Join(list, ", ") + "; what a host must have known is judged by that"
 }
 
 func values(list []testbeds.Counter) map[string]int64 {

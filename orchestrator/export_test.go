@@ -13,7 +13,7 @@ func Illegal(ctx context.Context, o *Outcome) (map[string]int64, error) {
 	if f == nil {
 		return nil, nil
 	}
-	g := gbn.New(f.checked.Meta(), gbnConfig(f.checked.Meta().Connections.Len(), f.plan.Test))
+	g := gbn.New(f.checked.Meta(), gbnConfig(f.checked.Meta().Connections.Len(), f.plan.Test, &f.counters))
 	_, err := analyzers.Run(ctx, f.checked, g)
 	return g.Illegal(), err
 }

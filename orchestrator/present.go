@@ -46,6 +46,9 @@ func (r *facts) report(v Verdict) *report.Report {
 		rep.Trims = r.trimReport()
 	}
 	rep.Notes, rep.Stories = append(rep.Notes, r.checked.Meta().Notes...), r.summary.stories.lines()
+	if note := r.counters.hostDelayNote(t.Testbed.SoftwareHosts()); note != "" {
+		rep.Notes = append(rep.Notes, note)
+	}
 	rep.Unjudged = r.timed().reported
 	if s := t.TimeScale; s > 1 {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "time scale", Value: fmt.Sprintf("%d: the testbed's timeout-floor is %d", s, t.Testbed.Floor())})

@@ -390,7 +390,7 @@ func (r *run) collect(ctx context.Context) (err error) {
 		return err
 	}
 	r.counters.Dumpers, r.counters.Discards = r.dump.Dumpers, r.dump.Discards
-	r.counters.TimeDisorderNS = r.dump.TimeDisorder.Nanoseconds()
+	r.counters.TimeDisorderNS, r.counters.HostDelays = r.dump.TimeDisorder.Nanoseconds(), r.dump.HostDelays
 	return errors.Join(
 		r.dir.WriteFile("generator.json", r.generator.Write),
 		r.dir.WriteJSON("counters.json", r.counters),

@@ -150,6 +150,16 @@ type Dump struct {
 	// TimeDisorder is how far stamps of packets from different ports or queues may be out of order, within a port and queue they
 	// never are; 0: the switch stamps in the order of its sequence numbers.
 	TimeDisorder clock.Duration
+	// HostDelays bound how long each host held frames, in this run; hosts where that was not measured are left out.
+	HostDelays []HostDelay
+}
+
+// HostDelay bounds the time that a frame took between the switch and a host's software, to it and back, queues included. It
+// was measured while the traffic ran, by echoes that went the same way.
+type HostDelay struct {
+	Host    string `json:"host"`
+	BoundNS int64  `json:"bound_ns"`
+	Echoes  uint64 `json:"echoes"`
 }
 
 // PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a run

@@ -125,8 +125,9 @@ func (a *Analyzer) forged(r *trace.Record) bool {
 	return was != is
 }
 
-// unpunctual reports whether the hosts may hold packets up for as long as a timer runs: software, of which no bound was measured.
-func (a *Analyzer) unpunctual() bool { return a.cfg.SoftwareHosts && a.cfg.HostDelayNS <= 0 }
+// unpunctual reports whether the hosts' timers may run late or early by more than a delay on the way: software on machines that may
+// stand still.
+func (a *Analyzer) unpunctual() bool { return a.cfg.SoftwareHosts }
 
 // whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers count
 // from the opening of the gate, before which nothing was sent.

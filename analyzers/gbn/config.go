@@ -12,8 +12,8 @@ type Config struct {
 	// queues and the NIC's receive processing included. What passed towards a host more than two such delays before a packet
 	// from it was seen is certainly known to its sender. 0: not measured; a generous bound by kind of trace is taken.
 	HostDelayNS int64
-	// SoftwareHosts says, where no delay was measured, that the hosts are software stacks, as in virtual machines: their soft
-	// interrupts may be held up as long as behind a capture.
+	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. An instant of theirs proves nothing about a
+	// timer; and where no delay was measured, their soft interrupts may be held up for as long as behind a capture.
 	SoftwareHosts bool
 
 	// MaxPerRule is how many findings of one rule a connection reports in full; the rest are counted. 0: 16.

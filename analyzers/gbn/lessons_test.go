@@ -53,6 +53,23 @@ func TestOfSoftwareHostsAnInstantProvesNothingButATime(t *testing.T) {
 	}
 }
 
+// Two rounds by timeout, 800 ms after everything before psn 6 was acknowledged. A guest that stood still for longer may not know that;
+// one that answered echoes in the meantime does.
+func TestWhatASoftwareHostKnowsFollowsFromHowLongItHeldPacketsInThisRun(t *testing.T) {
+	held := func(ns int64) gbn.Config {
+		return gbn.Config{SoftwareHosts: true, HostDelayNS: ns, Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(7), RNRRetry: gbn.AtMost(7)}}
+	}
+	const after800ms = `> 1-10; < ack 5; @ 801ms; > 1-10; < ack 10`
+	const after60ms = `> 1-10; < ack 5; @ 61ms; > 1-10; < ack 10`
+	check(t, map[string]scene{
+		"it stood still for 5 s":                                           {traffic: "write*5 write*5", cfg: held(5_000_000_000), trace: after800ms},
+		"it held packets for 20 ms at most":                                {traffic: "write*5 write*5", cfg: held(20_000_000), want: []string{"resend-acknowledged"}, trace: after800ms},
+		"what was never measured is taken for 250 ms, which blames":        {traffic: "write*5 write*5", cfg: held(0), want: []string{"resend-acknowledged"}, trace: after800ms},
+		"what was never measured is taken for 250 ms, which is too lax":    {traffic: "write*5 write*5", cfg: held(0), trace: after60ms},
+		"20 ms at most, and a restart that the fixed bound did not notice": {traffic: "write*5 write*5", cfg: held(20_000_000), want: []string{"resend-acknowledged"}, trace: after60ms},
+	})
+}
+
 func TestASenderOfDamagedPacketsIsNamed(t *testing.T) {
 	check(t, map[string]scene{
 		"a request": {traffic: "write*3", want: []string{"icrc"}, trace: `

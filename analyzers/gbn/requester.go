@@ -356,8 +356,11 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 		return false
 	}
 	slack := t / 2
-	if s.a.cfg.HostDelayNS > 0 {
-		slack = s.a.cfg.HostDelayNS
+	switch measured := s.a.cfg.HostDelayNS; {
+	case s.a.unpunctual():
+		slack = max(slack, measured)
+	case measured > 0:
+		slack = measured
 	}
 	start, _, ok := s.timerStart(p, k)
 	if s.req.stallNS >= t-slack && r.TimeNS-s.req.stalledNS <= s.a.delay {

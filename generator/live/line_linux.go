@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/link"
+	"candela.dev/candela/link/echo"
+	"candela.dev/candela/packet"
 )
 
 // A line carries frames for a station. All but wake belong to the station's goroutine.
@@ -98,6 +101,7 @@ func (w *interfaceWire) close() error {
 // while there is somebody at the other end: what that one has no room for waits.
 type socketWire struct {
 	config Socket
+	mac    packet.MAC // of echoes' answers
 	fd     int
 	event  int
 	linked bool
@@ -108,8 +112,8 @@ type socketWire struct {
 // maxDatagram is more than any frame has.
 const maxDatagram = 1 << 16
 
-func openSocket(c Socket) (_ line, err error) {
-	w := &socketWire{config: c, fd: -1, event: -1, buffer: make([]byte, maxDatagram)}
+func openSocket(c Socket, mac packet.MAC) (_ line, err error) {
+	w := &socketWire{config: c, mac: mac, fd: -1, event: -1, buffer: make([]byte, maxDatagram)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -131,11 +135,19 @@ func openSocket(c Socket) (_ line, err error) {
 }
 
 func (w *socketWire) next() ([]byte, bool) {
-	n, err := unix.Read(w.fd, w.buffer)
-	if err != nil || n <= 0 {
-		return nil, false
+	for {
+		n, err := unix.Read(w.fd, w.buffer)
+		if err != nil || n <= 0 {
+			return nil, false
+		}
+		frame := w.buffer[:n]
+		if !echo.Is(frame) {
+			return frame, true
+		}
+		if echo.Answer(frame, w.mac) {
+			w.fifo = append(w.fifo, slices.Clone(frame))
+		}
 	}
-	return w.buffer[:n], true
 }
 
 func (w *socketWire) release() {}

@@ -73,7 +73,7 @@ func (s *station) open(mac packet.MAC, ips []netip.Addr) (err error) {
 	s.requests, s.ended = make(chan func()), make(chan struct{})
 	s.neighbour = Neighbour{MAC: mac, IPs: ips}
 	if s.socket != nil {
-		s.wire, err = openSocket(*s.socket)
+		s.wire, err = openSocket(*s.socket, mac)
 	} else {
 		s.wire, err = openInterface(s.name)
 	}

@@ -5,6 +5,8 @@
 // can't take yet stands in the port's FIFO, so that stamps are those of arrival at the switch whatever the peers do. A port
 // can also be a function of this process, which is how dumpers are attached.
 //
+// The switch asks hosts for echoes, hundreds of bytes a second, to know for how long they hold frames ([Holds]).
+//
 // One goroutine, [Switch.Run], owns pipeline and sockets.
 package qemu
 
@@ -23,6 +25,8 @@ type Port struct {
 	Local, Remote string
 	// Record is told of each frame that leaves the port, if there are no sockets; frames are its own only until it returns.
 	Record func(frame []byte)
+	// Echo says that a host is at the port that may answer echoes: they measure for how long it holds frames.
+	Echo bool
 }
 
 // Config is what a Switch is opened with.

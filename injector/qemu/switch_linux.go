@@ -11,6 +11,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/injector/pipeline"
+	"candela.dev/candela/link/echo"
 )
 
 // maxFrame is more than any guest sends: a longer datagram is cut, and counted.
@@ -30,6 +31,7 @@ type port struct {
 	stats     PortStats
 	fifo      [][]byte
 	waiting   int // bytes in fifo
+	echoes    echoes
 }
 
 // A Switch forwards between its ports as the pipeline says. Open, Run and Close belong to one goroutine.
@@ -158,7 +160,7 @@ func (s *Switch) wait() error {
 		fds = append(fds, unix.PollFd{Fd: int32(p.socket), Events: events})
 	}
 	var timeout *unix.Timespec
-	if next := s.frames.Next(); next != clock.Never {
+	if next := min(s.frames.Next(), s.nextEcho()); next != clock.Never {
 		// The instant is a picosecond before a whole nanosecond.
 		t := unix.NsecToTimespec(max(0, next.Add(1).Sub(s.now()).Nanoseconds()))
 		timeout = &t
@@ -188,6 +190,7 @@ func (s *Switch) round() (more bool) {
 	for i := range s.ports {
 		s.drain(&s.ports[i])
 	}
+	s.askForEchoes()
 	for i := range s.ports {
 		n := 0
 		for ; n < round && s.receive(i); n++ {
@@ -220,7 +223,14 @@ func (s *Switch) receive(i int) bool {
 		p.stats.Cut++
 		return true
 	}
-	s.process(uint16(i), s.buffer[:n])
+	frame := s.buffer[:n]
+	if p.Echo && echo.Is(frame) {
+		if number, ok := echo.Number(frame); ok {
+			p.echoes.answered(s.now(), number)
+		}
+		return true
+	}
+	s.process(uint16(i), frame)
 	return true
 }
 
@@ -234,6 +244,7 @@ func (s *Switch) process(ingress uint16, frame []byte) {
 	}
 	if roce {
 		s.lastRoCE = now
+		s.trafficAt(now)
 	}
 	s.delays.Add(s.now().Sub(now).Std())
 	s.frames.Mirror()
@@ -270,6 +281,11 @@ func (o outlet) Transmit(number uint16, frame []byte) {
 		p.stats.Sent++
 		return
 	}
+	o.enqueue(p, frame)
+}
+
+func (o outlet) enqueue(p *port, frame []byte) {
+	s := o.Switch
 	if len(p.fifo) == 0 && s.send(p, frame) {
 		return
 	}
@@ -324,6 +340,47 @@ func (s *Switch) drain(p *port) {
 	}
 }
 
+// nextEcho returns when the next echo is due.
+func (s *Switch) nextEcho() clock.Time {
+	next := clock.Never
+	for i := range s.ports {
+		if p := &s.ports[i]; p.Echo && p.socket >= 0 {
+			next = min(next, p.echoes.next(s.lastRoCE))
+		}
+	}
+	return next
+}
+
+// askForEchoes sends the requests that are due, behind whatever waits for the same port.
+func (s *Switch) askForEchoes() {
+	for i := range s.ports {
+		p := &s.ports[i]
+		if !p.Echo || p.socket < 0 {
+			continue
+		}
+		if now := s.now(); p.echoes.next(s.lastRoCE) <= now {
+			s.ask(p, p.echoes.request(now))
+		}
+	}
+}
+
+// ask sends a request. It is no traffic, so no counter has it; one for which there is no room, or nobody, is not sent.
+func (s *Switch) ask(p *port, frame []byte) {
+	before := p.stats
+	outlet{s}.enqueue(p, frame)
+	if p.stats.Unsent > before.Unsent {
+		p.echoes.unsent()
+	}
+	p.stats = before
+}
+
+// trafficAt notes that a RoCE packet passed: the next echo speaks for it.
+func (s *Switch) trafficAt(now clock.Time) {
+	for i := range s.ports {
+		s.ports[i].echoes.traffic(now)
+	}
+}
+
 // Stats returns what every port has done so far. Call it inside the lock that Run's do takes, or after Run.
 func (s *Switch) Stats() []PortStats {
 	list := make([]PortStats, len(s.ports))
@@ -335,6 +392,15 @@ func (s *Switch) Stats() []PortStats {
 
 // Delays returns how long frames took. Call it inside the lock.
 func (s *Switch) Delays() Delays { return s.delays }
+
+// Holds returns how long the host at every port held frames. Call it inside the lock.
+func (s *Switch) Holds() []Holds {
+	now, list := s.now(), make([]Holds, len(s.ports))
+	for i := range s.ports {
+		list[i] = s.ports[i].echoes.holdsAt(now)
+	}
+	return list
+}
 
 // Queued returns how many frames wait for ports without room. Call it inside the lock.
 func (s *Switch) Queued() (n int) {

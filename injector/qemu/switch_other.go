@@ -32,3 +32,6 @@ func (s *Switch) Delays() (d Delays) { return d }
 
 // Queued returns nothing.
 func (s *Switch) Queued() int { return 0 }
+
+// Holds returns nothing.
+func (s *Switch) Holds() []Holds { return nil }

@@ -15,6 +15,7 @@ import (
 
 	"candela.dev/candela/injector/datapathtest"
 	"candela.dev/candela/injector/qemu"
+	"candela.dev/candela/link/echo"
 )
 
 // running is a switch that forwards, the lock under which it is programmed, and sockets in place of guests and dumpers.
@@ -33,6 +34,11 @@ func (r *running) do(f func()) {
 
 func open(t *testing.T, queue int) *running {
 	t.Helper()
+	return openWith(t, queue, false)
+}
+
+func openWith(t *testing.T, queue int, echoing bool) *running {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "qemu") // TempDir's paths are too long for sockets
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +48,7 @@ func open(t *testing.T, queue int) *running {
 	cfg := qemu.Config{Seed: datapathtest.Seed, Queue: queue, Report: func(err error) { t.Error(err) }}
 	for i := range datapathtest.Ports {
 		path := func(side string) string { return filepath.Join(dir, fmt.Sprintf("%s%d", side, i)) }
-		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path("s"), Remote: path("g")})
+		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path("s"), Remote: path("g"), Echo: echoing})
 		r.near[i] = &net.UnixAddr{Name: path("s"), Net: "unixgram"}
 		if r.peers[i], err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path("g"), Net: "unixgram"}); err != nil {
 			t.Fatal(err)
@@ -265,5 +271,44 @@ func TestAPeerThatTakesAnothersPlaceGetsEveryFrame(t *testing.T) {
 	r.send(t, toB(1))
 	if got := r.receive(t, datapathtest.HostB, 1); len(got) != 1 || !bytes.Equal(got[0], toB(1).Data) {
 		t.Errorf("the new peer got %d frames", len(got))
+	}
+}
+
+// A host that returns echoes 150 ms late holds frames for so long; a dumper and a host that return none are not known.
+func TestEchoesMeasureForHowLongAHostHoldsFrames(t *testing.T) {
+	r := openWith(t, 0, true)
+	r.pair(t)
+	const hold = 150 * time.Millisecond
+	r.send(t, toB(0)) // the first frame is no RoCE, so this is idle: one echo a second
+	buffer := make([]byte, 2000)
+	for answered := false; !answered; {
+		if err := r.peers[datapathtest.HostB].SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := r.peers[datapathtest.HostB].Read(buffer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answered = echo.Answer(buffer[:n], datapathtest.MAC(datapathtest.HostB)); answered {
+			time.Sleep(hold)
+			r.send(t, datapathtest.Frame{Port: datapathtest.HostB, Data: buffer[:n]})
+		}
+	}
+	var holds []qemu.Holds
+	var stats []qemu.PortStats
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		r.do(func() { holds, stats = r.Holds(), r.Stats() })
+		if holds[datapathtest.HostB].Answers || time.Now().After(deadline) {
+			break
+		}
+	}
+	if bound, known := holds[datapathtest.HostB].Longest(); !known || bound < hold || bound > 10*time.Second {
+		t.Errorf("held for at most %v, %t; it was at least %v", bound, known, hold)
+	}
+	if _, known := holds[datapathtest.HostA].Longest(); known {
+		t.Error("a host that answers no echoes is known")
+	}
+	if p := stats[datapathtest.HostA]; p.Sent != 0 || p.Unsent != 0 {
+		t.Errorf("echoes are counted as traffic: %+v", p)
 	}
 }

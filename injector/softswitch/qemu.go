@@ -3,6 +3,7 @@ package softswitch
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"candela.dev/candela/injector/qemu"
 	injectorpb "candela.dev/candela/proto/injector/v1"
@@ -23,6 +24,8 @@ const (
 	DelayCounts = "delay-counts"
 	// WaitCounts is a delay.Counts of the times between the arrival of frames and their forwarding, with the afpacket datapath.
 	WaitCounts = "wait-counts"
+	// HoldsOfPort, with the number of a port, is a qemu.Holds. Ports at which nobody answers have none.
+	HoldsOfPort = "holds-of-port-"
 )
 
 // qemuPath is the qemu datapath.
@@ -34,8 +37,8 @@ type qemuPath struct {
 
 func openQEMU(cfg Config, names []string, inside func(func())) (*qemuPath, error) {
 	c := qemu.Config{Seed: cfg.Seed, Report: func(err error) { cfg.Log.Error("datapath", "error", err) }}
-	for _, name := range names {
-		c.Ports = append(c.Ports, qemu.Port{Local: name + SwitchSocket, Remote: name + PeerSocket})
+	for i, name := range names {
+		c.Ports = append(c.Ports, qemu.Port{Local: name + SwitchSocket, Remote: name + PeerSocket, Echo: i < len(cfg.Ports)})
 	}
 	s, err := qemu.Open(c)
 	if err != nil {
@@ -51,6 +54,11 @@ func (p *qemuPath) properties() (list []*injectorpb.Property) {
 	p.inside(func() {
 		list = []*injectorpb.Property{
 			{Name: QueuedFrames, Value: fmt.Sprint(p.Queued())}, {Name: DelayCounts, Value: p.Delays().String()},
+		}
+		for i, h := range p.Holds() {
+			if h.Answers {
+				list = append(list, &injectorpb.Property{Name: HoldsOfPort + strconv.Itoa(i), Value: h.String()})
+			}
 		}
 	})
 	return list

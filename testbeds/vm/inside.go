@@ -52,6 +52,7 @@ type inside struct {
 	serving  sync.WaitGroup
 	baseline []qemu.PortStats
 	before   qemu.Delays
+	held     []qemu.Holds   // before record
 	dumpers  []*dumper.Host // guarded by the server's lock
 }
 
@@ -64,7 +65,7 @@ func openInside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
 	}()
 	cfg := qemu.Config{Seed: testbeds.ComponentSeed(spec.Seed, "switch"), Report: t.note}
 	for _, path := range g.portPaths() {
-		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path + softswitch.SwitchSocket, Remote: path + softswitch.PeerSocket})
+		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path + softswitch.SwitchSocket, Remote: path + softswitch.PeerSocket, Echo: true})
 	}
 	for i := range spec.Dumpers {
 		cfg.Ports = append(cfg.Ports, qemu.Port{Record: func(frame []byte) { t.capture(i, frame) }})
@@ -103,7 +104,7 @@ func (t *inside) record(_ context.Context, create func(name string) (io.WriteClo
 				return
 			}
 		}
-		t.baseline, t.before = t.sw.Stats(), t.sw.Delays()
+		t.baseline, t.before, t.held = t.sw.Stats(), t.sw.Delays(), t.sw.Holds()
 	})
 	return err
 }
@@ -154,6 +155,16 @@ func (t *inside) idle() time.Duration {
 func (t *inside) delays(context.Context) (d qemu.Delays, _ error) {
 	t.server.Do(func() { d = t.sw.Delays().Since(t.before) })
 	return d, nil
+}
+
+func (t *inside) holds(context.Context) (list [2]qemu.Holds, _ error) {
+	t.server.Do(func() {
+		now := t.sw.Holds()
+		for i := range list {
+			list[i] = now[i].Since(t.held[i])
+		}
+	})
+	return list, nil
 }
 
 func (t *inside) component() testbeds.Component {

@@ -32,7 +32,7 @@ type outside struct {
 	readers  sync.WaitGroup
 	watching chan struct{} // closed when the switch needn't be watched any more
 	baseline map[uint32]uint64
-	before   qemu.Delays
+	before   answers
 
 	lock    sync.Mutex // guards what follows
 	dumpers []*dumper.Host
@@ -105,26 +105,37 @@ func (t *outside) read(i int, socket *net.UnixConn) {
 
 func (t *outside) access() testbeds.Access { return testbeds.Access{Conn: t.conn} }
 
+// answers are what the switch says of itself.
+type answers struct {
+	queued int // frames
+	delays qemu.Delays
+	holds  [2]qemu.Holds
+}
+
 // describe asks the switch how it is.
-func (t *outside) describe(ctx context.Context) (queued int, delays qemu.Delays, err error) {
+func (t *outside) describe(ctx context.Context) (a answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	answer, err := injectorpb.NewStatusClient(t.conn).Describe(ctx, &injectorpb.DescribeRequest{})
 	if err != nil {
-		return 0, delays, t.blame(err)
+		return a, t.blame(err)
 	}
 	for _, p := range answer.Properties {
 		switch p.Name {
 		case softswitch.QueuedFrames:
-			queued, err = strconv.Atoi(p.Value)
+			a.queued, err = strconv.Atoi(p.Value)
 		case softswitch.DelayCounts:
-			delays, err = qemu.ParseDelays(p.Value)
+			a.delays, err = qemu.ParseDelays(p.Value)
+		case softswitch.HoldsOfPort + "0":
+			a.holds[0], err = qemu.ParseHolds(p.Value)
+		case softswitch.HoldsOfPort + "1":
+			a.holds[1], err = qemu.ParseHolds(p.Value)
 		}
 		if err != nil {
-			return 0, delays, t.blame(err)
+			return a, t.blame(err)
 		}
 	}
-	return queued, delays, nil
+	return a, nil
 }
 
 // blame prefers to say that the switch is gone.
@@ -155,7 +166,7 @@ func (t *outside) record(ctx context.Context, create func(name string) (io.Write
 	if t.baseline, err = t.losses(ctx); err != nil {
 		return err
 	}
-	if _, t.before, err = t.describe(ctx); err != nil {
+	if t.before, err = t.describe(ctx); err != nil {
 		return err
 	}
 	t.lock.Lock()
@@ -202,16 +213,16 @@ func (t *outside) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for {
-		queued, _, err := t.describe(ctx)
+		now, err := t.describe(ctx)
 		if err != nil {
 			return err
 		}
-		if queued == 0 {
+		if now.queued == 0 {
 			break
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d mirror copies wait in the switch: %w", queued, context.Cause(ctx))
+			return fmt.Errorf("%d mirror copies wait in the switch: %w", now.queued, context.Cause(ctx))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -247,8 +258,16 @@ func (t *outside) idle() time.Duration {
 }
 
 func (t *outside) delays(ctx context.Context) (qemu.Delays, error) {
-	_, now, err := t.describe(ctx)
-	return now.Since(t.before), err
+	now, err := t.describe(ctx)
+	return now.delays.Since(t.before.delays), err
+}
+
+func (t *outside) holds(ctx context.Context) (list [2]qemu.Holds, _ error) {
+	now, err := t.describe(ctx)
+	for i := range list {
+		list[i] = now.holds[i].Since(t.before.holds[i])
+	}
+	return list, err
 }
 
 func (t *outside) component() testbeds.Component {

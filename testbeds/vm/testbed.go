@@ -60,6 +60,8 @@ type fabric interface {
 	idle() time.Duration
 	// delays are those of the frames since record.
 	delays(ctx context.Context) (qemu.Delays, error)
+	// holds says for how long each host held frames since record.
+	holds(ctx context.Context) ([2]qemu.Holds, error)
 	component() testbeds.Component
 	// failed says what went wrong meanwhile.
 	failed() error
@@ -175,8 +177,15 @@ func (t *Testbed) RecordTo(ctx context.Context, create func(name string) (io.Wri
 
 // StopDumpers closes the shards and reports what became of the mirror copies.
 func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
-	dump, err := t.fabric.stop(ctx)
-	return dump, errors.Join(err, t.fabric.failed())
+	holds, err := t.fabric.holds(ctx) // before the dumpers' files are closed: that takes the switch's time
+	dump, e := t.fabric.stop(ctx)
+	for side, h := range holds {
+		if bound, known := h.Longest(); known {
+			dump.HostDelays = append(dump.HostDelays, testbeds.HostDelay{
+				Host: t.spec.Hosts[side].Name, BoundNS: bound.Nanoseconds(), Echoes: h.Echoes()})
+		}
+	}
+	return dump, errors.Join(err, e, t.fabric.failed())
 }
 
 // Counters reads the devices' counters.

@@ -94,6 +94,9 @@ func TestSoftRoCERecoversFromALossOfEveryVerb(t *testing.T) {
 			if s := outcome.Generator.Streams; len(s) != 1 || len(s[0].Statuses) != 1 || s[0].Statuses[0].Status != generator.Success {
 				t.Errorf("streams: %+v", s)
 			}
+			if notes := strings.Join(outcome.Report.Notes, "\n"); !strings.Contains(notes, "hosts held packets in this run: ") {
+				t.Errorf("the run does not say for how long its guests held packets: %s", notes)
+			}
 			compared := 0
 			for _, d := range outcome.Generator.Data {
 				compared += d.Messages

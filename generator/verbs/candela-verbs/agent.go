@@ -24,6 +24,7 @@ import (
 // agent serves one caller. What requests touch while traffic runs is guarded by lock.
 type agent struct {
 	guest bool
+	echo  *responder // of a guest with an interface
 
 	config  verbs.OpenRequest
 	device  *ibv.Device
@@ -54,6 +55,9 @@ func (a *agent) close() {
 	}
 	if a.device != nil {
 		a.device.Close()
+	}
+	if a.echo != nil {
+		a.echo.close()
 	}
 	*a = agent{guest: a.guest}
 }
@@ -100,6 +104,11 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		return response, fmt.Errorf("the connections need %d MiB of registered memory, this machine has %d for it", total>>20, most>>20)
 	}
 	var err error
+	if a.guest {
+		if a.echo, err = answerEchoes(netdev); err != nil {
+			return response, err
+		}
+	}
 	if a.device, err = ibv.Open(r.Device, completions); err != nil {
 		return response, err
 	}

@@ -1,0 +1,62 @@
+//go:build verbs && cgo && linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/link/echo"
+	"candela.dev/candela/packet"
+)
+
+// responder answers the switch's echoes on a guest's interface. It is a process like any other, so its answers are as late as
+// whatever else the guest does: behind the packets that came before, and when it gets the processor.
+type responder struct {
+	socket *os.File
+	ended  chan struct{}
+}
+
+// answerEchoes starts a responder.
+func answerEchoes(name string) (*responder, error) {
+	device, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("echoes: %w", err)
+	}
+	const network = echo.EtherType>>8 | echo.EtherType&0xff<<8 // in network byte order
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, network)
+	if err != nil {
+		return nil, fmt.Errorf("echoes: %w", err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: network, Ifindex: device.Index}); err != nil {
+		return nil, errors.Join(fmt.Errorf("echoes on %s: %w", name, err), unix.Close(fd))
+	}
+	r := &responder{socket: os.NewFile(uintptr(fd), "echoes"), ended: make(chan struct{})}
+	go r.serve(packet.MAC(device.HardwareAddr))
+	return r, nil
+}
+
+// serve answers until the socket is closed.
+func (r *responder) serve(own packet.MAC) {
+	defer close(r.ended)
+	buffer := make([]byte, 256)
+	for {
+		n, err := r.socket.Read(buffer)
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		// Any other error is about an interface that is down: its echoes stay without an answer, which the switch counts.
+		if err == nil && echo.Answer(buffer[:n], own) {
+			_, _ = r.socket.Write(buffer[:n])
+		}
+	}
+}
+
+func (r *responder) close() {
+	_ = r.socket.Close()
+	<-r.ended
+}

@@ -253,6 +253,11 @@ func (c *Client) ensurePipeline(ctx context.Context) error {
 		return err
 	}
 	if active.GetCookie().GetCookie() != cookie || active.GetP4Info() == nil {
+		if active.GetP4Info() != nil {
+			if err := c.clearReplication(ctx); err != nil {
+				return err
+			}
+		}
 		if err := c.push(ctx, cookie); err != nil {
 			return fmt.Errorf("push: %w", err)
 		}

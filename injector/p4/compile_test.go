@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,9 +71,58 @@ func compare(t *testing.T, name string, made []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(committed), string(made)); diff != "" {
+	if diff := cmp.Diff(withoutLines(committed), withoutLines(made)); diff != "" {
 		t.Errorf("%s is not what this compiler makes of the sources; another version may make another program of them, otherwise:"+
 			" go test ./injector/p4 -run P4 -update\n%s", name, diff)
+	}
+}
+
+// generated is a name that the compiler makes of a source file and the number of a line in it.
+var generated = regexp.MustCompile(`\b(tbl_)?(injector_v1model|tables|constants|headers|parser|opcodes)(\d+)\b`)
+
+// withoutLines returns a program in which such names count from 1, in the order of their appearance: a comment in the sources moves
+// the lines and changes no program.
+func withoutLines(program []byte) string {
+	names := map[string]int{}
+	return generated.ReplaceAllStringFunc(string(program), func(name string) string {
+		parts := generated.FindStringSubmatch(name)
+		place := parts[2] + parts[3]
+		if names[place] == 0 {
+			names[place] = len(names) + 1
+		}
+		return fmt.Sprintf("%s%s#%d", parts[1], parts[2], names[place])
+	})
+}
+
+func TestLinesOfTheSourcesAreNoDifferenceBetweenPrograms(t *testing.T) {
+	committed := p4.BMv2()
+	lines := 0
+	moved := regexp.MustCompile(`injector_v1model\d+`).ReplaceAllFunc(committed, func(name []byte) []byte {
+		lines++
+		n, err := strconv.Atoi(strings.TrimPrefix(string(name), "injector_v1model"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Appendf(nil, "injector_v1model%d", n+7)
+	})
+	if lines == 0 || bytes.Equal(moved, committed) {
+		t.Fatal("the compiled program has no names with line numbers: this test shows nothing")
+	}
+	if diff := cmp.Diff(withoutLines(committed), withoutLines(moved)); diff != "" {
+		t.Errorf("a comment of seven lines makes another program: %s", diff)
+	}
+	for old, other := range map[string]string{
+		`"name":"ipv4_options_t"`:   `"name":"ipv4_option_t"`,    // another name
+		`"tbl_injector_v1model106"`: `"tbl_injector_v1model109"`, // another generated one at one place
+		`"I.r_epoch","size":`:       `"I.r_epoch","size":1`,      // another number
+	} {
+		if !bytes.Contains(committed, []byte(old)) {
+			t.Errorf("the program has no %s", old)
+		}
+		changed := bytes.Replace(committed, []byte(old), []byte(other), 1)
+		if withoutLines(changed) == withoutLines(committed) {
+			t.Errorf("%s for %s is no difference", other, old)
+		}
 	}
 }
 

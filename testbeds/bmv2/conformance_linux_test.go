@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/datapathtest"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/switchd"
@@ -26,8 +29,9 @@ const deviceID = 1
 
 // controlled is a datapath behind P4Runtime: what the suite does to it, a controller does.
 type controlled struct {
-	t   testing.TB
-	rpc p4pb.P4RuntimeClient
+	t    testing.TB
+	conn grpc.ClientConnInterface
+	rpc  p4pb.P4RuntimeClient
 
 	copies []*p4pb.Entity // of the replication engine
 }
@@ -205,6 +209,7 @@ func openSwitch(t testing.TB) (*controlled, *datapathtest.Wire) {
 		}
 	})
 	c := controller(t, conn)
+	c.conn = conn
 	c.Reset()
 	w.Listen(t)
 	w.Differences = datapathtest.Differences{CopyPorts: true, TxBytes: true, Turns: true}
@@ -238,6 +243,50 @@ func TestBMv2DecidesAsThePipelineDoes(t *testing.T) {
 			}
 		}
 		t.Logf("suite: %v", time.Since(started).Round(time.Millisecond))
+	})
+}
+
+// bmv2 keeps what multiplies packets when another pipeline is pushed: what our client left there would come beside the new copies.
+func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
+	linktest.Namespace(t, func() {
+		c, w := openSwitch(t)
+		other := proto.CloneOf(p4.Base().Proto())
+		other.PkgInfo = &configpb.PkgInfo{Name: "another"}
+		info, err := p4.New(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []*p4.Info{p4.Base(), info} {
+			session, err := injector.Connect(t.Context(), c.conn, injector.Config{Target: "bmv2", DeviceID: deviceID, ElectionLow: 2,
+				Pipeline: injector.Pipeline{Info: i, DeviceConfig: p4.BMv2()}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, pushed := session.Cookie(); !pushed {
+				t.Error("no pipeline was pushed")
+			}
+			setup := injector.Setup{FloodPorts: []uint16{0, 1}, Mirrors: []injector.Mirror{{Port: 2, Weight: 1}, {Port: 3, Weight: 1}}}
+			if i == info {
+				session.Close()
+				break // pushed; what was set up before must be gone
+			}
+			if _, err := session.Program(t.Context(), setup, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			session.Close()
+		}
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until we are the primary controller again
+			group := &p4pb.MulticastGroupEntry{MulticastGroupId: 77}
+			err := c.write(p4pb.Update_DELETE, &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
+				Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: group}}}})
+			if err != nil && strings.Contains(err.Error(), "NotFound") {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+		w.Check(t, func(f func(switchd.Datapath) error) error { return f(c) })
 	})
 }
 

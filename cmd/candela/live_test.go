@@ -265,7 +265,7 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 }
 
 // steps are those of a run.
-var steps = []string{"prepare hosts", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
+var steps = []string{"prepare hosts", "check cabling", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
 
 // A fault is a thing that happens to a component when a step begins.
 func TestNoFaultPassesOrLeavesAnything(t *testing.T) {

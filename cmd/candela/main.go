@@ -45,6 +45,14 @@ func signalContext(args []string) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
+// outlivePipe makes a write to a pipe that nobody reads an error, until the returned function is called: the signal that is the default
+// would end the process before it has taken its testbed down. Children keep the default.
+func outlivePipe() (stop func()) {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	return func() { signal.Stop(broken) }
+}
+
 // run executes one command line and returns the exit status; tests call it as main does.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestrator.Exit {
 	root := newRoot()

@@ -82,6 +82,7 @@ test was refused, or if a file is wrong.`,
 }
 
 func runTests(cmd *cobra.Command, args []string, f runFlags) error {
+	defer outlivePipe()()
 	if f.repeat < 1 {
 		return fmt.Errorf("--repeat %d: want at least 1", f.repeat)
 	}
@@ -336,7 +337,16 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 			return infrastructure(err)
 		}
 	}
+	v := watch(s.cmd.ErrOrStderr(), p.Test.Title(), sayEvery)
+	told := o.Progress
+	o.Progress = func(step string) {
+		v.at(step)
+		if told != nil {
+			told(step)
+		}
+	}
 	outcome, err := orchestrator.Run(ctx, p, build, o)
+	v.end()
 	s.clearProgress()
 	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
 }

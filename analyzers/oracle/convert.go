@@ -52,6 +52,7 @@ func (t *Trace) Checked(c *trace.Connections) *trace.Checked {
 	case t.pair():
 		meta.Kind = trace.KindPair
 	}
+	meta.ClockUncertaintyNS = t.View.ClockNS
 	meta.Complete = t.View.Complete || meta.Kind != trace.KindPlain // two taps that agree vouch for each other
 	return trace.CheckedRecords(meta, t.Records())
 }

@@ -19,7 +19,7 @@ import (
 // or atomic-ack. PSN is relative, from 0. COUNT is the number of packets that a READ or the first packet of a WRITE announces; 1
 // for an ONLY. Flags: ar (acknowledge request), msn=N, va=N (address; of an atomic ACK the value), code=N (RNR timer), drop (lost at
 // the injector), sent or passed (seen only before or only after it). A line that starts with ! sets the view: plain, complete,
-// closed, mid, retry=N, rnr-retry=N, T=US, H=US (timeout and bound of host delay).
+// closed, mid, retry=N, rnr-retry=N, T=US, H=US, U=US (timeout, bound of host delay, uncertainty of the clock of the second tap).
 func Parse(text string) (*Trace, error) {
 	t := &Trace{View: View{Retry: -1, RNRRetry: -1}}
 	for n, line := range strings.Split(text, "\n") {
@@ -66,6 +66,8 @@ func (v *View) parse(words []string) error {
 			v.RNRRetry = int(n)
 		case "T":
 			v.TimeoutNS = nanoseconds(n)
+		case "U":
+			v.ClockNS = nanoseconds(n)
 		case "H":
 			v.HostDelayNS = nanoseconds(n)
 		default:
@@ -96,6 +98,7 @@ func (v View) String() string {
 	flag(v.RNRRetry >= 0, fmt.Sprintf("rnr-retry=%d", v.RNRRetry))
 	flag(v.TimeoutNS > 0, fmt.Sprintf("T=%v", float64(v.TimeoutNS)/1000))
 	flag(v.HostDelayNS > 0, fmt.Sprintf("H=%v", float64(v.HostDelayNS)/1000))
+	flag(v.ClockNS > 0, fmt.Sprintf("U=%v", float64(v.ClockNS)/1000))
 	return strings.Join(words, " ")
 }
 

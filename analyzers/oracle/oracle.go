@@ -70,8 +70,10 @@ type View struct {
 
 	TimeoutNS   int64 // local ACK timeout T; 0: not known, may be anything
 	HostDelayNS int64 // bound of the way between tap and endpoint and of the endpoint's processing; 0: not known
-	Retry       int   // retry_cnt; negative: not known
-	RNRRetry    int   // rnr_retry, 7 is without limit; negative: not known
+	// ClockNS is how much later than stamped frames may have passed the second of two taps, whose clocks differ.
+	ClockNS  int64
+	Retry    int // retry_cnt; negative: not known
+	RNRRetry int // rnr_retry, 7 is without limit; negative: not known
 }
 
 // Trace is what a tap saw of one connection.

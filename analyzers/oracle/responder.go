@@ -316,7 +316,7 @@ func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderSt
 func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j); k++ {
 		h := r.x.view.HostDelayNS
-		if p != nil && h > 0 && r.x.in[k].TimeNS > p.TimeNS+2*h {
+		if p != nil && h > 0 && r.x.in[k].TimeNS > p.TimeNS+2*h+r.x.view.ClockNS {
 			return false
 		}
 		if int32(r.x.in[k].PSN) == s.expect && r.x.in[k].request() {

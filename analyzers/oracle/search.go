@@ -55,7 +55,7 @@ func (x *experience) sendTime(i, j int16, t int64) (int64, bool) {
 	seen := x.out[j].TimeNS
 	if h := x.view.HostDelayNS; h > 0 {
 		t = max(t, seen-h)
-		if int(i) < len(x.in) && x.in[i].TimeNS+h < t {
+		if int(i) < len(x.in) && x.latest(i) < t {
 			return t, false // by then it has received the next frame
 		}
 	}
@@ -69,8 +69,12 @@ func (x *experience) receiveTime(i int16, t int64) (int64, bool) {
 	}
 	passed := x.in[i].TimeNS
 	t = max(t, passed)
-	h := x.view.HostDelayNS
-	return t, h == 0 || t <= passed+h
+	return t, x.view.HostDelayNS == 0 || t <= x.latest(i)
+}
+
+// latest returns when the endpoint has certainly received frame i, where the delay is bounded.
+func (x *experience) latest(i int16) int64 {
+	return x.in[i].TimeNS + x.view.HostDelayNS + x.view.ClockNS
 }
 
 // machine is a nondeterministic endpoint with comparable states.

@@ -17,7 +17,7 @@ const MaxPackets = 12
 func Draw(rng *rand.Rand) *oracle.Trace {
 	for {
 		sc := traffic.Small(rng)
-		sc.TimeoutNS = 4096 << (5 + rng.IntN(3))
+		sc.TimeoutNS, sc.Transit = 4096<<(5+rng.IntN(3)), rng.Int64N(3000)
 		frames, settled := traffic.Run(sc)
 		if !settled || len(frames) < 2 {
 			continue
@@ -32,7 +32,7 @@ func Draw(rng *rand.Rand) *oracle.Trace {
 				mutate(rng, t)
 			}
 		}
-		watch(rng, t, closed)
+		watch(rng, t, sc.Transit, closed)
 		if len(t.Packets) > 0 && len(t.Packets) <= MaxPackets && Judgeable(t) {
 			return t
 		}
@@ -48,7 +48,7 @@ func Judgeable(t *oracle.Trace) bool {
 }
 
 // watch turns a mirror trace into what a random kind of tap sees, with more or less knowledge beside it.
-func watch(rng *rand.Rand, t *oracle.Trace, closed bool) {
+func watch(rng *rand.Rand, t *oracle.Trace, transit int64, closed bool) {
 	v := &t.View
 	if rng.IntN(2) == 0 {
 		*v = oracle.View{Retry: -1, RNRRetry: -1}
@@ -63,7 +63,10 @@ func watch(rng *rand.Rand, t *oracle.Trace, closed bool) {
 			t.Packets[i].Lost = false
 		}
 	default:
-		t.Packets = traffic.Pair(t.Packets, int64(rng.IntN(300)))
+		if v.TimeoutNS > 0 && rng.IntN(2) == 0 {
+			v.ClockNS = rng.Int64N(transit + 1)
+		}
+		t.Packets = traffic.Pair(t.Packets, transit, transit-rng.Int64N(v.ClockNS+1))
 	}
 }
 

@@ -43,16 +43,16 @@ func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
 	return t
 }
 
-// Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by time. transit
-// is the time through the switch.
-func Pair(mirror []oracle.Packet, transit int64) []oracle.Packet {
+// Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by time. The frames
+// take the time transit through the switch, and stamped of it by the clock of the second tap.
+func Pair(mirror []oracle.Packet, transit, stamped int64) []oracle.Packet {
 	var all []oracle.Packet
 	for i := range mirror {
 		p := mirror[i]
 		p.Lost, p.Frame, p.Seen = false, i+1, trace.Sent
 		all = append(all, p)
 		if !mirror[i].Lost {
-			p.TimeNS, p.Seen = p.TimeNS+transit, trace.Passed
+			p.TimeNS, p.Seen = p.TimeNS+stamped, trace.Passed
 			all = append(all, p)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"candela.dev/candela/analyzers/oracle"
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
@@ -24,6 +25,7 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 	count := fl.Int("count", 10000, "traces")
 	seed := fl.Uint64("seed", 1, "of the random traces")
 	examples := fl.Int("examples", 2, "printed of each class")
+	limit := fl.Int("limit", -1, "disagreements that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
 		return err
@@ -64,8 +66,30 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 		return firstly
 	}
 	report(out, classes, *examples)
+	fmt.Fprintf(out, "oracle: %v a trace in the median, both endpoints\n", median(*seed))
 	fmt.Fprintf(out, "%d traces, seed %d, %.1f s\n", *count, *seed, time.Since(start).Seconds())
+	total := 0
+	for _, c := range classes {
+		total += c.count
+	}
+	if *limit >= 0 && total > *limit {
+		return fmt.Errorf("%d disagreements, of which -limit allows %d", total, *limit)
+	}
 	return nil
+}
+
+// median returns how long the oracle takes for a trace.
+func median(seed uint64) time.Duration {
+	times := make([]time.Duration, 2001)
+	for i := range times {
+		t := comparison.Draw(rand.New(rand.NewPCG(seed, uint64(i))))
+		start := time.Now()
+		oracle.Decide(t, oracle.Requester)
+		oracle.Decide(t, oracle.Responder)
+		times[i] = time.Since(start)
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
 }
 
 func report(out io.Writer, classes map[string]*tally, examples int) {

@@ -95,7 +95,8 @@ func (k Kind) String() string {
 type Disagreement struct {
 	Kind     Kind
 	Endpoint oracle.Endpoint
-	Rule     string // that was reported; of a miss what the oracle stumbles over
+	Rule     string // that was reported; of a miss what the oracle says
+	Detail   string // of a miss what the oracle stumbles over
 	Oracle   oracle.Decision
 	Peer     oracle.Verdict // of the other endpoint
 	Findings []analyzers.Finding
@@ -104,6 +105,14 @@ type Disagreement struct {
 
 // Class names disagreements that have probably one cause.
 func (d *Disagreement) Class() string {
+	if d.Detail == "" {
+		return d.Group()
+	}
+	return d.Group() + " " + d.Detail
+}
+
+// Group names a class without what a miss stumbles over.
+func (d *Disagreement) Group() string {
 	peer := ""
 	if d.Peer != oracle.Possible {
 		peer = ", peer guilty"
@@ -133,7 +142,7 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 		case want == oracle.Possible:
 			d.Kind, d.Rule = FalseAlarm, rule
 		case said == oracle.Possible:
-			d.Kind, d.Rule = Missed, stumblingBlock(t, d.Oracle)
+			d.Kind, d.Rule, d.Detail = Missed, d.Oracle.Verdict.String(), stumblingBlock(t, d.Oracle)
 		case said > want:
 			d.Kind, d.Rule = TooSevere, rule
 		default:
@@ -152,7 +161,7 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 // stumblingBlock names what the oracle can't explain.
 func stumblingBlock(t *oracle.Trace, d oracle.Decision) string {
 	if d.At < 0 || d.At >= len(t.Packets) {
-		return fmt.Sprintf("(%v) something missing at the end", d.Verdict)
+		return "(something missing at the end)"
 	}
-	return fmt.Sprintf("(%v) %s", d.Verdict, t.Packets[d.At].Word())
+	return "(" + t.Packets[d.At].Word() + ")"
 }

@@ -1,13 +1,22 @@
 package comparison_test
 
 import (
+	"flag"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/oracle"
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
+
+var update = flag.Bool("update", false, "rewrite testdata/open.txt")
 
 // TestBlindAndParanoidJudgesDisagree checks the comparison itself: a judge that sees nothing misses, one that convicts all the time
 // raises false alarms.
@@ -74,4 +83,70 @@ func TestTheNotationIsReadBack(t *testing.T) {
 			t.Fatalf("read back:\n%v\nfrom:\n%v", again, tr)
 		}
 	}
+}
+
+// TestAnalyzersAgreeWithTheOracle judges seeded traces both ways. testdata/open.txt lists the classes of disagreement that are known, with
+// their counts. Neither their sum may grow nor any class of false alarms. After a fix -update takes what is gone out of the list.
+func TestAnalyzersAgreeWithTheOracle(t *testing.T) {
+	const file, traces = "testdata/open.txt", 6000
+	judge := comparison.Analyzers()
+	counts, examples := map[string]int{}, map[string]comparison.Disagreement{}
+	for i := range traces {
+		tr := comparison.Draw(rand.New(rand.NewPCG(14, uint64(i))))
+		list, err := comparison.Compare(tr, judge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range list {
+			counts[d.Group()]++
+			if old, ok := examples[d.Group()]; !ok || len(d.Trace.Packets) < len(old.Trace.Packets) {
+				examples[d.Group()] = d
+			}
+		}
+	}
+	if *update {
+		var b strings.Builder
+		for _, class := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(&b, "%d %s\n", counts[class], class)
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	list, sum, allowed := open(t, file), 0, 0
+	for _, known := range list {
+		allowed += known
+	}
+	for _, n := range counts {
+		sum += n
+	}
+	for class, n := range counts {
+		if kind := examples[class].Kind; kind != comparison.FalseAlarm && kind != comparison.TooSevere && sum <= allowed {
+			continue
+		}
+		if known := list[class]; n > known {
+			small := comparison.Minimise(examples[class], judge)
+			t.Errorf("%s: %d traces of %d, known are %d; such as\n%voracle says %v at packet %d, analyzers %+v", class, n, traces, known, small.Trace,
+				small.Oracle.Verdict, small.Oracle.At+1, small.Findings)
+		}
+	}
+}
+
+func open(t *testing.T, file string) map[string]int {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]int{}
+	for line := range strings.Lines(string(data)) {
+		count, class, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.Atoi(count)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		known[class] = n
+	}
+	return known
 }

@@ -31,9 +31,12 @@ type AnalyzeOptions struct {
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
 	Placement   trace.Placement
-	Ordered     bool     // Second is downstream of Trace, or it is an error
-	SameClock   bool     // one clock stamped both captures
-	Complete    bool     // the captures hold every frame that passed their taps
+	Ordered     bool // Second is downstream of Trace, or it is an error
+	SameClock   bool // one clock stamped both captures
+	Complete    bool // the captures hold every frame that passed their taps
+	MTU         int  // path MTU of inferred connections; 0: what packets and connection managers show
+	// Settings are those of connections of which neither a document nor the connection manager says them.
+	Settings    trace.Settings
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
@@ -226,7 +229,7 @@ func loadConnections(path string) (*trace.Connections, error) {
 // analyzeCapture analyses one capture, or a pair around the injector.
 func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
 	options := trace.Options{
-		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete,
+		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU,
 	}
 	if o.Connections != "" {
 		known, err := loadConnections(o.Connections)
@@ -282,7 +285,7 @@ func pairNotes(p *trace.PairReport) []string {
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
 	meta := checked.Meta()
 	summary := newSummary(meta.Connections)
-	analysis, err := analyzers.Run(ctx, checked, append(analyzersOf(meta, nil, nil, nil), summary)...)
+	analysis, err := analyzers.Run(ctx, checked, append(captureAnalyzers(meta, &o.Settings), summary)...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ type Options struct {
 	Connections *Connections // nil: inferred from the packets
 	Counters    Counters     // of the switch, for a mirror trace
 	SkipICRC    bool         // saves a CRC per whole frame
+	MTU         int          // path MTU of inferred connections whose manager says nothing; 0: what their packets show
 	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives with
 	// several queues at once. Stamps of one flow never are. 0: no stamp is.
 	TimeDisorderNS int64
@@ -96,6 +97,7 @@ func newScan(src Source, o Options) *scan {
 	s.seq.modulus = o.Format
 	if o.Connections == nil {
 		s.inference = NewInference()
+		s.inference.MTU = o.MTU
 	}
 	s.dec = NewDecoder(o.Format, o.Connections, !o.SkipICRC)
 	s.dec.wantsKey = s.dec.wantsKey || s.time.perWay != nil

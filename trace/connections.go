@@ -27,6 +27,24 @@ type Connection struct {
 	MTU       int      `json:"mtu"`             // path MTU: bytes of payload of a full packet
 	Requester Side     `json:"requester"`
 	Responder Side     `json:"responder"`
+	Settings
+
+	// Exchanged says of an inferred connection that queue pairs, initial PSNs, MTU and settings are those of the connection manager's
+	// messages in the trace: they are as certain as those of a document.
+	Exchanged bool `json:"-"`
+}
+
+// Settings are what the requesters of a connection were told about retransmission; nil: not known.
+type Settings struct {
+	Timeout  *int `json:"timeout,omitempty"`   // exponent t of the local ACK timeout 4.096 us * 2^t; 0: no timer
+	Retry    *int `json:"retry,omitempty"`     // retry_cnt
+	RNRRetry *int `json:"rnr_retry,omitempty"` // rnr_retry, whose 7 means no limit
+}
+
+// Certain reports whether the numbers of a connection are more than a guess from the first packets.
+func (c *Connections) Certain(flow FlowID) bool {
+	conn, ok := c.Get(flow)
+	return ok && (!c.Inferred || conn.Exchanged)
 }
 
 // Connections is the set of connections of a trace, with a fast way from addresses to flows. It does not change once made,
@@ -89,11 +107,31 @@ func (c *Connection) problems(n int) []string {
 	if !slices.Contains(mtus[:], c.MTU) {
 		ps = append(ps, fmt.Sprintf(".mtu: %d is not a path MTU (%s)", c.MTU, mtuList))
 	}
+	ps = append(ps, c.Settings.problems()...)
 	ps = append(ps, c.verbProblems()...)
 	ps = append(ps, c.Requester.problems(".requester")...)
 	ps = append(ps, c.Responder.problems(".responder")...)
 	if a, b := c.Requester.IP, c.Responder.IP; a.IsValid() && b.IsValid() && a.Is4() != b.Is4() {
 		ps = append(ps, fmt.Sprintf(": requester %v and responder %v are of different IP versions", a, b))
+	}
+	return ps
+}
+
+// Ranges of settings.
+const (
+	maxTimeout = 31
+	maxRetry   = 7
+)
+
+func (s *Settings) problems() (ps []string) {
+	for _, v := range []struct {
+		key   string
+		value *int
+		most  int
+	}{{"timeout", s.Timeout, maxTimeout}, {"retry", s.Retry, maxRetry}, {"rnr_retry", s.RNRRetry, maxRetry}} {
+		if v.value != nil && (*v.value < 0 || *v.value > v.most) {
+			ps = append(ps, fmt.Sprintf(".%s: %d is out of range (0 to %d)", v.key, *v.value, v.most))
+		}
 	}
 	return ps
 }

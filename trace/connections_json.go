@@ -233,7 +233,7 @@ func (d *connectionsDecoder) connection(path string) Connection {
 	var c Connection
 	start := d.dec.InputOffset()
 	before := len(d.errs)
-	allowed := []string{"index", "verb", "verbs", "mtu", "requester", "responder"}
+	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "requester", "responder"}
 	d.object(path, allowed, []string{"index", "mtu", "requester", "responder"}, func(key, path string) {
 		switch key {
 		case "index":
@@ -247,6 +247,12 @@ func (d *connectionsDecoder) connection(path string) Connection {
 			})
 		case "mtu":
 			c.MTU = int(d.integer(path, 0, 1<<30))
+		case "timeout":
+			c.Timeout = d.setting(path, maxTimeout)
+		case "retry":
+			c.Retry = d.setting(path, maxRetry)
+		case "rnr_retry":
+			c.RNRRetry = d.setting(path, maxRetry)
 		case "requester":
 			c.Requester = d.side(path)
 		case "responder":
@@ -260,6 +266,11 @@ func (d *connectionsDecoder) connection(path string) Connection {
 		}
 	}
 	return c
+}
+
+func (d *connectionsDecoder) setting(path string, most int64) *int {
+	v := int(d.integer(path, 0, most))
+	return &v
 }
 
 func (d *connectionsDecoder) side(path string) Side {

@@ -206,6 +206,11 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	}
 	r.PayloadLen = uint16(max(0, payload))
 	r.Flags = flags
+	if r.Opcode == packet.UDSendOnly && r.DestQP == packet.GSI {
+		if c, ok := packet.ParseCM(ext); ok {
+			r.setCM(&c)
+		}
+	}
 	return s, nil
 }
 
@@ -308,7 +313,7 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 		r.Flow = d.flows.flows.find(&d.key)
 	}
 	r.Flags |= Sent | Passed
-	if templated && s.l3 == packet.EthernetLen {
+	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly {
 		d.learn(&template{words: words, length: len(f.Data), record: *r, span: s, key: d.key, hash: hash})
 	}
 	return d.complete(&s, f, r)

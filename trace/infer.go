@@ -18,12 +18,16 @@ const midStream = 1 << 16
 // destination, so each direction is known by itself ([half]) and the question is which two belong together: the answers in
 // one carry PSNs that the other has asked for. Memory grows with the number of flows, not with the length of the trace.
 type Inference struct {
+	MTU int // of connections whose manager says nothing; 0: what their packets show
+
 	halves  []half
 	table   flowTable
 	toward  map[flowKey][]int // halves by (source, destination), QPN zero
 	lastKey flowKey
 	last    int // half of lastKey
 	tooMany bool
+
+	exchanges exchanges
 }
 
 // half is one directed flow, and what its packets say.
@@ -58,6 +62,9 @@ func NewInference() *Inference {
 // their numbers may be wrong, prove nothing.
 func (inf *Inference) add(key flowKey, r *Record) {
 	if !r.Opcode.Known() || r.ICRC == packet.ICRCInvalid {
+		if c, ok := r.CM(); ok && r.ICRC != packet.ICRCInvalid {
+			inf.exchanges.add(key, &c)
+		}
 		return
 	}
 	if key != inf.lastKey || inf.last < 0 {

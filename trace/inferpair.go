@@ -19,6 +19,7 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 	for i := range p.mate {
 		p.mate[i] = noMate
 	}
+	p.byExchange()
 	p.byAnswers()
 	p.byElimination()
 	c, err := NewConnections(p.connections())
@@ -30,9 +31,10 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 }
 
 type pairing struct {
-	inf   *Inference
-	mate  []int
-	notes []string
+	inf    *Inference
+	mate   []int
+	agreed map[int]*agreement // by half
+	notes  []string
 }
 
 func (p *pairing) note(format string, args ...any) {
@@ -141,7 +143,11 @@ func (p *pairing) connection(i, index int) (Connection, bool) {
 	if !toward.requests && back.responses == 0 {
 		return Connection{}, false
 	}
-	c := Connection{Index: index, MTU: p.mtu(index, toward, back)}
+	x := p.agreed[i]
+	c := Connection{Index: index}
+	if x == nil || x.req.MTU == 0 {
+		c.MTU = p.mtu(index, toward, back)
+	}
 	c.setVerbs(toward.messageVerbs() | back.messageVerbs())
 	if toward.packets > 0 {
 		c.Requester.IP, c.Responder.IP, c.Responder.QPN = toward.key.addrs()
@@ -151,6 +157,9 @@ func (p *pairing) connection(i, index int) (Connection, bool) {
 		c.Responder.IP, c.Requester.IP, c.Requester.QPN = back.key.addrs()
 		c.Responder.IPSN = back.lowPSN
 	}
+	if x != nil {
+		p.adopt(&c, x, toward)
+	}
 	p.describeStart(&c, toward, back)
 	return c, true
 }
@@ -158,6 +167,11 @@ func (p *pairing) connection(i, index int) (Connection, bool) {
 // describeStart notes what makes the initial PSN doubtful.
 func (p *pairing) describeStart(c *Connection, toward, back *half) {
 	switch {
+	case c.Exchanged:
+		if toward.requests && toward.lowPSN != c.Requester.IPSN {
+			p.note("connection %d: the connection starts at PSN %d, the first request captured is PSN %d",
+				c.Index, uint32(c.Requester.IPSN), uint32(toward.lowPSN))
+		}
 	case !toward.requests:
 		c.Requester.IPSN = back.firstResponse
 		p.note("connection %d: no request was captured; psn 1 is the first answer, PSN %d", c.Index, uint32(back.firstResponse))
@@ -208,6 +222,15 @@ func (p *pairing) mtu(index int, toward, back *half) int {
 		}
 	}
 	largest := max(toward.largest, back.largest)
+	if given := p.inf.MTU; given != 0 {
+		if best != given {
+			odd += bestCount
+		}
+		if odd > 0 {
+			p.note("connection %d: MTU %d is given, but %d FIRST or MIDDLE packets have another length", index, given, odd)
+		}
+		return given
+	}
 	if best == 0 {
 		best = defaultMTU
 		if i, _ := slices.BinarySearch(mtus[:], largest); i < len(mtus) {

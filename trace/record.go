@@ -83,7 +83,7 @@ func NewFlowID(connection int, reverse bool) FlowID {
 }
 
 // Flags are the yes-or-no properties of a Record.
-type Flags uint16
+type Flags uint32
 
 // Flags of a Record. A mirror copy has both Sent and Passed; of a pair of captures around the injector the first yields
 // Sent records and the second Passed ones.
@@ -109,6 +109,8 @@ const (
 	PortChanged
 	// TrimUnmarked: the trimmed packet lacks the mark that its receiver looks for. See [Checked.WithTrims].
 	TrimUnmarked
+	// HasCM: a datagram with a message of the connection manager, see [Record.CM].
+	HasCM
 )
 
 // Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.
@@ -141,6 +143,28 @@ func (r *Record) Has(f Flags) bool { return r.Flags&f == f }
 // Original returns what an atomic found in memory and brought back, if r is the answer to one.
 func (r *Record) Original() (value uint64, ok bool) {
 	return r.VA, r.Opcode == packet.AtomicAcknowledge
+}
+
+// CM returns the message of the connection manager that r carries, if it does.
+func (r *Record) CM() (c packet.CM, ok bool) {
+	if r.Flags&HasCM == 0 {
+		return c, false
+	}
+	return packet.CM{
+		Attribute: packet.CMAttribute(r.DMALen >> 24), QPN: packet.QPN(r.DMALen & maxUint24),
+		LocalID: uint32(r.VA), RemoteID: uint32(r.VA >> 32), StartingPSN: packet.PSN(r.MSN),
+		MTU: uint16(r.RKey & 0x1fff), Service: uint8(r.RKey >> 13 & 3), Retry: uint8(r.RKey >> 15 & 7),
+		Timeout: uint8(r.RKey >> 18 & 31), RNRRetry: uint8(r.RKey >> 23 & 7), Reason: uint16(r.PKey),
+	}, true
+}
+
+// setCM makes r carry a message of the connection manager, in the fields of headers that a datagram does not have, and in its partition
+// key's place the reason of a rejection.
+func (r *Record) setCM(c *packet.CM) {
+	r.Flags |= HasCM
+	r.DMALen, r.VA, r.MSN = uint32(c.Attribute)<<24|uint32(c.QPN), uint64(c.RemoteID)<<32|uint64(c.LocalID), uint32(c.StartingPSN)
+	r.RKey = uint32(c.MTU)&0x1fff | uint32(c.Service&3)<<13 | uint32(c.Retry&7)<<15 | uint32(c.Timeout&31)<<18 | uint32(c.RNRRetry&7)<<23
+	r.PKey = c.Reason
 }
 
 // Class returns the injector's classification of the packet.

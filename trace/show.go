@@ -57,6 +57,9 @@ func (p *Printer) append(b []byte, r *Record, iter, rel int64) []byte {
 		b = strconv.AppendInt(b, iter, 10)
 	}
 	b = append(b, "  "...)
+	if c, ok := r.CM(); ok {
+		return append(append(b, "CM "...), c.String()...)
+	}
 	b = append(b, r.Opcode.String()...)
 	return appendDetails(b, r)
 }

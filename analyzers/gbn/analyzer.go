@@ -156,6 +156,9 @@ func (a *Analyzer) damaged(r *trace.Record) {
 // stray counts a packet of no known connection. Where the connections are given and the observer is a test's own switch
 // there should be none.
 func (a *Analyzer) stray(r *trace.Record) {
+	if r.Has(trace.HasCM) {
+		return
+	}
 	a.strays++
 	if a.meta.Kind != trace.KindMirror || a.meta.Connections == nil || a.meta.Connections.Inferred || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid ||
 		!r.Opcode.IsRequest() && !r.Opcode.IsResponse() {

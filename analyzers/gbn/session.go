@@ -41,14 +41,14 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 		limits:   a.cfg.limits(flow.Connection()),
 		ipsn:     a.meta.Connections.InitialPSN(flow, packet.Requests),
 		captured: a.meta.Kind == trace.KindPlain || !a.meta.EventsKnown,
-		midway:   a.meta.Connections.Inferred && !a.whole(),
+		midway:   !a.meta.Connections.Certain(flow) && !a.whole(),
 		trims:    a.meta.TrimReactions.Receiver(flow),
 	}
 	// A mirror trace that may begin midway says as little about what its endpoints knew before as a capture does.
 	s.captured = s.captured || s.midway && a.meta.Kind == trace.KindMirror
 	if conn, ok := a.meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
-		s.mtuShown = !a.meta.Connections.Inferred
+		s.mtuShown = a.meta.Connections.Certain(flow)
 	}
 	s.req.init()
 	s.rsp.init()

@@ -15,6 +15,7 @@ func newAnalyze() *cobra.Command {
 	var o orchestrator.AnalyzeOptions
 	var format, input, waivers, after string
 	var taps []string
+	var settings captureSettings
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "analyze RUN|CAPTURE...",
@@ -51,6 +52,9 @@ frames would explain is a warning, unless --complete says that the captures hold
 			if err := chooseTaps(cmd.Context(), &o, args, after, taps); err != nil {
 				return err
 			}
+			if err := settings.apply(cmd, &o); err != nil {
+				return err
+			}
 			o.Stdin = cmd.InOrStdin()
 			o.Version, o.Command, o.Config = toolVersion(), toolName(), configOptions("")
 			if o.Waivers, err = loadWaivers(waivers); err != nil {
@@ -80,6 +84,7 @@ frames would explain is a warning, unless --complete says that the captures hold
 	fl.StringArrayVar(&taps, "tap", nil, "PLACE=FILE: a capture and where it was taken (requester, responder, before, after)")
 	fl.BoolVar(&o.SameClock, "same-clock", false, "one clock stamped both captures: do not estimate")
 	fl.BoolVar(&o.Complete, "complete", false, "the captures hold every frame that passed their taps")
+	settings.flags(fl)
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
 	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")

@@ -1,0 +1,44 @@
+package orchestrator
+
+import (
+	"cmp"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
+	"candela.dev/candela/analyzers/gbn"
+	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/analyzers/rp"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/trace"
+)
+
+// captureAnalyzers returns the analyzers of a capture, told what is known of its connections: by a document or by the connection manager,
+// else by given.
+func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyzer {
+	limits, params := map[int]gbn.Limits{}, map[int]retrans.Params{}
+	for _, c := range meta.Connections.All() {
+		s := trace.Settings{
+			Timeout: cmp.Or(c.Timeout, given.Timeout), Retry: cmp.Or(c.Retry, given.Retry), RNRRetry: cmp.Or(c.RNRRetry, given.RNRRetry),
+		}
+		var l gbn.Limits
+		if s.Timeout != nil && *s.Timeout > 0 {
+			l.TimeoutNS = plan.AckTimeout(*s.Timeout).Nanoseconds()
+		}
+		if s.Retry != nil {
+			l.Retry = gbn.AtMost(*s.Retry)
+		}
+		if s.RNRRetry != nil {
+			l.RNRRetry = gbn.AtMost(*s.RNRRetry)
+		}
+		limits[c.Index] = l
+		if s.Timeout != nil && s.Retry != nil && s.RNRRetry != nil {
+			params[c.Index] = retrans.Params{
+				Known: true, TimeoutExponent: uint8(*s.Timeout), RetryCount: uint8(*s.Retry), RNRRetry: uint8(*s.RNRRetry),
+			}
+		}
+	}
+	return []analyzers.Analyzer{
+		gbn.New(meta, gbn.Config{Connections: limits}), retrans.New(meta, retrans.Config{Connections: params}),
+		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}),
+	}
+}

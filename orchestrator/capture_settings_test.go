@@ -1,0 +1,66 @@
+package orchestrator_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/trace"
+)
+
+// soft-RoCE with a local ACK timeout of exponent 14 resends the lost tail after 67 ms: in time for 14, too early for anything above 15.
+func TestACaptureIsJudgedByTheSettingsThatAreGiven(t *testing.T) {
+	const capture = "../packet/testdata/rxe/write-droptail"
+	rules := func(o orchestrator.AnalyzeOptions) (list []string) {
+		for _, f := range analyze(t, o).Analysis.Findings {
+			if f.Severity == analyzers.Violation {
+				list = append(list, f.Rule)
+			}
+		}
+		return list
+	}
+	for timeout, want := range map[int][]string{14: nil, 18: {"gbn.timeout-early", "retrans.timeout-early"}} {
+		retry := 7
+		o := orchestrator.AnalyzeOptions{
+			Trace: capture + ".in.pcap", Second: capture + ".out.pcap", Settings: trace.Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &retry},
+		}
+		if got := rules(o); !slices.Equal(got, want) {
+			t.Errorf("--timeout %d: violations %v, want %v", timeout, got, want)
+		}
+	}
+}
+
+func TestADocumentSaysTheSettings(t *testing.T) {
+	const capture = "../packet/testdata/rxe/write-droptail"
+	checked, _, err := trace.Check(t.Context(), trace.FileSource(capture+".in.pcap"), trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := checked.Meta().Connections.All()
+	for timeout, want := range map[int]orchestrator.Exit{14: orchestrator.ExitPass, 18: orchestrator.ExitFail} {
+		retry := 7
+		for i := range list {
+			list[i].Settings = trace.Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &retry}
+		}
+		connections, err := trace.NewConnections(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "connections.json")
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := connections.Write(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		o := analyze(t, orchestrator.AnalyzeOptions{Trace: capture + ".in.pcap", Second: capture + ".out.pcap", Connections: path})
+		if o.Verdict.Exit != want {
+			t.Errorf("timeout %d: exit %d, want %d: %v", timeout, o.Verdict.Exit, want, o.Verdict.Reasons)
+		}
+	}
+}

@@ -96,6 +96,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	only := fl.String("view", "", "views, separated by commas; all if empty: each session gets one in turn")
 	packets := fl.Int("packets", 800, "packets of the largest session")
 	keep := fl.String("keep", "", "with -count 1: directory that keeps the captures")
+	limit := fl.Int("limit", -1, "sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
 		return err
@@ -122,6 +123,15 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	}
 	summary(out, results)
 	fmt.Fprintf(out, "%d sessions from seed %d, %.1f s\n", *count, *seed, time.Since(start).Seconds())
+	blamed := 0
+	for _, r := range results {
+		if r.verdict != analyzers.Pass {
+			blamed++
+		}
+	}
+	if *limit >= 0 && blamed > *limit {
+		return fmt.Errorf("%d of %d compliant sessions do not pass, -limit allows %d", blamed, *count, *limit)
+	}
 	return nil
 }
 

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCompliantSessionsPass analyses sessions of compliant endpoints through the taps that show them without gaps.
+func TestCompliantSessionsPass(t *testing.T) {
+	count := "25"
+	if testing.Short() {
+		count = "5"
+	}
+	for _, view := range []string{"mirror", "plain", "pair", "hosts"} {
+		var out, errors bytes.Buffer
+		if status := run([]string{"check", "-view", view, "-count", count, "-packets", "300", "-limit", "0"}, &out, &errors); status != 0 {
+			t.Errorf("%s: exit %d\n%s%s", view, status, &errors, &out)
+		}
+	}
+}
+
+func TestCapturesOfASessionAreKept(t *testing.T) {
+	dir := t.TempDir()
+	var out, errors bytes.Buffer
+	if status := run([]string{"check", "-view", "pair", "-count", "1", "-keep", dir}, &out, &errors); status != 0 {
+		t.Fatalf("exit %d\n%s", status, &errors)
+	}
+	for _, name := range []string{"before.pcap", "after.pcap"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() < 1000 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestALimitOfDisagreementsIsAnError(t *testing.T) {
+	var out, errors bytes.Buffer
+	if status := run([]string{"compare", "-count", "2000", "-examples", "1", "-limit", "0"}, &out, &errors); status == 0 && !strings.Contains(out.String(), "      0  disagreements") {
+		t.Errorf("exit 0 with disagreements:\n%s", &out)
+	}
+	if status := run([]string{"judge"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"judge" is not a command`) {
+		t.Errorf("unknown command: exit %d, %s", status, &errors)
+	}
+}

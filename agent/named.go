@@ -2,6 +2,8 @@ package agent
 
 import (
 	"fmt"
+	"strings"
+	"unicode"
 
 	"google.golang.org/grpc/status"
 )
@@ -12,7 +14,17 @@ type namedError struct {
 	status          *status.Status
 }
 
-func (e *namedError) Error() string { return e.component + ": " + e.step + ": " + e.status.Message() }
+func (e *namedError) Error() string { return e.component + ": " + e.step + ": " + Printable(e.status.Message()) }
+
+// Printable replaces what a terminal could take for a command, but line ends and tabs: the words of another machine are printed.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
 
 // GRPCStatus keeps the code visible to package status.
 func (e *namedError) GRPCStatus() *status.Status { return e.status }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
@@ -26,6 +28,22 @@ type livebeds struct {
 	made []*netns.Bed
 	up   map[string]*netns.State // by name of the testbed
 	vms  map[string]*vm.Guests   // by name of the testbed
+
+	warned map[string]bool // of certificates that end soon, by name of the testbed
+}
+
+// warn says once a testbed what of the orchestrator's certificates ends soon.
+func (l *livebeds) warn(w io.Writer, bed *config.Testbed) {
+	if l.warned[bed.Name] {
+		return
+	}
+	if l.warned == nil {
+		l.warned = make(map[string]bool)
+	}
+	l.warned[bed.Name] = true
+	for _, line := range expiring(bed, time.Now()) {
+		fmt.Fprintln(w, line)
+	}
 }
 
 // builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought up,
@@ -165,6 +183,29 @@ func labConfig(bed *config.Testbed) (lab.Config, error) {
 	foreign, err := foreignSwitch(bed.Injector)
 	cfg.Foreign = foreign
 	return cfg, err
+}
+
+// expiring says which certificates and lists of the orchestrator end soon. What can't be read says so when it is used.
+func expiring(bed *config.Testbed, now time.Time) (lines []string) {
+	add := func(c *config.Certificates) {
+		if c == nil {
+			return
+		}
+		list, err := (transport.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, CRL: c.CRL}).Deadlines(now)
+		if err != nil {
+			return
+		}
+		for _, d := range list {
+			lines = append(lines, fmt.Sprintf("warning: %v: candela agent pki renew", d))
+		}
+	}
+	if bed.Live != nil {
+		add(bed.Live.Certificates)
+	}
+	if bed.Injector != nil {
+		add(bed.Injector.TLS)
+	}
+	return lines
 }
 
 // foreignSwitch reads the pipeline that a switch of somebody else shall run.

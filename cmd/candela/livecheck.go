@@ -42,6 +42,7 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience ti
 	if err != nil {
 		return err
 	}
+	live.warn(cmd.ErrOrStderr(), bed)
 	build := live.builder(cmd.Context(), bed)
 	probe := &probed{patience: patience}
 	outcome, err := orchestrator.Run(cmd.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) {

@@ -331,6 +331,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 		}
 	}
 	o.Progress = s.progress(p.Test.Title())
+	s.live.warn(s.cmd.ErrOrStderr(), p.Test.Testbed)
 	build := s.live.builder(ctx, p.Test.Testbed)
 	if s.flags.calibrate {
 		if o.Calibration, err = orchestrator.Calibrate(ctx, p, build, o); err != nil {

@@ -102,6 +102,10 @@ func bind(path string) (int, error) {
 	if err := unix.Bind(socket, &unix.SockaddrUnix{Name: path}); err != nil {
 		return -1, errors.Join(err, unix.Close(socket))
 	}
+	// Whoever may write to it can send frames in a guest's name.
+	if err := os.Chmod(path, 0o600); err != nil {
+		return -1, errors.Join(err, unix.Close(socket))
+	}
 	for _, option := range []int{unix.SO_SNDBUF, unix.SO_RCVBUF} {
 		_ = unix.SetsockoptInt(socket, unix.SOL_SOCKET, option, socketBuffer)
 	}

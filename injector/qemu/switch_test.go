@@ -312,3 +312,13 @@ func TestEchoesMeasureForHowLongAHostHoldsFrames(t *testing.T) {
 		t.Errorf("echoes are counted as traffic: %+v", p)
 	}
 }
+
+// Whoever may write to a port's socket can send frames in a guest's name.
+func TestPortsAreOfTheirUserAlone(t *testing.T) {
+	r := open(t, 0)
+	for _, near := range r.near {
+		if info, err := os.Stat(near.Name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v; want mode 0600", info.Mode(), err)
+		}
+	}
+}

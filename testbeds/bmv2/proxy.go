@@ -90,8 +90,11 @@ func PassThrough(to grpc.ClientConnInterface) grpc.StreamHandler {
 	}
 }
 
-// largest bounds a message: a compiled pipeline, or a full table.
+// largest bounds an answer, such as a full table.
 const largest = 64 << 20
+
+// largestRequest bounds what a client may send, such as a compiled pipeline.
+const largestRequest = 16 << 20
 
 // pump hands the caller's messages on until there are no more.
 func pump(caller grpc.ServerStream, server grpc.ClientStream) error {

@@ -170,7 +170,7 @@ func (s *Switch) await(ctx context.Context) error {
 // error. lis is closed.
 func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	opts = append(opts, grpc.ForceServerCodecV2(NewVerbatim()), grpc.UnknownServiceHandler(PassThrough(s.conn)),
-		grpc.MaxRecvMsgSize(largest), grpc.MaxSendMsgSize(largest))
+		grpc.MaxRecvMsgSize(largestRequest), grpc.MaxSendMsgSize(largest))
 	server := grpc.NewServer(opts...)
 	injectorpb.RegisterStatusServer(server, s)
 	group, ctx := errgroup.WithContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"candela.dev/candela/agent"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	"candela.dev/candela/testbeds/lab/lldp"
 )
@@ -38,7 +39,15 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 		}
 	}
 	heard, strangers, err := t.neighbours(ctx, patience)
-	return append(lines, heard...), append(problems, strangers...), t.Blame(err)
+	return printable(append(lines, heard...)), printable(append(problems, strangers...)), t.Blame(err)
+}
+
+// printable makes each text one line that a terminal takes for nothing else: machines and their neighbours choose the words.
+func printable(texts []string) []string {
+	for i, text := range texts {
+		texts[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(agent.Printable(text))
+	}
+	return texts
 }
 
 // moment is how long neighbours are listened for that nobody has named. On one machine there are none.

@@ -36,3 +36,10 @@ func TestNeighboursAreComparedWithTheDescription(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatMachinesSayStaysOnItsLine(t *testing.T) {
+	got := printable([]string{"host: version 1\nrack-7 is fit\x1b[1A", "fine"})
+	if got[0] != "host: version 1 rack-7 is fit\ufffd[1A" || got[1] != "fine" {
+		t.Errorf("%q", got)
+	}
+}

@@ -168,6 +168,7 @@ func TestADumperWritesNowhereButIntoTheRunDirectory(t *testing.T) {
 		"an absolute path":          {"/tmp/x.pcap", nil, "has no plain name"},
 		"the directory above":       {"..", nil, ".."},
 		"a file that is there":      {"precious", nil, "exists"},
+		"more than it may record":   {"x.pcap", func(s *agentpb.Shard) { s.Bytes = 3 << 30 }, "more than the 2048 MiB that a dumper may record"},
 		"more than it announced":    {"x.pcap", func(s *agentpb.Shard) { s.Bytes = 3 }, "more than the 3 bytes announced"},
 		"other than it has written": {"x.pcap", func(s *agentpb.Shard) { s.Sha256[0] ^= 1 }, "checksum differs"},
 	} {

@@ -275,6 +275,9 @@ func (t *Testbed) stallLimit() time.Duration {
 	return limit
 }
 
+// maxCapture is twice what an agent records for one run, in bytes: no agent fills this machine's disk.
+const maxCapture = 2 << 30
+
 // fetch copies the shards of a dumper.
 func (t *Testbed) fetch(ctx context.Context, c *agent.Client, a *agentpb.FinishResponse) error {
 	root, err := os.OpenRoot(t.dir)
@@ -282,10 +285,15 @@ func (t *Testbed) fetch(ctx context.Context, c *agent.Client, a *agentpb.FinishR
 		return err
 	}
 	defer root.Close()
+	left := uint64(maxCapture)
 	for _, s := range a.GetShards() {
 		if s.GetName() != filepath.Base(s.GetName()) {
 			return fmt.Errorf("%s: shard %q has no plain name", c.Name(), s.GetName())
 		}
+		if s.GetBytes() > left {
+			return fmt.Errorf("%s: its shards have more than the %d MiB that a dumper may record", c.Name(), maxCapture>>20)
+		}
+		left -= s.GetBytes()
 		file, err := root.OpenFile(s.GetName(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name(), err)

@@ -52,12 +52,8 @@ func (c *Config) directory() (string, error) {
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return "", err
 	}
-	info, err := os.Lstat(c.StateDir)
-	if err != nil {
+	if err := checkOwn(c.StateDir); err != nil {
 		return "", err
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !info.IsDir() || ok && int(owner.Uid) != os.Getuid() {
-		return "", fmt.Errorf("%s is no directory of this user's", c.StateDir)
 	}
 	dir := filepath.Join(c.StateDir, c.Name)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, os.ErrExist) {
@@ -90,8 +86,32 @@ func (g *Guests) save() error {
 	return os.Rename(fresh, filepath.Join(g.dir, stateFile))
 }
 
+// checkOwn refuses a directory in which another user could say which processes a testbed has, for those are ended. In /tmp anybody can
+// make it first.
+func checkOwn(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a directory", dir)
+	case ok && int(owner.Uid) != os.Geteuid():
+		return fmt.Errorf("directory %s belongs to user %d, not to this one: what it says about processes is not believed", dir, owner.Uid)
+	case info.Mode().Perm()&0o022 != 0:
+		return fmt.Errorf("directory %s has mode %v: others may write there; chmod go-w %s", dir, info.Mode().Perm(), dir)
+	}
+	return nil
+}
+
 // load reads the state of a testbed; os.ErrNotExist says that there is none.
 func load(dir string) (*state, error) {
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		if err := checkOwn(d); err != nil {
+			return nil, err
+		}
+	}
 	text, err := os.ReadFile(filepath.Join(dir, stateFile))
 	if err != nil {
 		return nil, err
@@ -187,6 +207,11 @@ func (g *Guests) take() (err error) {
 func Down(cfg Config) error {
 	cfg.setState()
 	dir := filepath.Join(cfg.StateDir, cfg.Name)
+	for _, d := range []string{cfg.StateDir, dir} {
+		if err := checkOwn(d); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("testbed %s: %w", cfg.Name, err)
+		}
+	}
 	s, err := load(dir)
 	if err != nil {
 		if err = salvage(dir); err != nil {

@@ -14,7 +14,9 @@ type namedError struct {
 	status          *status.Status
 }
 
-func (e *namedError) Error() string { return e.component + ": " + e.step + ": " + Printable(e.status.Message()) }
+func (e *namedError) Error() string {
+	return e.component + ": " + e.step + ": " + Printable(e.status.Message())
+}
 
 // Printable replaces what a terminal could take for a command, but line ends and tabs: the words of another machine are printed.
 func Printable(text string) string {

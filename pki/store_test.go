@@ -164,7 +164,7 @@ func TestKilledRevocationsLoseNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	names, serials := issued(t, a, dir, 40)
+	names, serials := issued(t, a, dir, 24)
 	var mu sync.Mutex
 	var reported []string
 	killed := 0

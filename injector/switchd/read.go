@@ -26,6 +26,20 @@ func (s *Server) Read(req *p4pb.ReadRequest, stream p4pb.P4Runtime_ReadServer) e
 	return err
 }
 
+// repeats is how often one request may read everything. Each wildcard takes a few bytes, and selects megabytes.
+const repeats = 4
+
+// present is how many entities the server has, from above.
+func (s *Server) present() (n int) {
+	for _, t := range s.tables {
+		n += 1 + 2*len(t.entries) // the default action; entries and their counters
+	}
+	for _, c := range s.active.info.Counters() {
+		n += c.Size
+	}
+	return n + len(s.clones) + len(s.groups)
+}
+
 // collect reads everything under the lock, so that a slow client can't hold it.
 func (s *Server) collect(req *p4pb.ReadRequest) ([]*p4pb.Entity, error) {
 	s.mu.Lock()
@@ -40,9 +54,14 @@ func (s *Server) collect(req *p4pb.ReadRequest) ([]*p4pb.Entity, error) {
 	}
 	var out []*p4pb.Entity
 	outcomes := make([]error, len(req.GetEntities()))
+	most := repeats*s.present() + len(req.GetEntities())
 	for i, e := range req.GetEntities() {
 		found, err := s.read(e)
 		out, outcomes[i] = append(out, found...), err
+		if len(out) > most {
+			return nil, status.Errorf(codes.ResourceExhausted, "the request selects everything that the switch has more than %d times over "+
+				"(%d of %d requests made): ask for each entity once", repeats, i+1, len(outcomes))
+		}
 	}
 	return out, batchError("read: some requests failed", outcomes)
 }

@@ -145,3 +145,21 @@ func TestHitsAreReadBack(t *testing.T) {
 }
 
 var _ switchd.Datapath = (*pipeline.Pipeline)(nil)
+
+// A wildcard takes four bytes and selects thousands of counters: a request of 4 MiB would take all memory, and viewers may read.
+func TestOneRequestReadsEverythingAFewTimesAtMost(t *testing.T) {
+	r := start(t, switchd.Config{})
+	r.primary(t)
+	r.commit(t)
+	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{}}}
+	one := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterMirrored, Index: &p4pb.Index{Index: 1}}}}
+	if _, err := r.readAll(t, all, all); err != nil {
+		t.Errorf("twice: %v", err)
+	}
+	if out, err := r.readAll(t, slices.Repeat([]*p4pb.Entity{one}, 20_000)...); err != nil || len(out) != 20_000 {
+		t.Errorf("one cell, many times: %d, %v", len(out), err)
+	}
+	if out, err := r.readAll(t, slices.Repeat([]*p4pb.Entity{all}, 50)...); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("fifty times: %d entities, %v", len(out), err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,20 +188,32 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 	}
 	ticker := time.NewTicker(interval + interval/2)
 	defer ticker.Stop()
+	moved := "nothing yet: not one reading"
+	restless := func(err error) error {
+		cut := ctx.Err()
+		// The connection has the context's deadline, and may notice it a moment before the context does.
+		if at, ok := ctx.Deadline(); ok && errors.Is(err, os.ErrDeadlineExceeded) && time.Until(at) < interval/2 {
+			cut = context.DeadlineExceeded
+		}
+		if cut == nil {
+			return err
+		}
+		return fmt.Errorf("counters have not come to rest (%s): %w", moved, cut)
+	}
 	last, err := s.Counters(ctx, ports...)
 	if err != nil {
-		return sai.Snapshot{}, err
+		return sai.Snapshot{}, restless(err)
 	}
-	moved := "nothing yet: one reading only"
+	moved = "nothing yet: one reading only"
 	for {
 		select {
 		case <-ctx.Done():
-			return last, fmt.Errorf("counters have not come to rest (%s): %w", moved, ctx.Err())
+			return last, restless(ctx.Err())
 		case <-ticker.C:
 		}
 		next, err := s.Counters(ctx, ports...)
 		if err != nil {
-			return last, err
+			return last, restless(err)
 		}
 		if moved = difference(last, next); moved == "" {
 			return next, nil

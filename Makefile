@@ -55,9 +55,9 @@ race: ## run every test under the race detector (needs a C compiler)
 detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random scenarios on sound NICs
 	@$(BIN) detect --scenarios 10000
 
-# The networks of which go test draws a tenth: 40 for each switch model, and each bug of TCP hosts in as many.
+# The networks of which go test draws a tenth: 40 for each switch model, and each bug of hosts in as many.
 silence: ## compliant hosts behind every switch model in random networks: nobody may be blamed; and in how many each seeded bug is caught
-	CANDELA_TEST_SILENCE=40 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|IncastsOf|SeededTCPBugsAre)' ./orchestrator/switchtest
+	CANDELA_TEST_SILENCE=40 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|IncastsOf|SeededTCPBugsAre|ShortTimeouts)' ./orchestrator/switchtest
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

@@ -20,9 +20,6 @@ type Config struct {
 	RoundTrip clock.Duration
 	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 µs, for thousands of headers at once.
 	Answer clock.Duration
-	// Way bounds how long after a packet was due its sender may hear of it: it waits at a NIC whose timeouts run out together, goes through
-	// all queues of the network, and its answer comes back. With a shorter RTO several copies are under way. Default RoundTrip.
-	Way clock.Duration
 	// Transit bounds how long a data packet may be inside the network; default 10 ms.
 	Transit clock.Duration
 	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.

@@ -53,12 +53,10 @@ type connection struct {
 type packet struct {
 	sent, told                 clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
 	delivered                  clock.Time // latest header
-	news                       clock.Time // latest NACK or return that passed towards the sender, whatever it told
 	tx, rx                     uint8
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16
 	order                      uint64 // of its latest delivery among those of its receiver
-	answered                   bool   // there are news
 	expired                    bool   // its RTO is counted
 	crossed                    bool   // its latest transmission may not be the one that the answer before it asked for
 }

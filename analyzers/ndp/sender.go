@@ -91,7 +91,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 // again returns which kind of repetition a transmission of p at now is.
 func (a *Analyzer) again(p *packet, now clock.Time) uint8 {
 	switch {
-	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed, a.copies(p, now):
+	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
 		return inAgainCrossed
 	case a.cfg.RTO > 0 && (a.cfg.Paused || now.Sub(p.sent) >= tolerance(a.cfg.RTO)): // what was paused left later than its RTO began
 		return inAgainLate
@@ -197,13 +197,6 @@ func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 	return (p.tx == txNacked || p.tx == txReturned) && p.expired && p.told.Add(a.cfg.RoundTrip) >= now
 }
 
-// copies reports whether p is sent again so soon that several copies are under way, whose NACKs and returns each earn another one: they
-// can't be counted while they are on their way.
-func (a *Analyzer) copies(p *packet, now clock.Time) bool {
-	way := max(a.cfg.Way, a.cfg.RoundTrip)
-	return p.tx == txSent && p.answered && a.cfg.RTO > 0 && a.cfg.RTO < way && p.news.Add(way) >= now
-}
-
 // heard takes an answer that passes towards the sender of data.
 func (a *Analyzer) heard(t *trace.Tap) {
 	c := a.find(t.Dst, t.Src, t.NDP.Connection)
@@ -238,9 +231,6 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 		return
 	}
 	p := c.at(seq)
-	if input != inAck {
-		p.news, p.answered = t.Time, true
-	}
 	before := p.tx
 	a.lapse(c, p, t.Time.Add(a.cfg.RoundTrip))
 	a.sender.Step(&p.tx, input)

@@ -44,8 +44,9 @@ func (r *run) ndpConfig() judgendp.Config {
 		Number: r.ndpFlow,
 		Paused: len(t.Switch.Values.Integers("pfc-classes")) > 0,
 	}
-	c.Way = c.RoundTrip + r.backlog(values.Int("initial-window")) + r.thereAndBack()
-	c.Answer, c.Transit = r.answerTime(values.Int("initial-window"), c.RoundTrip), r.transit()
+	window := values.Int("initial-window")
+	copies := copiesWithin(c.RoundTrip+r.backlog(window)+r.roundTripBound(), c.RTO)
+	c.Answer, c.Transit = r.answerTime(window, copies, c.RoundTrip), r.transit()
 	if c.Paused { // hosts that are silenced catch up when they like
 		c.Answer = max(c.Answer, t.Deadline)
 		return c
@@ -106,9 +107,24 @@ func (r *run) backlog(window int) clock.Duration {
 	return clock.Duration(most) * r.slowest(r.packetSize())
 }
 
-// answerTime bounds how long after a data packet its answer passes: those to first windows of all flows at once, and as many PULLs, may
-// be in front of it at a NIC that is as slow as the slowest.
-func (r *run) answerTime(window int, roundTrip clock.Duration) clock.Duration {
+// copiesWithin returns how many copies of a packet a sender can have in flight if it hears of the first one only after a while: the RTO
+// doubles six times.
+func copiesWithin(way, rto clock.Duration) int64 {
+	count := int64(1)
+	if rto == 0 {
+		return count
+	}
+	wait := rto
+	for ; wait < rto<<6 && way >= wait; count++ {
+		way -= wait
+		wait *= 2
+	}
+	return count + int64(way/wait)
+}
+
+// answerTime bounds how long after a data packet its answer passes: the answers to all copies of the first windows of all flows, and as many
+// PULLs, may be in front of it at a NIC that is as slow as the slowest.
+func (r *run) answerTime(window int, copies int64, roundTrip clock.Duration) clock.Duration {
 	const least = 500 * clock.Microsecond
 	packets := int64(0)
 	for i := range r.plan.Flows {
@@ -119,17 +135,21 @@ func (r *run) answerTime(window int, roundTrip clock.Duration) clock.Duration {
 		}
 		packets += most
 	}
-	return roundTrip + max(least, 4*clock.Duration(packets)*r.slowest(headerBytes("ndp", true)))
+	each := r.slowest(headerBytes("ndp", true))
+	if most := int64(r.plan.Test.Deadline / each); packets*copies > most/4 {
+		return roundTrip + r.plan.Test.Deadline // longer than the test
+	}
+	return roundTrip + max(least, 4*clock.Duration(packets*copies)*each)
 }
 
-// transit bounds how long a packet that is not lost may be inside the network: at each of so many switches as are on a way it waits for
-// no more than what the switch has room for, at the slowest rate and the least weight.
+// transit bounds how long a packet that is not lost may be inside the network: the propagation of a way, and at each switch of it no more than
+// what the switch has room for, at the slowest rate and the least weight.
 func (r *run) transit() clock.Duration {
 	const least = 10 * clock.Millisecond
 	if len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
 		return max(least, r.plan.Test.Deadline) // it may be paused
 	}
-	return max(least, r.queueing())
+	return max(least, r.queueing()+r.propagation())
 }
 
 // hops is how many switches there are on the longest way.
@@ -152,18 +172,24 @@ func (r *run) queueing() clock.Duration {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
 	takes := hops * r.slowest(frame)
-	return clock.Duration(min(frames, int64(r.plan.Test.Deadline/takes))) * takes
+	if frames > int64(r.plan.Test.Deadline/takes) {
+		return r.plan.Test.Deadline + takes // longer than the test
+	}
+	return clock.Duration(frames) * takes
 }
 
-// thereAndBack bounds how long a packet takes to its receiver and an answer back, queues included.
-func (r *run) thereAndBack() clock.Duration {
+// propagation bounds what the links and switches of a way take without queues.
+func (r *run) propagation() clock.Duration {
 	top := &r.plan.Test.Topology
 	delay := top.Trunk.Delay
 	for id := range r.net.Hosts() {
 		delay = max(delay, top.HostLinkOf(id).Delay)
 	}
-	return 2 * (r.queueing() + (hops+1)*delay + hops*r.plan.Test.Switch.Values.Duration("latency-ns"))
+	return (hops+1)*delay + hops*r.plan.Test.Switch.Values.Duration("latency-ns")
 }
+
+// roundTripBound bounds how long a packet takes to its receiver and an answer back, queues included.
+func (r *run) roundTripBound() clock.Duration { return 2 * (r.queueing() + r.propagation()) }
 
 // buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies, each of which a
 // scheduler by weights serves after a whole packet of another queue.

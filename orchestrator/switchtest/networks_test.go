@@ -223,3 +223,27 @@ func (d networkDraw) value(p *parameter.Parameter) string {
 	}
 	return ""
 }
+
+// ndpNetwork draws NDP hosts behind a switch model. Timeouts are as long as rto says, in us.
+func (d networkDraw) ndpNetwork(model string, rto ...string) string {
+	topology, hosts := d.topology(d.between(1, 20))
+	pauses := ""
+	if d.one(8) {
+		pauses = fmt.Sprintf("pfc-classes: [0], pfc-xoff-bytes: %d", d.between(3000, 200_000))
+	}
+	size := d.of("1500", "1500", "1500", "9000", "300", strconv.Itoa(d.between(200, 9216)))
+	frame, _ := strconv.Atoi(size)
+	text := fmt.Sprintf("%s\nswitch-under-test: %s\nhosts: {transport: ndp, packet-size: %s, initial-window: %s, rto-us: %s, paths: %d, pull-rate: %s}\nworkload:\n",
+		topology, d.model(model, pauses), size, d.of("1", "2", "7", "30", "30", "100", "400"), d.of(rto...), d.between(1, 4),
+		d.of("1", "1", "0.99", "0.5", "1.2"))
+	mark := d.of("", "", "", ", ip: 6")
+	for i := range d.between(1, 4) {
+		senders := d.between(1, hosts-1)
+		if i == 0 || d.one(3) {
+			text += fmt.Sprintf("  - incast: {senders: %d, %s, %s%s}\n", senders, d.extent(frame, 1500/senders), d.start(), mark)
+			continue
+		}
+		text += d.more(hosts, frame, 600, mark)
+	}
+	return text + fmt.Sprintf("seed: %d\ndeadline-us: 20000\n", d.IntN(1<<30))
+}

@@ -32,7 +32,7 @@ type again struct {
 func agains() []again {
 	const from = "is judged again from taps/before.pcap and taps/behind.pcap: "
 	return []again{
-		{judgendp.Name, (*facts).rejudgeNDP, from + "at the ports that hosts are at, so that its times leave out the hosts' links"},
+		{judgendp.Name, (*facts).rejudgeNDP, from + "at the ports that hosts are at, with the times of the hosts' links taken off and added"},
 		{judgetcp.Name, (*facts).rejudgeTCP, from + "at the ports that hosts are at, with the times of the hosts' links taken off and added; " +
 			"packets have the numbers of the run as far as IPv4's identification tells them"},
 	}
@@ -100,7 +100,7 @@ func parts() []string { return append([]string{"flows"}, AnalyzerNames()...) }
 
 // rejudgeNDP has the NDP analyzer judge the captures; why says why it can't.
 func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, why string, err error) {
-	r := &run{facts: *f, quiet: f.flows.Drained}
+	r := &run{facts: *f, quiet: f.flows.Drained, end: clock.Time(clock.Duration(f.flows.EndNS) * clock.Nanosecond)}
 	if r.net, err = f.plan.build(); err != nil {
 		return result, "", err
 	}
@@ -112,7 +112,11 @@ func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	if _, err = f.plan.attach(r.net, r.ledger); err != nil { // for the numbers of connections
 		return result, "", err
 	}
-	j := judgendp.New(r.ndpConfig())
+	cfg := r.ndpConfig()
+	if cfg.Paused { // a packet may have waited for a pause to end, and captures hold no pauses: no host must have known anything
+		cfg.RoundTrip = max(cfg.RoundTrip, f.plan.Test.Deadline)
+	}
+	j := judgendp.New(cfg)
 	for i := range taps {
 		taps[i].Number = uint64(i + 1)
 		j.Observe(&taps[i])
@@ -123,33 +127,38 @@ func (f *facts) rejudgeNDP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	return j.Finish(), "", nil
 }
 
-// readTaps reads the NDP packets of both captures in order of time: at the port of a single switch, or at those ports of several that
-// hosts are at, between which all switches are one network. why says what is wrong with the captures.
+// readTaps reads the NDP packets of both captures in order of time, as they were to be seen at the NICs of the hosts: between these, all
+// switches are one network. why says what is wrong with the captures.
 func (r *run) readTaps(o *orchestrator.OpenedRun) (taps []trace.Tap, why string) {
 	var d trace.TapDecoder
 	for h := range r.plan.Test.Topology.HostCount() {
 		d.Know(fabric.HostID(h).IPv4(), uint32(h))
 		d.Know(fabric.HostID(h).IPv6(), uint32(h))
 	}
-	var latest [2]clock.Time
+	times := newNICTimes(r)
 	err := r.readCaptures(o, func(stage int, frame *trace.Frame, host fabric.HostID, known bool) error {
 		var t trace.Tap
 		if !d.Decode(frame, trace.TapBefore+trace.TapPoint(stage), 0, &t) {
 			return nil
 		}
-		if t.Time < latest[stage] || len(taps) == maxTaps {
-			return fmt.Errorf("packet %d: packets go back in time, or are more than %d", frame.Number, maxTaps)
+		if len(taps) == maxTaps {
+			return fmt.Errorf("packet %d: packets are more than %d", frame.Number, maxTaps)
 		}
-		if latest[stage] = t.Time; known {
+		if known {
 			t.At = uint32(host) + 1
+		} else if host, known = times.hostOf(stage, frame); !known {
+			return nil
 		}
+		t.Time, _ = times.at(stage, frame, host)
 		taps = append(taps, t)
 		return nil
 	})
 	if err != nil {
 		return nil, err.Error()
 	}
-	// What comes and goes in one nanosecond has come first.
+	if !r.quiet { // what had not arrived when the observation ended
+		taps = slices.DeleteFunc(taps, func(t trace.Tap) bool { return t.Point == trace.TapAfter && t.Time > times.end })
+	}
 	slices.SortStableFunc(taps, func(a, b trace.Tap) int { return cmp.Compare(a.Time, b.Time) })
 	return taps, ""
 }

@@ -11,13 +11,9 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
-
-// captureGrain is the resolution of captures' times. Their times at NICs are off by that at the most, in either direction.
-const captureGrain = clock.Nanosecond
 
 // tcpSight is what a capture tells of one frame of a host.
 type tcpSight struct {
@@ -43,7 +39,8 @@ func (f *facts) rejudgeTCP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	cfg := r.tcpConfig()
 	cfg.Hold += 2 * captureGrain
 	if !r.quiet {
-		cfg.Until = c.until
+		size := r.packetSize()
+		cfg.Until = func(host uint32) clock.Time { return c.until(int(host), size) }
 	}
 	j := judgetcp.New(cfg)
 	for i := range c.sights {
@@ -61,16 +58,14 @@ func (f *facts) rejudgeTCP(o *orchestrator.OpenedRun) (result analyzers.Result, 
 	return j.Finish(r.end), "", nil
 }
 
-// tcpCaptures turns the captures at switches into what was to be seen at the NICs of the hosts. Between a NIC and its switch is a link
-// that the test describes: it loses nothing and keeps the order, so that its time is all that there is to take off or to add.
+// tcpCaptures turns the captures at switches into what was to be seen at the NICs of the hosts.
 type tcpCaptures struct {
+	nicTimes
 	r      *run
 	hosts  map[netip.Addr]uint32
-	links  []config.LinkSpec
 	flows  map[tcpPair]int // numbers of flows; 0: several
 	sights []tcpSight
-	latest [2][]clock.Time // by way and host: frames of one way keep their order
-	number uint64          // of the packet that left last, as the run has it
+	number uint64 // of the packet that left last, as the run has it
 }
 
 // tcpPair names a connection as its frames do: the hosts, the lower first, and the port of both.
@@ -85,13 +80,9 @@ func pairOf(a, b uint32, port uint16) tcpPair { return tcpPair{min(a, b), max(a,
 const portBits = 0x3fff
 
 func newTCPCaptures(r *run) *tcpCaptures {
-	c := &tcpCaptures{r: r, hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int)}
+	c := &tcpCaptures{nicTimes: newNICTimes(r), r: r, hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int)}
 	for h := range r.plan.Test.Topology.HostCount() {
 		c.hosts[fabric.HostID(h).IPv4()], c.hosts[fabric.HostID(h).IPv6()] = uint32(h), uint32(h)
-		c.links = append(c.links, r.plan.Test.Topology.HostLinkOf(h))
-	}
-	for i := range c.latest {
-		c.latest[i] = make([]clock.Time, len(c.links))
 	}
 	for i := range r.plan.Flows {
 		f := &r.plan.Flows[i]
@@ -108,12 +99,6 @@ func newTCPCaptures(r *run) *tcpCaptures {
 	return c
 }
 
-// until returns the time up to which everything that left a host has reached its switch before the run ended.
-func (c *tcpCaptures) until(host uint32) clock.Time {
-	link := &c.links[host]
-	return c.r.end.Add(-link.Delay - link.Rate.Serialise(c.r.packetSize()+link.Framing))
-}
-
 // read fills sights in order of time; why says what is wrong with the captures.
 func (c *tcpCaptures) read(o *orchestrator.OpenedRun) (why string) {
 	err := c.r.readCaptures(o, func(stage int, frame *trace.Frame, host fabric.HostID, known bool) error {
@@ -125,6 +110,9 @@ func (c *tcpCaptures) read(o *orchestrator.OpenedRun) (why string) {
 	if err != nil {
 		return err.Error()
 	}
+	if !c.r.quiet { // what had not arrived when the observation ended
+		c.sights = slices.DeleteFunc(c.sights, func(s tcpSight) bool { return s.takes == 0 && s.seen.Time > c.end })
+	}
 	// What reaches a host in the instant in which it sends something has come first.
 	slices.SortStableFunc(c.sights, func(a, b tcpSight) int { return cmp.Compare(a.seen.Time, b.seen.Time) })
 	return ""
@@ -135,29 +123,18 @@ func (c *tcpCaptures) take(stage int, frame *trace.Frame, host fabric.HostID, kn
 	var t tcpFrame
 	fine := t.parse(frame.Data)
 	if !known {
-		mac := frame.Data[:min(len(frame.Data), 6)]
-		if stage == 0 {
-			mac = frame.Data[len(mac):min(len(frame.Data), 12)]
-		}
-		var ok bool
-		if host, ok = hostOfMAC(mac, len(c.links)); !ok {
+		if host, known = c.hostOf(stage, frame); !known {
 			return nil
 		}
 	}
-	link := &c.links[host]
+	at, takes := c.at(stage, frame, host)
 	s := tcpSight{host: uint32(host)}
-	at, takes := clock.Time(clock.Duration(frame.TimeNS)*clock.Nanosecond), link.Rate.Serialise(frame.OrigLen+link.Framing)
-	if stage == 0 { // it has come in whole: the last bit of it left the NIC a link's delay before
-		at, s.takes = at.Add(captureGrain-link.Delay-takes), takes
-	} else {
-		at = at.Add(takes + link.Delay + c.r.plan.Spec.Switch.Latency)
-	}
-	way := c.latest[stage]
-	at = max(at, way[host])
-	way[host] = at
 	s.seen.Time = at
-	if stage > 0 && (at > c.r.end && !c.r.quiet || !fine) {
-		return nil // it did not arrive any more, or its receiver drops it
+	if stage == 0 {
+		s.takes = takes
+	}
+	if stage > 0 && !fine {
+		return nil // its receiver drops it
 	}
 	if fine {
 		if err := c.tell(&s, &t); err != nil {

@@ -196,19 +196,21 @@ func (r *responder) counts(s *responderState, p *Packet) bool {
 
 // ahead returns how many more messages the responder may have completed when it sends its next frame.
 func (r *responder) ahead(s *responderState) int32 {
-	n, expect := int32(0), s.expect
 	if s.owes == fatalNak || s.owes == rnrNak {
 		return 0 // nothing is executed behind it
 	}
+	later := *s
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j-1); k++ {
-		if p := r.x.in[k]; p.request() && int32(p.PSN) == expect {
-			expect += int32(p.packets())
-			if p.Op.Ends() {
-				n++
-			}
+		p := r.x.in[k].Packet
+		if !p.request() || int32(p.PSN) != later.expect {
+			continue
 		}
+		if !valid(later, p) {
+			break
+		}
+		later = execute(later, p)
 	}
-	return n
+	return later.msn - s.msn
 }
 
 // responded settles what a response up to psn settles. One response acknowledges all before it (9.7.5.1.2).

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,21 +28,24 @@ var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, trim.Nam
 
 // check finds out whether the trace in src is complete. A trace that is not is an outcome and no error.
 func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
+	cables := trace.Condition{}
+	if len(f.cables) > 0 {
+		if cables, err = f.cableCondition(ctx, src); err != nil {
+			return err
+		}
+	}
 	var incomplete *trace.IntegrityError
 	f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
 		TimeDisorderNS: f.counters.TimeDisorderNS,
+		Vouched:        f.soundCables || cables.Status == trace.StatusOK && len(f.trustedCables) == 0,
 	})
 	empty := errors.Is(err, trace.ErrNothingToAnalyse)
 	if err != nil && !empty && !errors.As(err, &incomplete) {
 		return err
 	}
-	conditions := []trace.Condition{f.counters.discardCondition()}
+	conditions := []trace.Condition{f.counters.discardCondition(), f.eventCondition()}
 	if len(f.cables) > 0 {
-		cables, err := f.cableCondition(ctx, src)
-		if err != nil {
-			return err
-		}
 		conditions = append(conditions, cables)
 	}
 	for _, c := range conditions {
@@ -54,6 +58,30 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 		return err // no cable explains it
 	}
 	return nil
+}
+
+// conditionEvents is an integrity condition beyond those of the trace: the copies show the events that the switch counted.
+const conditionEvents = "events"
+
+// eventCondition compares the events of the trace with the hits of the injector's entries. An event that does not fit its packet hits,
+// and does nothing: of types that may not fit there may be fewer.
+func (f *facts) eventCondition() trace.Condition {
+	cond := trace.Condition{Name: conditionEvents, Status: trace.StatusOK, Message: "the trace shows the events that the switch counted"}
+	var hits [trace.MaxEventType + 1]int64
+	for i, n := range f.hits {
+		hits[f.plan.Intents[i].Action.Type] += int64(n)
+	}
+	for e := trace.EventDrop; e <= trace.MaxEventType; e++ {
+		seen, want := f.integrity.Events[e], hits[e]
+		fits := e != trace.EventTrim && e != trace.EventCorrupt && e != trace.EventRewrite
+		if seen == want || !fits && seen < want {
+			continue
+		}
+		cond.Status, cond.Expected, cond.Actual = trace.StatusViolated, &want, &seen
+		cond.Message = fmt.Sprintf("the switch counted %d packets with event %v, the trace shows %d: mirror copies are damaged", want, e, seen)
+		break
+	}
+	return cond
 }
 
 // analyse feeds the trace, if it is complete, to every analyzer.

@@ -67,7 +67,7 @@ func (r *run) checkDelivery(ctx context.Context) (err error) {
 // collectFrames fetches what hosts have recorded and keeps it beside the trace.
 func (r *run) collectFrames(ctx context.Context) (err error) {
 	bed, ok := r.bed.(CabledTestbed)
-	if !ok {
+	if r.soundCables = !ok; !ok {
 		return nil
 	}
 	if r.cables, err = bed.Cables(ctx); err != nil || len(r.cables) == 0 {

@@ -136,6 +136,7 @@ type facts struct {
 	miscabled     []string         // what differs from the description's cabling; the run ended there
 	cables        []testbeds.Cable // by side; none: the testbed records no frames
 	trustedCables []string         // cables that could not be checked, and why
+	soundCables   bool             // the testbed is in this process: nothing damages a frame but the injector
 
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none

@@ -18,6 +18,9 @@ type Options struct {
 	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives with
 	// several queues at once. Stamps of one flow never are. 0: no stamp is.
 	TimeDisorderNS int64
+	// Vouched says that every copy is known to be as its sender made it: of a mirror trace by comparison with what hosts recorded, or
+	// because nothing can damage it. A wrong iCRC is then its sender's.
+	Vouched bool
 	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump that
 	// was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
@@ -79,8 +82,9 @@ type scan struct {
 	inference *Inference // nil if connections were given
 	recording *recording // nil: not wanted
 
-	seq  sequenceCheck
-	time *timeCheck
+	seq    sequenceCheck
+	time   *timeCheck
+	copies copyCheck
 
 	packets, other int64
 	bad            int64
@@ -95,6 +99,7 @@ type scan struct {
 func newScan(src Source, o Options) *scan {
 	s := &scan{src: src, o: o, time: newTimeCheck(o.Format, o.TimeDisorderNS)}
 	s.seq.modulus = o.Format
+	s.copies = copyCheck{vouched: o.Vouched, injected: len(o.Counters.Mirrored) > 0}
 	if o.Connections == nil {
 		s.inference = NewInference()
 		s.inference.MTU = o.MTU
@@ -154,9 +159,12 @@ func (s *scan) add(r *Record, f *Frame) {
 	if s.recording != nil {
 		s.recording.add(r, s.dec, f.Number)
 	}
+	if s.o.Format == FormatMirror {
+		s.copies.add(r, f.Data, f.Number)
+	}
 	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the conditions
-	// want none.
-	if !s.icrc.add(r.ICRC) && s.inference == nil && (!s.icrc.trusted() || s.recording == nil || s.recording.full) {
+	// want none but for mirror copies.
+	if !s.icrc.add(r.ICRC) && s.inference == nil && (!s.icrc.trusted() || s.o.Format != FormatMirror && (s.recording == nil || s.recording.full)) {
 		s.dec.withICRC = false
 	}
 	if !s.icrc.trusted() {
@@ -190,6 +198,10 @@ func (s *scan) report() *IntegrityReport {
 			countCondition(ConditionMirrored, "mirrored", s.o.Counters.Mirrored, s.packets),
 			countCondition(ConditionRoCERx, "received", s.o.Counters.RoCERx, s.packets),
 		}
+	}
+	if s.o.Format == FormatMirror {
+		report.Conditions = append(report.Conditions, s.copies.condition(s.icrc.trusted()))
+		report.Events = s.copies.events
 	}
 	report.Conditions = append(report.Conditions, s.decodable())
 	report.Valid = len(report.Violations()) == 0

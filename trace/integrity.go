@@ -19,6 +19,7 @@ const (
 	ConditionTime      = "time"      // (2) timestamps do not decrease except on wrap-around
 	ConditionMirrored  = "mirrored"  // (3) packets in the trace = packets mirrored by the switch
 	ConditionRoCERx    = "roce-rx"   // (4) packets in the trace = RoCE packets received by the switch
+	ConditionCopies    = "copies"    // no mirror copy was damaged on its way, as far as that shows
 	ConditionDecodable = "decodable" // every RoCE frame can be decoded: a record that is missing is a packet that is missing
 )
 
@@ -95,6 +96,9 @@ type Condition struct {
 	Actual   *int64    `json:"actual,omitempty"`   // packets in the trace
 	Counters []Counter `json:"counters,omitempty"`
 
+	DamagedCount int64    `json:"damaged_count,omitempty"`
+	Damaged      []string `json:"damaged,omitempty"`
+
 	UndecodableCount int64    `json:"undecodable_count,omitempty"`
 	Undecodable      []string `json:"undecodable,omitempty"`
 }
@@ -111,6 +115,9 @@ type IntegrityReport struct {
 	StartNS     int64       `json:"start_ns"`
 	EndNS       int64       `json:"end_ns"`
 	Conditions  []Condition `json:"conditions"`
+
+	// Events counts the copies of a mirror trace by what the injector did.
+	Events [MaxEventType + 1]int64 `json:"-"`
 }
 
 // Condition returns the condition of that name, or nil.

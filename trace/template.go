@@ -103,8 +103,9 @@ func (t *templates) find(words *[templateWords]uint64, length int, hash uint64) 
 
 // is compares the words in line: arrays of this length are compared by a call.
 func (c *template) is(w *[templateWords]uint64) bool {
-	d := c.words[0] ^ w[0] | c.words[1] ^ w[1] | c.words[2] ^ w[2] | c.words[3] ^ w[3]
-	return d|c.words[4]^w[4]|c.words[5]^w[5]|c.words[6]^w[6]|c.words[7]^w[7] == 0
+	// In Go ^ and | bind alike.
+	d := (c.words[0] ^ w[0]) | (c.words[1] ^ w[1]) | (c.words[2] ^ w[2]) | (c.words[3] ^ w[3])
+	return d|(c.words[4]^w[4])|(c.words[5]^w[5])|(c.words[6]^w[6])|(c.words[7]^w[7]) == 0
 }
 
 // add keeps a template and returns its index, or −1 if there are too many.

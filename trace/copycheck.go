@@ -1,0 +1,113 @@
+package trace
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"candela.dev/candela/packet"
+)
+
+// copyCheck looks for mirror copies that were damaged on their way to the dumper: their headers contradict each other, or flipping one
+// bit back makes the iCRC right. A device that calculates iCRCs wrong hits upon such a value once in half a million packets.
+type copyCheck struct {
+	vouched   bool // the copies are known to be what the devices sent
+	injected  bool // copies show packets before the injector's damage
+	wrong     int64
+	wrongList []string
+
+	flipped     int64 // they count if iCRCs can be relied on at all
+	flippedList []string
+	events      [MaxEventType + 1]int64
+}
+
+func (c *copyCheck) add(r *Record, frame []byte, number uint64) {
+	if r.Event <= MaxEventType {
+		c.events[r.Event]++
+	}
+	l3, l4, err := LocateUDP(frame)
+	if err != nil {
+		return // the decoder has found its way, by other rules
+	}
+	announced := ipLen(frame[l3:])
+	if why := c.contradiction(frame, l3, l4); why != "" {
+		c.wrong++
+		c.wrongList = appendBounded(c.wrongList, fmt.Sprintf("frame %d, mirror #%d: %s", number, r.ID, why))
+		return
+	}
+	cut := int(be16(frame[l4+4:])) > announced-(l4-l3) // or its UDP length is damaged
+	if r.ICRC != packet.ICRCInvalid && !cut || c.vouched || r.Event == EventCorrupt && !c.injected || l3+announced > len(frame) {
+		return
+	}
+	if at, ok := flippedBit(frame[l3 : l3+announced]); ok {
+		c.flipped++
+		c.flippedList = appendBounded(c.flippedList, fmt.Sprintf("frame %d, mirror #%d: bit %d of byte %d is flipped", number, r.ID, at%8, l3+at/8))
+	}
+}
+
+// ipLen returns the length that an IP header announces, itself included.
+func ipLen(ip []byte) int {
+	if ip[0]>>4 == 4 {
+		return int(be16(ip[2:]))
+	}
+	return packet.IPv6Len + int(be16(ip[4:]))
+}
+
+// contradiction says what of a copy's headers cannot be: the switch calculates the IPv4 header checksum anew, and IP and UDP announce the
+// same length unless another switch has trimmed the packet.
+func (c *copyCheck) contradiction(frame []byte, l3, l4 int) string {
+	ip, udp := frame[l3:], int(be16(frame[l4+4:]))
+	if ip[0]>>4 == 4 {
+		if want, got := packet.HeaderChecksum(ip[:l4-l3]), be16(ip[10:]); want != got {
+			return fmt.Sprintf("the IPv4 header checksum is %#04x, the header has %#04x", got, want)
+		}
+	}
+	if n := ipLen(ip) - (l4 - l3); n > udp || n < udp && c.injected {
+		return fmt.Sprintf("IP announces %d bytes for UDP, UDP %d", n, udp)
+	}
+	return ""
+}
+
+// flippedBit finds the one bit of an IP packet that makes its iCRC right if it is flipped back, counted from the start of the header.
+func flippedBit(l3 []byte) (at int, ok bool) {
+	end := len(l3) - packet.ICRCLen
+	if end < packet.IPv4Len+packet.UDPLen+packet.BTHLen || l3[0]>>4 == 6 && end < packet.IPv6Len+packet.UDPLen+packet.BTHLen {
+		return 0, false
+	}
+	syndrome := packet.ComputeICRC(l3[:end]) ^ le32(l3[end:])
+	if bits.OnesCount32(syndrome) == 1 {
+		return 8*end + bits.TrailingZeros32(syndrome), true
+	}
+	// What a flipped bit of the last byte changes, and of each byte before.
+	var change [8]uint32
+	for bit := range change {
+		change[bit] = crc32.IEEETable[1<<bit]
+	}
+	for i := end - 1; i >= 0; i-- {
+		for bit := range change {
+			if change[bit] == syndrome {
+				return 8*i + bit, true
+			}
+			change[bit] = crc32.IEEETable[change[bit]&0xff] ^ change[bit]>>8
+		}
+	}
+	return 0, false
+}
+
+// condition is violated by any damaged copy: a packet that was another one than the trace shows would be held against a device.
+func (c *copyCheck) condition(icrcs bool) Condition {
+	cond := Condition{Name: ConditionCopies, Status: StatusOK, Message: "no mirror copy is damaged, as far as headers and iCRCs show"}
+	n, list := c.wrong, c.wrongList
+	if icrcs {
+		n += c.flipped
+		for _, s := range c.flippedList {
+			list = appendBounded(list, s)
+		}
+	}
+	if n == 0 {
+		return cond
+	}
+	cond.Status, cond.Damaged, cond.DamagedCount = StatusViolated, list, n
+	cond.Message = fmt.Sprintf("%d mirror copies are damaged, first %s: by the cable to the dumper, a port, or before the switch", n, list[0])
+	return cond
+}

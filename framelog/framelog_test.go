@@ -270,7 +270,11 @@ func TestEveryBitThatACableFlipsIsFound(t *testing.T) {
 				"requester": {flip(bit), sound, "port 0 of the requester"},
 				"responder": {sound, flip(bit), "port 1 of the responder"},
 			} {
-				for _, event := range []trace.EventType{trace.EventNone, trace.EventECN, trace.EventDelay} {
+				events := []trace.EventType{trace.EventNone, trace.EventECN, trace.EventDelay}
+				if bit > 8*80 {
+					events = events[:1+bit%2] // payload is payload
+				}
+				for _, event := range events {
 					w := newWire(v6)
 					w.traffic(t, event, tt.out, sound, tt.in)
 					if out := w.compare(t, true); !strings.Contains(strings.Join(out.Faults, "\n"), tt.want) {

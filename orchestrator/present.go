@@ -26,7 +26,7 @@ func (r *facts) report(v Verdict) *report.Report {
 			{Name: "responder", Value: nicFact(t.Responder.NIC.Profile, t.Responder.NIC.Bugs)},
 		},
 	}
-	rep.Notes = r.trustedCables
+	rep.Notes = r.cableNotes()
 	if r.integrity != nil {
 		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, r.integrity.StartNS
 	}

@@ -188,7 +188,7 @@ func (f *facts) hostsOf() (hosts [2]framelog.Host) {
 
 // cableNotes says which cables were not checked. A simulated cable is sound by construction.
 func (f *facts) cableNotes() []string {
-	if bed := &f.plan.Test.Testbed; bed.Kind == config.KindVM && len(f.cables) == 0 {
+	if bed := f.plan.Test.Testbed; bed.Kind == config.KindVM && len(f.cables) == 0 {
 		return []string{"the cables of the guests are trusted: they are sockets of one machine, and guests record no frames"}
 	}
 	return f.trustedCables

@@ -71,17 +71,17 @@ func TestADamagedCopyIsToldFromWhatADeviceSends(t *testing.T) {
 		violated bool
 		device   bool // a wrong iCRC is left to analyzers
 	}{
-		"a type of service":                        {change: flip(ip+1, 0), violated: true},
-		"an IP checksum":                           {change: flip(ip+10, 7), violated: true},
-		"an event":                                 {change: flip(ip+8, 0), violated: true},
-		"a UDP length, up":                         {change: flip(udp+4, 1), violated: true},
-		"a UDP length, down":                       {change: flip(udp+5, 3), violated: true},
-		"a UDP source port":                        {change: flip(udp, 2), violated: true},
-		"a queue pair":                             {change: flip(bth+7, 0), violated: true},
-		"a PSN":                                    {change: flip(bth+11, 6), violated: true},
-		"a payload":                                {change: flip(bth+40, 6), violated: true},
-		"an iCRC":                                  {change: flip(-1, 6), violated: true},
-		"an iCRC that its sender made so":          {change: flip(-1, 6), vouched: true, device: true},
+		"a type of service":               {change: flip(ip+1, 0), violated: true},
+		"an IP checksum":                  {change: flip(ip+10, 7), violated: true},
+		"an event":                        {change: flip(ip+8, 0), violated: true},
+		"a UDP length, up":                {change: flip(udp+4, 1), violated: true},
+		"a UDP length, down":              {change: flip(udp+5, 3), violated: true},
+		"a UDP source port":               {change: flip(udp, 2), violated: true},
+		"a queue pair":                    {change: flip(bth+7, 0), violated: true},
+		"a PSN":                           {change: flip(bth+11, 6), violated: true},
+		"a payload":                       {change: flip(bth+40, 6), violated: true},
+		"an iCRC":                         {change: flip(-1, 6), violated: true},
+		"an iCRC that its sender made so": {change: flip(-1, 6), vouched: true, device: true},
 		"an iCRC of a sender that calculates none": {change: func(f []byte) { copy(f[len(f)-4:], "none") }, device: true},
 		"an event of a copy that is vouched for":   {change: flip(ip+8, 0), vouched: true, violated: true},
 	} {

@@ -290,8 +290,8 @@ func TestWhatAKilledCommandLeftIsCompleted(t *testing.T) {
 			if err := a.Revoke("one"); err != nil {
 				t.Fatal(err)
 			}
-			for from, to := range map[string]string{"revoked.crl": "revoked.crl.new", "before": "revoked.crl", "kept.pem": "one.pem", "kept.key": "one.key"} {
-				if err := os.Rename(file(from), file(to)); err != nil {
+			for _, r := range [][2]string{{"revoked.crl", "revoked.crl.new"}, {"before", "revoked.crl"}, {"kept.pem", "one.pem"}, {"kept.key", "one.key"}} {
+				if err := os.Rename(file(r[0]), file(r[1])); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -136,7 +136,8 @@ func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace 
 		at := packet.NewPSN(int64(c.Requester.IPSN) + int64(near))
 		p := Packet{
 			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near + r.PSN.Sub(at), AckReq: r.Has(trace.AckReq),
-			Syndrome: r.Syndrome, MSN: int(r.MSN), VA: r.VA, Seen: r.Flags & (trace.Sent | trace.Passed), Lost: !r.Delivered() && r.Has(trace.Passed),
+			Syndrome: r.Syndrome, MSN: int(r.MSN), VA: r.VA, Seen: r.Flags & (trace.Sent | trace.Passed),
+			Lost: !r.Delivered() && r.Has(trace.Passed),
 		}
 		if r.Has(trace.HasRETH) {
 			p.Count = (int(r.DMALen) + c.MTU - 1) / c.MTU

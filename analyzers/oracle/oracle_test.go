@@ -151,6 +151,24 @@ var handWritten = []judged{
 		! T=100 H=10
 		0 > send-only 0 ar drop
 		90 > send-only 0 ar`, [2]Verdict{Possible, Possible}},
+	{"the clock of the second tap may hide when a frame arrived", "docs/architecture.md", `
+		! T=1000 H=10 U=40
+		0 > send-only 0 ar sent
+		1 > send-only 0 ar passed
+		5 < nak-acc 0 msn=0 sent
+		6 < nak-acc 0 msn=0 passed
+		60 > send-only 1 ar sent`, [2]Verdict{Possible, Possible}},
+	{"but not for ever", "10.3.1", `
+		! T=1000 H=10 U=40
+		0 > send-only 0 ar sent
+		1 > send-only 0 ar passed
+		5 < nak-acc 0 msn=0 sent
+		6 < nak-acc 0 msn=0 passed
+		70 > send-only 1 ar sent`, [2]Verdict{Violation, Possible}},
+	{"the MSN counts a request that can't be complete", "9.7.7.1", `
+		> send-first 0 ar
+		> read-request 1+1
+		< ack 0 msn=1`, [2]Verdict{Violation, Violation}},
 	{"no wait behind an RNR NAK", "9.7.5.2.8", `
 		0 > send-only 0 ar
 		1 > send-only 1 ar

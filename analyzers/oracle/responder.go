@@ -432,7 +432,8 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 	}
 	switch {
 	case p.Op == packet.ReadRequest:
-		if first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets()) || psn+int32(p.packets()) > s.expect {
+		beyond := first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets())
+		if beyond || psn+int32(p.packets()) > s.expect {
 			r.nonsense(s, psn, add)
 			return
 		}

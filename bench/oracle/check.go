@@ -27,9 +27,11 @@ import (
 type view struct {
 	name      string
 	equalIPSN bool
-	// write makes the captures in dir and returns how to analyse them.
-	write func(rng *rand.Rand, s *traffic.Session, dir string) (orchestrator.AnalyzeOptions, error)
+	write     writer
 }
+
+// writer makes the captures of a session in dir and returns how to analyse them.
+type writer func(rng *rand.Rand, s *traffic.Session, dir string) (orchestrator.AnalyzeOptions, error)
 
 var views = []view{
 	{name: "mirror", write: func(_ *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
@@ -47,7 +49,7 @@ var views = []view{
 }
 
 // plain is one capture, in every other session with the connections document.
-func plain(tap traffic.Tap) func(*rand.Rand, *traffic.Session, string) (orchestrator.AnalyzeOptions, error) {
+func plain(tap traffic.Tap) writer {
 	return func(rng *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
 		o.Trace = filepath.Join(dir, "capture.pcap")
 		seed := rng.Uint64()
@@ -60,7 +62,7 @@ func plain(tap traffic.Tap) func(*rand.Rand, *traffic.Session, string) (orchestr
 }
 
 // pair is two captures with clocks of their own: up to 1 s and 100 ppm apart.
-func pair(placement trace.Placement, first, second traffic.Place, names ...string) func(*rand.Rand, *traffic.Session, string) (orchestrator.AnalyzeOptions, error) {
+func pair(placement trace.Placement, first, second traffic.Place, names ...string) writer {
 	return func(rng *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
 		o.Trace, o.Second, o.Placement = filepath.Join(dir, names[0]), filepath.Join(dir, names[1]), placement
 		clock := traffic.Tap{Place: second, OffsetNS: rng.Int64N(2_000_000_001) - 1_000_000_000, DriftPPM: 200*rng.Float64() - 100}
@@ -278,6 +280,7 @@ func complaints(out io.Writer, view string, list []result) {
 	})
 	for _, what := range names {
 		c := all[what]
-		fmt.Fprintf(out, "%s: %s in %d sessions; smallest: -view %s -seed %d -count 1 (%d packets) %s\n", view, what, c.count, view, c.seed, c.least, c.text)
+		fmt.Fprintf(out, "%s: %s in %d sessions; smallest: -view %s -seed %d -count 1 (%d packets) %s\n",
+			view, what, c.count, view, c.seed, c.least, c.text)
 	}
 }

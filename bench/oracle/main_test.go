@@ -37,7 +37,8 @@ func TestCapturesOfASessionAreKept(t *testing.T) {
 
 func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 	var out, errors bytes.Buffer
-	if status := run([]string{"compare", "-count", "2000", "-examples", "1", "-limit", "0"}, &out, &errors); status == 0 && !strings.Contains(out.String(), "      0  disagreements") {
+	status := run([]string{"compare", "-count", "2000", "-examples", "1", "-limit", "0"}, &out, &errors)
+	if status == 0 && !strings.Contains(out.String(), "      0  disagreements") {
 		t.Errorf("exit 0 with disagreements:\n%s", &out)
 	}
 	if status := run([]string{"judge"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"judge" is not a command`) {

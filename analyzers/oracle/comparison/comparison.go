@@ -45,7 +45,8 @@ func soften(c *trace.Checked, v oracle.View, doc *analyzers.Analysis) ([]analyze
 	for i := range doc.Findings {
 		f := &doc.Findings[i]
 		again := func(o analyzers.Finding) bool {
-			return o.Severity == analyzers.Violation && o.Rule == f.Rule && slices.Equal(o.Packets[:min(1, len(o.Packets))], f.Packets[:min(1, len(f.Packets))])
+			return o.Severity == analyzers.Violation && o.Rule == f.Rule &&
+				slices.Equal(o.Packets[:min(1, len(o.Packets))], f.Packets[:min(1, len(f.Packets))])
 		}
 		if f.Severity == analyzers.Violation && !slices.ContainsFunc(other.Findings, again) {
 			f.Severity = analyzers.Warning

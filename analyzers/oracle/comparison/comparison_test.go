@@ -131,8 +131,8 @@ func TestAnalyzersAgreeWithTheOracle(t *testing.T) {
 		}
 		if known := list[class]; n > known {
 			small := comparison.Minimise(examples[class], judge)
-			t.Errorf("%s: %d traces of %d, known are %d; such as\n%voracle says %v at packet %d, analyzers %+v", class, n, traces, known, small.Trace,
-				small.Oracle.Verdict, small.Oracle.At+1, small.Findings)
+			t.Errorf("%s: %d traces of %d, known are %d; such as\n%voracle says %v at packet %d, analyzers %+v",
+				class, n, traces, known, small.Trace, small.Oracle.Verdict, small.Oracle.At+1, small.Findings)
 		}
 	}
 }

@@ -69,9 +69,11 @@ func (r *requester) post() bool {
 	case Atomic:
 		r.append(request{op: starts[Atomic][r.rng.IntN(2)], count: 1})
 	case Send:
-		r.message(packets, packet.SendFirst, packet.SendMiddle, []packet.Opcode{packet.SendLast, packet.SendLastImm, packet.SendLastInv}, starts[Send])
+		lasts := []packet.Opcode{packet.SendLast, packet.SendLastImm, packet.SendLastInv}
+		r.message(packets, packet.SendFirst, packet.SendMiddle, lasts, starts[Send])
 	default:
-		r.message(packets, packet.WriteFirst, packet.WriteMiddle, []packet.Opcode{packet.WriteLast, packet.WriteLastImm}, starts[Write])
+		lasts := []packet.Opcode{packet.WriteLast, packet.WriteLastImm}
+		r.message(packets, packet.WriteFirst, packet.WriteMiddle, lasts, starts[Write])
 	}
 	return true
 }

@@ -62,7 +62,10 @@ func Run(sc Scenario) (frames []Frame, settled bool) {
 }
 
 func run(sc Scenario) *network {
-	n := &network{Scenario: sc, rng: rand.New(rand.NewPCG(sc.Seed, 0x74726166666963)), now: sc.StartNS, budget: 200*sc.Messages*sc.Packets + 2000}
+	n := &network{
+		Scenario: sc, rng: rand.New(rand.NewPCG(sc.Seed, 0x74726166666963)), now: sc.StartNS,
+		budget: 200*sc.Messages*sc.Packets + 2000,
+	}
 	n.requester = newRequester(n)
 	n.responder = newResponder(n)
 	n.at(n.now, n.requester.pump)

@@ -14,7 +14,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-kills p4 vm-image test-vm test-package test-reproduce help setup build demo test test-live deb race detection silence fuzz bench oracle bench-once generate generated lint ci clean FORCE
+.PHONY: test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live deb race detection silence fuzz bench oracle bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ generated: ## rebuild what is generated and committed, and compare; other versio
 vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMARGS="stable backports", or --kernel, --modules)
 	@tools/setup --vm
 	@GO='$(GO)' tools/vm-image $(VMARGS)
+
+test-bare-root: ## make vm-image in a root of a fresh Debian's smallest set of packages (needs root and debootstrap, or says SKIP)
+	@tools/vm-bare-root '$(GO)'
 
 test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, interoperate (skips what is missing)
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m ./testbeds/vm ./injector/qemu

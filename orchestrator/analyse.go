@@ -129,8 +129,8 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t, c)),
 		retrans.New(meta, retransConfig(t, half, c)),
-		cnp.New(meta, cnpConfig(t)),
-		rp.New(meta, rpConfig(t)),
+		cnp.New(meta, cnpConfig(t, c)),
+		rp.New(meta, rpConfig(t, c)),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))
@@ -138,14 +138,19 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 	return set
 }
 
-func cnpConfig(t *config.Test) cnp.Config {
+func cnpConfig(t *config.Test, c *Counters) cnp.Config {
 	if t == nil {
 		return cnp.Config{}
 	}
-	return cnp.Config{Requester: notificationPoint(&t.Requester), Responder: notificationPoint(&t.Responder)}
+	return cnp.Config{Requester: notificationPoint(t, config.Requester, c), Responder: notificationPoint(t, config.Responder, c)}
 }
 
-func notificationPoint(h *config.Host) cnp.NotificationPoint {
+// notificationPoint is what the test sets and the device has: one that declares to have none owes no CNP, and may send none.
+func notificationPoint(t *config.Test, side config.Side, c *Counters) cnp.NotificationPoint {
+	h := t.Host(side)
+	if absent, _ := c.lacks(side); absent {
+		return cnp.NotificationPoint{Known: true, Absent: true}
+	}
 	r := &h.RoCE
 	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test holds the two vocabularies together
 	return cnp.NotificationPoint{
@@ -157,14 +162,15 @@ func notificationPoint(h *config.Host) cnp.NotificationPoint {
 // slowest reaction of the known NICs to anything (Lumina, figure 5-9).
 const hostDelay = 200 * clock.Microsecond
 
-func rpConfig(t *config.Test) rp.Config {
+func rpConfig(t *config.Test, c *Counters) rp.Config {
 	if t == nil {
 		return rp.Config{}
 	}
 	point := func(s config.Side) rp.ReactionPoint {
 		link := t.Testbed.Link(s)
+		_, absent := c.lacks(s)
 		return rp.ReactionPoint{
-			Known: true, Enabled: t.Host(s).RoCE.DCQCNRP, LineRate: int64(link.Rate),
+			Known: true, Enabled: t.Host(s).RoCE.DCQCNRP && !absent, LineRate: int64(link.Rate),
 			DelayNS: (2*link.Propagation + hostDelay).Nanoseconds(),
 		}
 	}

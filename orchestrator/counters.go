@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -51,13 +53,22 @@ func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injecto
 	doc := Counters{Schema: counters.Schema, Switch: sw, Input: counters.Input{TimeoutNS: p.AckTimeout.Nanoseconds()}}
 	for i := range after {
 		host := p.Test.Host(config.Side(i))
+		noNP, noRP := slices.Contains(after[i].Lacks, generator.NotificationPoint), slices.Contains(after[i].Lacks, generator.ReactionPoint)
 		doc.Hosts = append(doc.Hosts, counters.Host{
 			Name: after[i].Host, Naming: after[i].Vendor, IPs: addresses(host.NIC.IPs),
 			Start: values(before[i].Values), Finish: values(after[i].Values),
-			NPOff: !host.RoCE.DCQCNNP, RPOff: !host.RoCE.DCQCNRP,
+			NPOff: !host.RoCE.DCQCNNP || noNP, RPOff: !host.RoCE.DCQCNRP || noRP, NPAbsent: noNP, RPAbsent: noRP,
 		})
 	}
 	return doc
+}
+
+// lacks reports whether the device of a side declares to have no notification point, and no reaction point.
+func (c *Counters) lacks(side config.Side) (noNP, noRP bool) {
+	if c == nil || int(side) >= len(c.Hosts) {
+		return false, false
+	}
+	return c.Hosts[side].NPAbsent, c.Hosts[side].RPAbsent
 }
 
 // hostDelayNote says how long hosts held packets, on a testbed whose hosts are software; else it is empty.

@@ -122,6 +122,8 @@ type HostCounters struct {
 	Host   string
 	Vendor string
 	Values []Counter
+	// Lacks are the features that the device declares not to have, as generator names them.
+	Lacks []string
 }
 
 // Counter is one value.

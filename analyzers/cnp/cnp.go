@@ -71,6 +71,7 @@ type Config struct {
 type NotificationPoint struct {
 	Known     bool // without it nothing is predicted
 	Enabled   bool
+	Absent    bool  // the device declares to have none: it owes no CNP and sends none
 	MinTimeNS int64 // minimum time between CNPs of one group; 0: a CNP for every trigger
 	Mode      Mode  // ModeUnknown: any that fits
 	WithNack  bool  // a sequence NAK is a trigger, too

@@ -128,6 +128,8 @@ func TestJudges(t *testing.T) {
 	withNack.Responder.WithNack = true
 	off := on(cnp.PerQP)
 	off.Responder.Enabled = false
+	absent := on(cnp.PerQP)
+	absent.Responder = cnp.NotificationPoint{Known: true, Absent: true}
 	each := on(cnp.PerQP)
 	each.Responder.MinTimeNS = 0
 	tests := []struct {
@@ -140,6 +142,24 @@ func TestJudges(t *testing.T) {
 			name: "a CNP for a marked packet is right",
 			cfg:  on(cnp.PerPort),
 			text: "0 > mid 1 ecn\n 1 < cnp",
+		},
+		{
+			name: "a device that declares no notification point owes none",
+			cfg:  absent,
+			text: "0 > mid 1 ecn",
+			want: []string{"note cnp.not-offered"},
+		},
+		{
+			name: "one that does not declare it owes one",
+			cfg:  on(cnp.PerQP),
+			text: "0 > mid 1 ecn",
+			want: []string{"violation cnp.missing"},
+		},
+		{
+			name: "a CNP of a device that declares to send none",
+			cfg:  absent,
+			text: "0 > mid 1 ecn\n 1 < cnp",
+			want: []string{"violation cnp.disabled", "note cnp.not-offered"},
 		},
 		{
 			name: "also one that arrives marked",

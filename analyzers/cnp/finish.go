@@ -54,6 +54,10 @@ func (a *Analyzer) finishSide(side int) {
 		a.noteUnanswered(side)
 		return
 	}
+	if np.Absent {
+		a.noteAbsent(side)
+		return
+	}
 	if !np.Enabled || !a.any(side) {
 		return
 	}
@@ -72,6 +76,22 @@ func (a *Analyzer) finishSide(side int) {
 	for i := side; i < len(a.flows); i += 2 {
 		a.compare(trace.FlowID(i), best, len(fitting) == 0)
 	}
+}
+
+// noteAbsent says that marked data of a side stays without CNPs because its device has no notification point.
+func (a *Analyzer) noteAbsent(side int) {
+	marks := int64(0)
+	for i := side; i < len(a.flows); i += 2 {
+		marks += a.flows[i].marks
+	}
+	if marks == 0 || !a.report.Wants(RuleNotOffered, 0) {
+		return
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: RuleNotOffered, Expected: "no CNPs", Actual: a.sent(side),
+		Message: fmt.Sprintf("the %s's device declares that it has no notification point: %d packets with CE were delivered to it, and their CNPs are not judged",
+			[...]string{"responder", "requester"}[side], marks),
+	})
 }
 
 // any reports whether a side had a trigger or sent a CNP.

@@ -13,6 +13,7 @@ const (
 	RuleExcess     = "cnp.excess"
 	RuleMode       = "cnp.mode"
 	RuleNoResponse = "cnp.no-response"
+	RuleNotOffered = "cnp.not-offered"
 )
 
 const (
@@ -58,6 +59,10 @@ func Rules() []analyzers.Rule {
 		{
 			ID: RuleNoResponse, Severity: analyzers.Note, Clause: annex,
 			Statement: "Data with CE is answered by CNPs where a notification point is on; here that is not known.",
+		},
+		{
+			ID: RuleNotOffered, Severity: analyzers.Note, Clause: annex,
+			Statement: "A device that declares to have no notification point owes no CNPs.",
 		},
 	}
 }

@@ -28,7 +28,10 @@ type Host struct {
 	Finish map[string]int64 `json:"finish"`
 	// NPOff and RPOff say that DCQCN's notification or reaction point is off, and with it its counters.
 	NPOff bool `json:"np_off,omitempty"`
-	RPOff bool `json:"rp_off,omitempty"`
+	// NPAbsent and RPAbsent say that the device declares to have no such point at all.
+	NPAbsent bool `json:"np_absent,omitempty"`
+	RPAbsent bool `json:"rp_absent,omitempty"`
+	RPOff    bool `json:"rp_off,omitempty"`
 }
 
 // Delta returns finish − start of a counter under its vendor's name. A counter that was not read before the test, because the

@@ -123,6 +123,20 @@ type Device struct {
 	VendorID   uint32 `json:"vendor_id"`
 	VendorPart uint32 `json:"vendor_part"`
 	MaxReads   int    `json:"max_reads"` // outstanding READs and atomics per queue pair, as responder
+	// Lacks are the features that the device declares not to have.
+	Lacks []string `json:"lacks,omitempty"`
+}
+
+// rxeVendor is the vendor of soft-RoCE devices.
+const rxeVendor = 0xffffff
+
+// Lacking returns the features that a device of a vendor declares not to have: soft-RoCE has no congestion management, so it neither
+// sends CNPs nor reacts to any.
+func Lacking(vendor uint32) []string {
+	if vendor == rxeVendor {
+		return []string{generator.NotificationPoint, generator.ReactionPoint}
+	}
+	return nil
 }
 
 // ConnectRequest has the peers' ends, in the order of the connections.

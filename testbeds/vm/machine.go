@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"time"
 
 	"candela.dev/candela/generator"
@@ -65,7 +66,7 @@ func (m *machine) report(ctx context.Context) (*verbs.ReportResponse, error) {
 func (m *machine) release(ctx context.Context) error { return m.call(ctx, verbs.OpClose, nil, nil) }
 
 func (m *machine) counters(ctx context.Context) (testbeds.HostCounters, error) {
-	list := testbeds.HostCounters{Host: m.spec.Hosts[m.side].Name, Vendor: vendor}
+	list := testbeds.HostCounters{Host: m.spec.Hosts[m.side].Name, Vendor: vendor, Lacks: m.device.Lacks}
 	var r verbs.CountersResponse
 	if err := m.call(ctx, verbs.OpCounters, nil, &r); err != nil {
 		return list, err
@@ -87,7 +88,7 @@ func (m *machine) component() testbeds.Component {
 		p("package", m.guests.image.Package), p("rdma-core", m.guests.image.RDMACore), p("device", m.device.Name),
 		p("firmware", m.device.Firmware), p("accelerator", accelerator), p("memory-mib", m.guests.cfg.Memory),
 		p("clock-source", m.first.ClockSource), p("clock-ratio", fmt.Sprintf("%.3f", m.ratio)),
-		p("from-snapshot", m.restored), p("boot", m.booted.Round(10*time.Millisecond)), p("interface-mtu", guestMTU),
+		p("lacks", strings.Join(m.device.Lacks, ", ")), p("from-snapshot", m.restored), p("boot", m.booted.Round(10*time.Millisecond)), p("interface-mtu", guestMTU),
 	}}
 }
 

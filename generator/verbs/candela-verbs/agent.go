@@ -130,6 +130,7 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	attr := a.device.Attributes()
 	response.Device = verbs.Device{
 		Name: r.Device, Firmware: attr.Firmware, VendorID: attr.VendorID, VendorPart: attr.VendorPart, MaxReads: attr.MaxReads,
+		Lacks: verbs.Lacking(attr.VendorID),
 	}
 	return response, nil
 }

@@ -1,6 +1,7 @@
 package switchtest_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -177,11 +178,15 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 			again++
 		}
 	}
+	rates := fmt.Sprintf("%s was found in %d of %d networks", rule, caught, networks)
+	if recorded {
+		rates += fmt.Sprintf(", and in the captures of %d", again)
+	}
 	if caught == 0 || recorded && again == 0 {
-		t.Errorf("%s was found in %d of %d networks, and in the captures of %d", rule, caught, networks, again)
+		t.Error(rates)
 	}
 	if all {
-		t.Logf("%s was found in %d of %d networks, and in the captures of %d", rule, caught, networks, again)
+		t.Log(rates)
 	}
 }
 
@@ -192,6 +197,9 @@ var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us): \d+`)
 // unless the timer is longer.
 func seeded(text string, bug tcp.BugInfo) string {
 	more := ""
+	if bug.Bug == tcp.BugNoBackoff { // a minute of timers that never double is millions of packets
+		text = strings.Replace(text, "deadline-us: 60000000", "deadline-us: 2000000", 1)
+	}
 	if bug.Bug == tcp.BugForgetsAck || bug.Bug == tcp.BugLateAck {
 		text, more = timers.ReplaceAllString(text, ""), " delayed-ack-us: 100000, min-rto-us: 2000000,"
 	}

@@ -43,6 +43,9 @@ func (r *facts) evidence(failure error) evidence {
 func (r *facts) timed() *unmet {
 	t := r.plan.Test
 	u := &unmet{software: !t.Testbed.HardwareTimes()}
+	if t.Testbed.MeasuresWaits() {
+		u.timeout = r.plan.AckTimeout
+	}
 	u.latencyBounds(&t.Expect.Retrans, r.analysis)
 	u.trimBounds(&t.Expect.Trim, r.analysis, r.comparison)
 	u.cnpCounts(t, r.summary)

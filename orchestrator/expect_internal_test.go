@@ -12,7 +12,7 @@ import (
 // TestExpectationsOfTimesAreReportedOnSoftwareHosts: what a run has to do with the machine's speed decides nothing; how often something
 // happened does, and so do bounds that somebody has set for this machine.
 func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
-	us, one, two := clock.Microsecond, int64(1), int64(2)
+	us, one, two, timeout, quarter := clock.Microsecond, int64(1), int64(2), 64*clock.Millisecond, 16*clock.Millisecond
 	measured := func(values ...int64) analyzers.Metric {
 		d := analyzers.NewDistribution("m", analyzers.UnitNS, 0)
 		for _, v := range values {
@@ -34,10 +34,14 @@ func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 		{"too few", &config.Bound{Count: &two}, measured(500), 1, 0},
 		{"too few and too slow", &config.Bound{Max: &us, Count: &two}, measured(5000), 1, 1},
 		{"nothing to bound", &config.Bound{Max: &us}, measured(), 1, 0},
+		{"a wait cannot make it that fast", &config.Bound{Min: &timeout}, measured(500), 1, 0},
+		{"waits cannot make it that slow", &config.Bound{Max: &timeout}, measured(900_000_000), 1, 0},
+		{"waits can make it that slow", &config.Bound{Max: &quarter}, measured(60_000_000), 0, 1},
+		{"a wait can make a timeout that short", &config.Bound{Min: &timeout}, measured(63_000_000), 0, 1},
 		{"nothing, as wanted", &config.Bound{Max: &us, Count: new(int64)}, measured(), 0, 0},
 	} {
 		for _, software := range []bool{false, true} {
-			u := unmet{software: software}
+			u := unmet{software: software, timeout: timeout}
 			u.bound("expect.x", tt.bound, tt.metric)
 			decides, reported := tt.decides, tt.reported
 			if !software {

@@ -12,6 +12,11 @@ var Virtual []byte
 //go:embed netns.yml
 var Netns []byte
 
+// NetnsAFPacket is that with the other software datapath, which has every event.
+//
+//go:embed netns-afpacket.yml
+var NetnsAFPacket []byte
+
 // BMv2 is the description of the testbed in network namespaces whose injector is bmv2.
 //
 //go:embed bmv2.yml

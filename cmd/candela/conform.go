@@ -47,7 +47,8 @@ findings speak of the pair. The specification bounds neither how soon a NAK come
 suite bounds both by --nak-us and --reaction-us or, without them, by twice what the profile declares and 20 us.
 
 With --testbed vm the device under test is Linux's soft-RoCE in virtual machines. Its times are reported and not judged, but for
-those that --nak-us and --reaction-us bound; what it lacks by choice is not exercised.
+those that --nak-us and --reaction-us bound; what it lacks by choice is not exercised. With --testbed netns the models exchange real
+packets; tests with events that its switch lacks run on netns-afpacket, and latencies are judged by --nak-us and --reaction-us only.
 
 The report stands in conformance.md and conformance.json beside the run directories. The exit status is 1 if a rule failed.`,
 		Example: `  candela conform --profile cx5
@@ -55,13 +56,14 @@ The report stands in conformance.md and conformance.json beside the run director
   candela conform --profile cx5 --nak-us 5 --reaction-us 20
   candela conform --profile cx5-slow-path --peer e810-no-migreq --role responder
   candela conform --profile e810 --verbose --format json
-  candela conform --testbed vm`,
+  candela conform --testbed vm
+  candela conform --testbed netns --profile cx5 --bugs no-nack`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return conform(cmd, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
-	fl.StringVar(&f.testbed, "testbed", "", "testbed with a device that is no model: vm, or a description of that kind")
+	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns with models on real packets, vm with soft-RoCE, or a description of these kinds")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
@@ -128,13 +130,31 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 	if err != nil {
 		return err
 	}
+	if bed.Kind == config.KindNetns {
+		return modelsOn(ctx, s, live, name)
+	}
 	if bed.Kind != config.KindVM {
-		return fmt.Errorf("--testbed %s is of kind %s: only virtual machines are qualified; models are without --testbed", name, bed.Kind)
+		return fmt.Errorf("--testbed %s is of kind %s: the kinds are vm, with a device that is no model, and netns, with models on real packets", name, bed.Kind)
 	}
 	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
 	if s.Device, err = live.device(ctx, bed); err != nil {
 		return infrastructure(err)
 	}
+	return nil
+}
+
+// modelsOn makes the suite run its models on real packets. What a profile declares of its latencies is not held against a machine.
+func modelsOn(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
+	_, fallback, err := modelTestbed(name)
+	if err != nil {
+		return err
+	}
+	s.Options, s.Declared, s.Real = configOptions(name), nil, true
+	if fallback != "" {
+		o := configOptions(fallback)
+		s.Fallback = &o
+	}
+	s.BuildFor = func(bed *config.Testbed) orchestrator.Builder { return live.builder(ctx, bed) }
 	return nil
 }
 
@@ -170,7 +190,13 @@ func checkConform(f *conformFlags) error {
 		return fmt.Errorf("--format %q: want text or json", f.format)
 	}
 	if f.testbed != "" && (f.peer != "" || len(f.bugs) > 0) {
-		return errors.New("--testbed has a device that is no model: --peer and --bugs don't go with it")
+		bed, err := config.LoadTestbed(f.testbed)
+		if err != nil {
+			return err
+		}
+		if bed.Kind == config.KindVM {
+			return errors.New("--testbed has a device that is no model: --peer and --bugs don't go with it")
+		}
 	}
 	if f.workers < 0 {
 		return fmt.Errorf("--workers %d: want at least 0", f.workers)
@@ -194,6 +220,9 @@ func checkConform(f *conformFlags) error {
 		f.out = filepath.Join("runs", "conform-"+f.profile)
 		if f.testbed != "" {
 			f.out = filepath.Join("runs", "conform-"+strings.TrimSuffix(filepath.Base(f.testbed), ".yml"))
+			if f.profile != "spec" {
+				f.out += "-" + f.profile
+			}
 		}
 		if f.peer != "" {
 			f.out += "-" + f.role + "-of-" + f.peer

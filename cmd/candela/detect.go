@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,8 @@ type detectFlags struct {
 	scenarios int
 	first     uint64
 	format    string
+	testbed   string
+	bugs      []string
 }
 
 func newDetect() *cobra.Command {
@@ -34,10 +37,15 @@ func newDetect() *cobra.Command {
 		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant for it fires; run every example on
 sound models, on which no rule may fire; and run random scenarios on them, likewise.
 
+With --testbed the test of each bug runs on real packets, such as in network namespaces; examples and random scenarios don't. A test
+with events that netns lacks runs on netns-afpacket. What software hosts cannot show is listed with the reason.
+
 The exit status is 1 if a bug was missed or caught by another rule only, or if there was a false alarm.`,
 		Example: `  candela detect
   candela detect --profiles cx5 --scenarios 0
-  candela detect --scenarios 10000`,
+  candela detect --scenarios 10000
+  candela detect --testbed netns --profiles spec
+  candela detect --testbed netns --profiles spec --bugs invalidate-ignored,no-nack`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return detect(cmd, f) },
 	}
@@ -46,6 +54,8 @@ The exit status is 1 if a bug was missed or caught by another rule only, or if t
 	fl.StringSliceVar(&f.profiles, "profiles", nil, "profiles instead of all; the matrix is that of the first")
 	fl.IntVar(&f.scenarios, "scenarios", 1000, "random scenarios")
 	fl.Uint64Var(&f.first, "first", 0, "number of the first scenario")
+	fl.StringVar(&f.testbed, "testbed", "", "testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
+	fl.StringSliceVar(&f.bugs, "bugs", nil, "bugs instead of all")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
 }
@@ -70,13 +80,24 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 			return err
 		}
 	}
+	if f.testbed != "" {
+		if cmd.Flags().Changed("scenarios") {
+			return errors.New("--scenarios and --testbed exclude each other: random scenarios are for the virtual testbed")
+		}
+		f.scenarios = 0
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
 	bench := detection.Bench{
 		NewRunner: func() (reduction.Runner, func() error) {
 			s := newScratch()
 			return s.Run, s.Close
 		},
-		Options: configOptions(""), Configs: f.configs,
+		Options: configOptions(""), Configs: f.configs, Only: f.bugs,
+	}
+	if f.testbed != "" {
+		if err := onTestbed(&bench, f.testbed); err != nil {
+			return err
+		}
 	}
 	report, err := measure(cmd, &bench, f)
 	if err != nil {
@@ -98,6 +119,24 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 	return nil
 }
 
+// onTestbed makes a bench run its tests on a live testbed.
+func onTestbed(b *detection.Bench, name string) error {
+	bed, fallback, err := modelTestbed(name)
+	if err != nil {
+		return err
+	}
+	b.Options, b.Workers, b.SoftwareHosts = configOptions(name), 1, !bed.HardwareTimes()
+	if fallback != "" {
+		o := configOptions(fallback)
+		b.Fallback = &o
+	}
+	b.NewRunner = func() (reduction.Runner, func() error) {
+		r := new(liveRunner)
+		return r.run, r.close
+	}
+	return nil
+}
+
 func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detection.Report, error) {
 	report := &detection.Report{Schema: detection.ReportSchema}
 	for _, p := range f.profiles {
@@ -105,11 +144,15 @@ func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detect
 		if err != nil {
 			return nil, err
 		}
+		report.Bugs = append(report.Bugs, bugs...)
+		if f.testbed != "" || f.bugs != nil {
+			continue
+		}
 		silence, err := bench.Silence(cmd.Context(), p)
 		if err != nil {
 			return nil, err
 		}
-		report.Bugs, report.Silence = append(report.Bugs, bugs...), append(report.Silence, silence...)
+		report.Silence = append(report.Silence, silence...)
 	}
 	if f.scenarios == 0 {
 		return report, nil

@@ -67,7 +67,7 @@ test was refused, or if a file is wrong.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "runs", "directory for run directories")
-	fl.StringVar(&f.testbed, "testbed", "", `testbed instead of the file's: a description, "virtual", "netns", "bmv2" or "vm"`)
+	fl.StringVar(&f.testbed, "testbed", "", `testbed instead of the file's: a description, "virtual", "netns", "netns-afpacket", "bmv2" or "vm"`)
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
 	fl.IntVar(&f.repeat, "repeat", 1, "run each test N times; repetition i > 1 uses a seed derived from the first")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")

@@ -31,7 +31,7 @@ func newTestbedList() *cobra.Command {
 		Short: "List the embedded testbeds and the descriptions in a directory, and what is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.BMv2Testbed, config.VMTestbed}
+			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed, config.VMTestbed}
 			found, err := filepath.Glob(filepath.Join(dir, "*.yml"))
 			if err != nil {
 				return err

@@ -23,6 +23,9 @@ const VirtualTestbed = "virtual"
 // NetnsTestbed is the name of the embedded description of the testbed in network namespaces.
 const NetnsTestbed = "netns"
 
+// NetnsAFPacketTestbed is the name of the embedded description of that with the datapath that has every event.
+const NetnsAFPacketTestbed = "netns-afpacket"
+
 // BMv2Testbed is the name of the embedded description of the testbed in network namespaces whose injector is bmv2.
 const BMv2Testbed = "bmv2"
 
@@ -124,19 +127,27 @@ func (d *decoder) test(root *yaml.Node) (*Test, error) {
 	return t, nil
 }
 
+// embedded returns the built-in description of that name, nil if there is none.
+func embedded(name string) []byte {
+	switch name {
+	case VirtualTestbed:
+		return testbeds.Virtual
+	case NetnsTestbed:
+		return testbeds.Netns
+	case NetnsAFPacketTestbed:
+		return testbeds.NetnsAFPacket
+	case BMv2Testbed:
+		return testbeds.BMv2
+	case VMTestbed:
+		return testbeds.VM
+	}
+	return nil
+}
+
 // LoadTestbed reads and checks a testbed description, or returns the embedded one for [VirtualTestbed].
 func LoadTestbed(file string) (*Testbed, error) {
-	if file == VirtualTestbed {
-		return DefaultTestbed(), nil
-	}
-	if file == NetnsTestbed {
-		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
-	}
-	if file == BMv2Testbed {
-		return ParseTestbed("testbeds/bmv2.yml", testbeds.BMv2)
-	}
-	if file == VMTestbed {
-		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
+	if data := embedded(file); data != nil {
+		return ParseTestbed("testbeds/"+file+".yml", data)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -222,17 +233,11 @@ func (d *decoder) loadTestbed(t *Test) error {
 
 // readTestbed parses the first of the candidates that exists.
 func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error) {
-	if name == VirtualTestbed || name == "" {
+	if name == "" {
 		return DefaultTestbed(), nil
 	}
-	if name == NetnsTestbed {
-		return ParseTestbed("testbeds/netns.yml", testbeds.Netns)
-	}
-	if name == BMv2Testbed {
-		return ParseTestbed("testbeds/bmv2.yml", testbeds.BMv2)
-	}
-	if name == VMTestbed {
-		return ParseTestbed("testbeds/vm.yml", testbeds.VM)
+	if data := embedded(name); data != nil {
+		return ParseTestbed("testbeds/"+name+".yml", data)
 	}
 	file, data, err := d.readFirst(candidates)
 	if err != nil {

@@ -42,7 +42,7 @@ func timeScaleFields() []field {
 			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
 			kind: optional[int]{integer{min: 0, max: longestTimeout}}, defDoc: "14 of kind netns, otherwise 0: any",
 			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
-		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, rx-repost-delay-us, the delay-us of events and the bounds of expect.retrans.timeout-us " +
+		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, rx-repost-delay-us, the delay-us of events and the bounds of latencies in expect " +
 			"are multiplied: a power of two. By default each test is multiplied by as much as brings its timeout to timeout-floor. 1 leaves " +
 			"tests as they are; those with a timeout below the floor are then refused.",
 			kind: optional[int]{integer{min: 1, max: 1 << maxShift}}, defDoc: "as much as timeout-floor needs",
@@ -120,10 +120,13 @@ func (d *decoder) staysInRange(t *Test, shift int) bool {
 			check("traffic.control-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
 		}
 	}
-	if b := t.Expect.Retrans.Timeout; b != nil {
-		for _, v := range []*clock.Duration{b.Min, b.Max} {
+	for _, b := range t.latencyBounds() {
+		if *b.bound == nil {
+			continue
+		}
+		for _, v := range []*clock.Duration{(*b.bound).Min, (*b.bound).Max} {
 			if v != nil {
-				check("expect.retrans.timeout-us", *v, longestBound)
+				check(b.path, *v, longestBound)
 			}
 		}
 	}
@@ -159,8 +162,26 @@ func (t *Test) scale(shift int) {
 	for i := range tr.ControlEvents {
 		tr.ControlEvents[i].Delay = scaled(tr.ControlEvents[i].Delay, shift)
 	}
-	if b := t.Expect.Retrans.Timeout; b != nil {
-		t.Expect.Retrans.Timeout = &Bound{Min: scaled(b.Min, shift), Max: scaled(b.Max, shift), Count: b.Count}
+	for _, b := range t.latencyBounds() {
+		if *b.bound != nil {
+			*b.bound = &Bound{Min: scaled((*b.bound).Min, shift), Max: scaled((*b.bound).Max, shift), Count: (*b.bound).Count}
+		}
+	}
+}
+
+// pathBound is a bound of latencies and its place.
+type pathBound struct {
+	path  string
+	bound **Bound
+}
+
+// latencyBounds are the bounds that grow with the times of a test. What is gained on a paired run is a difference of such times.
+func (t *Test) latencyBounds() []pathBound {
+	r, trim := &t.Expect.Retrans, &t.Expect.Trim
+	return []pathBound{
+		{"expect.retrans.nack-generation-us", &r.NackGeneration}, {"expect.retrans.nack-reaction-us", &r.NackReaction},
+		{"expect.retrans.retransmission-us", &r.Retransmission}, {"expect.retrans.timeout-us", &r.Timeout},
+		{"expect.trim.nack-us", &trim.Nack}, {"expect.trim.reaction-us", &trim.Reaction}, {"expect.trim.recovery-us", &trim.Recovery},
 	}
 }
 
@@ -184,6 +205,10 @@ func rnrTimerOf(ns int64) int {
 	}
 	return 0 // 655.36 ms
 }
+
+// MeasuresWaits reports whether a run on the testbed ends as an infrastructure failure if a host waited for a CPU for more than a quarter
+// of the shortest timeout.
+func (t *Testbed) MeasuresWaits() bool { return t != nil && t.IsLive() }
 
 // HardwareTimes reports whether the hosts of the testbed have the times of the hardware that they stand for: simulated ones do. On
 // machines with software hosts expectations of latencies are reported and not judged.

@@ -81,7 +81,7 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 				{"scale", got.TimeScale, scale}, {"timeout", tr.AckTimeout, timeout}, {"receive delay", tr.RxRepostDelay, 50 * n * clock.Microsecond},
 				{"delay of data", tr.DataEvents[0].Delay, us(3 * n)}, {"delay of an ACK", tr.ControlEvents[0].Delay, us(7 * n)},
 				{"bounds of timeouts", e.Timeout, &Bound{Min: us(100 * n), Max: us(200 * n)}},
-				{"bounds of reactions, which are no timeouts", e.NackReaction, &Bound{Max: us(5)}},
+				{"bounds of reactions", e.NackReaction, &Bound{Max: us(5 * n)}},
 				{"deadline", got.Deadline, min(1000*n*clock.Millisecond, 60*clock.Second)},
 			} {
 				if diff := cmp.Diff(x.want, x.got); diff != "" {

@@ -145,7 +145,7 @@ var timerRules = []Rule{
 	{
 		ID: "rnr-for-ever", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"send"},
 		Statement: "An RNR retry count of 7 has no limit.",
-		Stimulus:  "a receive that comes after 2 ms, RNR timer 60 us", Test: "rnr-for-ever",
+		Stimulus:  "a receive that comes after 20 ms, RNR timer 60 us", Test: "rnr-for-ever",
 		Evidence: []Evidence{Evidence{Restart, "RNR NAK", 8}},
 		Judges:   []string{"expect.completion", "gbn.incomplete"},
 	},

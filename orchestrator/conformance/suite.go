@@ -37,6 +37,12 @@ type Suite struct {
 	// Device is what stands on the testbed in place of models; nil: models do. Its runs go one after the other, and one that
 	// the testbed breaks off is tried again once.
 	Device *Device
+	// Real says that the models exchange real packets: runs go one after the other, and one that the machine breaks off is tried again.
+	Real bool
+	// BuildFor makes the testbed of a description where that is not the same for all tests; nil: Build does.
+	BuildFor func(*config.Testbed) orchestrator.Builder
+	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
+	Fallback *config.Options
 	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us for the way
 	// and for packets before.
 	MaxNAK, MaxReaction clock.Duration
@@ -107,7 +113,7 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 		o.why = "profile " + profile.Name + " has no adaptive retransmission"
 		return o, nil
 	}
-	test, err := s.load(file, adaptive, profile, peer)
+	p, err := s.plan(file, name, adaptive, profile, peer)
 	if err != nil && s.cannotHave(err, file, profile) {
 		o.why = "the testbed can't have the test: " + strings.Join(strings.Fields(err.Error()), " ")
 		return o, nil
@@ -115,25 +121,27 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	if err != nil {
 		return o, err
 	}
-	test.Name = name
+	test := p.Test
 	o.bounded = map[Bound]bool{
 		NAKBound: test.Expect.Retrans.NackGeneration != nil, ReactionBound: test.Expect.Retrans.NackReaction != nil,
-	}
-	p, err := plan.New(test)
-	if err != nil {
-		return o, err
 	}
 	options := orchestrator.Options{
 		Out: s.Out, Version: s.Version, Command: s.Command, File: path.Join("configs/conformance", file+".yml"),
 		Wall: s.Wall, NoReports: s.NoReports,
 	}
-	o.run, err = orchestrator.Run(ctx, p, s.Build, options)
-	if s.Device != nil && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure {
-		o.run, err = orchestrator.Run(ctx, p, s.Build, options)
+	build := s.Build
+	if s.BuildFor != nil {
+		build = s.BuildFor(test.Testbed)
+	}
+	for try := 1; ; try++ {
+		o.run, err = orchestrator.Run(ctx, p, build, options)
+		if err != nil || !s.again(o.run, try) {
+			break
+		}
 	}
 	switch {
-	case s.Device != nil && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
-		o.why = "the testbed failed twice: " + strings.Join(o.run.Verdict.Reasons, "; ")
+	case (s.Device != nil || s.Real) && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
+		o.why = "the testbed failed again: " + strings.Join(o.run.Verdict.Reasons, "; ")
 		o.run, o.broken = nil, true
 		return o, nil
 	case err != nil:
@@ -148,6 +156,39 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	return o, err
 }
 
+// again reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of which the machine
+// lost something.
+func (s *Suite) again(o *orchestrator.Outcome, try int) bool {
+	switch {
+	case s.Real:
+		return try < realTries && o.Analysis == nil
+	case s.Device != nil:
+		return try < 2 && o.Verdict.Exit == orchestrator.ExitInfrastructure
+	}
+	return false
+}
+
+// realTries is how often a run of models on real packets is tried.
+const realTries = 4
+
+// plan plans a test with the NICs in it, for the other testbed if the first refuses it.
+func (s *Suite) plan(file, name string, adaptive bool, profile, peer *config.Profile) (*plan.Plan, error) {
+	p, err := s.planOn(s.Options, file, name, adaptive, profile, peer)
+	if err != nil && s.Fallback != nil {
+		p, err = s.planOn(*s.Fallback, file, name, adaptive, profile, peer)
+	}
+	return p, err
+}
+
+func (s *Suite) planOn(o config.Options, file, name string, adaptive bool, profile, peer *config.Profile) (*plan.Plan, error) {
+	test, err := s.load(o, file, adaptive, profile, peer)
+	if err != nil {
+		return nil, err
+	}
+	test.Name = name
+	return plan.New(test)
+}
+
 // cannotHave reports whether a test was refused for what the device's testbed can't do: the complaints are about the test and not about
 // the description of the testbed, and models have none.
 func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool {
@@ -156,15 +197,15 @@ func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool
 		slices.ContainsFunc(refused.Problems, func(p config.Problem) bool { return p.File != file+".yml" }) {
 		return false
 	}
-	o := s.as(profile)
+	o := as(s.Options, profile)
 	o.Testbed = ""
 	_, err = Load(file, o)
 	return err == nil
 }
 
 // load reads a test and puts the NICs into it.
-func (s *Suite) load(file string, adaptive bool, profile, peer *config.Profile) (*config.Test, error) {
-	test, err := Load(file, s.as(profile))
+func (s *Suite) load(o config.Options, file string, adaptive bool, profile, peer *config.Profile) (*config.Test, error) {
+	test, err := Load(file, as(o, profile))
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +213,7 @@ func (s *Suite) load(file string, adaptive bool, profile, peer *config.Profile) 
 		s.equip(h, profile, s.Bugs, adaptive)
 	}
 	if s.Peer != "" {
-		other, err := Load(file, s.as(peer))
+		other, err := Load(file, as(o, peer))
 		if err != nil {
 			return nil, err
 		}
@@ -219,8 +260,7 @@ func (s *Suite) limits() (nak, reaction clock.Duration) {
 }
 
 // as returns the options with which tests, which name no profile, get the defaults of this one.
-func (s *Suite) as(profile *config.Profile) config.Options {
-	o := s.Options
+func as(o config.Options, profile *config.Profile) config.Options {
 	o.Profiles = slices.Clone(o.Profiles)
 	for i := range o.Profiles {
 		o.Profiles[i].Defaults = profile.Defaults
@@ -265,7 +305,7 @@ func readTestbed(name string) ([]byte, error) {
 // each calls do for 0 to n−1 on all workers and returns the errors in that order.
 func (s *Suite) each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	workers := s.Workers
-	if s.Device != nil {
+	if s.Device != nil || s.Real {
 		workers = 1
 	} else if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)

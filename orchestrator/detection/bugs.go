@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/reduction"
 )
 
@@ -24,6 +25,10 @@ const (
 	Missed Catch = "missed"
 	// NotApplicable: the profile does without the bug what the bug does, or its vendor does not offer the counter.
 	NotApplicable Catch = "not applicable"
+	// Unobservable: software hosts don't show what the bug does; see BugResult.Why.
+	Unobservable Catch = "not observable"
+	// Unjudged: no run could be judged; BugResult.Why has the reason.
+	Unjudged Catch = "not judged"
 )
 
 // BugResult is a line of the matrix.
@@ -36,11 +41,21 @@ type BugResult struct {
 	Fired   []Fired      `json:"fired"`
 	// Sound are the rules that fired on the same test without the fault. There must be none.
 	Sound []string `json:"sound,omitempty"`
+	// Why the bug cannot be observed on the testbed.
+	Why string `json:"why,omitempty"`
 }
 
 // Bugs runs the test of every fault on a profile, once with the fault and once without.
 func (b *Bench) Bugs(ctx context.Context, profile string) ([]BugResult, error) {
 	catalogue := rdma.Catalogue()
+	if b.Only != nil {
+		for _, name := range b.Only {
+			if !slices.ContainsFunc(catalogue, func(c rdma.BugInfo) bool { return c.Name == name }) {
+				return nil, fmt.Errorf("there is no seeded bug %q", name)
+			}
+		}
+		catalogue = slices.DeleteFunc(catalogue, func(c rdma.BugInfo) bool { return !slices.Contains(b.Only, c.Name) })
+	}
 	results := make([]BugResult, len(catalogue))
 	err := b.each(ctx, len(catalogue), func(ctx context.Context, run reduction.Runner, i int) error {
 		r, err := b.bug(ctx, run, catalogue[i], profile)
@@ -60,15 +75,23 @@ func (b *Bench) Config(bug rdma.BugInfo) string {
 
 func (b *Bench) bug(ctx context.Context, run reduction.Runner, bug rdma.BugInfo, profile string) (BugResult, error) {
 	r := BugResult{Bug: bug, Name: bug.Name, Rule: bug.Rule, Profile: profile}
-	t, err := config.Load(b.Config(bug), b.options(profile))
+	t, err := b.load(bug, profile)
+	if why := unobservable[bug.Name]; err != nil && b.SoftwareHosts && why != "" {
+		r.Catch, r.Why = Unobservable, why
+		return r, nil
+	}
 	if err != nil {
 		return r, err
 	}
 	broken, err := measured(ctx, run, on(t, profile, false))
-	if err != nil {
-		return r, err
+	var sound outcome
+	if err == nil {
+		sound, err = measured(ctx, run, on(t, profile, true))
 	}
-	sound, err := measured(ctx, run, on(t, profile, true))
+	if err != nil && b.SoftwareHosts && ctx.Err() == nil {
+		r.Catch, r.Why = Unjudged, err.Error() // of one bug; the others are tried
+		return r, nil
+	}
 	if err != nil {
 		return r, err
 	}
@@ -77,8 +100,38 @@ func (b *Bench) bug(ctx context.Context, run reduction.Runner, bug rdma.BugInfo,
 	if r.Catch != Right && !applies(bug, profile, &sound) {
 		r.Catch = NotApplicable
 	}
+	if why := unobservable[bug.Name]; b.SoftwareHosts && why != "" && r.Catch != Right && r.Catch != NotApplicable {
+		r.Catch, r.Why = Unobservable, why
+	}
 	return r, nil
 }
+
+// load reads the test of a fault, for the other testbed if the first refuses it.
+func (b *Bench) load(bug rdma.BugInfo, profile string) (t *config.Test, err error) {
+	options := []config.Options{b.options(profile)}
+	if b.Fallback != nil {
+		options = append(options, as(*b.Fallback, profile))
+	}
+	for _, o := range options {
+		if t, err = config.Load(b.Config(bug), o); err == nil {
+			_, err = plan.New(t)
+		}
+		if err == nil {
+			break
+		}
+	}
+	return t, err
+}
+
+// unobservable are the faults that software hosts do not show, with the reason.
+var unobservable = map[string]string{
+	"slow-nack":      "500 us more are within what a host may wait for a CPU",
+	"slow-reaction":  "500 us more are within what a host may wait for a CPU",
+	"trim-slow-nack": "500 us more are within what a host may wait for a CPU",
+	"rate-never-cut": noLineRate, "rate-never-recovers": noLineRate, "rate-cut-unasked": noLineRate, "rate-cut-when-off": noLineRate,
+}
+
+const noLineRate = "a software host sends at the rate of its CPU, not at that of its port, so a cut does not show"
 
 // judge says whether a fault was caught by rule. An expectation of the test (expect.…) is written for the broken NIC: it
 // catches the fault if it holds with it and does not without it.

@@ -26,6 +26,11 @@ type Bench struct {
 	Options   config.Options // the models and rules that exist
 	Configs   string         // directory of the examples; detect/ in it has a test for each fault
 	Workers   int            // runs at a time; 0: one for each CPU
+	Only      []string       // faults instead of all
+	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
+	Fallback *config.Options
+	// SoftwareHosts says that the hosts' times are those of a machine: some faults don't show there.
+	SoftwareHosts bool
 }
 
 // Fired is a rule that was violated, or that warned.
@@ -118,18 +123,19 @@ func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, ru
 }
 
 // options returns the options with which a test that asks for profile spec gets the defaults of another one.
-func (b *Bench) options(profile string) config.Options {
-	o := b.Options
+func (b *Bench) options(profile string) config.Options { return as(b.Options, profile) }
+
+func as(o config.Options, profile string) config.Options {
 	o.Profiles = slices.Clone(o.Profiles)
-	var as config.Profile
+	var model config.Profile
 	for _, p := range o.Profiles {
 		if p.Name == profile {
-			as = p
+			model = p
 		}
 	}
 	for i := range o.Profiles {
 		if o.Profiles[i].Name == defaultProfile {
-			o.Profiles[i].Defaults, o.Profiles[i].Adaptive = as.Defaults, as.Adaptive
+			o.Profiles[i].Defaults, o.Profiles[i].Adaptive = model.Defaults, model.Adaptive
 		}
 	}
 	return o

@@ -25,7 +25,11 @@ func (r *Report) Faults() []string {
 	var list []string
 	for i := range r.Bugs {
 		b := &r.Bugs[i]
-		if b.Catch != Right && b.Catch != NotApplicable {
+		if b.Catch == Unjudged {
+			list = append(list, fmt.Sprintf("bug %s on profile %s: not judged: %s", b.Name, b.Profile, b.Why))
+			continue
+		}
+		if b.Catch != Right && b.Catch != NotApplicable && b.Catch != Unobservable {
 			list = append(list, fmt.Sprintf("bug %s on profile %s: %s (want %s, fired %s)", b.Name, b.Profile, b.Catch, b.Rule, ruleList(b.Fired)))
 		}
 		if len(b.Sound) > 0 {
@@ -113,8 +117,16 @@ func (r *Report) summary(b *strings.Builder) {
 	}
 	if n := len(r.Bugs); n > 0 {
 		fmt.Fprintf(b, "\nbugs: %d, profiles: %d: %d caught by the right rule (%.1f %%), %d by another one only, %d missed; %d not applicable\n",
-			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right], 100*float64(catches[Right])/float64(max(1, n-catches[NotApplicable])),
+			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right], 100*float64(catches[Right])/float64(max(1, n-catches[NotApplicable]-catches[Unobservable])),
 			catches[Other], catches[Missed], catches[NotApplicable])
+	}
+	if n := catches[Unobservable]; n > 0 {
+		fmt.Fprintf(b, "bugs that software hosts do not show: %d\n", n)
+		for i := range r.Bugs {
+			if bug := &r.Bugs[i]; bug.Catch == Unobservable {
+				fmt.Fprintf(b, "  %s on %s: %s\n", bug.Name, bug.Profile, bug.Why)
+			}
+		}
 	}
 	if n := len(r.Silence); n > 0 {
 		loud, warned := 0, 0

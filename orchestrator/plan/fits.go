@@ -27,7 +27,8 @@ func (p *Plan) fits() error {
 	bed := p.Test.Testbed
 	_, err := injector.Translate(conns, p.Intents, injector.Options{Target: bed.Name, Info: info, Epoch: 1})
 	if errors.Is(err, injector.ErrUnsupported) {
-		return fmt.Errorf("%w\n  testbed %s has live.datapath: %s; %s has every event", err, bed.Name, bed.Live.Datapath, config.DatapathAFPacket)
+		return fmt.Errorf("%w\n  testbed %s has live.datapath: %s; %s has every event: --testbed %s",
+			err, bed.Name, bed.Live.Datapath, config.DatapathAFPacket, config.NetnsAFPacketTestbed)
 	}
 	return err
 }

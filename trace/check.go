@@ -47,7 +47,18 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 		}
 		o.Format = d.Format
 	}
+	var notes []string
+	if o.Format == FormatPlain {
+		once, note, err := src.withoutTwins(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if src = once; note != "" {
+			notes = append(notes, note)
+		}
+	}
 	s := newScan(src, o)
+	s.notes = notes
 	if o.Connections != nil { // otherwise flows are known at the end only
 		s.recording = &recording{limit: recordingLimit}
 	}

@@ -53,6 +53,16 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		}
 	}
 	o.Format = FormatPlain
+	var notes []string
+	for _, src := range []*Source{&first, &second} {
+		once, note, err := src.withoutTwins(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if *src = once; note != "" {
+			notes = append(notes, src.Name+": "+note)
+		}
+	}
 	scanned, err := scanPlain(ctx, first, o)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +89,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	meta.Packets = report.Sent + report.Passed
 	meta.ClockUncertaintyNS = v.uncertainty()
 	meta.Complete = o.Complete || v.complete && report.Missed == 0
-	meta.Notes = append(meta.Notes, report.notes(first.Name, second.Name)...)
+	meta.Notes = append(append(meta.Notes, notes...), report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
 		_, err := v.run(ctx, fn)
 		return err

@@ -19,7 +19,8 @@ type Source struct {
 	Name string // for messages: a path
 	Open func() (io.ReadCloser, error)
 
-	more []Source // that continue it, in the order of time
+	more  []Source  // that continue it, in the order of time
+	twins *twinRule // frames that are left out; nil: none
 }
 
 // FileSource is the capture in the file at path. It is the one place where this package meets the file system: the codecs
@@ -31,6 +32,9 @@ func FileSource(path string) Source {
 // OpenFrames opens src and reads the start of it, pcap or pcapng. An error is a *FileError or what Open returned.
 func (src Source) OpenFrames() (*FrameFile, error) {
 	f := &FrameFile{more: src.more}
+	if src.twins != nil {
+		f.twins = newTwins(src.twins.windowNS, src.twins.hops)
+	}
 	if err := f.open(src); err != nil {
 		return nil, err
 	}
@@ -52,6 +56,7 @@ type FrameFile struct {
 	numbers    uint64      // of frames in those
 	lastNS     int64       // time of the latest frame in the file
 	name       string
+	twins      *twins // leaves out second sights of frames; nil: all are wanted
 }
 
 // unwrapped counts frames by what was removed from them.
@@ -75,6 +80,18 @@ func (f *FrameFile) open(src Source) error {
 
 // Next reads the next frame into fr. io.EOF ends the capture.
 func (f *FrameFile) Next(fr *Frame) error {
+	for {
+		if err := f.read(fr); err != nil || f.twins == nil {
+			return err
+		}
+		if _, _, second, _ := f.twins.twin(fr); !second {
+			return nil
+		}
+	}
+}
+
+// read reads the next frame, whether it is wanted or not.
+func (f *FrameFile) read(fr *Frame) error {
 	if err := f.reader.Next(fr); err != nil {
 		return f.ended(fr, err)
 	}
@@ -129,7 +146,7 @@ func (f *FrameFile) ended(fr *Frame, err error) error {
 		return err
 	}
 	number := fr.Number
-	if err := f.Next(fr); err != nil {
+	if err := f.read(fr); err != nil {
 		return err
 	}
 	if fr.Number == number+1 && f.lastNS < last-maxDisorderNS {

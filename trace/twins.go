@@ -1,0 +1,166 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/packet"
+)
+
+// A capture may hold each frame twice: of a SPAN port that copies both directions, of an interface list with the same packet on
+// two of them, or of both sides of a router. Twins are equal but for their MAC addresses, TTL and what depends on it, and are
+// captured one right after the other, whereas a retransmission comes a round trip later.
+
+// twinWindowNS is how long after a frame its twin may come: the transit of a switch or router with full queues.
+const twinWindowNS = 200_000
+
+// twinSample is how many RoCE frames decide whether a capture holds twins, and twinShare the least share of frames with one.
+const (
+	twinSample = 20_000
+	twinShare  = 0.4 // of frames, half of which are the second of a pair; captures miss some
+)
+
+// twinRecent is how many frames are looked back over.
+const twinRecent = 1 << 12
+
+// twinRule says which frames of a capture are second sights of the frame before them.
+type twinRule struct {
+	windowNS int64
+	hops     int // by how much the second one's TTL is lower
+}
+
+// String says it for people.
+func (t *twinRule) String() string {
+	if t.hops == 0 {
+		return fmt.Sprintf("the capture holds frames twice, at most %.3f us apart", float64(t.windowNS)/1000)
+	}
+	return fmt.Sprintf("the capture was taken on both sides of a router: it holds frames twice, with a TTL that is %d lower", t.hops)
+}
+
+// A seenFrame is a frame that a twin may follow.
+type seenFrame struct {
+	hash   uint64
+	timeNS int64
+	ttl    uint8
+	paired bool
+}
+
+// twins finds second sights of frames, which it is shown in order.
+type twins struct {
+	windowNS int64
+	hops     int // -1: any
+	recent   []seenFrame
+	next     int
+	byHash   map[uint64]int // index in recent of the latest
+}
+
+func newTwins(windowNS int64, hops int) *twins {
+	return &twins{windowNS: windowNS, hops: hops, recent: make([]seenFrame, 0, twinRecent), byHash: make(map[uint64]int, twinRecent)}
+}
+
+// twin reports whether f is the second sight of a RoCE frame, how long after the first it came, and by how much its TTL is lower.
+func (t *twins) twin(f *Frame) (gapNS int64, hops int, ok, roce bool) {
+	s, isRoCE, err := locateRoCE(f.Data, packet.Port)
+	if !isRoCE || err != nil {
+		return 0, 0, false, false
+	}
+	seen := seenFrame{hash: twinHash(f.Data[s.l3:s.end]), timeNS: f.TimeNS, ttl: f.Data[s.l3+7]}
+	if f.Data[s.l3]>>4 == 4 {
+		seen.ttl = f.Data[s.l3+8]
+	}
+	if i, found := t.byHash[seen.hash]; found {
+		first := &t.recent[i]
+		gapNS, hops = seen.timeNS-first.timeNS, int(first.ttl)-int(seen.ttl)
+		if !first.paired && gapNS >= 0 && gapNS <= t.windowNS && hops >= 0 && (t.hops < 0 || hops == t.hops) {
+			first.paired = true
+			return gapNS, hops, true, true
+		}
+	}
+	t.remember(seen)
+	return 0, 0, false, true
+}
+
+func (t *twins) remember(s seenFrame) {
+	if len(t.recent) < twinRecent {
+		t.byHash[s.hash] = len(t.recent)
+		t.recent = append(t.recent, s)
+		return
+	}
+	if old := t.recent[t.next]; t.byHash[old.hash] == t.next {
+		delete(t.byHash, old.hash)
+	}
+	t.recent[t.next] = s
+	t.byHash[s.hash] = t.next
+	t.next = (t.next + 1) % twinRecent
+}
+
+// twinHash hashes an IP packet without what a switch or router may change: TTL, checksums, DSCP and ECN.
+func twinHash(b []byte) uint64 {
+	h := uint64(len(b))
+	for i, at := 0, b; len(at) > 0; i++ {
+		var word uint64
+		n := min(8, len(at))
+		for j := range n {
+			word = word<<8 | uint64(at[j])
+		}
+		at = at[n:]
+		switch {
+		case b[0]>>4 == 4 && i == 0:
+			word &^= 0xff << 48 // DSCP, ECN
+		case b[0]>>4 == 4 && i == 1:
+			word &^= 0xff<<56 | 0xffff<<32 // TTL, header checksum
+		case b[0]>>4 == 6 && i == 0:
+			word &^= 0x0ff0_0000<<32 | 0xff // traffic class, hop limit
+		}
+		h = mix(h^word, uint64(i))
+	}
+	return h
+}
+
+// findTwins looks whether the capture holds its frames twice. The rule is nil if it does not.
+func findTwins(ctx context.Context, src Source) (*twinRule, error) {
+	t := newTwins(twinWindowNS, -1)
+	var gaps []int64
+	hops, frames := map[int]int{}, 0
+	err := src.ForEachFrame(ctx, func(f *Frame) error {
+		gap, n, ok, roce := t.twin(f)
+		if !roce {
+			return nil
+		}
+		if frames++; ok {
+			gaps = append(gaps, gap)
+			hops[n]++
+		}
+		if frames == twinSample {
+			return errStop
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStop) && !errors.Is(err, ErrTruncatedFile) {
+		return nil, err
+	}
+	const few = 8
+	if len(gaps) < few || float64(len(gaps)) < twinShare*float64(frames) {
+		return nil, nil
+	}
+	slices.Sort(gaps)
+	rule := &twinRule{windowNS: min(twinWindowNS, 4*gaps[len(gaps)*9/10]+1000)}
+	for n, count := range hops {
+		if 2*count > len(gaps) {
+			rule.hops = n
+		}
+	}
+	return rule, nil
+}
+
+// withoutTwins returns the capture with each frame once, and what was noticed, if it holds frames twice.
+func (src Source) withoutTwins(ctx context.Context) (Source, string, error) {
+	rule, err := findTwins(ctx, src)
+	if err != nil || rule == nil {
+		return src, "", err
+	}
+	src.twins = rule
+	return src, rule.String() + "; the second of each pair was left out", nil
+}

@@ -28,14 +28,15 @@ type matcher struct {
 	before, after tapStream
 	sent          window[sentPacket]
 	passed        window[passedPacket]
-	held          passedPacket        // read from after, but before has not been read up to its time
-	holding       bool                // held is one
-	latest        map[class]int64     // the last sent packet of each class; older ones are linked by sentPacket.older
-	flowLatest    map[flowClass]int64 // the last sent packet of each flow, linked forwards by sentPacket.next
-	missed        []missedPacket      // to be emitted as sent, in order of passing
-	lastNS        int64               // of the latest record, or math.MinInt64
-	identified    bool                // frames are told apart by their IPv4 identifications
-	slackNS       int64               // how much too early a corrected clock may stamp a passed packet
+	held          passedPacket            // read from after, but before has not been read up to its time
+	holding       bool                    // held is one
+	latest        map[class]int64         // the last sent packet of each class; older ones are linked by sentPacket.older
+	flowLatest    map[flowClass]int64     // the last sent packet of each flow, linked forwards by sentPacket.next
+	missed        []missedPacket          // to be emitted as sent, in order of passing
+	lastNS        int64                   // of the latest record, or math.MinInt64
+	identified    bool                    // frames are told apart by their IPv4 identifications
+	paired        func(s, p *observation) // is told of each pair; may be nil
+	slackNS       int64                   // how much too early a corrected clock may stamp a passed packet
 	report        PairReport
 	out           Record
 }
@@ -305,6 +306,9 @@ func (m *matcher) pair(s, p int64) {
 		}
 	}
 	m.join(s, p)
+	if m.paired != nil {
+		m.paired(&m.sent.at(s).observation, &m.passed.at(p).observation)
+	}
 	transit := m.sent.at(s).passNS - m.sent.at(s).rec.TimeNS
 	m.report.MinTransitNS, m.report.MaxTransitNS = min(m.report.MinTransitNS, transit), max(m.report.MaxTransitNS, transit)
 }

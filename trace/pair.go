@@ -78,10 +78,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := v.run(ctx, func(r *Record) error {
-		meta.StartNS, meta.EndNS = min(meta.StartNS, r.TimeNS), max(meta.EndNS, r.TimeNS)
-		return nil
-	})
+	report, err := v.compare(ctx, &meta)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +117,7 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	var err error
 	if v.o.SameClock {
 		v.clock = &clockEstimate{report: ClockReport{SameClock: true}}
-	} else if places, v.clock, err = s.reconcile(places); err != nil {
+	} else if places, v.clock, v.bounds, err = s.reconcile(places); err != nil {
 		return nil, fault(err.Error(), other)
 	}
 	if why := swapped(places); v.o.Ordered && why != "" {
@@ -131,6 +128,43 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 		v.upstream[s.list[i]] = places[i].FirstUpstream
 	}
 	return places, nil
+}
+
+// compare makes a first pass over the captures. What all pairs of frames show of the clocks, of which the estimate knows a sample,
+// corrects it where a frame would arrive before it was sent; the pass is made again then.
+func (v *tapView) compare(ctx context.Context, meta *Meta) (*PairReport, error) {
+	for attempt := 0; ; attempt++ {
+		start, end := meta.StartNS, meta.EndNS
+		exact := newPairBounds(v.clock)
+		v.paired = exact.add
+		report, err := v.run(ctx, func(r *Record) error {
+			start, end = min(start, r.TimeNS), max(end, r.TimeNS)
+			return nil
+		})
+		v.paired = nil
+		if err != nil {
+			return nil, err
+		}
+		if report.MinTransitNS < 0 && attempt < 3 && v.refine(exact) {
+			continue
+		}
+		meta.StartNS, meta.EndNS = start, end
+		return report, nil
+	}
+}
+
+// refine corrects the clock by the pairs of a pass, and reports whether that changed it.
+func (v *tapView) refine(exact *pairBounds) bool {
+	if v.o.SameClock {
+		return false
+	}
+	v.bounds.list = append(v.bounds.list, exact.list()...)
+	clock, err := v.bounds.estimate(!v.mixed())
+	if err != nil || clock.report.OffsetNS == v.clock.report.OffsetNS && clock.report.DriftPPB == v.clock.report.DriftPPB {
+		return false
+	}
+	v.clock = clock
+	return true
 }
 
 func (v *tapView) survey(ctx context.Context, s *survey, tap int) (err error) {
@@ -233,6 +267,7 @@ type observation struct {
 	// short: the packet ended on the wire before the length that its IP header announces.
 	short  bool
 	second bool   // it is a frame of the second capture
+	rawNS  int64  // on the clock of its own capture
 	port   uint16 // UDP source port
 	ipID   uint16 // IPv4 identification; 0 in IPv6
 	ttl    uint8  // or hop limit
@@ -255,6 +290,7 @@ func (s *recordStream) read(o *observation) error {
 		if s.dec.Decode(f, &o.rec) != nil {
 			continue // counted by the scan, as in a plain capture
 		}
+		o.rawNS = o.rec.TimeNS
 		o.rec.TimeNS = s.clock.correct(o.rec.TimeNS)
 		o.way, o.second = s.dec.key, s.second
 		o.way.qpn &^= maxUint24

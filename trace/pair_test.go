@@ -210,7 +210,7 @@ func TestAnyLossBetweenTwoTapsIsFound(t *testing.T) {
 			psn++
 		}
 		before, after := capturePair(t, packets)
-		_, report, err := CheckPair(context.Background(), before, after, Options{SameClock: true})
+		_, report, err := CheckPair(context.Background(), before, after, Options{SameClock: true, Placement: PlacementBracket})
 		if len(want) == len(packets) && errors.Is(err, ErrNothingToAnalyse) && !slices.ContainsFunc(want, func(e PairEvent) bool { return e.Event != "drop" }) {
 			return
 		}

@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -54,8 +56,51 @@ type clockBounds struct{ list []bound }
 func (c *clockBounds) lower(firstNS, secondNS int64) { c.add(firstNS, secondNS, false) }
 func (c *clockBounds) upper(firstNS, secondNS int64) { c.add(firstNS, secondNS, true) }
 
+// transit adds what a frame shows that passed both taps, the first one first or last.
+func (c *clockBounds) transit(firstNS, secondNS int64, firstUpstream bool) {
+	c.add(firstNS, secondNS, !firstUpstream)
+}
+
 func (c *clockBounds) add(firstNS, secondNS int64, upper bool) {
 	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS, upper: upper})
+}
+
+// pairBounds keeps, of the bounds that many pairs of frames make, the tightest of each stretch of time.
+type pairBounds struct {
+	clock  *clockEstimate
+	spanNS int64
+	best   map[pairSlot]bound
+}
+
+type pairSlot struct {
+	stretch int64
+	upper   bool
+}
+
+// pairStretches is how many stretches a capture is divided into.
+const pairStretches = 512
+
+func newPairBounds(clock *clockEstimate) *pairBounds {
+	return &pairBounds{clock: clock, spanNS: max(1, int64(2*clock.halfSpan)/pairStretches), best: make(map[pairSlot]bound)}
+}
+
+// add takes in a frame that was sent and passed.
+func (e *pairBounds) add(s, p *observation) {
+	b := bound{atNS: p.rawNS, ns: s.rawNS - p.rawNS}
+	if s.second {
+		b = bound{atNS: s.rawNS, ns: p.rawNS - s.rawNS, upper: true}
+	}
+	slot := pairSlot{(b.atNS - e.clock.report.ReferenceNS) / e.spanNS, b.upper}
+	if old, ok := e.best[slot]; !ok || b.upper && b.ns < old.ns || !b.upper && b.ns > old.ns {
+		e.best[slot] = b
+	}
+}
+
+// list returns the bounds in a fixed order.
+func (e *pairBounds) list() []bound {
+	list := slices.Collect(maps.Values(e.best))
+	slices.SortFunc(list, func(a, b bound) int { return cmp.Or(cmp.Compare(a.atNS, b.atNS), cmp.Compare(a.ns, b.ns)) })
+	return list
 }
 
 // maxDrift is the largest difference in rate between two clocks that is believed: crystals are within 100 ppm, and two of them

@@ -222,10 +222,9 @@ func (s *survey) transits(c *clockBounds, firstUpstream []bool, only func(way in
 		if only != nil && !only(a.way) {
 			return
 		}
-		if firstUpstream[a.way] {
-			c.lower(a.timeNS, b.timeNS)
-		} else {
-			c.upper(a.timeNS, b.timeNS)
+		c.transit(a.timeNS, b.timeNS, firstUpstream[a.way])
+		if a.copies > 1 {
+			c.transit(a.lastNS, b.lastNS, firstUpstream[a.way])
 		}
 	})
 }
@@ -318,18 +317,19 @@ func (s *survey) apart(way, back int, firstUpstream bool) bool {
 
 // reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree
 // best. What packets show is kept, unless the taps miss frames, so that others look lost in between.
-func (s *survey) reconcile(found []WayReport) ([]WayReport, *clockEstimate, error) {
-	clock, err := s.clockFor(found)
+func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
+	places = found
+	clock, bounds, err = s.clockFor(found)
 	if err == nil && clock.report.Discarded == 0 || slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
-		return found, clock, err
+		return places, clock, bounds, err
 	}
 	for _, other := range alternatives(found, s.complete()) {
-		c, failed := s.clockFor(other)
+		c, b, failed := s.clockFor(other)
 		if failed == nil && (err != nil || c.report.Discarded < clock.report.Discarded) {
-			found, clock, err = other, c, nil
+			places, clock, bounds, err = other, c, b, nil
 		}
 	}
-	return found, clock, err
+	return places, clock, bounds, err
 }
 
 // alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts.
@@ -353,7 +353,7 @@ func alternatives(found []WayReport, keepCertain bool) [][]WayReport {
 }
 
 // clockFor estimates the clocks, given which capture is upstream for each way.
-func (s *survey) clockFor(places []WayReport) (*clockEstimate, error) {
+func (s *survey) clockFor(places []WayReport) (*clockEstimate, clockBounds, error) {
 	upstream, mixed := make([]bool, len(places)), false
 	for i := range places {
 		upstream[i] = places[i].FirstUpstream
@@ -362,7 +362,8 @@ func (s *survey) clockFor(places []WayReport) (*clockEstimate, error) {
 	var bounds clockBounds
 	s.transits(&bounds, upstream, nil)
 	s.causes(&bounds)
-	return bounds.estimate(!mixed)
+	clock, err := bounds.estimate(!mixed)
+	return clock, bounds, err
 }
 
 // disagreement explains why two captures cannot be of the same traffic, or returns an empty string.

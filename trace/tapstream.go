@@ -12,9 +12,11 @@ type tapView struct {
 	o             Options
 	connections   *Connections
 	clock         *clockEstimate
+	bounds        clockBounds      // that the clock rests on
 	upstream      map[flowKey]bool // of each way: the first capture is upstream. nil: of all
 	identified    bool             // IPv4 identifications tell frames apart
-	complete      bool             // nothing suggests that a tap missed frames
+	paired        func(s, p *observation)
+	complete      bool // nothing suggests that a tap missed frames
 }
 
 // mixed reports whether each of the captures is upstream for some way.
@@ -89,7 +91,7 @@ func (v *tapView) run(ctx context.Context, fn func(*Record) error) (report *Pair
 	}
 	defer func() { err = alsoClose(err, after) }()
 	m := newMatcher(before, after)
-	m.identified, m.slackNS = v.identified, v.clock.slack()
+	m.identified, m.slackNS, m.paired = v.identified, v.clock.slack(), v.paired
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return &m.report, context.Cause(ctx)

@@ -33,7 +33,8 @@ type tapSurvey struct {
 
 // A glimpse is what a capture shows of frames with the same content.
 type glimpse struct {
-	timeNS int64  // of the first
+	timeNS int64 // of the first
+	lastNS int64
 	share  uint64 // decides whether it is kept
 	place  uint64 // connection, PSN and direction
 	answer uint64 // the place of the acknowledgement of a request, or of the request that an acknowledgement answers. 0: none
@@ -105,10 +106,11 @@ func (s *survey) add(tap int, o *observation) {
 	key := contentHash(o)
 	if g, ok := t.seen[key]; ok {
 		g.copies++
+		g.lastNS = r.TimeNS
 		return
 	}
 	t.seen[key] = &glimpse{
-		timeNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(), data: r.Opcode.IsData(),
+		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(), data: r.Opcode.IsData(),
 		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: answerPlace(r),
 	}
 	if len(t.seen) > surveyLimit {

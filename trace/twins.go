@@ -16,11 +16,12 @@ import (
 // twinWindowNS is how long after a frame its twin may come: the transit of a switch or router with full queues.
 const twinWindowNS = 200_000
 
-// twinSample is how many RoCE frames decide whether a capture holds twins, and twinShare the least share of frames with one.
-const (
-	twinSample = 20_000
-	twinShare  = 0.4 // of frames, half of which are the second of a pair; captures miss some
-)
+// twinSample is how many RoCE frames decide whether a capture holds twins.
+const twinSample = 20_000
+
+// twinsMissing is the largest share of frames without a twin in a capture of twins, which may miss some. Go-back-N alone repeats as
+// large a share of the requests now and then, but not of the responses, too, nor under the same IPv4 identifications.
+const twinsMissing = 0.2
 
 // twinRecent is how many frames are looked back over.
 const twinRecent = 1 << 12
@@ -122,18 +123,13 @@ func twinHash(b []byte) uint64 {
 // findTwins looks whether the capture holds its frames twice. The rule is nil if it does not.
 func findTwins(ctx context.Context, src Source) (*twinRule, error) {
 	t := newTwins(twinWindowNS, -1)
-	var gaps []int64
-	hops, frames := map[int]int{}, 0
+	var e twinEvidence
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
-		gap, n, ok, roce := t.twin(f)
-		if !roce {
-			return nil
+		gap, hops, second, roce := t.twin(f)
+		if roce {
+			e.add(f, second, gap, hops)
 		}
-		if frames++; ok {
-			gaps = append(gaps, gap)
-			hops[n]++
-		}
-		if frames == twinSample {
+		if e.frames == twinSample {
 			return errStop
 		}
 		return nil
@@ -141,18 +137,70 @@ func findTwins(ctx context.Context, src Source) (*twinRule, error) {
 	if err != nil && !errors.Is(err, errStop) && !errors.Is(err, ErrTruncatedFile) {
 		return nil, err
 	}
-	const few = 8
-	if len(gaps) < few || float64(len(gaps)) < twinShare*float64(frames) {
-		return nil, nil
+	return e.rule(), nil
+}
+
+// twinEvidence counts what decides whether a capture holds its frames twice.
+type twinEvidence struct {
+	frames int
+	gaps   []int64
+	hops   map[int]int // twins by the difference in TTL
+	ways   map[flowKey]*twinWay
+	ids    map[uint16]bool // IPv4 identifications of twins
+}
+
+type twinWay struct{ frames, twins int }
+
+func (e *twinEvidence) add(f *Frame, second bool, gapNS int64, hops int) {
+	if e.ways == nil {
+		e.ways, e.hops, e.ids = make(map[flowKey]*twinWay), make(map[int]int), make(map[uint16]bool)
 	}
-	slices.Sort(gaps)
-	rule := &twinRule{windowNS: min(twinWindowNS, 4*gaps[len(gaps)*9/10]+1000)}
-	for n, count := range hops {
-		if 2*count > len(gaps) {
+	s, _, _ := locateRoCE(f.Data, packet.Port)
+	key := frameFlowKey(f.Data, &s, 0)
+	way := e.ways[key]
+	if way == nil {
+		way = &twinWay{}
+		e.ways[key] = way
+	}
+	e.frames++
+	way.frames++
+	if !second {
+		return
+	}
+	way.twins++
+	e.gaps = append(e.gaps, gapNS)
+	e.hops[hops]++
+	if f.Data[s.l3]>>4 == 4 {
+		e.ids[be16(f.Data[s.l3+4:])] = true
+	}
+}
+
+// rule returns which frames are second sights, or nil if the capture does not hold frames twice.
+func (e *twinEvidence) rule() *twinRule {
+	const few = 8
+	if len(e.gaps) < few {
+		return nil
+	}
+	slices.Sort(e.gaps)
+	rule := &twinRule{windowNS: min(twinWindowNS, 4*e.gaps[len(e.gaps)*9/10]+1000)}
+	for n, count := range e.hops {
+		if 2*count > len(e.gaps) {
 			rule.hops = n
 		}
 	}
-	return rule, nil
+	identified := 2*len(e.ids) > len(e.gaps)
+	doubled := 0
+	for _, w := range e.ways {
+		if float64(2*w.twins) >= (1-twinsMissing)*float64(w.frames) {
+			doubled++
+		} else if rule.hops == 0 {
+			return nil
+		}
+	}
+	if rule.hops > 0 && doubled > 0 || identified || doubled > 1 {
+		return rule
+	}
+	return nil
 }
 
 // withoutTwins returns the capture with each frame once, and what was noticed, if it holds frames twice.

@@ -289,7 +289,8 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if err != nil {
 		return nil, err
 	}
-	if err := softenUnseen(ctx, checked, analysis); err != nil {
+	fresh := func(m trace.Meta) []analyzers.Analyzer { return analyzersOf(m, nil, nil, nil) }
+	if err := analyzers.SoftenUnseen(ctx, checked, analysis, fresh); err != nil {
 		return nil, err
 	}
 	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {

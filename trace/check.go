@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/packet"
 )
@@ -277,7 +278,7 @@ func (s *scan) meta() (Meta, error) {
 	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
-		ICRCCheckable: s.icrc.trusted(), Complete: s.o.Complete, Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+		ICRCCheckable: s.icrc.trusted(), Complete: s.o.Complete || countedNone(s.interfaces), Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
 		Interfaces: s.interfaces,
 	}
 	if s.o.Format == FormatPlain {
@@ -304,6 +305,11 @@ func (s *scan) meta() (Meta, error) {
 		m.Connections, m.Notes = connections, append(m.Notes, notes...)
 	}
 	return m, nil
+}
+
+// countedNone reports whether a capture's own counts say that it missed no frame.
+func countedNone(interfaces []Interface) bool {
+	return len(interfaces) > 0 && !slices.ContainsFunc(interfaces, func(i Interface) bool { return !i.Counted || i.Dropped > 0 })
 }
 
 func (s *scan) badNote() string {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/gbn"
@@ -27,32 +26,12 @@ func Analyzers() Judge {
 		if err != nil {
 			return nil, err
 		}
-		return soften(c, t.View, doc)
-	}
-}
-
-// soften judges once more in the reading that the tap missed frames, where that may be, as an analysis of a capture does: a violation
-// that is gone then is a warning.
-func soften(c *trace.Checked, v oracle.View, doc *analyzers.Analysis) ([]analyzers.Finding, error) {
-	lossy, ok := c.WithUnseenFrames()
-	if !ok || doc.Verdict != analyzers.Fail {
+		fresh := func(m trace.Meta) []analyzers.Analyzer { return Configured(m, t.View) }
+		if err := analyzers.SoftenUnseen(context.Background(), c, doc, fresh); err != nil {
+			return nil, err
+		}
 		return doc.Findings, nil
 	}
-	other, err := analyzers.Run(context.Background(), lossy, Configured(lossy.Meta(), v)...)
-	if err != nil {
-		return nil, err
-	}
-	for i := range doc.Findings {
-		f := &doc.Findings[i]
-		again := func(o analyzers.Finding) bool {
-			return o.Severity == analyzers.Violation && o.Rule == f.Rule &&
-				slices.Equal(o.Packets[:min(1, len(o.Packets))], f.Packets[:min(1, len(f.Packets))])
-		}
-		if f.Severity == analyzers.Violation && !slices.ContainsFunc(other.Findings, again) {
-			f.Severity = analyzers.Warning
-		}
-	}
-	return doc.Findings, nil
 }
 
 // Configured returns the analyzers that the oracle judges, with what a view knows.

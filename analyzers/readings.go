@@ -1,0 +1,70 @@
+package analyzers
+
+import (
+	"context"
+
+	"candela.dev/candela/trace"
+)
+
+// unseenExplains are the rules that one or two frames which a tap did not record may explain: an unseen acknowledgement or NAK, request
+// or retransmission. docs/rules.md says what each is about.
+var unseenExplains = map[string]bool{
+	"gbn.ack-beyond": true, "gbn.ack-decreasing": true, "gbn.atomic-unexpected": true, "gbn.msn": true, "gbn.psn-skip": true,
+	"gbn.read-opcode": true, "gbn.read-order": true, "gbn.read-unexpected": true, "gbn.resend-acknowledged": true,
+	"gbn.retransmit-first": true, "gbn.retry-exceeded": true, "gbn.rnr-early": true, "gbn.round-gap": true,
+	"gbn.timeout-early": true, "gbn.timeout-start": true,
+	"retrans.retry-exceeded": true, "retrans.rnr-early": true, "retrans.rnr-retry-exceeded": true, "retrans.timeout-early": true,
+	"retrans.timeout-late": true,
+}
+
+// UnseenExplains lists those rules, for documentation and tests.
+func UnseenExplains() map[string]bool {
+	list := make(map[string]bool, len(unseenExplains))
+	for rule := range unseenExplains {
+		list[rule] = true
+	}
+	return list
+}
+
+// SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for which a frame or two
+// suffice, and those that are gone when the trace is read as one that may lack frames, by the analyzers that fresh returns. Only
+// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames].
+func SoftenUnseen(ctx context.Context, checked *trace.Checked, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
+	lossy, ok := checked.WithUnseenFrames()
+	if !ok || a.Verdict != Fail {
+		return nil
+	}
+	other, err := Run(ctx, lossy, fresh(lossy.Meta())...)
+	if err != nil {
+		return err
+	}
+	certain := make(map[findingKey]bool)
+	for i := range other.Findings {
+		if f := &other.Findings[i]; f.Severity == Violation && !unseenExplains[f.Rule] {
+			certain[f.key()] = true
+		}
+	}
+	for i := range a.Findings {
+		if f := &a.Findings[i]; f.Severity == Violation && !certain[f.key()] {
+			f.Severity = Warning
+			f.Message += " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
+		}
+	}
+	a.Verdict = a.verdict()
+	return nil
+}
+
+// findingKey names a finding across readings of a trace.
+type findingKey struct {
+	rule       string
+	connection int
+	packet     uint64
+}
+
+func (f *Finding) key() findingKey {
+	k := findingKey{rule: f.Rule, connection: f.Connection}
+	if len(f.Packets) > 0 {
+		k.packet = f.Packets[0]
+	}
+	return k
+}

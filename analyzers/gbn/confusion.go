@@ -1,6 +1,8 @@
 package gbn
 
 import (
+	"slices"
+
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -24,7 +26,8 @@ const (
 func (q *requester) suspect(rule Rule, r *trace.Record) {
 	switch rule {
 	case RuleReadUnexpected, RuleReadOrder, RuleReadOpcode, RuleReadLength, RuleAtomicUnexpected:
-		q.suspectID = r.ID
+		q.suspects[q.suspected%len(q.suspects)] = r.ID
+		q.suspected++
 	default:
 	}
 }
@@ -34,7 +37,7 @@ func (s *session) confuse(r *trace.Record) {
 	q := &s.req
 	p := s.unwrap(r.PSN)
 	from := q.una.least().una
-	if q.suspectID != r.ID || p < from {
+	if q.suspected == 0 || p < from || !slices.Contains(q.suspects[:], r.ID) {
 		return
 	}
 	kind := confusionAll

@@ -29,15 +29,16 @@ type requester struct {
 	spans spans
 	iter  int // ITER of data packets as the injector counts it, for reports
 
-	contrary     pos    // of a NACK for what was acknowledged before, -1: none
-	carried      uint32 // NACKs of discarded states that may still cause a restart
-	jumpNS       int64  // when the latest restart was seen
-	carriedNS    int64  // when the latest passed
-	stallNS      int64  // the longest recent wait for progress, which ended
-	stalledNS    int64  // at this instant
-	uncounted    uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious      bool   // some response was about what was never sent
-	suspectID    uint64 // of the latest response that makes no sense
+	contrary     pos       // of a NACK for what was acknowledged before, -1: none
+	carried      uint32    // NACKs of discarded states that may still cause a restart
+	jumpNS       int64     // when the latest restart was seen
+	carriedNS    int64     // when the latest passed
+	stallNS      int64     // the longest recent wait for progress, which ended
+	stalledNS    int64     // at this instant
+	uncounted    uint32    // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious      bool      // some response was about what was never sent
+	suspects     [8]uint64 // the latest responses that break a rule, in a ring
+	suspected    int
 	confusion    confusion
 	confusedFrom pos
 	misled       bool  // a response reached it that nobody sent: it may have ended in error over that

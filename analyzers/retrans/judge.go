@@ -128,11 +128,11 @@ func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 		return
 	}
 	severity := analyzers.Violation
-	if !step.Certain && a.mayBeTimeout(r, step, p) {
-		if p.Known {
-			return
-		}
-		severity = analyzers.Warning
+	switch {
+	case !p.Known:
+		severity = analyzers.Note // a local ACK timeout of any length may have crossed the NAK
+	case !step.Certain && a.mayBeTimeout(r, step, p):
+		return
 	}
 	a.finding(r, step, p, RuleRNREarly, text{
 		severity: severity,

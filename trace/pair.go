@@ -114,6 +114,9 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	}
 	v.identified, v.complete = s.identified(), s.complete()
 	places := s.place(v.o.Placement, v.o.Ordered, v.isRequester)
+	if v.o.Ordered && !v.complete && swapped(places) != "" {
+		places = s.place(PlacementBracket, true, v.isRequester) // taps that miss frames make others look lost: the caller knows better
+	}
 	var err error
 	if v.o.SameClock {
 		v.clock = &clockEstimate{report: ClockReport{SameClock: true}}

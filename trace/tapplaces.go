@@ -164,9 +164,15 @@ func (s *survey) repaired(g *glimpse) bool {
 	return ok && !acked.Before(packet.PSN(g.place>>8&maxUint24))
 }
 
-// complete reports whether nothing suggests that one of the taps missed frames.
+// complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows more often
+// than the other, some were missed: what is lost in between is missing downstream only.
 func (s *survey) complete() bool {
-	_, missed := s.evidence()
+	list, missed := s.evidence()
+	for i := range list {
+		if e := &list[i]; e.lostFirst > 0 && e.lostSecond > 0 || e.alone[0] > 0 && e.alone[1] > 0 {
+			return false
+		}
+	}
 	return missed == [2]float64{}
 }
 

@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
@@ -24,7 +25,7 @@ import (
 )
 
 // analyzerNames lists the analyzers in the order in which they are reported.
-var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, trim.Name, counters.Name}
+var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, trim.Name, fields.Name, counters.Name}
 
 // check finds out whether the trace in src is complete. A trace that is not is an outcome and no error.
 func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
@@ -131,6 +132,7 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 		retrans.New(meta, retransConfig(t, half, c)),
 		cnp.New(meta, cnpConfig(t, c)),
 		rp.New(meta, rpConfig(t, c)),
+		fields.New(meta),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))

@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
+	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
@@ -39,6 +40,6 @@ func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyz
 	}
 	return []analyzers.Analyzer{
 		gbn.New(meta, gbn.Config{Connections: limits}), retrans.New(meta, retrans.Config{Connections: params}),
-		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}),
+		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}), fields.New(meta),
 	}
 }

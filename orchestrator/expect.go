@@ -19,6 +19,7 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 		"cnp":      e.CNP.Judgement,
 		"rp":       e.RP,
 		"trim":     e.Trim.Judgement,
+		"fields":   e.Fields,
 		"counters": e.Counters.Judgement,
 	}
 }

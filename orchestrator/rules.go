@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/ndp"
@@ -23,7 +24,7 @@ import (
 // Rules lists every rule that an analyzer of NIC tests checks, by analyzer in the order of reports, each with a sorted list. Those of
 // switch tests are the business of package switchtest.
 func Rules() []analyzers.Rule {
-	return sorted(gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), counters.Rules())
+	return sorted(gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), fields.Rules(), counters.Rules())
 }
 
 // sorted joins lists of rules, each sorted by id.

@@ -53,6 +53,7 @@ var ErrNotRoCE = errors.New("not a RoCEv2 frame")
 // bthShape is what the decoder needs to know about an opcode.
 type bthShape struct {
 	extLen uint8 // bytes of extended headers
+	imm    uint8 // offset of immediate data behind the BTH, plus 1; 0: none
 	ext    extension
 }
 
@@ -83,6 +84,8 @@ func makeBTHShapes() (shapes [256]bthShape) {
 				s.ext = extAtomicAck
 			case packet.HasIETH:
 				s.ext = extIETH
+			case packet.HasImmDt:
+				s.imm = s.extLen + 1
 			default:
 			}
 			s.extLen += l.n
@@ -189,7 +192,9 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	*r = Record{Flow: NoFlow}
 	r.PSN, r.DestQP, r.PKey = packet.PSN(ack&maxUint24), packet.QPN(word&maxUint24), uint16(word>>32)
 	r.Opcode, r.PadCount, r.ECN, r.DSCP = packet.Opcode(b[0]), pad, packet.ECN(tos&3), tos>>2
-	flags := Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
+	r.SrcPort, r.Version = be16(frame[s.l4:]), uint8(word>>48)&0xf
+	r.Reserved = uint16(word>>24&0x3f)<<8 | uint16(ack>>24&0x7f)
+	flags := Flags(word>>54&1)*MigReq | Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
 	ext := frame[at+packet.BTHLen : s.end]
 	if len(ext) < int(shape.extLen) {
 		return s, fmt.Errorf("%v extended headers at byte %d need %d bytes, the frame has %d left",
@@ -197,6 +202,9 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	}
 	flags |= shape.ext.flags()
 	r.extend(shape.ext, ext)
+	if shape.imm != 0 {
+		r.Operands = uint64(be32(ext[shape.imm-1:]))
+	}
 	payload := len(ext) - int(shape.extLen) + s.missing - packet.ICRCLen - int(pad)
 	if s.missing > 0 {
 		flags |= Truncated
@@ -233,6 +241,7 @@ func (r *Record) extend(e extension, b []byte) {
 		r.VA, r.RKey, r.DMALen = be64(b), be32(b[8:]), be32(b[12:])
 	case extAtomic:
 		r.VA, r.RKey = be64(b), be32(b[8:])
+		r.Operands = operandsHash(be64(b[12:]), be64(b[20:]))
 	case extIETH:
 		r.RKey = be32(b)
 	case extAETH, extAtomicAck:
@@ -243,6 +252,11 @@ func (r *Record) extend(e extension, b []byte) {
 		}
 	case extNone:
 	}
+}
+
+// operandsHash tells the operands of atomic requests apart.
+func operandsHash(swap, compare uint64) uint64 {
+	return swap*0x9e3779b97f4a7c15 ^ (compare+1)*0xd1b54a32d192ed03
 }
 
 // checkICRC checks the iCRC of a whole frame.
@@ -298,9 +312,12 @@ func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder
 func (d *Decoder) Decode(f *Frame, r *Record) error {
 	var words [templateWords]uint64
 	hash, templated := templateKey(f.Data, &words)
+	templated = templated && d.format != FormatLumina // the source port is elsewhere
 	if templated {
 		if d.template = d.templates.find(&words, len(f.Data), hash); d.template >= 0 {
-			return d.fill(&d.templates.list[d.template], f, r)
+			if t := &d.templates.list[d.template]; f.Data[t.span.l4+packet.UDPLen+packet.BTHLen-4]&reservedAck == 0 {
+				return d.fill(t, f, r)
+			}
 		}
 	}
 	d.template = -1
@@ -313,15 +330,18 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 		r.Flow = d.flows.flows.find(&d.key)
 	}
 	r.Flags |= Sent | Passed
-	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly {
+	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly && r.Reserved&reservedAck == 0 {
 		d.learn(&template{words: words, length: len(f.Data), record: *r, span: s, key: d.key, hash: hash})
 	}
 	return d.complete(&s, f, r)
 }
 
+// reservedAck are the reserved bits beside the acknowledge request.
+const reservedAck = 0x7f
+
 // learn makes a template of a frame that was decoded field by field.
 func (d *Decoder) learn(t *template) {
-	t.ext = bthShapes[t.record.Opcode].ext
+	t.ext, t.imm = bthShapes[t.record.Opcode].ext, bthShapes[t.record.Opcode].imm
 	t.record.Flags &^= AckReq
 	d.template = d.templates.add(t)
 }
@@ -335,6 +355,9 @@ func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
 	r.Flags |= Flags(ack>>31) * AckReq
 	if t.ext != extNone {
 		r.extend(t.ext, f.Data[at:])
+	}
+	if t.imm != 0 {
+		r.Operands = uint64(be32(f.Data[at+int(t.imm)-1:]))
 	}
 	if d.wantsKey {
 		d.key, d.srcPort = t.key, be16(f.Data[t.span.l4:])
@@ -351,6 +374,9 @@ func (d *Decoder) complete(s *span, f *Frame, r *Record) error {
 	}
 	if d.withICRC && s.missing == 0 {
 		r.ICRC = d.icrc(f.Data, s)
+	}
+	if d.format == FormatLumina {
+		r.SrcPort = be16(f.Data[s.l4+6:]) // where the prototype keeps the original
 	}
 	return nil
 }

@@ -61,6 +61,12 @@ func TestCapturesOfAllLinkTypesAndTunnelsDecodeAlike(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".pcap.gz"), func(t *testing.T) {
 			got := recordsOf(t, FileSource(file), true)
+			want := slices.Clone(want)
+			for i := range want {
+				if strings.Contains(file, "rocev1") {
+					want[i].SrcPort = 0 // there is no UDP header
+				}
+			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-plain +%s)\n%.2000s", file, diff)
 			}

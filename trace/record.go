@@ -111,6 +111,7 @@ const (
 	TrimUnmarked
 	// HasCM: a datagram with a message of the connection manager, see [Record.CM].
 	HasCM
+	MigReq // BTH migration request
 )
 
 // Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.
@@ -119,15 +120,20 @@ type Record struct {
 	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
 	VA     uint64 // RETH or AtomicETH; of an atomic ACK the AtomicAckETH, see Original
 
-	PSN        packet.PSN
-	DestQP     packet.QPN
-	Flow       FlowID
-	DMALen     uint32 // RETH
-	MSN        uint32 // AETH
-	RKey       uint32 // RETH or AtomicETH; of a SEND with invalidate the key in its IETH
+	PSN    packet.PSN
+	DestQP packet.QPN
+	Flow   FlowID
+	DMALen uint32 // RETH
+	MSN    uint32 // AETH
+	RKey   uint32 // RETH or AtomicETH; of a SEND with invalidate the key in its IETH
+	// Operands is the immediate data, or of an atomic request a hash of its operands: the same for a retransmission.
+	Operands   uint64
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
 	PKey       uint16 // BTH partition key
+	SrcPort    uint16 // UDP source port
+	Reserved   uint16 // reserved bits of the BTH: those beside FECN and BECN in the high byte, those beside the acknowledge request in the low one
 	Flags      Flags
+	Version    uint8 // transport header version
 	Opcode     packet.Opcode
 	Syndrome   packet.Syndrome // AETH
 	Event      EventType

@@ -40,7 +40,7 @@ const (
 	recordedICRC   = 2      // shift
 	recordedEvent  = 4      // shift
 
-	maxWords = 5 // of one packet
+	maxWords = 6 // of one packet
 )
 
 // add records r, which d made of a frame just now.
@@ -59,9 +59,9 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	if d.template < 0 {
 		p.words = append(p.words, oddTemplate<<48)
 		p.odd = append(p.odd, *r)
-		p.size += 64
+		p.size += 80
 	} else {
-		p.size += 8 * p.templated(r, d.template, d.templates.list[d.template].ext)
+		p.size += 8 * p.templated(r, d.template, &d.templates.list[d.template])
 	}
 	p.id, p.timeNS = r.ID, r.TimeNS
 }
@@ -74,9 +74,9 @@ func (p *recording) grow() {
 }
 
 // templated writes the words of r and returns how many they are.
-func (p *recording) templated(r *Record, template int, ext extension) int {
+func (p *recording) templated(r *Record, index int, t *template) int {
 	w := p.words
-	word := uint64(template)<<48 | uint64(r.PSN)<<24 | uint64(r.ICRC)<<recordedICRC | uint64(r.Event)<<recordedEvent
+	word := uint64(index)<<48 | uint64(r.PSN)<<24 | uint64(r.ICRC)<<recordedICRC | uint64(r.Event)<<recordedEvent
 	if r.Flags&AckReq != 0 {
 		word |= recordedAckReq
 	}
@@ -85,11 +85,11 @@ func (p *recording) templated(r *Record, template int, ext extension) int {
 	} else {
 		w = append(w, word|recordedJump, r.ID, uint64(r.TimeNS))
 	}
-	switch ext {
+	switch t.ext {
 	case extRETH:
 		w = append(w, r.VA, uint64(r.RKey)<<32|uint64(r.DMALen))
 	case extAtomic:
-		w = append(w, r.VA, uint64(r.RKey))
+		w = append(w, r.VA, uint64(r.RKey), r.Operands)
 	case extIETH:
 		w = append(w, uint64(r.RKey))
 	case extAETH:
@@ -97,6 +97,9 @@ func (p *recording) templated(r *Record, template int, ext extension) int {
 	case extAtomicAck:
 		w = append(w, uint64(r.Syndrome)<<24|uint64(r.MSN), r.VA)
 	case extNone:
+	}
+	if t.imm != 0 {
+		w = append(w, r.Operands)
 	}
 	n := len(w) - len(p.words)
 	p.words = w
@@ -158,6 +161,10 @@ func (s *replay) next(words []uint64) int {
 		if t.ext != extNone {
 			n += recall(r, t.ext, words[n:])
 		}
+		if t.imm != 0 {
+			r.Operands = words[n]
+			n++
+		}
 	}
 	s.id, s.timeNS = r.ID, r.TimeNS
 	if !s.withICRC {
@@ -173,8 +180,8 @@ func recall(r *Record, ext extension, words []uint64) int {
 		r.VA, r.RKey, r.DMALen = words[0], uint32(words[1]>>32), uint32(words[1])
 		return 2
 	case extAtomic:
-		r.VA, r.RKey = words[0], uint32(words[1])
-		return 2
+		r.VA, r.RKey, r.Operands = words[0], uint32(words[1]), words[2]
+		return 3
 	case extIETH:
 		r.RKey = uint32(words[0])
 		return 1

@@ -14,6 +14,7 @@ type template struct {
 	record Record                // without PSN, acknowledge request, RETH, AETH and what the mirror says
 	span   span
 	ext    extension
+	imm    uint8 // as in bthShape
 	key    flowKey
 	hash   uint64
 }
@@ -33,12 +34,13 @@ const (
 const templateWords = 8
 
 // What of a frame without VLAN tag and IP options is no part of its template, in the eight-byte words from the EtherType on,
-// read little-endian: identification, TTL, checksums, source port, acknowledge request and PSN; in IPv6 flow label and hop limit.
+// read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 flow label and hop limit. The reserved bits beside
+// the acknowledge request are 0 in all frames of a template.
 const (
-	maskV4Type, maskV4Flags, maskV4Addr   = 0x0000_ffff_ffff_ffff, 0xffff_0000_ff00_ffff, 0x0000_ffff_ffff_ffff
-	maskV4Ports, maskV4BTH                = 0xffff_0000_ffff_ffff, 0x0000_ffff_ffff_ffff
-	maskV6Type, maskV6Next                = 0xffff_0000_f0ff_ffff, 0xffff_ffff_ffff_00ff
-	maskV6Ports, maskV6Opcode, maskV6Dest = 0xffff_ffff_0000_ffff, 0xffff_ffff_ffff_0000, 0x0000_0000_ffff_ffff
+	maskV4Type, maskV4Flags  = 0x0000_ffff_ffff_ffff, 0xffff_0000_ff00_ffff
+	maskV4Ports, maskV4BTH   = 0xffff_0000_ffff_ffff, 0x0000_ffff_ffff_ffff
+	maskV6Type, maskV6Next   = 0xffff_0000_f0ff_ffff, 0xffff_ffff_ffff_00ff
+	maskV6Opcode, maskV6Dest = 0xffff_ffff_ffff_0000, 0x0000_0000_ffff_ffff
 
 	templatedV4 = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen
 	templatedV6 = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + packet.BTHLen
@@ -55,7 +57,7 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 	case 0x45:
 		words[0] = binary.LittleEndian.Uint64(b) & maskV4Type
 		words[1] = binary.LittleEndian.Uint64(b[8:]) & maskV4Flags
-		words[2] = binary.LittleEndian.Uint64(b[16:]) & maskV4Addr
+		words[2] = binary.LittleEndian.Uint64(b[16:])
 		words[3] = binary.LittleEndian.Uint64(b[24:]) & maskV4Ports
 		words[4] = binary.LittleEndian.Uint64(b[32:]) & maskV4BTH
 		words[5], words[6], words[7] = 0, 0, 0
@@ -68,7 +70,7 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 		words[1] = binary.LittleEndian.Uint64(b[8:]) & maskV6Next
 		words[2], words[3] = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
 		words[4] = binary.LittleEndian.Uint64(b[32:])
-		words[5] = binary.LittleEndian.Uint64(b[40:]) & maskV6Ports
+		words[5] = binary.LittleEndian.Uint64(b[40:])
 		words[6] = binary.LittleEndian.Uint64(b[48:]) & maskV6Opcode
 		words[7] = binary.LittleEndian.Uint64(b[54:]) & maskV6Dest
 	}

@@ -9,7 +9,7 @@ import (
 type Bug uint8
 
 // Bugs is a set of faults. The zero value is a NIC without any.
-type Bugs [2]uint64
+type Bugs [3]uint64
 
 // NewBugs returns the set of the given faults.
 func NewBugs(list ...Bug) Bugs {

@@ -144,6 +144,17 @@ const (
 	BugInvalidateIgnored
 	BugInvalidateLost
 
+	// What single packets carry.
+	BugMigReqChanges
+	BugVersionSet
+	BugReservedSet
+	BugImmediateChanges
+	BugOperandChanges
+	BugAtomicMisaligned
+	BugFECNSet
+	BugAckPayload
+	BugUndefinedOpcode
+
 	// What queue pairs do to each other, and what is forgotten between them and time.
 	BugKeyForgotten
 	BugObeysStaleNack
@@ -293,6 +304,16 @@ var catalogue = []BugInfo{
 	{"p-key-changes", BugPKeyChanges, "gbn.p-key-changed", "every fourth request that is sent for the first time carries the key of another partition", ""},
 	{"invalidate-ignored", BugInvalidateIgnored, "gbn.nak-fatal-missing", "a SEND with invalidate leaves the remote key valid", ""},
 	{"invalidate-lost", BugInvalidateLost, "gbn.retransmit-changed", "the repeated last packet of a SEND with invalidate is one without", ""},
+
+	{"mig-req-changes", BugMigReqChanges, "fields.mig-req", "every 16th packet is sent with MigReq = 0", ""},
+	{"version-set", BugVersionSet, "fields.version", "requests carry transport header version 1", ""},
+	{"reserved-set", BugReservedSet, "fields.reserved", "requests that ask for an acknowledgement have a reserved bit of the BTH set", ""},
+	{"immediate-changes", BugImmediateChanges, "fields.retransmission", "a repeated packet carries another immediate", ""},
+	{"operand-changes", BugOperandChanges, "fields.retransmission", "a repeated atomic request carries another operand", ""},
+	{"atomic-misaligned", BugAtomicMisaligned, "fields.atomic-alignment", "atomic requests go to an address that is no multiple of 8", ""},
+	{"fecn-set", BugFECNSet, "fields.notification", "requests are sent with FECN", ""},
+	{"ack-payload", BugAckPayload, "fields.payload", "acknowledgements carry four bytes of payload", ""},
+	{"undefined-opcode", BugUndefinedOpcode, "fields.opcode", "every fourth acknowledgement has an opcode that is not defined", ""},
 
 	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed", "a WRITE that is sent again carries another remote key", ""},
 	{"stale-nack-obeyed", BugObeysStaleNack, "gbn.resend-acknowledged", "a sequence NAK that arrives late is obeyed, whatever was acknowledged since", ""},

@@ -12,6 +12,7 @@ type mischief struct {
 	requests  int   // requests received in order
 	data      int   // data packets sent
 	fresh     int   // requests sent for the first time
+	oddAcks   int   // ACKs sent, of which every fourth may be odd
 	afterRNR  bool  // the restart to come is due to an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
 	atomicTwo bool  // the next atomic ACK is the second one

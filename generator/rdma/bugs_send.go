@@ -18,6 +18,7 @@ func (q *QP) spoilData(now clock.Time, p *packet.Packet, response bool) {
 	} else {
 		q.req.spoil(now, p)
 	}
+	q.spoilFields(p, response)
 	if q.nic.bugs.Has(BugPadMissing) {
 		p.BTH.PadCount = 0
 	}
@@ -36,6 +37,7 @@ func (n *NIC) spoilControl(now clock.Time, p *packet.Packet) {
 		n.spoilCNP(q, p)
 	default:
 		q.resp.spoilAck(now, p)
+		q.spoilAckFields(p)
 		if n.bugs.Has(BugAckWrongQP) {
 			p.BTH.DestQP = n.qps[(q.index+1)%len(n.qps)].remote.QPN
 		}
@@ -113,6 +115,12 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 			setOpcode(p, packet.WriteLast)
 		default:
 		}
+	}
+	if bugs.Has(BugImmediateChanges) {
+		p.ImmDt++
+	}
+	if bugs.Has(BugOperandChanges) {
+		p.AtomicETH.Swap++
 	}
 	if bugs.Has(BugInvalidateLost) {
 		switch p.BTH.Opcode {

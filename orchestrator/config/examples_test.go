@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
@@ -46,7 +47,7 @@ func models() config.Options {
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
 	}
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), counters.Rules(), trim.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), counters.Rules(), fields.Rules(), trim.Rules()} {
 		for _, r := range rules {
 			o.Rules = append(o.Rules, r.ID)
 		}

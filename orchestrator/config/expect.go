@@ -11,6 +11,7 @@ type Expect struct {
 	Retrans    RetransExpect
 	CNP        CNPExpect
 	RP         Judgement
+	Fields     Judgement
 	Trim       TrimExpect
 	Counters   CountersExpect
 	Completion []CompletionExpect

@@ -136,6 +136,10 @@ var outsideIn = map[string]string{
 var notStimulated = []string{
 	"stale-nack-obeyed", // a NAK that arrives late
 	"error-spreads",     // one of several connections that fails
+
+	// Package fields has no rules in the suite's catalogue yet.
+	"mig-req-changes", "version-set", "reserved-set", "immediate-changes", "operand-changes", "atomic-misaligned", "fecn-set", "ack-payload",
+	"undefined-opcode",
 }
 
 // noMatterOfTheSuite reports whether a bug is in something that the specification does not know: packet trimming.

@@ -18,7 +18,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/klauspost/compress v1.20.3 // indirect
+require github.com/klauspost/compress v1.20.3
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

@@ -238,7 +238,7 @@ func TestAnAgentRefusesWhatItDoesNotKnow(t *testing.T) {
 }
 
 func addUnknown(m protoreflect.ProtoMessage) {
-	const field = 200<<3 | 0 // a number, as varint
+	const field = 200 << 3 // a number, as varint
 	m.ProtoReflect().SetUnknown(append([]byte{byte(field&0x7f | 0x80), field >> 7}, 1))
 }
 

@@ -264,6 +264,7 @@ func (m *copied) is(e *Entry) bool {
 		return !m.exact || e.Whole != m.Whole
 	case trace.EventECN:
 		tos |= congested
+	default: // leaves the frame as it is
 	}
 	return e.Head == m.Head && e.TOS == tos && (!m.exact || e.Whole == m.Whole && e.HeaderBad == m.HeaderBad)
 }

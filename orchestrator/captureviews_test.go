@@ -143,6 +143,8 @@ func TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces(t *testi
 			check(view+" pair", thinned(before, 0.03, r), thinned(clocked(behind, 5e5, 20), 0.03, r), orchestrator.AnalyzeOptions{Ordered: true})
 			check(view+" hosts", thinned(hostA, 0.03, r), thinned(clocked(hostB, 5e5, 20), 0.03, r), orchestrator.AnalyzeOptions{})
 		}
+		check("doubled", doubled(before, 700), nil, orchestrator.AnalyzeOptions{})
+		check("doubled pair", doubled(before, 700), doubled(clocked(behind, 5e5, 20), 900), orchestrator.AnalyzeOptions{Ordered: true})
 		check("requester", hostA, nil, orchestrator.AnalyzeOptions{})
 		check("responder", hostB, nil, orchestrator.AnalyzeOptions{})
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"candela.dev/candela/packet"
 )
@@ -397,11 +396,3 @@ func (s *survey) kept(tap int) int {
 	return n
 }
 
-// placesNote says in one line per host pair where the captures were taken.
-func placesNote(ways []WayReport) string {
-	parts := make([]string, len(ways))
-	for i := range ways {
-		parts[i] = ways[i].String()
-	}
-	return strings.Join(parts, "; ")
-}

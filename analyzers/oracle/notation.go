@@ -237,6 +237,7 @@ func (p *Packet) String() string {
 		b.WriteString(" sent")
 	case trace.Passed:
 		b.WriteString(" passed")
+	default: // of a single tap or a mirror
 	}
 	return b.String()
 }

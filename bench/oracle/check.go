@@ -153,16 +153,15 @@ func chosenViews(only string) ([]view, error) {
 }
 
 // checkOne simulates one session of compliant endpoints, lets taps watch it and analyses what they saw.
-func checkOne(v view, seed uint64, packets int, keep string) (result, error) {
+func checkOne(v view, seed uint64, packets int, keep string) (_ result, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x636865636b))
 	s := session(rng, packets, v.equalIPSN)
 	dir := keep
 	if dir == "" {
-		var err error
 		if dir, err = os.MkdirTemp("", "oracle-"); err != nil {
 			return result{}, err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	r := result{view: v.name, seed: seed, frames: s.Frames(), rules: map[string]int{}, warned: map[string]int{}}
 	o, err := v.write(rng, s, dir)

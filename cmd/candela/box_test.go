@@ -93,9 +93,11 @@ func (x *box) round(t *testing.T) {
 				break
 			}
 			for _, frame := range x.pass(i, slices.Clone(f.Data)) {
-				if err := x.senders[1-i].Queue(frame); err == nil {
+				err := x.senders[1-i].Queue(frame)
+				if err == nil {
 					err = x.senders[1-i].Flush()
-				} else {
+				}
+				if err != nil {
 					t.Errorf("box: %v", err)
 				}
 			}

@@ -269,7 +269,7 @@ func TestAServerWhoseCertificateExpiresWhileItIsConnectedIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChain(t, authority)
 			end := now.Add(time.Hour)
-			if authority == end {
+			if authority.Equal(end) {
 				end = now.Add(far)
 			}
 			p := newPair(t, c.issue("server", end), c.issue("client", now.Add(far)), Limits{})

@@ -72,6 +72,7 @@ func (l Link) network(frame []byte) (at int, etherType uint16, layers Layers, ok
 	case LinkNull, LinkLoop:
 		const headerLen = 4
 		at = headerLen
+	default: // the IP header comes first
 	}
 	if len(frame) <= at {
 		return 0, 0, Raw, false

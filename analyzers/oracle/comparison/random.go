@@ -116,10 +116,12 @@ func mutate(rng *rand.Rand, t *oracle.Trace) {
 	case 9:
 		p.AckReq = p.Op.IsRequest() && p.Op != packet.ReadRequest && p.Op.Verb() != packet.VerbAtomic && !p.AckReq
 	case 10:
-		if p.Op == packet.ReadRequest || p.Op == packet.WriteFirst {
+		switch p.Op {
+		case packet.ReadRequest, packet.WriteFirst:
 			p.Count = max(1, p.Count+1-2*rng.IntN(2))
-		} else if p.Op == packet.AtomicAcknowledge {
+		case packet.AtomicAcknowledge:
 			p.VA++
+		default:
 		}
 	case 11:
 		p.Lost = !p.Lost
@@ -150,10 +152,12 @@ func alterOpcode(rng *rand.Rand, p *oracle.Packet) {
 	}
 	if p.Op.Headers()&packet.HasRETH != 0 {
 		p.Count, p.VA = 1+rng.IntN(2), oracle.Address(p.PSN)
-		if p.Op == packet.WriteOnly {
+		switch p.Op {
+		case packet.WriteOnly:
 			p.Count = 1
-		} else if p.Op == packet.WriteFirst {
+		case packet.WriteFirst:
 			p.Count++
+		default:
 		}
 	}
 	if p.Op == packet.ReadRequest || p.Op.Verb() == packet.VerbAtomic {

@@ -52,7 +52,7 @@ func (r *responder) gap() {
 		return
 	}
 	expect := r.expect
-	r.network.at(r.now+r.upTo(2*r.ProcessMax), func() {
+	r.at(r.now+r.upTo(2*r.ProcessMax), func() {
 		if r.expect == expect && !r.failed {
 			r.nak()
 		}
@@ -115,7 +115,7 @@ func (r *responder) acknowledgeLater(psn int) {
 	r.owed = psn
 	r.epoch++
 	epoch := r.epoch
-	r.network.at(r.now+r.upTo(r.ProcessMax), func() {
+	r.at(r.now+r.upTo(r.ProcessMax), func() {
 		if epoch == r.epoch && r.owed >= 0 && !r.failed {
 			r.nak()
 			if r.owed >= 0 {
@@ -184,5 +184,5 @@ func (r *responder) read(p oracle.Packet) {
 func (r *responder) answer(p oracle.Packet) {
 	p.Back = true
 	r.busy = max(r.now+r.upTo(r.ProcessMax/2), r.busy+1)
-	r.network.at(r.busy, func() { r.transmit(p, r.requester.receive) })
+	r.at(r.busy, func() { r.transmit(p, r.requester.receive) })
 }

@@ -395,4 +395,3 @@ func (s *survey) kept(tap int) int {
 	}
 	return n
 }
-

@@ -1,0 +1,71 @@
+package trace
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty draws true offsets and drifts, and the bounds that frames with random transit
+// times and answers make.
+func TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		offset := rapid.Int64Range(-1e9, 1e9).Draw(t, "offset")
+		drift := rapid.Float64Range(-100e-6, 100e-6).Draw(t, "drift")
+		span := rapid.Int64Range(1e6, 60e9).Draw(t, "span")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		trueCorrection := func(second int64) int64 { return offset + int64(drift*float64(second-offset)) }
+		var c clockBounds
+		earliest, last := int64(math.MaxInt64), int64(math.MinInt64)
+		for range 400 {
+			second := rng.Int64N(span)
+			first := second + trueCorrection(second)
+			earliest, last = min(earliest, second), max(last, second)
+			c.lower(first-rng.Int64N(20_000)-500, second)   // sent before it passed
+			c.upper(first+rng.Int64N(200_000)+3000, second) // answered after it passed
+		}
+		e, err := c.estimate(true)
+		if err != nil || e.report.Discarded != 0 {
+			t.Fatalf("%v, %+v", err, e)
+		}
+		for _, at := range []int64{earliest, (earliest + last) / 2, last} {
+			late := at + trueCorrection(at) - e.correct(at)
+			if late < -2-e.report.UncertaintyNS || late > e.report.UncertaintyNS+2 {
+				t.Fatalf("at %d the frame passed %d ns later than estimated, the uncertainty is %d", at, late, e.report.UncertaintyNS)
+			}
+		}
+		if e.report.UncertaintyNS > 230_000+int64(float64(span)*50e-6) {
+			t.Fatalf("uncertainty %d ns", e.report.UncertaintyNS)
+		}
+	})
+}
+
+func TestAnOrderThatNoOffsetExplainsIsAnError(t *testing.T) {
+	var c clockBounds
+	for i := range int64(100) {
+		c.lower(i*1000, i*1000)      // passed at 0 or later
+		c.upper(i*1000-50, i*1000+0) // and was answered 50 ns before
+	}
+	_, err := c.estimate(true)
+	var none *noOffsetError
+	if !errors.As(err, &none) || !strings.Contains(err.Error(), "precede") {
+		t.Fatal(err)
+	}
+}
+
+func TestAFewContradictionsAreDiscarded(t *testing.T) {
+	var c clockBounds
+	for i := range int64(200) {
+		c.lower(i*1000, i*1000+700)
+		c.upper(i*1000+5000, i*1000)
+	}
+	c.lower(90_000, 1000) // a frame matched with its retransmission
+	e, err := c.estimate(true)
+	if err != nil || e.report.Discarded != 1 || e.report.OffsetNS != -700 {
+		t.Fatalf("%v, %+v", err, e)
+	}
+}

@@ -61,6 +61,16 @@ func (c *clockBounds) transit(firstNS, secondNS int64, firstUpstream bool) {
 	c.add(firstNS, secondNS, !firstUpstream)
 }
 
+// cause adds that an answer was seen after its request, the request at the first tap and the answer at the second or the other way
+// round.
+func (c *clockBounds) cause(requestNS, answerNS int64, requestFirst bool) {
+	if requestFirst {
+		c.lower(requestNS, answerNS)
+	} else {
+		c.upper(answerNS, requestNS)
+	}
+}
+
 func (c *clockBounds) add(firstNS, secondNS int64, upper bool) {
 	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS, upper: upper})
 }
@@ -132,6 +142,15 @@ func (e *clockEstimate) correct(t int64) int64 {
 		return t
 	}
 	return t + e.baseNS + int64(math.Round(e.offset+e.drift*float64(t-e.report.ReferenceNS)))
+}
+
+// better reports whether the places behind e agree better with the times than those behind o: fewer frames contradict them, or they
+// leave more room for what is not known.
+func (e *clockEstimate) better(o *clockEstimate) bool {
+	if e.report.Discarded != o.report.Discarded {
+		return e.report.Discarded < o.report.Discarded
+	}
+	return o.report.Discarded == 0 && e.roomNS > o.roomNS
 }
 
 // slack is how much too early a corrected instant may be: the frames that the estimate does not rest on may have been faster than
@@ -247,9 +266,20 @@ func (l *lines) bestDrift() float64 {
 			b = m2
 		}
 	}
+	// What jitter explains is no evidence of a drift: of those that leave nearly as much room the smallest is taken.
 	best := (a + b) / 2
-	if most := room(best); room(0) >= most-max(100, math.Abs(most)/5) {
-		return 0 // what jitter explains is no evidence of a drift
+	most := room(best)
+	enough := most - max(100, math.Abs(most)/5)
+	if room(0) >= enough {
+		return 0
+	}
+	small := 0.0
+	for range 40 {
+		if middle := (small + best) / 2; room(middle) >= enough {
+			best = middle
+		} else {
+			small = middle
+		}
 	}
 	return best
 }

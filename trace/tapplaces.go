@@ -211,10 +211,9 @@ func (s *survey) causes(c *clockBounds) {
 				continue // the other tap saw several transmissions
 			}
 			if answer := other[g.answer]; answer != nil && answer.answer == g.place {
-				if i == 0 {
-					c.lower(g.timeNS, answer.timeNS)
-				} else {
-					c.upper(answer.timeNS, g.timeNS)
+				c.cause(g.timeNS, answer.timeNS, i == 0)
+				if g.copies > 1 && answer.copies == g.copies { // each of them was answered
+					c.cause(g.lastNS, answer.lastNS, i == 0)
 				}
 			}
 		}
@@ -330,7 +329,7 @@ func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockE
 	}
 	for _, other := range alternatives(found, s.complete()) {
 		c, b, failed := s.clockFor(other)
-		if failed == nil && (err != nil || c.report.Discarded < clock.report.Discarded) {
+		if failed == nil && (err != nil || c.better(clock)) {
 			places, clock, bounds, err = other, c, b, nil
 		}
 	}

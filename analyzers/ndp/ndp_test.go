@@ -179,6 +179,9 @@ func TestSoundHostsAreNeverBlamed(t *testing.T) {
 			covered[name] += n
 		}
 	})
+	if testing.Short() {
+		return // a fifth of the draws need not show every transition
+	}
 	for _, name := range []string{"sender: nacked + again -> sent", "receiver: header + nack -> nacked", "receiver: whole + ack -> acked",
 		"receiver: nacked + whole -> whole"} {
 		if covered[name] == 0 {

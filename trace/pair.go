@@ -83,7 +83,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		return nil, nil, err
 	}
 	report.Clock, report.Ways = v.clock.report, places
-	meta.Packets = report.Sent + report.Passed
+	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
 	meta.Complete = o.Complete || v.complete && report.Missed == 0
 	meta.Notes = append(append(meta.Notes, notes...), report.notes(first.Name, second.Name)...)

@@ -433,7 +433,7 @@ func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 func (a *Analyzer) share() analyzers.Metric {
 	d := analyzers.NewDistribution("sai.copy-share-permille", analyzers.UnitCount, 0)
 	for i := range a.ports {
-		if p := &a.ports[i]; p.copies > 0 {
+		if p := &a.ports[i]; p.copies > 0 && p.leftBytes > 0 { // a record may claim 0 bytes
 			d.Record(p.copyBytes * 1000 / p.leftBytes)
 		}
 	}

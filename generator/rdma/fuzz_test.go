@@ -153,7 +153,7 @@ func (x *fuzzed) check() {
 
 // rest waits until timers have finished whatever is outstanding.
 func (x *fuzzed) rest() {
-	x.pass(100 * clock.Millisecond)
+	x.pass(2 * clock.Second) // the longest RNR timer is 655 ms
 	if at := x.nic.NextTimer(); at != clock.Never {
 		x.t.Errorf("still waiting for %s at %s", at, x.now)
 	}

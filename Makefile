@@ -4,6 +4,7 @@ GO        ?= go
 FUZZTIME  ?= 10s
 BENCHARGS ?=
 ORACLEARGS ?=
+MUTATEARGS ?=
 VMARGS    ?= stable
 OUT       ?= runs
 
@@ -14,7 +15,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live test-parity deb race detection silence fuzz bench oracle bench-once generate generated lint ci clean FORCE
+.PHONY: test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -71,6 +72,12 @@ bench: $(BIN) ## measure each figure and print it beside its target (BENCHARGS=-
 
 oracle: ## judge 10^6 random small traces both by the analyzers and by the exhaustive oracle; print how they differ (ORACLEARGS="-count N -seed N")
 	@$(GO) run ./bench/oracle compare -count 1000000 $(ORACLEARGS)
+
+# Each package with the packages whose tests judge its mutants, too.
+MUTATED := ./analyzers/retrans,./trace+./analyzers/retrans,./analyzers/gbn+./orchestrator/detection+./analyzers/oracle/comparison
+
+mutate: ## how many of 300 small changes of each of retrans, trace and gbn the tests notice; some minutes (MUTATEARGS="-packages P -count N -seed N")
+	@$(GO) run ./bench/mutate -packages $(MUTATED) -reasons bench/mutate/testdata/mutants.txt $(MUTATEARGS)
 
 bench-once: ## run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...

@@ -4,11 +4,48 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/retrans"
+	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/analyzers/tracetest"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
+
+// TestTheFirstResultIsKnownWhateverItsRecordAndPlace has the first answer as record 1, at place 0.
+func TestTheFirstResultIsKnownWhateverItsRecordAndPlace(t *testing.T) {
+	for _, inferred := range []bool{false, true} {
+		c := tracetest.Connections(2, false)
+		c.Inferred = inferred
+		a := retrans.New(tracetest.Meta(c), retrans.Config{})
+		answers := []struct {
+			place int64
+			value uint64
+		}{{0, 5}, {0, 5}, {1, 6}, {0, 6}}
+		for i, answer := range answers {
+			r := trace.Record{
+				ID: uint64(i + 1), TimeNS: int64(i), Flow: trace.NewFlowID(2, true), Opcode: packet.AtomicAcknowledge, VA: answer.value,
+				PSN: 0x77, Flags: trace.Sent | trace.Passed | trace.HasAETH, ICRC: packet.ICRCValid,
+			}
+			a.Follow(&r, &rounds.Step{Flow: trace.NewFlowID(2, false), Place: answer.place})
+		}
+		want := analyzers.Finding{
+			Analyzer: "retrans", Rule: "retrans.atomic-replay", Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.4.5",
+			Connection: 2, Packets: []uint64{4, 1}, TimeNS: 3, PSNAbs: 0x77,
+			Expected: "0x5, the result of the atomic", Actual: "0x6",
+			Message: "the repeated atomic was executed again, or answered with another one's result",
+		}
+		if inferred {
+			want.Severity = analyzers.Warning
+			want.Message += "; or the queue pair was connected anew, which a capture does not tell"
+		}
+		if diff := cmp.Diff([]analyzers.Finding{want}, a.Finish().Findings); diff != "" {
+			t.Errorf("findings (-want +got):\n%s", diff)
+		}
+	}
+}
 
 // answered is a trace of one atomic that is asked for three times, with its answers.
 func answered(t *testing.T, values [3]uint64, change func(answer int, r *trace.Record)) []string {

@@ -8,16 +8,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// shortestTimeoutNS is the shortest local ACK timeout that a real stack is taken to run with when the test does not say: the
-// adaptive ones measured by Lumina (figure 5-12) start at 4 ms.
-const shortestTimeoutNS = 1_000_000
-
 // judge checks the timers and counts of a restart.
 func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	p := a.params[step.Flow.Connection()-1]
 	switch step.Cause {
 	case rounds.Timeout:
-		if p.Known && step.Certain && (step.DoubtNS == 0 || step.DoubtNS+a.cfg.jitterNS(p) < p.timeoutNS()) {
+		// Without a timer, the earlier restart was the NAK's for certain.
+		sure := step.DoubtNS == 0 || p.timeoutNS() == 0 || step.DoubtNS+a.cfg.jitterNS(p) < p.timeoutNS()
+		if p.Known && step.Certain && sure {
 			a.judgeTimeout(r, step, p)
 		}
 	case rounds.RNR:
@@ -37,7 +35,8 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 			message:  "retransmission goes on where the queue pair should be in error",
 		})
 	}
-	vague := !step.Certain && step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS() // the RNR NAK's restart, or a timeout
+	// The RNR NAK's restart, or a timeout.
+	vague := !step.Certain && p.timeoutNS() != 0 && step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS()
 	if limit := int(p.RNRRetry); step.Cause == rounds.RNR && limit != 7 && step.RNRRetries > limit && !vague {
 		a.finding(r, step, p, RuleRNRRetry, text{
 			expected: fmt.Sprintf("at most %d retries after RNR NAKs without progress", limit),
@@ -142,14 +141,11 @@ func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 	})
 }
 
-// mayBeTimeout reports whether the local ACK timer could have caused a restart whatever else passed.
+// mayBeTimeout reports whether a local ACK timer of known length could have caused a restart whatever else passed.
 func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bool {
-	if p.Known {
-		t := p.timeoutNS()
-		start := a.timerStart(step, p)
-		return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t || a.mayBeOlder(r, step, p))
-	}
-	return !step.Prev.Known || r.TimeNS-step.Prev.NS >= shortestTimeoutNS
+	t := p.timeoutNS()
+	start := a.timerStart(step, p)
+	return p.Adaptive || t != 0 && (start == rounds.Never || r.TimeNS-start >= t || a.mayBeOlder(r, step, p))
 }
 
 // text is what distinguishes one finding from another of its rule.

@@ -26,19 +26,15 @@ const (
 	kinds         = int(firstRetry) + maxRetryIndex
 )
 
-// retry returns the metric of the n-th timeout of one packet.
-func retry(n int) kind { return firstRetry + kind(min(max(n, 1), maxRetryIndex)-1) }
+// retry returns the metric of the n-th timeout of one packet, from 1.
+func retry(n int) kind { return firstRetry + kind(min(n, maxRetryIndex)-1) }
 
-// corrected returns the metric without the half RTT, or k itself if there is none.
+// corrected returns the metric without the half RTT of a generation or a reaction.
 func (k kind) corrected() kind {
-	switch k {
-	case generation:
+	if k == generation {
 		return generationCorrected
-	case reaction:
-		return reactionCorrected
-	default:
-		return k
 	}
+	return reactionCorrected
 }
 
 // always reports whether the sum over all connections is listed even if empty.
@@ -80,10 +76,8 @@ type metrics [][kinds]*analyzers.Distribution
 
 func newMetrics(connections int) metrics {
 	m := make(metrics, connections+1)
-	for k := range kind(kinds) {
-		if k.always() {
-			m[0][k] = analyzers.NewDistribution(k.String(), k.unit(), 0)
-		}
+	for k := generation; k.always(); k++ {
+		m[0][k] = analyzers.NewDistribution(k.String(), k.unit(), 0)
 	}
 	return m
 }

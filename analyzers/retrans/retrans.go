@@ -69,15 +69,12 @@ func (p Params) timeoutNS() int64 {
 	return 4096 << min(p.TimeoutExponent, 31)
 }
 
-// hostDelayNS bounds the delay between a host of a connection and the switch.
+// hostDelayNS bounds the delay between a host of a connection with a timer and the switch.
 func (c *Config) hostDelayNS(p Params) int64 {
-	switch t := p.timeoutNS(); {
-	case c.HostDelayNS > 0:
+	if c.HostDelayNS > 0 {
 		return c.HostDelayNS
-	case t > 0:
-		return max(min(defaultHostDelayNS, t/4), 2*c.LinkDelayNS)
 	}
-	return max(defaultHostDelayNS, 2*c.LinkDelayNS)
+	return max(min(defaultHostDelayNS, p.timeoutNS()/4), 2*c.LinkDelayNS)
 }
 
 // jitterNS bounds how much that delay changes.
@@ -164,9 +161,8 @@ func (a *Analyzer) request(r *trace.Record, step *rounds.Step) {
 		}
 	case rounds.RNR:
 		if restart {
-			a.sample(rnrDelay, step.Flow, since, 0)
+			a.metrics.record(rnrDelay, step.Flow.Connection(), since)
 		}
-		return
 	case rounds.Timeout:
 		if restart {
 			a.metrics.record(expiry, step.Flow.Connection(), int64(step.Retries))
@@ -199,12 +195,12 @@ func (a *Analyzer) repaired(r *trace.Record, step *rounds.Step, asked bool) {
 	switch step.Cause {
 	case rounds.Nack, rounds.Implied:
 		if step.Prev.Lost || asked {
-			a.sample(retransmission, step.Flow, since, 0)
+			a.metrics.record(retransmission, step.Flow.Connection(), since)
 		}
 	case rounds.Timeout:
 		if step.Is(rounds.Repair) {
-			a.sample(timeout, step.Flow, since, 0)
-			a.sample(retry(int(step.Prev.Tries)+1), step.Flow, since, 0)
+			a.metrics.record(timeout, step.Flow.Connection(), since)
+			a.metrics.record(retry(int(step.Prev.Tries)+1), step.Flow.Connection(), since)
 		}
 	case rounds.RNR, rounds.None:
 	}
@@ -220,11 +216,11 @@ func (a *Analyzer) sender(flow trace.FlowID) int64 {
 
 func (a *Analyzer) receiver(flow trace.FlowID) int64 { return a.sender(flow.Peer()) }
 
-// sample records a value and, if the half RTT in it is known, the corrected one.
+// sample records a generation or reaction and, if the half RTT in it is known, the corrected one.
 func (a *Analyzer) sample(k kind, flow trace.FlowID, ns, halfRTT int64) {
 	a.metrics.record(k, flow.Connection(), ns)
-	if c := k.corrected(); c != k && halfRTT > 0 {
-		a.metrics.record(c, flow.Connection(), max(0, ns-halfRTT))
+	if halfRTT > 0 {
+		a.metrics.record(k.corrected(), flow.Connection(), max(0, ns-halfRTT))
 	}
 }
 

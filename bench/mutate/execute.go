@@ -30,6 +30,7 @@ type test struct {
 // A runner runs tests of the compiled suites.
 type runner struct {
 	short    bool
+	patience int // seconds of processor time beyond what tests need without a mutant
 	progress io.Writer
 	tmp      string
 }
@@ -132,7 +133,7 @@ func (r *runner) judge(ctx context.Context, m *mutant, suites []*suite) (result,
 			names, seconds = append(names, t.name), seconds+t.seconds
 			return true
 		})
-		limit := int(5*seconds) + 3
+		limit := int(5*seconds) + r.patience
 		_, out, err := r.process(ctx, batch, names, fmt.Sprintf("%s=%d", mutantenv.Active, m.ID), fmt.Sprintf("%s=%d", mutantenv.CPU, limit))
 		if ctx.Err() != nil {
 			return res, ctx.Err()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/token"
@@ -166,7 +165,13 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 		return
 	}
 	shown := v.text(n)
-	if p, ok := v.parent().(ast.Expr); ok {
+	switch p := v.parent().(type) {
+	case *ast.ReturnStmt:
+		if v.besideError(p, n) {
+			return
+		}
+		shown += " in " + v.text(p)
+	case ast.Expr, *ast.AssignStmt:
 		shown += " in " + v.text(p)
 	}
 	if i, exact := constant.Int64Val(constant.ToInt(tv.Value)); !exact || i > 1000 || i < -1000 {
@@ -175,6 +180,17 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	}
 	v.add(opMore, n, shown, runtimeName+".More["+typed+"](%d, ", ")")
 	v.add(opFewer, n, shown, runtimeName+".Fewer["+typed+"](%d, ", ")")
+}
+
+// besideError reports whether e is returned with an error, so that nobody looks at it.
+func (v *finder) besideError(r *ast.ReturnStmt, e ast.Expr) bool {
+	last := r.Results[len(r.Results)-1]
+	t := v.info.Types[last]
+	if last == e || t.Type == nil || t.Type.String() != "error" {
+		return false
+	}
+	id, named := last.(*ast.Ident)
+	return !t.IsNil() && (!named || id.Name != "err" || strings.Contains(v.condition(), "err != nil"))
 }
 
 func (v *finder) needsConstant(n ast.Expr) bool {
@@ -309,8 +325,4 @@ func (v *finder) inLoopCondition(n ast.Expr) bool {
 func (v *finder) isNumeric(n ast.Expr) bool {
 	b, ok := v.info.Types[n].Type.Underlying().(*types.Basic)
 	return ok && b.Info()&(types.IsInteger|types.IsFloat) != 0
-}
-
-func (m *mutant) String() string {
-	return fmt.Sprintf("%s:%d %s: %s: %s", m.File, m.Line, m.Func, m.Op, m.Expr)
 }

@@ -43,7 +43,7 @@ func summarise(pkg string, possible []*mutant, results []result, reasons map[str
 		case r.Outcome == killed:
 			p.Killed++
 			if listed {
-				p.Stale = append(p.Stale, fmt.Sprintf("%s is killed by %s: delete its reason", r.mutant, r.By))
+				p.Stale = append(p.Stale, fmt.Sprintf("%q is killed by %s: delete its reason", r.key(), r.By))
 			}
 		case listed:
 			p.Equivalent++

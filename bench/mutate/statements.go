@@ -180,7 +180,7 @@ func (v *finder) results(n *ast.ReturnStmt) {
 	}
 	for i, e := range n.Results {
 		tv := v.info.Types[e]
-		if tv.IsNil() || isZero(tv) || tv.Value == nil && v.isBool(e) {
+		if tv.IsNil() || isZero(tv) || tv.Value == nil && v.isBool(e) || v.besideError(n, e) {
 			continue
 		}
 		shown := v.text(n)

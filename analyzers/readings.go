@@ -28,13 +28,14 @@ func UnseenExplains() map[string]bool {
 
 // SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for which a frame or two
 // suffice, and those that are gone when the trace is read as one that may lack frames, by the analyzers that fresh returns. Only
-// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames].
-func SoftenUnseen(ctx context.Context, checked *trace.Checked, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
+// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames]. Workers are those of
+// [RunParallel].
+func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
 	lossy, ok := checked.WithUnseenFrames()
 	if !ok || a.Verdict != Fail {
 		return nil
 	}
-	other, err := Run(ctx, lossy, fresh(lossy.Meta())...)
+	other, err := RunParallel(ctx, lossy, workers, fresh(lossy.Meta())...)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 
-	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/trace"
 )
 
@@ -24,6 +23,9 @@ const (
 	Fail    Verdict = "fail"
 	Invalid Verdict = "invalid"
 )
+
+// maxWorkers is how many goroutines can have work of their own.
+const maxWorkers = 64
 
 // Analysis is the document that scripts read (design, "Outside interface"). Findings are sorted by first packet, then rule.
 type Analysis struct {
@@ -43,11 +45,24 @@ type Analysis struct {
 // Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx ends or
 // the trace can't be read.
 func Run(ctx context.Context, c *trace.Checked, all ...Analyzer) (*Analysis, error) {
-	b := newBatch(c.Meta(), all)
-	if err := c.ForEach(ctx, b.add); err != nil {
+	return RunParallel(ctx, c, 1, all...)
+}
+
+// RunParallel is Run by several workers, goroutines that run at a time. The result is the same for any number of them.
+func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Analyzer) (*Analysis, error) {
+	workers = min(max(workers, 1), maxWorkers)
+	crew := newCrew(c.Meta(), all, workers)
+	f := &feed{crew: crew}
+	var err error
+	if workers == 1 {
+		err = f.alone(ctx, c)
+	} else {
+		err = f.together(ctx, c, workers)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("analyse trace: %w", err)
 	}
-	b.flush()
+	crew.join()
 	meta := c.Meta()
 	doc := &Analysis{
 		Schema: Schema, PacketIDs: meta.PacketIDs, Inferred: meta.Connections.Inferred,
@@ -58,73 +73,6 @@ func Run(ctx context.Context, c *trace.Checked, all ...Analyzer) (*Analysis, err
 	}
 	doc.Verdict = doc.verdict()
 	return doc, nil
-}
-
-// A Follower is an analyzer that sees records in the light of package rounds. Run has one tracker for all of them.
-type Follower interface {
-	Analyzer
-	// Share makes the analyzer rely on t, which its caller feeds from the first record on, in place of a tracker of its own. From
-	// then on it is given Follow's calls and no Packet's.
-	Share(t *rounds.Tracker)
-	// Follow observes r, of which the tracker made step: nil for packets outside every stream of requests. Both are valid during the
-	// call only.
-	Follow(r *trace.Record, step *rounds.Step)
-}
-
-// batch hands records to one analyzer after the other in runs. The order that each sees is that of the trace; but its state
-// stays in the cache while it works, which is worth a quarter of the time of a pass. Followers, whose states are small beside
-// that of their tracker, go together.
-type batch struct {
-	analyzers  []Analyzer // but followers
-	followers  []Follower
-	tracker    *rounds.Tracker // nil if there are none
-	partitions trace.Partitions
-	records    [256]trace.Record // 16 kB
-	n          int
-}
-
-func newBatch(meta trace.Meta, all []Analyzer) *batch {
-	b := &batch{}
-	for _, a := range all {
-		f, follows := a.(Follower)
-		if !follows {
-			b.analyzers = append(b.analyzers, a)
-			continue
-		}
-		if b.tracker == nil {
-			b.tracker = rounds.New(meta)
-		}
-		f.Share(b.tracker)
-		b.followers = append(b.followers, f)
-	}
-	return b
-}
-
-func (b *batch) add(r *trace.Record) error {
-	b.records[b.n] = *r
-	b.partitions.Mark(&b.records[b.n])
-	if b.n++; b.n == len(b.records) {
-		b.flush()
-	}
-	return nil
-}
-
-func (b *batch) flush() {
-	for _, a := range b.analyzers {
-		for i := range b.records[:b.n] {
-			a.Packet(&b.records[i])
-		}
-	}
-	if b.tracker != nil {
-		for i := range b.records[:b.n] {
-			r := &b.records[i]
-			step := b.tracker.Packet(r)
-			for _, f := range b.followers {
-				f.Follow(r, step)
-			}
-		}
-	}
-	b.n = 0
 }
 
 // Add merges one analyzer's result into the document and brings order and verdict up to date.

@@ -111,7 +111,7 @@ func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	trims.Follow = f.follow
 	losses := trim.New(f.checked.Meta(), trims)
 	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))
-	f.analysis, err = analyzers.Run(ctx, f.checked, append(set, f.summary)...)
+	f.analysis, err = analyzers.RunParallel(ctx, f.checked, f.workers, append(set, f.summary)...)
 	if f.analysis != nil && f.plan != nil && f.plan.Test != nil && f.plan.Test.Testbed.SoftwareHosts() {
 		reportTimes(f.analysis)
 	}

@@ -40,6 +40,7 @@ type AnalyzeOptions struct {
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
+	Workers     int // that analyse at a time, each some of the connections; the result does not depend on it. 0: one
 	Version     string
 	Command     string         // how the tool was called, for the commands that a report suggests
 	Config      config.Options // which models exist, to read a run directory's configuration
@@ -134,7 +135,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if err := opened.Close(); err != nil {
 		return nil, err
 	}
-	f := &facts{strict: o.Strict, version: o.Version, command: o.Command, waivers: o.Waivers}
+	f := &facts{strict: o.Strict, version: o.Version, command: o.Command, waivers: o.Waivers, workers: o.Workers}
 	options := o.Config
 	options.Testbed = filepath.Join(dir, "testbed.yml")
 	test, err := config.Load(filepath.Join(dir, "config.yml"), options)
@@ -285,12 +286,12 @@ func pairNotes(p *trace.PairReport) []string {
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
 	meta := checked.Meta()
 	summary := newSummary(meta.Connections)
-	analysis, err := analyzers.Run(ctx, checked, append(captureAnalyzers(meta, &o.Settings), summary)...)
+	analysis, err := analyzers.RunParallel(ctx, checked, o.Workers, append(captureAnalyzers(meta, &o.Settings), summary)...)
 	if err != nil {
 		return nil, err
 	}
 	fresh := func(m trace.Meta) []analyzers.Analyzer { return analyzersOf(m, nil, nil, nil) }
-	if err := analyzers.SoftenUnseen(ctx, checked, analysis, fresh); err != nil {
+	if err := analyzers.SoftenUnseen(ctx, checked, o.Workers, analysis, fresh); err != nil {
 		return nil, err
 	}
 	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {

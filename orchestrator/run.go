@@ -129,6 +129,7 @@ type facts struct {
 	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
+	workers     int                  // that analyse at a time; 0: one
 	follow      trace.EventType      // that analyzer trim follows; none stands for trims
 	losses      func() []trim.Packet // what it followed; nil before the analysis
 	comparison  *Comparison          // with a paired run; nil: none

@@ -83,7 +83,7 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 	if s.recording != nil {
 		s.recording.finish(s.dec)
 	}
-	return &Checked{meta: meta, stream: s.stream(meta)}, report, nil
+	return &Checked{meta: meta, stream: s.stream(meta), batches: s.batches(meta)}, report, nil
 }
 
 // scan is the pass of Check.
@@ -335,9 +335,40 @@ func (s *scan) stream(meta Meta) func(context.Context, func(*Record) error) erro
 			}
 			return fn(&r)
 		})
-		if o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
-			return nil
-		}
-		return err
+		return o.bearable(err)
 	}
+}
+
+// batches is stream by batches.
+func (s *scan) batches(meta Meta) func(context.Context, *batcher) error {
+	src, o, start := s.src, s.o, s.recording
+	return func(ctx context.Context, b *batcher) error {
+		dec := NewDecoder(o.Format, meta.Connections, meta.ICRCCheckable)
+		known := uint64(0)
+		if start != nil {
+			if err := start.forEachBatch(ctx, meta.ICRCCheckable, b); err != nil || !start.full {
+				return err
+			}
+			known, dec.clock = start.lastFrame, start.clock
+		}
+		err := src.ForEachFrame(ctx, func(f *Frame) error {
+			if f.Number <= known {
+				return nil
+			}
+			r, err := b.next()
+			if err == nil && dec.Decode(f, r) != nil {
+				b.discard() // counted by the check
+			}
+			return err
+		})
+		return o.bearable(err)
+	}
+}
+
+// bearable returns err unless it is the end of a capture that may end in the middle of a packet.
+func (o *Options) bearable(err error) error {
+	if o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
+		return nil
+	}
+	return err
 }

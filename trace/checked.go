@@ -78,6 +78,8 @@ type Meta struct {
 type Checked struct {
 	meta   Meta
 	stream func(ctx context.Context, fn func(*Record) error) error
+	// batches is the same pass with the records made where they are wanted; nil: stream is all there is.
+	batches func(ctx context.Context, b *batcher) error
 }
 
 // Meta returns what is known about the trace as a whole.
@@ -90,6 +92,62 @@ func (c *Checked) ForEach(ctx context.Context, fn func(*Record) error) error {
 	return c.stream(ctx, fn)
 }
 
+// ForEachBatch is ForEach by batches: it asks buffer, which must not return an empty slice, where to put records, and calls fn with
+// what it has put there, until the trace ends. A batch belongs to fn. The last one may be short.
+func (c *Checked) ForEachBatch(ctx context.Context, buffer func() []Record, fn func([]Record) error) error {
+	b := &batcher{buffer: buffer, fn: fn}
+	pass := c.batches
+	if pass == nil {
+		pass = func(ctx context.Context, b *batcher) error { return c.stream(ctx, b.add) }
+	}
+	if err := pass(ctx, b); err != nil {
+		return err
+	}
+	return b.finish()
+}
+
+// batcher puts records into batches.
+type batcher struct {
+	buffer func() []Record
+	fn     func([]Record) error
+	batch  []Record
+	n      int
+}
+
+// next returns the place of the next record.
+func (b *batcher) next() (*Record, error) {
+	if b.n == len(b.batch) {
+		if err := b.finish(); err != nil {
+			return nil, err
+		}
+		b.batch = b.buffer()
+	}
+	b.n++
+	return &b.batch[b.n-1], nil
+}
+
+// discard takes back the latest place.
+func (b *batcher) discard() { b.n-- }
+
+func (b *batcher) add(r *Record) error {
+	place, err := b.next()
+	if err != nil {
+		return err
+	}
+	*place = *r
+	return nil
+}
+
+// finish hands over what there is.
+func (b *batcher) finish() error {
+	batch := b.batch[:b.n]
+	b.batch, b.n = nil, 0
+	if len(batch) == 0 {
+		return nil
+	}
+	return b.fn(batch)
+}
+
 // WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled out: a mirror
 // trace with integrity is complete, somebody may vouch for the captures, and two taps that agree vouch for each other. Of a pair
 // what was seen upstream is left, as of what was not seen downstream nobody knows where it was lost.
@@ -100,7 +158,7 @@ func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	meta := c.meta
 	meta.MayMiss = true
 	if meta.Kind == KindPlain {
-		return &Checked{meta: meta, stream: c.stream}, true
+		return &Checked{meta: meta, stream: c.stream, batches: c.batches}, true
 	}
 	meta.Kind, meta.EventsKnown = KindPlain, false
 	return &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {

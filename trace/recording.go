@@ -116,7 +116,6 @@ func (p *recording) finish(d *Decoder) {
 type replay struct {
 	*recording
 	withICRC bool
-	r        Record
 	id       uint64
 	timeNS   int64
 	nextOdd  int
@@ -125,14 +124,15 @@ type replay struct {
 // forEach calls fn for every recorded packet.
 func (p *recording) forEach(ctx context.Context, withICRC bool, fn func(*Record) error) error {
 	s := replay{recording: p, withICRC: withICRC}
+	var r Record
 	n := 0
 	for _, words := range p.chunks {
 		for len(words) > 0 {
 			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			words = words[s.next(words):]
-			if err := fn(&s.r); err != nil {
+			words = words[s.next(words, &r):]
+			if err := fn(&r); err != nil {
 				return err
 			}
 		}
@@ -140,10 +140,28 @@ func (p *recording) forEach(ctx context.Context, withICRC bool, fn func(*Record)
 	return nil
 }
 
-// next makes a record of the first words and returns how many they are.
-func (s *replay) next(words []uint64) int {
+// forEachBatch adds every recorded packet to b.
+func (p *recording) forEachBatch(ctx context.Context, withICRC bool, b *batcher) error {
+	s := replay{recording: p, withICRC: withICRC}
+	n := 0
+	for _, words := range p.chunks {
+		for len(words) > 0 {
+			if n++; n%cancelEvery == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			r, err := b.next()
+			if err != nil {
+				return err
+			}
+			words = words[s.next(words, r):]
+		}
+	}
+	return nil
+}
+
+// next makes r of the first words and returns how many they are.
+func (s *replay) next(words []uint64, r *Record) int {
 	word, n := words[0], 1
-	r := &s.r
 	if word>>48 == oddTemplate {
 		*r = s.odd[s.nextOdd]
 		s.nextOdd++

@@ -101,6 +101,7 @@ func (c *Checked) WithTrims(t TrimReactions, cuts []Cut) *Checked {
 	if !slices.ContainsFunc(cuts, func(c Cut) bool { return c.Unmarked }) {
 		return &other
 	}
+	other.batches = nil
 	other.stream = func(ctx context.Context, fn func(*Record) error) error {
 		find := NewCuts(c.meta.Connections, cuts)
 		return c.stream(ctx, func(r *Record) error {

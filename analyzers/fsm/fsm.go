@@ -105,6 +105,13 @@ func (c *Coverage[R]) Step(state *uint8, input uint8) R {
 	return e.rule
 }
 
+// Join adds what another coverage of the same machine has counted.
+func (c *Coverage[R]) Join(other *Coverage[R]) {
+	for i, n := range other.counts {
+		c.counts[i] += n
+	}
+}
+
 // AddTo adds the legal transitions to out, those never taken with 0. Violations are findings, not coverage.
 func (c *Coverage[R]) AddTo(out map[string]int64) { c.add(out, false) }
 

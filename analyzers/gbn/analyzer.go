@@ -73,9 +73,7 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	if a.firstID == 0 {
 		a.firstID = r.ID
 	}
-	if r.Event == trace.EventRewrite && !r.Has(trace.Passed) {
-		a.original = *r
-	}
+	a.noteRewritten(r)
 	flow := r.Flow
 	if flow < 0 || int(flow) >= len(a.sessions) {
 		a.stray(r)
@@ -191,17 +189,21 @@ func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers
 
 // Finish implements analyzers.Analyzer.
 func (a *Analyzer) Finish() analyzers.Result {
-	for _, s := range a.sessions {
-		if s != nil {
-			s.finish()
-		}
-	}
+	a.finishSessions()
 	a.noteSuppressed()
 	a.noteStrays()
 	cover := map[string]int64{}
 	a.requester.AddTo(cover)
 	a.responder.AddTo(cover)
 	return analyzers.Result{Findings: a.findings, Coverage: cover}
+}
+
+func (a *Analyzer) finishSessions() {
+	for _, s := range a.sessions {
+		if s != nil {
+			s.finish()
+		}
+	}
 }
 
 // Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them as

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,9 @@ frames would explain is a warning, unless --complete says that the captures hold
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "text" && format != "json" {
 				return fmt.Errorf("--format %q: want text or json", format)
+			}
+			if o.Workers < 1 {
+				return fmt.Errorf("--workers %d: want at least 1", o.Workers)
 			}
 			var err error
 			if o.Format, err = trace.ParseFormat(input); err != nil {
@@ -89,6 +93,7 @@ frames would explain is a warning, unless --complete says that the captures hold
 	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 	fl.BoolVar(&o.KeepPartial, "keep-partial", false, "accept a plain capture that ends in the middle of a packet")
+	fl.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "processors to analyse with, connections being divided between them; the result is the same for any number")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")
 	fl.StringVar(&format, "format", "text", "output on stdout: text or json")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print everything, not just what tells")

@@ -27,7 +27,7 @@ func Analyzers() Judge {
 			return nil, err
 		}
 		fresh := func(m trace.Meta) []analyzers.Analyzer { return Configured(m, t.View) }
-		if err := analyzers.SoftenUnseen(context.Background(), c, doc, fresh); err != nil {
+		if err := analyzers.SoftenUnseen(context.Background(), c, 1, doc, fresh); err != nil {
 			return nil, err
 		}
 		return doc.Findings, nil

@@ -1,0 +1,191 @@
+package analyzers
+
+import (
+	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/trace"
+)
+
+// A Follower is an analyzer that sees records in the light of package rounds. Run has one tracker for all of them.
+type Follower interface {
+	Analyzer
+	// Share makes the analyzer rely on t, which its caller feeds from the first record on, in place of a tracker of its own. From
+	// then on it is given Follow's calls and no Packet's.
+	Share(t *rounds.Tracker)
+	// Follow observes r, of which the tracker made step: nil for packets outside every stream of requests. Both are valid during the
+	// call only.
+	Follow(r *trace.Record, step *rounds.Step)
+}
+
+// A Splitter is an analyzer that judges each connection by the packets of that connection alone. It need not see all connections in
+// the order of the trace, and several parts of it can share the connections.
+type Splitter interface {
+	Analyzer
+	// Split returns n parts, of which the analyzer itself is the first.
+	Split(n int) []Part
+	// Join takes over what the parts that Split returned have found. Finish comes after it.
+	Join(parts []Part)
+}
+
+// A Part judges some connections of a trace. Packet is called for the records of each of its connections in trace order; records of
+// no known connection count as one connection.
+type Part interface {
+	Analyzer
+	// Begin is told the first record of the trace, whichever part that belongs to, before all others.
+	Begin(first *trace.Record)
+	// Elsewhere is told the records of other parts, in trace order together with Packet's calls, in batches with a packet that the injector
+	// rewrote: such a packet may have left for another connection.
+	Elsewhere(r *trace.Record)
+}
+
+// crew is how the analyzers of a run are fed: in which order, and which of them together.
+type crew struct {
+	ordered   []Analyzer // that want every record in trace order
+	followers []Follower // as do these, with what the tracker makes of it
+	tracker   *rounds.Tracker
+	splitters []Splitter
+	parts     [][]Part // of each splitter
+}
+
+func newCrew(meta trace.Meta, all []Analyzer, workers int) *crew {
+	c := &crew{}
+	for _, a := range all {
+		switch a := a.(type) {
+		case Follower:
+			if c.tracker == nil {
+				c.tracker = rounds.New(meta)
+			}
+			a.Share(c.tracker)
+			c.followers = append(c.followers, a)
+		case Splitter:
+			c.splitters = append(c.splitters, a)
+			c.parts = append(c.parts, a.Split(workers))
+		default:
+			c.ordered = append(c.ordered, a)
+		}
+	}
+	return c
+}
+
+// begin tells the parts the first record.
+func (c *crew) begin(first *trace.Record) {
+	for _, parts := range c.parts {
+		for _, p := range parts {
+			p.Begin(first)
+		}
+	}
+}
+
+// join ends a pass.
+func (c *crew) join() {
+	for i, s := range c.splitters {
+		s.Join(c.parts[i])
+	}
+}
+
+// inCache is how many records one analyzer is given before the next one is: they stay in the cache, and so does the analyzer's state.
+const inCache = 256
+
+// order feeds b to the analyzers that want trace order.
+func (c *crew) order(b *batch) {
+	for records := b.records[:b.n]; len(records) > 0; {
+		n := min(inCache, len(records))
+		for _, a := range c.ordered {
+			for i := range records[:n] {
+				a.Packet(&records[i])
+			}
+		}
+		records = records[n:]
+	}
+}
+
+// follow feeds b to the followers. Their states are small beside that of the tracker, so that they go together.
+func (c *crew) follow(b *batch) {
+	if c.tracker == nil {
+		return
+	}
+	for i := range b.records[:b.n] {
+		r := &b.records[i]
+		step := c.tracker.Packet(r)
+		for _, f := range c.followers {
+			f.Follow(r, step)
+		}
+	}
+}
+
+// part feeds b to part k of n of every splitter.
+func (c *crew) part(b *batch, k, n int) {
+	for _, parts := range c.parts {
+		if b.rewritten {
+			b.inOrder(parts[k], k, n)
+			continue
+		}
+		for shelf := k; shelf < shelves; shelf += n {
+			for _, at := range b.places[b.shelf(shelf):b.shelf(shelf+1)] {
+				parts[k].Packet(&b.records[at])
+			}
+		}
+	}
+}
+
+const (
+	// batchLen is how many records are sorted by connection at a time. With 64 connections, the state of each is then fetched into the
+	// first-level cache once for a hundred packets.
+	batchLen = 8192
+	// shelves are sets of connections. Those of one shelf stay in trace order.
+	shelves = 256
+)
+
+// batch is a run of records of a trace, and their places by connection.
+type batch struct {
+	records   [batchLen]trace.Record
+	n         int
+	places    [batchLen]uint16
+	ends      [shelves]uint16 // in places, by shelf
+	rewritten bool            // the injector rewrote one of the packets
+	users     int32           // that have not finished with it yet
+}
+
+// shelfOf returns the shelf of a connection.
+func shelfOf(r *trace.Record) int { return r.Flow.Connection() % shelves }
+
+// shelf returns where the places of a shelf begin.
+func (b *batch) shelf(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return int(b.ends[i-1])
+}
+
+// sort fills places, by counting.
+func (b *batch) sort() {
+	var counts [shelves]uint16
+	b.rewritten = false
+	for i := range b.records[:b.n] {
+		r := &b.records[i]
+		counts[shelfOf(r)]++
+		b.rewritten = b.rewritten || r.Event == trace.EventRewrite
+	}
+	var next [shelves]uint16
+	sum := uint16(0)
+	for i, n := range counts {
+		next[i] = sum
+		sum += n
+		b.ends[i] = sum
+	}
+	for i := range b.records[:b.n] {
+		at := &next[shelfOf(&b.records[i])]
+		b.places[*at] = uint16(i)
+		*at++
+	}
+}
+
+// inOrder feeds all records to a part in trace order: its own, and those of other parts.
+func (b *batch) inOrder(p Part, k, n int) {
+	for i := range b.records[:b.n] {
+		if r := &b.records[i]; shelfOf(r)%n == k {
+			p.Packet(r)
+		} else {
+			p.Elsewhere(r)
+		}
+	}
+}

@@ -120,12 +120,12 @@ func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 
 // TestWorkersEndWhenTheTraceDoes: also when it cannot be read to its end, and when the caller gives up.
 func TestWorkersEndWhenTheTraceDoes(t *testing.T) {
-	const records = 50_000
+	const records, workers = 80_000, 2 // more records than the workers may have under way
 	before := runtime.NumGoroutine()
 	c := trace.CheckedRecords(trace.Meta{Connections: tracetest.Connections(4, true)}, make([]trace.Record, records))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
-	_, err := analyzers.RunParallel(ctx, c, 4, &canceller{after: records / 3, cancel: func() { cancel(cause) }})
+	_, err := analyzers.RunParallel(ctx, c, workers, &canceller{after: 1, cancel: func() { cancel(cause) }})
 	if !errors.Is(err, cause) {
 		t.Errorf("error %v, want one that gives the cause", err)
 	}

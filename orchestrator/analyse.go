@@ -112,8 +112,12 @@ func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	losses := trim.New(f.checked.Meta(), trims)
 	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))
 	f.analysis, err = analyzers.RunParallel(ctx, f.checked, f.workers, append(set, f.summary)...)
-	if f.analysis != nil && f.plan != nil && f.plan.Test != nil && f.plan.Test.Testbed.SoftwareHosts() {
-		reportTimes(f.analysis)
+	if err != nil || f.plan == nil || f.plan.Test == nil || !f.plan.Test.Testbed.SoftwareHosts() {
+		return err
+	}
+	proofs, err := proveTimes(ctx, f.checked, f.plan.Test, f.analysis)
+	if err == nil {
+		reportTimes(f.analysis, proofs)
 	}
 	return err
 }

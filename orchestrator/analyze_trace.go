@@ -24,6 +24,8 @@ import (
 // AnalyzeOptions say what to analyse.
 type AnalyzeOptions struct {
 	Trace       string   // a run directory, a capture, or "-" for Stdin
+	Archive     string   // that the run directory was unpacked from; empty: none
+	Inner       string   // the run's directory in that archive
 	More        []string // files that continue the capture, in any order
 	Second      string   // another capture of the same traffic, taken elsewhere; empty: none
 	SecondMore  []string // files that continue it
@@ -40,7 +42,8 @@ type AnalyzeOptions struct {
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
-	Workers     int // that analyse at a time, each some of the connections; the result does not depend on it. 0: one
+	Workers     int  // that analyse at a time, each some of the connections; the result does not depend on it. 0: one
+	Plots       bool // Report gets what only the HTML page shows
 	Version     string
 	Command     string         // how the tool was called, for the commands that a report suggests
 	Config      config.Options // which models exist, to read a run directory's configuration
@@ -105,8 +108,11 @@ func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	out := &Outcome{Verdict: verdict, Report: f.report(verdict), Analysis: f.analysis, Dir: o.Trace}
 	out.Report.Dir = o.Trace
 	out.Report.Next = f.next(o.Trace)
+	if o.Archive != "" {
+		out.Report.Dir, out.Report.File, out.Report.Next = "", o.Archive, f.nextOfArchive(o)
+	}
 	if f.analysis != nil {
-		if err := report.Illustrate(ctx, out.Report, f.checked, false); err != nil {
+		if err := report.Illustrate(ctx, out.Report, f.checked, o.Plots); err != nil {
 			return nil, err
 		}
 	}
@@ -128,11 +134,7 @@ func traceError(err error) error {
 // loadFacts reads what a run left in its directory.
 func loadFacts(o AnalyzeOptions) (*facts, error) {
 	dir := o.Trace
-	opened, err := OpenRun(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := opened.Close(); err != nil {
+	if err := checkRunDir(dir); err != nil {
 		return nil, err
 	}
 	f := &facts{strict: o.Strict, version: o.Version, command: o.Command, waivers: o.Waivers, workers: o.Workers}
@@ -160,6 +162,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if f.comparison, err = loadComparison(filepath.Join(dir, comparisonFile)); err != nil {
 		return nil, err
 	}
+	f.soundCables = !test.Testbed.IsLive()
 	if f.cables, err = loadCables(dir); err != nil {
 		return nil, err
 	}
@@ -322,7 +325,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if o.Trace != StandardInput {
 		rep.Next = []string{strings.Join(append([]string{o.Command, "trace show", o.Trace}, o.More...), " ")}
 	}
-	if err := report.Illustrate(ctx, rep, checked, false); err != nil {
+	if err := report.Illustrate(ctx, rep, checked, o.Plots); err != nil {
 		return nil, err
 	}
 	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil

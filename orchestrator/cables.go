@@ -99,6 +99,15 @@ const (
 func sentFile(host string) string     { return filepath.Join(framesDir, host+"-sent.bin") }
 func receivedFile(host string) string { return filepath.Join(framesDir, host+"-received.bin") }
 
+// CableFiles lists what a run may have kept of its hosts' frames: without it a trace is not compared with them again.
+func CableFiles() []string {
+	files := []string{cablesFile}
+	for _, side := range []config.Side{config.Requester, config.Responder} {
+		files = append(files, filepath.ToSlash(sentFile(side.String())), filepath.ToSlash(receivedFile(side.String())))
+	}
+	return files
+}
+
 // cablesDocument is cables.json: whose frames the files below frames/ record.
 type cablesDocument struct {
 	Schema string          `json:"schema"`

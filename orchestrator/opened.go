@@ -54,6 +54,25 @@ func (o *OpenedRun) open() error {
 	return nil
 }
 
+// BundleSchema names the format of a bundle's manifest.
+const BundleSchema = "candela.bundle/v1"
+
+// BundleManifest is the manifest in a bundle. A directory that a bundle was unpacked into has it instead of run.json.
+const BundleManifest = "manifest.json"
+
+// checkRunDir says why dir is neither a run directory nor what a bundle was unpacked into.
+func checkRunDir(dir string) error {
+	opened, err := OpenRun(dir)
+	if err == nil {
+		return opened.Close()
+	}
+	var manifest struct{ Schema string }
+	if readJSON(filepath.Join(dir, BundleManifest), &manifest) == nil && manifest.Schema == BundleSchema {
+		return nil
+	}
+	return err
+}
+
 // Close closes the directory.
 func (o *OpenedRun) Close() error { return o.root.Close() }
 

@@ -2,12 +2,14 @@ package orchestrator
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/trace"
@@ -140,15 +142,7 @@ func oneWay(t generator.Traffic) string {
 
 // next lists the commands that look closer at the run in dir or repeat it.
 func (r *facts) next(dir string) []string {
-	show := r.command + " trace show " + dir
-	if r.analysis != nil {
-		for _, f := range r.analysis.Findings {
-			if f.Severity == analyzers.Violation && len(f.Packets) > 0 {
-				show += fmt.Sprintf(" --around %d", f.Packets[0])
-				break
-			}
-		}
-	}
+	show := r.command + " trace show " + dir + around(r.analysis)
 	var list []string
 	if r.integrity != nil { // there is a trace to look at
 		list = append(list, show)
@@ -160,6 +154,31 @@ func (r *facts) next(dir string) []string {
 		list = append(list, fmt.Sprintf("%s run --testbed %s %s --seed %d", r.command, r.testbed, r.file, r.plan.Test.Seed))
 	case r.file != "":
 		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
+	}
+	return list
+}
+
+// around is the option that shows the packets of the first violation, or of the first warning if there is none.
+func around(a *analyzers.Analysis) string {
+	if a == nil {
+		return ""
+	}
+	for _, severity := range []analyzers.Severity{analyzers.Violation, analyzers.Warning} {
+		for _, f := range a.Findings {
+			if f.Severity == severity && len(f.Packets) > 0 {
+				return fmt.Sprintf(" --around %d", f.Packets[0])
+			}
+		}
+	}
+	return ""
+}
+
+// nextOfArchive lists the commands that look closer at a run that was unpacked for its analysis only, or repeat it.
+func (r *facts) nextOfArchive(o AnalyzeOptions) []string {
+	file := path.Join(o.Inner, traceFile)
+	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", o.Archive, file, r.command, file, around(r.analysis))}
+	if o.Inner == "." && r.plan.Test.Testbed.Kind == config.KindVirtual {
+		list = append(list, r.command+" replay "+o.Archive)
 	}
 	return list
 }

@@ -17,7 +17,7 @@ func TestReportedTimesLeaveNoViolationInTheAnalysis(t *testing.T) {
 	} {
 		a := &analyzers.Analysis{}
 		a.Add("", analyzers.Result{Findings: []analyzers.Finding{{Rule: tt.rule, Severity: analyzers.Violation}}})
-		reportTimes(a)
+		reportTimes(a, nil)
 		if f := a.Findings[0]; f.Severity != tt.severity || a.Verdict != tt.verdict {
 			t.Errorf("%s: %v, the analysis %s; want %v, %s", tt.rule, f.Severity, a.Verdict, tt.severity, tt.verdict)
 		}
@@ -30,7 +30,7 @@ func TestReportedTimesDoNotFailAStrictRunOfSoftwareHosts(t *testing.T) {
 		{Rule: "gbn.timeout-early", Severity: analyzers.Violation}, {Rule: "retrans.timeout-late", Severity: analyzers.Warning},
 		{Rule: "gbn.replay-opcode", Severity: analyzers.Warning},
 	}})
-	reportTimes(a)
+	reportTimes(a, nil)
 	if soft, hard := warnings(a, true), warnings(a, false); soft != 1 || hard != 3 {
 		t.Errorf("%d warnings of software hosts, %d of others; want 1, the one that is no time, and 3", soft, hard)
 	}

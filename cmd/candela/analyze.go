@@ -18,11 +18,12 @@ func newAnalyze() *cobra.Command {
 	var taps []string
 	var settings captureSettings
 	var verbose bool
+	var docs analysisFiles
 	cmd := &cobra.Command{
-		Use:   "analyze RUN|CAPTURE...",
-		Short: "Judge a run directory again, or captures from anywhere",
-		Long: `Judge a run directory with all that it knows, a reconstructed mirror trace, a trace of Lumina's prototype, or plain
-captures (tcpdump, a SPAN port).
+		Use:   "analyze RUN|BUNDLE|CAPTURE...",
+		Short: "Judge a run directory or a bundle again, or captures from anywhere",
+		Long: `Judge a run directory or a bundle (tar, plain or compressed by gzip or zstd) with all that it knows, a reconstructed mirror
+trace, a trace of Lumina's prototype, or plain captures (tcpdump, a SPAN port).
 
 One capture shows what passed its tap. Two captures of the same traffic, taken before and after a switch or at the two
 hosts, also show what was dropped, delayed, marked or corrupted in between. Candela infers from the packets which capture
@@ -35,11 +36,16 @@ and repeat no packet (tcpdump -C, dumpcap -b) are one capture; --tap takes sever
 standard input.
 
 Without --connections the connections are inferred from the packets, and the result says so. What a capture that missed
-frames would explain is a warning, unless --complete says that the captures hold every frame.`,
+frames would explain is a warning, unless --complete says that the captures hold every frame.
+
+--out writes report.html (findings, packet by packet, PSN over time, connections, how the captures were read), findings.json
+(what --format json prints) and junit.xml, whatever the verdict. Existing files are replaced once the new ones are complete.`,
 		Example: `  candela analyze runs/quickstart
   candela analyze before.pcap --after behind.pcap
   candela analyze --tap requester=host1.pcap --tap responder=host2.pcap
   candela analyze ring_*.pcapng.gz
+  candela analyze capture.pcap --out report
+  candela analyze bug.tar --junit junit.xml
   ssh host tcpdump -i eth1 -w - udp port 4791 | candela analyze -
   candela analyze trace.pcap --connections connections.json --format json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -65,14 +71,22 @@ frames would explain is a warning, unless --complete says that the captures hold
 				return err
 			}
 			defer warnOfWaivers(cmd, o.Waivers)
-			outcome, err := analyzeAny(cmd.Context(), o)
+			if err := docs.prepare(); err != nil {
+				return err
+			}
+			defer docs.discard()
+			o.Plots = docs.dir != ""
+			outcome, err := analyzeUnpacked(cmd.Context(), o)
 			if err != nil {
-				return inputOrInfrastructure(err)
+				return err
+			}
+			if err := docs.write(outcome); err != nil {
+				return infrastructure(err)
 			}
 			if format == "json" {
 				err = outcome.Analysis.Write(cmd.OutOrStdout())
 			} else {
-				err = report.Text(cmd.OutOrStdout(), outcome.Report, report.TextOptions{Color: colourful(cmd.OutOrStdout()), Verbose: verbose})
+				err = report.Text(cmd.OutOrStdout(), outcome.Report, textOptions(cmd.OutOrStdout(), verbose))
 			}
 			if err != nil {
 				return infrastructure(err)
@@ -95,6 +109,8 @@ frames would explain is a warning, unless --complete says that the captures hold
 	fl.BoolVar(&o.KeepPartial, "keep-partial", false, "accept a plain capture that ends in the middle of a packet")
 	fl.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "processors to analyse with, connections being divided between them; the result is the same for any number")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")
+	fl.StringVar(&docs.dir, "out", "", "directory for report.html, findings.json and junit.xml")
+	fl.StringVar(&docs.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&format, "format", "text", "output on stdout: text or json")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "print everything, not just what tells")
 	return cmd

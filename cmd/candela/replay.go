@@ -58,7 +58,7 @@ func replayError(err error) error {
 }
 
 func readBundle(path string) (b *bundle.Bundle, err error) {
-	file, err := os.Open(path)
+	file, err := openBundle(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,4 +67,12 @@ func readBundle(path string) (b *bundle.Bundle, err error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return b, nil
+}
+
+// openBundle opens a bundle, plain or compressed. What is no archive is opened, too: the bundle's reader says what is wrong.
+func openBundle(path string) (io.ReadCloser, error) {
+	if archive, err := bundle.OpenArchive(path); archive != nil || err != nil {
+		return archive, err
+	}
+	return os.Open(path)
 }

@@ -445,7 +445,7 @@ func (s *suite) print(o *orchestrator.Outcome) error {
 }
 
 func (s *suite) textOptions() report.TextOptions {
-	return report.TextOptions{Color: colourful(s.cmd.OutOrStdout()), Verbose: s.flags.verbose}
+	return textOptions(s.cmd.OutOrStdout(), s.flags.verbose)
 }
 
 // finish prints the summary of several runs, writes JUnit, and turns the worst outcome into the exit status.
@@ -491,23 +491,4 @@ func (s *suite) summaries() error {
 		return report.SuiteText(s.cmd.OutOrStdout(), s.singles, s.textOptions())
 	}
 	return nil
-}
-
-func writeJUnit(path string, reports []*report.Report) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return report.JUnit(file, reports)
-}
-
-// colourful reports whether w is a terminal that wants colour (https://no-color.org).
-func colourful(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || strings.EqualFold(os.Getenv("TERM"), "dumb") {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -24,10 +24,10 @@ import (
 )
 
 // Schema names the format of the manifest.
-const Schema = "candela.bundle/v1"
+const Schema = orchestrator.BundleSchema
 
 const (
-	manifestName = "manifest.json"
+	manifestName = orchestrator.BundleManifest
 	traceName    = "trace.pcap"
 	configName   = "config.yml"
 	flowsName    = "flows.json" // of a test of a switch
@@ -77,6 +77,7 @@ func memberNames() []string {
 		configName, "testbed.yml", "calibration.json", "environment.json", "connections.json", entriesName,
 		"generator.json", "counters.json", "integrity.json",
 	}
+	names = append(names, orchestrator.CableFiles()...)
 	for _, a := range orchestrator.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}
@@ -124,6 +125,9 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 	}
 	needed := required(switchtest.IsRun(run))
 	for _, name := range memberNames() {
+		if !withTrace && slices.Contains(orchestrator.CableFiles(), name) {
+			continue // they say something about the trace only
+		}
 		size, sum, err := hashFile(run, name)
 		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(needed, name) {
 			continue

@@ -218,6 +218,12 @@ func (f pageFinding) ShortAround() []string { return f.Around[:min(len(f.Around)
 
 // files names what stands beside the page in a run directory.
 func (p *page) files() {
+	if p.Apart {
+		for _, f := range p.Report.Files {
+			p.Files = append(p.Files, pageFile(f))
+		}
+		return
+	}
 	if p.Dir == "" {
 		return
 	}

@@ -48,6 +48,8 @@ type Report struct {
 	// Numbers are the few that a table of many runs shows.
 	Numbers []Number
 	Files   []File // beside the report; nil: those of a test of a NIC
+	// Apart says that the page is not in the run directory: Files are all that is beside it.
+	Apart bool
 
 	Sequences []Sequence // PSN over time, for the HTML page
 	Ladders   []Ladder   // packets one by one around what matters, for the HTML page

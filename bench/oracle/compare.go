@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,9 +27,15 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 	seed := fl.Uint64("seed", 1, "of the random traces")
 	examples := fl.Int("examples", 2, "printed of each class")
 	limit := fl.Int("limit", -1, "disagreements that are an error if there are more; negative: any number is fine")
+	alarms := fl.Int("false-alarms", -1, "false alarms and too severe findings that are an error if there are more; negative: any number is fine")
+	views := fl.String("view", "", "kinds of tap, with commas between them: "+strings.Join(comparison.Taps(), ", ")+"; default all")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
 		return err
+	}
+	taps, err := comparison.ParseTaps(*views)
+	if err != nil {
+		return fmt.Errorf("-view: %w", err)
 	}
 	start := time.Now()
 	var (
@@ -41,7 +48,7 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 		group.Go(func() {
 			judge := comparison.Analyzers()
 			for i := w; i < *count; i += *workers {
-				t := comparison.Draw(rand.New(rand.NewPCG(*seed, uint64(i))))
+				t := comparison.DrawSeenBy(rand.New(rand.NewPCG(*seed, uint64(i))), taps)
 				list, err := comparison.Compare(t, judge)
 				mu.Lock()
 				if err != nil && firstly == nil {
@@ -68,12 +75,19 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 	report(out, classes, *examples)
 	fmt.Fprintf(out, "oracle: %v a trace in the median, both endpoints\n", median(*seed))
 	fmt.Fprintf(out, "%d traces, seed %d, %.1f s\n", *count, *seed, time.Since(start).Seconds())
-	total := 0
+	total, unjust := 0, 0
 	for _, c := range classes {
 		total += c.count
+		if c.examples[0].Unjust() {
+			unjust += c.count
+		}
 	}
+	fmt.Fprintf(out, "%d disagreements, of which %d are false alarms or too severe\n", total, unjust)
 	if *limit >= 0 && total > *limit {
 		return fmt.Errorf("%d disagreements, of which -limit allows %d", total, *limit)
+	}
+	if *alarms >= 0 && unjust > *alarms {
+		return fmt.Errorf("%d false alarms or too severe findings, of which -false-alarms allows %d", unjust, *alarms)
 	}
 	return nil
 }

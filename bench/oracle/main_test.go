@@ -41,6 +41,14 @@ func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 	if status == 0 && !strings.Contains(out.String(), "      0  disagreements") {
 		t.Errorf("exit 0 with disagreements:\n%s", &out)
 	}
+	out.Reset()
+	status = run([]string{"compare", "-count", "300", "-view", "plain", "-limit", "-1", "-examples", "1"}, &out, &errors)
+	if status != 0 || strings.Contains(out.String(), "pair: ") || strings.Contains(out.String(), "mirror: ") {
+		t.Errorf("exit %d for plain traces only\n%s%s", status, &errors, &out)
+	}
+	if status := run([]string{"compare", "-view", "mirrors"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"mirrors" is not a kind`) {
+		t.Errorf("unknown view: exit %d, %s", status, &errors)
+	}
 	if status := run([]string{"judge"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"judge" is not a command`) {
 		t.Errorf("unknown command: exit %d, %s", status, &errors)
 	}

@@ -91,6 +91,9 @@ func (d *Disagreement) Class() string {
 	return d.Group() + " " + d.Detail
 }
 
+// Unjust reports whether the judge says more than is certain: somebody innocent is blamed, or a doubt is reported as a fact.
+func (d *Disagreement) Unjust() bool { return d.Kind == FalseAlarm || d.Kind == TooSevere }
+
 // Group names a class without what a miss stumbles over.
 func (d *Disagreement) Group() string {
 	peer := ""

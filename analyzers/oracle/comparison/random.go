@@ -1,8 +1,10 @@
 package comparison
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/analyzers/oracle"
 	"candela.dev/candela/analyzers/oracle/traffic"
@@ -11,6 +13,32 @@ import (
 
 // MaxPackets is the length of the longest trace that is compared.
 const MaxPackets = 12
+
+// Taps lists the kinds of tap, as oracle.Trace.Tap names them.
+func Taps() []string { return []string{"mirror", "plain", "pair"} }
+
+// ParseTaps reads a list of kinds of tap with commas between them. An empty list stands for all.
+func ParseTaps(list string) ([]string, error) {
+	if list == "" {
+		return Taps(), nil
+	}
+	taps := strings.Split(list, ",")
+	for _, tap := range taps {
+		if !slices.Contains(Taps(), tap) {
+			return nil, fmt.Errorf("%q is not a kind of tap: want %s", tap, strings.Join(Taps(), ", "))
+		}
+	}
+	return taps, nil
+}
+
+// DrawSeenBy is Draw for traces that one of some kinds of tap has seen.
+func DrawSeenBy(rng *rand.Rand, taps []string) *oracle.Trace {
+	for {
+		if t := Draw(rng); slices.Contains(taps, t.Tap()) {
+			return t
+		}
+	}
+}
 
 // Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, and in three of four cases something
 // near it.

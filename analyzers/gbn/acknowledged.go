@@ -9,7 +9,7 @@ import (
 
 // responsePassed extends what the requester may know by a response on its way to it.
 func (s *session) responsePassed(r *trace.Record) {
-	if s.responseTrimmed(r); !r.Delivered() || !s.req.started {
+	if s.responseTrimmed(r); !r.Delivered() || !s.req.started && (s.midway || s.captured) {
 		s.req.mute++
 		return
 	}

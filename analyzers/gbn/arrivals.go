@@ -33,6 +33,8 @@ type arrival struct {
 	payload    uint16
 	foreignKey bool            // the remote key is not the sender's
 	heir       bool            // a duplicate that must be answered, as the request that it repeats was not
+	stray      bool            // it repeats nothing that was asked: see strays
+	altered    bool            // an atomic that repeats another kind of atomic: dropped, or answered like that
 	outrun     bool            // what was missing may have arrived before the NAK that this arrival is owed could leave
 	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
 }
@@ -147,9 +149,10 @@ func (l *arrivals) push(a arrival) *arrival {
 // assess works out what a amounts to behind all that arrived before, and moves the most on by it.
 func (l *arrivals) assess(a *arrival) {
 	a.fate, a.flaw = l.most.judge(a.pos, a.header), 0
-	if l.validates && a.fate == fateDuplicate && a.op == packet.ReadRequest && a.pos+a.psns > l.most.expected {
-		a.fate = fateDiscarded // it asks for more than it is a duplicate of: not valid, and dropped (IBTA volume 1, 9.7.4.4.2)
+	if l.validates && a.fate == fateDuplicate && a.stray && a.op != packet.ReadRequest {
+		a.fate = fateDiscarded // there is no result of an atomic that was never executed
 	}
+	a.stray = a.stray || a.fate == fateDuplicate && a.op == packet.ReadRequest && a.pos+a.psns > l.most.expected
 	if a.fate == fateExpected && l.validates {
 		a.flaw = l.most.validate(a, l.mtu)
 	}
@@ -299,7 +302,8 @@ func (s *session) requestPassed(r *trace.Record) {
 	awaiting := s.rsp.log.most.awaiting
 	a := s.rsp.log.push(arrival{
 		id: r.ID, timeNS: r.TimeNS, pos: p, psns: s.psns(r), length: r.DMALen, op: r.Opcode, ackReq: r.Has(trace.AckReq),
-		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header,
+		payload: r.PayloadLen, foreignKey: r.Has(trace.ForeignRKey), header: header, stray: s.strays(r.Opcode, p, s.psns(r)),
+		altered: s.altered(r.Opcode, p),
 	})
 	if a == nil {
 		s.rsp.adrift, s.rsp.unsettled = true, false
@@ -310,6 +314,28 @@ func (s *session) requestPassed(r *trace.Record) {
 	if !s.rsp.adrift {
 		s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])
 	}
+}
+
+// strays reports whether a request for n positions from p on, if it is a duplicate, repeats nothing: a READ is not part of the first one
+// there, or there was no atomic. What a responder makes of such a READ is its business.
+func (s *session) strays(op packet.Opcode, p, n pos) bool {
+	if op != packet.ReadRequest && op.Verb() != packet.VerbAtomic || p < 0 {
+		return false
+	}
+	if sp, ok := s.req.spans.covering(p); ok {
+		return sp.atomic != (op != packet.ReadRequest) || p+n-1 > sp.last
+	}
+	first, ok := s.req.window.get(p)
+	return ok && carriesPayload(first.first)
+}
+
+// altered reports whether a request at p is an atomic where another kind of atomic was first.
+func (s *session) altered(op packet.Opcode, p pos) bool {
+	if op.Verb() != packet.VerbAtomic {
+		return false
+	}
+	first, ok := s.req.window.get(p)
+	return ok && first.first != op
 }
 
 var arrivalInput = [...]uint8{

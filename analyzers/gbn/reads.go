@@ -72,6 +72,7 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 			s.fold(r)
 		}
 		a = *q.log.pop()
+		q.performed = a.pos
 	}
 	q.stream = stream{
 		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id, askedNS: a.timeNS,
@@ -184,7 +185,9 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 		s.fold(r)
 	}
 	q.log.pop()
-	s.step(rsAtomicAck)
+	if s.step(rsAtomicAck); !again {
+		q.performed = p
+	}
 	atLeast := q.log.least.msn
 	if again {
 		atLeast = q.log.completedThrough(p)

@@ -24,6 +24,8 @@ type responder struct {
 	counts  int    // responses whose MSN was right
 	fatalID uint64 // of the NAK that ended the connection
 	earned  bool   // an invalid request deserved that NAK
+	// performed is the latest READ or atomic that was accepted, -1: none.
+	performed pos
 	spoke   int64  // how many requests had passed at its latest response
 	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
 	dueID   uint64
@@ -41,7 +43,7 @@ type responder struct {
 }
 
 func (p *responder) init() {
-	p.acked, p.nak, p.due = -1, -never, -1
+	p.acked, p.nak, p.due, p.performed = -1, -never, -1, -1
 	p.loose.init()
 }
 
@@ -169,6 +171,9 @@ func (s *session) fold(r *trace.Record) {
 	q := &s.rsp
 	expected := q.log.least.expected
 	a := q.log.pop()
+	if a.fate == fateExpected && a.owesData() {
+		q.performed = a.pos
+	}
 	switch {
 	case a.flaw != 0:
 		s.fatalMissing(a)
@@ -346,7 +351,7 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	if t := &q.stream; t.active && p == t.next {
 		// It fails while it answers a READ: the NAK takes the place of the next response.
-	} else if p <= q.acked || !s.foldTo(r, p) {
+	} else if (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
 	} else {
@@ -355,6 +360,19 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	}
 	s.step(rsFatal)
 	q.fatalID = r.ID
+}
+
+// refusesDuplicate folds up to a repeated READ at p that a fatal NAK may answer, because the memory is gone or the repetition is none:
+// or to what comes from before the connection.
+func (s *session) refusesDuplicate(r *trace.Record, p pos) bool {
+	q := &s.rsp
+	i := q.log.find(func(a *arrival) bool {
+		return a.pos == p && (a.fate == fateDuplicate && (a.op == packet.ReadRequest || p < 0) || a.stray)
+	})
+	for range i {
+		s.fold(r)
+	}
+	return i >= 0
 }
 
 // finishResponder judges what the responder still owes at the end, and reports whether it owes something that explains
@@ -386,8 +404,11 @@ func (s *session) duplicateMissed() {
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}
-	if a.owesData() && a.foreignKey {
+	if a.stray || a.owesData() && a.foreignKey {
 		return // a repeated request that may not read is dropped in silence: the first one was answered
+	}
+	if a.op.Verb() == packet.VerbAtomic && (q.performed > a.pos || a.altered) {
+		return // its result may be gone: a responder need not keep more than the latest (IBTA volume 1, 9.4.5)
 	}
 	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)
 	if a.owesData() {

@@ -87,9 +87,6 @@ func (s *session) psns(r *trace.Record) int64 {
 // report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
 // caller adds what was expected and seen.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
-	if rule == RuleReadRestart {
-		s.rsp.log.validates = false // whether a responder answers a repeated READ that asks for more than the first is its business
-	}
 	if r != nil {
 		s.req.suspect(rule, r)
 	}

@@ -15,6 +15,7 @@ type sent struct {
 	rkey    uint32
 	payload uint16
 	opcode  packet.Opcode
+	first   packet.Opcode // of its first transmission
 	known   bool
 	lost    uint8 // of its transmissions, at most 255
 }
@@ -44,15 +45,15 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		w.grow()
 	}
 	slot := &w.ring[int(p)&(len(w.ring)-1)]
-	first, lost := r.TimeNS, uint8(0)
+	first, opcode, lost := r.TimeNS, r.Opcode, uint8(0)
 	if slot.known && slot.pos == p {
-		first, lost = slot.firstNS, slot.lost
+		first, opcode, lost = slot.firstNS, slot.first, slot.lost
 	}
 	if r.Lost() && lost < 255 {
 		lost++
 	}
 	*slot = sent{
-		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode,
+		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode, first: opcode,
 		known: true, lost: lost,
 	}
 }
@@ -91,6 +92,8 @@ type spans struct {
 const (
 	spansMin = 4
 	spansMax = 4096
+	// spansKept is how many answered requests are remembered for what repeats them although it need not.
+	spansKept = 4
 )
 
 func (q *spans) at(i int) *span { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
@@ -129,9 +132,9 @@ func (q *spans) pop() {
 	}
 }
 
-// forget discards answered spans that end before p.
+// forget discards answered spans that end before p, but for some that a duplicate may still repeat.
 func (q *spans) forget(p pos) {
-	for q.open > 0 && q.at(0).last < p {
+	for q.open > spansKept && q.at(0).last < p {
 		q.pop()
 	}
 }

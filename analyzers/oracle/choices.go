@@ -34,7 +34,7 @@ func Choices() []Choice {
 		{"responder", "Any request that is next in order may get an RNR NAK. Later requests are then dropped silently until that request comes again.", "9.7.5.2.8"},
 		{"responder", "Any request that is next in order, or the next READ response, may get a fatal NAK. An invalid request (opcode out of sequence, wrong length) must. Nothing is sent after it.", "9.7.4.1.2; 9.7.4.1.6; 9.7.5.2; 10.3.1"},
 		{"responder", "The MSN counts at least the messages that the response answers (the first of several READ responses may leave the READ out), at most those that can be complete when it is sent, and never falls. In RNR NAKs and fatal NAKs it is exact.", "9.7.7.1"},
-		{"responder", "A duplicate that repeats nothing (from before the connection, a READ beyond the original) may be dropped, answered or refused.", "9.7.5.1.3"},
+		{"responder", "A duplicate that repeats nothing (from before the connection, a READ beyond the original, another kind of atomic) may be dropped, answered or refused. An atomic where there was none has no result, and is dropped or refused.", "9.7.5.1.3"},
 		{"responder", "At rest it owes no acknowledgement, NAK or READ response.", "9.7.5.1"},
 	}
 }

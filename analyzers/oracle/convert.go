@@ -37,10 +37,54 @@ func Connections() *trace.Connections {
 // Records returns the trace as analyzers see it.
 func (t *Trace) Records() []trace.Record {
 	records := make([]trace.Record, len(t.Packets))
+	sent := map[int]int{} // frames that were sent, at the first tap of a pair
 	for i := range t.Packets {
-		records[i] = t.Packets[i].record(uint64(i + 1))
+		p := &t.Packets[i]
+		records[i] = p.record(uint64(i + 1))
+		switch {
+		case p.Frame == 0:
+		case p.Seen == trace.Sent:
+			sent[p.Frame] = i
+			records[i].Event = trace.EventDrop // until it passes
+		default:
+			if k, ok := sent[p.Frame]; ok {
+				records[i].ID, records[k].Event = records[k].ID, trace.EventNone
+			}
+		}
 	}
 	return records
+}
+
+// matchTaps numbers the frames of a pair of taps: what passed is the oldest equal packet of its direction that was sent and has not passed.
+func (t *Trace) matchTaps() {
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		switch p.Seen {
+		case trace.Sent:
+			p.Frame = i + 1
+		case trace.Passed:
+			for k := range t.Packets[:i] {
+				q := t.Packets[k]
+				if q.Seen != trace.Sent || t.passed(q.Frame) {
+					continue
+				}
+				if q.Seen, q.TimeNS, q.Frame = p.Seen, p.TimeNS, p.Frame; q == *p {
+					p.Frame = k + 1
+					break
+				}
+			}
+		default: // of a single tap or a mirror
+		}
+	}
+}
+
+func (t *Trace) passed(frame int) bool {
+	for i := range t.Packets {
+		if t.Packets[i].Seen == trace.Passed && t.Packets[i].Frame == frame {
+			return true
+		}
+	}
+	return false
 }
 
 // Checked returns the trace for analyzers.

@@ -40,6 +40,7 @@ func Parse(text string) (*Trace, error) {
 			return nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
+	t.matchTaps()
 	return t, nil
 }
 

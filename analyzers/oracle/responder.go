@@ -435,7 +435,6 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		beyond := first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets())
 		if beyond || psn+int32(p.packets()) > s.expect {
 			r.nonsense(s, psn, add)
-			return
 		}
 		if s.owes != nothing {
 			return
@@ -444,8 +443,11 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		add(s)
 	case p.Op.Verb() == packet.VerbAtomic:
 		if first != nil && first.Op != p.Op {
+			// Results are found by PSN; whether the kind of atomic is compared, too, is the responder's business.
 			r.nonsense(s, psn, add)
-			return
+			if first.Op.Verb() != packet.VerbAtomic {
+				return
+			}
 		}
 		if s.newest > psn {
 			add(s) // its result may no longer be kept

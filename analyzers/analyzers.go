@@ -56,6 +56,8 @@ type Result struct {
 	Metrics  []Metric
 	// Coverage counts FSM transitions exercised, by name; transitions that were not are present with 0.
 	Coverage map[string]int64
+	// Excuses take back findings of other analyzers.
+	Excuses []Excuse
 }
 
 // An Analyzer is a streaming state machine over one trace. Packet is called for every record in trace order, then Finish

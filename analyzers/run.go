@@ -68,8 +68,15 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 		Schema: Schema, PacketIDs: meta.PacketIDs, Inferred: meta.Connections.Inferred,
 		Findings: []Finding{}, Metrics: []Metric{}, Coverage: map[string]map[string]int64{},
 	}
-	for _, a := range all {
-		doc.Add(a.Name(), a.Finish())
+	var excuses []Excuse
+	results := make([]Result, len(all))
+	for i, a := range all {
+		results[i] = a.Finish()
+		excuses = append(excuses, results[i].Excuses...)
+	}
+	for i, a := range all {
+		results[i].Findings = withoutExcused(results[i].Findings, excuses)
+		doc.Add(a.Name(), results[i])
 	}
 	doc.Verdict = doc.verdict()
 	return doc, nil

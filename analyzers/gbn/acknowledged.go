@@ -1,8 +1,6 @@
 package gbn
 
 import (
-	"slices"
-
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -14,7 +12,6 @@ func (s *session) responsePassed(r *trace.Record) {
 		return
 	}
 	s.noteFate(r)
-	s.confuse(r)
 	if s.a.forged(r) {
 		s.req.misled = true
 	}
@@ -64,7 +61,7 @@ func (s *session) noteFate(r *trace.Record) {
 func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
 	if (una > q.next || una == q.next && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()) && !s.captured {
-		s.learnDubious(r, una, kind)
+		s.learnUnasked(r, una, kind)
 		return
 	}
 	una = min(una, q.next)
@@ -79,8 +76,10 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	q := &s.req
 	missing, ok := q.spans.missing()
 	switch {
-	case ok && p >= q.next && !s.captured:
-		s.learnDubious(r, p, nakImplied)
+	case p >= q.next && !s.captured:
+		s.learnUnasked(r, p+1, nakNone)
+	case s.wrong(r, p):
+		s.learnWrong(r, p)
 	case !ok || p < missing:
 		s.learn(r, 0, nakNone)
 	case p > missing:
@@ -89,56 +88,6 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 		q.spans.answered()
 		s.learn(r, p+1, nakNone)
 	}
-}
-
-// learnDubious follows a response about what was never sent. Whoever made it up, a requester that ignores it does no wrong, and
-// one that takes it for an acknowledgement of all that it sent or for a NACK of some kind was misled. By the time it arrives, the
-// requester may have sent what it is about.
-func (s *session) learnDubious(r *trace.Record, una pos, kind nakKind) {
-	q := &s.req
-	if kind != nakNone {
-		q.carried++
-		q.uncounted++
-		q.carriedNS = r.TimeNS
-	}
-	q.dubious = true
-	if kind != nakImplied && len(q.claims) < maxClaims {
-		claim := knowledge{una: una, id: r.ID, timeNS: r.TimeNS, dubious: true}
-		if kind != nakNone {
-			claim.ask(r, kind)
-		}
-		q.claims = append(q.claims, claim)
-	}
-	if most := q.una.most(); kind != nakImplied && q.next > most.una {
-		q.una.push(knowledge{una: q.next, id: r.ID, timeNS: r.TimeNS, dubious: true})
-	}
-}
-
-// maxClaims bounds what is remembered of made-up responses.
-const maxClaims = 16
-
-// settleClaims turns claims into states that the requester may be in, once it has sent what they are about, and forgets those that have
-// certainly arrived before.
-func (s *session) settleClaims(r *trace.Record) {
-	q := &s.req
-	q.claims = slices.DeleteFunc(q.claims, func(c knowledge) bool {
-		if r.TimeNS-c.timeNS > s.a.delay {
-			return true
-		}
-		if q.next < c.una || q.next == c.una && c.nak != nakNone {
-			return false
-		}
-		if missing, ok := q.spans.missing(); ok && missing < c.una {
-			c.una, c.nak, c.rnrNS, c.waitNS, c.restores = missing, nakImplied, 0, 0, true
-			c.asks, c.rnrs, c.nakID, c.askNS = 1, 0, c.id, c.timeNS
-		}
-		if c.una > q.una.most().una {
-			q.una.push(c)
-		} else {
-			q.una.insert(c)
-		}
-		return true
-	})
 }
 
 // learn adds the state in which everything before una is acknowledged and kind asks for una.

@@ -28,9 +28,10 @@ type Analyzer struct {
 	firstID    uint64
 	original   trace.Record // the latest packet that was rewritten, as it was sent
 	partitions trace.Partitions
-	general    bool  // nothing is taken for ordinary, for a test
-	strays     int64 // records of no known connection
-	unknown    int64 // records with an opcode that RC does not have
+	general    bool               // nothing is taken for ordinary, for a test
+	excuses    []analyzers.Excuse // of restarts
+	strays     int64              // records of no known connection
+	unknown    int64              // records with an opcode that RC does not have
 }
 
 type ruleKey struct {
@@ -195,7 +196,7 @@ func (a *Analyzer) Finish() analyzers.Result {
 	cover := map[string]int64{}
 	a.requester.AddTo(cover)
 	a.responder.AddTo(cover)
-	return analyzers.Result{Findings: a.findings, Coverage: cover}
+	return analyzers.Result{Findings: a.findings, Coverage: cover, Excuses: a.excuses}
 }
 
 func (a *Analyzer) finishSessions() {

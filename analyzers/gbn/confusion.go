@@ -8,49 +8,132 @@ import (
 )
 
 // A responder that answers what it must not leaves its requester to its own devices: whether it takes such a response as it is,
-// drops it, or ends the connection, the standard does not say. So from then on what the requester takes for acknowledged is not
-// one number, and no requester is blamed for any of them.
+// drops it, or ends the connection, the standard does not say. So what the requester takes for acknowledged is then one of several
+// positions, and no requester is blamed for any of them.
 
-// A confusion is what an invalid response leaves open.
-type confusion uint8
+// wrong reports whether a READ response or atomic ACK at p, which has been requested, has not the form of an answer to that request.
+func (s *session) wrong(r *trace.Record, p pos) bool {
+	if s.captured {
+		return false // what was asked before may have been missed
+	}
+	sp, ok := s.req.spans.covering(p)
+	switch {
+	case !ok:
+		return p >= s.req.una.least().una // older requests are forgotten
+	case sp.atomic || r.Opcode == packet.AtomicAcknowledge:
+		return sp.atomic != (r.Opcode == packet.AtomicAcknowledge)
+	}
+	return r.Opcode.Ends() != (p == sp.last) || p == sp.first && !r.Opcode.Starts() || slices.Contains(s.req.suspects[:], r.ID)
+}
 
-const (
-	confusionNone confusion = iota
-	// confusionPlace: a response has a wrong form. The requester may go back to it or to any later request.
-	confusionPlace
-	// confusionAll: it answers what was not asked. Nothing that the requester does from its place on can be told from obedience.
-	confusionAll
-)
-
-// suspect notes that r breaks a rule about responses.
+// suspect notes that r has a wrong length, which its form does not show.
 func (q *requester) suspect(rule Rule, r *trace.Record) {
-	switch rule {
-	case RuleReadUnexpected, RuleReadOrder, RuleReadOpcode, RuleReadLength, RuleAtomicUnexpected:
+	if rule == RuleReadLength {
 		q.suspects[q.suspected%len(q.suspects)] = r.ID
 		q.suspected++
-	default:
 	}
 }
 
-// confuse notes that a response which breaks a rule goes on to the requester.
-func (s *session) confuse(r *trace.Record) {
+// learnWrong follows a response at p of the wrong form. The requester may drop it, end the connection, or take it as it is.
+func (s *session) learnWrong(r *trace.Record, p pos) {
 	q := &s.req
-	p := s.unwrap(r.PSN)
-	from := q.una.least().una
-	if q.suspected == 0 || p < from || !slices.Contains(q.suspects[:], r.ID) {
+	q.misled = true
+	missing, gap := q.spans.missing()
+	_, asked := q.spans.covering(p)
+	switch {
+	case gap && missing < p:
+		s.learn(r, missing, nakImplied)
+	case gap && missing == p:
+		q.doubt(p)
+		s.learn(r, p+1, nakNone)
+	case !asked && p+1 > q.una.most().una:
+		q.dubious = true
+		q.una.push(knowledge{una: p + 1, id: r.ID, timeNS: r.TimeNS, dubious: true})
+	default:
+		s.learn(r, 0, nakNone)
+	}
+}
+
+// doubt takes the response at p, the first that is missing, for received, which it may not be.
+func (q *requester) doubt(p pos) {
+	q.spans.answered()
+	if q.doubted < 0 || q.una.least().una > q.doubted {
+		q.doubted, q.rewound = p, false
+	}
+}
+
+// confused reports whether a dropped response may be why a request comes at p: the one at q.doubted, to which the requester then goes
+// back; afterwards it waits for everything from there on once more.
+func (q *requester) confused(p pos) bool {
+	return q.doubted >= 0 && (p == q.doubted || q.rewound && p > q.doubted && p <= q.next)
+}
+
+// learnUnasked follows a response about what was never sent. Whoever made it up, a requester may ignore it, end the connection, take it
+// for an implied NAK, or for an acknowledgement of all that it has sent when it arrives. By then it may have sent what the response is
+// about: claim is the position that it acknowledges everything before in that case, and kind what it asks for there.
+func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
+	q := &s.req
+	q.dubious, q.misled = true, true
+	q.una.most().mayAsk(r)
+	s.mayReach(r, q.next)
+	if len(q.claims) < maxClaims {
+		c := knowledge{una: claim, id: r.ID, timeNS: r.TimeNS, dubious: true, answers: r.Opcode != packet.Acknowledge}
+		if kind != nakNone {
+			c.ask(r, kind)
+		}
+		q.claims = append(q.claims, c)
+	}
+}
+
+// maxClaims bounds what is remembered of made-up responses.
+const maxClaims = 16
+
+// mayReach adds the state in which everything before una is acknowledged, as far as that can be: a READ or atomic without its answer
+// stops it, and is asked for again.
+func (s *session) mayReach(r *trace.Record, una pos) {
+	q := &s.req
+	missing, gap := q.spans.missing()
+	gap = gap && missing < una
+	if gap {
+		una = missing
+	}
+	k := knowledge{una: una, id: r.ID, timeNS: r.TimeNS, dubious: true}
+	if gap {
+		k.ask(r, nakImplied)
+	}
+	q.una.include(k)
+}
+
+// mayAsk notes that a response may be taken for an implied NAK.
+func (k *knowledge) mayAsk(r *trace.Record) {
+	if k.spent >= k.asks {
+		k.ask(r, nakImplied)
 		return
 	}
-	kind := confusionAll
-	if sp, ok := q.spans.covering(p); ok && sp.atomic == (r.Opcode == packet.AtomicAcknowledge) && p < q.next {
-		kind = confusionPlace
-	}
-	if q.confusion == confusionNone {
-		q.confusedFrom = from
-	}
-	q.confusion = max(q.confusion, kind)
+	k.asks++
+	k.askNS = r.TimeNS
 }
 
-// confused reports whether an invalid response may be why a request comes at p.
-func (q *requester) confused(p pos) bool {
-	return q.confusion != confusionNone && p >= q.confusedFrom && p <= q.next
+// settleClaims turns claims into states that the requester may be in, now that it is about to send or has sent r, and forgets those that
+// have certainly arrived before.
+func (s *session) settleClaims(r *trace.Record) {
+	q := &s.req
+	q.claims = slices.DeleteFunc(q.claims, func(c knowledge) bool {
+		if r.TimeNS-c.timeNS > s.a.delay {
+			return true
+		}
+		s.mayReach(r, q.next)
+		if q.next < c.una || q.next == c.una && c.nak != nakNone {
+			return false
+		}
+		missing, gap := q.spans.missing()
+		if gap && c.answers && missing == c.una-1 {
+			q.doubt(missing)
+		} else if gap && missing < c.una {
+			c.una, c.nak, c.rnrNS, c.waitNS, c.restores = missing, nakImplied, 0, 0, true
+			c.asks, c.rnrs, c.nakID, c.askNS = 1, 0, c.id, c.timeNS
+		}
+		q.una.include(c)
+		return true
+	})
 }

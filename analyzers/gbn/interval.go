@@ -33,6 +33,8 @@ type knowledge struct {
 	restores bool
 	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
 	dubious bool
+	// answers: it is a READ response or atomic ACK at una-1, which may be the answer to the request there.
+	answers bool
 
 	waitNS int64  // when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
 	rnrs   uint32 // how many of the NACKs were RNR NAKs
@@ -101,6 +103,36 @@ func (f *frontier) insert(k knowledge) {
 		*f.at(j) = *f.at(j - 1)
 	}
 	*f.at(i) = k
+}
+
+// include adds a state that the requester may be in beside those that are there: in its place, or what k asks for to the state with
+// the same una.
+func (f *frontier) include(k knowledge) {
+	i := f.search(k.una)
+	switch {
+	case i == f.len:
+		f.push(k)
+	case f.at(i).una != k.una:
+		f.insert(k)
+	case k.nak != nakNone:
+		f.at(i).merge(&k)
+	}
+}
+
+// merge adds what another state with the same una asks for.
+func (k *knowledge) merge(o *knowledge) {
+	k.asks += o.asks
+	k.rnrs += o.rnrs
+	k.askNS = max(k.askNS, o.askNS)
+	if k.nak == nakNone || k.spent >= k.asks-o.asks {
+		k.nak, k.nakID, k.nakNS, k.answered = o.nak, o.nakID, o.nakNS, false
+	}
+	if o.nak == nakRNR {
+		k.rnrNS = o.rnrNS
+		if k.waitNS == 0 {
+			k.waitNS = o.waitNS
+		}
+	}
 }
 
 func (f *frontier) grow() {

@@ -29,36 +29,39 @@ type requester struct {
 	spans spans
 	iter  int // ITER of data packets as the injector counts it, for reports
 
-	contrary     pos       // of a NACK for what was acknowledged before, -1: none
-	carried      uint32    // NACKs of discarded states that may still cause a restart
-	jumpNS       int64     // when the latest restart was seen
-	carriedNS    int64     // when the latest passed
-	stallNS      int64     // the longest recent wait for progress, which ended
-	stalledNS    int64     // at this instant
-	uncounted    uint32    // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious      bool      // some response was about what was never sent
-	suspects     [8]uint64 // the latest responses that break a rule, in a ring
-	suspected    int
-	confusion    confusion
-	confusedFrom pos
-	misled       bool  // a response reached it that nobody sent: it may have ended in error over that
-	tried        int   // restarts since everything was acknowledged
-	exhausted    bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
-	restartAt    pos   // where the last restart went
-	restarts     int   // how often in a row, NACKs and timeouts
-	rnrs         int   // how often in a row, after RNR NAKs
-	vague        int   // how often in a row, after an RNR NAK or a timeout
-	free         int   // how often in a row, for a reason that may or may not have cost a retry
-	mute         int   // responses that were lost since the latest progress
-	lowest       pos   // the lowest position that was ever sent again
-	fatalNS      int64 // when the NAK that ended the connection passed
+	contrary  pos       // of a NACK for what was acknowledged before, -1: none
+	carried   uint32    // NACKs of discarded states that may still cause a restart
+	jumpNS    int64     // when the latest restart was seen
+	carriedNS int64     // when the latest passed
+	stallNS   int64     // the longest recent wait for progress, which ended
+	stalledNS int64     // at this instant
+	uncounted uint32    // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious   bool      // some response was about what was never sent
+	suspects  [8]uint64 // the latest READ responses of wrong length, in a ring
+	suspected int
+	otherwise bool  // a response may be behind the latest restart
+	excused   int   // excuses passed on
+	within    bool  // the latest restart is within the limits of retries
+	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
+	rewound   bool  // it went back there
+	misled    bool  // a response reached it that nobody sent: it may have ended in error over that
+	tried     int   // restarts since everything was acknowledged
+	exhausted bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
+	restartAt pos   // where the last restart went
+	restarts  int   // how often in a row, NACKs and timeouts
+	rnrs      int   // how often in a row, after RNR NAKs
+	vague     int   // how often in a row, after an RNR NAK or a timeout
+	free      int   // how often in a row, for a reason that may or may not have cost a retry
+	mute      int   // responses that were lost since the latest progress
+	lowest    pos   // the lowest position that was ever sent again
+	fatalNS   int64 // when the NAK that ended the connection passed
 }
 
 func (q *requester) init() {
 	q.una = newFrontier(0)
 	q.window = newWindow()
 	q.iter, q.lastData = 1, -1
-	q.restartAt, q.contrary, q.lowest = -1, -1, never
+	q.restartAt, q.contrary, q.doubted, q.lowest = -1, -1, -1, never
 }
 
 // never is a position that no request has.
@@ -69,6 +72,9 @@ func (s *session) requestSent(r *trace.Record) {
 	q := &s.req
 	if !q.started {
 		s.start(r)
+	}
+	if len(q.claims) > 0 {
+		s.settleClaims(r)
 	}
 	s.learnMTU(r)
 	p := s.unwrap(r.PSN)
@@ -83,6 +89,7 @@ func (s *session) requestSent(r *trace.Record) {
 	input := s.place(r, p)
 	if jump {
 		q.jumpNS = r.TimeNS
+		s.excuse(r, input)
 	}
 	rule := s.a.requester.Step(&q.state, input)
 	if rule != "" {
@@ -149,6 +156,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		return rqRepeat
 	}
 	s.expire(r)
+	q.within, q.otherwise = false, false
 	if p < q.cur {
 		q.lowest = min(q.lowest, p)
 	}
@@ -168,6 +176,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	case p > q.next:
 		return rqPSNSkip
 	case q.confused(p) && p < q.cur:
+		q.rewound, q.otherwise, q.within = true, true, true
 		return rqRestartTimeout
 	case q.confused(p):
 		return rqSkipAcked
@@ -250,6 +259,28 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	return rqRestartTimeout
 }
 
+// maxExcuses bounds the excuses for one connection. They are needed only where a responder is to blame.
+const maxExcuses = 256
+
+// excuse passes on why a restart need not be what it looks like to analyzers that know less of what responses may mean.
+func (s *session) excuse(r *trace.Record, input uint8) {
+	q := &s.req
+	odd := q.dubious || q.misled || q.contrary >= 0
+	if s.captured || s.fateUnknown || q.excused >= maxExcuses {
+		return
+	}
+	add := func(kind analyzers.ExcuseKind) {
+		q.excused++
+		s.a.excuses = append(s.a.excuses, analyzers.Excuse{Connection: s.flow.Connection(), Packet: r.ID, Kind: kind})
+	}
+	if q.otherwise || odd && (input == rqRestartNack || input == rqRestartImplied) {
+		add(analyzers.ExcusesInstant)
+	}
+	if q.within && (odd || q.free > 0 || q.vague > 0) {
+		add(analyzers.ExcusesCount)
+	}
+}
+
 // obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout that
 // crossed that NACK, where nothing is known about the requester's settings.
 func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
@@ -290,6 +321,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 	q.exhausted = q.exhausted || q.tried >= s.limits.fewest()
 	q.tried++
+	q.within = true
 	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
 		q.uncounted--
 		q.free++
@@ -312,7 +344,8 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		limit.Known = limit.Known && limit.Max < infiniteRNRRetry
 	}
 	*count++
-	if limit.Known && *count > limit.Max {
+	q.within = limit.Known && *count <= limit.Max
+	if limit.Known && !q.within {
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (%s)", limit.Max, p+1, name),
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count))
@@ -382,10 +415,11 @@ func (s *session) noteStall(r *trace.Record) {
 
 // checkTimeout judges the instant of a restart that no NACK asked for.
 func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
-	if s.req.confusion == confusionAll || !s.tooEarly(r, p, k) {
+	if !s.tooEarly(r, p, k) {
 		return
 	}
 	if s.spendCarried(r) {
+		s.req.otherwise = true
 		return
 	}
 	certain := s.ruledOut(r, p, k)
@@ -412,12 +446,14 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
 	if waited < k.rnrNS && (otherNack || !s.tooEarly(r, p, k)) {
+		s.req.otherwise = true
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
 	}
 	if k.waitNS = 0; k.obeyed < k.rnrs {
 		k.waitNS = k.nakNS // another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
 	}
 	if waited >= k.rnrNS {
+		s.req.otherwise = k.rnrs > 1
 		return
 	}
 	say(s.report(RuleRNREarly, r, p, k.nakID),
@@ -511,7 +547,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || q.misled || q.confusion != confusionNone || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
+	if most.una >= q.next || q.misled || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
 		return
 	}
 	rule := RuleIncomplete

@@ -26,10 +26,10 @@ type responder struct {
 	earned  bool   // an invalid request deserved that NAK
 	// performed is the latest READ or atomic that was accepted, -1: none.
 	performed pos
-	spoke   int64  // how many requests had passed at its latest response
-	due     pos    // the highest position that asked for an acknowledgement and was accepted for certain
-	dueID   uint64
-	dueNS   int64 // when it passed
+	spoke     int64 // how many requests had passed at its latest response
+	due       pos   // the highest position that asked for an acknowledgement and was accepted for certain
+	dueID     uint64
+	dueNS     int64 // when it passed
 
 	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived before others.
 	late bool

@@ -121,7 +121,7 @@ func TestResponderViolationsAreNamed(t *testing.T) {
 		"a read answer breaks off": {traffic: "read*3 write", want: []string{"read-missing"}, trace: `
 			> 1; > 4; < resp 1-2; < ack 4; > 3-4; < resp 3; < ack 4`},
 		"an ack overtakes read responses": {traffic: "read*3 write", want: []string{"read-missing", "read-unexpected", "read-unexpected", "read-unexpected"}, trace: `
-			> 1; > 4; < ack 4; < resp 1-3`},
+			> 1; > 4; < ack 4; < resp 1-3; @ 1ms; > 4; < ack 4`},
 		"read answers in the wrong order": {traffic: "read*2 read*2", want: []string{"read-missing", "read-unexpected", "read-unexpected"}, trace: `
 			> 1-4; < resp 3-4; < resp 1-2; @ 1ms; > 1-4; < resp 1-4`},
 		"a read response is left out": {traffic: "read*4", want: []string{"read-order"}, trace: `

@@ -123,6 +123,15 @@ func (b *Bench) load(bug rdma.BugInfo, profile string) (t *config.Test, err erro
 	return t, err
 }
 
+// BugTest returns the test of a fault on a profile, without the fault if sound.
+func (b *Bench) BugTest(bug rdma.BugInfo, profile string, sound bool) (*config.Test, error) {
+	t, err := b.load(bug, profile)
+	if err != nil {
+		return nil, err
+	}
+	return on(t, profile, sound), nil
+}
+
 // unobservable are the faults that software hosts do not show, with the reason.
 var unobservable = map[string]string{
 	"slow-nack":      "500 us more are within what a host may wait for a CPU",

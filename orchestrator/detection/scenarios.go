@@ -56,12 +56,25 @@ func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []s
 }
 
 func scenario(ctx context.Context, run reduction.Runner, number uint64, profile string, o config.Options) (outcome, error) {
-	t, err := config.Parse("scenario.yml", []byte(Scenario(number)), o)
+	t, err := scenarioTest(number, profile, o)
 	if err != nil {
 		return outcome{}, err
 	}
+	return measured(ctx, run, t)
+}
+
+// ScenarioTest returns the test of a random scenario on a profile without faults.
+func (b *Bench) ScenarioTest(number uint64, profile string) (*config.Test, error) {
+	return scenarioTest(number, profile, b.options(profile))
+}
+
+func scenarioTest(number uint64, profile string, o config.Options) (*config.Test, error) {
+	t, err := config.Parse("scenario.yml", []byte(Scenario(number)), o)
+	if err != nil {
+		return nil, err
+	}
 	distances(number).apply(t)
-	return measured(ctx, run, on(t, profile, true))
+	return on(t, profile, true), nil
 }
 
 // alarm returns what was said against the device, nil if nothing. Warnings count for the profile that follows the

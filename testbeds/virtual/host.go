@@ -20,6 +20,8 @@ type host struct {
 	task    task
 	settled func(now clock.Time) // called whenever the NIC may have completions
 	fault   error                // a bug of ours that stops the simulation
+	watch   Watcher              // nil: nobody watches
+	place   Place                // at which it does
 }
 
 func newHost(name string, nic *rdma.NIC, e *engine, p *pool) *host {
@@ -30,6 +32,9 @@ func newHost(name string, nic *rdma.NIC, e *engine, p *pool) *host {
 
 // receive implements receiver.
 func (h *host) receive(now clock.Time, _ uint16, p *packet.Packet) {
+	if h.watch != nil {
+		h.watch(now, h.place, p)
+	}
 	h.nic.HandlePacket(now, p)
 	h.pool.put(p)
 	h.settled(now)
@@ -45,6 +50,9 @@ func (h *host) act(now clock.Time) {
 	if h.wire <= now {
 		p := h.pool.get()
 		if h.nic.Poll(now, p) {
+			if h.watch != nil {
+				h.watch(now, h.place, p)
+			}
 			h.wire, _ = h.up.send(now, p)
 		} else {
 			h.pool.put(p)

@@ -28,10 +28,14 @@ type injectorSwitch struct {
 	frame    []byte
 	lastRoCE clock.Time // arrival of the latest RoCE packet: quiescence counts from it
 	fault    error
+	watch    Watcher // nil: nobody watches
 }
 
 // receive implements receiver: a frame has fully arrived on an ingress port.
 func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) {
+	if s.watch != nil {
+		s.watch(now, SwitchIngress, p)
+	}
 	r := &s.result
 	s.pipeline.Process(now.Nanoseconds(), port, p, r)
 	if r.RoCE {
@@ -83,7 +87,10 @@ func (s *injectorSwitch) duplicate(now clock.Time, r *pipeline.Result, p *packet
 
 func (s *injectorSwitch) transmit(now clock.Time, port uint16, p *packet.Packet) {
 	if int(port) < len(s.out) && s.out[port] != nil {
-		if _, ok := s.out[port].send(now.Add(s.latency), p); ok {
+		if left, ok := s.out[port].send(now.Add(s.latency), p); ok {
+			if s.watch != nil {
+				s.watch(left, SwitchEgress, p)
+			}
 			return
 		}
 	}

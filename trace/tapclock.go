@@ -9,12 +9,13 @@ import (
 )
 
 // A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the second stamps
-// at t was there at t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which all records and findings use.
+// at t was there at about t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which all records and findings use.
+// Records of captures that were taken one after the other carry the earliest instant that the packets allow.
 type ClockReport struct {
 	OffsetNS    int64 `json:"offset_ns"`
 	DriftPPB    int64 `json:"drift_ppb"`
 	ReferenceNS int64 `json:"reference_ns"` // on the second capture's clock
-	// UncertaintyNS is how much later than that the frames may have passed the second tap, for all that the packets show. It is 0
+	// UncertaintyNS is how much later than recorded the frames may have passed the second tap, for all that the packets show. It is 0
 	// with one clock for both captures. -1: not bounded, because no answer in the captures bounds it.
 	UncertaintyNS int64 `json:"uncertainty_ns"`
 	Matched       int   `json:"matched"`   // frames that both captures certainly hold and that the estimate rests on
@@ -132,6 +133,9 @@ type clockEstimate struct {
 	offset float64 // at the reference, beyond the base
 	drift  float64
 
+	// least is the earliest correction that the bounds allow at each instant, which records carry. nil: the line is.
+	least envelope
+
 	halfSpan float64 // ns of the captures' time on either side of the reference
 	roomNS   int64   // what the bounds leave of the offset, for this drift
 }
@@ -141,7 +145,11 @@ func (e *clockEstimate) correct(t int64) int64 {
 	if e == nil {
 		return t
 	}
-	return t + e.baseNS + int64(math.Round(e.offset+e.drift*float64(t-e.report.ReferenceNS)))
+	x := float64(t - e.report.ReferenceNS)
+	if e.least != nil {
+		return t + e.baseNS + int64(math.Round(e.least.least(x)))
+	}
+	return t + e.baseNS + int64(math.Round(e.offset+e.drift*x))
 }
 
 // better reports whether the places behind e agree better with the times than those behind o: fewer frames contradict them, or they
@@ -166,8 +174,8 @@ func (e *clockEstimate) slack() int64 {
 	return min(max(least, e.report.UncertaintyNS/4), most)
 }
 
-// estimate solves the bounds. With earliest, θ is the least that they allow, so that no frame is taken to have passed the second
-// tap later than it did; else it is the middle.
+// estimate solves the bounds. With earliest, θ is the least that they allow at each instant, so that no frame is taken to have passed
+// the second tap later than it did; else it is the middle.
 func (c *clockBounds) estimate(earliest bool) (*clockEstimate, error) {
 	e := &clockEstimate{}
 	if len(c.list) == 0 {
@@ -206,10 +214,29 @@ func (e *clockEstimate) solve(l *lines, earliest bool) {
 		if !earliest {
 			e.offset = (lo + hi) / 2
 		}
-		e.report.UncertaintyNS = int64(math.Ceil(l.spread(e.offset, e.drift, e.halfSpan)))
+		e.report.UncertaintyNS = int64(math.Ceil(e.bound(l, earliest)))
 	}
 	e.report.OffsetNS = e.baseNS + int64(math.Round(e.offset))
 	e.report.DriftPPB = int64(math.Round(e.drift * 1e9))
+}
+
+// bound returns how far from the chosen correction any other lies that the bounds allow. With earliest the chosen one is the least that they
+// allow at each instant.
+func (e *clockEstimate) bound(l *lines, earliest bool) float64 {
+	least, largest := l.envelopes(e.drift)
+	if earliest {
+		e.least = least
+	}
+	most := 0.0
+	for _, x := range []float64{-e.halfSpan, e.halfSpan} { // the largest difference is at an end: least is concave, largest convex
+		if earliest {
+			most = max(most, largest.largest(x)-least.least(x))
+			continue
+		}
+		y := straight{e.offset, e.drift}.at(x)
+		most = max(most, largest.largest(x)-y, y-least.least(x))
+	}
+	return most
 }
 
 // lines are the bounds as points (x, y): a correction o + s·x must be at or above each lower point, at or below each upper one.
@@ -290,25 +317,6 @@ func mean(points []point) float64 {
 		sum += p.x
 	}
 	return sum / float64(max(1, len(points)))
-}
-
-// spread returns how far any correction that the bounds allow lies above the chosen one, at most, within halfSpan of the
-// reference. If the chosen one is the middle, as far may it lie below.
-func (l *lines) spread(offset, drift, halfSpan float64) float64 {
-	const steps = 64
-	most := 0.0
-	for i := -steps; i <= steps; i++ {
-		s := drift + float64(i)/steps*maxDrift/4
-		for range 12 { // closer and closer to the drift that was chosen
-			if lo, hi := l.offsets(s); lo <= hi {
-				at := s - drift
-				most = max(most, hi-offset+math.Abs(at)*halfSpan, offset-lo+math.Abs(at)*halfSpan)
-				break
-			}
-			s = drift + (s-drift)/2
-		}
-	}
-	return most
 }
 
 // makeFeasible discards the bounds that contradict most of the others, of which there may be a few: a frame that one tap

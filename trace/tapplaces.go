@@ -212,7 +212,7 @@ func (s *survey) causes(c *clockBounds) {
 			}
 			if answer := other[g.answer]; answer != nil && answer.answer == g.place {
 				c.cause(g.timeNS, answer.timeNS, i == 0)
-				if g.copies > 1 && answer.copies == g.copies { // each of them was answered
+				if g.copies > 1 && answer.copies == g.copies && !answer.cumulative { // each of them was answered
 					c.cause(g.lastNS, answer.lastNS, i == 0)
 				}
 			}

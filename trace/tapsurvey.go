@@ -44,6 +44,8 @@ type glimpse struct {
 	ttl    uint8
 	marked bool
 	data   bool // it is retransmitted if it is lost
+
+	cumulative bool // it may answer a duplicate of any earlier request, too
 }
 
 func newSurvey() *survey {
@@ -112,6 +114,7 @@ func (s *survey) add(tap int, o *observation) {
 	t.seen[key] = &glimpse{
 		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(), data: r.Opcode.IsData(),
 		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: answerPlace(r),
+		cumulative: r.Opcode == packet.Acknowledge,
 	}
 	if len(t.seen) > surveyLimit {
 		t.thin()

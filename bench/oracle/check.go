@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,67 +17,8 @@ import (
 	"time"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/analyzers/oracle/traffic"
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/trace"
 )
-
-// view is one way to watch a session.
-type view struct {
-	name      string
-	equalIPSN bool
-	write     writer
-}
-
-// writer makes the captures of a session in dir and returns how to analyse them.
-type writer func(rng *rand.Rand, s *traffic.Session, dir string) (orchestrator.AnalyzeOptions, error)
-
-var views = []view{
-	{name: "mirror", write: func(_ *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
-		o.Trace, o.Connections, o.Format = filepath.Join(dir, "trace.pcap"), filepath.Join(dir, "connections.json"), trace.FormatMirror
-		return o, errors.Join(save(o.Trace, s.WriteMirror), save(o.Connections, s.WriteConnections))
-	}},
-	{name: "plain", write: plain(traffic.Tap{})},
-	{name: "pair", write: pair(trace.PlacementUnknown, traffic.AtSwitch, traffic.BehindIt, "before.pcap", "after.pcap")},
-	{name: "hosts", write: pair(trace.PlacementUnknown, traffic.AtRequester, traffic.AtResponder, "requester.pcap", "responder.pcap")},
-	{name: "hosts-named", write: pair(trace.PlacementHosts, traffic.AtRequester, traffic.AtResponder, "requester.pcap", "responder.pcap")},
-	{name: "missing", write: plain(traffic.Tap{Missing: 0.03})},
-	{name: "doubled", write: plain(traffic.Tap{Doubled: true})},
-	{name: "routed", write: plain(traffic.Tap{Doubled: true, Routed: true})},
-	{name: "ipsn0", equalIPSN: true, write: plain(traffic.Tap{})},
-}
-
-// plain is one capture, in every other session with the connections document.
-func plain(tap traffic.Tap) writer {
-	return func(rng *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
-		o.Trace = filepath.Join(dir, "capture.pcap")
-		seed := rng.Uint64()
-		if rng.IntN(2) == 0 {
-			o.Connections = filepath.Join(dir, "connections.json")
-			err = save(o.Connections, s.WriteConnections)
-		}
-		return o, errors.Join(err, save(o.Trace, func(w io.Writer) error { return s.Write(w, seed, tap) }))
-	}
-}
-
-// pair is two captures with clocks of their own: up to 1 s and 100 ppm apart.
-func pair(placement trace.Placement, first, second traffic.Place, names ...string) writer {
-	return func(rng *rand.Rand, s *traffic.Session, dir string) (o orchestrator.AnalyzeOptions, err error) {
-		o.Trace, o.Second, o.Placement = filepath.Join(dir, names[0]), filepath.Join(dir, names[1]), placement
-		clock := traffic.Tap{Place: second, OffsetNS: rng.Int64N(2_000_000_001) - 1_000_000_000, DriftPPM: 200*rng.Float64() - 100}
-		return o, errors.Join(
-			save(o.Trace, func(w io.Writer) error { return s.Write(w, 1, traffic.Tap{Place: first}) }),
-			save(o.Second, func(w io.Writer) error { return s.Write(w, 2, clock) }))
-	}
-}
-
-func save(path string, write func(io.Writer) error) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
-}
 
 // result is what an analysis said of one compliant session.
 type result struct {
@@ -98,6 +38,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	only := fl.String("view", "", "views, separated by commas; all if empty: each session gets one in turn")
 	packets := fl.Int("packets", 800, "packets of the largest session")
 	keep := fl.String("keep", "", "with -count 1: directory that keeps the captures")
+	from := fl.String("source", "endpoints", "what makes the traffic: endpoints (random ones, written for this check) or scenarios (of candela detect, NIC models without bugs)")
 	limit := fl.Int("limit", -1, "sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
@@ -107,16 +48,22 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	open, ok := sources[*from]
+	if !ok {
+		return fmt.Errorf("-source %q: want one of %s", *from, strings.Join(slices.Sorted(maps.Keys(sources)), ", "))
+	}
 	start := time.Now()
 	results := make([]result, *count)
 	var group sync.WaitGroup
 	failures := make([]error, *workers)
 	for w := range *workers {
 		group.Go(func() {
+			traffic := open(*packets)
 			for i := w; i < *count && failures[w] == nil; i += *workers {
 				s := *seed + uint64(i)
-				results[i], failures[w] = checkOne(chosen[s%uint64(len(chosen))], s, *packets, *keep)
+				results[i], failures[w] = checkOne(traffic, chosen[s%uint64(len(chosen))], s, *keep)
 			}
+			failures[w] = errors.Join(failures[w], traffic.close())
 		})
 	}
 	group.Wait()
@@ -152,10 +99,18 @@ func chosenViews(only string) ([]view, error) {
 	return list, nil
 }
 
-// checkOne simulates one session of compliant endpoints, lets taps watch it and analyses what they saw.
-func checkOne(v view, seed uint64, packets int, keep string) (_ result, err error) {
+// checkOne makes one session of compliant endpoints, lets taps watch it and analyses what they saw.
+func checkOne(from source, v view, seed uint64, keep string) (_ result, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x636865636b))
-	s := session(rng, packets, v.equalIPSN)
+	s, verdict, err := from.draw(rng, seed, v.equalIPSN)
+	if err != nil {
+		return result{}, fmt.Errorf("seed %d: %w", seed, err)
+	}
+	r := result{view: v.name, seed: seed, frames: s.Frames(), rules: map[string]int{}, warned: map[string]int{}}
+	if verdict != nil && v.name == mirrorView {
+		r.add(verdict)
+		return r, nil
+	}
 	dir := keep
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "oracle-"); err != nil {
@@ -163,7 +118,6 @@ func checkOne(v view, seed uint64, packets int, keep string) (_ result, err erro
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	r := result{view: v.name, seed: seed, frames: s.Frames(), rules: map[string]int{}, warned: map[string]int{}}
 	o, err := v.write(rng, s, dir)
 	if err != nil {
 		return r, err
@@ -173,6 +127,12 @@ func checkOne(v view, seed uint64, packets int, keep string) (_ result, err erro
 		r.err = err
 		return r, nil
 	}
+	r.add(outcome)
+	return r, nil
+}
+
+// add takes in what an analysis says.
+func (r *result) add(outcome *orchestrator.Outcome) {
 	r.verdict = outcome.Analysis.Verdict
 	for _, f := range outcome.Analysis.Findings {
 		switch f.Severity {
@@ -183,30 +143,6 @@ func checkOne(v view, seed uint64, packets int, keep string) (_ result, err erro
 		case analyzers.Warning:
 			r.warned[f.Rule]++
 		case analyzers.Note:
-		}
-	}
-	return r, nil
-}
-
-// session draws the traffic of compliant endpoints until every message completes.
-func session(rng *rand.Rand, packets int, equalIPSN bool) *traffic.Session {
-	for {
-		sc := traffic.Scenario{
-			Packets: 1 + rng.IntN(12), Window: 1 + rng.IntN(32), Reads: 1 + rng.IntN(4), Verbs: traffic.Verbs(1 + rng.IntN(int(traffic.All))),
-			DelayMin: 300, DelayMax: 300 + rng.Int64N(5000), Transit: 300 + rng.Int64N(2000), ProcessMax: 100 + rng.Int64N(4000),
-			TimeoutNS: 4096 << (8 + rng.IntN(7)), Retry: 7, RNRRetry: 7,
-		}
-		if rng.IntN(4) > 0 {
-			sc.Loss = 0.03 * rng.Float64()
-		}
-		if rng.IntN(4) == 0 {
-			sc.NotReady = 0.02 * rng.Float64()
-		}
-		s := traffic.NewSession(rng.Uint64(), traffic.Options{
-			Connections: 1 + rng.IntN(8), Packets: 40 + rng.IntN(max(1, packets-40)), EqualIPSN: equalIPSN, Scenario: sc,
-		})
-		if s.Settled {
-			return s
 		}
 	}
 }

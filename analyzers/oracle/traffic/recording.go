@@ -75,6 +75,12 @@ type Tap struct {
 	Missing  float64 // share of frames that it misses
 	// Doubled: every frame is recorded a second time soon after, by a router's other port (TTL one less) if Routed.
 	Doubled, Routed bool
+
+	Format FileFormat
+	Snap   int  // bytes kept of each frame; 0: all
+	Tagged bool // frames have an 802.1Q tag there
+	// FromNS and ToNS bound the capture; 0: from the start, to the end.
+	FromNS, ToNS int64
 }
 
 // epoch is when recordings take place, in ns since 1970.
@@ -88,7 +94,7 @@ func (r *Recording) Write(w io.Writer, seed uint64, tap Tap) error {
 	rng := rand.New(rand.NewPCG(seed, 0x746170))
 	all := make([]sighting, 0, len(r.seen[tap.Place]))
 	for _, s := range r.seen[tap.Place] {
-		if rng.Float64() < tap.Missing {
+		if rng.Float64() < tap.Missing || s.at < tap.FromNS || tap.ToNS > 0 && s.at >= tap.ToNS {
 			continue
 		}
 		all = append(all, s)
@@ -101,14 +107,31 @@ func (r *Recording) Write(w io.Writer, seed uint64, tap Tap) error {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b sighting) int { return cmp.Compare(a.at, b.at) })
-	out := trace.NewPcapWriter(w, "capture", 0)
+	out := tap.Format.create(w)
 	for _, s := range all {
+		frame := s.frame
+		if tap.Tagged {
+			frame = tagged(frame)
+		}
+		size := len(frame)
+		if tap.Snap > 0 {
+			frame = frame[:min(size, tap.Snap)]
+		}
 		clock := epoch + tap.OffsetNS + s.at + int64(float64(s.at)*tap.DriftPPM/1e6)
-		if err := out.Write(clock, s.frame, len(s.frame)); err != nil {
+		if err := out.Write(clock, frame, size); err != nil {
 			return err
 		}
 	}
 	return out.Flush()
+}
+
+// SpanNS returns when the last frame reached the switch.
+func (r *Recording) SpanNS() int64 {
+	last := int64(0)
+	for _, s := range r.seen[AtSwitch] {
+		last = max(last, s.at)
+	}
+	return last
 }
 
 // routed returns a frame as a router passes it on.

@@ -28,27 +28,47 @@ func UnseenExplains() map[string]bool {
 
 // SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for which a frame or two
 // suffice, and those that are gone when the trace is read as one that may lack frames, by the analyzers that fresh returns. Only
-// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames]. Workers are those of
-// [RunParallel].
+// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames] and
+// [trace.Checked.OtherReadings]. Workers are those of [RunParallel].
 func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
-	lossy, ok := checked.WithUnseenFrames()
-	if !ok || a.Verdict != Fail {
+	for _, other := range checked.OtherReadings() {
+		if err := soften(ctx, other, workers, a, fresh, elsewhere); err != nil {
+			return err
+		}
+	}
+	if lossy, ok := checked.WithUnseenFrames(); ok {
+		return soften(ctx, lossy, workers, a, fresh, missed)
+	}
+	return nil
+}
+
+// What else may explain a finding.
+const (
+	missed    = " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
+	elsewhere = " Or the captures were taken elsewhere: the packets do not show the places for certain (--tap names them), " +
+		"or one capture starts later or ends earlier than the other."
+)
+
+// soften makes warnings of the violations in a that another reading of the trace lacks.
+func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer, why string) error {
+	if a.Verdict != Fail {
 		return nil
 	}
-	other, err := RunParallel(ctx, lossy, workers, fresh(lossy.Meta())...)
+	meta := reading.Meta()
+	other, err := RunParallel(ctx, reading, workers, fresh(meta)...)
 	if err != nil {
 		return err
 	}
 	certain := make(map[findingKey]bool)
 	for i := range other.Findings {
-		if f := &other.Findings[i]; f.Severity == Violation && !unseenExplains[f.Rule] {
+		if f := &other.Findings[i]; f.Severity == Violation && !(meta.MayMiss && unseenExplains[f.Rule]) {
 			certain[f.key()] = true
 		}
 	}
 	for i := range a.Findings {
 		if f := &a.Findings[i]; f.Severity == Violation && !certain[f.key()] {
 			f.Severity = Warning
-			f.Message += " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
+			f.Message += why
 		}
 	}
 	a.Verdict = a.verdict()

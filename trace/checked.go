@@ -80,6 +80,9 @@ type Checked struct {
 	stream func(ctx context.Context, fn func(*Record) error) error
 	// batches is the same pass with the records made where they are wanted; nil: stream is all there is.
 	batches func(ctx context.Context, b *batcher) error
+	// others are the readings of a pair that the packets do not rule out: other places of the taps, or, if packets passed one tap while
+	// the other did not record, the first capture alone.
+	others []*Checked
 }
 
 // Meta returns what is known about the trace as a whole.
@@ -173,6 +176,9 @@ func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 		})
 	}}, true
 }
+
+// OtherReadings returns the trace as it is if the taps of a pair were elsewhere than it seems, as far as the packets do not rule that out.
+func (c *Checked) OtherReadings() []*Checked { return c.others }
 
 // CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a mirror
 // trace with mirror ids and known events.

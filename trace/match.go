@@ -36,6 +36,7 @@ type matcher struct {
 	lastNS        int64                   // of the latest record, or math.MinInt64
 	identified    bool                    // frames are told apart by their IPv4 identifications
 	paired        func(s, p *observation) // is told of each pair; may be nil
+	shared        [2]int64                // first and last instant at which both captures have frames
 	slackNS       int64                   // how much too early a corrected clock may stamp a passed packet
 	report        PairReport
 	out           Record
@@ -361,6 +362,7 @@ func (m *matcher) emitSent() *Record {
 	switch {
 	case s.match < 0:
 		m.out.Event = EventDrop
+		m.countOutside(s.rec.TimeNS)
 	case s.event == EventNone && m.overtaken(s):
 		m.out.Event = EventReorder
 	default:
@@ -413,6 +415,7 @@ func (m *matcher) emitPassed() *Record {
 			m.out.ID += PairSecond
 		}
 		m.report.Missed++
+		m.countOutside(p.rec.TimeNS)
 	case p.match >= m.sent.base:
 		s := m.sent.at(p.match)
 		m.out.ID = pairID(s, p)
@@ -441,6 +444,13 @@ func (m *matcher) count(frame uint64, e EventType) {
 	default: // listed, not counted
 	}
 	m.report.Events = appendBounded(m.report.Events, PairEvent{frame, e.String()})
+}
+
+// countOutside counts a packet without a mate of an instant at which only one of the captures has frames.
+func (m *matcher) countOutside(timeNS int64) {
+	if timeNS < m.shared[0]-m.slackNS || timeNS > m.shared[1]+m.slackNS {
+		m.report.Outside++
+	}
 }
 
 func (m *matcher) finish() {

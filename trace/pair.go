@@ -24,6 +24,8 @@ type PairReport struct {
 	Trimmed   int64 `json:"trimmed"`   // announced or real length shrank
 	Reordered int64 `json:"reordered"` // passed behind a packet of its flow that was sent later
 	Missed    int64 `json:"missed"`    // in the downstream capture only: the upstream tap missed them
+	// Outside counts packets that one capture has before the other one starts, or after it ends.
+	Outside int64 `json:"outside,omitempty"`
 	// Transit times of matched packets, with the second capture's clock corrected.
 	MinTransitNS int64       `json:"min_transit_ns"`
 	MaxTransitNS int64       `json:"max_transit_ns"`
@@ -85,13 +87,22 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	report.Clock, report.Ways = v.clock.report, places
 	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
-	meta.Complete = o.Complete || v.complete && report.Missed == 0
+	meta.Complete = o.Complete || v.complete && report.Missed == 0 && report.Outside == 0
 	meta.Notes = append(append(meta.Notes, notes...), report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
 		_, err := v.run(ctx, fn)
 		return err
 	}
-	return &Checked{meta: meta, stream: stream}, report, nil
+	checked := &Checked{meta: meta, stream: stream, others: v.otherPlaces(meta)}
+	if report.Outside > 0 {
+		alone, err := scanned.meta()
+		if err != nil {
+			return nil, nil, err
+		}
+		alone.MayMiss = !o.Complete
+		checked.others = append(checked.others, &Checked{meta: alone, stream: scanned.stream(alone)})
+	}
+	return checked, report, nil
 }
 
 // locate finds out how the captures' places and clocks relate.
@@ -126,11 +137,25 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	if why := swapped(places); v.o.Ordered && why != "" {
 		return nil, fault(fmt.Sprintf("%s was taken upstream of %s: %s", v.second.Name, v.first.Name, why), "name them the other way round")
 	}
-	v.upstream = make(map[flowKey]bool, len(places))
-	for i := range places {
-		v.upstream[s.list[i]] = places[i].FirstUpstream
-	}
+	v.shared[0] = max(s.taps[0].startNS, v.clock.correct(s.taps[1].startNS))
+	v.shared[1] = min(s.taps[0].endNS, v.clock.correct(s.taps[1].endNS))
+	v.upstream = s.upstream(places)
+	v.assumed = s.assumed(places, v.clock, v.o.SameClock)
 	return places, nil
+}
+
+// otherPlaces returns the pair with its taps at the other places that the packets allow.
+func (v *tapView) otherPlaces(meta Meta) (list []*Checked) {
+	for _, a := range v.assumed {
+		other := *v
+		other.upstream, other.clock, other.assumed = a.upstream, a.clock, nil
+		meta.ClockUncertaintyNS = other.uncertainty()
+		list = append(list, &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+			_, err := other.run(ctx, fn)
+			return err
+		}})
+	}
+	return list
 }
 
 // compare makes a first pass over the captures. What all pairs of frames show of the clocks, of which the estimate knows a sample,
@@ -138,7 +163,7 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 func (v *tapView) compare(ctx context.Context, meta *Meta) (*PairReport, error) {
 	for attempt := 0; ; attempt++ {
 		start, end := meta.StartNS, meta.EndNS
-		exact := newPairBounds(v.clock)
+		exact := newPairBounds(v.clock, v.bounds.tickNS)
 		v.paired = exact.add
 		report, err := v.run(ctx, func(r *Record) error {
 			start, end = min(start, r.TimeNS), max(end, r.TimeNS)
@@ -244,6 +269,10 @@ func (r *PairReport) notes(first, second string) []string {
 		out = append(out, r.Ways[i].String())
 	}
 	out = append(out, r.Clock.String())
+	if r.Outside > 0 {
+		out = append(out, fmt.Sprintf("%d packets are in one capture only, from before the other one starts or after it ends: findings that only "+
+			"the comparison shows are warnings", r.Outside))
+	}
 	if r.Missed > 0 {
 		out = append(out, fmt.Sprintf("%d packets are only in the downstream capture: the upstream tap missed them. "+
 			"Those only in %s have their frame number there plus 2^40", r.Missed, second))
@@ -297,7 +326,6 @@ func (s *recordStream) read(o *observation) error {
 		o.rec.TimeNS = s.clock.correct(o.rec.TimeNS)
 		o.way, o.second = s.dec.key, s.second
 		o.way.qpn &^= maxUint24
-		o.short = o.rec.Flags&Truncated != 0 && f.OrigLen <= len(f.Data)
 		o.look(f)
 		return nil
 	}
@@ -314,6 +342,11 @@ func (o *observation) look(f *Frame) {
 		return
 	}
 	o.port = be16(f.Data[at.l4:])
+	announced := int(be16(f.Data[at.l3+4:])) + packet.IPv6Len
+	if f.Data[at.l3]>>4 == 4 {
+		announced = int(be16(f.Data[at.l3+2:]))
+	}
+	o.short = f.OrigLen < at.l3+announced || at.l4-at.l3+int(be16(f.Data[at.l4+4:])) > announced
 	o.ipID, o.ttl = 0, f.Data[at.l3+7]
 	if f.Data[at.l3]>>4 == 4 {
 		o.ipID, o.ttl = be16(f.Data[at.l3+4:]), f.Data[at.l3+8]

@@ -52,7 +52,11 @@ type bound struct {
 // A frame that was seen at the first tap at a and after that at the second one at b, each on its own clock, shows that
 // b + θ ≥ a: a lower bound a − b. One that was seen at the second tap first is an upper bound. So is an answer that was seen at
 // the first tap at a, if what it answers passed the second tap at b: b + θ ≤ a.
-type clockBounds struct{ list []bound }
+type clockBounds struct {
+	list []bound
+	// tickNS is the resolution of the captures' clocks: a stamp is up to so much earlier than the frame. 0: of a nanosecond.
+	tickNS int64
+}
 
 func (c *clockBounds) lower(firstNS, secondNS int64) { c.add(firstNS, secondNS, false) }
 func (c *clockBounds) upper(firstNS, secondNS int64) { c.add(firstNS, secondNS, true) }
@@ -73,13 +77,18 @@ func (c *clockBounds) cause(requestNS, answerNS int64, requestFirst bool) {
 }
 
 func (c *clockBounds) add(firstNS, secondNS int64, upper bool) {
-	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS, upper: upper})
+	tick := c.tickNS
+	if !upper {
+		tick = -tick
+	}
+	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS + tick, upper: upper})
 }
 
 // pairBounds keeps, of the bounds that many pairs of frames make, the tightest of each stretch of time.
 type pairBounds struct {
 	clock  *clockEstimate
 	spanNS int64
+	tickNS int64 // see clockBounds
 	best   map[pairSlot]bound
 }
 
@@ -91,15 +100,15 @@ type pairSlot struct {
 // pairStretches is how many stretches a capture is divided into.
 const pairStretches = 512
 
-func newPairBounds(clock *clockEstimate) *pairBounds {
-	return &pairBounds{clock: clock, spanNS: max(1, int64(2*clock.halfSpan)/pairStretches), best: make(map[pairSlot]bound)}
+func newPairBounds(clock *clockEstimate, tickNS int64) *pairBounds {
+	return &pairBounds{clock: clock, tickNS: tickNS, spanNS: max(1, int64(2*clock.halfSpan)/pairStretches), best: make(map[pairSlot]bound)}
 }
 
 // add takes in a frame that was sent and passed.
 func (e *pairBounds) add(s, p *observation) {
-	b := bound{atNS: p.rawNS, ns: s.rawNS - p.rawNS}
+	b := bound{atNS: p.rawNS, ns: s.rawNS - p.rawNS - e.tickNS}
 	if s.second {
-		b = bound{atNS: s.rawNS, ns: p.rawNS - s.rawNS, upper: true}
+		b = bound{atNS: s.rawNS, ns: p.rawNS - s.rawNS + e.tickNS, upper: true}
 	}
 	slot := pairSlot{(b.atNS - e.clock.report.ReferenceNS) / e.spanNS, b.upper}
 	if old, ok := e.best[slot]; !ok || b.upper && b.ns < old.ns || !b.upper && b.ns > old.ns {

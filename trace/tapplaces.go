@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -30,6 +31,8 @@ type WayReport struct {
 	// FirstUpstream: packets in this direction pass the first capture's tap before the second's.
 	FirstUpstream bool   `json:"first_upstream"`
 	Reason        string `json:"reason"`
+	// Assumed: nothing shows it.
+	Assumed bool `json:"assumed,omitempty"`
 
 	certain bool // it is given, or packets show it
 }
@@ -134,8 +137,8 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 		if a, b := seen[0], seen[1]; a != nil && b != nil {
 			e := &list[a.way]
 			count(&e.repeated, a.copies > 1 || b.copies > 1)
-			count(&e.lostFirst, a.copies > b.copies)
-			count(&e.lostSecond, b.copies > a.copies)
+			count(&e.lostFirst, a.copies > b.copies && a.within(from[0], to[0]))
+			count(&e.lostSecond, b.copies > a.copies && b.within(from[1], to[1]))
 			count(&data, a.data && a.copies == 1 && b.copies == 1)
 			continue
 		}
@@ -152,6 +155,9 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 	}
 	return list, missed
 }
+
+// within reports whether all its frames were captured between two instants.
+func (g *glimpse) within(from, to int64) bool { return g.timeNS >= from && g.lastNS <= to }
 
 // repaired reports whether the receiver of a packet seems to have had it, although only one frame of it was seen: it acknowledged
 // the packet or a later one, or it is a READ response, for which the requester did not ask again.
@@ -277,7 +283,7 @@ func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 	back := slices.IndexFunc(list, func(w WayReport) bool {
 		return w.Source == list[way].Destination && w.Destination == list[way].Source
 	})
-	list[way].FirstUpstream, list[way].Reason = true, "taken for granted: nothing in the packets shows it"
+	list[way].FirstUpstream, list[way].Reason, list[way].Assumed = true, "taken for granted: nothing in the packets shows it", !ordered
 	if back < 0 {
 		return
 	}
@@ -288,9 +294,9 @@ func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 		}
 		if s.apart(way, back, firstUpstream) {
 			const why = "packets of each host are seen earlier at a capture of its own"
-			list[way].FirstUpstream, list[way].Reason = firstUpstream, why
+			list[way].FirstUpstream, list[way].Reason, list[way].Assumed = firstUpstream, why, false
 			if !known {
-				list[back].FirstUpstream, list[back].Reason = !firstUpstream, why
+				list[back].FirstUpstream, list[back].Reason, list[back].Assumed = !firstUpstream, why, false
 			}
 			return
 		}
@@ -298,6 +304,43 @@ func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 	if known && !ordered { // one place in between, then
 		list[way].FirstUpstream = list[back].FirstUpstream
 	}
+}
+
+// otherPlaces are places of the taps that nothing rules out, although others were taken.
+type otherPlaces struct {
+	upstream map[flowKey]bool
+	clock    *clockEstimate
+}
+
+// assumed returns the other places that the taps may have if some were taken for granted: those for which the times of causes and effects
+// agree as well.
+func (s *survey) assumed(places []WayReport, clock *clockEstimate, sameClock bool) (list []otherPlaces) {
+	if !slices.ContainsFunc(places, func(w WayReport) bool { return w.Assumed }) {
+		return nil
+	}
+	for _, other := range alternatives(places, func(w *WayReport) bool { return !w.Assumed }) {
+		o := otherPlaces{upstream: s.upstream(other), clock: clock}
+		if maps.Equal(o.upstream, s.upstream(places)) || slices.ContainsFunc(list, func(x otherPlaces) bool { return maps.Equal(x.upstream, o.upstream) }) {
+			continue
+		}
+		if !sameClock {
+			var err error
+			if o.clock, _, err = s.clockFor(other); err != nil || o.clock.report.Discarded > clock.report.Discarded {
+				continue
+			}
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// upstream says for each way whether the first capture is upstream.
+func (s *survey) upstream(places []WayReport) map[flowKey]bool {
+	m := make(map[flowKey]bool, len(places))
+	for i := range places {
+		m[s.list[i]] = places[i].FirstUpstream
+	}
+	return m
 }
 
 // apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a time between
@@ -327,7 +370,9 @@ func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockE
 	if err == nil && clock.report.Discarded == 0 || slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
 		return places, clock, bounds, err
 	}
-	for _, other := range alternatives(found, s.complete()) {
+	complete := s.complete()
+	keep := func(w *WayReport) bool { return w.certain && complete }
+	for _, other := range alternatives(found, keep) {
 		c, b, failed := s.clockFor(other)
 		if failed == nil && (err != nil || c.better(clock)) {
 			places, clock, bounds, err = other, c, b, nil
@@ -336,8 +381,9 @@ func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockE
 	return places, clock, bounds, err
 }
 
-// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts.
-func alternatives(found []WayReport, keepCertain bool) [][]WayReport {
+// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts. It changes the ways
+// that keep does not want.
+func alternatives(found []WayReport, keep func(*WayReport) bool) [][]WayReport {
 	var list [][]WayReport
 	for _, first := range []func(w *WayReport) bool{
 		func(*WayReport) bool { return true },
@@ -347,8 +393,8 @@ func alternatives(found []WayReport, keepCertain bool) [][]WayReport {
 	} {
 		places := slices.Clone(found)
 		for i := range places {
-			if w := &places[i]; !w.certain || !keepCertain {
-				w.FirstUpstream, w.Reason = first(w), "the only order that the times of causes and effects allow"
+			if w := &places[i]; !keep(w) {
+				w.FirstUpstream, w.Reason, w.Assumed = first(w), "the only order that the times of causes and effects allow", false
 			}
 		}
 		list = append(list, places)
@@ -357,16 +403,20 @@ func alternatives(found []WayReport, keepCertain bool) [][]WayReport {
 }
 
 // clockFor estimates the clocks, given which capture is upstream for each way.
-func (s *survey) clockFor(places []WayReport) (*clockEstimate, clockBounds, error) {
+func (s *survey) clockFor(places []WayReport) (clock *clockEstimate, bounds clockBounds, err error) {
 	upstream, mixed := make([]bool, len(places)), false
 	for i := range places {
 		upstream[i] = places[i].FirstUpstream
 		mixed = mixed || upstream[i] != upstream[0]
 	}
-	var bounds clockBounds
-	s.transits(&bounds, upstream, nil)
-	s.causes(&bounds)
-	clock, err := bounds.estimate(!mixed)
+	for _, tick := range []int64{0, s.tick()} { // a stamp that was rounded down matters only where frames seem to precede their causes
+		bounds = clockBounds{tickNS: tick}
+		s.transits(&bounds, upstream, nil)
+		s.causes(&bounds)
+		if clock, err = bounds.estimate(!mixed); err == nil && clock.report.Discarded == 0 {
+			break
+		}
+	}
 	return clock, bounds, err
 }
 

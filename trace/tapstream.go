@@ -17,6 +17,8 @@ type tapView struct {
 	identified    bool             // IPv4 identifications tell frames apart
 	paired        func(s, p *observation)
 	complete      bool // nothing suggests that a tap missed frames
+	assumed       []otherPlaces
+	shared        [2]int64 // first and last instant at which both captures have frames
 }
 
 // mixed reports whether each of the captures is upstream for some way.
@@ -91,7 +93,7 @@ func (v *tapView) run(ctx context.Context, fn func(*Record) error) (report *Pair
 	}
 	defer func() { err = alsoClose(err, after) }()
 	m := newMatcher(before, after)
-	m.identified, m.slackNS, m.paired = v.identified, v.clock.slack(), v.paired
+	m.identified, m.slackNS, m.paired, m.shared = v.identified, v.clock.slack(), v.paired, v.shared
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return &m.report, context.Cause(ctx)

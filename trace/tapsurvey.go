@@ -29,6 +29,7 @@ type tapSurvey struct {
 	mask           uint64 // packets whose hash has one of these bits are not kept
 	frames         int64
 	startNS, endNS int64
+	fine           bool // some stamp is no whole number of microseconds
 }
 
 // A glimpse is what a capture shows of frames with the same content.
@@ -91,6 +92,7 @@ func (s *survey) add(tap int, o *observation) {
 	}
 	t.frames++
 	t.startNS, t.endNS = min(t.startNS, r.TimeNS), max(t.endNS, r.TimeNS)
+	t.fine = t.fine || r.TimeNS%1000 != 0
 	if r.ICRC == packet.ICRCInvalid || r.Opcode == packet.CNP {
 		return // its fields prove nothing, or it looks like all others
 	}
@@ -119,6 +121,14 @@ func (s *survey) add(tap int, o *observation) {
 	if len(t.seen) > surveyLimit {
 		t.thin()
 	}
+}
+
+// tick returns the coarser resolution of the two captures' stamps.
+func (s *survey) tick() int64 {
+	if s.taps[0].fine && s.taps[1].fine {
+		return 0
+	}
+	return 1000
 }
 
 // thin halves what is kept.

@@ -178,8 +178,8 @@ func (e *twinEvidence) add(f *Frame, second bool, gapNS int64, hops int) {
 // rule returns which frames are second sights, or nil if the capture does not hold frames twice.
 func (e *twinEvidence) rule() *twinRule {
 	const few = 8
-	if len(e.gaps) < few {
-		return nil
+	if len(e.gaps) == 0 || len(e.gaps) < few && 2*len(e.gaps) != e.frames {
+		return nil // too few to tell, unless each frame has its twin
 	}
 	slices.Sort(e.gaps)
 	rule := &twinRule{windowNS: min(twinWindowNS, 4*e.gaps[len(e.gaps)*9/10]+1000)}
@@ -188,7 +188,7 @@ func (e *twinEvidence) rule() *twinRule {
 			rule.hops = n
 		}
 	}
-	identified := 2*len(e.ids) > len(e.gaps)
+	identified := len(e.ids) > 1 && 2*len(e.ids) > len(e.gaps)
 	doubled := 0
 	for _, w := range e.ways {
 		if float64(2*w.twins) >= (1-twinsMissing)*float64(w.frames) {

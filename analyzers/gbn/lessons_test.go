@@ -77,6 +77,12 @@ func TestASenderOfDamagedPacketsIsNamed(t *testing.T) {
 		"an ack":            {traffic: "write*3", want: []string{"icrc"}, trace: `> 1-3; < ack 3 badicrc; @ 68ms; > 1-3; < ack 3`},
 		"the injector's":    {traffic: "write*3", trace: `> 1; > 2 badicrc corrupt; > 3; < nak 2; > 2-3; < ack 3`},
 		"behind a lone tap": {traffic: "write*3", kind: trace.KindPlain, trace: `> 1; > 2 badicrc; > 3; < nak 2; > 2-3; < ack 3`},
+		"its length proves nothing": {traffic: "write*3", kind: trace.KindPlain,
+			trace: `> 1; > 2 badicrc len=20; > 3; < nak 2; > 2-3; < ack 3`},
+		"nor does that of a retransmission": {traffic: "write*3", kind: trace.KindPlain,
+			trace: `> 1-3; < ack 1; @ 68ms; > 2 badicrc len=20; > 3; @ 136ms; > 2-3; < ack 3`},
+		"a right one does": {traffic: "write*3", kind: trace.KindPlain, want: []string{"retransmit-changed"},
+			trace: `> 1-3; < ack 1; @ 68ms; > 2 len=20; > 3; < ack 3`},
 	})
 }
 

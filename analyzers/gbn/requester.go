@@ -490,7 +490,11 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	if r.Opcode.Ends() {
 		q.ended++
 	}
-	s.checkMessage(r, p, n)
+	if r.ICRC == packet.ICRCInvalid {
+		q.message = message{unknown: true}
+	} else {
+		s.checkMessage(r, p, n)
+	}
 	s.checkLateAck(r, p)
 	if r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic {
 		q.spans.push(span{
@@ -519,7 +523,7 @@ func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
 	if sp, ok := q.spans.covering(p); ok && !sp.atomic {
 		s.readAgain(r, p, sp)
 		n = sp.last + 1 - p
-	} else if old, ok := q.window.get(p); ok {
+	} else if old, ok := q.window.get(p); ok && !old.damaged && r.ICRC != packet.ICRCInvalid {
 		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen || old.rkey != r.RKey {
 			say(s.report(RuleRetransmitChanged, r, p, old.id),
 				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", old.opcode, old.payload, old.va, old.rkey, old.dmaLen),

@@ -18,6 +18,7 @@ type sent struct {
 	first   packet.Opcode // of its first transmission
 	known   bool
 	lost    uint8 // of its transmissions, at most 255
+	damaged bool  // every transmission had a wrong iCRC: its contents are not known
 }
 
 // A window remembers the latest requests by position. It holds at least everything that is in flight, up to windowMax
@@ -52,8 +53,13 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 	if r.Lost() && lost < 255 {
 		lost++
 	}
+	damaged := r.ICRC == packet.ICRCInvalid
+	if damaged && slot.known && slot.pos == p {
+		slot.id, slot.lost = r.ID, lost
+		return
+	}
 	*slot = sent{
-		pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode, first: opcode,
+		damaged: damaged, pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode, first: opcode,
 		known: true, lost: lost,
 	}
 }

@@ -40,6 +40,7 @@ func (s *scenarios) draw(rng *rand.Rand, seed uint64, equalIPSN bool) (*traffic.
 	if err != nil {
 		return nil, nil, err
 	}
+	t = uncut(t)
 	if equalIPSN {
 		t = zeroPSN(t)
 	}

@@ -127,3 +127,15 @@ func zeroPSN(t *config.Test) *config.Test {
 	}
 	return &c
 }
+
+// uncut replaces trims by losses: no standard knows trimmed packets, so that only a mirror shows what became of them.
+func uncut(t *config.Test) *config.Test {
+	c := *t
+	c.Traffic.DataEvents = slices.Clone(t.Traffic.DataEvents)
+	for i := range c.Traffic.DataEvents {
+		if e := &c.Traffic.DataEvents[i]; e.Type == trace.EventTrim {
+			e.Type, e.Trim = trace.EventDrop, nil
+		}
+	}
+	return &c
+}

@@ -16,6 +16,10 @@ import (
 type view struct {
 	name      string
 	equalIPSN bool // every initial PSN is 0
+	partial   bool // it may show too little for a judgement
+	// unvouched: frames are missing that nothing but the other capture's view of them shows. Two captures vouch for each other, so that a finding
+	// which one such frame explains may be a violation: the sessions are counted and not judged.
+	unvouched bool
 	write     writer
 }
 
@@ -45,17 +49,17 @@ var views = []view{
 	{name: "behind", write: plain(traffic.Tap{Place: traffic.BehindIt})},
 	{name: "requester", write: plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.Microseconds})},
 	{name: "responder", write: plain(traffic.Tap{Place: traffic.AtResponder})},
-	{name: "snapped", write: plain(traffic.Tap{Snap: 64})},
-	{name: "cut", write: cut},
+	{name: "snapped", partial: true, write: plain(traffic.Tap{Snap: 64})},
+	{name: "cut", partial: true, write: cut},
 	{name: "pair-named", write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
-	{name: "pair-missing", write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "pair-missing", unvouched: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "pair-doubled", write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
 	{name: "pair-snapped", write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
 	{name: "pair-ipsn0", equalIPSN: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "pair-late", write: late(bracket)},
-	{name: "hosts-missing", write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "pair-late", partial: true, write: late(bracket)},
+	{name: "hosts-missing", unvouched: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "hosts-ipsn0", equalIPSN: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts-late", write: late(hosts)},
+	{name: "hosts-late", partial: true, write: late(hosts)},
 }
 
 // plain is one capture, in every other session with the connections document.

@@ -148,7 +148,23 @@ func cnpConfig(t *config.Test, c *Counters) cnp.Config {
 	if t == nil {
 		return cnp.Config{}
 	}
-	return cnp.Config{Requester: notificationPoint(t, config.Requester, c), Responder: notificationPoint(t, config.Responder, c)}
+	return cnp.Config{
+		Requester: notificationPoint(t, config.Requester, c), Responder: notificationPoint(t, config.Responder, c), JitterNS: cnpJitter(t, c).Nanoseconds(),
+	}
+}
+
+// cnpJitter bounds how much later than another CNP one may pass the switch because a host or the switch waited for a CPU; 0: the
+// hosts have the times of hardware. A run in which either waits for a quarter of the timeout has ended.
+func cnpJitter(t *config.Test, c *Counters) clock.Duration {
+	switch timeout := plan.AckTimeout(t.Traffic.AckTimeout); {
+	case t.Testbed.HardwareTimes():
+		return 0
+	case t.Testbed.MeasuresWaits() && timeout > 0:
+		return timeout / 2
+	case c.hostDelayNS() > 0:
+		return clock.Duration(c.hostDelayNS()) * clock.Nanosecond
+	}
+	return config.LongestBetweenCNPs // nobody has measured it
 }
 
 // notificationPoint is what the test sets and the device has: one that declares to have none owes no CNP, and may send none.

@@ -373,3 +373,29 @@ func TestSeededBugsAreConvicted(t *testing.T) {
 		})
 	}
 }
+
+// TestJitterBoundsWhatIntervalsShow: on a machine that may hold the first of two CNPs, they are too close only if that does not explain it.
+func TestJitterBoundsWhatIntervalsShow(t *testing.T) {
+	const marks = "1 > mid 1 ecn\n"
+	for _, tt := range []struct {
+		name, text string
+		jitterNS   int64
+		want       []string
+	}{
+		{"two CNPs 30 us apart, 25 us of jitter", marks + "2 < cnp\n31 > mid 2 ecn\n32 < cnp", 25_000, nil},
+		{"two CNPs 10 us apart, 25 us of jitter", marks + "2 < cnp\n11 > mid 2 ecn\n12 < cnp", 25_000, []string{"violation cnp.interval", "violation cnp.excess"}},
+		{"one CNP for two marks 60 us apart, 25 us of jitter", marks + "2 < cnp\n61 > mid 2 ecn", 25_000, nil},
+		{"one CNP for two marks 90 us apart, 25 us of jitter", marks + "2 < cnp\n91 > mid 2 ecn", 25_000, []string{"violation cnp.missing"}},
+		{"as much jitter as minimum time", marks + "2 < cnp\n3 > mid 2 ecn\n4 < cnp", 50_000, []string{"note cnp.not-judged"}},
+		{"as much jitter as minimum time, and no CNP at all", marks, 50_000, []string{"note cnp.not-judged", "violation cnp.missing"}},
+	} {
+		cfg := on(cnp.PerQP)
+		cfg.JitterNS = tt.jitterNS
+		got := rules(analyse(t, tracetest.Meta(tracetest.Connections(1, false)), cfg, tt.text).Findings)
+		slices.Sort(got)
+		slices.Sort(tt.want)
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

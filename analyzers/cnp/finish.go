@@ -61,6 +61,7 @@ func (a *Analyzer) finishSide(side int) {
 	if !np.Enabled || !a.any(side) {
 		return
 	}
+	a.noteJitter(side, np)
 	var fitting []string
 	best, fewest := np.Mode, -1
 	for m := PerPort; m < numModes; m++ {
@@ -91,6 +92,17 @@ func (a *Analyzer) noteAbsent(side int) {
 		Rule: RuleNotOffered, Expected: "no CNPs", Actual: a.sent(side),
 		Message: fmt.Sprintf("the %s's device declares that it has no notification point: %d packets with CE were delivered to it, and their CNPs are not judged",
 			[...]string{"responder", "requester"}[side], marks),
+	})
+}
+
+// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer.
+func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
+	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || !a.report.Wants(RuleNotJudged, 0) {
+		return
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: RuleNotJudged, Expected: "a minimum time longer than hosts may hold packets, " + micros(a.cfg.JitterNS), Actual: micros(np.MinTimeNS),
+		Message: fmt.Sprintf("how far the %s's CNPs are apart is not judged", [...]string{"responder", "requester"}[side]),
 	})
 }
 

@@ -14,6 +14,7 @@ const (
 	RuleMode       = "cnp.mode"
 	RuleNoResponse = "cnp.no-response"
 	RuleNotOffered = "cnp.not-offered"
+	RuleNotJudged  = "cnp.not-judged"
 )
 
 const (
@@ -63,6 +64,10 @@ func Rules() []analyzers.Rule {
 		{
 			ID: RuleNotOffered, Severity: analyzers.Note, Clause: annex,
 			Statement: "A device that declares to have no notification point owes no CNPs.",
+		},
+		{
+			ID: RuleNotJudged, Severity: analyzers.Note, Clause: pacing,
+			Statement: "Hosts may hold packets for longer than the minimum time between CNPs: how far CNPs are apart is not judged.",
 		},
 	}
 }

@@ -149,7 +149,7 @@ func roceSchema() *object {
 			{key: "dcqcn-np-enable", doc: "Answer CE-marked data packets with CNPs (DCQCN notification point).", kind: boolean{},
 				defDoc: profiles, at: at(func(r *RoCE) *bool { return &r.DCQCNNP })},
 			{key: "min-time-between-cnps", doc: "Microseconds between two CNPs of one pacing group; 0: one CNP for every trigger.",
-				kind: quantity{unit: "µs", scale: int64(clock.Microsecond), max: 1_000_000}, defDoc: profiles,
+				kind: quantity{unit: "µs", scale: int64(clock.Microsecond), max: int64(LongestBetweenCNPs / clock.Microsecond)}, defDoc: profiles,
 				at: at(func(r *RoCE) *clock.Duration { return &r.MinTimeBetween })},
 			{key: "cnp-pacing", doc: "Which CNPs form a pacing group. The destination IP is that of the CNP, the data sender.",
 				kind: enum[CNPPacing]{values: pacings()}, defDoc: profiles, at: at(func(r *RoCE) *CNPPacing { return &r.Pacing })},

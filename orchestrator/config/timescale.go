@@ -18,6 +18,9 @@ const (
 	longestBound = 86_400 * clock.Second
 )
 
+// LongestBetweenCNPs is the longest minimum time between CNPs.
+const LongestBetweenCNPs = clock.Second
+
 // defaultTimeoutFloor is that of network namespaces: 67.1 ms. A host there is a process, and waits for a CPU for some milliseconds now and
 // then; a quarter of the timeout is what a run puts up with.
 const defaultTimeoutFloor = 14
@@ -42,8 +45,8 @@ func timeScaleFields() []field {
 			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
 			kind: optional[int]{integer{min: 0, max: longestTimeout}}, defDoc: "14 of kind netns, otherwise 0: any",
 			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
-		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, rx-repost-delay-us, the delay-us of events and the bounds of latencies in expect " +
-			"are multiplied: a power of two. By default each test is multiplied by as much as brings its timeout to timeout-floor. 1 leaves " +
+		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, min-time-between-cnps, rx-repost-delay-us, the delay-us of events and the " +
+			"bounds of latencies in expect are multiplied: a power of two. By default each test is multiplied by as much as brings its timeout to timeout-floor. 1 leaves " +
 			"tests as they are; those with a timeout below the floor are then refused.",
 			kind: optional[int]{integer{min: 1, max: 1 << maxShift}}, defDoc: "as much as timeout-floor needs",
 			at: at(func(t *Testbed) **int { return &t.TimeoutScale })},
@@ -110,6 +113,9 @@ func (d *decoder) staysInRange(t *Test, shift int) bool {
 		}
 	}
 	check("traffic.rx-repost-delay-us", t.Traffic.RxRepostDelay, longestDelay)
+	for _, side := range []Side{Requester, Responder} {
+		check(side.String()+".roce-parameters.min-time-between-cnps", t.Host(side).RoCE.MinTimeBetween, LongestBetweenCNPs)
+	}
 	for _, e := range t.Traffic.DataEvents {
 		if e.Delay != nil {
 			check("traffic.data-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
@@ -153,6 +159,9 @@ func (t *Test) scale(shift int) {
 		tr.AckTimeout += shift
 	}
 	tr.RxRepostDelay <<= shift
+	for _, h := range t.Hosts() {
+		h.RoCE.MinTimeBetween <<= shift
+	}
 	tr.MinRNRTimer = rnrTimerOf(packet.RNRTimer(uint8(tr.MinRNRTimer)) << shift)
 	t.Deadline = max(t.Deadline, min(t.Deadline<<shift, longestDeadline))
 	tr.DataEvents, tr.ControlEvents = slices.Clone(tr.DataEvents), slices.Clone(tr.ControlEvents)

@@ -12,7 +12,7 @@ import (
 const slowTest = `name: x
 testbed: bed.yml
 deadline-ms: %d
-requester: {nic: {ip-list: [10.0.0.2/24]}}
+requester: {nic: {ip-list: [10.0.0.2/24]}, roce-parameters: {min-time-between-cnps: 9}}
 traffic:
   num-msgs-per-qp: 2
   min-retransmit-timeout: %d
@@ -79,7 +79,8 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 				got, want any
 			}{
 				{"scale", got.TimeScale, scale}, {"timeout", tr.AckTimeout, timeout}, {"receive delay", tr.RxRepostDelay, 50 * n * clock.Microsecond},
-				{"delay of data", tr.DataEvents[0].Delay, us(3 * n)}, {"delay of an ACK", tr.ControlEvents[0].Delay, us(7 * n)},
+				{"delay of data", tr.DataEvents[0].Delay, us(3 * n)}, {"time between CNPs", got.Requester.RoCE.MinTimeBetween, 9 * n * clock.Microsecond},
+				{"delay of an ACK", tr.ControlEvents[0].Delay, us(7 * n)},
 				{"bounds of timeouts", e.Timeout, &Bound{Min: us(100 * n), Max: us(200 * n)}},
 				{"bounds of reactions", e.NackReaction, &Bound{Max: us(5 * n)}},
 				{"deadline", got.Deadline, min(1000*n*clock.Millisecond, 60*clock.Second)},
@@ -112,6 +113,11 @@ func TestWhatWasRunCanBeRunAgain(t *testing.T) {
 func TestTimesThatBecomeTooLongAreRefused(t *testing.T) {
 	_, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 1_000_000), on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"))
 	if err == nil || !strings.Contains(err.Error(), "traffic.rx-repost-delay-us: 1000000.000us times 64 is more than") {
+		t.Errorf("%v", err)
+	}
+	text := strings.Replace(fmt.Sprintf(slowTest, 1000, 8, 50), "min-time-between-cnps: 9", "min-time-between-cnps: 20000", 1)
+	_, err = Parse("t.yml", []byte(text), on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"))
+	if err == nil || !strings.Contains(err.Error(), "requester.roce-parameters.min-time-between-cnps: 20000.000us times 64 is more than") {
 		t.Errorf("%v", err)
 	}
 }

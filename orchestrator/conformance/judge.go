@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cnp"
 )
 
 // Status is what is known of a rule at the end.
@@ -63,11 +64,17 @@ func judge(rule *Rule, o *outcome, device *Device) Result {
 		}
 		r.Shown = append(r.Shown, fmt.Sprintf("%s: %d", e.label(), n))
 	}
+	if why := unpaced(rule, o); why != "" {
+		missing = append(missing, why)
+	}
 	switch {
 	case len(r.Breaches) > 0:
 		r.Status = Fail
 	case len(missing) > 0:
 		r.Status, r.Reason = NotExercised, strings.Join(missing, "; ")
+		if o.tries > 1 {
+			r.Reason += fmt.Sprintf(" (the last of %d runs)", o.tries)
+		}
 	case len(r.Times) > 0:
 		r.Status, r.Reason = NotExercised, "the times of an emulated machine are measured and not judged: "+r.Times[0].line()
 	default:
@@ -98,6 +105,19 @@ func (r *Result) hear(o *outcome, device *Device) (missing []string) {
 		return nil
 	}
 	return missing
+}
+
+// unpaced returns why a run says nothing about a rule on how far CNPs are apart; empty: it does.
+func unpaced(rule *Rule, o *outcome) string {
+	if !slices.Contains(rule.Judges, cnp.RuleInterval) {
+		return ""
+	}
+	for i := range o.run.Report.Findings {
+		if f := &o.run.Report.Findings[i]; f.Rule == cnp.RuleNotJudged {
+			return f.Message
+		}
+	}
+	return ""
 }
 
 // label names the evidence without its count.

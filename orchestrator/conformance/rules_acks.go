@@ -26,7 +26,7 @@ var acknowledgeRules = []Rule{
 	{
 		ID: "ack-not-beyond-gap", Clause: "9.7.5.1.2", Verbs: []string{"write"},
 		Statement: "Nothing behind a gap is acknowledged.",
-		Stimulus:  "losses with 35 packets behind them", Test: "write-loss",
+		Stimulus:  "a loss with 35 packets after it", Test: "nak-held",
 		Evidence: []Evidence{events(), transition("responder: * + discarded -> *")},
 		Judges:   []string{"gbn.ack-beyond"},
 	},

@@ -90,7 +90,7 @@ var rocev2Rules = []Rule{
 	{
 		ID: "cnp-unprovoked", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "There is no CNP without a mark.",
-		Stimulus:  "97 packets without a mark among 100", Test: "ecn-write",
+		Stimulus:  "197 packets without a mark among 200", Test: "ecn-write",
 		Evidence: []Evidence{events(), seen(seenMarked), seen("CNP")},
 		Judges:   []string{"cnp.unprovoked"},
 	},
@@ -161,7 +161,7 @@ var rocev2Rules = []Rule{
 	{
 		ID: "rate-off", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"}, Basis: basisDCQCN,
 		Statement: "With the reaction point off a CNP does not slow the sender down.",
-		Stimulus:  "CNPs within 100 packets", Test: "ecn-write",
+		Stimulus:  "CNPs within 200 packets", Test: "ecn-write",
 		Evidence: []Evidence{events(), seen("CNP")},
 		Judges:   []string{"rp.disabled"}, Everywhere: true,
 	},

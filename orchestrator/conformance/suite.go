@@ -16,12 +16,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	tests "candela.dev/candela/configs/conformance"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Suite says what to qualify, and how.
@@ -61,6 +63,7 @@ type outcome struct {
 	name   string
 	why    string // it says nothing, and why; empty if it does
 	run    *orchestrator.Outcome
+	tries  int  // how often it was tried
 	broken bool // a component failed, and again when it was tried once more
 	census map[string]int64
 	// bounded are the latencies that the test bounds.
@@ -76,7 +79,7 @@ func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
 	names := runsOf(rules)
 	outcomes := make([]outcome, len(names))
 	err := s.each(ctx, len(names), func(ctx context.Context, i int) (err error) {
-		if outcomes[i], err = s.run(ctx, names[i], profile, peer); err != nil {
+		if outcomes[i], err = s.run(ctx, names[i], rules, profile, peer); err != nil {
 			return fmt.Errorf("test %s: %w", names[i], err)
 		}
 		return nil
@@ -106,7 +109,7 @@ func (s *Suite) profile(name string) *config.Profile {
 	return &s.Options.Profiles[i]
 }
 
-func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Profile) (outcome, error) {
+func (s *Suite) run(ctx context.Context, name string, rules []Rule, profile, peer *config.Profile) (outcome, error) {
 	file, adaptive := strings.CutSuffix(name, adaptiveSuffix)
 	o := outcome{name: name}
 	if adaptive && !profile.Adaptive {
@@ -133,11 +136,12 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 	if s.BuildFor != nil {
 		build = s.BuildFor(test.Testbed)
 	}
-	for try := 1; ; try++ {
-		o.run, err = orchestrator.Run(ctx, p, build, options)
-		if err != nil || !s.again(o.run, try) {
-			break
+	for again := true; again; {
+		o.tries++
+		if o.run, err = orchestrator.Run(ctx, p, build, options); err == nil && o.judged() {
+			o.census, err = takeCensus(ctx, o.run.Dir)
 		}
+		again = err == nil && s.again(&o, rules)
 	}
 	switch {
 	case (s.Device != nil || s.Real) && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
@@ -148,24 +152,44 @@ func (s *Suite) run(ctx context.Context, name string, profile, peer *config.Prof
 		return o, err
 	case o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
 		return o, errors.New(strings.Join(o.run.Verdict.Reasons, "; "))
-	case o.run.Report == nil || o.run.Analysis == nil || o.run.Report.Packets == 0:
+	case !o.judged():
 		o.why = "the run cannot be judged: " + strings.Join(o.run.Verdict.Reasons, "; ")
-		return o, nil
 	}
-	o.census, err = takeCensus(ctx, o.run.Dir)
-	return o, err
+	return o, nil
+}
+
+// judged reports whether analyzers had something to say about the run.
+func (o *outcome) judged() bool {
+	return o.run.Report != nil && o.run.Analysis != nil && o.run.Report.Packets > 0
 }
 
 // again reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of which the machine
-// lost something.
-func (s *Suite) again(o *orchestrator.Outcome, try int) bool {
+// lost something, or in which the packets' order, which is the machine's, did not exercise every rule. A run in which somebody spoke
+// against the device is never repeated.
+func (s *Suite) again(o *outcome, rules []Rule) bool {
 	switch {
 	case s.Real:
-		return try < realTries && o.Analysis == nil
+		return o.tries < realTries && (o.run.Analysis == nil || o.silent() && o.unexercised(rules))
 	case s.Device != nil:
-		return try < 2 && o.Verdict.Exit == orchestrator.ExitInfrastructure
+		return o.tries < 2 && o.run.Verdict.Exit == orchestrator.ExitInfrastructure
 	}
 	return false
+}
+
+// silent reports whether nothing in a run speaks against the device.
+func (o *outcome) silent() bool {
+	return o.judged() && o.run.Verdict.Exit != orchestrator.ExitFail &&
+		!slices.ContainsFunc(o.run.Report.Findings, func(f report.Finding) bool { return f.Severity != analyzers.Note && !f.Wanted })
+}
+
+// unexercised reports whether a rule that is judged by the run lacks evidence in it.
+func (o *outcome) unexercised(rules []Rule) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool {
+		return r.run() == o.name && slices.ContainsFunc(r.Evidence, func(e Evidence) bool {
+			n, _ := find(e, o)
+			return n < e.Least
+		})
+	})
 }
 
 // realTries is how often a run of models on real packets is tried.

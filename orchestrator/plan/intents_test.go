@@ -118,6 +118,11 @@ func TestTimesFollowFromTheTimeoutExponent(t *testing.T) {
 		{"{min-retransmit-timeout: 14}", "60000", 67108864 * clock.Nanosecond, 134217728 * clock.Nanosecond},
 		{"{min-retransmit-timeout: 31}", "60000", 8796093022208 * clock.Nanosecond, 60 * clock.Second},
 		{"{}", "5", 67108864 * clock.Nanosecond, 5 * clock.Millisecond},
+		// What the switch holds longest arrives before the wire counts as quiet.
+		{"{min-retransmit-timeout: 0, data-pkt-events: [{qpn: 1, psn: 1, type: delay, delay-us: 300000}, {qpn: 1, psn: 2, type: delay, delay-us: 7}]}", "60000",
+			0, 310 * clock.Millisecond},
+		{"{min-retransmit-timeout: 0, control-pkt-events: [{qpn: 1, packet: ack, type: delay, delay-us: 20000}]}", "60000", 0, 30 * clock.Millisecond},
+		{"{min-retransmit-timeout: 0, control-pkt-events: [{qpn: 1, packet: ack, type: delay, delay-us: 9000000}]}", "1000", 0, clock.Second},
 	} {
 		p := mustPlan(t, "f.yml", "name: x\ndeadline-ms: "+tt.deadline+"\ntraffic: "+tt.traffic)
 		if p.AckTimeout != tt.timeout || p.Quiesce != tt.quiesce {
@@ -183,6 +188,8 @@ func TestWarningsNameWhatTimingDecidesAndWhatNeverComes(t *testing.T) {
 		{"a NAK without a gap", shortTimer + "control-pkt-events: [{qpn: 1, packet: nak, type: drop}]", "", []string{"nothing in this test provokes a NAK"}},
 		{"READs are not NAKed for lost responses", shortTimer + "rdma-verb: read, data-pkt-events: [{qpn: 1, psn: 5, type: drop}], control-pkt-events: [{qpn: 1, packet: nak, type: drop}]", "",
 			[]string{"nothing in this test provokes a NAK"}},
+		{"NAKs of rewritten requests", shortTimer + "data-pkt-events: [{qpn: 1, psn: 1, type: rewrite, field: rkey, value: 1}], " +
+			"control-pkt-events: [{qpn: 1, packet: nak-acc, type: drop}]", "", nil},
 		{"other NAKs", shortTimer + "control-pkt-events: [{qpn: 1, packet: nak-inv, type: drop}]", "", []string{"correct endpoints never send a nak-inv here"}},
 		{"RNR NAKs with receives to spare", shortTimer + "rdma-verb: send, control-pkt-events: [{qpn: 1, packet: rnr, type: drop}]", "", []string{"a receive is always posted"}},
 		{"RNR NAKs with slow reposting", shortTimer + "rdma-verb: send, rx-repost-delay-us: 50, control-pkt-events: [{qpn: 1, packet: rnr, type: drop}]", "", nil},

@@ -69,7 +69,7 @@ func New(t *config.Test) (*Plan, error) {
 	if t.Injector.Snap != nil {
 		p.Snap = *t.Injector.Snap
 	}
-	p.Quiesce = min(max(minQuiesce, 2*p.AckTimeout), p.Deadline)
+	p.Quiesce = min(max(minQuiesce, 2*p.AckTimeout)+longestDelay(t), p.Deadline)
 	for i := range t.Traffic.Connections {
 		c := newConnection(t, i+1)
 		p.DataPackets += c.Traffic[config.Requester].PSNs() + c.Traffic[config.Responder].PSNs()
@@ -92,6 +92,25 @@ func AckTimeout(t int) clock.Duration {
 		return 0
 	}
 	return ackTimeoutUnit << min(t, longestTimerExp)
+}
+
+// longestDelay returns for how long an event holds a packet. The traffic may be over before it is released, and the packet is on its way
+// then: a run that ends earlier shows its host without it.
+func longestDelay(t *config.Test) (longest clock.Duration) {
+	for i := range t.Traffic.DataEvents {
+		longest = max(longest, delayOf(&t.Traffic.DataEvents[i].Params))
+	}
+	for i := range t.Traffic.ControlEvents {
+		longest = max(longest, delayOf(&t.Traffic.ControlEvents[i].Params))
+	}
+	return longest
+}
+
+func delayOf(p *config.Params) clock.Duration {
+	if p.Delay == nil {
+		return 0
+	}
+	return *p.Delay
 }
 
 func newConnection(t *config.Test, index int) Connection {

@@ -258,7 +258,9 @@ func (w *warner) controlEvent(i int) {
 			w.add(path, "nothing in this test provokes a NAK", "a NAK answers a gap in the requests of its connection"+invalid)
 		}
 	case packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
-		w.add(path, "correct endpoints never send a "+e.Packet.String()+" here", "the generator posts valid requests only"+invalid)
+		if !w.provokesFatal(e) {
+			w.add(path, "correct endpoints never send a "+e.Packet.String()+" here", "the generator posts valid requests only"+invalid)
+		}
 	case packet.ClassRNR:
 		if tr := &w.Test.Traffic; tr.RxRepostDelay == 0 && tr.RxDepth >= tr.TxDepth {
 			w.add(path, "a receive is always posted", "lower rx-depth below tx-depth or set rx-repost-delay-us"+invalid)
@@ -300,6 +302,13 @@ func (w *warner) provokesNak(e *config.ControlEvent) bool {
 		slices.ContainsFunc(w.Test.Traffic.ControlEvents, func(c config.ControlEvent) bool {
 			return c.QPN == e.QPN && c.From == e.From && c.Packet == packet.ClassReadRequest && disturbs(c.Type)
 		})
+}
+
+// provokesFatal reports whether requests of the connection may be refused: the switch rewrites one, or their key is stale.
+func (w *warner) provokesFatal(e *config.ControlEvent) bool {
+	return w.Test.Traffic.StaleRKey || slices.ContainsFunc(w.Test.Traffic.DataEvents, func(d config.DataEvent) bool {
+		return d.QPN == e.QPN && d.From == e.From && d.Type == trace.EventRewrite
+	})
 }
 
 // noCNP says why the host that e names sends no CNP on the connection, or returns "".

@@ -43,8 +43,8 @@ test-live: ## on real packets, in network namespaces: findings, faults, L1 and L
 test-kills: ## signals to random processes of runs in network namespaces at random instants, KILLS (120) of them; needs root
 	CANDELA_TEST_LIVE=1 CANDELA_KILLS=$(or $(KILLS),120) $(GO) test -count=1 -v -timeout 60m -run TestAKilledComponentIsNamed ./cmd/candela
 
-test-parity: ## conformance suite, seeded bugs and examples on real packets against the virtual testbed; needs root, or says SKIP
-	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 15m -run '^TestParity' ./cmd/candela | tools/live-summary
+test-parity: ## conformance suite, seeded bugs and examples on real packets against the virtual testbed (PARITY=REGEXP); needs root, or says SKIP
+	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 15m -run '$(or $(PARITY),^TestParity)' ./cmd/candela | tools/live-summary
 
 p4: ## rebuild the P4 program with p4c, if it is on the PATH, and compare; check the types of the Tofino one (CANDELA_TNA_INCLUDE=DIR)
 	@tools/p4 '$(GO)'

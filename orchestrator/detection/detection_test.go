@@ -1,11 +1,13 @@
 package detection_test
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
@@ -146,5 +148,51 @@ bugs: 3, profiles: 1: 1 caught by the right rule (33.3 %), 1 by another one only
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+// TestOnlyWhatDidNotHappenIsTriedAgain: on software hosts a test whose events found no packet runs again, a few times; a bug that was
+// provoked and not caught is missed at once.
+func TestOnlyWhatDidNotHappenIsTriedAgain(t *testing.T) {
+	const bug, rule, events = "stale-nack-obeyed", "gbn.resend-acknowledged", 7
+	silent, caught := &analyzers.Analysis{}, &analyzers.Analysis{Findings: []analyzers.Finding{{Rule: rule, Severity: analyzers.Violation}}}
+	for _, tt := range []struct {
+		name     string
+		software bool
+		broken   []orchestrator.Outcome // of one run after the other
+		want     detection.Catch
+		runs     int // of the broken device
+	}{
+		{"caught at once", true, []orchestrator.Outcome{{EventsFired: events, Analysis: caught}}, detection.Right, 1},
+		{"caught once its events happen", true, []orchestrator.Outcome{{Analysis: silent}, {EventsFired: events, Analysis: caught}}, detection.Right, 2},
+		{"caught although an event did not happen", true, []orchestrator.Outcome{{Analysis: caught}}, detection.Right, 1},
+		{"missed", true, []orchestrator.Outcome{{EventsFired: events, Analysis: silent}}, detection.Missed, 1},
+		{"its events never happen", true, []orchestrator.Outcome{{Analysis: silent}, {Analysis: silent}, {Analysis: silent}}, detection.Missed, 3},
+		{"simulated hosts", false, []orchestrator.Outcome{{Analysis: silent}}, detection.Missed, 1},
+	} {
+		runs := 0
+		b := newBench()
+		b.Only, b.SoftwareHosts, b.Workers = []string{bug}, tt.software, 1
+		b.NewRunner = func() (reduction.Runner, func() error) {
+			return func(_ context.Context, test *config.Test) (*orchestrator.Outcome, error) {
+				if n := len(test.Traffic.DataEvents) + len(test.Traffic.ControlEvents); n != events {
+					t.Fatalf("the test of %s has %d events, want %d", bug, n, events)
+				}
+				if test.Requester.NIC.Bugs == nil {
+					return &orchestrator.Outcome{EventsFired: events, Analysis: silent}, nil
+				}
+				if runs++; runs > len(tt.broken) {
+					t.Fatalf("%s: run %d", tt.name, runs)
+				}
+				return &tt.broken[runs-1], nil
+			}, func() error { return nil }
+		}
+		bugs, err := b.Bugs(t.Context(), "spec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bugs[0].Catch != tt.want || runs != tt.runs {
+			t.Errorf("%s: %v after %d runs, want %v after %d", tt.name, bugs[0].Catch, runs, tt.want, tt.runs)
+		}
 	}
 }

@@ -32,6 +32,9 @@ type box struct {
 	held  []byte
 	hits  atomic.Int64
 	copy  bool // the frames are mirror copies, which have any port
+
+	mangle mangler // what it does instead of harming one frame; nil: nothing
+	late   []lateFrame
 }
 
 // newBox puts a box between the interfaces a and b, which end with the test.
@@ -62,6 +65,34 @@ func (x *box) set(from, nth int, fault string, bit int) {
 	x.hits.Store(0)
 }
 
+// A lateFrame leaves the box at a time.
+type lateFrame struct {
+	to    int // end
+	at    time.Time
+	frame []byte
+}
+
+// corrupt says what to do to the frames that come in at an end, counted from now on; nil: nothing.
+func (x *box) corrupt(from int, m mangler) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.from, x.mangle, x.seen, x.late = from, m, 0, nil
+}
+
+// due returns the late frames whose time has come.
+func (x *box) due(now time.Time) (list []lateFrame) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.late = slices.DeleteFunc(x.late, func(l lateFrame) bool {
+		if !l.at.After(now) {
+			list = append(list, l)
+			return true
+		}
+		return false
+	})
+	return list
+}
+
 // run forwards until the test is over.
 func (x *box) run(t *testing.T) {
 	done := make(chan struct{})
@@ -86,6 +117,9 @@ func (x *box) run(t *testing.T) {
 }
 
 func (x *box) round(t *testing.T) {
+	for _, l := range x.due(time.Now()) {
+		x.send(t, l.to, l.frame)
+	}
 	for i := range x.taps {
 		for {
 			f, ok := x.taps[i].Next()
@@ -93,16 +127,20 @@ func (x *box) round(t *testing.T) {
 				break
 			}
 			for _, frame := range x.pass(i, slices.Clone(f.Data)) {
-				err := x.senders[1-i].Queue(frame)
-				if err == nil {
-					err = x.senders[1-i].Flush()
-				}
-				if err != nil {
-					t.Errorf("box: %v", err)
-				}
+				x.send(t, 1-i, frame)
 			}
 			x.taps[i].Release()
 		}
+	}
+}
+
+func (x *box) send(t *testing.T, end int, frame []byte) {
+	err := x.senders[end].Queue(frame)
+	if err == nil {
+		err = x.senders[end].Flush()
+	}
+	if err != nil {
+		t.Errorf("box: %v", err)
 	}
 }
 
@@ -110,10 +148,17 @@ func (x *box) round(t *testing.T) {
 func (x *box) pass(end int, frame []byte) [][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if end != x.from || x.fault == "" || !x.concerns(frame) {
+	if end != x.from || x.fault == "" && x.mangle == nil || !x.concerns(frame) {
 		return [][]byte{frame}
 	}
 	x.seen++
+	if x.mangle != nil {
+		now, late := x.mangle(x.seen, frame)
+		if late != nil {
+			x.late = append(x.late, lateFrame{1 - end, time.Now().Add(lateness), late})
+		}
+		return now
+	}
 	if x.held != nil {
 		held := x.held
 		x.held = nil

@@ -15,9 +15,14 @@ func TestTCPHostsFinishThroughSwitchesThatDropOrTrim(t *testing.T) {
 		"early ones return": "{model: sfc}\nhosts: {transport: tcp}",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bytes := "3000000"
+			if testing.Short() {
+				bytes = "300000"
+			}
 			test := parse(t, "topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, link: {gbps: 25, delay-ns: 500}}\nswitch-under-test: "+model+`
 workload:
-  - incast: {senders: 5, first-sender: 5, bytes: 3000000}
+  - incast: {senders: 5, first-sender: 5, bytes: `+bytes+`}
   - requests: {clients: [1..2], server: 0, count: 20, response-bytes: 30000, service-us: 10}
   - ping: {src: 3, dst: 4, count: 3}
   - flow: {src: 1, dst: 9}

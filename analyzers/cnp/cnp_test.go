@@ -345,7 +345,8 @@ func TestConformingEndpointsAreNeverConvicted(t *testing.T) {
 		sc.DelayMax = sc.DelayMin + rapid.SampledFrom([]int64{0, 300, 5_000}).Draw(t, "jitter")
 		mode := rapid.SampledFrom([]cnp.Mode{cnp.ModeUnknown, cnp.PerPort}).Draw(t, "mode")
 		findings, records := simulate(sc, mode)
-		if list := rules(findings); list != nil {
+		list := slices.DeleteFunc(rules(findings), func(rule string) bool { return rule == "note "+cnp.RuleNotJudged })
+		if len(list) > 0 {
 			t.Fatalf("findings %+v in\n%s", findings, tracetest.Format(records, 0))
 		}
 	})

@@ -95,9 +95,10 @@ func (a *Analyzer) noteAbsent(side int) {
 	})
 }
 
-// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer.
+// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer. Of the default jitter nothing is said:
+// every NIC with pacing this short would draw the note.
 func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
-	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || !a.report.Wants(RuleNotJudged, 0) {
+	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= defaultJitterNS || !a.report.Wants(RuleNotJudged, 0) {
 		return
 	}
 	a.report.Report(analyzers.Finding{

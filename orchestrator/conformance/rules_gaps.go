@@ -54,7 +54,7 @@ var gapRules = []Rule{
 	{
 		ID: "nak-once", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "A gap is NAKed once; what follows is dropped silently until the expected request comes.",
-		Stimulus:  "a loss with 35 packets after it, and a NAK that the switch holds until they have passed", Test: "nak-held",
+		Stimulus:  "a loss with 195 packets after it, and a NAK that the switch holds until they have passed", Test: "nak-held",
 		Evidence: []Evidence{events(), transition("responder: nacked + discarded -> nacked")},
 		Judges:   []string{"gbn.nak-repeat"},
 	},

@@ -95,7 +95,7 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 			}
 		}
 	})
-	if again == 0 {
+	if again == 0 && !testing.Short() { // of a fifth as many draws, one in a hundred has none
 		t.Error("no captures were judged")
 	}
 }

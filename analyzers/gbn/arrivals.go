@@ -34,6 +34,7 @@ type arrival struct {
 	foreignKey bool            // the remote key is not the sender's
 	heir       bool            // a duplicate that must be answered, as the request that it repeats was not
 	stray      bool            // it repeats nothing that was asked: see strays
+	got        pos             // of a duplicate: the first of its positions of which no answer was sent since it passed
 	altered    bool            // an atomic that repeats another kind of atomic: dropped, or answered like that
 	outrun     bool            // what was missing may have arrived before the NAK that this arrival is owed could leave
 	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
@@ -152,6 +153,9 @@ func (l *arrivals) assess(a *arrival) {
 	if l.validates && a.fate == fateDuplicate && a.stray && a.op != packet.ReadRequest {
 		a.fate = fateDiscarded // there is no result of an atomic that was never executed
 	}
+	if a.fate == fateDuplicate {
+		a.got = max(a.got, a.pos)
+	}
 	a.stray = a.stray || a.fate == fateDuplicate && a.op == packet.ReadRequest && a.pos+a.psns > l.most.expected
 	if a.fate == fateExpected && l.validates {
 		a.flaw = l.most.validate(a, l.mtu)
@@ -249,6 +253,20 @@ func (l *arrivals) find(ok func(*arrival) bool) int {
 		}
 	}
 	return -1
+}
+
+// answer notes an answer for p, which all duplicates that have passed may share.
+func (l *arrivals) answer(p pos) {
+	for i := 0; l.duplicates > 0 && i < l.len; i++ {
+		if a := l.at(i); a.fate == fateDuplicate && a.got == p {
+			a.got++
+		}
+	}
+}
+
+// unanswered reports whether a is a duplicate that brings an answer and has not brought one.
+func (a *arrival) unanswered() bool {
+	return a.fate == fateDuplicate && a.owesData() && a.pos >= 0 && a.got < a.pos+a.psns && !a.stray && !a.altered && !a.foreignKey
 }
 
 // inherit makes the oldest repetition of the READ or atomic request at p, which is not answered itself, one that must be.

@@ -43,6 +43,8 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 		say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it can have arrived", response(r, p))
 		return
 	}
+	q := &s.rsp
+	q.log.answer(p)
 	s.checkReadResponse(r, p)
 	t.left -= int64(r.PayloadLen)
 	t.next = p + 1
@@ -76,7 +78,7 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	}
 	q.stream = stream{
 		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id, askedNS: a.timeNS,
-		kernel: again && !r.Opcode.Starts(),
+		kernel: again && !r.Opcode.Starts() && !s.req.spans.starts(p),
 	}
 	switch {
 	case q.stream.kernel:
@@ -112,7 +114,7 @@ func (s *session) cutStream(r *trace.Record, p pos) {
 		return
 	}
 	t.active = false
-	if r != nil && s.superseded(t.end) || r == nil && s.silenced(t.askedNS) {
+	if r != nil && s.superseded(t.next) || r == nil && s.silenced(t.askedNS) {
 		return
 	}
 	actual := "nothing more by the end of the trace"
@@ -185,6 +187,7 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 		s.fold(r)
 	}
 	q.log.pop()
+	q.log.answer(p)
 	if s.step(rsAtomicAck); !again {
 		q.performed = p
 	}

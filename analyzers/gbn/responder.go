@@ -181,6 +181,8 @@ func (s *session) fold(r *trace.Record) {
 		s.nakMissing(r, expected, a)
 	case a.owesData() && (a.fate == fateExpected || a.fate == fateDuplicate && a.heir):
 		s.readMissing(r, a)
+	case r != nil && a.unanswered() && (a.op == packet.ReadRequest || q.performed <= a.pos) && !s.superseded(a.pos):
+		s.readMissing(r, a)
 	case a.fate == fateExpected && a.ackReq:
 		q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
 	}
@@ -202,7 +204,7 @@ func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 }
 
 func (s *session) readMissing(r *trace.Record, a *arrival) {
-	if r != nil && s.superseded(a.pos+a.psns-1) {
+	if r != nil && s.superseded(a.pos) {
 		s.rsp.log.inherit(a.pos)
 		return
 	}
@@ -400,7 +402,7 @@ func (s *session) finishResponder() bool {
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
-	silent := a.number >= q.spoke
+	silent := a.number >= q.spoke || a.unanswered()
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}

@@ -159,6 +159,12 @@ func (q *spans) answered() {
 	}
 }
 
+// starts reports whether a READ or atomic request begins at p.
+func (q *spans) starts(p pos) bool {
+	sp, ok := q.covering(p)
+	return ok && sp.first == p
+}
+
 // covering returns the span that p belongs to.
 func (q *spans) covering(p pos) (*span, bool) {
 	lo, hi := 0, q.len

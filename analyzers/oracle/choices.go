@@ -29,11 +29,11 @@ func Choices() []Choice {
 		{"responder", "A request out of order is answered by a sequence NAK with the expected PSN before any later response; once per gap. It need not be sent if the missing request came before the next response left and, if host delays are bounded, within two of them.", "9.7.4.1.1; 9.7.5.2"},
 		{"responder", "A duplicate SEND or WRITE is acknowledged with its PSN or any later one that was executed; with AckReq it must be.", "9.7.5.1.3"},
 		{"responder", "A duplicate READ for any part of the original is answered again, from its PSN on. An atomic is answered with the result of its first execution; if a later READ or atomic was executed, the result may be gone and the duplicate dropped.", "9.4.4; 9.4.5; 9.7.5.1.3"},
-		{"responder", "A repetition that arrives while the answer is still due may share the answer if that brings all that the repetition asks for.", "9.7.5.1.3"},
+		{"responder", "A repetition that arrives while the answer is still due may share the answer if that brings all that the repetition asks for. It arrived in time if it passed the tap before that answer did.", "9.7.5.1.3"},
 		{"responder", "READ responses are consecutive and complete. FIRST, MIDDLE, LAST or ONLY are those of the request, or those of the original for a repeated one (rule gbn.replay-opcode is not the oracle's).", "9.4.4"},
 		{"responder", "Any request that is next in order may get an RNR NAK. Later requests are then dropped silently until that request comes again.", "9.7.5.2.8"},
 		{"responder", "Any request that is next in order, or the next READ response, may get a fatal NAK. An invalid request (opcode out of sequence, wrong length) must. Nothing is sent after it.", "9.7.4.1.2; 9.7.4.1.6; 9.7.5.2; 10.3.1"},
-		{"responder", "The MSN counts at least the messages that the response answers (the first of several READ responses may leave the READ out), at most those that can be complete when it is sent, and never falls. In RNR NAKs and fatal NAKs it is exact.", "9.7.7.1"},
+		{"responder", "The MSN counts at least the messages that the response answers (the first of several READ responses may leave the READ out), at most those that can be complete when it is sent, and never falls. In RNR NAKs and fatal NAKs it is exact. The answer to a duplicate may carry the count of its first time.", "9.7.7.1"},
 		{"responder", "A duplicate that repeats nothing (from before the connection, a READ beyond the original, another kind of atomic) may be dropped, answered or refused. An atomic where there was none has no result, and is dropped or refused.", "9.7.5.1.3"},
 		{"responder", "At rest it owes no acknowledgement, NAK or READ response.", "9.7.5.1"},
 	}

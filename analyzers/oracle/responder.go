@@ -34,6 +34,7 @@ type responderState struct {
 	mid       message
 	rest      int16 // packets of a WRITE that are still to come; negative: not known
 	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
+	replay    bool  // what it owes answers a duplicate
 	said      int32 // the highest MSN sent
 }
 
@@ -183,15 +184,35 @@ func (r *responder) counts(s *responderState, p *Packet) bool {
 	if s.msn == anyMSN {
 		s.msn = msn
 	}
-	least := s.msn
-	if p.Op == packet.ReadResponseFirst && s.end == s.expect {
+	least, first := s.msn, p.Op == packet.ReadResponseFirst
+	if first && s.end == s.expect {
 		least--
 	}
-	if msn < least || msn < s.said || msn > s.msn && msn > s.msn+r.ahead(s) {
+	least = max(least, s.said)
+	if s.replay || s.owes == nothing && s.duplicate != none && int32(p.PSN) < s.expect-1 {
+		// The answer to a duplicate may carry the count of its first time.
+		least = min(least, s.msn-r.completedAfter(s, int32(p.PSN)))
+		if first {
+			least = min(least, s.msn-r.completedAfter(s, s.end-1)-1)
+		}
+	}
+	if msn < least || msn > s.msn && msn > s.msn+r.ahead(s) {
 		return false
 	}
 	s.said = max(s.said, msn)
 	return true
+}
+
+// completedAfter returns how many messages the responder may have completed after the one that psn belongs to.
+func (r *responder) completedAfter(s *responderState, psn int32) int32 {
+	n := int32(0)
+	for p := psn + 1; p < s.expect; p++ {
+		c := r.x.contents.at(int(p))
+		if c == nil || c.Op.Ends() && c.PSN > int(psn) && c.PSN == int(p) {
+			n++
+		}
+	}
+	return n
 }
 
 // ahead returns how many more messages the responder may have completed when it sends its next frame.
@@ -229,7 +250,7 @@ func (r *responder) responded(s *responderState, psn int32) {
 }
 
 // done leaves nothing behind that would tell equal states apart.
-func (s *responderState) done() { s.owes, s.at, s.end, s.start = nothing, 0, 0, 0 }
+func (s *responderState) done() { s.owes, s.at, s.end, s.start, s.replay = nothing, 0, 0, 0, false }
 
 func (r *responder) covered(s *responderState, psn int32) {
 	if s.acks <= psn+1 {
@@ -439,7 +460,10 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		if s.owes != nothing {
 			return
 		}
-		s.owes, s.start, s.at, s.end = readResponses, psn, psn, psn+int32(p.packets())
+		if r.answeredSince(s, psn, psn+int32(p.packets())) {
+			add(s)
+		}
+		s.owes, s.start, s.at, s.end, s.replay = readResponses, psn, psn, psn+int32(p.packets()), true
 		add(s)
 	case p.Op.Verb() == packet.VerbAtomic:
 		if first != nil && first.Op != p.Op {
@@ -449,13 +473,13 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 				return
 			}
 		}
-		if s.newest > psn {
+		if s.newest > psn || r.answeredSince(s, psn, psn+1) {
 			add(s) // its result may no longer be kept
 		}
 		if s.owes != nothing {
 			return
 		}
-		s.owes, s.at = atomicAck, psn
+		s.owes, s.at, s.replay = atomicAck, psn, true
 		add(s)
 	default:
 		s.duplicate = psn
@@ -467,6 +491,23 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 			r.nonsense(s, psn, add)
 		}
 	}
+}
+
+// answeredSince reports whether the answer to [psn, end) left after the duplicate that is being received had passed the tap: it may then
+// have arrived while that answer was due, before requests that the search served in between, and shares the answer.
+func (r *responder) answeredSince(s responderState, psn, end int32) bool {
+	x := r.x
+	if s.i == 0 {
+		return false
+	}
+	passed := x.in[s.i-1].index
+	for j := int(s.j) - 1; j >= 0 && x.out[j].index > passed; j-- {
+		p := x.out[j]
+		if int32(p.PSN) == end-1 && (p.Op.IsReadResponse() || p.Op == packet.AtomicAcknowledge) {
+			end--
+		}
+	}
+	return end <= psn
 }
 
 // nonsense takes a duplicate that repeats nothing: dropped, or refused.

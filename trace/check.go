@@ -60,9 +60,7 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 	}
 	s := newScan(src, o)
 	s.notes = notes
-	if o.Connections != nil { // otherwise flows are known at the end only
-		s.recording = &recording{limit: recordingLimit}
-	}
+	s.recording = &recording{limit: recordingLimit}
 	err := s.run(ctx)
 	if err != nil && o.KeepTruncated && o.Format == FormatPlain && errors.Is(err, ErrTruncatedFile) {
 		s.notes = append(s.notes, err.Error())
@@ -81,7 +79,7 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 		return nil, report, err
 	}
 	if s.recording != nil {
-		s.recording.finish(s.dec)
+		s.recording.finish(s.dec, meta.Connections)
 	}
 	return &Checked{meta: meta, stream: s.stream(meta), batches: s.batches(meta)}, report, nil
 }
@@ -171,7 +169,7 @@ func (s *scan) add(r *Record, f *Frame) {
 	if s.recording != nil {
 		s.recording.add(r, s.dec, f.Number)
 	}
-	if s.o.Format == FormatMirror {
+	if s.o.Format == FormatMirror && (s.dec.template < 0 || !s.copies.templated(r, &s.dec.templates.list[s.dec.template], f.Data)) {
 		s.copies.add(r, f.Data, f.Number)
 	}
 	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the conditions

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"math/bits"
@@ -43,6 +44,31 @@ func (c *copyCheck) add(r *Record, frame []byte, number uint64) {
 		c.flipped++
 		c.flippedList = appendBounded(c.flippedList, fmt.Sprintf("frame %d, mirror #%d: bit %d of byte %d is flipped", number, r.ID, at%8, l3+at/8))
 	}
+}
+
+// templated does for a frame of template t what add does, or returns false, with nothing done, if there may be more to say of it.
+func (c *copyCheck) templated(r *Record, t *template, frame []byte) bool {
+	if !t.agrees || r.ICRC == packet.ICRCInvalid || t.span.l3 != packet.EthernetLen || !checksumHolds(frame[packet.EthernetLen:]) {
+		return false
+	}
+	c.events[r.Event]++
+	return true
+}
+
+// checksumHolds reports whether the checksum of an IPv4 header without options is right and not 0xffff, or the header is of IPv6.
+func checksumHolds(ip []byte) bool {
+	h := ip[:packet.IPv4Len:packet.IPv4Len]
+	if h[0] != 0x45 {
+		return h[0]>>4 == 6
+	}
+	// The sum of all words, the checksum included, is 0xffff; in which order their bytes are read does not matter.
+	sum, carry := bits.Add64(binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:]), 0)
+	sum, carry = bits.Add64(sum, uint64(le32(h[16:])), carry)
+	sum = sum>>32 + sum&0xffff_ffff + carry
+	sum = sum>>32 + sum&0xffff_ffff
+	sum = sum>>16 + sum&0xffff
+	sum = sum>>16 + sum&0xffff
+	return sum == 0xffff && be16(h[10:]) != 0xffff
 }
 
 // ipLen returns the length that an IP header announces, itself included.

@@ -331,7 +331,8 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	}
 	r.Flags |= Sent | Passed
 	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly && r.Reserved&reservedAck == 0 {
-		d.learn(&template{words: words, length: len(f.Data), record: *r, span: s, key: d.key, hash: hash})
+		agrees := s.l4-s.l3+int(be16(f.Data[s.l4+4:])) == ipLen(f.Data[s.l3:])
+		d.learn(&template{words: words, length: int32(len(f.Data)), record: *r, span: s, key: d.key, hash: hash, agrees: agrees})
 	}
 	return d.complete(&s, f, r)
 }

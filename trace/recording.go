@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"unsafe"
 
 	"candela.dev/candela/packet"
 )
@@ -14,17 +15,23 @@ import (
 // After it come the words that flags and template call for.
 type recording struct {
 	templates []template
-	chunks    [][]uint64 // the words of a packet stand in one
-	words     []uint64   // the last chunk
-	odd       []Record   // those without a template, in order
-	size      int        // bytes
-	limit     int        // bytes
-	id        uint64     // of the packet before
-	timeNS    int64      // of the packet before
+	chunks    [][]uint64  // the words of a packet stand in one
+	words     []uint64    // the last chunk
+	odd       []oddRecord // those without a template, in order
+	size      int         // bytes
+	limit     int         // bytes
+	id        uint64      // of the packet before
+	timeNS    int64       // of the packet before
 	full      bool
 
 	lastFrame uint64 // the capture goes on behind it
 	clock     TimeUnwrapper
+}
+
+// oddRecord is one without a template.
+type oddRecord struct {
+	Record
+	key flowKey
 }
 
 const (
@@ -58,8 +65,8 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	p.lastFrame, p.clock = frame, d.clock
 	if d.template < 0 {
 		p.words = append(p.words, oddTemplate<<48)
-		p.odd = append(p.odd, *r)
-		p.size += 80
+		p.odd = append(p.odd, oddRecord{*r, d.key})
+		p.size += int(unsafe.Sizeof(oddRecord{}))
 	} else {
 		p.size += 8 * p.templated(r, d.template, &d.templates.list[d.template])
 	}
@@ -106,9 +113,19 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 	return n
 }
 
-// finish takes the templates of the decoder that made the records.
-func (p *recording) finish(d *Decoder) {
+// finish takes the templates of the decoder that made the records. If it did not know the connections, it takes the flows from c.
+func (p *recording) finish(d *Decoder, c *Connections) {
 	p.templates = d.templates.list
+	if d.flows == nil {
+		for i := range p.templates {
+			t := &p.templates[i]
+			t.record.Flow = c.flows.find(&t.key)
+		}
+		for i := range p.odd {
+			r := &p.odd[i]
+			r.Flow = c.flows.find(&r.key)
+		}
+	}
 	p.chunks, p.words = append(p.chunks, p.words), nil
 }
 
@@ -163,7 +180,7 @@ func (p *recording) forEachBatch(ctx context.Context, withICRC bool, b *batcher)
 func (s *replay) next(words []uint64, r *Record) int {
 	word, n := words[0], 1
 	if word>>48 == oddTemplate {
-		*r = s.odd[s.nextOdd]
+		*r = s.odd[s.nextOdd].Record
 		s.nextOdd++
 	} else {
 		t := &s.templates[word>>48]

@@ -92,10 +92,21 @@ func TestTemplatesAndRecordingsAgreeWithDecodingFrameByFrame(t *testing.T) {
 			if err := s.run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			s.recording.finish(s.dec)
+			s.recording.finish(s.dec, connections)
 			got := records(t, s.stream(Meta{Connections: connections, ICRCCheckable: true}))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("limit %d: %s", limit, diff)
+			}
+			// Without connections: their flows are put in at the end.
+			s = newScan(src, Options{Format: FormatMirror})
+			s.recording = &recording{limit: limit}
+			if err := s.run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			s.recording.finish(s.dec, connections)
+			got = records(t, s.stream(Meta{Connections: connections, ICRCCheckable: true}))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("limit %d, connections known at the end: %s", limit, diff)
 			}
 		}
 	})

@@ -45,6 +45,7 @@ func (src Source) OpenFrames() (*FrameFile, error) {
 // and tags. It is not safe for concurrent use.
 type FrameFile struct {
 	reader  frameReader
+	pcap    *PcapReader // the reader, if it is one
 	release func()
 	file    io.Closer
 	more    []Source
@@ -75,13 +76,17 @@ func (f *FrameFile) open(src Source) error {
 		return errors.Join(err, file.Close())
 	}
 	f.reader, f.release, f.file, f.name = r, release, file, src.Name
+	f.pcap, _ = r.(*PcapReader)
 	return nil
 }
 
 // Next reads the next frame into fr. io.EOF ends the capture.
 func (f *FrameFile) Next(fr *Frame) error {
+	if f.twins == nil {
+		return f.read(fr)
+	}
 	for {
-		if err := f.read(fr); err != nil || f.twins == nil {
+		if err := f.read(fr); err != nil {
 			return err
 		}
 		if _, _, second, _ := f.twins.twin(fr); !second {
@@ -92,7 +97,13 @@ func (f *FrameFile) Next(fr *Frame) error {
 
 // read reads the next frame, whether it is wanted or not.
 func (f *FrameFile) read(fr *Frame) error {
-	if err := f.reader.Next(fr); err != nil {
+	var err error
+	if f.pcap != nil {
+		err = f.pcap.Next(fr)
+	} else {
+		err = f.reader.Next(fr)
+	}
+	if err != nil {
 		return f.ended(fr, err)
 	}
 	fr.Number += f.numbers

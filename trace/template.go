@@ -9,14 +9,15 @@ import (
 // A template is what all frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A connection
 // has a handful of them, so that most frames are decoded by recognising theirs and reading the few fields that differ.
 type template struct {
+	hash   uint64                // first what is compared, then what a record is made of
 	words  [templateWords]uint64 // the headers, without what may differ
-	length int                   // of the frame
-	record Record                // without PSN, acknowledge request, RETH, AETH and what the mirror says
-	span   span
+	length int32                 // of the frame
 	ext    extension
-	imm    uint8 // as in bthShape
+	imm    uint8  // as in bthShape
+	agrees bool   // IP and UDP announce the same length
+	record Record // without PSN, acknowledge request, RETH, AETH and what the mirror says
+	span   span
 	key    flowKey
-	hash   uint64
 }
 
 // extension is the part of the extended headers that a record keeps.
@@ -96,7 +97,7 @@ func (t *templates) find(words *[templateWords]uint64, length int, hash uint64) 
 		if at < 0 {
 			break
 		}
-		if c := &t.list[at]; c.hash == hash && c.length == length && c.is(words) {
+		if c := &t.list[at]; c.hash == hash && int(c.length) == length && c.is(words) {
 			return at
 		}
 	}

@@ -81,7 +81,7 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 	if s.recording != nil {
 		s.recording.finish(s.dec, meta.Connections)
 	}
-	return &Checked{meta: meta, stream: s.stream(meta), batches: s.batches(meta)}, report, nil
+	return &Checked{meta: meta, stream: s.stream(meta), batches: s.batches(meta), payloads: s.payloads(meta)}, report, nil
 }
 
 // scan is the pass of Check.

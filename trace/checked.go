@@ -83,6 +83,8 @@ type Checked struct {
 	// others are the readings of a pair that the packets do not rule out: other places of the taps, or, if packets passed one tap while
 	// the other did not record, the first capture alone.
 	others []*Checked
+	// payloads streams records with the hashes of their payloads: at least those at the instants that are wanted. nil: stream does.
+	payloads func(ctx context.Context, wanted func(instant) bool, fn func(*Record) error) error
 }
 
 // Meta returns what is known about the trace as a whole.
@@ -161,10 +163,10 @@ func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	meta := c.meta
 	meta.MayMiss = true
 	if meta.Kind == KindPlain {
-		return &Checked{meta: meta, stream: c.stream, batches: c.batches}, true
+		return &Checked{meta: meta, stream: c.stream, batches: c.batches, payloads: c.payloads}, true
 	}
 	meta.Kind, meta.EventsKnown = KindPlain, false
-	return &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+	return &Checked{meta: meta, payloads: c.payloads, stream: func(ctx context.Context, fn func(*Record) error) error {
 		return c.stream(ctx, func(r *Record) error {
 			if !r.Has(Sent) {
 				return nil

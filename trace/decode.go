@@ -286,6 +286,7 @@ type Decoder struct {
 	format    Format
 	flows     *Connections
 	withICRC  bool
+	payloads  bool // records get the hash of their payload
 	port      uint16
 	clock     TimeUnwrapper
 	templates templates
@@ -375,6 +376,9 @@ func (d *Decoder) complete(s *span, f *Frame, r *Record) error {
 	}
 	if d.withICRC && s.missing == 0 {
 		r.ICRC = d.icrc(f.Data, s)
+	}
+	if d.payloads && r.PayloadLen > 0 {
+		r.Payload = payloadOf(f.Data, s, r)
 	}
 	if d.format == FormatLumina {
 		r.SrcPort = be16(f.Data[s.l4+6:]) // where the prototype keeps the original

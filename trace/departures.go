@@ -45,7 +45,7 @@ func (c *Checked) WithDepartures(departures []Departure) *Checked {
 	for _, list := range known {
 		slices.SortStableFunc(list, func(a, b Departure) int { return int(a.Nth) - int(b.Nth) })
 	}
-	return &Checked{meta: c.meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+	return &Checked{meta: c.meta, payloads: c.payloads, stream: func(ctx context.Context, fn func(*Record) error) error {
 		s := departing{known: known, used: make(map[departureKey]int), seen: make(map[departureKey]int), fn: fn}
 		if err := c.stream(ctx, s.arrive); err != nil {
 			return err

@@ -22,5 +22,5 @@ func Incomplete(ctx context.Context, src Source, o Options) (*Checked, error) {
 	}
 	meta.Kind, meta.EventsKnown = KindPlain, false
 	meta.Notes = append(meta.Notes, "mirror copies are missing: nothing can be concluded from what is not there")
-	return &Checked{meta: meta, stream: s.stream(meta)}, nil
+	return &Checked{meta: meta, stream: s.stream(meta), payloads: s.payloads(meta)}, nil
 }

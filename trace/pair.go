@@ -93,14 +93,14 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		_, err := v.run(ctx, fn)
 		return err
 	}
-	checked := &Checked{meta: meta, stream: stream, others: v.otherPlaces(meta)}
+	checked := &Checked{meta: meta, stream: stream, payloads: v.withPayloads, others: v.otherPlaces(meta)}
 	if report.Outside > 0 {
 		alone, err := scanned.meta()
 		if err != nil {
 			return nil, nil, err
 		}
 		alone.MayMiss = !o.Complete
-		checked.others = append(checked.others, &Checked{meta: alone, stream: scanned.stream(alone)})
+		checked.others = append(checked.others, &Checked{meta: alone, stream: scanned.stream(alone), payloads: scanned.payloads(alone)})
 	}
 	return checked, report, nil
 }
@@ -150,7 +150,7 @@ func (v *tapView) otherPlaces(meta Meta) (list []*Checked) {
 		other := *v
 		other.upstream, other.clock, other.assumed = a.upstream, a.clock, nil
 		meta.ClockUncertaintyNS = other.uncertainty()
-		list = append(list, &Checked{meta: meta, stream: func(ctx context.Context, fn func(*Record) error) error {
+		list = append(list, &Checked{meta: meta, payloads: other.withPayloads, stream: func(ctx context.Context, fn func(*Record) error) error {
 			_, err := other.run(ctx, fn)
 			return err
 		}})

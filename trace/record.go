@@ -141,6 +141,7 @@ type Record struct {
 	ICRC       packet.ICRCStatus
 	PadCount   uint8
 	DSCP       uint8
+	Payload    PayloadHash // of what the capture holds of the payload; only [Checked.Payloads] asks for it
 }
 
 // Has reports whether all of flags f are set.

@@ -19,6 +19,7 @@ type tapView struct {
 	complete      bool // nothing suggests that a tap missed frames
 	assumed       []otherPlaces
 	shared        [2]int64 // first and last instant at which both captures have frames
+	payloads      bool     // records get the hash of their payload
 }
 
 // mixed reports whether each of the captures is upstream for some way.
@@ -51,6 +52,7 @@ func (v *tapView) records(second bool) (*recordStream, error) {
 		frames: frames, file: frames, dec: NewDecoder(FormatPlain, v.connections, !v.o.SkipICRC),
 		keepTruncated: v.o.KeepTruncated, second: second,
 	}
+	s.dec.payloads = v.payloads
 	if second {
 		s.clock = v.clock
 	}

@@ -28,7 +28,7 @@ import (
 func everyAnalyzer(meta trace.Meta) []analyzers.Analyzer {
 	return []analyzers.Analyzer{
 		gbn.New(meta, gbn.Config{}), retrans.New(meta, retrans.Config{}), cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}),
-		fields.New(meta), trim.New(meta, trim.Config{}), counters.New(meta, counters.Input{}),
+		fields.New(meta, fields.Config{}), trim.New(meta, trim.Config{}), counters.New(meta, counters.Input{}),
 	}
 }
 

@@ -63,6 +63,9 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 		return nil, fmt.Errorf("analyse trace: %w", err)
 	}
 	crew.join()
+	if err := compare(ctx, c, all); err != nil {
+		return nil, fmt.Errorf("compare payloads: %w", err)
+	}
 	meta := c.Meta()
 	doc := &Analysis{
 		Schema: Schema, PacketIDs: meta.PacketIDs, Inferred: meta.Connections.Inferred,

@@ -136,7 +136,7 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 		retrans.New(meta, retransConfig(t, half, c)),
 		cnp.New(meta, cnpConfig(t, c)),
 		rp.New(meta, rpConfig(t, c)),
-		fields.New(meta),
+		fields.New(meta, fields.Config{}),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))

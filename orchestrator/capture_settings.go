@@ -40,6 +40,6 @@ func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyz
 	}
 	return []analyzers.Analyzer{
 		gbn.New(meta, gbn.Config{Connections: limits}), retrans.New(meta, retrans.Config{Connections: params}),
-		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}), fields.New(meta),
+		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}), fields.New(meta, fields.Config{}),
 	}
 }

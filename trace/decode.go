@@ -203,7 +203,7 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	flags |= shape.ext.flags()
 	r.extend(shape.ext, ext)
 	if shape.imm != 0 {
-		r.Operands = uint64(be32(ext[shape.imm-1:]))
+		r.Operand = uint64(be32(ext[shape.imm-1:]))
 	}
 	payload := len(ext) - int(shape.extLen) + s.missing - packet.ICRCLen - int(pad)
 	if s.missing > 0 {
@@ -241,7 +241,9 @@ func (r *Record) extend(e extension, b []byte) {
 		r.VA, r.RKey, r.DMALen = be64(b), be32(b[8:]), be32(b[12:])
 	case extAtomic:
 		r.VA, r.RKey = be64(b), be32(b[8:])
-		r.Operands = operandsHash(be64(b[12:]), be64(b[20:]))
+		if r.Operand = be64(b[12:]); r.Opcode == packet.CmpSwap {
+			r.Compare = be64(b[20:])
+		}
 	case extIETH:
 		r.RKey = be32(b)
 	case extAETH, extAtomicAck:
@@ -252,11 +254,6 @@ func (r *Record) extend(e extension, b []byte) {
 		}
 	case extNone:
 	}
-}
-
-// operandsHash tells the operands of atomic requests apart.
-func operandsHash(swap, compare uint64) uint64 {
-	return swap*0x9e3779b97f4a7c15 ^ (compare+1)*0xd1b54a32d192ed03
 }
 
 // checkICRC checks the iCRC of a whole frame.
@@ -359,7 +356,7 @@ func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
 		r.extend(t.ext, f.Data[at:])
 	}
 	if t.imm != 0 {
-		r.Operands = uint64(be32(f.Data[at+int(t.imm)-1:]))
+		r.Operand = uint64(be32(f.Data[at+int(t.imm)-1:]))
 	}
 	if d.wantsKey {
 		d.key, d.srcPort = t.key, be16(f.Data[t.span.l4:])

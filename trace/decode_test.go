@@ -21,10 +21,13 @@ func recordOf(p *packet.Packet, frame []byte) Record {
 		VA: p.RETH.VA, RKey: p.RETH.RKey | p.AtomicETH.RKey | p.IETH, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
 	}
 	r.SrcPort, r.Version, r.Reserved = p.UDP.SrcPort, p.BTH.Version, uint16(p.BTH.Resv6)<<8|uint16(p.BTH.Resv7)
-	r.Operands = uint64(p.ImmDt)
+	r.Operand = uint64(p.ImmDt)
 	switch {
 	case p.Headers&packet.HasAtomicETH != 0:
-		r.VA, r.Operands = p.AtomicETH.VA, operandsHash(p.AtomicETH.Swap, p.AtomicETH.Compare)
+		r.VA, r.Operand = p.AtomicETH.VA, p.AtomicETH.Swap
+		if p.BTH.Opcode == packet.CmpSwap {
+			r.Compare = p.AtomicETH.Compare
+		}
 	case p.Headers&packet.HasAtomicAckETH != 0:
 		r.VA = p.AtomicAckETH
 	}

@@ -23,7 +23,7 @@ type invalidation struct {
 // A responder executes requests in the order of their PSNs. So a request is refused if its PSN is behind that of the SEND, whatever
 // passed the observer when; a repeated READ before the SEND is left alone.
 func (c *Checked) WithInvalidations() *Checked {
-	other := Checked{meta: c.meta}
+	other := Checked{meta: c.meta, payloads: c.payloads}
 	other.stream = func(ctx context.Context, fn func(*Record) error) error {
 		flows := make([][]invalidation, 2*c.meta.Connections.Len())
 		return c.stream(ctx, func(r *Record) error {

@@ -120,14 +120,14 @@ type Record struct {
 	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
 	VA     uint64 // RETH or AtomicETH; of an atomic ACK the AtomicAckETH, see Original
 
-	PSN    packet.PSN
-	DestQP packet.QPN
-	Flow   FlowID
-	DMALen uint32 // RETH
-	MSN    uint32 // AETH
-	RKey   uint32 // RETH or AtomicETH; of a SEND with invalidate the key in its IETH
-	// Operands is the immediate data, or of an atomic request a hash of its operands: the same for a retransmission.
-	Operands   uint64
+	PSN        packet.PSN
+	DestQP     packet.QPN
+	Flow       FlowID
+	DMALen     uint32 // RETH
+	MSN        uint32 // AETH
+	RKey       uint32 // RETH or AtomicETH; of a SEND with invalidate the key in its IETH
+	Operand    uint64 // immediate data, or what an atomic adds or swaps in
+	Compare    uint64 // what a COMPARE SWAP compares with
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
 	PKey       uint16 // BTH partition key
 	SrcPort    uint16 // UDP source port

@@ -47,7 +47,7 @@ const (
 	recordedICRC   = 2      // shift
 	recordedEvent  = 4      // shift
 
-	maxWords = 6 // of one packet
+	maxWords = 7 // of one packet
 )
 
 // add records r, which d made of a frame just now.
@@ -96,7 +96,7 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 	case extRETH:
 		w = append(w, r.VA, uint64(r.RKey)<<32|uint64(r.DMALen))
 	case extAtomic:
-		w = append(w, r.VA, uint64(r.RKey), r.Operands)
+		w = append(w, r.VA, uint64(r.RKey), r.Operand, r.Compare)
 	case extIETH:
 		w = append(w, uint64(r.RKey))
 	case extAETH:
@@ -106,7 +106,7 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 	case extNone:
 	}
 	if t.imm != 0 {
-		w = append(w, r.Operands)
+		w = append(w, r.Operand)
 	}
 	n := len(w) - len(p.words)
 	p.words = w
@@ -197,7 +197,7 @@ func (s *replay) next(words []uint64, r *Record) int {
 			n += recall(r, t.ext, words[n:])
 		}
 		if t.imm != 0 {
-			r.Operands = words[n]
+			r.Operand = words[n]
 			n++
 		}
 	}
@@ -215,8 +215,8 @@ func recall(r *Record, ext extension, words []uint64) int {
 		r.VA, r.RKey, r.DMALen = words[0], uint32(words[1]>>32), uint32(words[1])
 		return 2
 	case extAtomic:
-		r.VA, r.RKey, r.Operands = words[0], uint32(words[1]), words[2]
-		return 3
+		r.VA, r.RKey, r.Operand, r.Compare = words[0], uint32(words[1]), words[2], words[3]
+		return 4
 	case extIETH:
 		r.RKey = uint32(words[0])
 		return 1

@@ -1,54 +1,19 @@
-// Package fields judges what single packets carry beside what package gbn follows: versions, reserved bits, flags, and what must be the same in
-// all packets of a connection or in a retransmission.
+// Package fields judges what single packets carry beside what package gbn follows: versions, reserved bits, flags, marks, and what must be the
+// same in all packets of a connection or in a retransmission.
 package fields
 
 import (
 	"fmt"
+	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
 // Name is that of the analyzer.
 const Name = "fields"
-
-// Rules of this package.
-const (
-	RuleVersion         = "fields.version"
-	RuleReserved        = "fields.reserved"
-	RuleMigReq          = "fields.mig-req"
-	RuleMigReqDiffers   = "fields.mig-req-differs"
-	RuleSourcePort      = "fields.source-port"
-	RuleRetransmission  = "fields.retransmission"
-	RuleAtomicAlignment = "fields.atomic-alignment"
-	RuleOpcode          = "fields.opcode"
-	RuleNotification    = "fields.notification"
-	RulePayload         = "fields.payload"
-)
-
-var rules = []analyzers.Rule{
-	{ID: RuleVersion, Severity: analyzers.Violation, Clause: "9.2", Statement: "The transport header version of a packet is 0."},
-	{ID: RuleReserved, Severity: analyzers.Violation, Clause: "9.2", Statement: "The reserved bits of the BTH are sent as 0."},
-	{ID: RuleMigReq, Severity: analyzers.Violation, Clause: "9.2; 17.2.8",
-		Statement: "MigReq stays the same in all packets of a side of a connection whose path does not migrate."},
-	{ID: RuleMigReqDiffers, Severity: analyzers.Note, Clause: "17.2.8; Lumina (Yu, thesis, Johns Hopkins 2023), section 6.2.2",
-		Statement: "Both sides of a connection send the same MigReq. A receiver that looks closer at packets with MigReq = 0 may drop some of them."},
-	{ID: RuleSourcePort, Severity: analyzers.Warning, Clause: "RoCEv2 A17.3.1.1",
-		Statement: "The UDP source port stays the same in one direction of a connection, so that its packets take one path and stay in order."},
-	{ID: RuleRetransmission, Severity: analyzers.Violation, Clause: "9.7.2",
-		Statement: "A request that is sent again carries the same immediate data, or the same operands of an atomic operation."},
-	{ID: RuleAtomicAlignment, Severity: analyzers.Violation, Clause: "9.4.5", Statement: "The address of an atomic request is a multiple of 8."},
-	{ID: RuleOpcode, Severity: analyzers.Violation, Clause: "9.2; table 38",
-		Statement: "Packets of a reliable connection carry an opcode that the service defines."},
-	{ID: RuleNotification, Severity: analyzers.Violation, Clause: "RoCEv2 A17.9; RFC 3168, 6.1",
-		Statement: "A host sets FECN in no packet, BECN in CNPs only, and the congestion mark CE in none."},
-	{ID: RulePayload, Severity: analyzers.Violation, Clause: "9.3; 9.7.4.1",
-		Statement: "Acknowledgements, atomic requests and their answers, and READ requests carry no payload."},
-}
-
-// Rules returns the table of rules.
-func Rules() []analyzers.Rule { return append([]analyzers.Rule(nil), rules...) }
 
 // recent is how many requests with immediate data or operands are remembered for each direction.
 const recent = 64
@@ -61,43 +26,84 @@ type direction struct {
 	id       uint64 // of the first packet
 	remember []request
 	next     int
+	atomics  []atomicRequest
+	settings *Settings // nil: nothing is known
 }
 
 // request is one with immediate data or operands.
 type request struct {
-	psn      packet.PSN
-	opcode   packet.Opcode
-	operands uint64
-	id       uint64
+	psn              packet.PSN
+	opcode           packet.Opcode
+	operand, compare uint64
+	id               uint64
 }
 
 // Analyzer implements analyzers.Analyzer.
 type Analyzer struct {
-	meta   trace.Meta
-	flows  []direction
-	report *analyzers.Reporter
+	meta    trace.Meta
+	tracker *rounds.Tracker
+	flows   []direction
+	report  *analyzers.Reporter
+
+	// controlled says that the traffic is a test's: nothing but its packets changes memory.
+	controlled bool
+	hosts      []int32                // by flow: the host that sends
+	changedNS  []int64                // by host: when something that may change its memory passed last
+	regions    map[regionKey]*region  // that atomics use
+	repeats    []repeat               // retransmissions whose payload is to be compared
+	skipped    int64                  // retransmissions beyond those
+	naked      map[trace.FlowID]naked // NAKs for packets with MigReq = 0
 }
 
 // New returns an analyzer of the trace that meta describes.
-func New(meta trace.Meta) *Analyzer {
-	return &Analyzer{meta: meta, flows: make([]direction, 2*meta.Connections.Len()), report: analyzers.NewReporter(Name, rules)}
+func New(meta trace.Meta, cfg Config) *Analyzer {
+	n := 2 * meta.Connections.Len()
+	a := &Analyzer{
+		meta: meta, tracker: rounds.New(meta), flows: make([]direction, n), hosts: make([]int32, n),
+		report: analyzers.NewReporter(Name, rules), regions: map[regionKey]*region{}, naked: map[trace.FlowID]naked{},
+	}
+	a.controlled = meta.Kind == trace.KindMirror && !meta.Connections.Inferred
+	number := map[netip.Addr]int32{}
+	for i, c := range meta.Connections.All() {
+		for side, ip := range [2]netip.Addr{c.Requester.IP, c.Responder.IP} {
+			if _, ok := number[ip]; !ok {
+				number[ip] = int32(len(number))
+			}
+			flow := 2*i + side
+			a.hosts[flow], a.flows[flow].settings = number[ip], cfg.of(c.Index, side)
+		}
+	}
+	a.changedNS = make([]int64, len(number))
+	for i := range a.changedNS {
+		a.changedNS[i] = rounds.Never
+	}
+	return a
 }
 
 // Name implements analyzers.Analyzer.
 func (a *Analyzer) Name() string { return Name }
 
+// Share implements analyzers.Follower.
+func (a *Analyzer) Share(t *rounds.Tracker) { a.tracker = t }
+
 // Packet implements analyzers.Analyzer.
-func (a *Analyzer) Packet(r *trace.Record) {
+func (a *Analyzer) Packet(r *trace.Record) { a.Follow(r, a.tracker.Packet(r)) }
+
+// Follow implements analyzers.Follower.
+func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Flags&trace.Sent == 0 || r.Flow < 0 || int(r.Flow) >= len(a.flows) || r.ICRC == packet.ICRCInvalid {
 		return
 	}
 	if r.Version != 0 || r.Reserved != 0 {
 		a.header(r)
 	}
+	d := &a.flows[r.Flow]
+	if d.settings != nil {
+		a.settings(r, d.settings)
+	}
 	if r.Opcode == packet.CNP {
 		return // NICs make them apart from their queue pairs; package cnp judges their form
 	}
-	d := &a.flows[r.Flow]
 	if migReq := r.Flags&trace.MigReq != 0; !d.seen {
 		d.seen, d.migReq, d.port, d.id = true, migReq, r.SrcPort, r.ID
 	} else if d.migReq != migReq || d.port != r.SrcPort {
@@ -106,38 +112,93 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 || r.ECN == packet.CE {
 		a.marked(r)
 	}
-	switch {
-	case r.Opcode == packet.CmpSwap || r.Opcode == packet.FetchAdd:
+	if step != nil && step.Marks&rounds.Again != 0 && r.PayloadLen > 0 {
+		a.repeated(r, step)
+	}
+	if r.PayloadLen > 0 {
+		a.changedNS[a.hosts[r.Flow.Peer()]] = r.TimeNS
+	}
+	if r.Opcode.IsRequest() {
+		a.requested(r, d)
+	} else {
+		a.answered(r, step)
+	}
+}
+
+// requested judges a request.
+func (a *Analyzer) requested(r *trace.Record, d *direction) {
+	switch op := r.Opcode; {
+	case op == packet.CmpSwap || op == packet.FetchAdd:
+		a.changedNS[a.hosts[r.Flow.Peer()]] = r.TimeNS
 		a.atomic(r)
 		a.again(r, d)
-	case r.Opcode.Headers()&packet.HasImmDt != 0:
+		a.atomicRequest(r, d)
+	case op.Headers()&packet.HasImmDt != 0:
 		a.again(r, d)
-	case r.Opcode == packet.Acknowledge || r.Opcode == packet.AtomicAcknowledge || r.Opcode == packet.ReadRequest:
+	case op == packet.ReadRequest:
 		a.empty(r)
-	case !r.Opcode.Known():
-		a.found(RuleOpcode, r, "an opcode of the reliable connection service", r.Opcode.String())
+		return
 	}
+	if len(a.regions) > 0 && r.Flags&trace.HasRETH != 0 {
+		a.written(r, d)
+	}
+}
+
+// answered judges a response, or what is neither that nor a request.
+func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
+	if !r.Opcode.IsResponse() {
+		if !r.Opcode.Known() {
+			a.found(RuleOpcode, r, "an opcode of the reliable connection service", r.Opcode.String())
+		}
+		return
+	}
+	if r.Flags&(trace.Solicited|trace.AckReq) != 0 {
+		a.asking(r)
+	}
+	switch r.Opcode {
+	case packet.Acknowledge:
+		a.empty(r)
+		if r.Syndrome == packet.SyndromeNakSequence {
+			a.nak(r, step)
+		}
+	case packet.AtomicAcknowledge:
+		a.empty(r)
+		a.atomicAnswer(r)
+	default:
+	}
+}
+
+// finding returns a finding about r, or nil if enough of its kind are known.
+func (a *Analyzer) finding(rule string, r *trace.Record, expected, actual string, support ...uint64) *analyzers.Finding {
+	connection := r.Flow.Connection()
+	if !a.report.Wants(rule, connection) {
+		return nil
+	}
+	f := analyzers.Finding{
+		Rule: rule, Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
+		Expected: expected, Actual: actual, Message: statement(rule),
+	}
+	if r.Opcode.Known() && r.Opcode != packet.CNP {
+		f.PSN = a.meta.Connections.RelPSN(r.Flow, r.Opcode.Space(), r.PSN)
+	}
+	return &f
+}
+
+// statement returns what a rule demands.
+func statement(rule string) string {
+	for _, info := range rules {
+		if info.ID == rule {
+			return info.Statement
+		}
+	}
+	return ""
 }
 
 // found reports a finding about r.
 func (a *Analyzer) found(rule string, r *trace.Record, expected, actual string, support ...uint64) {
-	connection := r.Flow.Connection()
-	if !a.report.Wants(rule, connection) {
-		return
+	if f := a.finding(rule, r, expected, actual, support...); f != nil {
+		a.report.Report(*f)
 	}
-	f := analyzers.Finding{
-		Rule: rule, Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
-		Expected: expected, Actual: actual,
-	}
-	if r.Opcode.Known() {
-		f.PSN = a.meta.Connections.RelPSN(r.Flow, r.Opcode.Space(), r.PSN)
-	}
-	for _, info := range rules {
-		if info.ID == rule {
-			f.Message = info.Statement
-		}
-	}
-	a.report.Report(f)
 }
 
 func (a *Analyzer) header(r *trace.Record) {
@@ -173,14 +234,23 @@ func (a *Analyzer) marked(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 {
 		a.found(RuleNotification, r, "FECN and BECN 0", fmt.Sprintf("%v with FECN %d, BECN %d", r.Opcode, bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))))
 	}
-	if r.ECN == packet.CE && a.meta.Kind == trace.KindMirror && !a.meta.Connections.Inferred {
+	if r.ECN == packet.CE && a.controlled {
 		a.found(RuleNotification, r, "no congestion mark before the first switch", fmt.Sprintf("%v with CE", r.Opcode))
 	}
 }
 
+// asking reports a response that asks for what only requests may ask for.
+func (a *Analyzer) asking(r *trace.Record) {
+	if r.Has(trace.Solicited) {
+		a.found(RuleSolicited, r, "solicited event 0", fmt.Sprintf("%v with the solicited event bit", r.Opcode))
+	}
+	if r.Has(trace.AckReq) {
+		a.found(RuleAckReq, r, "acknowledge request 0", fmt.Sprintf("%v with the acknowledge request bit", r.Opcode))
+	}
+}
+
 func (a *Analyzer) atomic(r *trace.Record) {
-	const size = 8
-	if r.VA%size != 0 {
+	if r.VA%cellLen != 0 {
 		a.found(RuleAtomicAlignment, r, "an address that is a multiple of 8", fmt.Sprintf("%v at 0x%x", r.Opcode, r.VA))
 	}
 	a.empty(r)
@@ -199,20 +269,20 @@ func (a *Analyzer) again(r *trace.Record, d *direction) {
 		if m.psn != r.PSN || m.opcode != r.Opcode { // another opcode is gbn's business
 			continue
 		}
-		if m.operands != r.Operands {
+		if m.operand != r.Operand || m.compare != r.Compare {
 			what := "immediate data"
 			if r.Opcode.Verb() == packet.VerbAtomic {
 				what = "operands"
 			}
 			a.found(RuleRetransmission, r, "the "+what+" of the request that is sent again", fmt.Sprintf("%v with other %s", r.Opcode, what), m.id)
 		}
-		m.operands, m.id = r.Operands, r.ID
+		m.operand, m.compare, m.id = r.Operand, r.Compare, r.ID
 		return
 	}
 	if d.remember == nil {
 		d.remember = make([]request, 0, recent)
 	}
-	next := request{r.PSN, r.Opcode, r.Operands, r.ID}
+	next := request{r.PSN, r.Opcode, r.Operand, r.Compare, r.ID}
 	if len(d.remember) < recent {
 		d.remember = append(d.remember, next)
 		return
@@ -223,17 +293,8 @@ func (a *Analyzer) again(r *trace.Record, d *direction) {
 
 // Finish implements analyzers.Analyzer.
 func (a *Analyzer) Finish() analyzers.Result {
-	for i := 0; i+1 < len(a.flows); i += 2 {
-		toward, back := &a.flows[i], &a.flows[i+1]
-		connection := i/2 + 1
-		if !toward.seen || !back.seen || toward.migReq == back.migReq || !a.report.Wants(RuleMigReqDiffers, connection) {
-			continue
-		}
-		a.report.Report(analyzers.Finding{
-			Rule: RuleMigReqDiffers, Connection: connection, Packets: []uint64{toward.id, back.id}, TimeNS: a.meta.EndNS,
-			Expected: "the same MigReq from both sides", Actual: fmt.Sprintf("the requester sends %d, the responder %d", bit(toward.migReq), bit(back.migReq)),
-			Message: rules[3].Statement,
-		})
+	for connection := 1; 2*connection <= len(a.flows); connection++ {
+		a.migReqs(connection)
 	}
 	return analyzers.Result{Findings: a.report.Findings()}
 }

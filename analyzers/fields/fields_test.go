@@ -13,20 +13,44 @@ import (
 
 func judge(t *testing.T, kind trace.Kind, records ...trace.Record) []analyzers.Finding {
 	t.Helper()
+	return judgeWith(t, trace.Meta{Kind: kind}, false, fields.Config{}, records...)
+}
+
+func judgeWith(t *testing.T, meta trace.Meta, inferred bool, cfg fields.Config, records ...trace.Record) []analyzers.Finding {
+	t.Helper()
 	side := func(ip string, qpn packet.QPN) trace.Side { return trace.Side{IP: netip.MustParseAddr(ip), QPN: qpn} }
-	c, err := trace.NewConnections([]trace.Connection{{Index: 1, MTU: 1024, Requester: side("10.0.0.1", 7), Responder: side("10.0.0.2", 9)}})
+	c, err := trace.NewConnections([]trace.Connection{
+		{Index: 1, MTU: 1024, Requester: side("10.0.0.1", 7), Responder: side("10.0.0.2", 9)},
+		{Index: 2, MTU: 1024, Requester: side("10.0.0.1", 8), Responder: side("10.0.0.2", 10)},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Inferred = inferred
+	meta.Connections = c
 	for i := range records {
 		records[i].ID, records[i].TimeNS = uint64(i+1), int64(i)*1000
 		records[i].Flags |= trace.Sent | trace.Passed
 	}
-	a := fields.New(trace.CheckedRecords(trace.Meta{Kind: kind, Connections: c}, records).Meta())
-	for i := range records {
-		a.Packet(&records[i])
+	checked := trace.CheckedRecords(meta, records)
+	doc, err := analyzers.Run(t.Context(), checked, fields.New(checked.Meta(), cfg))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return a.Finish().Findings
+	return doc.Findings
+}
+
+// rulesOf lists the rules of findings, those of mere warnings and notes with their severity.
+func rulesOf(findings []analyzers.Finding) (list []string) {
+	for _, f := range findings {
+		rule := f.Rule
+		if f.Severity != analyzers.Violation {
+			rule += " " + string(f.Severity)
+		}
+		list = append(list, rule)
+	}
+	slices.Sort(list)
+	return list
 }
 
 func TestFieldsOfPackets(t *testing.T) {
@@ -34,8 +58,8 @@ func TestFieldsOfPackets(t *testing.T) {
 	write := trace.Record{Opcode: packet.WriteOnly, PSN: 5, Flags: trace.MigReq, SrcPort: 50000, PayloadLen: 64}
 	with := func(r trace.Record, change func(*trace.Record)) trace.Record { change(&r); return r }
 	ack := trace.Record{Opcode: packet.Acknowledge, Flow: back, PSN: 5, Flags: trace.MigReq, SrcPort: 60000}
-	imm := trace.Record{Opcode: packet.SendOnlyImm, PSN: 6, Flags: trace.MigReq, SrcPort: 50000, Operands: 1}
-	add := trace.Record{Opcode: packet.FetchAdd, PSN: 7, Flags: trace.MigReq, SrcPort: 50000, Operands: 3, VA: 64}
+	imm := trace.Record{Opcode: packet.SendOnlyImm, PSN: 6, Flags: trace.MigReq, SrcPort: 50000, Operand: 1}
+	add := trace.Record{Opcode: packet.FetchAdd, PSN: 7, Flags: trace.MigReq, SrcPort: 50000, Operand: 3, VA: 64}
 	for _, tc := range []struct {
 		name    string
 		kind    trace.Kind
@@ -50,13 +74,17 @@ func TestFieldsOfPackets(t *testing.T) {
 		{"the sides differ in MigReq", trace.KindMirror, []trace.Record{write, with(ack, func(r *trace.Record) { r.Flags = 0 })}, []string{fields.RuleMigReqDiffers}},
 		{"the source port changes", trace.KindMirror, []trace.Record{write, with(write, func(r *trace.Record) { r.SrcPort++ })}, []string{fields.RuleSourcePort}},
 		{"a CNP comes from a port of its own", trace.KindMirror, []trace.Record{write, {Opcode: packet.CNP, SrcPort: 1, Flags: trace.BECN}}, nil},
-		{"another immediate", trace.KindMirror, []trace.Record{imm, write, with(imm, func(r *trace.Record) { r.Operands = 2 })}, []string{fields.RuleRetransmission}},
-		{"another operand", trace.KindPlain, []trace.Record{add, with(add, func(r *trace.Record) { r.Operands = 2 })}, []string{fields.RuleRetransmission}},
+		{"another immediate", trace.KindMirror, []trace.Record{imm, write, with(imm, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
+		{"another operand", trace.KindPlain, []trace.Record{add, with(add, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
 		{"a misaligned atomic", trace.KindMirror, []trace.Record{with(add, func(r *trace.Record) { r.VA = 68 })}, []string{fields.RuleAtomicAlignment}},
 		{"an undefined opcode", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.Opcode = 0x15 })}, []string{fields.RuleOpcode}},
 		{"BECN in data", trace.KindPlain, []trace.Record{with(write, func(r *trace.Record) { r.Flags |= trace.BECN })}, []string{fields.RuleNotification}},
 		{"CE from a host", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })}, []string{fields.RuleNotification}},
 		{"CE at a tap, which a switch may have set", trace.KindPlain, []trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })}, nil},
+		{"an ACK that asks for an event", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.Flags |= trace.Solicited })}, []string{fields.RuleSolicited}},
+		{"a READ response that asks for an acknowledgement", trace.KindMirror,
+			[]trace.Record{with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly; r.Flags |= trace.AckReq })}, []string{fields.RuleAckReq}},
+		{"a READ request with payload", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Opcode = packet.ReadRequest })}, []string{fields.RulePayload}},
 		{"an ACK with payload", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.PayloadLen = 4 })}, []string{fields.RulePayload}},
 		{"a damaged packet proves nothing", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Version, r.ICRC = 1, packet.ICRCInvalid })}, nil},
 	} {
@@ -66,6 +94,115 @@ func TestFieldsOfPackets(t *testing.T) {
 				got = append(got, f.Rule)
 			}
 			if !slices.Equal(got, tc.want) {
+				t.Errorf("rules %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// A retransmission carries what the packet carried that it repeats.
+func TestPayloadsOfRetransmissions(t *testing.T) {
+	const whole, start = 0xff000000, 0x09000000
+	with := func(r trace.Record, change func(*trace.Record)) trace.Record { change(&r); return r }
+	payload := func(r trace.Record, h trace.PayloadHash) trace.Record { r.Payload = h; return r }
+	write := trace.Record{Opcode: packet.WriteOnly, PSN: 5, PayloadLen: 64, Flags: trace.HasRETH, Payload: whole | 1}
+	send := trace.Record{Opcode: packet.SendOnly, PSN: 5, PayloadLen: 64, Payload: whole | 1}
+	read := trace.Record{Opcode: packet.ReadRequest, PSN: 5, DMALen: 64, Flags: trace.HasRETH}
+	response := trace.Record{Opcode: packet.ReadResponseOnly, PSN: 5, Flow: 1, PayloadLen: 64, Payload: whole | 1}
+	reads := []trace.Record{read, response, read, payload(response, whole|2)}
+	for _, tc := range []struct {
+		name     string
+		kind     trace.Kind
+		inferred bool
+		records  []trace.Record
+		want     []string
+	}{
+		{"the same WRITE", trace.KindMirror, false, []trace.Record{write, write}, nil},
+		{"a WRITE with other data", trace.KindMirror, false, []trace.Record{write, payload(write, whole|2)}, []string{fields.RulePayloadChanged}},
+		{"a SEND with other data, at its third transmission", trace.KindMirror, false, []trace.Record{send, send, payload(send, whole|2)},
+			[]string{fields.RulePayloadChanged}},
+		{"a start that differs", trace.KindMirror, false, []trace.Record{payload(send, start|1), payload(send, start|2)}, []string{fields.RulePayloadChanged}},
+		{"a start and a whole packet", trace.KindMirror, false, []trace.Record{payload(send, start|1), send}, nil},
+		{"other packets of the connection", trace.KindMirror, false,
+			[]trace.Record{send, with(send, func(r *trace.Record) { r.PSN, r.Payload = 6, whole | 2 })}, nil},
+		{"another length, which is gbn's business", trace.KindMirror, false,
+			[]trace.Record{send, with(send, func(r *trace.Record) { r.PayloadLen, r.Payload = 32, whole | 2 })}, nil},
+		{"a damaged retransmission", trace.KindMirror, false,
+			[]trace.Record{send, with(send, func(r *trace.Record) { r.Payload, r.ICRC = whole|2, packet.ICRCInvalid })}, nil},
+		{"a retransmission of what was damaged", trace.KindMirror, false,
+			[]trace.Record{with(send, func(r *trace.Record) { r.Payload, r.ICRC = whole|2, packet.ICRCInvalid }), send}, nil},
+		{"in a capture with connections", trace.KindPlain, false, []trace.Record{send, payload(send, whole|2)}, []string{fields.RulePayloadChanged}},
+		{"in a capture of an unknown application", trace.KindPlain, true, []trace.Record{send, payload(send, whole|2)}, []string{fields.RulePayloadChanged + " warning"}},
+		{"the same READ response", trace.KindMirror, false, []trace.Record{read, response, read, response}, nil},
+		{"a READ response with other data", trace.KindMirror, false, reads, []string{fields.RuleReadChanged + " warning"}},
+		{"a READ response with other data after a WRITE of another connection to that host", trace.KindMirror, false,
+			append(reads[:3:3], with(write, func(r *trace.Record) { r.Flow = 2 }), reads[3]), nil},
+		{"a READ response with other data after a WRITE to the other host", trace.KindMirror, false,
+			append(reads[:3:3], with(write, func(r *trace.Record) { r.Flow = 3 }), reads[3]), []string{fields.RuleReadChanged + " warning"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{}, tc.records...)); !slices.Equal(got, tc.want) {
+				t.Errorf("rules %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// What an atomic finds is what the one before it has left.
+func TestResultsOfAtomics(t *testing.T) {
+	add := func(psn packet.PSN, n uint64) trace.Record {
+		return trace.Record{Opcode: packet.FetchAdd, PSN: psn, VA: 64, RKey: 1, Operand: n}
+	}
+	swap := func(psn packet.PSN, compare, n uint64) trace.Record {
+		return trace.Record{Opcode: packet.CmpSwap, PSN: psn, VA: 64, RKey: 1, Operand: n, Compare: compare}
+	}
+	found := func(psn packet.PSN, value uint64) trace.Record {
+		return trace.Record{Opcode: packet.AtomicAcknowledge, PSN: psn, Flow: 1, VA: value, Flags: trace.HasAETH}
+	}
+	write := func(flow trace.FlowID, psn packet.PSN, va uint64) trace.Record {
+		return trace.Record{Opcode: packet.WriteOnly, Flow: flow, PSN: psn, VA: va, RKey: 1, DMALen: 8, PayloadLen: 8, Flags: trace.HasRETH}
+	}
+	other := func(r trace.Record) trace.Record { r.Flow += 2; return r }
+	wrong := []string{fields.RuleAtomicResult}
+	for _, tc := range []struct {
+		name     string
+		kind     trace.Kind
+		inferred bool
+		records  []trace.Record
+		want     []string
+	}{
+		{"additions", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 13), add(3, 1), found(3, 16)}, nil},
+		{"additions, several in flight", trace.KindMirror, false, []trace.Record{add(1, 3), add(2, 3), add(3, 1), found(1, 10), found(2, 13), found(3, 16)}, nil},
+		{"an addition that did nothing", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)}, wrong},
+		{"an overflow", trace.KindMirror, false, []trace.Record{add(1, ^uint64(0)), found(1, 10), add(2, 3), found(2, 9)}, nil},
+		{"a swap that succeeds", trace.KindMirror, false, []trace.Record{swap(1, 10, 20), found(1, 10), add(2, 3), found(2, 20)}, nil},
+		{"a swap that fails", trace.KindMirror, false, []trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 10)}, nil},
+		{"a swap that should have failed", trace.KindMirror, false, []trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 20)}, wrong},
+		{"another address", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10),
+			func() trace.Record { r := add(2, 3); r.VA = 72; return r }(), found(2, 500)}, nil},
+		{"an answer that was not seen", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16)}, nil},
+		{"an answer that was not seen, to an addition that did nothing", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 13)}, wrong},
+		{"an answer that comes late", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16), add(2, 3), found(2, 13)}, nil},
+		{"a wrong answer that comes late", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16), add(2, 3), found(2, 16)}, wrong},
+		{"a duplicate", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(1, 3), found(1, 10), add(2, 3), found(2, 13)}, nil},
+		{"a duplicate with another answer, which retrans reports", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(1, 3), found(1, 13), add(2, 3), found(2, 16)}, nil},
+		{"a WRITE in between", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(0, 2, 60), add(3, 3), found(3, 99)}, nil},
+		{"a WRITE in between, before the answer", trace.KindMirror, false, []trace.Record{add(1, 3), write(0, 2, 60), found(1, 10), add(3, 3), found(3, 99)}, nil},
+		{"a WRITE elsewhere", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(0, 2, 72), add(3, 3), found(3, 99)}, wrong},
+		{"a WRITE of another connection", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(2, 2, 64), add(3, 3), found(3, 99)}, nil},
+		{"an atomic of another connection", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), other(add(1, 5)), other(found(1, 13)), add(2, 3), found(2, 18)}, nil},
+		{"a damaged answer", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3),
+			func() trace.Record { r := found(2, 99); r.ICRC = packet.ICRCInvalid; return r }(), add(2, 3), found(2, 13)}, nil},
+		{"a capture does not show what the host itself writes", trace.KindPlain, true, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)},
+			[]string{fields.RuleAtomicResult + " warning"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{}, tc.records...)); !slices.Equal(got, tc.want) {
 				t.Errorf("rules %v, want %v", got, tc.want)
 			}
 		})

@@ -172,6 +172,15 @@ func (t *Tracker) Packet(r *trace.Record) *Step {
 	return &t.step
 }
 
+// Lost reports whether the injector lost or damaged the latest transmission of a request, or it is not known.
+func (t *Tracker) Lost(flow trace.FlowID, place int64) bool {
+	if flow < 0 || int(flow) >= len(t.streams) {
+		return true
+	}
+	tx := t.streams[flow].sent.get(place)
+	return !tx.Known || tx.Lost
+}
+
 // Outstanding reports whether requests of a flow are not yet acknowledged by what passed the observer.
 func (t *Tracker) Outstanding(flow trace.FlowID) bool {
 	if flow < 0 || int(flow) >= len(t.streams) {

@@ -136,7 +136,7 @@ func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration
 		retrans.New(meta, retransConfig(t, half, c)),
 		cnp.New(meta, cnpConfig(t, c)),
 		rp.New(meta, rpConfig(t, c)),
-		fields.New(meta, fields.Config{}),
+		fields.New(meta, fieldsConfig(t)),
 	}
 	if c != nil {
 		set = append(set, counters.New(meta, c.Input))
@@ -209,6 +209,24 @@ func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Confi
 		RNRRetry: uint8(t.Traffic.RNRRetry),
 		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
 	}}
+}
+
+// fieldsConfig says what the packets of both hosts carry.
+func fieldsConfig(t *config.Test) fields.Config {
+	if t == nil {
+		return fields.Config{}
+	}
+	dscp, ecn := uint8(t.Traffic.DSCP), packet.ECN(t.Traffic.ECN)
+	s := fields.Settings{DSCP: &dscp, ECN: &ecn, Origin: "expect.fields.mig-req"}
+	if e := &t.Expect.Fields; e.CNPDSCP != nil {
+		cnp := uint8(*e.CNPDSCP)
+		s.CNPDSCP = &cnp
+	}
+	if m := t.Expect.Fields.MigReq; m != nil {
+		set := *m == 1
+		s.MigReq = &set
+	}
+	return fields.Config{Requester: s, Responder: s}
 }
 
 func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {

@@ -293,7 +293,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if err != nil {
 		return nil, err
 	}
-	fresh := func(m trace.Meta) []analyzers.Analyzer { return analyzersOf(m, nil, nil, nil) }
+	fresh := func(m trace.Meta) []analyzers.Analyzer { return captureAnalyzers(m, &o.Settings) }
 	if err := analyzers.SoftenUnseen(ctx, checked, o.Workers, analysis, fresh); err != nil {
 		return nil, err
 	}

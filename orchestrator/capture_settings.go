@@ -10,17 +10,19 @@ import (
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
 // captureAnalyzers returns the analyzers of a capture, told what is known of its connections: by a document or by the connection manager,
 // else by given.
 func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyzer {
-	limits, params := map[int]gbn.Limits{}, map[int]retrans.Params{}
+	limits, params, carried := map[int]gbn.Limits{}, map[int]retrans.Params{}, map[int]fields.Settings{}
 	for _, c := range meta.Connections.All() {
 		s := trace.Settings{
 			Timeout: cmp.Or(c.Timeout, given.Timeout), Retry: cmp.Or(c.Retry, given.Retry), RNRRetry: cmp.Or(c.RNRRetry, given.RNRRetry),
 		}
+		carried[c.Index] = fieldSettings(&c.Settings)
 		var l gbn.Limits
 		if s.Timeout != nil && *s.Timeout > 0 {
 			l.TimeoutNS = plan.AckTimeout(*s.Timeout).Nanoseconds()
@@ -40,6 +42,27 @@ func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyz
 	}
 	return []analyzers.Analyzer{
 		gbn.New(meta, gbn.Config{Connections: limits}), retrans.New(meta, retrans.Config{Connections: params}),
-		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}), fields.New(meta, fields.Config{}),
+		cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}), fields.New(meta, fields.Config{Connections: carried}),
 	}
+}
+
+// fieldSettings says what the packets of a connection carry.
+func fieldSettings(s *trace.Settings) fields.Settings {
+	octet := func(n *int) *uint8 {
+		if n == nil {
+			return nil
+		}
+		b := uint8(*n)
+		return &b
+	}
+	known := fields.Settings{DSCP: octet(s.DSCP), CNPDSCP: octet(s.CNPDSCP)}
+	if s.ECN != nil {
+		ecn := packet.ECN(*s.ECN)
+		known.ECN = &ecn
+	}
+	if s.MigReq != nil {
+		set := *s.MigReq == 1
+		known.MigReq, known.Origin = &set, "mig_req of the connection"
+	}
+	return known
 }

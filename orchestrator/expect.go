@@ -19,7 +19,7 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 		"cnp":      e.CNP.Judgement,
 		"rp":       e.RP,
 		"trim":     e.Trim.Judgement,
-		"fields":   e.Fields,
+		"fields":   e.Fields.Judgement,
 		"counters": e.Counters.Judgement,
 	}
 }

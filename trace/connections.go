@@ -34,11 +34,17 @@ type Connection struct {
 	Exchanged bool `json:"-"`
 }
 
-// Settings are what the requesters of a connection were told about retransmission; nil: not known.
+// Settings are what the sides of a connection were told; nil: not known.
 type Settings struct {
 	Timeout  *int `json:"timeout,omitempty"`   // exponent t of the local ACK timeout 4.096 us * 2^t; 0: no timer
 	Retry    *int `json:"retry,omitempty"`     // retry_cnt
 	RNRRetry *int `json:"rnr_retry,omitempty"` // rnr_retry, whose 7 means no limit
+
+	// What both sides' packets carry.
+	DSCP    *int `json:"dscp,omitempty"`     // of all but CNPs
+	CNPDSCP *int `json:"cnp_dscp,omitempty"` // of CNPs
+	ECN     *int `json:"ecn,omitempty"`      // of data packets: 0 not ECN-capable, 1 ECT(1), 2 ECT(0)
+	MigReq  *int `json:"mig_req,omitempty"`
 }
 
 // Certain reports whether the numbers of a connection are more than a guess from the first packets.
@@ -121,6 +127,7 @@ func (c *Connection) problems(n int) []string {
 const (
 	maxTimeout = 31
 	maxRetry   = 7
+	maxDSCP    = 63
 )
 
 func (s *Settings) problems() (ps []string) {
@@ -128,7 +135,10 @@ func (s *Settings) problems() (ps []string) {
 		key   string
 		value *int
 		most  int
-	}{{"timeout", s.Timeout, maxTimeout}, {"retry", s.Retry, maxRetry}, {"rnr_retry", s.RNRRetry, maxRetry}} {
+	}{
+		{"timeout", s.Timeout, maxTimeout}, {"retry", s.Retry, maxRetry}, {"rnr_retry", s.RNRRetry, maxRetry},
+		{"dscp", s.DSCP, maxDSCP}, {"cnp_dscp", s.CNPDSCP, maxDSCP}, {"ecn", s.ECN, int(packet.ECT0)}, {"mig_req", s.MigReq, 1},
+	} {
 		if v.value != nil && (*v.value < 0 || *v.value > v.most) {
 			ps = append(ps, fmt.Sprintf(".%s: %d is out of range (0 to %d)", v.key, *v.value, v.most))
 		}

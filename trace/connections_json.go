@@ -233,7 +233,8 @@ func (d *connectionsDecoder) connection(path string) Connection {
 	var c Connection
 	start := d.dec.InputOffset()
 	before := len(d.errs)
-	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "requester", "responder"}
+	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "dscp", "cnp_dscp", "ecn", "mig_req",
+		"requester", "responder"}
 	d.object(path, allowed, []string{"index", "mtu", "requester", "responder"}, func(key, path string) {
 		switch key {
 		case "index":
@@ -253,6 +254,14 @@ func (d *connectionsDecoder) connection(path string) Connection {
 			c.Retry = d.setting(path, maxRetry)
 		case "rnr_retry":
 			c.RNRRetry = d.setting(path, maxRetry)
+		case "dscp":
+			c.DSCP = d.setting(path, maxDSCP)
+		case "cnp_dscp":
+			c.CNPDSCP = d.setting(path, maxDSCP)
+		case "ecn":
+			c.ECN = d.setting(path, int64(packet.ECT0))
+		case "mig_req":
+			c.MigReq = d.setting(path, 1)
 		case "requester":
 			c.Requester = d.side(path)
 		case "responder":

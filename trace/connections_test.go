@@ -102,7 +102,7 @@ func TestReadConnectionsNamesEveryProblem(t *testing.T) {
 		{"another schema", `{"schema":"x","connections":[]}`, []string{`1:11: schema: "x" is not "candela.connections/v1"`}},
 		{"missing keys", `{}`, []string{`key "schema" is missing`, `key "connections" is missing`}},
 		{"unknown key", doc(strings.Replace(conn, `"mtu"`, `"mtux"`, 1)),
-			[]string{`2:42: connections[0]: unknown key "mtux" (allowed: index, verb, verbs, mtu, timeout, retry, rnr_retry, requester, responder)`, `key "mtu" is missing`}},
+			[]string{`2:42: connections[0]: unknown key "mtux" (allowed: index, verb, verbs, mtu, timeout, retry, rnr_retry, dscp, cnp_dscp, ecn, mig_req, requester, responder)`, `key "mtu" is missing`}},
 		{"unknown key in a side", doc(strings.Replace(conn, `"qpn":17`, `"qpn":17,"psn":3`, 1)),
 			[]string{`connections[0].requester: unknown key "psn" (allowed: ip, qpn, ipsn)`}},
 		{"repeated key", doc(strings.Replace(conn, `"mtu":1024`, `"mtu":1024,"mtu":1024`, 1)), []string{`key "mtu" appears twice`}},

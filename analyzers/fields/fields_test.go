@@ -3,6 +3,7 @@ package fields_test
 import (
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
@@ -124,9 +125,9 @@ func TestPayloadsOfRetransmissions(t *testing.T) {
 		{"a start that differs", trace.KindMirror, false, []trace.Record{payload(send, start|1), payload(send, start|2)}, []string{fields.RulePayloadChanged}},
 		{"a start and a whole packet", trace.KindMirror, false, []trace.Record{payload(send, start|1), send}, nil},
 		{"other packets of the connection", trace.KindMirror, false,
-			[]trace.Record{send, with(send, func(r *trace.Record) { r.PSN, r.Payload = 6, whole | 2 })}, nil},
+			[]trace.Record{send, with(send, func(r *trace.Record) { r.PSN, r.Payload = 6, whole|2 })}, nil},
 		{"another length, which is gbn's business", trace.KindMirror, false,
-			[]trace.Record{send, with(send, func(r *trace.Record) { r.PayloadLen, r.Payload = 32, whole | 2 })}, nil},
+			[]trace.Record{send, with(send, func(r *trace.Record) { r.PayloadLen, r.Payload = 32, whole|2 })}, nil},
 		{"a damaged retransmission", trace.KindMirror, false,
 			[]trace.Record{send, with(send, func(r *trace.Record) { r.Payload, r.ICRC = whole|2, packet.ICRCInvalid })}, nil},
 		{"a retransmission of what was damaged", trace.KindMirror, false,
@@ -204,6 +205,81 @@ func TestResultsOfAtomics(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{}, tc.records...)); !slices.Equal(got, tc.want) {
 				t.Errorf("rules %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Fields that a host is set to are held against the setting, where it is known.
+func TestFieldsAgainstTheirSettings(t *testing.T) {
+	dscp, cnp, ecn, set, clear := uint8(26), uint8(48), packet.ECT0, true, false
+	known := fields.Settings{DSCP: &dscp, CNPDSCP: &cnp, ECN: &ecn, Origin: "the test"}
+	migReq := func(on *bool) fields.Settings { s := known; s.MigReq = on; return s }
+	data := trace.Record{Opcode: packet.SendOnly, PSN: 5, PayloadLen: 64, DSCP: 26, ECN: packet.ECT0, Flags: trace.MigReq}
+	ack := trace.Record{Opcode: packet.Acknowledge, PSN: 5, Flow: 1, DSCP: 26, ECN: packet.ECT0, Flags: trace.MigReq}
+	notification := trace.Record{Opcode: packet.CNP, Flow: 1, PayloadLen: 16, DSCP: 48}
+	with := func(r trace.Record, change func(*trace.Record)) []trace.Record { change(&r); return []trace.Record{r} }
+	for _, tc := range []struct {
+		name    string
+		kind    trace.Kind
+		set     fields.Settings
+		records []trace.Record
+		want    []string
+	}{
+		{"as set", trace.KindMirror, migReq(&set), []trace.Record{data, ack, notification}, nil},
+		{"nothing is known", trace.KindMirror, fields.Settings{}, with(data, func(r *trace.Record) { r.DSCP, r.ECN, r.Flags = 1, packet.ECT1, 0 }), nil},
+		{"data with another DSCP", trace.KindMirror, known, with(data, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP}},
+		{"an ACK with another DSCP", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP}},
+		{"a CNP with the DSCP of data", trace.KindMirror, known, with(notification, func(r *trace.Record) { r.DSCP = 26 }), []string{fields.RuleDSCP}},
+		{"a DSCP that a switch may have changed", trace.KindPlain, known, with(data, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP + " warning"}},
+		{"data that is not ECN-capable", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.NotECT }), []string{fields.RuleECN}},
+		{"data with the other codepoint", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.ECT1 }), []string{fields.RuleECN}},
+		{"an ACK that is not ECN-capable", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.ECN = packet.NotECT }), nil},
+		{"an ACK with the other codepoint", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.ECN = packet.ECT1 }), []string{fields.RuleECN}},
+		{"marked data", trace.KindPlain, known, with(data, func(r *trace.Record) { r.ECN = packet.CE }), nil},
+		{"MigReq 0 where it is 1", trace.KindMirror, migReq(&set), with(data, func(r *trace.Record) { r.Flags = 0 }), []string{fields.RuleMigReqSetting}},
+		{"MigReq 1 where it is 0", trace.KindMirror, migReq(&clear), []trace.Record{data}, []string{fields.RuleMigReqSetting}},
+		{"a damaged packet", trace.KindMirror, migReq(&set), with(data, func(r *trace.Record) { r.DSCP, r.Flags, r.ICRC = 0, 0, packet.ICRCInvalid }), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := fields.Config{Requester: tc.set, Responder: tc.set}
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, false, cfg, tc.records...)); !slices.Equal(got, tc.want) {
+				t.Errorf("rules %v, want %v", got, tc.want)
+			}
+			cfg = fields.Config{Connections: map[int]fields.Settings{1: tc.set}}
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, false, cfg, tc.records...)); !slices.Equal(got, tc.want) {
+				t.Errorf("by connection: rules %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Where packets with MigReq = 0 are asked for again although they arrived, the finding names the known cause.
+func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
+	send := func(psn packet.PSN) trace.Record {
+		return trace.Record{Opcode: packet.SendMiddle, PSN: psn, PayloadLen: 1024}
+	}
+	nak := trace.Record{Opcode: packet.Acknowledge, PSN: 6, Flow: 1, Syndrome: packet.SyndromeNakSequence, Flags: trace.MigReq | trace.HasAETH}
+	lost := send(6)
+	lost.Event = trace.EventDrop
+	for _, tc := range []struct {
+		name     string
+		records  []trace.Record
+		severity analyzers.Severity
+	}{
+		{"nothing is asked for again", []trace.Record{send(5), {Opcode: packet.Acknowledge, PSN: 5, Flow: 1, Flags: trace.MigReq}}, analyzers.Note},
+		{"a packet that arrived is asked for again", []trace.Record{send(5), send(6), send(7), nak, send(6)}, analyzers.Warning},
+		{"a packet that was lost is asked for again", []trace.Record{send(5), lost, send(7), nak, send(6)}, analyzers.Note},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := judge(t, trace.KindMirror, tc.records...)
+			if len(got) != 1 || got[0].Rule != fields.RuleMigReqDiffers || got[0].Severity != tc.severity {
+				t.Fatalf("%v", got)
+			}
+			for _, word := range []string{"MigReq = 0", "ConnectX", "E810", "slow path", "automatic path migration"} {
+				if !strings.Contains(got[0].Message, word) {
+					t.Errorf("no %q in %q", word, got[0].Message)
+				}
 			}
 		})
 	}

@@ -154,6 +154,13 @@ const (
 	BugFECNSet
 	BugAckPayload
 	BugUndefinedOpcode
+	BugPayloadChanges
+	BugAtomicLost
+	BugAckSolicited
+	BugAckAsksAck
+	BugAckDSCP
+	BugECNCleared
+	BugCNPDSCP
 
 	// What queue pairs do to each other, and what is forgotten between them and time.
 	BugKeyForgotten
@@ -314,6 +321,13 @@ var catalogue = []BugInfo{
 	{"fecn-set", BugFECNSet, "fields.notification", "requests are sent with FECN", ""},
 	{"ack-payload", BugAckPayload, "fields.payload", "acknowledgements carry four bytes of payload", ""},
 	{"undefined-opcode", BugUndefinedOpcode, "fields.opcode", "every fourth acknowledgement has an opcode that is not defined", ""},
+	{"payload-changes", BugPayloadChanges, "fields.payload-changed", "a repeated SEND or WRITE packet carries another first byte", ""},
+	{"atomic-lost", BugAtomicLost, "fields.atomic-result", "every third atomic is answered, but does not change memory", ""},
+	{"ack-solicited", BugAckSolicited, "fields.response-solicited", "acknowledgements ask for a solicited event", ""},
+	{"ack-asks-ack", BugAckAsksAck, "fields.response-ack-request", "acknowledgements ask for an acknowledgement", ""},
+	{"ack-dscp", BugAckDSCP, "fields.dscp", "acknowledgements are sent with DSCP 0, whatever is set", ""},
+	{"ecn-cleared", BugECNCleared, "fields.ecn", "repeated packets are sent as not ECN-capable", ""},
+	{"cnp-dscp", BugCNPDSCP, "fields.dscp", "CNPs are sent with the DSCP of data", ""},
 
 	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed", "a WRITE that is sent again carries another remote key", ""},
 	{"stale-nack-obeyed", BugObeysStaleNack, "gbn.resend-acknowledged", "a sequence NAK that arrives late is obeyed, whatever was acknowledged since", ""},

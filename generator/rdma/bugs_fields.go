@@ -5,6 +5,9 @@ import "candela.dev/candela/packet"
 // undefinedOpcode is one that the reliable connection service does not define.
 const undefinedOpcode packet.Opcode = 0x15
 
+// ecnBits are those of the type of service that are not DSCP.
+const ecnBits = 3
+
 // spoilFields spoils single fields of a request or a READ response.
 func (q *QP) spoilFields(p *packet.Packet, response bool) {
 	bugs := q.nic.bugs
@@ -35,6 +38,15 @@ func (q *QP) spoilAckFields(p *packet.Packet) {
 	bugs := q.nic.bugs
 	if p.BTH.Opcode != packet.Acknowledge {
 		return
+	}
+	if bugs.Has(BugAckSolicited) {
+		p.BTH.Solicited = true
+	}
+	if bugs.Has(BugAckAsksAck) {
+		p.BTH.AckReq = true
+	}
+	if bugs.Has(BugAckDSCP) {
+		p.IP.TOS &= ecnBits
 	}
 	if bugs.Has(BugAckPayload) {
 		p.Payload = make([]byte, 4)

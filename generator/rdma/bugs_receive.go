@@ -13,6 +13,7 @@ type mischief struct {
 	data      int   // data packets sent
 	fresh     int   // requests sent for the first time
 	oddAcks   int   // ACKs sent, of which every fourth may be odd
+	atomics   int   // atomics executed, of which every third may be lost
 	afterRNR  bool  // the restart to come is due to an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
 	atomicTwo bool  // the next atomic ACK is the second one
@@ -166,4 +167,14 @@ func (r *requester) seek(psn int64) {
 		}
 		r.cursor++
 	}
+}
+
+// loses reports whether an atomic is answered without being executed (BugAtomicLost).
+func (r *responder) loses() bool {
+	const third = 3
+	if !r.q.nic.bugs.Has(BugAtomicLost) {
+		return false
+	}
+	r.q.mischief.atomics++
+	return r.q.mischief.atomics%third == 0
 }

@@ -61,6 +61,9 @@ func (n *NIC) spoilCNP(q *QP, p *packet.Packet) {
 	if n.bugs.Has(BugCNPNoBECN) {
 		p.BTH.BECN = false
 	}
+	if n.bugs.Has(BugCNPDSCP) {
+		p.IP.TOS = n.cfg.DSCP << 2
+	}
 	if n.bugs.Has(BugCNPNoPayload) {
 		p.Payload = nil
 	}
@@ -118,6 +121,12 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 	}
 	if bugs.Has(BugImmediateChanges) {
 		p.ImmDt++
+	}
+	if bugs.Has(BugPayloadChanges) && len(p.Payload) > 0 {
+		p.Payload = append([]byte{^p.Payload[0]}, p.Payload[1:]...) // a copy: the memory is shared
+	}
+	if bugs.Has(BugECNCleared) {
+		p.IP.TOS &^= ecnBits
 	}
 	if bugs.Has(BugOperandChanges) {
 		p.AtomicETH.Swap++

@@ -330,6 +330,7 @@ func (r *responder) operate(p *packet.Packet) (original uint64) {
 	a := &p.AtomicETH
 	original = r.words[a.VA]
 	switch {
+	case r.loses():
 	case p.BTH.Opcode == packet.FetchAdd:
 		r.words[a.VA] = original + a.Swap
 	case original == a.Compare:

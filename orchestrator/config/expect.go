@@ -11,7 +11,7 @@ type Expect struct {
 	Retrans    RetransExpect
 	CNP        CNPExpect
 	RP         Judgement
-	Fields     Judgement
+	Fields     FieldsExpect
 	Trim       TrimExpect
 	Counters   CountersExpect
 	Completion []CompletionExpect
@@ -37,6 +37,13 @@ type Judgement struct {
 	Outcome    Outcome
 	Violations []string // OutcomeRules: rule ids, e.g. "gbn.nak-psn"; all of them must fire
 	Tolerated  []string // rule ids that may fire or not
+}
+
+// FieldsExpect is what is expected of single fields beyond what the traffic says of them.
+type FieldsExpect struct {
+	Judgement
+	MigReq  *int // of all packets but CNPs; nil: whatever the hosts send
+	CNPDSCP *int // nil: whatever the hosts send
 }
 
 // TrimExpect is what is expected of the repair of trimmed packets.

@@ -43,8 +43,8 @@ func expectSchema() *object {
 				kind: analyzer("rp", judgementOf(func(j *Judgement) *Judgement { return j })),
 				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.RP })},
 			{key: "fields", doc: "Single fields: versions, reserved bits, MigReq, source ports, marks, and what a retransmission repeats.",
-				kind: analyzer("fields", judgementOf(func(j *Judgement) *Judgement { return j })),
-				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.Fields })},
+				kind: analyzer("fields", judgementOf(func(f *FieldsExpect) *Judgement { return &f.Judgement }), fieldSettings()...),
+				def:  "{}", at: at(func(e *Expect) *FieldsExpect { return &e.Fields })},
 			{key: "trim", doc: "Repair of trimmed packets.", def: "{}",
 				kind: analyzer("trim", judgementOf(func(t *TrimExpect) *Judgement { return &t.Judgement }), trimBounds()...),
 				at:   at(func(e *Expect) *TrimExpect { return &e.Trim })},
@@ -96,6 +96,16 @@ func analyzer(name string, judgement func(any) *Judgement, more ...field) kind {
 
 func judgementOf[T any](f func(*T) *Judgement) func(any) *Judgement {
 	return func(parent any) *Judgement { return f(parent.(*T)) }
+}
+
+// fieldSettings are what NICs are set to outside of the test.
+func fieldSettings() []field {
+	return []field{
+		{key: "mig-req", doc: "MigReq that both hosts send; NICs without alternate paths send 1, an E810 sends 0.",
+			kind: optional[int]{integer{min: 0, max: 1}}, at: at(func(f *FieldsExpect) **int { return &f.MigReq })},
+		{key: "cnp-dscp", doc: "DSCP of CNPs. That of all other packets is traffic.dscp.",
+			kind: optional[int]{integer{min: 0, max: 63, why: "DSCP has 6 bits"}}, at: at(func(f *FieldsExpect) **int { return &f.CNPDSCP })},
+	}
 }
 
 func retransBounds() []field {

@@ -15,7 +15,7 @@ func keysOf[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 // judgements returns the expectations of all analyzers by name.
 func (e *Expect) judgements() map[string]*Judgement {
 	return map[string]*Judgement{
-		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "rp": &e.RP, "fields": &e.Fields, "trim": &e.Trim.Judgement, "counters": &e.Counters.Judgement,
+		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "rp": &e.RP, "fields": &e.Fields.Judgement, "trim": &e.Trim.Judgement, "counters": &e.Counters.Judgement,
 	}
 }
 

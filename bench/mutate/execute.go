@@ -30,7 +30,8 @@ type test struct {
 // A runner runs tests of the compiled suites.
 type runner struct {
 	short    bool
-	patience int // seconds of processor time beyond what tests need without a mutant
+	slowest  float64 // seconds of processor time of the slowest test that runs
+	patience int     // seconds of processor time beyond what tests need without a mutant
 	progress io.Writer
 	tmp      string
 }
@@ -88,6 +89,10 @@ func (r *runner) reach(ctx context.Context, s *suite, mutants int) error {
 		reached, err := os.ReadFile(hits)
 		if err != nil {
 			return err
+		}
+		if used > r.slowest {
+			fmt.Fprintf(r.progress, "%s: %s takes %.1f s and is left out\n", s.Path, name, used)
+			continue
 		}
 		s.tests = append(s.tests, &test{suite: s, name: name, seconds: used, reached: reached})
 	}

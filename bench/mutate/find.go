@@ -150,6 +150,9 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	if !ok || v.needsConstant(n) {
 		return
 	}
+	if r, ok := v.parent().(*ast.ReturnStmt); ok && v.besideError(r, n) {
+		return
+	}
 	typed, ok := v.typeName(tv.Type)
 	if !ok {
 		return
@@ -166,12 +169,7 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	}
 	shown := v.text(n)
 	switch p := v.parent().(type) {
-	case *ast.ReturnStmt:
-		if v.besideError(p, n) {
-			return
-		}
-		shown += " in " + v.text(p)
-	case ast.Expr, *ast.AssignStmt:
+	case ast.Expr, *ast.AssignStmt, *ast.ReturnStmt:
 		shown += " in " + v.text(p)
 	}
 	if i, exact := constant.Int64Val(constant.ToInt(tv.Value)); !exact || i > 1000 || i < -1000 {
@@ -182,10 +180,13 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	v.add(opFewer, n, shown, runtimeName+".Fewer["+typed+"](%d, ", ")")
 }
 
-// besideError reports whether e is returned with an error, so that nobody looks at it.
+// besideError reports whether e is returned with an error, or with a false that says that there is nothing, so that nobody looks at it.
 func (v *finder) besideError(r *ast.ReturnStmt, e ast.Expr) bool {
 	last := r.Results[len(r.Results)-1]
 	t := v.info.Types[last]
+	if last != e && t.Value != nil && t.Value.Kind() == constant.Bool && !constant.BoolVal(t.Value) {
+		return isZero(v.info.Types[e])
+	}
 	if last == e || t.Type == nil || t.Type.String() != "error" {
 		return false
 	}

@@ -28,6 +28,7 @@ type options struct {
 	minimum  float64
 	short    bool
 	patience int
+	slowest  float64
 	limit    time.Duration
 }
 
@@ -52,6 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fl.Float64Var(&o.minimum, "minimum", 0, "lowest share of killed mutants that passes, such as 0.85, for each package, without those that have a reason")
 	fl.BoolVar(&o.short, "short", false, "run the tests with -short")
 	fl.IntVar(&o.patience, "patience", 2, "seconds of processor time that a mutant may use beyond five times what its tests need; more kills it")
+	fl.Float64Var(&o.slowest, "slowest", 10, "seconds of processor time of the slowest test that judges; others are left out")
 	fl.DurationVar(&o.limit, "limit", 2*time.Hour, "longest run")
 	if err := fl.Parse(args); err != nil {
 		return 2
@@ -198,7 +200,7 @@ func measure(ctx context.Context, o options, list []*target, texts map[string][]
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{short: o.short, patience: max(1, o.patience), progress: stderr, tmp: tmp}
+	r := &runner{short: o.short, slowest: o.slowest, patience: max(1, o.patience), progress: stderr, tmp: tmp}
 	byPath := map[string]*suite{}
 	for _, s := range suites {
 		fmt.Fprintf(stderr, "running %s without a mutant\n", filepath.Base(s.Path))

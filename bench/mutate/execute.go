@@ -34,6 +34,7 @@ type runner struct {
 	patience int     // seconds of processor time beyond what tests need without a mutant
 	progress io.Writer
 	tmp      string
+	before   map[string]string // the tests that killed mutants in an earlier run, by package and key
 }
 
 // together is how many seconds of tests one process runs: what starts a process costs more than a few short tests.
@@ -128,6 +129,10 @@ func (r *runner) judge(ctx context.Context, m *mutant, suites []*suite) (result,
 	}
 	slices.SortStableFunc(tests, func(a, b *test) int { return cmp.Compare(a.seconds, b.seconds) })
 	res.Tests = len(tests)
+	if by, ok := r.before[m.Package+"\t"+m.key()]; ok {
+		res.Outcome, res.By = killed, by
+		return res, nil
+	}
 	for len(tests) > 0 {
 		res.Outcome = survived
 		batch, names, seconds := tests[0].suite, []string(nil), 0.0

@@ -24,6 +24,7 @@ type options struct {
 	reasons  string
 	json     string
 	only     string
+	resume   string
 	procs    int
 	minimum  float64
 	short    bool
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	fl.StringVar(&o.reasons, "reasons", "", "file of survivors with reasons")
 	fl.StringVar(&o.json, "json", "", "file to write every result to")
 	fl.StringVar(&o.only, "only", "", "run only mutants whose key or file:line contains this text; the score is then of these")
+	fl.StringVar(&o.resume, "resume", "", "results of an earlier run, by -json: what was killed then is not run again")
 	fl.IntVar(&o.procs, "processes", 1, "test processes at a time")
 	fl.Float64Var(&o.minimum, "minimum", 0, "lowest share of killed mutants that passes, such as 0.85, for each package, without those that have a reason")
 	fl.BoolVar(&o.short, "short", false, "run the tests with -short")
@@ -201,6 +203,11 @@ func measure(ctx context.Context, o options, list []*target, texts map[string][]
 		return nil, err
 	}
 	r := &runner{short: o.short, slowest: o.slowest, patience: max(1, o.patience), progress: stderr, tmp: tmp}
+	if o.resume != "" {
+		if r.before, err = readKilled(o.resume); err != nil {
+			return nil, err
+		}
+	}
 	byPath := map[string]*suite{}
 	for _, s := range suites {
 		fmt.Fprintf(stderr, "running %s without a mutant\n", filepath.Base(s.Path))

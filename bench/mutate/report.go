@@ -131,3 +131,32 @@ func (r report) write(path string) error {
 	}
 	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
+
+// readKilled returns which test killed each mutant of an earlier run, by package and key.
+func readKilled(path string) (map[string]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var earlier struct {
+		Packages []struct {
+			Results []struct {
+				Package, Function, Operator, Expression, Outcome, By string
+				Nth                                                  int
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &earlier); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	by := map[string]string{}
+	for _, p := range earlier.Packages {
+		for _, r := range p.Results {
+			if r.Outcome == killed {
+				m := mutant{Func: r.Function, Op: r.Operator, Expr: r.Expression, Nth: r.Nth}
+				by[r.Package+"\t"+m.key()] = r.By
+			}
+		}
+	}
+	return by, nil
+}

@@ -113,7 +113,7 @@ func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 			t.Fatalf("%d records: %d workers find something else than one: %d bytes and %d", len(records), workers, len(together), len(alone))
 		}
 	})
-	if found < 500 || longest < 10_000 {
+	if found < 500 || longest < 10_000 && !testing.Short() {
 		t.Errorf("%d findings, and %d records at most: the test compares next to nothing", found, longest)
 	}
 }

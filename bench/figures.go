@@ -31,6 +31,14 @@ var (
 		on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
 )
 
+// startOfIssue is the version that the speed of analyze is compared with: the last before traces of any capture were judged.
+const startOfIssue = "91f645e"
+
+// before returns that version of candela as peer on the same packets.
+func before(args ...string) *peer {
+	return &peer{startOfIssue, program{command: append([]string{"candela@" + startOfIssue}, args...), on: millionPackets, value: packetsPerCPUSecond}}
+}
+
 func onFabric(name, unit string) benchmark {
 	return benchmark{pkg: "./testbeds/virtual/fabric", name: name, unit: unit}
 }
@@ -41,10 +49,20 @@ var figures = []figure{
 	{name: "the same, every packet mirrored and written as pcap", unit: "packets/s", target: atLeast(0.6e6), peer: writing,
 		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptured", unit: "packets/s"}},
 
-	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6), peer: tshark,
+	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6), peer: before("analyze", "RUN"), ratio: atLeast(1.2),
+		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
+	{name: "the same trace without its run: connections inferred", unit: "packets/s", peer: before("analyze", "TRACE"),
+		source: program{command: []string{"candela", "analyze", "TRACE"}, on: millionPackets, value: packetsPerCPUSecond}},
+	{name: "the run, beside one field by tshark", unit: "packets/s", peer: tshark,
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
 	{name: "the same with 1000 drops", unit: "packets/s", target: atLeast(4e6), peer: bareRead,
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionWithDrops, statuses: []int{1}, value: packetsPerCPUSecond}},
+	{name: "analyze by one worker, beside two (idle cores)", unit: "ms", ratio: atLeast(1.8),
+		source: program{command: []string{"candela", "analyze", "RUN", "--workers", "1"}, on: millionPackets, cpus: 2, value: wallMilliseconds},
+		peer: &peer{"two workers", program{command: []string{"candela", "analyze", "RUN", "--workers", "2"}, on: millionPackets, cpus: 2,
+			value: wallMilliseconds}}},
+	{name: "analyze: state of an idle connection, all analyzers together", unit: "bytes", target: atMost(8 << 10),
+		source: benchmark{pkg: "./orchestrator", name: "BenchmarkIdleConnection", unit: "bytes/connection"}},
 	{name: "analyze 1 M packets: memory", unit: "MB", target: atMost(64),
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: peakMegabytes}},
 

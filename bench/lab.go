@@ -40,6 +40,34 @@ func (l *lab) close() { _ = os.RemoveAll(l.dir) }
 // candela is the program under measurement; make bench builds it.
 func (l *lab) candela() string { return filepath.Join(l.root, "bin", "candela") }
 
+// version is the program as it was at a commit. A copy of the sources without their history has no older ones.
+func (l *lab) version(ctx context.Context, commit string) (string, error) {
+	binary, sources := filepath.Join(l.dir, "candela-"+commit), filepath.Join(l.dir, "sources-"+commit)
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil
+	}
+	if _, err := l.execute(ctx, l.root, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
+		return "", fmt.Errorf("commit %s: %w", commit, errNoPeer)
+	}
+	archive := sources + ".tar"
+	if err := os.MkdirAll(sources, 0o700); err != nil {
+		return "", err
+	}
+	for _, step := range []struct {
+		dir     string
+		command []string
+	}{
+		{l.root, []string{"git", "archive", "--output", archive, commit}},
+		{sources, []string{"tar", "-xf", archive}},
+		{sources, []string{"go", "build", "-o", binary, "./cmd/candela"}},
+	} {
+		if _, err := l.execute(ctx, step.dir, nil, step.command[0], step.command[1:]...); err != nil {
+			return "", err
+		}
+	}
+	return binary, nil
+}
+
 // usage is what a finished process took.
 type usage struct {
 	wall, cpu time.Duration
@@ -50,9 +78,14 @@ type usage struct {
 // execute runs a program with the lab's number of processors and returns what it took. A status that ok does not hold is an
 // error.
 func (l *lab) execute(ctx context.Context, dir string, ok []int, name string, args ...string) (usage, error) {
+	return l.executeOn(ctx, l.opts.cpu, dir, ok, name, args...)
+}
+
+// executeOn is execute with another number of processors.
+func (l *lab) executeOn(ctx context.Context, cpus int, dir string, ok []int, name string, args ...string) (usage, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", l.opts.cpu))
+	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", cpus))
 	start := time.Now()
 	out, err := cmd.CombinedOutput()
 	wall := time.Since(start)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/gopacket/pcapgo"
 )
 
 // program is a whole process that is timed.
 type program struct {
-	// command is the program and its arguments; "candela" is the one under measurement. TRACE, RUN, SHARDS and OUT stand for
+	// command is the program and its arguments; "candela" is the one under measurement, "candela@COMMIT" an older one. TRACE, RUN, SHARDS and OUT stand for
 	// files of the capture and for a scratch file; SHARDS becomes several arguments.
 	command []string
 	on      *workload // nil: needs no capture
@@ -23,6 +25,8 @@ type program struct {
 	// statuses besides 0 with which the program did what is measured.
 	statuses []int
 	value    func(u usage, packets int) float64
+	// cpus is how many processors the program has; zero: as many as the run says.
+	cpus int
 	// warm runs the program once unmeasured: its input is in memory then, and the machine has pages for its output.
 	warm bool
 }
@@ -34,7 +38,12 @@ func peakMegabytes(u usage, _ int) float64             { return float64(u.maxRSS
 
 func (s program) open(ctx context.Context, lab *lab) (sampler, error) {
 	name := s.command[0]
-	if name == "candela" {
+	if commit, older := strings.CutPrefix(name, "candela@"); older {
+		var err error
+		if name, err = lab.version(ctx, commit); err != nil {
+			return nil, err
+		}
+	} else if name == "candela" {
 		name = lab.candela()
 	} else if _, err := exec.LookPath(name); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, errNoPeer)
@@ -55,7 +64,7 @@ func (s program) open(ctx context.Context, lab *lab) (sampler, error) {
 		if err := os.RemoveAll(out); err != nil {
 			return 0, err
 		}
-		took, err := lab.execute(ctx, lab.root, s.statuses, name, args...)
+		took, err := lab.executeOn(ctx, cmp.Or(s.cpus, lab.opts.cpu), lab.root, s.statuses, name, args...)
 		if err != nil {
 			return 0, err
 		}

@@ -123,7 +123,7 @@ type arrivals struct {
 }
 
 const (
-	arrivalsMin = 16
+	arrivalsMin = 4
 	arrivalsMax = 1 << 15 // 1.5 MB; a responder that leaves more unanswered is followed loosely from there on
 )
 

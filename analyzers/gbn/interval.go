@@ -57,7 +57,7 @@ type frontier struct {
 }
 
 const (
-	frontierMin = 16
+	frontierMin = 2
 	// frontierMax bounds memory: more states than that are in flight only if a requester shows no sign of what it knows, which
 	// a clean transfer never does; expire bounds them by time then.
 	frontierMax = 4096

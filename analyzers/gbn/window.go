@@ -28,11 +28,14 @@ type window struct {
 }
 
 const (
-	windowMin = 32
-	windowMax = 1 << 14
+	// windowStart is the length at first, so that a connection that carries next to nothing takes little memory. Up to windowMin a window
+	// grows rather than forget a request.
+	windowStart = 4
+	windowMin   = 32
+	windowMax   = 1 << 14
 )
 
-func newWindow() window { return window{ring: make([]sent, windowMin)} }
+func newWindow() window { return window{ring: make([]sent, windowStart)} }
 
 // get returns the request at p if it is remembered.
 func (w *window) get(p pos) (*sent, bool) {
@@ -46,6 +49,10 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		w.grow()
 	}
 	slot := &w.ring[int(p)&(len(w.ring)-1)]
+	for slot.known && slot.pos != p && len(w.ring) < windowMin {
+		w.grow()
+		slot = &w.ring[int(p)&(len(w.ring)-1)]
+	}
 	first, opcode, lost := r.TimeNS, r.Opcode, uint8(0)
 	if slot.known && slot.pos == p {
 		first, opcode, lost = slot.firstNS, slot.first, slot.lost

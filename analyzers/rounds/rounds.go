@@ -124,28 +124,31 @@ func (s *Step) Is(m Marks) bool { return s.Marks&m == m }
 
 // Tracker follows every stream of requests of a trace.
 type Tracker struct {
-	streams []stream
-	strict  bool // the trace starts with the connections
+	meta    trace.Meta
+	streams []*stream // by flow of the requests; nil until there is one
+	strict  bool      // the trace starts with the connections
 	step    Step
 }
 
 // New returns a tracker for the connections of meta.
 func New(meta trace.Meta) *Tracker {
-	all := meta.Connections.All()
-	t := &Tracker{streams: make([]stream, 2*len(all))}
+	t := &Tracker{meta: meta, streams: make([]*stream, 2*meta.Connections.Len())}
 	t.strict = meta.Kind == trace.KindMirror && meta.Connections != nil && !meta.Connections.Inferred
-	for i := range t.streams {
-		flow := trace.FlowID(i)
-		t.streams[i] = stream{
-			mtu:            int64(max(all[i/2].MTU, 1)),
-			near:           1,
-			lossKnown:      meta.EventsKnown,
-			nearPSN:        meta.Connections.InitialPSN(flow, packet.Requests),
-			responderTrims: meta.TrimReactions.Receiver(flow),
-			requesterTrims: meta.TrimReactions.Receiver(flow.Peer()),
-		}
-	}
 	return t
+}
+
+// begin makes the stream of a flow of which nothing has been seen.
+func (t *Tracker) begin(flow trace.FlowID) *stream {
+	s := &stream{
+		mtu:            int64(max(t.meta.Connections.All()[flow/2].MTU, 1)),
+		near:           1,
+		lossKnown:      t.meta.EventsKnown,
+		nearPSN:        t.meta.Connections.InitialPSN(flow, packet.Requests),
+		responderTrims: t.meta.TrimReactions.Receiver(flow),
+		requesterTrims: t.meta.TrimReactions.Receiver(flow.Peer()),
+	}
+	t.streams[flow] = s
+	return s
 }
 
 // Packet follows r and returns what it means, or nil for packets outside every stream: CNPs, other services and packets of
@@ -162,7 +165,10 @@ func (t *Tracker) Packet(r *trace.Record) *Step {
 	if flow < 0 || int(flow) >= len(t.streams) {
 		return nil
 	}
-	s := &t.streams[flow]
+	s := t.streams[flow]
+	if s == nil {
+		s = t.begin(flow)
+	}
 	t.step = Step{Flow: flow, Place: s.place(r.PSN)}
 	if request {
 		s.request(r, &t.step, t.strict)
@@ -186,6 +192,6 @@ func (t *Tracker) Outstanding(flow trace.FlowID) bool {
 	if flow < 0 || int(flow) >= len(t.streams) {
 		return false
 	}
-	s := &t.streams[flow]
-	return s.una < s.high
+	s := t.streams[flow]
+	return s != nil && s.una < s.high
 }

@@ -17,6 +17,9 @@ type txLog struct {
 }
 
 const (
+	// fewInFlight is the length of a ring at first, so that a connection that carries next to nothing takes little memory. Up to
+	// minInFlight a ring grows rather than forget a packet.
+	fewInFlight = 4
 	minInFlight = 64
 	maxInFlight = 1 << 16
 	// placesPerPut bounds the ring by the packets seen, so that a few wild PSNs on each of many connections of a hostile trace
@@ -33,12 +36,17 @@ func (l *txLog) put(place, oldest int64, e txEntry) {
 		l.grow(n)
 	}
 	e.psn = tag(place)
-	l.ring[place&int64(len(l.ring)-1)] = e
+	slot := &l.ring[place&int64(len(l.ring)-1)]
+	for slot.psn != 0 && slot.psn != e.psn && len(l.ring) < minInFlight {
+		l.grow(int64(2 * len(l.ring)))
+		slot = &l.ring[place&int64(len(l.ring)-1)]
+	}
+	*slot = e
 }
 
 // grow makes room for n places. Entries keep their place modulo the new size, which their tag tells.
 func (l *txLog) grow(n int64) {
-	size := max(minInFlight, 2*len(l.ring))
+	size := max(fewInFlight, 2*len(l.ring))
 	for int64(size) < n && size < min(maxInFlight, l.puts*placesPerPut) {
 		size *= 2
 	}

@@ -58,6 +58,8 @@ type Result struct {
 	Coverage map[string]int64
 	// Excuses take back findings of other analyzers.
 	Excuses []Excuse
+	// Observed is what an observer of a single capture knows of the endpoints; see [SoftenUnseen].
+	Observed []Observed
 }
 
 // An Analyzer is a streaming state machine over one trace. Packet is called for every record in trace order, then Finish

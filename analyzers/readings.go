@@ -36,6 +36,10 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 			return err
 		}
 	}
+	if checked.Meta().Kind == trace.KindPlain && len(a.Observed) > 0 {
+		a.weigh(checked.Meta().Complete)
+		return nil
+	}
 	if lossy, ok := checked.WithUnseenFrames(); ok {
 		return soften(ctx, lossy, workers, a, fresh, missed)
 	}
@@ -73,6 +77,12 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 	}
 	a.Verdict = a.verdict()
 	return nil
+}
+
+// soften makes a warning of f, which frames that a tap missed may explain.
+func (f *Finding) soften() {
+	f.Severity = Warning
+	f.Message += missed
 }
 
 // findingKey names a finding across readings of a trace.

@@ -40,6 +40,9 @@ type Analysis struct {
 	Notes []string `json:"notes,omitempty"`
 	// Taps is what two captures of the same traffic show of each other: places, clocks, and what happened in between.
 	Taps *trace.PairReport `json:"taps,omitempty"`
+
+	// Observed is what the observer of a single capture knows, see [SoftenUnseen].
+	Observed []Observed `json:"-"`
 }
 
 // Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx ends or
@@ -89,6 +92,7 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 func (a *Analysis) Add(name string, r Result) {
 	a.Findings = append(a.Findings, r.Findings...)
 	a.Metrics = append(a.Metrics, r.Metrics...)
+	a.Observed = append(a.Observed, r.Observed...)
 	if len(r.Coverage) > 0 {
 		a.Coverage[name] = r.Coverage
 	}

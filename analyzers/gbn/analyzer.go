@@ -1,10 +1,13 @@
 package gbn
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/fsm"
+	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -28,10 +31,12 @@ type Analyzer struct {
 	firstID    uint64
 	original   trace.Record // the latest packet that was rewritten, as it was sent
 	partitions trace.Partitions
-	general    bool               // nothing is taken for ordinary, for a test
-	excuses    []analyzers.Excuse // of restarts
-	strays     int64              // records of no known connection
-	unknown    int64              // records with an opcode that RC does not have
+	general    bool                 // nothing is taken for ordinary, for a test
+	excuses    []analyzers.Excuse   // of restarts
+	strays     int64                // records of no known connection
+	unknown    int64                // records with an opcode that RC does not have
+	observer   *observer.Observer   // of a single capture, else nil
+	observed   []analyzers.Observed // by the parts that were joined
 }
 
 type ruleKey struct {
@@ -55,6 +60,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		responder:  fsm.NewCoverage(responderMachine),
 		suppressed: map[ruleKey]int64{},
 		reported:   map[ruleKey]int{},
+		observer:   observer.New(meta, cfg.observer()),
 	}
 	if cfg.HostDelayNS <= 0 {
 		a.delay = 2 * captureHostDelayNS
@@ -75,6 +81,7 @@ func (a *Analyzer) Packet(r *trace.Record) {
 		a.firstID = r.ID
 	}
 	a.noteRewritten(r)
+	a.observer.Packet(r)
 	flow := r.Flow
 	if flow < 0 || int(flow) >= len(a.sessions) {
 		a.stray(r)
@@ -196,7 +203,7 @@ func (a *Analyzer) Finish() analyzers.Result {
 	cover := map[string]int64{}
 	a.requester.AddTo(cover)
 	a.responder.AddTo(cover)
-	return analyzers.Result{Findings: a.findings, Coverage: cover, Excuses: a.excuses}
+	return analyzers.Result{Findings: a.findings, Coverage: cover, Excuses: a.excuses, Observed: a.observations()}
 }
 
 func (a *Analyzer) finishSessions() {
@@ -205,6 +212,23 @@ func (a *Analyzer) finishSessions() {
 			s.finish()
 		}
 	}
+}
+
+// observations returns what the observer of a single capture could not explain, in the words of the rules.
+func (a *Analyzer) observations() []analyzers.Observed {
+	list := append(a.observed, a.observer.Finish()...)
+	slices.SortStableFunc(list, func(x, y analyzers.Observed) int { return cmp.Compare(x.Connection, y.Connection) })
+	for i := range list {
+		for j := range list[i].Unexplained {
+			f := &list[i].Unexplained[j]
+			info := &ruleTable[ruleIndex[Rule(f.Rule)]]
+			f.Analyzer, f.Clause, f.Message = Name, info.Clause, info.Statement
+			if len(f.Packets) == 0 {
+				f.TimeNS = a.meta.EndNS
+			}
+		}
+	}
+	return list
 }
 
 // Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them as

@@ -1,5 +1,7 @@
 package gbn
 
+import "candela.dev/candela/analyzers/observer"
+
 // Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no such
 // knowledge.
 type Config struct {
@@ -30,6 +32,8 @@ type Limits struct {
 	MinRNRTimerNS int64
 	// ErrorsExpected says that the test wants the connection to fail: an unfinished message is then no violation.
 	ErrorsExpected bool
+	// AtRest says that a single capture ends when the connection has come to rest, so that everything owed is missing.
+	AtRest bool
 }
 
 // A Limit is a bound that may not be known; the zero Limit is not.
@@ -62,4 +66,20 @@ func (c *Config) limits(connection int) Limits {
 		return l
 	}
 	return c.Default
+}
+
+// observer returns what the observer of a single capture is to know.
+func (c *Config) observer() observer.Config {
+	o := observer.Config{HostDelayNS: c.HostDelayNS, Default: c.Default.observer()}
+	if len(c.Connections) > 0 {
+		o.Connections = make(map[int]observer.Limits, len(c.Connections))
+		for i, l := range c.Connections {
+			o.Connections[i] = l.observer()
+		}
+	}
+	return o
+}
+
+func (l Limits) observer() observer.Limits {
+	return observer.Limits{TimeoutNS: l.TimeoutNS, Retry: observer.Limit(l.Retry), RNRRetry: observer.Limit(l.RNRRetry), AtRest: l.AtRest}
 }

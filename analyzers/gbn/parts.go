@@ -44,6 +44,7 @@ func (a *Analyzer) Join(parts []analyzers.Part) {
 		for key, n := range p.suppressed {
 			a.suppressed[key] += n
 		}
+		a.observed = append(a.observed, p.observer.Finish()...)
 		a.strays += p.strays
 		a.unknown += p.unknown
 		a.requester.Join(&p.requester)

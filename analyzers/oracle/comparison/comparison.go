@@ -36,7 +36,7 @@ func Analyzers() Judge {
 
 // Configured returns the analyzers that the oracle judges, with what a view knows.
 func Configured(meta trace.Meta, v oracle.View) []analyzers.Analyzer {
-	limits := gbn.Limits{TimeoutNS: v.TimeoutNS, ErrorsExpected: !v.Closed}
+	limits := gbn.Limits{TimeoutNS: v.TimeoutNS, ErrorsExpected: !v.Closed, AtRest: v.Closed}
 	params := retrans.Params{}
 	if v.Retry >= 0 {
 		limits.Retry = gbn.AtMost(v.Retry)

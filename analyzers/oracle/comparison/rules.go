@@ -20,7 +20,7 @@ const (
 // standard does not bound.
 var sides = map[string]side{
 	"gbn.ack-beyond": responder, "gbn.ack-decreasing": responder, "gbn.ack-missing": responder, "gbn.after-error": sender,
-	"gbn.atomic-unexpected": responder, "gbn.capture-gap": excluded, "gbn.dma-length": requester, "gbn.icrc": excluded,
+	"gbn.atomic-unexpected": responder, "gbn.capture-gap": sender, "gbn.dma-length": requester, "gbn.icrc": excluded,
 	"gbn.incomplete": either, "gbn.msn": responder, "gbn.nak-code": excluded, "gbn.nak-duplicate": responder,
 	"gbn.nak-fatal-missing": responder, "gbn.nak-missing": responder, "gbn.nak-psn": responder, "gbn.nak-repeat": responder,
 	"gbn.nak-unanswered": requester, "gbn.nak-unprovoked": responder, "gbn.opcode-sequence": requester, "gbn.p-key-changed": excluded,

@@ -1,0 +1,171 @@
+package observer
+
+import (
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A frame is one packet of a session. PSNs are distances from the initial PSN of the requests.
+type frame struct {
+	id       uint64
+	timeNS   int64
+	psn, end int64 // a request takes the PSNs from psn to end-1
+	count    int64 // packets that the RETH announces
+	va       uint64
+	msn      uint32
+	op       packet.Opcode
+	syndrome packet.Syndrome
+	ackReq   bool
+	back     bool // from responder to requester
+	fresh    bool // a request beyond all that was sent before
+	ghost    bool // a response about what was not seen to be sent
+	damaged  bool // its iCRC is wrong: its fields prove nothing
+	lost     bool // its receiver takes no notice of it
+}
+
+// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces.
+func newFrame(r *trace.Record, psn, n int64) frame {
+	f := frame{
+		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: n, msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
+		ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(),
+	}
+	if r.Opcode == packet.ReadRequest {
+		f.end = psn + max(1, n)
+	}
+	if r.Opcode.Headers()&(packet.HasRETH|packet.HasAtomicETH|packet.HasAtomicAckETH) != 0 {
+		f.va = r.VA
+	}
+	return f
+}
+
+// demands reports whether op asks for a response of its own: READ responses or an atomic ACK.
+func demands(op packet.Opcode) bool {
+	return op == packet.ReadRequest || op.Verb() == packet.VerbAtomic
+}
+
+// fatal reports whether s ends the connection.
+func fatal(s packet.Syndrome) bool { return s.IsNak() && s != packet.SyndromeNakSequence }
+
+// fatalAt reports whether f is a NAK for psn that ends the connection.
+func (f *frame) fatalAt(psn int64) bool {
+	return f != nil && f.op == packet.Acknowledge && fatal(f.syndrome) && f.psn == psn
+}
+
+// rnrAt reports whether f is an RNR NAK for psn.
+func (f *frame) rnrAt(psn int64) bool {
+	return f != nil && f.op == packet.Acknowledge && f.syndrome.IsRNR() && f.psn == psn
+}
+
+// announces reports whether the length in the RETH of a WRITE fits its opcode (IBTA volume 1, 9.7.4.1.6).
+func (f *frame) announces() bool {
+	switch f.op {
+	case packet.WriteOnly, packet.WriteOnlyImm:
+		return f.count <= 1
+	case packet.WriteFirst:
+		return f.count >= 2
+	default:
+		return true
+	}
+}
+
+// An extent is a range of PSNs and the request that was first seen there.
+type extent struct {
+	from, to int64
+	request  frame
+	// left is how many packets of a WRITE follow the request, if known.
+	left  int64
+	known bool
+}
+
+// sentRequests maps PSNs to the requests that were first seen there.
+type sentRequests struct {
+	list      []extent // by from, disjoint
+	low, high int64    // bounds of all PSNs that were seen
+	forgotten int64    // PSNs before are no longer remembered
+}
+
+const maxExtents = 2048
+
+// find returns the index of the first extent that ends after psn.
+func (q *sentRequests) find(psn int64) int {
+	if n := len(q.list); n == 0 || q.list[n-1].to <= psn {
+		return n
+	}
+	lo, hi := 0, len(q.list)
+	for lo < hi {
+		if mid := (lo + hi) / 2; q.list[mid].to <= psn {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// extent returns the extent that holds psn, or nil.
+func (q *sentRequests) extent(psn int64) *extent {
+	if i := q.find(psn); i < len(q.list) && q.list[i].from <= psn {
+		return &q.list[i]
+	}
+	return nil
+}
+
+// at returns the request that occupies psn, or nil if none was seen.
+func (q *sentRequests) at(psn int64) *frame {
+	if x := q.extent(psn); x != nil {
+		return &x.request
+	}
+	return nil
+}
+
+// learn notes a request and reports whether that was the first at one of its PSNs.
+func (q *sentRequests) learn(f *frame) (first bool) {
+	x := extent{from: f.psn, to: f.end, request: *f}
+	if f.op.Verb() == packet.VerbWrite && !f.op.Ends() {
+		if f.op.Starts() {
+			x.left, x.known = f.count-1, true
+		} else if before := q.extent(f.psn - 1); before != nil && before.known && !before.request.op.Ends() {
+			x.left, x.known = before.left-1, true
+		}
+	}
+	if n := len(q.list); n == 0 || q.list[n-1].to <= f.psn {
+		if n == 0 || n >= maxExtents {
+			q.forget()
+		}
+		q.list = append(q.list, x)
+		return true
+	}
+	for psn := f.psn; psn < f.end; {
+		i := q.find(psn)
+		switch {
+		case i == len(q.list):
+			x.from, x.to = psn, f.end
+		case q.list[i].from <= psn:
+			psn = q.list[i].to
+			continue
+		default:
+			x.from, x.to = psn, min(f.end, q.list[i].from)
+		}
+		if psn < q.forgotten {
+			return false
+		}
+		first = true
+		q.list = append(q.list, extent{})
+		copy(q.list[i+1:], q.list[i:])
+		q.list[i] = x
+		psn = x.to
+	}
+	return first
+}
+
+func (q *sentRequests) forget() {
+	if n := len(q.list); n >= maxExtents {
+		q.forgotten = q.list[n/2].from
+		q.list = append(q.list[:0], q.list[n/2:]...)
+	}
+}
+
+// bound widens the range of PSNs that were seen.
+func (q *sentRequests) bound(f *frame) {
+	q.low, q.high = min(q.low, f.psn), max(q.high, f.end)
+}

@@ -1,0 +1,561 @@
+package observer
+
+import "candela.dev/candela/packet"
+
+// A debt is the response that a responder must send before anything else.
+type debt uint8
+
+const (
+	owesNothing debt = iota
+	owesSequenceNak
+	owesRNRNak
+	owesFatalNak
+	owesAtomicAck
+	owesReadResponses
+)
+
+// A stretch says which message has begun and not ended.
+type stretch uint8
+
+const (
+	betweenMessages stretch = iota
+	inSend
+	inWrite
+	inSomething // not known
+)
+
+// A receiver is what a responder may be doing (IBTA volume 1, 9.7.4, 9.7.5 and 9.7.7). It serves requests one after the other:
+// what a pipeline does looks the same as serving each a little later.
+type receiver struct {
+	expect int64 // PSN of the next request to execute
+	// What it owes: of READ responses the PSN of the next, of the first, and the one after the last.
+	at, first, end int64
+	acks           int64 // one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
+	duplicate      int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
+	msn, said      int64 // messages completed; the highest number of them that a response told
+	rest           int64 // packets that the open WRITE lacks; negative: not known
+	owes           debt
+	message        stretch
+	silent         bool // a NAK is out: requests after the missing one are dropped
+	failed         bool // the queue pair is in error
+	anyMSN         bool // msn is not known
+}
+
+const none int64 = -1 << 62
+
+type receiverNode = node[receiver]
+type receiverStep = step[receiver]
+
+// responder is the machine of a responder.
+type responder struct{ x *session }
+
+func (p *responder) mine(f *frame) bool { return f.back }
+
+func (p *responder) settled(n receiverNode) bool {
+	return n.state.failed || n.state.owes == owesNothing && n.state.acks == none
+}
+
+// send answers.
+func (p *responder) send(n receiverNode, f *frame, add func(receiverNode)) reason {
+	s := &n.state
+	if s.failed {
+		return reasonAfterError
+	}
+	if why := p.place(s, f); why != reasonNone {
+		return why
+	}
+	if f.op.Headers()&packet.HasAETH != 0 && !p.counts(&n, f) {
+		return reasonMSN
+	}
+	switch {
+	case f.op == packet.Acknowledge && (f.syndrome.IsRNR() || f.syndrome == packet.SyndromeNakSequence):
+		s.owes, s.silent = owesNothing, true
+		s.acknowledge(f.psn - 1)
+	case f.op == packet.Acknowledge && !f.syndrome.IsAck():
+		s.failed = true
+	default:
+		s.respond(f.psn)
+	}
+	add(n)
+	return reasonNone
+}
+
+// place reports whether f is what the responder owes or may send.
+func (p *responder) place(s *receiver, f *frame) reason {
+	switch {
+	case f.op.IsReadResponse():
+		switch {
+		case s.owes != owesReadResponses:
+			return reasonReadUnexpected
+		case f.psn != s.at:
+			return reasonReadOrder
+		case !p.fits(s, f):
+			return reasonReadOpcode
+		case f.op != packet.ReadResponseMiddle && !f.syndrome.IsAck():
+			return reasonSyndrome
+		}
+	case f.op == packet.AtomicAcknowledge:
+		switch {
+		case s.owes != owesAtomicAck || f.psn != s.at:
+			return reasonAtomicUnexpected
+		case f.va != p.x.result(f.psn, f.va):
+			return reasonAtomicResult
+		case !f.syndrome.IsAck():
+			return reasonSyndrome
+		}
+	case f.op != packet.Acknowledge:
+		return reasonSyndrome
+	case f.syndrome.IsAck():
+		return s.mayAcknowledge(f.psn)
+	case f.syndrome.IsRNR():
+		if s.owes != owesRNRNak || f.psn != s.expect {
+			return reasonRNR
+		}
+	case f.syndrome == packet.SyndromeNakSequence:
+		if s.owes != owesSequenceNak || f.psn != s.expect {
+			return p.badNak(s, f)
+		}
+	default:
+		if s.owes != owesFatalNak && s.owes != owesReadResponses || f.psn != s.at {
+			return reasonFatal
+		}
+	}
+	return reasonNone
+}
+
+// badNak says what is wrong with a sequence NAK.
+func (p *responder) badNak(s *receiver, f *frame) reason {
+	switch {
+	case f.psn < s.expect:
+		return reasonNakDuplicate
+	case s.silent && f.psn == s.expect:
+		return reasonNakRepeat
+	}
+	return reasonNak
+}
+
+// mayAcknowledge reports whether an ACK may carry psn: everything up to it was executed (9.7.5.1.1). A duplicate may be answered with its
+// own PSN or any later one (9.7.5.1.3).
+func (s *receiver) mayAcknowledge(psn int64) reason {
+	latest := s.expect - 1
+	switch {
+	case s.owes != owesNothing:
+		return reasonOwes
+	case psn > latest:
+		return reasonBeyond
+	case psn < latest && (s.duplicate == none || psn < s.duplicate):
+		return reasonDecreasing
+	case !s.anyMSN && s.expect == 0:
+		return reasonBeyond
+	}
+	return reasonNone
+}
+
+// counts reports whether the MSN of f is one that the responder can have had (9.7.7.1), and notes it: at least the messages that
+// the response answers, where the first of several READ responses need not count the READ; at most those that it can have completed;
+// and never fewer than it said.
+func (p *responder) counts(n *receiverNode, f *frame) bool {
+	s := &n.state
+	if s.anyMSN {
+		s.msn, s.said, s.anyMSN = int64(f.msn), int64(f.msn), false
+	}
+	msn := s.msn + int64(int32((f.msn-uint32(s.msn))<<8)>>8) // 24 bits
+	least := s.msn
+	if f.op == packet.ReadResponseFirst && s.end == s.expect {
+		least--
+	}
+	if msn < least || msn < s.said || msn > s.msn && msn > s.msn+p.ahead(n, f) {
+		return false
+	}
+	s.said = max(s.said, msn)
+	return true
+}
+
+// ahead returns how many more messages the responder may have completed before it sends f.
+func (p *responder) ahead(n *receiverNode, f *frame) int64 {
+	if n.state.owes == owesFatalNak || n.state.owes == owesRNRNak {
+		return 0 // nothing is executed after it
+	}
+	later := n.state
+	for k := max(n.in, p.x.base); k < p.x.end(); k++ {
+		g := p.x.frame(k)
+		if g.id == f.id {
+			break
+		}
+		if g.back || g.lost || g.psn != later.expect || !later.takes(g) || p.endsLater(g, f, k) {
+			continue
+		}
+		later = p.execute(later, g)
+	}
+	return later.msn - n.state.msn
+}
+
+// endsLater reports whether another request than g comes at its PSN before f, and ends a message as g does not.
+func (p *responder) endsLater(g, f *frame, k int64) bool {
+	if g.op.Ends() || p.x.repeated <= k {
+		return false
+	}
+	for k++; k < p.x.end() && p.x.frame(k).id != f.id; k++ {
+		if h := p.x.frame(k); !h.back && !h.lost && h.psn == g.psn && h.op.Ends() {
+			return true
+		}
+	}
+	return false
+}
+
+// respond settles what a response up to psn settles: it acknowledges all before it (9.7.5.1.2).
+func (s *receiver) respond(psn int64) {
+	switch s.owes {
+	case owesReadResponses:
+		if s.at++; s.at == s.end {
+			s.done()
+		}
+	case owesAtomicAck:
+		s.done()
+	default:
+		s.duplicate = none
+	}
+	s.acknowledge(psn)
+}
+
+func (s *receiver) done() { s.owes, s.at, s.first, s.end = owesNothing, 0, 0, 0 }
+
+func (s *receiver) acknowledge(psn int64) {
+	if s.acks <= psn+1 {
+		s.acks = none
+	}
+}
+
+// fits reports whether the opcode of a READ response is that of its place among the responses, or among those to the first request.
+func (p *responder) fits(s *receiver, f *frame) bool {
+	if f.op == readOpcode(s.first, s.end, f.psn) {
+		return true
+	}
+	first := p.x.requests.at(f.psn)
+	return first != nil && s.first != first.psn && f.op == readOpcode(first.psn, first.end, f.psn)
+}
+
+func readOpcode(first, end, psn int64) packet.Opcode {
+	switch {
+	case end == first+1:
+		return packet.ReadResponseOnly
+	case psn == first:
+		return packet.ReadResponseFirst
+	case psn == end-1:
+		return packet.ReadResponseLast
+	}
+	return packet.ReadResponseMiddle
+}
+
+// receive takes a request.
+func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
+	s := &n.state
+	switch {
+	case s.failed:
+	case s.owes != owesNothing && s.owes != owesSequenceNak:
+		p.absorb(st, n, f)
+	case f.psn == s.expect && s.owes == owesSequenceNak:
+		// The NAK leaves first: outOfOrder has seen whether it need not.
+	case f.psn == s.expect:
+		p.inOrder(st, n, f)
+	case f.psn > s.expect:
+		p.outOfOrder(st, n)
+	default:
+		p.duplicate(st, n, f)
+	}
+}
+
+// absorb takes the repetition of a READ while it is being answered: one answer serves both if it brings all that the repetition
+// asks for.
+func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
+	s := &n.state
+	if s.owes == owesReadResponses && f.op == packet.ReadRequest && f.psn <= s.at && f.psn >= s.first && f.end == s.end {
+		s.first, s.at = f.psn, f.psn
+		st.add(n)
+	}
+}
+
+// outOfOrder takes a request while an earlier one is missing: a gap is NAKed once (9.7.4.1.1, 9.7.5.2). That a responder which
+// need not send the NAK does not send it looks as if the request had been lost, which is possible behind every tap.
+func (p *responder) outOfOrder(st *receiverStep, n receiverNode) {
+	s := &n.state
+	if s.silent || st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence || st.goal.psn != s.expect {
+		return
+	}
+	s.silent, s.duplicate, s.owes, s.at = true, none, owesSequenceNak, 0
+	st.add(n)
+}
+
+// inOrder takes the expected request: it is executed, or refused for now (9.7.5.2.8) or for ever.
+func (p *responder) inOrder(st *receiverStep, n receiverNode, f *frame) {
+	n.state.duplicate = none
+	if n.state.owes == owesSequenceNak {
+		n.state.owes = owesNothing // an unseen repair came before the NAK had left
+	}
+	p.refuse(st, n)
+	if n.state.takes(f) {
+		n.state = p.execute(n.state, f)
+		st.add(n)
+	}
+}
+
+// refuse adds the ways to refuse the expected request, as far as they can lead to the goal.
+func (p *responder) refuse(st *receiverStep, n receiverNode) {
+	psn, hidden := n.state.expect, st.left(&n) > 0
+	if hidden || st.goal.fatalAt(psn) {
+		m := n
+		m.state.owes, m.state.at = owesFatalNak, psn
+		st.add(m)
+	}
+	if hidden || st.goal.rnrAt(psn) {
+		m := n
+		m.state.owes, m.state.silent = owesRNRNak, true
+		st.add(m)
+	}
+}
+
+// takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it announced
+// (9.7.4.1.2, 9.7.4.1.6).
+func (s *receiver) takes(f *frame) bool {
+	if !f.announces() {
+		return false
+	}
+	switch s.message {
+	case betweenMessages:
+		return f.op.Starts()
+	case inSend:
+		return !f.op.Starts() && f.op.Verb() == packet.VerbSend
+	case inWrite:
+		return !f.op.Starts() && f.op.Verb() == packet.VerbWrite && (s.rest < 0 || f.op.Ends() == (s.rest == 1))
+	}
+	return true
+}
+
+// execute returns the state after a valid request.
+func (p *responder) execute(s receiver, f *frame) receiver {
+	s.silent, s.expect = false, f.end
+	if f.op.Ends() {
+		s.msn++ // 9.7.7.1
+	}
+	if f.ackReq {
+		s.due(p, f.psn+1)
+	}
+	switch {
+	case f.op == packet.ReadRequest:
+		s.owes, s.first, s.at, s.end, s.acks = owesReadResponses, f.psn, f.psn, f.end, none
+	case f.op.Verb() == packet.VerbAtomic:
+		s.owes, s.at, s.acks = owesAtomicAck, f.psn, none
+	case f.op.Ends():
+		s.message, s.rest = betweenMessages, 0
+	case f.op.Verb() == packet.VerbSend:
+		s.message, s.rest = inSend, 0
+	case f.op.Starts():
+		s.message, s.rest = inWrite, f.count-1
+	case s.rest > 0:
+		s.message, s.rest = inWrite, s.rest-1
+	default:
+		s.message, s.rest = inWrite, -1
+	}
+	return s
+}
+
+// due notes that an acknowledgement is due. That matters where the end of the trace is judged only.
+func (s *receiver) due(p *responder, through int64) {
+	if p.x.limits.AtRest {
+		s.acks = max(s.acks, through)
+	}
+}
+
+// duplicate takes a request that was executed before: it is answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
+func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
+	s := &n.state
+	first := p.x.requests.at(f.psn)
+	if f.psn < 0 && !p.x.midway {
+		p.nonsense(st, n, f.psn) // from before the connection
+	}
+	switch {
+	case f.op == packet.ReadRequest:
+		if first != nil && (first.op != packet.ReadRequest || f.end > first.end) || f.end > s.expect {
+			p.nonsense(st, n, f.psn)
+			return
+		}
+		if s.owes == owesNothing {
+			s.owes, s.first, s.at, s.end = owesReadResponses, f.psn, f.psn, f.end
+			st.add(n)
+		}
+	case f.op.Verb() == packet.VerbAtomic:
+		if first != nil && first.op != f.op {
+			p.nonsense(st, n, f.psn)
+			return
+		}
+		if s.owes == owesNothing {
+			s.owes, s.at = owesAtomicAck, f.psn
+			st.add(n)
+		}
+	default:
+		s.duplicate = f.psn
+		if f.ackReq {
+			s.due(p, f.psn+1)
+		}
+		st.add(n)
+		if first != nil && demands(first.op) {
+			p.nonsense(st, n, f.psn)
+		}
+	}
+}
+
+// nonsense takes a duplicate that repeats nothing: dropped, or refused.
+func (p *responder) nonsense(st *receiverStep, n receiverNode, psn int64) {
+	if n.state.owes == owesNothing && (st.left(&n) > 0 || st.goal.fatalAt(psn)) {
+		n.state.owes, n.state.at = owesFatalNak, psn
+		st.add(n)
+	}
+}
+
+// miss adds what follows from a frame that the tap did not see.
+func (p *responder) miss(st *receiverStep, n receiverNode) {
+	if n.state.failed {
+		return
+	}
+	p.missResponse(st, n)
+	if n.state.owes != owesNothing && n.state.owes != owesSequenceNak {
+		return
+	}
+	p.outOfOrder(st, n)
+	if first := p.x.requests.at(n.state.expect); first == nil {
+		p.missUnknown(st, n)
+	} else if first.psn == n.state.expect {
+		p.inOrder(st, n, first)
+	}
+	p.missDuplicates(st, n)
+}
+
+func (p *responder) missResponse(st *receiverStep, n receiverNode) {
+	s := &n.state
+	switch s.owes {
+	case owesReadResponses, owesAtomicAck:
+		s.respond(s.at)
+	case owesSequenceNak, owesRNRNak:
+		s.owes, s.silent = owesNothing, true
+		s.acknowledge(s.expect - 1)
+	case owesFatalNak:
+		if st.goal != nil {
+			return // nothing can follow
+		}
+		s.failed = true
+	case owesNothing:
+		s.respond(s.expect - 1)
+	}
+	st.add(n)
+}
+
+// missDuplicates adds every request that may have come again unseen.
+func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
+	r := &p.x.requests
+	from := max(0, r.low, n.state.expect-maxReach)
+	if p.x.midway {
+		from = max(r.low, n.state.expect-maxReach)
+	}
+	for psn := from; psn < n.state.expect; psn++ {
+		first := r.at(psn)
+		switch {
+		case first != nil && first.op == packet.ReadRequest:
+			for end := psn + 1; end <= min(first.end, psn+maxReach); end++ {
+				part := *first
+				part.psn, part.end = psn, end
+				p.duplicate(st, n, &part)
+			}
+		case first != nil && demands(first.op):
+			p.duplicate(st, n, first)
+		default:
+			m := n
+			m.state.duplicate = psn
+			st.add(m)
+			if first == nil && n.state.owes == owesNothing {
+				p.missUnknownDuplicates(st, n, psn)
+			}
+		}
+	}
+}
+
+// missUnknownDuplicates adds READ and atomic requests that may have come again where none was seen.
+func (p *responder) missUnknownDuplicates(st *receiverStep, n receiverNode, psn int64) {
+	m := n
+	m.state.owes, m.state.at = owesAtomicAck, psn
+	st.add(m)
+	for end := psn + 1; end <= n.state.expect && p.x.requests.at(end-1) == nil; end++ {
+		m := n
+		m.state.owes, m.state.first, m.state.at, m.state.end = owesReadResponses, psn, psn, end
+		st.add(m)
+	}
+}
+
+// missUnknown is the expected request if no frame shows what it is.
+func (p *responder) missUnknown(st *receiverStep, n receiverNode) {
+	s, r := &n.state, &p.x.requests
+	psn := s.expect
+	s.silent, s.duplicate = false, none
+	if s.owes == owesSequenceNak {
+		s.owes = owesNothing
+	}
+	p.refuse(st, n)
+	plain := func(message stretch, rest, msn int64) {
+		m := n
+		m.state.expect, m.state.message, m.state.rest, m.state.msn = psn+1, message, rest, msn
+		st.add(m)
+		if p.x.limits.AtRest {
+			m.state.acks = psn + 1
+			st.add(m)
+		}
+	}
+	plain(inSomething, -1, s.msn)
+	plain(betweenMessages, 0, s.msn+1)
+	if s.message == inSend || s.message == inWrite {
+		return
+	}
+	s.msn++
+	s.message, s.acks = betweenMessages, none
+	m := n
+	m.state.expect, m.state.owes, m.state.at = psn+1, owesAtomicAck, psn
+	st.add(m)
+	for end := psn + 1; end <= min(r.high+2, psn+maxReach); end++ {
+		m := n
+		m.state.expect = end
+		m.state.owes, m.state.first, m.state.at, m.state.end = owesReadResponses, psn, psn, end
+		st.add(m)
+		if r.at(end) != nil {
+			break
+		}
+	}
+}
+
+// advance follows a response that needs nothing but requests received in order.
+func (p *responder) advance(n *receiverNode, f *frame, at int64) bool {
+	m := *n
+	s := &m.state
+	if s.failed || f.damaged || p.x.repeated >= m.in {
+		return false
+	}
+	if s.owes == owesNothing && (f.op == packet.Acknowledge && f.syndrome.IsAck() || brings(f)) {
+		for k := m.in; k < at && s.owes == owesNothing; k++ {
+			if f.op == packet.Acknowledge && s.expect > f.psn {
+				break
+			}
+			g := p.x.frame(k)
+			if g.back || g.lost || g.psn != s.expect || !s.takes(g) {
+				continue
+			}
+			s.duplicate = none
+			*s = p.execute(*s, g)
+			m.in = k + 1
+		}
+	}
+	done := false
+	if p.send(m, f, func(after receiverNode) { *n, done = after, true }) != reasonNone {
+		return false
+	}
+	return done
+}
+
+// brings reports whether f answers a READ or atomic request.
+func brings(f *frame) bool { return f.op.IsReadResponse() || f.op == packet.AtomicAcknowledge }

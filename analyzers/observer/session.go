@@ -1,0 +1,382 @@
+package observer
+
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
+type session struct {
+	cfg      *Config
+	limits   Limits
+	flow     trace.FlowID // of the requests
+	ipsn     packet.PSN
+	mtu      int
+	midway   bool // the connection may be older than the trace
+	complete bool // somebody vouches that the tap missed nothing
+	started  bool
+
+	frames   []frame // from index base on
+	base     int64
+	requests sentRequests
+	results  map[int64]uint64 // what atomics brought back first
+	top      int64            // follows the highest PSN that was sent
+	ghosts   int64            // index of the latest response about what was not seen to be sent
+	repeated int64            // index of the latest request that was not new
+	fresh    int              // new requests since
+	ended    int64            // messages sent to their end
+	credit   int64            // how many more states may be looked at
+
+	req      tracker[sender]
+	rsp      tracker[receiver]
+	observed [2]analyzers.Observed
+	stumbled int
+}
+
+const (
+	// maxStumbles bounds what one session reports.
+	maxStumbles = 32
+	// firstCredit and creditPerFrame bound the work of searches, of which a frame in ordinary traffic needs none. A search that
+	// uses the credit up is not finished, and the endpoint not judged.
+	firstCredit, creditPerFrame = 1 << 18, 16
+)
+
+func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
+	s := &session{
+		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
+		complete: meta.Complete, midway: !meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
+		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
+	}
+	if conn, ok := meta.Connections.Get(flow); ok {
+		s.mtu = conn.MTU
+	}
+	s.req.x, s.req.m = s, &requester{s}
+	s.rsp.x, s.rsp.m = s, &responder{s}
+	s.begin()
+	if s.midway {
+		s.lose(0)
+		s.lose(1)
+	}
+	return s
+}
+
+// begin puts both endpoints where they are before the first packet.
+func (s *session) begin() {
+	for i := range s.observed {
+		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Responder: i == 1}
+	}
+	s.stumbled = 0
+	const longAgo = -1 << 61
+	s.req.start(senderNode{state: sender{hazy: none}, route: route{now: longAgo, timer: longAgo}}, 0)
+	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
+}
+
+func (s *session) end() int64 { return s.base + int64(len(s.frames)) }
+
+func (s *session) frame(i int64) *frame { return &s.frames[i-s.base] }
+
+// result returns what the atomic at psn brought back first.
+func (s *session) result(psn int64, now uint64) uint64 {
+	if first, ok := s.results[psn]; ok {
+		return first
+	}
+	return now
+}
+
+// lose makes an endpoint one that is not judged.
+func (s *session) lose(endpoint int) {
+	if endpoint == 0 {
+		s.req.blind = true
+	} else {
+		s.rsp.blind = true
+	}
+}
+
+// observe follows one packet.
+func (s *session) observe(r *trace.Record) {
+	if !s.started {
+		if !r.Opcode.IsRequest() && s.midway {
+			return
+		}
+		s.started = true
+		if s.midway {
+			s.ipsn = r.PSN
+		}
+	}
+	psn := s.top + int64(r.PSN.Sub(packet.NewPSN(int64(s.ipsn)+s.top)))
+	if s.midway && psn < 0 {
+		s.mark(r.ID)
+		return
+	}
+	n := s.announced(r)
+	f := newFrame(r, psn, n)
+	f.back = r.Opcode.IsResponse()
+	at := s.end()
+	s.frames = append(s.frames, f)
+	s.credit += creditPerFrame
+	if f.back {
+		s.response(s.frame(at), at)
+	} else {
+		s.request(s.frame(at), at)
+	}
+	s.mark(r.ID)
+	s.req.settle(at + 1)
+	s.rsp.settle(at + 1)
+	s.trim()
+}
+
+// announced returns how many packets the RETH of r announces.
+func (s *session) announced(r *trace.Record) int64 {
+	if s.mtu == 0 && r.PayloadLen > 0 && !r.Opcode.Ends() {
+		s.mtu = int(r.PayloadLen)
+	}
+	if !r.Has(trace.HasRETH) {
+		return 0
+	}
+	if s.mtu == 0 {
+		if r.Opcode == packet.ReadRequest {
+			s.lose(0)
+			s.lose(1)
+		}
+		return 1
+	}
+	return (int64(r.DMALen) + int64(s.mtu) - 1) / int64(s.mtu)
+}
+
+func (s *session) request(f *frame, at int64) {
+	if f.damaged {
+		f.lost = true
+		s.note(0, s.req.sent(at))
+		return
+	}
+	s.requests.bound(f)
+	f.fresh = f.psn == s.top
+	if s.fresh++; !f.fresh {
+		s.fresh, s.repeated = 0, at
+	}
+	if f.psn >= s.top && f.op.Ends() {
+		s.ended++
+	}
+	if s.requests.learn(f) {
+		// States that need unseen frames have guessed what this request is.
+		if s.req.anyState(func(n *senderNode) bool { return n.state.next > f.psn }) {
+			s.note(0, s.req.refresh(at-1))
+		}
+		if s.rsp.anyState(func(n *receiverNode) bool { return n.state.expect > f.psn }) {
+			s.note(1, s.rsp.refresh(at-1))
+		}
+	}
+	s.top = max(s.top, f.end)
+	s.note(0, s.req.sent(at))
+	if s.req.blind && s.fresh >= resyncAfter {
+		s.resyncRequester(at + 1)
+	}
+}
+
+func (s *session) response(f *frame, at int64) {
+	if f.damaged {
+		f.lost = true
+		return
+	}
+	s.requests.bound(f)
+	if f.psn >= s.top {
+		s.ghosts = at
+	}
+	if f.op == packet.AtomicAcknowledge {
+		s.remember(f)
+	}
+	s.note(1, s.rsp.sent(at))
+	if s.rsp.blind {
+		s.resyncResponder(f, at+1)
+	}
+}
+
+// remember keeps the first result of an atomic.
+func (s *session) remember(f *frame) {
+	if s.results == nil {
+		s.results = map[int64]uint64{}
+	}
+	if len(s.results) > maxExtents {
+		clear(s.results)
+	}
+	if _, ok := s.results[f.psn]; !ok {
+		s.results[f.psn] = f.va
+	}
+}
+
+// resyncAfter is how many new requests in a row show where a requester is.
+const resyncAfter = 8
+
+func (s *session) resyncRequester(at int64) {
+	n := senderNode{state: sender{una: s.top, cur: s.top, next: s.top, hazy: s.top}}
+	n.in, n.now, n.timer = at, -1<<61, -1<<61
+	s.req.start(n, at)
+}
+
+// resyncResponder takes an acknowledgement of everything that was sent, and sent once, for what shows where the responder is.
+func (s *session) resyncResponder(f *frame, at int64) {
+	if s.stumbled >= maxStumbles || f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 || s.fresh < resyncAfter && !s.whole(f) {
+		return
+	}
+	last := s.requests.at(f.psn)
+	if last == nil || demands(last.op) {
+		return
+	}
+	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
+	if last.op.Ends() {
+		n.state.message, n.state.rest = betweenMessages, 0
+	}
+	n.in, n.now = at, -1<<61
+	s.rsp.start(n, at)
+	if s.req.blind && s.whole(f) {
+		s.resyncRequester(at)
+	}
+}
+
+// whole reports whether f shows that the trace holds the connection from its first request on: the MSN counts them all.
+func (s *session) whole(f *frame) bool { return s.midway && s.repeated < 0 && int64(f.msn) == s.ended }
+
+// trim forgets frames that nobody needs any more.
+func (s *session) trim() {
+	if s.end()-s.req.oldest() > maxLag {
+		s.foldRequester(s.end() - maxLag/2)
+	}
+	if s.end()-s.rsp.oldest() > maxFrames {
+		s.rsp.blind = true
+	}
+	low := min(s.req.oldest(), s.rsp.oldest())
+	if drop := int(low - s.base); drop > len(s.frames)/2 && drop > 8 {
+		s.frames = append(s.frames[:0], s.frames[drop:]...)
+		s.base = low
+	}
+}
+
+const (
+	// maxLag is how many frames may pass before a requester that never goes back is taken to have received the older ones. What it
+	// does about PSNs before that is then not judged.
+	maxLag = 64
+	// maxFrames bounds what is remembered of a session.
+	maxFrames = 2048
+)
+
+// foldRequester makes the requester one that has received the responses before cut.
+func (s *session) foldRequester(cut int64) {
+	t := &s.req
+	calm := len(t.set) > 0
+	for i := range t.set {
+		calm = calm && t.set[i].state.cur == t.set[i].state.next && t.set[i].state.next == s.top
+	}
+	if !calm {
+		if s.end()-t.oldest() > 8*maxLag {
+			t.blind = true
+		}
+		return
+	}
+	best := t.set[0]
+	for k := best.in; k < cut; k++ {
+		if f := s.frame(k); f.back && !f.lost {
+			st := &senderStep{t: t, goal: f}
+			st.visited.of = map[sender][]route{}
+			n := best
+			n.now = max(n.now, f.timeNS)
+			t.m.receive(st, n, f)
+			for _, m := range st.queue {
+				if m.state.una > best.state.una {
+					best = m
+				}
+			}
+		}
+	}
+	una := best.state.una
+	best.state = sender{una: una, cur: s.top, next: s.top, hazy: una}
+	best.in, best.ready = cut, 0
+	level := t.level
+	t.start(best, s.end())
+	t.level = level
+	t.freeze(s.end())
+}
+
+// note keeps a stumble.
+func (s *session) note(endpoint int, st *stumble) {
+	if st == nil {
+		return
+	}
+	if s.stumbled++; s.stumbled >= maxStumbles {
+		s.lose(endpoint)
+	}
+	if s.stumbled > maxStumbles {
+		return
+	}
+	severity := analyzers.Warning
+	if st.needs > maxUnseen || s.complete || st.total > s.allowance() {
+		severity = analyzers.Violation
+	}
+	f := analyzers.Finding{
+		Rule: ruleOf[st.why].rule, Severity: severity, Connection: s.flow.Connection(), Expected: ruleOf[st.why].expected, Packets: []uint64{},
+	}
+	if st.id == 0 {
+		if endpoint == 1 {
+			f.Rule = "gbn.ack-missing"
+		}
+		f.Actual = "nothing more by the end of the trace"
+	} else {
+		at := s.frame(st.at)
+		f.Actual, f.Packets, f.TimeNS = at.describe(), []uint64{st.id}, at.timeNS
+		f.PSN, f.PSNAbs = at.psn+1, uint32(packet.NewPSN(int64(s.ipsn)+at.psn))
+	}
+	s.observed[endpoint].Unexplained = append(s.observed[endpoint].Unexplained, f)
+}
+
+// allowance is how many frames of a session a tap may have missed.
+func (s *session) allowance() int64 { return maxUnseen + max(0, s.end()-maxShort)/8 }
+
+// maxShort is the length of traces in which a tap misses no more than maxUnseen frames.
+const maxShort = 12
+
+// mark notes which endpoints are judged at the packet id.
+func (s *session) mark(id uint64) {
+	for i, blind := range [2]bool{s.req.blind, s.rsp.blind} {
+		o := &s.observed[i]
+		n := len(o.Blind)
+		switch open := n > 0 && o.Blind[n-1].To == 0; {
+		case blind && !open && n < maxStumbles:
+			o.Blind = append(o.Blind, analyzers.Span{From: id})
+		case !blind && open:
+			o.Blind[n-1].To = id
+		}
+	}
+}
+
+// finish judges the end and returns what was observed of both endpoints.
+func (s *session) finish() []analyzers.Observed {
+	if s.stumbled > 0 {
+		s.rejudge()
+	}
+	if s.limits.AtRest {
+		s.note(0, s.req.finish())
+		s.note(1, s.rsp.finish())
+	}
+	for i := range s.observed {
+		s.observed[i].AtRest = s.limits.AtRest
+	}
+	return s.observed[:]
+}
+
+// rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one must have been.
+func (s *session) rejudge() {
+	if s.base > 0 || len(s.frames) > anchorSpan || s.midway {
+		return
+	}
+	s.begin()
+	for at := range s.end() {
+		f := s.frame(at)
+		switch {
+		case !f.back:
+			s.note(0, s.req.sent(at))
+		case !f.damaged:
+			s.note(1, s.rsp.sent(at))
+		}
+		s.mark(f.id)
+	}
+}

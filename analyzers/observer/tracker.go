@@ -1,0 +1,366 @@
+package observer
+
+// A route says how an endpoint came to a state: what it may still receive, what that needs, and the earliest instants.
+type route struct {
+	in     int64 // index of the first frame that it may still receive
+	unseen int8  // frames that the tap missed
+	now    int64 // earliest instant of what it did last
+	timer  int64 // since when its retry timer runs
+	ready  int64 // end of the wait that an RNR NAK asked for
+}
+
+// covers reports whether all that is possible after o is possible after r, for equal states: any frame may be lost behind the
+// tap, so having more to receive takes nothing away.
+func (r *route) covers(o *route) bool {
+	return r.in <= o.in && r.unseen <= o.unseen && r.now <= o.now && r.timer <= o.timer && r.ready <= o.ready
+}
+
+// A node is a state with a way to it.
+type node[K comparable] struct {
+	state K
+	route
+}
+
+// A machine is an endpoint that follows the standard, with all its choices.
+type machine[K comparable] interface {
+	// receive adds what follows if n receives f.
+	receive(s *step[K], n node[K], f *frame)
+	// miss adds what follows from a frame, sent or received, that the tap did not see; n has counted it.
+	miss(s *step[K], n node[K])
+	// send adds what follows if n sends f, or returns why it can't.
+	send(n node[K], f *frame, add func(node[K])) reason
+	// advance moves the only state of an ordinary endpoint to where it has sent f, in constant time per frame. It returns false,
+	// with nothing done, if anything is out of the ordinary.
+	advance(n *node[K], f *frame, at int64) bool
+	// settled reports whether n owes nothing.
+	settled(n node[K]) bool
+	// mine reports whether f was sent by this endpoint.
+	mine(f *frame) bool
+}
+
+// A tracker keeps the states that one endpoint may be in after the latest frame that it sent.
+type tracker[K comparable] struct {
+	x *session
+	m machine[K]
+
+	set    []node[K]
+	level  int8  // unseen frames that the set needs at least, since the anchor was frozen
+	spent  int64 // unseen frames before that
+	blind  bool
+	why    reason // why the latest frame that nothing explains can't be sent
+	anchor []node[K]
+	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle.
+	anchorAt, middleAt int64
+	middle             []node[K]
+}
+
+func (t *tracker[K]) start(n node[K], at int64) {
+	t.set, t.anchor, t.middle = append(t.set[:0], n), append(t.anchor[:0], n), append(t.middle[:0], n)
+	t.anchorAt, t.middleAt, t.level, t.blind = at, at, 0, false
+}
+
+// A step is one search: from the states before a frame to those after it.
+type step[K comparable] struct {
+	t       *tracker[K]
+	goal    *frame // that is sent; nil at the end of the trace
+	limit   int64  // index of the first frame that passed too late to be received
+	budget  int8
+	queue   []node[K]
+	visited routes[K]
+	out     routes[K]
+	result  []node[K]
+	why     reason
+	passed  int // frames that were tried
+}
+
+// maxSet bounds the states of an endpoint.
+const maxSet = 1024
+
+// add notes a state that the endpoint may be in before the goal.
+func (s *step[K]) add(n node[K]) {
+	if s.t.x.credit--; s.visited.keep(&n) {
+		s.queue = append(s.queue, n)
+	}
+}
+
+// routes holds the ways to each state that no other one covers.
+type routes[K comparable] struct {
+	of    map[K][]route
+	order []K // of appearance
+}
+
+// keep adds the route of n to those of its state, unless one of them covers it.
+func (m *routes[K]) keep(n *node[K]) bool {
+	old, seen := m.of[n.state]
+	if !seen {
+		m.order = append(m.order, n.state)
+	}
+	for i := range old {
+		if old[i].covers(&n.route) {
+			return false
+		}
+	}
+	kept := old[:0]
+	for i := range old {
+		if !n.covers(&old[i]) {
+			kept = append(kept, old[i])
+		}
+	}
+	m.of[n.state] = append(kept, n.route)
+	return true
+}
+
+// left is how many more unseen frames n may need.
+func (s *step[K]) left(n *node[K]) int8 { return s.budget - n.unseen }
+
+// run follows all ways from set to the goal and returns the states after it. It reports false if that was too much.
+func (s *step[K]) run(set []node[K]) bool {
+	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
+	for _, n := range set {
+		s.add(n)
+	}
+	after := func(n node[K]) { s.out.keep(&n) }
+	for len(s.queue) > 0 {
+		n := s.queue[len(s.queue)-1]
+		s.queue = s.queue[:len(s.queue)-1]
+		if s.goal != nil {
+			s.why = max(s.why, s.t.m.send(n, s.goal, after))
+		} else if s.t.m.settled(n) {
+			s.result = append(s.result, n)
+			return true
+		}
+		s.arrive(n)
+		if s.left(&n) > 0 {
+			n.unseen++
+			s.t.m.miss(s, n)
+		}
+		if s.t.x.credit <= 0 {
+			return false
+		}
+	}
+	for _, k := range s.out.order {
+		for _, r := range s.out.of[k] {
+			s.result = append(s.result, node[K]{k, r})
+		}
+	}
+	return len(s.result) <= maxSet
+}
+
+// arrive adds what follows from each frame that n may receive next; the ones before it were lost.
+func (s *step[K]) arrive(n node[K]) {
+	x := s.t.x
+	for k := max(n.in, x.base); k < s.limit; k++ {
+		f := x.frame(k)
+		if f.lost || s.t.m.mine(f) {
+			continue
+		}
+		if s.passed++; s.passed%16 == 0 {
+			x.credit--
+		}
+		after := n
+		after.in = k + 1
+		after.now = max(n.now, f.timeNS)
+		if h := x.cfg.HostDelayNS; h > 0 && after.now > f.timeNS+h {
+			continue
+		}
+		s.t.m.receive(s, after, f)
+	}
+}
+
+// sent moves the set past frame at, which the endpoint sent. What it returns is nil if the frame is ordinary.
+func (t *tracker[K]) sent(at int64) *stumble {
+	f := t.x.frame(at)
+	if t.blind {
+		return nil
+	}
+	if t.level == 0 && len(t.set) == 1 && t.m.advance(&t.set[0], f, at) {
+		return nil
+	}
+	s := t.follow(t.set, at, t.level)
+	if s == nil {
+		t.blind = true
+		return nil
+	}
+	if len(s.result) > 0 {
+		t.set = s.result
+		return nil
+	}
+	if f.damaged {
+		return nil
+	}
+	t.why = s.why
+	return t.stumble(f, at)
+}
+
+// anyState reports whether ok holds for some state that needs unseen frames.
+func (t *tracker[K]) anyState(ok func(*node[K]) bool) bool {
+	for i := range t.set {
+		if t.set[i].unseen > 0 && ok(&t.set[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow returns the search for the frame at, or nil if it was given up.
+func (t *tracker[K]) follow(set []node[K], at int64, budget int8) *step[K] {
+	s := &step[K]{t: t, limit: at, budget: budget}
+	if at < t.x.end() {
+		s.goal = t.x.frame(at)
+	}
+	if !s.run(set) {
+		return nil
+	}
+	return s
+}
+
+// stumble looks for the fewest unseen frames that explain the frame at.
+func (t *tracker[K]) stumble(f *frame, at int64) *stumble {
+	first, why := t.level, t.why
+	for level := first; level <= first+maxUnseen && (level == 0 || !t.x.complete); level++ {
+		if level == 0 {
+			continue // nothing can have changed
+		}
+		set, ok := t.replay(at, level)
+		if !ok {
+			t.blind = true
+			return &stumble{at: at, id: f.id, why: why, needs: level - first, undecided: true}
+		}
+		if len(set) > 0 {
+			t.set, t.level = set, level
+			st := &stumble{at: at, id: f.id, why: why, needs: level - first, total: int64(level) + t.spent}
+			if level > maxUnseen {
+				t.freeze(at + 1)
+			}
+			if level == first {
+				return nil
+			}
+			return st
+		}
+	}
+	t.blind = true
+	return &stumble{at: at, id: f.id, why: why, needs: maxUnseen + 1}
+}
+
+// freeze makes the set the anchor and counts unseen frames anew: which of them were missed before is no longer asked.
+func (t *tracker[K]) freeze(at int64) {
+	t.spent += int64(t.level)
+	for i := range t.set {
+		t.set[i].unseen = 0
+	}
+	t.level = 0
+	t.anchor, t.middle = append(t.anchor[:0], t.set...), append(t.middle[:0], t.set...)
+	t.anchorAt, t.middleAt = at, at
+}
+
+// replay follows the frames from the anchor to at with up to budget unseen frames. It reports false if that is too much.
+func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
+	set := append([]node[K](nil), t.anchor...)
+	for k := t.anchorAt; k <= at && k < t.x.end(); k++ {
+		f := t.x.frame(k)
+		if !t.m.mine(f) {
+			continue
+		}
+		s := t.follow(set, k, budget)
+		if s == nil {
+			return nil, false
+		}
+		if len(s.result) == 0 {
+			if f.damaged {
+				continue
+			}
+			t.why = s.why
+			return nil, true
+		}
+		set = s.result
+	}
+	return set, true
+}
+
+// refresh follows everything since the anchor anew, because more is known of what was sent. It returns what nothing explains now.
+func (t *tracker[K]) refresh(at int64) *stumble {
+	if t.blind || t.level == 0 {
+		return nil
+	}
+	set, ok := t.replay(at, t.level)
+	switch {
+	case !ok:
+		t.blind = true
+		return nil
+	case len(set) > 0:
+		t.set = set
+		return nil
+	}
+	last := at
+	for last > t.anchorAt && !t.m.mine(t.x.frame(last)) {
+		last--
+	}
+	return t.stumble(t.x.frame(last), last)
+}
+
+// finish looks for a state that owes nothing.
+func (t *tracker[K]) finish() *stumble {
+	if t.blind || len(t.set) == 0 {
+		return nil
+	}
+	end := t.x.end()
+	for level := t.level; level <= t.level+maxUnseen && (level == 0 || !t.x.complete); level++ {
+		set, ok := t.set, true
+		if level > 0 {
+			set, ok = t.replay(end, level)
+		}
+		if !ok {
+			return nil
+		}
+		s := t.follow(set, end, level)
+		switch {
+		case s == nil:
+			return nil
+		case len(s.result) == 0:
+			continue
+		case level == t.level:
+			return nil
+		}
+		return &stumble{at: end, why: reasonUnfinished, needs: level - t.level, total: int64(level) + t.spent}
+	}
+	return &stumble{at: end, why: reasonUnfinished, needs: maxUnseen + 1}
+}
+
+// anchorSpan is how many frames lie between two anchors: what an unseen frame before them would explain is not looked for.
+const anchorSpan = 32
+
+// settle moves the anchor on.
+func (t *tracker[K]) settle(at int64) {
+	if at-t.middleAt < anchorSpan {
+		return
+	}
+	t.anchor, t.middle = t.middle, append(t.anchor[:0], t.set...)
+	t.anchorAt, t.middleAt = t.middleAt, at
+}
+
+// oldest returns the index of the first frame that is still needed.
+func (t *tracker[K]) oldest() int64 {
+	if t.blind {
+		return t.x.end()
+	}
+	low := t.anchorAt
+	for _, set := range [][]node[K]{t.anchor, t.middle, t.set} {
+		for i := range set {
+			low = min(low, set[i].in)
+		}
+	}
+	return low
+}
+
+// A stumble is a frame that an endpoint can't have sent if the tap missed nothing more.
+type stumble struct {
+	at        int64
+	id        uint64 // 0: something is missing at the end
+	why       reason
+	needs     int8 // more unseen frames than before; more than maxUnseen: nothing explains it
+	total     int64
+	undecided bool
+}
+
+// maxUnseen is how many unseen frames may explain one frame.
+const maxUnseen = 2

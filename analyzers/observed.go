@@ -1,12 +1,19 @@
 package analyzers
 
-import "slices"
+import (
+	"slices"
+
+	"candela.dev/candela/trace"
+)
 
 // Observed is what an observer of a single capture knows of one endpoint of a connection: what that endpoint can't have sent, and
 // where it was not judged.
 type Observed struct {
 	Connection int
-	Responder  bool // the endpoint that answers requests; otherwise the one that sends them
+	Flow       trace.FlowID // of the requests
+	Responder  bool         // the endpoint that answers requests; otherwise the one that sends them
+	// Short says that no more packets were seen than those in which a tap is not expected to miss more than two.
+	Short bool
 	// AtRest says that what is missing at the end was judged, too.
 	AtRest bool
 	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that the tap
@@ -73,6 +80,9 @@ func (a *Analysis) weigh(complete bool) {
 			}
 		}
 	}
+	if !complete {
+		a.doubtViolations()
+	}
 	told := map[*Finding]bool{}
 	for i := range a.Findings {
 		f := &a.Findings[i]
@@ -103,6 +113,38 @@ func (a *Analysis) weigh(complete bool) {
 		}
 	}
 	a.addUnexplained(told)
+}
+
+// doubtViolations makes warnings of what no two unseen frames explain, where other packets show that the tap missed many: in some
+// session both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring about.
+// A short session does not testify for itself.
+func (a *Analysis) doubtViolations() {
+	warned := map[trace.FlowID]int{} // by endpoint, in bits
+	for i := range a.Observed {
+		o := &a.Observed[i]
+		if slices.ContainsFunc(o.Unexplained, func(f Finding) bool { return f.Severity == Warning }) {
+			bit := 1
+			if o.Responder {
+				bit = 2
+			}
+			warned[o.Flow] |= bit
+		}
+	}
+	both := 0
+	for _, bits := range warned {
+		if bits == 3 {
+			both++
+		}
+	}
+	for i := range a.Observed {
+		o := &a.Observed[i]
+		if both == 0 || both == 1 && warned[o.Flow] == 3 && o.Short {
+			continue
+		}
+		for j := range o.Unexplained {
+			o.Unexplained[j].Severity = Warning
+		}
+	}
 }
 
 // weighted gives f the severity that the observer knows.

@@ -64,7 +64,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 // begin puts both endpoints where they are before the first packet.
 func (s *session) begin() {
 	for i := range s.observed {
-		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Responder: i == 1}
+		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1}
 	}
 	s.stumbled = 0
 	const longAgo = -1 << 61
@@ -273,19 +273,10 @@ func (s *session) foldRequester(cut int64) {
 		}
 		return
 	}
-	best := t.set[0]
-	for k := best.in; k < cut; k++ {
-		if f := s.frame(k); f.back && !f.lost {
-			st := &senderStep{t: t, goal: f}
-			st.visited.of = map[sender][]route{}
-			n := best
-			n.now = max(n.now, f.timeNS)
-			t.m.receive(st, n, f)
-			for _, m := range st.queue {
-				if m.state.una > best.state.una {
-					best = m
-				}
-			}
+	best := s.received(t.set[0], cut)
+	for i := range t.set[1:] {
+		if n := s.received(t.set[i+1], cut); n.state.una > best.state.una {
+			best = n
 		}
 	}
 	una := best.state.una
@@ -295,6 +286,27 @@ func (s *session) foldRequester(cut int64) {
 	t.start(best, s.end())
 	t.level = level
 	t.freeze(s.end())
+}
+
+// received returns the requester after every response before cut that acknowledges something.
+func (s *session) received(best senderNode, cut int64) senderNode {
+	for k := max(best.in, s.base); k < cut; k++ {
+		f := s.frame(k)
+		if !f.back || f.lost {
+			continue
+		}
+		st := &senderStep{t: &s.req, goal: f}
+		st.visited.of = map[sender][]route{}
+		n := best
+		n.now = max(n.now, f.timeNS)
+		s.req.m.receive(st, n, f)
+		for _, m := range st.queue {
+			if m.state.una > best.state.una {
+				best = m
+			}
+		}
+	}
+	return best
 }
 
 // note keeps a stumble.
@@ -358,7 +370,7 @@ func (s *session) finish() []analyzers.Observed {
 		s.note(1, s.rsp.finish())
 	}
 	for i := range s.observed {
-		s.observed[i].AtRest = s.limits.AtRest
+		s.observed[i].AtRest, s.observed[i].Short = s.limits.AtRest, s.end() <= maxShort
 	}
 	return s.observed[:]
 }

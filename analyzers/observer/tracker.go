@@ -115,7 +115,6 @@ func (s *step[K]) left(n *node[K]) int8 { return s.budget - n.unseen }
 
 // run follows all ways from set to the goal and returns the states after it. It reports false if that was too much.
 func (s *step[K]) run(set []node[K]) bool {
-	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
 	for _, n := range set {
 		s.add(n)
 	}
@@ -173,10 +172,17 @@ func (t *tracker[K]) sent(at int64) *stumble {
 	if t.blind {
 		return nil
 	}
-	if t.level == 0 && len(t.set) == 1 && t.m.advance(&t.set[0], f, at) {
+	advanced := 0
+	for i := range t.set {
+		if n := t.set[i]; t.m.advance(&n, f, at) {
+			t.set[i], t.set[advanced] = t.set[advanced], n
+			advanced++
+		}
+	}
+	if advanced == len(t.set) {
 		return nil
 	}
-	s := t.follow(t.set, at, t.level)
+	s := t.follow(t.set[advanced:], at, t.level, t.set[:advanced]...)
 	if s == nil {
 		t.blind = true
 		return nil
@@ -202,9 +208,13 @@ func (t *tracker[K]) anyState(ok func(*node[K]) bool) bool {
 	return false
 }
 
-// follow returns the search for the frame at, or nil if it was given up.
-func (t *tracker[K]) follow(set []node[K], at int64, budget int8) *step[K] {
+// follow returns the search for the frame at, or nil if it was given up. The arrived states are already after it.
+func (t *tracker[K]) follow(set []node[K], at int64, budget int8, arrived ...node[K]) *step[K] {
 	s := &step[K]{t: t, limit: at, budget: budget}
+	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
+	for i := range arrived {
+		s.out.keep(&arrived[i])
+	}
 	if at < t.x.end() {
 		s.goal = t.x.frame(at)
 	}

@@ -38,6 +38,8 @@ func newFrame(r *trace.Record, psn, n int64) frame {
 	return f
 }
 
+func (f *frame) atomic() bool { return f.op.Verb() == packet.VerbAtomic }
+
 // demands reports whether op asks for a response of its own: READ responses or an atomic ACK.
 func demands(op packet.Opcode) bool {
 	return op == packet.ReadRequest || op.Verb() == packet.VerbAtomic

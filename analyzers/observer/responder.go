@@ -39,6 +39,7 @@ type receiver struct {
 	silent         bool // a NAK is out: requests after the missing one are dropped
 	failed         bool // the queue pair is in error
 	anyMSN         bool // msn is not known
+	replay         bool // what it owes answers a duplicate
 }
 
 const none int64 = -1 << 62
@@ -160,15 +161,51 @@ func (p *responder) counts(n *receiverNode, f *frame) bool {
 		s.msn, s.said, s.anyMSN = int64(f.msn), int64(f.msn), false
 	}
 	msn := s.msn + int64(int32((f.msn-uint32(s.msn))<<8)>>8) // 24 bits
-	least := s.msn
-	if f.op == packet.ReadResponseFirst && s.end == s.expect {
-		least--
+	least := max(p.least(s, f), s.said)
+	if s.replay || s.owes == owesNothing && s.duplicate != none && f.psn < s.expect-1 {
+		least = min(least, p.firstCount(s, f))
 	}
-	if msn < least || msn < s.said || msn > s.msn && msn > s.msn+p.ahead(n, f) {
+	if msn < least || msn > s.msn && msn > s.msn+p.ahead(n, f) {
 		return false
 	}
 	s.said = max(s.said, msn)
 	return true
+}
+
+// least returns how many messages f counts at least if it answers for the first time.
+func (p *responder) least(s *receiver, f *frame) int64 {
+	if f.op == packet.ReadResponseFirst && s.end == s.expect {
+		return s.msn - 1
+	}
+	return s.msn
+}
+
+// firstCount returns how many messages may have been completed when what f repeats was sent for the first time: the answer to a
+// duplicate may carry that number.
+func (p *responder) firstCount(s *receiver, f *frame) int64 {
+	count := s.msn - p.completedAfter(s, f.psn)
+	if f.op == packet.ReadResponseFirst {
+		count = min(count, s.msn-p.completedAfter(s, s.end-1)-1)
+	}
+	return count
+}
+
+// completedAfter returns how many messages the responder may have completed after the one that psn belongs to.
+func (p *responder) completedAfter(s *receiver, psn int64) int64 {
+	n := int64(0)
+	for q := psn + 1; q < s.expect; q++ {
+		p.x.credit--
+		x := p.x.requests.extent(q)
+		switch {
+		case x == nil:
+			n++
+			continue
+		case x.request.op.Ends() && x.request.psn > psn && x.from == x.request.psn && q == x.from:
+			n++
+		}
+		q = x.to - 1
+	}
+	return n
 }
 
 // ahead returns how many more messages the responder may have completed before it sends f.
@@ -218,7 +255,7 @@ func (s *receiver) respond(psn int64) {
 	s.acknowledge(psn)
 }
 
-func (s *receiver) done() { s.owes, s.at, s.first, s.end = owesNothing, 0, 0, 0 }
+func (s *receiver) done() { s.owes, s.at, s.first, s.end, s.replay = owesNothing, 0, 0, 0, false }
 
 func (s *receiver) acknowledge(psn int64) {
 	if s.acks <= psn+1 {
@@ -377,19 +414,20 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	case f.op == packet.ReadRequest:
 		if first != nil && (first.op != packet.ReadRequest || f.end > first.end) || f.end > s.expect {
 			p.nonsense(st, n, f.psn)
-			return
 		}
 		if s.owes == owesNothing {
-			s.owes, s.first, s.at, s.end = owesReadResponses, f.psn, f.psn, f.end
+			s.owes, s.first, s.at, s.end, s.replay = owesReadResponses, f.psn, f.psn, f.end, true
 			st.add(n)
 		}
 	case f.op.Verb() == packet.VerbAtomic:
 		if first != nil && first.op != f.op {
 			p.nonsense(st, n, f.psn)
-			return
+			if !first.atomic() {
+				return // no result is kept there
+			}
 		}
 		if s.owes == owesNothing {
-			s.owes, s.at = owesAtomicAck, f.psn
+			s.owes, s.at, s.replay = owesAtomicAck, f.psn, true
 			st.add(n)
 		}
 	default:

@@ -21,6 +21,7 @@ type session struct {
 	base     int64
 	requests sentRequests
 	results  map[int64]uint64 // what atomics brought back first
+	first    int64            // PSN of the first packet
 	top      int64            // follows the highest PSN that was sent
 	ghosts   int64            // index of the latest response about what was not seen to be sent
 	repeated int64            // index of the latest request that was not new
@@ -99,13 +100,10 @@ func (s *session) observe(r *trace.Record) {
 		if !r.Opcode.IsRequest() && s.midway {
 			return
 		}
-		s.started = true
-		if s.midway {
-			s.ipsn = r.PSN
-		}
+		s.begins(r)
 	}
 	psn := s.top + int64(r.PSN.Sub(packet.NewPSN(int64(s.ipsn)+s.top)))
-	if s.midway && psn < 0 {
+	if s.midway && psn < s.first {
 		s.mark(r.ID)
 		return
 	}
@@ -124,6 +122,22 @@ func (s *session) observe(r *trace.Record) {
 	s.req.settle(at + 1)
 	s.rsp.settle(at + 1)
 	s.trim()
+}
+
+// begins follows the first packet. Unless that is the first request, the connection is older than the capture, and what its endpoints
+// had received and sent before is not known.
+func (s *session) begins(r *trace.Record) {
+	s.started = true
+	switch {
+	case s.midway:
+		s.ipsn = r.PSN
+	case !r.Opcode.IsRequest() || r.PSN != s.ipsn:
+		s.midway = true
+		s.first = int64(r.PSN.Sub(s.ipsn))
+		s.top = s.first
+		s.lose(0)
+		s.lose(1)
+	}
 }
 
 // announced returns how many packets the RETH of r announces.

@@ -50,7 +50,7 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 const (
 	missed    = " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
 	elsewhere = " Or the captures were taken elsewhere: the packets do not show the places for certain (--tap names them), " +
-		"or one capture starts later or ends earlier than the other."
+		"one capture starts later or ends earlier than the other, or packets were cut so that damage does not show."
 )
 
 // soften makes warnings of the violations in a that another reading of the trace lacks.

@@ -84,6 +84,7 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 		results[i].Findings = withoutExcused(results[i].Findings, excuses)
 		doc.Add(a.Name(), results[i])
 	}
+	dropOneSided(meta, doc)
 	doc.Verdict = doc.verdict()
 	return doc, nil
 }

@@ -42,8 +42,9 @@ type half struct {
 	verbs, starts verbSet    // of messages that end, and of those that begin
 	responses     int64
 	firstResponse packet.PSN
-	candidates    []int // halves in the other direction whose requests the responses may answer
-	misfits       int64 // responses that fit no candidate
+	candidates    []int   // halves in the other direction whose requests the responses may answer
+	strikes       []uint8 // responses that speak against each of them
+	misfits       int64   // responses that fit no candidate
 	cnps          int64
 	full          [len(mtus)]int64 // FIRST and MIDDLE packets by payload length
 	odd           int64            // FIRST and MIDDLE packets of another length
@@ -179,15 +180,15 @@ func (inf *Inference) response(h *half, r *Record) {
 	}
 }
 
-// askers returns the halves in the other direction that have asked for psn, or else those that may have before the capture
-// started.
+// askers returns the halves in the other direction that have asked for psn, up to a few requests that the capture lacks, or else those that
+// may have before the capture started.
 func (inf *Inference) askers(h *half, psn packet.PSN) []int {
 	way := h.key.reverse()
 	way.qpn &^= maxUint24
-	for _, slack := range []int{0, midStream} {
+	for _, slack := range []int{unseenRequests, midStream} {
 		var found []int
 		for _, i := range inf.toward[way] {
-			if inf.halves[i].asked(psn, slack) {
+			if o := &inf.halves[i]; o.asked(psn, slack) || o.asked(psn.Add(-unseenRequests), slack) {
 				found = append(found, i)
 			}
 		}
@@ -205,15 +206,41 @@ func (h *half) narrow(inf *Inference, psn packet.PSN) {
 	}
 	fits := 0
 	for _, i := range h.candidates {
-		if inf.halves[i].asked(psn, 0) {
+		if inf.halves[i].asked(psn, unseenRequests) {
 			fits++
 		}
 	}
 	if fits == 0 || fits == len(h.candidates) {
 		return
 	}
-	h.candidates = slices.DeleteFunc(h.candidates, func(i int) bool { return !inf.halves[i].asked(psn, 0) })
+	if h.strikes == nil {
+		h.strikes = make([]uint8, len(h.candidates))
+	}
+	kept := 0
+	for n, i := range h.candidates {
+		strikes := h.strikes[n]
+		switch o := &inf.halves[i]; {
+		case o.asked(psn, unseenRequests):
+		case o.asked(psn.Add(-unseenRequests), unseenRequests): // the capture may have missed its request
+			strikes++
+		default:
+			strikes = strikesOut
+		}
+		if strikes < strikesOut {
+			h.candidates[kept], h.strikes[kept] = i, strikes
+			kept++
+		}
+	}
+	if kept > 0 {
+		h.candidates, h.strikes = h.candidates[:kept], h.strikes[:kept]
+	}
 }
+
+// A flow whose requests seem to end unseenRequests before an answer or less is ruled out by strikesOut such answers, one further off at once.
+const (
+	unseenRequests = 16
+	strikesOut     = 2
+)
 
 // asked reports whether psn is one that the requests of h so far can have asked for.
 func (h *half) asked(psn packet.PSN, slack int) bool {

@@ -99,7 +99,7 @@ func TestInference(t *testing.T) {
 			w.write(17, 27, 1003, 3)
 			w.write(18, 28, 1007, 7)
 		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 28, 1000}, Side{hostB, 18, 0})}, nil},
-		{"connections that can't be told apart go by order of appearance", func(w *wire) {
+		{"directions that can't be told apart are not paired", func(w *wire) {
 			for i := range 3 {
 				w.pkt(false, 17, packet.WriteFirst, packet.PSN(1000+2*i), 1024)
 				w.pkt(false, 18, packet.WriteFirst, packet.PSN(1000+2*i), 1024)
@@ -108,8 +108,20 @@ func TestInference(t *testing.T) {
 				w.pkt(true, 27, packet.Acknowledge, packet.PSN(1001+2*i), 0)
 				w.pkt(true, 28, packet.Acknowledge, packet.PSN(1001+2*i), 0)
 			}
-		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 28, 1000}, Side{hostB, 18, 0})},
-			[]string{"fit the requests of 2 flows alike; 10.0.0.1 to 10.0.0.2 QPN 17 was taken"}},
+		}, []Connection{
+			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 18, 0}),
+			conn(3, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}), conn(4, "", 1024, Side{hostA, 28, 1001}, Side{hostB, 0, 0}),
+		}, []string{"fit the requests of 2 flows alike: each direction is judged by itself"}},
+		{"a request that was lost before the tap rules its flow out no more than others", func(w *wire) {
+			w.pkt(false, 17, packet.WriteFirst, 1000, 1024)
+			w.pkt(false, 18, packet.WriteMiddle, 1001, 1024) // 1000 was lost
+			w.pkt(true, 28, packet.Acknowledge, 1000, 0)     // a NAK
+			w.pkt(false, 17, packet.WriteLast, 1001, 1024)
+			w.pkt(true, 27, packet.Acknowledge, 1001, 0)
+		}, []Connection{
+			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 0, 1001}, Side{hostB, 18, 0}),
+			conn(3, "", 1024, Side{hostA, 28, 1000}, Side{hostB, 0, 0}), conn(4, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}),
+		}, []string{"fit the requests of 2 flows alike: each direction is judged by itself"}},
 		{"READ only", func(w *wire) {
 			for i := range 3 {
 				psn := packet.PSN(2000 + 3*i)

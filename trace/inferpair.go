@@ -15,7 +15,7 @@ const defaultMTU = 1024
 // Connections pairs the halves and returns the connections in order of appearance, marked Inferred, and notes about
 // everything that was not certain.
 func (inf *Inference) Connections() (*Connections, []string, error) {
-	p := pairing{inf: inf, mate: make([]int, len(inf.halves))}
+	p := pairing{inf: inf, mate: make([]int, len(inf.halves)), ambiguous: make(map[int]bool)}
 	for i := range p.mate {
 		p.mate[i] = noMate
 	}
@@ -35,6 +35,8 @@ type pairing struct {
 	mate   []int
 	agreed map[int]*agreement // by half
 	notes  []string
+	// ambiguous are the halves of which several in the other direction may be the mate.
+	ambiguous map[int]bool
 }
 
 func (p *pairing) note(format string, args ...any) {
@@ -54,8 +56,8 @@ func (p *pairing) free(i int) []int {
 	return out
 }
 
-// byAnswers pairs halves by their candidates: first, until nothing changes, those that have only one left, as each pair
-// found may leave others no choice; what then is still ambiguous in order of appearance, fewest choices first, and noted.
+// byAnswers pairs halves by their candidates: until nothing changes, those that have only one left, as each pair found may leave others
+// no choice. What then is still ambiguous stays apart: a wrong pair would convict both ends.
 func (p *pairing) byAnswers() {
 	for changed := true; changed; {
 		changed = false
@@ -69,25 +71,16 @@ func (p *pairing) byAnswers() {
 			}
 		}
 	}
-	var rest []int
 	for i := range p.inf.halves {
-		if p.mate[i] == noMate && len(p.inf.halves[i].candidates) > 0 {
-			rest = append(rest, i)
-		}
-	}
-	slices.SortStableFunc(rest, func(a, b int) int {
-		return cmp.Compare(len(p.inf.halves[a].candidates), len(p.inf.halves[b].candidates))
-	})
-	for _, i := range rest {
 		f := p.free(i)
-		if p.mate[i] != noMate || len(f) == 0 {
+		if p.mate[i] != noMate || len(f) < 2 {
 			continue
 		}
-		if len(f) > 1 {
-			p.note("the answers %s fit the requests of %d flows alike; %s was taken, by order of appearance",
-				p.inf.halves[i].describe(), len(f), p.inf.halves[f[0]].describe())
+		p.note("the answers %s fit the requests of %d flows alike: each direction is judged by itself (--connections names what belongs together)",
+			p.inf.halves[i].describe(), len(f))
+		for _, j := range append(f, i) {
+			p.ambiguous[j] = true
 		}
-		p.join(i, f[0])
 	}
 }
 
@@ -107,13 +100,25 @@ func (p *pairing) byElimination() {
 				rest = append(rest, j)
 			}
 		}
-		if len(rest) == 0 {
+		if len(rest) != 1 || p.ambiguous[i] || p.ambiguous[rest[0]] || p.ambiguousBetween(way) {
 			continue
 		}
 		p.note("%s and %s were paired only because nothing else was left between these hosts",
 			h.describe(), p.inf.halves[rest[0]].describe())
 		p.join(i, rest[0])
 	}
+}
+
+// ambiguousBetween reports whether directions of some connection between two hosts, one way or the other, could not be told from others.
+func (p *pairing) ambiguousBetween(way flowKey) bool {
+	for i := range p.ambiguous {
+		key := p.inf.halves[i].key
+		key.qpn &^= maxUint24
+		if key == way || key.reverse() == way {
+			return true
+		}
+	}
+	return false
 }
 
 // connections turns pairs into connections in the order in which their first packets appeared.
@@ -160,12 +165,12 @@ func (p *pairing) connection(i, index int) (Connection, bool) {
 	if x != nil {
 		p.adopt(&c, x, toward)
 	}
-	p.describeStart(&c, toward, back)
+	p.describeStart(i, &c, toward, back)
 	return c, true
 }
 
 // describeStart notes what makes the initial PSN doubtful.
-func (p *pairing) describeStart(c *Connection, toward, back *half) {
+func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 	switch {
 	case c.Exchanged:
 		if toward.requests && toward.lowPSN != c.Requester.IPSN {
@@ -183,6 +188,7 @@ func (p *pairing) describeStart(c *Connection, toward, back *half) {
 			c.Index, uint32(toward.lowPSN))
 	}
 	switch {
+	case p.ambiguous[i]: // said already
 	case toward.packets == 0:
 		p.note("connection %d: only one direction was captured, the responder's; nothing about the connection is judged", c.Index)
 	case back.packets == 0:

@@ -37,6 +37,7 @@ type matcher struct {
 	identified    bool                    // frames are told apart by their IPv4 identifications
 	paired        func(s, p *observation) // is told of each pair; may be nil
 	shared        [2]int64                // first and last instant at which both captures have frames
+	earlyNS       int64                   // how much earlier than stamped a packet may have passed, for clocks that round
 	slackNS       int64                   // how much too early a corrected clock may stamp a passed packet
 	report        PairReport
 	out           Record
@@ -156,7 +157,7 @@ func (m *matcher) stamped() *Record {
 // packet passes before it was sent, whatever the clocks say.
 func (m *matcher) sentFirst() bool {
 	s, p := m.sent.first(), m.passed.first()
-	return p.match >= m.sent.base || s.rec.TimeNS < p.rec.TimeNS
+	return p.match >= m.sent.base || s.rec.TimeNS < p.rec.TimeNS-m.earlyNS
 }
 
 // prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest sent
@@ -404,11 +405,15 @@ func (m *matcher) forget(s *sentPacket) {
 func (m *matcher) emitPassed() *Record {
 	p := m.passed.first()
 	m.out = p.rec
+	m.out.TimeNS -= m.earlyNS
 	m.out.Flags &^= Sent
 	if p.match >= 0 && p.event == EventTrim {
 		m.out.Event = EventTrim // a header: what it names was not delivered, whatever its lengths say
 	}
 	m.report.Passed++
+	if p.rec.Flags&Truncated != 0 && !p.short {
+		m.report.Uncheckable++
+	}
 	switch {
 	case p.match < 0:
 		if p.second {

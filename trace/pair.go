@@ -26,6 +26,8 @@ type PairReport struct {
 	Missed    int64 `json:"missed"`    // in the downstream capture only: the upstream tap missed them
 	// Outside counts packets that one capture has before the other one starts, or after it ends.
 	Outside int64 `json:"outside,omitempty"`
+	// Uncheckable counts frames of which the downstream capture kept a part: damage on the way does not show.
+	Uncheckable int64 `json:"uncheckable,omitempty"`
 	// Transit times of matched packets, with the second capture's clock corrected.
 	MinTransitNS int64       `json:"min_transit_ns"`
 	MaxTransitNS int64       `json:"max_transit_ns"`
@@ -94,7 +96,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		return err
 	}
 	checked := &Checked{meta: meta, stream: stream, payloads: v.withPayloads, others: v.otherPlaces(meta)}
-	if report.Outside > 0 {
+	if report.Outside > 0 || report.Uncheckable > 0 && !o.Complete {
 		alone, err := scanned.meta()
 		if err != nil {
 			return nil, nil, err
@@ -108,6 +110,9 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 // locate finds out how the captures' places and clocks relate.
 func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	s := newSurvey()
+	for _, c := range v.connections.All() {
+		s.oneSided[c.Index] = c.Requester.QPN == 0 || c.Responder.QPN == 0
+	}
 	for tap := range s.taps {
 		if err := v.survey(ctx, s, tap); err != nil {
 			return nil, err
@@ -124,6 +129,9 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 		return nil, fault(reason, other)
 	}
 	v.identified, v.complete = s.identified(), s.complete()
+	if !v.o.SameClock {
+		v.tickNS = s.tick()
+	}
 	places := s.place(v.o.Placement, v.o.Ordered, v.isRequester)
 	if v.o.Ordered && !v.complete && swapped(places) != "" {
 		places = s.place(PlacementBracket, true, v.isRequester) // taps that miss frames make others look lost: the caller knows better
@@ -236,7 +244,7 @@ func (v *tapView) uncertainty() int64 {
 	if v.mixed() {
 		return 0
 	}
-	return max(0, v.clock.report.UncertaintyNS)
+	return max(0, v.clock.report.UncertaintyNS) + 4*v.tickNS
 }
 
 func refuseMirror(ctx context.Context, src Source, format Format) error {
@@ -269,6 +277,10 @@ func (r *PairReport) notes(first, second string) []string {
 		out = append(out, r.Ways[i].String())
 	}
 	out = append(out, r.Clock.String())
+	if r.Uncheckable > 0 {
+		out = append(out, fmt.Sprintf("the downstream capture kept parts of %d frames: damage between the captures does not show, so that findings "+
+			"that only the comparison shows are warnings (capture whole packets)", r.Uncheckable))
+	}
 	if r.Outside > 0 {
 		out = append(out, fmt.Sprintf("%d packets are in one capture only, from before the other one starts or after it ends: findings that only "+
 			"the comparison shows are warnings", r.Outside))

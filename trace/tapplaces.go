@@ -367,8 +367,11 @@ func (s *survey) apart(way, back int, firstUpstream bool) bool {
 func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
 	places = found
 	clock, bounds, err = s.clockFor(found)
-	if err == nil && clock.report.Discarded == 0 || slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
+	if err == nil && clock.report.Discarded == 0 {
 		return places, clock, bounds, err
+	}
+	if slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
+		return s.exchanged(found, clock, bounds, err)
 	}
 	complete := s.complete()
 	keep := func(w *WayReport) bool { return w.certain && complete }
@@ -379,6 +382,23 @@ func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockE
 		}
 	}
 	return places, clock, bounds, err
+}
+
+// exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them: where both hosts
+// send requests, the packets do not show which one the caller means by the requester.
+func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport, *clockEstimate, clockBounds, error) {
+	places, mixed := slices.Clone(found), false
+	for i := range places {
+		mixed = mixed || places[i].FirstUpstream != places[0].FirstUpstream
+		places[i].FirstUpstream = !places[i].FirstUpstream
+	}
+	if !mixed {
+		return found, clock, bounds, err
+	}
+	if c, b, failed := s.clockFor(places); failed == nil && (err != nil || c.better(clock)) {
+		return places, c, b, nil
+	}
+	return found, clock, bounds, err
 }
 
 // alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts. It changes the ways
@@ -409,7 +429,7 @@ func (s *survey) clockFor(places []WayReport) (clock *clockEstimate, bounds cloc
 		upstream[i] = places[i].FirstUpstream
 		mixed = mixed || upstream[i] != upstream[0]
 	}
-	for _, tick := range []int64{0, s.tick()} { // a stamp that was rounded down matters only where frames seem to precede their causes
+	for _, tick := range []int64{0, s.tick()} { // that stamps are rounded down matters for the estimate only where frames precede their causes
 		bounds = clockBounds{tickNS: tick}
 		s.transits(&bounds, upstream, nil)
 		s.causes(&bounds)

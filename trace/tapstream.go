@@ -16,7 +16,8 @@ type tapView struct {
 	upstream      map[flowKey]bool // of each way: the first capture is upstream. nil: of all
 	identified    bool             // IPv4 identifications tell frames apart
 	paired        func(s, p *observation)
-	complete      bool // nothing suggests that a tap missed frames
+	complete      bool  // nothing suggests that a tap missed frames
+	tickNS        int64 // resolution of the coarser clock; 0: nanoseconds, or one clock
 	assumed       []otherPlaces
 	shared        [2]int64 // first and last instant at which both captures have frames
 	payloads      bool     // records get the hash of their payload
@@ -96,6 +97,9 @@ func (v *tapView) run(ctx context.Context, fn func(*Record) error) (report *Pair
 	defer func() { err = alsoClose(err, after) }()
 	m := newMatcher(before, after)
 	m.identified, m.slackNS, m.paired, m.shared = v.identified, v.clock.slack(), v.paired, v.shared
+	if !v.mixed() {
+		m.earlyNS = 2 * v.tickNS // of the stamp, and of those that the correction rests on
+	}
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return &m.report, context.Cause(ctx)

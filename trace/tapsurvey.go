@@ -20,8 +20,9 @@ type survey struct {
 	ways map[flowKey]int // (source, destination) to its number, in order of appearance
 	list []flowKey
 
-	acked map[uint64]packet.PSN // the highest PSN that a connection's responder acknowledged
-	order []uint64              // what keys returns, once it was asked
+	acked    map[uint64]packet.PSN // the highest PSN that a connection's responder acknowledged
+	oneSided map[int]bool          // connections whose other direction is not known: what answers what does not show
+	order    []uint64              // what keys returns, once it was asked
 }
 
 type tapSurvey struct {
@@ -50,7 +51,7 @@ type glimpse struct {
 }
 
 func newSurvey() *survey {
-	s := &survey{ways: make(map[flowKey]int), acked: make(map[uint64]packet.PSN)}
+	s := &survey{ways: make(map[flowKey]int), acked: make(map[uint64]packet.PSN), oneSided: make(map[int]bool)}
 	for i := range s.taps {
 		s.taps[i].seen = make(map[uint64]*glimpse)
 	}
@@ -115,7 +116,7 @@ func (s *survey) add(tap int, o *observation) {
 	}
 	t.seen[key] = &glimpse{
 		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(), data: r.Opcode.IsData(),
-		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: answerPlace(r),
+		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: s.answerPlace(r),
 		cumulative: r.Opcode == packet.Acknowledge,
 	}
 	if len(t.seen) > surveyLimit {
@@ -156,9 +157,9 @@ const placeRequest, placeAnswer = 1, 2
 func connectionOf(place uint64) uint64 { return place >> 32 }
 
 // answerPlace names the answer to a request, or the request that an answer shows to have arrived.
-func answerPlace(r *Record) uint64 {
+func (s *survey) answerPlace(r *Record) uint64 {
 	switch {
-	case r.Flow == NoFlow:
+	case r.Flow == NoFlow || s.oneSided[r.Flow.Connection()]:
 		return 0
 	case r.Opcode.IsRequest():
 		return placeHash(r, false)

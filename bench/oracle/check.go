@@ -39,6 +39,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	packets := fl.Int("packets", 800, "packets of the largest session")
 	keep := fl.String("keep", "", "with -count 1: directory that keeps the captures")
 	from := fl.String("source", "endpoints", "what makes the traffic: endpoints (random ones, written for this check) or scenarios (of candela detect, NIC models without bugs)")
+	configs := fl.String("configs", "configs", "directory of the tests that come with Candela")
 	limit := fl.Int("limit", -1, "sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
@@ -58,7 +59,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	failures := make([]error, *workers)
 	for w := range *workers {
 		group.Go(func() {
-			traffic := open(*packets)
+			traffic := open(*packets, *configs)
 			for i := w; i < *count && failures[w] == nil; i += *workers {
 				s := *seed + uint64(i)
 				results[i], failures[w] = checkOne(traffic, chosen[s%uint64(len(chosen))], s, *keep)

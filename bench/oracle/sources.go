@@ -17,9 +17,9 @@ type source interface {
 	close() error
 }
 
-var sources = map[string]func(packets int) source{
-	"endpoints": func(packets int) source { return endpoints{packets} },
-	"scenarios": func(int) source { return &scenarios{newBed("configs")} },
+var sources = map[string]func(packets int, configs string) source{
+	"endpoints": func(packets int, _ string) source { return endpoints{packets} },
+	"scenarios": func(_ int, configs string) source { return &scenarios{newBed(configs)} },
 }
 
 // endpoints are those of package traffic; a session has about so many packets at most.

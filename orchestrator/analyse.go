@@ -38,8 +38,8 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	var incomplete *trace.IntegrityError
 	f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
 		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
-		TimeDisorderNS: f.counters.TimeDisorderNS,
-		Vouched:        f.soundCables || cables.Status == trace.StatusOK && len(f.trustedCables) == 0,
+		TimeDisorderNS: f.counters.TimeDisorderNS, Workers: f.workers,
+		Vouched: f.soundCables || cables.Status == trace.StatusOK && len(f.trustedCables) == 0,
 	})
 	empty := errors.Is(err, trace.ErrNothingToAnalyse)
 	if err != nil && !empty && !errors.As(err, &incomplete) {

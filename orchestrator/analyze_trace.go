@@ -233,7 +233,7 @@ func loadConnections(path string) (*trace.Connections, error) {
 // analyzeCapture analyses one capture, or a pair around the injector.
 func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
 	options := trace.Options{
-		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU,
+		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU, Workers: o.Workers,
 	}
 	if o.Connections != "" {
 		known, err := loadConnections(o.Connections)

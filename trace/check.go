@@ -26,6 +26,9 @@ type Options struct {
 	// was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
 
+	// Workers is how many processors may be used; with more than one, a capture is read by one while another decodes it. 0: one.
+	Workers int
+
 	// Complete says that the captures hold every frame that passed their taps.
 	Complete bool
 
@@ -58,6 +61,7 @@ func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityRepo
 			notes = append(notes, note)
 		}
 	}
+	src.ahead = o.Workers > 1
 	s := newScan(src, o)
 	s.notes = notes
 	s.recording = &recording{limit: recordingLimit}

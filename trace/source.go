@@ -21,6 +21,7 @@ type Source struct {
 
 	more  []Source  // that continue it, in the order of time
 	twins *twinRule // frames that are left out; nil: none
+	ahead bool      // a goroutine of its own reads
 }
 
 // FileSource is the capture in the file at path. It is the one place where this package meets the file system: the codecs
@@ -228,6 +229,9 @@ func (src Source) forEachFrame(ctx context.Context, fn func(*Frame) error, done 
 	}
 	defer func() { err = alsoClose(err, file) }()
 	defer func() { done(file) }()
+	if src.ahead {
+		return readAhead(ctx, file, fn)
+	}
 	var f Frame
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {

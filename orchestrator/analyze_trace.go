@@ -246,12 +246,14 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Sou
 	notes := pairNotes(pair)
 	var unjudged *trace.UnjudgedError
 	if errors.As(err, &unjudged) {
-		return unjudgedCapture(o, notes, unjudged), nil
+		outcome := unjudgedCapture(o, notes, unjudged)
+		outcome.Report.Observation = observe(&o, pair)
+		return outcome, nil
 	}
 	if err != nil {
 		return nil, traceError(err)
 	}
-	rep := &report.Report{Name: src.Name, Notes: notes, Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
+	rep := &report.Report{Name: src.Name, Notes: notes, Observation: observe(&o, pair), Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
 	if checked == nil {
 		verdict := judge(evidence{integrity: integrity.Violations()})
 		rep.Verdict, rep.Reasons, rep.Packets = verdict.Verdict, verdict.Reasons, integrity.Packets
@@ -300,7 +302,10 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {
 		return nil, err
 	} else if nothing != nil {
-		return unjudgedCapture(o, slices.Concat(rep.Notes, meta.Notes), nothing), nil
+		outcome := unjudgedCapture(o, slices.Concat(rep.Notes, meta.Notes), nothing)
+		outcome.Report.Observation = rep.Observation
+		describe(outcome.Report, &o, meta, summary, analysis)
+		return outcome, report.Illustrate(ctx, outcome.Report, checked, o.Plots)
 	}
 	e := evidence{strict: o.Strict}
 	for _, f := range analysis.Findings {
@@ -315,20 +320,34 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	}
 	verdict := judge(e)
 	rep.Verdict, rep.Reasons = verdict.Verdict, verdict.Reasons
-	rep.Packets, rep.SpanNS, rep.PacketIDs = summary.Packets, meta.EndNS-meta.StartNS, meta.PacketIDs
-	rep.OriginNS = meta.StartNS
 	rep.Metrics, rep.Coverage = analysis.Metrics, analysis.Coverage
 	rep.Notes, rep.Stories = append(rep.Notes, meta.Notes...), summary.stories.lines()
-	for _, c := range meta.Connections.All() {
-		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
-	}
-	if o.Trace != StandardInput {
-		rep.Next = []string{strings.Join(append([]string{o.Command, "trace show", o.Trace}, o.More...), " ")}
-	}
+	describe(rep, &o, meta, summary, analysis)
 	if err := report.Illustrate(ctx, rep, checked, o.Plots); err != nil {
 		return nil, err
 	}
 	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil
+}
+
+// describe says what a capture holds, whether it could be judged or not.
+func describe(rep *report.Report, o *AnalyzeOptions, meta trace.Meta, summary *Summary, analysis *analyzers.Analysis) {
+	rep.Packets, rep.SpanNS, rep.PacketIDs = summary.Packets, meta.EndNS-meta.StartNS, meta.PacketIDs
+	rep.OriginNS = meta.StartNS
+	if meta.Kind == trace.KindMirror {
+		observeMirror(rep.Observation)
+	}
+	addInterfaces(rep.Observation, meta.Interfaces)
+	for _, c := range meta.Connections.All() {
+		rep.Connections = append(rep.Connections, captureConnection(summary, analysis, &c))
+	}
+	if o.Trace == StandardInput {
+		return
+	}
+	command := []string{o.Command, "trace show", shellWord(o.Trace)}
+	for _, file := range o.More {
+		command = append(command, shellWord(file))
+	}
+	rep.Next = []string{strings.Join(command, " ") + around(analysis)}
 }
 
 func captureConnection(s *Summary, a *analyzers.Analysis, c *trace.Connection) report.Connection {

@@ -165,7 +165,7 @@ func around(a *analyzers.Analysis) string {
 	}
 	for _, severity := range []analyzers.Severity{analyzers.Violation, analyzers.Warning} {
 		for _, f := range a.Findings {
-			if f.Severity == severity && len(f.Packets) > 0 {
+			if f.Severity == severity && len(f.Packets) > 0 && f.Packets[0] < trace.PairSecond {
 				return fmt.Sprintf(" --around %d", f.Packets[0])
 			}
 		}
@@ -175,10 +175,10 @@ func around(a *analyzers.Analysis) string {
 
 // nextOfArchive lists the commands that look closer at a run that was unpacked for its analysis only, or repeat it.
 func (r *facts) nextOfArchive(o AnalyzeOptions) []string {
-	file := path.Join(o.Inner, traceFile)
-	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", o.Archive, file, r.command, file, around(r.analysis))}
+	file := shellWord(path.Join(o.Inner, traceFile))
+	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", shellWord(o.Archive), file, r.command, file, around(r.analysis))}
 	if o.Inner == "." && r.plan.Test.Testbed.Kind == config.KindVirtual {
-		list = append(list, r.command+" replay "+o.Archive)
+		list = append(list, r.command+" replay "+shellWord(o.Archive))
 	}
 	return list
 }

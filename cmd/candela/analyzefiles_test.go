@@ -124,6 +124,34 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 	}
 }
 
+// TestAReportOfTwoCapturesSaysHowTheyWereRead: places, clocks, and what happened in between.
+func TestAReportOfTwoCapturesSaysHowTheyWereRead(t *testing.T) {
+	const rxe = "../../packet/testdata/rxe/write-drop5"
+	before, after := rxe+".in.pcap", rxe+".out.pcap"
+	common := []string{"Between the captures", "the first capture", "drift", "uncertainty", "dropped in between", ">taps</text>"}
+	for name, tt := range map[string]struct {
+		args []string
+		page []string
+	}{
+		"after":         {[]string{before, "--after", after}, append([]string{"<td>before</td>", "<td>after</td>"}, common...)},
+		"two names":     {[]string{before, after}, append([]string{"<td>first</td>", "<td>second</td>"}, common...)},
+		"places":        {[]string{"--tap", "before=" + before, "--tap", "after=" + after}, append([]string{"<td>before</td>"}, common...)},
+		"one clock":     {[]string{before, "--after", after, "--same-clock"}, []string{"one clock stamped both captures"}},
+		"other traffic": {[]string{before, "--after", "../../packet/testdata/rxe/read-drop5resp.out.pcap"}, []string{"INVALID", "read-drop5resp.out.pcap"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, _, stderr := candela(t, append([]string{"analyze", "--out", dir}, tt.args...)...)
+			w := readWritten(t, dir)
+			for _, text := range tt.page {
+				if !strings.Contains(w.page, text) {
+					t.Errorf("the page lacks %q\n%s", text, stderr)
+				}
+			}
+		})
+	}
+}
+
 // TestAFailingAnalysisKeepsTheReportThatIsThere: nothing is lost to a capture that cannot be read or a place that cannot be written.
 func TestAFailingAnalysisKeepsTheReportThatIsThere(t *testing.T) {
 	run := runOf(t, nackPlusOne)

@@ -74,7 +74,7 @@ type File struct {
 // tool; run.json, log.jsonl and the reports hold times of day or are made of the others.
 func memberNames() []string {
 	names := []string{
-		configName, "testbed.yml", "calibration.json", "environment.json", "connections.json", entriesName,
+		configName, "testbed.yml", "calibration.json", "comparison.json", "environment.json", "connections.json", entriesName,
 		"generator.json", "counters.json", "integrity.json",
 	}
 	names = append(names, orchestrator.CableFiles()...)

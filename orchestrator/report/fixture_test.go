@@ -56,6 +56,7 @@ func fixtures() map[string]*Report {
 		"broken":    broken(),
 		"warnings":  warningsOnly(),
 		"bare":      bareCapture(),
+		"captures":  twoCaptures(),
 		"many":      manyConnections(),
 		"hostile":   hostile(),
 		"excused":   excused(),
@@ -285,6 +286,21 @@ func excused() *Report {
 }
 
 // hostile has in every text what must not reach a terminal, an XML parser or a browser as it is.
+// twoCaptures is what comparing captures before and after a switch gives.
+func twoCaptures() *Report {
+	r := warningsOnly()
+	r.Name, r.Observation = "before.pcap", &Observation{
+		Observer: "taps", What: "Two captures of the same traffic. Comparing them shows what became of each packet in between.",
+		Captures: []Capture{{"before", []string{"before.pcap"}, nil}, {"after", []string{"ring_0.pcapng", "ring_1.pcapng"}, []string{"eth1: Ethernet, 134 frames received, 0 missed"}}},
+		Ways:     []Way{{"10.0.0.1", "10.0.0.2", "first", "the TTL decreases"}, {"10.0.0.2", "10.0.0.1", "second", "packets were lost after it"}},
+		Clock:    []Fact{{"offset of the second clock", "1.000ms"}, {"drift", "+12.5 ppm"}, {"uncertainty", "3.100us"}},
+		Between:  []Fact{{"packets at the upstream tap", "116"}, {"dropped in between", "1"}},
+		Said:     []string{"said by the tables"},
+	}
+	r.Notes = []string{"said by the tables", "before.pcap: 40 of 80 frames are second sights and were left out"}
+	return r
+}
+
 func hostile() *Report {
 	const evil = "\x1b[2J\x00</script><script>alert(1)</script>\"'&]]>\u202e\ufffe\xff\r\nINVALID"
 	r := failing()
@@ -302,5 +318,10 @@ func hostile() *Report {
 	r.Next, r.Facts, r.PacketIDs = []string{evil}, []Fact{{evil, evil}}, evil
 	r.Sequences[0].Points[0].Class = 200
 	r.Ladders[0].Title = evil
+	r.Observation = &Observation{
+		Observer: evil, What: evil, Captures: []Capture{{evil, []string{evil}, []string{evil}}}, Ways: []Way{{evil, evil, evil, evil}},
+		Clock: []Fact{{evil, evil}}, Between: []Fact{{evil, evil}},
+	}
+	r.Files, r.Apart = []File{{Name: evil, What: evil}}, true
 	return r
 }

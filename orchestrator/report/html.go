@@ -70,6 +70,13 @@ type page struct {
 	Machines    []machineView
 	Reasons     [][]string
 	Files       []pageFile
+
+	Observer     string // where packets were seen
+	Outcomes     bool   // of connections are known
+	StoriesTitle string
+	LadderNote   string
+	Remaining    []string // notes of captures that no table says
+	LooseNotes   []string // notes of anything else
 }
 
 type pageConnection struct {
@@ -126,8 +133,37 @@ func newPage(r *Report) *page {
 		}
 	}
 	p.Machines = machineViews(r.Coverage)
+	p.words()
 	p.files()
 	return p
+}
+
+// words fills in what depends on who saw the packets.
+func (p *page) words() {
+	r := p.Report
+	p.Observer, p.Outcomes, p.StoriesTitle = r.observer(), r.outcomes(), r.storiesTitle()
+	p.LadderNote = "One row for each packet in the order of the injector, time downwards, not to scale. " +
+		"The injector saw a packet at the time given; when it arrived at a host is not observed."
+	switch p.Observer {
+	case "tap":
+		p.LadderNote = "One row for each packet in the order of the capture, time downwards, not to scale. " +
+			"The tap saw a packet at the time given; whether and when it arrived at a host is not observed."
+	case "taps":
+		p.LadderNote = "One row for each packet in the order of the upstream taps, time downwards, not to scale. " +
+			"The upstream tap saw a packet at the time given; a cross shows that the downstream tap did not."
+	}
+	if len(r.Ladders) > 0 && len(p.violations())+len(p.Remarks) > len(r.Ladders) {
+		p.LadderNote += fmt.Sprintf(" The first findings are drawn, %d at most.", maxLadders)
+	}
+	if p.LooseNotes = r.Notes; r.Observation == nil {
+		return
+	}
+	p.LooseNotes = nil
+	for _, note := range r.Notes {
+		if !slices.Contains(r.Observation.Said, note) {
+			p.Remaining = append(p.Remaining, note)
+		}
+	}
 }
 
 func verdictClass(v analyzers.Verdict) string {

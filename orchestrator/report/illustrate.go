@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -102,17 +103,25 @@ func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	if !plots {
 		return il
 	}
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.counts() && len(f.Packets) > 0 && len(il.ladders) < maxLadders {
-			w := il.want(f, f.Packets[:1], ladderBefore, ladderAfter)
-			w.title = fmt.Sprintf("around %s, %s %s", f.Rule, r.packetWord(), packetNumber(f.Packets[0]))
-			il.ladders = append(il.ladders, w)
-		}
+	il.draw((*Finding).counts)
+	if len(il.ladders) == 0 {
+		il.draw(func(f *Finding) bool { return f.Severity == analyzers.Warning })
 	}
 	for _, c := range r.plotted() {
 		il.plots[c] = &plot{connection: c}
 	}
 	return il
+}
+
+// draw asks for ladders around the first findings of a kind.
+func (il *illustrator) draw(kind func(*Finding) bool) {
+	for i := range il.report.Findings {
+		if f := &il.report.Findings[i]; kind(f) && len(f.Packets) > 0 && len(il.ladders) < maxLadders {
+			w := il.want(f, f.Packets[:1], ladderBefore, ladderAfter)
+			w.title = fmt.Sprintf("around %s, %s %s", f.Rule, il.report.packetWord(), packetNumber(f.Packets[0]))
+			il.ladders = append(il.ladders, w)
+		}
+	}
 }
 
 // want asks for the surroundings of packets of f.
@@ -165,16 +174,16 @@ func (il *illustrator) record(r *trace.Record) error {
 		Damaged: r.ICRC == packet.ICRCInvalid,
 	}
 	connection := r.Flow.Connection()
-	if connection >= len(il.recent) {
-		return nil
+	if connection >= len(il.recent) || !r.Has(trace.Sent) {
+		return nil // the second sight of a packet between two taps
 	}
-	if p.Class == packet.ClassData && connection > 0 && r.Has(trace.Sent) {
+	if p.Class == packet.ClassData && connection > 0 {
 		h := &il.highest[2*int(r.Flow)+int(r.Opcode.Space())]
 		p.Resent = rel <= *h
 		*h = max(*h, rel)
 	}
 	il.surround(p, connection)
-	if il.plotting && r.Has(trace.Sent) {
+	if il.plotting {
 		if pl := il.plots[connection]; pl != nil {
 			pl.streams[numbering(r)].add(*p)
 		}
@@ -280,7 +289,7 @@ func (w *window) steps() []Step {
 	var steps []Step
 	for i := 0; i < len(w.points); {
 		n := 1
-		for i+n < len(w.points) && w.points[i].continuedBy(&w.points[i+n], n) && !w.wanted[w.points[i+n].ID] {
+		for i+n < len(w.points) && w.points[i].continuedBy(&w.points[i+n], n) && w.points[i].Resent == w.points[i+n].Resent && !w.wanted[w.points[i+n].ID] {
 			n++
 		}
 		add := func(p Point) { steps = append(steps, Step{Point: p, Accused: w.finding != nil && w.wanted[p.ID]}) }

@@ -73,7 +73,7 @@ func newLadderView(r *Report, l *Ladder) ladderView {
 		y += ladderRow
 	}
 	v.Bottom, v.Height = int(y), int(y)+8
-	v.Label = fmt.Sprintf("%s between requester, injector and responder", plural(int64(len(steps)), "packet"))
+	v.Label = fmt.Sprintf("%s between requester, %s and responder", plural(int64(len(steps)), "packet"), clean(r.observer()))
 	if n := len(l.Steps) - len(steps); n > 0 {
 		v.More = "and " + moreOf(n, "packet")
 	}
@@ -134,7 +134,7 @@ func stepClass(s *Step) string {
 		return "rnr"
 	case p.Class == packet.ClassCNP:
 		return "cnp"
-	case p.Class == packet.ClassData && (p.Resent || p.Iter > 1):
+	case p.Class == packet.ClassData && p.Resent:
 		return "resent"
 	case p.Class == packet.ClassData:
 		return "data"

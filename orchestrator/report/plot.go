@@ -233,7 +233,7 @@ func (a *timeAxis) ticks(r *Report) []plotTick {
 	last := math.Inf(-1)
 	label := func(ns int64) {
 		if at := a.place(ns); at-last >= tickRoom && at <= plotWidth-plotRight-tickRoom/2 {
-			ticks = append(ticks, plotTick{round(at), r.instant(ns)})
+			ticks = append(ticks, plotTick{round(at), r.tick(ns)})
 			last = at
 		}
 	}

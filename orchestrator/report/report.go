@@ -43,6 +43,8 @@ type Report struct {
 	Waived      int
 	Analyzers   []string // that ran, in their order; those of findings, metrics and coverage are added
 
+	Observation *Observation // how captures were read; nil: a run, whose observer is its injector
+
 	Tables []Table // of what is no connection: the flows and switches of a test of a switch
 	Charts []Chart // for the HTML page
 	// Numbers are the few that a table of many runs shows.
@@ -74,6 +76,59 @@ type Connection struct {
 	Data, Resent, Rounds   int64 // data packets, retransmissions among them, rounds of transmission (ITER of the last)
 	Acks, Naks, RNRs       int64
 	CNPs, Events, Timeouts int64
+}
+
+// Observation is how captures were read.
+type Observation struct {
+	// Observer is where packets were seen: "tap" or "taps"; empty: the injector of a mirror trace.
+	Observer string
+	What     string // kind of observation, and what that leaves open
+	Captures []Capture
+	Ways     []Way    // of two captures, by direction
+	Clock    []Fact   // how their clocks relate
+	Between  []Fact   // what happened in between
+	Said     []string // notes of the report that the other fields repeat
+}
+
+// Capture is one capture and the place where it was taken, as far as the user said.
+type Capture struct {
+	Place      string
+	Files      []string
+	Interfaces []string // that recorded it, with the frames that they missed
+}
+
+// Placed reports whether it is known or inferred which capture is which.
+func (o *Observation) Placed() bool {
+	return slices.ContainsFunc(o.Captures, func(c Capture) bool { return c.Place != "" })
+}
+
+// Recorded reports whether the files say what recorded them.
+func (o *Observation) Recorded() bool {
+	return slices.ContainsFunc(o.Captures, func(c Capture) bool { return len(c.Interfaces) > 0 })
+}
+
+// Way is a direction between two taps.
+type Way struct{ From, To, Upstream, Reason string }
+
+// observer is where packets were seen, in words.
+func (r *Report) observer() string {
+	if r.Observation == nil || r.Observation.Observer == "" {
+		return "injector"
+	}
+	return r.Observation.Observer
+}
+
+// outcomes reports whether any connection's outcome is known: captures do not say how requests completed.
+func (r *Report) outcomes() bool {
+	return slices.ContainsFunc(r.Connections, func(c Connection) bool { return c.Outcome != "" })
+}
+
+// storiesTitle is the heading of Stories. Below the events of a test they need no noun.
+func (r *Report) storiesTitle() string {
+	if len(r.Events) > 0 {
+		return "What became of them"
+	}
+	return "Packets that did not pass unchanged"
 }
 
 // Event is one event of the test and what became of it.

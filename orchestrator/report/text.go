@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"candela.dev/candela/analyzers"
 )
@@ -126,7 +127,9 @@ func (t *textReport) about() []string {
 	if t.Testbed != "" {
 		about = append(about, "seed "+strconv.FormatUint(t.Seed, 10), "testbed "+t.Testbed)
 	}
-	about = append(about, fmt.Sprintf("%s in %s", plural(t.Packets, "packet"), span(t.SpanNS)))
+	if t.Packets > 0 || t.SpanNS > 0 || t.Observation == nil {
+		about = append(about, fmt.Sprintf("%s in %s", plural(t.Packets, "packet"), span(t.SpanNS)))
+	}
 	about = append(about, t.asides()...)
 	if t.File != "" && t.File != t.Name {
 		about = append(about, t.File)
@@ -236,7 +239,7 @@ func connectionTable(connections []*Connection, same bool, width int) table {
 				cells[i] = col.cell(c)
 			}
 			zero := !slices.ContainsFunc(cells, func(c cell) bool { return c.text != "0" })
-			if col.head == "traffic" && same || col.dispensable && dropZeros && zero {
+			if col.head == "traffic" && same || col.head == "outcome" && !slices.ContainsFunc(cells, func(c cell) bool { return c.text != "" }) || col.dispensable && dropZeros && zero {
 				continue
 			}
 			tab.addColumn(col.column, cells)
@@ -311,10 +314,11 @@ func (t *textReport) stories() {
 	if len(t.Stories) == 0 {
 		return
 	}
-	t.section("What became of them")
+	t.section(t.storiesTitle())
 	shown := t.limit(len(t.Stories), maxEvents)
 	for _, line := range t.Stories[:shown] {
-		t.line(2, cell{line, plain})
+		number, story, _ := strings.Cut(oneLine(line), " ")
+		t.labelled(2, utf8.RuneCountInString(number)+1, cell{number, plain}, story, plain)
 	}
 	t.more(2, len(t.Stories)-shown, "packet", "")
 }
@@ -372,7 +376,7 @@ func (t *textReport) metrics() {
 	if len(all) == 0 {
 		return
 	}
-	where, scope := "Latencies seen at the injector", t.flowWord()
+	where, scope := "Latencies seen at the "+oneLine(t.observer()), t.flowWord()
 	if len(t.Tables) > 0 {
 		where = "Latencies"
 	}

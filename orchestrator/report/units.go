@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,21 @@ func (r *Report) instant(ns int64) string {
 		sign, us, rest = "-", -us, -rest
 	}
 	return fmt.Sprintf("%s%d.%03dus", sign, us, rest)
+}
+
+// tick labels an instant on a time axis in the unit that keeps it short, with no more digits than it has: "67.115 ms".
+func (r *Report) tick(ns int64) string {
+	ns -= r.OriginNS
+	unit, name, digits := float64(clock.Microsecond/clock.Nanosecond), "us", 1e3
+	switch {
+	case ns == 0:
+		return "0"
+	case max(ns, -ns) >= int64(clock.Second/clock.Nanosecond):
+		unit, name, digits = float64(clock.Second/clock.Nanosecond), "s", 1e6
+	case max(ns, -ns) >= int64(clock.Millisecond/clock.Nanosecond):
+		unit, name = float64(clock.Millisecond/clock.Nanosecond), "ms"
+	}
+	return strconv.FormatFloat(math.Round(float64(ns)/unit*digits)/digits, 'f', -1, 64) + " " + name
 }
 
 // Span prints a duration of ns in the unit that keeps it short: "1.995us".

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,5 +179,53 @@ func TestACaptureWithoutRoCEIsAnInputError(t *testing.T) {
 		if _, err := orchestrator.Analyze(t.Context(), o); err == nil || !errors.Is(err, orchestrator.ErrInput) || !strings.Contains(err.Error(), "arp.pcap") {
 			t.Errorf("%+v: %v", o, err)
 		}
+	}
+}
+
+// Requests alone are judged by the rules about requests: correct ones pass with a note on what was not judged, wrong ones fail.
+func TestRequestsAloneAreJudgedByWhatTheyShow(t *testing.T) {
+	writes := func(wrong int, change func(p *packet.Packet)) (frames [][]byte) {
+		for i := range 6 {
+			if i == wrong {
+				frames = append(frames, onWire(false, packet.WriteOnly, 9, packet.PSN(i), 256, change))
+				continue
+			}
+			frames = append(frames, onWire(false, packet.WriteOnly, 9, packet.PSN(i), 256))
+		}
+		return frames
+	}
+	read := func(psn packet.PSN, length uint32) []byte {
+		return onWire(false, packet.ReadRequest, 9, psn, 0, func(p *packet.Packet) { p.RETH.Length = length })
+	}
+	for _, tc := range []struct {
+		name   string
+		frames [][]byte
+		rule   string // empty: a pass
+	}{
+		{"correct WRITEs", writes(-1, nil), ""},
+		{"correct READs", [][]byte{read(0, 4096), read(4, 100), read(5, 1024)}, ""},
+		{"a wrong DMA length", writes(3, func(p *packet.Packet) { p.RETH.Length = 255 }), "gbn.dma-length"},
+		{"a wrong pad count", writes(3, func(p *packet.Packet) { p.BTH.PadCount = 2 }), "gbn.pad-count"},
+		{"an opcode out of sequence", writes(3, func(p *packet.Packet) {
+			p.BTH.Opcode, p.Headers = packet.WriteLast, packet.HasBTH|packet.WriteLast.Headers()
+		}), "gbn.opcode-sequence"},
+		{"another packet under the same PSN", append(writes(-1, nil), onWire(false, packet.SendOnly, 9, 5, 256)), "gbn.retransmit-changed"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o := analyze(t, orchestrator.AnalyzeOptions{Trace: capture(t, "tap.pcap", tc.frames...)})
+			if notes := strings.Join(o.Report.Notes, "\n"); !strings.Contains(notes, "its responder is not judged") {
+				t.Errorf("no note on what is not judged: %s", notes)
+			}
+			if tc.rule == "" {
+				if o.Verdict.Exit != orchestrator.ExitPass {
+					t.Errorf("exit %d: %v", o.Verdict.Exit, o.Verdict.Reasons)
+				}
+				return
+			}
+			caught := slices.ContainsFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == tc.rule && f.Severity == analyzers.Violation })
+			if o.Verdict.Exit != orchestrator.ExitFail || !caught {
+				t.Errorf("exit %d without a violation of %s: %+v", o.Verdict.Exit, tc.rule, o.Analysis.Findings)
+			}
+		})
 	}
 }

@@ -4,7 +4,7 @@ package conformance
 
 import "embed"
 
-// FS holds the tests, and the testbeds below testbeds/.
+// FS holds the tests.
 //
-//go:embed *.yml testbeds/*.yml
+//go:embed *.yml
 var FS embed.FS

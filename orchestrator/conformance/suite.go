@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -292,22 +290,12 @@ func as(o config.Options, profile *config.Profile) config.Options {
 	return o
 }
 
-// Load reads a test of the suite. Testbeds that tests name come with the suite; the one of the options, which replaces them, is the user's.
+// Load reads a test of the suite. The tests name no testbed; the one of the options is the user's.
 func Load(name string, o config.Options) (*config.Test, error) {
 	file := name + ".yml"
 	data, err := tests.FS.ReadFile(file)
 	if err != nil {
 		return nil, err
-	}
-	given, readGiven := o.Testbed, o.ReadFile
-	if readGiven == nil {
-		readGiven = os.ReadFile
-	}
-	o.ReadFile = func(name string) ([]byte, error) {
-		if given != "" && name == given {
-			return readGiven(name)
-		}
-		return readTestbed(name)
 	}
 	return config.Parse(file, data, o)
 }
@@ -319,11 +307,6 @@ func Tests() ([]string, error) {
 		files[i] = strings.TrimSuffix(files[i], ".yml")
 	}
 	return files, err
-}
-
-// readTestbed reads a testbed description that comes with the tests.
-func readTestbed(name string) ([]byte, error) {
-	return tests.FS.ReadFile(path.Join("testbeds", path.Base(filepath.ToSlash(name))))
 }
 
 // each calls do for 0 to n−1 on all workers and returns the errors in that order.

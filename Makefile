@@ -61,7 +61,7 @@ detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random 
 
 # The networks of which go test draws a tenth: 40 for each switch model, and each bug of hosts in as many.
 silence: ## compliant hosts behind every switch model in random networks: nobody may be blamed; and in how many each seeded bug is caught
-	CANDELA_TEST_SILENCE=40 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|IncastsOf|SeededTCPBugsAre|ShortTimeouts)' ./orchestrator/switchtest
+	CANDELA_TEST_SILENCE=40 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|IncastsOf|TCPNetworksOf|SeededTCPBugsAre|ShortTimeouts)' ./orchestrator/switchtest
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

@@ -204,11 +204,19 @@ func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Confi
 		return retrans.Config{}
 	}
 	farthest := max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation)
-	return retrans.Config{HalfRTT: half.sides(), HostDelayNS: c.hostDelayNS(), LinkDelayNS: farthest.Nanoseconds(), Default: retrans.Params{
-		Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
-		RNRRetry: uint8(t.Traffic.RNRRetry),
-		Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
-	}}
+	silence := func(d *clock.Duration) int64 {
+		if d == nil {
+			return 0
+		}
+		return d.Nanoseconds()
+	}
+	e := &t.Expect.Retrans
+	return retrans.Config{HalfRTT: half.sides(), HostDelayNS: c.hostDelayNS(), LinkDelayNS: farthest.Nanoseconds(),
+		AckSilenceNS: silence(e.AckSilence), NakSilenceNS: silence(e.NakSilence), Default: retrans.Params{
+			Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
+			RNRRetry: uint8(t.Traffic.RNRRetry),
+			Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
+		}}
 }
 
 // fieldsConfig says what the packets of both hosts carry.

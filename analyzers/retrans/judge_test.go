@@ -222,7 +222,7 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 // TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess judges the third retry after a first by a NAK, where two are
 // allowed.
 func TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess(t *testing.T) {
-	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1}
+	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1, NakSilenceNS: 1 << 40}
 	off := exact
 	off.Default.TimeoutExponent = 0
 	first := func(change func(s *rounds.Step)) rounds.Step {

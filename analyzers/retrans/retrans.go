@@ -47,6 +47,10 @@ type Config struct {
 	LinkDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
+
+	// AckSilenceNS and NakSilenceNS are how long the silence of a responder, or that of a requester after a NAK, lasts at least that is
+	// reported. 0: half and three quarters of the local ACK timeout.
+	AckSilenceNS, NakSilenceNS int64
 }
 
 // Params are the transport settings of one connection.
@@ -99,6 +103,12 @@ type Analyzer struct {
 	reloaded []bool     // by flow of the requests: the first restart since the last progress may not count as a retry
 	results  []*results // of atomics, by flow of the requests; nil until there is one
 	inferred bool       // nobody says where connections begin
+
+	arrivals bool    // what arrives is known, so that silence can be judged
+	owed     []owed  // by flow of the requests
+	hosts    []int32 // by flow: the host that sends
+	slowest  []int64 // by host: its slowest acknowledgement that no retransmission asked for
+	silent   []silent
 }
 
 // New returns an analyzer for traces with the given connections.
@@ -108,6 +118,10 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),
 		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
 		results: make([]*results, 2*n), reloaded: make([]bool, 2*n), inferred: meta.Connections.Inferred,
+	}
+	if a.arrivals = meta.EventsKnown; a.arrivals {
+		a.owed = make([]owed, 2*n)
+		a.hosts, a.slowest = hosts(meta)
 	}
 	for i := range a.params {
 		a.params[i] = cfg.Default
@@ -132,6 +146,9 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Opcode == packet.AtomicAcknowledge && step != nil {
 		a.atomic(r, step)
 	}
+	if a.arrivals && step != nil {
+		a.listen(r, step)
+	}
 	if step == nil || step.Marks&(rounds.Again|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
 		return
 	}
@@ -153,6 +170,7 @@ func (a *Analyzer) request(r *trace.Record, step *rounds.Step) {
 	switch step.Cause {
 	case rounds.Nack:
 		if restart {
+			a.heeded(r, step)
 			a.sample(reaction, step.Flow, since, a.sender(step.Flow))
 		}
 	case rounds.Implied:
@@ -226,6 +244,7 @@ func (a *Analyzer) sample(k kind, flow trace.FlowID, ns, halfRTT int64) {
 
 // Finish returns findings, metrics and how often each cause of retransmission was seen.
 func (a *Analyzer) Finish() analyzers.Result {
+	a.silences()
 	coverage := make(map[string]int64, len(a.causes))
 	for c := rounds.Nack; c <= rounds.Timeout; c++ {
 		coverage[fmt.Sprintf("restart by %v", c)] = a.causes[c]

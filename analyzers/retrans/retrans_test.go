@@ -3,6 +3,7 @@ package retrans_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -316,7 +317,7 @@ func TestMeasuresPlainCapture(t *testing.T) {
 }
 
 func TestJudges(t *testing.T) {
-	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1}
+	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1, NakSilenceNS: time.Second.Nanoseconds()}
 	adaptive := exact
 	adaptive.Default.Adaptive = true
 	off := exact

@@ -11,6 +11,8 @@ const (
 	RuleRNREarly     = "retrans.rnr-early"
 	RuleRNRRetry     = "retrans.rnr-retry-exceeded"
 	RuleAtomicReplay = "retrans.atomic-replay"
+	RuleAckSilence   = "retrans.ack-silence"
+	RuleNakSilence   = "retrans.nak-silence"
 )
 
 const timerClause = "IBTA volume 1, 9.7.6.1.3"
@@ -45,6 +47,14 @@ func Rules() []analyzers.Rule {
 		{
 			ID: RuleAtomicReplay, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.4.5",
 			Statement: "A repeated atomic is answered with the result of its first execution.",
+		},
+		{
+			ID: RuleAckSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.1",
+			Statement: "A request that asks for an acknowledgement is answered before the requester's timer has to repeat it.",
+		},
+		{
+			ID: RuleNakSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.2",
+			Statement: "A NAK makes the requester retransmit at once, not only when its timer expires.",
 		},
 	}
 }

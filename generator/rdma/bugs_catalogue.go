@@ -161,6 +161,7 @@ const (
 	BugAckDSCP
 	BugECNCleared
 	BugCNPDSCP
+	BugAckForgotten
 
 	// What queue pairs do to each other, and what is forgotten between them and time.
 	BugKeyForgotten
@@ -327,6 +328,7 @@ var catalogue = []BugInfo{
 	{"ack-asks-ack", BugAckAsksAck, "fields.response-ack-request", "acknowledgements ask for an acknowledgement", ""},
 	{"ack-dscp", BugAckDSCP, "fields.dscp", "acknowledgements are sent with DSCP 0, whatever is set", ""},
 	{"ecn-cleared", BugECNCleared, "fields.ecn", "repeated packets are sent as not ECN-capable", ""},
+	{"ack-forgotten", BugAckForgotten, "retrans.ack-silence", "every third request that asks for an acknowledgement gets one only when it is repeated", ""},
 	{"cnp-dscp", BugCNPDSCP, "fields.dscp", "CNPs are sent with the DSCP of data", ""},
 
 	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed", "a WRITE that is sent again carries another remote key", ""},

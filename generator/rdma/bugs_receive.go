@@ -14,6 +14,7 @@ type mischief struct {
 	fresh     int   // requests sent for the first time
 	oddAcks   int   // ACKs sent, of which every fourth may be odd
 	atomics   int   // atomics executed, of which every third may be lost
+	asked     int   // requests that asked for an acknowledgement, of which every third may be forgotten
 	afterRNR  bool  // the restart to come is due to an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
 	atomicTwo bool  // the next atomic ACK is the second one
@@ -171,10 +172,20 @@ func (r *requester) seek(psn int64) {
 
 // loses reports whether an atomic is answered without being executed (BugAtomicLost).
 func (r *responder) loses() bool {
-	const third = 3
 	if !r.q.nic.bugs.Has(BugAtomicLost) {
 		return false
 	}
 	r.q.mischief.atomics++
 	return r.q.mischief.atomics%third == 0
 }
+
+// forgets reports whether a request that asks for an acknowledgement gets none (BugAckForgotten).
+func (r *responder) forgets() bool {
+	if !r.q.nic.bugs.Has(BugAckForgotten) {
+		return false
+	}
+	r.q.mischief.asked++
+	return r.q.mischief.asked%third == 0
+}
+
+const third = 3

@@ -200,7 +200,7 @@ func (r *responder) expectedPacket(now clock.Time, p *packet.Packet) {
 	case packet.VerbNone:
 	}
 	r.expected++
-	if p.BTH.AckReq {
+	if p.BTH.AckReq && !r.forgets() {
 		r.acknowledge(now)
 	}
 }

@@ -66,10 +66,12 @@ type Bound struct {
 // RetransExpect is what is expected of retransmission latencies.
 type RetransExpect struct {
 	Judgement
-	NackGeneration *Bound // first out-of-order packet → NAK
-	NackReaction   *Bound // NAK → retransmission
-	Retransmission *Bound // lost packet → its retransmission
-	Timeout        *Bound // last transmission → retransmission by timeout
+	NackGeneration *Bound          // first out-of-order packet → NAK
+	NackReaction   *Bound          // NAK → retransmission
+	Retransmission *Bound          // lost packet → its retransmission
+	Timeout        *Bound          // last transmission → retransmission by timeout
+	AckSilence     *clock.Duration // of a responder, that is reported; nil: half of the local ACK timeout
+	NakSilence     *clock.Duration // of a requester after a NAK; nil: three quarters of it
 }
 
 // CNPExpect is what is expected of congestion notification.

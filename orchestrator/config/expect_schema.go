@@ -110,6 +110,7 @@ func fieldSettings() []field {
 
 func retransBounds() []field {
 	bound := optional[Bound]{boundSchema()}
+	silence := optional[clock.Duration]{quantity{unit: "µs", scale: int64(clock.Microsecond), min: 1, max: 86_400_000_000}}
 	return []field{
 		{key: "nack-generation-us", doc: "From the first out-of-order packet to the NAK.", kind: bound,
 			at: at(func(r *RetransExpect) **Bound { return &r.NackGeneration })},
@@ -119,6 +120,11 @@ func retransBounds() []field {
 			at: at(func(r *RetransExpect) **Bound { return &r.Retransmission })},
 		{key: "timeout-us", doc: "From the last transmission to the retransmission by timeout.", kind: bound,
 			at: at(func(r *RetransExpect) **Bound { return &r.Timeout })},
+		{key: "ack-silence-us", doc: "An acknowledgement that comes only when the timer repeats a request is a warning from this time after the request on.",
+			kind: silence, defDoc: "half of the local ACK timeout", at: at(func(r *RetransExpect) **clock.Duration { return &r.AckSilence })},
+		{key: "nak-silence-us", doc: "A retransmission this long after its NAK is a warning: the NAK changed nothing.",
+			kind: silence, defDoc: "three quarters of the local ACK timeout, if it may have expired",
+			at: at(func(r *RetransExpect) **clock.Duration { return &r.NakSilence })},
 	}
 }
 

@@ -323,7 +323,7 @@ var catalogue = []BugInfo{
 	{"ack-payload", BugAckPayload, "fields.payload", "acknowledgements carry four bytes of payload", ""},
 	{"undefined-opcode", BugUndefinedOpcode, "fields.opcode", "every fourth acknowledgement has an opcode that is not defined", ""},
 	{"payload-changes", BugPayloadChanges, "fields.payload-changed", "a repeated SEND or WRITE packet carries another first byte", ""},
-	{"atomic-lost", BugAtomicLost, "fields.atomic-result", "every third atomic is answered, but does not change memory", ""},
+	{"atomic-lost", BugAtomicLost, "fields.atomic-result", "every other atomic is answered, but does not change memory", ""},
 	{"ack-solicited", BugAckSolicited, "fields.response-solicited", "acknowledgements ask for a solicited event", ""},
 	{"ack-asks-ack", BugAckAsksAck, "fields.response-ack-request", "acknowledgements ask for an acknowledgement", ""},
 	{"ack-dscp", BugAckDSCP, "fields.dscp", "acknowledgements are sent with DSCP 0, whatever is set", ""},

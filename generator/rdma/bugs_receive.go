@@ -13,7 +13,7 @@ type mischief struct {
 	data      int   // data packets sent
 	fresh     int   // requests sent for the first time
 	oddAcks   int   // ACKs sent, of which every fourth may be odd
-	atomics   int   // atomics executed, of which every third may be lost
+	atomics   int   // atomics executed, of which every other may be lost
 	asked     int   // requests that asked for an acknowledgement, of which every third may be forgotten
 	afterRNR  bool  // the restart to come is due to an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
@@ -176,7 +176,7 @@ func (r *responder) loses() bool {
 		return false
 	}
 	r.q.mischief.atomics++
-	return r.q.mischief.atomics%third == 0
+	return r.q.mischief.atomics%2 == 0
 }
 
 // forgets reports whether a request that asks for an acknowledgement gets none (BugAckForgotten).

@@ -4,5 +4,5 @@ import "slices"
 
 // Catalogue returns all rules, grouped by what they are about.
 func Catalogue() []Rule {
-	return slices.Concat(packetRules, acknowledgeRules, gapRules, duplicateRules, timerRules, validityRules, rocev2Rules)
+	return slices.Concat(packetRules, acknowledgeRules, gapRules, duplicateRules, timerRules, validityRules, rocev2Rules, fieldRules)
 }

@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
@@ -61,7 +62,7 @@ func pacing(m rdma.CNPMode) config.CNPPacing {
 
 func ruleIDs() []string {
 	var ids []string
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules(), rp.Rules()} {
+	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules(), rp.Rules(), fields.Rules()} {
 		for _, r := range rules {
 			ids = append(ids, r.ID)
 		}

@@ -125,7 +125,7 @@ func (a *Analyzer) heeded(r *trace.Record, step *rounds.Step) {
 		const quarter = 4
 		least = t - t/quarter + 2*a.cfg.LinkDelayNS
 	}
-	if since < least {
+	if since < least || !a.arrivals { // the NAK may have been lost after the tap
 		return
 	}
 	a.finding(r, step, p, RuleNakSilence, text{

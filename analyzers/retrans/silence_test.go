@@ -37,6 +37,7 @@ func TestSilence(t *testing.T) {
 		{"nobody asked", "0 > only 1 ar\n 2 < ack 1\n 10 > only 2\n 80 > only 2\n 82 < ack 2", exact, trace.KindMirror, nil},
 
 		{"a NAK that the timer follows", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 66 > first 1\n 67 > last 2 ar\n 69 < ack 2", exact, trace.KindMirror, nak},
+		{"a capture does not show whether the NAK arrived", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 66 > first 1\n 67 > last 2 ar\n 69 < ack 2", exact, trace.KindPlain, nil},
 		{"a NAK that is heeded", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 20 > first 1\n 21 > last 2 ar\n 23 < ack 2", exact, trace.KindMirror, nil},
 		{"a NAK that is lost", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1 drop\n 66 > first 1\n 67 > last 2 ar\n 69 < ack 2", exact, trace.KindMirror, nil},
 		{"a slow reaction, sooner than the timer", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 51 > first 1\n 52 > last 2 ar\n 54 < ack 2", exact, trace.KindMirror, nil},

@@ -33,6 +33,7 @@ var sides = map[string]side{
 
 	"retrans.atomic-replay": responder, "retrans.retry-exceeded": requester, "retrans.rnr-early": requester,
 	"retrans.rnr-retry-exceeded": requester, "retrans.timeout-early": requester, "retrans.timeout-late": excluded,
+	"retrans.ack-silence": excluded, "retrans.nak-silence": excluded,
 	"retrans.timer-off": requester,
 }
 

@@ -35,6 +35,9 @@ type Part interface {
 	// Elsewhere is told the records of other parts, in trace order together with Packet's calls, in batches with a packet that the injector
 	// rewrote: such a packet may have left for another connection.
 	Elsewhere(r *trace.Record)
+	// Prepare asks for the state of a connection, of which r is a record, to be brought into the cache: Packet will be called for its
+	// records soon. It is called twice, first for what is found without looking, then for what that refers to.
+	Prepare(r *trace.Record, found bool)
 }
 
 // crew is how the analyzers of a run are fed: in which order, and which of them together.
@@ -120,6 +123,8 @@ func (c *crew) part(b *batch, k, n int) {
 			continue
 		}
 		for shelf := k; shelf < shelves; shelf += n {
+			b.announce(parts[k], shelf+2*n, false)
+			b.announce(parts[k], shelf+n, true)
 			for _, at := range b.places[b.shelf(shelf):b.shelf(shelf+1)] {
 				parts[k].Packet(&b.records[at])
 			}
@@ -154,6 +159,13 @@ func (b *batch) shelf(i int) int {
 		return 0
 	}
 	return int(b.ends[i-1])
+}
+
+// announce prepares a part for the first connection of a shelf.
+func (b *batch) announce(p Part, shelf int, found bool) {
+	if shelf < shelves && b.shelf(shelf) < b.shelf(shelf+1) {
+		p.Prepare(&b.records[b.places[b.shelf(shelf)]], found)
+	}
 }
 
 // sort fills places, by counting.

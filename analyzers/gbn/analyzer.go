@@ -9,6 +9,7 @@ import (
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/prefetch"
 	"candela.dev/candela/trace"
 )
 
@@ -31,6 +32,7 @@ type Analyzer struct {
 	firstID    uint64
 	original   trace.Record // the latest packet that was rewritten, as it was sent
 	partitions trace.Partitions
+	lines      prefetch.Lines
 	general    bool                 // nothing is taken for ordinary, for a test
 	excuses    []analyzers.Excuse   // of restarts
 	strays     int64                // records of no known connection

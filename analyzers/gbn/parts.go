@@ -1,7 +1,10 @@
 package gbn
 
 import (
+	"unsafe"
+
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/prefetch"
 	"candela.dev/candela/trace"
 )
 
@@ -23,6 +26,38 @@ func (a *Analyzer) Begin(first *trace.Record) { a.firstID = first.ID }
 
 // Elsewhere implements analyzers.Part.
 func (a *Analyzer) Elsewhere(r *trace.Record) { a.noteRewritten(r) }
+
+// Prepare implements analyzers.Part.
+func (a *Analyzer) Prepare(r *trace.Record, found bool) {
+	flow := r.Flow
+	if r.Opcode.IsResponse() {
+		flow = flow.Peer()
+	}
+	if flow < 0 || int(flow) >= len(a.sessions) || a.sessions[flow] == nil {
+		return
+	}
+	s := a.sessions[flow]
+	a.lines = a.lines[:0]
+	if !found {
+		for at := uintptr(0); at < unsafe.Sizeof(*s); at += prefetch.Line {
+			a.lines = a.lines.And(unsafe.Add(unsafe.Pointer(s), at))
+		}
+		a.lines.Fetch()
+		return
+	}
+	const most = 32 // elements of a ring
+	for i := range min(len(s.req.window.ring), most) {
+		a.lines = a.lines.And(unsafe.Pointer(&s.req.window.ring[i]))
+	}
+	for i := range min(len(s.rsp.log.ring), most) {
+		a.lines = a.lines.And(unsafe.Pointer(&s.rsp.log.ring[i]))
+	}
+	const states = 12 // that are gained and lost while the connection has its turn
+	for i := range states {
+		a.lines = a.lines.AndTwo(unsafe.Pointer(s.req.una.at(i))).AndTwo(unsafe.Pointer(s.req.una.at(s.req.una.len + i)))
+	}
+	a.lines.Fetch()
+}
 
 // noteRewritten remembers a packet that the injector rewrites, until it has passed.
 func (a *Analyzer) noteRewritten(r *trace.Record) {

@@ -12,10 +12,16 @@ func (s *session) responsePassed(r *trace.Record) {
 		return
 	}
 	s.noteFate(r)
+	if s.req.fatalID != 0 && !s.captured && !s.fateUnknown {
+		return // it arrives at a queue pair in error
+	}
 	if s.a.forged(r) {
 		s.req.misled = true
 	}
 	p := s.unwrap(r.PSN)
+	if s.req.doubted >= 0 {
+		s.req.askDoubted(r, p)
+	}
 	switch {
 	case r.Opcode.IsReadResponse(), r.Opcode == packet.AtomicAcknowledge:
 		s.learnResponse(r, p)

@@ -220,14 +220,12 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. It reports
-// whether the same request has come again by now, maybe in time to be accepted: then nobody knows.
-func (l *arrivals) refuse() (again bool) {
-	p := l.at(0).pos
+// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. If the same
+// request has come again by now, that is the next to be accepted or refused.
+func (l *arrivals) refuse() {
 	l.remove(func(i int, _ *arrival) bool { return i == 0 })
 	l.least.awaiting = true
 	l.rejudge()
-	return l.find(func(a *arrival) bool { return a.pos == p }) >= 0
 }
 
 // rejudge judges all arrivals anew from the least state on.
@@ -236,14 +234,28 @@ func (l *arrivals) rejudge() {
 	for i := range l.len {
 		a := l.at(i)
 		l.count(a.fate, -1)
+		open := l.most.awaiting
 		l.assess(a)
 		l.count(a.fate, 1)
+		if open && a.fate == fateExpected {
+			l.repaired(i)
+		}
+	}
+}
+
+// repaired marks the gap that arrival i has closed as one whose NAK may not have left yet.
+func (l *arrivals) repaired(i int) {
+	for i--; i >= 0; i-- {
+		if a := l.at(i); a.fate == fateAhead {
+			a.outrun = true
+			return
+		}
 	}
 }
 
 // completedThrough returns a lower bound of the requests completed through p, which the least state is past: each request
-// behind p takes a PSN at least, and the one at p may not be counted yet.
-func (l *arrivals) completedThrough(p pos) int64 { return l.least.msn - max(0, l.least.expected-p) }
+// behind p takes a PSN at least.
+func (l *arrivals) completedThrough(p pos) int64 { return l.least.msn - max(0, l.least.expected-p-1) }
 
 // find returns the index of the oldest arrival that ok accepts, or -1.
 func (l *arrivals) find(ok func(*arrival) bool) int {
@@ -260,6 +272,18 @@ func (l *arrivals) answer(p pos) {
 	for i := 0; l.duplicates > 0 && i < l.len; i++ {
 		if a := l.at(i); a.fate == fateDuplicate && a.got == p {
 			a.got++
+		}
+	}
+}
+
+// acknowledge notes that r acknowledges what comes before or at p: duplicates of it that have passed are acknowledged, too.
+func (l *arrivals) acknowledge(r *trace.Record, p pos) {
+	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
+		p--
+	}
+	for i := 0; l.duplicates > 0 && i < l.len; i++ {
+		if a := l.at(i); a.fate == fateDuplicate && !a.owesData() && a.pos <= p {
+			a.got = a.pos + 1
 		}
 	}
 }

@@ -37,16 +37,18 @@ func (q *requester) suspect(rule Rule, r *trace.Record) {
 // learnWrong follows a response at p of the wrong form. The requester may drop it, end the connection, or take it as it is.
 func (s *session) learnWrong(r *trace.Record, p pos) {
 	q := &s.req
-	q.misled = true
 	missing, gap := q.spans.missing()
 	_, asked := q.spans.covering(p)
 	switch {
 	case gap && missing < p:
+		q.mayFail(r, never)
 		s.learn(r, missing, nakImplied)
 	case gap && missing == p:
+		q.mayFail(r, never)
 		q.doubt(p)
 		s.learn(r, p+1, nakNone)
 	case !asked && p+1 > q.una.most().una:
+		q.mayFail(r, never)
 		q.dubious = true
 		q.una.push(knowledge{una: p + 1, id: r.ID, timeNS: r.TimeNS, dubious: true})
 	default:
@@ -54,11 +56,32 @@ func (s *session) learnWrong(r *trace.Record, p pos) {
 	}
 }
 
+// mayFail notes that the connection may end in error over r, unless its requester has sent the request at p by the time r arrives.
+func (q *requester) mayFail(r *trace.Record, p pos) {
+	if p >= q.next {
+		q.fails, q.failsNS, q.failsAt = true, r.TimeNS, p
+	}
+}
+
+// mayHaveFailed reports whether the requester may have ended the connection over a response: it has sent nothing since that must have left after
+// the response had arrived.
+func (s *session) mayHaveFailed() bool {
+	q := &s.req
+	return q.misled || q.fails && q.lastNS-q.failsNS <= s.a.delay && q.failsAt >= q.next
+}
+
 // doubt takes the response at p, the first that is missing, for received, which it may not be.
 func (q *requester) doubt(p pos) {
 	q.spans.answered()
 	if q.doubted < 0 || q.una.least().una > q.doubted {
 		q.doubted, q.rewound = p, false
+	}
+}
+
+// askDoubted notes that a response after one that may have been dropped asks for what that one would have brought.
+func (q *requester) askDoubted(r *trace.Record, p pos) {
+	if i := q.una.search(q.doubted); p > q.doubted && i < q.una.len && q.una.at(i).una == q.doubted {
+		q.una.at(i).mayAsk(r)
 	}
 }
 
@@ -73,11 +96,22 @@ func (q *requester) confused(p pos) bool {
 // about: claim is the position that it acknowledges everything before in that case, and kind what it asks for there.
 func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 	q := &s.req
-	q.dubious, q.misled = true, true
-	q.una.most().mayAsk(r)
+	p := s.unwrap(r.PSN)
+	q.dubious = true
+	if r.Opcode == packet.Acknowledge {
+		q.mayFail(r, p)
+	} else {
+		q.mayFail(r, never) // if it does not fit what is asked there by then
+	}
+	for i := q.una.len - 1; i >= 0; i-- { // in each state that it may be in when it has received all that passed before
+		k := q.una.at(i)
+		if k.mayAsk(r); !k.dubious {
+			break
+		}
+	}
 	s.mayReach(r, q.next)
 	if len(q.claims) < maxClaims {
-		c := knowledge{una: claim, id: r.ID, timeNS: r.TimeNS, dubious: true, answers: r.Opcode != packet.Acknowledge}
+		c := knowledge{una: claim, id: r.ID, timeNS: r.TimeNS, dubious: true, answers: r.Opcode != packet.Acknowledge, claimed: p}
 		if kind != nakNone {
 			c.ask(r, kind)
 		}
@@ -118,12 +152,16 @@ func (k *knowledge) mayAsk(r *trace.Record) {
 // have certainly arrived before.
 func (s *session) settleClaims(r *trace.Record) {
 	q := &s.req
+	reached := never
 	q.claims = slices.DeleteFunc(q.claims, func(c knowledge) bool {
 		if r.TimeNS-c.timeNS > s.a.delay {
 			return true
 		}
-		s.mayReach(r, q.next)
-		if q.next < c.una || q.next == c.una && c.nak != nakNone {
+		if q.next <= c.claimed {
+			s.mayReach(r, q.next)
+			if i := q.una.search(reached); i < q.una.len && q.una.at(i).una == reached {
+				q.una.at(i).mayAsk(r) // c arrives after the one that is taken for an answer
+			}
 			return false
 		}
 		missing, gap := q.spans.missing()
@@ -134,6 +172,7 @@ func (s *session) settleClaims(r *trace.Record) {
 			c.asks, c.rnrs, c.nakID, c.askNS = 1, 0, c.id, c.timeNS
 		}
 		q.una.include(c)
+		reached = c.una
 		return true
 	})
 }

@@ -5,11 +5,14 @@ package gbn
 // RuleRetryExceeded; one that stops earlier breaks RuleIncomplete.
 func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok bool) {
 	q, l := &s.req, &s.limits
+	if k.nak == nakRNR && !k.answered && !s.captured && k.una != q.restartAt { // the wait that it asks for costs no retry_cnt
+		return 0, "rnr_retry", l.RNRRetry.Known && l.RNRRetry.Max == 0
+	}
 	if k.una != q.restartAt {
 		return 0, "retry_cnt", l.Retry.Known && l.Retry.Max == 0 && s.failed(k, 0)
 	}
 	ambiguous := q.vague + q.free
-	if l.RNRRetry.exactly(q.rnrs, ambiguous) && l.RNRRetry.Max < infiniteRNRRetry && k.nak == nakRNR {
+	if l.RNRRetry.exactly(q.rnrs, ambiguous) && l.RNRRetry.Max < infiniteRNRRetry && k.nak == nakRNR && (!k.answered || s.captured) {
 		return l.RNRRetry.Max, "rnr_retry", true
 	}
 	if l.Retry.exactly(q.restarts, ambiguous) && s.failed(k, q.restarts+ambiguous) {

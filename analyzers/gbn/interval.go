@@ -35,6 +35,7 @@ type knowledge struct {
 	dubious bool
 	// answers: it is a READ response or atomic ACK at una-1, which may be the answer to the request there.
 	answers bool
+	claimed pos // of a claim: the position of the response
 
 	waitNS int64  // when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
 	rnrs   uint32 // how many of the NACKs were RNR NAKs

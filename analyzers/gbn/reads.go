@@ -107,10 +107,10 @@ func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 	return replay
 }
 
-// cutStream ends an answer before which responses up to p must not be sent; replays may be interleaved with anything.
+// cutStream ends an answer before which responses up to p must not be sent.
 func (s *session) cutStream(r *trace.Record, p pos) {
 	t := &s.rsp.stream
-	if !t.active || t.replay || p < t.next {
+	if !t.active || p < t.next || t.replay && p <= t.end && r != nil {
 		return
 	}
 	t.active = false
@@ -147,10 +147,10 @@ func (s *session) checkReadResponse(r *trace.Record, p pos) {
 		s.badSyndrome(r, p)
 	}
 	atLeast := s.rsp.log.least.msn
-	switch {
-	case t.replay:
-		atLeast = s.rsp.log.completedThrough(p)
-	case !last:
+	if t.replay {
+		atLeast = s.rsp.log.completedThrough(t.end)
+	}
+	if !last {
 		atLeast--
 	}
 	s.checkMSN(r, p, atLeast)

@@ -39,6 +39,9 @@ type requester struct {
 	dubious   bool      // some response was about what was never sent
 	suspects  [8]uint64 // the latest READ responses of wrong length, in a ring
 	suspected int
+	fails     bool  // a response may have ended the connection
+	failsNS   int64 // when it passed
+	failsAt   pos   // but not if the request there had been sent when it arrived
 	otherwise bool  // a response may be behind the latest restart
 	excused   int   // excuses passed on
 	within    bool  // the latest restart is within the limits of retries
@@ -164,7 +167,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if i < q.una.len && q.una.at(i).una == p && p < q.next {
 		return s.restart(r, p, i)
 	}
-	if p == q.contrary && (s.captured || s.fateUnknown || p >= q.una.least().una) {
+	if q.contrary >= 0 && p == q.contrary {
 		return rqRestartNack
 	}
 	if !s.seesAll() {
@@ -225,6 +228,10 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	}
 	k := q.una.at(i)
 	forward := p > q.cur
+	if q.fatalID != 0 && k.id == q.fatalID && !forward { // nothing but that NAK has acknowledged what is before
+		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		return rqRestartTimeout
+	}
 	kind := k.nak
 	if k.spent >= k.asks {
 		kind = nakNone
@@ -238,6 +245,9 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	}
 	if !forward {
 		s.countRestart(r, p, k, kind)
+	}
+	if !forward && s.a.cfg.HostDelayNS > 0 && !s.a.unpunctual() && r.TimeNS-k.askNS > s.a.delay {
+		k.spent = k.asks // they have all arrived, and this restart answers them, whatever caused it
 	}
 	switch kind {
 	case nakSequence:
@@ -265,7 +275,7 @@ const maxExcuses = 256
 // excuse passes on why a restart need not be what it looks like to analyzers that know less of what responses may mean.
 func (s *session) excuse(r *trace.Record, input uint8) {
 	q := &s.req
-	odd := q.dubious || q.misled || q.contrary >= 0
+	odd := q.dubious || q.misled || q.fails || q.contrary >= 0
 	if s.captured || s.fateUnknown || q.excused >= maxExcuses {
 		return
 	}
@@ -367,6 +377,9 @@ func (s *session) checkBoth(r *trace.Record, p pos) {
 // with a retransmission, and starts it with the first packet of an idle requester (IBTA volume 1, 9.7.6.1.3).
 func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok bool) {
 	first, ok := s.req.window.get(p)
+	if !ok && k.id != 0 { // inside a READ, whose earlier responses brought k
+		return max(k.timeNS, s.req.jumpNS), k.id, true
+	}
 	return max(first.firstNS, k.timeNS, s.req.jumpNS), first.id, ok
 }
 
@@ -445,7 +458,9 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 		waited = r.TimeNS - k.waitNS
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
-	if waited < k.rnrNS && (otherNack || !s.tooEarly(r, p, k)) {
+	// Nothing but the RNR NAK has acknowledged what is before: the requester has received it.
+	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown
+	if waited < k.rnrNS && !known && (otherNack || !s.tooEarly(r, p, k)) {
 		s.req.otherwise = true
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
 	}
@@ -551,7 +566,7 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || q.misled || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
+	if most.una >= q.next || s.mayHaveFailed() || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
 		return
 	}
 	rule := RuleIncomplete

@@ -69,6 +69,7 @@ func (s *session) responseSent(r *trace.Record) {
 		return
 	}
 	s.rsp.spoke = s.rsp.log.pushed
+	s.rsp.log.acknowledge(r, p)
 	positive := r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()
 	if positive && s.executed(r, p) {
 		return
@@ -328,7 +329,7 @@ func (s *session) checkRNRField(r *trace.Record, p pos) {
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if p > q.acked && p < q.log.least.expected {
+	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected && (!ok || sp.first == p) {
 		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
 		s.step(rsRNRNak)
 		q.adrift, q.unsettled = true, true
@@ -341,8 +342,8 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsRNRNak)
-	if q.log.refuse() {
-		q.adrift, q.unsettled = true, true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
+	if q.log.refuse(); q.log.gaps > 0 {
+		q.overdueNS, q.skipped = r.TimeNS+s.nakDelayNS(), false
 	}
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
 	s.checkMSN(r, p, q.log.least.msn)
@@ -402,7 +403,7 @@ func (s *session) finishResponder() bool {
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
-	silent := a.number >= q.spoke || a.unanswered()
+	silent := a.number >= q.spoke || a.unanswered() || a.fate == fateDuplicate && a.ackReq && !a.owesData() && a.got <= a.pos
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}

@@ -16,7 +16,7 @@ func (s *session) silenced(fromNS int64) bool {
 		return true
 	}
 	unfinished := q.dubious || q.una.most().una < q.next
-	return q.misled || q.exhausted || unfinished && q.tried >= peer.limits.fewest()
+	return peer.mayHaveFailed() || q.exhausted || unfinished && q.tried >= peer.limits.fewest()
 }
 
 // fewest returns how many restarts a requester may take at least until it gives up; none if that is not known.

@@ -271,6 +271,8 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 		add(s) // a ghost
 		if psn >= s.next {
 			r.unasked(s, add)
+		} else if !syndrome.IsAck() && !fatal(syndrome) && s.una > 0 {
+			r.takenBack(s, psn, syndrome, add)
 		} else if fatal(syndrome) {
 			s.failed = true
 			add(s)
@@ -295,9 +297,29 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 			add(n)
 		})
 	default:
+		// A READ or atomic without its answer before psn makes it an implied NAK for that (9.7.6.1.1).
+		r.acknowledged(s, psn-1, func(n requesterState) {
+			if n.una < psn {
+				add(n)
+			}
+		})
 		s.failed = true // 9.9.2.4: a fatal NAK ends the connection
 		add(s)
 	}
+}
+
+// takenBack adds what a requester does that obeys a NAK for what was acknowledged before: the responder is to blame.
+func (r *requester) takenBack(s requesterState, psn int32, syndrome packet.Syndrome, add func(requesterState)) {
+	s.una, s.resent = psn, false
+	if syndrome.IsRNR() {
+		s.rnr, s.nak, s.implied = true, false, false
+		if r.x.timed {
+			s.ready = s.now + packet.RNRTimer(syndrome.TimerCode())
+		}
+	} else {
+		s.nak = true
+	}
+	add(s)
 }
 
 // unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that open:
@@ -328,7 +350,33 @@ func (r *requester) acknowledged(s requesterState, psn int32, add func(requester
 			}
 		}
 	}
-	add(r.advance(s, psn+1))
+	r.advanced(s, psn+1, add)
+}
+
+// advanced adds the state after progress to una. A restart that was decided before, by a NAK or because the timer had run out, may
+// still come; it starts at what is the oldest then.
+func (r *requester) advanced(s requesterState, una int32, add func(requesterState)) {
+	n := r.advance(s, una)
+	add(n)
+	if n.una == s.una || n.una == n.next {
+		return
+	}
+	switch {
+	case s.rnr:
+		return
+	case !s.nak && !s.implied:
+		if !r.x.timed || int(s.i) > len(r.x.in) || s.i == 0 {
+			return // a timer that may be anything explains it, too
+		}
+		expired, h := s.timer+r.x.view.TimeoutNS, r.x.view.HostDelayNS
+		if h > 0 && r.x.latest(s.i-1) < expired {
+			return
+		}
+		n.now = max(n.now, expired)
+		n.timer = n.now
+	}
+	n.implied = true
+	add(n)
 }
 
 // advance moves una.
@@ -366,7 +414,8 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	}
 	r.acknowledged(s, psn-1, func(n requesterState) {
 		if n.una == psn {
-			n = r.advance(n, psn+1)
+			r.advanced(n, psn+1, add)
+			return
 		}
 		add(n)
 	})

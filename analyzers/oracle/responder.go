@@ -484,6 +484,9 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 	default:
 		s.duplicate = psn
 		if p.AckReq {
+			if r.coveredSince(s, psn) {
+				add(s)
+			}
 			s.acks = max(s.acks, psn+1)
 		}
 		add(s)
@@ -508,6 +511,18 @@ func (r *responder) answeredSince(s responderState, psn, end int32) bool {
 		}
 	}
 	return end <= psn
+}
+
+// coveredSince reports whether a response that acknowledges psn left after the duplicate that is being received had passed the tap.
+func (r *responder) coveredSince(s responderState, psn int32) bool {
+	x := r.x
+	for j := int(s.j) - 1; s.i > 0 && j >= 0 && x.out[j].index > x.in[s.i-1].index; j-- {
+		p := x.out[j]
+		if int32(p.PSN) > psn || int32(p.PSN) == psn && (p.Op != packet.Acknowledge || p.Syndrome.IsAck()) {
+			return true
+		}
+	}
+	return false
 }
 
 // nonsense takes a duplicate that repeats nothing: dropped, or refused.

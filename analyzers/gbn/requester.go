@@ -228,7 +228,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	}
 	k := q.una.at(i)
 	forward := p > q.cur
-	if q.fatalID != 0 && k.id == q.fatalID && !forward { // nothing but that NAK has acknowledged what is before
+	certain := !s.captured && !s.fateUnknown
+	if certain && q.fatalID != 0 && k.id == q.fatalID && !forward { // nothing but that NAK has acknowledged what is before
 		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
 		return rqRestartTimeout
 	}
@@ -246,7 +247,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	if !forward {
 		s.countRestart(r, p, k, kind)
 	}
-	if !forward && s.a.cfg.HostDelayNS > 0 && !s.a.unpunctual() && r.TimeNS-k.askNS > s.a.delay {
+	if !forward && certain && s.a.cfg.HostDelayNS > 0 && !s.a.unpunctual() && r.TimeNS-k.askNS > s.a.delay {
 		k.spent = k.asks // they have all arrived, and this restart answers them, whatever caused it
 	}
 	switch kind {

@@ -167,7 +167,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if i < q.una.len && q.una.at(i).una == p && p < q.next {
 		return s.restart(r, p, i)
 	}
-	if q.contrary >= 0 && p == q.contrary {
+	if p == q.contrary && (s.captured || s.fateUnknown || p >= q.una.least().una) {
 		return rqRestartNack
 	}
 	if !s.seesAll() {

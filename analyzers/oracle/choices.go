@@ -21,7 +21,7 @@ func Choices() []Choice {
 		{"requester", "After an RNR NAK it waits at least as long as the timer field says before it sends that request again. It may send later requests meanwhile.", "9.7.5.2.8"},
 		{"requester", "Each restart without progress counts against retry_cnt, after an RNR NAK against rnr_retry (7: without limit). If a counter is used up it sends nothing more. If retry_cnt is not known it may be 0.", "9.9.2.1.1"},
 		{"requester", "After a fatal NAK it sends nothing more. If a READ or atomic before that PSN has no complete answer it may take it for an implied NAK.", "9.9.2.4; 10.3.1; 9.7.6.1.1"},
-		{"requester", "Answers to what is acknowledged are dropped; a NAK or RNR NAK for it may also be obeyed. An answer that the responder must not send (a PSN beyond the last request, the wrong kind) may be dropped, taken as it is, taken for an implied NAK, or be fatal: the standard leaves it open and the responder is to blame.", "9.7.5.1"},
+		{"requester", "Answers to what is acknowledged are dropped. An answer that the responder must not send (a PSN beyond the last request, the wrong kind) may be dropped, taken as it is, taken for an implied NAK, or be fatal: the standard leaves it open and the responder is to blame.", "9.7.5.1"},
 		{"requester", "At rest everything is acknowledged, or a retry counter is used up.", "9.7.1; 9.9.2.1.1"},
 
 		{"responder", "Requests are executed in PSN order. Responses keep the order of their requests. Serving requests one after the other stands for any pipeline, which looks the same as receiving each a little later.", "9.7.4.1.1; 9.7.5.1.1"},

@@ -271,8 +271,6 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 		add(s) // a ghost
 		if psn >= s.next {
 			r.unasked(s, add)
-		} else if !syndrome.IsAck() && !fatal(syndrome) && s.una > 0 {
-			r.takenBack(s, psn, syndrome, add)
 		} else if fatal(syndrome) {
 			s.failed = true
 			add(s)
@@ -306,20 +304,6 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 		s.failed = true // 9.9.2.4: a fatal NAK ends the connection
 		add(s)
 	}
-}
-
-// takenBack adds what a requester does that obeys a NAK for what was acknowledged before: the responder is to blame.
-func (r *requester) takenBack(s requesterState, psn int32, syndrome packet.Syndrome, add func(requesterState)) {
-	s.una, s.resent = psn, false
-	if syndrome.IsRNR() {
-		s.rnr, s.nak, s.implied = true, false, false
-		if r.x.timed {
-			s.ready = s.now + packet.RNRTimer(syndrome.TimerCode())
-		}
-	} else {
-		s.nak = true
-	}
-	add(s)
 }
 
 // unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that open:

@@ -74,9 +74,9 @@ oracle: ## judge 10^6 random small traces both by the analyzers and by the exhau
 	@$(GO) run ./bench/oracle compare -count 1000000 $(ORACLEARGS)
 
 # Each package with the packages whose tests judge its mutants, too.
-MUTATED := ./analyzers/retrans,./trace+./analyzers/retrans,./analyzers/gbn+./orchestrator/detection+./analyzers/oracle/comparison
+MUTATED := ./analyzers/retrans,./trace,./analyzers/gbn,./analyzers/observer+./analyzers/gbn+./analyzers/oracle/comparison
 
-mutate: ## how many of 300 small changes of each of retrans, trace and gbn the tests notice; some minutes (MUTATEARGS="-packages P -count N -seed N")
+mutate: ## how many of 300 small changes of each of retrans, trace, gbn and observer the tests notice; half an hour (MUTATEARGS="-packages P -count N -seed N")
 	@$(GO) run ./bench/mutate -packages $(MUTATED) -reasons bench/mutate/testdata/mutants.txt $(MUTATEARGS)
 
 bench-once: ## run each benchmark once, so that none rots

@@ -219,7 +219,9 @@ func measure(ctx context.Context, o options, list []*target, texts map[string][]
 	bySource := map[string][]*suite{}
 	for _, t := range list {
 		for _, p := range t.suites {
-			bySource[t.source.Path] = append(bySource[t.source.Path], byPath[p])
+			if s := byPath[p]; s != nil {
+				bySource[t.source.Path] = append(bySource[t.source.Path], s)
+			}
 		}
 	}
 	return r.all(ctx, mutants, func(m *mutant) []*suite { return bySource[m.Package] }, max(1, o.procs))

@@ -35,7 +35,7 @@ func TestEveryMutantOfTheSampleMeetsItsFate(t *testing.T) {
 	if code := run(t.Context(), args, &stdout, &stderr); code != 1 {
 		t.Fatalf("exit %d, want 1 for stale reasons\n%s%s", code, &stdout, &stderr)
 	}
-	const want = `candela.dev/candela/bench/mutate/testdata/sample: 41 of 52 mutants killed, 78.8 %; 4 not reached; 1 of the survivors have a reason (80.4 % without them); drawn of 52
+	const want = `candela.dev/candela/bench/mutate/testdata/sample: 45 of 56 mutants killed, 80.4 %; 4 not reached; 1 of the survivors have a reason (81.8 % without them); drawn of 56
   testdata/sample/sample.go:29	Loose	boundary	n < big	survived
   testdata/sample/sample.go:29	Loose	times 2	big in n < big	survived
   testdata/sample/sample.go:54	Name	drop branch	case Low	survived

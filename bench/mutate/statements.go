@@ -42,8 +42,12 @@ func (v *finder) remove(n ast.Stmt) {
 	if b, ok := n.(*ast.BranchStmt); ok && b.Tok == token.FALLTHROUGH {
 		return
 	}
-	switch v.parent().(type) {
-	case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+	switch p := v.parent().(type) {
+	case *ast.BlockStmt, *ast.CaseClause:
+	case *ast.CommClause:
+		if p.Comm == n {
+			return
+		}
 	default:
 		return
 	}

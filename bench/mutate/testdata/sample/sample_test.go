@@ -49,3 +49,11 @@ func TestEndless(t *testing.T) {
 		t.Error("wrong")
 	}
 }
+
+func TestReceive(t *testing.T) {
+	c := make(chan int, 1)
+	c <- 4
+	if Receive(c) != 8 || Receive(c) != 0 {
+		t.Error("wrong")
+	}
+}

@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,5 +63,53 @@ func TestADocumentSaysTheSettings(t *testing.T) {
 		if o.Verdict.Exit != want {
 			t.Errorf("timeout %d: exit %d, want %d: %v", timeout, o.Verdict.Exit, want, o.Verdict.Reasons)
 		}
+	}
+}
+
+// soft-RoCE sends with DSCP 0 and MigReq 0: a document that says otherwise is contradicted, one that says so or nothing is not.
+func TestADocumentSaysWhatPacketsCarry(t *testing.T) {
+	const capture = "../packet/testdata/rxe/clean-ib_write_bw.in.pcap"
+	checked, _, err := trace.Check(t.Context(), trace.FileSource(capture), trace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := func(v int) *int { return &v }
+	for _, tc := range []struct {
+		name string
+		set  trace.Settings
+		want []string
+	}{
+		{"nothing", trace.Settings{}, nil},
+		{"what they carry", trace.Settings{DSCP: n(0), MigReq: n(0)}, nil},
+		{"another DSCP, which a switch may have changed", trace.Settings{DSCP: n(26)}, []string{"warning fields.dscp"}},
+		{"another MigReq", trace.Settings{MigReq: n(1)}, []string{"violation fields.mig-req-setting"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			list := slices.Clone(checked.Meta().Connections.All())
+			for i := range list {
+				list[i].Settings = tc.set
+			}
+			connections, err := trace.NewConnections(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "connections.json")
+			f, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(connections.Write(f), f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range analyze(t, orchestrator.AnalyzeOptions{Trace: capture, Connections: path}).Analysis.Findings {
+				if s := string(f.Severity) + " " + f.Rule; f.Analyzer == "fields" && !slices.Contains(got, s) {
+					got = append(got, s)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("findings %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

@@ -101,7 +101,7 @@ func judgementOf[T any](f func(*T) *Judgement) func(any) *Judgement {
 // fieldSettings are what NICs are set to outside of the test.
 func fieldSettings() []field {
 	return []field{
-		{key: "mig-req", doc: "MigReq that both hosts send; NICs without alternate paths send 1, an E810 sends 0.",
+		{key: "mig-req", doc: "MigReq that both hosts send; ConnectX sends 1, E810 and soft-RoCE send 0.",
 			kind: optional[int]{integer{min: 0, max: 1}}, at: at(func(f *FieldsExpect) **int { return &f.MigReq })},
 		{key: "cnp-dscp", doc: "DSCP of CNPs. That of all other packets is traffic.dscp.",
 			kind: optional[int]{integer{min: 0, max: 63, why: "DSCP has 6 bits"}}, at: at(func(f *FieldsExpect) **int { return &f.CNPDSCP })},

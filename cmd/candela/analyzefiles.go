@@ -160,7 +160,7 @@ func (s *fileSet) discard() {
 
 // analyzeUnpacked analyses what o names; an archive is unpacked into a temporary directory first.
 func analyzeUnpacked(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
-	unpacked, release, err := unpackArchive(o)
+	unpacked, release, err := unpackArchive(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -174,8 +174,21 @@ func analyzeUnpacked(ctx context.Context, o orchestrator.AnalyzeOptions) (*orche
 	return outcome, nil
 }
 
+// stoppable is a reader that ends with a context.
+type stoppable struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r stoppable) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.from.Read(p)
+}
+
 // unpackArchive unpacks an archive that o names instead of a run directory or a capture.
-func unpackArchive(o orchestrator.AnalyzeOptions) (_ orchestrator.AnalyzeOptions, release func() error, err error) {
+func unpackArchive(ctx context.Context, o orchestrator.AnalyzeOptions) (_ orchestrator.AnalyzeOptions, release func() error, err error) {
 	release = func() error { return nil }
 	if info, err := os.Stat(o.Trace); err != nil || !info.Mode().IsRegular() || len(o.More) > 0 {
 		return o, release, nil
@@ -193,7 +206,7 @@ func unpackArchive(o orchestrator.AnalyzeOptions) (_ orchestrator.AnalyzeOptions
 		return o, release, infrastructure(err)
 	}
 	release = func() error { return os.RemoveAll(dir) }
-	u, err := bundle.Unpack(archive, dir)
+	u, err := bundle.Unpack(stoppable{ctx, archive}, dir)
 	if err == nil && u.Bundle != nil {
 		err = u.Bundle.Judgeable()
 	}

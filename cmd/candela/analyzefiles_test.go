@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"encoding/xml"
@@ -206,6 +207,21 @@ func TestBundlesAreRefusedWithAReason(t *testing.T) {
 		if status != orchestrator.ExitUsage || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "candela-bundle-") {
 			t.Errorf("%v: exit status %d, %q, want 2 and %q", tt.args, status, stderr, tt.want)
 		}
+	}
+}
+
+// TestAStoppedAnalysisLeavesNothingOfABundle behind, and ends as any stopped command does.
+func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
+	file := bundled(t, runOf(t, oneDrop), "--with-trace")
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	if status := run(ctx, []string{"analyze", file}, &out, &errs); status != orchestrator.ExitInfrastructure || !strings.Contains(errs.String(), "stopped") {
+		t.Errorf("exit status %d, %s", status, errs.String())
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 

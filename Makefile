@@ -79,6 +79,13 @@ MUTATED := ./analyzers/retrans,./trace,./analyzers/gbn,./analyzers/observer+./an
 mutate: ## how many of 300 small changes of each of retrans, trace, gbn and observer the tests notice; half an hour (MUTATEARGS="-packages P -count N -seed N")
 	@$(GO) run ./bench/mutate -packages $(MUTATED) -reasons bench/mutate/testdata/mutants.txt $(MUTATEARGS)
 
+captures: ## 20000 sessions of compliant endpoints through every kind of capture, and 2400 random scenarios on NIC models: nobody may be blamed (CAPTURESARGS="-count N -seed N")
+	@$(GO) run ./bench/oracle check -count 20000 -limit 0 $(CAPTURESARGS)
+	@$(GO) run ./bench/oracle check -source scenarios -count 2400 -limit 0 $(CAPTURESARGS)
+
+bug-views: ## rewrite docs/bug-views.md: which seeded bugs show through which captures
+	@$(GO) run ./bench/oracle bugs -page docs/bug-views.md
+
 bench-once: ## run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...
 

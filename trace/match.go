@@ -451,9 +451,10 @@ func (m *matcher) count(frame uint64, e EventType) {
 	m.report.Events = appendBounded(m.report.Events, PairEvent{frame, e.String()})
 }
 
-// countOutside counts a packet without a mate of an instant at which only one of the captures has frames.
+// countOutside counts a packet without a mate of an instant at which only one of the captures has frames, or whose mate would be one.
 func (m *matcher) countOutside(timeNS int64) {
-	if timeNS < m.shared[0]-m.slackNS || timeNS > m.shared[1]+m.slackNS {
+	transit := max(0, m.report.MaxTransitNS)
+	if timeNS < m.shared[0]-m.slackNS || timeNS+transit > m.shared[1]+m.slackNS {
 		m.report.Outside++
 	}
 }

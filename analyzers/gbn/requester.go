@@ -595,6 +595,8 @@ func (s *session) finishRequester() {
 		return
 	}
 	switch {
+	case f != nil && q.fatalID != 0 && s.a.meta.Kind == trace.KindPair:
+		f.Severity = analyzers.Warning // an application may have asked for what its peer must refuse: captures do not show the keys
 	case f == nil || !s.captured:
 	case most.id == 0, s.a.meta.EventsKnown:
 		f.Severity = analyzers.Note // the capture shows one direction, or began behind the acknowledgement

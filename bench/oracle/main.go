@@ -13,7 +13,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, "oracle: want a command: compare or check")
+		fmt.Fprintln(stderr, "oracle: want a command: compare, check or bugs")
 		return 2
 	}
 	fl := flag.NewFlagSet("oracle "+args[0], flag.ContinueOnError)
@@ -24,8 +24,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 		err = compare(fl, args[1:], stdout)
 	case "check":
 		err = check(fl, args[1:], stdout)
+	case "bugs":
+		err = bugs(fl, args[1:], stdout)
 	default:
-		err = fmt.Errorf("%q is not a command: want compare or check", args[0])
+		err = fmt.Errorf("%q is not a command: want compare, check or bugs", args[0])
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "oracle: %v\n", err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"candela.dev/candela/generator/rdma"
 )
 
 // TestCompliantSessionsPass analyses sessions of compliant endpoints through the taps that show them without gaps.
@@ -73,6 +75,44 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 		args := []string{"check", "-configs", "../../configs", "-source", s[0], "-view", s[1], "-seed", s[2], "-count", "1", "-limit", "0"}
 		if status := run(args, &out, &errors); status != 0 {
 			t.Errorf("%s: exit %d\n%s%s", s, status, &errors, &out)
+		}
+	}
+}
+
+// TestThePageOfBugsThroughViewsIsUpToDate makes some lines of the page again.
+func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
+	page, err := os.ReadFile("../../docs/bug-views.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	every := 20
+	if testing.Short() {
+		every = 60
+	}
+	var names []string
+	for i, bug := range rdma.Catalogue() {
+		if !strings.Contains(string(page), "\n| "+bug.Name+" | `"+bug.Rule+"` |") {
+			t.Errorf("bug %s is not in docs/bug-views.md (make bug-views)", bug.Name)
+		}
+		if i%every == 3 {
+			names = append(names, bug.Name)
+		}
+	}
+	lines, err := bugLines("../../configs", strings.Join(names, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lines {
+		var b strings.Builder
+		writeLine(&b, l)
+		writeReasons(&b, l)
+		for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
+			if !strings.Contains(string(page), "\n"+line+"\n") {
+				t.Errorf("docs/bug-views.md lacks (make bug-views): %s", line)
+			}
+		}
+		if len(l.alarms) > 0 {
+			t.Errorf("%s without the bug: violations through %v", l.bug.Name, l.alarms)
 		}
 	}
 }

@@ -67,7 +67,8 @@ type endpointKey struct {
 }
 
 // weigh gives findings about a single capture the severity that the observer knows, and adds what only the observer has found.
-func (a *Analysis) weigh(complete bool) {
+// Unseen is how many frames are known to be missing.
+func (a *Analysis) weigh(complete bool, unseen int64) {
 	seen := map[endpointKey][]*Observed{}
 	sender := map[uint64]endpointKey{}
 	for i := range a.Observed {
@@ -81,7 +82,7 @@ func (a *Analysis) weigh(complete bool) {
 		}
 	}
 	if !complete {
-		a.doubtViolations()
+		a.doubtViolations(unseen)
 	}
 	told := map[*Finding]bool{}
 	for i := range a.Findings {
@@ -115,10 +116,13 @@ func (a *Analysis) weigh(complete bool) {
 	a.addUnexplained(told)
 }
 
-// doubtViolations makes warnings of what no two unseen frames explain, where other packets show that the tap missed many: in some
-// session both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring about.
-// A short session does not testify for itself.
-func (a *Analysis) doubtViolations() {
+// expectedUnseen is how many frames a tap may have missed without being known for it.
+const expectedUnseen = 2
+
+// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it: in
+// some session both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring
+// about. A short session does not testify for itself.
+func (a *Analysis) doubtViolations(unseen int64) {
 	warned := map[trace.FlowID]int{} // by endpoint, in bits
 	for i := range a.Observed {
 		o := &a.Observed[i]
@@ -138,7 +142,7 @@ func (a *Analysis) doubtViolations() {
 	}
 	for i := range a.Observed {
 		o := &a.Observed[i]
-		if both == 0 || both == 1 && warned[o.Flow] == 3 && o.Short {
+		if unseen <= expectedUnseen && (both == 0 || both == 1 && warned[o.Flow] == 3 && o.Short) {
 			continue
 		}
 		for j := range o.Unexplained {

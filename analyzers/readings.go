@@ -30,6 +30,8 @@ func UnseenExplains() map[string]bool {
 // suffice, and those that are gone when the trace is read as one that may lack frames, by the analyzers that fresh returns. Only
 // what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames] and
 // [trace.Checked.OtherReadings]. Workers are those of [RunParallel].
+//
+// Findings about a single capture get the severity that its observer knows: see [Observed].
 func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
 	for _, other := range checked.OtherReadings() {
 		if err := soften(ctx, other, workers, a, fresh, elsewhere); err != nil {
@@ -37,7 +39,8 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 		}
 	}
 	if checked.Meta().Kind == trace.KindPlain && len(a.Observed) > 0 {
-		a.weigh(checked.Meta().Complete)
+		meta := checked.Meta()
+		a.weigh(meta.Complete, meta.CountedUnseen())
 		return nil
 	}
 	if lossy, ok := checked.WithUnseenFrames(); ok {

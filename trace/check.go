@@ -280,7 +280,8 @@ func (s *scan) meta() (Meta, error) {
 	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
-		ICRCCheckable: s.icrc.trusted(), Complete: s.o.Complete || countedNone(s.interfaces), Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
+		ICRCCheckable: s.icrc.trusted(), Complete: (s.o.Complete || countedNone(s.interfaces)) && s.bad == 0, Unread: s.bad,
+		Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
 		Interfaces: s.interfaces,
 	}
 	if s.o.Format == FormatPlain {

@@ -58,6 +58,8 @@ type Meta struct {
 	MayMiss bool
 	// Complete says that somebody vouches for the taps: the captures hold every frame that passed.
 	Complete bool
+	// Unread is how many frames a plain capture holds that could not be decoded, mostly because they were cut off.
+	Unread int64
 
 	// ClockUncertaintyNS is how much later than stamped packets may have reached their receivers: two clocks are involved.
 	ClockUncertaintyNS int64
@@ -151,6 +153,16 @@ func (b *batcher) finish() error {
 		return nil
 	}
 	return b.fn(batch)
+}
+
+// CountedUnseen returns how many frames are known to be missing from a capture: those that could not be decoded, and those that the
+// file says were dropped.
+func (m *Meta) CountedUnseen() int64 {
+	n := m.Unread
+	for i := range m.Interfaces {
+		n += int64(min(m.Interfaces[i].Dropped, 1<<32))
+	}
+	return n
 }
 
 // WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled out: a mirror

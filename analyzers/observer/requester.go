@@ -314,7 +314,15 @@ func (q *requester) miss(st *senderStep, n senderNode) {
 			q.missRepeat(st, m, m.state.una)
 		}
 	}
-	for psn := max(s.una, s.next-maxReach); psn < s.next; psn++ {
+	q.fail(st, n)
+	if st.goal == nil {
+		return
+	}
+	from, to := s.una, s.next
+	if to-from > maxNear {
+		from, to = max(from, st.goal.psn-maxNear/2), min(to, st.goal.psn+maxNear/2)
+	}
+	for psn := from; psn < to; psn++ {
 		q.acknowledge(st, n, psn, packet.SyndromeAck)
 		q.acknowledge(st, n, psn, packet.SyndromeNakSequence)
 		q.acknowledge(st, n, psn, packet.SyndromeRNR|1)
@@ -327,8 +335,10 @@ func (q *requester) miss(st *senderStep, n senderNode) {
 			})
 		}
 	}
-	q.fail(st, n)
 }
+
+// maxNear bounds the PSNs around a packet for which unseen acknowledgements are looked for, if more are in flight.
+const maxNear = 24
 
 // maxReach bounds the PSNs at which unseen frames are looked for.
 const maxReach = 256

@@ -487,31 +487,42 @@ func (p *responder) missResponse(st *receiverStep, n receiverNode) {
 	st.add(n)
 }
 
-// missDuplicates adds every request that may have come again unseen.
+// missDuplicates adds the requests that may have come again unseen and lead to the goal: one frame suffices, just before it.
 func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
-	r := &p.x.requests
-	from := max(0, r.low, n.state.expect-maxReach)
-	if p.x.midway {
-		from = max(r.low, n.state.expect-maxReach)
+	if st.goal == nil {
+		return
 	}
-	for psn := from; psn < n.state.expect; psn++ {
+	r := &p.x.requests
+	low := max(0, r.low)
+	if p.x.midway {
+		low = r.low
+	}
+	last := min(st.goal.psn, n.state.expect-1)
+	for psn := max(low, last-maxReach); psn <= last; psn++ {
 		first := r.at(psn)
+		if first != nil && !demands(first.op) || psn < last-2 {
+			continue
+		}
 		switch {
-		case first != nil && first.op == packet.ReadRequest:
+		case first == nil:
+			if n.state.owes == owesNothing {
+				p.missUnknownDuplicates(st, n, psn)
+			}
+		case first.op == packet.ReadRequest:
 			for end := psn + 1; end <= min(first.end, psn+maxReach); end++ {
 				part := *first
 				part.psn, part.end = psn, end
 				p.duplicate(st, n, &part)
 			}
-		case first != nil && demands(first.op):
-			p.duplicate(st, n, first)
 		default:
-			m := n
-			m.state.duplicate = psn
-			st.add(m)
-			if first == nil && n.state.owes == owesNothing {
-				p.missUnknownDuplicates(st, n, psn)
-			}
+			p.duplicate(st, n, first)
+		}
+	}
+	for psn := last; psn >= max(low, last-maxReach); psn-- {
+		if first := r.at(psn); first == nil || !demands(first.op) {
+			n.state.duplicate = psn
+			st.add(n)
+			return
 		}
 	}
 }

@@ -31,6 +31,7 @@ type session struct {
 
 	req      tracker[sender]
 	rsp      tracker[receiver]
+	fold     senderStep // room for foldRequester
 	observed [2]analyzers.Observed
 	stumbled int
 }
@@ -309,8 +310,8 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 		if !f.back || f.lost {
 			continue
 		}
-		st := &senderStep{t: &s.req, goal: f}
-		st.visited.of = map[sender][]route{}
+		st := &s.fold
+		st.t, st.goal, st.queue = &s.req, f, st.queue[:0]
 		n := best
 		n.now = max(n.now, f.timeNS)
 		s.req.m.receive(st, n, f)

@@ -76,9 +76,9 @@ type step[K comparable] struct {
 // maxSet bounds the states of an endpoint.
 const maxSet = 1024
 
-// add notes a state that the endpoint may be in before the goal.
+// add notes a state that the endpoint may be in before the goal. Without visited every state is noted.
 func (s *step[K]) add(n node[K]) {
-	if s.t.x.credit--; s.visited.keep(&n) {
+	if s.t.x.credit--; s.visited.of == nil || s.visited.keep(&n) {
 		s.queue = append(s.queue, n)
 	}
 }
@@ -174,8 +174,8 @@ func (t *tracker[K]) sent(at int64) *stumble {
 	}
 	advanced := 0
 	for i := range t.set {
-		if n := t.set[i]; t.m.advance(&n, f, at) {
-			t.set[i], t.set[advanced] = t.set[advanced], n
+		if t.m.advance(&t.set[i], f, at) {
+			t.set[i], t.set[advanced] = t.set[advanced], t.set[i]
 			advanced++
 		}
 	}

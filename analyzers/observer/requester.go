@@ -208,6 +208,11 @@ func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrom
 		})
 	default:
 		q.fail(st, n)
+		q.acknowledged(n, psn-1, func(m senderNode) {
+			if m.state.una < psn {
+				st.add(m) // a READ or atomic without its answer before psn makes it an implied NAK for that
+			}
+		})
 	}
 }
 
@@ -251,7 +256,30 @@ func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) 
 			return
 		}
 	}
-	add(q.progress(n, psn+1))
+	q.progressed(n, psn+1, add)
+}
+
+// progressed adds the states after progress to una. A restart that was decided before, for a NAK or because the timer had run out,
+// may still come. It starts at what is the oldest then.
+func (q *requester) progressed(n senderNode, una int64, add func(senderNode)) {
+	m := q.progress(n, una)
+	add(m)
+	if m.state.una == n.state.una || una == m.state.next || n.state.rnr {
+		return
+	}
+	if !n.state.nak && !n.state.implied {
+		expired, h := n.timer+q.x.limits.TimeoutNS, q.x.cfg.HostDelayNS
+		if q.x.limits.TimeoutNS == 0 {
+			return // a timer that may be anything explains it, too
+		}
+		if h > 0 && n.in > q.x.base && q.x.frame(n.in-1).timeNS+h < expired {
+			return
+		}
+		m.now = max(m.now, expired)
+		m.timer = m.now
+	}
+	m.state.implied = true
+	add(m)
 }
 
 // progress moves una.
@@ -281,7 +309,8 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 	}
 	q.acknowledged(n, f.psn-1, func(m senderNode) {
 		if m.state.una == f.psn {
-			m = q.progress(m, f.psn+1)
+			q.progressed(m, f.psn+1, st.add)
+			return
 		}
 		st.add(m)
 	})

@@ -16,6 +16,8 @@ type Observed struct {
 	Short bool
 	// AtRest says that what is missing at the end was judged, too.
 	AtRest bool
+	// Confirms says that it acted on a frame that the other endpoint seems not to have sent: so the tap missed one.
+	Confirms bool
 	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that the tap
 	// missed explain it, else a warning. One without packets is about the end of the trace.
 	Unexplained []Finding
@@ -132,6 +134,9 @@ func (a *Analysis) doubtViolations(unseen int64) {
 				bit = 2
 			}
 			warned[o.Flow] |= bit
+		}
+		if o.Confirms {
+			warned[o.Flow] |= 3
 		}
 	}
 	both := 0

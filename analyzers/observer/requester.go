@@ -351,19 +351,44 @@ func (q *requester) miss(st *senderStep, n senderNode) {
 	if to-from > maxNear {
 		from, to = max(from, st.goal.psn-maxNear/2), min(to, st.goal.psn+maxNear/2)
 	}
+	// The oldest answer that is due stops every acknowledgement, however far back it is.
+	if psn := q.due(s.una, from); psn < from {
+		q.missAnswer(st, n, psn)
+	}
 	for psn := from; psn < to; psn++ {
 		q.acknowledge(st, n, psn, packet.SyndromeAck)
 		q.acknowledge(st, n, psn, packet.SyndromeNakSequence)
 		q.acknowledge(st, n, psn, packet.SyndromeRNR|1)
 		if first := q.x.requests.at(psn); first == nil || demands(first.op) {
-			q.acknowledged(n, psn-1, func(m senderNode) {
-				if m.state.una == psn {
-					m = q.progress(m, psn+1)
-				}
-				st.add(m)
-			})
+			q.missAnswer(st, n, psn)
 		}
 	}
+}
+
+// missAnswer is an unseen READ response or atomic ACK.
+func (q *requester) missAnswer(st *senderStep, n senderNode, psn int64) {
+	q.acknowledged(n, psn-1, func(m senderNode) {
+		if m.state.una == psn {
+			m = q.progress(m, psn+1)
+		}
+		st.add(m)
+	})
+}
+
+// due returns the first PSN between una and to that only a READ response or an atomic ACK acknowledges, or to.
+func (q *requester) due(una, to int64) int64 {
+	for psn := una; psn < to; psn++ {
+		q.x.credit--
+		x := q.x.requests.extent(psn)
+		switch {
+		case x != nil && !demands(x.request.op):
+			psn = x.to - 1
+		case x == nil && psn < q.x.requests.forgotten:
+		default:
+			return psn
+		}
+	}
+	return to
 }
 
 // maxNear bounds the PSNs around a packet for which unseen acknowledgements are looked for, if more are in flight.

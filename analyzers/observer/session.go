@@ -17,17 +17,19 @@ type session struct {
 	complete bool // somebody vouches that the tap missed nothing
 	started  bool
 
-	frames   []frame // from index base on
-	base     int64
-	requests sentRequests
-	results  map[int64]uint64 // what atomics brought back first
-	first    int64            // PSN of the first packet
-	top      int64            // follows the highest PSN that was sent
-	ghosts   int64            // index of the latest response about what was not seen to be sent
-	repeated int64            // index of the latest request that was not new
-	fresh    int              // new requests since
-	ended    int64            // messages sent to their end
-	credit   int64            // how many more states may be looked at
+	frames    []frame // from index base on
+	base      int64
+	requests  sentRequests
+	results   map[int64]uint64 // what atomics brought back first
+	first     int64            // PSN of the first packet
+	top       int64            // follows the highest PSN that was sent
+	ghosts    int64            // index of the latest response about what was not seen to be sent
+	repeated  int64            // index of the latest request that was not new
+	fresh     int              // new requests since
+	ended     int64            // messages sent to their end
+	confirmed bool             // the responder had something of which the tap saw nothing
+	gap       psnRange         // that the requester left out last, and nobody has missed since
+	credit    int64            // how many more states may be looked at
 
 	req      tracker[sender]
 	rsp      tracker[receiver]
@@ -68,7 +70,7 @@ func (s *session) begin() {
 	for i := range s.observed {
 		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1}
 	}
-	s.stumbled = 0
+	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
 	s.req.start(senderNode{state: sender{hazy: none}, route: route{now: longAgo, timer: longAgo}}, 0)
 	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
@@ -182,6 +184,11 @@ func (s *session) request(f *frame, at int64) {
 			s.note(1, s.rsp.refresh(at-1))
 		}
 	}
+	if f.psn > s.top {
+		s.gap = psnRange{s.top, f.psn}
+	} else if f.psn < s.gap.to && f.end > s.gap.from {
+		s.gap = psnRange{} // it was left out and is sent later
+	}
 	s.top = max(s.top, f.end)
 	s.note(0, s.req.sent(at))
 	if s.req.blind && s.fresh >= resyncAfter {
@@ -202,8 +209,26 @@ func (s *session) response(f *frame, at int64) {
 		s.remember(f)
 	}
 	s.note(1, s.rsp.sent(at))
+	s.testify(f)
 	if s.rsp.blind {
 		s.resyncResponder(f, at+1)
+	}
+}
+
+// A psnRange is the PSNs from from to before to.
+type psnRange struct{ from, to int64 }
+
+// testify notes whether f acknowledges what the requester seems to have left out. A responder that lacks a request refuses what
+// comes after it, so both endpoints show that the tap missed something.
+func (s *session) testify(f *frame) {
+	switch {
+	case s.gap.to == 0:
+	case f.op == packet.Acknowledge && !f.syndrome.IsAck():
+		if f.psn < s.gap.to {
+			s.gap = psnRange{}
+		}
+	case f.psn >= s.gap.to-1:
+		s.confirmed = true
 	}
 }
 
@@ -275,7 +300,8 @@ const (
 	maxFrames = 2048
 )
 
-// foldRequester makes the requester one that has received the responses before cut.
+// foldRequester makes the requester one that has received the responses before cut. If one was missing that stops all progress, it has
+// not shown for long that it lacks that: so the tap may.
 func (s *session) foldRequester(cut int64) {
 	t := &s.req
 	calm := len(t.set) > 0
@@ -294,7 +320,7 @@ func (s *session) foldRequester(cut int64) {
 			best = n
 		}
 	}
-	una := best.state.una
+	una := max(best.state.una, s.acknowledged(best.in, cut))
 	best.state = sender{una: una, cur: s.top, next: s.top, hazy: una}
 	best.in, best.ready = cut, 0
 	level := t.level
@@ -322,6 +348,22 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 		}
 	}
 	return best
+}
+
+// acknowledged returns what follows the highest PSN that responses between two frames acknowledge.
+func (s *session) acknowledged(from, to int64) int64 {
+	high := int64(-1 << 62)
+	for k := max(from, s.base); k < to; k++ {
+		f := s.frame(k)
+		switch {
+		case !f.back || f.lost || f.psn >= s.top:
+		case f.op == packet.Acknowledge && !f.syndrome.IsAck():
+			high = max(high, f.psn)
+		default:
+			high = max(high, f.psn+1)
+		}
+	}
+	return high
 }
 
 // note keeps a stumble.
@@ -384,6 +426,7 @@ func (s *session) finish() []analyzers.Observed {
 		s.note(0, s.req.finish())
 		s.note(1, s.rsp.finish())
 	}
+	s.observed[1].Confirms = s.confirmed
 	for i := range s.observed {
 		s.observed[i].AtRest, s.observed[i].Short = s.limits.AtRest, s.end() <= maxShort
 	}

@@ -98,6 +98,7 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 				continue
 			}
 			key = sender[f.Packets[0]]
+		case byRequester, byResponder:
 		}
 		if proof, judged := match(seen[key], f); proof != nil {
 			if told[proof] && f.Severity == Note {

@@ -64,7 +64,6 @@ func measureIdleState(t testing.TB, connections int, records func(connection int
 		}
 	}
 	checked := trace.CheckedRecords(trace.Meta{Connections: known}, all)
-	all = nil
 	before := heap()
 	set := append(captureAnalyzers(checked.Meta(), &trace.Settings{}), newSummary(known))
 	held := 0

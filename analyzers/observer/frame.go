@@ -18,7 +18,6 @@ type frame struct {
 	ackReq   bool
 	back     bool // from responder to requester
 	fresh    bool // a request beyond all that was sent before
-	ghost    bool // a response about what was not seen to be sent
 	damaged  bool // its iCRC is wrong: its fields prove nothing
 	lost     bool // its receiver takes no notice of it
 }

@@ -137,6 +137,40 @@ func TestAWrongAnswerInALongTransferIsFound(t *testing.T) {
 	}
 }
 
+// TestAnAcknowledgementOfWhatWasNotSeenConfirmsThatTheTapMissedIt lacks one request, which the responder has, or has not.
+func TestAnAcknowledgementOfWhatWasNotSeenConfirmsThatTheTapMissedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused bool
+		want    bool
+	}{
+		"the next ACK covers it":                     {want: true},
+		"a NAK asks for it and then it is sent late": {refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta, records := writes(20)
+			missing, skip := records[10], records[11]
+			records = append(records[:10:10], records[12:]...)
+			if c.refused {
+				nak, answered := &records[11], skip
+				nak.Opcode, nak.Syndrome, nak.PSN, nak.MSN = packet.Acknowledge, packet.SyndromeNakSequence, missing.PSN, skip.MSN-1
+				missing.ID, missing.TimeNS = nak.ID, nak.TimeNS+100
+				answered.ID, answered.TimeNS = nak.ID, nak.TimeNS+200
+				records = append(records[:12:12], append([]trace.Record{missing, answered}, records[12:]...)...)
+				for i := range records {
+					records[i].ID = uint64(i + 1)
+				}
+			}
+			o := observer.New(meta, observer.Config{})
+			for i := range records {
+				o.Packet(&records[i])
+			}
+			if got := o.Finish()[1].Confirms; got != c.want {
+				t.Errorf("confirms %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func BenchmarkOrdinary(b *testing.B) {
 	meta, records := writes(100_000)
 	b.ReportAllocs()

@@ -364,6 +364,7 @@ func (s *receiver) takes(f *frame) bool {
 		return !f.op.Starts() && f.op.Verb() == packet.VerbSend
 	case inWrite:
 		return !f.op.Starts() && f.op.Verb() == packet.VerbWrite && (s.rest < 0 || f.op.Ends() == (s.rest == 1))
+	case inSomething:
 	}
 	return true
 }

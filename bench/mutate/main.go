@@ -110,7 +110,7 @@ func targets(ctx context.Context, root, packages string) ([]*target, error) {
 	return list, nil
 }
 
-func mutate(ctx context.Context, o options, stdout, stderr io.Writer) (bool, error) {
+func mutate(ctx context.Context, o options, stdout, stderr io.Writer) (enough bool, err error) {
 	root, err := output(ctx, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
 		return false, err
@@ -134,7 +134,7 @@ func mutate(ctx context.Context, o options, stdout, stderr io.Writer) (bool, err
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	results, err := measure(ctx, o, list, texts, mutants, tmp, stderr)
 	if err != nil {
 		return false, err

@@ -60,6 +60,9 @@ func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 func TestSessionsThatWereFalseAlarms(t *testing.T) {
 	for _, s := range [][3]string{
 		{"endpoints", "pair", "105572"}, {"endpoints", "pair", "118667"}, {"endpoints", "pair", "119648"}, // no bound of the clocks' drift late in the captures
+		{"endpoints", "missing", "101624"},     // an old READ response is missing, too
+		{"endpoints", "missing", "100218"},     // three frames of a short connection
+		{"endpoints", "ipsn0", "100702"},       // the requests of a connection alone
 		{"endpoints", "hosts-named", "101506"}, // as many ACKs as requests, but not one for each
 		{"scenarios", "hosts", "123"},          // few frames, which one place in between seems to explain
 		{"scenarios", "hosts-late", "71"},      // one capture starts later

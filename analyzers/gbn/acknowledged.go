@@ -13,7 +13,8 @@ func (s *session) responsePassed(r *trace.Record) {
 	}
 	s.noteFate(r)
 	if s.req.fatalID != 0 && !s.captured && !s.fateUnknown {
-		return // it arrives at a queue pair in error
+		s.a.requester.Step(&s.req.state, s.heard(r)) // it arrives at a queue pair in error
+		return
 	}
 	if s.a.forged(r) {
 		s.req.misled = true
@@ -55,11 +56,36 @@ func (s *session) responsePassed(r *trace.Record) {
 func (s *session) noteFate(r *trace.Record) {
 	switch r.Event {
 	case trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite:
+		s.disturbed = true
 		if r.Has(trace.Sent) {
 			s.fateUnknown = true
 		}
 	default: // one packet in, one or none out, in order
 	}
+}
+
+// heard is the requester's input for a response from which it learns nothing.
+func (s *session) heard(r *trace.Record) uint8 {
+	q, p := &s.req, s.unwrap(r.PSN)
+	una, kind := p+1, nakNone
+	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
+		una = p
+		switch {
+		case r.Syndrome.IsRNR():
+			kind = nakRNR
+		case r.Syndrome == packet.SyndromeNakSequence:
+			kind = nakSequence
+		default:
+			return rqFatal
+		}
+	}
+	switch missing, ok := q.spans.missing(); {
+	case una < q.una.most().una:
+		return rqAckOld
+	case ok && missing < una-1 || ok && missing < una && r.Opcode == packet.Acknowledge:
+		kind = nakImplied
+	}
+	return learned(kind, una, q.next)
 }
 
 // learnUpTo follows a response that acknowledges everything before una, except READ and atomic requests that are not

@@ -220,12 +220,14 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. If the same
-// request has come again by now, that is the next to be accepted or refused.
-func (l *arrivals) refuse() {
+// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. It reports whether the
+// same request has come again by now: that is the next to be accepted or refused.
+func (l *arrivals) refuse() (again bool) {
+	p := l.at(0).pos
 	l.remove(func(i int, _ *arrival) bool { return i == 0 })
 	l.least.awaiting = true
 	l.rejudge()
+	return l.find(func(a *arrival) bool { return a.pos == p }) >= 0
 }
 
 // rejudge judges all arrivals anew from the least state on.

@@ -56,9 +56,14 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 // Requests that arrived before it are answered by then, but for READs that it asks for again.
 func (s *session) openStream(r *trace.Record, p pos) bool {
 	q := &s.rsp
-	i := q.log.find(func(a *arrival) bool {
+	asks := func(a *arrival) bool {
 		return a.op == packet.ReadRequest && a.pos == p && (a.fate == fateExpected || a.fate == fateDuplicate)
-	})
+	}
+	// What repeats nothing may be dropped: a request that must be answered goes first.
+	i := q.log.find(func(a *arrival) bool { return asks(a) && !a.stray })
+	if i < 0 {
+		i = q.log.find(asks)
+	}
 	if i < 0 {
 		return false
 	}
@@ -110,7 +115,7 @@ func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 // cutStream ends an answer before which responses up to p must not be sent.
 func (s *session) cutStream(r *trace.Record, p pos) {
 	t := &s.rsp.stream
-	if !t.active || p < t.next || t.replay && p <= t.end && r != nil {
+	if !t.active || p < t.next || t.replay && (p <= t.end && r != nil || s.disturbed) {
 		return
 	}
 	t.active = false

@@ -460,7 +460,7 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
 	// Nothing but the RNR NAK has acknowledged what is before: the requester has received it.
-	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown
+	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown && !s.disturbed
 	if waited < k.rnrNS && !known && (otherNack || !s.tooEarly(r, p, k)) {
 		s.req.otherwise = true
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come

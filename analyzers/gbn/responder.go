@@ -182,7 +182,7 @@ func (s *session) fold(r *trace.Record) {
 		s.nakMissing(r, expected, a)
 	case a.owesData() && (a.fate == fateExpected || a.fate == fateDuplicate && a.heir):
 		s.readMissing(r, a)
-	case r != nil && a.unanswered() && (a.op == packet.ReadRequest || q.performed <= a.pos) && !s.superseded(a.pos):
+	case r != nil && a.unanswered() && !s.disturbed && (a.op == packet.ReadRequest || q.performed <= a.pos) && !s.superseded(a.pos):
 		s.readMissing(r, a)
 	case a.fate == fateExpected && a.ackReq:
 		q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
@@ -329,7 +329,7 @@ func (s *session) checkRNRField(r *trace.Record, p pos) {
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected && (!ok || sp.first == p) {
+	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected && (!ok || sp.first == p || s.disturbed) {
 		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
 		s.step(rsRNRNak)
 		q.adrift, q.unsettled = true, true
@@ -342,7 +342,9 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsRNRNak)
-	if q.log.refuse(); q.log.gaps > 0 {
+	if again := q.log.refuse(); again && s.disturbed {
+		q.adrift, q.unsettled = true, true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
+	} else if q.log.gaps > 0 {
 		q.overdueNS, q.skipped = r.TimeNS+s.nakDelayNS(), false
 	}
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
@@ -403,7 +405,7 @@ func (s *session) finishResponder() bool {
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
-	silent := a.number >= q.spoke || a.unanswered() || a.fate == fateDuplicate && a.ackReq && !a.owesData() && a.got <= a.pos
+	silent := a.number >= q.spoke || a.unanswered() && !s.disturbed || a.fate == fateDuplicate && a.ackReq && !a.owesData() && a.got <= a.pos && !s.disturbed
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}

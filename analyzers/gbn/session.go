@@ -27,6 +27,9 @@ type session struct {
 	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
 	// rewrote a packet, or because too much was in flight to keep.
 	fateUnknown bool
+	// disturbed: an event has delayed, reordered, doubled or rewritten a packet, and hosts do what they never do else. What this
+	// package expects beyond the choices of the standard it does not expect then.
+	disturbed bool
 	// trims: what the responder does with the headers of trimmed requests.
 	trims trace.TrimReaction
 

@@ -91,3 +91,38 @@ func TestAFewContradictionsAreDiscarded(t *testing.T) {
 		t.Fatalf("%v, %+v", err, e)
 	}
 }
+
+// TestDriftIsNotTakenForADistanceBetweenTheTaps has frames of both directions, close in time or one direction after the other. Only what
+// frames close in time leave open is a distance.
+func TestDriftIsNotTakenForADistanceBetweenTheTaps(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		distanceNS  int64
+		drift       float64
+		interleaved bool
+		want        bool
+	}{
+		{"one place, no drift", 0, 0, true, false},
+		{"one place, drift", 0, 200e-6, true, false},
+		{"one place, drift, one direction after the other", 0, 200e-6, false, false},
+		{"two hosts", 5000, 0, true, true},
+		{"two hosts, drift", 5000, 80e-6, true, true},
+		{"two hosts, drift the other way", 5000, -80e-6, true, true},
+		{"two hosts, one direction after the other", 5000, 0, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b clockBounds
+			for i := range int64(50) {
+				lower, upper := i*10_000_000, i*10_000_000+4000
+				if !c.interleaved {
+					upper += 500_000_000
+				}
+				b.add(lower+int64(c.drift*float64(lower))-c.distanceNS/2, lower, false)
+				b.add(upper+int64(c.drift*float64(upper))+c.distanceNS/2, upper, true)
+			}
+			if got := b.apart(); got != c.want {
+				t.Errorf("apart %t, want %t", got, c.want)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -344,22 +345,51 @@ func (s *survey) upstream(places []WayReport) map[flowKey]bool {
 }
 
 // apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a time between
-// them that one place cannot explain.
+// them that neither one place nor the drift of the clocks explains.
 func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	upstream := make([]bool, len(s.list))
 	upstream[way], upstream[back] = firstUpstream, !firstUpstream
 	c := &clockBounds{}
 	s.transits(c, upstream, func(w int32) bool { return int(w) == way || int(w) == back })
-	uppers := 0
-	for _, b := range c.list {
-		count(&uppers, b.upper)
-	}
-	if uppers < decisiveFrames || len(c.list)-uppers < decisiveFrames {
+	if !c.apart() {
 		return false
 	}
 	s.causes(c)
 	e, err := c.estimate(true)
-	return err == nil && e.report.Discarded == 0 && e.roomNS-int64(2*math.Abs(e.drift)*e.halfSpan) > decisiveNS
+	return err == nil && e.report.Discarded == 0 && e.roomNS > decisiveNS
+}
+
+// apart reports whether every lower bound leaves more than decisiveNS to the upper bounds that are nearest in time, whatever the drift in
+// between. At least decisiveFrames of either kind must show it.
+func (c *clockBounds) apart() bool {
+	list := slices.Clone(c.list)
+	slices.SortFunc(list, func(a, b bound) int { return cmp.Or(cmp.Compare(a.atNS, b.atNS), cmp.Compare(a.ns, b.ns)) })
+	shown, last := [2]int{}, [2]int{-1, -1} // by kind of bound: how many show it, and the latest
+	counted := make([]bool, len(list))
+	for i := range list {
+		last[bit(list[i].upper)] = i
+		j := last[bit(!list[i].upper)]
+		if j < 0 {
+			continue
+		}
+		room := list[i].ns - list[j].ns
+		if !list[i].upper {
+			room = -room
+		}
+		switch drifted := int64(maxDrift * float64(list[i].atNS-list[j].atNS)); {
+		case room <= decisiveNS && room >= decisiveNS-drifted: // a pair nearer in time decides
+		case room <= decisiveNS:
+			return false
+		case room-drifted > decisiveNS:
+			for _, k := range [...]int{i, j} {
+				if !counted[k] {
+					counted[k] = true
+					shown[bit(list[k].upper)]++
+				}
+			}
+		}
+	}
+	return shown[0] >= decisiveFrames && shown[1] >= decisiveFrames
 }
 
 // reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree

@@ -53,6 +53,7 @@ type connection struct {
 type packet struct {
 	sent, told                 clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
 	delivered                  clock.Time // latest header
+	repeated                   clock.Time // latest NACK or return after the one of told, since the latest transmission; 0: none
 	tx, rx                     uint8
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16

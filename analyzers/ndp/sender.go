@@ -78,7 +78,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 		a.nackToTwo.Record(t.Time.Sub(p.told).Nanoseconds())
 	}
 	since := t.Time.Sub(p.sent)
-	p.sent, p.expired, p.crossed = t.Time, false, crossed
+	p.sent, p.expired, p.crossed, p.repeated = t.Time, false, crossed, 0
 	if rule == "" {
 		return false
 	}
@@ -191,10 +191,13 @@ func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 	}
 }
 
-// crossed reports whether a retransmission of p may be owed to its RTO, because the NACK or the header that came back crosses it:
-// then these earn it another one.
+// crossed reports whether the latest NACK or returned header of p may reach the sender only after a retransmission at now, which the RTO or
+// an earlier answer explains: then the latest answer allows another one.
 func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
-	return (p.tx == txNacked || p.tx == txReturned) && p.expired && p.told.Add(a.cfg.RoundTrip) >= now
+	if p.tx != txNacked && p.tx != txReturned {
+		return false
+	}
+	return p.expired && p.told.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.
@@ -235,6 +238,9 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 	a.lapse(c, p, t.Time.Add(a.cfg.RoundTrip))
 	a.sender.Step(&p.tx, input)
 	if p.tx == before {
+		if input != inAck && (before == txNacked || before == txReturned) {
+			p.repeated = t.Time
+		}
 		return
 	}
 	p.told = t.Time

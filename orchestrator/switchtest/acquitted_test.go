@@ -189,6 +189,16 @@ workload:
   - incast: {senders: 14, packets: 9, start-us: 1, stagger-us: 0}
   - incast: {senders: 2, packets: 4, start-us: 2, stagger-us: 0}
 `},
+	{"a timeout while the NACK of an earlier transmission is on its way to the host", `
+seed: 33
+topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 10, delay-ns: 0}}
+switch-under-test: {model: sfc, data-queue-bytes: 18000, threshold-bytes: 9000, header-queue-bytes: 10000, scheduler: wrr, header-weight: 1}
+hosts: {transport: ndp, initial-window: 400, rto-us: 10, paths: 2, pull-rate: 0.99, packet-size: 300}
+deadline-us: 20000
+workload:
+  - incast: {senders: 15, bytes: 100000, start-us: 98, stagger-us: 20}
+  - incast: {senders: 1, packets: 1, start-us: 4, stagger-us: 0.3}
+`},
 }
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {

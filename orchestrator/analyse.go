@@ -203,7 +203,6 @@ func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Confi
 	if t == nil {
 		return retrans.Config{}
 	}
-	farthest := max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation)
 	silence := func(d *clock.Duration) int64 {
 		if d == nil {
 			return 0
@@ -211,12 +210,17 @@ func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Confi
 		return d.Nanoseconds()
 	}
 	e := &t.Expect.Retrans
-	return retrans.Config{HalfRTT: half.sides(), HostDelayNS: c.hostDelayNS(), LinkDelayNS: farthest.Nanoseconds(),
+	return retrans.Config{HalfRTT: half.sides(), HostDelayNS: c.hostDelayNS(), LinkDelayNS: linkDelayNS(t),
 		AckSilenceNS: silence(e.AckSilence), NakSilenceNS: silence(e.NakSilence), Default: retrans.Params{
 			Known: true, TimeoutExponent: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
 			RNRRetry: uint8(t.Traffic.RNRRetry),
 			Adaptive: t.Requester.RoCE.AdaptiveRetrans || t.Responder.RoCE.AdaptiveRetrans,
 		}}
+}
+
+// linkDelayNS returns the longest propagation, one way, between a host and the switch.
+func linkDelayNS(t *config.Test) int64 {
+	return max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation).Nanoseconds()
 }
 
 // fieldsConfig says what the packets of both hosts carry.
@@ -249,7 +253,10 @@ func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {
 		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()
 		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
-	cfg := gbn.Config{Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts(), HostDelayNS: c.hostDelayNS()}
+	cfg := gbn.Config{
+		Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts(), HostDelayNS: c.hostDelayNS(),
+		LinkDelayNS: linkDelayNS(t),
+	}
 	for n := 1; n <= connections; n++ {
 		if failureExpected(t, n) {
 			l := limits

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -78,8 +79,6 @@ type NotificationPoint struct {
 	WithNack  bool  // a sequence NAK is a trigger, too
 }
 
-const defaultJitterNS = 5_000
-
 // Analyzer follows the CNPs of every connection.
 type Analyzer struct {
 	cfg     Config
@@ -108,7 +107,7 @@ const maxStrays = 8
 // flow is the data that one side of a connection sends, and the CNPs that come back for it.
 type flow struct {
 	group     [numModes]int32 // index into pacers, by mode
-	predicted [numModes]bounds
+	predicted [numModes]prediction
 
 	marks   int64 // delivered packets with CE
 	credit  int64 // triggers that may each still yield a CNP
@@ -119,8 +118,8 @@ type flow struct {
 	waiting waiting
 }
 
-// bounds are the least and most CNPs that a mode predicts.
-type bounds struct {
+// A prediction is the least and most CNPs that a mode predicts.
+type prediction struct {
 	least, most int64
 }
 
@@ -139,7 +138,7 @@ func newDistributions(connection int) distributions {
 // New returns an analyzer for one trace.
 func New(meta trace.Meta, cfg Config) *Analyzer {
 	if cfg.JitterNS == 0 {
-		cfg.JitterNS = defaultJitterNS
+		cfg.JitterNS = bounds.IdleJitterNS
 	}
 	a := &Analyzer{
 		cfg: cfg, meta: meta, flows: make([]flow, 2*meta.Connections.Len()), report: analyzers.NewReporter(Name, Rules()),

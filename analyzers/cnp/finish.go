@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/trace"
 )
 
@@ -98,7 +99,7 @@ func (a *Analyzer) noteAbsent(side int) {
 // noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer. Of the default jitter nothing is said:
 // every NIC with pacing this short would draw the note.
 func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
-	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= defaultJitterNS || !a.report.Wants(RuleNotJudged, 0) {
+	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= bounds.IdleJitterNS || !a.report.Wants(RuleNotJudged, 0) {
 		return
 	}
 	a.report.Report(analyzers.Finding{

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/packet"
@@ -20,6 +21,7 @@ const Name = "gbn"
 type Analyzer struct {
 	meta  trace.Meta
 	cfg   Config
+	host  bounds.Delay
 	delay int64 // ns after which what passed towards a host shows in what is seen from it
 
 	sessions  []*session // by flow of the requests; nil until a packet needs it
@@ -53,10 +55,12 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	if cfg.MaxPerRule <= 0 {
 		cfg.MaxPerRule = defaultMaxPerRule
 	}
+	host := cfg.delay(meta.Kind)
 	a := &Analyzer{
 		meta:       meta,
 		cfg:        cfg,
-		delay:      2 * cfg.HostDelayNS,
+		host:       host,
+		delay:      host.RoundTripNS() + meta.ClockUncertaintyNS,
 		sessions:   make([]*session, 2*meta.Connections.Len()),
 		requester:  fsm.NewCoverage(requesterMachine),
 		responder:  fsm.NewCoverage(responderMachine),
@@ -64,13 +68,6 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		reported:   map[ruleKey]int{},
 		observer:   observer.New(meta, cfg.observer()),
 	}
-	if cfg.HostDelayNS <= 0 {
-		a.delay = 2 * captureHostDelayNS
-		if meta.Kind == trace.KindMirror && !a.unpunctual() {
-			a.delay = 2 * mirrorHostDelayNS
-		}
-	}
-	a.delay += meta.ClockUncertaintyNS
 	return a
 }
 

@@ -1,6 +1,10 @@
 package gbn
 
-import "candela.dev/candela/analyzers/observer"
+import (
+	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/observer"
+	"candela.dev/candela/trace"
+)
 
 // Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no such
 // knowledge.
@@ -12,8 +16,10 @@ type Config struct {
 
 	// HostDelayNS bounds the time in nanoseconds that a packet takes between the observer and a host's transport, either way,
 	// queues and the NIC's receive processing included. What passed towards a host more than two such delays before a packet
-	// from it was seen is certainly known to its sender. 0: not measured; a generous bound by kind of trace is taken.
+	// from it was seen is certainly known to its sender. 0: not measured; package bounds assumes one by kind of trace.
 	HostDelayNS int64
+	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described.
+	LinkDelayNS int64
 	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. An instant of theirs proves nothing about a
 	// timer; and where no delay was measured, their soft interrupts may be held up for as long as behind a capture.
 	SoftwareHosts bool
@@ -49,16 +55,12 @@ const (
 	defaultMaxPerRule = 16
 	// infiniteRNRRetry is the rnr_retry that never gives up (IBTA volume 1, 9.7.5.2.8).
 	infiniteRNRRetry = 7
-
-	// Host delays assumed when none was measured. A switch's mirror stands a cable away from real NICs; 20 ms is beyond any
-	// queue there, yet below half the default local ACK timeout. Captures come from software stacks too, whose soft interrupts
-	// may be held up much longer.
-	mirrorHostDelayNS = 20_000_000
-	// shortestTimeoutNS is the shortest local ACK timeout that a requester is taken to run with where the test does not say: the
-	// adaptive ones that Lumina measured start at 4 ms (figure 5-12).
-	shortestTimeoutNS  = 1_000_000
-	captureHostDelayNS = 250_000_000
 )
+
+// delay returns the bound on host delays in a trace of a kind.
+func (c *Config) delay(kind trace.Kind) bounds.Delay {
+	return bounds.Hosts{DelayNS: c.HostDelayNS, LinkNS: c.LinkDelayNS, Software: c.SoftwareHosts}.Delay(kind)
+}
 
 // limits returns what is known about a 1-based connection.
 func (c *Config) limits(connection int) Limits {

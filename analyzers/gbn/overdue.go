@@ -1,5 +1,7 @@
 package gbn
 
+import "candela.dev/candela/analyzers/bounds"
+
 // A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again before it. Nobody
 // prescribes how long a responder may take for it. So that it was not sent shows only if the gap stayed open until it was overdue, or if
 // what lies behind the gap was answered.
@@ -7,11 +9,7 @@ package gbn
 // nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave. Without a NAK a
 // gap stays open for a local ACK timeout, so half of one tells NAKs that were never sent from those that came to nothing.
 func (s *session) nakDelayNS() int64 {
-	timeout := s.limits.TimeoutNS
-	if timeout <= 0 {
-		timeout = shortestTimeoutNS
-	}
-	return min(s.a.delay, timeout/2)
+	return min(s.a.delay, bounds.TimeoutNS(s.limits.TimeoutNS)/2)
 }
 
 // followGap notes what arrival a, the newest, means for the gap that it opens or closes; awaiting says whether one was open.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -298,7 +299,7 @@ func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
 	if s.limits != (Limits{}) || s.a.unpunctual() || s.req.state != rqNacked || s.req.carried > 0 || p == s.req.una.most().una {
 		return false
 	}
-	return s.sooner(r, p, k, shortestTimeoutNS)
+	return s.sooner(r, p, k, bounds.ShortestTimeoutNS)
 }
 
 // carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged when the
@@ -385,8 +386,7 @@ func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok 
 }
 
 // tooEarly reports whether a timeout certainly cannot explain that p is sent again now: T is known and has not passed. Delays
-// between host and observer may make the span between two packets look shorter than it was; without a measured bound half
-// of T is allowed for that.
+// between host and observer may make the span between two packets look shorter than it was: package bounds says by how much.
 func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, s.limits.TimeoutNS)
 }
@@ -403,12 +403,9 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	if t <= 0 || s.fateUnknown || s.captured {
 		return false
 	}
-	slack := t / 2
-	switch measured := s.a.cfg.HostDelayNS; {
-	case s.a.unpunctual():
-		slack = max(slack, measured)
-	case measured > 0:
-		slack = measured
+	slack := s.a.host.BesideNS(t)
+	if s.a.unpunctual() {
+		slack = max(slack, t/2)
 	}
 	start, _, ok := s.timerStart(p, k)
 	if s.req.stallNS >= t-slack && r.TimeNS-s.req.stalledNS <= s.a.delay {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/trace"
 )
@@ -14,7 +15,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	switch step.Cause {
 	case rounds.Timeout:
 		// Without a timer, the earlier restart was the NAK's for certain.
-		sure := step.DoubtNS == 0 || p.timeoutNS() == 0 || step.DoubtNS+a.cfg.jitterNS(p) < p.timeoutNS()
+		sure := step.DoubtNS == 0 || p.timeoutNS() == 0 || step.DoubtNS+a.jitterNS(p) < p.timeoutNS()
 		if p.Known && step.Certain && sure {
 			a.judgeTimeout(r, step, p)
 		}
@@ -36,7 +37,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 		})
 	}
 	// The RNR NAK's restart, or a timeout.
-	vague := !step.Certain && p.timeoutNS() != 0 && step.QuietNS+a.cfg.jitterNS(p) >= p.timeoutNS()
+	vague := !step.Certain && p.timeoutNS() != 0 && step.QuietNS+a.jitterNS(p) >= p.timeoutNS()
 	if limit := int(p.RNRRetry); step.Cause == rounds.RNR && limit != 7 && step.RNRRetries > limit && !vague {
 		a.finding(r, step, p, RuleRNRRetry, text{
 			expected: fmt.Sprintf("at most %d retries after RNR NAKs without progress", limit),
@@ -48,10 +49,10 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 
 // expiredBefore reports whether the timer may have expired just before the progress that a NAK, or an acknowledgement before it, brought.
 func (a *Analyzer) expiredBefore(step *rounds.Step, p Params) bool {
-	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never || step.CauseNS-step.ProgressNS > slowestReactionNS {
+	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never || step.CauseNS-step.ProgressNS > bounds.SlowestReactionNS {
 		return false
 	}
-	return max(step.QuietNS, step.StallNS)+a.cfg.jitterNS(p) >= p.timeoutNS()
+	return max(step.QuietNS, step.StallNS)+a.jitterNS(p) >= p.timeoutNS()
 }
 
 // counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before the progress
@@ -68,18 +69,14 @@ func (a *Analyzer) timerStart(step *rounds.Step, p Params) int64 {
 	if step.TimerNS == rounds.Never {
 		return step.ProgressNS
 	}
-	return max(step.ProgressNS, step.TimerNS-a.cfg.jitterNS(p))
+	return max(step.ProgressNS, step.TimerNS-a.jitterNS(p))
 }
-
-// slowestReactionNS bounds the time from a timeout to the retransmission: more than the 200 µs of a ConnectX-4's firmware
-// (Lumina, figure 5-9).
-const slowestReactionNS = 500_000
 
 // mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the sender:
 // the retransmission that it caused then starts at that place, but the timer had been running for longer.
 func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, p Params) bool {
-	delay := a.cfg.hostDelayNS(p)
-	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*delay+slowestReactionNS
+	delay := a.hostDelayNS(p)
+	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*delay+bounds.SlowestReactionNS
 	return recent && step.StallNS+2*delay >= p.timeoutNS()
 }
 
@@ -102,7 +99,7 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 			actual:   fmt.Sprintf("at most %s after it", micros(r.TimeNS-start)),
 			message:  "the local ACK timer expired early" + a.allowance(step, start, p),
 		})
-	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.cfg.jitterNS(p):
+	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.jitterNS(p):
 		a.finding(r, step, p, RuleTimeoutLate, text{
 			expected: fmt.Sprintf("retransmission at most %s after the last progress (4 T)", micros(4*t)),
 			actual:   fmt.Sprintf("%s after the latest packet of the connection", micros(r.TimeNS-step.ActivityNS)),
@@ -116,7 +113,7 @@ func (a *Analyzer) allowance(step *rounds.Step, start int64, p Params) string {
 	if start == step.ProgressNS {
 		return ""
 	}
-	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.cfg.jitterNS(p)))
+	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.jitterNS(p)))
 }
 
 // judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may answer an older NAK; or it may be a

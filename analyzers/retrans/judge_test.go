@@ -66,7 +66,8 @@ func TestBoundsOfTheTimer(t *testing.T) {
 		cfg.Default.TimeoutExponent = e
 		return cfg
 	}
-	const longest = 4096 << 31
+	const longest, slowestT = 4096 << 31, 4096 << 16
+	patientest := withExponent(retrans.Config{Default: slow, JitterNS: 1}, 16)
 	tests := []struct {
 		name    string
 		cfg     retrans.Config
@@ -88,8 +89,8 @@ func TestBoundsOfTheTimer(t *testing.T) {
 			s.StallNS = slowT
 			return s
 		}(), "timeout-early"},
-		{"the default bound of the host's delay is 10 ms", retrans.Config{Default: slow, JitterNS: 1}, 1 + 20_500_000, progress(slowT - 20_000_000), ""},
-		{"and not more", retrans.Config{Default: slow, JitterNS: 1}, 1 + 20_500_000, progress(slowT - 20_000_001), "timeout-early"},
+		{"the default bound of the host's delay is 20 ms", patientest, 1 + 40_500_000, progress(slowestT - 40_000_000), ""},
+		{"and not more", patientest, 1 + 40_500_000, progress(slowestT - 40_000_001), "timeout-early"},
 		{"but at most T/4", retrans.Config{Default: known, JitterNS: 1}, 1 + 60_000, progress(knownT / 2), ""},
 		{"and not less", retrans.Config{Default: known, JitterNS: 1}, 1 + 60_000, progress(knownT/2 - 1), "timeout-early"},
 		{"at least twice the links' delay", retrans.Config{Default: known, JitterNS: 1, LinkDelayNS: 10_000}, 1 + 60_000, progress(knownT - 40_000), ""},

@@ -21,6 +21,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -39,11 +40,10 @@ type Config struct {
 
 	// HalfRTT is the result of a calibration run. 0: not measured, no corrected metrics.
 	HalfRTT Sides
-	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: 10 ms, but at most T/4, since
-	// four such delays make the round trip, and a connection whose timeout is shorter than that cannot work.
+	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: package bounds assumes one.
 	HostDelayNS int64
-	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described. The
-	// bound above is at least twice that: a test may set a T below the round trip on purpose, and T/4 says nothing then.
+	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described. A bound that
+	// is assumed is at least twice that: a test may set a T below the round trip on purpose.
 	LinkDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
@@ -74,26 +74,22 @@ func (p Params) timeoutNS() int64 {
 }
 
 // hostDelayNS bounds the delay between a host of a connection with a timer and the switch.
-func (c *Config) hostDelayNS(p Params) int64 {
-	if c.HostDelayNS > 0 {
-		return c.HostDelayNS
-	}
-	return max(min(defaultHostDelayNS, p.timeoutNS()/4), 2*c.LinkDelayNS)
+func (a *Analyzer) hostDelayNS(p Params) int64 {
+	return a.host.BesideNS(p.timeoutNS())
 }
 
 // jitterNS bounds how much that delay changes.
-func (c *Config) jitterNS(p Params) int64 { return cmp.Or(c.JitterNS, c.hostDelayNS(p)) }
+func (a *Analyzer) jitterNS(p Params) int64 { return cmp.Or(a.cfg.JitterNS, a.hostDelayNS(p)) }
 
 // Sides are durations in nanoseconds from the switch to a host and back.
 type Sides struct {
 	Requester, Responder int64
 }
 
-const defaultHostDelayNS = 10_000_000
-
 // Analyzer measures and judges retransmission on every connection of a trace.
 type Analyzer struct {
 	cfg     Config
+	host    bounds.Delay
 	tracker *rounds.Tracker
 	params  []Params // by connection − 1
 	metrics metrics
@@ -115,7 +111,7 @@ type Analyzer struct {
 func New(meta trace.Meta, cfg Config) *Analyzer {
 	n := meta.Connections.Len()
 	a := &Analyzer{
-		cfg: cfg, tracker: rounds.New(meta), params: make([]Params, n),
+		cfg: cfg, host: bounds.Hosts{DelayNS: cfg.HostDelayNS, LinkNS: cfg.LinkDelayNS}.Delay(meta.Kind), tracker: rounds.New(meta), params: make([]Params, n),
 		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
 		results: make([]*results, 2*n), reloaded: make([]bool, 2*n), inferred: meta.Connections.Inferred,
 	}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -33,9 +34,6 @@ type silent struct {
 	since    int64 // the first transmission
 	repeated int64 // since the retransmission
 }
-
-// unknownTimeoutNS stands for a local ACK timeout that nobody says: adaptive ones start at 4 ms (Lumina, figure 5-12).
-const unknownTimeoutNS = 2_000_000
 
 // maxSilent bounds the cases that wait for the end of a trace, of all connections.
 const maxSilent = 1 << 12
@@ -87,11 +85,11 @@ func (a *Analyzer) silenceNS(p Params) int64 {
 	if a.cfg.AckSilenceNS > 0 {
 		return a.cfg.AckSilenceNS
 	}
-	t := p.timeoutNS()
-	if !p.Known || t == 0 {
-		t = unknownTimeoutNS
+	t := int64(0)
+	if p.Known {
+		t = p.timeoutNS()
 	}
-	return t/2 + 2*a.cfg.LinkDelayNS
+	return bounds.TimeoutNS(t)/2 + 2*a.cfg.LinkDelayNS
 }
 
 // silences reports acknowledgements that came only with a retransmission. What this responder took for others is no silence.
@@ -119,7 +117,7 @@ func (a *Analyzer) heeded(r *trace.Record, step *rounds.Step) {
 	since, t := r.TimeNS-step.CauseNS, p.timeoutNS()
 	least := a.cfg.NakSilenceNS
 	if least == 0 {
-		if !p.Known || t == 0 || step.QuietNS+a.cfg.jitterNS(p) < t {
+		if !p.Known || t == 0 || step.QuietNS+a.jitterNS(p) < t {
 			return
 		}
 		const quarter = 4

@@ -11,6 +11,7 @@ package rounds
 import (
 	"math"
 
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -73,7 +74,7 @@ const Never = math.MinInt64
 
 // StallWindowNS is how long progress is remembered for Step.StallNS: longer than a packet takes from the observer to a host
 // and its consequence back.
-const StallWindowNS = 25_000_000
+const StallWindowNS = bounds.ReactionNS
 
 // Transmission is an earlier transmission of a packet.
 type Transmission struct {

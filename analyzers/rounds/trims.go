@@ -1,10 +1,9 @@
 package rounds
 
-import "candela.dev/candela/trace"
-
-// trimWindowNS is how long after the header of a trimmed READ response a repeated READ request is taken for its consequence where
-// nothing is known about the requester: less than any local ACK timeout in use.
-const trimWindowNS = 1_000_000
+import (
+	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/trace"
+)
 
 // receiveHeader follows a trimmed request to the responder. One that reacts has noticed the gap then, so that no later packet
 // opens it.
@@ -41,7 +40,8 @@ func (s *stream) learnHeader(r *trace.Record, step *Step) {
 	s.debt++ // the requester may have moved on before it restarts
 }
 
-// byTrim reports whether a trimmed READ response may be behind the restart at r.
+// byTrim reports whether a trimmed READ response may be behind the restart at r: if nothing is known about the requester, one that comes
+// before any timer can have expired.
 func (s *stream) byTrim(r *trace.Record) bool {
-	return s.trimmed && readLike(r.Opcode) && (s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < trimWindowNS)
+	return s.trimmed && readLike(r.Opcode) && (s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < bounds.ShortestTimeoutNS)
 }

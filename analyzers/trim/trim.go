@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/trace"
 )
@@ -40,17 +41,14 @@ type Config struct {
 	ErrorsExpected bool
 }
 
-const (
-	defaultAnswerNS = 100_000
-	defaultTimerNS  = 1_000_000
-)
+const defaultAnswerNS = 100_000
 
 // timerNS is the time from which on a repeated READ request may be a timeout's.
 func (c *Config) timerNS() int64 {
 	if c.TimeoutNS > 0 {
 		return c.TimeoutNS / 2
 	}
-	return defaultTimerNS
+	return bounds.ShortestTimeoutNS
 }
 
 // A Packet is one followed loss.

@@ -67,9 +67,7 @@ func (d *Departure) key() departureKey {
 	return departureKey{d.Flow, d.Class, d.Event, d.PSN, d.HasPSN}
 }
 
-const (
-	forever = 1<<63 - 1
-)
+const forever = 1<<63 - 1
 
 // departing is one pass over a trace with departures.
 type departing struct {
@@ -77,14 +75,7 @@ type departing struct {
 	used  map[departureKey]int // departures of a data packet that have happened
 	seen  map[departureKey]int // arrivals of control packets
 	fn    func(*Record) error
-	held  []heldRecord // by due, then by arrival
-}
-
-// heldRecord is a packet inside the injector.
-type heldRecord struct {
-	r      Record
-	due    int64
-	behind int // arrivals on its flow that it still waits for; 0: only time counts
+	held  Holder[Record] // packets inside the injector, with the times at which they are due
 }
 
 // arrive takes the next record of the mirror.
@@ -92,7 +83,7 @@ func (s *departing) arrive(r *Record) error {
 	if err := s.leaveUntil(r.TimeNS); err != nil {
 		return err
 	}
-	overtaken := s.overtaken(r)
+	overtaken := s.held.Overtaken(r.Flow)
 	if err := s.pass(r); err != nil {
 		return err
 	}
@@ -122,9 +113,9 @@ func (s *departing) pass(r *Record) error {
 	}
 	switch d.Event {
 	case EventDelay:
-		s.hold(&passed, r.TimeNS+d.DelayNS, 0)
+		s.hold(passed, r.TimeNS+d.DelayNS, 0)
 	case EventReorder:
-		s.hold(&passed, r.TimeNS+d.LimitNS, d.Behind)
+		s.hold(passed, r.TimeNS+d.LimitNS, d.Behind)
 	default:
 		passed.rewrite(d.Field, d.Value)
 		return s.fn(&passed)
@@ -217,46 +208,21 @@ func (d *Departure) offered(r *Record) bool {
 	}
 }
 
-func (s *departing) hold(r *Record, due int64, behind int) {
-	at := len(s.held)
-	for at > 0 && s.held[at-1].due > due {
-		at--
-	}
-	s.held = slices.Insert(s.held, at, heldRecord{*r, due, behind})
-}
-
-// overtaken counts an arrival and returns the records that waited for it, in the order of their arrival.
-func (s *departing) overtaken(r *Record) []Record {
-	if len(s.held) == 0 || r.Flow == NoFlow {
-		return nil
-	}
-	var ready []Record
-	s.held = slices.DeleteFunc(s.held, func(h heldRecord) bool { return h.behind == 1 && h.r.Flow == r.Flow && keep(&ready, h.r) })
-	for i := range s.held {
-		if h := &s.held[i]; h.behind > 1 && h.r.Flow == r.Flow {
-			h.behind--
-		}
-	}
-	return ready
-}
-
-func keep(list *[]Record, r Record) bool {
-	*list = append(*list, r)
-	return true
+func (s *departing) hold(r Record, due int64, behind int) {
+	r.TimeNS = due
+	s.held.Hold(due, r.Flow, behind, r)
 }
 
 // leaveUntil emits the held records whose time is up at an instant.
 func (s *departing) leaveUntil(now int64) error {
-	n := 0
-	for n < len(s.held) && s.held[n].due <= now {
-		r := s.held[n].r
-		r.TimeNS = s.held[n].due
+	if s.held.Next() > now {
+		return nil
+	}
+	for _, r := range s.held.Due(now) {
 		if err := s.fn(&r); err != nil {
 			return err
 		}
-		n++
 	}
-	s.held = slices.Delete(s.held, 0, n)
 	return nil
 }
 

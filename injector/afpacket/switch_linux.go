@@ -63,7 +63,7 @@ type Switch struct {
 	offset time.Duration
 
 	arena  arena
-	frames pipeline.Frames
+	frames *pipeline.Wire
 	waits  delay.Counts // of frames in the rings
 	began  time.Time    // of the round
 }
@@ -75,7 +75,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		return nil, fmt.Errorf("afpacket: %w", err)
 	}
 	s := &Switch{cfg: cfg, pipeline: p}
-	s.frames = pipeline.Frames{Pipeline: p, Out: outlet{s}}
+	s.frames = pipeline.NewWire(p, outlet{s})
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("afpacket: %w", err), s.Close())

@@ -8,123 +8,130 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// An Outlet takes the frames that a software switch sends. It owns the memory that copies and edited frames lie in.
-type Outlet interface {
-	// Transmit sends a frame, or queues it. The bytes are the frame in hand, what Keep returned, or a held frame of its own.
-	Transmit(port uint16, frame []byte)
-	// Room returns an empty slice with room for n bytes; Keep takes what was built in it and returns it.
-	Room(n int) []byte
-	Keep(frame []byte) []byte
+// An Outlet is a switch as [Frames] sees it. F is a frame as the switch knows it: its bytes, or a parsed packet.
+type Outlet[F any] interface {
+	// Mirror makes the mirror copy of the frame in hand, which no event has edited yet, and sends it, now or later.
+	Mirror(now clock.Time, frame F, r *Result) error
+	// Edit does to the frame what r's event says (see [Result.Apply]) and returns it.
+	Edit(frame F, r *Result) F
+	// Keep returns the frame so that it lasts until it leaves, at due or earlier.
+	Keep(frame F, due clock.Time) F
+	// Copy returns one more frame like this one.
+	Copy(frame F) F
+	// Transmit takes a frame and sends or queues it; Drop takes one that goes nowhere.
+	Transmit(now clock.Time, port uint16, frame F)
+	Drop(frame F)
 }
 
-// Frames is a pipeline on serialised frames: what every software datapath does between receiving and sending. It serves one
-// goroutine, which programs the pipeline between frames only.
-type Frames struct {
+// Frames is what every software switch does between receiving and sending, in memory and on real interfaces: it holds, drops,
+// edits, duplicates, floods and mirrors as the pipeline decides. It serves one goroutine, which programs the pipeline between
+// frames only.
+type Frames[F any] struct {
 	Pipeline *Pipeline
-	Out      Outlet
+	Out      Outlet[F]
 
-	holder Holder[outgoing]
-	packet packet.Packet
+	holder trace.Holder[outgoing[F]]
 	result Result
-	mirror []byte // copy of the frame in hand, nil if there is none
 }
 
-// outgoing is a frame that an event holds back; it owns its bytes.
-type outgoing struct {
-	port  uint16
-	frame []byte
+// outgoing is a frame that an event holds back, with where it goes.
+type outgoing[F any] struct {
+	to    Forward
+	frame F
 }
 
 // Forward lets the pipeline decide about a frame that arrived on port ingress at now, and forwards it and those that waited
-// for it. It reports whether the frame was RoCE. The mirror copy is made before an event edits the frame, and leaves with
-// Mirror, which must follow: a dumper never delays a host's packet.
+// for it. p is the frame, parsed. The mirror copy is made first.
 //
 // Held frames whose time was up before now leave first. However late the owner's timer is, frames then leave in the order
 // that stamps and delays in the trace tell; or a busy machine would make the trace accuse a host of answers to packets that it
 // had not got.
-func (f *Frames) Forward(now clock.Time, ingress uint16, frame []byte) (roce bool, err error) {
-	f.Release(now)
-	p, r := &f.packet, &f.result
-	parsed := p.Parse(frame) == nil
+func (f *Frames[F]) Forward(now clock.Time, ingress uint16, p *packet.Packet, frame F) (roce bool, err error) {
+	f.Release(now.Add(-1))
+	r := &f.result
 	f.Pipeline.Process(now.Nanoseconds(), ingress, p, r)
-	f.mirror = nil
 	if r.Mirror.Active {
-		err = f.encodeMirror(frame)
+		err = f.Out.Mirror(now, frame, r)
 	}
-	var overtaken []outgoing
-	if f.holder.Len() > 0 && r.Flow != trace.NoFlow {
-		overtaken = f.holder.Overtaken(r.Flow)
-	}
-	f.forward(now, parsed, frame)
-	for _, x := range overtaken {
-		f.Out.Transmit(x.port, x.frame)
+	overtaken := f.holder.Overtaken(r.Flow)
+	f.forward(now, frame)
+	for i := range overtaken {
+		f.leave(now, &overtaken[i].to, overtaken[i].frame)
 	}
 	return r.RoCE, err
 }
 
-// Mirror sends the mirror copy of the frame that Forward took last, if it has one.
-func (f *Frames) Mirror() {
-	if f.mirror == nil {
-		return
-	}
-	for _, port := range f.result.Mirror.Ports {
-		f.Out.Transmit(port, f.mirror)
+func (f *Frames[F]) forward(now clock.Time, frame F) {
+	to := &f.result.Forward
+	switch {
+	case to.Drop:
+		f.Out.Drop(frame)
+	case to.DelayNS > 0:
+		f.hold(now, to.DelayNS, frame)
+	case to.Behind > 0:
+		f.hold(now, ReorderLimitNS, frame)
+	default:
+		if f.result.Event != trace.EventNone {
+			frame = f.Out.Edit(frame, &f.result)
+		}
+		f.leave(now, to, frame)
 	}
 }
 
-// mirroredHeaders is how far into a frame the mirror encoding writes at most: Ethernet with a tag, IPv4 with options, UDP.
-const mirroredHeaders = 14 + 4 + 60 + 8
+func (f *Frames[F]) hold(now clock.Time, ns int64, frame F) {
+	due, to := dueAfter(now, ns), f.result.Forward
+	to.Ports = append([]uint16(nil), to.Ports...) // the pipeline's own change when it is programmed
+	f.holder.Hold(int64(due), f.result.Flow, int(to.Behind), outgoing[F]{to, f.Out.Keep(frame, due)})
+}
 
-func (f *Frames) encodeMirror(frame []byte) error {
-	m := &f.result.Mirror
-	if m.Snap > 0 && len(frame) > mirroredHeaders {
-		frame = frame[:min(len(frame), max(int(m.Snap), mirroredHeaders))]
+// dueAfter returns the last instant before the nanosecond that begins ns after that of now. Mirror stamps are in whole
+// nanoseconds, so a trace shows exactly which packets arrived before a held one left and which after.
+func dueAfter(now clock.Time, ns int64) clock.Time {
+	start := clock.Time(0).Add(clock.Duration(now.Nanoseconds()+ns) * clock.Nanosecond)
+	return start.Add(-1)
+}
+
+// leave sends a frame, and as many copies as its event asks for, to every port that it goes to.
+func (f *Frames[F]) leave(now clock.Time, to *Forward, frame F) {
+	for range to.Copies {
+		f.send(now, to, f.Out.Copy(frame))
 	}
-	copied := append(f.Out.Room(len(frame)), frame...)
-	err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: f.result.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
+	f.send(now, to, frame)
+}
+
+func (f *Frames[F]) send(now clock.Time, to *Forward, frame F) {
+	if !to.Flood {
+		f.Out.Transmit(now, to.Port, frame)
+		return
+	}
+	for _, port := range to.Ports {
+		f.Out.Transmit(now, port, f.Out.Copy(frame))
+	}
+	f.Out.Drop(frame)
+}
+
+// Next returns when the first held frame is due, clock.Never if none waits.
+func (f *Frames[F]) Next() clock.Time { return clock.Time(f.holder.Next()) }
+
+// Release sends the held frames that are due.
+func (f *Frames[F]) Release(now clock.Time) {
+	if f.Next() > now {
+		return
+	}
+	for _, x := range f.holder.Due(int64(now)) {
+		f.leave(now, &x.to, x.frame)
+	}
+}
+
+// EncodeMirror writes r's mirror numbers into a copy of its frame, made in room, and returns the copy, cut to the snap length.
+func (r *Result) EncodeMirror(copied []byte) ([]byte, error) {
+	m := &r.Mirror
+	err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: r.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
 	if err != nil {
-		return fmt.Errorf("mirror a RoCE packet: %w", err) // a RoCE packet is UDP by definition
+		return nil, fmt.Errorf("mirror a RoCE packet: %w", err) // a RoCE packet is UDP by definition
 	}
 	if m.Snap > 0 && int(m.Snap) < len(copied) {
 		copied = copied[:m.Snap]
 	}
-	f.mirror = f.Out.Keep(copied)
-	return nil
-}
-
-// forward sends the frame on, edited if an event says so.
-func (f *Frames) forward(now clock.Time, parsed bool, frame []byte) {
-	to := &f.result.Forward
-	switch {
-	case to.Drop:
-		return
-	case to.DelayNS > 0 || to.Behind > 0:
-		f.holder.Hold(now, &f.result, outgoing{to.Port, append([]byte(nil), frame...)})
-		return
-	case parsed && f.result.Event != trace.EventNone:
-		f.result.Apply(&f.packet)
-		frame = f.Out.Keep(f.packet.AppendTo(f.Out.Room(len(frame))))
-	}
-	if to.Flood {
-		for _, port := range to.Ports {
-			f.Out.Transmit(port, frame)
-		}
-		return
-	}
-	for range 1 + int(to.Copies) {
-		f.Out.Transmit(to.Port, frame)
-	}
-}
-
-// Next returns when the first held frame is due, clock.Never if none waits.
-func (f *Frames) Next() clock.Time { return f.holder.Next() }
-
-// Release sends the held frames that are due.
-func (f *Frames) Release(now clock.Time) {
-	if f.holder.Next() > now {
-		return
-	}
-	for _, x := range f.holder.Due(now) {
-		f.Out.Transmit(x.port, x.frame)
-	}
+	return copied, nil
 }

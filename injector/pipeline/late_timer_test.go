@@ -49,7 +49,7 @@ func leaving(t *rapid.T, packets []heldPacket, prompt bool) []packet.PSN {
 		}
 	}
 	var out sentPSNs
-	f := pipeline.Frames{Pipeline: p, Out: &out}
+	f := pipeline.NewWire(p, &out)
 	at := func(ns int64) clock.Time { return clock.Time(0).Add(clock.Duration(ns) * clock.Nanosecond) }
 	for i, x := range packets {
 		for prompt && f.Next() <= at(x.at) {

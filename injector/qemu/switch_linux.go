@@ -46,7 +46,7 @@ type Switch struct {
 
 	buffer   []byte // of the frame that is being processed
 	scratch  []byte // of its mirror copy and what an event made of it
-	frames   pipeline.Frames
+	frames   *pipeline.Wire
 	lastRoCE clock.Time
 	delays   Delays
 }
@@ -61,7 +61,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		cfg.Queue = defaultQueue
 	}
 	s := &Switch{cfg: cfg, pipeline: p, wake: -1, buffer: make([]byte, maxFrame), scratch: make([]byte, 0, 2*maxFrame)}
-	s.frames = pipeline.Frames{Pipeline: p, Out: outlet{s}}
+	s.frames = pipeline.NewWire(p, outlet{s})
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("qemu: %w", err), s.Close())

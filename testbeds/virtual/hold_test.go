@@ -2,10 +2,12 @@ package virtual
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/packet"
 )
@@ -17,28 +19,39 @@ func (c *collector) receive(_ clock.Time, _ uint16, p *packet.Packet) {
 	c.order = append(c.order, fmt.Sprint(uint32(p.BTH.PSN)))
 }
 
-func TestHeldPacketsLeaveInTheirOrder(t *testing.T) {
+func TestHeldPacketsLeaveWhenTheyAreDueAndKeepTheRunGoing(t *testing.T) {
+	pl, err := pipeline.New(pipeline.Config{Ports: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var e engine
 	got := &collector{}
-	sw := &injectorSwitch{pool: new(pool), out: []*link{newLink(&e, 100*clock.Gbps, 0, got, 0)}}
-	sw.holder = newHolder(sw, &e)
-	pk := func(psn packet.PSN) *packet.Packet { return &packet.Packet{BTH: packet.BTH{PSN: psn}} }
-	hold := func(now clock.Time, psn packet.PSN, f pipeline.Forward) {
-		sw.holder.hold(now, &pipeline.Result{Flow: 2, Forward: f}, pk(psn))
-	}
-	hold(0, 1, pipeline.Forward{DelayNS: 50_000})
-	hold(0, 2, pipeline.Forward{DelayNS: 10_000})
-	hold(0, 3, pipeline.Forward{Behind: 2})
-	hold(0, 4, pipeline.Forward{Behind: 1})
-	hold(0, 5, pipeline.Forward{DelayNS: 10_000})
-	hold(0, 6, pipeline.Forward{Behind: 9})
-	if n := len(sw.holder.Overtaken(3)); n != 0 {
-		t.Errorf("a packet of another flow set %d free", n)
-	}
-	for range 2 {
-		for _, x := range sw.holder.Overtaken(2) {
-			sw.transmit(0, x.port, x.p)
+	sw := newInjectorSwitch(pl, &e, new(pool), 0)
+	sw.out = []*link{nil, newLink(&e, 100*clock.Gbps, 0, got, 0)}
+	pk := func(psn int) *packet.Packet {
+		return &packet.Packet{
+			Derived: true, HasUDP: true, Headers: packet.HasBTH,
+			Eth: packet.Ethernet{Dst: packet.MAC{2}, Type: packet.EtherTypeIPv4},
+			IP:  packet.IP{Version: 4, Protocol: packet.ProtocolUDP, Src: loopback(1), Dst: loopback(2)},
+			UDP: packet.UDP{DstPort: packet.Port}, BTH: packet.BTH{Opcode: packet.SendMiddle, PSN: packet.PSN(psn)},
 		}
+	}
+	set := func(table uint32, k p4.Key, a p4.Action) {
+		if err := pl.Set(table, k, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(p4.TableConnectionV4, p4.Key{p4.AddrValue(loopback(1)), p4.AddrValue(loopback(2)), p4.Uint(0)},
+		p4.NewAction(p4.ActionSetFlow, 0, 1, 1, 1))
+	set(p4.TableL2Forward, p4.KeyOf(packet.MAC{2}.Uint48()), p4.NewAction(p4.ActionForward, 1))
+	for i, a := range []p4.Action{
+		p4.NewAction(p4.ActionDelay, 50_000), p4.NewAction(p4.ActionDelay, 10_000), p4.NewAction(p4.ActionReorder, 3),
+		p4.NewAction(p4.ActionReorder, 1), p4.NewAction(p4.ActionDelay, 10_000), p4.NewAction(p4.ActionReorder, 9),
+	} {
+		set(p4.TableEvent, p4.KeyOf(0, 0, uint64(i+1), 1), a)
+	}
+	for psn := 1; psn <= 6; psn++ {
+		sw.receive(0, 0, pk(psn))
 	}
 	for e.next() != clock.Never {
 		e.step()
@@ -50,3 +63,5 @@ func TestHeldPacketsLeaveInTheirOrder(t *testing.T) {
 		t.Errorf("the end is at %v, quiet since %v; want the limit %v", e.now, sw.lastRoCE, limit)
 	}
 }
+
+func loopback(host byte) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, host}) }

@@ -1,12 +1,9 @@
 package virtual
 
 import (
-	"fmt"
-
 	"candela.dev/candela/clock"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // A capturer takes the mirror copies that arrive behind one port. The frame is valid during the call only; an error means
@@ -17,18 +14,25 @@ type capturer interface {
 
 // injectorSwitch is the programmable switch between the hosts: the injector pipeline with ports, a latency and output queues.
 type injectorSwitch struct {
-	pipeline *pipeline.Pipeline
-	pool     *pool
-	latency  clock.Duration // from the last bit in to the first bit out of an idle port
-	out      []*link        // by port; nil where a dumper hangs
-	mirrors  []*mirrorPort  // by port; nil where a host hangs
-	holder   *holder        // of packets that an event delays
+	frames  pipeline.Frames[*packet.Packet]
+	engine  *engine
+	timer   task // of the packets that events hold back
+	pool    *pool
+	latency clock.Duration // from the last bit in to the first bit out of an idle port
+	out     []*link        // by port; nil where a dumper hangs
+	mirrors []*mirrorPort  // by port; nil where a host hangs
 
-	result   pipeline.Result
-	frame    []byte
+	copied   []byte
 	lastRoCE clock.Time // arrival of the latest RoCE packet: quiescence counts from it
 	fault    error
 	watch    Watcher // nil: nobody watches
+}
+
+func newInjectorSwitch(p *pipeline.Pipeline, e *engine, packets *pool, latency clock.Duration) *injectorSwitch {
+	s := &injectorSwitch{engine: e, pool: packets, latency: latency}
+	s.timer.actor = s
+	s.frames = pipeline.Frames[*packet.Packet]{Pipeline: p, Out: switchOutlet{s}}
+	return s
 }
 
 // receive implements receiver: a frame has fully arrived on an ingress port.
@@ -36,56 +40,50 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 	if s.watch != nil {
 		s.watch(now, SwitchIngress, p)
 	}
-	r := &s.result
-	s.pipeline.Process(now.Nanoseconds(), port, p, r)
-	if r.RoCE {
+	if p.IsRoCE() {
 		s.lastRoCE = now
 	}
-	if r.Mirror.Active {
-		s.mirror(now, p, r)
-	}
-	var overtaken []outgoing
-	if s.holder.Len() > 0 && r.Flow != trace.NoFlow {
-		overtaken = s.holder.Overtaken(r.Flow)
-	}
-	s.forward(now, r, p)
-	for i := range overtaken {
-		s.transmit(now, overtaken[i].port, overtaken[i].p)
+	if _, err := s.frames.Forward(now, port, p, p); err != nil && s.fault == nil {
+		s.fault = err
 	}
 }
 
-// forward takes p and lets the action of its event, if it has one, have its way with it.
-func (s *injectorSwitch) forward(now clock.Time, r *pipeline.Result, p *packet.Packet) {
-	switch {
-	case r.Forward.Drop:
-		s.pool.put(p)
-	case r.Forward.DelayNS > 0 || r.Forward.Behind > 0:
-		s.holder.hold(now, r, p)
-	case r.Forward.Flood:
-		r.Apply(p)
-		for _, out := range r.Forward.Ports {
-			c := s.pool.get()
-			*c = *p
-			s.transmit(now, out, c)
-		}
-		s.pool.put(p)
-	default:
-		r.Apply(p)
-		s.duplicate(now, r, p)
+// act lets go of what is due.
+func (s *injectorSwitch) act(now clock.Time) {
+	s.frames.Release(now)
+	if next := s.frames.Next(); next != clock.Never {
+		s.engine.schedule(&s.timer, next)
 	}
 }
 
-// duplicate transmits p and as many copies as its event asks for.
-func (s *injectorSwitch) duplicate(now clock.Time, r *pipeline.Result, p *packet.Packet) {
-	for range r.Forward.Copies {
-		c := s.pool.get()
-		*c = *p
-		s.transmit(now, r.Forward.Port, c)
-	}
-	s.transmit(now, r.Forward.Port, p)
+// switchOutlet is what the switch's forwarder calls.
+type switchOutlet struct{ *injectorSwitch }
+
+// Edit lets the packet's event have its way with it.
+func (switchOutlet) Edit(p *packet.Packet, r *pipeline.Result) *packet.Packet {
+	r.Apply(p)
+	return p
 }
 
-func (s *injectorSwitch) transmit(now clock.Time, port uint16, p *packet.Packet) {
+// Keep takes note that a packet stays until it is due.
+func (s switchOutlet) Keep(p *packet.Packet, due clock.Time) *packet.Packet {
+	s.lastRoCE = max(s.lastRoCE, due)
+	s.engine.schedule(&s.timer, min(due, s.frames.Next()))
+	return p
+}
+
+// Copy takes a packet from the pool.
+func (s switchOutlet) Copy(p *packet.Packet) *packet.Packet {
+	c := s.pool.get()
+	*c = *p
+	return c
+}
+
+// Drop gives a packet back to the pool.
+func (s switchOutlet) Drop(p *packet.Packet) { s.pool.put(p) }
+
+// Transmit sends a packet on the link behind a port, if there is one with room.
+func (s switchOutlet) Transmit(now clock.Time, port uint16, p *packet.Packet) {
 	if int(port) < len(s.out) && s.out[port] != nil {
 		if left, ok := s.out[port].send(now.Add(s.latency), p); ok {
 			if s.watch != nil {
@@ -97,27 +95,21 @@ func (s *injectorSwitch) transmit(now clock.Time, port uint16, p *packet.Packet)
 	s.pool.put(p)
 }
 
-// mirror copies p as it arrived, before any event edits it, to the ports of the clone session.
-func (s *injectorSwitch) mirror(now clock.Time, p *packet.Packet, r *pipeline.Result) {
-	s.frame = p.AppendTo(s.frame[:0])
-	m := &r.Mirror
-	err := trace.EncodeMirror(s.frame, trace.MirrorMeta{Event: r.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
+// Mirror copies p as it arrived to the ports of the clone session.
+func (s switchOutlet) Mirror(now clock.Time, p *packet.Packet, r *pipeline.Result) error {
+	s.copied = p.AppendTo(s.copied[:0])
+	frame, err := r.EncodeMirror(s.copied)
 	if err != nil {
-		// A RoCE packet is UDP by definition.
-		s.fault = fmt.Errorf("mirror a RoCE packet: %w", err)
-		return
+		return err
 	}
-	frame := s.frame
-	if m.Snap > 0 && int(m.Snap) < len(frame) {
-		frame = frame[:m.Snap]
-	}
-	for _, port := range m.Ports {
+	for _, port := range r.Mirror.Ports {
 		if int(port) < len(s.mirrors) && s.mirrors[port] != nil {
-			if err := s.mirrors[port].send(now.Add(s.latency), frame); err != nil && s.fault == nil {
-				s.fault = err
+			if err := s.mirrors[port].send(now.Add(s.latency), frame); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // mirrorPort is a switch port with a dumper behind it: an output queue of finite depth at the dumper's link rate. Copies

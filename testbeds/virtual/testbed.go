@@ -78,8 +78,7 @@ func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
 func newTestbed(spec testbeds.Spec, models Catalogue, c *chassis) (*Testbed, error) {
 	t := &Testbed{spec: spec, models: models, chassis: c}
 	c.pipeline.Reseed(t.seed("switch"))
-	t.sw = &injectorSwitch{pipeline: c.pipeline, pool: &t.pool, latency: spec.Switch.Latency}
-	t.sw.holder = newHolder(t.sw, &t.engine)
+	t.sw = newInjectorSwitch(c.pipeline, &t.engine, &t.pool, spec.Switch.Latency)
 	for i := range spec.Hosts {
 		if err := t.addHost(i); err != nil {
 			return nil, fmt.Errorf("virtual testbed: %w", err)

@@ -86,4 +86,6 @@ func (w *wireOutlet) Copy(frame []byte) []byte { return frame }
 
 func (w *wireOutlet) Drop([]byte) {}
 
-func (w *wireOutlet) Transmit(_ clock.Time, port uint16, frame []byte) { w.sender.Transmit(port, frame) }
+func (w *wireOutlet) Transmit(_ clock.Time, port uint16, frame []byte) {
+	w.sender.Transmit(port, frame)
+}

@@ -279,7 +279,7 @@ func sequence(p *fabric.Packet) uint64 {
 	if p.Protocol == fabric.NDP {
 		return uint64(p.NDP.Seq)
 	}
-	return p.Rank
+	return uint64(p.Number)
 }
 
 // payloadOf returns the bytes of payload in a whole data packet.

@@ -61,7 +61,7 @@ func (v *visit) take(size int32) bool {
 }
 
 func identify(p *fabric.Packet) identity {
-	k := identity{src: p.Src, dst: p.Dst, flow: p.Flow, protocol: p.Protocol, kind: p.NDP.Kind, connection: p.NDP.Connection, seq: p.Rank}
+	k := identity{src: p.Src, dst: p.Dst, flow: p.Flow, protocol: p.Protocol, kind: p.NDP.Kind, connection: p.NDP.Connection, seq: uint64(p.Number)}
 	if p.Protocol == fabric.NDP {
 		k.seq = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
 	}

@@ -77,7 +77,7 @@ type header struct {
 type arrival struct {
 	host      fabric.HostID
 	flow      uint32
-	number    uint64 // of the packet in its flow, from 1
+	number    uint32 // of the packet in its flow, from 1
 	sent, at  clock.Time
 	trimmed   bool
 	deflected bool
@@ -115,7 +115,7 @@ func (b *probe) followPackets() {
 			b.arrived[p.ID] = now
 		case at.Host && at.Stage == fabric.Ingress:
 			b.packets = append(b.packets, arrival{
-				fabric.HostID(at.Node), p.Flow, p.Rank, b.arrived[p.ID], now, p.Flags&fabric.Trimmed != 0, p.Flags&fabric.Deflected != 0,
+				fabric.HostID(at.Node), p.Flow, p.Number, b.arrived[p.ID], now, p.Flags&fabric.Trimmed != 0, p.Flags&fabric.Deflected != 0,
 			})
 			delete(b.arrived, p.ID)
 		}

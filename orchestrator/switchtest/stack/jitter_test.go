@@ -18,22 +18,22 @@ func TestJitterDelaysPacketsWithinItsBoundAndKeepsTheirOrder(t *testing.T) {
 	raw := stack.NewRaw()
 	raw.Send(stack.Flow{ID: 1, To: 1, Packets: packets, Size: size})
 	frame := (10 * clock.Gbps).Serialise(size)
-	decided := make(map[uint64]clock.Time)
+	decided := make(map[uint32]clock.Time)
 	watch := &watched{Stack: raw, decided: decided}
 	net.Host(0).Attach(stack.NewJitter(watch, most, func(n int32) clock.Duration { return (10 * clock.Gbps).Serialise(int(n)) }, rand.New(rand.NewPCG(1, 2))))
-	seen, late, last := uint64(0), clock.Duration(0), clock.Time(0)
+	seen, late, last := uint32(0), clock.Duration(0), clock.Time(0)
 	net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		if !at.Host || at.Stage != fabric.Egress {
 			return
 		}
-		if p.Rank != seen+1 {
-			t.Fatalf("packet %d leaves after %d others", p.Rank, seen)
+		if p.Number != seen+1 {
+			t.Fatalf("packet %d leaves after %d others", p.Number, seen)
 		}
 		seen++
-		wait := now.Sub(decided[p.Rank])
+		wait := now.Sub(decided[p.Number])
 		late, last = max(late, wait), now
 		if wait < 0 || wait > 2*most+2*frame {
-			t.Errorf("packet %d left %v after it was decided", p.Rank, wait)
+			t.Errorf("packet %d left %v after it was decided", p.Number, wait)
 		}
 	})
 	if err := net.Run(clock.Time(clock.Second)); err != nil {
@@ -50,13 +50,13 @@ func TestJitterDelaysPacketsWithinItsBoundAndKeepsTheirOrder(t *testing.T) {
 // watched notes when packets are decided.
 type watched struct {
 	fabric.Stack
-	decided map[uint64]clock.Time
+	decided map[uint32]clock.Time
 }
 
 func (w *watched) Poll(now clock.Time, p *fabric.Packet) bool {
 	if !w.Stack.Poll(now, p) {
 		return false
 	}
-	w.decided[p.Rank] = now
+	w.decided[p.Number] = now
 	return true
 }

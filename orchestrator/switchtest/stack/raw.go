@@ -65,7 +65,7 @@ func (r *Raw) Poll(now clock.Time, p *fabric.Packet) bool {
 		r.turn = at + 1
 		f.sent++
 		p.Dst, p.Size, p.Protocol, p.Flow = f.To, f.Size, fabric.Raw, f.ID
-		p.Rank = uint64(f.sent)
+		p.Number = uint32(f.sent)
 		if f.over() && f.Last > 0 {
 			p.Size = f.Last
 		}

@@ -104,7 +104,7 @@ func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric
 		for i := range 150 {
 			s.out = append(s.out, fabric.Header{
 				Dst: fabric.HostID(rng.IntN(n.Hosts())), Size: int32(60 + rng.IntN(8940)), Protocol: fabric.Protocol(1 + i%5),
-				Class: uint8(rng.IntN(8)), Rank: uint64(rng.IntN(20)), Flow: uint32(rng.IntN(4)), Entropy: uint16(rng.IntN(4)),
+				Class: uint8(rng.IntN(8)), Rank: uint64(rng.IntN(20)), Flow: uint32(rng.IntN(4)), Flags: fabric.Ranked, Entropy: uint16(rng.IntN(4)),
 				ECN: packet.ECN(i % 4),
 			})
 		}
@@ -121,7 +121,7 @@ func digest(t *testing.T, n *fabric.Network) string {
 	seen := 0
 	n.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		seen++
-		b = fmt.Appendln(b[:0], at, int64(now), p.ID, p.Src, p.Dst, p.Size, p.Original, p.Flags, p.Class, p.ECN, p.TTL, p.Hops, p.Ingress, p.Egress)
+		b = fmt.Appendln(b[:0], at, int64(now), p.ID, p.Src, p.Dst, p.Size, p.Original, p.Flags&^fabric.Ranked, p.Class, p.ECN, p.TTL, p.Hops, p.Ingress, p.Egress)
 		b = p.NDP.AppendTo(b)
 		h.Write(b)
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 // HostID numbers hosts from 0; the address plan (Frames) maps it to MAC, IPv4 and IPv6 addresses.
-type HostID uint32
+type HostID uint16
 
 // Protocol is what a packet carries.
 type Protocol uint8
@@ -51,10 +51,13 @@ const (
 	Notification                     // a message between the pipelines of one switch
 	HeaderSumStale                   // the IPv4 header checksum is the one of the length from before trimming
 	TrimmedMark                      // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+	Ranked                           // has a rank
+	PortsSwapped                     // the transport ports are swapped: a fault of a switch
+	Made                             // by a switch
 )
 
 var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
-	"header-sum-stale", "trimmed-mark"}
+	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made"}
 
 // String lists the flags, joined by "|"; none are "".
 func (f Flags) String() string {
@@ -85,9 +88,9 @@ type Header struct {
 	Arrived clock.Time // at the switch that has it now, through a front port
 	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
 	Size int32
-	Dst  HostID
 	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
 	Meta     uint32
+	Dst      HostID
 	Entropy  uint16 // source port or path tag, for the ECMP hash
 	Flags    Flags
 	Ingress  uint16 // front port by which it entered the switch that has it now
@@ -100,17 +103,26 @@ type Header struct {
 	IPv6     bool
 	Hops     uint8 // links traversed
 	Deflects uint8 // times that it was deflected
+	Src      HostID
 	// NDP begins in the first line, because switches read its kind and flags.
 	NDP ndp.Header
 
-	Src HostID
 	// Original is the length before trimming; equal to Size if whole.
 	Original int32
-	ID       uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is the packet's rank, remaining size or rate label, for mechanisms that schedule or admit by one; lower is served first.
+	// Number tells the packets of a flow apart, and equals that of the packet which a retransmission repeats: what observers identify a packet by.
+	// Its transport sets it; that of NDP is in its own header.
+	Number uint32
+	ID     uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
+	// Rank is what schedulers and admission by rank go by, lowest first: set by SetRank, and meaningless without the flag Ranked.
 	Rank uint64
 	Flow uint32 // connection, for the ECMP hash and reports
 	TCP  tcp.Header
+}
+
+// SetRank gives the packet a rank; lower is served first.
+func (p *Packet) SetRank(rank uint64) {
+	p.Rank = rank
+	p.Flags |= Ranked
 }
 
 // Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and

@@ -75,7 +75,7 @@ func chatter(t *rapid.T, n *fabric.Network) {
 			s.out = append(s.out, fabric.Header{
 				Dst:  fabric.HostID(rapid.IntRange(0, n.Hosts()-1).Draw(t, "to")),
 				Size: int32(rapid.IntRange(60, 9000).Draw(t, "size")), Protocol: fabric.Protocol(1 + i%5),
-				Class: uint8(rapid.IntRange(0, 7).Draw(t, "class")), Rank: uint64(rapid.IntRange(0, 20).Draw(t, "rank")),
+				Class: uint8(rapid.IntRange(0, 7).Draw(t, "class")), Rank: uint64(rapid.IntRange(0, 20).Draw(t, "rank")), Flags: fabric.Ranked,
 				Flow: uint32(rapid.IntRange(0, 3).Draw(t, "flow")), ECN: packet.ECN(i % 4), TTL: uint8(i % 5),
 			})
 		}
@@ -491,9 +491,9 @@ func TestByRankServesTheLowestRankAndKeepsTies(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The switch's port is busy with a large frame while small ones arrive.
-	s := &talker{out: []fabric.Header{{Dst: 1, Size: 9000, Protocol: fabric.Raw}}}
+	s := &talker{out: []fabric.Header{{Dst: 1, Size: 9000, Protocol: fabric.Raw, Flags: fabric.Ranked}}}
 	for i, rank := range []uint64{3, 1, 2, 1, 3} {
-		s.out = append(s.out, fabric.Header{Dst: 1, Size: 100, Protocol: fabric.Raw, Rank: rank, Flow: uint32(i)})
+		s.out = append(s.out, fabric.Header{Dst: 1, Size: 100, Protocol: fabric.Raw, Rank: rank, Flags: fabric.Ranked, Flow: uint32(i)})
 	}
 	var got []uint32
 	n.Host(0).Attach(s)

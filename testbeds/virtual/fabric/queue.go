@@ -12,7 +12,7 @@ type Order uint8
 // Orders.
 const (
 	ByArrival Order = iota // first in, first out
-	ByRank                 // lowest Packet.Rank first, first in first out among equals (PIFO)
+	ByRank                 // lowest Packet.Rank first, first in first out among equals (PIFO); a packet without a rank ends the run
 )
 
 // Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that comes
@@ -40,6 +40,11 @@ type Queue struct {
 
 // configure sets an empty queue up.
 func (q *Queue) configure(c *QueueSpec) {
+	if c.Order == ByRank {
+		own := *c
+		own.index = new(rankIndex)
+		c = &own
+	}
 	q.config = c
 	q.room, q.places = math.MaxInt, math.MaxInt32
 	if c.MaxBytes > 0 {
@@ -104,9 +109,7 @@ func (q *Queue) fits(size int) bool {
 func (q *Queue) insert(p *Packet) {
 	before := q.last
 	if q.ranked {
-		for before != nil && before.Rank > p.Rank {
-			before = q.Before(before)
-		}
+		before = q.config.index.insert(p)
 	}
 	q.link(p, before)
 	q.packets++
@@ -133,6 +136,9 @@ func (q *Queue) link(e, before *Packet) {
 // remove takes p, which waits in this queue, out of it. What follows the first keeps its link to it, which means nothing then
 // (see Before): the next packet's memory is not touched.
 func (q *Queue) remove(p *Packet) {
+	if q.ranked {
+		q.config.index.remove(p, q.Before(p))
+	}
 	switch {
 	case p != q.first && p != q.last:
 		p.prev.next, p.next.prev = p.next, p.prev

@@ -15,6 +15,7 @@ type routes struct {
 	groups []group
 	salt   uint64 // of the hash: switches must not choose alike, or only some paths are used
 	random bool   // Topology.Balance is SprayRandom
+	own    [1]uint16
 }
 
 // group is a set of ports on equally short paths.
@@ -57,6 +58,19 @@ func (r *routes) choose(sw *Switch, p *Packet) (port int, ok bool) {
 	default:
 		return int(g.ports[hash(p, r.salt)%uint64(n)]), true
 	}
+}
+
+// all returns every port that choose may return for p.
+func (r *routes) all(sw *Switch, p *Packet) []uint16 {
+	if int(p.Dst) >= len(sw.net.homes) {
+		return nil
+	}
+	to := sw.net.homes[p.Dst]
+	if to.sw == sw.id {
+		r.own[0] = to.port
+		return r.own[:]
+	}
+	return r.groups[r.group[to.sw]].ports
 }
 
 // likely returns the number in the network of the port that choose will return for p, unless something else draws before, or −1.

@@ -67,6 +67,8 @@ type QueueSpec struct {
 	Private    bool    // has memory of its own: does not use the shared buffer
 	Mark       MarkSpec
 	Order      Order // default: ByArrival
+
+	index *rankIndex // of one queue; nil: not by rank
 }
 
 // MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from MaxBytes on,

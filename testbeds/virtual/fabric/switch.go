@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
@@ -104,6 +105,10 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 // Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.
 func (sw *Switch) Route(p *Packet) (port int, ok bool) { return sw.routes.choose(sw, p) }
 
+// Candidates returns all ports on shortest paths towards the packet's destination; the caller reads it before the next call. None: there is
+// no route.
+func (sw *Switch) Candidates(p *Packet) []uint16 { return sw.routes.all(sw, p) }
+
 // Place does with p what v says: a mechanism places its copies, and packets that it consumed, with it.
 func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 	for range placements {
@@ -118,6 +123,10 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 				q := &port.queues[v.Queue]
 				if q.marking {
 					sw.mark(q, p)
+				}
+				if q.ranked && p.Flags&Ranked == 0 {
+					sw.net.fail(fmt.Errorf("switch %s at %v: queue %d of port %d serves by rank, and packet %d (%s from host %d to %d) has none: "+
+						"the hosts or the mechanism must give every packet a rank", sw.name, now, v.Queue, v.Port, p.ID, p.Kind(), p.Src, p.Dst))
 				}
 				sw.buffer.take(p, q)
 				q.insert(p)
@@ -278,6 +287,20 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 	}
 	sw.net.copied[c.Kind()]++
 	return c
+}
+
+// Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It has an ID of its own and
+// the flag Made.
+func (sw *Switch) Make(now clock.Time, h Header) *Packet {
+	p := sw.net.pool.get()
+	h.ID, h.Arrived = p.ID, now
+	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
+	if h.TTL == 0 {
+		h.TTL = initialTTL
+	}
+	p.Header = h
+	sw.net.copied[p.Kind()]++
+	return p
 }
 
 // Wake has the mechanism's HandleTimer called with token at an instant.

@@ -78,23 +78,26 @@ func (s *TCPHost) Receive(now clock.Time, p *Packet) {
 	}
 	s.in = tcp.Packet{
 		From: tcp.Endpoint(p.Src), To: tcp.Endpoint(p.Dst), Connection: p.Flow, Header: p.TCP,
-		Payload: max(0, int(p.Size)-s.header), Number: p.Rank, Trimmed: p.Flags&Trimmed != 0,
+		Payload: max(0, int(p.Size)-s.header), Trimmed: p.Flags&Trimmed != 0,
 	}
 	s.core.HandlePacket(now, &s.in)
 }
 
-// Poll implements Stack. Rank is the packet's number in its flow, as far as it has data.
+// Poll implements Stack.
 func (s *TCPHost) Poll(now clock.Time, p *Packet) bool {
 	o := &s.out
 	if !s.core.Poll(now, o) {
 		return false
 	}
 	p.Protocol, p.Dst, p.TCP, p.IPv6 = TCP, HostID(o.To), o.Header, s.cfg.IPv6
-	p.Flow, p.Rank, p.Entropy = o.Connection, o.Number, uint16(o.Connection)
+	p.Flow, p.Number, p.Entropy = o.Connection, numberOf(o.Number), uint16(o.Connection)
 	p.Size = int32(s.header + o.Payload)
 	p.Class, p.DSCP = s.cfg.Class, s.cfg.DSCP
 	return true
 }
+
+// numberOf shortens the core's number of a packet: the highest bit says that it has no payload.
+func numberOf(n uint64) uint32 { return uint32(n>>63<<31) | uint32(n)&^(1<<31) }
 
 // NextTimer implements Stack.
 func (s *TCPHost) NextTimer() clock.Time {

@@ -62,7 +62,7 @@ func observation(p *fabric.Packet) sai.Observation {
 // TCP, either end counts for itself. Answers to NDP data that came twice have nothing else to differ by than the path tag: they may
 // overtake each other on different paths.
 func signature(p *fabric.Packet) uint64 {
-	number := p.Rank
+	number := uint64(p.Number)
 	switch p.Protocol {
 	case fabric.TCP:
 		origin := p.Src

@@ -74,7 +74,7 @@ func (s *sender) Poll(now clock.Time, p *fabric.Packet) bool {
 		s.turn = i + 1
 		s.sent[i]++
 		p.Dst, p.Size, p.Protocol = fabric.HostID(f.to), int32(f.size), fabric.Raw
-		p.Flow, p.Rank, p.Entropy = s.id<<8|uint32(i), uint64(s.sent[i]), uint16(1000+i)
+		p.Flow, p.Number, p.Entropy = s.id<<8|uint32(i), uint32(s.sent[i]), uint16(1000+i)
 		p.DSCP, p.IPv6, p.ECN = uint8(f.dscp), f.v6, f.ecn
 		if f.gbps > 0 {
 			s.next[i] = s.next[i].Add((clock.BitRate(f.gbps) * clock.Gbps).Serialise(f.size))

@@ -1,0 +1,56 @@
+package fabric
+
+import "slices"
+
+// rankIndex finds the place of a packet in a queue by rank: the ranks that wait, lowest first, each with the last packet that has it. A heap
+// would find only the first packet; mechanisms also evict the last one and walk the queue.
+type rankIndex struct {
+	ranks []uint64
+	lasts []*Packet
+	head  int // entries before it are gone
+}
+
+// find returns the place of a rank among those that wait, and whether it is there.
+func (x *rankIndex) find(rank uint64) (int, bool) {
+	i, found := slices.BinarySearch(x.ranks[x.head:], rank)
+	return x.head + i, found
+}
+
+// insert books p and returns the packet that it follows, nil: it is the first.
+func (x *rankIndex) insert(p *Packet) (before *Packet) {
+	i, found := x.find(p.Rank)
+	if found {
+		before, x.lasts[i] = x.lasts[i], p
+		return before
+	}
+	if i > x.head {
+		before = x.lasts[i-1]
+	}
+	if i == x.head && x.head > 0 {
+		x.head--
+		x.ranks[x.head], x.lasts[x.head] = p.Rank, p
+		return before
+	}
+	x.ranks, x.lasts = slices.Insert(x.ranks, i, p.Rank), slices.Insert(x.lasts, i, p)
+	return before
+}
+
+// remove books p out; before is the packet in front of it, or nil.
+func (x *rankIndex) remove(p, before *Packet) {
+	i, found := x.find(p.Rank)
+	if !found || x.lasts[i] != p {
+		return
+	}
+	switch {
+	case before != nil && before.Rank == p.Rank:
+		x.lasts[i] = before
+	case i == x.head:
+		x.lasts[i] = nil
+		if x.head++; x.head > 64 && 2*x.head > len(x.ranks) {
+			x.ranks, x.lasts = slices.Delete(x.ranks, 0, x.head), slices.Delete(x.lasts, 0, x.head)
+			x.head = 0
+		}
+	default:
+		x.ranks, x.lasts = slices.Delete(x.ranks, i, i+1), slices.Delete(x.lasts, i, i+1)
+	}
+}

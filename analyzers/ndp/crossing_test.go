@@ -1,6 +1,7 @@
 package ndp_test
 
 import (
+	"slices"
 	"testing"
 
 	"candela.dev/candela/analyzers/ndp"
@@ -22,6 +23,8 @@ func TestAnAnswerThatCrossesARetransmissionAllowsExactlyOneMore(t *testing.T) {
 		{"the second NACK crosses, and there is a third retransmission", []int{100, 200}, []int{201, 202, 203}, true},
 		{"the second NACK came a round trip before the first retransmission", []int{100, 150}, []int{201, 202}, true},
 		{"one NACK, two retransmissions", []int{200}, []int{201, 202}, true},
+		{"the RTO runs out, and each of two NACKs crosses a retransmission", []int{20_000, 20_002}, []int{20_001, 20_003, 20_004}, false},
+		{"the same, and a fourth retransmission", []int{20_000, 20_002}, []int{20_001, 20_003, 20_004, 20_005}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := ndp.New(ndp.Config{InitialWindow: 8, RTO: 10 * clock.Millisecond, RoundTrip: 10 * clock.Microsecond})
@@ -33,12 +36,14 @@ func TestAnAnswerThatCrossesARetransmissionAllowsExactlyOneMore(t *testing.T) {
 				ordinal++
 			}
 			send(1)
-			for _, us := range c.nacks {
-				a.Observe(&trace.Tap{Time: at(us), Point: trace.TapAfter, At: 2, Src: 0, Dst: 1, Size: headerSize,
-					NDP: wire.Header{Kind: wire.Nack}})
-			}
-			for _, us := range c.sends {
-				send(us)
+			for now := range c.sends[len(c.sends)-1] + 1 {
+				if slices.Contains(c.nacks, now) {
+					a.Observe(&trace.Tap{Time: at(now), Point: trace.TapAfter, At: 2, Src: 0, Dst: 1, Size: headerSize,
+						NDP: wire.Header{Kind: wire.Nack}})
+				}
+				if slices.Contains(c.sends, now) {
+					send(now)
+				}
 			}
 			early := false
 			for _, f := range a.Finish().Findings {

@@ -192,12 +192,12 @@ func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 }
 
 // crossed reports whether the latest NACK or returned header of p may reach the sender only after a retransmission at now, which the RTO or
-// an earlier answer explains: then the latest answer allows another one.
+// an earlier answer explains, one that crossed the transmission before included: then the latest answer allows another one.
 func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 	if p.tx != txNacked && p.tx != txReturned {
 		return false
 	}
-	return p.expired && p.told.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
+	return (p.expired || p.crossed) && p.told.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.

@@ -199,6 +199,18 @@ workload:
   - incast: {senders: 15, bytes: 100000, start-us: 98, stagger-us: 20}
   - incast: {senders: 1, packets: 1, start-us: 4, stagger-us: 0.3}
 `},
+	{"a NACK at the instant of a retransmission by timeout", `
+seed: 11
+topology: {kind: single-switch, hosts: 13, link: {gbps: 100, delay-ns: 0}}
+switch-under-test: {model: dod, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict, header-weight: 10, ports-per-pipeline: 16}
+hosts: {transport: ndp, initial-window: 400, rto-us: 30, paths: 3, pull-rate: 1, packet-size: 9000}
+deadline-us: 20000
+workload:
+  - permutation: {packets: 115, start-us: 4, stagger-us: 0.3}
+  - incast: {senders: 1, packets: 4, start-us: 11, stagger-us: 0}
+  - incast: {senders: 1, packets: 1, start-us: 1, stagger-us: 0}
+  - incast: {senders: 2, packets: 2, start-us: 0, stagger-us: 0}
+`},
 }
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {

@@ -564,11 +564,12 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || s.mayHaveFailed() || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 {
+	if most.una >= q.next || s.mayHaveFailed() || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 || s.endedByPeer() {
 		return
 	}
 	rule := RuleIncomplete
-	if most.nak != nakNone && !most.answered && q.state == rqNacked {
+	// Without a known timer a requester may wait for ever where a response is missing, but not where a NAK asks for the rest.
+	if most.nak != nakNone && (most.nak != nakImplied || s.limits.TimeoutNS > 0 || !s.limits.AtRest) && !most.answered && q.state == rqNacked {
 		rule = RuleNakUnanswered
 	}
 	var last uint64

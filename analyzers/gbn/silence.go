@@ -8,7 +8,13 @@ func (s *session) silenced(fromNS int64) bool {
 		return true
 	}
 	peer := s.a.sessions[s.flow.Peer()]
-	if peer == nil || !peer.req.started || fromNS < peer.req.lastNS-s.a.delay {
+	if peer == nil || fromNS < peer.req.lastNS-s.a.delay {
+		return false
+	}
+	if peer.mayHaveFailed() {
+		return true
+	}
+	if !peer.req.started {
 		return false
 	}
 	q := &peer.req
@@ -16,7 +22,19 @@ func (s *session) silenced(fromNS int64) bool {
 		return true
 	}
 	unfinished := q.dubious || q.una.most().una < q.next
-	return peer.mayHaveFailed() || q.exhausted || unfinished && q.tried >= peer.limits.fewest()
+	return q.exhausted || unfinished && (q.tried >= peer.limits.fewest() || peer.gaveUp())
+}
+
+// gaveUp reports whether a requester at rest, which has not everything acknowledged, has stopped for good. Without a known timer it
+// may still wait, unless a NAK asks for more.
+func (s *session) gaveUp() bool {
+	return s.limits.AtRest && (s.limits.TimeoutNS > 0 || s.req.una.most().nak != nakNone)
+}
+
+// endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error for that.
+func (s *session) endedByPeer() bool {
+	peer := s.a.sessions[s.flow.Peer()]
+	return peer != nil && peer.rsp.fatalID != 0
 }
 
 // fewest returns how many restarts a requester may take at least until it gives up; none if that is not known.

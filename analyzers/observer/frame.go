@@ -11,6 +11,8 @@ type frame struct {
 	timeNS   int64
 	psn, end int64 // a request takes the PSNs from psn to end-1
 	count    int64 // packets that the RETH announces
+	length   int64 // bytes that it announces
+	payload  int64 // bytes of this packet
 	va       uint64
 	msn      uint32
 	op       packet.Opcode
@@ -26,7 +28,7 @@ type frame struct {
 func newFrame(r *trace.Record, psn, n int64) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: n, msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
-		ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(),
+		length: int64(r.DMALen), payload: int64(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(),
 	}
 	if r.Opcode == packet.ReadRequest {
 		f.end = psn + max(1, n)
@@ -57,11 +59,22 @@ func (f *frame) rnrAt(psn int64) bool {
 	return f != nil && f.op == packet.Acknowledge && f.syndrome.IsRNR() && f.psn == psn
 }
 
-// announces reports whether the length in the RETH of a WRITE fits its opcode (IBTA volume 1, 9.7.4.1.6).
-func (f *frame) announces() bool {
+// announces reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message (IBTA volume 1,
+// 9.7.4.1.6). MTU is the path MTU, 0 if it is not known.
+func (f *frame) announces(mtu int64) bool {
+	verb := f.op.Verb()
+	switch {
+	case mtu == 0 || verb != packet.VerbSend && verb != packet.VerbWrite:
+	case !f.op.Ends():
+		if f.payload != mtu {
+			return false
+		}
+	case f.payload > mtu, f.payload == 0 && !f.op.Starts():
+		return false
+	}
 	switch f.op {
 	case packet.WriteOnly, packet.WriteOnlyImm:
-		return f.count <= 1
+		return f.count <= 1 && (mtu == 0 || f.length == f.payload)
 	case packet.WriteFirst:
 		return f.count >= 2
 	default:
@@ -73,8 +86,9 @@ func (f *frame) announces() bool {
 type extent struct {
 	from, to int64
 	request  frame
-	// left is how many packets of a WRITE follow the request, if known.
+	// left is how many packets of a WRITE follow the request, if known, and length how many bytes the WRITE has.
 	left  int64
+	tail  int64 // bytes of the last packet of the WRITE
 	known bool
 }
 

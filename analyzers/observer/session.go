@@ -389,6 +389,7 @@ func (s *session) note(endpoint int, st *stumble) {
 			f.Rule = "gbn.ack-missing"
 		}
 		f.Actual = "nothing more by the end of the trace"
+		f.PSN, f.PSNAbs = s.top, uint32(packet.NewPSN(int64(s.ipsn)+s.top-1))
 	} else {
 		at := s.frame(st.at)
 		f.Actual, f.Packets, f.TimeNS = at.describe(), []uint64{st.id}, at.timeNS

@@ -124,7 +124,7 @@ func (t *Trace) pair() bool {
 
 func (p *Packet) record(id uint64) trace.Record {
 	r := trace.Record{
-		ID: id, TimeNS: p.TimeNS, PSN: packet.NewPSN(int64(requesterIPSN) + int64(p.PSN)), Flow: trace.NewFlowID(1, p.Back),
+		ID: id, TimeNS: p.TimeNS, PSN: packet.NewPSN(int64(p.ipsn()) + int64(p.PSN)), Flow: trace.NewFlowID(1, p.Back),
 		Opcode: p.Op, Flags: p.Seen, PKey: trace.DefaultPKey, ICRC: packet.ICRCValid, ECN: packet.ECT0, DestQP: 0x200,
 	}
 	if p.Back {
@@ -139,7 +139,7 @@ func (p *Packet) record(id uint64) trace.Record {
 	headers := p.Op.Headers()
 	if headers&packet.HasRETH != 0 {
 		r.Flags |= trace.HasRETH
-		r.VA, r.RKey, r.DMALen = p.VA, remoteKey, uint32(p.Count)*MTU
+		r.VA, r.RKey, r.DMALen = p.VA, remoteKey, uint32(max(0, p.Count*MTU-p.Short))
 	}
 	if headers&packet.HasAtomicETH != 0 {
 		r.VA, r.RKey = p.VA, remoteKey
@@ -152,12 +152,24 @@ func (p *Packet) record(id uint64) trace.Record {
 		r.VA = p.VA
 	}
 	if p.payload() {
-		r.PayloadLen = MTU
+		r.PayloadLen = uint16(max(0, MTU-p.Lacks))
+		r.PadCount = uint8(-r.PayloadLen & 3)
 	}
 	return r
 }
 
-// payload reports whether the packet carries data: one path MTU.
+// ipsn is the initial PSN of the requests that the packet belongs to.
+func (p *Packet) ipsn() packet.PSN {
+	if p.other() {
+		return responderIPSN
+	}
+	return requesterIPSN
+}
+
+// OtherPSN reports whether a PSN on the wire is one of the requests of the second host.
+func OtherPSN(psn uint32) bool { return packet.PSN(psn).Sub(responderIPSN) > -64 }
+
+// payload reports whether the packet may carry data.
 func (p *Packet) payload() bool {
 	switch p.Op.Verb() {
 	case packet.VerbSend, packet.VerbWrite:
@@ -171,25 +183,34 @@ func (p *Packet) payload() bool {
 // out.
 func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace {
 	t := &Trace{View: view}
-	near := 0
+	near := map[bool]int{} // by whose requests
 	for i := range records {
 		r := &records[i]
-		if r.Flow.Connection() != c.Index || !r.Opcode.Known() || r.Opcode == packet.CNP || r.Opcode.IsRequest() == r.Flow.Reverse() {
+		if r.Flow.Connection() != c.Index || !r.Opcode.Known() || r.Opcode == packet.CNP {
 			continue
 		}
-		at := packet.NewPSN(int64(c.Requester.IPSN) + int64(near))
+		other := r.Opcode.IsRequest() == r.Flow.Reverse()
+		ipsn := c.Requester.IPSN
+		if other {
+			ipsn = c.Responder.IPSN
+		}
+		at := packet.NewPSN(int64(ipsn) + int64(near[other]))
 		p := Packet{
-			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near + r.PSN.Sub(at), AckReq: r.Has(trace.AckReq),
+			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near[other] + r.PSN.Sub(at), AckReq: r.Has(trace.AckReq),
 			Syndrome: r.Syndrome, MSN: int(r.MSN), VA: r.VA, Seen: r.Flags & (trace.Sent | trace.Passed),
 			Lost: !r.Delivered() && r.Has(trace.Passed),
 		}
 		if r.Has(trace.HasRETH) {
 			p.Count = (int(r.DMALen) + c.MTU - 1) / c.MTU
+			p.Short = p.Count*c.MTU - int(r.DMALen)
+		}
+		if p.payload() {
+			p.Lacks = c.MTU - int(r.PayloadLen)
 		}
 		if view.Plain {
 			p.Seen, p.Lost = trace.Sent|trace.Passed, r.ICRC == packet.ICRCInvalid
 		}
-		near = p.PSN
+		near[other] = p.PSN
 		t.Packets = append(t.Packets, p)
 	}
 	return t

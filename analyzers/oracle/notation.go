@@ -14,10 +14,12 @@ import (
 //
 //	[TIME] DIRECTION WHAT PSN[+COUNT] [FLAG…]
 //
-// TIME is in microseconds; without it packets are 1 us apart. DIRECTION is > from requester to responder or < back. WHAT is an
+// TIME is in microseconds; without it packets are 1 us apart. DIRECTION is > from the first host to the second or < back; requests
+// that go < are those of the second host, which have PSNs of their own. WHAT is an
 // opcode in lower case with hyphens (write-first, read-request, read-response-only, …), or ack, nak, nak-inv, nak-acc, nak-op, rnr
 // or atomic-ack. PSN is relative, from 0. COUNT is the number of packets that a READ or the first packet of a WRITE announces; 1
-// for an ONLY. Flags: ar (acknowledge request), msn=N, va=N (address; of an atomic ACK the value), code=N (RNR timer), drop (lost at
+// for an ONLY, 0 if it has no bytes. Flags: short=N (bytes that the last of these lacks), lacks=N (bytes that the payload of this packet
+// lacks of the path MTU), ar (acknowledge request), msn=N, va=N (address; of an atomic ACK the value), code=N (RNR timer), drop (lost at
 // the injector), sent or passed (seen only before or only after it). A line that starts with ! sets the view: plain, complete,
 // closed, mid, retry=N, rnr-retry=N, T=US, H=US, U=US (timeout, bound of host delay, uncertainty of the clock of the second tap).
 func Parse(text string) (*Trace, error) {
@@ -175,6 +177,10 @@ func (p *Packet) parseFlags(flags []string) error {
 			p.MSN = int(n)
 		case "va":
 			p.VA = uint64(n)
+		case "short":
+			p.Short = int(n)
+		case "lacks":
+			p.Lacks = int(n)
 		case "code":
 			p.Syndrome = packet.SyndromeRNR | packet.Syndrome(n)
 		case "drop":
@@ -217,6 +223,12 @@ func (p *Packet) String() string {
 		if p.VA != Address(p.PSN) {
 			fmt.Fprintf(&b, " va=%#x", p.VA)
 		}
+	}
+	if p.Short != 0 {
+		fmt.Fprintf(&b, " short=%d", p.Short)
+	}
+	if p.Lacks != 0 {
+		fmt.Fprintf(&b, " lacks=%d", p.Lacks)
 	}
 	if headers&packet.HasAETH != 0 {
 		fmt.Fprintf(&b, " msn=%d", p.MSN)

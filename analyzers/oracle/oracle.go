@@ -20,7 +20,9 @@ type Packet struct {
 	Back     bool // from responder to requester
 	Op       packet.Opcode
 	PSN      int  // relative to the initial PSN of the requests, from 0; not wrapped
-	Count    int  // packets that a READ request or the RETH of a WRITE announces
+	Count    int  // packets that a READ request or the RETH of a WRITE announces; 0: it has no bytes
+	Short    int  // bytes that the last of these packets lacks
+	Lacks    int  // bytes that the payload of this packet lacks of the path MTU
 	AckReq   bool // BTH
 	Syndrome packet.Syndrome
 	MSN      int
@@ -37,6 +39,9 @@ type Packet struct {
 // request reports whether the packet belongs to the requester's direction by its opcode.
 func (p *Packet) request() bool { return p.Op.IsRequest() }
 
+// other reports whether the packet belongs to the requests of the other host: requests from there, and responses to there.
+func (p *Packet) other() bool { return p.Op != packet.CNP && p.request() == p.Back }
+
 // packets returns how many PSNs a request occupies.
 func (p *Packet) packets() int {
 	if p.Op == packet.ReadRequest {
@@ -45,17 +50,30 @@ func (p *Packet) packets() int {
 	return 1
 }
 
-// Endpoint is one end of a connection.
+// Endpoint is one end of the requests of one host. Each host of a connection may send requests: it is then a requester and a
+// responder. Which of the two works faster is its own business, so each is judged alone.
 type Endpoint int
 
 // Endpoints.
 const (
 	Requester Endpoint = iota
 	Responder
+	OtherRequester // where the responder is
+	OtherResponder
+
+	Endpoints // how many there are
 )
 
 // String names the endpoint.
-func (e Endpoint) String() string { return [...]string{"requester", "responder"}[e] }
+func (e Endpoint) String() string {
+	return [...]string{"requester", "responder", "other requester", "other responder"}[e]
+}
+
+// Peer returns the endpoint that answers e, or that e answers.
+func (e Endpoint) Peer() Endpoint { return e ^ 1 }
+
+// Neighbour returns the other endpoint at the same host.
+func (e Endpoint) Neighbour() Endpoint { return OtherResponder - e }
 
 // View says what is known beside the packets.
 type View struct {
@@ -109,11 +127,62 @@ type Decision struct {
 	States int
 }
 
+// half returns the packets that concern e, as if it belonged to the requests of the first host, and their indices in t.
+func (t *Trace) half(e Endpoint) (half *Trace, indices []int) {
+	half = &Trace{View: t.View}
+	other := e >= OtherRequester
+	for i := range t.Packets {
+		if p := t.Packets[i]; p.other() == other {
+			p.Back = p.Back != other
+			half.Packets, indices = append(half.Packets, p), append(indices, i)
+		}
+	}
+	return half, indices
+}
+
+// TwoWay reports whether both hosts send requests.
+func (t *Trace) TwoWay() bool {
+	one, _ := t.half(Requester)
+	return len(one.Packets) > 0 && len(one.Packets) < len(t.Packets)
+}
+
 // Decide judges one endpoint of a trace.
 func Decide(t *Trace, e Endpoint) Decision {
+	half, indices := t.half(e)
+	d := half.decide(e%2, func(unseen int) bool { return t.mayFail(e.Neighbour(), unseen) })
+	switch {
+	case d.At < 0:
+	case d.At < len(indices):
+		d.At = indices[d.At]
+	default:
+		d.At = len(t.Packets)
+	}
+	return d
+}
+
+// mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because nobody knows what e is doing.
+func (t *Trace) mayFail(e Endpoint, unseen int) bool {
+	half, _ := t.half(e)
+	if len(half.Packets) == 0 {
+		return false
+	}
+	if s := newSearch(half, e%2, unseen); !s.run() {
+		return true
+	}
+	s := newSearch(half, e%2, unseen)
+	s.fail()
+	return s.run()
+}
+
+func (t *Trace) decide(e Endpoint, inError func(unseen int) bool) Decision {
 	var d Decision
 	for unseen := 0; ; unseen++ {
 		s := newSearch(t, e, unseen)
+		if t.View.Closed && inError(unseen) {
+			open := &Trace{View: t.View, Packets: t.Packets}
+			open.View.Closed = false
+			s = newSearch(open, e, unseen)
+		}
 		ok := s.run()
 		d.States += s.visited()
 		if unseen == 0 {

@@ -56,6 +56,20 @@ func (r *requester) settled(s requesterState) bool {
 	return v.TimeoutNS == 0 && (!s.nak || s.resent)
 }
 
+// failed: the queue pair is in error, or goes there because a retry counter is used up.
+func (r *requester) failed(s requesterState, atRest bool) bool {
+	v := &r.x.view
+	switch {
+	case s.failed:
+		return true
+	case s.una == s.next || !atRest:
+		return false
+	case s.rnr:
+		return v.RNRRetry < 7 && int(s.rnrs) >= v.RNRRetry
+	}
+	return v.Retry < 0 || int(s.retries) >= v.Retry
+}
+
 func (r *requester) steps(s requesterState, add func(requesterState)) {
 	x := r.x
 	if int(s.i) < len(x.in) {
@@ -176,7 +190,7 @@ func (r *requester) sent(n requesterState, startsTimer bool, add func(requesterS
 
 // follows reports whether p may be the first transmission behind the request before it (9.7.3.1 and table 38 of 9.7.4.1.2).
 func (r *requester) follows(p *Packet) bool {
-	if !announces(p) {
+	if !announces(p) || !p.fits() {
 		return false
 	}
 	before := r.x.contents.at(p.PSN - 1)
@@ -189,18 +203,38 @@ func (r *requester) follows(p *Packet) bool {
 	if p.Op.Starts() || p.Op.Verb() != before.Op.Verb() {
 		return false
 	}
-	return p.Op.Ends() == r.lastOfWrite(p) || !r.knowsWrite(p)
+	first := r.firstOfWrite(p)
+	if first == nil {
+		return true
+	}
+	last := p.PSN-first.PSN+1 == first.Count
+	return p.Op.Ends() == last && (!last || p.Lacks == first.Short)
 }
 
 // announces reports whether the length in the RETH of a WRITE fits its opcode (9.7.4.1.6).
 func announces(p *Packet) bool {
 	switch p.Op {
 	case packet.WriteOnly, packet.WriteOnlyImm:
-		return p.Count <= 1
+		return p.Count*MTU-p.Short == MTU-p.Lacks
 	case packet.WriteFirst:
 		return p.Count >= 2
 	default:
 		return true
+	}
+}
+
+// fits reports whether the payload is as long as its place in the message allows: FIRST and MIDDLE fill the path MTU, LAST has
+// at least one byte (9.7.4.1.6).
+func (p *Packet) fits() bool {
+	switch {
+	case !p.payload():
+		return p.Lacks == 0
+	case !p.Op.Ends():
+		return p.Lacks == 0
+	case p.Op.Starts():
+		return p.Lacks >= 0 && p.Lacks <= MTU
+	default:
+		return p.Lacks >= 0 && p.Lacks < MTU
 	}
 }
 
@@ -223,13 +257,6 @@ func (r *requester) firstOfWrite(p *Packet) *Packet {
 	}
 }
 
-func (r *requester) knowsWrite(p *Packet) bool { return r.firstOfWrite(p) != nil }
-
-func (r *requester) lastOfWrite(p *Packet) bool {
-	f := r.firstOfWrite(p)
-	return f != nil && p.PSN-f.PSN+1 == f.Count
-}
-
 // same reports whether p repeats the request of its PSN: identical, or the rest of a READ from p's PSN on (9.7.2; 9.4.4: a
 // repeated READ asks for exactly the part that is missing).
 func (r *requester) same(p *Packet) bool {
@@ -242,9 +269,18 @@ func (r *requester) same(p *Packet) bool {
 	}
 	if p.Op == packet.ReadRequest {
 		skipped := p.PSN - first.PSN
-		return p.PSN+p.packets() == first.PSN+first.packets() && p.VA == first.VA+uint64(skipped)*MTU
+		return p.PSN+p.packets() == first.PSN+first.packets() && p.lacksAtEnd() == first.lacksAtEnd() && p.VA == first.VA+uint64(skipped)*MTU
 	}
-	return first.PSN == p.PSN && (p.Op.Headers()&packet.HasRETH == 0 || first.Count == p.Count) && first.VA == p.VA
+	return first.PSN == p.PSN && (p.Op.Headers()&packet.HasRETH == 0 || first.Count == p.Count && first.Short == p.Short) && first.VA == p.VA &&
+		first.Lacks == p.Lacks
+}
+
+// lacksAtEnd returns how many bytes the last response to a READ lacks of the path MTU.
+func (p *Packet) lacksAtEnd() int {
+	if p.Count == 0 {
+		return MTU
+	}
+	return p.Short
 }
 
 // receive adds what follows if the requester receives p; s has counted it.
@@ -412,7 +448,11 @@ func (r *requester) expected(first, p *Packet) bool {
 		return true
 	}
 	last := p.PSN == first.PSN+first.packets()-1
-	return p.Op.Ends() == last && (p.PSN != first.PSN || p.Op.Starts())
+	lacks := 0
+	if last {
+		lacks = first.lacksAtEnd()
+	}
+	return p.Lacks == lacks && p.Op.Ends() == last && (p.PSN != first.PSN || p.Op.Starts())
 }
 
 // stepUnseen adds what follows from one frame that the tap missed.

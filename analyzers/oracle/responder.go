@@ -25,6 +25,7 @@ type responderState struct {
 	at     int32 // PSN of what it owes; of READ responses the next
 	end    int32 // READ responses: the PSN behind the last
 	start  int32 // READ responses: the first
+	lacks  int16 // READ responses: bytes that the last lacks; negative: not known
 	expect int32 // PSN of the next request to execute
 	msn    int32
 	// acks is one more than the highest PSN whose acknowledgement was asked for and has not been sent; none: nothing.
@@ -33,6 +34,7 @@ type responderState struct {
 	duplicate int32
 	mid       message
 	rest      int16 // packets of a WRITE that are still to come; negative: not known
+	short     int16 // bytes that the last of them lacks
 	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
 	replay    bool  // what it owes answers a duplicate
 	said      int32 // the highest MSN sent
@@ -100,6 +102,8 @@ func (r *responder) settled(s responderState) bool {
 	return s.failed || s.owes == nothing && s.acks == none
 }
 
+func (r *responder) failed(s responderState, _ bool) bool { return s.failed }
+
 func (r *responder) steps(s responderState, add func(responderState)) {
 	x := r.x
 	if int(s.i) < len(x.in) {
@@ -132,7 +136,7 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 	psn := int32(p.PSN)
 	switch {
 	case p.Op.IsReadResponse():
-		if s.owes != readResponses || psn != s.at || !r.fitsPlace(s, p) || p.Op != packet.ReadResponseMiddle && !p.Syndrome.IsAck() {
+		if s.owes != readResponses || psn != s.at || !r.fitsPlace(s, p) || !s.brings(p) || p.Op != packet.ReadResponseMiddle && !p.Syndrome.IsAck() {
 			return
 		}
 		r.responded(&s, psn)
@@ -250,7 +254,9 @@ func (r *responder) responded(s *responderState, psn int32) {
 }
 
 // done leaves nothing behind that would tell equal states apart.
-func (s *responderState) done() { s.owes, s.at, s.end, s.start, s.replay = nothing, 0, 0, 0, false }
+func (s *responderState) done() {
+	s.owes, s.at, s.end, s.start, s.lacks, s.replay = nothing, 0, 0, 0, 0, false
+}
 
 func (r *responder) covered(s *responderState, psn int32) {
 	if s.acks <= psn+1 {
@@ -267,6 +273,14 @@ func (r *responder) fitsPlace(s responderState, p *Packet) bool {
 	first := r.x.contents.at(p.PSN)
 	return first != nil && s.end <= s.expect && int(s.start) != first.PSN &&
 		p.Op == placeOpcode(first.PSN, first.PSN+first.packets(), p.PSN)
+}
+
+// brings reports whether a READ response has as many bytes as its place demands.
+func (s *responderState) brings(p *Packet) bool {
+	if int32(p.PSN) != s.end-1 {
+		return p.Lacks == 0
+	}
+	return p.Lacks == int(s.lacks) || s.lacks < 0 && p.Lacks >= 0 && (p.Lacks < MTU || s.end == s.start+1)
 }
 
 func placeOpcode(start, end, psn int) packet.Opcode {
@@ -312,7 +326,8 @@ func (r *responder) absorb(s responderState, p *Packet, add func(responderState)
 	switch {
 	case s.owes == atomicAck && psn == s.at && p.Op.Verb() == packet.VerbAtomic:
 		add(s)
-	case s.owes == readResponses && p.Op == packet.ReadRequest && psn <= s.at && psn >= s.start && psn+int32(p.packets()) == s.end:
+	case s.owes == readResponses && p.Op == packet.ReadRequest && psn <= s.at && psn >= s.start && psn+int32(p.packets()) == s.end &&
+		(s.lacks < 0 || p.lacksAtEnd() == int(s.lacks)):
 		n := s
 		n.start, n.at = psn, psn
 		add(n)
@@ -394,7 +409,7 @@ func (r *responder) inOrder(s responderState, p *Packet, add func(responderState
 // valid reports whether the opcode follows the one before, and whether a WRITE has the length that it announced (9.7.4.1.2,
 // 9.7.4.1.6).
 func valid(s responderState, p *Packet) bool {
-	if !announces(p) {
+	if !announces(p) || !p.fits() {
 		return false
 	}
 	switch s.mid {
@@ -403,7 +418,8 @@ func valid(s responderState, p *Packet) bool {
 	case inSend:
 		return !p.Op.Starts() && p.Op.Verb() == packet.VerbSend
 	case inWrite:
-		return !p.Op.Starts() && p.Op.Verb() == packet.VerbWrite && (s.rest < 0 || p.Op.Ends() == (s.rest == 1))
+		return !p.Op.Starts() && p.Op.Verb() == packet.VerbWrite && (s.rest < 0 || p.Op.Ends() == (s.rest == 1) &&
+			(s.rest > 1 || p.Lacks == int(s.short)))
 	default:
 		return true
 	}
@@ -422,18 +438,18 @@ func execute(s responderState, p *Packet) responderState {
 	}
 	switch {
 	case p.Op == packet.ReadRequest:
-		s.owes, s.start, s.at, s.end, s.newest = readResponses, psn, psn, s.expect, psn
+		s.owes, s.start, s.at, s.end, s.newest, s.lacks = readResponses, psn, psn, s.expect, psn, int16(p.lacksAtEnd())
 		s.acks = none
 	case p.Op.Verb() == packet.VerbAtomic:
 		s.owes, s.at, s.newest = atomicAck, psn, psn
 		s.acks = none
 	case p.Op.Ends():
-		s.mid, s.rest = between, 0
+		s.mid, s.rest, s.short = between, 0, 0
 	case p.Op.Verb() == packet.VerbSend:
 		s.mid, s.rest = inSend, 0
 	default:
 		if p.Op.Starts() {
-			s.rest = int16(p.Count - 1)
+			s.rest, s.short = int16(p.Count-1), int16(p.Short)
 		} else if s.rest > 0 {
 			s.rest--
 		} else {
@@ -453,7 +469,7 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 	}
 	switch {
 	case p.Op == packet.ReadRequest:
-		beyond := first != nil && (first.Op != packet.ReadRequest || p.PSN+p.packets() > first.PSN+first.packets())
+		beyond := first != nil && (first.Op != packet.ReadRequest || p.end() > first.end())
 		if beyond || psn+int32(p.packets()) > s.expect {
 			r.nonsense(s, psn, add)
 		}
@@ -463,7 +479,7 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		if r.answeredSince(s, psn, psn+int32(p.packets())) {
 			add(s)
 		}
-		s.owes, s.start, s.at, s.end, s.replay = readResponses, psn, psn, psn+int32(p.packets()), true
+		s.owes, s.start, s.at, s.end, s.lacks, s.replay = readResponses, psn, psn, psn+int32(p.packets()), int16(p.lacksAtEnd()), true
 		add(s)
 	case p.Op.Verb() == packet.VerbAtomic:
 		if first != nil && first.Op != p.Op {
@@ -495,6 +511,9 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		}
 	}
 }
+
+// end is where the data of a READ ends, in bytes from PSN 0.
+func (p *Packet) end() int { return p.PSN*MTU + p.Count*MTU - p.Short }
 
 // answeredSince reports whether the answer to [psn, end) left after the duplicate that is being received had passed the tap: it may then
 // have arrived while that answer was due, before requests that the search served in between, and shares the answer.
@@ -574,6 +593,11 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 			for end := psn + 1; end <= p.PSN+p.packets(); end++ {
 				part := *p
 				part.PSN, part.Count = psn, end-psn
+				if end < p.PSN+p.packets() {
+					part.Short = 0
+				} else if p.Count == 0 {
+					part.Count = 0
+				}
 				r.again(s, &part, add)
 			}
 			continue
@@ -587,7 +611,7 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 			add(n)
 			for end := psn + 1; end <= int(s.expect) && c.at(end-1) == nil; end++ {
 				n := s
-				n.owes, n.start, n.at, n.end = readResponses, int32(psn), int32(psn), int32(end)
+				n.owes, n.start, n.at, n.end, n.lacks = readResponses, int32(psn), int32(psn), int32(end), -1
 				add(n)
 			}
 		}
@@ -621,7 +645,7 @@ func (r *responder) unknownInOrder(s responderState, add func(responderState)) {
 		s.msn++
 	}
 	n = s // the last of a SEND or WRITE
-	n.expect, n.mid, n.rest = psn+1, between, 0
+	n.expect, n.mid, n.rest, n.short = psn+1, between, 0, 0
 	add(n)
 	n.acks = psn + 1
 	add(n)
@@ -635,7 +659,7 @@ func (r *responder) unknownInOrder(s responderState, add func(responderState)) {
 	for end := int(psn) + 1; end <= last; end++ {
 		n := s
 		n.mid, n.acks, n.expect, n.newest = between, none, int32(end), psn
-		n.owes, n.start, n.at, n.end = readResponses, psn, psn, int32(end)
+		n.owes, n.start, n.at, n.end, n.lacks = readResponses, psn, psn, int32(end), -1
 		add(n)
 		if c.at(end) != nil {
 			break

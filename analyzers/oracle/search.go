@@ -86,12 +86,16 @@ type machine[S comparable] interface {
 	progress(s S) (i, j int)
 	// settled reports whether a closed trace may end here, all frames sent and received.
 	settled(s S) bool
+	// failed reports whether the queue pair is in error, or gets there if nothing more comes.
+	failed(s S, atRest bool) bool
 }
 
 type decider interface {
 	run() bool
 	stuckAt() int
 	visited() int
+	// fail makes the search look for an end in error.
+	fail()
 }
 
 // search visits every reachable state of a machine.
@@ -101,6 +105,7 @@ type search[S comparable] struct {
 	seen     map[S]struct{}
 	pending  []S
 	furthest int
+	inError  bool // the end must be in error
 }
 
 func newSearch(t *Trace, e Endpoint, budget int) decider {
@@ -127,18 +132,30 @@ func (s *search[S]) run() bool {
 		s.pending = s.pending[:len(s.pending)-1]
 		i, j := s.m.progress(state)
 		s.furthest = max(s.furthest, j)
-		if j == len(s.x.out) {
-			if !s.x.view.Closed || i == len(s.x.in) && s.m.settled(state) {
-				return true
-			}
+		if j == len(s.x.out) && s.ends(state, i == len(s.x.in)) {
+			return true
 		}
 		s.m.steps(state, s.add)
 	}
 	return len(s.seen) >= maxStates // given up: nothing is proven
 }
 
+// ends reports whether the trace may end in a state.
+func (s *search[S]) ends(state S, allReceived bool) bool {
+	switch {
+	case s.inError:
+		return s.m.failed(state, allReceived)
+	case s.x.view.Closed:
+		return allReceived && s.m.settled(state)
+	default:
+		return true
+	}
+}
+
 // maxStates bounds a search; small traces need a few hundred.
 const maxStates = 1 << 21
+
+func (s *search[S]) fail() { s.inError = true }
 
 func (s *search[S]) visited() int { return len(s.seen) }
 

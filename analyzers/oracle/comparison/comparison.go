@@ -109,15 +109,35 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Disagreement
-	var decisions [2]oracle.Decision
-	for e := oracle.Requester; e <= oracle.Responder; e++ {
+	var decisions [oracle.Endpoints]oracle.Decision
+	for e := range oracle.Endpoints {
 		decisions[e] = oracle.Decide(t, e)
 	}
-	blame := attribute(t, findings)
-	innocent := decisions[oracle.Requester].Verdict == oracle.Possible && decisions[oracle.Responder].Verdict == oracle.Possible
+	var list []Disagreement
+	for e := oracle.Requester; e < oracle.Endpoints; e += 2 {
+		list = append(list, compareRequests(t, findings, e, decisions)...)
+	}
+	return list, nil
+}
+
+// compareRequests compares what concerns the requests of one host, whose requester is given.
+func compareRequests(
+	t *oracle.Trace, findings []analyzers.Finding, first oracle.Endpoint, all [oracle.Endpoints]oracle.Decision,
+) []Disagreement {
+	decisions := all[first : first+2]
+	open := *t
+	open.View.Closed = false
+	innocent := decisions[0].Verdict == oracle.Possible && decisions[1].Verdict == oracle.Possible
+	var list []Disagreement
 	for e := oracle.Requester; e <= oracle.Responder; e++ {
-		d := Disagreement{Endpoint: e, Oracle: decisions[e], Peer: decisions[1-e].Verdict, Findings: findings, Trace: t}
+		d := Disagreement{
+			Endpoint: first + e, Oracle: decisions[e], Peer: decisions[1-e].Verdict, Findings: findings, Trace: t,
+		}
+		blame := attribute(t, findings, first == oracle.OtherRequester)
+		if all[d.Endpoint.Neighbour()].Verdict != oracle.Possible {
+			// Nobody knows what a queue pair does that is wrong elsewhere: what it owes at the end is not judged.
+			blame = attribute(&open, findings, first == oracle.OtherRequester)
+		}
 		said, rule := blame.of(e, decisions[e])
 		switch want := decisions[e].Verdict; {
 		case said == want:
@@ -133,12 +153,13 @@ func Compare(t *oracle.Trace, judge Judge) ([]Disagreement, error) {
 		}
 		list = append(list, d)
 	}
+	blame := attribute(t, findings, first == oracle.OtherRequester)
 	if innocent && blame.either > oracle.Possible && !blame.eitherExcused {
 		list = append(list, Disagreement{
-			Kind: FalseAlarm, Rule: blame.eitherRule, Oracle: decisions[oracle.Requester], Findings: findings, Trace: t,
+			Kind: FalseAlarm, Endpoint: first, Rule: blame.eitherRule, Oracle: decisions[0], Findings: findings, Trace: t,
 		})
 	}
-	return list, nil
+	return list
 }
 
 // stumblingBlock names what the oracle can't explain.

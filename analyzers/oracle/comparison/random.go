@@ -50,7 +50,11 @@ func Draw(rng *rand.Rand) *oracle.Trace {
 		if !settled || len(frames) < 2 {
 			continue
 		}
-		t := traffic.Mirror(sc, frames)
+		place := traffic.AtSwitch
+		if rng.IntN(6) == 0 {
+			place = traffic.Place(1 + rng.IntN(3)) // a single capture elsewhere
+		}
+		t := traffic.Seen(sc, frames, place)
 		closed := true
 		if limit := 1 + rng.IntN(MaxPackets); len(t.Packets) > limit && (len(t.Packets) > MaxPackets || rng.IntN(2) == 0) {
 			t.Packets, closed = t.Packets[:limit], false
@@ -60,7 +64,7 @@ func Draw(rng *rand.Rand) *oracle.Trace {
 				mutate(rng, t)
 			}
 		}
-		watch(rng, t, sc.Transit, closed)
+		watch(rng, t, sc.Transit, closed, place)
 		if len(t.Packets) > 0 && len(t.Packets) <= MaxPackets && Judgeable(t) {
 			return t
 		}
@@ -72,29 +76,59 @@ func Judgeable(t *oracle.Trace) bool {
 	if !t.View.Plain {
 		return len(t.Packets) > 0
 	}
-	return len(t.Packets) > 0 && !t.Packets[0].Back && t.Packets[0].PSN == 0
+	var begun [2]bool // by whose requests
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		half := 0
+		if p.Op.IsRequest() == p.Back {
+			half = 1
+		}
+		if !begun[half] && (!p.Op.IsRequest() || p.PSN != 0) {
+			return false
+		}
+		begun[half] = true
+	}
+	return len(t.Packets) > 0
 }
 
 // watch turns a mirror trace into what a random kind of tap sees, with more or less knowledge beside it.
-func watch(rng *rand.Rand, t *oracle.Trace, transit int64, closed bool) {
+func watch(rng *rand.Rand, t *oracle.Trace, transit int64, closed bool, place traffic.Place) {
+	forget(rng, &t.View, closed)
 	v := &t.View
-	if rng.IntN(2) == 0 {
-		*v = oracle.View{Retry: -1, RNRRetry: -1}
-	} else {
-		v.Closed = closed && rng.IntN(4) > 0
-	}
-	switch rng.IntN(3) {
-	case 0:
-	case 1:
-		v.Plain, v.Complete = true, rng.IntN(3) == 0
+	switch kind := rng.IntN(3); {
+	case kind == 1 || place != traffic.AtSwitch:
+		v.Plain, v.Complete = true, rng.IntN(3) == 0 && place == traffic.AtSwitch
 		for i := range t.Packets {
 			t.Packets[i].Lost = false
 		}
-	default:
-		if v.TimeoutNS > 0 && rng.IntN(2) == 0 {
+	case kind == 2:
+		if v.HostDelayNS > 0 && rng.IntN(2) == 0 {
 			v.ClockNS = rng.Int64N(transit + 1)
 		}
 		t.Packets = traffic.Pair(t.Packets, transit, transit-rng.Int64N(v.ClockNS+1))
+	}
+}
+
+// forget leaves all, a part or nothing of what is known beside the packets.
+func forget(rng *rand.Rand, v *oracle.View, closed bool) {
+	v.Closed = closed && rng.IntN(4) > 0
+	switch rng.IntN(8) {
+	case 0, 1, 2, 3:
+		*v = oracle.View{Retry: -1, RNRRetry: -1, Closed: v.Closed && rng.IntN(2) == 0}
+	case 4:
+		known := rng.IntN(15)
+		if known&1 == 0 || known&2 == 0 {
+			v.TimeoutNS = 0
+		}
+		if known&2 == 0 { // then T says nothing either
+			v.HostDelayNS = 0
+		}
+		if known&4 == 0 {
+			v.Retry = -1
+		}
+		if known&8 == 0 {
+			v.RNRRetry = -1
+		}
 	}
 }
 
@@ -120,7 +154,7 @@ func mutate(rng *rand.Rand, t *oracle.Trace) {
 	}
 	i := rng.IntN(n)
 	p := &t.Packets[i]
-	switch rng.IntN(14) {
+	switch rng.IntN(15) {
 	case 0, 1: // the frame is not there
 		t.Packets = slices.Delete(t.Packets, i, i+1)
 	case 2: // sent twice
@@ -146,11 +180,15 @@ func mutate(rng *rand.Rand, t *oracle.Trace) {
 	case 10:
 		switch p.Op {
 		case packet.ReadRequest, packet.WriteFirst:
-			p.Count = max(1, p.Count+1-2*rng.IntN(2))
+			if p.Count = p.Count + 1 - 2*rng.IntN(2); p.Count < 1 {
+				p.Count, p.Short = 1, 0
+			}
 		case packet.AtomicAcknowledge:
 			p.VA++
 		default:
 		}
+	case 14:
+		alterLength(rng, p)
 	case 11:
 		p.Lost = !p.Lost
 	case 12: // all that follows happens at another time
@@ -164,10 +202,26 @@ func mutate(rng *rand.Rand, t *oracle.Trace) {
 	}
 }
 
+// alterLength changes the payload, or the length that a request announces.
+func alterLength(rng *rand.Rand, p *oracle.Packet) {
+	lengths := []int{0, 4, oracle.MTU - 1, oracle.MTU}
+	n := lengths[rng.IntN(len(lengths))]
+	switch {
+	case p.Op.Headers()&packet.HasRETH != 0 && (p.Op == packet.ReadRequest || rng.IntN(2) == 0):
+		p.Count, p.Short = max(1, p.Count), n
+		if n == oracle.MTU {
+			p.Count, p.Short = p.Count-1, 0
+		}
+	case p.Op.Verb() == packet.VerbSend, p.Op.Verb() == packet.VerbWrite, p.Op.IsReadResponse():
+		p.Lacks = n
+	}
+}
+
 // alterOpcode turns a packet into another of its direction.
 func alterOpcode(rng *rand.Rand, p *oracle.Packet) {
-	p.VA, p.Count, p.Syndrome = 0, 0, 0
-	if p.Back {
+	response := !p.Op.IsRequest()
+	p.VA, p.Count, p.Syndrome, p.Short, p.Lacks = 0, 0, 0, 0, 0
+	if response {
 		p.Op = responseOpcodes[rng.IntN(len(responseOpcodes))]
 	} else {
 		p.Op = requestOpcodes[rng.IntN(len(requestOpcodes))]

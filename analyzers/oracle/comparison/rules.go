@@ -56,12 +56,13 @@ type blamed struct {
 	atEndRule     string
 }
 
-func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
+// attribute sorts the findings about the requests of one host.
+func attribute(t *oracle.Trace, findings []analyzers.Finding, other bool) blamed {
 	b := blamed{eitherExcused: true}
 	for i := range findings {
 		f := &findings[i]
 		v := severity(f)
-		if v == oracle.Possible {
+		if v == oracle.Possible || aboutOther(t, f) != other {
 			continue
 		}
 		s, known := sides[f.Rule]
@@ -83,7 +84,7 @@ func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
 			continue
 		}
 		e := oracle.Requester
-		if s == responder || s == sender && len(f.Packets) > 0 && sentBack(t, f.Packets[0]) {
+		if s == responder || s == sender && len(f.Packets) > 0 && sentBack(t, f.Packets[0]) != other {
 			e = oracle.Responder
 		}
 		if v > b.worst[e] {
@@ -91,6 +92,15 @@ func attribute(t *oracle.Trace, findings []analyzers.Finding) blamed {
 		}
 	}
 	return b
+}
+
+// aboutOther reports whether a finding is about the requests of the second host.
+func aboutOther(t *oracle.Trace, f *analyzers.Finding) bool {
+	if len(f.Packets) == 0 || f.Packets[0] < 1 || f.Packets[0] > uint64(len(t.Packets)) {
+		return oracle.OtherPSN(f.PSNAbs)
+	}
+	p := &t.Packets[f.Packets[0]-1]
+	return p.Op.IsRequest() == p.Back
 }
 
 func sentBack(t *oracle.Trace, id uint64) bool {
@@ -108,7 +118,7 @@ func severity(f *analyzers.Finding) oracle.Verdict {
 	}
 }
 
-// of returns what was said of an endpoint and by which rule. What was said of the connection counts where it is deserved; an
+// of returns what was said of an endpoint, a requester or responder and by which rule. What was said of the connection counts where it is deserved; an
 // exchange that stops in the middle is one finding, though both endpoints may be to blame.
 func (b *blamed) of(e oracle.Endpoint, d oracle.Decision) (oracle.Verdict, string) {
 	if b.either > b.worst[e] && d.Verdict > b.worst[e] {

@@ -118,6 +118,10 @@ func (s *Session) bytes(b []byte, f *sessionFrame) []byte {
 	if f.Back {
 		from, to = to, from
 	}
+	ipsn := c.Requester.IPSN
+	if f.Op.IsRequest() == f.Back {
+		ipsn = c.Responder.IPSN
+	}
 	p := packet.Packet{
 		Derived: true, HasUDP: true,
 		Eth: packet.Ethernet{Dst: mac(to), Src: mac(from), Type: packet.EtherTypeIPv4},
@@ -127,17 +131,17 @@ func (s *Session) bytes(b []byte, f *sessionFrame) []byte {
 		UDP: packet.UDP{SrcPort: 0xc000 | uint16(from.QPN)&0x3fff, DstPort: packet.Port},
 		BTH: packet.BTH{
 			Opcode: f.Op, PKey: trace.DefaultPKey, DestQP: to.QPN, AckReq: f.AckReq, MigReq: true,
-			PSN: packet.NewPSN(int64(c.Requester.IPSN) + int64(f.PSN)),
+			PSN: packet.NewPSN(int64(ipsn) + int64(f.PSN)), PadCount: uint8(f.Lacks & 3),
 		},
 		Headers: packet.HasBTH | f.Op.Headers(),
-		RETH:    packet.RETH{VA: f.VA, RKey: 0x1000 + uint32(c.Index), Length: uint32(f.Count) * oracle.MTU},
+		RETH:    packet.RETH{VA: f.VA, RKey: 0x1000 + uint32(c.Index), Length: uint32(f.Count*oracle.MTU - f.Short)},
 		AETH:    packet.AETH{Syndrome: f.Syndrome, MSN: uint32(f.MSN) & 0xffffff},
 		ImmDt:   uint32(f.PSN), IETH: 0x9000 + uint32(f.PSN),
 		AtomicETH:    packet.AtomicETH{VA: 0x4000_0000 + 8*uint64(f.PSN), RKey: 0x1000 + uint32(c.Index), Swap: uint64(f.PSN), Compare: 1},
 		AtomicAckETH: f.VA,
 	}
 	if verb := f.Op.Verb(); verb == packet.VerbSend || verb == packet.VerbWrite || f.Op.IsReadResponse() {
-		p.Payload = contents(f.PSN)
+		p.Payload = contents(f.PSN)[:oracle.MTU-f.Lacks]
 	}
 	return p.AppendTo(b)
 }

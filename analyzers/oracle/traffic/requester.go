@@ -11,6 +11,8 @@ type request struct {
 	psn    int
 	count  int // PSNs
 	length int // packets in the RETH
+	short  int // bytes that they lack
+	lacks  int // bytes that this packet lacks
 	va     uint64
 	ack    bool
 }
@@ -23,7 +25,7 @@ func (r *request) explicit() bool {
 
 // requester sends messages, and repairs what is lost.
 type requester struct {
-	*network
+	*stream
 	requests []request // of every PSN that was ever used, in order
 	index    []int     // of the request of each PSN
 	messages int       // still to post
@@ -33,7 +35,6 @@ type requester struct {
 	posted   int // PSN behind the last message posted
 
 	retries, rnrs int
-	failed        bool
 	pumping       bool
 	waitUntil     int64 // RNR
 	epoch         int   // of the timer
@@ -43,9 +44,11 @@ type requester struct {
 	gap           int64
 }
 
-func newRequester(n *network) *requester {
-	return &requester{network: n, messages: n.Messages, backTo: -1, implied: -1, gap: 1 + n.upTo(n.DelayMax/4)}
+func newRequester(n *stream) *requester {
+	return &requester{stream: n, messages: n.Messages, backTo: -1, implied: -1, gap: 1 + n.upTo(n.DelayMax/4)}
 }
+
+func (r *requester) failed() bool { return r.dead[r.host(false)] }
 
 func (r *requester) at(psn int) *request { return &r.requests[r.index[psn]] }
 
@@ -63,19 +66,36 @@ func (r *requester) post() bool {
 		return false
 	}
 	r.messages--
+	lacks := r.lacks(packets)
 	switch verb {
 	case Read:
-		r.append(request{op: packet.ReadRequest, count: packets, length: packets})
+		q := request{op: packet.ReadRequest, count: packets, length: packets, short: lacks}
+		if lacks == oracle.MTU {
+			q.length, q.short = 0, 0
+		}
+		r.append(q)
 	case Atomic:
 		r.append(request{op: starts[Atomic][r.rng.IntN(2)], count: 1})
 	case Send:
 		lasts := []packet.Opcode{packet.SendLast, packet.SendLastImm, packet.SendLastInv}
-		r.message(packets, packet.SendFirst, packet.SendMiddle, lasts, starts[Send])
+		r.message(packets, lacks, packet.SendFirst, packet.SendMiddle, lasts, starts[Send])
 	default:
 		lasts := []packet.Opcode{packet.WriteLast, packet.WriteLastImm}
-		r.message(packets, packet.WriteFirst, packet.WriteMiddle, lasts, starts[Write])
+		r.message(packets, lacks, packet.WriteFirst, packet.WriteMiddle, lasts, starts[Write])
 	}
 	return true
+}
+
+// lacks returns how many bytes the last packet of a message lacks: all of them only if it is the only one.
+func (r *requester) lacks(packets int) int {
+	switch {
+	case !r.chance(r.Odd):
+		return 0
+	case packets == 1 && r.chance(0.5):
+		return oracle.MTU
+	default:
+		return 1 + r.rng.IntN(oracle.MTU-1)
+	}
 }
 
 func (r *requester) draw() Verbs {
@@ -106,16 +126,19 @@ func (r *requester) append(q request) {
 	r.posted += q.count
 }
 
-func (r *requester) message(packets int, first, middle packet.Opcode, lasts, onlies []packet.Opcode) {
+func (r *requester) message(packets, lacks int, first, middle packet.Opcode, lasts, onlies []packet.Opcode) {
 	for i := range packets {
 		q := request{op: middle, count: 1, ack: r.chance(0.2)}
 		switch {
 		case packets == 1:
-			q.op, q.ack, q.length = onlies[r.rng.IntN(len(onlies))], true, 1
+			q.op, q.ack, q.length, q.short, q.lacks = onlies[r.rng.IntN(len(onlies))], true, 1, lacks, lacks
+			if lacks == oracle.MTU {
+				q.length, q.short = 0, 0
+			}
 		case i == 0:
-			q.op, q.length = first, packets
+			q.op, q.length, q.short = first, packets, lacks
 		case i == packets-1:
-			q.op, q.ack = lasts[r.rng.IntN(len(lasts))], true
+			q.op, q.ack, q.lacks = lasts[r.rng.IntN(len(lasts))], true, lacks
 		}
 		r.append(q)
 	}
@@ -124,7 +147,7 @@ func (r *requester) message(packets int, first, middle packet.Opcode, lasts, onl
 // pump sends one packet and comes back for the next.
 func (r *requester) pump() {
 	r.pumping = false
-	if r.failed || r.now < r.waitUntil {
+	if r.failed() || r.now < r.waitUntil {
 		return
 	}
 	if r.backTo >= 0 {
@@ -150,9 +173,9 @@ func (r *requester) wake(after int64) {
 
 func (r *requester) sendOne() {
 	q := r.at(r.cur)
-	p := oracle.Packet{Op: q.op, PSN: r.cur, AckReq: q.ack}
+	p := oracle.Packet{Op: q.op, PSN: r.cur, AckReq: q.ack, Lacks: q.lacks}
 	if q.op.Headers()&packet.HasRETH != 0 {
-		p.VA, p.Count = q.va, q.length
+		p.VA, p.Count, p.Short = q.va, q.length, q.short
 	}
 	if q.op == packet.ReadRequest { // only what is missing
 		p.Count -= r.cur - q.psn
@@ -170,7 +193,7 @@ func (r *requester) startTimer() {
 	r.epoch++
 	epoch := r.epoch
 	r.network.at(r.now+r.TimeoutNS+r.upTo(r.TimeoutNS/2), func() {
-		if epoch == r.epoch && !r.failed && r.una < r.next {
+		if epoch == r.epoch && !r.failed() && r.una < r.next {
 			r.backTo = -1
 			r.goBack(0)
 		}
@@ -183,7 +206,7 @@ func (r *requester) goBack(linger int) {
 		return
 	}
 	if r.retries++; r.retries > r.Retry {
-		r.failed = true
+		r.dead[r.host(false)] = true
 		return
 	}
 	r.backTo, r.linger = r.una, linger
@@ -193,7 +216,7 @@ func (r *requester) goBack(linger int) {
 
 // receive takes a response.
 func (r *requester) receive(p oracle.Packet) {
-	if r.failed {
+	if r.failed() {
 		return
 	}
 	if p.PSN < r.una || p.PSN >= r.next {
@@ -223,7 +246,7 @@ func (r *requester) receive(p oracle.Packet) {
 		}
 		r.goBack(r.rng.IntN(3))
 	default:
-		r.failed = true
+		r.dead[r.host(false)] = true
 	}
 }
 
@@ -261,7 +284,7 @@ func (r *requester) impliedNak() {
 
 func (r *requester) notReady(s packet.Syndrome) {
 	if r.rnrs++; r.RNRRetry < 7 && r.rnrs > r.RNRRetry {
-		r.failed = true
+		r.dead[r.host(false)] = true
 		return
 	}
 	r.epoch++ // the retry timer stops

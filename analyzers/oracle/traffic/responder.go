@@ -7,12 +7,12 @@ import (
 
 // responder executes requests in order and answers them. What it decides to send leaves in that order, some time later.
 type responder struct {
-	*network
-	expect int
-	msn    int
-	silent bool // a NAK is out
-	failed bool
-	busy   int64 // when the latest response leaves
+	*stream
+	expect  int
+	msn     int
+	silent  bool  // a NAK is out
+	refused bool  // by its own NAK
+	busy    int64 // when the latest response leaves
 	// owed is a delayed acknowledgement: the PSN at least to name; negative: none.
 	owed    int
 	epoch   int // of the delayed acknowledgement
@@ -22,17 +22,19 @@ type responder struct {
 	nakDue  bool // and waits just now
 }
 
-func newResponder(n *network) *responder {
+func newResponder(n *stream) *responder {
 	return &responder{
-		network: n, owed: -1, results: map[int]uint64{}, memory: uint64(n.rng.IntN(100)),
+		stream: n, owed: -1, results: map[int]uint64{}, memory: uint64(n.rng.IntN(100)),
 		patient: n.chance(0.2),
 	}
 }
 
+func (r *responder) failed() bool { return r.dead[r.host(true)] }
+
 // receive takes a request. It must not be called with a lost one.
 func (r *responder) receive(p oracle.Packet) {
 	switch {
-	case r.failed:
+	case r.failed():
 	case p.PSN == r.expect:
 		r.inOrder(p)
 	case p.PSN > r.expect:
@@ -53,7 +55,7 @@ func (r *responder) gap() {
 	}
 	expect := r.expect
 	r.at(r.now+r.upTo(2*r.ProcessMax), func() {
-		if r.expect == expect && !r.failed {
+		if r.expect == expect && !r.failed() {
 			r.nak()
 		}
 	})
@@ -73,7 +75,7 @@ func (r *responder) inOrder(p oracle.Packet) {
 	case r.chance(r.Refused):
 		naks := []packet.Syndrome{packet.SyndromeNakInvalid, packet.SyndromeNakAccess, packet.SyndromeNakOperation}
 		r.acknowledge(naks[r.rng.IntN(len(naks))], p.PSN)
-		r.failed = true
+		r.refused, r.dead[r.host(true)] = true, true
 		return
 	case r.chance(r.NotReady):
 		r.silent = true
@@ -116,7 +118,7 @@ func (r *responder) acknowledgeLater(psn int) {
 	r.epoch++
 	epoch := r.epoch
 	r.at(r.now+r.upTo(r.ProcessMax), func() {
-		if epoch == r.epoch && r.owed >= 0 && !r.failed {
+		if epoch == r.epoch && r.owed >= 0 && !r.failed() {
 			r.nak()
 			if r.owed >= 0 {
 				r.acknowledge(packet.SyndromeAckNoCredit, r.expect-1)
@@ -176,6 +178,9 @@ func (r *responder) read(p oracle.Packet) {
 		if op.Headers()&packet.HasAETH != 0 {
 			q.Syndrome, q.MSN = packet.SyndromeAckNoCredit, r.msn
 		}
+		if i == n-1 {
+			q.Lacks = n*oracle.MTU - (p.Count*oracle.MTU - p.Short)
+		}
 		r.answer(q)
 	}
 }
@@ -184,5 +189,9 @@ func (r *responder) read(p oracle.Packet) {
 func (r *responder) answer(p oracle.Packet) {
 	p.Back = true
 	r.busy = max(r.now+r.upTo(r.ProcessMax/2), r.busy+1)
-	r.at(r.busy, func() { r.transmit(p, r.requester.receive) })
+	r.at(r.busy, func() {
+		if r.refused || !r.failed() { // what precedes its own NAK still leaves
+			r.transmit(p, r.requester.receive)
+		}
+	})
 }

@@ -16,6 +16,12 @@ func Small(rng *rand.Rand) Scenario {
 		Verbs: Verbs(1 + rng.IntN(int(All))), DelayMin: 200, DelayMax: 200 + rng.Int64N(3000), ProcessMax: 100 + rng.Int64N(2000),
 		TimeoutNS: 4096 << (2 + rng.IntN(3)), Retry: rng.IntN(8), RNRRetry: rng.IntN(8),
 	}
+	if rng.IntN(3) == 0 {
+		sc.Odd = 0.6
+	}
+	if rng.IntN(5) == 0 {
+		sc.TwoWay, sc.Messages = true, 1+rng.IntN(2)
+	}
 	if rng.IntN(4) > 0 {
 		sc.Loss = 0.05 + 0.2*rng.Float64()
 	}
@@ -31,7 +37,11 @@ func Small(rng *rand.Rand) Scenario {
 // HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the processing of
 // each frame of it.
 func (sc *Scenario) HostDelay() int64 {
-	return sc.Transit + sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
+	bound := sc.Transit + sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
+	if sc.TwoWay {
+		bound *= 2
+	}
+	return bound
 }
 
 // Mirror returns what a mirror at the switch sees of a connection, with all that a test knows of it.
@@ -40,6 +50,23 @@ func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
 	for i := range frames {
 		t.Packets = append(t.Packets, frames[i].Packet)
 	}
+	return t
+}
+
+// Seen returns what a tap sees at a place. At the switch that is what a mirror sees.
+func Seen(sc Scenario, frames []Frame, place Place) *oracle.Trace {
+	t := Mirror(sc, nil)
+	if place != AtSwitch { // the way to one of the hosts is longer
+		t.View.HostDelayNS += sc.Transit + 2*sc.DelayMax
+	}
+	for i := range frames {
+		if at, ok := place.sees(&frames[i]); ok {
+			p := frames[i].Packet
+			p.TimeNS = at
+			t.Packets = append(t.Packets, p)
+		}
+	}
+	slices.SortStableFunc(t.Packets, func(a, b oracle.Packet) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
 	return t
 }
 

@@ -20,6 +20,8 @@ type Scenario struct {
 	Window   int // outstanding PSNs, at least one message
 	Reads    int // outstanding READs and atomics
 	Verbs    Verbs
+	Odd      float64 // share of messages whose last packet is not full, or that have no bytes
+	TwoWay   bool    // both hosts send requests
 
 	Loss float64 // of frames at the switch, either direction
 	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for ever.
@@ -64,11 +66,12 @@ func Run(sc Scenario) (frames []Frame, settled bool) {
 func run(sc Scenario) *network {
 	n := &network{
 		Scenario: sc, rng: rand.New(rand.NewPCG(sc.Seed, 0x74726166666963)), now: sc.StartNS,
-		budget: 200*sc.Messages*sc.Packets + 2000,
+		budget: 400*sc.Messages*sc.Packets + 4000,
 	}
-	n.requester = newRequester(n)
-	n.responder = newResponder(n)
-	n.at(n.now, n.requester.pump)
+	n.connect(false)
+	if sc.TwoWay {
+		n.connect(true)
+	}
 	for n.events.Len() > 0 && n.budget > 0 {
 		e := heap.Pop(&n.events).(event)
 		n.now = e.at
@@ -78,8 +81,31 @@ func run(sc Scenario) *network {
 	return n
 }
 
+// connect starts the requests of one host: of the second one if other.
+func (n *network) connect(other bool) {
+	s := &stream{network: n, other: other}
+	s.requester, s.responder = newRequester(s), newResponder(s)
+	n.at(n.now, s.requester.pump)
+}
+
 // failed reports whether the connection ended in an error, which an unlucky one may.
-func (n *network) failed() bool { return n.requester.failed || n.responder.failed }
+func (n *network) failed() bool { return n.dead[0] || n.dead[1] }
+
+// A stream is the requests of one host with their answers.
+type stream struct {
+	*network
+	other     bool // of the second host
+	requester *requester
+	responder *responder
+}
+
+// host returns the number of the host that sends frames of a direction.
+func (s *stream) host(back bool) int {
+	if back != s.other {
+		return 1
+	}
+	return 0
+}
 
 type event struct {
 	at    int64
@@ -105,15 +131,14 @@ func (h *events) Pop() any {
 // network is the simulation: clock, links and the switch.
 type network struct {
 	Scenario
-	rng       *rand.Rand
-	now       int64
-	events    events
-	order     int
-	budget    int
-	frames    []Frame
-	requester *requester
-	responder *responder
-	last      [2][2]int64 // latest instant per direction and leg
+	rng    *rand.Rand
+	now    int64
+	events events
+	order  int
+	budget int
+	frames []Frame
+	last   [2][2]int64 // latest instant per direction and leg
+	dead   [2]bool     // the queue pair of the host is in error
 }
 
 func (n *network) at(t int64, do func()) {
@@ -132,11 +157,9 @@ func (n *network) upTo(d int64) int64 {
 }
 
 // transmit carries p over the switch to the other host.
-func (n *network) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
-	direction := 0
-	if p.Back {
-		direction = 1
-	}
+func (n *stream) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
+	back, direction := p.Back, n.host(p.Back)
+	p.Back = direction == 1
 	sent := n.now
 	at := n.leg(direction, 0, sent)
 	n.at(at, func() {
@@ -148,6 +171,7 @@ func (n *network) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 		}
 		f.Arrived = n.leg(direction, 1, f.Passed)
 		n.frames = append(n.frames, f)
+		p.Back = back
 		n.at(f.Arrived, func() { arrive(p) })
 	})
 }

@@ -47,7 +47,7 @@ var existenceRules = map[string]existence{
 	"gbn.ack-beyond": byResponder, "gbn.ack-decreasing": byResponder, "gbn.ack-missing": byResponder,
 	"gbn.atomic-unexpected": byResponder, "gbn.msn": byResponder, "gbn.nak-duplicate": byResponder, "gbn.nak-fatal-missing": byResponder,
 	"gbn.nak-missing": byResponder, "gbn.nak-psn": byResponder, "gbn.nak-repeat": byResponder, "gbn.nak-unprovoked": byResponder,
-	"gbn.read-missing": byResponder, "gbn.read-opcode": byResponder, "gbn.read-order": byResponder, "gbn.read-unexpected": byResponder,
+	"gbn.read-missing": byResponder, "gbn.read-length": byResponder, "gbn.read-opcode": byResponder, "gbn.read-order": byResponder, "gbn.read-unexpected": byResponder,
 	"gbn.rnr-unprovoked": byResponder, "retrans.atomic-replay": byResponder,
 	"gbn.nak-unanswered": byRequester, "gbn.opcode-sequence": byRequester, "gbn.psn-skip": byRequester,
 	"gbn.resend-acknowledged": byRequester, "gbn.retransmit-first": byRequester, "gbn.retry-exceeded": byRequester,
@@ -140,15 +140,15 @@ func (a *Analysis) doubtViolations(unseen int64) {
 			warned[o.Flow] |= 3
 		}
 	}
-	both := 0
-	for _, bits := range warned {
+	testify := map[int]bool{} // connections of which both endpoints do
+	for flow, bits := range warned {
 		if bits == 3 {
-			both++
+			testify[flow.Connection()] = true
 		}
 	}
 	for i := range a.Observed {
 		o := &a.Observed[i]
-		if unseen <= expectedUnseen && (both == 0 || both == 1 && warned[o.Flow] == 3 && o.Short) {
+		if unseen <= expectedUnseen && (len(testify) == 0 || len(testify) == 1 && testify[o.Connection] && o.Short) {
 			continue
 		}
 		for j := range o.Unexplained {

@@ -13,6 +13,7 @@ type frame struct {
 	count    int64 // packets that the RETH announces
 	length   int64 // bytes that it announces
 	payload  int64 // bytes of this packet
+	tail     int64 // bytes of the last packet that the RETH announces, or unknownTail
 	va       uint64
 	msn      uint32
 	op       packet.Opcode
@@ -20,16 +21,26 @@ type frame struct {
 	ackReq   bool
 	back     bool // from responder to requester
 	fresh    bool // a request beyond all that was sent before
+	misfit   bool // its length does not fit its opcode
 	damaged  bool // its iCRC is wrong: its fields prove nothing
 	lost     bool // its receiver takes no notice of it
 }
 
-// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces.
-func newFrame(r *trace.Record, psn, n int64) frame {
+// unknownTail is the length of the last packet where the path MTU is not known.
+const unknownTail = -1
+
+// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces. MTU is the path MTU, 0 if it is not
+// known.
+func newFrame(r *trace.Record, psn, n, mtu int64) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: n, msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
 		length: int64(r.DMALen), payload: int64(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(),
 	}
+	f.tail = unknownTail
+	if mtu > 0 {
+		f.tail = f.length - max(0, n-1)*mtu
+	}
+	f.misfit = !f.fits(mtu)
 	if r.Opcode == packet.ReadRequest {
 		f.end = psn + max(1, n)
 	}
@@ -59,9 +70,9 @@ func (f *frame) rnrAt(psn int64) bool {
 	return f != nil && f.op == packet.Acknowledge && f.syndrome.IsRNR() && f.psn == psn
 }
 
-// announces reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message (IBTA volume 1,
-// 9.7.4.1.6). MTU is the path MTU, 0 if it is not known.
-func (f *frame) announces(mtu int64) bool {
+// fits reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message (IBTA volume 1,
+// 9.7.4.1.6).
+func (f *frame) fits(mtu int64) bool {
 	verb := f.op.Verb()
 	switch {
 	case mtu == 0 || verb != packet.VerbSend && verb != packet.VerbWrite:
@@ -86,9 +97,9 @@ func (f *frame) announces(mtu int64) bool {
 type extent struct {
 	from, to int64
 	request  frame
-	// left is how many packets of a WRITE follow the request, if known, and length how many bytes the WRITE has.
+	// left is how many packets of a WRITE follow the request, and tail how many bytes the last of them has, or unknownTail.
 	left  int64
-	tail  int64 // bytes of the last packet of the WRITE
+	tail  int64
 	known bool
 }
 
@@ -138,9 +149,9 @@ func (q *sentRequests) learn(f *frame) (first bool) {
 	x := extent{from: f.psn, to: f.end, request: *f}
 	if f.op.Verb() == packet.VerbWrite && !f.op.Ends() {
 		if f.op.Starts() {
-			x.left, x.known = f.count-1, true
+			x.left, x.known, x.tail = f.count-1, true, f.tail
 		} else if before := q.extent(f.psn - 1); before != nil && before.known && !before.request.op.Ends() {
-			x.left, x.known = before.left-1, true
+			x.left, x.known, x.tail = before.left-1, true, before.tail
 		}
 	}
 	if n := len(q.list); n == 0 || q.list[n-1].to <= f.psn {

@@ -82,8 +82,13 @@ func (o *Observer) Finish() []analyzers.Observed {
 	}
 	var all []analyzers.Observed
 	for _, s := range o.sessions {
+		if s != nil && s.stumbled > 0 {
+			s.rejudge()
+		}
+	}
+	for _, s := range o.sessions {
 		if s != nil {
-			all = append(all, s.finish()...)
+			all = append(all, s.finish(o.sessions[s.flow.Peer()])...)
 		}
 	}
 	return all

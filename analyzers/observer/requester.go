@@ -139,7 +139,7 @@ func (q *requester) left(n senderNode, f *frame, oldest bool, add func(senderNod
 
 // follows reports whether f may be sent for the first time after the request before it (9.7.3.1; 9.7.4.1.2, table 38).
 func (q *requester) follows(f *frame) bool {
-	if !f.announces() {
+	if f.misfit {
 		return false
 	}
 	x := q.x.requests.extent(f.psn - 1)
@@ -151,7 +151,7 @@ func (q *requester) follows(f *frame) bool {
 	case f.op.Starts() || f.op.Verb() != x.request.op.Verb():
 		return false
 	}
-	return !x.known || f.op.Ends() == (x.left == 1)
+	return !x.known || f.op.Ends() == (x.left == 1) && (x.left != 1 || x.tail == unknownTail || f.payload == x.tail)
 }
 
 // same reports whether f repeats the request of its PSN: identical, or the rest of a READ (9.7.2; 9.4.4).
@@ -163,9 +163,9 @@ func (q *requester) same(f *frame) bool {
 	case first.op != f.op:
 		return false
 	case f.op == packet.ReadRequest:
-		return f.end == first.end && f.va == first.va+uint64(f.psn-first.psn)*uint64(q.x.mtu)
+		return f.end == first.end && f.tail == first.tail && f.va == first.va+uint64(f.psn-first.psn)*uint64(q.x.mtu)
 	}
-	return first.psn == f.psn && first.va == f.va && first.count == f.count
+	return first.psn == f.psn && first.va == f.va && first.count == f.count && first.length == f.length && first.payload == f.payload
 }
 
 // receive takes a response.
@@ -304,7 +304,7 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 	if f.psn < s.una {
 		return
 	}
-	if first := q.x.requests.at(f.psn); first != nil && !answers(first, f) {
+	if first := q.x.requests.at(f.psn); first != nil && !q.answers(first, f) {
 		q.fail(st, n) // not what was asked for: dropped, fatal, or taken as it is
 	}
 	q.acknowledged(n, f.psn-1, func(m senderNode) {
@@ -317,9 +317,16 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 }
 
 // answers reports whether f is the response that request may count on at its PSN.
-func answers(request, f *frame) bool {
+func (q *requester) answers(request, f *frame) bool {
 	switch {
 	case request.op == packet.ReadRequest:
+		want := q.x.full
+		if f.psn == request.end-1 {
+			want = request.tail
+		}
+		if q.x.full > 0 && f.payload != want {
+			return false
+		}
 		return f.op.IsReadResponse() && f.op.Ends() == (f.psn == request.end-1) && (f.psn != request.psn || f.op.Starts())
 	case request.op.Verb() == packet.VerbAtomic:
 		return f.op == packet.AtomicAcknowledge
@@ -446,6 +453,20 @@ func (q *requester) settled(n senderNode) bool {
 		return true
 	}
 	return c.TimeoutNS == 0 && (!s.nak || s.resent) // without a timer only a NAK obliges
+}
+
+// inError reports whether the queue pair is in error, or gets there because a retry counter is used up.
+func (q *requester) inError(n senderNode) bool {
+	s, c := &n.state, &q.x.limits
+	switch {
+	case s.failed:
+		return true
+	case s.una == s.next:
+		return false
+	case s.rnr:
+		return !c.RNRRetry.Known || c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max
+	}
+	return !c.Retry.Known || int(s.retries) >= c.Retry.Max
 }
 
 // advance follows a request that is next in order. What the requester has received by now shows only when it goes back: so

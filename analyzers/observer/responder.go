@@ -33,6 +33,8 @@ type receiver struct {
 	acks           int64 // one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
 	duplicate      int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
 	msn, said      int64 // messages completed; the highest number of them that a response told
+	tail           int64 // bytes of the last packet of the open WRITE, or unknownTail
+	readTail       int64 // bytes of the last READ response that it owes, or unknownTail
 	rest           int64 // packets that the open WRITE lacks; negative: not known
 	owes           debt
 	message        stretch
@@ -51,6 +53,8 @@ type receiverStep = step[receiver]
 type responder struct{ x *session }
 
 func (p *responder) mine(f *frame) bool { return f.back }
+
+func (p *responder) inError(n receiverNode) bool { return n.state.failed }
 
 func (p *responder) settled(n receiverNode) bool {
 	return n.state.failed || n.state.owes == owesNothing && n.state.acks == none
@@ -92,6 +96,8 @@ func (p *responder) place(s *receiver, f *frame) reason {
 			return reasonReadOrder
 		case !p.fits(s, f):
 			return reasonReadOpcode
+		case !p.brings(s, f):
+			return reasonReadLength
 		case f.op != packet.ReadResponseMiddle && !f.syndrome.IsAck():
 			return reasonSyndrome
 		}
@@ -255,7 +261,9 @@ func (s *receiver) respond(psn int64) {
 	s.acknowledge(psn)
 }
 
-func (s *receiver) done() { s.owes, s.at, s.first, s.end, s.replay = owesNothing, 0, 0, 0, false }
+func (s *receiver) done() {
+	s.owes, s.at, s.first, s.end, s.readTail, s.replay = owesNothing, 0, 0, 0, 0, false
+}
 
 func (s *receiver) acknowledge(psn int64) {
 	if s.acks <= psn+1 {
@@ -270,6 +278,20 @@ func (p *responder) fits(s *receiver, f *frame) bool {
 	}
 	first := p.x.requests.at(f.psn)
 	return first != nil && s.first != first.psn && f.op == readOpcode(first.psn, first.end, f.psn)
+}
+
+// brings reports whether a READ response has as many bytes as its place demands.
+func (p *responder) brings(s *receiver, f *frame) bool {
+	switch full := p.x.full; {
+	case full == 0:
+		return true
+	case f.psn != s.end-1:
+		return f.payload == full
+	case s.readTail != unknownTail:
+		return f.payload == s.readTail
+	default:
+		return f.payload <= full && (f.payload > 0 || s.end == s.first+1)
+	}
 }
 
 func readOpcode(first, end, psn int64) packet.Opcode {
@@ -306,7 +328,7 @@ func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
 // asks for.
 func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
 	s := &n.state
-	if s.owes == owesReadResponses && f.op == packet.ReadRequest && f.psn <= s.at && f.psn >= s.first && f.end == s.end {
+	if s.owes == owesReadResponses && f.op == packet.ReadRequest && f.psn <= s.at && f.psn >= s.first && f.end == s.end && f.tail == s.readTail {
 		s.first, s.at = f.psn, f.psn
 		st.add(n)
 	}
@@ -354,7 +376,7 @@ func (p *responder) refuse(st *receiverStep, n receiverNode) {
 // takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it announced
 // (9.7.4.1.2, 9.7.4.1.6).
 func (s *receiver) takes(f *frame) bool {
-	if !f.announces() {
+	if f.misfit {
 		return false
 	}
 	switch s.message {
@@ -363,7 +385,8 @@ func (s *receiver) takes(f *frame) bool {
 	case inSend:
 		return !f.op.Starts() && f.op.Verb() == packet.VerbSend
 	case inWrite:
-		return !f.op.Starts() && f.op.Verb() == packet.VerbWrite && (s.rest < 0 || f.op.Ends() == (s.rest == 1))
+		return !f.op.Starts() && f.op.Verb() == packet.VerbWrite && (s.rest < 0 || f.op.Ends() == (s.rest == 1) &&
+			(s.rest != 1 || s.tail == unknownTail || f.payload == s.tail))
 	case inSomething:
 	}
 	return true
@@ -380,15 +403,15 @@ func (p *responder) execute(s receiver, f *frame) receiver {
 	}
 	switch {
 	case f.op == packet.ReadRequest:
-		s.owes, s.first, s.at, s.end, s.acks = owesReadResponses, f.psn, f.psn, f.end, none
+		s.owes, s.first, s.at, s.end, s.acks, s.readTail = owesReadResponses, f.psn, f.psn, f.end, none, f.tail
 	case f.op.Verb() == packet.VerbAtomic:
 		s.owes, s.at, s.acks = owesAtomicAck, f.psn, none
 	case f.op.Ends():
-		s.message, s.rest = betweenMessages, 0
+		s.message, s.rest, s.tail = betweenMessages, 0, 0
 	case f.op.Verb() == packet.VerbSend:
 		s.message, s.rest = inSend, 0
 	case f.op.Starts():
-		s.message, s.rest = inWrite, f.count-1
+		s.message, s.rest, s.tail = inWrite, f.count-1, f.tail
 	case s.rest > 0:
 		s.message, s.rest = inWrite, s.rest-1
 	default:
@@ -413,11 +436,11 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	}
 	switch {
 	case f.op == packet.ReadRequest:
-		if first != nil && (first.op != packet.ReadRequest || f.end > first.end) || f.end > s.expect {
+		if first != nil && (first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail) || f.end > s.expect {
 			p.nonsense(st, n, f.psn)
 		}
 		if s.owes == owesNothing {
-			s.owes, s.first, s.at, s.end, s.replay = owesReadResponses, f.psn, f.psn, f.end, true
+			s.owes, s.first, s.at, s.end, s.readTail, s.replay = owesReadResponses, f.psn, f.psn, f.end, f.tail, true
 			st.add(n)
 		}
 	case f.op.Verb() == packet.VerbAtomic:
@@ -513,6 +536,9 @@ func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
 			for end := psn + 1; end <= min(first.end, psn+maxReach); end++ {
 				part := *first
 				part.psn, part.end = psn, end
+				if end < first.end && first.tail != unknownTail {
+					part.tail = p.x.full
+				}
 				p.duplicate(st, n, &part)
 			}
 		default:
@@ -535,7 +561,7 @@ func (p *responder) missUnknownDuplicates(st *receiverStep, n receiverNode, psn 
 	st.add(m)
 	for end := psn + 1; end <= n.state.expect && p.x.requests.at(end-1) == nil; end++ {
 		m := n
-		m.state.owes, m.state.first, m.state.at, m.state.end = owesReadResponses, psn, psn, end
+		m.state.owes, m.state.first, m.state.at, m.state.end, m.state.readTail = owesReadResponses, psn, psn, end, unknownTail
 		st.add(m)
 	}
 }
@@ -571,7 +597,7 @@ func (p *responder) missUnknown(st *receiverStep, n receiverNode) {
 	for end := psn + 1; end <= min(r.high+2, psn+maxReach); end++ {
 		m := n
 		m.state.expect = end
-		m.state.owes, m.state.first, m.state.at, m.state.end = owesReadResponses, psn, psn, end
+		m.state.owes, m.state.first, m.state.at, m.state.end, m.state.readTail = owesReadResponses, psn, psn, end, unknownTail
 		st.add(m)
 		if r.at(end) != nil {
 			break
@@ -586,7 +612,7 @@ func (p *responder) advance(n *receiverNode, f *frame, at int64) bool {
 	if s.failed || f.damaged || p.x.repeated >= m.in {
 		return false
 	}
-	if s.owes == owesNothing && (f.op == packet.Acknowledge && f.syndrome.IsAck() || brings(f)) {
+	if s.owes == owesNothing && (f.op == packet.Acknowledge && f.syndrome.IsAck() || answering(f)) {
 		for k := m.in; k < at && s.owes == owesNothing; k++ {
 			if f.op == packet.Acknowledge && s.expect > f.psn {
 				break
@@ -607,5 +633,5 @@ func (p *responder) advance(n *receiverNode, f *frame, at int64) bool {
 	return done
 }
 
-// brings reports whether f answers a READ or atomic request.
-func brings(f *frame) bool { return f.op.IsReadResponse() || f.op == packet.AtomicAcknowledge }
+// answering reports whether f answers a READ or atomic request.
+func answering(f *frame) bool { return f.op.IsReadResponse() || f.op == packet.AtomicAcknowledge }

@@ -38,6 +38,7 @@ const (
 	reasonAtomicResult
 	reasonReadOrder
 	reasonReadOpcode
+	reasonReadLength
 	reasonMSN
 
 	reasonUnfinished
@@ -70,6 +71,7 @@ var ruleOf = [...]struct{ rule, expected string }{
 	reasonAtomicResult:     {"gbn.atomic-unexpected", "the result that the first ACK of this atomic brought"},
 	reasonReadOrder:        {"gbn.read-order", "the READ response that is next in order"},
 	reasonReadOpcode:       {"gbn.read-opcode", "the opcode of its place among the READ responses"},
+	reasonReadLength:       {"gbn.read-length", "as many bytes as the READ asks for at this place"},
 	reasonMSN:              {"gbn.msn", "a number of messages that the responder can have completed"},
 	reasonUnfinished:       {"gbn.incomplete", "every obligation met at the end"},
 }

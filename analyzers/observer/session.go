@@ -13,8 +13,9 @@ type session struct {
 	flow     trace.FlowID // of the requests
 	ipsn     packet.PSN
 	mtu      int
-	midway   bool // the connection may be older than the trace
-	complete bool // somebody vouches that the tap missed nothing
+	full     int64 // the path MTU if that is given, else 0: an inferred one may be a guess
+	midway   bool  // the connection may be older than the trace
+	complete bool  // somebody vouches that the tap missed nothing
 	started  bool
 
 	frames    []frame // from index base on
@@ -54,6 +55,9 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
+		if !s.midway {
+			s.full = int64(conn.MTU)
+		}
 	}
 	s.req.x, s.req.m = s, &requester{s}
 	s.rsp.x, s.rsp.m = s, &responder{s}
@@ -111,7 +115,7 @@ func (s *session) observe(r *trace.Record) {
 		return
 	}
 	n := s.announced(r)
-	f := newFrame(r, psn, n)
+	f := newFrame(r, psn, n, s.full)
 	f.back = r.Opcode.IsResponse()
 	at := s.end()
 	s.frames = append(s.frames, f)
@@ -418,13 +422,13 @@ func (s *session) mark(id uint64) {
 	}
 }
 
-// finish judges the end and returns what was observed of both endpoints.
-func (s *session) finish() []analyzers.Observed {
-	if s.stumbled > 0 {
-		s.rejudge()
-	}
-	if s.limits.AtRest {
+// finish judges the end and returns what was observed of both endpoints. Peer is the session of the other host's requests, or nil: a queue
+// pair in error owes neither requests nor responses.
+func (s *session) finish(peer *session) []analyzers.Observed {
+	if s.limits.AtRest && (peer == nil || !peer.rsp.endsInError()) {
 		s.note(0, s.req.finish())
+	}
+	if s.limits.AtRest && (peer == nil || !peer.req.endsInError()) {
 		s.note(1, s.rsp.finish())
 	}
 	s.observed[1].Confirms = s.confirmed

@@ -34,6 +34,8 @@ type machine[K comparable] interface {
 	advance(n *node[K], f *frame, at int64) bool
 	// settled reports whether n owes nothing.
 	settled(n node[K]) bool
+	// inError reports whether the queue pair of n is in error or gets there if nothing more comes.
+	inError(n node[K]) bool
 	// mine reports whether f was sent by this endpoint.
 	mine(f *frame) bool
 }
@@ -63,6 +65,7 @@ func (t *tracker[K]) start(n node[K], at int64) {
 type step[K comparable] struct {
 	t       *tracker[K]
 	goal    *frame // that is sent; nil at the end of the trace
+	inError bool   // the trace must end with the queue pair in error
 	limit   int64  // index of the first frame that passed too late to be received
 	budget  int8
 	queue   []node[K]
@@ -124,7 +127,7 @@ func (s *step[K]) run(set []node[K]) bool {
 		s.queue = s.queue[:len(s.queue)-1]
 		if s.goal != nil {
 			s.why = max(s.why, s.t.m.send(n, s.goal, after))
-		} else if s.t.m.settled(n) {
+		} else if s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n) {
 			s.result = append(s.result, n)
 			return true
 		}
@@ -210,8 +213,7 @@ func (t *tracker[K]) anyState(ok func(*node[K]) bool) bool {
 
 // follow returns the search for the frame at, or nil if it was given up. The arrived states are already after it.
 func (t *tracker[K]) follow(set []node[K], at int64, budget int8, arrived ...node[K]) *step[K] {
-	s := &step[K]{t: t, limit: at, budget: budget}
-	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
+	s := t.newStep(at, budget)
 	for i := range arrived {
 		s.out.keep(&arrived[i])
 	}
@@ -221,6 +223,13 @@ func (t *tracker[K]) follow(set []node[K], at int64, budget int8, arrived ...nod
 	if !s.run(set) {
 		return nil
 	}
+	return s
+}
+
+// newStep returns a search that has not begun, for what happens before the frame at.
+func (t *tracker[K]) newStep(at int64, budget int8) *step[K] {
+	s := &step[K]{t: t, limit: at, budget: budget}
+	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
 	return s
 }
 
@@ -306,6 +315,16 @@ func (t *tracker[K]) refresh(at int64) *stumble {
 		last--
 	}
 	return t.stumble(t.x.frame(last), last)
+}
+
+// endsInError reports whether the queue pair may be in error at the end of the trace. An endpoint that nobody can explain may be.
+func (t *tracker[K]) endsInError() bool {
+	if t.blind || len(t.set) == 0 {
+		return true
+	}
+	s := t.newStep(t.x.end(), t.level)
+	s.inError = true
+	return !s.run(t.set) || len(s.result) > 0
 }
 
 // finish looks for a state that owes nothing.

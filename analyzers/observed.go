@@ -122,11 +122,21 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 // expectedUnseen is how many frames a tap may have missed without being known for it.
 const expectedUnseen = 2
 
-// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it: in
-// some session both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring
-// about. A short session does not testify for itself.
-func (a *Analysis) doubtViolations(unseen int64) {
-	warned := map[trace.FlowID]int{} // by endpoint, in bits
+// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks.
+func (a *Analysis) showsUnseen() bool {
+	for _, endpoints := range a.warned() {
+		if endpoints == bothEndpoints {
+			return true
+		}
+	}
+	return false
+}
+
+const bothEndpoints = 3
+
+// warned returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester (1), the responder (2).
+func (a *Analysis) warned() map[trace.FlowID]int {
+	warned := map[trace.FlowID]int{}
 	for i := range a.Observed {
 		o := &a.Observed[i]
 		if slices.ContainsFunc(o.Unexplained, func(f Finding) bool { return f.Severity == Warning }) {
@@ -137,12 +147,19 @@ func (a *Analysis) doubtViolations(unseen int64) {
 			warned[o.Flow] |= bit
 		}
 		if o.Confirms {
-			warned[o.Flow] |= 3
+			warned[o.Flow] |= bothEndpoints
 		}
 	}
+	return warned
+}
+
+// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it: in
+// some connection both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring
+// about. A short session does not testify for itself.
+func (a *Analysis) doubtViolations(unseen int64) {
 	testify := map[int]bool{} // connections of which both endpoints do
-	for flow, bits := range warned {
-		if bits == 3 {
+	for flow, bits := range a.warned() {
+		if bits == bothEndpoints {
 			testify[flow.Connection()] = true
 		}
 	}

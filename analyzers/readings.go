@@ -43,9 +43,18 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 		a.weigh(meta.Complete, meta.CountedUnseen())
 		return nil
 	}
-	if lossy, ok := checked.WithUnseenFrames(); ok {
-		return soften(ctx, lossy, workers, a, fresh, missed)
+	lossy, ok := checked.WithUnseenFrames()
+	if !ok || a.Verdict != Fail {
+		return nil
 	}
+	other, err := RunParallel(ctx, lossy, workers, fresh(lossy.Meta())...)
+	if err != nil {
+		return err
+	}
+	if checked.Meta().Agreed && !other.showsUnseen() {
+		return nil
+	}
+	a.keep(other, true, missed)
 	return nil
 }
 
@@ -61,14 +70,19 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 	if a.Verdict != Fail {
 		return nil
 	}
-	meta := reading.Meta()
-	other, err := RunParallel(ctx, reading, workers, fresh(meta)...)
+	other, err := RunParallel(ctx, reading, workers, fresh(reading.Meta())...)
 	if err != nil {
 		return err
 	}
+	a.keep(other, reading.Meta().MayMiss, why)
+	return nil
+}
+
+// keep makes warnings of the violations in a that another reading of the trace lacks, or that frames which it may lack explain.
+func (a *Analysis) keep(other *Analysis, mayMiss bool, why string) {
 	certain := make(map[findingKey]bool)
 	for i := range other.Findings {
-		if f := &other.Findings[i]; f.Severity == Violation && !(meta.MayMiss && unseenExplains[f.Rule]) {
+		if f := &other.Findings[i]; f.Severity == Violation && !(mayMiss && unseenExplains[f.Rule]) {
 			certain[f.key()] = true
 		}
 	}
@@ -79,7 +93,6 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 		}
 	}
 	a.Verdict = a.verdict()
-	return nil
 }
 
 // soften makes a warning of f, which frames that a tap missed may explain.

@@ -108,6 +108,9 @@ func (a *Analysis) verdict() Verdict {
 	return Pass
 }
 
+// Reconsider brings the verdict up to date after a change of severities.
+func (a *Analysis) Reconsider() { a.Verdict = a.verdict() }
+
 func compareFindings(a, b Finding) int {
 	first := func(f Finding) uint64 {
 		if len(f.Packets) == 0 {

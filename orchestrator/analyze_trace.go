@@ -299,6 +299,9 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	if err := analyzers.SoftenUnseen(ctx, checked, o.Workers, analysis, fresh); err != nil {
 		return nil, err
 	}
+	if err := softenUnfinished(ctx, checked, analysis, &o.Settings); err != nil {
+		return nil, err
+	}
 	if nothing, err := nothingJudged(ctx, checked, analysis, o); err != nil {
 		return nil, err
 	} else if nothing != nil {

@@ -58,6 +58,8 @@ type Meta struct {
 	MayMiss bool
 	// Complete says that somebody vouches for the taps: the captures hold every frame that passed.
 	Complete bool
+	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set, too.
+	Agreed bool
 	// Unread is how many frames a plain capture holds that could not be decoded, mostly because they were cut off.
 	Unread int64
 
@@ -166,14 +168,14 @@ func (m *Meta) CountedUnseen() int64 {
 }
 
 // WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled out: a mirror
-// trace with integrity is complete, somebody may vouch for the captures, and two taps that agree vouch for each other. Of a pair
-// what was seen upstream is left, as of what was not seen downstream nobody knows where it was lost.
+// trace with integrity is complete, and somebody may vouch for the captures. Two taps that agree vouch for each other (Meta.Agreed), unless
+// this reading shows a frame that both lack. Of a pair what was seen upstream is left, as of what was not seen downstream nobody knows where it was lost.
 func (c *Checked) WithUnseenFrames() (*Checked, bool) {
-	if c.meta.Kind == KindMirror || c.meta.Complete || c.meta.MayMiss {
+	if c.meta.Kind == KindMirror || c.meta.Complete && !c.meta.Agreed || c.meta.MayMiss {
 		return nil, false
 	}
 	meta := c.meta
-	meta.MayMiss = true
+	meta.MayMiss, meta.Complete, meta.Agreed = true, false, false
 	if meta.Kind == KindPlain {
 		return &Checked{meta: meta, stream: c.stream, batches: c.batches, payloads: c.payloads}, true
 	}

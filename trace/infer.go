@@ -26,6 +26,7 @@ type Inference struct {
 	lastKey flowKey
 	last    int // half of lastKey
 	tooMany bool
+	assumed bool // the MTU of some connection was not shown
 
 	exchanges exchanges
 }
@@ -49,6 +50,14 @@ type half struct {
 	full          [len(mtus)]int64 // FIRST and MIDDLE packets by payload length
 	odd           int64            // FIRST and MIDDLE packets of another length
 	largest       int              // payload
+	read          readStep         // the latest READ, if no request followed it
+	steps         [len(mtus)]int64 // READs after which the PSN goes on as this MTU wants it
+}
+
+// readStep is a READ request of more than one packet of the smallest MTU.
+type readStep struct {
+	psn    packet.PSN
+	length int
 }
 
 // verbSet is a set of indices into verbNames.
@@ -112,6 +121,7 @@ func (h *half) request(r *Record) {
 		span = min(span, 1<<22)
 	}
 	end := r.PSN.Add(span - 1)
+	h.step(r)
 	switch {
 	case !h.requests:
 		h.requests, h.lowPSN, h.highPSN, h.firstStarts = true, r.PSN, end, r.Opcode.Starts()
@@ -126,6 +136,31 @@ func (h *half) request(r *Record) {
 		h.verbs |= verbBit(r.Opcode)
 	} else {
 		h.starts |= verbBit(r.Opcode)
+	}
+}
+
+// step learns from a READ and the request after it which path MTUs they allow: the READ takes a PSN for each response.
+func (h *half) step(r *Record) {
+	if n := int(r.PSN.Sub(h.read.psn)); h.read.length > 0 && n > 0 {
+		for i, m := range mtus {
+			if n == (h.read.length+m-1)/m {
+				h.steps[i]++
+			}
+		}
+	}
+	h.read = readStep{}
+	if r.Opcode == packet.ReadRequest && int64(r.DMALen) > int64(mtus[0]) && r.DMALen < 1<<31 {
+		h.read = readStep{r.PSN, int(r.DMALen)}
+	}
+}
+
+// learn takes from another capture of the same traffic what shows the path MTU.
+func (inf *Inference) learn(key flowKey, r *Record) {
+	if !r.Opcode.Known() || r.ICRC == packet.ICRCInvalid || r.Opcode == packet.CNP {
+		return
+	}
+	if i := inf.table.find(&key); i != NoFlow {
+		inf.halves[i].payload(r)
 	}
 }
 

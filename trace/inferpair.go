@@ -238,14 +238,29 @@ func (p *pairing) mtu(index int, toward, back *half) int {
 		return given
 	}
 	if best == 0 {
-		best = defaultMTU
-		if i, _ := slices.BinarySearch(mtus[:], largest); i < len(mtus) {
-			best = max(best, mtus[i])
-		}
+		p.inf.assumed = true
+		best = assumedMTU(toward, largest)
 		p.note("connection %d: no FIRST or MIDDLE packet shows the MTU; %d is assumed", index, best)
 	}
 	if odd > 0 {
 		p.note("connection %d: MTU %d, but %d FIRST or MIDDLE packets have another length", index, best, odd)
+	}
+	return best
+}
+
+// assumedMTU returns the path MTU that fits the PSNs after most READs, the default one if that fits as well.
+func assumedMTU(toward *half, largest int) int {
+	best, most := defaultMTU, int64(0)
+	if i := slices.Index(mtus[:], defaultMTU); defaultMTU >= largest {
+		most = toward.steps[i]
+	}
+	for i, m := range mtus {
+		if m >= largest && toward.steps[i] > most {
+			best, most = m, toward.steps[i]
+		}
+	}
+	if i, _ := slices.BinarySearch(mtus[:], largest); i < len(mtus) {
+		best = max(best, mtus[i])
 	}
 	return best
 }

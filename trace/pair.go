@@ -75,6 +75,14 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	if err != nil {
 		return nil, nil, err
 	}
+	if scanned.inference != nil && scanned.inference.assumed {
+		if err := scanned.learnMTU(ctx, second); err != nil {
+			return nil, nil, err
+		}
+		if meta, err = scanned.meta(); err != nil {
+			return nil, nil, err
+		}
+	}
 	meta.Kind, meta.EventsKnown = KindPair, true
 	o.SkipICRC = !meta.ICRCCheckable
 	v := &tapView{first: first, second: second, o: o, connections: meta.Connections}
@@ -89,7 +97,8 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	report.Clock, report.Ways = v.clock.report, places
 	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
-	meta.Complete = o.Complete || v.complete && report.Missed == 0 && report.Outside == 0
+	meta.Agreed = !o.Complete && v.complete && report.Missed == 0 && report.Outside == 0
+	meta.Complete = o.Complete || meta.Agreed
 	meta.Notes = append(append(meta.Notes, notes...), report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
 		_, err := v.run(ctx, fn)
@@ -269,6 +278,29 @@ func scanPlain(ctx context.Context, src Source, o Options) (*scan, error) {
 		err = nil
 	}
 	return s, err
+}
+
+// learnMTU looks for packets that show the path MTU in another capture of the same traffic.
+func (s *scan) learnMTU(ctx context.Context, other Source) (err error) {
+	v := &tapView{first: other, o: s.o}
+	stream, err := v.records(false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = alsoClose(err, stream) }()
+	var o observation
+	for i := 0; ; i++ {
+		if i%cancelEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch err := stream.read(&o); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		s.inference.learn(stream.dec.key, &o.rec)
+	}
 }
 
 func (r *PairReport) notes(first, second string) []string {

@@ -36,6 +36,7 @@ type WayReport struct {
 	Assumed bool `json:"assumed,omitempty"`
 
 	certain bool // it is given, or packets show it
+	weak    bool // so few packets show it that a tap may have missed them
 }
 
 // String says it for people.
@@ -62,27 +63,33 @@ type wayEvidence struct {
 
 // upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not decide. missed is
 // the share of frames that each tap misses, by what it shows of packets that would have been retransmitted.
-func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string) {
+//
+// Weak evidence is so few losses that taps may have missed these frames.
+func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak bool) {
 	// Of what is retransmitted, a tap that misses frames misses some, too: so many look like losses.
 	lost := func(seen, tap int, of int) int { return seen - int(math.Ceil(3*missed[tap]*float64(of))) }
 	for _, c := range []struct {
 		first, second int
 		reason        string
+		least         int // as many are not weak
 	}{
-		{e.hopsFirst, e.hopsSecond, "the TTL decreases"},
-		{e.marksFirst, e.marksSecond, "CE marks appear"},
-		{lost(e.lostFirst, 1, e.repeated), lost(e.lostSecond, 0, e.repeated), "lost packets were retransmitted"},
-		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture"},
+		{e.hopsFirst, e.hopsSecond, "the TTL decreases", 1},
+		{e.marksFirst, e.marksSecond, "CE marks appear", 1},
+		{lost(e.lostFirst, 1, e.repeated), lost(e.lostSecond, 0, e.repeated), "lost packets were retransmitted", manyLosses},
+		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture", manyLosses},
 	} {
 		switch {
 		case c.first > 0 && c.first > 3*max(0, c.second):
-			return 1, c.reason
+			return 1, c.reason, c.first < c.least
 		case c.second > 0 && c.second > 3*max(0, c.first):
-			return -1, c.reason
+			return -1, c.reason, c.second < c.least
 		}
 	}
-	return 0, ""
+	return 0, "", false
 }
+
+// manyLosses are more than a tap is expected to miss.
+const manyLosses = 3
 
 // common calls fn for every packet that both captures show equally often: the first frames of either are the same one, unless
 // each tap missed another transmission.
@@ -132,7 +139,7 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 		}
 		first = false
 	})
-	data, gone := 0, [2]int{}
+	data, gone, answered := 0, [2]int{}, s.answered()
 	for _, key := range s.keys() {
 		seen := [2]*glimpse{s.taps[0].seen[key], s.taps[1].seen[key]}
 		if a, b := seen[0], seen[1]; a != nil && b != nil {
@@ -147,7 +154,7 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 			if g == nil || g.timeNS <= from[i] || g.timeNS >= to[i] {
 				continue
 			}
-			count(&gone[1-i], g.data && g.copies == 1 && s.repaired(g))
+			count(&gone[1-i], g.copies == 1 && (g.data && s.repaired(g) || answered[g.place]))
 			count(&list[g.way].alone[i], !g.data)
 		}
 	}
@@ -168,6 +175,20 @@ func (s *survey) repaired(g *glimpse) bool {
 	}
 	acked, ok := s.acked[connectionOf(g.place)]
 	return ok && !acked.Before(packet.PSN(g.place>>8&maxUint24))
+}
+
+// answered returns the places of READ and atomic requests that were answered. No responder answers what it has not received, so a request
+// that was not retransmitted and that one capture lacks was missed there.
+func (s *survey) answered() map[uint64]bool {
+	places := make(map[uint64]bool)
+	for i := range s.taps {
+		for _, g := range s.taps[i].seen {
+			if g.place&0xff == placeAnswer && !g.cumulative && g.answer != 0 {
+				places[g.answer] = true
+			}
+		}
+	}
+	return places
 }
 
 // complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows more often
@@ -214,8 +235,8 @@ func (s *survey) causes(c *clockBounds) {
 				continue
 			}
 			other := places[1-i]
-			if twin, seen := other[g.place]; seen && twin == nil {
-				continue // the other tap saw several transmissions
+			if twin, seen := other[g.place]; seen && (twin == nil || twin.copies != g.copies || twin.id != g.id) {
+				continue // the other tap saw several transmissions, or another one
 			}
 			if answer := other[g.answer]; answer != nil && answer.answer == g.place {
 				c.cause(g.timeNS, answer.timeNS, i == 0)
@@ -253,15 +274,24 @@ func (s *survey) place(p Placement, ordered bool, requesters func(src netip.Addr
 		case PlacementHosts:
 			w.FirstUpstream, w.Reason = requesters(w.Source), asGiven
 		case PlacementUnknown:
-			var side int
-			side, w.Reason = evidence[i].upstream(missed)
-			w.FirstUpstream = side >= 0
+			side, reason, weak := evidence[i].upstream(missed)
+			if w.weak = weak && !ordered; !w.weak {
+				w.FirstUpstream, w.Reason = side >= 0, reason
+			}
 		}
 		w.certain = w.Reason != ""
 	}
 	for i := range list {
-		if list[i].Reason == "" {
-			s.placeByTime(list, i, ordered)
+		w := &list[i]
+		if w.Reason != "" {
+			w.weak = false
+			continue
+		}
+		if s.placeByTime(list, i, ordered); w.weak && w.Assumed {
+			side, reason, _ := evidence[i].upstream(missed)
+			w.FirstUpstream, w.Reason, w.Assumed = side >= 0, reason, false
+		} else {
+			w.weak = false
 		}
 	}
 	return list
@@ -316,10 +346,10 @@ type otherPlaces struct {
 // assumed returns the other places that the taps may have if some were taken for granted: those for which the times of causes and effects
 // agree as well.
 func (s *survey) assumed(places []WayReport, clock *clockEstimate, sameClock bool) (list []otherPlaces) {
-	if !slices.ContainsFunc(places, func(w WayReport) bool { return w.Assumed }) {
+	if !slices.ContainsFunc(places, func(w WayReport) bool { return w.Assumed || w.weak }) {
 		return nil
 	}
-	for _, other := range alternatives(places, func(w *WayReport) bool { return !w.Assumed }) {
+	for _, other := range alternatives(places, func(w *WayReport) bool { return !w.Assumed && !w.weak }) {
 		o := otherPlaces{upstream: s.upstream(other), clock: clock}
 		if maps.Equal(o.upstream, s.upstream(places)) || slices.ContainsFunc(list, func(x otherPlaces) bool { return maps.Equal(x.upstream, o.upstream) }) {
 			continue

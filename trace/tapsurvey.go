@@ -20,7 +20,7 @@ type survey struct {
 	ways map[flowKey]int // (source, destination) to its number, in order of appearance
 	list []flowKey
 
-	acked    map[uint64]packet.PSN // the highest PSN that a connection's responder acknowledged
+	acked    map[uint64]packet.PSN // the highest PSN that the responder of a connection has shown to have received
 	oneSided map[int]bool          // connections whose other direction is not known: what answers what does not show
 	order    []uint64              // what keys returns, once it was asked
 }
@@ -97,10 +97,10 @@ func (s *survey) add(tap int, o *observation) {
 	if r.ICRC == packet.ICRCInvalid || r.Opcode == packet.CNP {
 		return // its fields prove nothing, or it looks like all others
 	}
-	if r.Opcode == packet.Acknowledge && r.Syndrome.IsAck() {
+	if psn, ok := acknowledges(r); ok {
 		connection := uint64(r.Flow.Connection())
-		if last, ok := s.acked[connection]; !ok || last.Before(r.PSN) {
-			s.acked[connection] = r.PSN
+		if last, ok := s.acked[connection]; !ok || last.Before(psn) {
+			s.acked[connection] = psn
 		}
 	}
 	share := mix(uint64(r.Flow.Connection())<<24|uint64(r.PSN), 0)
@@ -122,6 +122,17 @@ func (s *survey) add(tap int, o *observation) {
 	if len(t.seen) > surveyLimit {
 		t.thin()
 	}
+}
+
+// acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are executed in order.
+func acknowledges(r *Record) (packet.PSN, bool) {
+	switch {
+	case r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck():
+		return r.PSN.Add(-1), true
+	case r.Opcode == packet.Acknowledge, r.Opcode == packet.AtomicAcknowledge, r.Opcode.IsReadResponse():
+		return r.PSN, true
+	}
+	return 0, false
 }
 
 // tick returns the coarser resolution of the two captures' stamps.

@@ -425,8 +425,20 @@ func TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream(t *testing.T) {
 		{wayEvidence{alone: [2]int{4, 0}, matched: 9}, [2]float64{0, 0.1}, 1, "packets are missing in the other capture"},
 		{wayEvidence{alone: [2]int{0, 3}, matched: 9}, [2]float64{0.1, 0}, 0, ""},
 	} {
-		if side, reason := tc.e.upstream(tc.missed); side != tc.side || reason != tc.reason {
+		if side, reason, _ := tc.e.upstream(tc.missed); side != tc.side || reason != tc.reason {
 			t.Errorf("%+v: %d %q, want %d %q", tc.e, side, reason, tc.side, tc.reason)
+		}
+	}
+	for _, tc := range []struct {
+		e    wayEvidence
+		weak bool
+	}{
+		{wayEvidence{hopsFirst: 1}, false}, {wayEvidence{marksSecond: 1}, false},
+		{wayEvidence{lostFirst: 2}, true}, {wayEvidence{lostFirst: 3}, false}, {wayEvidence{lostSecond: 2}, true}, {wayEvidence{lostSecond: 3}, false},
+		{wayEvidence{alone: [2]int{2, 0}}, true}, {wayEvidence{alone: [2]int{0, 3}}, false},
+	} {
+		if _, _, weak := tc.e.upstream(none); weak != tc.weak {
+			t.Errorf("%+v: weak %t, want %t", tc.e, weak, tc.weak)
 		}
 	}
 }

@@ -60,6 +60,8 @@ var views = []view{
 	{name: "hosts-missing", unvouched: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "hosts-ipsn0", equalIPSN: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "hosts-late", partial: true, write: late(hosts)},
+	{name: "pair-cut", partial: true, write: stopped(bracket)},
+	{name: "hosts-cut", partial: true, write: stopped(hosts)},
 }
 
 // plain is one capture, in every other session with the connections document.
@@ -106,6 +108,14 @@ func pair(placement trace.Placement, first, second traffic.Tap, names ...string)
 		return o, errors.Join(
 			save(o.Trace, func(w io.Writer) error { return s.Write(w, 1, first) }),
 			save(o.Second, func(w io.Writer) error { return s.Write(w, 2, clock) }))
+	}
+}
+
+// stopped is a pair of captures that end at the same instant, in the middle.
+func stopped(of func(traffic.Tap, trace.Placement) writer) writer {
+	return func(rng *rand.Rand, s *traffic.Recording, dir string) (orchestrator.AnalyzeOptions, error) {
+		span := max(4, s.SpanNS())
+		return of(traffic.Tap{ToNS: span/4 + rng.Int64N(span-span/4)}, trace.PlacementUnknown)(rng, s, dir)
 	}
 }
 

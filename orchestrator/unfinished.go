@@ -1,0 +1,110 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// A run ends after a quiet time. Captures of an unknown application end when somebody stops them, mostly in the middle of traffic: what is
+// missing at the end of two captures is missing for certain only if it was due long before.
+
+// unfinishedRules claim at the end of a trace that something did not come. True: the responder owes it.
+var unfinishedRules = map[string]bool{
+	"gbn.ack-missing": true, "gbn.nak-missing": true, "gbn.read-missing": true, "gbn.nak-fatal-missing": true,
+	"gbn.incomplete": false, "gbn.nak-unanswered": false,
+}
+
+const (
+	// answerNS is how long a responder may take for an answer if no timeout is known.
+	answerNS = 20_000_000
+	// A requester retries after the timeout at the earliest, and after four times the timeout at the latest (IBTA volume 1, 9.7.6.1.3).
+	latestTimeout = 4
+)
+
+// softenUnfinished makes warnings of violations that are only about the end of two captures, unless it was due before.
+func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.Analysis, given *trace.Settings) error {
+	meta := checked.Meta()
+	if meta.Kind != trace.KindPair || a.Verdict != analyzers.Fail {
+		return nil
+	}
+	var list []*analyzers.Finding
+	askedNS, lastNS := map[uint64]int64{}, map[int]int64{} // by packet, by connection
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		if _, ok := unfinishedRules[f.Rule]; !ok || f.Severity != analyzers.Violation || f.TimeNS < meta.EndNS {
+			continue
+		}
+		list = append(list, f)
+		if len(f.Packets) > 0 {
+			askedNS[f.Packets[0]] = meta.EndNS
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	err := checked.ForEach(ctx, func(r *trace.Record) error {
+		if r.Flow != trace.NoFlow {
+			lastNS[r.Flow.Connection()] = r.TimeNS
+		}
+		if _, ok := askedNS[r.ID]; ok {
+			askedNS[r.ID] = r.TimeNS // of the latest record, which is that of its arrival
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		since := meta.EndNS - lastNS[f.Connection]
+		if unfinishedRules[f.Rule] {
+			since = 0
+			if len(f.Packets) > 0 {
+				since = meta.EndNS - askedNS[f.Packets[0]]
+			}
+		}
+		if needs := neededNS(f.Rule, timeoutOf(&meta, f.Connection, given)); needs == 0 {
+			f.Severity = analyzers.Warning
+			f.Message += " Or it came after the captures ended: the timeout of the requester is not known (--timeout)."
+		} else if since < needs {
+			f.Severity = analyzers.Warning
+			f.Message += fmt.Sprintf(" Or it came after the captures ended, %.3f us later: a violation is certain after %.3f us.",
+				float64(since)/1e3, float64(needs)/1e3)
+		}
+	}
+	a.Reconsider()
+	return nil
+}
+
+// neededNS is how long a capture must go on before what is missing is missing for certain; 0: not known.
+func neededNS(rule string, timeoutNS int64) int64 {
+	switch {
+	case rule == "gbn.nak-missing" && timeoutNS > 0:
+		return timeoutNS / 2 // a gap that no NAK reports stays open for a timeout
+	case unfinishedRules[rule] && timeoutNS > 0:
+		return 2 * timeoutNS
+	case unfinishedRules[rule]:
+		return answerNS
+	case timeoutNS > 0:
+		return latestTimeout*timeoutNS + packet.RNRTimer(0)
+	}
+	return 0
+}
+
+// timeoutOf returns the local ACK timeout of a connection; 0: not known.
+func timeoutOf(meta *trace.Meta, connection int, given *trace.Settings) int64 {
+	exponent := given.Timeout
+	for _, c := range meta.Connections.All() {
+		if c.Index == connection && c.Timeout != nil {
+			exponent = c.Timeout
+		}
+	}
+	if exponent == nil || *exponent <= 0 {
+		return 0
+	}
+	return plan.AckTimeout(*exponent).Nanoseconds()
+}

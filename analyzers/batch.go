@@ -144,6 +144,7 @@ const (
 type batch struct {
 	records   [batchLen]trace.Record
 	n         int
+	shelfs    [batchLen]uint8 // of the records
 	places    [batchLen]uint16
 	ends      [shelves]uint16 // in places, by shelf
 	rewritten bool            // the injector rewrote one of the packets
@@ -168,13 +169,18 @@ func (b *batch) announce(p Part, shelf int, found bool) {
 	}
 }
 
-// sort fills places, by counting.
-func (b *batch) sort() {
+// sort marks the records by the partitions known so far and fills places, by counting.
+func (b *batch) sort(partitions *trace.Partitions) {
 	var counts [shelves]uint16
 	b.rewritten = false
 	for i := range b.records[:b.n] {
 		r := &b.records[i]
-		counts[shelfOf(r)]++
+		if !partitions.Usual(r) {
+			partitions.Mark(r)
+		}
+		shelf := uint8(shelfOf(r))
+		b.shelfs[i] = shelf
+		counts[shelf]++
 		b.rewritten = b.rewritten || r.Event == trace.EventRewrite
 	}
 	var next [shelves]uint16
@@ -184,10 +190,10 @@ func (b *batch) sort() {
 		sum += n
 		b.ends[i] = sum
 	}
-	for i := range b.records[:b.n] {
-		at := &next[shelfOf(&b.records[i])]
-		b.places[*at] = uint16(i)
-		*at++
+	for i, shelf := range b.shelfs[:b.n] {
+		at := next[shelf]
+		next[shelf] = at + 1
+		b.places[at&(batchLen-1)] = uint16(i)
 	}
 }
 

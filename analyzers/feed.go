@@ -17,10 +17,7 @@ type feed struct {
 
 // prepare makes a batch of records that were just read ready for the crew.
 func (f *feed) prepare(b *batch) {
-	for i := range b.records[:b.n] {
-		f.partitions.Mark(&b.records[i])
-	}
-	b.sort()
+	b.sort(&f.partitions)
 	if !f.began {
 		f.began = true
 		f.crew.begin(&b.records[0])

@@ -106,8 +106,15 @@ func (s *Summary) Packet(r *trace.Record) {
 	}
 	f := &s.Flows[r.Flow]
 	iter, place := s.iters.Observe(r)
-	s.stories.observe(r, iter, place)
+	if r.Event != trace.EventNone || len(s.stories.open) > 0 {
+		s.stories.observe(r, iter, place)
+	}
 	f.LastSeen = r.TimeNS
+	if r.Event == trace.EventNone && r.ECN != packet.CE && r.Opcode.IsData() {
+		f.Classes[packet.ClassData]++
+		s.data(f, r, iter, place)
+		return
+	}
 	if r.Event != trace.EventNone {
 		f.Events++
 	}

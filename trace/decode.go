@@ -342,6 +342,9 @@ const reservedAck = 0x7f
 func (d *Decoder) learn(t *template) {
 	t.ext, t.imm = bthShapes[t.record.Opcode].ext, bthShapes[t.record.Opcode].imm
 	t.record.Flags &^= AckReq
+	if t.ttl = packet.EthernetLen + 8; t.key.qpn&flowKeyV6 != 0 {
+		t.ttl = packet.EthernetLen + 7
+	}
 	d.template = d.templates.add(t)
 }
 

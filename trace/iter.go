@@ -14,6 +14,8 @@ type iterState struct {
 	last  packet.PSN
 	iter  int64
 	place int64 // relative PSN of the last packet, unwrapped
+	// follows says that place is that of last.
+	follows bool
 }
 
 // NewIterTracker returns a tracker at the start of a trace.
@@ -38,14 +40,18 @@ func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
 	if r.Opcode == packet.CNP {
 		return 0, 0 // outside the PSN stream
 	}
+	if r.PSN == s.last.Next() && s.follows && r.Opcode.IsData() && r.Has(Sent) {
+		s.last, s.place = r.PSN, s.place+1
+		return s.iter, s.place
+	}
 	relPSN = t.connections.RelPSNNear(r.Flow, space, r.PSN, s.place)
-	s.place = relPSN
+	s.place, s.follows = relPSN, false
 	if !r.Opcode.IsData() || !r.Has(Sent) {
 		return 0, relPSN
 	}
 	if r.PSN.Sub(s.last) <= 0 {
 		s.iter++
 	}
-	s.last = r.PSN
+	s.last, s.follows = r.PSN, true
 	return s.iter, relPSN
 }

@@ -44,7 +44,7 @@ func (c *Checked) Payloads(ctx context.Context, list []Sighting) ([]Payload, err
 	if c.payloads == nil {
 		return found, c.stream(ctx, take)
 	}
-	return found, c.payloads(ctx, s.maybe, take)
+	return found, c.payloads(ctx, s, take)
 }
 
 // instant is the part of a time that a mirror copy carries.
@@ -72,6 +72,16 @@ func newSightings(list []Sighting) *sightings {
 	return s
 }
 
+// instants returns the times of the sightings, sorted.
+func (s *sightings) instants() []int64 {
+	list := make([]int64, len(s.list))
+	for i := range s.list {
+		list[i] = s.list[i].TimeNS
+	}
+	slices.Sort(list)
+	return list
+}
+
 // maybe reports whether something may be wanted of an instant; most others are ruled out.
 func (s *sightings) maybe(at instant) bool {
 	h := at % sightingBits
@@ -87,13 +97,13 @@ func (s *sightings) first(ns int64) int {
 }
 
 // payloads returns the second way to read the trace of a scan.
-func (s *scan) payloads(meta Meta) func(context.Context, func(instant) bool, func(*Record) error) error {
-	src, o := s.src, s.o
-	return func(ctx context.Context, wanted func(instant) bool, fn func(*Record) error) error {
+func (s *scan) payloads(meta Meta) func(context.Context, *sightings, func(*Record) error) error {
+	src, o, index := s.src, s.o, s.index
+	return func(ctx context.Context, wanted *sightings, fn func(*Record) error) error {
 		dec := NewDecoder(o.Format, meta.Connections, meta.ICRCCheckable)
 		dec.payloads = true
 		var r Record
-		err := src.ForEachFrame(ctx, func(f *Frame) error {
+		take := func(f *Frame) error {
 			at := instantOf(f.TimeNS)
 			if o.Format != FormatPlain {
 				if len(f.Data) < packet.EthernetLen {
@@ -101,17 +111,23 @@ func (s *scan) payloads(meta Meta) func(context.Context, func(instant) bool, fun
 				}
 				at = instant(uint48(f.Data))
 			}
-			if !wanted(at) || dec.Decode(f, &r) != nil {
+			if !wanted.maybe(at) || dec.Decode(f, &r) != nil {
 				return nil
 			}
 			return fn(&r)
-		})
-		return o.bearable(err)
+		}
+		if index != nil {
+			done, err := src.forEachFrameIn(ctx, index.ranges(wanted.instants()), take)
+			if done || err != nil {
+				return o.bearable(err)
+			}
+		}
+		return o.bearable(src.ForEachFrame(ctx, take))
 	}
 }
 
 // withPayloads streams what run does, with hashes of payloads.
-func (v *tapView) withPayloads(ctx context.Context, _ func(instant) bool, fn func(*Record) error) error {
+func (v *tapView) withPayloads(ctx context.Context, _ *sightings, fn func(*Record) error) error {
 	w := *v
 	w.payloads = true
 	_, err := w.run(ctx, fn)

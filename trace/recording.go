@@ -73,6 +73,36 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	p.id, p.timeNS = r.ID, r.TimeNS
 }
 
+// addTemplated does what add does for a record of the decoder's latest template, of which word is made but for the time.
+func (p *recording) addTemplated(d *Decoder, frame, word, id uint64, ns int64, data []byte) {
+	if p.full {
+		return
+	}
+	if p.size >= p.limit {
+		p.full = true
+		return
+	}
+	if cap(p.words)-len(p.words) < maxWords {
+		p.grow()
+	}
+	p.lastFrame, p.clock = frame, d.clock
+	w, n := p.words, len(p.words)
+	if since := uint64(ns - p.timeNS); since <= 0xffff && id == p.id+1 {
+		w = append(w, word|since<<8)
+	} else {
+		w = append(w, word|recordedJump, id, uint64(ns))
+	}
+	switch t := &d.templates.list[d.template]; t.ext {
+	case extRETH:
+		w = append(w, be64(data), be64(data[8:]))
+	case extAETH:
+		w = append(w, uint64(be32(data)))
+	default:
+	}
+	p.size += 8 * (len(w) - n)
+	p.words, p.id, p.timeNS = w, id, ns
+}
+
 func (p *recording) grow() {
 	if p.words != nil {
 		p.chunks = append(p.chunks, p.words)

@@ -13,10 +13,11 @@ type template struct {
 	words  [templateWords]uint64 // the headers, without what may differ
 	length int32                 // of the frame
 	ext    extension
-	imm    uint8  // as in bthShape
-	agrees bool   // IP and UDP announce the same length
-	record Record // without PSN, acknowledge request, RETH, AETH and what the mirror says
+	imm    uint8 // as in bthShape
+	ttl    uint8 // where the TTL or hop limit is
+	agrees bool  // IP and UDP announce the same length
 	span   span
+	record Record // without PSN, acknowledge request, RETH, AETH and what the mirror says
 	key    flowKey
 }
 

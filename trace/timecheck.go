@@ -56,17 +56,22 @@ func (c *timeCheck) add(r *Record, key *flowKey, port uint16, frame uint64) {
 		}
 		c.perWay[way] = r.TimeNS
 	}
+	c.follow(r.ID, r.TimeNS, bound, frame)
+}
+
+// follow observes the stamp of a packet that must not be below bound.
+func (c *timeCheck) follow(id uint64, ns, bound int64, frame uint64) {
 	if c.started {
-		c.disorder = max(c.disorder, c.latest-r.TimeNS)
+		c.disorder = max(c.disorder, c.latest-ns)
 	}
-	if c.started && r.TimeNS < bound {
+	if c.started && ns < bound {
 		c.back++
-		c.backList = appendBounded(c.backList, TimeStep{Frame: frame, Seq: r.ID, PreviousNS: max(bound, c.latest), TimeNS: r.TimeNS})
-		c.latest = r.TimeNS // one step back is one finding, not one for every packet after it
+		c.backList = appendBounded(c.backList, TimeStep{Frame: frame, Seq: id, PreviousNS: max(bound, c.latest), TimeNS: ns})
+		c.latest = ns // one step back is one finding, not one for every packet after it
 		return
 	}
 	c.started = true
-	c.latest = max(c.latest, r.TimeNS)
+	c.latest = max(c.latest, ns)
 }
 
 func (c *timeCheck) condition() Condition {

@@ -28,6 +28,37 @@ type direction struct {
 	next     int
 	atomics  []atomicRequest
 	settings *Settings // nil: nothing is known
+	usual    headers   // of the latest data packet that was right; 0: none yet
+}
+
+// headers are the fields of a data packet that are judged by themselves, in a word that is never 0.
+type headers uint64
+
+// judged are the flags among them.
+const judged = trace.Solicited | trace.FECN | trace.BECN | trace.MigReq
+
+func headersOf(r *trace.Record) headers {
+	const known = 1 << 63
+	return known | headers(r.Flags&judged)<<32 | headers(r.SrcPort)<<16 | headers(r.DSCP)<<8 | headers(r.ECN)
+}
+
+// plainData are the opcodes of requests that carry data and nothing that is compared with what they repeat.
+var plainData = func() (list [256]bool) {
+	for op := range list {
+		o := packet.Opcode(op)
+		verb := o.Verb()
+		list[op] = o.IsRequest() && o.IsData() && (verb == packet.VerbSend || verb == packet.VerbWrite) && o.Headers()&(packet.HasImmDt|packet.HasIETH) == 0
+	}
+	return list
+}()
+
+// ordinary follows r, of direction d, if it is a data packet in order with the headers of the one before, of which nothing more is to be said.
+func (a *Analyzer) ordinary(r *trace.Record, step *rounds.Step, d *direction) bool {
+	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Again != 0 || len(a.regions) > 0 || headersOf(r) != d.usual {
+		return false
+	}
+	a.changedNS[a.hosts[r.Flow.Peer()]] = r.TimeNS
+	return true
 }
 
 // request is one with immediate data or operands.
@@ -42,6 +73,7 @@ type request struct {
 type Analyzer struct {
 	meta    trace.Meta
 	tracker *rounds.Tracker
+	general bool // takes no packet for ordinary, for tests
 	flows   []direction
 	report  *analyzers.Reporter
 
@@ -94,10 +126,13 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Flags&trace.Sent == 0 || r.Flow < 0 || int(r.Flow) >= len(a.flows) || r.ICRC == packet.ICRCInvalid {
 		return
 	}
+	d := &a.flows[r.Flow]
 	if r.Version != 0 || r.Reserved != 0 {
 		a.header(r)
+	} else if !a.general && a.ordinary(r, step, d) {
+		return
 	}
-	d := &a.flows[r.Flow]
+	d.usual = 0
 	if d.settings != nil {
 		a.settings(r, d.settings)
 	}
@@ -120,6 +155,9 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 	if r.Opcode.IsRequest() {
 		a.requested(r, d)
+		if r.Flags&(trace.FECN|trace.BECN) == 0 && r.ECN != packet.CE && (d.settings == nil || d.settings.agree(r)) {
+			d.usual = headersOf(r)
+		}
 	} else {
 		a.answered(r, step)
 	}

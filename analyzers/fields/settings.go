@@ -65,6 +65,11 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 	}
 }
 
+// agree reports whether a data packet is as its sender is set.
+func (s *Settings) agree(r *trace.Record) bool {
+	return (s.DSCP == nil || *s.DSCP == r.DSCP) && (s.ECN == nil || *s.ECN == r.ECN) && (s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq))
+}
+
 // set reports a field of the IP header that is not what its sender is set to. Switches may rewrite it on the way to a capture.
 func (a *Analyzer) set(rule string, r *trace.Record, expected, actual string) {
 	f := a.finding(rule, r, expected, actual)

@@ -78,10 +78,10 @@ func (m *message) followed(r *trace.Record, mtu int) (next message, ok bool) {
 func (l *arrivals) pushOrdinary(r *trace.Record, p pos) {
 	l.len++
 	a := l.at(l.len - 1)
-	*a = arrival{
-		id: r.ID, timeNS: r.TimeNS, number: l.pushed, pos: p, psns: 1, length: r.DMALen, op: r.Opcode, ackReq: r.Flags&trace.AckReq != 0,
-		payload: r.PayloadLen,
-	}
+	// Field by field, as a composite is made elsewhere and copied.
+	a.id, a.timeNS, a.number, a.pos, a.psns, a.length = r.ID, r.TimeNS, l.pushed, p, 1, r.DMALen
+	a.op, a.fate, a.ackReq, a.header, a.payload = r.Opcode, fateExpected, r.Flags&trace.AckReq != 0, false, r.PayloadLen
+	a.foreignKey, a.heir, a.stray, a.got, a.altered, a.outrun, a.flaw = false, false, false, 0, false, false, 0
 	l.pushed++
 	l.most.accept(a)
 }

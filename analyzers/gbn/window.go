@@ -65,10 +65,9 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		slot.id, slot.lost = r.ID, lost
 		return
 	}
-	*slot = sent{
-		damaged: damaged, pos: p, va: r.VA, id: r.ID, firstNS: first, dmaLen: r.DMALen, rkey: r.RKey, payload: r.PayloadLen, opcode: r.Opcode, first: opcode,
-		known: true, lost: lost,
-	}
+	// Field by field, as a composite is made elsewhere and copied.
+	slot.pos, slot.va, slot.id, slot.firstNS, slot.dmaLen, slot.rkey, slot.payload = p, r.VA, r.ID, first, r.DMALen, r.RKey, r.PayloadLen
+	slot.opcode, slot.first, slot.known, slot.lost, slot.damaged = r.Opcode, opcode, true, lost, damaged
 }
 
 func (w *window) grow() {

@@ -129,6 +129,8 @@ type Tracker struct {
 	streams []*stream // by flow of the requests; nil until there is one
 	strict  bool      // the trace starts with the connections
 	step    Step
+	inOrder Step // of requests in order: nothing in it but flow and place
+	general bool // takes no request for ordinary, for tests
 }
 
 // New returns a tracker for the connections of meta.
@@ -169,6 +171,10 @@ func (t *Tracker) Packet(r *trace.Record) *Step {
 	s := t.streams[flow]
 	if s == nil {
 		s = t.begin(flow)
+	}
+	if request && !t.general && s.ordinary(r) {
+		t.inOrder.Flow, t.inOrder.Place = flow, s.near
+		return &t.inOrder
 	}
 	t.step = Step{Flow: flow, Place: s.place(r.PSN)}
 	if request {

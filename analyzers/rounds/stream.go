@@ -110,6 +110,28 @@ func (s *stream) span(r *trace.Record) int64 {
 	return max(1, (int64(r.DMALen)+s.mtu-1)/s.mtu)
 }
 
+// ordinary follows r if it is what nearly all requests are: a packet of a SEND or WRITE, sent for the first time, in order, to a responder that
+// waits for it and gets it. It does what request does for such a packet (a test compares the two), and returns false, with nothing done, for
+// any other.
+func (s *stream) ordinary(r *trace.Record) bool {
+	if !s.started || r.Event != trace.EventNone || r.Flags&(trace.Sent|trace.Passed|trace.ForeignPKey) != trace.Sent|trace.Passed ||
+		r.ICRC == packet.ICRCInvalid || readLike(r.Opcode) || s.unsure {
+		return false
+	}
+	place := s.place(r.PSN)
+	if place != s.next || place != s.high || place != s.want {
+		return false
+	}
+	s.near, s.nearPSN = place, r.PSN
+	if s.una == s.high {
+		s.timerNS = r.TimeNS
+	}
+	s.sent.put(place, s.una, txEntry{ns: r.TimeNS, timer: true})
+	s.next, s.high, s.want, s.activity = place+1, place+1, place+1, r.TimeNS
+	s.gapOpen, s.gapNS = false, Never
+	return true
+}
+
 func (s *stream) request(r *trace.Record, step *Step, strict bool) {
 	place, end := step.Place, step.Place+s.span(r)
 	if !s.started {

@@ -423,15 +423,19 @@ func (c *clockBounds) apart() bool {
 }
 
 // reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree
-// best. What packets show is kept, unless the taps miss frames, so that others look lost in between.
-func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
+// best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places are kept unless
+// they are exchangeable.
+func (s *survey) reconcile(found []WayReport, exchangeable bool) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
 	places = found
 	clock, bounds, err = s.clockFor(found)
 	if err == nil && clock.report.Discarded == 0 {
 		return places, clock, bounds, err
 	}
 	if slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
-		return s.exchanged(found, clock, bounds, err)
+		if exchangeable {
+			return s.exchanged(found, clock, bounds, err)
+		}
+		return places, clock, bounds, err
 	}
 	complete := s.complete()
 	keep := func(w *WayReport) bool { return w.certain && complete }
@@ -447,13 +451,9 @@ func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockE
 // exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them: where both hosts
 // send requests, the packets do not show which one the caller means by the requester.
 func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport, *clockEstimate, clockBounds, error) {
-	places, mixed := slices.Clone(found), false
+	places := slices.Clone(found)
 	for i := range places {
-		mixed = mixed || places[i].FirstUpstream != places[0].FirstUpstream
 		places[i].FirstUpstream = !places[i].FirstUpstream
-	}
-	if !mixed {
-		return found, clock, bounds, err
 	}
 	if c, b, failed := s.clockFor(places); failed == nil && (err != nil || c.better(clock)) {
 		return places, c, b, nil

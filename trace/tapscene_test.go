@@ -24,7 +24,7 @@ type sceneFrame struct {
 	arrived  []byte // as received; nil: lost on the way
 	sentNS   int64  // true time at its sender's end
 	passedNS int64  // at its receiver's
-	request  bool
+	request  bool   // or what 10.0.0.1 sends, if both send requests
 	what     string
 }
 
@@ -41,12 +41,16 @@ type path struct {
 	gapNS     int64 // between requests
 	rng       *rand.Rand
 	quietACKs bool // no ACKs at all
+	reversed  bool // requests go from 10.0.0.2 to 10.0.0.1
 }
 
 func (p path) play() *scene {
 	s := &scene{}
 	id := uint16(100)
 	send := func(at int64, request bool, pkt *packet.Packet, lost, marked bool) {
+		if p.reversed {
+			request, pkt.IP.Src, pkt.IP.Dst, pkt.BTH.DestQP = !request, pkt.IP.Dst, pkt.IP.Src, 44-pkt.BTH.DestQP // 17 and 27
+		}
 		if id++; !p.noID {
 			pkt.IP.ID = id
 		}
@@ -398,5 +402,48 @@ func TestPlacesThatNothingShowsAndPlacesThatAreGiven(t *testing.T) {
 	reversed, _ := s.capture(t, "second.pcap", back)
 	if _, _, err := CheckPair(t.Context(), first, reversed, Options{}); err == nil {
 		t.Error("a clock that runs backwards is believed")
+	}
+}
+
+// TestNamedHostsMayBeExchangedIfBothSendRequests names the captures of two hosts as the requester's and the responder's.
+func TestNamedHostsMayBeExchangedIfBothSendRequests(t *testing.T) {
+	there := path{requests: 60, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(6, 4))}
+	back := path{requests: 60, firstPSN: 77_000, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(7, 4)), reversed: true}
+	oneWay, both := there.play(), there.play()
+	for _, f := range back.play().frames {
+		f.sentNS, f.passedNS = f.sentNS+9000, f.passedNS+9000 // the first request is that of 10.0.0.1 at either host
+		both.frames = append(both.frames, f)
+	}
+	for _, tc := range []struct {
+		name          string
+		scene         *scene
+		first, second end // named as the requester's and the responder's
+		want          string
+	}{
+		{"one host requests, named rightly", oneWay, atA, atB, ""},
+		{"one host requests, named the other way round", oneWay, atB, atA, "no clock offset explains the order of the frames"},
+		{"both request", both, atA, atB, ""},
+		{"both request, the other way round", both, atB, atA, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.second.clock = drifting(3e8, 20)
+			first, _ := tc.scene.capture(t, "first.pcap", tc.first)
+			second, _ := tc.scene.capture(t, "second.pcap", tc.second)
+			_, report, err := CheckPair(t.Context(), first, second, Options{Placement: PlacementHosts})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Fatalf("%v, want %q", err, tc.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range report.Ways {
+				if want := (w.Source == netip.MustParseAddr("10.0.0.1")) == tc.first.requestsSent; w.FirstUpstream != want {
+					t.Errorf("%v, want first upstream %t", w.String(), want)
+				}
+			}
+		})
 	}
 }

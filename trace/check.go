@@ -294,7 +294,7 @@ func (s *scan) meta() (Meta, error) {
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
 		ICRCCheckable: s.icrc.trusted(), Complete: (s.o.Complete || countedNone(s.interfaces)) && s.bad == 0, Unread: s.bad,
 		Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
-		Interfaces: s.interfaces,
+		Interfaces: s.interfaces, MarkedLater: s.src.twins != nil && s.src.twins.marked,
 	}
 	if s.o.Format == FormatPlain {
 		m.Kind, m.PacketIDs, m.EventsKnown = KindPlain, PacketIDsFrame, false

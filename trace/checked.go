@@ -60,6 +60,8 @@ type Meta struct {
 	Complete bool
 	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set, too.
 	Agreed bool
+	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that the first lack.
+	MarkedLater bool
 	// Unread is how many frames a plain capture holds that could not be decoded, mostly because they were cut off.
 	Unread int64
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 
 	"candela.dev/candela/packet"
 )
@@ -149,7 +148,7 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	var err error
 	if v.o.SameClock {
 		v.clock = &clockEstimate{report: ClockReport{SameClock: true}}
-	} else if places, v.clock, v.bounds, err = s.reconcile(places, v.exchangeable()); err != nil {
+	} else if places, v.clock, v.bounds, err = s.reconcile(places); err != nil {
 		return nil, fault(err.Error(), other)
 	}
 	if why := swapped(places); v.o.Ordered && why != "" {
@@ -233,19 +232,6 @@ func (v *tapView) isRequester(host netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// exchangeable reports whether the captures were named as those of the requester and the responder although both hosts send requests, so
-// that either may be meant.
-func (v *tapView) exchangeable() bool {
-	if v.o.Placement != PlacementHosts {
-		return false
-	}
-	requesters := map[netip.Addr]bool{}
-	for _, c := range v.connections.All() {
-		requesters[c.Requester.IP] = true
-	}
-	return slices.ContainsFunc(v.connections.All(), func(c Connection) bool { return requesters[c.Responder.IP] })
 }
 
 // swapped says what shows that the second capture is upstream in all directions, if it is.

@@ -423,16 +423,16 @@ func (c *clockBounds) apart() bool {
 }
 
 // reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree
-// best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places are kept unless
-// they are exchangeable.
-func (s *survey) reconcile(found []WayReport, exchangeable bool) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
+// best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places are kept
+// unless both hosts send requests, so that either may be the one that the caller means by the requester.
+func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
 	places = found
 	clock, bounds, err = s.clockFor(found)
 	if err == nil && clock.report.Discarded == 0 {
 		return places, clock, bounds, err
 	}
 	if slices.ContainsFunc(found, func(w WayReport) bool { return w.Reason == asGiven }) {
-		if exchangeable {
+		if s.bothRequest() {
 			return s.exchanged(found, clock, bounds, err)
 		}
 		return places, clock, bounds, err
@@ -448,8 +448,29 @@ func (s *survey) reconcile(found []WayReport, exchangeable bool) (places []WayRe
 	return places, clock, bounds, err
 }
 
-// exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them: where both hosts
-// send requests, the packets do not show which one the caller means by the requester.
+// bothRequest reports whether two hosts send each other requests.
+func (s *survey) bothRequest() bool {
+	requests := make([]bool, len(s.list))
+	for _, key := range s.keys() {
+		for i := range s.taps {
+			if g := s.taps[i].seen[key]; g != nil && g.place&0xff == placeRequest {
+				requests[g.way] = true
+			}
+		}
+	}
+	ways := map[[2]netip.Addr]bool{}
+	for i, key := range s.list {
+		if src, dst, _ := key.addrs(); requests[i] {
+			ways[[2]netip.Addr{src, dst}] = true
+			if ways[[2]netip.Addr{dst, src}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them.
 func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport, *clockEstimate, clockBounds, error) {
 	places := slices.Clone(found)
 	for i := range places {

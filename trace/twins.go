@@ -29,7 +29,8 @@ const twinRecent = 1 << 12
 // twinRule says which frames of a capture are second sights of the frame before them.
 type twinRule struct {
 	windowNS int64
-	hops     int // by how much the second one's TTL is lower
+	hops     int  // by how much the second one's TTL is lower
+	marked   bool // some second sight has CE and the first one does not
 }
 
 // String says it for people.
@@ -45,6 +46,7 @@ type seenFrame struct {
 	hash   uint64
 	timeNS int64
 	ttl    uint8
+	ce     bool
 	paired bool
 }
 
@@ -55,6 +57,7 @@ type twins struct {
 	recent   []seenFrame
 	next     int
 	byHash   map[uint64]int // index in recent of the latest
+	marked   bool           // see twinRule
 }
 
 func newTwins(windowNS int64, hops int) *twins {
@@ -67,15 +70,16 @@ func (t *twins) twin(f *Frame) (gapNS int64, hops int, ok, roce bool) {
 	if !isRoCE || err != nil {
 		return 0, 0, false, false
 	}
-	seen := seenFrame{hash: twinHash(f.Data[s.l3:s.end]), timeNS: f.TimeNS, ttl: f.Data[s.l3+7]}
+	seen := seenFrame{hash: twinHash(f.Data[s.l3:s.end]), timeNS: f.TimeNS, ttl: f.Data[s.l3+7], ce: f.Data[s.l3+1]>>4&3 == byte(packet.CE)}
 	if f.Data[s.l3]>>4 == 4 {
-		seen.ttl = f.Data[s.l3+8]
+		seen.ttl, seen.ce = f.Data[s.l3+8], f.Data[s.l3+1]&3 == byte(packet.CE)
 	}
 	if i, found := t.byHash[seen.hash]; found {
 		first := &t.recent[i]
 		gapNS, hops = seen.timeNS-first.timeNS, int(first.ttl)-int(seen.ttl)
 		if !first.paired && gapNS >= 0 && gapNS <= t.windowNS && hops >= 0 && (t.hops < 0 || hops == t.hops) {
 			first.paired = true
+			t.marked = t.marked || seen.ce && !first.ce
 			return gapNS, hops, true, true
 		}
 	}
@@ -137,7 +141,11 @@ func findTwins(ctx context.Context, src Source) (*twinRule, error) {
 	if err != nil && !errors.Is(err, errStop) && !errors.Is(err, ErrTruncatedFile) {
 		return nil, err
 	}
-	return e.rule(), nil
+	rule := e.rule()
+	if rule != nil {
+		rule.marked = t.marked
+	}
+	return rule, nil
 }
 
 // twinEvidence counts what decides whether a capture holds its frames twice.

@@ -68,3 +68,27 @@ func TestFramesThatACaptureHoldsTwiceAreLeftOut(t *testing.T) {
 		})
 	}
 }
+
+// TestMarksOfFramesThatAreLeftOut looks at what the second sights of frames show: marks that are made between the two places.
+func TestMarksOfFramesThatAreLeftOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		first, second bool
+	}{"none": {}, "at the second place": {second: true}, "before both": {true, true}} {
+		src := burst(t, func(at int64, f []byte, request bool) []written {
+			sights := [2][]byte{bytes.Clone(f), bytes.Clone(f)}
+			for i, marked := range [2]bool{tc.first, tc.second} {
+				if marked && request {
+					setCE(sights[i][packet.EthernetLen:])
+				}
+			}
+			return []written{{at, sights[0], len(f)}, {at + 300, sights[1], len(f)}}
+		})
+		checked, _, err := Check(t.Context(), src, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meta := checked.Meta(); meta.MarkedLater != (tc.second && !tc.first) || meta.Packets != 60 {
+			t.Errorf("%s: marked later %t, %d packets", name, meta.MarkedLater, meta.Packets)
+		}
+	}
+}

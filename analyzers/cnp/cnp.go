@@ -90,7 +90,7 @@ type Analyzer struct {
 	metrics []distributions // by connection, 0 being all together
 
 	firstID uint64
-	marked  bool    // some packet arrived at the switch with CE already
+	marked  []bool  // by direction (group of [PerIPPair]): some packet arrived at the tap with CE already
 	foreign bool    // there are packets of no known connection beside CNPs
 	strays  []stray // CNPs of no known connection, the first few
 	nStrays int64
@@ -114,6 +114,7 @@ type flow struct {
 	gap     bool  // a packet was lost, and none was delivered since
 	granted bool  // a CNP was granted for a gap whose NAK has not been seen
 	cnps    int64
+	doubted int64 // CNPs that a marked packet which the capture missed may have provoked
 	lastNS  int64 // of the latest CNP
 	waiting waiting
 }
@@ -203,7 +204,9 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 		f.marks++
 		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsData())
 	}
-	a.marked = a.marked || r.ECN == packet.CE
+	if r.ECN == packet.CE {
+		a.marked[f.group[PerIPPair]] = true
+	}
 	if r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence {
 		a.nackSent(r)
 	}

@@ -136,6 +136,8 @@ func TestJudges(t *testing.T) {
 		name, text string
 		cfg        cnp.Config
 		plain      bool
+		complete   bool
+		later      bool // marks are made after the tap
 		want       []string
 	}{
 		{
@@ -277,12 +279,38 @@ func TestJudges(t *testing.T) {
 			text:  "0 > mid 1\n 1 < cnp",
 			want:  []string{"warning cnp.unprovoked"},
 		},
+		{
+			name:  "marks in one direction do not show that the other one is marked before the tap",
+			plain: true,
+			text:  "0 > mid 1 ce\n 1 < cnp\n 2 < mid 1\n 3 > cnp",
+			want:  []string{"warning cnp.unprovoked"},
+		},
+		{
+			name:  "a marked packet or two may be among those that a capture missed, more are not",
+			plain: true,
+			text:  "0 > mid 1 ce\n 1 < cnp\n 2 < cnp\n 3 < cnp\n 4 < cnp",
+			want:  []string{"warning cnp.unprovoked", "warning cnp.unprovoked", "violation cnp.unprovoked"},
+		},
+		{
+			name:     "none is if the capture is complete",
+			complete: true,
+			plain:    true,
+			text:     "0 > mid 1 ce\n 1 < cnp\n 2 < cnp",
+			want:     []string{"violation cnp.unprovoked"},
+		},
+		{
+			name:  "marks that are made after the tap provoke CNPs, too",
+			plain: true,
+			later: true,
+			text:  "0 > mid 1 ce\n 1 < cnp\n 2 < cnp\n 3 < cnp\n 4 < cnp",
+			want:  []string{"warning cnp.unprovoked", "warning cnp.unprovoked", "warning cnp.unprovoked"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			meta := tracetest.Meta(tracetest.Connections(2, true))
 			if test.plain {
-				meta = trace.Meta{Kind: trace.KindPlain, Connections: meta.Connections}
+				meta = trace.Meta{Kind: trace.KindPlain, Connections: meta.Connections, Complete: test.complete, MarkedLater: test.later}
 			}
 			doc := analyse(t, meta, test.cfg, test.text)
 			if diff := cmp.Diff(test.want, rules(doc.Findings)); diff != "" {

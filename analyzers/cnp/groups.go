@@ -37,6 +37,7 @@ func (a *Analyzer) assignGroups() {
 		f.group[PerDestIP] = indexOf(groups[PerDestIP], pair{portAddr(number), remote})
 		f.group[PerIPPair] = indexOf(groups[PerIPPair], pair{local, remote})
 	}
+	a.marked = make([]bool, len(groups[PerIPPair]))
 	a.pacers = [numModes][]pacer{
 		PerPort: make([]pacer, len(ports)), PerDestIP: make([]pacer, len(groups[PerDestIP])),
 		PerIPPair: make([]pacer, len(groups[PerIPPair])), PerQP: make([]pacer, len(a.flows)),

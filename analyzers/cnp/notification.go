@@ -75,9 +75,18 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 		actual:   fmt.Sprintf("CNP %d of this connection after %d such packets", f.cnps, f.marks),
 		message:  "no packet provoked this CNP",
 	}
-	if !a.meta.EventsKnown && !a.marked {
+	switch {
+	case a.meta.EventsKnown:
+	case a.meta.MarkedLater:
 		t.severity = analyzers.Warning
-		t.message += "; the capture shows no mark at all, so it may have been taken before packets are marked"
+		t.message += "; packets are marked after the place of this capture"
+	case !a.marked[f.group[PerIPPair]]:
+		t.severity = analyzers.Warning
+		t.message += "; the capture shows no mark in this direction, so it may have been taken before packets are marked"
+	case a.meta.MayMiss, !a.meta.Complete && f.doubted < expectedUnseen+a.meta.CountedUnseen():
+		f.doubted++
+		t.severity = analyzers.Warning
+		t.message += "; or the capture missed the packet that did (--complete rules that out)"
 	}
 	if f.cnps == 1 && a.midway() && a.meta.Kind == trace.KindMirror {
 		t.severity = analyzers.Warning
@@ -91,6 +100,9 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	}
 	a.finding(r, rule, t)
 }
+
+// expectedUnseen is how many frames a single capture may have missed without being known for it.
+const expectedUnseen = 2
 
 // most returns the most CNPs that any mode predicts.
 func (f *flow) most() int64 {

@@ -57,6 +57,7 @@ type FrameFile struct {
 	interfaces []Interface // of files that were read to their end
 	numbers    uint64      // of frames in those
 	lastNS     int64       // time of the latest frame in the file
+	inPlace    bool        // the latest frame is where its reader has put it
 	name       string
 	twins      *twins // leaves out second sights of frames; nil: all are wanted
 }
@@ -109,7 +110,7 @@ func (f *FrameFile) read(fr *Frame) error {
 	}
 	fr.Number += f.numbers
 	f.lastNS = fr.TimeNS
-	if fr.Link != encapsulation.LinkEthernet || !encapsulation.Plain(fr.Data) {
+	if f.inPlace = fr.Link == encapsulation.LinkEthernet && encapsulation.Plain(fr.Data); !f.inPlace {
 		f.unwrap(fr)
 	}
 	return nil

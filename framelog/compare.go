@@ -271,12 +271,12 @@ func (m *copied) is(e *Entry) bool {
 
 // changed reports whether an event changed the frame in a way that its copy does not show.
 func (m *copied) changed() bool {
-	return m.event == trace.EventCorrupt || m.event == trace.EventTrim || m.event == trace.EventRewrite
+	return m.event.Edits()
 }
 
 // late reports whether the switch may have sent the frame, or another copy of it, at any time after its copy.
 func (m *copied) late() bool {
-	return m.event == trace.EventDelay || m.event == trace.EventReorder
+	return m.event.Late()
 }
 
 // follow goes through what the switch sent and what a host received, and returns the copy where they part, if there is one.

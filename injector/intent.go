@@ -57,22 +57,25 @@ const (
 	TrimUpdateUDPLength = packet.TrimUpdateUDPLength
 )
 
-// Action is what to do to a packet. Only the parameters of its Type count.
+// Action is what to do to a packet.
 type Action struct {
 	Type trace.EventType
+	// Params are the parameters as the P4Info has them. Their number tells the actions of one event apart: see [trace.Actions].
+	Params []uint64
+}
 
-	TrimSize  uint16 // bytes from the start of the IP header
-	TrimDSCP  uint8
-	TrimFlags TrimFlags
+// NewAction returns an action with parameters.
+func NewAction(event trace.EventType, params ...uint64) Action { return Action{event, params} }
 
-	DelayNS int64               // of a delay
-	Copies  uint8               // of a duplicate: additional ones
-	By      uint16              // of a reorder: later packets of the flow that overtake
-	Field   packet.RewriteField // of a rewrite
-	Value   uint64              // what it is set to
-	// Xor is the bits that a corrupt flips in the payload byte at Offset; 0: the target's way to break an iCRC.
-	Xor    uint8
-	Offset uint16
+// Row returns what is declared of the action.
+func (a Action) Row() *trace.Action { return trace.ActionOf(a.Type, len(a.Params)) }
+
+// Rewritten returns the field that a rewrite sets, and to what; RewriteNone for other actions. Of an intent a PSN counts from 1.
+func (a Action) Rewritten() (packet.RewriteField, uint64) {
+	if a.Type != trace.EventRewrite || len(a.Params) != 2 {
+		return packet.RewriteNone, 0
+	}
+	return packet.RewriteField(a.Params[0]), a.Params[1]
 }
 
 // Intent is one event of a test, resolved as far as it can be before the endpoints have drawn their numbers.

@@ -16,11 +16,11 @@ var softwareEvents = []struct {
 	action injector.Action
 	entry  string
 }{
-	{"delay", injector.Action{Type: trace.EventDelay, DelayNS: 1500}, "delay(ns 1500)"},
-	{"duplicate", injector.Action{Type: trace.EventDuplicate, Copies: 2}, "duplicate(n 2)"},
-	{"reorder", injector.Action{Type: trace.EventReorder, By: 3}, "reorder(by 3)"},
-	{"rewrite", injector.Action{Type: trace.EventRewrite, Field: packet.RewriteDSCP, Value: 46}, "rewrite(field 1, value 46)"},
-	{"corrupt_payload", injector.Action{Type: trace.EventCorrupt, Offset: 7, Xor: 1}, "corrupt_payload(offset 7, xor 1)"},
+	{"delay", injector.NewAction(trace.EventDelay, 1500), "delay(ns 1500)"},
+	{"duplicate", injector.NewAction(trace.EventDuplicate, 2), "duplicate(n 2)"},
+	{"reorder", injector.NewAction(trace.EventReorder, 3), "reorder(by 3)"},
+	{"rewrite", injector.NewAction(trace.EventRewrite, uint64(packet.RewriteDSCP), 46), "rewrite(field 1, value 46)"},
+	{"corrupt_payload", injector.NewAction(trace.EventCorrupt, 7, 1), "corrupt_payload(offset 7, xor 1)"},
 }
 
 func TestSoftwareActionsBecomeEntriesWhereTheTargetHasThem(t *testing.T) {
@@ -51,7 +51,7 @@ func TestTargetsWithoutSoftwareActionsRefuseThemByName(t *testing.T) {
 func TestAPSNIsRewrittenToThatOfAPacketOfTheConnection(t *testing.T) {
 	conns := oneConnection()
 	conns[0].Requester.IPSN = 1<<24 - 1
-	intents := []injector.Intent{{RelPSN: 5, Nth: 1, Action: injector.Action{Type: trace.EventRewrite, Field: packet.RewritePSN, Value: 2}}}
+	intents := []injector.Intent{{RelPSN: 5, Nth: 1, Action: injector.NewAction(trace.EventRewrite, uint64(packet.RewritePSN), 2)}}
 	p, err := injector.Translate(conns, intents, injector.Options{Epoch: 1, Info: p4.Software()})
 	if err != nil {
 		t.Fatal(err)
@@ -62,16 +62,21 @@ func TestAPSNIsRewrittenToThatOfAPacketOfTheConnection(t *testing.T) {
 }
 
 func TestSoftwareActionsThatDoNothingAreRefused(t *testing.T) {
-	for name, a := range map[string]injector.Action{
-		"delay: 0 ns": {Type: trace.EventDelay}, "duplicate: 0 copies": {Type: trace.EventDuplicate},
-		"reorder: by 0":         {Type: trace.EventReorder},
-		"rewrite: field none":   {Type: trace.EventRewrite},
-		"dscp has 6 bits":       {Type: trace.EventRewrite, Field: packet.RewriteDSCP, Value: 64},
-		"is not in 1…281474976": {Type: trace.EventDelay, DelayNS: 1 << 48},
+	for text, a := range map[string]injector.Action{
+		"delay: ns 0 is not in 1…":            injector.NewAction(trace.EventDelay, 0),
+		"ns 10000000001 is not in 1…":         injector.NewAction(trace.EventDelay, 10_000_000_001),
+		"duplicate: n 0 is not in 1…255":      injector.NewAction(trace.EventDuplicate, 0),
+		"reorder: by 0 is not in 1…65535":     injector.NewAction(trace.EventReorder, 0),
+		"reorder: 0 parameters, it takes 1":   injector.NewAction(trace.EventReorder),
+		"rewrite: field none has 0 bits":      injector.NewAction(trace.EventRewrite, 0, 0),
+		"field dscp has 6 bits":               injector.NewAction(trace.EventRewrite, uint64(packet.RewriteDSCP), 64),
+		"field psn has 24 bits":               injector.NewAction(trace.EventRewrite, uint64(packet.RewritePSN), 1<<24+1),
+		"corrupt_payload: xor 0 is not in 1…": injector.NewAction(trace.EventCorrupt, 1, 0),
+		"trim: dscp 64 is not in 0…63":        injector.NewAction(trace.EventTrim, 64, 64, 0),
 	} {
 		_, err := injector.Translate(oneConnection(), []injector.Intent{{RelPSN: 5, Nth: 1, Action: a}}, injector.Options{Epoch: 1, Info: p4.Software()})
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: got %v", name, err)
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

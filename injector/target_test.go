@@ -173,7 +173,7 @@ func TestAStatusWithoutDetailsStaysWhatItIs(t *testing.T) {
 func TestEventsThatTheTargetLacksAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 	tg := startTarget(t, p4.Base().Without("trim"))
 	c := tg.connect(t, injector.Config{Target: "tofino-a", Pipeline: injector.Pipeline{Info: p4.Base().Without("trim")}})
-	intents := []injector.Intent{{RelPSN: 1, Nth: 1, Action: injector.Action{Type: trace.EventTrim, TrimSize: 64}}}
+	intents := []injector.Intent{{RelPSN: 1, Nth: 1, Action: injector.NewAction(trace.EventTrim, 64, 0, 0)}}
 	_, err := c.Program(t.Context(), twoHosts(), oneConnection(), intents)
 	if !errors.Is(err, injector.ErrUnsupported) || !strings.Contains(err.Error(), `target "tofino-a" offers no "trim"`) {
 		t.Errorf("got %v", err)

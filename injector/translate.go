@@ -212,17 +212,8 @@ func (t *translation) intent(i int) {
 		t.failIntent(i, err)
 		return
 	}
-	t.Entries = append(t.Entries, Entry{table, key, t.absolute(in).p4(), i})
-}
-
-// absolute returns the intent's action with the numbers of its connection: events count PSNs from 1.
-func (t *translation) absolute(in *Intent) Action {
-	a := in.Action
-	if a.Type == trace.EventRewrite && a.Field == packet.RewritePSN {
-		first := t.conns[in.Flow.Connection()-1].initialPSN(in.Flow.Reverse(), in.Space)
-		a.Value = uint64(first.Add(int(a.Value) - 1))
-	}
-	return a
+	a := in.Action.Absolute(t.conns[in.Flow.Connection()-1].initialPSN(in.Flow.Reverse(), in.Space))
+	t.Entries = append(t.Entries, Entry{table, key, p4.NewAction(a.Row().ID, a.Params...), i})
 }
 
 func (t *translation) checkIntent(in *Intent) error {
@@ -294,7 +285,7 @@ func (t *translation) slot(watch p4.Key, every bool) (uint16, error) {
 
 // offers checks that the target's table has the intent's action.
 func (t *translation) offers(table uint32, in *Intent) error {
-	info, name := t.Info.Table(table), in.Action.name()
+	info, name := t.Info.Table(table), in.Action.Row().Name
 	if info == nil {
 		return fmt.Errorf("program event %d (%s): target %q has no table %q: %w", in.Index, in, t.Target,
 			p4.Base().Table(table).Name, ErrUnsupported)

@@ -39,7 +39,7 @@ var (
 	drop    = injector.Action{Type: trace.EventDrop}
 	mark    = injector.Action{Type: trace.EventECN}
 	corrupt = injector.Action{Type: trace.EventCorrupt}
-	trim    = injector.Action{Type: trace.EventTrim, TrimSize: 64, TrimDSCP: 8, TrimFlags: injector.TrimSetDSCP}
+	trim    = injector.NewAction(trace.EventTrim, 64, 8, uint64(injector.TrimSetDSCP))
 )
 
 // twoConnections are one over IPv4 whose PSNs wrap and one over IPv6.
@@ -128,7 +128,8 @@ func TestEventsThatCannotBeTranslatedAreRefusedAllAtOnce(t *testing.T) {
 		{"an ack among requests", []injector.Intent{{Class: packet.ClassAck, RelPSN: 1, Nth: 1, Action: drop}}, []string{"space responses, not requests"}},
 		{"a class nobody can name", []injector.Intent{{Class: packet.ClassOther, Nth: 1, Action: drop}}, []string{"class other can't be addressed"}},
 		{"no action", []injector.Intent{{RelPSN: 1, Nth: 1}}, []string{"the event has no action"}},
-		{"a trim to nothing", []injector.Intent{{RelPSN: 1, Nth: 1, Action: injector.Action{Type: trace.EventTrim}}}, []string{"the size is 0"}},
+		{"a trim to nothing", []injector.Intent{{RelPSN: 1, Nth: 1, Action: injector.NewAction(trace.EventTrim, 0, 0, 0)}},
+			[]string{"trim: size 0 is not in 1…65535"}},
 		{"two mistakes", []injector.Intent{data(0, 0, 1, drop), nak(1, 65535, 0)}, []string{"addressed by its psn", "at most 65534"}},
 		{"trim of a control packet", []injector.Intent{{Index: 2, Class: packet.ClassReadRequest, Nth: 1, Action: trim}},
 			[]string{`program control_event table: entry 2 (qpn 1 read-request nth 1): target "tofino-a" offers no "trim" (it has: drop, mark_ecn, corrupt)`}},
@@ -156,7 +157,7 @@ func TestAnActionThatTheTargetLacksIsRefusedByName(t *testing.T) {
 	if err == nil || err.Error() != want || !errors.Is(err, injector.ErrUnsupported) {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	intents[0].Action = injector.Action{Type: trace.EventDelay, DelayNS: 1}
+	intents[0].Action = injector.NewAction(trace.EventDelay, 1)
 	if _, err := injector.Translate(twoConnections(), intents, opts); err == nil || !strings.Contains(err.Error(), `offers no "delay"`) {
 		t.Errorf("delay: %v", err)
 	}

@@ -74,8 +74,7 @@ func (f *facts) eventCondition() trace.Condition {
 	}
 	for e := trace.EventDrop; e <= trace.MaxEventType; e++ {
 		seen, want := f.integrity.Events[e], hits[e]
-		fits := e != trace.EventTrim && e != trace.EventCorrupt && e != trace.EventRewrite
-		if seen == want || !fits && seen < want {
+		if seen == want || e.Edits() && seen < want {
 			continue
 		}
 		cond.Status, cond.Expected, cond.Actual = trace.StatusViolated, &want, &seen

@@ -71,10 +71,10 @@ func receiverOf(flow trace.FlowID) generator.Side {
 // misleads reports whether a rewrite changes what a sound receiver does to memory. Of another partition key it makes a loss, and what
 // remains are marks and counts of hops.
 func misleads(in *injector.Intent) bool {
-	if in.Action.Type != trace.EventRewrite || in.Class == packet.ClassCNP {
+	if in.Class == packet.ClassCNP {
 		return false
 	}
-	switch in.Action.Field {
+	switch field, _ := in.Action.Rewritten(); field {
 	case packet.RewritePSN, packet.RewriteOpcode, packet.RewriteDestQP:
 		return true
 	case packet.RewriteRKey, packet.RewriteDMALength:
@@ -89,7 +89,8 @@ func misleads(in *injector.Intent) bool {
 // receivers lists the connections whose queue pairs get the packets of an event. One whose packet goes to another queue pair has lost
 // it, which it can repair.
 func receivers(in *injector.Intent, known *trace.Connections) []int {
-	if in.Action.Field != packet.RewriteDestQP {
+	field, value := in.Action.Rewritten()
+	if field != packet.RewriteDestQP {
 		return []int{in.Flow.Connection()}
 	}
 	own, ok := known.Get(in.Flow)
@@ -99,7 +100,7 @@ func receivers(in *injector.Intent, known *trace.Connections) []int {
 	var list []int
 	to := endOf(own, receiverOf(in.Flow))
 	for _, c := range known.All() {
-		if end := endOf(&c, receiverOf(in.Flow)); end.IP == to.IP && uint64(end.QPN) == in.Action.Value {
+		if end := endOf(&c, receiverOf(in.Flow)); end.IP == to.IP && uint64(end.QPN) == value {
 			list = append(list, c.Index)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 func rewriteOf(connection int, reverse bool, space packet.Space, class packet.Class, field packet.RewriteField, value uint64) injector.Intent {
 	return injector.Intent{Flow: trace.NewFlowID(connection, reverse), Space: space, Class: class,
-		Action: injector.Action{Type: trace.EventRewrite, Field: field, Value: value}}
+		Action: injector.NewAction(trace.EventRewrite, uint64(field), value)}
 }
 
 // Both sides of both connections have other bytes than were sent; an event excuses what it may have changed and nothing else.

@@ -85,13 +85,12 @@ func (p *postings) packet(r *trace.Record) error {
 
 // answer notes that everything through a PSN is answered.
 func (f *posting) answer(r *trace.Record) {
-	switch r.Event {
-	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
+	switch {
+	case r.Event.Loses():
 		return // the requester learns nothing
-	case trace.EventRewrite:
+	case r.Event.Edits():
 		f.answered = false // it may have learnt anything
 		return
-	default:
 	}
 	through := r.PSN
 	switch r.Class() {

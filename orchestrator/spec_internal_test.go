@@ -47,14 +47,18 @@ injector: {snap-bytes: 256}
 	if err != nil {
 		t.Fatal(err)
 	}
-	delay, one, value, psn, dscp, side := clock.Microsecond, 1, int64(1), int64(1), uint8(3), config.Responder
-	field := packet.RewriteDSCP
-	params := config.Params{Delay: &delay, Copies: &one, By: &one, Field: &field, Value: &value, Offset: &one, Xor: &one}
+	psn, dscp, side := int64(1), uint8(3), config.Responder
+	params := func() (p config.Params) {
+		for key, v := range map[string]int64{"delay-us": 1000, "copies": 1, "by": 1, "field": int64(packet.RewriteDSCP), "value": 1, "offset": 1, "xor": 1} {
+			p = p.With(key, v)
+		}
+		return p
+	}
 
 	test.Traffic.DataEvents = []config.DataEvent{{
-		QPN: 1, PSN: 2, Iter: 1, Type: event, Trim: &config.Trim{Size: 64, DSCP: &dscp}, Params: params}}
+		QPN: 1, PSN: 2, Iter: 1, Type: event, Trim: &config.Trim{Size: 64, DSCP: &dscp}, Params: params()}}
 	test.Traffic.ControlEvents = []config.ControlEvent{{
-		QPN: 1, Packet: class, SentBy: &side, PSN: &psn, Nth: 1, Type: event, Params: params}}
+		QPN: 1, Packet: class, SentBy: &side, PSN: &psn, Nth: 1, Type: event, Params: params()}}
 	return test
 }
 

@@ -38,11 +38,11 @@ func cuts(p *plan.Plan, known *trace.Connections, hits []uint64) []trace.Cut {
 		if in.Flow.Reverse() {
 			receiver = config.Requester
 		}
-		a := &in.Action
+		size, dscp, flags := int(in.Action.Params[0]), uint8(in.Action.Params[1]), injector.TrimFlags(in.Action.Params[2])
 		list = append(list, trace.Cut{
 			Flow: in.Flow, PSN: known.InitialPSN(in.Flow, in.Space).Add(int(in.RelPSN - 1)), Nth: in.Nth,
-			Size: int(a.TrimSize), DSCP: a.TrimDSCP, Flags: a.TrimFlags,
-			Unmarked: a.TrimFlags&injector.TrimSetDSCP == 0 || int(a.TrimDSCP) != p.Test.Host(receiver).RoCE.TrimDSCP,
+			Size: size, DSCP: dscp, Flags: flags,
+			Unmarked: flags&injector.TrimSetDSCP == 0 || int(dscp) != p.Test.Host(receiver).RoCE.TrimDSCP,
 		})
 	}
 	return list

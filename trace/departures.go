@@ -18,11 +18,11 @@ type Departure struct {
 	Nth    uint16 // ITER, arrival or ordinal; orders departures of one packet. 0: every one
 	Event  EventType
 
-	DelayNS int64               // EventDelay: the packet left so much later than it arrived
-	Copies  int                 // EventDuplicate: so many copies followed it
-	Behind  int                 // EventReorder: so many later arrivals on its flow overtook it, within LimitNS
-	LimitNS int64               // EventReorder: at the latest it left so much later
-	Field   packet.RewriteField // EventRewrite: it left with this field set to Value
+	DelayNS int64               // the packet left so much later than it arrived
+	Copies  int                 // so many copies followed it
+	Behind  int                 // so many later arrivals on its flow overtook it, within LimitNS
+	LimitNS int64               // at the latest it left so much later, if Behind is not 0
+	Field   packet.RewriteField // it left with this field set to Value
 	Value   uint64
 }
 
@@ -102,35 +102,22 @@ func (s *departing) pass(r *Record) error {
 	if d == nil {
 		return s.fn(r)
 	}
-	if d.Event == EventDuplicate {
-		return s.duplicate(r, d.Copies)
-	}
 	sent, passed := *r, *r
 	sent.Flags &^= Passed
 	passed.Flags &^= Sent
 	if err := s.fn(&sent); err != nil {
 		return err
 	}
-	switch d.Event {
-	case EventDelay:
+	switch {
+	case d.DelayNS > 0:
 		s.hold(passed, r.TimeNS+d.DelayNS, 0)
-	case EventReorder:
+		return nil
+	case d.Behind > 0:
 		s.hold(passed, r.TimeNS+d.LimitNS, d.Behind)
-	default:
-		passed.rewrite(d.Field, d.Value)
-		return s.fn(&passed)
+		return nil
 	}
-	return nil
-}
-
-func (s *departing) duplicate(r *Record, copies int) error {
-	sent, passed := *r, *r
-	sent.Flags &^= Passed
-	passed.Flags &^= Sent
-	if err := s.fn(&sent); err != nil {
-		return err
-	}
-	for range copies + 1 {
+	passed.rewrite(d.Field, d.Value)
+	for range d.Copies + 1 {
 		again := passed // analyzers may keep what they change in a record
 		if err := s.fn(&again); err != nil {
 			return err
@@ -148,9 +135,7 @@ func (s *departing) departure(r *Record) *Departure {
 	if k.class != packet.ClassData { // data packets are told by ITER
 		nth, nthOfPSN = s.count(inOrder), s.count(k)
 	}
-	switch r.Event {
-	case EventDelay, EventDuplicate, EventReorder, EventRewrite:
-	default:
+	if !r.Event.Departs() {
 		return nil
 	}
 	if d := s.find(r, k, nthOfPSN); d != nil {

@@ -3,50 +3,7 @@
 // only kind of trace that analyzers accept.
 package trace
 
-import (
-	"fmt"
-
-	"candela.dev/candela/packet"
-)
-
-// EventType says what the injector did to a packet; the values are those of the mirror encoding (Lumina's, extended).
-type EventType uint8
-
-// Event types of the mirror encoding.
-const (
-	EventNone      EventType = 0
-	EventDrop      EventType = 1
-	EventECN       EventType = 2
-	EventCorrupt   EventType = 3
-	EventTrim      EventType = 4
-	EventDelay     EventType = 5
-	EventDuplicate EventType = 6
-	EventReorder   EventType = 7
-	EventRewrite   EventType = 8
-
-	// MaxEventType is the largest event type that a mirror copy's TTL may carry.
-	MaxEventType = EventRewrite
-)
-
-var eventNames = [...]string{"none", "drop", "ecn", "corrupt", "trim", "delay", "duplicate", "reorder", "rewrite"}
-
-// String returns the event in the words of the configuration.
-func (e EventType) String() string {
-	if int(e) < len(eventNames) {
-		return eventNames[e]
-	}
-	return fmt.Sprintf("event(%d)", uint8(e))
-}
-
-// ParseEventType returns the event that a configuration names.
-func ParseEventType(name string) (EventType, bool) {
-	for i, n := range eventNames {
-		if n == name && i != 0 {
-			return EventType(i), true
-		}
-	}
-	return EventNone, false
-}
+import "candela.dev/candela/packet"
 
 // FlowID names a directed flow: 2·(connection−1), plus 1 for responder → requester.
 type FlowID int32

@@ -190,9 +190,15 @@ func TestRewritesShowInEveryFieldOfARecord(t *testing.T) {
 
 // TestErrorsOfACallerEndDepartures returns an error at each record.
 func TestErrorsOfACallerEndDepartures(t *testing.T) {
-	for _, event := range []EventType{EventDelay, EventDuplicate, EventReorder, EventRewrite} {
+	for i := range Actions {
+		event := Actions[i].Event
+		if !event.Departs() {
+			continue
+		}
+		d := Actions[i].Departure([]uint64{uint64(packet.RewriteMSN), 5})
+		d.Event, d.PSN, d.HasPSN = event, 1, true
 		list := []Record{{ID: 1, PSN: 1, Flags: Sent | Passed, Opcode: packet.WriteMiddle, Event: event}, {ID: 2, PSN: 2, TimeNS: 9, Flags: Sent | Passed, Opcode: packet.WriteMiddle}}
-		c := CheckedRecords(Meta{}, list).WithDepartures([]Departure{{Event: event, PSN: 1, HasPSN: true, DelayNS: 5, LimitNS: 5, Behind: 1, Copies: 1, Field: packet.RewriteMSN}})
+		c := CheckedRecords(Meta{}, list).WithDepartures([]Departure{d})
 		total := 0
 		if err := c.ForEach(t.Context(), func(*Record) error { total++; return nil }); err != nil || total < 3 {
 			t.Fatalf("%v: %d records, %v", event, total, err)

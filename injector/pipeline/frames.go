@@ -69,7 +69,7 @@ func (f *Frames[F]) forward(now clock.Time, frame F) {
 	case to.DelayNS > 0:
 		f.hold(now, to.DelayNS, frame)
 	case to.Behind > 0:
-		f.hold(now, ReorderLimitNS, frame)
+		f.hold(now, trace.ReorderLimitNS, frame)
 	default:
 		if f.result.Event != trace.EventNone {
 			frame = f.Out.Edit(frame, &f.result)

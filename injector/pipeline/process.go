@@ -30,12 +30,8 @@ type Forward struct {
 	// What the owner does on the way out, as software targets can. At most one of these is not zero.
 	DelayNS int64  // hold the packet for so long, while others pass
 	Copies  uint16 // send so many copies right behind it
-	Behind  uint16 // hold it until so many later packets of its flow have arrived, at most [ReorderLimitNS]
+	Behind  uint16 // hold it until so many later packets of its flow have arrived, at most [trace.ReorderLimitNS]
 }
-
-// ReorderLimitNS bounds how long a packet waits for those that shall overtake it: behind the last packet of a flow none may
-// come, and nothing may get lost. It is far above a round trip and below the timeouts in use.
-const ReorderLimitNS = 1_000_000
 
 // Result is what the pipeline decided about one packet.
 type Result struct {
@@ -47,7 +43,7 @@ type Result struct {
 	Mirror  Mirror
 	Forward Forward
 
-	action action
+	action *action // the entry's, valid until the pipeline is programmed; nil: none
 }
 
 const (
@@ -83,9 +79,12 @@ func (p *Pipeline) Process(nowNS int64, ingress uint16, pk *packet.Packet, r *Re
 		return
 	}
 	p.forward(ingress, pk, r)
-	r.action.wayOut(&r.Forward)
+	if a := r.action; a != nil {
+		r.Forward.DelayNS, r.Forward.Copies, r.Forward.Behind = a.way.delayNS, a.way.copies, a.way.behind
+		length = a.forwardedLen(pk, length)
+	}
 	for range 1 + int(r.Forward.Copies) {
-		p.countTx(r, r.action.forwardedLen(pk, length))
+		p.countTx(r, length)
 	}
 }
 
@@ -112,7 +111,7 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 		r.Runt = true
 		return
 	}
-	r.action, r.Event = e.action, e.action.event
+	r.action, r.Event = &e.action, e.action.event
 }
 
 // matchData moves the round on and returns the event of a data packet, or nil.

@@ -182,7 +182,8 @@ type DataEvent struct {
 	Iter uint16
 	Type trace.EventType
 	Trim *Trim // of a trim, else nil
-	Params
+
+	Params Params
 
 	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
 	Origin  Origin
@@ -196,16 +197,36 @@ type Trim struct {
 	UpdateUDPLength bool
 }
 
-// Params are the parameters of actions that software targets have. Those that belong to the event's type are set, the others
-// are nil.
-type Params struct {
-	Delay  *clock.Duration      // of a delay
-	Copies *int                 // of a duplicate: additional ones
-	By     *int                 // of a reorder: packets of the same flow that overtake
-	Field  *packet.RewriteField // of a rewrite
-	Value  *int64               // of a rewrite; a PSN is relative, from 1
-	Offset *int                 // of a corrupt that damages a payload byte
-	Xor    *int                 // the bits that it flips
+// A Param is a parameter of an event's action.
+type Param struct {
+	Key   string // as [trace.Actions] declares it
+	Value int64  // of times in nanoseconds; a rewritten PSN is relative, from 1
+}
+
+// Params are the parameters of an event's action that have keys of their own, in the order of [trace.Actions].
+type Params []Param
+
+// Get returns the parameter with a key.
+func (p Params) Get(key string) (v int64, ok bool) {
+	for _, x := range p {
+		if x.Key == key {
+			return x.Value, true
+		}
+	}
+	return 0, false
+}
+
+// With returns the parameters with one more, or with another value of one.
+func (p Params) With(key string, v int64) Params {
+	var out Params
+	forParams(func(_ *trace.Action, d *trace.ActionParam) {
+		if d.Key == key {
+			out = append(out, Param{key, v})
+		} else if old, ok := p.Get(d.Key); ok {
+			out = append(out, Param{d.Key, old})
+		}
+	})
+	return out
 }
 
 // ControlEvent is something that happens to a control packet.
@@ -217,7 +238,7 @@ type ControlEvent struct {
 	PSN    *int64 // relative; nil: addressed by ordinal alone
 	Nth    uint16
 	Type   trace.EventType
-	Params
+	Params Params
 
 	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
 	Origin  Origin

@@ -2,118 +2,191 @@ package config
 
 import (
 	"fmt"
+	"iter"
+	"strings"
+
+	"gopkg.in/yaml.v3"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
 
-// Bounds of the software actions' parameters: the contract's widths, and for delays what a test would wait for.
-const (
-	maxDelayUS = 10_000_000 // ten seconds
-	maxCopies  = 1<<8 - 1
-	maxBy      = 1<<16 - 1
-	maxOffset  = 1<<16 - 1
-	maxRewrite = 1<<32 - 1 // the widest field
-)
-
-// softwareActions are the actions that only software targets have.
-var softwareActions = []trace.EventType{trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite}
-
-const softwareDoc = "On software targets also delay, duplicate, reorder (later packets of the same direction overtake it) and rewrite (set a header " +
-	"field; checksums and iCRC follow)."
-
-// paramFields declares the parameters of software actions.
-func paramFields(params func(event any) *Params) []field {
-	in := func(f func(*Params) any) func(any) any { return func(e any) any { return f(params(e)) } }
-	return []field{
-		{key: "delay-us", doc: "Of a delay: how long the packet is held while others pass; required.",
-			kind: optional[clock.Duration]{quantity{unit: "µs", scale: int64(clock.Microsecond), max: maxDelayUS}},
-			at:   in(func(p *Params) any { return &p.Delay })},
-		{key: "copies", doc: "Of a duplicate: additional copies, sent right behind.", defDoc: "1", kind: optional[int]{integer{min: 1, max: maxCopies}},
-			at: in(func(p *Params) any { return &p.Copies })},
-		{key: "by", doc: "Of a reorder: so many later packets of its direction overtake it; if they don't come it waits for 1 ms.", defDoc: "1",
-			kind: optional[int]{integer{min: 1, max: maxBy}}, at: in(func(p *Params) any { return &p.By })},
-		{key: "field", doc: "Of a rewrite: the header field; required.", kind: optional[packet.RewriteField]{enum[packet.RewriteField]{values: packet.RewriteFields()}},
-			at: in(func(p *Params) any { return &p.Field })},
-		{key: "value", doc: "Of a rewrite: the new value; required. A psn counts from 1 like those of events.",
-			kind: optional[int64]{integer{min: 0, max: maxRewrite}}, at: in(func(p *Params) any { return &p.Value })},
+// forParams goes through the parameters of all actions that have keys of their own.
+func forParams(fn func(*trace.Action, *trace.ActionParam)) {
+	for i := range trace.Actions {
+		for n := range trace.Actions[i].Params {
+			if p := &trace.Actions[i].Params[n]; p.Key != "" {
+				fn(&trace.Actions[i], p)
+			}
+		}
 	}
 }
 
-// payloadFields declares the parameters of a corrupt that damages the payload.
-func payloadFields(params func(event any) *Params) []field {
-	return []field{
-		{key: "offset", doc: "Of a corrupt: damage this byte of the payload, from 0, instead of the headers. Software targets only.", defDoc: "0 if xor is given",
-			kind: optional[int]{integer{min: 0, max: maxOffset}}, at: func(e any) any { return &params(e).Offset }},
-		{key: "xor", doc: "Of a corrupt: the bits that are flipped in the payload byte.", defDoc: "255 if offset is given",
-			kind: optional[int]{integer{min: 1, max: 255}}, at: func(e any) any { return &params(e).Xor }},
+// eventTypes lists the events of data packets, or of control packets, and describes them.
+func eventTypes(data bool) (list []trace.EventType, doc string) {
+	var hardware, software []string
+	for e := trace.EventDrop; e <= trace.MaxEventType; e++ {
+		a := e.Action()
+		switch {
+		case a.DataOnly && !data:
+			continue
+		case a.Software && a.Doc != "":
+			software = append(software, fmt.Sprintf("%s (%s)", a.Word, a.Doc))
+		case a.Software:
+			software = append(software, a.Word)
+		case a.Doc != "":
+			hardware = append(hardware, a.Word+": "+a.Doc)
+		default:
+			hardware = append(hardware, a.Word)
+		}
+		list = append(list, e)
 	}
+	last := len(software) - 1
+	return list, fmt.Sprintf("%s. On software targets also %s and %s.", strings.Join(hardware, "; "),
+		strings.Join(software[:last], ", "), software[last])
+}
+
+// paramFields declares the parameters of actions.
+func paramFields(data bool, params func(event any) *Params) (list []field) {
+	forParams(func(a *trace.Action, p *trace.ActionParam) {
+		if a.DataOnly && !data {
+			return
+		}
+		f := field{key: p.Key, doc: p.Doc, defDoc: p.DefDoc, kind: newParamKind(p), at: func(e any) any { return params(e) }}
+		if f.defDoc == "" && p.Required == "" {
+			f.defDoc = fmt.Sprint(p.Default)
+		}
+		list = append(list, f)
+	})
+	return list
+}
+
+// paramKind is the kind of a parameter: a number that is read and written as its values are printed.
+type paramKind struct {
+	kind
+	param *trace.ActionParam
+}
+
+func newParamKind(p *trace.ActionParam) paramKind {
+	least, most := p.Bounds()
+	switch p.Print {
+	case trace.AsDuration:
+		return paramKind{quantity{unit: "µs", scale: int64(clock.Microsecond), max: most / 1000}, p}
+	case trace.AsField:
+		return paramKind{rewriteFields(), p}
+	default:
+		return paramKind{integer{min: least, max: most}, p}
+	}
+}
+
+func rewriteFields() enum[packet.RewriteField] {
+	return enum[packet.RewriteField]{values: packet.RewriteFields()}
+}
+
+func (k paramKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	params, problems := dst.(*Params), len(d.problems)
+	var v int64
+	switch k.param.Print {
+	case trace.AsDuration:
+		var t clock.Duration
+		k.kind.decode(d, n, path, &t)
+		if v = t.Nanoseconds(); len(d.problems) == problems && (t < clock.Nanosecond || t%clock.Nanosecond != 0) {
+			d.problem(n, path, "is no whole number of nanoseconds", "injectors count nanoseconds; the smallest delay is 0.001")
+		}
+	case trace.AsField:
+		var f packet.RewriteField
+		k.kind.decode(d, n, path, &f)
+		v = int64(f)
+	default:
+		k.kind.decode(d, n, path, &v)
+	}
+	*params = params.With(k.param.Key, v)
+}
+
+func (k paramKind) encode(src any) *yaml.Node {
+	v, ok := src.(*Params).Get(k.param.Key)
+	if !ok {
+		return nil
+	}
+	switch k.param.Print {
+	case trace.AsDuration:
+		t := clock.Duration(v) * clock.Nanosecond
+		return k.kind.encode(&t)
+	case trace.AsField:
+		f := packet.RewriteField(v)
+		return k.kind.encode(&f)
+	default:
+		return k.kind.encode(&v)
+	}
+}
+
+// Durations yields the times among the parameters.
+func (p Params) Durations() iter.Seq2[string, clock.Duration] {
+	return func(yield func(string, clock.Duration) bool) {
+		for i := range trace.Actions {
+			for n := range trace.Actions[i].Params {
+				d := &trace.Actions[i].Params[n]
+				v, ok := p.Get(d.Key)
+				if ok && d.Print == trace.AsDuration && !yield(d.Key, clock.Duration(v)*clock.Nanosecond) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// scaled returns the parameters with times 1<<shift as long.
+func (p Params) scaled(shift int) Params {
+	for key, v := range p.Durations() {
+		p = p.With(key, v.Nanoseconds()<<shift)
+	}
+	return p
 }
 
 // validateParams checks the parameters of an event against its type and makes defaults explicit.
-func (d *decoder) validateParams(path string, t trace.EventType, p *Params) {
-	d.strayParams(path, t, p)
-	switch t {
-	case trace.EventDelay:
-		if p.Delay == nil {
-			d.problemAt(path+".delay-us", "is missing", "a delay has to say how long it is")
-		} else if *p.Delay < clock.Nanosecond || *p.Delay%clock.Nanosecond != 0 {
-			d.problemAt(path+".delay-us", "is no whole number of nanoseconds", "injectors count nanoseconds; the smallest delay is 0.001")
+func (d *decoder) validateParams(path string, t trace.EventType, params *Params) {
+	given := map[*trace.Action]bool{} // actions of type t with a parameter
+	forParams(func(a *trace.Action, p *trace.ActionParam) {
+		if _, ok := params.Get(p.Key); !ok {
+			return
 		}
-	case trace.EventDuplicate:
-		orDefault(&p.Copies, 1)
-	case trace.EventReorder:
-		orDefault(&p.By, 1)
-	case trace.EventRewrite:
-		d.validateRewrite(path, p)
-	case trace.EventCorrupt:
-		if p.Offset != nil || p.Xor != nil {
-			orDefault(&p.Offset, 0)
-			orDefault(&p.Xor, 255)
+		given[a] = a.Event == t
+		if a.Event != t {
+			d.problemAt(path+"."+p.Key, "the event is a "+t.String(), fmt.Sprintf("only type: %v takes %s", a.Event, p.Key))
 		}
-	case trace.EventNone, trace.EventDrop, trace.EventECN, trace.EventTrim:
+	})
+	forParams(func(a *trace.Action, p *trace.ActionParam) {
+		if a != t.Action() && !given[a] {
+			return
+		}
+		switch _, ok := params.Get(p.Key); {
+		case ok:
+		case p.Print == trace.AsField:
+			d.problemAt(path+"."+p.Key, "is missing", p.Required+rewriteFields().allowed())
+		case p.Required != "":
+			d.problemAt(path+"."+p.Key, "is missing", p.Required)
+		default:
+			*params = params.With(p.Key, int64(p.Default))
+		}
+	})
+	if t == trace.EventRewrite {
+		d.validateRewrite(path, *params)
 	}
 }
 
-func orDefault(p **int, v int) {
-	if *p == nil {
-		*p = &v
-	}
-}
-
-// strayParams reports parameters of other actions than t.
-func (d *decoder) strayParams(path string, t trace.EventType, p *Params) {
-	for _, param := range []struct {
-		key   string
-		given bool
-		of    trace.EventType
-	}{
-		{"delay-us", p.Delay != nil, trace.EventDelay}, {"copies", p.Copies != nil, trace.EventDuplicate}, {"by", p.By != nil, trace.EventReorder},
-		{"field", p.Field != nil, trace.EventRewrite}, {"value", p.Value != nil, trace.EventRewrite},
-		{"offset", p.Offset != nil, trace.EventCorrupt}, {"xor", p.Xor != nil, trace.EventCorrupt},
-	} {
-		if param.given && param.of != t {
-			d.problemAt(path+"."+param.key, "the event is a "+t.String(), fmt.Sprintf("only type: %v takes %s", param.of, param.key))
-		}
-	}
-}
-
-func (d *decoder) validateRewrite(path string, p *Params) {
-	if p.Field == nil {
-		d.problemAt(path+".field", "is missing", "it takes "+enum[packet.RewriteField]{values: packet.RewriteFields()}.allowed())
-	}
-	if p.Value == nil {
-		d.problemAt(path+".value", "is missing", "a rewrite has to say what the field is set to")
-	}
-	if p.Field == nil || p.Value == nil {
+func (d *decoder) validateRewrite(path string, params Params) {
+	f, hasField := params.Get("field")
+	v, hasValue := params.Get("value")
+	if !hasField || !hasValue {
 		return
 	}
-	low, high := int64(0), int64(1)<<p.Field.Bits()-1
-	if *p.Field == packet.RewritePSN {
+	field := packet.RewriteField(f)
+	low, high := int64(0), int64(1)<<field.Bits()-1
+	if field == packet.RewritePSN {
 		low, high = 1, 1<<24
 	}
-	if *p.Value < low || *p.Value > high {
-		d.problemAt(path+".value", fmt.Sprintf("%d is out of range", *p.Value), fmt.Sprintf("%v takes %d to %d", *p.Field, low, high))
+	if v < low || v > high {
+		d.problemAt(path+".value", fmt.Sprintf("%d is out of range", v), fmt.Sprintf("%v takes %d to %d", field, low, high))
 	}
 }

@@ -15,7 +15,9 @@ import (
 
 	"net/netip"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/trace"
 )
 
 // same compares everything but where it stood.
@@ -165,6 +167,13 @@ func drawNumbers(t *rapid.T, k numbers, label string) *yaml.Node {
 
 func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 	switch k := k.(type) {
+	case paramKind:
+		if k.param.Print != trace.AsDuration {
+			return drawScalar(t, k.kind, label)
+		}
+		least, most := k.param.Bounds()
+		v := rapid.Int64Range(least, most).Draw(t, label) * int64(clock.Nanosecond)
+		return k.kind.encode(&v)
 	case integer:
 		return scalarNode("!!int", fmt.Sprint(rapid.Int64Range(k.min, k.max).Draw(t, label)))
 	case quantity:

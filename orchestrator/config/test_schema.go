@@ -301,7 +301,7 @@ func everyFields() []field {
 }
 
 func dataEventSchema() *object {
-	actions := append([]trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt, trace.EventTrim}, softwareActions...)
+	actions, doc := eventTypes(true)
 	return &object{
 		title:   "data-pkt-events",
 		doc:     "An event on a data packet: SEND, WRITE and atomic requests, and READ responses.",
@@ -314,11 +314,10 @@ func dataEventSchema() *object {
 				kind: dataPSN(), at: parent, defDoc: "required, or every"},
 			{key: "iter", doc: "Round of transmission, from 1, or any, or several. iter-scope says what is counted.", def: "1", at: parent,
 				kind: ordinals(at(func(e *DataEvent) *uint16 { return &e.Iter }), func(e any) *Numbers { return &e.(*DataEvent).Pattern.Nth })},
-			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers; trim: cut off the payload. " + softwareDoc, required: true,
+			{key: "type", doc: doc, required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refusedActions}, at: at(func(e *DataEvent) *trace.EventType { return &e.Type })},
 			{key: "trim", doc: "Parameters of a trim; for type: trim only.", kind: optional[Trim]{trimSchema()}, at: at(func(e *DataEvent) **Trim { return &e.Trim })},
-		}, slices.Concat(paramFields(func(e any) *Params { return &e.(*DataEvent).Params }),
-			payloadFields(func(e any) *Params { return &e.(*DataEvent).Params }), trimFields(), everyFields())...),
+		}, slices.Concat(paramFields(true, func(e any) *Params { return &e.(*DataEvent).Params }), trimFields(), everyFields())...),
 	}
 }
 
@@ -353,7 +352,7 @@ func controlEventSchema() *object {
 		packet.ClassAck, packet.ClassNak, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp, packet.ClassRNR,
 		packet.ClassCNP, packet.ClassReadRequest, packet.ClassAtomicAck,
 	}
-	actions := append([]trace.EventType{trace.EventDrop, trace.EventECN, trace.EventCorrupt}, softwareActions...)
+	actions, doc := eventTypes(false)
 	refused := map[string]string{"trim": "control packets have nothing to trim; use data-pkt-events"}
 	for k, v := range refusedActions {
 		refused[k] = v
@@ -379,9 +378,9 @@ func controlEventSchema() *object {
 			{key: "psn", doc: "Only packets with this PSN, or these, numbered like the requests they belong to.", kind: controlPSN(), at: parent},
 			{key: "nth", doc: "Which arrival at the injector, from 1, or any, or several. Repeated packets count.", def: "1", at: parent,
 				kind: ordinals(at(func(e *ControlEvent) *uint16 { return &e.Nth }), func(e any) *Numbers { return &e.(*ControlEvent).Pattern.Nth })},
-			{key: "type", doc: "drop; ecn: set CE; corrupt: damage what the iCRC covers. " + softwareDoc, required: true,
+			{key: "type", doc: doc, required: true,
 				kind: enum[trace.EventType]{values: actions, refused: refused}, at: at(func(e *ControlEvent) *trace.EventType { return &e.Type })},
-		}, paramFields(func(e any) *Params { return &e.(*ControlEvent).Params })...),
+		}, paramFields(false, func(e any) *Params { return &e.(*ControlEvent).Params })...),
 	}
 }
 

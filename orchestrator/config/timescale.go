@@ -116,15 +116,16 @@ func (d *decoder) staysInRange(t *Test, shift int) bool {
 	for _, side := range []Side{Requester, Responder} {
 		check(side.String()+".roce-parameters.min-time-between-cnps", t.Host(side).RoCE.MinTimeBetween, LongestBetweenCNPs)
 	}
-	for _, e := range t.Traffic.DataEvents {
-		if e.Delay != nil {
-			check("traffic.data-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
+	checkAll := func(path string, params Params) {
+		for key, v := range params.Durations() {
+			check(path+"."+key, v, longestDelay)
 		}
 	}
+	for _, e := range t.Traffic.DataEvents {
+		checkAll("traffic.data-pkt-events["+itoa(e.Origin.Item)+"]", e.Params)
+	}
 	for _, e := range t.Traffic.ControlEvents {
-		if e.Delay != nil {
-			check("traffic.control-pkt-events["+itoa(e.Origin.Item)+"].delay-us", *e.Delay, longestDelay)
-		}
+		checkAll("traffic.control-pkt-events["+itoa(e.Origin.Item)+"]", e.Params)
 	}
 	for _, b := range t.latencyBounds() {
 		if *b.bound == nil {
@@ -166,10 +167,10 @@ func (t *Test) scale(shift int) {
 	t.Deadline = max(t.Deadline, min(t.Deadline<<shift, longestDeadline))
 	tr.DataEvents, tr.ControlEvents = slices.Clone(tr.DataEvents), slices.Clone(tr.ControlEvents)
 	for i := range tr.DataEvents {
-		tr.DataEvents[i].Delay = scaled(tr.DataEvents[i].Delay, shift)
+		tr.DataEvents[i].Params = tr.DataEvents[i].Params.scaled(shift)
 	}
 	for i := range tr.ControlEvents {
-		tr.ControlEvents[i].Delay = scaled(tr.ControlEvents[i].Delay, shift)
+		tr.ControlEvents[i].Params = tr.ControlEvents[i].Params.scaled(shift)
 	}
 	for _, b := range t.latencyBounds() {
 		if *b.bound != nil {

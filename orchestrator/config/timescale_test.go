@@ -66,6 +66,7 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 			}
 			n := clock.Duration(max(1, tt.scale))
 			us := func(n clock.Duration) *clock.Duration { n *= clock.Microsecond; return &n }
+			delayed := func(us clock.Duration) Params { return Params{{"delay-us", int64(1000 * us)}} }
 			timeout, scale := tt.timeout, 0
 			for s := tt.scale; s > 1; s /= 2 {
 				timeout++
@@ -79,8 +80,8 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 				got, want any
 			}{
 				{"scale", got.TimeScale, scale}, {"timeout", tr.AckTimeout, timeout}, {"receive delay", tr.RxRepostDelay, 50 * n * clock.Microsecond},
-				{"delay of data", tr.DataEvents[0].Delay, us(3 * n)}, {"time between CNPs", got.Requester.RoCE.MinTimeBetween, 9 * n * clock.Microsecond},
-				{"delay of an ACK", tr.ControlEvents[0].Delay, us(7 * n)},
+				{"delay of data", tr.DataEvents[0].Params, delayed(3 * n)}, {"time between CNPs", got.Requester.RoCE.MinTimeBetween, 9 * n * clock.Microsecond},
+				{"delay of an ACK", tr.ControlEvents[0].Params, delayed(7 * n)},
 				{"bounds of timeouts", e.Timeout, &Bound{Min: us(100 * n), Max: us(200 * n)}},
 				{"bounds of reactions", e.NackReaction, &Bound{Max: us(5 * n)}},
 				{"deadline", got.Deadline, min(1000*n*clock.Millisecond, 60*clock.Second)},

@@ -2,8 +2,8 @@ package exploration
 
 import (
 	"math/rand/v2"
+	"slices"
 
-	"candela.dev/candela/clock"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/packet"
@@ -21,15 +21,13 @@ func ordinal(r *rand.Rand) uint16 {
 func addData(r *rand.Rand, t *config.Test) {
 	e := config.DataEvent{QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Iter: ordinal(r)}
 	e.PSN = 1 + r.Int64N(max(1, t.TrafficFrom(e.From, e.QPN).PSNs()))
-	e.Type = pick(r, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventCorrupt, trace.EventECN, trace.EventTrim,
-		trace.EventDelay, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite)
-	e.Params = params(r, e.Type)
+	e.Type = pick(r, turns(true)...)
+	e.Params = params(r, e.Type.Action())
 	if e.Type == trace.EventTrim {
 		e.Trim = &config.Trim{Size: 128, UpdateIPLength: r.IntN(2) == 0}
 	}
 	if e.Type == trace.EventCorrupt && r.IntN(2) == 0 {
-		offset, xor := r.IntN(256), 1+r.IntN(255)
-		e.Offset, e.Xor = &offset, &xor
+		e.Params = params(r, trace.ActionOf(e.Type, 2))
 	}
 	t.Traffic.DataEvents = append(t.Traffic.DataEvents, e)
 }
@@ -39,10 +37,9 @@ func addControl(r *rand.Rand, t *config.Test) {
 		QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Nth: ordinal(r),
 		Packet: pick(r, packet.ClassAck, packet.ClassAck, packet.ClassNak, packet.ClassNak, packet.ClassRNR, packet.ClassReadRequest,
 			packet.ClassAtomicAck, packet.ClassCNP, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp),
-		Type: pick(r, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventDrop, trace.EventCorrupt, trace.EventECN,
-			trace.EventDelay, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite),
+		Type: pick(r, turns(false)...),
 	}
-	e.Params = params(r, e.Type)
+	e.Params = params(r, e.Type.Action())
 	switch {
 	case e.Packet == packet.ClassCNP && r.IntN(2) == 0:
 		by := side(r, t)
@@ -54,23 +51,32 @@ func addControl(r *rand.Rand, t *config.Test) {
 	t.Traffic.ControlEvents = append(t.Traffic.ControlEvents, e)
 }
 
-// params draws the parameters of an action.
-func params(r *rand.Rand, t trace.EventType) (p config.Params) {
-	switch t {
-	case trace.EventDelay: // from the time of a packet on the wire to half of the shortest ACK timeout, evenly over the magnitudes
-		d := clock.Duration(100+r.IntN(900)) << r.IntN(10) * clock.Nanosecond
-		p.Delay = &d
-	case trace.EventDuplicate:
-		n := 1 + r.IntN(3)
-		p.Copies = &n
-	case trace.EventReorder:
-		n := 1 + r.IntN(maxPackets/2)
-		p.By = &n
-	case trace.EventRewrite:
+// turns lists the events as often as they are drawn.
+func turns(data bool) (list []trace.EventType) {
+	for i := range trace.Actions {
+		if a := &trace.Actions[i]; data || !a.DataOnly {
+			list = append(list, slices.Repeat([]trace.EventType{a.Event}, a.Draws)...)
+		}
+	}
+	return list
+}
+
+// params draws the parameters of an action that have keys of their own.
+func params(r *rand.Rand, a *trace.Action) (p config.Params) {
+	if a.Event == trace.EventRewrite {
 		f := pick(r, packet.RewriteFields()...)
-		v := rewriteValue(r, f)
-		p.Field, p.Value = &f, &v
-	default:
+		return p.With("field", int64(f)).With("value", rewriteValue(r, f))
+	}
+	for i := range a.Params {
+		d := &a.Params[i]
+		if d.Key == "" {
+			continue
+		}
+		v := d.Low + r.Int64N(d.Spread)
+		if d.Magnitudes > 0 { // from the time of a packet on the wire to half of the shortest ACK timeout
+			v <<= r.Int64N(d.Magnitudes)
+		}
+		p = p.With(d.Key, v)
 	}
 	return p
 }

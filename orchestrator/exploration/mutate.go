@@ -140,7 +140,9 @@ func repair(t *config.Test) {
 
 // endless reports whether an event keeps two queue pairs busy until the deadline: they never tire of RNR NAKs.
 func endless(e *config.ControlEvent) bool {
-	return e.Nth == injector.Any && e.Field != nil && *e.Field == packet.RewriteSyndrome && packet.Syndrome(*e.Value).IsRNR()
+	field, rewrites := e.Params.Get("field")
+	value, _ := e.Params.Get("value")
+	return e.Nth == injector.Any && rewrites && packet.RewriteField(field) == packet.RewriteSyndrome && packet.Syndrome(value).IsRNR()
 }
 
 // place is what names a packet before its ITER or ordinal.

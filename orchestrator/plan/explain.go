@@ -188,30 +188,38 @@ func when(in *injector.Intent) string {
 }
 
 func actionText(a injector.Action) string {
-	switch a.Type {
-	case trace.EventDelay:
-		return fmt.Sprintf("delay by %s", duration(clock.Duration(a.DelayNS)*clock.Nanosecond))
-	case trace.EventDuplicate:
-		return plural(int(a.Copies), "duplicate")
-	case trace.EventReorder:
-		return fmt.Sprintf("reorder by %d", a.By)
-	case trace.EventRewrite:
-		return fmt.Sprintf("rewrite %v to %d", a.Field, a.Value)
-	case trace.EventCorrupt:
-		if a.Xor != 0 {
-			return fmt.Sprintf("corrupt payload byte %d by 0x%02x", a.Offset, a.Xor)
-		}
-	case trace.EventTrim:
+	row := a.Row()
+	if a.Type == trace.EventTrim {
 		return trimText(a)
-	case trace.EventNone, trace.EventDrop, trace.EventECN:
 	}
-	return a.Type.String()
+	if row.Text == "" {
+		return row.Word
+	}
+	words := make([]any, len(row.Params))
+	for i := range row.Params {
+		words[i] = paramText(&row.Params[i], a.Params[i])
+	}
+	return fmt.Sprintf(row.Text, words...)
+}
+
+func paramText(p *trace.ActionParam, v uint64) string {
+	switch {
+	case p.Print == trace.AsDuration:
+		return duration(clock.Duration(v) * clock.Nanosecond)
+	case p.Print == trace.AsField:
+		return packet.RewriteField(v).String()
+	case p.Print == trace.AsHex:
+		return fmt.Sprintf("0x%02x", v)
+	case p.Noun != "":
+		return plural(int(v), p.Noun)
+	}
+	return fmt.Sprint(v)
 }
 
 func trimText(a injector.Action) string {
-	s := fmt.Sprintf("%v to %d B", a.Type, a.TrimSize)
-	if a.TrimFlags&injector.TrimSetDSCP != 0 {
-		s += fmt.Sprintf(", dscp %d", a.TrimDSCP)
+	s := fmt.Sprintf("%v to %d B", a.Type, a.Params[0])
+	if injector.TrimFlags(a.Params[2])&injector.TrimSetDSCP != 0 {
+		s += fmt.Sprintf(", dscp %d", a.Params[1])
 	}
 	return s
 }

@@ -22,7 +22,7 @@ func intents(p *plan.Plan) []string {
 	for _, in := range p.Intents {
 		s := fmt.Sprintf("flow %d %v %v psn %d nth %d %v %v", in.Flow, in.Space, in.Class, in.RelPSN, in.Nth, in.Scope, in.Action.Type)
 		if in.Action.Type == trace.EventTrim {
-			s += fmt.Sprintf(" %d %d %03b", in.Action.TrimSize, in.Action.TrimDSCP, in.Action.TrimFlags)
+			s += fmt.Sprintf(" %d %d %03b", in.Action.Params[0], in.Action.Params[1], in.Action.Params[2])
 		}
 		lines = append(lines, s)
 	}

@@ -98,19 +98,19 @@ func AckTimeout(t int) clock.Duration {
 // then: a run that ends earlier shows its host without it.
 func longestDelay(t *config.Test) (longest clock.Duration) {
 	for i := range t.Traffic.DataEvents {
-		longest = max(longest, delayOf(&t.Traffic.DataEvents[i].Params))
+		longest = max(longest, delayOf(t.Traffic.DataEvents[i].Params))
 	}
 	for i := range t.Traffic.ControlEvents {
-		longest = max(longest, delayOf(&t.Traffic.ControlEvents[i].Params))
+		longest = max(longest, delayOf(t.Traffic.ControlEvents[i].Params))
 	}
 	return longest
 }
 
-func delayOf(p *config.Params) clock.Duration {
-	if p.Delay == nil {
-		return 0
+func delayOf(p config.Params) (longest clock.Duration) {
+	for _, d := range p.Durations() {
+		longest = max(longest, d)
 	}
-	return *p.Delay
+	return longest
 }
 
 func newConnection(t *config.Test, index int) Connection {
@@ -149,42 +149,41 @@ func (p *Plan) resolveDataEvents() error {
 }
 
 func action(e *config.DataEvent) injector.Action {
-	a := withParams(e.Type, &e.Params)
 	if e.Trim == nil {
-		return a
+		return withParams(e.Type, e.Params)
 	}
-	a.TrimSize = uint16(e.Trim.Size)
+	var dscp uint8
+	var flags injector.TrimFlags
 	if e.Trim.DSCP != nil {
-		a.TrimDSCP, a.TrimFlags = *e.Trim.DSCP, injector.TrimSetDSCP
+		dscp, flags = *e.Trim.DSCP, injector.TrimSetDSCP
 	}
 	if e.Trim.UpdateIPLength {
-		a.TrimFlags |= injector.TrimUpdateIPLength
+		flags |= injector.TrimUpdateIPLength
 	}
 	if e.Trim.UpdateUDPLength {
-		a.TrimFlags |= injector.TrimUpdateUDPLength
+		flags |= injector.TrimUpdateUDPLength
 	}
-	return a
+	return injector.NewAction(e.Type, uint64(e.Trim.Size), uint64(dscp), uint64(flags))
 }
 
-// withParams returns an action with the parameters of software actions.
-func withParams(t trace.EventType, p *config.Params) injector.Action {
-	a := injector.Action{Type: t}
-	if p.Delay != nil {
-		a.DelayNS = p.Delay.Nanoseconds()
+// withParams returns an event's action: of those with the event's type the one that takes what is given.
+func withParams(t trace.EventType, given config.Params) injector.Action {
+	for i := range trace.Actions {
+		row := &trace.Actions[i]
+		if row.Event != t || len(row.Params) == 0 {
+			continue
+		}
+		a := injector.NewAction(t)
+		for n := range row.Params {
+			if v, ok := given.Get(row.Params[n].Key); ok {
+				a.Params = append(a.Params, uint64(v))
+			}
+		}
+		if len(a.Params) == len(row.Params) {
+			return a
+		}
 	}
-	if p.Copies != nil {
-		a.Copies = uint8(*p.Copies)
-	}
-	if p.By != nil {
-		a.By = uint16(*p.By)
-	}
-	if p.Field != nil {
-		a.Field, a.Value = *p.Field, uint64(*p.Value)
-	}
-	if p.Xor != nil {
-		a.Offset, a.Xor = uint16(*p.Offset), uint8(*p.Xor)
-	}
-	return a
+	return injector.NewAction(t)
 }
 
 func (p *Plan) resolveControlEvents() {
@@ -193,7 +192,7 @@ func (p *Plan) resolveControlEvents() {
 		in := injector.Intent{
 			Index: i, Where: p.Test.WhereControl(i),
 			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets that side s sends travel like its requests
-			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: withParams(e.Type, &e.Params),
+			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: withParams(e.Type, e.Params),
 		}
 		if e.PSN != nil {
 			in.RelPSN = *e.PSN

@@ -44,7 +44,7 @@ func (p *Plan) warn() {
 	for i, e := range p.Test.Traffic.DataEvents {
 		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && disturbs(e.Type) {
 			s := stream{e.QPN, e.From}
-			w.losses[s] = append(w.losses[s], loss{i, e.PSN, t.Index, e.Iter, t.sender, loses(e.Type)})
+			w.losses[s] = append(w.losses[s], loss{i, e.PSN, t.Index, e.Iter, t.sender, e.Type.Loses()})
 		}
 	}
 	w.hosts()
@@ -60,14 +60,8 @@ func (p *Plan) warn() {
 	w.likewise()
 }
 
-func loses(t trace.EventType) bool {
-	return t == trace.EventDrop || t == trace.EventCorrupt || t == trace.EventTrim
-}
-
-// disturbs reports whether an event of type t may make something be sent again: a late packet can look like a lost one.
-func disturbs(t trace.EventType) bool {
-	return loses(t) || t == trace.EventDelay || t == trace.EventReorder || t == trace.EventRewrite
-}
+// disturbs reports whether an event of type t may make something be retransmitted: a late packet can look like a lost one.
+func disturbs(t trace.EventType) bool { return t.Loses() || t.Edits() || t.Late() }
 
 // add adds a warning. Of an item that stands for many events only the first with a warning is heard.
 func (w *warner) add(path, message, why string) {
@@ -145,7 +139,7 @@ func (w *warner) dataEvent(i int) {
 			w.add(path, fmt.Sprintf("the packet has only %d bytes and passes whole", length), "trim.size counts from the IP header; the injector counts a runt")
 		}
 	}
-	if x := e.Xor; x != nil && *e.Offset >= t.payload() {
+	if at, ok := e.Params.Get("offset"); ok && at >= int64(t.payload()) {
 		w.add(path, fmt.Sprintf("the packet has only %d bytes of payload and passes whole", t.payload()), "offset counts them from 0; the injector counts a runt")
 	}
 	w.iteration(path, i, t)
@@ -224,7 +218,7 @@ func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 // exhaustion warns, at the last of them, about losses that no number of retries gets past.
 func (w *warner) exhaustion(path string, i int) {
 	e := &w.Test.Traffic.DataEvents[i]
-	if !loses(e.Type) || w.Test.Expect.CompletionOf(e.QPN, e.From) != nil {
+	if !e.Type.Loses() || w.Test.Expect.CompletionOf(e.QPN, e.From) != nil {
 		return
 	}
 	lost := 0
@@ -322,7 +316,7 @@ func (w *warner) noCNP(e *config.ControlEvent) string {
 		if t, ok := w.target(d.QPN, d.From, d.PSN); !ok || d.QPN != e.QPN || t.sender == sender {
 			continue
 		}
-		if d.Type == trace.EventECN || roce.SlowRestart && loses(d.Type) {
+		if d.Type == trace.EventECN || roce.SlowRestart && d.Type.Loses() {
 			return ""
 		}
 	}

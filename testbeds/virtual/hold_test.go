@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
 )
 
 // collector notes which packets arrive, by PSN.
@@ -59,7 +60,7 @@ func TestHeldPacketsLeaveWhenTheyAreDueAndKeepTheRunGoing(t *testing.T) {
 	if order := strings.Join(got.order, " "); order != "4 3 2 5 1 6" {
 		t.Errorf("order %s, want 4 3 (overtaken), 2 5 1 (by time), 6 (by the limit)", order)
 	}
-	if limit := clock.Time(0).Add(pipeline.ReorderLimitNS * clock.Nanosecond); e.now < limit-1 || sw.lastRoCE != limit-1 {
+	if limit := clock.Time(0).Add(trace.ReorderLimitNS * clock.Nanosecond); e.now < limit-1 || sw.lastRoCE != limit-1 {
 		t.Errorf("the end is at %v, quiet since %v; want the limit %v", e.now, sw.lastRoCE, limit)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"candela.dev/candela/agent/lldp"
 	agentpb "candela.dev/candela/proto/agent/v1"
-	"candela.dev/candela/testbeds/lab/lldp"
 )
 
 // maxListen bounds one listening for neighbours: most devices speak every 30 s.

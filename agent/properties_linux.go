@@ -3,8 +3,8 @@ package agent
 import (
 	"os"
 
+	"candela.dev/candela/agent/nic"
 	agentpb "candela.dev/candela/proto/agent/v1"
-	"candela.dev/candela/testbeds/lab/nic"
 )
 
 // interfaceProperties are what driver, firmware and files say about an interface, each named INTERFACE/PROPERTY. What can't be

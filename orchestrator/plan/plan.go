@@ -149,7 +149,7 @@ func (p *Plan) resolveDataEvents() error {
 }
 
 func action(e *config.DataEvent) injector.Action {
-	if e.Trim == nil {
+	if e.Type != trace.EventTrim {
 		return withParams(e.Type, e.Params)
 	}
 	var dscp uint8

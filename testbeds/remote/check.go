@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"candela.dev/candela/agent"
+	"candela.dev/candela/agent/lldp"
 	agentpb "candela.dev/candela/proto/agent/v1"
-	"candela.dev/candela/testbeds/lab/lldp"
 )
 
 // clockTolerance is how far a machine's wall clock may be off: logs of a run are compared by it, traces are not.

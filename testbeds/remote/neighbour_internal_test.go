@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"candela.dev/candela/testbeds/lab/lldp"
+	"candela.dev/candela/agent/lldp"
 )
 
 func TestNeighboursAreComparedWithTheDescription(t *testing.T) {

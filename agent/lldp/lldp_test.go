@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"candela.dev/candela/testbeds/lab/lldp"
+	"candela.dev/candela/agent/lldp"
 )
 
 // tlv is one element: seven bits of type, nine of length.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"candela.dev/candela/agent/nic"
 	"candela.dev/candela/link/linktest"
 	"candela.dev/candela/testbeds"
-	"candela.dev/candela/testbeds/lab/nic"
 )
 
 func TestTheKernelTellsAboutARealInterface(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"candela.dev/candela/agent/lldp"
 	"candela.dev/candela/link"
 	"candela.dev/candela/link/linktest"
-	"candela.dev/candela/testbeds/lab/lldp"
 )
 
 func TestNeighboursAreHeardOnAnInterface(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"candela.dev/candela/agent/nic"
 	"candela.dev/candela/testbeds"
-	"candela.dev/candela/testbeds/lab/nic"
 )
 
 // fake is a Control with made-up answers.

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"candela.dev/candela/agent/nic"
 	"candela.dev/candela/testbeds"
-	"candela.dev/candela/testbeds/lab/nic"
 )
 
 // lossless is a port with PFC on priority 3 and two classes.

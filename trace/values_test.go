@@ -508,3 +508,31 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the response on that was lost: the new response starts a
+// message and is another packet for that.
+func TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap(t *testing.T) {
+	const lost, again, before, after = 1, 2, 3, 4
+	for _, tc := range []struct {
+		name     string
+		repeated bool
+		complete bool
+	}{{"repeated", true, true}, {"not repeated", false, false}} {
+		s := newSurvey()
+		s.list = []flowKey{{}}
+		see := func(key uint64, timeNS int64, psn uint64, taps ...int) {
+			for _, i := range taps {
+				s.taps[i].seen[key] = &glimpse{timeNS: timeNS, lastNS: timeNS, copies: 1, data: true, place: psn<<8 | placeAnswer}
+			}
+		}
+		see(before, 1000, 7, 0, 1)
+		see(lost, 2000, 8, 0)
+		if tc.repeated {
+			see(again, 3000, 8, 0, 1)
+		}
+		see(after, 4000, 9, 0, 1)
+		if s.complete() != tc.complete {
+			t.Errorf("%s: complete %t", tc.name, s.complete())
+		}
+	}
+}

@@ -48,6 +48,9 @@ func (s *session) looseArrived(p pos) {
 
 // looseResponse judges a response.
 func (s *session) looseResponse(r *trace.Record, p pos) {
+	if r.Opcode != packet.Acknowledge && r.Has(trace.HasAETH) && !r.Syndrome.IsAck() {
+		s.badSyndrome(r, p)
+	}
 	switch {
 	case r.Opcode.IsReadResponse():
 		s.looseRead(r, p)

@@ -157,6 +157,8 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 			> 1-5; < ack 6; > 6-10; < ack 10`}),
 		"a corrupted packet is acknowledged": plain(scene{traffic: "write*3", want: []string{"ack-beyond"}, trace: `
 			> 1; > 2 badicrc; > 3; < ack 3; < nak 2; > 2-3; < ack 3`}),
+		"a read response with the syndrome of a nack": plain(scene{traffic: "read*3", want: []string{"syndrome"}, trace: `
+			> 1; < resp 1 syndrome=0x60; < resp 2; < resp 3`}),
 		"acks decrease": plain(scene{traffic: "write*10", want: []string{"ack-decreasing"}, trace: `
 			> 1-10; < ack 6; < ack 4; < ack 10`}),
 	})

@@ -16,8 +16,11 @@ type Observed struct {
 	Short bool
 	// AtRest says that what is missing at the end was judged, too.
 	AtRest bool
-	// Confirms says that it acted on a frame that the other endpoint seems not to have sent: so the tap missed one.
-	Confirms bool
+	// Missed says that the responder counted a message of which the tap saw no end: so the tap missed frames.
+	Missed bool
+	// Doubted are the packets around those in which the responder acted on a request that the tap did not see: the tap missed it, or the
+	// responder accepts gaps.
+	Doubted []Span
 	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that the tap
 	// missed explain it, else a warning. One without packets is about the end of the trace.
 	Unexplained []Finding
@@ -28,9 +31,21 @@ type Observed struct {
 // A Span is a range of packets, by their ids. To is the first one after it; 0: the range is open.
 type Span struct{ From, To uint64 }
 
-func (o *Observed) blindAt(id uint64) bool {
-	return slices.ContainsFunc(o.Blind, func(s Span) bool { return id >= s.From && (id < s.To || s.To == 0) })
+func (o *Observed) blindAt(id uint64) bool { return slices.ContainsFunc(o.Blind, Span{id, id}.in) }
+
+// doubts reports whether the packets of f, or the end of the trace if it has none, are in doubt.
+func (o *Observed) doubts(f *Finding) bool {
+	switch {
+	case o == nil:
+		return false
+	case len(f.Packets) == 0:
+		return slices.ContainsFunc(o.Doubted, func(s Span) bool { return s.To == 0 })
+	}
+	return slices.ContainsFunc(o.Doubted, Span{f.Packets[0], f.Packets[0]}.in)
 }
+
+// in reports whether all packets of s are in o.
+func (s Span) in(o Span) bool { return s.From >= o.From && (s.To < o.To || o.To == 0) }
 
 // An existence says which endpoint breaks a rule about what can have been received, sent or owed. Of a single capture the observer
 // knows that best.
@@ -122,56 +137,95 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 // expectedUnseen is how many frames a tap may have missed without being known for it.
 const expectedUnseen = 2
 
-// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks.
+// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a second capture decides.
 func (a *Analysis) showsUnseen() bool {
-	for _, endpoints := range a.warned() {
+	for _, endpoints := range a.warnedEndpoints(nil) {
 		if endpoints == bothEndpoints {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(a.Observed, func(o Observed) bool { return len(o.Doubted) > 0 })
+}
+
+// ownFrames are the rules whose breach a frame of the requester's own explains that was lost before the tap. Beside a responder that accepts
+// gaps that is no proof that the tap missed one.
+var ownFrames = map[string]bool{"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.opcode-sequence": true}
+
+// countRule is the rule of messages that are counted wrongly. Whoever accepts a gap does not know how many messages were in it.
+const countRule = "gbn.msn"
+
+// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it. A
+// responder that acts on requests which the tap did not see either accepts gaps, or shows that the tap missed frames:
+//   - If it miscounts messages there, it accepts gaps, and nothing is in doubt for it.
+//   - If it counts messages that the tap did not see, the tap missed frames, and everything is in doubt.
+//   - If neither shows, everything is in doubt if other connections lack frames, too, else what is near. A short session does not
+//     testify for itself.
+func (a *Analysis) doubtViolations(unseen int64) {
+	doubted := map[trace.FlowID]*Observed{}
+	accepts := false
+	for i := range a.Observed {
+		o := &a.Observed[i]
+		if len(o.Doubted) == 0 {
+			continue
+		}
+		doubted[o.Flow] = o
+		accepts = accepts || slices.ContainsFunc(o.Unexplained, func(f Finding) bool {
+			return f.Rule == countRule && f.Severity == Violation && o.doubts(&f)
+		})
+	}
+	proven := a.provenUnseen(doubted)
+	elsewhere := slices.ContainsFunc(a.Observed, func(o Observed) bool { return doubted[o.Flow] == nil && o.warned(true) })
+	if accepts {
+		clear(doubted)
+	}
+	for i := range a.Observed {
+		o := &a.Observed[i]
+		all := unseen > expectedUnseen || proven(o) || len(doubted) > 1 || len(doubted) == 1 && elsewhere
+		for j := range o.Unexplained {
+			if f := &o.Unexplained[j]; all || !o.Short && f.Rule != countRule && doubted[o.Flow].doubts(f) {
+				f.Severity = Warning
+			}
+		}
+	}
+}
+
+// warned reports whether unseen frames explain something about the endpoint. Lost says that frames lost before the tap do not count.
+func (o *Observed) warned(lost bool) bool {
+	return slices.ContainsFunc(o.Unexplained, func(f Finding) bool { return f.Severity == Warning && !(lost && ownFrames[f.Rule]) })
+}
+
+// provenUnseen returns whether other packets prove to an endpoint that the tap missed frames: in some connection the requester acted on a
+// response and the responder on a request that the capture lacks, or the responder counted a message that the capture lacks. That a
+// single guilty device does not bring about, even if the network loses frames before the tap. A short session does not testify for itself.
+func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observed) bool {
+	testify := map[int]bool{} // connections of which both endpoints do
+	for flow, bits := range a.warnedEndpoints(doubted) {
+		if bits == bothEndpoints {
+			testify[flow.Connection()] = true
+		}
+	}
+	return func(o *Observed) bool { return len(testify) > 1 || len(testify) == 1 && (!testify[o.Connection] || !o.Short) }
 }
 
 const bothEndpoints = 3
 
-// warned returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester (1), the responder (2).
-func (a *Analysis) warned() map[trace.FlowID]int {
+// warnedEndpoints returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester (1), the responder (2).
+func (a *Analysis) warnedEndpoints(doubted map[trace.FlowID]*Observed) map[trace.FlowID]int {
 	warned := map[trace.FlowID]int{}
 	for i := range a.Observed {
 		o := &a.Observed[i]
-		if slices.ContainsFunc(o.Unexplained, func(f Finding) bool { return f.Severity == Warning }) {
+		if o.warned(doubted[o.Flow] != nil) {
 			bit := 1
 			if o.Responder {
 				bit = 2
 			}
 			warned[o.Flow] |= bit
 		}
-		if o.Confirms {
+		if o.Missed {
 			warned[o.Flow] |= bothEndpoints
 		}
 	}
 	return warned
-}
-
-// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it: in
-// some connection both endpoints behave as if a frame had passed that the capture lacks. That a single guilty device does not bring
-// about. A short session does not testify for itself.
-func (a *Analysis) doubtViolations(unseen int64) {
-	testify := map[int]bool{} // connections of which both endpoints do
-	for flow, bits := range a.warned() {
-		if bits == bothEndpoints {
-			testify[flow.Connection()] = true
-		}
-	}
-	for i := range a.Observed {
-		o := &a.Observed[i]
-		if unseen <= expectedUnseen && (len(testify) == 0 || len(testify) == 1 && testify[o.Connection] && o.Short) {
-			continue
-		}
-		for j := range o.Unexplained {
-			o.Unexplained[j].Severity = Warning
-		}
-	}
 }
 
 // weighted gives f the severity that the observer knows.

@@ -1,10 +1,12 @@
 package observer_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/analyzers/oracle"
 	"candela.dev/candela/analyzers/oracle/comparison"
@@ -137,37 +139,135 @@ func TestAWrongAnswerInALongTransferIsFound(t *testing.T) {
 	}
 }
 
-// TestAnAcknowledgementOfWhatWasNotSeenConfirmsThatTheTapMissedIt lacks one request, which the responder has, or has not.
-func TestAnAcknowledgementOfWhatWasNotSeenConfirmsThatTheTapMissedIt(t *testing.T) {
+// without removes the request at a position, and its ACK.
+func without(records []trace.Record, at int) []trace.Record {
+	return append(records[:2*at:2*at], records[2*at+2:]...)
+}
+
+// miscount takes n from the count of messages in every ACK from a position on.
+func miscount(records []trace.Record, from int, n uint32) {
+	for i := range records[from:] {
+		if r := &records[from+i]; r.Opcode == packet.Acknowledge {
+			r.MSN -= n
+		}
+	}
+}
+
+// message makes one WRITE of three packets out of those from a position on.
+func message(records []trace.Record, at int) {
+	for i, op := range []packet.Opcode{packet.WriteFirst, packet.WriteMiddle, packet.WriteLast} {
+		r := &records[2*(at+i)]
+		r.Opcode, r.DMALen, r.PayloadLen = op, 3*1024, 1024
+		if i > 0 {
+			r.Flags, r.DMALen = r.Flags&^trace.HasRETH, 0
+		}
+	}
+	for i := range records[2*at:] { // one message instead of three
+		if r := &records[2*at+i]; r.Opcode == packet.Acknowledge {
+			r.MSN -= uint32(min(i/2+1, 3)) - uint32(min(i/2/2, 1))
+		}
+	}
+}
+
+// TestWhatWasAcceptedUnseenIsDoubtedWhereItWas lacks one request that the responder acknowledges, and holds what is in doubt then
+// against what each of two devices may have done: the tap missed it, or it was lost before the tap and the responder accepts gaps.
+func TestWhatWasAcceptedUnseenIsDoubtedWhereItWas(t *testing.T) {
+	const at, near, far = 10, 24, 150
+	beyond := func(records []trace.Record, ack int) { records[2*ack+1].PSN = records[2*ack+1].PSN.Add(9) }
 	for name, c := range map[string]struct {
-		refused bool
-		want    bool
+		change   func([]trace.Record) []trace.Record
+		missed   bool
+		spans    int      // of doubt; 0: one
+		findings []string // violations
 	}{
-		"the next ACK covers it":                     {want: true},
-		"a NAK asks for it and then it is sent late": {refused: true},
+		"the tap missed a message: the responder counted it": {
+			change: func(r []trace.Record) []trace.Record { return without(r, at) }, missed: true,
+		},
+		"it does not vouch for anything else": {
+			change: func(r []trace.Record) []trace.Record { beyond(r, far); return without(r, at) }, missed: true,
+		},
+		"the responder accepts one gap, and does not count what was in it: the requester may have sent something else": {
+			change: func(r []trace.Record) []trace.Record {
+				miscount(r, 2*at, 1)
+				return without(r, at)
+			},
+		},
+		"it does so again": {
+			change: func(r []trace.Record) []trace.Record {
+				miscount(r, 2*at, 1)
+				miscount(r, 2*far, 1)
+				return without(without(r, far), at)
+			},
+			findings: []string{"gbn.msn"}, spans: 2,
+		},
+		"and what is near is not excused": {
+			change: func(r []trace.Record) []trace.Record {
+				miscount(r, 2*at, 1)
+				miscount(r, 2*far, 1)
+				beyond(r, near)
+				return without(without(r, far), at)
+			},
+			findings: []string{"gbn.ack-beyond", "gbn.msn"}, spans: 2,
+		},
+		"the middle of a message is missing, which no count shows": {
+			change: func(r []trace.Record) []trace.Record { message(r, at-1); return without(r, at) },
+		},
+		"that excuses what is near": {
+			change: func(r []trace.Record) []trace.Record { message(r, at-1); beyond(r, near); return without(r, at) },
+		},
+		"but not what is far": {
+			change:   func(r []trace.Record) []trace.Record { message(r, at-1); beyond(r, far); return without(r, at) },
+			findings: []string{"gbn.ack-beyond"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			meta, records := writes(20)
-			missing, skip := records[10], records[11]
-			records = append(records[:10:10], records[12:]...)
-			if c.refused {
-				nak, answered := &records[11], skip
-				nak.Opcode, nak.Syndrome, nak.PSN, nak.MSN = packet.Acknowledge, packet.SyndromeNakSequence, missing.PSN, skip.MSN-1
-				missing.ID, missing.TimeNS = nak.ID, nak.TimeNS+100
-				answered.ID, answered.TimeNS = nak.ID, nak.TimeNS+200
-				records = append(records[:12:12], append([]trace.Record{missing, answered}, records[12:]...)...)
-				for i := range records {
-					records[i].ID = uint64(i + 1)
+			meta, records := writes(200)
+			c1 := trace.CheckedRecords(meta, c.change(records))
+			fresh := func(m trace.Meta) []analyzers.Analyzer { return []analyzers.Analyzer{gbn.New(m, gbn.Config{})} }
+			doc, err := analyzers.Run(t.Context(), c1, fresh(c1.Meta())...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if doubted := doc.Observed[1].Doubted; len(doubted) != max(1, c.spans) || doc.Observed[1].Missed != c.missed {
+				t.Errorf("missed %v, want %v; doubted: %v", doc.Observed[1].Missed, c.missed, doubted)
+			}
+			if err := analyzers.SoftenUnseen(t.Context(), c1, 1, doc, fresh); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			warned := false
+			for i := range doc.Findings {
+				if doc.Findings[i].Severity == analyzers.Violation {
+					got = append(got, doc.Findings[i].Rule)
 				}
+				warned = warned || doc.Findings[i].Severity == analyzers.Warning
 			}
-			o := observer.New(meta, observer.Config{})
-			for i := range records {
-				o.Packet(&records[i])
-			}
-			if got := o.Finish()[1].Confirms; got != c.want {
-				t.Errorf("confirms %v, want %v", got, c.want)
+			if !slices.Equal(got, c.findings) || !warned {
+				t.Errorf("violations %v, want %v; warned: %v; %+v", got, c.findings, warned, doc.Observed)
 			}
 		})
+	}
+}
+
+// TestARequestThatComesLateWasNotAccepted leaves a request out until a NAK asks for it.
+func TestARequestThatComesLateWasNotAccepted(t *testing.T) {
+	meta, records := writes(20)
+	missing, skip := records[10], records[11]
+	records = without(records, 5)
+	nak, answered := &records[11], skip
+	nak.Opcode, nak.Syndrome, nak.PSN, nak.MSN = packet.Acknowledge, packet.SyndromeNakSequence, missing.PSN, skip.MSN-1
+	missing.ID, missing.TimeNS = nak.ID, nak.TimeNS+100
+	answered.ID, answered.TimeNS = nak.ID, nak.TimeNS+200
+	records = append(records[:12:12], append([]trace.Record{missing, answered}, records[12:]...)...)
+	for i := range records {
+		records[i].ID = uint64(i + 1)
+	}
+	o := observer.New(meta, observer.Config{})
+	for i := range records {
+		o.Packet(&records[i])
+	}
+	if seen := o.Finish()[1]; seen.Missed || len(seen.Doubted) > 0 {
+		t.Errorf("missed %v, doubted %v", seen.Missed, seen.Doubted)
 	}
 }
 

@@ -28,8 +28,16 @@ type session struct {
 	repeated  int64            // index of the latest request that was not new
 	fresh     int              // new requests since
 	ended     int64            // messages sent to their end
-	confirmed bool             // the responder had something of which the tap saw nothing
 	gap       psnRange         // that the requester left out last, and nobody has missed since
+	gapAt     int64            // where it did
+	doubtEnd  int64            // index of the first frame after the open span of doubt
+	accepted  int64            // PSNs that the requester left out and the responder accepted
+	bounded   bool             // messages end before the gap and begin after it
+	uncounted int64            // gaps of whole messages that the responder accepted, since the latest tally
+	more      int64            // messages that it had counted beyond those that the tap saw, by then
+	swallowed int              // gaps of which it has not counted the messages
+	counted   int64            // messages that the responder had counted before the first one that the tap saw
+	counts    bool             // whether counted is known
 	credit    int64            // how many more states may be looked at
 
 	req      tracker[sender]
@@ -50,7 +58,7 @@ const (
 func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s := &session{
 		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
-		complete: meta.Complete, midway: !meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
+		complete: meta.Complete, midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
@@ -126,6 +134,7 @@ func (s *session) observe(r *trace.Record) {
 		s.request(s.frame(at), at)
 	}
 	s.mark(r.ID)
+	s.trust(at)
 	s.req.settle(at + 1)
 	s.rsp.settle(at + 1)
 	s.trim()
@@ -139,7 +148,7 @@ func (s *session) begins(r *trace.Record) {
 	case s.midway:
 		s.ipsn = r.PSN
 	case !r.Opcode.IsRequest() || r.PSN != s.ipsn:
-		s.midway = true
+		s.midway, s.counts = true, false
 		s.first = int64(r.PSN.Sub(s.ipsn))
 		s.top = s.first
 		s.lose(0)
@@ -176,10 +185,10 @@ func (s *session) request(f *frame, at int64) {
 	if s.fresh++; !f.fresh {
 		s.fresh, s.repeated = 0, at
 	}
-	if f.psn >= s.top && f.op.Ends() {
-		s.ended++
-	}
 	if s.requests.learn(f) {
+		if f.op.Ends() {
+			s.ended++
+		}
 		// States that need unseen frames have guessed what this request is.
 		if s.req.anyState(func(n *senderNode) bool { return n.state.next > f.psn }) {
 			s.note(0, s.req.refresh(at-1))
@@ -189,7 +198,9 @@ func (s *session) request(f *frame, at int64) {
 		}
 	}
 	if f.psn > s.top {
-		s.gap = psnRange{s.top, f.psn}
+		s.gap, s.gapAt = psnRange{s.top, f.psn}, at
+		before := s.requests.at(s.top - 1)
+		s.bounded = before != nil && before.op.Ends() && f.op.Starts()
 	} else if f.psn < s.gap.to && f.end > s.gap.from {
 		s.gap = psnRange{} // it was left out and is sent later
 	}
@@ -213,7 +224,8 @@ func (s *session) response(f *frame, at int64) {
 		s.remember(f)
 	}
 	s.note(1, s.rsp.sent(at))
-	s.testify(f)
+	s.testify(f, at)
+	s.tally(f, at)
 	if s.rsp.blind {
 		s.resyncResponder(f, at+1)
 	}
@@ -222,9 +234,35 @@ func (s *session) response(f *frame, at int64) {
 // A psnRange is the PSNs from from to before to.
 type psnRange struct{ from, to int64 }
 
+// maxSwallowed is how many gaps a responder may accept without counting the messages in them: of one the requester may have sent
+// other requests than those that were seen.
+const maxSwallowed = 1
+
+// tally compares the count of messages in f with those that the tap saw. If the responder has counted messages that must have been in what
+// it accepted unseen, the tap missed them. If it has not, it accepts gaps.
+func (s *session) tally(f *frame, at int64) {
+	if f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 {
+		return
+	}
+	if !s.counts {
+		s.counted, s.counts, s.uncounted = int64(f.msn)-s.ended, s.midway, 0
+		return
+	}
+	more := int64(int32((f.msn-uint32(s.counted+s.ended))<<8) >> 8)
+	switch {
+	case more > 0 && more <= s.accepted:
+		s.observed[1].Missed = true
+	case s.uncounted > 0 && more < s.more+s.uncounted:
+		if s.swallowed++; s.swallowed > maxSwallowed {
+			s.note(1, &stumble{at: at, id: f.id, why: reasonMSN, needs: maxUnseen + 1})
+		}
+	}
+	s.more, s.uncounted = more, 0
+}
+
 // testify notes whether f acknowledges what the requester seems to have left out. A responder that lacks a request refuses what
 // comes after it, so both endpoints show that the tap missed something.
-func (s *session) testify(f *frame) {
+func (s *session) testify(f *frame, at int64) {
 	switch {
 	case s.gap.to == 0:
 	case f.op == packet.Acknowledge && !f.syndrome.IsAck():
@@ -232,8 +270,37 @@ func (s *session) testify(f *frame) {
 			s.gap = psnRange{}
 		}
 	case f.psn >= s.gap.to-1:
-		s.confirmed = true
+		s.accepted += s.gap.to - s.gap.from
+		s.doubt(at)
+		s.gap = psnRange{}
+		if s.bounded {
+			s.uncounted++
+		}
 	}
+}
+
+// doubtSpan is how many frames before and after an unseen one are in doubt: those that states with unseen frames are followed through.
+const doubtSpan = 2 * anchorSpan
+
+// doubt notes that the responder acted at frame at on a request that was not seen.
+func (s *session) doubt(at int64) {
+	list := &s.observed[1].Doubted
+	if n := len(*list); n == 0 || (*list)[n-1].To != 0 {
+		if n >= maxStumbles {
+			return
+		}
+		*list = append(*list, analyzers.Span{From: s.frame(max(s.base, s.gapAt-doubtSpan)).id})
+	}
+	s.doubtEnd = at + doubtSpan
+}
+
+// trust ends the span of doubt at frame at if no gap was seen for long.
+func (s *session) trust(at int64) {
+	if s.doubtEnd == 0 || at < s.doubtEnd {
+		return
+	}
+	list := s.observed[1].Doubted
+	list[len(list)-1].To, s.doubtEnd = s.frame(at).id, 0
 }
 
 // remember keeps the first result of an atomic.
@@ -431,7 +498,6 @@ func (s *session) finish(peer *session) []analyzers.Observed {
 	if s.limits.AtRest && (peer == nil || !peer.req.endsInError()) {
 		s.note(1, s.rsp.finish())
 	}
-	s.observed[1].Confirms = s.confirmed
 	for i := range s.observed {
 		s.observed[i].AtRest, s.observed[i].Short = s.limits.AtRest, s.end() <= maxShort
 	}
@@ -443,7 +509,9 @@ func (s *session) rejudge() {
 	if s.base > 0 || len(s.frames) > anchorSpan || s.midway {
 		return
 	}
+	missed, doubted := s.observed[1].Missed, s.observed[1].Doubted
 	s.begin()
+	s.observed[1].Missed, s.observed[1].Doubted = missed, doubted
 	for at := range s.end() {
 		f := s.frame(at)
 		switch {

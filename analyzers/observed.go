@@ -204,7 +204,9 @@ func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observ
 			testify[flow.Connection()] = true
 		}
 	}
-	return func(o *Observed) bool { return len(testify) > 1 || len(testify) == 1 && (!testify[o.Connection] || !o.Short) }
+	return func(o *Observed) bool {
+		return len(testify) > 1 || len(testify) == 1 && (!testify[o.Connection] || !o.Short)
+	}
 }
 
 const bothEndpoints = 3

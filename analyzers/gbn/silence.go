@@ -22,13 +22,7 @@ func (s *session) silenced(fromNS int64) bool {
 		return true
 	}
 	unfinished := q.dubious || q.una.most().una < q.next
-	return q.exhausted || unfinished && (q.tried >= peer.limits.fewest() || peer.gaveUp())
-}
-
-// gaveUp reports whether a requester at rest, which has not everything acknowledged, has stopped for good. Without a known timer it
-// may still wait, unless a NAK asks for more.
-func (s *session) gaveUp() bool {
-	return s.limits.AtRest && (s.limits.TimeoutNS > 0 || s.req.una.most().nak != nakNone)
+	return q.exhausted || unfinished && q.tried >= peer.limits.fewest()
 }
 
 // endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error for that.

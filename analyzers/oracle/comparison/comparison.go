@@ -134,8 +134,8 @@ func compareRequests(
 			Endpoint: first + e, Oracle: decisions[e], Peer: decisions[1-e].Verdict, Findings: findings, Trace: t,
 		}
 		blame := attribute(t, findings, first == oracle.OtherRequester)
-		if all[d.Endpoint.Neighbour()].Verdict != oracle.Possible {
-			// Nobody knows what a queue pair does that is wrong elsewhere: what it owes at the end is not judged.
+		if n := all[d.Endpoint.Neighbour()]; n.Verdict != oracle.Possible && n.At >= 0 {
+			// Nobody knows what a queue pair does that sent something wrong elsewhere: what it owes at the end is not judged.
 			blame = attribute(&open, findings, first == oracle.OtherRequester)
 		}
 		said, rule := blame.of(e, decisions[e])

@@ -32,6 +32,8 @@ type Finding struct {
 	Expected   string   `json:"expected"`
 	Actual     string   `json:"actual"`
 	Message    string   `json:"message"`
+	// About is one more than the flow of the requests that it is about; 0: that is not known.
+	About trace.FlowID `json:"-"`
 }
 
 // Metric is a measured distribution (design, "Outside interface").

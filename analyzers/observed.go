@@ -243,6 +243,9 @@ func (f *Finding) weighted(s Severity) {
 func match(list []*Observed, f *Finding) (proof *Finding, judged bool) {
 	judged = len(list) > 0
 	for _, o := range list {
+		if f.About != 0 && o.Flow != f.About-1 {
+			continue // about the requests of the other host
+		}
 		for i := range o.Unexplained {
 			u := &o.Unexplained[i]
 			if len(u.Packets) == 0 {

@@ -97,7 +97,7 @@ func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *
 	if f == nil {
 		return nil
 	}
-	f.PSN, f.PSNAbs = p+1, uint32(s.psn(p))
+	f.PSN, f.PSNAbs, f.About = p+1, uint32(s.psn(p)), s.flow+1
 	for _, id := range support {
 		if id != 0 && (len(f.Packets) == 0 || id != f.Packets[0]) {
 			f.Packets = append(f.Packets, id)

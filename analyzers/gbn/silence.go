@@ -22,6 +22,9 @@ func (s *session) silenced(fromNS int64) bool {
 		return true
 	}
 	unfinished := q.dubious || q.una.most().una < q.next
+	if most := q.una.most(); unfinished && most.nak == nakRNR && peer.mayHaveGivenUp(most) {
+		return true
+	}
 	return q.exhausted || unfinished && q.tried >= peer.limits.fewest()
 }
 

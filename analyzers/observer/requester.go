@@ -455,6 +455,14 @@ func (q *requester) settled(n senderNode) bool {
 	return c.TimeoutNS == 0 && (!s.nak || s.resent) // without a timer only a NAK obliges
 }
 
+func (q *requester) mayPull(senderNode, *frame, int64) bool { return false } // responses come in order
+
+func (q *requester) pull(*senderNode, int64) {}
+
+func (q *requester) wasPulled(senderNode, int64) bool { return false }
+
+func (q *requester) held(senderNode, int64) bool { return false }
+
 // inError reports whether the queue pair is in error, or gets there because a retry counter is used up.
 func (q *requester) inError(n senderNode) bool {
 	s, c := &n.state, &q.x.limits

@@ -42,6 +42,8 @@ type receiver struct {
 	failed         bool // the queue pair is in error
 	anyMSN         bool // msn is not known
 	replay         bool // what it owes answers a duplicate
+	// pulled is one more than the index of a frame that was served before earlier ones; 0: none.
+	pulled int64
 }
 
 const none int64 = -1 << 62
@@ -53,6 +55,19 @@ type receiverStep = step[receiver]
 type responder struct{ x *session }
 
 func (p *responder) mine(f *frame) bool { return f.back }
+
+// mayPull: a repeated READ or atomic may be answered before requests that came earlier and have later PSNs, since responses keep
+// the order of PSNs. One at a time is looked for.
+func (p *responder) mayPull(n receiverNode, f *frame, k int64) bool {
+	s := &n.state
+	return k > n.in && s.owes == owesNothing && !s.failed && s.pulled <= n.in && demands(f.op) && f.end <= s.expect
+}
+
+func (p *responder) pull(n *receiverNode, k int64) { n.state.pulled = k + 1 }
+
+func (p *responder) wasPulled(n receiverNode, k int64) bool { return n.state.pulled == k+1 }
+
+func (p *responder) held(n receiverNode, k int64) bool { return k < n.state.pulled-1 }
 
 func (p *responder) inError(n receiverNode) bool { return n.state.failed }
 

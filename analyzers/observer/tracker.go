@@ -32,6 +32,12 @@ type machine[K comparable] interface {
 	// advance moves the only state of an ordinary endpoint to where it has sent f, in constant time per frame. It returns false,
 	// with nothing done, if anything is out of the ordinary.
 	advance(n *node[K], f *frame, at int64) bool
+	// mayPull reports whether n may serve f, frame k, before frames that came earlier; pull notes that it does.
+	mayPull(n node[K], f *frame, k int64) bool
+	pull(n *node[K], k int64)
+	wasPulled(n node[K], k int64) bool
+	// held reports whether frame k waits behind a later one that was pulled.
+	held(n node[K], k int64) bool
 	// settled reports whether n owes nothing.
 	settled(n node[K]) bool
 	// inError reports whether the queue pair of n is in error or gets there if nothing more comes.
@@ -153,7 +159,7 @@ func (s *step[K]) arrive(n node[K]) {
 	x := s.t.x
 	for k := max(n.in, x.base); k < s.limit; k++ {
 		f := x.frame(k)
-		if f.lost || s.t.m.mine(f) {
+		if f.lost || s.t.m.mine(f) || s.t.m.wasPulled(n, k) {
 			continue
 		}
 		if s.passed++; s.passed%16 == 0 {
@@ -162,10 +168,27 @@ func (s *step[K]) arrive(n node[K]) {
 		after := n
 		after.in = k + 1
 		after.now = max(n.now, f.timeNS)
-		if h := x.cfg.HostDelayNS; h > 0 && after.now > f.timeNS+h {
+		if h := x.cfg.HostDelayNS; h > 0 && after.now > f.timeNS+h && !s.t.m.held(n, k) {
 			continue
 		}
 		s.t.m.receive(s, after, f)
+		if s.t.m.mayPull(n, f, k) {
+			s.pulled(n, f, k)
+		}
+	}
+}
+
+// pulled adds what follows if n receives frame k before those that came earlier.
+func (s *step[K]) pulled(n node[K], f *frame, k int64) {
+	inner := step[K]{t: s.t, goal: s.goal, limit: s.limit, budget: s.budget}
+	after := n
+	after.in = k + 1
+	after.now = max(n.now, f.timeNS)
+	s.t.m.receive(&inner, after, f)
+	for _, m := range inner.queue {
+		m.in = n.in
+		s.t.m.pull(&m, k)
+		s.add(m)
 	}
 }
 

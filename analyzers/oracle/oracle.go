@@ -98,6 +98,8 @@ type View struct {
 type Trace struct {
 	View    View
 	Packets []Packet
+	// aliveNS is when a responder's queue pair was certainly not in error, although it may be at the end; 0: not known.
+	aliveNS int64
 }
 
 // Verdict is what the oracle says of one endpoint.
@@ -149,7 +151,7 @@ func (t *Trace) TwoWay() bool {
 // Decide judges one endpoint of a trace.
 func Decide(t *Trace, e Endpoint) Decision {
 	half, indices := t.half(e)
-	d := half.decide(e%2, func(unseen int) bool { return t.mayFail(e.Neighbour(), unseen) })
+	d := half.decide(e%2, t.lastOf(e.Neighbour()), func(unseen int) bool { return t.mayFail(e.Neighbour(), unseen) })
 	switch {
 	case d.At < 0:
 	case d.At < len(indices):
@@ -158,6 +160,17 @@ func Decide(t *Trace, e Endpoint) Decision {
 		d.At = len(t.Packets)
 	}
 	return d
+}
+
+// lastOf returns when e sent its last frame.
+func (t *Trace) lastOf(e Endpoint) (ns int64) {
+	for i := range t.Packets {
+		p := &t.Packets[i]
+		if p.other() == (e >= OtherRequester) && p.request() == (e%2 == Requester) && p.Seen&trace.Sent != 0 {
+			ns = max(ns, p.TimeNS)
+		}
+	}
+	return ns
 }
 
 // mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because nobody can explain what e sent.
@@ -177,13 +190,17 @@ func (t *Trace) mayFail(e Endpoint, unseen int) bool {
 	return s.run()
 }
 
-func (t *Trace) decide(e Endpoint, inError func(unseen int) bool) Decision {
+// decide judges an endpoint, whose queue pair sent something else at the instant alive and may be in error at the end.
+func (t *Trace) decide(e Endpoint, alive int64, inError func(unseen int) bool) Decision {
 	var d Decision
 	for unseen := 0; ; unseen++ {
 		s := newSearch(t, e, unseen)
 		if t.View.Closed && inError(unseen) {
 			open := &Trace{View: t.View, Packets: t.Packets}
 			open.View.Closed = false
+			if e == Responder && t.View.HostDelayNS > 0 {
+				open.aliveNS = alive
+			}
 			s = newSearch(open, e, unseen)
 		}
 		ok := s.run()

@@ -38,6 +38,8 @@ type responderState struct {
 	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
 	replay    bool  // what it owes answers a duplicate
 	said      int32 // the highest MSN sent
+	// pulled are the frames from i on that were served before those that came earlier: the lowest bit is frame i.
+	pulled uint64
 }
 
 const none int32 = -1 << 30
@@ -109,12 +111,17 @@ func (r *responder) steps(s responderState, add func(responderState)) {
 	if int(s.i) < len(x.in) {
 		n := s
 		n.i++
-		if x.mayReceive(s.i, s.j) {
+		n.pulled >>= 1
+		switch {
+		case s.pulled&1 != 0:
+			add(n)
+		case x.mayReceive(s.i, s.j):
 			r.receive(n, x.in[s.i].Packet, add)
 		}
 		if x.view.Plain { // lost behind the tap
 			add(n)
 		}
+		r.pull(s, add)
 	}
 	if int(s.j) < len(x.out) {
 		n := s
@@ -316,6 +323,29 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 		r.outOfOrder(s, p, add)
 	default:
 		r.again(s, p, add)
+	}
+}
+
+// pull serves a repeated READ or atomic before requests that came earlier and have later PSNs: responses keep the order of PSNs. Those
+// requests wait for their answers meanwhile.
+func (r *responder) pull(s responderState, add func(responderState)) {
+	x := r.x
+	if s.failed || s.owes != nothing {
+		return
+	}
+	for k := int(s.i) + 1; k < len(x.in) && k-int(s.i) < 64 && x.mayReceive(int16(k), s.j); k++ {
+		p, bit := x.in[k].Packet, uint64(1)<<(k-int(s.i))
+		if s.pulled&bit != 0 || !p.request() || !answersItself(p.Op) || int32(p.PSN+p.packets()) > s.expect {
+			continue
+		}
+		n := s
+		n.i, n.pulled = int16(k+1), s.pulled|bit
+		r.again(n, p, func(n responderState) {
+			if n.owes != nothing { // else it makes no difference
+				n.i = s.i
+				add(n)
+			}
+		})
 	}
 }
 

@@ -18,12 +18,13 @@ type experience struct {
 	contents contents
 	budget   int // unseen frames
 	// timed: times matter. Without bounds and waits every order that the taps allow is possible, and states stay few.
-	timed bool
+	timed   bool
+	aliveNS int64 // what arrived until then was dealt with at the end; 0: nothing need be
 }
 
 func newExperience(t *Trace, e Endpoint, budget int) experience {
-	x := experience{view: t.View, contents: newContents(t.Packets), budget: budget}
-	x.timed = t.View.TimeoutNS > 0 || t.View.HostDelayNS > 0
+	x := experience{view: t.View, contents: newContents(t.Packets), budget: budget, aliveNS: t.aliveNS}
+	x.timed = t.View.TimeoutNS > 0 || t.View.HostDelayNS > 0 || budget > 0 // an unseen RNR NAK asks for a wait, too
 	for i := range t.Packets {
 		p := &t.Packets[i]
 		x.timed = x.timed || p.Op == packet.Acknowledge && p.Syndrome.IsRNR()
@@ -147,6 +148,9 @@ func (s *search[S]) ends(state S, allReceived bool) bool {
 		return s.m.failed(state, allReceived)
 	case s.x.view.Closed:
 		return allReceived && s.m.settled(state)
+	case s.x.aliveNS > 0:
+		i, _ := s.m.progress(state)
+		return (allReceived || s.x.latest(int16(i)) >= s.x.aliveNS) && s.m.settled(state)
 	default:
 		return true
 	}

@@ -44,6 +44,7 @@ func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 	f := analyzers.Finding{
 		Rule: RuleAtomicReplay, Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place, PSNAbs: uint32(r.PSN),
 		Expected: fmt.Sprintf("0x%x, the result of the atomic", first.value), Actual: fmt.Sprintf("0x%x", value),
+		About:   step.Flow + 1,
 		Message: "the repeated atomic was executed again, or answered with another one's result",
 	}
 	if a.inferred {

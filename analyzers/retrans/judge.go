@@ -162,7 +162,7 @@ func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule st
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: rule, Severity: t.severity, Connection: c, Packets: []uint64{r.ID}, TimeNS: r.TimeNS,
-		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message,
+		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message, About: step.Flow + 1,
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/retrans"
@@ -340,10 +341,11 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			about := cmpopts.IgnoreFields(analyzers.Finding{}, "About")
 			test.want.Analyzer, test.want.Connection, test.want.Packets = "retrans", 2, []uint64{40}
 			test.want.TimeNS, test.want.PSN, test.want.PSNAbs = test.ns, 7, 0xabc
 			cfg := retrans.Config{Connections: map[int]retrans.Params{2: test.p}, HostDelayNS: 1, JitterNS: 1500}
-			if diff := cmp.Diff([]analyzers.Finding{test.want}, follow(cfg, []restart{{test.ns, test.step}})); diff != "" {
+			if diff := cmp.Diff([]analyzers.Finding{test.want}, follow(cfg, []restart{{test.ns, test.step}}), about); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})

@@ -14,8 +14,15 @@ import (
 // idleState is how many bytes of state a connection may take that has carried a few packets and is idle, in all analyzers together.
 const idleState = 8 << 10
 
-// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each.
+// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each: of a mirror trace, and of a
+// single capture, which the observer follows, too.
 func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
+	for _, kind := range []trace.Kind{trace.KindMirror, trace.KindPlain} {
+		t.Run(kind.String(), func(t *testing.T) { testIdleConnections(t, kind) })
+	}
+}
+
+func testIdleConnections(t *testing.T, kind trace.Kind) {
 	for _, tt := range []struct {
 		name    string
 		records func(connection int) []trace.Record
@@ -23,7 +30,7 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 		{"a WRITE", idleWrite}, {"a READ", idleRead}, {"a WRITE with a loss", idleLoss},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if n := measureIdleState(t, 4000, tt.records); n > idleState {
+			if n := measureIdleState(t, kind, 4000, tt.records); n > idleState {
 				t.Errorf("%d bytes a connection, at most %d are allowed", n, idleState)
 			} else {
 				t.Logf("%d bytes a connection", n)
@@ -34,14 +41,18 @@ func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 
 // BenchmarkIdleConnection reports the bytes of state of an idle connection.
 func BenchmarkIdleConnection(b *testing.B) {
-	n := 0
-	for b.Loop() {
-		n = measureIdleState(b, 4000, idleWrite)
+	for _, kind := range []trace.Kind{trace.KindMirror, trace.KindPlain} {
+		b.Run(kind.String(), func(b *testing.B) {
+			n := 0
+			for b.Loop() {
+				n = measureIdleState(b, kind, 4000, idleWrite)
+			}
+			b.ReportMetric(float64(n), "bytes/connection")
+		})
 	}
-	b.ReportMetric(float64(n), "bytes/connection")
 }
 
-func measureIdleState(t testing.TB, connections int, records func(connection int) []trace.Record) int {
+func measureIdleState(t testing.TB, kind trace.Kind, connections int, records func(connection int) []trace.Record) int {
 	t.Helper()
 	var list []trace.Connection
 	for i := range connections {
@@ -63,11 +74,11 @@ func measureIdleState(t testing.TB, connections int, records func(connection int
 			all = append(all, r)
 		}
 	}
-	checked := trace.CheckedRecords(trace.Meta{Connections: known}, all)
+	checked := trace.CheckedRecords(trace.Meta{Kind: kind, Connections: known}, all)
 	before := heap()
-	set := append(captureAnalyzers(checked.Meta(), &trace.Settings{}), newSummary(known))
 	held := 0
-	set = append(set, atTheEnd(func() { held = heap() - before }))
+	set := []analyzers.Analyzer{atTheEnd(func() { held = heap() - before })} // before the others make their results
+	set = append(append(set, captureAnalyzers(checked.Meta(), &trace.Settings{})...), newSummary(known))
 	if _, err := analyzers.Run(context.Background(), checked, set...); err != nil {
 		t.Fatal(err)
 	}

@@ -118,6 +118,10 @@ func (q *sentRequests) find(psn int64) int {
 		return n
 	}
 	lo, hi := 0, len(q.list)
+	// Most requests take one PSN, and lie as far from the last one as their PSNs.
+	if guess := int64(hi) - (q.list[hi-1].to - psn); guess >= 0 && q.list[guess].from <= psn && psn < q.list[guess].to {
+		return int(guess)
+	}
 	for lo < hi {
 		if mid := (lo + hi) / 2; q.list[mid].to <= psn {
 			lo = mid + 1

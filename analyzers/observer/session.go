@@ -42,7 +42,7 @@ type session struct {
 
 	req      tracker[sender]
 	rsp      tracker[receiver]
-	fold     senderStep // room for foldRequester
+	fold     *senderStep // room for foldRequester; few sessions need it
 	observed [2]analyzers.Observed
 	stumbled int
 }
@@ -410,7 +410,10 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 		if !f.back || f.lost {
 			continue
 		}
-		st := &s.fold
+		if s.fold == nil {
+			s.fold = &senderStep{}
+		}
+		st := s.fold
 		st.t, st.goal, st.queue = &s.req, f, st.queue[:0]
 		n := best
 		n.now = max(n.now, f.timeNS)

@@ -10,7 +10,7 @@ type Choice struct {
 // Choices returns what the endpoints of the oracle may and must do.
 func Choices() []Choice {
 	return []Choice{
-		{"requester", "New requests take consecutive PSNs; a READ takes one for each response. A message is ONLY, or FIRST, MIDDLE… and LAST of one operation; a WRITE has the length that its RETH announces.", "9.7.3.1; 9.7.4.1.2; 9.7.4.1.6"},
+		{"requester", "New requests take consecutive PSNs; a READ takes one for each response. A message is ONLY, or FIRST, MIDDLE… and LAST of one operation; a WRITE has the length that its RETH announces. FIRST and MIDDLE fill the path MTU, LAST has at least one byte, ONLY may have none.", "9.7.3.1; 9.7.4.1.2; 9.7.4.1.6"},
 		{"requester", "It may send any number of requests before an acknowledgement, and stop sending at any time.", "9.7.3.1"},
 		{"requester", "An ACK, NAK or RNR NAK acknowledges every SEND and WRITE before its PSN. A READ or atomic that has no complete answer stops the acknowledgement there: an implied NAK.", "9.7.5.1.2; 9.7.6.1.1"},
 		{"requester", "A READ response or atomic ACK acknowledges every SEND and WRITE before it. If an earlier READ or atomic has no complete answer it is an implied NAK and is dropped.", "9.7.5.1.2; 9.7.6.1.1"},
@@ -30,11 +30,13 @@ func Choices() []Choice {
 		{"responder", "A duplicate SEND or WRITE is acknowledged with its PSN or any later one that was executed; with AckReq it must be, by a response that left after it had passed the tap.", "9.7.5.1.3"},
 		{"responder", "A duplicate READ for any part of the original is answered again, from its PSN on. An atomic is answered with the result of its first execution; if a later READ or atomic was executed, the result may be gone and the duplicate dropped.", "9.4.4; 9.4.5; 9.7.5.1.3"},
 		{"responder", "A repetition that arrives while the answer is still due may share the answer if that brings all that the repetition asks for. It arrived in time if it passed the tap before that answer did.", "9.7.5.1.3"},
-		{"responder", "READ responses are consecutive and complete. FIRST, MIDDLE, LAST or ONLY are those of the request, or those of the original for a repeated one (rule gbn.replay-opcode is not the oracle's).", "9.4.4"},
+		{"responder", "The answer to a repeated READ or atomic may leave before the answers to requests that arrived earlier and have later PSNs: responses keep the order of PSNs.", "9.7.5.1.1"},
+		{"responder", "READ responses are consecutive and complete. They bring as many bytes as the READ asks for. FIRST, MIDDLE, LAST or ONLY are those of the request, or those of the original for a repeated one (rule gbn.replay-opcode is not the oracle's).", "9.4.4"},
 		{"responder", "Any request that is next in order may get an RNR NAK. Later requests are then dropped silently until that request comes again.", "9.7.5.2.8"},
 		{"responder", "Any request that is next in order, or the next READ response, may get a fatal NAK. An invalid request (opcode out of sequence, wrong length) must. Nothing is sent after it.", "9.7.4.1.2; 9.7.4.1.6; 9.7.5.2; 10.3.1"},
 		{"responder", "The MSN counts at least the messages that the response answers (the first of several READ responses may leave the READ out), at most those that can be complete when it is sent, and never falls. In RNR NAKs and fatal NAKs it is exact. The answer to a duplicate may carry the count of its first time.", "9.7.7.1"},
 		{"responder", "A duplicate that repeats nothing (from before the connection, a READ beyond the original, another kind of atomic) may be dropped, answered or refused. An atomic where there was none has no result, and is dropped or refused.", "9.7.5.1.3"},
+		{"both", "Each host may be requester and responder. Neither waits for the other: what one has received shows nothing about the other. A queue pair in error owes nothing as either; a responder has dealt with what arrived before its host sent its last request.", "10.3.1"},
 		{"responder", "At rest it owes no acknowledgement, NAK or READ response.", "9.7.5.1"},
 	}
 }

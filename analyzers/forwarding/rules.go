@@ -1,5 +1,4 @@
-// Package forwarding declares what any switch owes the packets that it forwards or trims. Package switchtest judges by it, as it sees
-// packets inside the simulator.
+// Package forwarding judges what any switch owes the packets that it forwards or trims, from the taps at its ports.
 package forwarding
 
 import "candela.dev/candela/analyzers"

@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/clock"
 	generator "candela.dev/candela/generator/ndp"
 	wire "candela.dev/candela/packet/ndp"
+	"candela.dev/candela/testbeds/switches/trimming"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/switches"
 	"candela.dev/candela/trace"
 )
 
@@ -97,15 +97,15 @@ func (s *scenario) attach(t testing.TB, net *fabric.Network, cfg fabric.NDPConfi
 	}
 }
 
-func ideal(t testing.TB) switches.Model {
+func ideal(t testing.TB) trimming.Model {
 	t.Helper()
-	for _, m := range switches.Models() {
+	for _, m := range trimming.Models() {
 		if m.Name == "ndp-ideal" {
 			return m
 		}
 	}
 	t.Fatal("there is no model ndp-ideal")
-	return switches.Model{}
+	return trimming.Model{}
 }
 
 func incast(senders, packets int) []generator.Transfer {

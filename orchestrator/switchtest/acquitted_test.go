@@ -1,9 +1,11 @@
 package switchtest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 )
@@ -211,6 +213,17 @@ workload:
   - incast: {senders: 1, packets: 1, start-us: 1, stagger-us: 0}
   - incast: {senders: 2, packets: 2, start-us: 0, stagger-us: 0}
 `},
+	{"data behind headers that are always served first, for longer than ten milliseconds", `
+seed: 37591
+topology: {kind: dumbbell, hosts: 12, link: {gbps: 25, delay-ns: 0}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict, header-weight: 5, return-to-sender: true, trim-last-percent: 92}
+hosts: {transport: ndp, initial-window: 100, rto-us: 5000, paths: 4, pull-rate: 0.99, packet-size: 300}
+deadline-us: 10200
+workload:
+  - permutation: {packets: 35, start-us: 1, stagger-us: 0}
+  - incast: {senders: 2, packets: 4, start-us: 1, stagger-us: 0}
+  - incast: {senders: 2, packets: 2, start-us: 4, stagger-us: 0.3}
+`},
 }
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
@@ -231,11 +244,28 @@ func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range append(r.Analysis.Findings, judgeAgain(t, r.Dir).Analysis.Findings...) {
-				if f.Severity == "violation" && f.Rule != "ndp.silent-loss" {
+				if f.Severity == "violation" && f.Rule != "ndp.silent-loss" || f.Rule == "ndp.silent-loss" && strings.HasPrefix(test.name, "data behind") {
 					t.Errorf("%s t=%dns %s; expected %s", f.Rule, f.TimeNS, f.Message, f.Expected)
 				}
 			}
 		})
+	}
+}
+
+// Where headers are always served first, what a switch loses is found at the end of the run.
+func TestHeadersThatASwitchWithAStrictSchedulerLosesAreFound(t *testing.T) {
+	for _, bugs := range []string{"", ", bugs: [drops-headers]"} {
+		o := run(t, parse(t, `
+topology: {kind: single-switch, hosts: 9}
+switch-under-test: {model: sai, scheduler: strict, trim-size: 128, trim-dscp: 48, trim-queue: 6,
+  profiles: [{queues: [0], action: trim, limit-bytes: 12000}, {queues: [6], limit-bytes: 100000}]`+bugs+`}
+hosts: {transport: ndp, initial-window: 30}
+workload: [incast: {senders: 8, packets: 100}]
+`)[0])
+		lost := slices.ContainsFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == "ndp.silent-loss" })
+		if lost != (bugs != "") {
+			t.Errorf("%q: found %v", bugs, lost)
+		}
 	}
 }
 

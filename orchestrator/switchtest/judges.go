@@ -28,10 +28,12 @@ type analyzer struct {
 	// applies says whether a run has anything for it to judge.
 	applies func(r *run) bool
 	build   func(r *run) (judge, error)
+	// ofSwitch says that it judges switches, rather than hosts.
+	ofSwitch bool
 }
 
-// device returns the model of those whom a rule is about: that of the switch, or a transport.
-func device(rule, ofSwitch string) string {
+// deviceOf returns the model of those whom a rule is about: that of the switch, or a transport.
+func deviceOf(rule, ofSwitch string) string {
 	switch analyzer, _, _ := strings.Cut(rule, "."); {
 	case analyzer == tcp.Name, analyzer == ndp.Name && !ndp.OfNetwork(ndp.Rule(rule)):
 		return analyzer // as the transport is called
@@ -39,9 +41,10 @@ func device(rule, ofSwitch string) string {
 	return ofSwitch
 }
 
-// judgeTable lists every analyzer of switch tests, in the order of reports. A new one is one entry here.
+// judgeTable lists every analyzer of switch tests, in the order of reports.
 func judgeTable() []analyzer {
-	return []analyzer{switchAnalyzer(), ndpAnalyzer(), saiAnalyzer(), tcpAnalyzer()}
+	devices := deviceAnalyzers()
+	return slices.Concat(devices[:1], []analyzer{ndpAnalyzer()}, devices[1:], []analyzer{tcpAnalyzer()})
 }
 
 // AnalyzerNames lists the analyzers of switch tests in the order of reports.

@@ -125,7 +125,12 @@ func (l *ledger) flowOf(p *fabric.Packet) int {
 	if p.Protocol == fabric.NDP {
 		connection = p.NDP.Connection
 	}
-	i, ok := l.owner[ownerKey(p.Protocol, sender, connection)]
+	return l.flowOfConnection(p.Protocol, sender, connection)
+}
+
+// flowOfConnection returns the number of the flow that the data of a sender's connection belong to, 0 if none.
+func (l *ledger) flowOfConnection(protocol fabric.Protocol, sender fabric.HostID, connection uint32) int {
+	i, ok := l.owner[ownerKey(protocol, sender, connection)]
 	if !ok {
 		return 0
 	}

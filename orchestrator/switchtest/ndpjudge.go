@@ -146,8 +146,10 @@ func (r *run) answerTime(window int, copies int64, roundTrip clock.Duration) clo
 // what the switch has room for, at the slowest rate and the least weight.
 func (r *run) transit() clock.Duration {
 	const least = 10 * clock.Millisecond
-	if len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
-		return max(least, r.plan.Test.Deadline) // it may be paused
+	v := r.plan.Test.Switch.Values
+	// It may be paused, or wait for as long as others fill a queue that is always served first.
+	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict || len(v.Integers("pfc-classes")) > 0 {
+		return max(least, r.plan.Test.Deadline)
 	}
 	return max(least, r.queueing()+r.propagation())
 }

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // FlowKind says what a flow is for.
@@ -56,14 +57,15 @@ type Plan struct {
 	// Watch, if set, is shown the network before anything runs: for measurements that need taps of their own.
 	Watch func(*fabric.Network)
 
-	model switchModel
+	family *family
+	model  switches.Model
 }
 
 // New plans a test. Errors are about the test: what only the models know.
 func New(t *config.SwitchTest) (*Plan, error) {
 	p := &Plan{Test: t}
 	var err error
-	if p.model, err = findModel(t.Switch.Model); err != nil {
+	if p.family, p.model, err = familyOf(families(), t.Switch.Model); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Where("switch-under-test.model"), err)
 	}
 	for i := range t.Workload {
@@ -83,25 +85,11 @@ func (p *Plan) try() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
 	}
-	if len(p.Test.Changes) > 0 && changer(n.Switch(0)) == nil {
+	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && len(p.Test.Changes) > 0 {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
 	}
 	if _, err := p.attach(n, newLedger(n, p)); err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("hosts"), err)
-	}
-	return nil
-}
-
-// changer returns what changes the parameters of a switch while it runs, nil if its model can't: change has what the change names,
-// and current all parameters as they are from then on.
-func changer(sw *fabric.Switch) func(now clock.Time, change, current parameter.Values) error {
-	switch m := sw.Mechanism().(type) {
-	case interface{ Change(parameter.Values) error }:
-		return func(_ clock.Time, change, _ parameter.Values) error { return m.Change(change) }
-	case interface {
-		Set(clock.Time, *fabric.Switch, parameter.Values) error
-	}:
-		return func(now clock.Time, _, current parameter.Values) error { return m.Set(now, sw, current) }
 	}
 	return nil
 }
@@ -244,10 +232,14 @@ func (p *Plan) network() (fabric.Spec, error) {
 	if len(top.Links) > 0 {
 		s.Topology.LinkOf = func(host fabric.HostID) fabric.LinkSpec { return linkOf(top.HostLinkOf(int(host))) }
 	}
-	if err := p.model.configure(t.Switch.Values, &s.Switch); err != nil {
+	if err := p.model.Configure(t.Switch.Values, &s.Switch); err != nil {
 		return s, err
 	}
 	applyCommon(t.Switch.Values, &s.Switch)
+	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
+	if slices.ContainsFunc(s.Switch.Queues, ranked) && !p.model.Ranks {
+		return s, fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks: neither the model nor hosts are a source of ranks", t.Switch.Model)
+	}
 	return s, nil
 }
 
@@ -259,7 +251,7 @@ func linkOf(l config.LinkSpec) fabric.LinkSpec {
 func (p *Plan) build() (*fabric.Network, error) {
 	var failure error
 	n, err := fabric.New(&p.Spec, func(sw *fabric.Switch) fabric.Mechanism {
-		m, err := p.model.build(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
+		m, err := p.model.New(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
 		if err != nil && failure == nil {
 			failure = fmt.Errorf("switch %s: %w", sw.Name(), err)
 		}

@@ -5,57 +5,46 @@ package switchtest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"candela.dev/candela/analyzers"
+	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/switches/sai"
+	"candela.dev/candela/testbeds/switches/trimming"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
-	"candela.dev/candela/testbeds/virtual/switches"
-	"candela.dev/candela/testbeds/virtual/switches/sai"
 )
 
-// switchModel is a switch under test: what test files may say about it, and how it is built.
-type switchModel struct {
-	parameter.Model
-	// configure sets queues, scheduler and whatever else the switches of a network need.
-	configure func(v parameter.Values, s *fabric.SwitchSpec) error
-	build     func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error)
+// family is a family of switches and the analyzer that judges it; nil: what any switch owes is all that is judged.
+type family struct {
+	switches.Family
+	judge func(analyzers.SwitchView) (analyzers.SwitchJudge, error)
+	rules []analyzers.Rule
 }
 
-// switchModels lists every switch under test. A new model is one entry here.
-func switchModels() []switchModel {
-	var all []switchModel
-	for _, m := range switches.Models() {
-		all = append(all, switchModel{
-			Model:     m.Model,
-			configure: func(v parameter.Values, s *fabric.SwitchSpec) error { m.Configure(v, s); return nil },
-			build: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
-				return m.New(v, bugs), nil
-			},
-		})
+// families lists every family of switches under test. A new one is one line here.
+func families() []family {
+	return []family{
+		{Family: trimming.Family()},
+		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
 	}
-	all = append(all, switchModel{
-		Model: sai.Model(),
-		configure: func(v parameter.Values, s *fabric.SwitchSpec) (err error) {
-			*s, err = sai.SwitchSpec(v)
-			return err
-		},
-		build: func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
-			return sai.New(sw, v, bugs)
-		},
-	})
+}
+
+// familyOf returns a model of the families, its parameters completed by those that every switch has.
+func familyOf(all []family, name string) (*family, switches.Model, error) {
+	var names []string
 	for i := range all {
-		all[i].Parameters = withCommon(all[i].Parameters)
+		if m, ok := all[i].Model(name); ok {
+			m.Parameters = withCommon(m.Parameters)
+			return &all[i], m, nil
+		}
+		for _, m := range all[i].Models {
+			names = append(names, m.Name)
+		}
 	}
-	return all
-}
-
-func findModel(name string) (switchModel, error) {
-	models := switchModels()
-	i := slices.IndexFunc(models, func(m switchModel) bool { return m.Name == name })
-	if i < 0 {
-		return switchModel{}, fmt.Errorf("switch model %q is unknown", name)
-	}
-	return models[i], nil
+	return nil, switches.Model{}, fmt.Errorf("switch model %q is unknown (there are: %s)", name, strings.Join(names, ", "))
 }
 
 // Options returns what the configuration has to know to read tests of switches.
@@ -67,8 +56,11 @@ func Options() config.Options {
 
 // Extend adds what the configuration has to know to read tests of switches.
 func Extend(o *config.Options) {
-	for _, m := range switchModels() {
-		o.Switches = append(o.Switches, m.Model)
+	for _, f := range families() {
+		for _, m := range f.Models {
+			m.Parameters = withCommon(m.Parameters)
+			o.Switches = append(o.Switches, m.Model)
+		}
 	}
 	for _, t := range transports() {
 		o.Transports = append(o.Transports, t.Model)

@@ -6,13 +6,11 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
-	"candela.dev/candela/sai"
+	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/switches"
 )
 
 // FlowsSchema names the format of flows.json.
@@ -121,7 +119,7 @@ type CountersDocument struct {
 func (r *run) counters() (*CountersDocument, error) {
 	c := counterSet{}
 	for i := range r.net.Switches() {
-		if err := c.readSwitch(r.net.Switch(i), &r.ledger.sight[i]); err != nil {
+		if err := c.readSwitch(&r.plan.family.Family, r.net.Switch(i), &r.ledger.sight[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -131,10 +129,17 @@ func (r *run) counters() (*CountersDocument, error) {
 
 type counterSet map[string]int64
 
-func (c counterSet) readSwitch(sw *fabric.Switch, sight *switchSight) error {
+func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, sight *switchSight) error {
 	name := sw.Name()
-	for why, word := range reasonNames() {
-		c[name+".dropped-"+word] = int64(sw.Dropped(why))
+	for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
+		reason := f.Reason(why)
+		switch n := int64(sw.Dropped(why)); {
+		case why == fabric.ReasonConsumed: // no loss
+		case reason.Name != "":
+			c[name+".dropped-"+reason.Name] = n
+		case n > 0:
+			return fmt.Errorf("switch %s dropped %d packets for reason %d, which the family %s does not declare", name, n, why, f.Name)
+		}
 	}
 	c[name+".trims"] = sight.trims()
 	ports := sw.Ports()
@@ -144,28 +149,13 @@ func (c counterSet) readSwitch(sw *fabric.Switch, sight *switchSight) error {
 	for i := range ports {
 		c.readPort(sw, i)
 	}
-	switch m := sw.Mechanism().(type) {
-	case interface{ Trims(int) switches.Trims }:
-		for i := range sw.Ports() {
-			t := m.Trims(i)
-			for word, n := range map[string]uint64{
-				"trims-ingress": t.Ingress, "trims-overflow": t.Overflow, "trims-deflected": t.Deflected, "trims-returned": t.Returned, "trims-lost": t.Lost,
-			} {
-				c[fmt.Sprintf("%s.port-%d.%s", name, i, word)] = int64(n)
-				c[name+"."+word] += int64(n)
-			}
-		}
-	case interface{ Snapshot() sai.Snapshot }:
-		return c.readSnapshot(name, m)
+	if f.Counters == nil {
+		return nil
+	}
+	if err := f.Counters(sw, func(word string, n int64) { c[name+"."+word] = n }); err != nil {
+		return fmt.Errorf("counters of switch %s: %w", name, err)
 	}
 	return nil
-}
-
-func reasonNames() map[fabric.Reason]string {
-	return map[fabric.Reason]string{
-		fabric.ReasonTail: "tail", fabric.ReasonEarly: "early", fabric.ReasonTTL: "ttl", fabric.ReasonNoRoute: "no-route",
-		fabric.ReasonBounced: "bounced", fabric.ReasonHeadroom: "headroom",
-	}
 }
 
 func (c counterSet) readPort(sw *fabric.Switch, i int) {
@@ -190,36 +180,6 @@ func (c counterSet) readPort(sw *fabric.Switch, i int) {
 			"max-packets": int64(q.MaxPackets), "max-bytes": int64(q.MaxBytes),
 		} {
 			c[fmt.Sprintf("%squeue-%d.%s", name, j, word)] = v
-		}
-	}
-}
-
-// readSnapshot adds the counters of a SAI switch under the names that SAI gives them; those that the switch doesn't keep are left out.
-func (c counterSet) readSnapshot(name string, m interface{ Snapshot() sai.Snapshot }) error {
-	data, err := json.Marshal(m.Snapshot())
-	if err != nil {
-		return fmt.Errorf("counters of switch %s: %w", name, err)
-	}
-	var doc map[string]any
-	if err := json.Unmarshal(data, &doc); err != nil {
-		return fmt.Errorf("counters of switch %s: %w", name, err)
-	}
-	c.flatten(name, doc)
-	return nil
-}
-
-// flatten adds the numbers of a document; of lists the singular of the name and the index make a name.
-func (c counterSet) flatten(prefix string, v any) {
-	switch v := v.(type) {
-	case float64:
-		c[prefix] = int64(v)
-	case map[string]any:
-		for key, inner := range v {
-			c.flatten(prefix+"."+strings.ReplaceAll(key, " ", "-"), inner)
-		}
-	case []any:
-		for i, inner := range v {
-			c.flatten(fmt.Sprintf("%s-%d", strings.TrimSuffix(prefix, "s"), i), inner)
 		}
 	}
 }

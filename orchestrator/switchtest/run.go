@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
@@ -272,12 +273,11 @@ func (r *run) change(now clock.Time, c *config.Change) error {
 		}
 		sw := r.net.Switch(i)
 		r.current[i] = r.current[i].Merge(c.Set)
-		set := changer(sw)
-		if set == nil {
+		m, ok := sw.Mechanism().(switches.Changer)
+		if !ok {
 			return fmt.Errorf("switch %s can't be changed while it runs", sw.Name())
 		}
-		err := set(now, c.Set, r.current[i])
-		if err != nil {
+		if err := m.Change(c.Set, r.current[i]); err != nil {
 			return fmt.Errorf("change at %s of switch %s: %w", c.At, sw.Name(), err)
 		}
 		for _, j := range r.judges {
@@ -372,7 +372,7 @@ func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 
 // excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a waiver of that device counts.
 func (r *facts) excuse(rule string) *config.Waiver {
-	return r.waivers.Excuse(rule, device(rule, r.plan.Test.Switch.Model))
+	return r.waivers.Excuse(rule, deviceOf(rule, r.plan.Test.Switch.Model))
 }
 
 func (r *run) present(rep *report.Report) error {

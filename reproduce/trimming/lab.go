@@ -17,8 +17,8 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/testbeds/switches/trimming"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/switches"
 )
 
 const paper = "Popa et al., Implementing packet trimming support in hardware, arXiv:2207.04967"
@@ -114,7 +114,7 @@ type point struct {
 	counts map[string]int64
 	probe  *probe
 	// pessimistic times of each front port in the first pipeline; the same in all, when all are notified.
-	spans     [][]switches.Span
+	spans     [][]trimming.Span
 	pipelines int
 }
 
@@ -234,7 +234,7 @@ func (l *lab) run(ctx context.Context, p *point, attach func(*probe)) error {
 func (p *point) inspect(sw *fabric.Switch) {
 	p.probe.net, p.pipelines = nil, sw.Pipelines()
 	m, ok := sw.Mechanism().(interface {
-		Pessimistic(now clock.Time, pipeline, port int) []switches.Span
+		Pessimistic(now clock.Time, pipeline, port int) []trimming.Span
 	})
 	for port := 0; ok && port < sw.Ports(); port++ {
 		p.spans = append(p.spans, m.Pessimistic(p.end(), 0, port))

@@ -28,8 +28,21 @@ const (
 	ReasonHeadroom                   // a lossless class overran its headroom: the configuration is wrong
 	ReasonConsumed                   // a message between pipelines that has done its work
 	ReasonOwn
-	reasons = 16
 )
+
+// Reasons is how many reasons a switch tells apart.
+const Reasons = 24
+
+var reasonNames = [...]string{ReasonTail: "tail", ReasonEarly: "early", ReasonTTL: "ttl", ReasonNoRoute: "no-route", ReasonBounced: "bounced",
+	ReasonHeadroom: "headroom", ReasonConsumed: "consumed"}
+
+// Name returns the reason in the words of counters; empty: one of a mechanism's own.
+func (r Reason) Name() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return ""
+}
 
 // Verdict says what to do with a packet, and where.
 type Verdict struct {

@@ -12,6 +12,7 @@ import (
 	"hash/fnv"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
 )
 
 // Network is a set of hosts and switches with one clock. It is not safe for concurrent use.
@@ -25,6 +26,7 @@ type Network struct {
 	queues   []Queue // of ports, in their order
 	homes    []home  // of hosts
 	tap      Tap
+	decided  func(*trace.Decision)
 	fault    error
 	started  bool
 

@@ -1,74 +1,48 @@
 package fabric
 
 import (
-	"fmt"
-	"strings"
-
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
 )
 
 // HostID numbers hosts from 0; the address plan (Frames) maps it to MAC, IPv4 and IPv6 addresses.
 type HostID uint16
 
 // Protocol is what a packet carries.
-type Protocol uint8
+type Protocol = trace.Protocol
 
 // Protocols. PFC frames exist between neighbours only: no mechanism and no stack ever sees one.
 const (
-	Raw Protocol = 1 + iota // plain UDP
-	NDP
-	TCP
-	RoCE
-	Echo // ICMP echo
-	PFC
-	protocols
+	Raw       = trace.ProtocolRaw
+	NDP       = trace.ProtocolNDP
+	TCP       = trace.ProtocolTCP
+	RoCE      = trace.ProtocolRoCE
+	Echo      = trace.ProtocolEcho
+	PFC       = trace.ProtocolPFC
+	protocols = PFC + 1
 )
-
-var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc"}
-
-// String returns the protocol in the words of the configuration.
-func (p Protocol) String() string {
-	if int(p) < len(protocolNames) {
-		return protocolNames[p]
-	}
-	return fmt.Sprintf("protocol(%d)", uint8(p))
-}
 
 // Flags say what switches did to a packet.
-type Flags uint16
+type Flags = trace.PacketFlags
 
-// Flags.
+// Flags, as trace describes them.
 const (
-	Trimmed        Flags = 1 << iota // payload cut
-	Returned                         // addresses reversed: on its way back to its sender
-	ChecksumStale                    // the transport checksum (or iCRC) is the one from before a change
-	LengthStale                      // IP and UDP lengths are the ones from before trimming
-	Deflected                        // sent elsewhere than its route says
-	Mirrored                         // a copy that a switch made
-	Notification                     // a message between the pipelines of one switch
-	HeaderSumStale                   // the IPv4 header checksum is the one of the length from before trimming
-	TrimmedMark                      // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
-	Ranked                           // has a rank
-	PortsSwapped                     // the transport ports are swapped: a fault of a switch
-	Made                             // by a switch
+	Trimmed        = trace.Trimmed
+	Returned       = trace.Returned
+	ChecksumStale  = trace.ChecksumStale
+	LengthStale    = trace.LengthStale
+	Deflected      = trace.Deflected
+	Mirrored       = trace.Mirrored
+	Notification   = trace.Notification
+	HeaderSumStale = trace.HeaderSumStale
+	TrimmedMark    = trace.TrimmedMark
+	Ranked         = trace.Ranked
+	PortsSwapped   = trace.PortsSwapped
+	Made           = trace.Made
 )
-
-var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
-	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made"}
-
-// String lists the flags, joined by "|"; none are "".
-func (f Flags) String() string {
-	var names []string
-	for i, name := range flagNames {
-		if f&(1<<i) != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, "|")
-}
 
 // Packet is a frame in flight as a switch sees it: the parsed headers that simulations act on, without payload. It belongs to
 // whoever holds it: a queue, a link, or the mechanism or stack that a call handed it to, for the length of that call.

@@ -33,7 +33,7 @@ type Switch struct {
 	front         int // ports that lead outside
 	pipelines     int
 	wakes         []*wake // idle ones
-	dropped       [reasons]uint64
+	dropped       [Reasons]uint64
 }
 
 // ID returns the switch's number in the network.
@@ -259,7 +259,11 @@ func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now
 
 func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	port := &sw.ports[v.Port]
-	sw.dropped[v.Reason%reasons]++
+	if v.Reason >= Reasons {
+		sw.net.fail(fmt.Errorf("switch %s at %v: drop for reason %d, reasons are below %d", sw.name, now, v.Reason, Reasons))
+		v.Reason = ReasonTail
+	}
+	sw.dropped[v.Reason]++
 	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute {
 		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
 		q.dropped++

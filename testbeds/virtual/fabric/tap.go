@@ -1,6 +1,9 @@
 package fabric
 
-import "candela.dev/candela/clock"
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
 
 // Stage is where in a node a packet is seen.
 type Stage uint8
@@ -27,3 +30,35 @@ type Point struct {
 
 // Tap sees every packet at every point, on one clock; p is valid during the call only, and not to be changed.
 type Tap func(at Point, now clock.Time, p *Packet)
+
+// AtSwitch fills t with what a tap of a switch shows of p, as judges see it, and reports whether at is one.
+func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchTap) bool {
+	if at.Host {
+		return false
+	}
+	*t = trace.SwitchTap{
+		Time: now, Stage: trace.SwitchStage(at.Stage), Internal: at.Port >= n.switches[at.Node].front, Switch: at.Node, Port: at.Port, Queue: at.Queue,
+		Reason: uint8(at.Reason), ID: p.ID, Protocol: p.Protocol, Kind: p.NDP.Kind, Flags: p.Flags, IPv6: p.IPv6, Src: uint32(p.Src),
+		Dst: uint32(p.Dst), Flow: p.Flow, Connection: p.NDP.Connection, Number: uint64(p.Number), Rank: p.Rank, Entropy: p.Entropy,
+		DSCP: p.DSCP, ECN: uint8(p.ECN), TTL: p.TTL, Size: p.Size, Original: p.Original,
+	}
+	if p.Protocol == NDP {
+		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
+	}
+	return true
+}
+
+// SetDecisions has every decision that a mechanism records shown to f, which reads it during the call only.
+func (n *Network) SetDecisions(f func(*trace.Decision)) { n.decided = f }
+
+// Decides reports whether somebody wants decisions; a mechanism need not prepare them otherwise.
+func (sw *Switch) Decides() bool { return sw.net.decided != nil }
+
+// Decide records what the mechanism decides about p. d names kind, cause, port, queue and values; the rest is filled in.
+func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
+	if sw.net.decided == nil {
+		return
+	}
+	d.Time, d.Switch, d.Packet, d.Flow, d.Rank, d.Size = now, int(sw.id), p.ID, p.Flow, p.Rank, p.Size
+	sw.net.decided(&d)
+}

@@ -9,8 +9,8 @@ type Model struct {
 	Bugs       []Bug
 }
 
-// Bug is a mistake that a model makes on request, for tests of the harness itself.
-type Bug struct{ Name, Doc string }
+// Bug is a mistake that a model makes on request, for tests of the harness itself, and the rule that must catch it; empty: expectations do.
+type Bug struct{ Name, Doc, Rule string }
 
 // HasBug reports whether the model knows a seeded bug.
 func (m *Model) HasBug(name string) bool {

@@ -1,0 +1,154 @@
+package forwarding
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
+)
+
+// Analyzer follows each packet through each switch by what is on the wire: it does not trust the simulator's packet numbers to tell a
+// copy from its original. Memory is bounded by what is inside switches.
+type Analyzer struct {
+	view   analyzers.SwitchView
+	report *analyzers.Reporter
+	inside []map[identity]*visit // by switch
+	free   []*visit
+}
+
+// New returns an analyzer.
+func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
+	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()), inside: make([]map[identity]*visit, v.Switches())}
+	for i := range a.inside {
+		a.inside[i] = make(map[identity]*visit)
+	}
+	return a, nil
+}
+
+// identity is what of a packet must survive a switch. Retransmissions have the same: visits count them.
+type identity struct {
+	src, dst   uint32
+	flow       uint32
+	protocol   trace.Protocol
+	kind       ndp.Kind
+	connection uint32
+	number     uint64
+}
+
+func identify(t *trace.SwitchTap) identity {
+	return identity{t.Src, t.Dst, t.Flow, t.Protocol, t.Kind, t.Connection, t.Number}
+}
+
+// visit is a packet inside a switch, or several that look alike: a retransmission can meet the header of a segment that another switch cut.
+type visit struct{ sizes []int32 } // with which they came in
+
+// take removes the packet that leaves or is dropped with a size, and reports whether one came in with it. A packet of another size can only
+// be the header of the largest.
+func (v *visit) take(size int32) bool {
+	i := slices.Index(v.sizes, size)
+	same := i >= 0
+	if !same {
+		i = slices.Index(v.sizes, slices.Max(v.sizes))
+	}
+	v.sizes = slices.Delete(v.sizes, i, i+1)
+	return same
+}
+
+// Changed implements analyzers.SwitchJudge.
+func (a *Analyzer) Changed(clock.Time, int) {}
+
+// Decide implements analyzers.SwitchJudge.
+func (a *Analyzer) Decide(*trace.Decision) {}
+
+// Observe implements analyzers.SwitchJudge.
+func (a *Analyzer) Observe(t *trace.SwitchTap) {
+	if t.Internal && t.Stage != trace.Dropped || t.Flags&trace.Notification != 0 {
+		return
+	}
+	switch t.Stage {
+	case trace.Entered:
+		a.enter(a.inside[t.Switch], t)
+	case trace.Left:
+		a.leave(t)
+	case trace.Dropped:
+		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops a copy of
+		// its own drops the last of it.
+		if !a.view.Reason(t.Reason).Copied {
+			a.forget(a.inside[t.Switch], identify(t), t.Size)
+		}
+	}
+}
+
+func (a *Analyzer) enter(inside map[identity]*visit, t *trace.SwitchTap) {
+	k := identify(t)
+	v := inside[k]
+	if v == nil {
+		if n := len(a.free); n > 0 {
+			v, a.free = a.free[n-1], a.free[:n-1]
+		} else {
+			v = new(visit)
+		}
+		inside[k] = v
+	}
+	v.sizes = append(v.sizes, t.Size)
+}
+
+// forget removes a packet that is inside no more, and reports whether one came in with its size.
+func (a *Analyzer) forget(inside map[identity]*visit, k identity, size int32) bool {
+	v := inside[k]
+	if v == nil {
+		return false
+	}
+	same := v.take(size)
+	if len(v.sizes) == 0 {
+		a.free = append(a.free, v)
+		delete(inside, k)
+	}
+	return same
+}
+
+func (a *Analyzer) leave(t *trace.SwitchTap) {
+	inside, k := a.inside[t.Switch], identify(t)
+	v := inside[k]
+	if v == nil && t.Flags&trace.Returned != 0 { // turned round in this switch
+		k.src, k.dst = k.dst, k.src
+		v = inside[k]
+	}
+	switch {
+	case v == nil && t.Flags&trace.Trimmed != 0:
+		a.find(UnmatchedHeader, t, "the header of a packet that came in", "nothing like it is inside")
+	case v == nil:
+		a.find(UnmatchedPacket, t, "a packet that came in", "nothing like it is inside")
+	default:
+		came := slices.Max(v.sizes)
+		if same := a.forget(inside, k, t.Size); !same && t.Flags&trace.Trimmed == 0 {
+			a.find(PacketChanged, t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
+		}
+	}
+}
+
+// find reports a finding about a packet that leaves.
+func (a *Analyzer) find(rule string, t *trace.SwitchTap, want, got string) {
+	flow := a.view.FlowOf(t)
+	if !a.report.Wants(rule, flow) {
+		return
+	}
+	var seq int64
+	if t.Protocol == trace.ProtocolNDP {
+		seq = int64(t.Number >> 32)
+	}
+	a.report.Report(analyzers.Finding{
+		Rule: rule, Connection: flow, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), PSN: seq,
+		Expected: want, Actual: got,
+		Message: fmt.Sprintf("switch %s port %d sends a packet from host %d to %d (%s %s): %s", a.view.SwitchName(t.Switch), t.Port, t.Src, t.Dst,
+			t.What(), t.Flags, got),
+	})
+}
+
+// Finish implements analyzers.SwitchJudge.
+func (a *Analyzer) Finish() (analyzers.Result, error) {
+	return analyzers.Result{Findings: a.report.Findings()}, nil
+}

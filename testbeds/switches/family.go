@@ -1,0 +1,74 @@
+// Package switches says what a family of switches under test is. A family has a folder beside this file for its models and one in analyzers for
+// its judge, and is one line in the registry of package switchtest; everything else walks what it declares here.
+package switches
+
+import (
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/trace"
+)
+
+// Model is a switch under test as test files name it.
+type Model struct {
+	parameter.Model // parameters, and seeded bugs with the rules that must catch them
+	// Configure gives every switch of a network the queues, scheduler and recirculation ports that the model needs.
+	Configure func(v parameter.Values, s *fabric.SwitchSpec) error
+	// New returns the mechanism of one switch.
+	New func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error)
+	// Ranks says that the mechanism itself gives every packet a rank.
+	Ranks bool
+}
+
+// Family is models that share a judge, reasons, decisions and counters.
+type Family struct {
+	Name   string
+	Models []Model
+	// Reasons are those of the family's own drops: the first is fabric.ReasonOwn, and so on.
+	Reasons []analyzers.DropReason
+	// Decisions are what its mechanisms record; none: the taps are all that judges have.
+	Decisions []trace.DecisionKind
+	// Counters adds what a mechanism counts beyond the fabric: names are completed by that of the switch.
+	Counters func(sw *fabric.Switch, add func(name string, n int64)) error
+	// Settings and Snapshot return what a switch is set to and what it counts, in the vocabulary of the family's judge; nil: it asks for neither.
+	Settings func(v parameter.Values, ports int) (any, error)
+	Snapshot func(sw *fabric.Switch) (any, error)
+	// Metrics are distributions that the family's judge measures, for expectations and reports.
+	Metrics []Metric
+}
+
+// Metric is a distribution of the family's judge.
+type Metric struct {
+	Name  string // of test files, such as trim-latency-us
+	Of    string // of the analysis, such as sai.trim-latency
+	Doc   string
+	Scale float64 // by which values of the analysis are divided
+	Head  string  // of the column of its mean in tables of many runs; empty: none
+}
+
+// Changer is a mechanism whose parameters can be changed while it runs: set has those that change, all has every one as it is from then on.
+type Changer interface {
+	Change(set, all parameter.Values) error
+}
+
+// MaxReasons is how many reasons of its own a family may have.
+const MaxReasons = fabric.Reasons - int(fabric.ReasonOwn)
+
+// Reason returns what a reason of drops is called: the fabric's, or one of the family's. The name is empty if neither has it.
+func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
+	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
+		return f.Reasons[i]
+	}
+	return analyzers.DropReason{Name: r.Name()}
+}
+
+// Model returns the model of a name.
+func (f *Family) Model(name string) (Model, bool) {
+	i := slices.IndexFunc(f.Models, func(m Model) bool { return m.Name == name })
+	if i < 0 {
+		return Model{}, false
+	}
+	return f.Models[i], true
+}

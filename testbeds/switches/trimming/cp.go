@@ -1,0 +1,31 @@
+package trimming
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// CutPayload is CP: above a watermark the payload is cut, and the header waits in the same queue as data (Cheng et al., NSDI
+// 2014). What lies between watermark and the queue's end is for headers; when that is full too they are lost.
+type CutPayload struct {
+	cutter
+	watermark int // bytes
+}
+
+// Ingress implements fabric.Mechanism.
+func (c *CutPayload) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	if v.Action != fabric.Forward {
+		return v
+	}
+	v.Queue = dataQueue
+	if c.cuttable(p) && c.waiting(now, sw.Port(int(v.Port)))+int(p.Size) > c.watermark {
+		c.cut(p)
+		c.trims[v.Port].Overflow++
+	}
+	return v
+}
+
+// Overflow implements fabric.Mechanism.
+func (c *CutPayload) Overflow(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	return c.lose(v, int(v.Port))
+}

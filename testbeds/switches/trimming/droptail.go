@@ -1,0 +1,21 @@
+package trimming
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// DropTail is the baseline: a packet that finds its queue full is lost.
+type DropTail struct{ cutter }
+
+// Ingress implements fabric.Mechanism: one queue for everything.
+func (*DropTail) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	v.Queue = dataQueue
+	return v
+}
+
+// Overflow implements fabric.Mechanism.
+func (d *DropTail) Overflow(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	d.trims[v.Port].Lost++
+	return v.Drop(fabric.ReasonTail)
+}

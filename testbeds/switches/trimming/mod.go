@@ -1,0 +1,53 @@
+package trimming
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// MirrorOnDrop is MoD, as on Trident 4 and Spectrum 2: the traffic manager mirrors the header of a packet that finds its queue
+// full to the recirculation port of its pipeline; when it comes back it takes the queue of headers.
+type MirrorOnDrop struct {
+	cutter
+	toSender bool // headers go back to the source (SFC) instead of forward
+}
+
+// Ingress implements fabric.Mechanism.
+func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	switch {
+	case recirculated(in):
+		return m.returned(sw, p, v)
+	case v.Action != fabric.Forward:
+	case m.small(p):
+		v.Queue = headerQueue
+	default:
+		v.Queue = dataQueue
+	}
+	return v
+}
+
+// returned sends a header that has come back from the recirculation port on.
+func (m *MirrorOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	if !m.toSender {
+		return v.To(outlet(sw, p), headerQueue)
+	}
+	port := p.Meta
+	v, ok := m.turn(sw, p, v, headerQueue)
+	if ok {
+		m.trims[port].Returned++
+	}
+	return v
+}
+
+// Overflow implements fabric.Mechanism.
+func (m *MirrorOnDrop) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	switch {
+	case int(v.Port) >= sw.Ports():
+		return m.lose(v, int(p.Meta)) // the recirculation port is full
+	case v.Queue == headerQueue || !m.cuttable(p):
+		return m.lose(v, int(v.Port))
+	}
+	m.cut(p)
+	m.trims[v.Port].Overflow++
+	return deflect(sw, p, v)
+}

@@ -1,0 +1,96 @@
+package trimming
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// Tofino2 lets its ingress pipelines see how long the queues of egress ports are, but early: a packet is judged some stages
+// before it can be queued, so in each pipeline as many packets as there are stages left are on their way unseen. What they add
+// beyond the queue is deflected as in DeflectOnDrop.
+type Tofino2 struct {
+	cutter
+	threshold int            // bytes of the queue above which ingress cuts
+	cycle     clock.Duration // of a pipeline: it takes one packet in each
+	stages    int            // left after the one that reads the queue's length
+	next      []clock.Time   // per pipeline: when it can take a packet
+	recent    [][]unseen     // per front port
+}
+
+// unseen is a packet that was judged and is not yet part of the queue that others see.
+type unseen struct {
+	queued    clock.Time
+	bytes     int
+	deflected bool
+}
+
+// Start implements fabric.Starter.
+func (t *Tofino2) Start(now clock.Time, sw *fabric.Switch) {
+	t.cutter.Start(now, sw)
+	t.next = make([]clock.Time, sw.Pipelines())
+	t.recent = make([][]unseen, sw.Ports())
+}
+
+// Ingress implements fabric.Mechanism.
+func (t *Tofino2) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	switch {
+	case recirculated(in):
+		port := outlet(sw, p)
+		t.cut(p)
+		t.trims[port.Index()].Deflected++
+		return v.To(port, headerQueue)
+	case v.Action != fabric.Forward:
+		return v
+	case t.small(p):
+		v.Queue = headerQueue
+		return v
+	}
+	v.Queue = dataQueue
+	if t.cuttable(p) && t.full(now, in.Pipeline(), sw.Port(int(v.Port)), int(p.Size)) {
+		t.cut(p)
+		t.trims[v.Port].Ingress++
+		v.Queue = headerQueue
+	}
+	return v
+}
+
+// full reports whether the queue, as the pipeline sees it, has no room for size bytes.
+func (t *Tofino2) full(now clock.Time, pipeline int, port *fabric.Port, size int) bool {
+	slot := max(now, t.next[pipeline])
+	t.next[pipeline] = slot.Add(t.cycle)
+	recent, seen := t.recent[port.Index()][:0], t.waiting(now, port)
+	for _, u := range t.recent[port.Index()] {
+		if u.queued > now {
+			recent = append(recent, u)
+		}
+		switch {
+		case u.queued > slot && !u.deflected:
+			seen -= u.bytes
+		case u.queued <= slot && u.deflected:
+			seen += u.bytes // it came before in truth: packets of one instant are simulated in the order of their ports
+		}
+	}
+	t.recent[port.Index()] = recent
+	if seen+size > t.threshold {
+		return true
+	}
+	if t.stages == 0 {
+		return false
+	}
+	t.recent[port.Index()] = append(recent, unseen{slot.Add(clock.Duration(t.stages) * t.cycle), size, false})
+	return false
+}
+
+// Overflow implements fabric.Mechanism.
+func (t *Tofino2) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	switch {
+	case int(v.Port) >= sw.Ports():
+		return t.lose(v, int(p.Meta))
+	case v.Queue == headerQueue || !t.cuttable(p):
+		return t.lose(v, int(v.Port))
+	}
+	if recent := t.recent[v.Port]; len(recent) > 0 {
+		recent[len(recent)-1].deflected = true
+	}
+	return deflect(sw, p, v)
+}

@@ -1,0 +1,109 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/ndp"
+)
+
+// Protocol is what a packet at a switch carries.
+type Protocol uint8
+
+// Protocols. PFC frames exist between neighbours only: no mechanism, no host and no judge ever sees one.
+const (
+	ProtocolRaw Protocol = 1 + iota // plain UDP
+	ProtocolNDP
+	ProtocolTCP
+	ProtocolRoCE
+	ProtocolEcho // ICMP echo
+	ProtocolPFC
+)
+
+var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc"}
+
+// String returns the protocol in the words of the configuration.
+func (p Protocol) String() string {
+	if int(p) < len(protocolNames) {
+		return protocolNames[p]
+	}
+	return fmt.Sprintf("protocol(%d)", uint8(p))
+}
+
+// PacketFlags say what switches did to a packet.
+type PacketFlags uint16
+
+// Flags.
+const (
+	Trimmed        PacketFlags = 1 << iota // payload cut
+	Returned                               // addresses reversed: on its way back to its sender
+	ChecksumStale                          // the transport checksum (or iCRC) is the one from before a change
+	LengthStale                            // IP and UDP lengths are the ones from before trimming
+	Deflected                              // sent elsewhere than its route says
+	Mirrored                               // a copy that a switch made
+	Notification                           // a message between the pipelines of one switch
+	HeaderSumStale                         // the IPv4 header checksum is the one of the length from before trimming
+	TrimmedMark                            // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+	Ranked                                 // has a rank
+	PortsSwapped                           // the transport ports are swapped: a fault of a switch
+	Made                                   // by a switch
+)
+
+var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
+	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made"}
+
+// String lists the flags, joined by "|"; none are "".
+func (f PacketFlags) String() string {
+	var names []string
+	for i, name := range flagNames {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
+// SwitchStage is where in a switch a packet is seen.
+type SwitchStage uint8
+
+// Stages.
+const (
+	Entered SwitchStage = 1 + iota // has arrived, nothing done to it yet
+	Left                           // is leaving: its first bit goes onto the wire
+	Dropped                        // is being discarded
+)
+
+// SwitchTap is one packet at a tap of a switch under test. Judges of switches see these and decision records, never a model.
+type SwitchTap struct {
+	Time     clock.Time
+	Stage    SwitchStage
+	Internal bool // at a recirculation port
+	Switch   int
+	Port     int
+	Queue    int   // of packets that leave or are dropped
+	Reason   uint8 // of drops: the family names those of its own
+	ID       uint64
+
+	Protocol   Protocol
+	Kind       ndp.Kind
+	Flags      PacketFlags
+	IPv6       bool
+	Src, Dst   uint32 // hosts
+	Flow       uint32
+	Connection uint32 // of NDP
+	// Number identifies the packet within its flow. That of NDP is the sequence number in the upper half, the counter in the lower.
+	Number         uint64
+	Rank           uint64 // with the flag Ranked
+	Entropy        uint16 // path tag, or source port
+	DSCP, ECN, TTL uint8
+	Size, Original int32 // bytes without FCS, now and before trimming
+}
+
+// What names the packet's protocol, and for NDP its kind.
+func (t *SwitchTap) What() string {
+	if t.Protocol == ProtocolNDP {
+		return t.Protocol.String() + " " + t.Kind.String()
+	}
+	return t.Protocol.String()
+}

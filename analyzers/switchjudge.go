@@ -34,6 +34,8 @@ type DropReason struct {
 	Doc  string
 	// Copied says that a copy of the packet goes on in its place.
 	Copied bool
+	// Decided says that a decision record precedes such a drop, if the switch keeps records.
+	Decided bool
 }
 
 // A SwitchJudge judges all switches of a run. It is fed in order of time, then finished.

@@ -44,6 +44,7 @@ type DecisionKind struct {
 	Name    string
 	Doc     string
 	Outcome Outcome
+	Copy    bool // about a copy that the switch has made
 	Causes  []string
 	Values  []DecisionValue // at most DecisionValues
 }

@@ -51,6 +51,7 @@ type Options struct {
 	Switches        []parameter.Model // that a switch test can have under test
 	Transports      []parameter.Model // of its hosts, the default first
 	SwitchAnalyzers []string          // that judge it
+	SwitchMetrics   []SwitchMetric    // that its families measure, beyond those of every switch test
 
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)

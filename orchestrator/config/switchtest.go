@@ -147,7 +147,16 @@ type Change struct {
 
 // Taps says what is recorded.
 type Taps struct {
-	Capture bool // pcap files before and after the switch under test
+	Capture   bool    // pcap files before and after the switch under test
+	decisions *status // csv or json
+}
+
+// Decisions returns the format of decision records; empty: none are kept.
+func (t *Taps) Decisions() string {
+	if t.decisions == nil {
+		return ""
+	}
+	return string(*t.decisions)
 }
 
 // SwitchExpect is what the author of a switch test expects. An analyzer that it doesn't mention is expected to pass.

@@ -32,7 +32,11 @@ func (w *referenceWriter) models(path string, k *modelled) {
 			w.WriteString("\nSeeded bugs:\n\n")
 		}
 		for _, b := range m.Bugs {
-			fmt.Fprintf(w, "- `%s`: %s\n", b.Name, b.Doc)
+			fmt.Fprintf(w, "- `%s`: %s", b.Name, b.Doc)
+			if b.Rule != "" {
+				fmt.Fprintf(w, " Caught by `%s`.", b.Rule)
+			}
+			w.WriteString("\n")
 		}
 	}
 }

@@ -46,7 +46,7 @@ func switchExpectSchema(o *Options) *object {
 			at: func(parent any) any { return analyzerOf(parent.(*SwitchExpect), name) },
 		})
 	}
-	for _, m := range SwitchMetrics() {
+	for _, m := range slices.Concat(SwitchMetrics(), o.SwitchMetrics) {
 		fields = append(fields, metricField(m, func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
 	}
 	return &object{

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"candela.dev/candela/testbeds"
 	"gopkg.in/yaml.v3"
@@ -183,6 +184,11 @@ func (t *SwitchTest) vocabulary() *Options {
 	var o Options
 	for _, a := range t.Expect.Analyzers {
 		o.SwitchAnalyzers = append(o.SwitchAnalyzers, a.Name)
+	}
+	for _, m := range t.Expect.Metrics {
+		if !slices.ContainsFunc(SwitchMetrics(), func(known SwitchMetric) bool { return known.Name == m.Name }) {
+			o.SwitchMetrics = append(o.SwitchMetrics, SwitchMetric{Name: m.Name})
+		}
 	}
 	return &o
 }

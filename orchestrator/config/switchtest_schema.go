@@ -162,6 +162,8 @@ func tapsSchema() *object {
 		fields: []field{
 			{key: "capture", doc: "Write every packet to taps/before.pcap and taps/behind.pcap.", kind: boolean{}, def: "false",
 				at: at(func(t *Taps) *bool { return &t.Capture })},
+			{key: "decisions", doc: "Write what the switches decide about each packet to decisions.csv or decisions.json (a record a line), and judge it against the taps.",
+				kind: optional[status]{enum[status]{values: []status{"csv", "json"}}}, at: at(func(t *Taps) **status { return &t.decisions })},
 		},
 	}
 }

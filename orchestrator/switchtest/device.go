@@ -1,10 +1,15 @@
 package switchtest
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -94,5 +99,59 @@ func deviceAnalyzers() []analyzer {
 			list = append(list, judgeOfDevice(f.Name, f.rules, func(r *run) bool { return r.plan.family.Name == f.Name }, f.judge))
 		}
 	}
-	return list
+	return append(list, judgeOfDevice(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" }, decision.New))
+}
+
+// decisions are the records that switches make of what they decide: a file, and judges that hear of them.
+type decisions struct {
+	file   io.WriteCloser
+	buffer *bufio.Writer
+	writer *trace.DecisionWriter
+	err    error
+}
+
+// newDecisions has the decisions of the run written and judged.
+func newDecisions(r *run) (*decisions, error) {
+	format := r.plan.Test.Taps.Decisions()
+	file, err := r.dir.Create("decisions." + format)
+	if err != nil {
+		return nil, err
+	}
+	d := &decisions{file: file, buffer: bufio.NewWriter(file)}
+	names := make([]string, r.net.Switches())
+	for i := range names {
+		names[i] = r.net.Switch(i).Name()
+	}
+	if d.writer, err = trace.NewDecisionWriter(d.buffer, format, r.plan.family.Decisions, names); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	r.net.SetDecisions(func(record *trace.Decision) {
+		if d.err == nil {
+			d.err = d.writer.Write(record)
+		}
+		for _, j := range r.judges {
+			if j, ok := j.(*deviceJudge); ok {
+				j.Decide(record)
+			}
+		}
+	})
+	return d, nil
+}
+
+func (d *decisions) close() error { return errors.Join(d.err, d.buffer.Flush(), d.file.Close()) }
+
+// unjudged says which rules need decision records that the run does not have.
+func (r *run) unjudged() []string {
+	if r.plan.Test.Taps.Decisions() != "" {
+		return nil
+	}
+	var names []string
+	for _, rule := range decision.Rules() {
+		names = append(names, rule.ID)
+	}
+	why := "the test does not ask for them (`taps: {decisions: csv}`)"
+	if len(r.plan.family.Decisions) == 0 {
+		why = "the switch keeps none"
+	}
+	return []string{fmt.Sprintf("judged from the taps alone, without decision records: %s; not judged: %s", why, strings.Join(names, ", "))}
 }

@@ -22,6 +22,11 @@ func (r *facts) measure(metric string, flows []int) measured {
 	units := map[string]float64{
 		"header-latency-us": 1e3, "header-bytes": 1, "header-dscp": 1, "rtt-us": 1e3, "queue-packets": 1, "queue-bytes": 1,
 	}
+	for _, m := range r.plan.family.Metrics {
+		if m.Name == metric {
+			return measured{}.with(r.metric(m.Of, 0), m.Scale)
+		}
+	}
 	unit, distributed := units[metric]
 	if !distributed {
 		return sumUp(r.values(metric, flows))

@@ -71,7 +71,9 @@ func execute(t *testing.T, p *Plan) *orchestrator.Outcome {
 }
 
 func TestASchedulerByRankWithoutASourceOfRanksIsRefused(t *testing.T) {
-	m := switches.Model{New: func(*fabric.Switch, parameter.Values, []string) (fabric.Mechanism, error) { return fabric.TailDrop{}, nil }}
+	m := switches.Model{New: func(*fabric.Switch, parameter.Values, []string) (fabric.Mechanism, error) {
+		return fabric.TailDrop{}, nil
+	}}
 	if _, err := planWith(t, m, fabric.ByRank); err == nil || !strings.Contains(err.Error(), "nothing gives them ranks") {
 		t.Errorf("refused with %v", err)
 	}

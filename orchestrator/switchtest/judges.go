@@ -44,7 +44,7 @@ func deviceOf(rule, ofSwitch string) string {
 // judgeTable lists every analyzer of switch tests, in the order of reports.
 func judgeTable() []analyzer {
 	devices := deviceAnalyzers()
-	return slices.Concat(devices[:1], []analyzer{ndpAnalyzer()}, devices[1:], []analyzer{tcpAnalyzer()})
+	return slices.Concat(devices[:1], []analyzer{ndpAnalyzer()}, devices[1:len(devices)-1], []analyzer{tcpAnalyzer()}, devices[len(devices)-1:])
 }
 
 // AnalyzerNames lists the analyzers of switch tests in the order of reports.

@@ -85,6 +85,9 @@ func (p *Plan) try() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
 	}
+	if format := p.Test.Taps.Decisions(); format != "" && len(p.family.Decisions) == 0 {
+		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone", p.Test.Where("taps.decisions"), p.Test.Switch.Model)
+	}
 	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && len(p.Test.Changes) > 0 {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
 	}

@@ -8,6 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // report gathers what people read of the run.
@@ -35,6 +36,12 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 			}
 		}
 	}
+	if f := t.Taps.Decisions(); f != "" {
+		rep.Files = append(rep.Files, report.File{Name: "decisions." + f, What: "what the switches decided about each packet, and on what state"})
+	}
+	for _, text := range r.unjudged() {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
+	}
 	if t.Series > 0 {
 		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
 	}
@@ -43,6 +50,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	}
 	if r.flows != nil {
 		rep.Tables = append(rep.Tables, r.flowTable(), r.switchTable())
+		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
+			rep.Tables = append(rep.Tables, reasons)
+		}
 		rep.Charts = r.charts()
 	}
 	if r.analysis != nil {
@@ -85,6 +95,11 @@ func (r *facts) numbers() []report.Number {
 	add("drops", "drops", 0, mean)
 	add("queue packets", "queue-packets", 0, greatest)
 	add("median rtt µs", "rtt-us", 1, func(m measured) float64 { return m.p50 })
+	for _, m := range r.plan.family.Metrics {
+		if m.Head != "" {
+			add(m.Head, m.Name, 2, mean)
+		}
+	}
 	return list
 }
 
@@ -172,6 +187,20 @@ func (r *run) switchTable() report.Table {
 		tab.Rows = append(tab.Rows, report.Row{Cells: []string{
 			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest), some(recirculation), "",
 		}})
+	}
+	return tab
+}
+
+// reasonTable has a row for each reason for which a switch dropped packets.
+func (r *run) reasonTable() report.Table {
+	tab := report.Table{Title: "Drops by reason", Columns: []report.Column{{Head: "switch"}, {Head: "reason"}, {Head: "packets", Right: true}, {Head: ""}}}
+	for i := range r.net.Switches() {
+		sw := r.net.Switch(i)
+		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
+			if reason := r.plan.family.Reason(why); sw.Dropped(why) > 0 && why != fabric.ReasonConsumed {
+				tab.Rows = append(tab.Rows, report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))), reason.Doc}})
+			}
+		}
 	}
 	return tab
 }

@@ -57,6 +57,9 @@ func Options() config.Options {
 // Extend adds what the configuration has to know to read tests of switches.
 func Extend(o *config.Options) {
 	for _, f := range families() {
+		for _, m := range f.Metrics {
+			o.SwitchMetrics = append(o.SwitchMetrics, config.SwitchMetric{Name: m.Name, Doc: m.Doc})
+		}
 		for _, m := range f.Models {
 			m.Parameters = withCommon(m.Parameters)
 			o.Switches = append(o.Switches, m.Model)

@@ -43,6 +43,7 @@ type run struct {
 	judges    []judge
 	endpoints *endpoints
 	capture   *captures
+	decisions *decisions // nil: none are kept
 	series    *series
 	current   []parameter.Values // of each switch
 	end       clock.Time
@@ -130,6 +131,11 @@ func (r *run) build(context.Context) (err error) {
 			return err
 		}
 	}
+	if r.plan.Test.Taps.Decisions() != "" {
+		if r.decisions, err = newDecisions(r); err != nil {
+			return err
+		}
+	}
 	if r.endpoints, err = r.plan.attach(r.net, r.ledger); err != nil {
 		return err
 	}
@@ -184,6 +190,9 @@ func (r *run) traffic(ctx context.Context) error {
 	err := r.simulate(ctx, end)
 	if r.capture != nil {
 		err = errors.Join(err, r.capture.close())
+	}
+	if r.decisions != nil {
+		err = errors.Join(err, r.decisions.close())
 	}
 	if err != nil {
 		return err

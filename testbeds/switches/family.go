@@ -61,7 +61,7 @@ func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
 	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
 		return f.Reasons[i]
 	}
-	return analyzers.DropReason{Name: r.Name()}
+	return analyzers.DropReason{Name: r.Name(), Decided: r == fabric.ReasonTail || r == fabric.ReasonEarly}
 }
 
 // Model returns the model of a name.

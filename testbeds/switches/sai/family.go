@@ -27,10 +27,10 @@ func Family() switches.Family {
 			},
 		}},
 		Reasons: []analyzers.DropReason{
-			{Name: "trimmed", Doc: "A copy of the packet goes on in its place.", Copied: true},
-			{Name: "lost-copy", Doc: "A copy that the trim queue did not admit."},
+			{Name: "trimmed", Doc: "A copy of the packet goes on in its place.", Copied: true, Decided: true},
+			{Name: "lost-copy", Doc: "A copy that the trim queue did not admit.", Decided: true},
 		},
-		Settings: device,
+		Decisions: decisions(), Settings: device,
 		Snapshot: func(sw *fabric.Switch) (any, error) { return sw.Mechanism().(*Mechanism).Snapshot(), nil },
 		Counters: count,
 		Metrics: []switches.Metric{

@@ -210,6 +210,7 @@ func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, 
 	if !m.admits(int(v.Port), int(v.Queue), int(p.Size)) || m.refusesWithRoom(p, v) {
 		return m.refuse(now, p, v)
 	}
+	m.decide(now, p, v, decisionAdmitted)
 	return m.enqueue(now, p, v)
 }
 
@@ -231,13 +232,15 @@ func (m *Mechanism) Dequeued(now clock.Time, _ *fabric.Switch, p *fabric.Packet,
 // refuse decides on a packet that was not admitted to the queue that v names.
 func (m *Mechanism) refuse(now clock.Time, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if isCopy(p) {
-		return m.refuseCopy(p, v)
+		return m.refuseCopy(now, p, v)
 	}
 	at := &m.places[v.Port][v.Queue]
 	m.countDropped(v, p)
 	if !m.trims(at, p) {
+		m.decide(now, p, v, decisionRefused)
 		return v.Drop(fabric.ReasonTail)
 	}
+	m.decide(now, p, v, decisionTrimmed)
 	m.trim(now, p, v)
 	if used, pool := m.sw.BufferUsed(); m.bug.deliversBoth && used+m.waiting+int(p.Size) <= pool {
 		return m.enqueue(now, p, v)
@@ -283,6 +286,7 @@ func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
 	v := fabric.Verdict{}.To(m.sw.Port(port), queue)
 	if m.bug.losesCounted && m.copies%8 == 0 {
 		m.countLost(v, c)
+		m.decide(now, c, v, decisionLost)
 		m.sw.Discard(now, c, v.Drop(ReasonLostCopy))
 		return
 	}
@@ -291,21 +295,23 @@ func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
 		return
 	}
 	if m.admits(port, queue, int(c.Size)) {
+		m.decide(now, c, v, decisionCopied)
 		v = m.enqueue(now, c, v)
 	} else {
-		v = m.refuseCopy(c, v)
+		v = m.refuseCopy(now, c, v)
 	}
 	m.sw.Place(now, c, v)
 }
 
 // refuseCopy decides on a copy that the trim queue does not admit: it is lost, never trimmed again.
-func (m *Mechanism) refuseCopy(c *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+func (m *Mechanism) refuseCopy(now clock.Time, c *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if m.bug.trimsTwice && c.Size > sai.MinSize {
 		c.Size = sai.MinSize
 		m.countTrim(int(v.Port), originalQueue(c))
 		return v.To(m.sw.Port(int(v.Port)), originalQueue(c))
 	}
 	m.countLost(v, c)
+	m.decide(now, c, v, decisionLost)
 	return v.Drop(ReasonLostCopy)
 }
 

@@ -197,6 +197,9 @@ func (e *twinEvidence) rule() *twinRule {
 		}
 	}
 	identified := len(e.ids) > 1 && 2*len(e.ids) > len(e.gaps)
+	if identified || rule.hops > 0 { // no retransmission looks like a twin
+		rule.windowNS = twinWindowNS
+	}
 	doubled := 0
 	for _, w := range e.ways {
 		if float64(2*w.twins) >= (1-twinsMissing)*float64(w.frames) {

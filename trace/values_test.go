@@ -476,11 +476,11 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 		{"too few", evidence([]way{{8, 4}, {6, 3}}, 300, 0, 0), nil},
 		{"just enough", evidence([]way{{8, 4}, {8, 4}}, 300, 0, 0), &twinRule{windowNS: 2200}},
 		{"one way doubled", evidence([]way{{20, 10}, {20, 0}}, 300, 0, 10), nil},
-		{"one way only, identified", evidence([]way{{20, 10}}, 300, 0, 6), &twinRule{windowNS: 2200}},
+		{"one way only, identified", evidence([]way{{20, 10}}, 300, 0, 6), &twinRule{windowNS: twinWindowNS}},
 		{"one way only, hardly identified", evidence([]way{{20, 10}}, 300, 0, 5), nil},
 		{"a fifth is missing", evidence([]way{{20, 8}, {20, 8}}, 300, 0, 0), &twinRule{windowNS: 2200}},
 		{"more is missing", evidence([]way{{20, 8}, {20, 7}}, 300, 0, 0), nil},
-		{"a router, of one way", evidence([]way{{20, 10}, {20, 0}}, 300, 1, 0), &twinRule{windowNS: 2200, hops: 1}},
+		{"a router, of one way", evidence([]way{{20, 10}, {20, 0}}, 300, 1, 0), &twinRule{windowNS: twinWindowNS, hops: 1}},
 		{"a router, of no way", evidence([]way{{40, 10}, {20, 0}}, 300, 1, 0), nil},
 		{"far apart", evidence([]way{{20, 10}, {20, 10}}, 90_000, 0, 0), &twinRule{windowNS: twinWindowNS}},
 	} {

@@ -42,21 +42,28 @@ const maxSilent = 1 << 12
 func (a *Analyzer) listen(r *trace.Record, step *rounds.Step) {
 	o := &a.owed[step.Flow]
 	if r.Opcode.IsResponse() {
-		if o.active && r.Has(trace.Sent) && r.ICRC != packet.ICRCInvalid && step.Place >= o.place {
+		if !o.active || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid {
+			return
+		}
+		if step.Place >= o.place {
 			a.acknowledged(r, step, o)
+		}
+		if r.Syndrome.IsNak() || r.Syndrome.IsRNR() {
+			o.active = false // the responder did not accept what followed
 		}
 		return
 	}
-	if r.Flags&trace.AckReq == 0 || !r.Delivered() || step.Marks&(rounds.OutOfOrder|rounds.Unsure) != 0 {
+	if !r.Delivered() || step.Marks&(rounds.OutOfOrder|rounds.Unsure) != 0 {
 		return
 	}
 	switch verb := r.Opcode.Verb(); {
 	case verb != packet.VerbSend && verb != packet.VerbWrite:
 	case step.Is(rounds.Duplicate):
-		if o.active && step.Place == o.place && step.Cause == rounds.Timeout && o.repeatNS == 0 {
+		// Any packet that the timer's round repeats can bring the acknowledgement, before the round reaches the request that asked for it.
+		if o.active && step.Place <= o.place && step.Cause == rounds.Timeout && o.repeatNS == 0 {
 			o.repeatNS, o.repeatID = r.TimeNS, r.ID
 		}
-	default:
+	case r.Flags&trace.AckReq != 0:
 		o.lastPlace, o.lastNS, o.lastID = step.Place, r.TimeNS, r.ID
 		if !o.active {
 			o.active, o.place, o.ns, o.id, o.repeatNS = true, step.Place, r.TimeNS, r.ID, 0

@@ -34,6 +34,16 @@ func TestSilence(t *testing.T) {
 		{"the acknowledgement was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > only 2 ar\n 12 < ack 2 drop\n 80 > only 2 ar\n 82 < ack 2", exact, trace.KindMirror, nil},
 		{"a later request brings it", "0 > only 1 ar\n 2 < ack 1\n 10 > only 2 ar\n 11 > only 3 ar\n 13 < ack 3", exact, trace.KindMirror, nil},
 		{"the second of two requests", "0 > only 1 ar\n 1 > only 2 ar\n 3 < ack 1\n 80 > only 2 ar\n 82 < ack 2", exact, trace.KindMirror, ack},
+		{"the answer comes before the timer's round reaches the request", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > mid 3\n 12 > last 4 ar\n" +
+			"80 > first 2\n 82 < ack 4\n 83 > mid 3", exact, trace.KindMirror, ack},
+		{"the timer repeats an older request whose acknowledgement was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > last 3 ar\n" +
+			"13 < ack 3 drop\n 60 > only 4 ar\n 77 > first 2\n 78 < ack 4", exact, trace.KindMirror, nil},
+		{"a receiver that was not ready did not accept the request", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > last 3 ar\n 12 < rnr 2 drop\n" +
+			"80 > first 2\n 81 > last 3 ar\n 82 < ack 3", exact, trace.KindMirror, nil},
+		{"the receiver was not ready, and forgot the request later", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > last 3 ar\n 12 < rnr 2 drop\n" +
+			"80 > first 2\n 81 > last 3 ar\n 150 > first 2\n 151 < ack 3", exact, trace.KindMirror, ack},
+		{"the repeated request was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > last 3 ar\n 80 > first 2 drop\n 82 < ack 3",
+			exact, trace.KindMirror, nil},
 		{"nobody asked", "0 > only 1 ar\n 2 < ack 1\n 10 > only 2\n 80 > only 2\n 82 < ack 2", exact, trace.KindMirror, nil},
 
 		{"a NAK that the timer follows", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 66 > first 1\n 67 > last 2 ar\n 69 < ack 2", exact, trace.KindMirror, nak},

@@ -53,8 +53,10 @@ func (r *runner) process(ctx context.Context, s *suite, names []string, env ...s
 	}
 	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", s.binary}, args...)...)
 	cmd.Dir = s.Dir
-	// Properties draw the same inputs each time, and leave no file of a mutant's failure behind, which every later run would read; that they failed is enough, without the simplest input.
-	cmd.Env = append(os.Environ(), append(env, "GOMAXPROCS=1", "GOTRACEBACK=none", "RAPID_SEED=1", "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")...)
+	// Properties draw the same inputs each time. They do not search for the simplest input that fails, and leave no file of it,
+	// which every later run would read.
+	env = append(env, "GOMAXPROCS=1", "GOTRACEBACK=none", "RAPID_SEED=1", "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")
+	cmd.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

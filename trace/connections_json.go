@@ -73,15 +73,21 @@ func (d *connectionsDecoder) problem(offset int64, format string, args ...any) {
 	}
 }
 
+// start returns the offset at which the next token starts.
+func (d *connectionsDecoder) start() int64 {
+	at := d.dec.InputOffset()
+	for int(at) < len(d.data) && strings.IndexByte(" \t\r\n,:", d.data[at]) >= 0 {
+		at++
+	}
+	return at
+}
+
 // token returns the next token and the offset at which it starts. After a syntax error it returns nil for ever.
 func (d *connectionsDecoder) token() (json.Token, int64) {
 	if d.dead {
 		return nil, 0
 	}
-	at := d.dec.InputOffset()
-	for int(at) < len(d.data) && strings.IndexByte(" \t\r\n,:", d.data[at]) >= 0 {
-		at++
-	}
+	at := d.start()
 	tok, err := d.dec.Token()
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -231,8 +237,7 @@ func (d *connectionsDecoder) document() []Connection {
 
 func (d *connectionsDecoder) connection(path string) Connection {
 	var c Connection
-	start := d.dec.InputOffset()
-	before := len(d.errs)
+	start, before := d.start(), len(d.errs)
 	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "dscp", "cnp_dscp", "ecn", "mig_req",
 		"requester", "responder"}
 	d.object(path, allowed, []string{"index", "mtu", "requester", "responder"}, func(key, path string) {
@@ -271,7 +276,7 @@ func (d *connectionsDecoder) connection(path string) Connection {
 	if len(d.errs) == before {
 		// Index against the number of connections is NewConnections' business; the rest has a position here.
 		for _, p := range c.problems(c.Index) {
-			d.problem(start+1, "%s%s", path, p)
+			d.problem(start, "%s%s", path, p)
 		}
 	}
 	return c

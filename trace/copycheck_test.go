@@ -19,7 +19,12 @@ func TestWhatADecoderHasSeenDoesNotChangeWhatItSees(t *testing.T) {
 	v6.IP.Src, v6.IP.Dst = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
 	for _, p := range []*packet.Packet{testPacket(packet.WriteMiddle, 17, 5, 64), v6} {
 		frame := p.AppendTo(nil)
-		known := NewDecoder(FormatPlain, nil, true)
+		list := []Connection{{Index: 1, MTU: 1024, Requester: Side{p.IP.Src, 16, 0}, Responder: Side{p.IP.Dst, 17, 0}}}
+		connections, err := NewConnections(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := NewDecoder(FormatPlain, connections, true)
 		var r Record
 		if err := known.Decode(&Frame{Number: 1, Data: frame}, &r); err != nil {
 			t.Fatal(err)
@@ -27,7 +32,7 @@ func TestWhatADecoderHasSeenDoesNotChangeWhatItSees(t *testing.T) {
 		for bit := range 8 * 80 {
 			frame[bit/8] ^= 1 << (bit % 8)
 			var want Record
-			wanted := NewDecoder(FormatPlain, nil, true).Decode(&Frame{Number: 1, Data: frame}, &want)
+			wanted := NewDecoder(FormatPlain, connections, true).Decode(&Frame{Number: 1, Data: frame}, &want)
 			got := known.Decode(&Frame{Number: 1, Data: frame}, &r)
 			if (got == nil) != (wanted == nil) || got == nil && r != want {
 				t.Errorf("IPv%d byte %d bit %d: %v, want %v\n%s", p.IP.Version, bit/8, bit%8, got, wanted, cmp.Diff(want, r))
@@ -71,17 +76,18 @@ func TestADamagedCopyIsToldFromWhatADeviceSends(t *testing.T) {
 		violated bool
 		device   bool // a wrong iCRC is left to analyzers
 	}{
-		"a type of service":               {change: flip(ip+1, 0), violated: true},
-		"an IP checksum":                  {change: flip(ip+10, 7), violated: true},
-		"an event":                        {change: flip(ip+8, 0), violated: true},
-		"a UDP length, up":                {change: flip(udp+4, 1), violated: true},
-		"a UDP length, down":              {change: flip(udp+5, 3), violated: true},
-		"a UDP source port":               {change: flip(udp, 2), violated: true},
-		"a queue pair":                    {change: flip(bth+7, 0), violated: true},
-		"a PSN":                           {change: flip(bth+11, 6), violated: true},
-		"a payload":                       {change: flip(bth+40, 6), violated: true},
-		"an iCRC":                         {change: flip(-1, 6), violated: true},
-		"an iCRC that its sender made so": {change: flip(-1, 6), vouched: true, device: true},
+		"a type of service":  {change: flip(ip+1, 0), violated: true},
+		"an IP checksum":     {change: flip(ip+10, 7), violated: true},
+		"an event":           {change: flip(ip+8, 0), violated: true},
+		"a UDP length, up":   {change: flip(udp+4, 1), violated: true},
+		"a UDP length, down": {change: flip(udp+5, 3), violated: true},
+		"a UDP length of a copy that is vouched for": {change: flip(udp+5, 3), vouched: true, violated: true},
+		"a UDP source port":                          {change: flip(udp, 2), violated: true},
+		"a queue pair":                               {change: flip(bth+7, 0), violated: true},
+		"a PSN":                                      {change: flip(bth+11, 6), violated: true},
+		"a payload":                                  {change: flip(bth+40, 6), violated: true},
+		"an iCRC":                                    {change: flip(-1, 6), violated: true},
+		"an iCRC that its sender made so":            {change: flip(-1, 6), vouched: true, device: true},
 		"an iCRC of a sender that calculates none": {change: func(f []byte) { copy(f[len(f)-4:], "none") }, device: true},
 		"an event of a copy that is vouched for":   {change: flip(ip+8, 0), vouched: true, violated: true},
 	} {

@@ -173,11 +173,8 @@ func (s *departing) find(r *Record, k departureKey, nth int) *Departure {
 	return nil
 }
 
-// offered reports whether r has what the departure changes.
+// offered reports whether r has the field that the departure rewrites, if it rewrites one.
 func (d *Departure) offered(r *Record) bool {
-	if d.Event != EventRewrite {
-		return true
-	}
 	headers := r.Opcode.Headers()
 	switch d.Field {
 	case packet.RewriteSyndrome, packet.RewriteMSN:

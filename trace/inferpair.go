@@ -218,22 +218,22 @@ func (c *Connection) setVerbs(set verbSet) {
 
 // mtu returns the path MTU that most full packets have.
 func (p *pairing) mtu(index int, toward, back *half) int {
-	best, bestCount, odd := 0, int64(0), toward.odd+back.odd
+	best, all := 0, toward.odd+back.odd
+	count := func(i int) int64 { return toward.full[i] + back.full[i] }
+	fit := int64(0)
 	for i, m := range mtus {
-		n := toward.full[i] + back.full[i]
-		if n > bestCount {
-			best, bestCount, odd = m, n, odd+bestCount
-		} else {
-			odd += n
+		n := count(i)
+		if all += n; n > fit {
+			best, fit = m, n
 		}
 	}
 	largest := max(toward.largest, back.largest)
 	if given := p.inf.MTU; given != 0 {
-		if best != given {
-			odd += bestCount
+		if fit = 0; slices.Contains(mtus[:], given) {
+			fit = count(slices.Index(mtus[:], given))
 		}
-		if odd > 0 {
-			p.note("connection %d: MTU %d is given, but %d FIRST or MIDDLE packets have another length", index, given, odd)
+		if all > fit {
+			p.note("connection %d: MTU %d is given, but %d FIRST or MIDDLE packets have another length", index, given, all-fit)
 		}
 		return given
 	}
@@ -242,8 +242,8 @@ func (p *pairing) mtu(index int, toward, back *half) int {
 		best = assumedMTU(toward, largest)
 		p.note("connection %d: no FIRST or MIDDLE packet shows the MTU; %d is assumed", index, best)
 	}
-	if odd > 0 {
-		p.note("connection %d: MTU %d, but %d FIRST or MIDDLE packets have another length", index, best, odd)
+	if all > fit {
+		p.note("connection %d: MTU %d, but %d FIRST or MIDDLE packets have another length", index, best, all-fit)
 	}
 	return best
 }

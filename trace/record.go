@@ -112,7 +112,7 @@ func (r *Record) Original() (value uint64, ok bool) {
 // CM returns the message of the connection manager that r carries, if it does.
 func (r *Record) CM() (c packet.CM, ok bool) {
 	if r.Flags&HasCM == 0 {
-		return c, false
+		return packet.CM{}, false
 	}
 	return packet.CM{
 		Attribute: packet.CMAttribute(r.DMALen >> 24), QPN: packet.QPN(r.DMALen & maxUint24),

@@ -16,7 +16,7 @@ import (
 func drawnCapture(t *rapid.T) []byte {
 	ops := []packet.Opcode{
 		packet.WriteMiddle, packet.WriteOnly, packet.Acknowledge, packet.ReadRequest, packet.CmpSwap, packet.AtomicAcknowledge,
-		packet.ReadResponseFirst, packet.SendOnlyInv, packet.CNP,
+		packet.ReadResponseFirst, packet.SendOnlyInv, packet.CNP, packet.WriteOnlyImm, packet.SendLastImm,
 	}
 	var out bytes.Buffer
 	w := NewPcapWriter(&out, "drawn.pcap", 0)
@@ -26,7 +26,7 @@ func drawnCapture(t *rapid.T) []byte {
 			packet.PSN(rapid.IntRange(0, 1<<24-1).Draw(t, "psn")), 4*rapid.IntRange(0, 3).Draw(t, "words"))
 		p.BTH.AckReq = rapid.Bool().Draw(t, "ackreq")
 		p.RETH = packet.RETH{VA: rapid.Uint64().Draw(t, "va"), Length: rapid.Uint32().Draw(t, "length"), RKey: rapid.Uint32().Draw(t, "rkey")}
-		p.AtomicETH.RKey, p.IETH = p.RETH.RKey, p.RETH.RKey
+		p.AtomicETH.RKey, p.IETH, p.ImmDt = p.RETH.RKey, p.RETH.RKey, rapid.Uint32().Draw(t, "immediate")
 		p.AtomicETH.VA, p.AtomicAckETH = p.RETH.VA, rapid.Uint64().Draw(t, "original")
 		p.AETH = packet.AETH{Syndrome: packet.Syndrome(rapid.Byte().Draw(t, "syndrome")), MSN: rapid.Uint32Range(0, 1<<24-1).Draw(t, "msn")}
 		if rapid.IntRange(0, 3).Draw(t, "tagged") == 0 {

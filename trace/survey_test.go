@@ -99,7 +99,7 @@ func TestFramesOfOneCaptureOnlyAreCountedBetweenThoseOfBoth(t *testing.T) {
 			with(3, at(2000)), with(3, twice), wayEvidence{matched: 2, repeated: 1, lostSecond: 1}, none,
 		},
 		"an acknowledged request":            {with(3, data(acked)), both, wayEvidence{matched: 2}, [2]float64{0, 1}},
-		"a request that nobody acknowledged": {with(3, data(acked + 1<<8)), both, wayEvidence{matched: 2}, none},
+		"a request that nobody acknowledged": {with(3, data(acked+1<<8)), both, wayEvidence{matched: 2}, none},
 		"a READ response": {
 			both, with(3, data(acked-placeRequest+placeAnswer+9<<8)), wayEvidence{matched: 2}, [2]float64{1, 0},
 		},

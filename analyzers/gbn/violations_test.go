@@ -159,6 +159,8 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 			> 1; > 2 badicrc; > 3; < ack 3; < nak 2; > 2-3; < ack 3`}),
 		"a read response with the syndrome of a nack": plain(scene{traffic: "read*3", want: []string{"syndrome"}, trace: `
 			> 1; < resp 1 syndrome=0x60; < resp 2; < resp 3`}),
+		"an atomic ack with the syndrome of a NAK": plain(scene{traffic: "write atomic", want: []string{"syndrome"}, trace: `
+			> 1-2; < ack 1; < atomic 2 syndrome=0x62`}),
 		"acks decrease": plain(scene{traffic: "write*10", want: []string{"ack-decreasing"}, trace: `
 			> 1-10; < ack 6; < ack 4; < ack 10`}),
 	})

@@ -99,6 +99,19 @@ func TestANackOfADuplicateMayNameTheNextPSN(t *testing.T) {
 	})
 }
 
+// A pair of captures may begin in the middle of a connection. An MSN that only one number of completed messages explains shows that
+// it does not: from then on its responder's count is known.
+func TestACountThatFitsShowsThatAPairBeginsWithItsConnection(t *testing.T) {
+	pair := func(s scene) scene { s.kind, s.inferred = trace.KindPair, true; return s }
+	check(t, map[string]scene{
+		"duplicates are counted": pair(scene{traffic: "write*2 write*2", want: []string{"msn", "msn"}, trace: `
+			> 1-2; < ack 2 drop; @ 70ms; > 1-2; < ack 2 msn=2; > 3-4; < ack 4 msn=3`}),
+		"the connection is older": pair(scene{traffic: "write*2 write*2", trace: `> 1-2; < ack 2 msn=6; > 3-4; < ack 4 msn=7`}),
+		"the connection is older by one message, and the first count fits": pair(scene{traffic: "write write write write", trace: `
+			> 1-3; < ack 1 msn=2; < ack 3 msn=4; > 4; < ack 4 msn=5`}),
+	})
+}
+
 func TestAGuessedMTUConvictsNoRead(t *testing.T) {
 	check(t, map[string]scene{ // of MTU 4096, which nothing shows
 		"two reads": {traffic: "read write", midway: true, kind: trace.KindPlain, want: []string{"incomplete", "capture-gap"}, trace: `> 1 dma=4096; > 2 op=READ_REQUEST len=0 va=0 dma=9000`},

@@ -33,11 +33,13 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	}
 	atMost = max(atMost, atLeast)
 	if above := (int64(r.MSN) - atLeast) & msnMask; above <= atMost-atLeast {
-		q.counts++
+		if q.counts++; atMost == atLeast {
+			q.counted = true // a connection with requests from before the trace would have counted more
+		}
 		q.msn = atLeast + above
 		return
 	}
-	if s.midway && q.counts < 2 && int64(r.MSN) > atMost {
+	if s.midway && !q.counted && q.counts < 2 && int64(r.MSN) > atMost {
 		s.rsp.adrift, s.captured = true, true // the responder has counted requests from before the trace
 		return
 	}

@@ -22,6 +22,7 @@ type responder struct {
 	nakID   uint64
 	msn     int64  // the highest that a response had
 	counts  int    // responses whose MSN was right
+	counted bool   // one of them could have had no other MSN: the trace begins with the connection
 	fatalID uint64 // of the NAK that ended the connection
 	earned  bool   // an invalid request deserved that NAK
 	// performed is the latest READ or atomic that was accepted, -1: none.

@@ -28,6 +28,8 @@ type Inference struct {
 	tooMany bool
 	assumed bool // the MTU of some connection was not shown
 
+	elsewhere []Connection // of which another capture shows both directions
+
 	exchanges exchanges
 }
 

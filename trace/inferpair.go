@@ -20,6 +20,7 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 		p.mate[i] = noMate
 	}
 	p.byExchange()
+	p.byOtherCapture()
 	p.byAnswers()
 	p.byElimination()
 	c, err := NewConnections(p.connections())
@@ -55,6 +56,35 @@ func (p *pairing) free(i int) []int {
 	}
 	return out
 }
+
+// lacking reports whether one of the connections was seen in one direction only.
+func (inf *Inference) lacking(c *Connections) bool {
+	return slices.ContainsFunc(c.All(), func(c Connection) bool { return c.Requester.QPN == 0 || c.Responder.QPN == 0 })
+}
+
+// byOtherCapture pairs what this capture shows one direction of with what another capture shows of the other.
+func (p *pairing) byOtherCapture() {
+	for i := range p.inf.elsewhere {
+		c := &p.inf.elsewhere[i]
+		toward := makeFlowKey(c.Requester.IP, c.Responder.IP, c.Responder.QPN)
+		back := makeFlowKey(c.Responder.IP, c.Requester.IP, c.Requester.QPN)
+		a, b := int(p.inf.table.find(&toward)), int(p.inf.table.find(&back))
+		switch seenA, seenB := p.seen(a), p.seen(b); {
+		case seenA && !seenB:
+			b = p.present(b, back)
+		case seenB && !seenA:
+			a = p.present(a, toward)
+		default:
+			continue // this capture knows it as well as the other one, or not at all
+		}
+		if a >= 0 && b >= 0 && p.mate[a] == noMate && p.mate[b] == noMate {
+			p.join(a, b)
+		}
+	}
+}
+
+// seen reports whether half i exists and has packets.
+func (p *pairing) seen(i int) bool { return i >= 0 && p.inf.halves[i].packets > 0 }
 
 // byAnswers pairs halves by their candidates: until nothing changes, those that have only one left, as each pair found may leave others
 // no choice. What then is still ambiguous stays apart: a wrong pair would convict both ends.
@@ -154,11 +184,11 @@ func (p *pairing) connection(i, index int) (Connection, bool) {
 		c.MTU = p.mtu(index, toward, back)
 	}
 	c.setVerbs(toward.messageVerbs() | back.messageVerbs())
-	if toward.packets > 0 {
+	if toward.key != none.key {
 		c.Requester.IP, c.Responder.IP, c.Responder.QPN = toward.key.addrs()
 		c.Requester.IPSN = toward.lowPSN
 	}
-	if back.packets > 0 {
+	if back.key != none.key {
 		c.Responder.IP, c.Requester.IP, c.Requester.QPN = back.key.addrs()
 		c.Responder.IPSN = back.lowPSN
 	}
@@ -189,9 +219,9 @@ func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 	}
 	switch {
 	case p.ambiguous[i]: // said already
-	case toward.packets == 0:
+	case toward.packets == 0 && (toward.key == flowKey{} || c.Exchanged):
 		p.note("connection %d: only one direction was captured, the responder's; nothing about the connection is judged", c.Index)
-	case back.packets == 0:
+	case back.packets == 0 && (back.key == flowKey{} || c.Exchanged):
 		p.note("connection %d: only one direction was captured, the requester's; its responder is not judged, and the requester is judged by its packets alone", c.Index)
 	}
 	if n := toward.misfits + back.misfits; n > 0 {

@@ -48,8 +48,8 @@ type PairEvent struct {
 // by what the packets show, unless o says otherwise. Upstream frames become Sent records, whose Event says what became of the
 // packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time; at equal times a packet passes
 // as soon as it was sent. A frame that only the downstream capture has is one that the upstream tap missed: it becomes a Sent
-// record, too. Connections are inferred from the first capture unless given. Mirror traces are refused: they know their
-// events already. Captures that contradict each other are an *UnjudgedError.
+// record, too. Connections are inferred from the first capture unless given, and from the second if the first shows one direction
+// only. Mirror traces are refused: they know their events already. Captures that contradict each other are an *UnjudgedError.
 func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, *PairReport, error) {
 	for _, src := range []Source{first, second} {
 		if err := refuseMirror(ctx, src, o.Format); err != nil {
@@ -77,6 +77,14 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	}
 	if scanned.inference != nil && scanned.inference.assumed {
 		if err := scanned.learnMTU(ctx, second); err != nil {
+			return nil, nil, err
+		}
+		if meta, err = scanned.meta(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if scanned.inference != nil && scanned.inference.lacking(meta.Connections) {
+		if err := scanned.learnPartners(ctx, second); err != nil {
 			return nil, nil, err
 		}
 		if meta, err = scanned.meta(); err != nil {
@@ -301,6 +309,24 @@ func (s *scan) learnMTU(ctx context.Context, other Source) (err error) {
 		}
 		s.inference.learn(stream.dec.key, &o.rec)
 	}
+}
+
+// learnPartners takes from the other capture which directions belong together, where this one shows only one of them.
+func (s *scan) learnPartners(ctx context.Context, other Source) error {
+	scanned, err := scanPlain(ctx, other, s.o)
+	if err != nil {
+		return err
+	}
+	meta, err := scanned.meta()
+	if err != nil || scanned.inference == nil {
+		return err
+	}
+	for _, c := range meta.Connections.All() {
+		if c.Requester.QPN != 0 && c.Responder.QPN != 0 {
+			s.inference.elsewhere = append(s.inference.elsewhere, c)
+		}
+	}
+	return nil
 }
 
 func (r *PairReport) notes(first, second string) []string {

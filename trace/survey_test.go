@@ -217,7 +217,14 @@ func TestErrorsOfACallerEndEveryPass(t *testing.T) {
 			t.Errorf("%s, batches: %v", name, err)
 		}
 		if c.payloads != nil {
-			err := c.payloads(t.Context(), func(instant) bool { return true }, func(*Record) error { return errStop })
+			var list []Sighting
+			if err := c.ForEach(t.Context(), func(r *Record) error {
+				list = append(list, Sighting{r.Flow, r.PSN, r.TimeNS})
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			err := c.payloads(t.Context(), newSightings(list), func(*Record) error { return errStop })
 			if !errors.Is(err, errStop) {
 				t.Errorf("%s, payloads: %v", name, err)
 			}
@@ -421,5 +428,43 @@ func TestTheRoomOfAClockIsBetweenItsBounds(t *testing.T) {
 	address := netip.MustParseAddr("10.0.0.9")
 	if (&tapView{connections: &Connections{}}).isRequester(address) {
 		t.Error("a host of no connection is a requester")
+	}
+}
+
+// TestAnAnswerInTheSecondCaptureShowsTheOtherDirection has captures of two hosts, whose only ACK is lost on its way to the requester.
+func TestAnAnswerInTheSecondCaptureShowsTheOtherDirection(t *testing.T) {
+	var first, second []written
+	for i := range 10 {
+		p := data(i)
+		p.BTH.AckReq = i == 9
+		f := p.AppendTo(nil)
+		at := int64(i+1) * 10_000
+		first, second = append(first, written{at, f, len(f)}), append(second, written{at + 500, f, len(f)})
+	}
+	ack := testPacket(packet.Acknowledge, 27, 9, 0)
+	ack.IP.Src, ack.IP.Dst = ack.IP.Dst, ack.IP.Src
+	b := ack.AppendTo(nil)
+	second = append(second, written{110_000, b, len(b)})
+	checked, _, err := CheckPair(t.Context(), memorySource("a.pcap", pcapOf(t, first)), memorySource("b.pcap", pcapOf(t, second)),
+		Options{Placement: PlacementHosts, SameClock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := checked.Meta()
+	if c := meta.Connections.All(); len(c) != 1 || c[0].Requester.QPN != 27 || c[0].Responder.QPN != 17 || !meta.Connections.Inferred {
+		t.Errorf("%+v", c)
+	}
+	if notes := strings.Join(meta.Notes, "\n"); strings.Contains(notes, "only one direction") {
+		t.Errorf("notes %q", notes)
+	}
+	answers := 0
+	err = checked.ForEach(t.Context(), func(r *Record) error {
+		if r.Opcode == packet.Acknowledge && r.Has(Sent) && r.Flow == 1 && r.Event == EventDrop {
+			answers++
+		}
+		return nil
+	})
+	if err != nil || answers != 1 {
+		t.Errorf("%d answers that were sent and lost, %v", answers, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -132,15 +133,15 @@ func (b *bed) through(bug rdma.BugInfo, v view, sound bool) (found, error) {
 		return nothing, err
 	}
 	if v.name != mirrorView {
-		if outcome, err = watch(v, recording, t); err != nil {
+		if outcome, err = watch(v, recording, t, false); err != nil {
 			return nothing, err
 		}
 	}
 	return look(bug, v, outcome), nil
 }
 
-// watch analyses what a view shows of a recording, told how the queue pairs were set.
-func watch(v view, recording *traffic.Recording, t *config.Test) (_ *orchestrator.Outcome, err error) {
+// watch analyses what a view shows of a recording, told how the queue pairs were set, and which ones there are if connections.
+func watch(v view, recording *traffic.Recording, t *config.Test, connections bool) (_ *orchestrator.Outcome, err error) {
 	dir, err := os.MkdirTemp("", "oracle-")
 	if err != nil {
 		return nil, err
@@ -151,7 +152,12 @@ func watch(v view, recording *traffic.Recording, t *config.Test) (_ *orchestrato
 		return nil, err
 	}
 	tr := &t.Traffic
-	o.Connections, o.MTU = "", tr.MTU
+	if o.Connections, o.MTU = "", tr.MTU; connections {
+		o.Connections = filepath.Join(dir, "connections.json")
+		if err := save(o.Connections, recording.WriteConnections); err != nil {
+			return nil, err
+		}
+	}
 	o.Settings = trace.Settings{Timeout: &tr.AckTimeout, Retry: &tr.RetryCount, RNRRetry: &tr.RNRRetry}
 	outcome, err := orchestrator.Analyze(context.Background(), o)
 	if errors.Is(err, orchestrator.ErrInput) { // nothing passed a tap
@@ -190,6 +196,10 @@ func whyLost(bug, rule, view string, cell found) string {
 	family, _, _ := strings.Cut(rule, ".")
 	lone := view != "pair-named" && view != "hosts-named"
 	switch {
+	case reasonOf[bug] != "" && view != "ipsn0":
+		return reasonOf[bug]
+	case view == "counted" && olderExplains[bug]:
+		return "the connection may be older than the capture (--connections rules that out)"
 	case family == "expect":
 		return "what a test expects of times and completions is not in a capture"
 	case family == "counters":
@@ -220,6 +230,25 @@ func whyLost(bug, rule, view string, cell found) string {
 		return "what reached the requester is not known"
 	}
 	return ""
+}
+
+// reasonOf says it of bugs whose rule is judged elsewhere.
+var reasonOf = map[string]string{
+	"payload-changes":         "the application may have changed the memory, or the queue pair may have been connected anew",
+	"atomic-lost":             "something else may have written at the address of the atomics",
+	"atomic-executed-again":   "the queue pair may have been connected anew, with the same numbers",
+	"atomic-replays-latest":   "the queue pair may have been connected anew, with the same numbers",
+	"access-error-as-invalid": "which remote keys are valid is not in a capture",
+	"fatal-nak-ignored":       "how long a host may hold a packet is not known: the NAK may not have reached the requester's transport",
+	"early-timeout":           "how long a host may hold a packet is not known: it may have been sent long before it passed the tap",
+	"nack-restarts-neighbour": "how long a host may hold a packet is not known: it may have been sent long before it passed the tap",
+}
+
+// olderExplains are the bugs that show in the first packets of their tests. A requester or responder of a connection that may be older
+// than the capture is judged from where its packets have shown what it knows. With --connections the view counted shows each of them.
+var olderExplains = map[string]bool{
+	"psn-skip": true, "wrap-skips-zero": true, "read-skips-one": true, "read-opcode": true, "read-replay-from-start": true,
+	"atomic-twice": true,
 }
 
 // severity returns that of a rule.

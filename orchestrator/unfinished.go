@@ -34,6 +34,7 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 	}
 	var list []*analyzers.Finding
 	askedNS, lastNS := map[uint64]int64{}, map[int]int64{} // by packet, by connection
+	answers := map[uint64]bool{}                           // packets that are responses
 	for i := range a.Findings {
 		f := &a.Findings[i]
 		if _, ok := unfinishedRules[f.Rule]; !ok || f.Severity != analyzers.Violation || f.TimeNS < meta.EndNS {
@@ -53,6 +54,7 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 		}
 		if _, ok := askedNS[r.ID]; ok {
 			askedNS[r.ID] = r.TimeNS // of the latest record, which is that of its arrival
+			answers[r.ID] = r.Opcode.IsResponse()
 		}
 		return nil
 	})
@@ -60,6 +62,9 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 		return err
 	}
 	for _, f := range list {
+		if unfinishedRules[f.Rule] && len(f.Packets) > 0 && answers[f.Packets[0]] {
+			continue // a later response shows that it will not come: a responder keeps the order
+		}
 		since := meta.EndNS - lastNS[f.Connection]
 		if unfinishedRules[f.Rule] {
 			since = 0

@@ -222,7 +222,7 @@ func whyLost(bug, rule, view string, cell found) string {
 		return "one or two frames that the capture missed explain it"
 	case !lone && rule == "gbn.resend-acknowledged":
 		return "how long a host may hold a packet is not known"
-	case !lone && cell == warned && (analyzers.UnseenExplains()[rule] || rule == "gbn.read-missing"):
+	case !lone && cell == warned && (analyzers.UnseenExplains()[rule] || rule == "gbn.read-missing" || rule == "gbn.nak-psn"):
 		return "a frame that the second capture missed explains it (--complete rules that out)"
 	case lone && responders[rule]:
 		return "what reached the responder is not known"

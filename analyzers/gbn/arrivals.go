@@ -329,7 +329,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if r.Delivered() {
 		s.looseArrived(p)
 	} else {
-		s.looseLost(p)
+		s.lossBefore = s.lossBefore || s.captured
 		s.looseTrimmed(r, p)
 	}
 	if s.rsp.state == rsFailed && s.exact() && r.Delivered() {

@@ -10,10 +10,6 @@ import (
 // loose is the responder's state where deliveries are not known exactly: a plain capture, which does not show losses behind
 // the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged then.
 type loose struct {
-	holes  []pos // requests that certainly did not arrive intact, not sent intact since
-	beyond pos   // an ACK of something that was not seen to be sent, -1: none
-	ackID  uint64
-	ackNS  int64
 	read   pos // of the next READ response
 	passed pos // the highest request that passed
 	header pos // the highest request of which only the trimmed header passed, -1: none
@@ -21,29 +17,12 @@ type loose struct {
 	lastID uint64
 }
 
-const maxHoles = 16
-
-func (l *loose) init() { l.beyond, l.header, l.last = -1, -1, -1 }
-
-// looseLost notes that the newest request certainly did not arrive. If the trace begins midway it may have arrived before.
-func (s *session) looseLost(p pos) {
-	l := &s.rsp.loose
-	s.lossBefore = s.lossBefore || s.captured
-	if s.captured && !s.midway && s.req.fresh && !s.rsp.adrift && len(l.holes) < maxHoles {
-		l.holes = append(l.holes, p)
-	}
-}
+func (l *loose) init() { l.header, l.last = -1, -1 }
 
 // looseArrived notes that a request may have arrived.
 func (s *session) looseArrived(p pos) {
 	l := &s.rsp.loose
 	l.passed = max(l.passed, p)
-	for i, h := range l.holes {
-		if h == p {
-			l.holes = append(l.holes[:i], l.holes[i+1:]...)
-			return
-		}
-	}
 }
 
 // looseResponse judges a response.
@@ -85,20 +64,10 @@ func (s *session) looseFold(r *trace.Record, p, atLeast pos) {
 }
 
 func (s *session) looseAck(r *trace.Record, p pos) {
-	q, l := &s.rsp, &s.rsp.loose
-	for _, h := range l.holes {
-		if h <= p {
-			say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack before psn %d, which did not arrive intact", h+1), response(r, p))
-			return
-		}
-	}
+	q := &s.rsp
 	switch {
-	case p >= s.req.next && s.midway:
-		return // requests before the trace may have gone further
-	case p >= s.req.next && s.captured:
-		// Either the capture lacks the request, or it has not been sent yet: the next request tells.
-		l.beyond, l.ackID, l.ackNS = p, r.ID, r.TimeNS
-		return
+	case p >= s.req.next && (s.midway || s.captured):
+		return // requests before the trace may have gone further; of what a capture lacks the observer decides
 	case p >= s.req.next:
 		say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack psn %d at most", s.req.next), response(r, p))
 		return
@@ -117,23 +86,6 @@ func (s *session) looseAck(r *trace.Record, p pos) {
 	}
 	q.acked, q.ackID = p, r.ID
 	s.looseFold(r, p, 0)
-}
-
-// checkLateAck resolves an ACK that was ahead of the requests seen, by the next request: one tap sees a request before the
-// responder does.
-func (s *session) checkLateAck(r *trace.Record, p pos) {
-	l := &s.rsp.loose
-	if l.beyond < 0 {
-		return
-	}
-	if p <= l.beyond {
-		f := s.report(s.step(rsAckBeyond), r, l.beyond)
-		if f != nil {
-			f.TimeNS, f.Packets = l.ackNS, []uint64{l.ackID, r.ID}
-		}
-		say(f, fmt.Sprintf("no ack of psn %d before it is sent", l.beyond+1), fmt.Sprintf("ack psn %d", l.beyond+1))
-	}
-	l.beyond = -1
 }
 
 func (s *session) looseNak(r *trace.Record, p pos) {

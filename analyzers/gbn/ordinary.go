@@ -37,7 +37,7 @@ func (s *session) slow() bool {
 	q, rsp := &s.req, &s.rsp
 	l := &rsp.log
 	return !q.started || s.captured || s.fateUnknown || !s.mtuShown || s.mtu != l.mtu || q.state > rqSending || rsp.state != rsReady ||
-		rsp.adrift || q.cur != q.next || q.fatalID != 0 || len(q.claims) > 0 || rsp.loose.beyond >= 0 || len(rsp.loose.holes) > 0 ||
+		rsp.adrift || q.cur != q.next || q.fatalID != 0 || len(q.claims) > 0 ||
 		l.len == len(l.ring) || l.most.expected != q.next || l.most.awaiting || l.most.failed || !l.most.agrees(&q.message)
 }
 

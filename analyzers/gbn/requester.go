@@ -508,7 +508,6 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	} else {
 		s.checkMessage(r, p, n)
 	}
-	s.checkLateAck(r, p)
 	if r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic {
 		q.spans.push(span{
 			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, rkey: r.RKey, atomic: r.Opcode != packet.ReadRequest,

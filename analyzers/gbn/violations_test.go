@@ -1,8 +1,10 @@
 package gbn_test
 
 import (
+	"slices"
 	"testing"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/trace"
 )
@@ -153,10 +155,6 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 			> 1-10; < nak 5; > 6-10; @ 68ms; > 5-10; < ack 10`}),
 		"a nack for an acknowledged packet": plain(scene{traffic: "write*10", want: []string{"nak-duplicate"}, trace: `
 			> 1-10; < ack 6; < nak 5; > 7-10; < ack 10`}),
-		"an ack before the request was sent": plain(scene{traffic: "write*10", want: []string{"ack-beyond"}, trace: `
-			> 1-5; < ack 6; > 6-10; < ack 10`}),
-		"a corrupted packet is acknowledged": plain(scene{traffic: "write*3", want: []string{"ack-beyond"}, trace: `
-			> 1; > 2 badicrc; > 3; < ack 3; < nak 2; > 2-3; < ack 3`}),
 		"a read response with the syndrome of a nack": plain(scene{traffic: "read*3", want: []string{"syndrome"}, trace: `
 			> 1; < resp 1 syndrome=0x60; < resp 2; < resp 3`}),
 		"an atomic ack with the syndrome of a NAK": plain(scene{traffic: "write atomic", want: []string{"syndrome"}, trace: `
@@ -164,4 +162,43 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 		"acks decrease": plain(scene{traffic: "write*10", want: []string{"ack-decreasing"}, trace: `
 			> 1-10; < ack 6; < ack 4; < ack 10`}),
 	})
+}
+
+// TestTheObserverDecidesWhatASingleCaptureShows: what was received and sent before an ACK is not judged by this package there.
+func TestTheObserverDecidesWhatASingleCaptureShows(t *testing.T) {
+	for name, s := range map[string]scene{
+		"an ack before three requests were sent": {traffic: "write*10", want: []string{"gbn.ack-beyond"}, trace: `
+			> 1-5; < ack 8; > 6-10; < ack 10`},
+		"an ack after them": {traffic: "write*10", trace: `
+			> 1-5; > 6-10; < ack 8; < ack 10`},
+		"a corrupted packet is acknowledged": {traffic: "write*3", complete: true, want: []string{"gbn.ack-beyond"}, trace: `
+			> 1; > 2 badicrc; > 3; < ack 3; @ 68ms; < ack 3`},
+		"a corrupted packet is retransmitted": {traffic: "write*3", complete: true, trace: `
+			> 1; > 2 badicrc; > 3; < nak 2; > 2-3; < ack 3`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meta := trace.Meta{Kind: trace.KindPlain, Connections: connections(t, 1, s.ipsn, false), Complete: s.complete}
+			c := trace.CheckedRecords(meta, s.records(t))
+			fresh := func(m trace.Meta) []analyzers.Analyzer { return []analyzers.Analyzer{gbn.New(m, s.cfg)} }
+			doc, err := analyzers.Run(t.Context(), c, fresh(c.Meta())...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := analyzers.SoftenUnseen(t.Context(), c, 1, doc, fresh); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range doc.Findings {
+				if f := &doc.Findings[i]; f.Severity == analyzers.Violation {
+					got = append(got, f.Rule)
+				}
+			}
+			if len(got) > 1 {
+				got = got[:1] // what follows from the first
+			}
+			if !slices.Equal(got, s.want) {
+				t.Errorf("violations %v, want %v\n%s", got, s.want, dump(doc.Findings))
+			}
+		})
+	}
 }

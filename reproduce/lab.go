@@ -2,7 +2,6 @@ package reproduce
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/configs/lumina"
@@ -111,23 +109,13 @@ func (l *lab) runAll(ctx context.Context, files ...string) ([]*result, error) {
 // run runs tests on the testbeds that build makes, Workers at a time. A trace without integrity is a result; a failure of the
 // infrastructure is an error.
 func (l *lab) run(ctx context.Context, tests []*config.Test, build orchestrator.Builder) ([]*result, error) {
-	results, errs := make([]*result, len(tests)), make([]error, len(tests))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range l.cfg.Workers {
-		workers.Go(func() {
-			for i := range next {
-				results[i], errs[i] = l.runOne(ctx, tests[i], build)
-			}
-		})
-	}
-	for i := range tests {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	results := make([]*result, len(tests))
+	err := orchestrator.Batch(ctx, l.cfg.Workers, len(tests), func(_, i int) (err error) {
+		results[i], err = l.runOne(ctx, tests[i], build)
+		return err
+	})
 	l.results.Runs += len(tests)
-	return results, errors.Join(errs...)
+	return results, err
 }
 
 func (l *lab) runOne(ctx context.Context, t *config.Test, build orchestrator.Builder) (*result, error) {

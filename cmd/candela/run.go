@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,8 +123,11 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	return s.all(cmd.Context())
 }
 
-// all runs everything and takes down the testbeds that it had to make.
+// all runs everything and takes down the testbeds that it had to make. What runs in the background has ended when it returns.
 func (s *suite) all(ctx context.Context) (err error) {
+	defer s.running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	defer func() {
 		if closing := s.live.close(); closing != nil {
 			err = infrastructure(errors.Join(err, closing))
@@ -302,6 +306,7 @@ type suite struct {
 	worst   orchestrator.Exit
 	plans   []planned
 	ahead   map[aheadKey]*aheadRun // tests of switches that run, or ran, in the background
+	running sync.WaitGroup         // of them
 	live    livebeds
 }
 

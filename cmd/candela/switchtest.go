@@ -87,9 +87,8 @@ func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error 
 	return s.concluded(ctx, run.outcome, run.err, sweep, point)
 }
 
-// startFile starts every run of a file.
+// startFile starts every run of a file, in the order of the points, so that the first is ready first. The suite waits for them all.
 func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.Sweep) {
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var queue []aheadKey
 	for i := range s.plans {
 		for repeat := 1; repeat <= s.flags.repeat && s.plans[i].file == file && s.plans[i].ofSwitch != nil; repeat++ {
@@ -102,15 +101,14 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 	for i, k := range queue {
 		runs[i] = s.ahead[k]
 	}
-	go func() { // in the order of the points, so that the first is ready first
-		for i, k := range queue {
-			slots <- struct{}{}
-			go func() {
-				defer func() { <-slots; close(runs[i].done) }()
-				runs[i].outcome, runs[i].err = s.simulate(ctx, k, sweep)
-			}()
-		}
-	}()
+	s.running.Go(func() {
+		// Each run notices the end of ctx itself: whoever waits for it gets its error.
+		_ = orchestrator.Batch(context.WithoutCancel(ctx), runtime.GOMAXPROCS(0), len(runs), func(_, i int) error {
+			defer close(runs[i].done)
+			runs[i].outcome, runs[i].err = s.simulate(ctx, queue[i], sweep)
+			return nil
+		})
+	})
 }
 
 // simulate runs one test of a switch. It only reads the suite.

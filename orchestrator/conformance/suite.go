@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"candela.dev/candela/analyzers"
@@ -317,20 +315,5 @@ func (s *Suite) each(ctx context.Context, n int, do func(ctx context.Context, i 
 	} else if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	errs := make([]error, n)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n || ctx.Err() != nil {
-					return
-				}
-				errs[i] = do(ctx, i)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return orchestrator.Batch(ctx, workers, n, func(_, i int) error { return do(ctx, i) })
 }

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
@@ -102,24 +100,19 @@ func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, ru
 		workers = runtime.GOMAXPROCS(0)
 	}
 	workers = min(workers, n)
-	errs := make([]error, n+workers)
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			run, closed := b.NewRunner()
-			defer func() { errs[n+w] = closed() }()
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n || ctx.Err() != nil {
-					return
-				}
-				errs[i] = do(ctx, run, i)
-			}
-		})
+	runners, closers := make([]reduction.Runner, workers), make([]func() error, workers)
+	errs := []error{orchestrator.Batch(ctx, workers, n, func(w, i int) error {
+		if runners[w] == nil {
+			runners[w], closers[w] = b.NewRunner()
+		}
+		return do(ctx, runners[w], i)
+	})}
+	for _, closed := range closers {
+		if closed != nil {
+			errs = append(errs, closed())
+		}
 	}
-	wg.Wait()
-	return errors.Join(append(errs, ctx.Err())...)
+	return errors.Join(errs...)
 }
 
 // options returns the options with which a test that asks for profile spec gets the defaults of another one.

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
@@ -133,30 +132,17 @@ func (e *Explorer) draw() []*config.Test {
 // runAll runs tests on all runners and returns their outcomes in the order of the tests.
 func (e *Explorer) runAll(ctx context.Context, tests []*config.Test) ([]*orchestrator.Outcome, error) {
 	outcomes, errs := make([]*orchestrator.Outcome, len(tests)), make([]error, len(tests))
-	next := make(chan int, len(tests))
-	for i := range tests {
-		next <- i
-	}
-	close(next)
-	var wg sync.WaitGroup
-	for _, run := range e.o.Runners {
-		wg.Go(func() {
-			for i := range next {
-				if ctx.Err() != nil {
-					return
-				}
-				outcomes[i], errs[i] = run(ctx, tests[i])
-			}
-		})
-	}
-	wg.Wait()
+	ended := orchestrator.Batch(ctx, len(e.o.Runners), len(tests), func(worker, i int) error {
+		outcomes[i], errs[i] = e.o.Runners[worker](ctx, tests[i])
+		return nil
+	})
 	e.runs += len(tests)
 	for i, err := range errs {
 		if err != nil {
 			return nil, fmt.Errorf("run %d: %w\n%s", e.runs-len(tests)+i+1, err, tests[i].YAML())
 		}
 	}
-	return outcomes, ctx.Err()
+	return outcomes, ended
 }
 
 // judge notes what a run reached and broke.

@@ -3,13 +3,11 @@ package trimming
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"candela.dev/candela/clock"
 	configs "candela.dev/candela/configs/trimming"
@@ -151,23 +149,9 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 
 // measurePoints runs the tests of some points.
 func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*probe)) error {
-	errs := make([]error, len(points))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range l.cfg.Workers {
-		workers.Go(func() {
-			for i := range next {
-				errs[i] = l.run(ctx, points[i], attach)
-			}
-		})
-	}
-	for i := range points {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
+	err := orchestrator.Batch(ctx, l.cfg.Workers, len(points), func(_, i int) error { return l.run(ctx, points[i], attach) })
 	l.results.Runs += len(points)
-	return errors.Join(errs...)
+	return err
 }
 
 // seeds is how often each point of the sensitivity analysis is measured: near the threshold it is chance whether a queue stays small.

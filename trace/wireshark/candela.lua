@@ -139,10 +139,7 @@ DissectorTable.get("udp.port"):add(NDP_PORT, ndp)
 
 local mirror = Proto("candela_mirror", "Candela mirror copy")
 
-local events = {
-  [0] = "none", [1] = "drop", [2] = "ecn", [3] = "corrupt", [4] = "trim", [5] = "delay", [6] = "duplicate", [7] = "reorder",
-  [8] = "rewrite",
-}
+local events = { --[[ events ]] }
 
 local m = {
   seq = ProtoField.uint64("candela_mirror.seq", "Mirror sequence number"),

@@ -1,9 +1,24 @@
 // Package wireshark holds Candela's dissectors for Wireshark and tshark: NDP, and what mirror copies of RoCE packets carry.
 package wireshark
 
-import _ "embed"
+import (
+	_ "embed"
+	"fmt"
+	"strings"
 
-// Dissector is the Lua script.
-//
+	"candela.dev/candela/trace"
+)
+
 //go:embed candela.lua
-var Dissector string
+var script string
+
+// Dissector is the Lua script, with the names of events.
+var Dissector = strings.Replace(script, "--[[ events ]]", names(), 1)
+
+func names() string {
+	var list []string
+	for e := trace.EventNone; e <= trace.MaxEventType; e++ {
+		list = append(list, fmt.Sprintf("[%d] = %q", e, e))
+	}
+	return strings.Join(list, ", ")
+}

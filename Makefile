@@ -74,7 +74,7 @@ oracle: ## judge 10^6 random small traces both by the analyzers and by the exhau
 	@$(GO) run ./bench/oracle compare -count 1000000 $(ORACLEARGS)
 
 # Each package with the packages whose tests judge its mutants, too.
-MUTATED := ./analyzers/retrans,./trace,./analyzers/gbn,./analyzers/observer+./analyzers/gbn+./analyzers/oracle/comparison
+MUTATED := ./analyzers/retrans,./trace,./analyzers/gbn,./analyzers/observer+./analyzers/gbn+./analyzers/oracle/comparison,./injector/pipeline
 
 mutate: ## how many of 300 small changes of each of retrans, trace, gbn and observer the tests notice; half an hour (MUTATEARGS="-packages P -count N -seed N")
 	@$(GO) run ./bench/mutate -packages $(MUTATED) -reasons bench/mutate/testdata/mutants.txt $(MUTATEARGS)

@@ -92,7 +92,7 @@ func TestIntegrityConditions(t *testing.T) {
 		{"the trace has more than was mirrored", counted(100, 1, 0), Counters{count(98), nil}, "mirrored", []string{"2 more than the 98 mirrored"}},
 		{"nothing", nil, Counters{}, "sequence", []string{"the trace holds no RoCE packet"}},
 		{"a TTL that is no event", []copyOf{{seq: 1}, {seq: 2, event: 77}, {seq: 3}}, Counters{}, "sequence,decodable",
-			[]string{fmt.Sprintf("frame 2: mirror 2: TTL 77 is no event type (0 to %d)", trace.MaxEventType)}},
+			[]string{fmt.Sprintf("frame 2: mirror 2: TTL 77 is no event type (0 to %d)", MaxEventType)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			checked, report, err := checkMirror(t, tc.copies, tc.counters)

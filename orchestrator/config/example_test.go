@@ -14,14 +14,11 @@ traffic:
   mtu: 1024
   timeout: 14
   data-pkt-events:
-    - {qpn: 1, psn: 11, type: dorp}
     - {qpn: 1, psn: 11, type: drop}
 `), config.Options{})
 	fmt.Println(err)
 	// Output:
 	// drop.yml:6:3: traffic.timeout: unknown key (did you mean "min-retransmit-timeout"?)
-	// drop.yml:8:31: traffic.data-pkt-events[0].type: is "dorp" (did you mean "drop"?)
-	//   it takes drop, ecn, corrupt, trim, delay, duplicate, reorder or rewrite
-	// drop.yml:9:21: traffic.data-pkt-events[1].psn: 11 is past the last data packet (10)
+	// drop.yml:8:21: traffic.data-pkt-events[0].psn: 11 is past the last data packet (10)
 	//   message-size 10240 at mtu 1024 is 10 packets a message, num-msgs-per-qp is 1; psn counts from 1
 }

@@ -13,7 +13,16 @@ import (
 // TestAgreedTraces judges the traces of testdata/agreed.txt, on which analyzers and oracle once differed, and their neighbours in
 // which somebody is guilty. A case starts with "## VERDICT VERDICT: NAME", the verdicts being those of requester and responder.
 func TestAgreedTraces(t *testing.T) {
-	data, err := os.ReadFile("testdata/agreed.txt")
+	checkAgreed(t, "testdata/agreed.txt")
+}
+
+// TestTracesThatMutantsOfTheObserverMisjudge judges random traces of single captures, minimised, each of which some mutant of the observer
+// judges otherwise than the oracle.
+func TestTracesThatMutantsOfTheObserverMisjudge(t *testing.T) { checkAgreed(t, "testdata/mutants.txt") }
+
+func checkAgreed(t *testing.T, file string) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,14 +29,17 @@ type AnalyzeOptions struct {
 	More        []string // files that continue the capture, in any order
 	Second      string   // another capture of the same traffic, taken elsewhere; empty: none
 	SecondMore  []string // files that continue it
+	Taps        []Tap    // several captures, instead of Trace and Second: two of them are compared
+	Notes       []string // what the caller has to say about the captures
 	Stdin       io.Reader
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
 	Placement   trace.Placement
-	Ordered     bool // Second is downstream of Trace, or it is an error
-	SameClock   bool // one clock stamped both captures
-	Complete    bool // the captures hold every frame that passed their taps
-	MTU         int  // path MTU of inferred connections; 0: what packets and connection managers show
+	Place       trace.Place // of a single capture
+	Ordered     bool        // Second is downstream of Trace, or it is an error
+	SameClock   bool        // one clock stamped both captures
+	Complete    bool        // the captures hold every frame that was sent, or that passed a tap whose place is given
+	MTU         int         // path MTU of inferred connections; 0: what packets and connection managers show
 	// Settings are those of connections of which neither a document nor the connection manager says them.
 	Settings    trace.Settings
 	KeepPartial bool     // a partial last record of a plain capture is a note
@@ -60,6 +63,9 @@ func (e inputError) Unwrap() error        { return e.error }
 
 // Analyze judges a trace that is there already: a run directory with all its knowledge, or a bare capture.
 func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
+	if len(o.Taps) > 0 {
+		return analyzeTaps(ctx, o)
+	}
 	if o.Trace != StandardInput && len(o.More) == 0 {
 		info, err := os.Stat(o.Trace)
 		if err != nil {
@@ -230,20 +236,30 @@ func loadConnections(path string) (*trace.Connections, error) {
 	return c, nil
 }
 
-// analyzeCapture analyses one capture, or a pair around the injector.
-func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
+// traceOptions says how to read the captures.
+func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	options := trace.Options{
-		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU, Workers: o.Workers,
+		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU,
+		Workers: o.Workers, Place: o.Place,
 	}
 	if o.Connections != "" {
 		known, err := loadConnections(o.Connections)
 		if err != nil {
-			return nil, inputError{err}
+			return options, inputError{err}
 		}
 		options.Connections = known
 	}
+	return options, nil
+}
+
+// analyzeCapture analyses one capture, or a pair around the injector.
+func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
+	options, err := o.traceOptions()
+	if err != nil {
+		return nil, err
+	}
 	checked, pair, integrity, err := checkCapture(ctx, src, second, options)
-	notes := pairNotes(pair)
+	notes := append(slices.Clone(o.Notes), pairNotes(pair)...)
 	var unjudged *trace.UnjudgedError
 	if errors.As(err, &unjudged) {
 		outcome := unjudgedCapture(o, notes, unjudged)

@@ -29,8 +29,11 @@ type Options struct {
 	// Workers is how many processors may be used; with more than one, a capture is read by one while another decodes it. 0: one.
 	Workers int
 
-	// Complete says that the captures hold every frame that passed their taps.
+	// Complete says that the captures hold every frame that was sent or, if their places are known, that passed their taps.
 	Complete bool
+
+	// Place is that of a single capture.
+	Place Place
 
 	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the first
 	// is upstream of the second, so that the contrary is an error.
@@ -292,7 +295,7 @@ func (s *scan) meta() (Meta, error) {
 	}
 	m := Meta{
 		Kind: KindMirror, PacketIDs: PacketIDsMirror, Name: s.src.Name, Connections: s.o.Connections, EventsKnown: true,
-		ICRCCheckable: s.icrc.trusted(), Complete: (s.o.Complete || countedNone(s.interfaces)) && s.bad == 0, Unread: s.bad,
+		ICRCCheckable: s.icrc.trusted(), Unread: s.bad,
 		Packets: s.packets, StartNS: s.startNS, EndNS: s.endNS, Notes: s.notes,
 		Interfaces: s.interfaces, MarkedLater: s.src.twins != nil && s.src.twins.marked,
 	}
@@ -319,7 +322,7 @@ func (s *scan) meta() (Meta, error) {
 		}
 		m.Connections, m.Notes = connections, append(m.Notes, notes...)
 	}
-	return m, nil
+	return m, s.vouch(&m)
 }
 
 // countedNone reports whether a capture's own counts say that it missed no frame.

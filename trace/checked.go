@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 )
 
@@ -56,8 +57,14 @@ type Meta struct {
 	// MayMiss says that taps may have missed frames, so that what is not in the trace may have happened. Otherwise a plain
 	// capture is believed to hold what passed its tap as far as what it shows agrees with that.
 	MayMiss bool
-	// Complete says that somebody vouches for the taps: the captures hold every frame that passed.
+	// Complete says that somebody vouches for the taps: the captures hold every frame that was sent.
 	Complete bool
+	// TapHost is the host at whose port a single capture was taken, if that is known. Vouched: the capture holds every frame that this host
+	// sent or received.
+	TapHost netip.Addr
+	Vouched bool
+	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the downstream one.
+	AtHosts bool
 	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set, too.
 	Agreed bool
 	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that the first lack.

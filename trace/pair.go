@@ -103,6 +103,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		return nil, nil, err
 	}
 	report.Clock, report.Ways = v.clock.report, places
+	meta.AtHosts = v.mixed()
 	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
 	meta.Agreed = !o.Complete && v.complete && report.Missed == 0 && report.Outside == 0

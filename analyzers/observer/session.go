@@ -8,15 +8,15 @@ import (
 
 // A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
 type session struct {
-	cfg      *Config
-	limits   Limits
-	flow     trace.FlowID // of the requests
-	ipsn     packet.PSN
-	mtu      int
-	full     int64 // the path MTU if that is given, else 0: an inferred one may be a guess
-	midway   bool  // the connection may be older than the trace
-	complete bool  // somebody vouches that the tap missed nothing
-	started  bool
+	cfg     *Config
+	limits  Limits
+	flow    trace.FlowID // of the requests
+	ipsn    packet.PSN
+	mtu     int
+	full    int64   // the path MTU if that is given, else 0: an inferred one may be a guess
+	midway  bool    // the connection may be older than the trace
+	vouched [2]bool // the tap saw every frame from and to the requester, the responder
+	started bool
 
 	frames    []frame // from index base on
 	base      int64
@@ -58,7 +58,7 @@ const (
 func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s := &session{
 		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
-		complete: meta.Complete, midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
+		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
@@ -67,6 +67,10 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 			s.full = int64(conn.MTU)
 		}
 	}
+	for i, of := range [...]trace.FlowID{flow, flow.Peer()} {
+		s.vouched[i] = meta.Complete || meta.Vouched && meta.AtTap(of)
+	}
+	s.req.vouched, s.rsp.vouched = s.vouched[0], s.vouched[1]
 	s.req.x, s.req.m = s, &requester{s}
 	s.rsp.x, s.rsp.m = s, &responder{s}
 	s.begin()
@@ -80,7 +84,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 // begin puts both endpoints where they are before the first packet.
 func (s *session) begin() {
 	for i := range s.observed {
-		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1}
+		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1, Vouched: s.vouched[i]}
 	}
 	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
@@ -455,7 +459,7 @@ func (s *session) note(endpoint int, st *stumble) {
 		return
 	}
 	severity := analyzers.Warning
-	if st.needs > maxUnseen || s.complete || st.total > s.allowance() {
+	if st.needs > maxUnseen || s.vouched[endpoint] || st.total > s.allowance() {
 		severity = analyzers.Violation
 	}
 	f := analyzers.Finding{

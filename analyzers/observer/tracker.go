@@ -51,12 +51,13 @@ type tracker[K comparable] struct {
 	x *session
 	m machine[K]
 
-	set    []node[K]
-	level  int8  // unseen frames that the set needs at least, since the anchor was frozen
-	spent  int64 // unseen frames before that
-	blind  bool
-	why    reason // why the latest frame that nothing explains can't be sent
-	anchor []node[K]
+	set     []node[K]
+	level   int8  // unseen frames that the set needs at least, since the anchor was frozen
+	spent   int64 // unseen frames before that
+	blind   bool
+	vouched bool   // the tap saw every frame from and to this endpoint
+	why     reason // why the latest frame that nothing explains can't be sent
+	anchor  []node[K]
 	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle.
 	anchorAt, middleAt int64
 	middle             []node[K]
@@ -259,7 +260,7 @@ func (t *tracker[K]) newStep(at int64, budget int8) *step[K] {
 // stumble looks for the fewest unseen frames that explain the frame at.
 func (t *tracker[K]) stumble(f *frame, at int64) *stumble {
 	first, why := t.level, t.why
-	for level := first; level <= first+maxUnseen && (level == 0 || !t.x.complete); level++ {
+	for level := first; level <= first+maxUnseen && (level == 0 || !t.vouched); level++ {
 		if level == 0 {
 			continue // nothing can have changed
 		}
@@ -356,7 +357,7 @@ func (t *tracker[K]) finish() *stumble {
 		return nil
 	}
 	end := t.x.end()
-	for level := t.level; level <= t.level+maxUnseen && (level == 0 || !t.x.complete); level++ {
+	for level := t.level; level <= t.level+maxUnseen && (level == 0 || !t.vouched); level++ {
 		set, ok := t.set, true
 		if level > 0 {
 			set, ok = t.replay(end, level)

@@ -135,8 +135,6 @@ func checkOne(from source, v view, seed uint64, keep string) (_ result, err erro
 // alarm reports whether the analysis of a compliant session is wrong.
 func (r *result) alarm() bool {
 	switch {
-	case r.view.unvouched:
-		return false
 	case r.view.partial:
 		return r.verdict == analyzers.Fail
 	}

@@ -17,9 +17,6 @@ type view struct {
 	name      string
 	equalIPSN bool // every initial PSN is 0
 	partial   bool // it may show too little for a judgement
-	// unvouched: frames are missing that nothing but the other capture's view of them shows. Two captures vouch for each other, so that a finding
-	// which one such frame explains may be a violation: the sessions are counted and not judged.
-	unvouched bool
 	write     writer
 }
 
@@ -45,21 +42,24 @@ var views = []view{
 	{name: "routed", write: plain(traffic.Tap{Doubled: true, Routed: true})},
 	{name: "ipsn0", equalIPSN: true, write: plain(traffic.Tap{})},
 
-	{name: "counted", write: plain(traffic.Tap{Format: traffic.PcapNG})},
+	{name: "counted", write: placed(plain(traffic.Tap{Format: traffic.PcapNG}), trace.PlaceBefore)},
 	{name: "behind", write: plain(traffic.Tap{Place: traffic.BehindIt})},
 	{name: "requester", write: plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.Microseconds})},
 	{name: "responder", write: plain(traffic.Tap{Place: traffic.AtResponder})},
 	{name: "snapped", partial: true, write: plain(traffic.Tap{Snap: 64})},
 	{name: "cut", partial: true, write: cut},
 	{name: "pair-named", write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
-	{name: "pair-missing", unvouched: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "pair-missing", partial: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "pair-doubled", write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
 	{name: "pair-snapped", write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
 	{name: "pair-ipsn0", equalIPSN: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "pair-late", partial: true, write: late(bracket)},
-	{name: "hosts-missing", unvouched: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "hosts-missing", partial: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "hosts-ipsn0", equalIPSN: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "hosts-late", partial: true, write: late(hosts)},
+	{name: "counted-behind", write: plain(traffic.Tap{Place: traffic.BehindIt, Format: traffic.PcapNG})},
+	{name: "at-requester", write: placed(plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.PcapNG}), trace.PlaceRequester)},
+	{name: "at-responder", write: placed(plain(traffic.Tap{Place: traffic.AtResponder, Format: traffic.PcapNG}), trace.PlaceResponder)},
 	{name: "pair-cut", partial: true, write: stopped(bracket)},
 	{name: "hosts-cut", partial: true, write: stopped(hosts)},
 }
@@ -74,6 +74,15 @@ func plain(tap traffic.Tap) writer {
 			err = save(o.Connections, s.WriteConnections)
 		}
 		return o, errors.Join(err, save(o.Trace, func(w io.Writer) error { return s.Write(w, seed, tap) }))
+	}
+}
+
+// placed is a capture whose place is given.
+func placed(of writer, place trace.Place) writer {
+	return func(rng *rand.Rand, s *traffic.Recording, dir string) (orchestrator.AnalyzeOptions, error) {
+		o, err := of(rng, s, dir)
+		o.Place = place
+		return o, err
 	}
 }
 

@@ -28,7 +28,9 @@ trace, a trace of Lumina's prototype, or plain captures (tcpdump, a SPAN port).
 One capture shows what passed its tap. Two captures of the same traffic, taken before and after a switch or at the two
 hosts, also show what was dropped, delayed, marked or corrupted in between. Candela infers from the packets which capture
 is upstream for each direction, estimates offset and drift of the clocks, and reports both. --tap says it outright, with
-the places requester, responder, before and after.
+the places requester, responder, before and after. Of more than two captures, under any names, those two are compared that
+bound best what happened between the hosts; the result says which. The place of a single capture says whose frames it
+holds completely if it missed none.
 
 Captures are pcap or pcapng, plain or compressed by gzip or zstd, of Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF.
 RoCE is found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN; RoCEv1 is read, too. Files that follow each other in time
@@ -99,9 +101,9 @@ frames would explain is a warning, unless --complete says that the captures hold
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&after, "after", "", "second capture, downstream of the injector or switch")
-	fl.StringArrayVar(&taps, "tap", nil, "PLACE=FILE: a capture and where it was taken (requester, responder, before, after)")
+	fl.StringArrayVar(&taps, "tap", nil, "PLACE=FILE: a capture and where it was taken (requester, responder, before, after), or NAME=FILE")
 	fl.BoolVar(&o.SameClock, "same-clock", false, "one clock stamped both captures: do not estimate")
-	fl.BoolVar(&o.Complete, "complete", false, "the captures hold every frame that passed their taps")
+	fl.BoolVar(&o.Complete, "complete", false, "the captures hold every frame that was sent or, with --tap PLACE=FILE, that passed there")
 	settings.flags(fl)
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
 	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")

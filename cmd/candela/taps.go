@@ -43,7 +43,7 @@ func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []stri
 		o.More, o.Second = nil, args[1]
 		return nil
 	}
-	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name at most two captures, each with its files: --tap PLACE=FILE,FILE",
+	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name each capture with its files: --tap NAME=FILE,FILE",
 		strings.Join(args, ", "))
 }
 
@@ -55,19 +55,30 @@ func nonEmpty(flag, value string) []string {
 }
 
 // placedTaps reads --tap flags.
-func placedTaps(o *orchestrator.AnalyzeOptions, taps []string) error {
-	files := map[string]string{}
-	for _, t := range taps {
-		place, file, ok := strings.Cut(t, "=")
-		switch {
-		case !ok || file == "":
-			return fmt.Errorf("--tap %q: want PLACE=FILE", t)
-		case place != tapRequester && place != tapResponder && place != tapBefore && place != tapAfter:
-			return fmt.Errorf("--tap %q: unknown place %q (%s, %s, %s, %s)", t, place, tapRequester, tapResponder, tapBefore, tapAfter)
-		case files[place] != "":
-			return fmt.Errorf("--tap %q: %s was named before, as %s", t, place, files[place])
+func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
+	var taps []orchestrator.Tap
+	index := map[string]int{}
+	stdin := 0
+	for _, t := range flags {
+		name, file, ok := strings.Cut(t, "=")
+		if !ok || file == "" || name == "" {
+			return fmt.Errorf("--tap %q: want PLACE=FILE or NAME=FILE", t)
 		}
-		files[place] = file
+		if i, again := index[name]; again {
+			return fmt.Errorf("--tap %q: %s was named before, as %s", t, name, strings.Join(taps[i].Files, ","))
+		}
+		index[name] = len(taps)
+		first, more := tapFiles(file)
+		taps = append(taps, orchestrator.Tap{Name: name, Files: append([]string{first}, more...)})
+		if first == orchestrator.StandardInput {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return fmt.Errorf("--tap: standard input (-) can be one capture only")
+	}
+	if len(taps) == 1 {
+		return loneTap(o, &taps[0])
 	}
 	for _, pair := range []struct {
 		first, second string
@@ -76,21 +87,34 @@ func placedTaps(o *orchestrator.AnalyzeOptions, taps []string) error {
 		{tapRequester, tapResponder, trace.PlacementHosts},
 		{tapBefore, tapAfter, trace.PlacementBracket},
 	} {
-		if files[pair.first] != "" && files[pair.second] != "" && len(files) == 2 {
-			o.Trace, o.More = tapFiles(files[pair.first])
-			o.Second, o.SecondMore = tapFiles(files[pair.second])
+		i, first := index[pair.first]
+		j, second := index[pair.second]
+		if first && second {
 			o.Placement = pair.placement
+			o.OnlyTaps(taps, i, j, "they bound both directions at places that are given")
 			return nil
 		}
 	}
-	if len(files) == 1 {
-		for _, file := range files {
-			o.Trace, o.More = tapFiles(file)
-		}
+	o.Notes = append(o.Notes, "the names of the captures do not give their places: which one is upstream is inferred from the packets")
+	if len(taps) > 2 {
+		o.Taps = taps
 		return nil
 	}
-	return fmt.Errorf("--tap: name one place, or two that belong together: %s and %s, or %s and %s",
-		tapRequester, tapResponder, tapBefore, tapAfter)
+	o.OnlyTaps(taps, 0, 1, "")
+	return nil
+}
+
+// loneTap is a single capture whose place is given.
+func loneTap(o *orchestrator.AnalyzeOptions, t *orchestrator.Tap) error {
+	places := map[string]trace.Place{
+		tapRequester: trace.PlaceRequester, tapResponder: trace.PlaceResponder, tapBefore: trace.PlaceBefore, tapAfter: trace.PlaceAfter,
+	}
+	place, ok := places[t.Name]
+	if !ok {
+		return fmt.Errorf("--tap %s: the name of a single capture is its place: %s, %s, %s or %s", t.Name, tapRequester, tapResponder, tapBefore, tapAfter)
+	}
+	o.Trace, o.More, o.Place = t.Files[0], t.Files[1:], place
+	return nil
 }
 
 // tapFiles splits the files of a --tap, unless a file has that very name.

@@ -1,0 +1,72 @@
+package trace
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// A Place says where a single capture was taken, if its user does.
+type Place uint8
+
+// Places.
+const (
+	PlaceUnknown Place = iota
+	// PlaceRequester and PlaceResponder: at the port of that host. What it sent and what reached it passed the tap.
+	PlaceRequester
+	PlaceResponder
+	// PlaceBefore: frames pass the tap before anything between the hosts can lose them.
+	PlaceBefore
+	// PlaceAfter: frames pass the tap after all that can lose them.
+	PlaceAfter
+)
+
+// vouch fills in whose frames the capture holds completely. That a capture missed no frame, as its own counts or the user may say, proves
+// only that what passed the tap is there: where the tap was decides whether frames may have been lost before it.
+func (s *scan) vouch(m *Meta) error {
+	counted := countedNone(s.interfaces) && s.bad == 0
+	whole := s.o.Complete && s.bad == 0
+	switch s.o.Place {
+	case PlaceUnknown:
+		m.Complete = whole
+	case PlaceBefore:
+		m.Complete = whole || counted
+	case PlaceAfter:
+	case PlaceRequester, PlaceResponder:
+		host, ok := m.Connections.hostOf(s.o.Place == PlaceRequester)
+		if !ok {
+			return &UnjudgedError{Name: s.src.Name, Reason: "no host that plays the role that --tap names takes part in every connection of the capture",
+				Advice: "a capture at a host holds frames from and to that host only: leave out --tap, or name the file of that host"}
+		}
+		m.TapHost, m.Vouched = host, whole || counted
+	}
+	return nil
+}
+
+// hostOf returns the host that takes part in every connection and, in the first one of which that holds, is the requester (or the responder).
+func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
+	all := c.All()
+	for i := range all {
+		host := all[i].Responder.IP
+		if requester {
+			host = all[i].Requester.IP
+		}
+		elsewhere := func(c Connection) bool { return c.Requester.IP != host && c.Responder.IP != host }
+		if host.IsValid() && !slices.ContainsFunc(all, elsewhere) {
+			return host, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// AtTap reports whether the endpoint that sends the packets of a flow is at the host where the capture was taken.
+func (m *Meta) AtTap(flow FlowID) bool {
+	conn, ok := m.Connections.Get(flow)
+	if !m.TapHost.IsValid() || !ok {
+		return false
+	}
+	host := conn.Requester.IP
+	if flow.Reverse() {
+		host = conn.Responder.IP
+	}
+	return host == m.TapHost
+}

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"context"
-	"net/netip"
 	"slices"
 )
 
@@ -59,9 +58,9 @@ type Meta struct {
 	MayMiss bool
 	// Complete says that somebody vouches for the taps: the captures hold every frame that was sent.
 	Complete bool
-	// TapHost is the host at whose port a single capture was taken, if that is known. Vouched: the capture holds every frame that this host
+	// TapHost is the address of the host at whose port a single capture was taken, if that is known. Vouched: the capture holds every frame that this host
 	// sent or received.
-	TapHost netip.Addr
+	TapHost string
 	Vouched bool
 	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the downstream one.
 	AtHosts bool

@@ -37,7 +37,7 @@ func (s *scan) vouch(m *Meta) error {
 			return &UnjudgedError{Name: s.src.Name, Reason: "no host that plays the role that --tap names takes part in every connection of the capture",
 				Advice: "a capture at a host holds frames from and to that host only: leave out --tap, or name the file of that host"}
 		}
-		m.TapHost, m.Vouched = host, whole || counted
+		m.TapHost, m.Vouched = host.String(), whole || counted
 	}
 	return nil
 }
@@ -61,12 +61,12 @@ func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
 // AtTap reports whether the endpoint that sends the packets of a flow is at the host where the capture was taken.
 func (m *Meta) AtTap(flow FlowID) bool {
 	conn, ok := m.Connections.Get(flow)
-	if !m.TapHost.IsValid() || !ok {
+	if m.TapHost == "" || !ok {
 		return false
 	}
 	host := conn.Requester.IP
 	if flow.Reverse() {
 		host = conn.Responder.IP
 	}
-	return host == m.TapHost
+	return host.String() == m.TapHost
 }

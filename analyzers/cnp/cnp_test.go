@@ -138,6 +138,8 @@ func TestJudges(t *testing.T) {
 		plain      bool
 		complete   bool
 		later      bool // marks are made after the tap
+		pair       bool
+		hosts      bool // of a pair: at the hosts
 		want       []string
 	}{
 		{
@@ -299,6 +301,24 @@ func TestJudges(t *testing.T) {
 			want:     []string{"violation cnp.unprovoked"},
 		},
 		{
+			name: "after the second of two captures around a switch packets may be marked, too",
+			pair: true,
+			text: "0 > mid 1\n 1 < cnp",
+			want: []string{"warning cnp.unprovoked"},
+		},
+		{
+			name: "not if that is where marks show to be made",
+			pair: true, complete: true,
+			text: "0 > mid 1 ce\n 1 < cnp\n 2 < cnp",
+			want: []string{"violation cnp.unprovoked"},
+		},
+		{
+			name: "captures at the two hosts show all marks",
+			pair: true, complete: true, hosts: true,
+			text: "0 > mid 1\n 1 < cnp",
+			want: []string{"violation cnp.unprovoked"},
+		},
+		{
 			name:  "marks that are made after the tap provoke CNPs, too",
 			plain: true,
 			later: true,
@@ -311,6 +331,9 @@ func TestJudges(t *testing.T) {
 			meta := tracetest.Meta(tracetest.Connections(2, true))
 			if test.plain {
 				meta = trace.Meta{Kind: trace.KindPlain, Connections: meta.Connections, Complete: test.complete, MarkedLater: test.later}
+			}
+			if test.pair {
+				meta = trace.Meta{Kind: trace.KindPair, Connections: meta.Connections, Complete: test.complete, AtHosts: test.hosts}
 			}
 			doc := analyse(t, meta, test.cfg, test.text)
 			if diff := cmp.Diff(test.want, rules(doc.Findings)); diff != "" {

@@ -76,14 +76,14 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 		message:  "no packet provoked this CNP",
 	}
 	switch {
-	case a.meta.EventsKnown:
+	case a.meta.Kind == trace.KindMirror:
 	case a.meta.MarkedLater:
 		t.severity = analyzers.Warning
 		t.message += "; packets are marked after the place of this capture"
-	case !a.marked[f.group[PerIPPair]]:
+	case !a.atReceiver(data) && !a.marked[f.group[PerIPPair]]:
 		t.severity = analyzers.Warning
 		t.message += "; the capture shows no mark in this direction, so it may have been taken before packets are marked"
-	case a.meta.MayMiss, !a.meta.Complete && f.doubted < expectedUnseen+a.meta.CountedUnseen():
+	case a.meta.MayMiss, !a.vouched(data) && f.doubted < expectedUnseen+a.meta.CountedUnseen():
 		f.doubted++
 		t.severity = analyzers.Warning
 		t.message += "; or the capture missed the packet that did (--complete rules that out)"
@@ -99,6 +99,16 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 			data.Connection(), other)
 	}
 	a.finding(r, rule, t)
+}
+
+// atReceiver reports whether no packet can be marked after the (downstream) tap, because that is at its receiver.
+func (a *Analyzer) atReceiver(data trace.FlowID) bool {
+	return a.meta.AtHosts || a.meta.AtTap(data.Peer())
+}
+
+// vouched reports whether all packets of a flow that reached its receiver are in the trace.
+func (a *Analyzer) vouched(data trace.FlowID) bool {
+	return a.meta.Complete || a.meta.Vouched && a.meta.AtTap(data.Peer())
 }
 
 // expectedUnseen is how many frames a single capture may have missed without being known for it.

@@ -124,12 +124,11 @@ func (s *survey) add(tap int, o *observation) {
 	}
 }
 
-// acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are executed in order.
+// acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are executed in order. A NAK
+// is no evidence, as its PSN may be what is wrong.
 func acknowledges(r *Record) (packet.PSN, bool) {
 	switch {
-	case r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck():
-		return r.PSN.Add(-1), true
-	case r.Opcode == packet.Acknowledge, r.Opcode == packet.AtomicAcknowledge, r.Opcode.IsReadResponse():
+	case r.Opcode == packet.Acknowledge && r.Syndrome.IsAck(), r.Opcode == packet.AtomicAcknowledge, r.Opcode.IsReadResponse():
 		return r.PSN, true
 	}
 	return 0, false

@@ -206,6 +206,8 @@ func whyLost(bug, rule, view string, cell found) string {
 		return "counters of the NIC are not in a capture"
 	case family == "rp", rule == "cnp.missing", rule == "cnp.interval", rule == "cnp.excess", rule == "cnp.disabled":
 		return "how congestion control is set is not in a capture"
+	case bug == "cnp-unprovoked" && view == "pair-named":
+		return "packets may be marked after the second capture"
 	case family == "trim":
 		return "only the switch knows what it trimmed"
 	case severity(rule) == analyzers.Warning:

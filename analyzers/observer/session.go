@@ -501,7 +501,7 @@ func (s *session) mark(id uint64) {
 
 // excused returns what is missing at the end if the other host sends requests, too: one unseen frame may have put the queue pair in error.
 func (st *stumble) excused(peer *session) *stumble {
-	if st != nil && peer != nil && !peer.complete && st.needs > maxUnseen {
+	if st != nil && peer != nil && !(peer.vouched[0] && peer.vouched[1]) && st.needs > maxUnseen {
 		st.needs, st.total = 1, st.total+1
 	}
 	return st

@@ -3,7 +3,6 @@ package trace
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -113,6 +112,6 @@ func TestFewPayloadsCostNoWholePass(t *testing.T) {
 	}
 	// The reader takes its first buffer before it is told where to go on.
 	if len(list) == 0 || read > readBufferLen+len(list)*4*shortestPiece {
-		t.Error(fmt.Sprintf("%d payloads took %d bytes of %d", len(list), read, len(data)))
+		t.Errorf("%d payloads took %d bytes of %d", len(list), read, len(data))
 	}
 }

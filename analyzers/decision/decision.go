@@ -143,8 +143,9 @@ func (p *packet) text() string {
 		return fmt.Sprintf("queue %d of port %d", p.at.queue, p.at.port)
 	case trace.OutcomeDropped:
 		return "it is dropped"
+	default:
+		return "nothing yet"
 	}
-	return "nothing yet"
 }
 
 func stageText(t *trace.SwitchTap) string {

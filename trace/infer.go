@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"candela.dev/candela/packet"
@@ -97,6 +98,14 @@ func (inf *Inference) add(key flowKey, r *Record) {
 		inf.response(h, r)
 	}
 	h.payload(r)
+}
+
+// requesting reports whether a host has sent requests, in whatever connection.
+func (inf *Inference) requesting(host netip.Addr) bool {
+	return slices.ContainsFunc(inf.halves, func(h half) bool {
+		src, _, _ := h.key.addrs()
+		return h.requests && src == host
+	})
 }
 
 func (inf *Inference) find(key flowKey) int {

@@ -37,7 +37,7 @@ func (s *scan) vouch(m *Meta) error {
 			return &UnjudgedError{Name: s.src.Name, Reason: "no host that plays the role that --tap names takes part in every connection of the capture",
 				Advice: "a capture at a host holds frames from and to that host only: leave out --tap, or name the file of that host"}
 		}
-		if other, _ := m.Connections.hostOf(s.o.Place != PlaceRequester); m.Connections.Inferred && m.Connections.requests(other) && m.Connections.requests(host) {
+		if other, _ := m.Connections.hostOf(s.o.Place != PlaceRequester); s.inference != nil && s.inference.requesting(other) && s.inference.requesting(host) {
 			m.Notes = append(m.Notes, "both hosts send requests: which one --tap means is not known (--connections says it), so its place is not used")
 			return nil
 		}
@@ -60,11 +60,6 @@ func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
-}
-
-// requests reports whether a host is the requester of some connection.
-func (c *Connections) requests(host netip.Addr) bool {
-	return slices.ContainsFunc(c.All(), func(c Connection) bool { return c.Requester.IP == host })
 }
 
 // AtTap reports whether the endpoint that sends the packets of a flow is at the host where the capture was taken.

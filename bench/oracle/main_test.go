@@ -60,19 +60,21 @@ func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 func TestSessionsThatWereFalseAlarms(t *testing.T) {
 	for _, s := range [][3]string{
 		{"endpoints", "pair", "105572"}, {"endpoints", "pair", "118667"}, {"endpoints", "pair", "119648"}, // no bound of the clocks' drift late in the captures
-		{"endpoints", "missing", "101624"},     // an old READ response is missing, too
-		{"endpoints", "missing", "100218"},     // three frames of a short connection
-		{"endpoints", "ipsn0", "100702"},       // the requests of a connection alone
-		{"endpoints", "hosts-named", "101506"}, // as many ACKs as requests, but not one for each
-		{"scenarios", "hosts", "123"},          // few frames, which one place in between seems to explain
-		{"scenarios", "hosts-late", "71"},      // one capture starts later
-		{"scenarios", "pair-doubled", "305"},   // few frames, all of them doubled
-		{"scenarios", "pair-named", "2197"},    // stamps in whole microseconds
-		{"scenarios", "pair-snapped", "138"},   // damage that does not show
-		{"scenarios", "responder", "780"},      // damaged requests
-		{"scenarios", "pair", "770"},           // initial PSNs alike: which directions belong together does not show
-		{"scenarios", "hosts", "931"},          // likewise, and the first request of a connection is lost
-		{"scenarios", "hosts-named", "1204"},   // the responder's host sends the first request
+		{"endpoints", "missing", "101624"},      // an old READ response is missing, too
+		{"endpoints", "missing", "100218"},      // three frames of a short connection
+		{"endpoints", "ipsn0", "100702"},        // the requests of a connection alone
+		{"endpoints", "hosts-named", "101506"},  // as many ACKs as requests, but not one for each
+		{"scenarios", "hosts", "123"},           // few frames, which one place in between seems to explain
+		{"scenarios", "hosts-late", "71"},       // one capture starts later
+		{"scenarios", "pair-doubled", "305"},    // few frames, all of them doubled
+		{"scenarios", "pair-named", "2197"},     // stamps in whole microseconds
+		{"scenarios", "pair-snapped", "138"},    // damage that does not show
+		{"scenarios", "responder", "780"},       // damaged requests
+		{"scenarios", "pair", "770"},            // initial PSNs alike: which directions belong together does not show
+		{"scenarios", "hosts", "931"},           // likewise, and the first request of a connection is lost
+		{"scenarios", "hosts-named", "1204"},    // the responder's host sends the first request
+		{"scenarios", "at-responder", "700898"}, // likewise, of a capture at one of them
+		{"scenarios", "at-responder", "910314"},
 	} {
 		var out, errors bytes.Buffer
 		args := []string{"check", "-configs", "../../configs", "-source", s[0], "-view", s[1], "-seed", s[2], "-count", "1", "-limit", "0"}

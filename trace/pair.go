@@ -106,8 +106,8 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	meta.AtHosts = v.mixed()
 	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
-	meta.Agreed = !o.Complete && v.complete && report.Missed == 0 && report.Outside == 0
-	meta.Complete = o.Complete || meta.Agreed
+	meta.Agreed = !o.Complete && v.complete && report.Missed == 0 && report.Outside == 0 && meta.Unread == 0
+	meta.Complete = o.Complete && meta.Unread == 0 || meta.Agreed // a frame that cannot be decoded is as good as missing
 	meta.Notes = append(append(meta.Notes, notes...), report.notes(first.Name, second.Name)...)
 	stream := func(ctx context.Context, fn func(*Record) error) error {
 		_, err := v.run(ctx, fn)

@@ -75,6 +75,7 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 		{"scenarios", "hosts-named", "1204"},    // the responder's host sends the first request
 		{"scenarios", "at-responder", "700898"}, // likewise, of a capture at one of them
 		{"scenarios", "at-responder", "910314"},
+		{"scenarios", "pair-snapped", "700368"}, // both captures cut requests off that their answers show
 	} {
 		var out, errors bytes.Buffer
 		args := []string{"check", "-configs", "../../configs", "-source", s[0], "-view", s[1], "-seed", s[2], "-count", "1", "-limit", "0"}

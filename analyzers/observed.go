@@ -14,6 +14,8 @@ type Observed struct {
 	Responder  bool         // the endpoint that answers requests; otherwise the one that sends them
 	// Vouched says that the tap saw all that this endpoint sent and received.
 	Vouched bool
+	// Away says that frames of this endpoint may have been lost before the tap.
+	Away bool
 	// Short says that no more packets were seen than those in which a tap is not expected to miss more than two.
 	Short bool
 	// AtRest says that what is missing at the end was judged, too.
@@ -74,6 +76,12 @@ var existenceRules = map[string]existence{
 	"gbn.after-error":       bySender, "gbn.capture-gap": bySender,
 }
 
+// LostFirst reports whether any number of requests that were lost before the tap may explain a breach of a rule. More than two are nothing
+// unusual there, unlike frames that the tap itself misses.
+func LostFirst(rule string) bool {
+	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first"
+}
+
 // endRules are those of them that claim that something is still to come.
 var endRules = map[string]bool{
 	"gbn.ack-missing": true, "gbn.nak-fatal-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true, "gbn.read-missing": true,
@@ -102,6 +110,7 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 	}
 	if !complete {
 		a.doubtViolations(unseen)
+		a.doubtSkips()
 	}
 	told := map[*Finding]bool{}
 	for i := range a.Findings {
@@ -188,6 +197,19 @@ func (a *Analysis) doubtViolations(unseen int64) {
 		all := unseen > expectedUnseen || proven(o) || len(doubted) > 1 || len(doubted) == 1 && elsewhere
 		for j := range o.Unexplained {
 			if f := &o.Unexplained[j]; all || !o.Short && f.Rule != countRule && doubted[o.Flow].doubts(f) {
+				f.Severity = Warning
+			}
+		}
+	}
+}
+
+// doubtSkips makes warnings of skipped requests of hosts that are not at the tap. It comes last: that a network loses frames does not show that
+// the tap missed any.
+func (a *Analysis) doubtSkips() {
+	for i := range a.Observed {
+		o := &a.Observed[i]
+		for j := range o.Unexplained {
+			if f := &o.Unexplained[j]; o.Away && LostFirst(f.Rule) {
 				f.Severity = Warning
 			}
 		}

@@ -16,7 +16,6 @@ type session struct {
 	full    int64   // the path MTU if that is given, else 0: an inferred one may be a guess
 	midway  bool    // the connection may be older than the trace
 	vouched [2]bool // the tap saw every frame from and to the requester, the responder
-	away    [2]bool // the capture was taken at the other endpoint
 	started bool
 
 	frames    []frame // from index base on
@@ -69,8 +68,8 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 		}
 	}
 	for i, of := range [...]trace.FlowID{flow, flow.Peer()} {
-		s.away[i] = meta.TapHost != "" && !meta.AtTap(of)
 		s.vouched[i] = meta.Complete || meta.Vouched && meta.AtTap(of)
+		s.observed[i].Away = !s.vouched[i] && !meta.AtTap(of)
 	}
 	s.req.vouched, s.rsp.vouched = s.vouched[0], s.vouched[1]
 	s.req.x, s.req.m = s, &requester{s}
@@ -86,7 +85,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 // begin puts both endpoints where they are before the first packet.
 func (s *session) begin() {
 	for i := range s.observed {
-		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1, Vouched: s.vouched[i]}
+		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1, Vouched: s.vouched[i], Away: s.observed[i].Away}
 	}
 	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
@@ -461,10 +460,7 @@ func (s *session) note(endpoint int, st *stumble) {
 		return
 	}
 	severity := analyzers.Warning
-	switch rule := ruleOf[st.why].rule; {
-	case s.away[endpoint] && (rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first"):
-		// The network may have lost any number of this endpoint's frames before the tap.
-	case st.needs > maxUnseen || s.vouched[endpoint] || st.total > s.allowance():
+	if st.needs > maxUnseen || s.vouched[endpoint] || st.total > s.allowance() {
 		severity = analyzers.Violation
 	}
 	f := analyzers.Finding{

@@ -51,7 +51,7 @@ var views = []view{
 	{name: "pair-named", write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
 	{name: "pair-missing", partial: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "pair-doubled", write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
-	{name: "pair-snapped", write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
+	{name: "pair-snapped", partial: true, write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
 	{name: "pair-ipsn0", equalIPSN: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "pair-late", partial: true, write: late(bracket)},
 	{name: "hosts-missing", partial: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},

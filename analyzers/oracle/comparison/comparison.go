@@ -148,6 +148,8 @@ func compareRequests(
 			d.Kind, d.Rule, d.Detail = Missed, d.Oracle.Verdict.String(), stumblingBlock(t, d.Oracle)
 		case said > want:
 			d.Kind, d.Rule = TooSevere, rule
+		case t.View.Plain && !t.View.Complete && (analyzers.LostFirst(rule) || rule == "gbn.capture-gap" || rule == "gbn.opcode-sequence"):
+			continue // the oracle counts up to two unseen frames, a network may lose more of them before the tap
 		default:
 			d.Kind, d.Rule = TooMild, rule
 		}

@@ -79,7 +79,7 @@ var existenceRules = map[string]existence{
 // LostFirst reports whether any number of requests that were lost before the tap may explain a breach of a rule. More than two are nothing
 // unusual there, unlike frames that the tap itself misses.
 func LostFirst(rule string) bool {
-	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first"
+	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first" || rule == "gbn.resend-acknowledged"
 }
 
 // endRules are those of them that claim that something is still to come.

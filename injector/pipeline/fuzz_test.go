@@ -18,7 +18,7 @@ func FuzzProcess(f *testing.F) {
 		f.Add(p.AppendTo(nil)[:60], uint16(30), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte, size uint16, flags uint8) {
-		for _, a := range []p4.Action{doDrop, doMark, doCorrupt, p4.NewAction(p4.ActionTrim, uint64(size), 1, uint64(flags))} {
+		for _, a := range []p4.Action{doDrop, doMark, doCorrupt, p4.NewAction(p4.ActionTrim, max(1, uint64(size)), 1, uint64(flags))} {
 			forwardFrame(t, frame, a)
 		}
 	})

@@ -297,19 +297,7 @@ func (s *scan) learnMTU(ctx context.Context, other Source) (err error) {
 		return err
 	}
 	defer func() { err = alsoClose(err, stream) }()
-	var o observation
-	for i := 0; ; i++ {
-		if i%cancelEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		switch err := stream.read(&o); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		s.inference.learn(stream.dec.key, &o.rec)
-	}
+	return stream.each(ctx, func(o *observation) { s.inference.learn(stream.dec.key, &o.rec) })
 }
 
 // learnPartners takes from the other capture which directions belong together, where this one shows only one of them.

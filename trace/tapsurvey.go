@@ -60,18 +60,23 @@ func newSurvey() *survey {
 
 // read takes a capture in.
 func (s *survey) read(ctx context.Context, tap int, stream *recordStream) error {
+	return stream.each(ctx, func(o *observation) { s.add(tap, o) })
+}
+
+// each hands every record to fn, which may use it for the length of the call.
+func (s *recordStream) each(ctx context.Context, fn func(*observation)) error {
 	var o observation
 	for i := 0; ; i++ {
 		if i%cancelEvery == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch err := stream.read(&o); {
+		switch err := s.read(&o); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		s.add(tap, &o)
+		fn(&o)
 	}
 }
 

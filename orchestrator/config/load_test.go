@@ -65,7 +65,7 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v, want an invalid configuration", err)
 			}
-			types, _ := eventTypes(true) // a new one is no change of these files
+			types, _ := eventTypes(true) // the golden errors hold when a type of event is added
 			got := strings.ReplaceAll(err.Error(), enum[trace.EventType]{values: types}.allowed(), "(every type of event)")
 			golden(t, strings.TrimSuffix(file, ".yml")+".txt", got+"\n")
 		})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -19,9 +18,9 @@ type status string
 func (s status) String() string { return string(s) }
 
 var (
-	ruleForm    = text{regexp.MustCompile(`^[a-z0-9]+\.[a-z0-9-]+$`), "a rule id such as gbn.nak-psn (docs/rules.md lists them)"}
-	counterForm = text{regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`), "names of counters as the NIC spells them"}
-	qpnForm     = text{regexp.MustCompile(`^qpn [1-9][0-9]{0,8}( responder)?$`),
+	ruleForm    = text{newPattern(`^[a-z0-9]+\.[a-z0-9-]+$`), "a rule id such as gbn.nak-psn (docs/rules.md lists them)"}
+	counterForm = text{newPattern(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`), "names of counters as the NIC spells them"}
+	qpnForm     = text{newPattern(`^qpn [1-9][0-9]{0,8}( responder)?$`),
 		"qpn N, or qpn N responder for the responder's requests in bidirectional traffic"}
 )
 

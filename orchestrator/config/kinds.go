@@ -203,7 +203,7 @@ func (boolean) jsonSchema() map[string]any { return map[string]any{"type": "bool
 
 // text is a string of a certain form.
 type text struct {
-	form *regexp.Regexp
+	form *pattern
 	what string
 }
 

@@ -26,7 +26,7 @@ type Term struct {
 var relationOps = []string{"==", "!=", "<=", ">=", "<", ">"}
 
 var (
-	termForm   = regexp.MustCompile(`^[A-Za-z*][A-Za-z0-9_.*-]{0,127}$`)
+	termForm   = newPattern(`^[A-Za-z*][A-Za-z0-9_.*-]{0,127}$`)
 	numberWord = regexp.MustCompile(`^[0-9]{1,18}$`)
 )
 

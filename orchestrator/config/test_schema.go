@@ -3,7 +3,6 @@ package config
 import (
 	"math"
 	"net/netip"
-	"regexp"
 	"slices"
 
 	"candela.dev/candela/clock"
@@ -31,10 +30,10 @@ const (
 )
 
 var (
-	nameForm = text{regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`),
+	nameForm = text{newPattern(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`),
 		"a name of at most 64 lower-case letters, digits and inner hyphens"}
-	wordForm = text{regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,63}$`), "a name of lower-case letters, digits, dots and hyphens"}
-	fileForm = text{regexp.MustCompile(`^[^\x00-\x1f]{1,1000}$`), "a file name, or virtual for the built-in description"}
+	wordForm = text{newPattern(`^[a-z0-9][a-z0-9.-]{0,63}$`), "a name of lower-case letters, digits, dots and hyphens"}
+	fileForm = text{newPattern(`^[^\x00-\x1f]{1,1000}$`), "a file name, or virtual for the built-in description"}
 )
 
 const randomRefused = "a random event differs from run to run; name the packets that it should meet"

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -73,12 +72,12 @@ type Certificates struct {
 func (t *Testbed) IsLive() bool { return t.Kind == KindNetns || t.Kind == KindLab }
 
 var (
-	addressForm = text{regexp.MustCompile(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
-	deviceForm  = text{regexp.MustCompile(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
-	listForm    = text{regexp.MustCompile(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
+	addressForm = text{newPattern(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
+	deviceForm  = text{newPattern(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
+	listForm    = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
 	// What LLDP calls a system or a port.
-	neighbourForm = text{regexp.MustCompile(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
-	pemForm       = text{regexp.MustCompile(`^[^\x00\n]{1,1000}$`), "a path"}
+	neighbourForm = text{newPattern(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
+	pemForm       = text{newPattern(`^[^\x00\n]{1,1000}$`), "a path"}
 )
 
 func liveSchema() *object {

@@ -1,7 +1,5 @@
 package config
 
-import "regexp"
-
 // VM is what only testbeds of virtual machines have.
 type VM struct {
 	Image  string // directory that tools/vm-image made; empty: the usual one
@@ -15,7 +13,7 @@ const NoModel = "none"
 // ModelOn reports whether a NIC model stands on side s.
 func (v *VM) ModelOn(s Side) bool { return v != nil && v.Model == s.String() }
 
-var imageForm = text{regexp.MustCompile(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
+var imageForm = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
 
 func vmSchema() *object {
 	return &object{

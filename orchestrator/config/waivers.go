@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"time"
 )
 
@@ -22,8 +21,8 @@ type Waiver struct {
 type waiverFile struct{ waivers []Waiver }
 
 var (
-	lineForm = text{regexp.MustCompile(`^[^\x00-\x1f]{1,200}$`), "a line of text"}
-	dateForm = text{regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`), "a date such as 2027-03-31"}
+	lineForm = text{newPattern(`^[^\x00-\x1f]{1,200}$`), "a line of text"}
+	dateForm = text{newPattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`), "a date such as 2027-03-31"}
 )
 
 func waiversSchema() *object {

@@ -34,7 +34,8 @@ type Host struct {
 	stack Stack
 	timer timer
 	// held is a packet that was polled and may not leave: its class is paused.
-	held *Packet
+	held   *Packet
+	egress *egress // nil: the stack sends when the wire is free
 }
 
 // timer wakes the host's stack.
@@ -59,11 +60,17 @@ func (h *Host) Attach(s Stack) {
 func (h *Host) Kick(now clock.Time) {
 	if h.stack != nil {
 		h.work(now)
+	} else if h.egress != nil {
+		h.egress.work(now)
 	}
 }
 
 // arrive takes p, which has come in whole.
 func (h *Host) arrive(now clock.Time, p *Packet) {
+	if h.egress != nil && h.egress.shim != nil {
+		h.arriveAtShim(now, p)
+		return
+	}
 	h.net.deliver(now, h, p)
 	if h.stack == nil {
 		h.net.pool.put(p)
@@ -82,7 +89,9 @@ func (h *Host) work(now clock.Time) {
 	if h.stack.NextTimer() <= now {
 		h.stack.HandleTimer(now)
 	}
-	if h.port.idle(now) && h.transmit(now) {
+	if h.egress != nil {
+		h.egress.work(now)
+	} else if h.port.idle(now) && h.transmit(now) {
 		h.port.wait(&h.net.engine)
 	}
 	at := h.stack.NextTimer()
@@ -92,6 +101,7 @@ func (h *Host) work(now clock.Time) {
 		if at != clock.Never && (h.timer.place == 0 || at < h.timer.at) {
 			h.net.engine.schedule(&h.timer.task, at)
 		}
+	case h.egress != nil && (h.egress.full(now) || h.egress.working):
 	case h.port.idle(now) && h.held == nil:
 		h.net.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
 	}

@@ -33,12 +33,18 @@ const (
 // Reasons is how many reasons a switch tells apart.
 const Reasons = 24
 
+// ReasonStopped is the last of them: the switch was stopped.
+const ReasonStopped Reason = Reasons - 1
+
 var reasonNames = [...]string{ReasonTail: "tail", ReasonEarly: "early", ReasonTTL: "ttl", ReasonNoRoute: "no-route", ReasonBounced: "bounced",
 	ReasonHeadroom: "headroom", ReasonConsumed: "consumed"}
 
 // Name returns the reason in the words of counters; empty: one of a mechanism's own.
 func (r Reason) Name() string {
-	if int(r) < len(reasonNames) {
+	switch {
+	case r == ReasonStopped:
+		return "stopped"
+	case int(r) < len(reasonNames):
 		return reasonNames[r]
 	}
 	return ""

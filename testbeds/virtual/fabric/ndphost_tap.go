@@ -10,7 +10,7 @@ import (
 func NDPTaps(sw int, headerSize int, observe func(*trace.Tap)) Tap {
 	var t trace.Tap
 	return func(at Point, now clock.Time, p *Packet) {
-		if p.Protocol != NDP || at.Stage == Dropped || at.Host != (sw < 0) || !at.Host && at.Node != sw {
+		if p.Protocol != NDP || at.Stage > Egress || at.Host != (sw < 0) || !at.Host && at.Node != sw {
 			return
 		}
 		point := trace.TapBefore

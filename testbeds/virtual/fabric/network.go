@@ -51,6 +51,7 @@ func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
 			s.Start(0, sw)
 		}
 	}
+	n.equipNICs()
 	return n, nil
 }
 
@@ -131,6 +132,19 @@ func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
 	if n.tap != nil {
 		n.tap(Point{Host: true, Node: int(h.id), Stage: Ingress}, now, p)
 	}
+}
+
+// make returns a new packet that a switch or a shim sends, with the header h.
+func (n *Network) make(now clock.Time, h Header) *Packet {
+	p := n.pool.get()
+	h.ID, h.Arrived = p.ID, now
+	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
+	if h.TTL == 0 {
+		h.TTL = initialTTL
+	}
+	p.Header = h
+	n.copied[p.Kind()]++
+	return p
 }
 
 func (n *Network) fail(err error) {

@@ -52,7 +52,8 @@ const (
 type Packet struct {
 	next, prev *Packet // in its queue
 	number     uint32  // in the pool
-	_          uint32
+	owed       bool    // of a host's backlog: see egress
+	_          [3]byte
 	Header
 }
 

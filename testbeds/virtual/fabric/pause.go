@@ -56,6 +56,9 @@ func (sw *Switch) release(now clock.Time, p *Packet) {
 // signal sends the peer a PFC frame with the classes that must not send, ahead of everything but the frame on the wire. Quanta
 // are not modelled: a class stays paused until a frame says otherwise, as if every pause were refreshed in time.
 func (pt *Port) signal(now clock.Time) {
+	if pt.sw.stopped {
+		return
+	}
 	p := pt.net.pool.get()
 	p.Protocol, p.Size, p.Original = PFC, pauseFrame, pauseFrame
 	p.Meta = uint32(pt.pause.paused)
@@ -68,7 +71,9 @@ func (pt *Port) signal(now clock.Time) {
 
 // handlePause obeys a PFC frame of the peer.
 func (pt *Port) handlePause(now clock.Time, p *Packet) {
-	pt.paused = uint8(p.Meta)
+	if from := pt.net.ports[pt.peer].sw; from == nil || !from.stopped { // a link that is down pauses nobody
+		pt.paused = uint8(p.Meta)
+	}
 	pt.counters.PausesReceived++
 	pt.net.delivered[p.Kind()]++
 	pt.net.pool.put(p)

@@ -12,6 +12,7 @@ type Spec struct {
 	Seed     uint64
 	Topology TopologySpec
 	Switch   SwitchSpec // of every switch
+	NIC      NICSpec    // of every host
 	// SwitchNamed, if set, may describe a switch by name differently: it changes s, a copy of Switch, in place.
 	SwitchNamed func(name string, s *SwitchSpec)
 }
@@ -151,7 +152,9 @@ func (s *Spec) complete() error {
 	if t.Kind == FatTree && t.Hosts == 0 {
 		t.Hosts = t.K * t.K * t.K / 4
 	}
-	err := errors.Join(t.validate(), s.Switch.validate("switch"))
+	var nic check
+	s.NIC.validate(&nic, &s.Switch.PFC)
+	err := errors.Join(t.validate(), s.Switch.validate("switch"), errors.Join(nic...))
 	if err == nil {
 		s.Switch.complete(t)
 	}

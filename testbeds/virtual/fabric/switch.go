@@ -25,6 +25,8 @@ type Switch struct {
 	scheduler       Scheduler // of front ports
 	buffer          buffer
 	losslessClasses uint8 // of config
+	nic             bool  // of a host
+	stopped         bool
 
 	rand          *rand.Rand // draws from source
 	recirculation Scheduler  // of recirculation ports
@@ -32,7 +34,10 @@ type Switch struct {
 	config        *SwitchSpec
 	front         int // ports that lead outside
 	pipelines     int
-	wakes         []*wake // idle ones
+	wakes         []*wake    // idle ones
+	life          uint32     // counts restarts: timers of an earlier life are not served
+	since         clock.Time // its last start
+	host          *Host      // whose NIC it is; nil: a switch of the network
 	dropped       [Reasons]uint64
 }
 
@@ -76,7 +81,16 @@ func (sw *Switch) BufferUsed() (used, limit int) { return sw.buffer.used, sw.buf
 
 // arrive takes p, which has come in whole through in.
 func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
-	if in.kind != RecirculationPort {
+	if sw.stopped {
+		sw.lose(now, in, p)
+		return
+	}
+	if in.kind == RecirculationPort {
+		if p.Arrived < sw.since { // what was inside when the switch was stopped
+			sw.lose(now, in, p)
+			return
+		}
+	} else {
 		p.Ingress, p.Arrived, p.Meta = uint16(in.index), now, 0
 		if p.TTL--; p.TTL == 0 {
 			sw.tap(now, Ingress, in.Index(), 0, p)
@@ -235,6 +249,9 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 			if sw.net.tap != nil {
 				sw.tap(now, Egress, out.Index(), i, p)
 			}
+			if sw.nic {
+				sw.host.egress.settle(p)
+			}
 			out.send(&sw.net.engine, now, p)
 			return true
 		case Consume:
@@ -264,7 +281,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		v.Reason = ReasonTail
 	}
 	sw.dropped[v.Reason]++
-	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute {
+	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute && v.Reason != ReasonStopped {
 		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
 		q.dropped++
 		q.droppedBytes += uint64(p.Size)
@@ -273,7 +290,12 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	}
 	sw.net.dropped[p.Kind()]++
 	if sw.net.tap != nil {
-		sw.net.tap(Point{Node: int(sw.id), Port: int(v.Port), Queue: int(v.Queue), Stage: Dropped, Reason: v.Reason}, now, p)
+		at := sw.point(Dropped, int(v.Port), int(v.Queue))
+		at.Reason = v.Reason
+		sw.net.tap(at, now, p)
+	}
+	if sw.nic {
+		sw.host.egress.settle(p)
 	}
 	sw.net.pool.put(p)
 }
@@ -296,15 +318,7 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 // Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It has an ID of its own and
 // the flag Made.
 func (sw *Switch) Make(now clock.Time, h Header) *Packet {
-	p := sw.net.pool.get()
-	h.ID, h.Arrived = p.ID, now
-	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
-	if h.TTL == 0 {
-		h.TTL = initialTTL
-	}
-	p.Header = h
-	sw.net.copied[p.Kind()]++
-	return p
+	return sw.net.make(now, h)
 }
 
 // Wake has the mechanism's HandleTimer called with token at an instant.
@@ -316,7 +330,7 @@ func (sw *Switch) Wake(at clock.Time, token uint64) {
 		w = &wake{sw: sw}
 		w.actor = w
 	}
-	w.token = token
+	w.token, w.life = token, sw.life
 	sw.net.engine.schedule(&w.task, at)
 }
 
@@ -325,17 +339,35 @@ type wake struct {
 	task
 	sw    *Switch
 	token uint64
+	life  uint32 // of the switch that asked
 }
 
 // act implements actor.
 func (w *wake) act(now clock.Time) {
 	token := w.token
 	w.sw.wakes = append(w.sw.wakes, w)
+	if w.life != w.sw.life {
+		return
+	}
 	w.sw.mechanism.(Timed).HandleTimer(now, w.sw, token)
+	if w.sw.nic {
+		w.sw.host.Kick(now)
+	}
 }
 
 func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {
 	if sw.net.tap != nil {
-		sw.net.tap(Point{Node: int(sw.id), Port: port, Queue: queue, Stage: s}, now, p)
+		sw.net.tap(sw.point(s, port, queue), now, p)
 	}
+}
+
+// point returns where a packet is seen.
+func (sw *Switch) point(s Stage, port, queue int) Point {
+	if !sw.nic {
+		return Point{Node: int(sw.id), Port: port, Queue: queue, Stage: s}
+	}
+	if s == Egress {
+		s = Departed
+	}
+	return Point{Host: true, Node: int(sw.host.id), Port: port, Queue: queue, Stage: s}
 }

@@ -1,0 +1,118 @@
+package fabric
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+)
+
+// A Shim stands between a host's stack and its NIC. It sees every packet of both directions, may change it, and says what becomes of it: Forward
+// hands it on, Drop ends it, and with Consume the shim keeps it until it hands it on (Host.Transmit, Host.Deliver) or ends it (Host.Discard).
+// It belongs to one host.
+type Shim interface {
+	// Outbound takes a packet that the stack sends.
+	Outbound(now clock.Time, h *Host, p *Packet) Action
+	// Inbound takes a packet that has arrived at the NIC.
+	Inbound(now clock.Time, h *Host, p *Packet) Action
+}
+
+// TimedShim is a Shim that asked for timers (Host.Wake).
+type TimedShim interface {
+	// HandleTimer serves the timer that was asked for with token.
+	HandleTimer(now clock.Time, h *Host, token uint64)
+}
+
+// SetShim puts s between the host's stack and its NIC, before the simulation starts.
+func (h *Host) SetShim(s Shim) {
+	e := h.between()
+	e.shim = s
+	e.rand = rand.New(rand.NewPCG(h.net.spec.Seed, seedOf(fmt.Sprintf("shim %d", h.id))))
+}
+
+// Shim returns what stands between the host's stack and its NIC, or nil.
+func (h *Host) Shim() Shim {
+	if h.egress == nil {
+		return nil
+	}
+	return h.egress.shim
+}
+
+// Rand returns the random numbers of the host's shim, a function of seed and host.
+func (h *Host) Rand() *rand.Rand { return h.egress.rand }
+
+// Transmit hands the NIC a packet that the shim kept or made.
+func (h *Host) Transmit(now clock.Time, p *Packet) {
+	h.egress.queue(now, p)
+	h.egress.work(now)
+}
+
+// Deliver hands the stack a packet that the shim kept or made.
+func (h *Host) Deliver(now clock.Time, p *Packet) {
+	h.egress.settle(p)
+	h.hand(now, p)
+}
+
+// Discard ends a packet that the shim kept or made.
+func (h *Host) Discard(now clock.Time, p *Packet) {
+	h.egress.settle(p)
+	h.net.dropped[p.Kind()]++
+	if h.net.tap != nil {
+		h.net.tap(Point{Host: true, Node: int(h.id), Port: ShimPort, Stage: Dropped, Reason: ReasonConsumed}, now, p)
+	}
+	h.net.pool.put(p)
+}
+
+// Make returns a new packet with the header h, for the host's shim to transmit, deliver or discard.
+func (h *Host) Make(now clock.Time, header Header) *Packet { return h.net.make(now, header) }
+
+// Wake has the shim's HandleTimer called with token at an instant.
+func (h *Host) Wake(at clock.Time, token uint64) {
+	e := h.egress
+	var w *shimWake
+	if n := len(e.wakes); n > 0 {
+		w, e.wakes = e.wakes[n-1], e.wakes[:n-1]
+	} else {
+		w = &shimWake{egress: e}
+		w.actor = w
+	}
+	w.token = token
+	h.net.engine.schedule(&w.task, at)
+}
+
+// shimWake is a pending timer of a shim.
+type shimWake struct {
+	task
+	egress *egress
+	token  uint64
+}
+
+// act implements actor.
+func (w *shimWake) act(now clock.Time) {
+	e, token := w.egress, w.token
+	e.wakes = append(e.wakes, w)
+	e.shim.(TimedShim).HandleTimer(now, e.host, token)
+	e.host.Kick(now)
+}
+
+// hand has the stack take p.
+func (h *Host) hand(now clock.Time, p *Packet) {
+	h.net.deliver(now, h, p)
+	if h.stack != nil {
+		h.stack.Receive(now, p)
+	}
+	h.net.pool.put(p)
+}
+
+// arriveAtShim takes p, which has come in whole, to the shim.
+func (h *Host) arriveAtShim(now clock.Time, p *Packet) {
+	h.show(now, Arrived, p)
+	switch h.egress.shim.Inbound(now, h, p) {
+	case Forward:
+		h.hand(now, p)
+	case Consume:
+	default:
+		h.Discard(now, p)
+	}
+	h.Kick(now)
+}

@@ -45,22 +45,28 @@ func (r *run) checkCabling(ctx context.Context) (err error) {
 		return nil
 	}
 	r.located = true
-	r.miscabled, err = bed.CheckCabling(ctx, r.client.Received)
-	return err
+	return r.stopIfMiscabled(bed.CheckCabling(ctx, r.client.Received))
 }
 
 // checkDelivery is what is left of that once the injector is programmed.
-func (r *run) checkDelivery(ctx context.Context) (err error) {
+func (r *run) checkDelivery(ctx context.Context) error {
 	bed, ok := r.bed.(CabledTestbed)
 	if !ok {
 		return nil
 	}
 	if !r.located {
-		if r.miscabled, err = bed.CheckCabling(ctx, r.client.Received); err != nil || len(r.miscabled) > 0 {
+		if err := r.stopIfMiscabled(bed.CheckCabling(ctx, r.client.Received)); err != nil {
 			return err
 		}
 	}
-	r.miscabled, err = bed.CheckDelivery(ctx)
+	return r.stopIfMiscabled(bed.CheckDelivery(ctx))
+}
+
+// stopIfMiscabled ends the run if cables are not as the description says.
+func (r *run) stopIfMiscabled(problems []string, err error) error {
+	if r.miscabled = problems; err == nil && len(problems) > 0 {
+		return errStop
+	}
 	return err
 }
 
@@ -73,19 +79,19 @@ func (r *run) collectFrames(ctx context.Context) (err error) {
 	if r.cables, err = bed.Cables(ctx); err != nil || len(r.cables) == 0 {
 		return err
 	}
-	if err := r.dir.Mkdir(framesDir); err != nil {
+	if err := r.Dir.Mkdir(framesDir); err != nil {
 		return err
 	}
 	doc := cablesDocument{Schema: CablesSchema}
 	for _, c := range r.cables {
 		doc.Cables = append(doc.Cables, cableDocument{c.Host, c.Port, c.Ordered, c.Trusted})
 		for file, data := range map[string][]byte{sentFile(c.Host): c.Sent, receivedFile(c.Host): c.Received} {
-			if err := r.dir.WriteFile(file, writeBytes(func() []byte { return data })); err != nil {
+			if err := r.WriteText(file, data); err != nil {
 				return err
 			}
 		}
 	}
-	return r.dir.WriteJSON(cablesFile, doc)
+	return r.Dir.WriteJSON(cablesFile, doc)
 }
 
 // CablesSchema names the format of cables.json.

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A directory takes what a run writes: a [RunDir] on disk, or a [memory] for runs of which only the outcome is wanted.
-type directory interface {
+// A Directory takes what a run writes: a [RunDir] on disk, or a [memory] for runs of which only the outcome is wanted.
+type Directory interface {
 	// WriteFile writes a document.
 	WriteFile(name string, write func(io.Writer) error) error
 	WriteJSON(name string, v any) error

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -150,13 +149,12 @@ type facts struct {
 	repeat  int
 }
 
-// run is one run in progress: what each step leaves for the next.
+// run is a test of NICs in progress: what each step leaves for the next.
 type run struct {
 	facts
-	bed Testbed
-	o   Options
-	dir directory
-	log *slog.Logger // log.jsonl
+	*Cycle
+	build Builder
+	bed   Testbed
 
 	access      testbeds.Access
 	client      *injector.Client
@@ -165,120 +163,79 @@ type run struct {
 	environment testbeds.Environment
 	dump        testbeds.Dump
 	merge       dumper.Reconstruction
-	started     time.Time
 }
 
-// Run runs p once on the testbed that build makes, writes the run directory and judges. The error is about what could not
-// even be attempted or written; everything that the run itself came to, infrastructure failures included, is in the Outcome.
+// Run runs p once on the testbed that build makes, writes the run directory and judges, as [Execute] does.
 func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome, error) {
-	if o.ID == "" {
-		o.ID = p.Test.Name
-	}
-	dir, err := o.directory()
-	if err != nil {
-		return nil, err
-	}
-	r := &run{
-		log:   slog.New(slog.DiscardHandler),
-		facts: facts{plan: p, file: o.File, testbed: o.Testbed, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat, calibration: o.Calibration, waivers: o.Waivers, follow: o.follow},
-		o:     o, dir: dir, started: o.Wall(),
-	}
-	closeLog, err := r.openLog()
-	if err != nil {
-		dir.Abandon()
-		return nil, err
-	}
-	failure := r.execute(ctx, build)
-	if failure == nil {
-		failure = r.compare(ctx, build)
-	}
-	failure = errors.Join(failure, closeLog())
-	return r.conclude(ctx, failure)
+	return Execute(ctx, &run{build: build, facts: facts{
+		plan: p, file: o.File, testbed: o.Testbed, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat,
+		calibration: o.Calibration, waivers: o.Waivers, follow: o.follow,
+	}}, o)
 }
 
-// directory makes the place for what the run writes.
-func (o *Options) directory() (directory, error) {
-	if o.memory != nil {
-		return o.memory, nil
-	}
-	return CreateRunDir(o.Out, o.ID)
+func (r *run) Document() RunDocument {
+	t := r.plan.Test
+	return RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: t.Testbed.Name, Seed: t.Seed, Point: t.Point.Assigned()}
 }
 
-// execute builds the testbed, takes the steps and tears everything down. Its error is an infrastructure failure.
-func (r *run) execute(ctx context.Context, build Builder) (err error) {
+func (r *run) Prepare(c *Cycle) []Step {
+	r.Cycle = c
+	return []Step{{Do: r.buildTestbed}, {stepPrepare, r.prepareHosts}, {stepCabling, r.checkCabling}}
+}
+
+func (r *run) Program() []Step {
+	return []Step{{stepProgram, r.programInjector}, {stepDumpers, r.startDumpers}}
+}
+
+func (r *run) Run() []Step { return []Step{{stepTraffic, r.traffic}} }
+
+func (r *run) Collect() []Step {
+	return []Step{{stepCollect, r.collect}, {stepReconstruct, r.reconstruct}}
+}
+
+func (r *run) Judge() []Step { return []Step{{stepCheck, r.check}, {stepAnalyse, r.analyse}} }
+
+// buildTestbed writes what the test is and makes its testbed.
+func (r *run) buildTestbed(context.Context) (err error) {
+	t := r.plan.Test
 	if err := errors.Join(
-		r.dir.WriteFile("config.yml", writeBytes(func() []byte { return r.plan.Test.WithTestbedFile("testbed.yml").YAML() })),
-		r.dir.WriteFile("testbed.yml", writeBytes(r.plan.Test.Testbed.YAML)),
+		r.WriteText("config.yml", t.WithTestbedFile("testbed.yml").YAML()),
+		r.WriteText("testbed.yml", t.Testbed.YAML()),
 	); err != nil {
 		return err
 	}
 	if r.calibration != nil {
-		if err := r.dir.WriteJSON(calibrationFile, r.calibration); err != nil {
+		if err := r.Dir.WriteJSON(calibrationFile, r.calibration); err != nil {
 			return err
 		}
 	}
-	bed, err := build(specOf(r.plan))
-	if err != nil {
+	if r.bed, err = r.build(specOf(r.plan)); err != nil {
 		return fmt.Errorf("build testbed: %w", err)
-	}
-	r.bed = bed
-	defer func() {
-		r.endSession(err != nil)
-		if e := bed.Close(); e != nil {
-			err = errors.Join(err, fmt.Errorf("tear down testbed: %w", e))
-		}
-	}()
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{stepPrepare, r.prepare},
-		{stepCabling, r.checkCabling},
-		{stepProgram, r.programInjector},
-		{stepDumpers, r.startDumpers},
-		{stepTraffic, r.traffic},
-		{stepCollect, r.collect},
-		{stepReconstruct, r.reconstruct},
-		{stepCheck, r.check},
-		{stepAnalyse, r.analyse},
-	} {
-		if r.o.Progress != nil {
-			r.o.Progress(step.name)
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", step.name, context.Cause(ctx))
-		}
-		if err := step.do(ctx); err != nil {
-			r.log.Error(step.name, "error", err.Error())
-			return fmt.Errorf("%s: %w", step.name, r.causeOf(ctx, err))
-		}
-		r.log.Info(step.name, r.progressOf(step.name)...)
-		if len(r.miscabled) > 0 {
-			return nil // there is nothing to be learnt about a device
-		}
 	}
 	return nil
 }
 
-// causeOf returns what made a step fail: that the run was told to stop, what the testbed knows, or else the step's own error.
-func (r *run) causeOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+// CleanUp tears the testbed down.
+func (r *run) CleanUp(failed bool) error {
+	if r.bed == nil {
+		return nil
 	}
+	r.endSession(failed)
+	if err := r.bed.Close(); err != nil {
+		return fmt.Errorf("tear down testbed: %w", err)
+	}
+	return nil
+}
+
+// Blame asks the testbed for the cause of a failed step.
+func (r *run) Blame(err error) error {
 	if b, ok := r.bed.(Blamer); ok {
 		return b.Blame(err)
 	}
 	return err
 }
 
-func writeBytes(text func() []byte) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := w.Write(text())
-		return err
-	}
-}
-
-func (r *run) prepare(ctx context.Context) (err error) {
+func (r *run) prepareHosts(ctx context.Context) (err error) {
 	if r.connections, err = r.bed.Prepare(ctx); err != nil {
 		return err
 	}
@@ -289,8 +246,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	return errors.Join(
-		r.dir.WriteFile("connections.json", r.known.Write),
-		r.dir.WriteJSON("environment.json", r.environment),
+		r.Dir.WriteFile("connections.json", r.known.Write),
+		r.Dir.WriteJSON("environment.json", r.environment),
 	)
 }
 
@@ -331,17 +288,17 @@ func (r *run) programInjector(ctx context.Context) (err error) {
 }
 
 func (r *run) startDumpers(ctx context.Context) error {
-	if err := r.dir.Mkdir("shards"); err != nil {
+	if err := r.Dir.Mkdir("shards"); err != nil {
 		return err
 	}
-	if dir, ok := r.dir.(*RunDir); ok {
+	if dir, ok := r.Dir.(*RunDir); ok {
 		return r.bed.StartDumpers(ctx, dir.Join("shards"))
 	}
 	bed, ok := r.bed.(MemoryTestbed)
 	if !ok {
 		return errors.New("the dumpers of this testbed can't record into memory")
 	}
-	return bed.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return r.dir.Create(shardFile(name)) })
+	return bed.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return r.Dir.Create(shardFile(name)) })
 }
 
 func shardFile(name string) string { return filepath.Join("shards", name) }
@@ -394,9 +351,9 @@ func (r *run) collect(ctx context.Context) (err error) {
 	r.counters.Dumpers, r.counters.Discards = r.dump.Dumpers, r.dump.Discards
 	r.counters.TimeDisorderNS, r.counters.HostDelays = r.dump.TimeDisorder.Nanoseconds(), r.dump.HostDelays
 	return errors.Join(
-		r.dir.WriteFile("generator.json", r.generator.Write),
-		r.dir.WriteJSON("counters.json", r.counters),
-		r.dir.WriteFile("entries.json", func(w io.Writer) error { return r.program.Document(r.hits).Write(w) }),
+		r.Dir.WriteFile("generator.json", r.generator.Write),
+		r.Dir.WriteJSON("counters.json", r.counters),
+		r.Dir.WriteFile("entries.json", func(w io.Writer) error { return r.program.Document(r.hits).Write(w) }),
 		r.client.Clear(ctx),
 	)
 }
@@ -404,9 +361,9 @@ func (r *run) collect(ctx context.Context) (err error) {
 func (r *run) reconstruct(ctx context.Context) error {
 	shards := make([]trace.Source, len(r.dump.Shards))
 	for i, name := range r.dump.Shards {
-		shards[i] = r.dir.Source(shardFile(name))
+		shards[i] = r.Dir.Source(shardFile(name))
 	}
-	file, err := r.dir.Create(traceFile)
+	file, err := r.Dir.Create(traceFile)
 	if err != nil {
 		return err
 	}
@@ -417,23 +374,15 @@ func (r *run) reconstruct(ctx context.Context) error {
 const traceFile = "trace.pcap"
 
 func (r *run) check(ctx context.Context) error {
-	if err := r.facts.check(ctx, r.dir.Source(traceFile)); err != nil {
+	if err := r.facts.check(ctx, r.Dir.Source(traceFile)); err != nil {
 		return err
 	}
-	return r.dir.WriteFile("integrity.json", r.integrity.Write)
+	return r.Dir.WriteFile("integrity.json", r.integrity.Write)
 }
 
 func (r *run) analyse(ctx context.Context) error {
 	if err := r.facts.analyse(ctx); err != nil || r.analysis == nil {
 		return err
 	}
-	if err := r.dir.Mkdir("analysis"); err != nil {
-		return err
-	}
-	for _, name := range analyzerNames {
-		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), func(w io.Writer) error { return r.analysis.Only(name).Write(w) }); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.WriteAnalysis(r.analysis, analyzerNames)
 }

@@ -78,7 +78,7 @@ func (s *session) close() {
 
 // connect returns a client of the injector: that of the run before, if the testbed still has the same injector.
 func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client, error) {
-	s := r.o.session
+	s := r.session
 	if s != nil && s.client != nil {
 		if s.access.Conn == a.Conn && s.access.DeviceID == a.DeviceID && s.access.Info == a.Info && s.client.Primary() == nil {
 			return s.client, nil
@@ -96,7 +96,7 @@ func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client,
 
 // endSession closes the client unless it serves the next run, too. A run that failed may have left it in any state.
 func (r *run) endSession(failed bool) {
-	switch s := r.o.session; {
+	switch s := r.session; {
 	case s != nil && failed:
 		s.close()
 	case s == nil && r.client != nil:

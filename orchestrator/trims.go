@@ -107,7 +107,7 @@ type ComparedTo struct {
 }
 
 // compare runs the test once more with its trims replaced, if it asks for that, and holds the repairs against each other.
-func (r *run) compare(ctx context.Context, build Builder) error {
+func (r *run) compare(ctx context.Context) error {
 	as := r.plan.Test.Compare.TrimAs
 	if as == trace.EventNone || r.analysis == nil {
 		return nil
@@ -116,11 +116,11 @@ func (r *run) compare(ctx context.Context, build Builder) error {
 	if err != nil {
 		return fmt.Errorf("paired run: %w", err)
 	}
-	o := Options{Out: r.dir.Path(), ID: pairedDir, NoReports: true, Version: r.o.Version, Command: r.o.Command, Wall: r.o.Wall, follow: as}
-	if r.o.memory != nil {
-		o.memory, o.session = new(memory), r.o.session
+	o := Options{Out: r.Dir.Path(), ID: pairedDir, NoReports: true, Version: r.Version, Command: r.Command, Wall: r.Wall, follow: as}
+	if r.memory != nil {
+		o.memory, o.session = new(memory), r.session
 	}
-	out, err := Run(ctx, p, build, o)
+	out, err := Run(ctx, p, r.build, o)
 	switch {
 	case err != nil:
 		return fmt.Errorf("paired run: %w", err)
@@ -128,7 +128,7 @@ func (r *run) compare(ctx context.Context, build Builder) error {
 		return fmt.Errorf("paired run: nothing to compare with: %v", out.Verdict.Reasons)
 	}
 	r.comparison = newComparison(as, r.followed(), out.losses)
-	return r.dir.WriteJSON(comparisonFile, r.comparison)
+	return r.Dir.WriteJSON(comparisonFile, r.comparison)
 }
 
 func newComparison(as trace.EventType, trimmed, other []trim.Packet) *Comparison {

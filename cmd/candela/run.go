@@ -315,24 +315,14 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 		return s.oneSwitch(ctx, from, repeat)
 	}
 	p := from.Plan
-	o := orchestrator.Options{
-		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file, Wall: time.Now,
-		Testbed: s.flags.testbed, Waivers: s.waivers,
-	}
 	sweep, err := s.sweepOf(from)
 	if err != nil {
 		return infrastructure(err)
 	}
-	if sweep != nil {
-		o.Out, o.ID = sweep.Dir(), sweep.RunID(p.Test.Point)
-	}
-	if s.flags.repeat > 1 {
-		o.Repeat = repeat
-		o.ID = fmt.Sprintf("%s-r%d", o.ID, repeat)
-		if repeat > 1 && !s.flags.sameSeed {
-			if p, err = plan.New(p.Test.WithSeed(orchestrator.RepeatSeed(p.Test.Seed, repeat))); err != nil {
-				return err
-			}
+	o := s.options(from, repeat, sweep)
+	if seed, ok := s.repeatSeed(p.Test.Seed, repeat); ok {
+		if p, err = plan.New(p.Test.WithSeed(seed)); err != nil {
+			return err
 		}
 	}
 	o.Progress = s.progress(p.Test.Title())
@@ -344,17 +334,39 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 		}
 	}
 	v := watch(s.cmd.ErrOrStderr(), p.Test.Title(), sayEvery)
-	told := o.Progress
+	show := o.Progress
 	o.Progress = func(step string) {
 		v.at(step)
-		if told != nil {
-			told(step)
+		if show != nil {
+			show(step)
 		}
 	}
 	outcome, err := orchestrator.Run(ctx, p, build, o)
 	v.end()
 	s.clearProgress()
 	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
+}
+
+// options say how to run a test, or one of its repetitions.
+func (s *suite) options(from *planned, repeat int, sweep *orchestrator.Sweep) orchestrator.Options {
+	name, point := from.named()
+	o := orchestrator.Options{
+		Out: s.flags.out, ID: name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file,
+		Wall: time.Now, Testbed: s.flags.testbed, Waivers: s.waivers,
+	}
+	if sweep != nil {
+		o.Out, o.ID = sweep.Dir(), sweep.RunID(point)
+	}
+	if s.flags.repeat > 1 {
+		o.Repeat = repeat
+		o.ID = fmt.Sprintf("%s-r%d", o.ID, repeat)
+	}
+	return o
+}
+
+// repeatSeed returns the seed of a repetition; not ok: it has the seed of the test.
+func (s *suite) repeatSeed(seed uint64, repeat int) (uint64, bool) {
+	return orchestrator.RepeatSeed(seed, repeat), repeat > 1 && !s.flags.sameSeed
 }
 
 // concluded records and prints what a run came to.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"time"
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -114,24 +113,13 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 // simulate runs one test of a switch. It only reads the suite.
 func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sweep) (*orchestrator.Outcome, error) {
 	p := k.plan.ofSwitch
-	o := orchestrator.Options{
-		Out: s.flags.out, ID: p.Test.Name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: k.plan.file, Wall: time.Now,
-		Waivers: s.waivers,
-	}
-	if sweep != nil {
-		o.Out, o.ID = sweep.Dir(), sweep.RunID(p.Test.Point)
-	}
-	if s.flags.repeat > 1 {
-		o.Repeat = k.repeat
-		o.ID = fmt.Sprintf("%s-r%d", o.ID, k.repeat)
-		if k.repeat > 1 && !s.flags.sameSeed {
-			var err error
-			if p, err = switchtest.New(p.Test.WithSeed(orchestrator.RepeatSeed(p.Test.Seed, k.repeat))); err != nil {
-				return nil, err
-			}
+	if seed, ok := s.repeatSeed(p.Test.Seed, k.repeat); ok {
+		var err error
+		if p, err = switchtest.New(p.Test.WithSeed(seed)); err != nil {
+			return nil, err
 		}
 	}
-	return switchtest.Run(ctx, p, o)
+	return switchtest.Run(ctx, p, s.options(k.plan, k.repeat, sweep))
 }
 
 // analyzeAny judges a run directory, of a test of NICs or of a switch, or a capture.

@@ -26,6 +26,14 @@ type Point struct {
 	Values   []Assigned // in the order of the file
 }
 
+// Assigned returns the values of a point; none if the test is not of a sweep.
+func (p *Point) Assigned() []Assigned {
+	if p == nil {
+		return nil
+	}
+	return p.Values
+}
+
 // Assigned is a value that a sweep gives to one path, or to several alike.
 type Assigned struct {
 	Path  string `json:"path"` // as the sweep writes it

@@ -34,7 +34,7 @@ func stages() []fabric.Stage { return []fabric.Stage{fabric.Ingress, fabric.Egre
 const portsHead = "frame,switch,port\n"
 
 // newCaptures makes taps/before.pcap and taps/behind.pcap.
-func newCaptures(dir *orchestrator.RunDir, net *fabric.Network) (*captures, error) {
+func newCaptures(dir orchestrator.Directory, net *fabric.Network) (*captures, error) {
 	if err := dir.Mkdir("taps"); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func newCaptures(dir *orchestrator.RunDir, net *fabric.Network) (*captures, erro
 }
 
 // add makes the i-th capture.
-func (c *captures) add(dir *orchestrator.RunDir, i int) error {
+func (c *captures) add(dir orchestrator.Directory, i int) error {
 	name, stage := CaptureNames()[i], stages()[i]
 	file, err := dir.Create(name)
 	if err != nil {

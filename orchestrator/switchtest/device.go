@@ -113,7 +113,7 @@ type decisions struct {
 // newDecisions has the decisions of the run written and judged.
 func newDecisions(r *run) (*decisions, error) {
 	format := r.plan.Test.Taps.Decisions()
-	file, err := r.dir.Create("decisions." + format)
+	file, err := r.Dir.Create("decisions." + format)
 	if err != nil {
 		return nil, err
 	}

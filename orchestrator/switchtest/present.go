@@ -15,10 +15,10 @@ import (
 func (r *run) report(v orchestrator.Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Title(), File: r.o.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: r.o.Repeat,
+		Name: t.Title(), File: r.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: r.Repeat,
 		Verdict: v.Verdict, Broken: v.Exit == orchestrator.ExitInfrastructure, Reasons: v.Reasons, SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
 		Facts: []report.Fact{
-			{Name: "tool", Value: r.o.Version}, {Name: "config sha256", Value: t.Hash()}, {Name: "switch under test", Value: modelText(r.plan)},
+			{Name: "tool", Value: r.Version}, {Name: "config sha256", Value: t.Hash()}, {Name: "switch under test", Value: modelText(r.plan)},
 			{Name: "transport", Value: withBugs(t.Hosts.Model, t.Hosts.Bugs)},
 		},
 		Files: []report.File{

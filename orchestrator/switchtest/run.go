@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"path/filepath"
-	"time"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
@@ -30,13 +27,10 @@ type facts struct {
 	waivers  *orchestrator.Waivers // nil: none
 }
 
-// run is one run in progress.
+// run is a test of a switch in progress.
 type run struct {
 	facts
-	o       orchestrator.Options
-	dir     *orchestrator.RunDir
-	log     *slog.Logger
-	started time.Time
+	*orchestrator.Cycle
 
 	net       *fabric.Network
 	ledger    *ledger
@@ -48,56 +42,69 @@ type run struct {
 	current   []parameter.Values // of each switch
 	end       clock.Time
 	quiet     bool // in the end nothing was left to happen
+	closed    bool // captures and decisions are
 }
 
-// Run runs p once, writes the run directory and judges. The error is about what could not even be attempted or written; everything
-// that the run itself came to, failures of ours included, is in the Outcome.
+// Run runs p once, writes the run directory and judges, as [orchestrator.Execute] does.
 func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Outcome, error) {
-	if o.ID == "" {
-		o.ID = p.Test.Name
-	}
-	dir, err := orchestrator.CreateRunDir(o.Out, o.ID)
-	if err != nil {
-		return nil, err
-	}
-	r := &run{facts: facts{plan: p, waivers: o.Waivers}, o: o, dir: dir, started: o.Wall(), log: slog.New(slog.DiscardHandler)}
-	failure := r.execute(ctx)
-	return r.conclude(failure)
+	return orchestrator.Execute(ctx, &run{facts: facts{plan: p, waivers: o.Waivers}}, o)
 }
 
-// step is a part of a run, as progress and log.jsonl name it.
-type step struct {
-	name string
-	do   func(context.Context) error
+func (r *run) Document() orchestrator.RunDocument {
+	t := r.plan.Test
+	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: "virtual", Seed: t.Seed, Point: t.Point.Assigned()}
 }
 
-func (r *run) execute(ctx context.Context) (err error) {
-	file, err := r.dir.Create("log.jsonl")
-	if err != nil {
-		return err
-	}
-	r.log = slog.New(slog.NewJSONHandler(file, nil))
-	defer func() { err = errors.Join(err, file.Close()) }()
-	for _, s := range []step{{"build network", r.build}, {"run traffic", r.traffic}, {"check integrity", r.check}, {"analyse", r.analyse}} {
-		if r.o.Progress != nil {
-			r.o.Progress(s.name)
-		}
-		if err := s.do(ctx); err != nil {
-			r.log.Error(s.name, "error", err.Error())
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		r.log.Info(s.name, r.progressOf(s.name)...)
-	}
-	return nil
+// Steps of a run, in order.
+const (
+	stepBuild   = "build network"
+	stepTraffic = "run traffic"
+	stepCheck   = "check integrity"
+	stepAnalyse = "analyse"
+)
+
+func (r *run) Prepare(c *orchestrator.Cycle) []orchestrator.Step {
+	r.Cycle = c
+	return []orchestrator.Step{{Name: stepBuild, Do: r.build}}
 }
 
-func (r *run) progressOf(name string) []any {
-	switch name {
-	case "build network":
+// Program is empty: the configuration of a switch is a part of its network.
+func (r *run) Program() []orchestrator.Step { return nil }
+
+func (r *run) Run() []orchestrator.Step {
+	return []orchestrator.Step{{Name: stepTraffic, Do: r.traffic}}
+}
+
+// Collect is empty: taps record as the traffic runs.
+func (r *run) Collect() []orchestrator.Step { return nil }
+
+func (r *run) Judge() []orchestrator.Step {
+	return []orchestrator.Step{{Name: stepCheck, Do: r.check}, {Name: stepAnalyse, Do: r.analyse}}
+}
+
+// CleanUp closes what a run that failed left open.
+func (r *run) CleanUp(bool) error { return r.closeFiles() }
+
+// closeFiles closes the files that grow with the traffic.
+func (r *run) closeFiles() (err error) {
+	if r.capture != nil && !r.closed {
+		err = r.capture.close()
+	}
+	if r.decisions != nil && !r.closed {
+		err = errors.Join(err, r.decisions.close())
+	}
+	r.closed = true
+	return err
+}
+
+// Progress says in numbers what a step has come to.
+func (r *run) Progress(step string) []any {
+	switch step {
+	case stepBuild:
 		return []any{"hosts", r.net.Hosts(), "switches", r.net.Switches(), "flows", len(r.plan.Flows)}
-	case "run traffic":
+	case stepTraffic:
 		return []any{"end_ns", r.end.Nanoseconds(), "hops", r.net.Hops()}
-	case "check integrity":
+	case stepCheck:
 		return []any{"valid", r.checked.Valid}
 	}
 	return nil
@@ -105,11 +112,7 @@ func (r *run) progressOf(name string) []any {
 
 // build makes the network, its taps and the hosts.
 func (r *run) build(context.Context) (err error) {
-	err = r.dir.WriteFile("config.yml", func(w io.Writer) error {
-		_, err := w.Write(r.plan.Test.YAML())
-		return err
-	})
-	if err != nil {
+	if err := r.WriteText("config.yml", r.plan.Test.YAML()); err != nil {
 		return err
 	}
 	if r.net, err = r.plan.build(); err != nil {
@@ -127,7 +130,7 @@ func (r *run) build(context.Context) (err error) {
 		r.net.SetTap(j.observe)
 	}
 	if r.plan.Test.Taps.Capture {
-		if r.capture, err = newCaptures(r.dir, r.net); err != nil {
+		if r.capture, err = newCaptures(r.Dir, r.net); err != nil {
 			return err
 		}
 	}
@@ -142,7 +145,7 @@ func (r *run) build(context.Context) (err error) {
 	if r.plan.Watch != nil {
 		r.plan.Watch(r.net)
 	}
-	return r.dir.WriteJSON("environment.json", r.environment())
+	return r.Dir.WriteJSON("environment.json", r.environment())
 }
 
 // environment describes what the test ran on.
@@ -187,18 +190,11 @@ func (r *run) traffic(ctx context.Context) error {
 	if t.Series > 0 {
 		r.series = newSeries(r)
 	}
-	err := r.simulate(ctx, end)
-	if r.capture != nil {
-		err = errors.Join(err, r.capture.close())
-	}
-	if r.decisions != nil {
-		err = errors.Join(err, r.decisions.close())
-	}
-	if err != nil {
+	if err := errors.Join(r.simulate(ctx, end), r.closeFiles()); err != nil {
 		return err
 	}
 	if r.series != nil {
-		return r.dir.WriteFile("series.csv", r.series.write)
+		return r.Dir.WriteFile("series.csv", r.series.write)
 	}
 	return nil
 }
@@ -304,9 +300,9 @@ func (r *run) check(context.Context) (err error) {
 	}
 	r.checked = r.integrity()
 	return errors.Join(
-		r.dir.WriteFile("flows.json", r.flows.Write),
-		r.dir.WriteFile("switch-counters.json", r.counted.Write),
-		r.dir.WriteJSON("integrity.json", r.checked),
+		r.Dir.WriteFile("flows.json", r.flows.Write),
+		r.Dir.WriteFile("switch-counters.json", r.counted.Write),
+		r.Dir.WriteJSON("integrity.json", r.checked),
 	)
 }
 
@@ -329,44 +325,25 @@ func (r *run) analyse(context.Context) error {
 		r.analysis.Add(j.name(), result)
 		names = append(names, j.name())
 	}
-	if err := r.dir.Mkdir("analysis"); err != nil {
-		return err
-	}
-	for _, name := range names {
-		if err := r.dir.WriteFile(filepath.Join("analysis", name+".json"), r.analysis.Only(name).Write); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.WriteAnalysis(r.analysis, names)
 }
 
-// conclude judges, writes what is left to write and gives the directory its final name.
-func (r *run) conclude(failure error) (*orchestrator.Outcome, error) {
-	t := r.plan.Test
-	verdict := r.verdict(failure, r.o.Strict)
-	rep := r.report(verdict)
-	rep.Dir = r.dir.Final()
-	rep.Next = r.next(rep.Dir)
-	err := errors.Join(r.present(rep), r.dir.WriteJSON("run.json", orchestrator.RunDocument{
-		Schema: orchestrator.RunSchema, Name: t.Name, ToolVersion: r.o.Version, ConfigSHA256: t.Hash(), Testbed: "virtual", Seed: t.Seed,
-		Repeat: r.o.Repeat, Point: pointValues(t), Started: r.started.UTC(), Finished: r.o.Wall().UTC(), Complete: failure == nil, Verdict: verdict,
-	}))
-	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: r.analysis}
-	if err != nil || failure != nil {
-		out.Dir = r.dir.Abandon()
-		rep.Dir = out.Dir
-		return out, err
-	}
-	out.Dir, err = r.dir.Complete()
-	return out, err
+// Verdict judges by what the run left behind.
+func (r *run) Verdict(failure error) orchestrator.Verdict { return r.verdict(failure, r.Strict) }
+
+func (r *run) Outcome(v orchestrator.Verdict) *orchestrator.Outcome {
+	return &orchestrator.Outcome{Verdict: v, Analysis: r.analysis}
 }
 
-func pointValues(t *config.SwitchTest) []config.Assigned {
-	if t.Point == nil {
-		return nil
-	}
-	return t.Point.Values
+// Report gathers what people read of the run.
+func (r *run) Report(v orchestrator.Verdict, dir string) *report.Report {
+	rep := r.report(v)
+	rep.Dir, rep.Next = dir, r.next(dir)
+	return rep
 }
+
+// Write writes the report in every format.
+func (r *run) Write(_ context.Context, rep *report.Report, _ bool) error { return r.WriteReports(rep) }
 
 func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict, Waived: func(rule string) bool { return r.excuse(rule) != nil }}
@@ -384,20 +361,10 @@ func (r *facts) excuse(rule string) *config.Waiver {
 	return r.waivers.Excuse(rule, deviceOf(rule, r.plan.Test.Switch.Model))
 }
 
-func (r *run) present(rep *report.Report) error {
-	if r.o.NoReports {
-		return nil
-	}
-	return errors.Join(
-		r.dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
-		r.dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
-	)
-}
-
 // next lists the commands that repeat the run or look closer.
 func (r *run) next(dir string) []string {
-	if r.plan.Test.Point != nil || r.o.File == "" {
-		return []string{fmt.Sprintf("%s run %s", r.o.Command, filepath.Join(dir, "config.yml"))}
+	if r.plan.Test.Point != nil || r.File == "" {
+		return []string{fmt.Sprintf("%s run %s", r.Command, filepath.Join(dir, "config.yml"))}
 	}
-	return []string{fmt.Sprintf("%s run %s --seed %d", r.o.Command, r.o.File, r.plan.Test.Seed)}
+	return []string{fmt.Sprintf("%s run %s --seed %d", r.Command, r.File, r.plan.Test.Seed)}
 }

@@ -2,6 +2,8 @@
 
 GO        ?= go
 FUZZTIME  ?= 10s
+# Behind the order of the tests and what rapid draws; 0 draws anew.
+SEED      ?= 1
 BENCHARGS ?=
 ORACLEARGS ?=
 MUTATEARGS ?=
@@ -31,10 +33,10 @@ $(BIN): FORCE
 demo: $(BIN) ## lose named packets on a model NIC, see the verdict, and catch a broken one; needs Go alone
 	@tools/demo $(BIN) $(OUT)
 
-test: ## vet and run every test, with the outside tools installed where that is possible
+test: ## vet and run every test, with the outside tools installed where that is possible (SEED=0 draws anew)
 	@tools/setup --optional
 	$(GO) vet ./...
-	$(GO) test -shuffle=on ./...
+	@GO='$(GO)' SEED='$(SEED)' tools/gotest
 
 test-live: ## on real packets, in network namespaces: findings, faults, L1 and L2; needs root, or says SKIP
 	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 20m -run '^Test(Live|ALive|ALab|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
@@ -54,7 +56,7 @@ deb: ## build the Debian package of agent and switchd in dist/
 
 # Random tests draw a fifth: what the detector looks for shows with few draws, and each costs ten times as much.
 race: ## run every test under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race -short -shuffle=on ./...
+	@CGO_ENABLED=1 GO='$(GO)' SEED='$(SEED)' tools/gotest -race -short
 
 detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random scenarios on sound NICs
 	@$(BIN) detect --scenarios 10000

@@ -101,7 +101,10 @@ const (
 func (l *Lease) follow(name string) {
 	defer close(l.lost)
 	signs, ended := make(chan struct{}, 1), make(chan error, 1)
-	go func() { // ends with the stream
+	var receiver sync.WaitGroup
+	defer receiver.Wait()
+	defer l.cancel()
+	receiver.Go(func() { // ends with the stream
 		for {
 			if _, err := l.stream.Recv(); err != nil {
 				ended <- err
@@ -112,7 +115,7 @@ func (l *Lease) follow(name string) {
 			default:
 			}
 		}
-	}()
+	})
 	renew, patience := time.NewTicker(renewEvery), time.NewTimer(renewLimit)
 	defer renew.Stop()
 	defer patience.Stop()
@@ -131,7 +134,6 @@ func (l *Lease) follow(name string) {
 				break
 			}
 			l.err = Named(name, "the agent doesn't answer any more", status.Errorf(codes.DeadlineExceeded, "no sign of life for %v", renewLimit))
-			l.cancel()
 			return
 		}
 		if now := time.Now(); now.Sub(woke) > 2*renewEvery {
@@ -167,6 +169,7 @@ func (l *Lease) Close() {
 	case <-time.After(CallTimeout):
 	}
 	l.cancel()
+	<-l.lost
 }
 
 // Prepare creates the NIC and its queue pairs and returns their ends.

@@ -117,25 +117,18 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 
 // Wait returns when the host's messages are complete.
 func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.WaitResponse, error) {
+	var of *run
 	var h *live.Host
-	var gone chan struct{}
 	var stall *sentinel
 	err := s.withHost(q.GetRun(), func(r *run) error {
-		h, gone, stall = r.host, r.gone, r.stall
+		of, h, stall = r, r.host, r.stall
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(q.GetTimeoutNs()))
-	defer cancel()
-	go func() {
-		select {
-		case <-gone:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx, end := of.during(ctx, time.Duration(q.GetTimeoutNs()))
+	defer end()
 	err = h.Wait(ctx)
 	switch {
 	case err == nil:

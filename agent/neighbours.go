@@ -32,15 +32,8 @@ func (s *Server) Neighbours(q *agentpb.NeighboursRequest, stream grpc.ServerStre
 	if err := s.checkInterface(q.GetInterface()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	go func() {
-		select {
-		case <-r.gone:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	ctx, end := r.during(ctx, timeout)
+	defer end()
 	return failed(lldp.Listen(ctx, q.GetInterface(), func(n lldp.Neighbour) error {
 		return stream.Send(&agentpb.Neighbour{Chassis: n.Chassis, Port: n.Port, System: n.System, PortDescription: n.PortDescription})
 	}))

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -77,6 +78,20 @@ func newRun(id string, s *Server) (*run, error) {
 		return nil, fmt.Errorf("directory of run %s: %w", id, err)
 	}
 	return &run{id: id, server: s, root: root, gone: make(chan struct{})}, nil
+}
+
+// during returns a context that ends with ctx, after the timeout, or when the run is released. The caller calls end.
+func (r *run) during(ctx context.Context, timeout time.Duration) (_ context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-r.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() { cancel(); watch.Wait() }
 }
 
 // held names what the run holds; nothing while a step is under way: a sign of life must not wait for files.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	mutantenv "candela.dev/candela/bench/mutate/mutant"
+	"candela.dev/candela/orchestrator"
 )
 
 // A test is one top-level test function.
@@ -182,31 +183,23 @@ func (r *runner) all(ctx context.Context, mutants []*mutant, suites func(*mutant
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]result, len(mutants))
-	var next, done atomic.Int64
-	var group sync.WaitGroup
+	var done atomic.Int64
 	var mu sync.Mutex
-	for range processes {
-		group.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(mutants) || ctx.Err() != nil {
-					return
-				}
-				res, err := r.judge(ctx, mutants[i], suites(mutants[i]))
-				if err != nil {
-					cancel(err)
-					return
-				}
-				results[i] = res
-				if n := done.Add(1); n%25 == 0 || int(n) == len(mutants) {
-					mu.Lock()
-					fmt.Fprintf(r.progress, "%d of %d mutants judged\n", n, len(mutants))
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	group.Wait()
+	// The first error ends ctx and is its cause.
+	_ = orchestrator.Batch(ctx, processes, len(mutants), func(_, i int) error {
+		res, err := r.judge(ctx, mutants[i], suites(mutants[i]))
+		if err != nil {
+			cancel(err)
+			return err
+		}
+		results[i] = res
+		if n := done.Add(1); n%25 == 0 || int(n) == len(mutants) {
+			mu.Lock()
+			fmt.Fprintf(r.progress, "%d of %d mutants judged\n", n, len(mutants))
+			mu.Unlock()
+		}
+		return nil
+	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

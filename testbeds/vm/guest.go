@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"candela.dev/candela/generator/verbs"
@@ -150,8 +151,10 @@ func (g *guest) dial(ctx context.Context) error {
 // call asks the agent. A guest that ends does so with its connection; one that hangs is given up.
 func (g *guest) call(ctx context.Context, op string, params, result any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var overseer sync.WaitGroup
+	defer overseer.Wait()
 	defer cancel(nil)
-	go g.oversee(ctx, cancel)
+	overseer.Go(func() { g.oversee(ctx, cancel) })
 	if err := g.client.Call(ctx, op, params, result); err != nil {
 		g.hung = g.hung || errors.Is(context.Cause(ctx), errHung)
 		return g.blame(err)

@@ -25,7 +25,7 @@ type Guests struct {
 	attached bool
 	sw       *process
 	lock     *os.File
-	stop     chan struct{} // closed when processes needn't be watched any more
+	watched  *watches // processes of an earlier command
 }
 
 // names of the guests, by side.
@@ -40,7 +40,7 @@ func Up(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guests{cfg: cfg, image: found, stop: make(chan struct{})}
+	g := &Guests{cfg: cfg, image: found, watched: newWatches()}
 	if g.dir, err = cfg.directory(); err != nil {
 		return nil, fmt.Errorf("testbed %s: %w", cfg.Name, err)
 	}
@@ -206,7 +206,7 @@ func (g *Guests) Close() error {
 			one.disconnect()
 		}
 	}
-	close(g.stop)
+	g.watched.end()
 	if g.lock != nil {
 		return g.lock.Close() // and let go of it
 	}

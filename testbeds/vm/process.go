@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -58,8 +59,22 @@ func launch(log string, leash bool, name string, args ...string) (*process, erro
 // watchEvery is how often a process that is no child is looked at.
 const watchEvery = 20 * time.Millisecond
 
-// watch makes ended of a process that is no child; the goroutine ends with it, or with stop.
-func (p *process) watch(stop <-chan struct{}) {
+// watches are the goroutines that look at processes that are no children.
+type watches struct {
+	stop chan struct{}
+	all  sync.WaitGroup
+}
+
+func newWatches() *watches { return &watches{stop: make(chan struct{})} }
+
+// end ends them all.
+func (w *watches) end() {
+	close(w.stop)
+	w.all.Wait()
+}
+
+// watch makes ended of a process that is no child. The goroutine ends with the process or with w.
+func (p *process) watch(w *watches) {
 	p.ended = make(chan struct{})
 	check := func() bool {
 		now, err := startOf(p.ID)
@@ -73,18 +88,18 @@ func (p *process) watch(stop <-chan struct{}) {
 		end()
 		return
 	}
-	go func() {
+	w.all.Go(func() {
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
 		for check() {
 			select {
-			case <-stop:
+			case <-w.stop:
 				return
 			case <-tick.C:
 			}
 		}
 		end()
-	}()
+	})
 }
 
 // startOf returns when a process started, in ticks since boot, or an error if it has ended.

@@ -135,7 +135,7 @@ var ErrDown = errors.New("the testbed is not up")
 // closed. One process has it at a time.
 func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	cfg.setState()
-	g := &Guests{attached: true, dir: filepath.Join(cfg.StateDir, cfg.Name), stop: make(chan struct{})}
+	g := &Guests{attached: true, dir: filepath.Join(cfg.StateDir, cfg.Name), watched: newWatches()}
 	s, err := load(g.dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -182,11 +182,11 @@ func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 func (g *Guests) adopt(s *state) {
 	if s.Switch != nil {
 		g.sw = s.Switch
-		g.sw.watch(g.stop)
+		g.sw.watch(g.watched)
 	}
 	for side, name := range names() {
 		if p := s.Guests[name]; p != nil {
-			p.watch(g.stop)
+			p.watch(g.watched)
 			g.guests[side] = &guest{name: name, dir: g.dir, process: p, restored: s.Restored, kvm: s.KVM}
 		}
 	}
@@ -219,7 +219,7 @@ func Down(cfg Config) error {
 		}
 		return err
 	}
-	g := &Guests{cfg: cfg, dir: dir, stop: make(chan struct{})}
+	g := &Guests{cfg: cfg, dir: dir, watched: newWatches()}
 	g.adopt(s)
 	if err := g.end(); err != nil {
 		return fmt.Errorf("testbed %s: %w", cfg.Name, err)
@@ -246,10 +246,10 @@ func salvage(dir string) error {
 		if p.Start, err = startOf(pid); err != nil {
 			continue // it has ended
 		}
-		stop := make(chan struct{})
-		p.watch(stop)
+		watched := newWatches()
+		p.watch(watched)
 		failed = append(failed, p.kill())
-		close(stop)
+		watched.end()
 	}
 	if err := errors.Join(failed...); err != nil {
 		return err
@@ -267,8 +267,8 @@ func State(cfg Config) string {
 	case err != nil:
 		return err.Error()
 	}
-	g := &Guests{stop: make(chan struct{})}
-	defer close(g.stop)
+	g := &Guests{watched: newWatches()}
+	defer g.watched.end()
 	g.adopt(s)
 	if dead := g.Dead(); len(dead) > 0 {
 		return "broken: " + strings.Join(dead, " and ") + " ended"

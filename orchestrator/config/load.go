@@ -49,7 +49,7 @@ type Options struct {
 	Testbed  string    // replaces the file's testbed if not empty
 
 	Switches        []parameter.Model // that a switch test can have under test
-	Transports      []parameter.Model // of its hosts, the default first
+	Transports      []Transport       // of its hosts, the default first
 	SwitchAnalyzers []string          // that judge it
 	SwitchMetrics   []SwitchMetric    // that its families measure, beyond those of every switch test
 
@@ -57,8 +57,33 @@ type Options struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-// transport returns the model of a transport, nil if the caller knows none of that name.
-func (o *Options) transport(name string) *parameter.Model {
+// Transport is what hosts of switch tests can speak.
+type Transport struct {
+	parameter.Model
+	OpenLoop bool // its flows may have a rate
+}
+
+func (o *Options) transportModels() []parameter.Model {
+	list := make([]parameter.Model, len(o.Transports))
+	for i := range list {
+		list[i] = o.Transports[i].Model
+	}
+	return list
+}
+
+// openLoops lists the transports whose flows may have a rate.
+func (o *Options) openLoops() []string {
+	var names []string
+	for _, t := range o.Transports {
+		if t.OpenLoop {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// transport returns a transport, nil if the caller knows none of that name.
+func (o *Options) transport(name string) *Transport {
 	for i := range o.Transports {
 		if o.Transports[i].Name == name {
 			return &o.Transports[i]

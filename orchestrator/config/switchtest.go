@@ -59,13 +59,11 @@ type HostLink struct {
 	Delay *clock.Duration
 }
 
-// Workload is one item of the workload: exactly one member is set.
+// Workload is one item of the workload.
 type Workload struct {
-	Incast      *Incast
-	Permutation *Permutation
-	Flow        *Flow
-	Ping        *Ping
-	Requests    *Requests
+	Kind   string           // as package workload has it
+	Values parameter.Values // of the kind's parameters
+	Offer  Offer
 }
 
 // Offer is what the kinds of workload have in common: how much each flow sends, when, and how its packets look.
@@ -80,62 +78,6 @@ type Offer struct {
 	Class      *int // traffic class; nil: by the switch's map from DSCP
 	IP         int  // 4 or 6
 	Transport  string
-}
-
-// Mapping says how senders are dealt out to receivers.
-type Mapping string
-
-// Mappings.
-const (
-	Modulo Mapping = "modulo" // sender i to receiver i mod receivers
-	Block  Mapping = "block"  // the first senders to the first receiver, the next to the next
-)
-
-// String returns the word of the configuration.
-func (m Mapping) String() string { return string(m) }
-
-// Incast is many senders to few receivers.
-type Incast struct {
-	Senders       int
-	Receivers     int
-	FirstSender   *int
-	FirstReceiver int
-	Mapping       Mapping
-	Hairpin       bool
-	Offer
-}
-
-// Permutation lets every host send to one and receive from one.
-type Permutation struct {
-	Hosts *int // the first so many; nil: all
-	Shift *int // host i sends to i+shift; nil: drawn from the seed
-	Offer
-}
-
-// Flow is one sender to one receiver.
-type Flow struct {
-	Src, Dst int
-	Count    int // parallel flows
-	Offer
-}
-
-// Ping measures round trips.
-type Ping struct {
-	Src, Dst int
-	Count    int
-	Interval clock.Duration
-	Offer
-}
-
-// Requests is a closed loop of requests and responses.
-type Requests struct {
-	Clients     Numbers
-	Server      int
-	Count       int
-	RequestSize int
-	Response    int
-	Service     clock.Duration
-	Offer
 }
 
 // Change is something that is set while traffic runs.
@@ -202,40 +144,6 @@ func (e *SwitchExpect) Of(analyzer string) Judgement {
 		}
 	}
 	return Judgement{}
-}
-
-// Offer returns the common part of an item.
-func (w *Workload) Offer() *Offer {
-	switch {
-	case w.Incast != nil:
-		return &w.Incast.Offer
-	case w.Permutation != nil:
-		return &w.Permutation.Offer
-	case w.Flow != nil:
-		return &w.Flow.Offer
-	case w.Ping != nil:
-		return &w.Ping.Offer
-	case w.Requests != nil:
-		return &w.Requests.Offer
-	}
-	return &Offer{}
-}
-
-// Kind returns the key of an item.
-func (w *Workload) Kind() string {
-	switch {
-	case w.Incast != nil:
-		return "incast"
-	case w.Permutation != nil:
-		return "permutation"
-	case w.Flow != nil:
-		return "flow"
-	case w.Ping != nil:
-		return "ping"
-	case w.Requests != nil:
-		return "requests"
-	}
-	return ""
 }
 
 // HostCount returns how many hosts the topology has.

@@ -183,6 +183,8 @@ func (k parameterKind) scalar() kind {
 		return quantity{unit: p.Unit, scale: p.Scale(), min: p.Min, max: p.Upper()}
 	case parameter.Integer, parameter.Integers:
 		return integer{min: p.Min, max: p.Upper(), unit: p.Unit}
+	case parameter.Ranges:
+		return numbers{of: integer{min: p.Min, max: p.Upper(), unit: p.Unit}}
 	case parameter.Unset, parameter.List:
 	}
 	return nil
@@ -204,7 +206,7 @@ func (k parameterKind) allowed() string {
 		return k.items().allowed()
 	case parameter.Integers:
 		return k.integers().allowed()
-	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate:
+	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate, parameter.Ranges:
 	}
 	return k.scalar().allowed()
 }
@@ -223,6 +225,11 @@ func (k parameterKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		var items []int64
 		if k.integers().decode(d, n, path, &items); sound() {
 			v.SetIntegers(p.Name, items)
+		}
+	case parameter.Ranges:
+		var set Numbers
+		if k.scalar().decode(d, n, path, &set); sound() {
+			v.SetRanges(p.Name, set.pairs())
 		}
 	case parameter.Boolean:
 		var b bool
@@ -261,6 +268,9 @@ func (k parameterKind) encode(src any) *yaml.Node {
 	case parameter.Integers:
 		items := v.Integers(p.Name)
 		return k.integers().encode(&items)
+	case parameter.Ranges:
+		set := numbersOf(v.Spans(p.Name))
+		return k.scalar().encode(&set)
 	case parameter.Boolean:
 		b := v.Bool(p.Name)
 		return k.scalar().encode(&b)
@@ -279,7 +289,7 @@ func (k parameterKind) jsonSchema() map[string]any {
 		return k.items().jsonSchema()
 	case parameter.Integers:
 		return k.integers().jsonSchema()
-	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate:
+	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate, parameter.Ranges:
 	}
 	return k.scalar().jsonSchema()
 }

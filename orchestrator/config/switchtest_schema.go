@@ -4,13 +4,14 @@ import (
 	"math"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Limits of switch tests: what the simulator holds in some gigabytes and a day.
 const (
-	maxHosts      = 8192
-	maxFlows      = 1 << 16
+	maxHosts      = workload.MaxHosts
+	maxFlows      = workload.MaxFlows
 	maxFrameBytes = 9216
 	minFrameBytes = 64
 	maxTestUS     = 3_600_000_000
@@ -140,7 +141,7 @@ func hostsSchema(o *Options) *modelled {
 	if len(o.Transports) > 0 {
 		def = o.Transports[0].Name
 	}
-	return &modelled{selector: "transport", doc: "Transport protocol of the hosts.", title: "hosts", what: "transport", def: def, models: o.Transports,
+	return &modelled{selector: "transport", doc: "Transport protocol of the hosts.", title: "hosts", what: "transport", def: def, models: o.transportModels(),
 		of: func(parent any) *Modelled { return parent.(*Modelled) }}
 }
 

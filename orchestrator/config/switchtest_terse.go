@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/generator/workload"
 	"gopkg.in/yaml.v3"
 )
 
@@ -45,17 +46,14 @@ func (t *SwitchTest) Terse(o Options) []byte {
 
 // plain is a test with the same models and kinds of workload, and nothing else.
 func (t *SwitchTest) plain() []byte {
-	samples := map[string]string{
-		"incast": "{senders: 1, packets: 1}", "permutation": "{packets: 1}", "flow": "{src: 0, dst: 1, packets: 1}", "ping": "{src: 0, dst: 1}", "requests": "{clients: 0, server: 1}",
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: plain\ntopology: {kind: %s}\nswitch-under-test: {model: %s}\nhosts: {transport: %s}\nworkload:\n",
 		t.Topology.Model, t.Switch.Model, t.Hosts.Model)
 	var kinds []string
 	for i := range t.Workload {
-		if kind := t.Workload[i].Kind(); !slices.Contains(kinds, kind) {
+		if kind := t.Workload[i].Kind; !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
-			fmt.Fprintf(&b, "  - %s: %s\n", kind, samples[kind])
+			fmt.Fprintf(&b, "  - %s: {%s}\n", kind, workload.Find(kind).Sample)
 		}
 	}
 	return []byte(b.String())
@@ -71,7 +69,14 @@ func rootOf(document []byte) *yaml.Node {
 
 // prune removes from a mapping what another has, too, but for keys that a test must have.
 func prune(n, usual *yaml.Node) {
-	must := []string{"name", "kind", "model", "transport", "senders", "src", "dst", "clients", "server", "packets", "workload"}
+	must := []string{"name", "kind", "model", "transport", "packets", "workload"}
+	for _, k := range workload.Kinds() {
+		for _, p := range k.Parameters {
+			if p.Required {
+				must = append(must, p.Name)
+			}
+		}
+	}
 	kept := n.Content[:0]
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]

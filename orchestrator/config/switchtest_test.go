@@ -29,7 +29,10 @@ func switchLaboratory() Options {
 				{Name: "acl", Kind: parameter.List, Doc: "Rules.", Items: parameter.Table{
 					{Name: "dscp", Kind: parameter.Integer, Max: 63, Required: true, Doc: "Match."}}}}},
 		},
-		Transports:      []parameter.Model{{Name: "ndp", Doc: "NDP.", Parameters: parameter.Table{size}}, {Name: "raw", Doc: "UDP.", Parameters: parameter.Table{size}}},
+		Transports: []Transport{
+			{Model: parameter.Model{Name: "ndp", Doc: "NDP.", Parameters: parameter.Table{size}}},
+			{Model: parameter.Model{Name: "raw", Doc: "UDP.", Parameters: parameter.Table{size}}, OpenLoop: true},
+		},
 		SwitchAnalyzers: []string{"fabric", "ndp"},
 	}
 }
@@ -148,7 +151,7 @@ func TestASweepOfASwitchTestHasATestForEachPoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tests) != 12 || tests[11].Workload[0].Incast.Senders != 8 || tests[11].Switch.Values.Duration("t0-us") != 30*clock.Microsecond {
+	if len(tests) != 12 || tests[11].Workload[0].Values.Int("senders") != 8 || tests[11].Switch.Values.Duration("t0-us") != 30*clock.Microsecond {
 		t.Errorf("%d points, the last is %+v", len(tests), tests[len(tests)-1])
 	}
 	if tests[0].Seed == tests[1].Seed {

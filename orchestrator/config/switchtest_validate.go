@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 )
 
 // finishSwitchExpectations gives each judgement its outcome.
@@ -62,6 +63,24 @@ func (n Numbers) All() []int {
 	return all
 }
 
+// pairs returns the first and last number of each range of plain numbers.
+func (n Numbers) pairs() [][2]int64 {
+	list := make([][2]int64, len(n))
+	for i, s := range n {
+		list[i] = [2]int64{s.First.N, s.Last.N}
+	}
+	return list
+}
+
+// numbersOf is the inverse of pairs.
+func numbersOf(pairs [][2]int64) Numbers {
+	var n Numbers
+	for _, p := range pairs {
+		n = append(n, Span{Number{N: p[0]}, Number{N: p[1]}})
+	}
+	return n
+}
+
 func (d *decoder) validateTopology(t *Topology) {
 	if t.Model == "" || d.touched["topology"] {
 		return
@@ -90,7 +109,7 @@ func (d *decoder) validateTopology(t *Topology) {
 		path := fmt.Sprintf("topology.links[%d]", i)
 		switch {
 		case l.Host >= hosts:
-			d.problemAt(path+".host", fmt.Sprintf("there is no host %d", l.Host), hostsAre(hosts))
+			d.problemAt(path+".host", fmt.Sprintf("there is no host %d", l.Host), workload.HostsAre(hosts))
 		case seen[l.Host]:
 			d.problemAt(path+".host", fmt.Sprintf("host %d is given twice", l.Host), "")
 		case l.Rate == nil && l.Delay == nil:
@@ -102,8 +121,6 @@ func (d *decoder) validateTopology(t *Topology) {
 	}
 }
 
-func hostsAre(n int) string { return fmt.Sprintf("hosts are 0 to %d", n-1) }
-
 // validateWorkload checks one item and returns how many flows it has.
 func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 	path := fmt.Sprintf("workload[%d]", i)
@@ -111,104 +128,18 @@ func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 		return 0
 	}
 	w := &t.Workload[i]
-	if n := w.kinds(); n != 1 {
-		d.problemAt(path, fmt.Sprintf("has %d kinds of workload", n), "each item is one of incast, permutation, flow, ping or requests")
-		return 0
+	k := workload.Find(w.Kind)
+	at := path + "." + w.Kind
+	d.validateOffer(t, w, k, at)
+	flows, problems := k.Check(w.Values, hosts)
+	for _, p := range problems {
+		d.problemAt(at+"."+p.Key, p.What, p.Why)
 	}
-	at := path + "." + w.Kind()
-	d.validateOffer(t, w, at)
-	check := func(key string, host int) {
-		if hosts > 0 && host >= hosts {
-			d.problemAt(at+"."+key, fmt.Sprintf("there is no host %d", host), hostsAre(hosts))
-		}
-	}
-	switch {
-	case w.Incast != nil:
-		d.validateIncast(w.Incast, at, hosts)
-		return w.Incast.Senders
-	case w.Permutation != nil:
-		return d.validatePermutation(w.Permutation, at, hosts)
-	case w.Flow != nil:
-		check("src", w.Flow.Src)
-		check("dst", w.Flow.Dst)
-		d.differ(at, w.Flow.Src, w.Flow.Dst)
-		return w.Flow.Count
-	case w.Ping != nil:
-		check("src", w.Ping.Src)
-		check("dst", w.Ping.Dst)
-		d.differ(at, w.Ping.Src, w.Ping.Dst)
-		return 1
-	}
-	clients := w.Requests.Clients.All()
-	high, _ := w.Requests.Clients.highest()
-	check("clients", int(high))
-	check("server", w.Requests.Server)
-	if slices.Contains(clients, w.Requests.Server) {
-		d.problemAt(at+".clients", fmt.Sprintf("host %d is client and server", w.Requests.Server), "")
-	}
-	return len(clients)
+	return flows
 }
 
-func (w *Workload) kinds() int {
-	return btoi(w.Incast != nil) + btoi(w.Permutation != nil) + btoi(w.Flow != nil) + btoi(w.Ping != nil) + btoi(w.Requests != nil)
-}
-
-func (d *decoder) differ(at string, src, dst int) {
-	if src == dst {
-		d.problemAt(at+".dst", fmt.Sprintf("host %d would send to itself", dst), "src and dst differ")
-	}
-}
-
-func (d *decoder) validateIncast(in *Incast, at string, hosts int) {
-	if in.FirstSender == nil {
-		first := in.FirstReceiver + in.Receivers
-		in.FirstSender = &first
-	}
-	if hosts == 0 {
-		return
-	}
-	if last := in.FirstReceiver + in.Receivers; last > hosts {
-		d.problemAt(at+".receivers", fmt.Sprintf("host %d is past the last one", last-1), hostsAre(hosts))
-		return
-	}
-	if last := *in.FirstSender + in.Senders; last > hosts {
-		d.problemAt(at+".senders", fmt.Sprintf("%d senders from host %d on are too many: host %d is past the last one", in.Senders, *in.FirstSender, last-1),
-			hostsAre(hosts)+"; senders stand behind the receivers unless first-sender says otherwise")
-		return
-	}
-	for i := range in.Senders {
-		if src := *in.FirstSender + i; src == in.ReceiverOf(i) && !in.Hairpin {
-			d.problemAt(at+".first-sender", fmt.Sprintf("host %d would send to itself", src), "hairpin: true lets it, through the switch")
-			return
-		}
-	}
-}
-
-// ReceiverOf returns the host to which the i-th sender sends.
-func (in *Incast) ReceiverOf(i int) int {
-	if in.Mapping == Block {
-		return in.FirstReceiver + i*in.Receivers/in.Senders
-	}
-	return in.FirstReceiver + i%in.Receivers
-}
-
-func (d *decoder) validatePermutation(p *Permutation, at string, hosts int) int {
-	n := hosts
-	if p.Hosts != nil {
-		if n = *p.Hosts; hosts > 0 && n > hosts {
-			d.problemAt(at+".hosts", fmt.Sprintf("%d are more than there are (%d)", n, hosts), "")
-			return 0
-		}
-	}
-	if p.Shift != nil && n > 0 && *p.Shift%n == 0 {
-		d.problemAt(at+".shift", fmt.Sprintf("by %d every host would send to itself", *p.Shift), "")
-	}
-	return n
-}
-
-func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
-	l := w.Offer()
-	closed := w.Ping != nil || w.Requests != nil
+func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at string) {
+	l, closed := &w.Offer, k.Closed()
 	switch {
 	case l.Packets != nil && l.Bytes != nil:
 		d.problemAt(at+".bytes", "stands beside packets", "a flow has one size or none")
@@ -219,8 +150,8 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
 	}
 	transport := t.TransportOf(l)
 	switch {
-	case l.Rate != nil && transport != "raw":
-		d.problemAt(at+".rate-gbps", "is for the raw transport only", "the transport "+transport+" has its own idea of when to send")
+	case l.Rate != nil && !slices.Contains(d.options.openLoops(), transport):
+		d.problemAt(at+".rate-gbps", "is for the "+oneOf(d.options.openLoops())+" transport only", "the transport "+transport+" has its own idea of when to send")
 	case l.Rate != nil && *l.Rate < 1_000_000:
 		d.problemAt(at+".rate-gbps", "is too slow", "rates start at 0.001 Gb/s")
 	case l.Transport != "" && d.options.transport(l.Transport) == nil:
@@ -233,7 +164,7 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, at string) {
 
 // closedLoops reports whether the workload has pings or requests: flows without a size end with them.
 func (t *SwitchTest) closedLoops() bool {
-	return slices.ContainsFunc(t.Workload, func(w Workload) bool { return w.Ping != nil || w.Requests != nil })
+	return slices.ContainsFunc(t.Workload, func(w Workload) bool { k := workload.Find(w.Kind); return k != nil && k.Closed() })
 }
 
 func (d *decoder) validateChanges(t *SwitchTest) {

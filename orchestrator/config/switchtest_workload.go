@@ -1,29 +1,64 @@
 package config
 
 import (
+	"fmt"
+
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"gopkg.in/yaml.v3"
 )
 
-func workloadSchema(o *Options) *object {
-	return &object{
-		title: "workload", doc: "One item of the workload: exactly one of its keys.",
-		fields: []field{
-			{key: "incast", doc: "Many senders to few receivers.", kind: optional[Incast]{incastSchema(o)}, at: at(func(w *Workload) **Incast { return &w.Incast })},
-			{key: "permutation", doc: "Every host sends to one host and receives from one.", kind: optional[Permutation]{permutationSchema(o)},
-				at: at(func(w *Workload) **Permutation { return &w.Permutation })},
-			{key: "flow", doc: "One host to another.", kind: optional[Flow]{flowSchema(o)}, at: at(func(w *Workload) **Flow { return &w.Flow })},
-			{key: "ping", doc: "Round trips of single packets.", kind: optional[Ping]{pingSchema(o)}, at: at(func(w *Workload) **Ping { return &w.Ping })},
-			{key: "requests", doc: "A closed loop of requests and responses.", kind: optional[Requests]{requestsSchema(o)},
-				at: at(func(w *Workload) **Requests { return &w.Requests })},
-		},
+// workloadSchema is an item with a key for each kind of workload.
+func workloadSchema(o *Options) workloadItem {
+	item := workloadItem{&object{title: "workload", doc: "One item of the workload: exactly one of its keys."}}
+	for _, k := range workload.Kinds() {
+		kind := &object{title: k.Name, doc: k.Doc, fields: tableFields(k.Parameters, func(p any) *parameter.Values { return &p.(*Workload).Values }, true)}
+		kind.fields = append(kind.fields, offerFields(o)...)
+		item.fields = append(item.fields, field{key: k.Name, doc: k.Doc, kind: workloadKind{kind, k.Name, k.Parameters}, at: parent})
+	}
+	return item
+}
+
+// workloadItem is an item of which exactly one key is given.
+type workloadItem struct{ *object }
+
+func (k workloadItem) inner() kind { return k.object }
+
+func (k workloadItem) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	k.object.decode(d, n, path, dst)
+	if kinds := len(n.Content) / 2; kinds != 1 && !d.touched[path] {
+		d.problem(n, path, fmt.Sprintf("has %d kinds of workload", kinds), "each item is one of "+oneOf(workload.Names()))
 	}
 }
 
-func hostNumber() integer { return integer{min: 0, max: maxHosts - 1} }
+// workloadKind is the value of the key of a kind.
+type workloadKind struct {
+	*object
+	name  string
+	table parameter.Table
+}
+
+func (k workloadKind) inner() kind { return k.object }
+
+func (k workloadKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	w := dst.(*Workload)
+	*w = Workload{Kind: k.name, Values: k.table.Defaults()}
+	k.object.decode(d, n, path, w)
+}
+
+func (k workloadKind) encode(src any) *yaml.Node {
+	if src.(*Workload).Kind != k.name {
+		return nil
+	}
+	return present(k.object.encode(src))
+}
 
 // offerFields declares what all items have in common.
-func offerFields(o *Options, of func(parent any) *Offer) []field {
-	in := func(f func(*Offer) any) func(any) any { return func(parent any) any { return f(of(parent)) } }
+func offerFields(o *Options) []field {
+	in := func(f func(*Offer) any) func(any) any {
+		return func(parent any) any { return f(&parent.(*Workload).Offer) }
+	}
 	transports := enum[status]{}
 	for _, t := range o.Transports {
 		transports.values = append(transports.values, status(t.Name))
@@ -50,68 +85,3 @@ func offerFields(o *Options, of func(parent any) *Offer) []field {
 
 // optionalStatus writes nothing for an empty word.
 type optionalStatus struct{ enum[status] }
-
-func incastSchema(o *Options) *object {
-	return &object{
-		title: "incast", doc: "Many senders to few receivers, one flow for each sender.",
-		fields: append([]field{
-			{key: "senders", doc: "Hosts that send.", kind: integer{min: 1, max: maxHosts}, required: true, at: at(func(i *Incast) *int { return &i.Senders })},
-			{key: "receivers", doc: "Hosts that receive.", kind: integer{min: 1, max: maxHosts}, def: "1", at: at(func(i *Incast) *int { return &i.Receivers })},
-			{key: "first-sender", doc: "First host that sends, the others follow; by default those after the receivers.", kind: optional[int]{hostNumber()},
-				at: at(func(i *Incast) **int { return &i.FirstSender })},
-			{key: "first-receiver", doc: "First host that receives, the others follow.", kind: hostNumber(), def: "0", at: at(func(i *Incast) *int { return &i.FirstReceiver })},
-			{key: "map", doc: "modulo: sender i to receiver i modulo receivers; block: neighbours to one receiver.",
-				kind: enum[Mapping]{values: []Mapping{Modulo, Block}}, def: "modulo", at: at(func(i *Incast) *Mapping { return &i.Mapping })},
-			{key: "hairpin", doc: "Hosts may be sender and receiver, and send to themselves through the switch.", kind: boolean{}, def: "false",
-				at: at(func(i *Incast) *bool { return &i.Hairpin })},
-		}, offerFields(o, func(p any) *Offer { return &p.(*Incast).Offer })...),
-	}
-}
-
-func permutationSchema(o *Options) *object {
-	return &object{
-		title: "permutation", doc: "Every host sends to one other host and receives from one other.",
-		fields: append([]field{
-			{key: "hosts", doc: "The first so many hosts; by default all.", kind: optional[int]{integer{min: 2, max: maxHosts}}, at: at(func(p *Permutation) **int { return &p.Hosts })},
-			{key: "shift", doc: "Host i sends to host i + shift, modulo hosts; by default the seed draws who sends to whom.",
-				kind: optional[int]{integer{min: 1, max: maxHosts - 1}}, at: at(func(p *Permutation) **int { return &p.Shift })},
-		}, offerFields(o, func(p any) *Offer { return &p.(*Permutation).Offer })...),
-	}
-}
-
-func flowSchema(o *Options) *object {
-	return &object{
-		title: "flow", doc: "One host to another.",
-		fields: append([]field{
-			{key: "src", doc: "Host that sends.", kind: hostNumber(), required: true, at: at(func(f *Flow) *int { return &f.Src })},
-			{key: "dst", doc: "Host that receives.", kind: hostNumber(), required: true, at: at(func(f *Flow) *int { return &f.Dst })},
-			{key: "count", doc: "Parallel flows.", kind: integer{min: 1, max: maxFlows}, def: "1", at: at(func(f *Flow) *int { return &f.Count })},
-		}, offerFields(o, func(p any) *Offer { return &p.(*Flow).Offer })...),
-	}
-}
-
-func pingSchema(o *Options) *object {
-	return &object{
-		title: "ping", doc: "Round trips of single packets, which the other host sends back. The size is packet-size.",
-		fields: append([]field{
-			{key: "src", doc: "Host that asks.", kind: hostNumber(), required: true, at: at(func(p *Ping) *int { return &p.Src })},
-			{key: "dst", doc: "Host that answers.", kind: hostNumber(), required: true, at: at(func(p *Ping) *int { return &p.Dst })},
-			{key: "count", doc: "Round trips.", kind: integer{min: 1, max: 1_000_000}, def: "10", at: at(func(p *Ping) *int { return &p.Count })},
-			{key: "interval-us", doc: "From one request to the next.", kind: us(0, 1_000_000), def: "100", at: at(func(p *Ping) *clock.Duration { return &p.Interval })},
-		}, offerFields(o, func(p any) *Offer { return &p.(*Ping).Offer })...),
-	}
-}
-
-func requestsSchema(o *Options) *object {
-	return &object{
-		title: "requests", doc: "A closed loop: each client sends a request, waits for the response, and sends the next.",
-		fields: append([]field{
-			{key: "clients", doc: "Hosts that ask.", kind: numbers{of: hostNumber()}, required: true, at: at(func(r *Requests) *Numbers { return &r.Clients })},
-			{key: "server", doc: "Host that answers.", kind: hostNumber(), required: true, at: at(func(r *Requests) *int { return &r.Server })},
-			{key: "count", doc: "Requests of each client.", kind: integer{min: 1, max: 1_000_000}, def: "1000", at: at(func(r *Requests) *int { return &r.Count })},
-			{key: "request-bytes", doc: "Bytes of a request.", kind: integer{min: 1, max: 1 << 30, unit: "bytes"}, def: "100", at: at(func(r *Requests) *int { return &r.RequestSize })},
-			{key: "response-bytes", doc: "Bytes of a response.", kind: integer{min: 1, max: 1 << 30, unit: "bytes"}, def: "1000", at: at(func(r *Requests) *int { return &r.Response })},
-			{key: "service-us", doc: "How long the server takes from a request to its response.", kind: us(0, maxTestUS), def: "0", at: at(func(r *Requests) *clock.Duration { return &r.Service })},
-		}, offerFields(o, func(p any) *Offer { return &p.(*Requests).Offer })...),
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
@@ -60,28 +61,14 @@ func (r *switchReducer) change(f func(*config.SwitchTest)) bool {
 	return r.try(&c)
 }
 
-// copied returns workload items that may be changed; what they point to may be replaced, not changed.
+// copied returns workload items that may be changed.
 func copied(list []config.Workload) []config.Workload {
 	items := slices.Clone(list)
 	for i := range items {
-		w := &items[i]
-		switch {
-		case w.Incast != nil:
-			w.Incast = ptr(*w.Incast)
-		case w.Permutation != nil:
-			w.Permutation = ptr(*w.Permutation)
-		case w.Flow != nil:
-			w.Flow = ptr(*w.Flow)
-		case w.Ping != nil:
-			w.Ping = ptr(*w.Ping)
-		case w.Requests != nil:
-			w.Requests = ptr(*w.Requests)
-		}
+		items[i].Values = items[i].Values.Clone()
 	}
 	return items
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // expectations drops what the failure does not need: of a broken rule everything.
 func (r *switchReducer) expectations() {
@@ -158,17 +145,12 @@ func (r *switchReducer) flows() {
 // many of a few.
 func (r *switchReducer) counts() {
 	for i := range r.Test.Workload {
-		w := func(t *config.SwitchTest) *config.Workload { return &t.Workload[i] }
-		switch item := w(r.Test); {
-		case item.Incast != nil:
-			r.number(func(t *config.SwitchTest) *int { return &w(t).Incast.Receivers }, 1)
-			r.number(func(t *config.SwitchTest) *int { return &w(t).Incast.Senders }, 1)
-		case item.Flow != nil:
-			r.number(func(t *config.SwitchTest) *int { return &w(t).Flow.Count }, 1)
-		case item.Ping != nil:
-			r.number(func(t *config.SwitchTest) *int { return &w(t).Ping.Count }, 1)
-		case item.Requests != nil:
-			r.number(func(t *config.SwitchTest) *int { return &w(t).Requests.Count }, 1)
+		for _, name := range workload.Find(r.Test.Workload[i].Kind).Counts {
+			count := func() int { return r.Test.Workload[i].Values.Int(name) }
+			set := func(n int) bool {
+				return n < count() && r.change(func(t *config.SwitchTest) { t.Workload[i].Values.SetStep(name, int64(n)) })
+			}
+			lower(count, 1, set, r.exhausted)
 		}
 	}
 }
@@ -176,27 +158,19 @@ func (r *switchReducer) counts() {
 // amounts lowers how much is sent, and for how long.
 func (r *switchReducer) amounts() {
 	for i := range r.Test.Workload {
-		r.amount(func(t *config.SwitchTest) **int64 { return &t.Workload[i].Offer().Packets })
-		r.amount(func(t *config.SwitchTest) **int64 { return &t.Workload[i].Offer().Bytes })
+		r.amount(func(t *config.SwitchTest) **int64 { return &t.Workload[i].Offer.Packets })
+		r.amount(func(t *config.SwitchTest) **int64 { return &t.Workload[i].Offer.Bytes })
 	}
 	r.duration()
 }
 
-// number lowers a number: to the least value at once, else by halves, else by one.
-func (r *switchReducer) number(of func(*config.SwitchTest) *int, least int) {
-	set := func(v int) bool {
-		return v < *of(r.Test) && r.change(func(t *config.SwitchTest) { *of(t) = v })
-	}
-	lower(func() int { return *of(r.Test) }, least, set, r.exhausted)
-}
-
-// amount is number for what may be absent.
+// amount lowers what may be absent.
 func (r *switchReducer) amount(of func(*config.SwitchTest) **int64) {
 	if *of(r.Test) == nil {
 		return
 	}
 	set := func(v int) bool {
-		return int64(v) < **of(r.Test) && r.change(func(t *config.SwitchTest) { *of(t) = ptr(int64(v)) })
+		return int64(v) < **of(r.Test) && r.change(func(t *config.SwitchTest) { *of(t) = new(int64(v)) })
 	}
 	lower(func() int { return int(**of(r.Test)) }, 1, set, r.exhausted)
 }
@@ -240,7 +214,7 @@ func (r *switchReducer) offers() {
 			func(o *config.Offer) { o.PacketSize = nil },
 			func(o *config.Offer) { o.Rate = nil },
 		} {
-			r.change(func(t *config.SwitchTest) { plain(t.Workload[i].Offer()) })
+			r.change(func(t *config.SwitchTest) { plain(&t.Workload[i].Offer) })
 		}
 	}
 }
@@ -299,13 +273,13 @@ func (r *switchReducer) network() {
 // usedHosts lists the hosts of the workload in order; ok is false if an item takes hosts as they come.
 func usedHosts(t *config.SwitchTest) (hosts []int, ok bool) {
 	for i := range t.Workload {
-		switch w := &t.Workload[i]; {
-		case w.Flow != nil:
-			hosts = append(hosts, w.Flow.Src, w.Flow.Dst)
-		case w.Ping != nil:
-			hosts = append(hosts, w.Ping.Src, w.Ping.Dst)
-		default:
+		w := &t.Workload[i]
+		names := workload.Find(w.Kind).Hosts
+		if names == nil {
 			return nil, false
+		}
+		for _, name := range names {
+			hosts = append(hosts, w.Values.Int(name))
 		}
 	}
 	slices.Sort(hosts)
@@ -314,14 +288,10 @@ func usedHosts(t *config.SwitchTest) (hosts []int, ok bool) {
 
 // renumber puts the hosts at the first ports of a network whose hosts can be counted.
 func renumber(t *config.SwitchTest, hosts []int) {
-	number := func(host *int) { *host = slices.Index(hosts, *host) }
 	for i := range t.Workload {
-		if w := &t.Workload[i]; w.Flow != nil {
-			number(&w.Flow.Src)
-			number(&w.Flow.Dst)
-		} else {
-			number(&w.Ping.Src)
-			number(&w.Ping.Dst)
+		w := &t.Workload[i]
+		for _, name := range workload.Find(w.Kind).Hosts {
+			w.Values.SetStep(name, int64(slices.Index(hosts, w.Values.Int(name))))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
@@ -35,10 +36,12 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 		return nil, err
 	}
 	f.waivers = o.Waivers
-	notes, err := f.rejudge(opened)
+	r := &run{facts: *f, quiet: f.flows.Drained, end: clock.Time(clock.Duration(f.flows.EndNS) * clock.Nanosecond)}
+	notes, err := r.rejudge(opened)
 	if err != nil {
 		return nil, err
 	}
+	f = &r.facts
 	verdict := f.verdict(nil, o.Strict)
 	t := f.plan.Test
 	rep := &report.Report{
@@ -100,6 +103,6 @@ func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 	if len(f.flows.Flows) != len(f.plan.Flows) {
 		return nil, fmt.Errorf("%s: flows.json has %d flows, config.yml %d", o.Dir(), len(f.flows.Flows), len(f.plan.Flows))
 	}
-	f.analysis, err = orchestrator.MergeParts(parts(), o.ReadFile)
+	f.analysis, err = orchestrator.MergeParts(append([]string{"flows"}, AnalyzerNames()...), o.ReadFile)
 	return f, err
 }

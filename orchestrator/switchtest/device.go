@@ -10,10 +10,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/decision"
-	"candela.dev/candela/analyzers/forwarding"
-	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"candela.dev/candela/trace"
 )
 
@@ -53,53 +50,10 @@ func (d device) FlowOf(t *trace.SwitchTap) int {
 	if t.Flags&trace.Returned != 0 {
 		sender = t.Dst
 	}
-	if t.Protocol == trace.ProtocolNDP {
+	if of := d.r.ledger.speaks[t.Protocol]; of != nil && of.Wire.Connection != nil {
 		connection = t.Connection
 	}
 	return d.r.ledger.flowOfConnection(t.Protocol, fabric.HostID(sender), connection)
-}
-
-// deviceJudge is a judge of switches as a judge of a run.
-type deviceJudge struct {
-	analyzers.SwitchJudge
-	called string
-	net    *fabric.Network
-	t      trace.SwitchTap
-}
-
-func (j *deviceJudge) name() string { return j.called }
-
-func (j *deviceJudge) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
-	if j.net.AtSwitch(at, now, p, &j.t) {
-		j.Observe(&j.t)
-	}
-}
-
-func (j *deviceJudge) changed(now clock.Time, sw int, _ parameter.Values) { j.Changed(now, sw) }
-
-func (j *deviceJudge) finish(*run) (analyzers.Result, error) { return j.Finish() }
-
-// judgeOfDevice makes the entry of a judge of switches.
-func judgeOfDevice(name string, rules []analyzers.Rule, applies func(*run) bool,
-	build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
-	return analyzer{name: name, rules: rules, applies: applies, ofSwitch: true, build: func(r *run) (judge, error) {
-		j, err := build(device{r})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		return &deviceJudge{SwitchJudge: j, called: name, net: r.net}, nil
-	}}
-}
-
-// deviceAnalyzers lists what any switch owes, and the judges of the families.
-func deviceAnalyzers() []analyzer {
-	list := []analyzer{judgeOfDevice(forwarding.Name, forwarding.Rules(), func(*run) bool { return true }, forwarding.New)}
-	for _, f := range families() {
-		if f.judge != nil {
-			list = append(list, judgeOfDevice(f.Name, f.rules, func(r *run) bool { return r.plan.family.Name == f.Name }, f.judge))
-		}
-	}
-	return append(list, judgeOfDevice(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" }, decision.New))
 }
 
 // decisions are the records that switches make of what they decide: a file, and judges that hear of them.
@@ -130,8 +84,8 @@ func newDecisions(r *run) (*decisions, error) {
 			d.err = d.writer.Write(record)
 		}
 		for _, j := range r.judges {
-			if j, ok := j.(*deviceJudge); ok {
-				j.Decide(record)
+			if j.decide != nil {
+				j.decide(record)
 			}
 		}
 	})

@@ -112,7 +112,7 @@ func (r *facts) unmetCompletions() []string {
 	var unmet []string
 	for _, f := range r.unfinished() {
 		t, err := findTransport(f.Transport)
-		if f.Kind == Pings || err == nil && !t.reliable {
+		if err == nil && !t.Reliable {
 			continue
 		}
 		unmet = append(unmet, fmt.Sprintf("flow %d (host %d to %d) did not finish within %s: %d of %d bytes arrived",

@@ -1,25 +1,24 @@
 package switchtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/analyzers/ndp"
-	"candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/trace"
 )
 
-// A judge is an analyzer of a run. It sees every packet at every tap.
-type judge interface {
-	name() string
-	observe(at fabric.Point, now clock.Time, p *fabric.Packet)
-	// changed is told what a switch is set to from now on.
-	changed(now clock.Time, sw int, v parameter.Values)
-	finish(r *run) (analyzers.Result, error)
-}
+// A switch test is judged in one walk, whether it runs or was recorded:
+//
+//	seat     each analyzer that has something to judge becomes a judge of the run
+//	observe  the taps of the network (run.go) or the frames of its captures (rejudge.go) are shown to the judges
+//	collect  their results become one analysis
+//	verdict  integrity, findings and expectations (facts.verdict)
 
 // analyzer is what the registry knows of an analyzer.
 type analyzer struct {
@@ -27,24 +26,135 @@ type analyzer struct {
 	rules []analyzers.Rule
 	// applies says whether a run has anything for it to judge.
 	applies func(r *run) bool
-	build   func(r *run) (judge, error)
-	// ofSwitch says that it judges switches, rather than hosts.
-	ofSwitch bool
+	// seat returns the judge of a run, recorded that of its captures; why says why they are not enough. nil: captures never are.
+	seat     func(r *run) (*judge, error)
+	recorded func(r *run) (j *judge, why string)
+	// ofHosts reports whether a rule is about hosts, rather than about switches; nil: none is.
+	ofHosts func(rule string) bool
+}
+
+// judge is an analyzer of a run. It is shown what its functions take; nil: it does not look at that.
+type judge struct {
+	name    string
+	observe fabric.Tap
+	frame   func(*transport.Frame) error
+	decide  func(*trace.Decision)
+	changed func(now clock.Time, sw int) // a switch has other settings from now on
+	finish  func(r *run) (analyzers.Result, error)
+	note    string // of a judgement from captures
+	failed  error  // by a frame
+}
+
+// seatJudges makes the judges of a run and has the network show them what passes.
+func (r *run) seatJudges() error {
+	for _, a := range judgeTable() {
+		if !a.applies(r) {
+			continue
+		}
+		j, err := a.seat(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		r.judges = append(r.judges, j)
+		r.net.SetTap(j.observe)
+	}
+	return nil
+}
+
+// collect adds the results of the judges to an analysis.
+func (r *run) collect(analysis *analyzers.Analysis) error {
+	for _, j := range r.judges {
+		result, err := j.finish(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.name, err)
+		}
+		analysis.Add(j.name, result)
+	}
+	r.analysis = analysis
+	return nil
+}
+
+func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
+	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict, Waived: func(rule string) bool { return r.excuse(rule) != nil }}
+	if r.checked != nil {
+		e.Integrity = r.checked.Violations()
+	}
+	if r.analysis != nil {
+		e.Unmet = r.unmet()
+	}
+	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
+}
+
+// ofTransport makes the analyzer of the hosts of a transport. It observes at their NICs: what lies between is the network.
+func ofTransport(t *transport.Transport) analyzer {
+	from := func(name string, f func(clock.Time, bool) analyzers.Result) judge {
+		return judge{name: name, finish: func(r *run) (analyzers.Result, error) { return f(r.end, r.quiet), nil }}
+	}
+	return analyzer{
+		name: t.Name, rules: t.Judge.Rules,
+		applies: func(r *run) bool { return r.plan.speaks(t) },
+		ofHosts: func(rule string) bool { return t.Judge.OfNetwork == nil || !t.Judge.OfNetwork(rule) },
+		seat: func(r *run) (*judge, error) {
+			o := t.Judge.New(r.trial(t))
+			j := from(t.Name, o.Finish)
+			j.observe = o.Observe
+			return &j, nil
+		},
+		recorded: func(r *run) (*judge, string) {
+			c, why := t.Judge.Recorded(r.trial(t))
+			if why != "" {
+				return nil, why
+			}
+			j := from(t.Name, c.Finish)
+			j.frame = c.Frame
+			if j.note = fromCaptures; t.Judge.Note != "" {
+				j.note += "; " + t.Judge.Note
+			}
+			return &j, ""
+		},
+	}
+}
+
+// trial is what the judge of a transport's hosts may know of the run.
+func (r *run) trial(t *transport.Transport) *transport.Trial {
+	return &transport.Trial{
+		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t), Latency: r.plan.Spec.Switch.Latency, End: r.end,
+		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
+			n, ok := r.ledger.named[ownerKey(t.Protocol, sender, connection)]
+			return n, ok
+		},
+	}
+}
+
+// ofSwitch makes the analyzer of switches.
+func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool, build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
+	return analyzer{name: name, rules: rules, applies: applies, seat: func(r *run) (*judge, error) {
+		s, err := build(device{r})
+		if err != nil {
+			return nil, err
+		}
+		var t trace.SwitchTap
+		return &judge{
+			name: name, decide: s.Decide, changed: s.Changed,
+			observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+				if r.net.AtSwitch(at, now, p, &t) {
+					s.Observe(&t)
+				}
+			},
+			finish: func(*run) (analyzers.Result, error) { return s.Finish() },
+		}, nil
+	}}
 }
 
 // deviceOf returns the model of those whom a rule is about: that of the switch, or a transport.
-func deviceOf(rule, ofSwitch string) string {
-	switch analyzer, _, _ := strings.Cut(rule, "."); {
-	case analyzer == tcp.Name, analyzer == ndp.Name && !ndp.OfNetwork(ndp.Rule(rule)):
-		return analyzer // as the transport is called
+func deviceOf(rule, model string) string {
+	name, _, _ := strings.Cut(rule, ".")
+	for _, a := range judgeTable() {
+		if a.name == name && a.ofHosts != nil && a.ofHosts(rule) {
+			return name // as the transport is called
+		}
 	}
-	return ofSwitch
-}
-
-// judgeTable lists every analyzer of switch tests, in the order of reports.
-func judgeTable() []analyzer {
-	devices := deviceAnalyzers()
-	return slices.Concat(devices[:1], []analyzer{ndpAnalyzer()}, devices[1:len(devices)-1], []analyzer{tcpAnalyzer()}, devices[len(devices)-1:])
+	return model
 }
 
 // AnalyzerNames lists the analyzers of switch tests in the order of reports.
@@ -65,20 +175,4 @@ func Rules() []analyzers.Rule {
 		all = append(all, rules...)
 	}
 	return all
-}
-
-// newJudges makes the analyzers that apply to the run.
-func newJudges(r *run) ([]judge, error) {
-	var all []judge
-	for _, a := range judgeTable() {
-		if !a.applies(r) {
-			continue
-		}
-		j, err := a.build(r)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, j)
-	}
-	return all, nil
 }

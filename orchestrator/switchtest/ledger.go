@@ -3,7 +3,7 @@ package switchtest
 import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
-	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -11,10 +11,11 @@ import (
 // what it says is what the wire says.
 type ledger struct {
 	net    *fabric.Network
-	flows  []account        // by flow number less 1
-	named  map[uint64]int   // flow number of every connection, of requests and responses, too
-	owner  map[uint64]int32 // flow number less 1, by protocol, sender and connection
-	sight  []switchSight    // by switch
+	speaks [256]*transport.Transport // by protocol
+	flows  []account                 // by flow number less 1
+	named  map[uint64]int            // flow number of every connection, of requests and responses, too
+	owner  map[uint64]int32          // flow number less 1, by protocol, sender and connection
+	sight  []switchSight             // by switch
 	census census
 	// headers in transit that had been cut before the switch that has them now, by packet ID
 	cutBefore map[uint64]struct{}
@@ -37,14 +38,9 @@ type account struct {
 	stale           int64 // arrived with lengths that don't fit
 	first, last     clock.Time
 	seen            bitmap
-	headersSeen     bitmap // raw: packets of which only the header came
-	fates           int64  // raw: packets of which something came
-	trips           *analyzers.Distribution
-	done            clock.Time
-	known           clock.Time // ndp: when the sender knew that all had arrived
-	retransmissions int64
-	timeouts        int64
-	finished, told  bool // told: the sender knows
+	headersSeen     bitmap // of unanswered flows: packets of which only the header came
+	fates           int64  // of unanswered flows: packets of which something came
+	transport.Progress
 }
 
 // switchSight is what the taps saw of one switch.
@@ -91,41 +87,35 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 		sizes:   analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
 		dscps:   analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
 	}
+	for _, t := range transports() {
+		l.speaks[t.Protocol] = &t
+	}
 	for i := range l.sight {
 		n := net.Switch(i).Ports()
 		l.sight[i] = switchSight{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n), data: make([]uint64, n)}
 	}
 	for i := range l.flows {
 		l.flows[i].first = clock.Never
-		l.flows[i].trips = analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, i+1)
+		l.flows[i].Trips = analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, i+1)
 	}
 	return l
 }
 
-// name says to which flow a connection of a sender belongs.
-func (l *ledger) name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+// Name implements transport.Books.
+func (l *ledger) Name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
 	l.named[ownerKey(protocol, sender, connection)] = flow
 }
 
-// own says which flow the data packets of a connection of a sender belong to.
-func (l *ledger) own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+// Own implements transport.Books.
+func (l *ledger) Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
 	l.owner[ownerKey(protocol, sender, connection)] = int32(flow - 1)
 }
 
+// Progress implements transport.Books.
+func (l *ledger) Progress(flow int) *transport.Progress { return &l.flows[flow-1].Progress }
+
 func ownerKey(protocol fabric.Protocol, sender fabric.HostID, connection uint32) uint64 {
 	return uint64(protocol)<<56 | uint64(sender)<<32 | uint64(connection)
-}
-
-// flowOf returns the number of the flow that a data packet belongs to, 0 if none.
-func (l *ledger) flowOf(p *fabric.Packet) int {
-	sender, connection := p.Src, p.Flow
-	if p.Flags&fabric.Returned != 0 {
-		sender = p.Dst
-	}
-	if p.Protocol == fabric.NDP {
-		connection = p.NDP.Connection
-	}
-	return l.flowOfConnection(p.Protocol, sender, connection)
 }
 
 // flowOfConnection returns the number of the flow that the data of a sender's connection belong to, 0 if none.
@@ -137,26 +127,23 @@ func (l *ledger) flowOfConnection(protocol fabric.Protocol, sender fabric.HostID
 	return int(i) + 1
 }
 
-// account returns the account of the flow that a data packet belongs to, nil if none.
-func (l *ledger) account(p *fabric.Packet) *account {
-	if n := l.flowOf(p); n > 0 {
-		return &l.flows[n-1]
+// data returns the account of the flow whose data p carries, or carried, and the transport that says how p is read; nil: it has none.
+func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
+	t := l.speaks[p.Protocol]
+	if !t.Carries(p) {
+		return nil, t
 	}
-	return nil
-}
-
-// isData reports whether p carries, or carried, data of a flow.
-func isData(p *fabric.Packet) bool {
-	switch p.Protocol {
-	case fabric.NDP:
-		return p.NDP.Kind == ndp.Data
-	case fabric.TCP: // not ACKs
-		return int(p.Original) > fabric.TCPHeaderSize(p.IPv6)
-	case fabric.Raw, fabric.RoCE:
-		return p.Flags&fabric.Notification == 0
-	case fabric.Echo, fabric.PFC:
+	sender, connection := p.Src, p.Flow
+	if p.Flags&fabric.Returned != 0 {
+		sender = p.Dst
 	}
-	return false
+	if t.Wire.Connection != nil {
+		connection = t.Wire.Connection(p)
+	}
+	if n := l.flowOfConnection(p.Protocol, sender, connection); n > 0 {
+		return &l.flows[n-1], t
+	}
+	return nil, t
 }
 
 // observe is the tap.
@@ -180,10 +167,7 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 }
 
 func (l *ledger) depart(now clock.Time, p *fabric.Packet) {
-	if !isData(p) {
-		return
-	}
-	if a := l.account(p); a != nil {
+	if a, _ := l.data(p); a != nil {
 		a.sent++
 		a.sentBytes += int64(p.Size)
 		a.first = min(a.first, now)
@@ -203,7 +187,7 @@ func (l *ledger) enter(s *switchSight, port int, p *fabric.Packet) {
 func (l *ledger) leave(s *switchSight, at fabric.Point, now clock.Time, p *fabric.Packet) {
 	s.out[at.Port]++
 	if p.Flags&fabric.Trimmed == 0 {
-		if isData(p) {
+		if l.speaks[p.Protocol].Carries(p) {
 			s.data[at.Port] |= 1 << at.Queue
 		}
 		return
@@ -224,10 +208,7 @@ func (l *ledger) drop(s *switchSight, p *fabric.Packet) {
 		s.cutLost++
 		delete(l.cutBefore, p.ID)
 	}
-	if !isData(p) {
-		return
-	}
-	if a := l.account(p); a != nil {
+	if a, _ := l.data(p); a != nil {
 		a.dropped++
 		if p.Flags&fabric.Mirrored != 0 {
 			a.dropped-- // its original has been booked
@@ -237,13 +218,11 @@ func (l *ledger) drop(s *switchSight, p *fabric.Packet) {
 
 // arrive books a packet that reached a host.
 func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
-	if !isData(p) {
-		return
-	}
-	a := l.account(p)
+	a, t := l.data(p)
 	if a == nil {
 		return
 	}
+	sequence := t.Sequence(p)
 	if p.Flags&fabric.Mirrored != 0 {
 		a.dropped-- // of its original, which is not lost: its header is here
 	}
@@ -258,41 +237,25 @@ func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
 		} else {
 			a.headers++
 		}
-		a.fate(now, p)
+		a.fate(now, t, sequence)
 		return
 	}
-	if !a.seen.add(sequence(p)) {
+	if !a.seen.add(sequence) {
 		a.duplicates++
 		return
 	}
 	a.whole++
-	a.payload += int64(payloadOf(p))
+	a.payload += int64(t.Payload(p))
 	a.last = now
-	a.fate(now, p)
+	a.fate(now, t, sequence)
 }
 
 // fate books that something of a packet has come.
-func (a *account) fate(now clock.Time, p *fabric.Packet) {
-	if p.Protocol == fabric.Raw && a.headersSeen.add(sequence(p)) {
+func (a *account) fate(now clock.Time, t *transport.Transport, sequence uint64) {
+	if t.Unanswered && a.headersSeen.add(sequence) {
 		a.fates++
 		a.last = now
 	}
-}
-
-// sequence returns the number of a data packet in its flow.
-func sequence(p *fabric.Packet) uint64 {
-	if p.Protocol == fabric.NDP {
-		return uint64(p.NDP.Seq)
-	}
-	return uint64(p.Number)
-}
-
-// payloadOf returns the bytes of payload in a whole data packet.
-func payloadOf(p *fabric.Packet) int {
-	if p.Protocol == fabric.NDP {
-		return int(p.NDP.Length)
-	}
-	return max(0, int(p.Size)-headerBytes(p.Protocol.String(), p.IPv6))
 }
 
 // trims returns how many packets were cut at a switch.

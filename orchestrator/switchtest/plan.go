@@ -1,53 +1,31 @@
 package switchtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// FlowKind says what a flow is for.
-type FlowKind string
-
-// Kinds of flows.
-const (
-	Transfer FlowKind = "transfer" // data from src to dst
-	Pings    FlowKind = "ping"     // echo requests and answers
-	Loop     FlowKind = "requests" // closed loop of requests and responses
-)
-
 // Flow is one flow of a plan.
-type Flow struct {
-	Number    int // from 1
-	Item      int // of the workload, from 0
-	Kind      FlowKind
-	Transport string
-	Src, Dst  fabric.HostID
-	// Packets and Payload say how much is sent: of a transfer, Payload bytes in Packets packets; both 0: without end.
-	Packets    int64
-	Payload    int64
-	PacketSize int
-	Start      clock.Time
-	Rate       clock.BitRate
-	Mark       stack.Mark
+type Flow = transport.Flow
 
-	Count             int            // of pings and requests
-	Interval          clock.Duration // of pings
-	Request, Response int            // bytes, of requests
-	Service           clock.Duration // from a request's arrival to the response, at the server
-}
-
-// Endless reports whether the flow sends until the test ends.
-func (f *Flow) Endless() bool { return f.Kind == Transfer && f.Payload == 0 }
+// What flows are for.
+const (
+	Transfer = workload.Transfer
+	Pings    = workload.Pings
+	Loop     = workload.Loop
+)
 
 // Plan is a test made ready to run: what depends on the machine is not in it.
 type Plan struct {
@@ -100,64 +78,29 @@ func (p *Plan) try() error {
 // expand adds the flows of a workload item.
 func (p *Plan) expand(item int) error {
 	w := &p.Test.Workload[item]
-	switch {
-	case w.Incast != nil:
-		for i := range w.Incast.Senders {
-			p.add(item, i, Flow{Src: fabric.HostID(*w.Incast.FirstSender + i), Dst: fabric.HostID(w.Incast.ReceiverOf(i))})
-		}
-	case w.Permutation != nil:
-		for i, dst := range p.permutation(item, w.Permutation) {
-			p.add(item, i, Flow{Src: fabric.HostID(i), Dst: dst})
-		}
-	case w.Flow != nil:
-		for i := range w.Flow.Count {
-			p.add(item, i, Flow{Src: fabric.HostID(w.Flow.Src), Dst: fabric.HostID(w.Flow.Dst)})
-		}
-	case w.Ping != nil:
-		p.add(item, 0, Flow{Kind: Pings, Src: fabric.HostID(w.Ping.Src), Dst: fabric.HostID(w.Ping.Dst), Count: w.Ping.Count, Interval: w.Ping.Interval})
-	case w.Requests != nil:
-		r := w.Requests
-		for i, client := range r.Clients.All() {
-			p.add(item, i, Flow{Kind: Loop, Src: fabric.HostID(client), Dst: fabric.HostID(r.Server), Count: r.Count, Request: r.RequestSize, Response: r.Response, Service: r.Service})
-		}
+	k := workload.Find(w.Kind)
+	t, err := findTransport(cmp.Or(k.Transport, p.Test.TransportOf(&w.Offer)))
+	if err != nil {
+		return err
 	}
-	return p.check(item)
-}
-
-// permutation returns where each host sends to: a cycle through all hosts that the seed draws, or a shift.
-func (p *Plan) permutation(item int, w *config.Permutation) []fabric.HostID {
-	n := p.Test.Topology.HostCount()
-	if w.Hosts != nil {
-		n = *w.Hosts
-	}
-	to := make([]fabric.HostID, n)
-	if w.Shift != nil {
-		for i := range to {
-			to[i] = fabric.HostID((i + *w.Shift) % n)
+	scope := workload.Scope{Hosts: p.Test.Topology.HostCount(), Seed: p.Test.Seed, Item: item}
+	for i, f := range k.Flows(w.Values, scope) {
+		if f.Src == f.Dst && !t.ToItself {
+			return fmt.Errorf("hairpin: a host of the transport %s can't send to itself; sender %d would", t.Name, i)
 		}
-		return to
+		p.add(item, i, t, f)
 	}
-	order := rand.New(rand.NewPCG(p.Test.Seed, uint64(item))).Perm(n)
-	for i, host := range order {
-		to[host] = fabric.HostID(order[(i+1)%n])
-	}
-	return to
+	return p.check(item, k, t)
 }
 
 // add completes a flow, the i-th of its item, with what the item's flows have in common.
-func (p *Plan) add(item, i int, f Flow) {
-	t, o := p.Test, p.Test.Workload[item].Offer()
-	f.Number, f.Item = len(p.Flows)+1, item
-	if f.Kind == "" {
-		f.Kind = Transfer
+func (p *Plan) add(item, i int, tr *transport.Transport, of workload.Flow) {
+	t, o := p.Test, &p.Test.Workload[item].Offer
+	f := Flow{
+		Flow: of, Number: len(p.Flows) + 1, Item: item, Transport: tr.Name, Src: fabric.HostID(of.Src), Dst: fabric.HostID(of.Dst),
+		PacketSize: t.PacketSizeOf(o), Start: clock.Time(0).Add(o.Start + clock.Duration(i)*o.Stagger),
+		Mark: stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))},
 	}
-	f.Transport = t.TransportOf(o)
-	if f.Kind == Pings {
-		f.Transport = "echo"
-	}
-	f.PacketSize = t.PacketSizeOf(o)
-	f.Start = clock.Time(0).Add(o.Start + clock.Duration(i)*o.Stagger)
-	f.Mark = stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))}
 	if o.Rate != nil {
 		f.Rate = *o.Rate
 	}
@@ -166,7 +109,7 @@ func (p *Plan) add(item, i int, f Flow) {
 	} else {
 		f.Mark.Class = uint8(o.DSCP) >> 3 // class selector (RFC 2474): what a switch without a map of its own goes by
 	}
-	body := int64(f.PacketSize - headerBytes(f.Transport, f.Mark.IPv6))
+	body := int64(f.PacketSize - tr.Header(f.Mark.IPv6))
 	switch {
 	case f.Kind != Transfer || body <= 0:
 	case o.Packets != nil:
@@ -178,28 +121,17 @@ func (p *Plan) add(item, i int, f Flow) {
 }
 
 // check refuses what the transport of an item's flows can't do.
-func (p *Plan) check(item int) error {
-	t, w := p.Test, &p.Test.Workload[item]
-	o := w.Offer()
-	transport := t.TransportOf(o)
-	if w.Ping == nil && t.PacketSizeOf(o) <= headerBytes(transport, o.IP == 6) {
-		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", t.PacketSizeOf(o), headerBytes(transport, o.IP == 6))
-	}
-	tr, err := findTransport(transport)
-	if err != nil {
-		return err
-	}
+func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
+	o := &p.Test.Workload[item].Offer
+	size, header := p.Test.PacketSizeOf(o), t.Header(o.IP == 6)
 	switch {
-	case w.Requests != nil && !tr.reliable:
-		return fmt.Errorf("requests over %s wait for ever once a packet is lost: take a reliable transport", transport)
-	case w.Ping == nil && tr.onePacketSize && o.PacketSize != nil:
-		return fmt.Errorf("packet-size: all flows of the transport %s have the packet size of hosts", transport)
-	case w.Incast != nil && w.Incast.Hairpin && !tr.toItself:
-		for i := range w.Incast.Senders {
-			if *w.Incast.FirstSender+i == w.Incast.ReceiverOf(i) {
-				return fmt.Errorf("hairpin: a host of the transport %s can't send to itself; sender %d would", transport, i)
-			}
-		}
+	case k.Transport != "":
+	case size <= header:
+		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", size, header)
+	case k.For == Loop && !t.Reliable:
+		return fmt.Errorf("%s over %s wait for ever once a packet is lost: take a reliable transport", k.Name, t.Name)
+	case t.OnePacketSize && o.PacketSize != nil:
+		return fmt.Errorf("packet-size: all flows of the transport %s have the packet size of hosts", t.Name)
 	}
 	return nil
 }
@@ -311,37 +243,6 @@ func endText(t *config.SwitchTest) string {
 
 func linkText(l config.LinkSpec) string {
 	return fmt.Sprintf("%g Gb/s, %d ns, %d bytes of framing", float64(l.Rate)/float64(clock.Gbps), l.Delay.Nanoseconds(), l.Framing)
-}
-
-// Text says in a line what the flow is.
-func (f *Flow) Text() string {
-	s := fmt.Sprintf("%s %s %d -> %d", f.Transport, f.Kind, f.Src, f.Dst)
-	switch {
-	case f.Kind == Pings:
-		s += fmt.Sprintf(", %d of %d B every %s", f.Count, f.PacketSize, f.Interval)
-	case f.Kind == Loop:
-		s += fmt.Sprintf(", %d of %d B for %d B", f.Count, f.Request, f.Response)
-		if f.Service > 0 {
-			s += " after " + f.Service.String()
-		}
-	case f.Endless():
-		s += fmt.Sprintf(", packets of %d B without end", f.PacketSize)
-	default:
-		s += fmt.Sprintf(", %d packets of %d B (%d B of payload)", f.Packets, f.PacketSize, f.Payload)
-	}
-	if f.Rate > 0 {
-		s += fmt.Sprintf(" at %g Gb/s", float64(f.Rate)/float64(clock.Gbps))
-	}
-	if f.Start > 0 {
-		s += " from " + f.Start.String()
-	}
-	if f.Mark.DSCP > 0 {
-		s += fmt.Sprintf(", dscp %d", f.Mark.DSCP)
-	}
-	if f.Mark.IPv6 {
-		s += ", IPv6"
-	}
-	return s
 }
 
 // explanation writes lines until one fails.

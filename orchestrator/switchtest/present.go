@@ -128,7 +128,7 @@ func (r *facts) flowTable() report.Table {
 		}
 		if f.Kind == Transfer {
 			row[3] = report.Quantity(f.GoodputBPS, analyzers.UnitBPS)
-		} else if f.Transport != "echo" {
+		} else if f.Kind != Pings {
 			row[2] += " " + string(f.Kind)
 		}
 		if f.Finished {

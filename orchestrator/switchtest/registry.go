@@ -8,8 +8,15 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/decision"
+	"candela.dev/candela/analyzers/forwarding"
 	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/orchestrator/switchtest/transport/echo"
+	"candela.dev/candela/orchestrator/switchtest/transport/ndp"
+	"candela.dev/candela/orchestrator/switchtest/transport/raw"
+	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
@@ -30,6 +37,31 @@ func families() []family {
 		{Family: trimming.Family()},
 		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
 	}
+}
+
+// transports lists every transport, the default first. A new one is one line here.
+func transports() []transport.Transport {
+	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport()}
+}
+
+// judgeTable lists every analyzer of switch tests, in the order of reports: what any switch owes, and the judges of the families and of the
+// hosts of the transports, by name.
+func judgeTable() []analyzer {
+	var of []analyzer
+	for _, f := range families() {
+		if f.judge != nil {
+			of = append(of, ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.family.Name == f.Name }, f.judge))
+		}
+	}
+	for _, t := range transports() {
+		if t.Judge != nil {
+			of = append(of, ofTransport(&t))
+		}
+	}
+	slices.SortFunc(of, func(a, b analyzer) int { return strings.Compare(a.name, b.name) })
+	first := ofSwitch(forwarding.Name, forwarding.Rules(), func(*run) bool { return true }, forwarding.New)
+	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" }, decision.New)
+	return slices.Concat([]analyzer{first}, of, []analyzer{last})
 }
 
 // familyOf returns a model of the families, its parameters completed by those that every switch has.
@@ -66,7 +98,9 @@ func Extend(o *config.Options) {
 		}
 	}
 	for _, t := range transports() {
-		o.Transports = append(o.Transports, t.Model)
+		if !t.Internal {
+			o.Transports = append(o.Transports, config.Transport{Model: t.Model, OpenLoop: t.OpenLoop})
+		}
 	}
 	o.SwitchAnalyzers = AnalyzerNames()
 	if o.Rules != nil {

@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -29,16 +30,16 @@ type FlowsDocument struct {
 
 // FlowResult is what became of one flow. Packets are data packets; bytes are payload unless they say otherwise.
 type FlowResult struct {
-	Flow      int      `json:"flow"` // from 1
-	Item      int      `json:"item"` // of the workload, from 0
-	Kind      FlowKind `json:"kind"`
-	Transport string   `json:"transport"`
-	Src       int      `json:"src"`
-	Dst       int      `json:"dst"`
-	StartNS   int64    `json:"start_ns"`
-	Bytes     int64    `json:"bytes"` // to send; 0: without end
-	Finished  bool     `json:"finished"`
-	FCTNS     int64    `json:"fct_ns,omitempty"` // of flows that finished: until the receiver had all
+	Flow      int               `json:"flow"` // from 1
+	Item      int               `json:"item"` // of the workload, from 0
+	Kind      workload.Exchange `json:"kind"`
+	Transport string            `json:"transport"`
+	Src       int               `json:"src"`
+	Dst       int               `json:"dst"`
+	StartNS   int64             `json:"start_ns"`
+	Bytes     int64             `json:"bytes"` // to send; 0: without end
+	Finished  bool              `json:"finished"`
+	FCTNS     int64             `json:"fct_ns,omitempty"` // of flows that finished: until the receiver had all
 	// SenderFCTNS is the same until the sender knew, where its transport says so (ndp).
 	SenderFCTNS int64 `json:"sender_fct_ns,omitempty"`
 	// GoodputBPS is payload that arrived whole, over the time to the flow's end or to that of the run.
@@ -75,27 +76,27 @@ func (r *run) flowsDocument() *FlowsDocument {
 }
 
 func (r *run) flowResult(f *Flow, a *account) FlowResult {
-	if f.Transport == "raw" && f.Packets > 0 && a.fates == f.Packets {
-		a.finished, a.done = true, a.last
+	if f.Packets > 0 && a.fates == f.Packets {
+		a.Finish(a.last)
 	}
 	res := FlowResult{
 		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst), StartNS: f.Start.Nanoseconds(),
-		Bytes: f.Payload, Finished: a.finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
-		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.retransmissions, Timeouts: a.timeouts,
+		Bytes: f.Payload, Finished: a.Finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
+		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.Retransmissions, Timeouts: a.Timeouts,
 	}
 	end := r.end
-	if a.finished {
-		end = a.done
-		res.FCTNS = a.done.Sub(f.Start).Nanoseconds()
+	if a.Finished {
+		end = a.Done
+		res.FCTNS = a.Done.Sub(f.Start).Nanoseconds()
 	}
-	if a.told {
-		res.SenderFCTNS = a.known.Sub(f.Start).Nanoseconds()
+	if a.Told {
+		res.SenderFCTNS = a.Known.Sub(f.Start).Nanoseconds()
 	}
 	if span := end.Sub(f.Start); span > 0 && f.Kind == Transfer {
 		res.GoodputBPS = bitsPerSecond(a.payload, span)
 	}
-	if a.trips.Count() > 0 {
-		m := a.trips.Metric()
+	if a.Trips.Count() > 0 {
+		m := a.Trips.Metric()
 		res.Trips = &Trips{m.Count, m.Min, m.P50, m.P99, m.Max}
 	}
 	return res
@@ -202,7 +203,7 @@ func (c counterSet) readTaps(l *ledger) {
 		name := fmt.Sprintf("flow-%d.", i+1)
 		for word, v := range map[string]int64{
 			"sent": a.sent, "whole": a.whole, "headers": a.headers, "returned": a.returned, "dropped": max(0, a.dropped), "duplicates": a.duplicates,
-			"retransmissions": a.retransmissions, "timeouts": a.timeouts,
+			"retransmissions": a.Retransmissions, "timeouts": a.Timeouts,
 		} {
 			c[name+word] = v
 			c["flows."+word] += v
@@ -292,7 +293,7 @@ func (r *facts) makespan() []float64 {
 func (r *run) trips() []float64 {
 	var list []float64
 	for i := range r.ledger.flows {
-		for _, v := range r.ledger.flows[i].trips.Metric().Values {
+		for _, v := range r.ledger.flows[i].Trips.Metric().Values {
 			list = append(list, float64(v))
 		}
 	}
@@ -355,7 +356,7 @@ func (r *run) metrics() []analyzers.Metric {
 	add("queue-bytes", analyzers.UnitBytes, 1, r.queues(true))
 	add("rtt", analyzers.UnitNS, 1, r.trips())
 	for i := range r.ledger.flows {
-		if d := r.ledger.flows[i].trips; d.Count() > 0 {
+		if d := r.ledger.flows[i].Trips; d.Count() > 0 {
 			list = append(list, d.Metric())
 		}
 	}

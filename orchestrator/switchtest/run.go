@@ -34,7 +34,7 @@ type run struct {
 
 	net       *fabric.Network
 	ledger    *ledger
-	judges    []judge
+	judges    []*judge
 	endpoints *endpoints
 	capture   *captures
 	decisions *decisions // nil: none are kept
@@ -123,11 +123,8 @@ func (r *run) build(context.Context) (err error) {
 	}
 	r.ledger = newLedger(r.net, r.plan)
 	r.net.SetTap(r.ledger.observe)
-	if r.judges, err = newJudges(r); err != nil {
+	if err = r.seatJudges(); err != nil {
 		return err
-	}
-	for _, j := range r.judges {
-		r.net.SetTap(j.observe)
 	}
 	if r.plan.Test.Taps.Capture {
 		if r.capture, err = newCaptures(r.Dir, r.net); err != nil {
@@ -263,7 +260,7 @@ func (r *run) drain(ctx context.Context) error {
 // over reports whether every flow that has an end has finished. Flows of transports that finish nothing are over when nothing is left to happen.
 func (r *run) over() bool {
 	for i := range r.ledger.flows {
-		if !r.ledger.flows[i].finished && !r.plan.Flows[i].Endless() {
+		if !r.ledger.flows[i].Finished && !r.plan.Flows[i].Endless() {
 			return false
 		}
 	}
@@ -286,7 +283,9 @@ func (r *run) change(now clock.Time, c *config.Change) error {
 			return fmt.Errorf("change at %s of switch %s: %w", c.At, sw.Name(), err)
 		}
 		for _, j := range r.judges {
-			j.changed(now, i, r.current[i])
+			if j.changed != nil {
+				j.changed(now, i)
+			}
 		}
 	}
 	return nil
@@ -311,21 +310,19 @@ func (r *run) analyse(context.Context) error {
 	if !r.checked.Valid {
 		return nil
 	}
-	r.analysis = &analyzers.Analysis{
+	analysis := &analyzers.Analysis{
 		Schema: analyzers.Schema, PacketIDs: "packet", Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{},
 		Coverage: map[string]map[string]int64{},
 	}
-	r.analysis.Add("flows", analyzers.Result{Metrics: r.metrics()})
+	analysis.Add("flows", analyzers.Result{Metrics: r.metrics()})
+	if err := r.collect(analysis); err != nil {
+		return err
+	}
 	names := []string{"flows"}
 	for _, j := range r.judges {
-		result, err := j.finish(r)
-		if err != nil {
-			return fmt.Errorf("%s: %w", j.name(), err)
-		}
-		r.analysis.Add(j.name(), result)
-		names = append(names, j.name())
+		names = append(names, j.name)
 	}
-	return r.WriteAnalysis(r.analysis, names)
+	return r.WriteAnalysis(analysis, names)
 }
 
 // Verdict judges by what the run left behind.
@@ -344,17 +341,6 @@ func (r *run) Report(v orchestrator.Verdict, dir string) *report.Report {
 
 // Write writes the report in every format.
 func (r *run) Write(_ context.Context, rep *report.Report, _ bool) error { return r.WriteReports(rep) }
-
-func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
-	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict, Waived: func(rule string) bool { return r.excuse(rule) != nil }}
-	if r.checked != nil {
-		e.Integrity = r.checked.Violations()
-	}
-	if r.analysis != nil {
-		e.Unmet = r.unmet()
-	}
-	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
-}
 
 // excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a waiver of that device counts.
 func (r *facts) excuse(rule string) *config.Waiver {

@@ -336,7 +336,11 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 		}
 	}
 	o := switchtest.Options()
-	for _, m := range append(o.Switches, o.Transports...) {
+	models := o.Switches
+	for _, tr := range o.Transports {
+		models = append(models, tr.Model)
+	}
+	for _, m := range models {
 		if err := m.Parameters.Check(); err != nil {
 			t.Errorf("%s: %v", m.Name, err)
 		}

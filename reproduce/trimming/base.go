@@ -18,7 +18,7 @@ const (
 )
 
 // senders returns how many senders a point has.
-func (p *point) senders() int { return p.test.Workload[0].Incast.Senders }
+func (p *point) senders() int { return p.test.Workload[0].Values.Int("senders") }
 
 // bySenders returns the points of a file by number of senders.
 func (l *lab) bySenders(ctx context.Context, file string) (map[int]*point, error) {
@@ -46,7 +46,7 @@ func (l *lab) ideal(ctx context.Context, senders int) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(tests, func(t *config.SwitchTest) bool { return t.Workload[0].Incast.Senders == senders })
+	i := slices.IndexFunc(tests, func(t *config.SwitchTest) bool { return t.Workload[0].Values.Int("senders") == senders })
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no point with %d senders", file, senders)
 	}

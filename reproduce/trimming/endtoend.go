@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -57,7 +58,7 @@ func t14(ctx context.Context, l *lab) error {
 }
 
 // trips returns what the first flow of a kind measured.
-func (p *point) trips(kind switchtest.FlowKind) (switchtest.Trips, error) {
+func (p *point) trips(kind workload.Exchange) (switchtest.Trips, error) {
 	for i := range p.flows.Flows {
 		if f := &p.flows.Flows[i]; f.Kind == kind && f.Trips != nil {
 			return *f.Trips, nil
@@ -74,7 +75,7 @@ func t15(ctx context.Context, l *lab) error {
 	}
 	var trips [3]switchtest.Trips
 	for i, p := range points {
-		if trips[i], err = p.trips(switchtest.Pings); err != nil {
+		if trips[i], err = p.trips(workload.Pings); err != nil {
 			return err
 		}
 	}
@@ -102,7 +103,7 @@ func (p *point) slowest() float64 {
 	for i := range p.flows.Flows {
 		f := &p.flows.Flows[i]
 		switch {
-		case f.Kind != switchtest.Loop:
+		case f.Kind != workload.Loop:
 		case !f.Finished:
 			return math.NaN()
 		case math.IsNaN(last) || float64(f.FCTNS)/1e9 > last:
@@ -116,7 +117,7 @@ func (p *point) slowest() float64 {
 func (p *point) timeouts() float64 {
 	sum := 0.0
 	for i := range p.flows.Flows {
-		if f := &p.flows.Flows[i]; f.Kind == switchtest.Loop {
+		if f := &p.flows.Flows[i]; f.Kind == workload.Loop {
 			sum += float64(f.Timeouts)
 		}
 	}
@@ -143,7 +144,7 @@ func t16(ctx context.Context, l *lab) error {
 	}
 	var server, slow, fast []float64
 	for i, p := range idle {
-		service := p.test.Workload[0].Requests.Service
+		service := p.test.Workload[0].Values.Duration("service-us")
 		base, a, b := p.slowest(), tail[i].slowest(), trimmed[i].slowest()
 		server, slow, fast = append(server, service.Microseconds()), append(slow, a/base), append(fast, b/base)
 		what := fmt.Sprintf("server takes %.0f µs, ", service.Microseconds())

@@ -84,7 +84,7 @@ func fairness(l *lab, p *point, id string) {
 func lastStart(p *point) clock.Duration {
 	var last clock.Duration
 	for i := range p.test.Workload {
-		last = max(last, p.test.Workload[i].Offer().Start)
+		last = max(last, p.test.Workload[i].Offer.Start)
 	}
 	return last
 }

@@ -28,11 +28,12 @@ const (
 	Rate          // a bit rate; Unit is Mbps or Gbps
 	Integers      // a list of whole numbers, each from Min to Max
 	List          // a list of mappings with the parameters Items
+	Ranges        // a set of whole numbers, each from Min to Max, written as numbers and ranges such as 5..9
 )
 
 // String names the kind in the words of the reference.
 func (k Kind) String() string {
-	names := [...]string{"unset", "integer", "number", "boolean", "word", "duration", "rate", "integers", "list"}
+	names := [...]string{"unset", "integer", "number", "boolean", "word", "duration", "rate", "integers", "list", "ranges"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -71,7 +72,7 @@ func (p *Parameter) Scale() int64 {
 			return 1_000_000
 		}
 		return int64(clock.Gbps)
-	case Unset, Integer, Boolean, Word, Integers, List:
+	case Unset, Integer, Boolean, Word, Integers, List, Ranges:
 	}
 	return 1
 }
@@ -127,7 +128,7 @@ func (p *Parameter) check() error {
 		return fmt.Errorf("it has no kind")
 	case p.Kind == List:
 		return p.Items.Check()
-	case p.Kind == Integers || p.Required || p.Optional:
+	case p.Kind == Integers || p.Kind == Ranges || p.Required || p.Optional:
 		return nil
 	}
 	_, err := p.Parse(p.Default)
@@ -157,7 +158,7 @@ func (p *Parameter) Parse(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is none of %s", text, strings.Join(p.Words, ", "))
 	case Integer, Number, Duration, Rate, Integers:
 		return p.parseNumber(text)
-	case Unset, List:
+	case Unset, List, Ranges:
 	}
 	return 0, fmt.Errorf("a %s can't be given as text", p.Kind)
 }
@@ -193,7 +194,7 @@ func (p *Parameter) Text(v int64) string {
 			return strings.TrimRight(r.FloatString(12), "0")
 		}
 		return strconv.FormatInt(v/p.Scale(), 10)
-	case Unset, Integer, Integers, List:
+	case Unset, Integer, Integers, List, Ranges:
 	}
 	return strconv.FormatInt(v, 10)
 }

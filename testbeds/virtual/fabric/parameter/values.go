@@ -19,7 +19,7 @@ type Values struct {
 type cell struct {
 	set   bool
 	n     int64
-	ints  []int64
+	ints  []int64 // of Ranges first and last of each
 	items []Values
 }
 
@@ -43,7 +43,7 @@ func (t Table) Defaults() Values {
 	v := Values{table: t, cells: make([]cell, len(t))}
 	for i := range t {
 		p := &t[i]
-		if p.Kind == List || p.Kind == Integers || p.Required || p.Optional {
+		if p.Kind == List || p.Kind == Integers || p.Kind == Ranges || p.Required || p.Optional {
 			continue
 		}
 		n, err := p.Parse(p.Default)
@@ -93,6 +93,15 @@ func (v Values) SetStep(name string, n int64) {
 // SetIntegers sets a list of integers.
 func (v Values) SetIntegers(name string, list []int64) {
 	v.cells[v.index(name, Integers)] = cell{set: true, ints: list}
+}
+
+// SetRanges sets a set of whole numbers; of each range the first and the last.
+func (v Values) SetRanges(name string, list [][2]int64) {
+	c := cell{set: true}
+	for _, r := range list {
+		c.ints = append(c.ints, r[0], r[1])
+	}
+	v.cells[v.index(name, Ranges)] = c
 }
 
 // SetList sets a list of mappings; each item is made of the Items of the parameter.
@@ -150,6 +159,30 @@ func (v Values) Rate(name string) clock.BitRate {
 // Integers returns a list of whole numbers.
 func (v Values) Integers(name string) []int64 { return v.cells[v.index(name, Integers)].ints }
 
+// Spans returns the first and last number of each range of a set, in the order of the file.
+func (v Values) Spans(name string) [][2]int64 {
+	var list [][2]int64
+	for pair := range slices.Chunk(v.cells[v.index(name, Ranges)].ints, 2) {
+		list = append(list, [2]int64{pair[0], pair[1]})
+	}
+	return list
+}
+
+// Ranges returns the numbers of a set, in the order of the file, each once.
+func (v Values) Ranges(name string) []int {
+	var all []int
+	seen := make(map[int64]bool)
+	for _, span := range v.Spans(name) {
+		for n := span[0]; n <= span[1]; n++ {
+			if !seen[n] {
+				all = append(all, int(n))
+			}
+			seen[n] = true
+		}
+	}
+	return all
+}
+
 // List returns a list of mappings.
 func (v Values) List(name string) []Values { return v.cells[v.index(name, List)].items }
 
@@ -170,6 +203,12 @@ func (v Values) Settings() []Setting {
 					list = append(list, s)
 				}
 			}
+		case p.Kind == Ranges:
+			var words []string
+			for _, span := range v.Spans(p.Name) {
+				words = append(words, fmt.Sprintf("%d..%d", span[0], span[1]))
+			}
+			list = append(list, Setting{p.Name, strings.Join(words, ", "), p.Unit})
 		case p.Kind == Integers:
 			words := make([]string, len(c.ints))
 			for j, n := range c.ints {

@@ -1,4 +1,5 @@
-package switchtest
+// Package tcp is TCP as a transport of switch tests: its parameters, its endpoints and the judge of its hosts.
+package tcp
 
 import (
 	"errors"
@@ -7,17 +8,22 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
-func tcpTransport() transport {
-	return transport{
+const name = "tcp"
+
+// Transport declares the transport.
+func Transport() transport.Transport {
+	return transport.Transport{
 		Model: parameter.Model{
-			Name: "tcp", Doc: "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
+			Name: name, Doc: "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
 			Parameters: parameter.Table{
-				packetSize(),
+				transport.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic", Doc: "How the congestion window grows and shrinks."},
 				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20, Doc: "Packets that a connection sends before it has heard anything."},
 				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000, Doc: "Least retransmission timeout; Linux has 200 ms."},
@@ -26,13 +32,15 @@ func tcpTransport() transport {
 				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000, Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, without changing their order."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
 			},
-			Bugs: tcpBugs(),
+			Bugs: bugs(),
 		},
-		reliable: true, onePacketSize: true, attach: attachTCP,
+		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Header: fabric.TCPHeaderSize,
+		Wire:   transport.Wire{Data: func(p *fabric.Packet) bool { return int(p.Original) > fabric.TCPHeaderSize(p.IPv6) }}, // not ACKs
+		Attach: attach, Judge: judgement(),
 	}
 }
 
-func tcpBugs() []parameter.Bug {
+func bugs() []parameter.Bug {
 	var list []parameter.Bug
 	for _, b := range tcp.Catalogue() {
 		list = append(list, parameter.Bug{Name: b.Name, Doc: b.What + "."})
@@ -40,21 +48,23 @@ func tcpBugs() []parameter.Bug {
 	return list
 }
 
-// tcpRun is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
-type tcpRun struct {
-	e     *endpoints
+// endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
+type endpoints struct {
+	*transport.Setup
 	hosts map[fabric.HostID]*fabric.TCPHost
-	flows map[uint32]*Flow
-	loops map[int]*loop // by flow number
+	flows map[uint32]*transport.Flow
+	loops map[int]*transport.Loop // by flow number
 }
 
-func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
-	if v.Duration("send-jitter-us") > 0 && len(e.plan.Test.Switch.Values.Integers("pfc-classes")) > 0 {
+func attach(s *transport.Setup, flows []*transport.Flow) error {
+	if s.Values.Duration("send-jitter-us") > 0 && len(s.Test.Switch.Values.Integers("pfc-classes")) > 0 {
 		return errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no time that is known; leave out one of them")
 	}
-	r := &tcpRun{e: e, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*Flow), loops: make(map[int]*loop)}
-	first := make(map[fabric.HostID]*Flow)
-	if err := oneVersion("TCP", flows); err != nil {
+	r := &endpoints{
+		Setup: s, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*transport.Flow), loops: make(map[int]*transport.Loop),
+	}
+	first := make(map[fabric.HostID]*transport.Flow)
+	if err := transport.OneVersion("TCP", flows); err != nil {
 		return err
 	}
 	for _, f := range flows {
@@ -64,7 +74,7 @@ func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
 			}
 			if first[h] == nil {
 				first[h] = f
-				if err := r.host(h, v, f); err != nil {
+				if err := r.host(h, f); err != nil {
 					return err
 				}
 			}
@@ -79,7 +89,12 @@ func attachTCP(e *endpoints, v parameter.Values, flows []*Flow) error {
 }
 
 // host makes the endpoint of a host; f is one of its flows.
-func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
+func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
+	v := r.Values
+	seeded, err := tcp.ParseBugs(r.Bugs)
+	if err != nil {
+		return err
+	}
 	cfg := fabric.TCPConfig{
 		PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"), ReceiveWindow: v.Int("receive-window-bytes"),
 		MinRTO: v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
@@ -91,74 +106,68 @@ func (r *tcpRun) host(h fabric.HostID, v parameter.Values, f *Flow) error {
 	if v.Word("congestion-control") == "reno" {
 		cfg.Control = tcp.Reno
 	}
-	host, err := r.e.net.AttachTCP(h, cfg, r)
+	host, err := r.Net.AttachTCP(h, cfg, r)
 	if err != nil {
 		return err
 	}
-	if r.e.plan.Test.Hosts.Model == "tcp" {
-		bugs, err := tcp.ParseBugs(r.e.plan.Test.Hosts.Bugs)
-		if err != nil {
-			return err
-		}
-		host.Core().SeedBugs(bugs)
-	}
+	host.Core().SeedBugs(seeded)
 	r.hosts[h] = host
-	r.e.mux(h).Add(fabric.TCP, r.e.jitter(h, host, v.Duration("send-jitter-us")))
+	r.Add(h, r.jitter(h, host, v.Duration("send-jitter-us")))
 	return nil
 }
 
 // jitter puts a random delay of at most most before the NIC of a host.
-func (e *endpoints) jitter(h fabric.HostID, s fabric.Stack, most clock.Duration) fabric.Stack {
+func (r *endpoints) jitter(h fabric.HostID, s fabric.Stack, most clock.Duration) fabric.Stack {
 	if most == 0 {
 		return s
 	}
-	link := e.plan.Test.Topology.HostLinkOf(int(h))
+	link := r.Test.Topology.HostLinkOf(int(h))
 	takes := func(size int32) clock.Duration { return link.Rate.Serialise(int(size) + link.Framing) }
-	return stack.NewJitter(s, most, takes, rand.New(rand.NewPCG(e.plan.Test.Seed, uint64(h)<<8|jitterStream)))
+	return stack.NewJitter(s, most, takes, rand.New(rand.NewPCG(r.Test.Seed, uint64(h)<<8|jitterStream)))
 }
 
 // jitterStream tells a host's jitter from what else is drawn from the seed.
 const jitterStream = 0x6a
 
 // start hands a flow to its sender; of a loop the first request.
-func (r *tcpRun) start(f *Flow) error {
+func (r *endpoints) start(f *transport.Flow) error {
 	r.flows[uint32(f.Number)] = f
 	bytes := uint64(f.Payload)
 	switch {
-	case f.Kind == Loop:
-		r.loops[f.Number] = &loop{asked: f.Start}
+	case f.Kind == workload.Loop:
+		r.loops[f.Number] = &transport.Loop{Asked: f.Start}
 		bytes = uint64(f.Request)
 	case f.Endless():
 		bytes = tcp.Endless
 	}
-	if f.Kind == Transfer {
-		r.e.ledger.own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
+	if f.Kind == workload.Transfer {
+		r.Own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
 	}
 	return r.write(f, f.Src, f.Dst, bytes, f.Start)
 }
 
-func (r *tcpRun) write(f *Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
+func (r *endpoints) write(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
 	return r.hosts[from].Core().Write(tcp.Endpoint(to), uint32(f.Number), bytes, at)
 }
 
 // TCPEvent implements tcp.Sink.
-func (r *tcpRun) TCPEvent(now clock.Time, e tcp.Event) {
+func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 	f := r.flows[e.Connection]
 	if f == nil {
 		return
 	}
-	a := &r.e.ledger.flows[f.Number-1]
+	p := r.Progress(f.Number)
 	switch e.Kind {
 	case tcp.Retransmitted:
-		a.retransmissions++
+		p.Retransmissions++
 	case tcp.TimedOut:
-		a.timeouts++
+		p.Timeouts++
 	case tcp.Delivered:
 		switch {
-		case f.Kind == Loop:
-			r.turn(now, f, fabric.HostID(e.Local), e.Bytes, a)
+		case f.Kind == workload.Loop:
+			r.turn(now, f, fabric.HostID(e.Local), e.Bytes, p)
 		case e.Bytes == uint64(f.Payload):
-			a.finished, a.done = true, now
+			p.Finish(now)
 		}
 	case tcp.Acknowledged, tcp.Recovering:
 	}
@@ -166,29 +175,25 @@ func (r *tcpRun) TCPEvent(now clock.Time, e tcp.Event) {
 
 // turn goes on with a closed loop. One side waits at a time, so that what has arrived there in order is a number of whole messages
 // and maybe a part of the next.
-func (r *tcpRun) turn(now clock.Time, f *Flow, at fabric.HostID, bytes uint64, a *account) {
+func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, bytes uint64, p *transport.Progress) {
 	l := r.loops[f.Number]
 	if at == f.Dst {
-		if bytes == uint64(l.answered+1)*uint64(f.Request) {
+		if bytes == uint64(l.Answered+1)*uint64(f.Request) {
 			r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service))
 		}
 		return
 	}
-	if bytes != uint64(l.answered+1)*uint64(f.Response) {
+	if bytes != uint64(l.Answered+1)*uint64(f.Response) {
 		return
 	}
-	a.trips.Record(now.Sub(l.asked).Nanoseconds())
-	if l.answered++; l.answered == f.Count {
-		a.finished, a.done = true, now
-		return
+	if l.Turn(now, f, p) {
+		r.send(f, f.Src, f.Dst, uint64(f.Request), now)
 	}
-	l.asked = now
-	r.send(f, f.Src, f.Dst, uint64(f.Request), now)
 }
 
 // send writes while the simulation runs; the host is polled when the sink has returned.
-func (r *tcpRun) send(f *Flow, from, to fabric.HostID, bytes uint64, at clock.Time) {
+func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) {
 	if err := r.write(f, from, to, bytes, at); err != nil {
-		r.e.fail(err)
+		r.Fail(err)
 	}
 }

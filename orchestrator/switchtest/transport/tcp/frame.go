@@ -1,4 +1,4 @@
-package switchtest
+package tcp
 
 import (
 	"encoding/binary"

@@ -1,0 +1,47 @@
+// Package echo is the transport of pings: ICMP echo requests and their answers.
+package echo
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// Transport declares the transport.
+func Transport() transport.Transport {
+	return transport.Transport{
+		Model: parameter.Model{Name: "echo"}, Protocol: fabric.Echo, Internal: true, Header: transport.UDPHeader(0), // ICMP's header is as long as UDP's
+		Wire:   transport.Wire{Data: func(*fabric.Packet) bool { return false }},
+		Attach: attach,
+	}
+}
+
+func attach(s *transport.Setup, flows []*transport.Flow) error {
+	// answered books a round trip of a ping.
+	byNumber := make(map[uint32]*transport.Flow)
+	answered := func(now clock.Time, id uint32, rtt clock.Duration) {
+		p := s.Progress(int(id))
+		p.Trips.Record(rtt.Nanoseconds())
+		if p.Trips.Count() == int64(byNumber[id].Count) {
+			p.Finish(now)
+		}
+	}
+	echoes := make(map[fabric.HostID]*stack.Echo)
+	at := func(h fabric.HostID) *stack.Echo {
+		if echoes[h] == nil {
+			echoes[h] = stack.NewEcho(h, answered)
+			s.Add(h, echoes[h])
+		}
+		return echoes[h]
+	}
+	for _, f := range flows {
+		id := uint32(f.Number)
+		byNumber[id] = f
+		s.Own(fabric.Echo, f.Src, id, f.Number)
+		at(f.Dst)
+		at(f.Src).Ping(stack.Ping{ID: id, To: f.Dst, Count: f.Count, Interval: f.Interval, Size: int32(f.PacketSize), Start: f.Start, Mark: f.Mark})
+	}
+	return nil
+}

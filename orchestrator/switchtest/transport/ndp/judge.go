@@ -1,0 +1,193 @@
+package ndp
+
+import (
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	judge "candela.dev/candela/analyzers/ndp"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/trace"
+)
+
+// judgement declares the NDP analyzer, which observes at the NICs of the hosts: what lies between is the network.
+func judgement() *transport.Judge {
+	return &transport.Judge{
+		Rules:     judge.Rules(),
+		OfNetwork: func(rule string) bool { return judge.OfNetwork(judge.Rule(rule)) },
+		New: func(t *transport.Trial) transport.Observer {
+			j := judge.New(configure(t))
+			return &observer{j, fabric.NDPTaps(-1, header(t.IPv6()), j.Observe)}
+		},
+		Recorded: record,
+	}
+}
+
+// observer judges a run.
+type observer struct {
+	judge *judge.Analyzer
+	tap   fabric.Tap
+}
+
+// Observe implements transport.Observer.
+func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) { o.tap(at, now, p) }
+
+// Finish implements transport.Observer.
+func (o *observer) Finish(_ clock.Time, drained bool) analyzers.Result {
+	return finish(o.judge, drained)
+}
+
+func finish(j *judge.Analyzer, drained bool) analyzers.Result {
+	if drained {
+		j.Drain()
+	}
+	return j.Finish()
+}
+
+// recorder judges captures.
+type recorder struct {
+	transport.Sightings[trace.Tap]
+	decoder trace.TapDecoder
+	cfg     judge.Config
+}
+
+func record(t *transport.Trial) (transport.Recorder, string) {
+	r := &recorder{Sightings: transport.NewSightings[trace.Tap](t), cfg: configure(t)}
+	for h := range t.Test.Topology.HostCount() {
+		r.decoder.Know(fabric.HostID(h).IPv4(), uint32(h))
+		r.decoder.Know(fabric.HostID(h).IPv6(), uint32(h))
+	}
+	if r.cfg.Paused { // a packet may have waited for a pause to end, and captures hold no pauses: no host must have known anything
+		r.cfg.RoundTrip = max(r.cfg.RoundTrip, t.Test.Deadline)
+	}
+	return r, ""
+}
+
+// Frame implements transport.Recorder.
+func (r *recorder) Frame(f *transport.Frame) error {
+	var t trace.Tap
+	point := trace.TapBefore
+	if f.Behind {
+		point = trace.TapAfter
+	}
+	if !r.decoder.Decode(f.Frame, point, 0, &t) {
+		return nil
+	}
+	host, known := r.HostOf(f)
+	if !known {
+		return nil
+	}
+	if f.Known {
+		t.At = uint32(host) + 1
+	}
+	t.Time, _ = r.At(f, host)
+	return r.Add(f, t.Time, t)
+}
+
+// Finish implements transport.Recorder.
+func (r *recorder) Finish(_ clock.Time, drained bool) analyzers.Result {
+	j := judge.New(r.cfg)
+	number := uint64(0)
+	r.Each(drained, func(t *trace.Tap) {
+		number++
+		t.Number = number
+		j.Observe(t)
+	})
+	return finish(j, drained)
+}
+
+// configure says what the analyzer has to know of the hosts.
+func configure(t *transport.Trial) judge.Config {
+	window := t.Values.Int("initial-window")
+	c := judge.Config{
+		InitialWindow: window, RTO: t.Values.Duration("rto-us"), RoundTrip: t.RoundTrip(),
+		Number: func(from, to, id uint32) int { return flowOf(t, from, to, id) }, Paused: t.Pauses(),
+	}
+	copies := copiesWithin(c.RoundTrip+t.Backlog(window)+t.RoundTripBound(), c.RTO)
+	c.Answer, c.Transit = answerTime(t, window, copies, c.RoundTrip), t.Transit()
+	if c.Paused { // hosts that are silenced catch up when they like
+		c.Answer = max(c.Answer, t.Test.Deadline)
+		return c
+	}
+	if gap, alike := pullGap(t); alike {
+		l := t.Test.Topology.Link
+		c.PullGap, c.Occupies = gap, func(bytes int) clock.Duration { return l.Rate.Serialise(bytes + l.Framing) }
+	}
+	return c
+}
+
+// flowOf returns the number of the flow that a connection belongs to. A connection that no host has announced, as when only a
+// recording is left of the run, is of the loop between its hosts if there is one; otherwise 0.
+func flowOf(t *transport.Trial, from, to, id uint32) int {
+	if n, ok := t.FlowOf(fabric.HostID(from), id); ok {
+		return n
+	}
+	number := 0
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		src, dst := uint32(f.Src), uint32(f.Dst)
+		if f.Kind != workload.Loop || f.Transport != name || (src != from || dst != to) && (src != to || dst != from) {
+			continue
+		}
+		if number != 0 {
+			return 0
+		}
+		number = f.Number
+	}
+	return number
+}
+
+// copiesWithin returns how many copies of a packet a sender can have in flight if it hears of the first one only after a while: the RTO
+// doubles six times.
+func copiesWithin(way, rto clock.Duration) int64 {
+	count := int64(1)
+	if rto == 0 {
+		return count
+	}
+	wait := rto
+	for ; wait < rto<<6 && way >= wait; count++ {
+		way -= wait
+		wait *= 2
+	}
+	return count + int64(way/wait)
+}
+
+// answerTime bounds how long after a data packet its answer passes: the answers to all copies of the first windows of all flows, and as many
+// PULLs, may be in front of it at a NIC that is as slow as the slowest.
+func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Duration) clock.Duration {
+	const least = 500 * clock.Microsecond
+	packets := int64(0)
+	for i := range t.Flows {
+		most := int64(window)
+		if f := &t.Flows[i]; f.Packets > 0 {
+			most = min(most, f.Packets)
+		}
+		packets += most
+	}
+	each := t.Slowest(header(true))
+	if most := int64(t.Test.Deadline / each); packets*copies > most/4 {
+		return roundTrip + t.Test.Deadline // longer than the test
+	}
+	return roundTrip + max(least, 4*clock.Duration(packets*copies)*each)
+}
+
+// pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC with other
+// transports, whose packets hold them up.
+func pullGap(t *transport.Trial) (gap clock.Duration, alike bool) {
+	if slices.ContainsFunc(t.Flows, func(f transport.Flow) bool { return f.Transport != name }) {
+		return 0, false
+	}
+	top := &t.Test.Topology
+	if len(top.Links) > 0 {
+		return 0, false
+	}
+	return pace(t.Values, top.Link.Framing).PullGap(top.Link.Rate), true
+}
+
+// pace returns what the pace of PULLs depends on.
+func pace(v parameter.Values, framing int) fabric.NDPConfig {
+	return fabric.NDPConfig{PacketSize: v.Int("packet-size") + framing, PullRate: v.Number("pull-rate")}
+}

@@ -1,0 +1,14 @@
+package transport
+
+import "testing"
+
+// FuzzAddresses: whatever bytes a frame has for an address, they are that of a host of the test or of none.
+func FuzzAddresses(f *testing.F) {
+	f.Add([]byte{2, 0, 0, 0, 0, 15})
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if host, ok := hostOfMAC(data, 16); ok && host >= 16 {
+			t.Error(host)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package tcp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"candela.dev/candela/analyzers"
+	judge "candela.dev/candela/analyzers/tcp"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// sighting is what a capture shows of one frame of a host.
+type sighting struct {
+	host  uint32
+	takes clock.Duration // to leave the NIC; 0: the frame has arrived
+	seen  judge.Observation
+	tcp   bool // seen says more than when
+}
+
+// recorder judges captures.
+type recorder struct {
+	transport.Sightings[sighting]
+	cfg    judge.Config
+	size   int // of the largest frame
+	hosts  map[netip.Addr]uint32
+	flows  map[tcpPair]int // numbers of flows; 0: several
+	number uint64          // of the packet that left last, as the run has it
+}
+
+// tcpPair names a connection as its frames do: the hosts, the lower first, and the port of both.
+type tcpPair struct {
+	a, b uint32
+	port uint16
+}
+
+func pairOf(a, b uint32, port uint16) tcpPair { return tcpPair{min(a, b), max(a, b), port} }
+
+// portBits are those of a connection's number that its port shows.
+const portBits = 0x3fff
+
+func record(t *transport.Trial) (transport.Recorder, string) {
+	if t.Pauses() {
+		return nil, "flow control may have kept packets in the NICs, and captures don't show it"
+	}
+	c := &recorder{
+		Sightings: transport.NewSightings[sighting](t), cfg: configure(t), size: t.PacketSize(),
+		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int),
+	}
+	c.cfg.Hold += 2 * transport.Grain
+	for h := range t.Test.Topology.HostCount() {
+		c.hosts[fabric.HostID(h).IPv4()], c.hosts[fabric.HostID(h).IPv6()] = uint32(h), uint32(h)
+	}
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		if f.Transport != name {
+			continue
+		}
+		pair := pairOf(uint32(f.Src), uint32(f.Dst), uint16(f.Number&portBits))
+		number := f.Number
+		if _, twice := c.flows[pair]; twice {
+			number = 0
+		}
+		c.flows[pair] = number
+	}
+	return c, ""
+}
+
+// Frame implements transport.Recorder.
+func (c *recorder) Frame(f *transport.Frame) error {
+	var t tcpFrame
+	fine := t.parse(f.Data)
+	host, known := c.HostOf(f)
+	if !known {
+		return nil
+	}
+	at, takes := c.At(f, host)
+	s := sighting{host: uint32(host)}
+	s.seen.Time = at
+	if !f.Behind {
+		s.takes = takes
+	}
+	if f.Behind && !fine {
+		return nil // its receiver drops it
+	}
+	if fine {
+		if err := c.tell(&s, &t); err != nil {
+			return fmt.Errorf("packet %d: %w", f.Number, err)
+		}
+	}
+	if s.tcp || s.takes > 0 {
+		return c.Add(f, at, s)
+	}
+	return nil
+}
+
+// Finish implements transport.Recorder.
+func (c *recorder) Finish(end clock.Time, drained bool) analyzers.Result {
+	if !drained {
+		c.cfg.Until = func(host uint32) clock.Time { return c.Until(int(host), c.size) }
+	}
+	j := judge.New(c.cfg)
+	c.Each(drained, func(s *sighting) {
+		if s.takes > 0 {
+			j.Leaves(s.host, s.seen.Time, s.takes)
+		}
+		if s.tcp {
+			j.Observe(&s.seen)
+		}
+	})
+	if drained {
+		j.Drain()
+	}
+	return j.Finish(end)
+}
+
+// tell fills in what an undamaged TCP packet says.
+func (c *recorder) tell(s *sighting, t *tcpFrame) error {
+	src, known := c.hosts[t.src]
+	dst, fine := c.hosts[t.dst]
+	if !known || !fine {
+		return nil
+	}
+	flow, ok := c.flows[pairOf(src, dst, t.port&portBits)]
+	switch {
+	case !ok:
+		return nil
+	case flow == 0:
+		return fmt.Errorf("several flows between hosts %d and %d have the port %d", src, dst, t.port)
+	}
+	h := &t.header
+	s.tcp = true
+	s.seen = judge.Observation{
+		Time: s.seen.Time, Sent: s.takes > 0, Src: src, Dst: dst, Connection: uint32(flow), Seq: h.Seq, Ack: h.Ack,
+		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale, Payload: t.payload,
+	}
+	if s.seen.Sent && !t.v6 {
+		// The identification is the lower half of the number that the run has for the packet: the nearest such number.
+		c.number += uint64(int64(int16(t.id - uint16(c.number))))
+		s.seen.Number = c.number
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package tcp
+
+import (
+	"candela.dev/candela/analyzers"
+	judge "candela.dev/candela/analyzers/tcp"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// judgement declares the TCP analyzer.
+func judgement() *transport.Judge {
+	return &transport.Judge{
+		Rules: judge.Rules(), New: newObserver, Recorded: record,
+		Note: "packets have the numbers of the run as far as IPv4's identification tells them",
+	}
+}
+
+// observer is the TCP analyzer, which observes at the NICs of the hosts.
+type observer struct {
+	judge  *judge.Analyzer
+	links  []config.LinkSpec // of hosts
+	net    *fabric.Network
+	pauses []uint64 // that each host had received when it was looked at last
+	header int32
+	seen   judge.Observation
+}
+
+func newObserver(t *transport.Trial) transport.Observer {
+	o := &observer{judge: judge.New(configure(t)), header: int32(fabric.TCPHeaderSize(t.IPv6())), net: t.Net, pauses: make([]uint64, t.Net.Hosts())}
+	for id := range t.Net.Hosts() {
+		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
+	}
+	return o
+}
+
+// configure says what the analyzer has to know of the hosts.
+func configure(t *transport.Trial) judge.Config {
+	values := t.Values
+	c := judge.Config{
+		MSS: values.Int("packet-size") - fabric.TCPHeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
+		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")), Hold: hold(t),
+	}
+	if values.Word("congestion-control") == "reno" {
+		c.Beta = 0.5
+	}
+	return c
+}
+
+// hold bounds how long after it was decided a packet leaves an idle NIC: its jitter, and as much again that the NIC may be behind (see
+// stack.Jitter), with a frame on the wire and one in front of it.
+func hold(t *transport.Trial) clock.Duration {
+	most := t.Values.Duration("send-jitter-us")
+	if most == 0 {
+		return 0
+	}
+	var frame clock.Duration
+	for id := range t.Net.Hosts() {
+		link := t.Test.Topology.HostLinkOf(id)
+		frame = max(frame, link.Rate.Serialise(t.PacketSize()+link.Framing))
+	}
+	return 2*most + 2*frame
+}
+
+// Observe implements transport.Observer.
+func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if at.Host {
+		o.paused(at.Node, now)
+	}
+	if at.Host && at.Stage == fabric.Egress {
+		link := &o.links[at.Node]
+		o.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
+	}
+	if p.Protocol != fabric.TCP || !at.Host || at.Stage == fabric.Dropped || p.Flags&fabric.Returned != 0 {
+		return
+	}
+	h := &p.TCP
+	o.seen = judge.Observation{
+		Time: now, Number: p.ID, Sent: at.Stage == fabric.Egress, Src: uint32(p.Src), Dst: uint32(p.Dst), Connection: p.Flow,
+		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale,
+		Payload: int(max(0, p.Size-o.header)), Damaged: p.Flags&fabric.Trimmed != 0,
+	}
+	o.judge.Observe(&o.seen)
+}
+
+// paused tells the analyzer if flow control has kept a host from sending since it was looked at last.
+func (o *observer) paused(host int, now clock.Time) {
+	port := o.net.Host(fabric.HostID(host)).Port()
+	if n := port.Counters().PausesReceived; n != o.pauses[host] || port.Paused() != 0 {
+		o.pauses[host] = n
+		o.judge.Silenced(uint32(host), now)
+	}
+}
+
+// Finish implements transport.Observer.
+func (o *observer) Finish(end clock.Time, drained bool) analyzers.Result {
+	for host := range o.pauses {
+		o.paused(host, end)
+	}
+	if drained {
+		o.judge.Drain()
+	}
+	return o.judge.Finish(end)
+}

@@ -1,0 +1,210 @@
+// Package transport says what a transport of switch tests is: its parameters, the headers of its frames, how its packets are read, its endpoints and
+// the judge of its hosts. A transport has a folder below this one and is one line in the registry of package switchtest.
+package transport
+
+import (
+	"fmt"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// Transport is what hosts speak.
+type Transport struct {
+	parameter.Model
+	Protocol fabric.Protocol // of its packets
+	Internal bool            // test files don't name it: kinds of workload do
+
+	Reliable      bool // everything arrives in the end
+	OnePacketSize bool // all flows of a host have packets of one size
+	ToItself      bool // a host can send to itself
+	OpenLoop      bool // flows may have a rate
+	Unanswered    bool // nothing is retransmitted: a flow has finished when something of each packet has arrived
+
+	Header func(v6 bool) int // bytes of a full packet that are no payload, without FCS
+	Wire   Wire
+	// Attach gives the hosts their endpoints and hands over the flows, which are all of this transport.
+	Attach func(s *Setup, flows []*Flow) error
+	Judge  *Judge // nil: its hosts are not judged
+}
+
+// Wire says how packets of a transport are read. What is nil is in the packet's own fields.
+type Wire struct {
+	Data       func(p *fabric.Packet) bool // p carries, or carried, data of a flow; nil: all but notifications
+	Connection func(p *fabric.Packet) uint32
+	Sequence   func(p *fabric.Packet) uint64 // of a data packet, in its flow
+	Payload    func(p *fabric.Packet) int    // bytes in a whole data packet
+}
+
+// Carries reports whether a packet of the transport carries, or carried, data of a flow. A nil transport carries nothing.
+func (t *Transport) Carries(p *fabric.Packet) bool {
+	switch {
+	case t == nil:
+		return false
+	case t.Wire.Data != nil:
+		return t.Wire.Data(p)
+	}
+	return p.Flags&fabric.Notification == 0
+}
+
+// Sequence returns the number of a data packet in its flow.
+func (t *Transport) Sequence(p *fabric.Packet) uint64 {
+	if t.Wire.Sequence != nil {
+		return t.Wire.Sequence(p)
+	}
+	return uint64(p.Number)
+}
+
+// Payload returns the bytes of payload in a whole data packet.
+func (t *Transport) Payload(p *fabric.Packet) int {
+	if t.Wire.Payload != nil {
+		return t.Wire.Payload(p)
+	}
+	return max(0, int(p.Size)-t.Header(p.IPv6))
+}
+
+// Flow is one flow of a plan.
+type Flow struct {
+	workload.Flow
+	Number    int // from 1
+	Item      int // of the workload, from 0
+	Transport string
+	Src, Dst  fabric.HostID
+	// Packets and Payload say how much is sent: of a transfer, Payload bytes in Packets packets; both 0: without end.
+	Packets    int64
+	Payload    int64
+	PacketSize int
+	Start      clock.Time
+	Rate       clock.BitRate
+	Mark       stack.Mark
+}
+
+// Endless reports whether the flow sends until the test ends.
+func (f *Flow) Endless() bool { return f.Kind == workload.Transfer && f.Payload == 0 }
+
+// Text says in a line what the flow is.
+func (f *Flow) Text() string {
+	s := fmt.Sprintf("%s %s %d -> %d", f.Transport, f.Kind, f.Src, f.Dst)
+	switch {
+	case f.Kind == workload.Pings:
+		s += fmt.Sprintf(", %d of %d B every %s", f.Count, f.PacketSize, f.Interval)
+	case f.Kind == workload.Loop:
+		s += fmt.Sprintf(", %d of %d B for %d B", f.Count, f.Request, f.Response)
+		if f.Service > 0 {
+			s += " after " + f.Service.String()
+		}
+	case f.Endless():
+		s += fmt.Sprintf(", packets of %d B without end", f.PacketSize)
+	default:
+		s += fmt.Sprintf(", %d packets of %d B (%d B of payload)", f.Packets, f.PacketSize, f.Payload)
+	}
+	if f.Rate > 0 {
+		s += fmt.Sprintf(" at %g Gb/s", float64(f.Rate)/float64(clock.Gbps))
+	}
+	if f.Start > 0 {
+		s += " from " + f.Start.String()
+	}
+	if f.Mark.DSCP > 0 {
+		s += fmt.Sprintf(", dscp %d", f.Mark.DSCP)
+	}
+	if f.Mark.IPv6 {
+		s += ", IPv6"
+	}
+	return s
+}
+
+// Sizes of headers of the frames that hosts send.
+const (
+	ethernetBytes = 14
+	ipv4Bytes     = 20
+	ipv6Bytes     = 40
+	udpBytes      = 8
+)
+
+// UDPHeader returns a Header of frames with more bytes of header behind that of UDP.
+func UDPHeader(more int) func(v6 bool) int {
+	return func(v6 bool) int {
+		if v6 {
+			return ethernetBytes + ipv6Bytes + udpBytes + more
+		}
+		return ethernetBytes + ipv4Bytes + udpBytes + more
+	}
+}
+
+// Setup is the hosts of a run while they get their endpoints.
+type Setup struct {
+	Net    *fabric.Network
+	Test   *config.SwitchTest
+	Values parameter.Values // of the transport
+	Bugs   []string         // seeded ones of the hosts
+	Books
+	Add  func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host
+	Fail func(error)                       // gives up the run
+}
+
+// Books is what endpoints tell about their flows.
+type Books interface {
+	// Own says which flow the data packets of a connection of a sender belong to.
+	Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
+	// Name says to which flow a connection of a sender belongs, of requests and responses, too.
+	Name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
+	Progress(flow int) *Progress
+}
+
+// Progress is how far the endpoints of a flow have come.
+type Progress struct {
+	Trips           *analyzers.Distribution // round trips
+	Done            clock.Time              // when the receiver had all
+	Known           clock.Time              // when the sender knew
+	Retransmissions int64
+	Timeouts        int64
+	Finished, Told  bool // Told: Known is set
+}
+
+// Finish says that the receiver has all of the flow.
+func (p *Progress) Finish(now clock.Time) { p.Finished, p.Done = true, now }
+
+// Loop is a closed loop of requests and responses in progress.
+type Loop struct {
+	Asked    clock.Time
+	Answered int
+}
+
+// Turn books a response and reports whether another request follows.
+func (l *Loop) Turn(now clock.Time, f *Flow, p *Progress) bool {
+	p.Trips.Record(now.Sub(l.Asked).Nanoseconds())
+	if l.Answered++; l.Answered == f.Count {
+		p.Finish(now)
+		return false
+	}
+	l.Asked = now
+	return true
+}
+
+// OneVersion refuses flows over IPv4 beside others over IPv6: hosts and judges tell headers from payload by one size.
+func OneVersion(transport string, flows []*Flow) error {
+	for _, f := range flows {
+		if f.Mark.IPv6 != flows[0].Mark.IPv6 {
+			return fmt.Errorf("flows %d and %d differ in ip: all %s flows of a test are of one version of IP; make it two tests", flows[0].Number,
+				f.Number, transport)
+		}
+	}
+	return nil
+}
+
+// PacketSize is a parameter of every transport.
+func PacketSize() parameter.Parameter {
+	return parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 128, Max: 9216,
+		Doc: "Bytes of a full frame without FCS, headers included."}
+}
+
+// ECN is the parameter of transports whose data packets may carry ECT.
+func ECN() parameter.Parameter {
+	return parameter.Parameter{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"}, Default: "not-ect",
+		Doc: "ECN codepoint of data packets."}
+}

@@ -1,0 +1,144 @@
+package transport
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// Trial is what the judge of a transport's hosts may know of a run: the test, and what it says of the network.
+type Trial struct {
+	Net     *fabric.Network
+	Test    *config.SwitchTest
+	Name    string           // of the transport
+	Flows   []Flow           // of all transports, by number
+	Values  parameter.Values // of the transport
+	Latency clock.Duration   // of each switch
+	End     clock.Time       // of a recorded run
+	// FlowOf returns the number of the flow that a connection of a sender was announced for.
+	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
+}
+
+// IPv6 reports whether the flows of the transport, if they are alike in that, use IPv6.
+func (t *Trial) IPv6() bool {
+	for i := range t.Flows {
+		if f := &t.Flows[i]; f.Transport == t.Name && f.Mark.IPv6 {
+			return true
+		}
+	}
+	return false
+}
+
+// Pauses reports whether flow control may keep hosts from sending.
+func (t *Trial) Pauses() bool { return len(t.Test.Switch.Values.Integers("pfc-classes")) > 0 }
+
+// RoundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, the latency of the switch,
+// which passes before a packet is seen there, and a few full packets that may be in front of it at the NIC.
+func (t *Trial) RoundTrip() clock.Duration {
+	var most clock.Duration
+	for id := range t.Net.Hosts() {
+		l := t.Test.Topology.HostLinkOf(id)
+		const ahead = 16 // packets
+		most = max(most, 2*l.Delay+ahead*l.Rate.Serialise(t.PacketSize()+l.Framing))
+	}
+	return 2*most + t.Test.Switch.Values.Duration("latency-ns")
+}
+
+// Backlog bounds how long packets may wait at a host's NIC when the timeouts of whole windows run out together.
+func (t *Trial) Backlog(window int) clock.Duration {
+	packets := map[fabric.HostID]int64{}
+	most := int64(0)
+	for i := range t.Flows {
+		f := &t.Flows[i]
+		n := int64(window)
+		if f.Packets > 0 {
+			n = min(n, f.Packets)
+		}
+		packets[f.Src] += n
+		most = max(most, packets[f.Src])
+	}
+	return clock.Duration(most) * t.Slowest(t.PacketSize())
+}
+
+// Transit bounds how long a packet that is not lost may be inside the network: the propagation of a way, and at each switch of it no more than
+// what the switch has room for, at the slowest rate and the least weight.
+func (t *Trial) Transit() clock.Duration {
+	const least = 10 * clock.Millisecond
+	v := t.Test.Switch.Values
+	// It may be paused, or wait for as long as others fill a queue that is always served first.
+	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict || len(v.Integers("pfc-classes")) > 0 {
+		return max(least, t.Test.Deadline)
+	}
+	return max(least, t.queueing()+t.propagation())
+}
+
+// hops is how many switches there are on the longest way.
+const hops = 5
+
+// queueing bounds how long a packet waits in all switches of a way together.
+func (t *Trial) queueing() clock.Duration {
+	const frame = 1500
+	frames := int64(0)
+	v := t.Test.Switch.Values
+	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes"} {
+		if v.Table().Find(name) >= 0 {
+			frames += int64(v.Int(name))/frame + 1
+		}
+	}
+	if v.Table().Find("buffer-bytes") >= 0 {
+		frames += t.buffered()
+	}
+	if v.Table().Find("header-weight") >= 0 {
+		frames *= int64(v.Int("header-weight")) + 1
+	}
+	takes := hops * t.Slowest(frame)
+	if frames > int64(t.Test.Deadline/takes) {
+		return t.Test.Deadline + takes // longer than the test
+	}
+	return clock.Duration(frames) * takes
+}
+
+// propagation bounds what the links and switches of a way take without queues.
+func (t *Trial) propagation() clock.Duration {
+	top := &t.Test.Topology
+	delay := top.Trunk.Delay
+	for id := range t.Net.Hosts() {
+		delay = max(delay, top.HostLinkOf(id).Delay)
+	}
+	return (hops+1)*delay + hops*t.Test.Switch.Values.Duration("latency-ns")
+}
+
+// RoundTripBound bounds how long a packet takes to its receiver and an answer back, queues included.
+func (t *Trial) RoundTripBound() clock.Duration { return 2 * (t.queueing() + t.propagation()) }
+
+// buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies, each of which a
+// scheduler by weights serves after a whole packet of another queue.
+func (t *Trial) buffered() int64 {
+	const frame = 1500
+	v := t.Test.Switch.Values
+	smallest := int64(frame)
+	if v.Table().Find("trim-size") >= 0 {
+		smallest = min(smallest, int64(v.Int("trim-size")))
+	}
+	return (int64(v.Int("buffer-bytes"))/smallest + 1) * (int64(t.PacketSize())/frame + 1)
+}
+
+// Slowest returns how long a frame occupies the slowest link.
+func (t *Trial) Slowest(bytes int) clock.Duration {
+	top := &t.Test.Topology
+	most := top.Trunk.Rate.Serialise(bytes + top.Trunk.Framing)
+	for id := range t.Net.Hosts() {
+		l := top.HostLinkOf(id)
+		most = max(most, l.Rate.Serialise(bytes+l.Framing))
+	}
+	return most
+}
+
+func (t *Trial) PacketSize() int {
+	size := 0
+	for i := range t.Flows {
+		size = max(size, t.Flows[i].PacketSize)
+	}
+	return size
+}

@@ -51,7 +51,7 @@ type Options struct {
 	Switches        []parameter.Model // that a switch test can have under test
 	Transports      []Transport       // of its hosts, the default first
 	SwitchAnalyzers []string          // that judge it
-	SwitchMetrics   []SwitchMetric    // that its families measure, beyond those of every switch test
+	SwitchMetrics   []SwitchMetric    // that it can bound
 
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)

@@ -128,6 +128,8 @@ type MetricExpect struct {
 	Each           Limit
 	Mean, P50, P99 *Limit
 	Count          *int64
+
+	place int // of the metric in documents
 }
 
 // FlowExpect is what is expected of some flows only.

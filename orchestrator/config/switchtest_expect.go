@@ -14,30 +14,6 @@ type SwitchMetric struct {
 	Doc  string
 }
 
-// SwitchMetrics lists what can be bounded.
-func SwitchMetrics() []SwitchMetric {
-	return []SwitchMetric{
-		{"goodput-gbps", true, "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of the run."},
-		{"fct-us", true, "Flow completion time of each flow that finished: from its start until its receiver has all of it."},
-		{"sender-fct-us", true, "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of ndp."},
-		{"flow-trims", true, "Headers of trimmed packets that reached receiver or sender, per flow."},
-		{"flow-drops", true, "Packets of the flow that neither arrived whole nor as a header."},
-		{"retransmissions", true, "Packets sent again, per flow."},
-		{"timeouts", true, "Retransmission timeouts, per flow."},
-		{"rtt-us", true, "Round trips of ping and requests."},
-		{"total-goodput-gbps", false, "Sum of the payload that reached its receiver, over the time of the run."},
-		{"makespan-us", false, "From the first start to the last end of a flow."},
-		{"unfinished", false, "Flows with a size that did not finish."},
-		{"trims", false, "Packets that switches trimmed."},
-		{"drops", false, "Packets that switches dropped."},
-		{"queue-packets", false, "Greatest length of each data queue, in packets."},
-		{"queue-bytes", false, "Greatest length of each data queue, in bytes."},
-		{"header-latency-us", false, "From a trimmed packet's arrival at the switch to its header's departure."},
-		{"header-bytes", false, "Size of each trimmed packet that reached a host."},
-		{"header-dscp", false, "DSCP of each trimmed packet that reached a host."},
-	}
-}
-
 func switchExpectSchema(o *Options) *object {
 	var fields []field
 	for _, name := range o.SwitchAnalyzers {
@@ -46,15 +22,15 @@ func switchExpectSchema(o *Options) *object {
 			at: func(parent any) any { return analyzerOf(parent.(*SwitchExpect), name) },
 		})
 	}
-	for _, m := range slices.Concat(SwitchMetrics(), o.SwitchMetrics) {
-		fields = append(fields, metricField(m, func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
+	for i, m := range o.SwitchMetrics {
+		fields = append(fields, metricField(m, i, func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
 	}
 	return &object{
 		title: "expect",
 		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations lists the rules that " +
 			"must be violated, and no others. A metric takes a number or bounds.",
 		fields: append(fields,
-			field{key: "flows", doc: "Metrics of some flows only.", kind: list[FlowExpect]{of: flowExpectSchema(), max: 1000, omit: true}, def: "[]",
+			field{key: "flows", doc: "Metrics of some flows only.", kind: list[FlowExpect]{of: flowExpectSchema(o), max: 1000, omit: true}, def: "[]",
 				at: at(func(e *SwitchExpect) *[]FlowExpect { return &e.Flows })},
 			field{key: "counters", doc: "Counters at the end by name, each N or {min: N, max: N}; a name with * is the sum of all that match (docs/switch-tests.md lists them).",
 				kind: switchCounters(), at: at(func(e *SwitchExpect) *[]CounterExpect { return &e.Counters })},
@@ -80,24 +56,27 @@ func switchCounters() keyed[CounterExpect] {
 	return k
 }
 
-func flowExpectSchema() *object {
+func flowExpectSchema(o *Options) *object {
 	fields := []field{{key: "flows", doc: "The flows, counted from 1 in the order of the workload.", kind: numbers{of: integer{min: 1, max: maxFlows}},
 		required: true, at: at(func(e *FlowExpect) *Numbers { return &e.Flows })}}
-	for _, m := range SwitchMetrics() {
+	for i, m := range o.SwitchMetrics {
 		if m.Flow {
-			fields = append(fields, metricField(m, func(parent any) *[]MetricExpect { return &parent.(*FlowExpect).Metrics }))
+			fields = append(fields, metricField(m, i, func(parent any) *[]MetricExpect { return &parent.(*FlowExpect).Metrics }))
 		}
 	}
 	return &object{title: "expectation of flows", doc: "What is expected of some flows only.", fields: fields}
 }
 
 // metricField declares a metric; it is kept in a list that has only those that are given.
-func metricField(m SwitchMetric, of func(parent any) *[]MetricExpect) field {
-	return field{key: m.Name, doc: m.Doc, kind: metricKind{m.Name}, at: func(parent any) any { return of(parent) }}
+func metricField(m SwitchMetric, place int, of func(parent any) *[]MetricExpect) field {
+	return field{key: m.Name, doc: m.Doc, kind: metricKind{m.Name, place}, at: func(parent any) any { return of(parent) }}
 }
 
 // metricKind is the bounds of one metric.
-type metricKind struct{ name string }
+type metricKind struct {
+	name  string
+	place int // among all metrics
+}
 
 // maxMetric is the greatest bound, in units.
 const maxMetric = 1 << 42
@@ -149,7 +128,7 @@ func limitSchema() *object {
 func (k metricKind) allowed() string { return k.value().allowed() }
 
 func (k metricKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
-	m := MetricExpect{Name: k.name}
+	m := MetricExpect{Name: k.name, place: k.place}
 	k.value().decode(d, n, path, &m)
 	for _, l := range []*Limit{&m.Each, m.Mean, m.P50, m.P99} {
 		if l != nil && l.Min != nil && l.Max != nil && *l.Min > *l.Max {

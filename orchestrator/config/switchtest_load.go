@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -185,9 +186,14 @@ func (t *SwitchTest) vocabulary() *Options {
 	for _, a := range t.Expect.Analyzers {
 		o.SwitchAnalyzers = append(o.SwitchAnalyzers, a.Name)
 	}
-	for _, m := range t.Expect.Metrics {
-		if !slices.ContainsFunc(SwitchMetrics(), func(known SwitchMetric) bool { return known.Name == m.Name }) {
-			o.SwitchMetrics = append(o.SwitchMetrics, SwitchMetric{Name: m.Name})
+	metrics := slices.Clone(t.Expect.Metrics)
+	for i := range t.Expect.Flows {
+		metrics = append(metrics, t.Expect.Flows[i].Metrics...)
+	}
+	slices.SortStableFunc(metrics, func(a, b MetricExpect) int { return cmp.Compare(a.place, b.place) })
+	for _, m := range metrics {
+		if !slices.ContainsFunc(o.SwitchMetrics, func(known SwitchMetric) bool { return known.Name == m.Name }) {
+			o.SwitchMetrics = append(o.SwitchMetrics, SwitchMetric{Name: m.Name, Flow: true})
 		}
 	}
 	return &o

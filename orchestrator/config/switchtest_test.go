@@ -34,6 +34,9 @@ func switchLaboratory() Options {
 			{Model: parameter.Model{Name: "raw", Doc: "UDP.", Parameters: parameter.Table{size}}, OpenLoop: true},
 		},
 		SwitchAnalyzers: []string{"fabric", "ndp"},
+		SwitchMetrics: []SwitchMetric{
+			{"goodput-gbps", true, "Goodput."}, {"fct-us", true, "Completion."}, {"trims", false, "Trims."}, {"drops", false, "Drops."}, {"queue-packets", false, "Queues."},
+		},
 	}
 }
 

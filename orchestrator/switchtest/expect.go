@@ -17,30 +17,6 @@ type measured struct {
 	min, max, mean, p50, p99 float64
 }
 
-// measure returns what a metric came to; flows nil: over all.
-func (r *facts) measure(metric string, flows []int) measured {
-	units := map[string]float64{
-		"header-latency-us": 1e3, "header-bytes": 1, "header-dscp": 1, "rtt-us": 1e3, "queue-packets": 1, "queue-bytes": 1,
-	}
-	for _, m := range r.plan.family.Metrics {
-		if m.Name == metric {
-			return measured{}.with(r.metric(m.Of, 0), m.Scale)
-		}
-	}
-	unit, distributed := units[metric]
-	if !distributed {
-		return sumUp(r.values(metric, flows))
-	}
-	if flows == nil {
-		flows = []int{0}
-	}
-	var all measured
-	for _, flow := range flows {
-		all = all.with(r.metric("flows."+strings.TrimSuffix(metric, "-us"), flow), unit)
-	}
-	return all
-}
-
 // metric returns a metric of the analysis, empty if nothing was measured.
 func (r *facts) metric(name string, flow int) analyzers.Metric {
 	for _, m := range r.analysis.Metrics {

@@ -78,31 +78,6 @@ func (r *facts) reportAnalysis(rep *report.Report) {
 	}
 }
 
-// numbers are the few that a table of many runs shows.
-func (r *facts) numbers() []report.Number {
-	var list []report.Number
-	add := func(name, metric string, digits int, of func(measured) float64) {
-		if m := r.measure(metric, nil); m.count > 0 {
-			list = append(list, report.Number{Name: name, Value: of(m), Digits: digits})
-		}
-	}
-	least, mean, greatest := func(m measured) float64 { return m.min }, func(m measured) float64 { return m.mean }, func(m measured) float64 { return m.max }
-	add("min Gb/s", "goodput-gbps", 2, least)
-	add("mean Gb/s", "goodput-gbps", 2, mean)
-	add("max Gb/s", "goodput-gbps", 2, greatest)
-	add("max fct µs", "fct-us", 1, greatest)
-	add("trims", "trims", 0, mean)
-	add("drops", "drops", 0, mean)
-	add("queue packets", "queue-packets", 0, greatest)
-	add("median rtt µs", "rtt-us", 1, func(m measured) float64 { return m.p50 })
-	for _, m := range r.plan.family.Metrics {
-		if m.Head != "" {
-			add(m.Head, m.Name, 2, mean)
-		}
-	}
-	return list
-}
-
 func modelText(p *Plan) string { return withBugs("model "+p.Test.Switch.Model, p.Test.Switch.Bugs) }
 
 func withBugs(text string, bugs []string) string {
@@ -207,38 +182,11 @@ func (r *run) reasonTable() report.Table {
 
 // charts are the distributions and time series of the page.
 func (r *run) charts() []report.Chart {
-	var charts []report.Chart
-	cdf := func(title, unit, metric string) {
-		values := r.values(metric, nil)
-		switch metric {
-		case "header-latency-us":
-			values = r.headerLatencies()
-		case "rtt-us":
-			for _, ns := range r.trips() {
-				values = append(values, ns/1e3)
-			}
-		}
-		if len(values) > 1 {
-			charts = append(charts, report.CDF(title, unit, []report.Series{{Name: title, Values: values}}))
-		}
-	}
-	cdf("Flow completion time", "µs", "fct-us")
-	cdf("Goodput of flows", "Gb/s", "goodput-gbps")
-	cdf("Latency of trimmed headers", "µs", "header-latency-us")
-	cdf("Round trips", "µs", "rtt-us")
+	charts := r.distributions()
 	if r.series != nil {
 		charts = append(charts, r.seriesCharts()...)
 	}
 	return charts
-}
-
-func (r *run) headerLatencies() []float64 {
-	m := r.ledger.latency.Metric()
-	values := make([]float64, len(m.Values))
-	for i, v := range m.Values {
-		values[i] = float64(v) / 1e3
-	}
-	return values
 }
 
 // maxLines is how many lines a chart bears.

@@ -88,10 +88,9 @@ func Options() config.Options {
 
 // Extend adds what the configuration has to know to read tests of switches.
 func Extend(o *config.Options) {
+	metrics := builtin()
 	for _, f := range families() {
-		for _, m := range f.Metrics {
-			o.SwitchMetrics = append(o.SwitchMetrics, config.SwitchMetric{Name: m.Name, Doc: m.Doc})
-		}
+		metrics = append(metrics, ofFamily(&f)...)
 		for _, m := range f.Models {
 			m.Parameters = withCommon(m.Parameters)
 			o.Switches = append(o.Switches, m.Model)
@@ -101,6 +100,9 @@ func Extend(o *config.Options) {
 		if !t.Internal {
 			o.Transports = append(o.Transports, config.Transport{Model: t.Model, OpenLoop: t.OpenLoop})
 		}
+	}
+	for _, m := range metrics {
+		o.SwitchMetrics = append(o.SwitchMetrics, config.SwitchMetric{Name: m.name, Flow: m.byFlow, Doc: m.doc})
 	}
 	o.SwitchAnalyzers = AnalyzerNames()
 	if o.Rules != nil {

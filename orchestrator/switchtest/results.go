@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
-	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/switches"
@@ -211,158 +209,12 @@ func (c counterSet) readTaps(l *ledger) {
 	}
 }
 
-// values returns what a metric of expectations measured, in its unit.
-func (r *facts) values(metric string, flows []int) []float64 {
-	var list []float64
-	each := func(f func(*FlowResult) (float64, bool)) {
-		for i := range r.flows.Flows {
-			res := &r.flows.Flows[i]
-			if flows != nil && !slices.Contains(flows, res.Flow) {
-				continue
-			}
-			if v, ok := f(res); ok {
-				list = append(list, v)
-			}
-		}
-	}
-	const us, gbps = 1e3, 1e9
-	switch metric {
-	case "goodput-gbps":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.GoodputBPS) / gbps, f.Kind == Transfer })
-	case "fct-us":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.FCTNS) / us, f.Finished && f.Kind == Transfer })
-	case "sender-fct-us":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.SenderFCTNS) / us, f.SenderFCTNS > 0 })
-	case "flow-trims":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.Headers + f.Returned), f.Kind == Transfer })
-	case "flow-drops":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.Dropped), f.Kind == Transfer })
-	case "retransmissions":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.Retransmissions), f.Kind == Transfer })
-	case "timeouts":
-		each(func(f *FlowResult) (float64, bool) { return float64(f.Timeouts), f.Kind == Transfer })
-	default:
-		return r.totals(metric)
-	}
-	return list
-}
-
-// totals returns the values of metrics that are not of single flows.
-func (r *facts) totals(metric string) []float64 {
-	switch metric {
-	case "total-goodput-gbps":
-		var bytes int64
-		for i := range r.flows.Flows {
-			bytes += r.flows.Flows[i].Payload
-		}
-		if r.flows.EndNS == 0 {
-			return nil
-		}
-		return []float64{float64(bitsPerSecond(bytes, clock.Duration(r.flows.EndNS)*clock.Nanosecond)) / 1e9}
-	case "makespan-us":
-		return r.makespan()
-	case "unfinished":
-		return []float64{float64(len(r.unfinished()))}
-	case "trims":
-		return []float64{float64(r.counted.Counters["total.trims"])}
-	case "drops":
-		var n int64
-		for i := range r.flows.Flows {
-			n += r.flows.Flows[i].Dropped
-		}
-		return []float64{float64(n)}
-	}
-	return nil
-}
-
-func (r *facts) makespan() []float64 {
-	first, last := int64(math.MaxInt64), int64(-1)
-	for i := range r.flows.Flows {
-		f := &r.flows.Flows[i]
-		if f.Finished {
-			first, last = min(first, f.StartNS), max(last, f.StartNS+f.FCTNS)
-		}
-	}
-	if last < 0 {
-		return nil
-	}
-	return []float64{float64(last-first) / 1e3}
-}
-
-// trips returns the round trips that are kept of all flows.
-func (r *run) trips() []float64 {
-	var list []float64
-	for i := range r.ledger.flows {
-		for _, v := range r.ledger.flows[i].Trips.Metric().Values {
-			list = append(list, float64(v))
-		}
-	}
-	return list
-}
-
-// queues returns the greatest length of every queue of a front port that carried whole data packets.
-func (r *run) queues(bytes bool) []float64 {
-	var list []float64
-	for i := range r.net.Switches() {
-		sw := r.net.Switch(i)
-		for port := range sw.Ports() {
-			for q := range sw.Port(port).Queues() {
-				if r.ledger.sight[i].data[port]&(1<<q) == 0 {
-					continue
-				}
-				c := sw.Port(port).Queue(q).Counters()
-				if bytes {
-					list = append(list, float64(c.MaxBytes))
-				} else {
-					list = append(list, float64(c.MaxPackets))
-				}
-			}
-		}
-	}
-	return list
-}
-
 // unfinished returns the flows of known size that did not come to their end.
 func (r *facts) unfinished() []*FlowResult {
 	var list []*FlowResult
 	for i := range r.flows.Flows {
 		if f := &r.flows.Flows[i]; !f.Finished && !r.plan.Flows[i].Endless() {
 			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// metrics turns the books into metrics of the analysis document.
-func (r *run) metrics() []analyzers.Metric {
-	var list []analyzers.Metric
-	add := func(name, unit string, scale float64, values []float64) {
-		d := analyzers.NewDistribution("flows."+name, unit, 0)
-		for _, v := range values {
-			d.Record(int64(math.Round(v * scale)))
-		}
-		if d.Count() > 0 {
-			list = append(list, d.Metric())
-		}
-	}
-	add("goodput", analyzers.UnitBPS, 1e9, r.values("goodput-gbps", nil))
-	add("fct", analyzers.UnitNS, 1e3, r.values("fct-us", nil))
-	add("sender-fct", analyzers.UnitNS, 1e3, r.values("sender-fct-us", nil))
-	add("trims", analyzers.UnitCount, 1, r.values("flow-trims", nil))
-	add("drops", analyzers.UnitCount, 1, r.values("flow-drops", nil))
-	add("retransmissions", analyzers.UnitCount, 1, r.values("retransmissions", nil))
-	add("timeouts", analyzers.UnitCount, 1, r.values("timeouts", nil))
-	add("queue-packets", analyzers.UnitCount, 1, r.queues(false))
-	add("queue-bytes", analyzers.UnitBytes, 1, r.queues(true))
-	add("rtt", analyzers.UnitNS, 1, r.trips())
-	for i := range r.ledger.flows {
-		if d := r.ledger.flows[i].Trips; d.Count() > 0 {
-			list = append(list, d.Metric())
-		}
-	}
-	for _, d := range []*analyzers.Distribution{r.ledger.latency, r.ledger.sizes, r.ledger.dscps} {
-		if d.Count() > 0 {
-			list = append(list, d.Metric())
 		}
 	}
 	return list

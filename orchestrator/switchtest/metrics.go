@@ -1,0 +1,318 @@
+package switchtest
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// metric is a number that switch tests measure. Expectations, the analysis, reports and the reference walk the table of metrics.
+type metric struct {
+	name string // of test files, with its unit
+	doc  string
+	// unit and scale say how the analysis has the metric: so many of its steps are one unit of test files.
+	unit  string
+	scale float64
+	of    string // name in the analysis; empty: it is not there
+
+	// Exactly one says where the values come from; none: an analyzer of the family puts the metric into the analysis.
+	ofFlow func(f *FlowResult) (value int64, ok bool)
+	ofRun  func(r *facts) (value float64, ok bool) // in the unit of test files
+	sample func(r *run) []int64                    // of which the analysis has the distribution
+	spread func(l *ledger) []*analyzers.Distribution
+
+	byFlow  bool     // some flows can be bounded
+	columns []column // of tables of many runs
+	chart   string   // title of the distribution; empty: none
+	axis    string   // its unit
+}
+
+// column is a quantity of a metric in tables of many runs.
+type column struct {
+	head   string
+	digits int
+	of     func(m measured) float64
+}
+
+func least(m measured) float64    { return m.min }
+func mean(m measured) float64     { return m.mean }
+func median(m measured) float64   { return m.p50 }
+func greatest(m measured) float64 { return m.max }
+
+// builtin are the metrics of every switch test, in the order of the reference.
+func builtin() []metric {
+	transfer := func(value func(f *FlowResult) int64) func(*FlowResult) (int64, bool) {
+		return func(f *FlowResult) (int64, bool) { return value(f), f.Kind == Transfer }
+	}
+	const bps, ns, count, bytes = analyzers.UnitBPS, analyzers.UnitNS, analyzers.UnitCount, analyzers.UnitBytes
+	return []metric{
+		{name: "goodput-gbps", of: "goodput", unit: bps, scale: 1e9, byFlow: true,
+			doc:    "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of the run.",
+			ofFlow: transfer(func(f *FlowResult) int64 { return f.GoodputBPS }), chart: "Goodput of flows", axis: "Gb/s",
+			columns: []column{{"min Gb/s", 2, least}, {"mean Gb/s", 2, mean}, {"max Gb/s", 2, greatest}}},
+		{name: "fct-us", of: "fct", unit: ns, scale: 1e3, byFlow: true,
+			doc:    "Flow completion time of each flow that finished: from its start until its receiver has all of it.",
+			ofFlow: func(f *FlowResult) (int64, bool) { return f.FCTNS, f.Finished && f.Kind == Transfer },
+			chart:  "Flow completion time", axis: "µs", columns: []column{{"max fct µs", 1, greatest}}},
+		{name: "sender-fct-us", of: "sender-fct", unit: ns, scale: 1e3, byFlow: true,
+			doc:    "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of ndp.",
+			ofFlow: func(f *FlowResult) (int64, bool) { return f.SenderFCTNS, f.SenderFCTNS > 0 }},
+		{name: "flow-trims", of: "trims", unit: count, scale: 1, byFlow: true,
+			doc:    "Headers of trimmed packets that reached receiver or sender, per flow.",
+			ofFlow: transfer(func(f *FlowResult) int64 { return f.Headers + f.Returned })},
+		{name: "flow-drops", of: "drops", unit: count, scale: 1, byFlow: true,
+			doc:    "Packets of the flow that neither arrived whole nor as a header.",
+			ofFlow: transfer(func(f *FlowResult) int64 { return f.Dropped })},
+		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true, doc: "Packets sent again, per flow.",
+			ofFlow: transfer(func(f *FlowResult) int64 { return f.Retransmissions })},
+		{name: "timeouts", of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
+			ofFlow: transfer(func(f *FlowResult) int64 { return f.Timeouts })},
+		{name: "rtt-us", of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
+			sample: (*run).trips, spread: (*ledger).tripsOfFlows, chart: "Round trips", axis: "µs", columns: []column{{"median rtt µs", 1, median}}},
+		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.", ofRun: (*facts).totalGoodput},
+		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
+		{name: "unfinished", doc: "Flows with a size that did not finish.",
+			ofRun: func(r *facts) (float64, bool) { return float64(len(r.unfinished())), true }},
+		{name: "trims", doc: "Packets that switches trimmed.", columns: []column{{"trims", 0, mean}},
+			ofRun: func(r *facts) (float64, bool) { return float64(r.counted.Counters["total.trims"]), true }},
+		{name: "drops", doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}}, ofRun: (*facts).drops},
+		{name: "queue-packets", of: "queue-packets", unit: count, scale: 1, doc: "Greatest length of each data queue, in packets.",
+			sample: func(r *run) []int64 {
+				return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
+			},
+			columns: []column{{"queue packets", 0, greatest}}},
+		{name: "queue-bytes", of: "queue-bytes", unit: bytes, scale: 1, doc: "Greatest length of each data queue, in bytes.",
+			sample: func(r *run) []int64 { return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxBytes) }) }},
+		{name: "header-latency-us", of: "header-latency", unit: ns, scale: 1e3,
+			doc:    "From a trimmed packet's arrival at the switch to its header's departure.",
+			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.latency} },
+			chart:  "Latency of trimmed headers", axis: "µs"},
+		{name: "header-bytes", of: "header-bytes", unit: bytes, scale: 1, doc: "Size of each trimmed packet that reached a host.",
+			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.sizes} }},
+		{name: "header-dscp", of: "header-dscp", unit: count, scale: 1, doc: "DSCP of each trimmed packet that reached a host.",
+			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.dscps} }},
+	}
+}
+
+// ofFamily are the metrics that the judge of a family measures.
+func ofFamily(f *family) []metric {
+	var list []metric
+	for _, m := range f.Metrics {
+		of := metric{name: m.Name, doc: m.Doc, of: m.Of, scale: m.Scale}
+		if m.Head != "" {
+			of.columns = []column{{m.Head, 2, mean}}
+		}
+		list = append(list, of)
+	}
+	return list
+}
+
+// metricsTable returns all metrics of the run in the order of analysis and reports: of flows, of the run, of queues, distributions, of the family.
+func (r *facts) metricsTable() []metric {
+	list := builtin()
+	slices.SortStableFunc(list, func(a, b metric) int { return a.class() - b.class() })
+	return append(list, ofFamily(r.plan.family)...)
+}
+
+func (m *metric) class() int {
+	switch {
+	case m.ofFlow != nil:
+		return 0
+	case m.ofRun != nil:
+		return 1
+	case m.spread == nil:
+		return 2
+	}
+	return 3
+}
+
+// measure returns what a metric came to; flows nil: over all.
+func (r *facts) measure(name string, flows []int) measured {
+	table := r.metricsTable()
+	m := &table[slices.IndexFunc(table, func(m metric) bool { return m.name == name })]
+	switch {
+	case m.ofFlow != nil:
+		return sumUp(m.flowValues(r, flows))
+	case m.ofRun != nil:
+		if v, ok := m.ofRun(r); ok {
+			return sumUp([]float64{v})
+		}
+		return measured{}
+	}
+	if flows == nil {
+		flows = []int{0}
+	}
+	var all measured
+	for _, flow := range flows {
+		all = all.with(r.metric(m.inAnalysis(), flow), m.scale)
+	}
+	return all
+}
+
+// inAnalysis returns the name in the analysis.
+func (m *metric) inAnalysis() string {
+	if strings.Contains(m.of, ".") {
+		return m.of
+	}
+	return "flows." + m.of
+}
+
+// flowValues returns the value of each flow, or of some, in the unit of test files.
+func (m *metric) flowValues(r *facts, flows []int) []float64 {
+	var list []float64
+	for i := range r.flows.Flows {
+		f := &r.flows.Flows[i]
+		if v, ok := m.ofFlow(f); ok && (flows == nil || slices.Contains(flows, f.Flow)) {
+			list = append(list, float64(v)/m.scale)
+		}
+	}
+	return list
+}
+
+// metrics turns the books into metrics of the analysis document.
+func (r *run) metrics() []analyzers.Metric {
+	var list []analyzers.Metric
+	add := func(d *analyzers.Distribution) {
+		if d.Count() > 0 {
+			list = append(list, d.Metric())
+		}
+	}
+	for _, m := range r.metricsTable() {
+		d := analyzers.NewDistribution("flows."+m.of, m.unit, 0)
+		if m.ofFlow != nil {
+			for i := range r.flows.Flows {
+				if v, ok := m.ofFlow(&r.flows.Flows[i]); ok {
+					d.Record(v)
+				}
+			}
+		}
+		if m.sample != nil {
+			for _, v := range m.sample(r) {
+				d.Record(v)
+			}
+		}
+		add(d)
+		if m.spread != nil {
+			for _, d := range m.spread(r.ledger) {
+				add(d)
+			}
+		}
+	}
+	return list
+}
+
+// numbers are the few that a table of many runs shows.
+func (r *facts) numbers() []report.Number {
+	var list []report.Number
+	for _, m := range r.metricsTable() {
+		if len(m.columns) == 0 {
+			continue
+		}
+		got := r.measure(m.name, nil)
+		for _, c := range m.columns {
+			if got.count > 0 {
+				list = append(list, report.Number{Name: c.head, Value: c.of(got), Digits: c.digits})
+			}
+		}
+	}
+	return list
+}
+
+// distributions are the charts of metrics, by title.
+func (r *run) distributions() []report.Chart {
+	table := r.metricsTable()
+	slices.SortFunc(table, func(a, b metric) int { return strings.Compare(a.chart, b.chart) })
+	var charts []report.Chart
+	for _, m := range table {
+		if m.chart == "" {
+			continue
+		}
+		var values []float64
+		switch {
+		case m.ofFlow != nil:
+			values = m.flowValues(&r.facts, nil)
+		case m.sample != nil:
+			for _, v := range m.sample(r) {
+				values = append(values, float64(v)/m.scale)
+			}
+		default:
+			for _, d := range m.spread(r.ledger) {
+				for _, v := range d.Metric().Values {
+					values = append(values, float64(v)/m.scale)
+				}
+			}
+		}
+		if len(values) > 1 {
+			charts = append(charts, report.CDF(m.chart, m.axis, []report.Series{{Name: m.chart, Values: values}}))
+		}
+	}
+	return charts
+}
+
+func (r *facts) totalGoodput() (float64, bool) {
+	var bytes int64
+	for i := range r.flows.Flows {
+		bytes += r.flows.Flows[i].Payload
+	}
+	if r.flows.EndNS == 0 {
+		return 0, false
+	}
+	return float64(bitsPerSecond(bytes, clock.Duration(r.flows.EndNS)*clock.Nanosecond)) / 1e9, true
+}
+
+func (r *facts) makespan() (float64, bool) {
+	first, last := int64(math.MaxInt64), int64(-1)
+	for i := range r.flows.Flows {
+		if f := &r.flows.Flows[i]; f.Finished {
+			first, last = min(first, f.StartNS), max(last, f.StartNS+f.FCTNS)
+		}
+	}
+	return float64(last-first) / 1e3, last >= 0
+}
+
+func (r *facts) drops() (float64, bool) {
+	var n int64
+	for i := range r.flows.Flows {
+		n += r.flows.Flows[i].Dropped
+	}
+	return float64(n), true
+}
+
+// tripsOfFlows returns the round trips of each flow.
+func (l *ledger) tripsOfFlows() []*analyzers.Distribution {
+	list := make([]*analyzers.Distribution, len(l.flows))
+	for i := range l.flows {
+		list[i] = l.flows[i].Trips
+	}
+	return list
+}
+
+// trips returns the round trips that are kept of all flows, in nanoseconds.
+func (r *run) trips() []int64 {
+	var list []int64
+	for _, d := range r.ledger.tripsOfFlows() {
+		list = append(list, d.Metric().Values...)
+	}
+	return list
+}
+
+// queues returns a number of every queue of a front port that carried whole data packets.
+func (r *run) queues(of func(fabric.QueueCounters) int64) []int64 {
+	var list []int64
+	for i := range r.net.Switches() {
+		sw := r.net.Switch(i)
+		for port := range sw.Ports() {
+			for q := range sw.Port(port).Queues() {
+				if r.ledger.sight[i].data[port]&(1<<q) != 0 {
+					list = append(list, of(sw.Port(port).Queue(q).Counters()))
+				}
+			}
+		}
+	}
+	return list
+}

@@ -80,11 +80,11 @@ func TestOneRunAtATimeHoldsTheMachine(t *testing.T) {
 			t.Errorf("a second run: %v", err)
 		}
 		lease.Close()
-		again, err := agent.NewClient("m", conn, "second").Hold(within(t))
+		second, err := agent.NewClient("m", conn, "second").Hold(within(t))
 		if err != nil {
 			t.Fatalf("after the first has finished: %v", err)
 		}
-		again.Close()
+		second.Close()
 	})
 }
 

@@ -26,7 +26,7 @@ func (s *Server) Record(_ context.Context, q *agentpb.RecordRequest) (answer *ag
 	}
 	return answer, r.locked(func() error {
 		var taken bool
-		if answer, taken, err = r.record.again("Record", q); taken {
+		if answer, taken, err = r.record.repeated("Record", q); taken {
 			return err
 		}
 		answer, err = r.openRecorder(q)

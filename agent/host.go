@@ -22,7 +22,7 @@ func (s *Server) Prepare(_ context.Context, q *agentpb.PrepareRequest) (answer *
 	}
 	err = r.locked(func() error {
 		var taken bool
-		if answer, taken, err = r.prepare.again("Prepare", q); taken {
+		if answer, taken, err = r.prepare.repeated("Prepare", q); taken {
 			return err
 		}
 		answer, err = r.prepareHost(q)
@@ -65,7 +65,7 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 func (s *Server) Connect(_ context.Context, q *agentpb.ConnectRequest) (answer *agentpb.ConnectResponse, err error) {
 	return answer, s.withHost(q.GetRun(), func(r *run) error {
 		var taken bool
-		if answer, taken, err = r.connect.again("Connect", q); taken {
+		if answer, taken, err = r.connect.repeated("Connect", q); taken {
 			return err
 		}
 		var peers []live.End

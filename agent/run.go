@@ -55,8 +55,8 @@ type step[Q, A proto.Message] struct {
 	taken   bool
 }
 
-// again returns the answer of a step that was taken with the same request.
-func (s *step[Q, A]) again(name string, request Q) (answer A, taken bool, err error) {
+// repeated returns the answer of a step that was taken with the same request.
+func (s *step[Q, A]) repeated(name string, request Q) (answer A, taken bool, err error) {
 	switch {
 	case !s.taken:
 		return answer, false, nil

@@ -140,14 +140,14 @@ func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, age
 		if err := stream.Send(&agentpb.LeaseResponse{LeaseNs: s.cfg.Lease.Nanoseconds(), Held: r.held()}); err != nil {
 			return err
 		}
-		again, err := s.next(stream, r)
+		request, err := s.next(stream, r)
 		switch {
 		case errors.Is(err, io.EOF):
 			finished = true // the orchestrator says that it has finished
 			return nil
 		case err != nil:
 			return err
-		case again.GetRun() != r.id:
+		case request.GetRun() != r.id:
 			return status.Errorf(codes.InvalidArgument, "the stream is of run %q", r.id)
 		}
 	}

@@ -307,14 +307,14 @@ func follow(sent []copied, received []Entry, ordered bool) (at *copied, ok bool)
 
 // followFlow is follow for frames that keep their order.
 func followFlow(sent []copied, received []Entry) (at *copied, ok bool) {
-	var held []*copied  // that the switch may still send
-	var again []*copied // that it may send more than once
+	var held []*copied       // that the switch may still send
+	var duplicated []*copied // that it may send more than once
 	other := func(e *Entry) bool {
 		if i := slices.IndexFunc(held, func(m *copied) bool { return m.is(e) }); i >= 0 {
 			held = slices.Delete(held, i, i+1)
 			return true
 		}
-		return slices.ContainsFunc(again, func(m *copied) bool { return m.is(e) })
+		return slices.ContainsFunc(duplicated, func(m *copied) bool { return m.is(e) })
 	}
 	next := 0
 	for i := range sent {
@@ -341,7 +341,7 @@ func followFlow(sent []copied, received []Entry) (at *copied, ok bool) {
 		}
 		next++
 		if m.event == trace.EventDuplicate {
-			again = append(again, m)
+			duplicated = append(duplicated, m)
 		}
 	}
 	for ; next < len(received); next++ {

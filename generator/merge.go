@@ -10,21 +10,21 @@ import (
 // listed; otherwise they are the largest of the reports'.
 func MergeReports(reports []Report) Report {
 	all := Report{Schema: ReportSchema, Streams: []StreamReport{}}
-	var told []CompletionTimes
+	var measured []CompletionTimes
 	for _, r := range reports {
 		all.Bytes += r.Bytes
 		all.GoodputBPS += r.GoodputBPS
 		all.Streams = append(all.Streams, r.Streams...)
 		if r.Times.Count > 0 {
-			told = append(told, r.Times)
+			measured = append(measured, r.Times)
 		}
 	}
 	slices.SortStableFunc(all.Streams, func(a, b StreamReport) int {
 		return cmp.Or(cmp.Compare(a.Connection, b.Connection), cmp.Compare(a.Side, b.Side))
 	})
 	switch {
-	case len(told) == 1:
-		all.Times = told[0]
+	case len(measured) == 1:
+		all.Times = measured[0]
 	case !slices.ContainsFunc(all.Streams, func(s StreamReport) bool { return s.Truncated }):
 		var s summary
 		for _, stream := range all.Streams {
@@ -34,7 +34,7 @@ func MergeReports(reports []Report) Report {
 		}
 		all.Times = s.times()
 	default:
-		all.Times = boundTimes(told)
+		all.Times = boundTimes(measured)
 	}
 	return all
 }

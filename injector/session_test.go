@@ -21,9 +21,9 @@ import (
 // fickle is a target that makes its client primary again when another one is gone, as bmv2 does.
 type fickle struct {
 	p4pb.UnimplementedP4RuntimeServer
-	again  chan struct{} // closed: another controller comes and goes
-	passed chan struct{} // closed: it has
-	cookie *p4pb.ForwardingPipelineConfig
+	contested chan struct{} // closed: another controller comes and goes
+	passed    chan struct{} // closed: it has
+	cookie    *p4pb.ForwardingPipelineConfig
 }
 
 func (f *fickle) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error {
@@ -37,7 +37,7 @@ func (f *fickle) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error 
 	if err := say(codes.OK); err != nil {
 		return err
 	}
-	<-f.again
+	<-f.contested
 	if err := say(codes.AlreadyExists); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (f *fickle) GetForwardingPipelineConfig(context.Context, *p4pb.GetForwardin
 }
 
 func TestAnotherPrimaryThatCameAndWentIsNotForgotten(t *testing.T) {
-	f := &fickle{again: make(chan struct{}), passed: make(chan struct{})}
+	f := &fickle{contested: make(chan struct{}), passed: make(chan struct{})}
 	lis := bufconn.Listen(1 << 20)
 	server := grpc.NewServer()
 	p4pb.RegisterP4RuntimeServer(server, f)
@@ -81,7 +81,7 @@ func TestAnotherPrimaryThatCameAndWentIsNotForgotten(t *testing.T) {
 	if err := c.Primary(); err != nil {
 		t.Errorf("primary: %v", err)
 	}
-	close(f.again)
+	close(f.contested)
 	<-f.passed
 	for range 1000 { // until the client has read what was sent
 		if err = c.Primary(); err != nil && strings.Contains(err.Error(), "meanwhile") {

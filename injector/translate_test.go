@@ -244,11 +244,11 @@ func TestTheDocumentSurvivesItsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again strings.Builder
-	if err := doc.Write(&again); err != nil {
+	var second strings.Builder
+	if err := doc.Write(&second); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "document written again", again.String(), b.String())
+	equal(t, "document written again", second.String(), b.String())
 	for name, text := range map[string]string{
 		"another schema": `{"schema":"candela.entries/v2"}`, "an unknown key": `{"schema":"candela.entries/v1","x":1}`,
 		"nothing": "", "a second document": `{"schema":"candela.entries/v1"}{}`,

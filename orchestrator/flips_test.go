@@ -64,9 +64,9 @@ func TestABitThatIsFlippedInACopyIsNotHeldAgainstADevice(t *testing.T) {
 			}
 			for i, at := range frameOffsets(t, file) {
 				frame := file[at.from:at.to]
-				spared := open(frame)
+				readable := open(frame)
 				for bit := range 8 * len(frame) {
-					if slices.Contains(spared, bit/8) || bit/8 > headers && bit/8 < len(frame)-4 && bit%stride != 0 || testing.Short() && bit%7 != i%7 {
+					if slices.Contains(readable, bit/8) || bit/8 > headers && bit/8 < len(frame)-4 && bit%stride != 0 || testing.Short() && bit%7 != i%7 {
 						continue
 					}
 					frame[bit/8] ^= 1 << (bit % 8)

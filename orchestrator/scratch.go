@@ -46,7 +46,7 @@ func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 
 // Expecting judges the same run anew by t, which differs from its test in what it expects alone: what happened would be the
 // same. It is for failed runs of a [Scratch]; ok is false for others, which have forgotten what happened.
-func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (again *Outcome, ok bool, err error) {
+func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (rejudged *Outcome, ok bool, err error) {
 	if o.facts == nil {
 		return nil, false, nil
 	}
@@ -55,9 +55,9 @@ func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (again *Outcome
 	if err := f.examine(ctx, cuts(f.plan, f.known, f.hits)); err != nil {
 		return nil, true, err
 	}
-	again = f.outcome(judge(f.evidence(nil)))
-	again.facts = o.facts
-	return again, true, nil
+	rejudged = f.outcome(judge(f.evidence(nil)))
+	rejudged.facts = o.facts
+	return rejudged, true, nil
 }
 
 // noWall is the time of runs that write no times.

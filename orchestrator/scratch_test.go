@@ -65,11 +65,11 @@ func TestAFailedRunCanBeJudgedAnew(t *testing.T) {
 	if failed.Verdict.Exit != orchestrator.ExitFail || want.Verdict.Exit == orchestrator.ExitFail {
 		t.Fatalf("%v and %v: want a run that fails unless failure is expected", failed.Verdict, want.Verdict)
 	}
-	again, ok, err := failed.Expecting(t.Context(), expecting)
+	rejudged, ok, err := failed.Expecting(t.Context(), expecting)
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if diff := cmp.Diff([]any{want.Verdict, want.Analysis}, []any{again.Verdict, again.Analysis}); diff != "" {
+	if diff := cmp.Diff([]any{want.Verdict, want.Analysis}, []any{rejudged.Verdict, rejudged.Analysis}); diff != "" {
 		t.Errorf("(-run +judged anew)\n%s", diff)
 	}
 	if _, ok, _ := want.Expecting(t.Context(), test); ok {

@@ -36,7 +36,7 @@ type Summary struct {
 	stories stories
 	iters   *trace.IterTracker
 	repeats []repeats // by FlowID of the requests or responses that are repeated
-	watched map[packetKey]*sightings
+	watched map[packetKey]*passages
 	hints   [256]uint64 // bits of watched packets: spares most of the others a look-up
 }
 
@@ -53,14 +53,14 @@ func (k packetKey) hint() (word int, bit uint64) {
 	return int(h / 64), 1 << (h % 64)
 }
 
-// sightings says when a watched packet passed: the ITER of each time, in connection scope.
-type sightings struct {
+// passages says when a watched packet passed: the ITER of each time, in connection scope.
+type passages struct {
 	count int64
-	iters []int // the first maxSightings
+	iters []int // the first maxPassages
 }
 
-// maxSightings bounds what is kept of one watched packet; more would not make an explanation clearer.
-const maxSightings = 8
+// maxPassages bounds what is kept of one watched packet; more would not make an explanation clearer.
+const maxPassages = 8
 
 // repeats counts how often transmission has gone back to the same packet.
 type repeats struct {
@@ -74,14 +74,14 @@ type repeats struct {
 func newSummary(c *trace.Connections) *Summary {
 	return &Summary{
 		Flows: make([]FlowSummary, 2*c.Len()), repeats: make([]repeats, 2*c.Len()),
-		iters: trace.NewIterTracker(c), watched: map[packetKey]*sightings{},
+		iters: trace.NewIterTracker(c), watched: map[packetKey]*passages{},
 	}
 }
 
 // watch makes s note when the data packet k passes.
 func (s *Summary) watch(k packetKey) {
 	if s.watched[k] == nil {
-		s.watched[k] = &sightings{}
+		s.watched[k] = &passages{}
 		word, bit := k.hint()
 		s.hints[word] |= bit
 	}
@@ -157,18 +157,18 @@ func (s *Summary) data(f *FlowSummary, r *trace.Record, iter, place int64) {
 	rep.iter = iter
 	key := packetKey{r.Flow, r.Opcode.Space(), r.PSN}
 	if word, bit := key.hint(); s.hints[word]&bit != 0 {
-		s.sighted(key, iter)
+		s.passed(key, iter)
 	}
 	f.Rounds = max(f.Rounds, int(iter))
 }
 
-func (s *Summary) sighted(k packetKey, iter int64) {
+func (s *Summary) passed(k packetKey, iter int64) {
 	w := s.watched[k]
 	if w == nil {
 		return
 	}
 	w.count++
-	if len(w.iters) < maxSightings {
+	if len(w.iters) < maxPassages {
 		w.iters = append(w.iters, int(iter))
 	}
 }

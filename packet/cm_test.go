@@ -188,8 +188,8 @@ func FuzzParseCM(f *testing.F) {
 		if !ok {
 			return
 		}
-		again, ok := packet.ParseCM(c.AppendCM(nil))
-		if diff := cmp.Diff(c, again); !ok || diff != "" {
+		parsed, ok := packet.ParseCM(c.AppendCM(nil))
+		if diff := cmp.Diff(c, parsed); !ok || diff != "" {
 			t.Errorf("found %v\n%s", ok, diff)
 		}
 		_ = c.String()

@@ -55,12 +55,12 @@ func FuzzParse(f *testing.F) {
 		if quick, slow := packet.CheckICRC(frame, &p), p.CheckICRC(); quick != slow {
 			t.Fatalf("iCRC of the frame is %v, of the packet %v", quick, slow)
 		}
-		var again packet.Packet
-		if err := again.Parse(out); err != nil {
+		var parsed packet.Packet
+		if err := parsed.Parse(out); err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(p, again) {
-			t.Fatalf("decoded twice:\n%s", cmp.Diff(p, again, samePacket))
+		if !reflect.DeepEqual(p, parsed) {
+			t.Fatalf("decoded twice:\n%s", cmp.Diff(p, parsed, samePacket))
 		}
 	})
 }

@@ -42,8 +42,8 @@ func TestEverySampleSurvivesEncodingAndDecoding(t *testing.T) {
 			if got.Truncated() || got.PayloadLen() != len(s.p.Payload) {
 				t.Errorf("truncated %v, payload of %d bytes; want a whole one of %d", got.Truncated(), got.PayloadLen(), len(s.p.Payload))
 			}
-			if again := got.AppendTo(nil); !bytes.Equal(again, frame) {
-				t.Errorf("decoding and encoding changed the frame:\n got %x\nwant %x", again, frame)
+			if encoded := got.AppendTo(nil); !bytes.Equal(encoded, frame) {
+				t.Errorf("decoding and encoding changed the frame:\n got %x\nwant %x", encoded, frame)
 			}
 			s.p.Seal()
 			if diff := cmp.Diff(*s.p, got, samePacket); diff != "" {

@@ -42,8 +42,8 @@ func TestFramesCutAtAnyLength(t *testing.T) {
 			if status := packet.CheckICRC(frame[:n:n], &got); status != packet.ICRCNotCheckable {
 				t.Fatalf("%s cut to %d bytes: iCRC %v", s.name, n, status)
 			}
-			if again := got.AppendTo(nil); !bytes.Equal(again, frame[:n]) || len(again) != got.Len() {
-				t.Fatalf("%s cut to %d bytes came out as\n%x, want\n%x", s.name, n, again, frame[:n])
+			if encoded := got.AppendTo(nil); !bytes.Equal(encoded, frame[:n]) || len(encoded) != got.Len() {
+				t.Fatalf("%s cut to %d bytes came out as\n%x, want\n%x", s.name, n, encoded, frame[:n])
 			}
 		}
 	}
@@ -116,8 +116,8 @@ func TestLengthFieldsThatDisagree(t *testing.T) {
 				t.Errorf("truncated %v, payload %d, trailer %d; want %v, %d, %d", got.Truncated(), got.PayloadLen(), len(got.Trailer),
 					test.wantTruncated, test.wantPayload, test.wantTrailerSize)
 			}
-			if again := got.AppendTo(nil); !bytes.Equal(again, frame) {
-				t.Errorf("came out as\n%x, want\n%x", again, frame)
+			if encoded := got.AppendTo(nil); !bytes.Equal(encoded, frame) {
+				t.Errorf("came out as\n%x, want\n%x", encoded, frame)
 			}
 		})
 	}
@@ -169,8 +169,8 @@ func TestFramesThatAreNotRoCEParseAsFarAsTheyGo(t *testing.T) {
 		if p.IsRoCE() || p.IP.Version != test.version || p.HasUDP != test.udp || p.PayloadLen() != test.payload {
 			t.Errorf("%s: RoCE %v, IP version %d, UDP %v, payload %d", test.name, p.IsRoCE(), p.IP.Version, p.HasUDP, p.PayloadLen())
 		}
-		if again := p.AppendTo(nil); !bytes.Equal(again, test.frame) {
-			t.Errorf("%s came out as\n%x, want\n%x", test.name, again, test.frame)
+		if encoded := p.AppendTo(nil); !bytes.Equal(encoded, test.frame) {
+			t.Errorf("%s came out as\n%x, want\n%x", test.name, encoded, test.frame)
 		}
 		if status := p.CheckICRC(); status != packet.ICRCNotCheckable {
 			t.Errorf("%s: iCRC %v", test.name, status)

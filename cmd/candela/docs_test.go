@@ -119,14 +119,14 @@ func TestTheLayoutOfTheArchitecturePageIsThatOfTheTree(t *testing.T) {
 		t.Fatal("docs/architecture.md has no table of packages")
 	}
 	table, _, _ = strings.Cut(table, "\n## ")
-	var told []string
+	var named []string
 	for row := range strings.Lines(table) {
 		cells := strings.Split(row, "|")
 		if len(cells) < 3 {
 			continue
 		}
 		for _, m := range regexp.MustCompile("`([a-z][a-z0-9/]*)(/…)?`").FindAllStringSubmatch(cells[1], -1) {
-			told = append(told, m[1])
+			named = append(named, m[1])
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
 				t.Errorf("the table names %s: %v", m[1], err)
 			}
@@ -145,7 +145,7 @@ func TestTheLayoutOfTheArchitecturePageIsThatOfTheTree(t *testing.T) {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") || !holdsCode() {
 			continue
 		}
-		if !slices.ContainsFunc(told, func(p string) bool { return p == e.Name() || strings.HasPrefix(p, e.Name()+"/") }) {
+		if !slices.ContainsFunc(named, func(p string) bool { return p == e.Name() || strings.HasPrefix(p, e.Name()+"/") }) {
 			t.Errorf("the table says nothing of %s", e.Name())
 		}
 	}

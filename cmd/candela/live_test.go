@@ -546,13 +546,13 @@ func TestL2(t *testing.T) {
 			description = oneDumper(t)
 		}
 		p := livePlan(t, fmt.Sprintf(smallTest, 10), description)
-		sound, again := 0, 0
-		const rounds, mostAgain = 100, 50
+		sound, repeats := 0, 0
+		const rounds, mostRepeats = 100, 50
 		for round := 0; round < rounds; {
 			o := runOn(t, p, &b.State, nil)
 			if keptWaiting(o) {
-				if again++; again > mostAgain {
-					t.Skipf("SKIP-busy: %d of %d rounds were called off", again, round+again)
+				if repeats++; repeats > mostRepeats {
+					t.Skipf("SKIP-busy: %d of %d rounds were called off", repeats, round+repeats)
 				}
 				continue
 			}
@@ -566,7 +566,7 @@ func TestL2(t *testing.T) {
 				t.Errorf("round %d: packets are missing that no counter has: %v", round, o.Verdict.Reasons)
 			}
 		}
-		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers; %d more were called off, the machine being busy", sound, rounds, dumpers, again)
+		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers; %d more were called off, the machine being busy", sound, rounds, dumpers, repeats)
 	}
 }
 

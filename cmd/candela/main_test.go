@@ -186,9 +186,9 @@ func TestRunDirectoryCanBeJudgedAgain(t *testing.T) {
 			if err != nil || len(dirs) != 1 {
 				t.Fatalf("%d run directories, want 1 (%v)", len(dirs), err)
 			}
-			again, stdout, stderr := candela(t, "analyze", filepath.Join(out, dirs[0].Name()))
-			if again != tc.want {
-				t.Errorf("analyze: exit status %d, want %d\n%s%s", again, tc.want, stdout, stderr)
+			second, stdout, stderr := candela(t, "analyze", filepath.Join(out, dirs[0].Name()))
+			if second != tc.want {
+				t.Errorf("analyze: exit status %d, want %d\n%s%s", second, tc.want, stdout, stderr)
 			}
 		})
 	}

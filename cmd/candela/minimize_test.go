@@ -57,11 +57,11 @@ func TestMinimizeLeavesOneEventOnOneConnection(t *testing.T) {
 	if status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "gbn.nak-psn") {
 		t.Errorf("the smallest test does not fail: exit status %d\n%s", status, stdout)
 	}
-	again := filepath.Join(t.TempDir(), "min.yml")
-	candela(t, "minimize", run, "-o", again)
+	second := filepath.Join(t.TempDir(), "min.yml")
+	candela(t, "minimize", run, "-o", second)
 	a, _ := os.ReadFile(file)
-	b, _ := os.ReadFile(again)
-	if strings.ReplaceAll(string(b), again, file) != string(a) {
+	b, _ := os.ReadFile(second)
+	if strings.ReplaceAll(string(b), second, file) != string(a) {
 		t.Errorf("another result the second time:\n%s\n%s", a, b)
 	}
 }

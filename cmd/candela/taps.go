@@ -64,7 +64,7 @@ func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
 		if !ok || file == "" || name == "" {
 			return fmt.Errorf("--tap %q: want PLACE=FILE or NAME=FILE", t)
 		}
-		if i, again := index[name]; again {
+		if i, named := index[name]; named {
 			return fmt.Errorf("--tap %q: %s was named before, as %s", t, name, strings.Join(taps[i].Files, ","))
 		}
 		index[name] = len(taps)

@@ -221,8 +221,8 @@ func TestWhateverIsLostEveryFlowArrivesOnceAndInFull(t *testing.T) {
 				Start: clock.Time(clock.Duration(rapid.IntRange(0, 50).Draw(rt, "start")) * clock.Microsecond)}})
 		}
 		first := runWorld(t, cfg, flows)
-		again := runWorld(t, cfg, flows)
-		if diff := cmp.Diff(first.reports, again.reports, cmp.AllowUnexported(reported{})); diff != "" {
+		second := runWorld(t, cfg, flows)
+		if diff := cmp.Diff(first.reports, second.reports, cmp.AllowUnexported(reported{})); diff != "" {
 			rt.Fatalf("the same run twice differs:\n%s", diff)
 		}
 		var want, got uint64

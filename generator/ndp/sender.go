@@ -63,13 +63,13 @@ func (s *sender) send(now clock.Time, p *Packet) bool {
 	if !s.maySend() {
 		return false
 	}
-	seq, again := s.choose()
-	s.transmit(now, seq, again, p)
+	seq, retransmission := s.choose()
+	s.transmit(now, seq, retransmission, p)
 	return true
 }
 
 // choose takes the next packet's number: the first window, then what has to be sent again, then what is new.
-func (s *sender) choose() (seq uint32, again bool) {
+func (s *sender) choose() (seq uint32, retransmission bool) {
 	w := &s.window
 	if w.next < s.first {
 		return w.push(), false
@@ -85,7 +85,7 @@ func (s *sender) choose() (seq uint32, again bool) {
 	return w.push(), false
 }
 
-func (s *sender) transmit(now clock.Time, seq uint32, again bool, p *Packet) {
+func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Packet) {
 	h := s.host
 	*p = Packet{From: h.cfg.Address, To: s.to, Entropy: s.paths.tag(), Payload: s.length(seq)}
 	p.Header = ndp.Header{
@@ -109,7 +109,7 @@ func (s *sender) transmit(now clock.Time, seq uint32, again bool, p *Packet) {
 	if h.cfg.RTO > 0 {
 		h.arm(now, s, seq, slot)
 	}
-	if again {
+	if retransmission {
 		h.counters.Retransmitted++
 		h.report(now, Event{Kind: Retransmitted, Cause: slot.cause, Sender: h.cfg.Address, Receiver: s.to, Connection: s.connection, Seq: seq})
 	}

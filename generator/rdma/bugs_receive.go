@@ -113,10 +113,10 @@ func (r *responder) misrepeat(now clock.Time, p *packet.Packet, psn int64) bool 
 		verb == packet.VerbAtomic && bugs.Has(BugAtomicRepeatIgnored):
 		return true
 	case verb == packet.VerbAtomic && bugs.Has(BugAtomicExecutedAgain):
-		r.answerAgain(now, psn, r.operate(p))
+		r.repeatAnswer(now, psn, r.operate(p))
 		return true
 	case verb == packet.VerbAtomic && bugs.Has(BugAtomicReplaysLatest) && r.atomics.len() > 0:
-		r.answerAgain(now, psn, r.atomics.at(r.atomics.len()-1).original)
+		r.repeatAnswer(now, psn, r.atomics.at(r.atomics.len()-1).original)
 		return true
 	case bugs.Has(BugMSNCountsDuplicates) && p.BTH.Opcode.Ends():
 		r.msn++

@@ -73,13 +73,13 @@ func (n *NIC) spoilCNP(q *QP, p *packet.Packet) {
 func (r *requester) spoil(now clock.Time, p *packet.Packet) {
 	m := &r.q.mischief
 	psn := r.nxt + int64(p.BTH.PSN.Sub(packet.NewPSN(r.nxt)))
-	again := psn < m.high
+	retransmission := psn < m.high
 	m.high = max(m.high, r.high)
 	w := r.requestAt(psn)
 	if w == nil {
 		return
 	}
-	if again {
+	if retransmission {
 		r.spoilRepeat(now, p, w)
 	} else {
 		r.spoilFirst(now, p, w, psn)

@@ -163,14 +163,14 @@ func (r *responder) fromStart(job response) response {
 func (r *responder) replayAtomic(now clock.Time, psn int64) {
 	for i := range r.atomics.len() {
 		if a := r.atomics.at(i); a.psn == psn {
-			r.answerAgain(now, psn, a.original)
+			r.repeatAnswer(now, psn, a.original)
 			return
 		}
 	}
 }
 
-// answerAgain answers a duplicate atomic.
-func (r *responder) answerAgain(now clock.Time, psn int64, original uint64) {
+// repeatAnswer answers a duplicate atomic.
+func (r *responder) repeatAnswer(now clock.Time, psn int64, original uint64) {
 	r.out.replay(response{kind: answerAtomic, psn: psn, end: psn + 1, msn: r.msn, original: original, replay: true,
 		ready: now.Add(r.q.nic.profile.AckLatency)})
 	r.q.schedule(now)

@@ -8,15 +8,15 @@ import (
 
 // segment is one that was sent and is not acknowledged in order yet.
 type segment struct {
-	start   uint64
-	sent    clock.Time // last
-	ordinal uint64     // of the last transmission, among those of the connection
-	length  int32
-	sacked  bool
-	lost    bool // and not sent again since
-	flying  bool // a copy counts as on its way
-	again   bool // was retransmitted
-	doubled bool // for a fault
+	start         uint64
+	sent          clock.Time // last
+	ordinal       uint64     // of the last transmission, among those of the connection
+	length        int32
+	sacked        bool
+	lost          bool // and not retransmitted since
+	flying        bool // a copy counts as on its way
+	retransmitted bool
+	doubled       bool // for a fault
 }
 
 func (s *segment) end() uint64 { return s.start + uint64(s.length) }
@@ -42,15 +42,15 @@ type sender struct {
 	segments []segment
 	base     uint64
 
-	pipe     int // segments that count as on their way
-	lost     int
-	lostFrom uint64 // no segment below this number is lost
-	judged   uint64 // segments below this number have been looked at for loss
-	highest  uint64 // one above the highest segment that was SACKed
-	ordinal  uint64 // transmissions
-	latest   uint64 // ordinal of the latest transmission that was delivered
-	again    []retransmission
-	force    bool // one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
+	pipe            int // segments that count as on their way
+	lost            int
+	lostFrom        uint64 // no segment below this number is lost
+	judged          uint64 // segments below this number have been looked at for loss
+	highest         uint64 // one above the highest segment that was SACKed
+	ordinal         uint64 // transmissions
+	latest          uint64 // ordinal of the latest transmission that was delivered
+	retransmissions []retransmission
+	force           bool // one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
 
 	phase   phase
 	recover uint64 // where the phase ends
@@ -131,8 +131,8 @@ func (s *sender) nextLength() int { return int(min(uint64(s.mss), s.written-s.ne
 func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	s := &c.sender
 	var number uint64
-	again := s.lost > 0
-	if again {
+	retransmit := s.lost > 0
+	if retransmit {
 		number = s.nextLost()
 	} else {
 		number = s.base + uint64(len(s.segments))
@@ -153,11 +153,11 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	if s.expires == clock.Never {
 		s.restart(now)
 	}
-	if again {
-		if s.force, g.again = false, true; !s.lingers(g) {
+	if retransmit {
+		if s.force, g.retransmitted = false, true; !s.lingers(g) {
 			s.lost, g.lost = s.lost-1, false
 		}
-		s.again = append(s.again, retransmission{number, s.ordinal})
+		s.retransmissions = append(s.retransmissions, retransmission{number, s.ordinal})
 		h.counters.Retransmitted++
 		h.report(now, c, Retransmitted, g.start)
 	}
@@ -220,7 +220,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 		g := &s.segments[n]
 		if !g.sacked || g.lost { // both only by a fault
 			s.delivered(now, g)
-			if !g.again { // Karn
+			if !g.retransmitted { // Karn
 				sample = now.Sub(g.sent)
 			}
 		}
@@ -248,7 +248,7 @@ func (s *sender) delivered(now clock.Time, g *segment) {
 		s.lost--
 	}
 	// If a retransmission seems quicker than light, the original has arrived.
-	if !g.again || now.Sub(g.sent) >= s.minRTT {
+	if !g.retransmitted || now.Sub(g.sent) >= s.minRTT {
 		s.latest = max(s.latest, g.ordinal)
 	}
 }
@@ -288,14 +288,14 @@ func (s *sender) detect() bool {
 		}
 	}
 	for number := max(s.judged, s.base); number < edge; number++ {
-		if g := s.at(number); !g.again {
+		if g := s.at(number); !g.retransmitted {
 			s.lose(number, g)
 		}
 	}
 	s.judged = max(s.judged, edge)
-	for len(s.again) > 0 && s.again[0].ordinal+dupThresh <= s.latest {
-		r := s.again[0]
-		s.again = s.again[1:]
+	for len(s.retransmissions) > 0 && s.retransmissions[0].ordinal+dupThresh <= s.latest {
+		r := s.retransmissions[0]
+		s.retransmissions = s.retransmissions[1:]
 		if r.number >= s.base && s.at(r.number).ordinal == r.ordinal {
 			s.lose(r.number, s.at(r.number))
 		}
@@ -326,7 +326,7 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 		s.window.collapse(s.backoff == 0)
 	}
 	s.phase, s.recover, s.force = loss, s.next, true
-	s.again = s.again[:0]
+	s.retransmissions = s.retransmissions[:0]
 	for i := range s.segments {
 		s.lose(s.base+uint64(i), &s.segments[i])
 	}

@@ -54,20 +54,20 @@ func TestACKsAreDelayedOnceAConnectionIsOld(t *testing.T) {
 
 func TestFastRetransmit(t *testing.T) {
 	tests := []struct {
-		name     string
-		segments uint64
-		drop     []uint64
-		again    uint64 // retransmissions
-		timeouts uint64
-		recovers uint64
+		name          string
+		segments      uint64
+		drop          []uint64
+		retransmitted uint64 // retransmissions
+		timeouts      uint64
+		recovers      uint64
 	}{
-		{"three later segments arrive: sent again at once", 10, []uint64{6}, 1, 0, 1},
+		{"three later segments arrive: retransmitted at once", 10, []uint64{6}, 1, 0, 1},
 		{"two later segments arrive: only the timeout knows", 10, []uint64{7}, 1, 1, 0},
 		{"the last segment is lost: only the timeout knows", 10, []uint64{9}, 1, 1, 0},
 		{"all are lost", 3, []uint64{0, 1, 2}, 3, 1, 0},
 		{"three holes in one window are one recovery", 40, []uint64{12, 14, 17}, 3, 0, 1},
 		{"a window of which all but three are lost", 10, []uint64{0, 1, 2, 3, 4, 5, 6}, 7, 0, 1},
-		{"a retransmission is lost while more is sent: sent again without timeout", 200, []uint64{20, 20}, 2, 0, 1},
+		{"a retransmission is lost while more is sent: retransmitted without timeout", 200, []uint64{20, 20}, 2, 0, 1},
 		{"a retransmission is lost twice", 400, []uint64{20, 20, 20}, 3, 0, 1},
 		{"a retransmission is lost at the end", 10, []uint64{6, 6}, 2, 1, 1},
 	}
@@ -76,11 +76,11 @@ func TestFastRetransmit(t *testing.T) {
 			w := newWire(t, config())
 			w.fate = dropping(test.drop...)
 			w.write(t, test.segments*mss)
-			if !w.run(clock.Time(10*clock.Second), 0) || w.model[1].told != test.segments*mss {
-				t.Fatalf("%d bytes of %d arrived", w.model[1].told, test.segments*mss)
+			if !w.run(clock.Time(10*clock.Second), 0) || w.model[1].delivered != test.segments*mss {
+				t.Fatalf("%d bytes of %d arrived", w.model[1].delivered, test.segments*mss)
 			}
 			got := w.hosts[0].Counters()
-			if got.Retransmitted != test.again || got.Timeouts != test.timeouts || got.Recoveries != test.recovers {
+			if got.Retransmitted != test.retransmitted || got.Timeouts != test.timeouts || got.Recoveries != test.recovers {
 				t.Errorf("%d retransmissions, %d timeouts, %d recoveries", got.Retransmitted, got.Timeouts, got.Recoveries)
 			}
 			if d := w.hosts[1].Counters().Duplicates; d > 0 {
@@ -162,7 +162,7 @@ func TestTheReceiversWindowBoundsWhatIsUnderWay(t *testing.T) {
 	cfg.ReceiveWindow = 16 << 10
 	w := newWire(t, cfg)
 	w.write(t, 500*mss)
-	if !w.run(clock.Time(10*clock.Second), 0) || w.model[1].told != 500*mss {
+	if !w.run(clock.Time(10*clock.Second), 0) || w.model[1].delivered != 500*mss {
 		t.Fatal("not all arrived")
 	}
 	for round := range clock.Duration(20) {
@@ -201,7 +201,7 @@ func TestTrimmedSegmentsAreLost(t *testing.T) {
 		return []clock.Duration{0}
 	}
 	w.write(t, 20*mss)
-	if !w.run(clock.Time(clock.Second), 0) || w.model[1].told != 20*mss || w.hosts[1].Counters().Damaged != 1 {
+	if !w.run(clock.Time(clock.Second), 0) || w.model[1].delivered != 20*mss || w.hosts[1].Counters().Damaged != 1 {
 		t.Errorf("%+v", w.hosts[1].Counters())
 	}
 }
@@ -265,8 +265,8 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 		if !w.run(clock.Time(10_000*clock.Second), cfg.FirstSequence) {
 			t.Fatalf("not over after %v", w.now)
 		}
-		if w.model[1].told != bytes[0] || w.model[0].told != bytes[1] {
-			t.Fatalf("%d of %d bytes arrived there, %d of %d back", w.model[1].told, bytes[0], w.model[0].told, bytes[1])
+		if w.model[1].delivered != bytes[0] || w.model[0].delivered != bytes[1] {
+			t.Fatalf("%d of %d bytes arrived there, %d of %d back", w.model[1].delivered, bytes[0], w.model[0].delivered, bytes[1])
 		}
 	})
 }
@@ -357,12 +357,12 @@ func FuzzHost(f *testing.F) {
 func FuzzHeader(f *testing.F) {
 	f.Add((&tcp.Header{Seq: 1, Ack: 2, Flags: tcp.FlagACK, Window: 3}).AppendTo(nil, 4, 5))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var h, again tcp.Header
+		var h, parsed tcp.Header
 		if h.Parse(b) != nil {
 			return
 		}
-		if err := again.Parse(h.AppendTo(nil, 1, 2)); err != nil || again != h {
-			t.Fatalf("%+v became %+v, %v", h, again, err)
+		if err := parsed.Parse(h.AppendTo(nil, 1, 2)); err != nil || parsed != h {
+			t.Fatalf("%+v became %+v, %v", h, parsed, err)
 		}
 	})
 }

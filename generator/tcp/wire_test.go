@@ -46,9 +46,9 @@ type wire struct {
 
 // model is the truth about a receiver: which bytes have arrived.
 type model struct {
-	arrived map[uint64]bool // multiples of the unit
-	prefix  uint64
-	told    uint64 // by Delivered
+	arrived   map[uint64]bool // multiples of the unit
+	prefix    uint64
+	delivered uint64 // by Delivered
 }
 
 func newWire(t interface{ Fatalf(string, ...any) }, cfg tcp.Config) *wire {
@@ -78,10 +78,10 @@ func (e *ear) TCPEvent(now clock.Time, ev tcp.Event) {
 	if ev.Kind != tcp.Delivered {
 		return
 	}
-	if ev.Bytes <= w.model[e.i].told {
-		w.t.Fatalf("%d bytes are delivered after %d", ev.Bytes, w.model[e.i].told)
+	if ev.Bytes <= w.model[e.i].delivered {
+		w.t.Fatalf("%d bytes are delivered after %d", ev.Bytes, w.model[e.i].delivered)
 	}
-	w.model[e.i].told = ev.Bytes
+	w.model[e.i].delivered = ev.Bytes
 	if w.onData != nil {
 		w.onData(e.i, ev)
 	}
@@ -161,8 +161,8 @@ func (w *wire) deliver(first uint32) {
 			w.model[i].arrive(&p, first)
 		}
 		w.hosts[i].HandlePacket(w.now, &p)
-		if w.model[i].told != w.model[i].prefix {
-			w.t.Fatalf("host %d delivered %d bytes, %d have arrived in order", i, w.model[i].told, w.model[i].prefix)
+		if w.model[i].delivered != w.model[i].prefix {
+			w.t.Fatalf("host %d delivered %d bytes, %d have arrived in order", i, w.model[i].delivered, w.model[i].prefix)
 		}
 	}
 }

@@ -336,8 +336,8 @@ func FuzzWeight(f *testing.F) {
 		if err := bounded.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m); status.Code(err) == codes.ResourceExhausted {
 			return
 		}
-		again := new(p4pb.WriteRequest)
-		if err := proto.Unmarshal(b, again); err == nil && !proto.Equal(m, again) {
+		second := new(p4pb.WriteRequest)
+		if err := proto.Unmarshal(b, second); err == nil && !proto.Equal(m, second) {
 			t.Errorf("%x is decoded otherwise than by the usual codec", b)
 		}
 	})

@@ -39,7 +39,7 @@ type Difference struct {
 
 // Replay runs the bundle's test again. The options say where; its test, testbed and calibration are the bundle's.
 func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*Replayed, error) {
-	outcome, err := b.again(ctx, build, known, o)
+	outcome, err := b.rerun(ctx, build, known, o)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known c
 	return r, b.compare(r)
 }
 
-// again runs the bundle's test.
-func (b *Bundle) again(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+// rerun runs the bundle's test.
+func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
 	if b.Manifest.names(flowsName) {
-		return b.switchAgain(ctx, known, o)
+		return b.rerunSwitch(ctx, known, o)
 	}
 	test, err := orchestrator.ParseRecorded(configName, b.ReadFile, known)
 	if err != nil {
@@ -75,8 +75,8 @@ func (b *Bundle) again(ctx context.Context, build orchestrator.Builder, known co
 	return orchestrator.Run(ctx, p, build, o)
 }
 
-// switchAgain runs a test of a switch, whose configuration says everything.
-func (b *Bundle) switchAgain(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+// rerunSwitch runs a test of a switch, whose configuration says everything.
+func (b *Bundle) rerunSwitch(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
 	data, err := b.ReadFile(configName)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func TestOnlyRunsInWhichNobodySpokeAreRepeated(t *testing.T) {
 			Analysis: &analyzers.Analysis{Coverage: map[string]map[string]int64{"gbn": {"responder: nacked + discarded -> nacked": tt.exercised}}},
 			Verdict:  orchestrator.Verdict{Exit: tt.exit},
 		}}
-		if got := tt.suite.again(&o, rules); got != tt.want {
+		if got := tt.suite.retry(&o, rules); got != tt.want {
 			t.Errorf("%s: tried again: %v, want %v", tt.name, got, tt.want)
 		}
 	}

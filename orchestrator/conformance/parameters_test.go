@@ -80,7 +80,7 @@ func (l records) nth(t *testing.T, n int, ops ...packet.Opcode) trace.Record {
 }
 
 // resent returns the first data packet that goes back, and the packet before it in its direction.
-func (l records) resent(t *testing.T) (again, before trace.Record) {
+func (l records) resent(t *testing.T) (retransmission, before trace.Record) {
 	t.Helper()
 	for _, r := range l {
 		if !r.Opcode.IsData() {
@@ -92,7 +92,7 @@ func (l records) resent(t *testing.T) (again, before trace.Record) {
 		before = r
 	}
 	t.Fatal("nothing was sent again")
-	return again, before
+	return retransmission, before
 }
 
 func (l records) count(op packet.Opcode) float64 {
@@ -138,7 +138,7 @@ const (
 var dataOps = []packet.Opcode{packet.WriteOnly, packet.WriteFirst, packet.WriteMiddle, packet.WriteLast}
 
 func reaction(t *testing.T, l records) float64 {
-	again, _ := l.resent(t)
+	retransmission, _ := l.resent(t)
 	nak := trace.Record{}
 	for _, r := range l {
 		if r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence {
@@ -146,7 +146,7 @@ func reaction(t *testing.T, l records) float64 {
 			break
 		}
 	}
-	return between(nak, again)
+	return between(nak, retransmission)
 }
 
 func generation(t *testing.T, l records) float64 {
@@ -164,8 +164,8 @@ func generation(t *testing.T, l records) float64 {
 }
 
 func timeout(t *testing.T, l records) float64 {
-	again, before := l.resent(t)
-	return between(before, again)
+	retransmission, before := l.resent(t)
+	return between(before, retransmission)
 }
 
 // A probe moves a parameter and says by how much that moves what is measured.

@@ -132,12 +132,12 @@ func (s *Suite) run(ctx context.Context, name string, rules []Rule, profile, pee
 	if s.BuildFor != nil {
 		build = s.BuildFor(test.Testbed)
 	}
-	for again := true; again; {
+	for retry := true; retry; {
 		o.tries++
 		if o.run, err = orchestrator.Run(ctx, p, build, options); err == nil && o.judged() {
 			o.census, err = takeCensus(ctx, o.run.Dir)
 		}
-		again = err == nil && s.again(&o, rules)
+		retry = err == nil && s.retry(&o, rules)
 	}
 	switch {
 	case (s.Device != nil || s.Real) && err == nil && o.run.Verdict.Exit == orchestrator.ExitInfrastructure:
@@ -159,10 +159,10 @@ func (o *outcome) judged() bool {
 	return o.run.Report != nil && o.run.Analysis != nil && o.run.Report.Packets > 0
 }
 
-// again reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of which the machine
+// retry reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of which the machine
 // lost something, or in which the packets' order, which is the machine's, did not exercise every rule. A run in which somebody spoke
 // against the device is never repeated.
-func (s *Suite) again(o *outcome, rules []Rule) bool {
+func (s *Suite) retry(o *outcome, rules []Rule) bool {
 	switch {
 	case s.Real:
 		return o.tries < realTries && (o.run.Analysis == nil || o.silent() && o.unexercised(rules))

@@ -21,11 +21,11 @@ func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run r
 	if c.Expect.Completion == nil {
 		return t, o, nil
 	}
-	again, ok, err := o.Expecting(ctx, &c)
+	rejudged, ok, err := o.Expecting(ctx, &c)
 	if err == nil && !ok {
-		again, err = run(ctx, &c)
+		rejudged, err = run(ctx, &c)
 	}
-	return &c, again, err
+	return &c, rejudged, err
 }
 
 // failures lists the completions of queue pairs that ended in error.

@@ -47,8 +47,8 @@ func TestEveryMutantIsATestThatPeopleCouldWrite(t *testing.T) {
 			}
 		}
 	}
-	again, err := config.Parse("base.yml", []byte(base), config.Options{})
-	if err != nil || again.Hash() != first.Hash() {
+	second, err := config.Parse("base.yml", []byte(base), config.Options{})
+	if err != nil || second.Hash() != first.Hash() {
 		t.Errorf("mutation changed its parent (%v)", err)
 	}
 }

@@ -42,8 +42,8 @@ func TestDdminIsOneMinimal(t *testing.T) {
 				t.Fatalf("%v fails without %d, too", got, got[i])
 			}
 		}
-		if again := ddmin(items, fails); !slices.Equal(got, again) {
-			t.Fatalf("%v and then %v", got, again)
+		if second := ddmin(items, fails); !slices.Equal(got, second) {
+			t.Fatalf("%v and then %v", got, second)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func terse(t *config.Test, options config.Options) []byte {
 		return omit[l] && (usual[l] || !strings.HasPrefix(strings.TrimSpace(l.text), "profile:"))
 	})
 	options.ReadFile = func(string) ([]byte, error) { return t.Testbed.YAML(), nil }
-	if again, err := config.Parse("terse", short, options); err != nil || again.Hash() != t.Hash() {
+	if reparsed, err := config.Parse("terse", short, options); err != nil || reparsed.Hash() != t.Hash() {
 		return full
 	}
 	return short

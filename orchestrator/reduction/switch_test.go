@@ -61,11 +61,11 @@ func reduceSwitch(t *testing.T, text string) (*reduction.SwitchResult, string) {
 	if !r.Complete {
 		t.Errorf("not complete after %d runs", r.Runs)
 	}
-	again := parseSwitch(t, doc)
-	if again.Hash() != r.Test.Hash() {
+	second := parseSwitch(t, doc)
+	if second.Hash() != r.Test.Hash() {
 		t.Errorf("the document is another test:\n%s", doc)
 	}
-	if o, err = run(t.Context(), again); err != nil {
+	if o, err = run(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, shown := target.Shown(o.Verdict, o.Analysis); !shown {

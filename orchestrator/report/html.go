@@ -76,7 +76,7 @@ type page struct {
 	StoriesTitle string
 	LadderNote   string
 	Remaining    []string // notes of captures that no table says
-	LooseNotes   []string // notes of anything else
+	GeneralNotes []string // notes of anything else
 }
 
 type pageConnection struct {
@@ -155,10 +155,10 @@ func (p *page) words() {
 	if len(r.Ladders) > 0 && len(p.violations())+len(p.Remarks) > len(r.Ladders) {
 		p.LadderNote += fmt.Sprintf(" The first findings are drawn, %d at most.", maxLadders)
 	}
-	if p.LooseNotes = r.Notes; r.Observation == nil {
+	if p.GeneralNotes = r.Notes; r.Observation == nil {
 		return
 	}
-	p.LooseNotes = nil
+	p.GeneralNotes = nil
 	for _, note := range r.Notes {
 		if !slices.Contains(r.Observation.Said, note) {
 			p.Remaining = append(p.Remaining, note)

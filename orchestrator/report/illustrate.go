@@ -324,7 +324,7 @@ type thinned struct {
 
 func (t *thinned) add(p Point) {
 	t.stride = max(t.stride, 1)
-	if p.ordinary() {
+	if p.omittable() {
 		t.seen++
 		if t.seen%t.stride != 0 {
 			t.omitted++
@@ -343,7 +343,7 @@ func (t *thinned) halve() bool {
 	t.stride *= 2
 	kept, n := t.points[:0], 0
 	for _, p := range t.points {
-		if p.ordinary() {
+		if p.omittable() {
 			if n++; n%2 == 0 {
 				t.omitted++
 				continue

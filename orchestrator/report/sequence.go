@@ -36,8 +36,8 @@ func (p *Point) lost() bool {
 	return p.Damaged || p.Event == trace.EventDrop || p.Event == trace.EventCorrupt || p.Event == trace.EventTrim
 }
 
-// ordinary reports whether p may be left out where there are too many points.
-func (p *Point) ordinary() bool {
+// omittable reports whether p may be left out where there are too many points.
+func (p *Point) omittable() bool {
 	switch p.Class {
 	case packet.ClassData:
 		return !p.Resent && p.Event == trace.EventNone && !p.Damaged

@@ -453,7 +453,7 @@ func (t *textReport) notes() {
 // whereTo ends the report with the next step.
 func (t *textReport) whereTo() {
 	t.steps()
-	t.verdictAgain()
+	t.repeatVerdict()
 }
 
 // steps names the directory of the run and the commands that look closer.
@@ -479,8 +479,8 @@ func (t *textReport) steps() {
 // longReport is the number of lines from which the head of a report scrolls off a terminal.
 const longReport = 45
 
-// verdictAgain repeats the verdict at the end of a long report, where the eye is.
-func (t *textReport) verdictAgain() {
+// repeatVerdict repeats the verdict at the end of a long report, where the eye is.
+func (t *textReport) repeatVerdict() {
 	if t.lines >= longReport {
 		t.newline()
 		t.verdict()

@@ -107,8 +107,8 @@ func FuzzCleanIsSafeAndStable(f *testing.F) {
 		if strings.ContainsFunc(got, suspect) || !utf8.ValidString(got) {
 			t.Errorf("clean(%q) = %q", s, got)
 		}
-		if again := clean(got); again != got {
-			t.Errorf("clean(%q) = %q, again %q", s, got, again)
+		if second := clean(got); second != got {
+			t.Errorf("clean(%q) = %q, again %q", s, got, second)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func TestTheCRCOfARoCEv1PacketIsChecked(t *testing.T) {
 func FuzzUnwrap(f *testing.F) {
 	captures(f, 2, func(_ string, link Link, frame []byte) { f.Add(uint16(link), frame[:min(len(frame), 200)]) })
 	f.Fuzz(func(t *testing.T, link uint16, frame []byte) {
-		var u, again Unwrapper
+		var u, inner Unwrapper
 		before := bytes.Clone(frame)
 		out, ok := u.Unwrap(Link(link), frame)
 		if !bytes.Equal(before, frame) {
@@ -149,7 +149,7 @@ func FuzzUnwrap(f *testing.F) {
 		if err := p.Parse(out.Data); err != nil {
 			return // announced lengths that do not fit
 		}
-		second, ok := again.Unwrap(LinkEthernet, out.Data)
+		second, ok := inner.Unwrap(LinkEthernet, out.Data)
 		if !ok || !bytes.Equal(second.Data, out.Data) || second.Layers != 0 {
 			t.Fatalf("again: found %v, layers %v\n% x\n% x", ok, second.Layers, out.Data, second.Data)
 		}

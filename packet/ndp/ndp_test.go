@@ -119,13 +119,13 @@ func FuzzParse(f *testing.F) {
 		f.Add(h.AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var h, again ndp.Header
+		var h, parsed ndp.Header
 		if err := h.Parse(b); err != nil {
 			return
 		}
 		out := h.AppendTo(nil)
-		if err := again.Parse(out); err != nil || again != h {
-			t.Fatalf("%+v became %+v, %v", h, again, err)
+		if err := parsed.Parse(out); err != nil || parsed != h {
+			t.Fatalf("%+v became %+v, %v", h, parsed, err)
 		}
 		// ^0 and 0 are the same one's complement sum; everything else comes back as it was.
 		if string(out[:20]) != string(b[:20]) {

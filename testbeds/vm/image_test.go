@@ -57,9 +57,9 @@ func digest(t *testing.T, path string) string {
 
 func TestTheSameInputsMakeTheSameImageAndAKernelOfTheUsersBoots(t *testing.T) {
 	vmlinuz := packages(t)
-	image, again := makeImage(t, vmlinuz), makeImage(t, vmlinuz)
+	image, second := makeImage(t, vmlinuz), makeImage(t, vmlinuz)
 	for _, name := range []string{"kernel", "initramfs", "image.json"} {
-		a, b := digest(t, filepath.Join(image, name)), digest(t, filepath.Join(again, name))
+		a, b := digest(t, filepath.Join(image, name)), digest(t, filepath.Join(second, name))
 		if a != b {
 			t.Errorf("%s differs: %s and %s", name, a, b)
 		}

@@ -62,7 +62,7 @@ type Analyzer struct {
 	hosts       map[uint32]*host
 	inFlight    map[flightKey]flight
 	transits    fifo[transit]
-	owed        fifo[debt]
+	pending     fifo[pendingAnswer]
 	ripe        fifo[delivery] // deliveries that their receiver may not know of yet
 
 	sender, receiver        coverage
@@ -124,8 +124,8 @@ func (a *Analyzer) advance(now clock.Time) {
 	for a.transits.len() > 0 && a.transits.front().at.Add(a.cfg.Transit) < now {
 		a.lost(a.transits.pop())
 	}
-	for a.owed.len() > 0 && a.owed.front().at.Add(a.cfg.Answer) < now {
-		a.unanswered(a.owed.pop())
+	for a.pending.len() > 0 && a.pending.front().at.Add(a.cfg.Answer) < now {
+		a.unanswered(a.pending.pop())
 	}
 	for a.ripe.len() > 0 && a.ripe.front().at.Add(a.cfg.RoundTrip) <= now {
 		d := a.ripe.pop()
@@ -142,8 +142,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 		for a.transits.len() > 0 {
 			a.lost(a.transits.pop())
 		}
-		for a.owed.len() > 0 {
-			a.unanswered(a.owed.pop())
+		for a.pending.len() > 0 {
+			a.unanswered(a.pending.pop())
 		}
 		for a.ripe.len() > 0 {
 			d := a.ripe.pop()

@@ -51,7 +51,7 @@ type connection struct {
 
 // packet is what has been seen of one data packet.
 type packet struct {
-	sent, told                 clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
+	sent, answered             clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
 	delivered                  clock.Time // latest header
 	repeated                   clock.Time // latest NACK or return after the one of told, since the latest transmission; 0: none
 	tx, rx                     uint8
@@ -95,7 +95,7 @@ func (c *connection) push() *packet {
 func (c *connection) forget(now clock.Time, roundTrip clock.Duration) {
 	for c.base < c.next {
 		p := c.at(c.base)
-		if p.tx != txAcked || p.told.Add(roundTrip) >= now || p.wholeAnswered < p.wholeSeen || p.headerAnswered < p.headerSeen {
+		if p.tx != txAcked || p.answered.Add(roundTrip) >= now || p.wholeAnswered < p.wholeSeen || p.headerAnswered < p.headerSeen {
 			return
 		}
 		c.base++

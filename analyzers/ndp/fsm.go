@@ -24,10 +24,10 @@ var senderStates = []string{"unsent", "sent", "nacked", "returned", "acked"}
 
 // Sender inputs: transmissions of the packet, and answers that passed towards the sender.
 const (
-	inNew          uint8 = iota // sent for the first time
-	inAgain                     // sent again, before the RTO has run out
-	inAgainLate                 // sent again, after it
-	inAgainCrossed              // sent again when an ACK has passed that the sender may not have yet
+	inNew               uint8 = iota // sent for the first time
+	inRetransmit                     // sent again, before the RTO has run out
+	inRetransmitLate                 // sent again, after it
+	inRetransmitCrossed              // sent again when an ACK has passed that the sender may not have yet
 	inAck
 	inNack
 	inReturn
@@ -40,14 +40,14 @@ var senderInputs = []string{"new", "again", "again-after-rto", "again-crossing-a
 var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []row{
 	{Input: inNew, To: txSent, Rule: RuleSeqSkip},
 	{Input: inNew, States: []uint8{txUnsent}, To: txSent},
-	{Input: inAgain, To: txSent},
-	{Input: inAgain, States: []uint8{txUnsent}, To: txSent, Rule: RuleSeqSkip},
-	{Input: inAgain, States: []uint8{txSent}, To: txSent, Rule: RuleTimeoutEarly},
-	{Input: inAgain, States: []uint8{txAcked}, To: txAcked, Rule: RuleSpurious},
-	{Input: inAgainLate, To: txSent},
-	{Input: inAgainLate, States: []uint8{txUnsent}, To: txSent, Rule: RuleSeqSkip},
-	{Input: inAgainLate, States: []uint8{txAcked}, To: txAcked, Rule: RuleSpurious},
-	{Input: inAgainCrossed, To: stay},
+	{Input: inRetransmit, To: txSent},
+	{Input: inRetransmit, States: []uint8{txUnsent}, To: txSent, Rule: RuleSeqSkip},
+	{Input: inRetransmit, States: []uint8{txSent}, To: txSent, Rule: RuleTimeoutEarly},
+	{Input: inRetransmit, States: []uint8{txAcked}, To: txAcked, Rule: RuleSpurious},
+	{Input: inRetransmitLate, To: txSent},
+	{Input: inRetransmitLate, States: []uint8{txUnsent}, To: txSent, Rule: RuleSeqSkip},
+	{Input: inRetransmitLate, States: []uint8{txAcked}, To: txAcked, Rule: RuleSpurious},
+	{Input: inRetransmitCrossed, To: stay},
 	{Input: inAck, To: txAcked},
 	{Input: inAck, States: []uint8{txUnsent}, To: stay},
 	{Input: inNack, To: txNacked},
@@ -71,10 +71,10 @@ var receiverStates = []string{"missing", "header", "whole", "nacked", "acked"}
 const (
 	inHeader uint8 = iota
 	inWhole
-	inAcks       // an ACK, and a whole packet is unanswered (or a header of one that came whole before)
-	inAcksAgain  // an ACK, and every delivery is answered
-	inNacks      // a NACK, and a header is unanswered
-	inNacksAgain // a NACK, and every header is answered
+	inAcks          // an ACK, and a whole packet is unanswered (or a header of one that came whole before)
+	inAcksRepeated  // an ACK, and every delivery is answered
+	inNacks         // a NACK, and a header is unanswered
+	inNacksRepeated // a NACK, and every header is answered
 )
 
 var receiverInputs = []string{"header", "whole", "ack", "ack-again", "nack", "nack-again"}
@@ -88,12 +88,12 @@ var receiverMachine = fsm.Declare("receiver", receiverStates, receiverInputs, []
 	{Input: inAcks, To: rxAcked},
 	{Input: inAcks, States: []uint8{rxMissing}, To: stay, Rule: RuleAckUnprovoked},
 	{Input: inAcks, States: []uint8{rxHeader, rxNacked}, To: stay, Rule: RuleAckTrimmed},
-	{Input: inAcksAgain, To: stay, Rule: RuleAckUnprovoked},
-	{Input: inAcksAgain, States: []uint8{rxHeader, rxNacked}, To: stay, Rule: RuleAckTrimmed},
+	{Input: inAcksRepeated, To: stay, Rule: RuleAckUnprovoked},
+	{Input: inAcksRepeated, States: []uint8{rxHeader, rxNacked}, To: stay, Rule: RuleAckTrimmed},
 	{Input: inNacks, To: stay}, // of a header that came before the packet did
 	{Input: inNacks, States: []uint8{rxHeader}, To: rxNacked},
 	{Input: inNacks, States: []uint8{rxMissing}, To: stay, Rule: RuleNackUnprovoked},
-	{Input: inNacksAgain, To: stay, Rule: RuleNackUnprovoked},
-	{Input: inNacksAgain, States: []uint8{rxWhole}, To: stay, Rule: RuleNackWhole},
-	{Input: inNacksAgain, States: []uint8{rxAcked}, To: stay, Rule: RuleNackWhole},
+	{Input: inNacksRepeated, To: stay, Rule: RuleNackUnprovoked},
+	{Input: inNacksRepeated, States: []uint8{rxWhole}, To: stay, Rule: RuleNackWhole},
+	{Input: inNacksRepeated, States: []uint8{rxAcked}, To: stay, Rule: RuleNackWhole},
 })

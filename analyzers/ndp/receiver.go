@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// debt is an answer that a receiver owes.
-type debt struct {
+// pendingAnswer is an answer that a receiver owes.
+type pendingAnswer struct {
 	at     clock.Time
 	c      *connection
 	number uint64
@@ -100,7 +100,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 		p.headerSeen++
 		p.delivered = t.Time
 		a.receiver.Step(&p.rx, inHeader)
-		a.owed.push(debt{t.Time, c, t.Number, seq, p.headerSeen, true})
+		a.pending.push(pendingAnswer{t.Time, c, t.Number, seq, p.headerSeen, true})
 		return
 	}
 	if p.wholeSeen == 0 {
@@ -108,7 +108,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 	}
 	p.wholeSeen++
 	a.receiver.Step(&p.rx, inWhole)
-	a.owed.push(debt{t.Time, c, t.Number, seq, p.wholeSeen, false})
+	a.pending.push(pendingAnswer{t.Time, c, t.Number, seq, p.wholeSeen, false})
 	for c.inOrder < c.next && c.inOrder >= c.base && c.at(c.inOrder).wholeSeen > 0 {
 		c.inOrder++
 	}
@@ -118,7 +118,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 }
 
 // unanswered reports a delivery that got no answer in time, if that is so.
-func (a *Analyzer) unanswered(d debt) {
+func (a *Analyzer) unanswered(d pendingAnswer) {
 	if !d.c.holds(d.seq) {
 		return
 	}
@@ -175,7 +175,7 @@ func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 	case p.wholeSeen > 0 && p.headerAnswered < p.headerSeen:
 		p.headerAnswered++
 	default:
-		input = inAcksAgain
+		input = inAcksRepeated
 	}
 	before := p.rx
 	rule := a.receiver.Step(&p.rx, input)
@@ -195,7 +195,7 @@ func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 		return
 	}
 	p := c.at(seq)
-	input := inNacksAgain
+	input := inNacksRepeated
 	if p.headerAnswered < p.headerSeen {
 		p.headerAnswered++
 		input = inNacks

@@ -61,7 +61,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	seq := t.NDP.Seq
 	if seq < c.base { // acknowledged longer than a round trip ago
 		state := txAcked
-		rule := a.sender.Step(&state, inAgain)
+		rule := a.sender.Step(&state, inRetransmit)
 		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet", fmt.Sprintf("data %d is sent again", seq))
 		return true
 	}
@@ -70,12 +70,12 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	}
 	p := c.at(seq)
 	before := p.tx
-	input := a.again(p, t.Time)
+	input := a.retransmission(p, t.Time)
 	a.lapse(c, p, t.Time)
 	crossed := a.crossed(p, t.Time)
 	rule := a.sender.Step(&p.tx, input)
 	if before == txNacked {
-		a.nackToTwo.Record(t.Time.Sub(p.told).Nanoseconds())
+		a.nackToTwo.Record(t.Time.Sub(p.answered).Nanoseconds())
 	}
 	since := t.Time.Sub(p.sent)
 	p.sent, p.expired, p.crossed, p.repeated = t.Time, false, crossed, 0
@@ -88,15 +88,15 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	return true
 }
 
-// again returns which kind of repetition a transmission of p at now is.
-func (a *Analyzer) again(p *packet, now clock.Time) uint8 {
+// retransmission returns which kind of repetition a transmission of p at now is.
+func (a *Analyzer) retransmission(p *packet, now clock.Time) uint8 {
 	switch {
-	case p.tx == txAcked && p.told.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
-		return inAgainCrossed
+	case p.tx == txAcked && p.answered.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
+		return inRetransmitCrossed
 	case a.cfg.RTO > 0 && (a.cfg.Paused || now.Sub(p.sent) >= tolerance(a.cfg.RTO)): // what was paused left later than its RTO began
-		return inAgainLate
+		return inRetransmitLate
 	}
-	return inAgain
+	return inRetransmit
 }
 
 // newPacket takes a packet that was not sent before.
@@ -128,7 +128,7 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 			return
 		}
 		c.missing.pop()
-		if !c.holds(m.seq) || c.at(m.seq).told != m.at { // settled, or there are later news of it
+		if !c.holds(m.seq) || c.at(m.seq).answered != m.at { // settled, or there are later news of it
 			continue
 		}
 		switch c.at(m.seq).tx {
@@ -197,7 +197,7 @@ func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 	if p.tx != txNacked && p.tx != txReturned {
 		return false
 	}
-	return (p.expired || p.crossed) && p.told.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
+	return (p.expired || p.crossed) && p.answered.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.
@@ -243,7 +243,7 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 		}
 		return
 	}
-	p.told = t.Time
+	p.answered = t.Time
 	if p.tx == txNacked || p.tx == txReturned {
 		c.missing.push(missing{t.Time, t.Number, seq})
 	}

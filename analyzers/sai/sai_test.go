@@ -157,8 +157,8 @@ func TestOrderOfCopies(t *testing.T) {
 	}
 }
 
-// again is p coming a second time.
-func again(p sai.Observation, ns int64) sai.Observation {
+// repeated is p coming a second time.
+func repeated(p sai.Observation, ns int64) sai.Observation {
 	p.ID, p.TimePS = p.ID+500, ns*1000
 	return p
 }
@@ -171,7 +171,7 @@ func cut(p sai.Observation) sai.Observation {
 
 func TestOfPacketsThatLookTheSameEitherMayBeMeant(t *testing.T) {
 	p, next := packet(1, 100), packet(2, 200)
-	short := cut(again(p, 300))
+	short := cut(repeated(p, 300))
 	slow := func(c *judge.Config) { c.Strict = false }
 	drops := func(c *judge.Config) { c.Settings[0].Settings.Profiles[0].Action = sai.Drop }
 	tests := []struct {
@@ -181,18 +181,18 @@ func TestOfPacketsThatLookTheSameEitherMayBeMeant(t *testing.T) {
 		want   []string
 	}{
 		{"the later leaves whole, then the copy of the earlier, then one that came between", slow,
-			[]sai.Observation{p, next, again(p, 300), whole(p, 400), copied(p, 500), copied(next, 510)}, nil},
-		{"the order of others is judged as ever", slow, []sai.Observation{p, again(p, 110), next, packet(3, 210), whole(p, 400), copied(p, 500),
+			[]sai.Observation{p, next, repeated(p, 300), whole(p, 400), copied(p, 500), copied(next, 510)}, nil},
+		{"the order of others is judged as ever", slow, []sai.Observation{p, repeated(p, 110), next, packet(3, 210), whole(p, 400), copied(p, 500),
 			copied(packet(3, 210), 510), copied(next, 520)}, []string{"sai.order"}},
-		{"when the first pair has gone, the order is judged again", slow, []sai.Observation{p, again(p, 110), whole(p, 120), copied(p, 130),
-			again(p, 300), packet(3, 310), copied(packet(3, 310), 400), copied(p, 410)}, []string{"sai.order"}},
-		{"one was cut before: the whole one leaves first", slow, []sai.Observation{short, again(p, 310), whole(p, 400), whole(short, 410)}, nil},
+		{"when the first pair has gone, the order is judged again", slow, []sai.Observation{p, repeated(p, 110), whole(p, 120), copied(p, 130),
+			repeated(p, 300), packet(3, 310), copied(packet(3, 310), 400), copied(p, 410)}, []string{"sai.order"}},
+		{"one was cut before: the whole one leaves first", slow, []sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410)}, nil},
 		{"one was cut before: it leaves first", slow, []sai.Observation{p, short, whole(short, 400), whole(p, 410)}, nil},
-		{"one was cut before, the other is cut here", slow, []sai.Observation{short, again(p, 310), at(copied(p, 400), 0, 6), at(whole(short, 410), 0, 6)}, nil},
-		{"one was cut before, and what leaves is like neither", slow, []sai.Observation{short, again(p, 310), whole(short, 400), whole(cutTo(p, 700), 410)},
+		{"one was cut before, the other is cut here", slow, []sai.Observation{short, repeated(p, 310), at(copied(p, 400), 0, 6), at(whole(short, 410), 0, 6)}, nil},
+		{"one was cut before, and what leaves is like neither", slow, []sai.Observation{short, repeated(p, 310), whole(short, 400), whole(cutTo(p, 700), 410)},
 			[]string{"sai.dscp", "sai.trim-size"}},
-		{"more leave than came", slow, []sai.Observation{short, again(p, 310), whole(p, 400), whole(short, 410), whole(p, 420)}, []string{"sai.once"}},
-		{"neither may be cut", drops, []sai.Observation{p, again(p, 110), copied(p, 400), whole(p, 410)}, []string{"sai.action"}},
+		{"more leave than came", slow, []sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410), whole(p, 420)}, []string{"sai.once"}},
+		{"neither may be cut", drops, []sai.Observation{p, repeated(p, 110), copied(p, 400), whole(p, 410)}, []string{"sai.action"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func cutTo(p sai.Observation, length int) sai.Observation {
 func TestCountersAreNotHeldAgainstAGuessWhichPacketLeft(t *testing.T) {
 	na := sai.Unavailable
 	p := packet(1, 100)
-	short := cut(again(p, 90))
+	short := cut(repeated(p, 90))
 	trimmedHere := copied(p, 200)
 	counts := func(dropped, trim, sent sai.Count) sai.Queue {
 		return sai.Queue{Packets: na, Bytes: na, DroppedPackets: dropped, DroppedBytes: na, Trim: trim, TxTrim: sent, DroppedTrim: 0}
@@ -223,7 +223,7 @@ func TestCountersAreNotHeldAgainstAGuessWhichPacketLeft(t *testing.T) {
 		want []string
 	}{
 		{"the copy leaves, the packet that was cut before is lost", counts(1, 1, 1), []sai.Observation{short, p, trimmedHere}, nil},
-		{"the same of packets that look alike", counts(0, 0, 0), []sai.Observation{p, again(p, 110), trimmedHere, whole(p, 300)},
+		{"the same of packets that look alike", counts(0, 0, 0), []sai.Observation{p, repeated(p, 110), trimmedHere, whole(p, 300)},
 			[]string{"sai.counter-dropped", "sai.counter-sent", "sai.counter-trim", "sai.interface"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

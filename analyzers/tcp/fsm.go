@@ -20,24 +20,24 @@ var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "lo
 
 // Inputs of a sender: what it sends, and what reaches it.
 const (
-	txNew         uint8 = iota // the next bytes
-	txAgainLost                // sent again: three later segments were SACKed, or three later transmissions delivered
-	txAgainRescue              // sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
-	txAgainAll                 // sent again: it was outstanding when a timer ran out, or may have
-	txTimeout                  // the first segment sent again when the timer had run out
-	txMayExpire                // the timer may have run out, and nothing of it was seen
-	txMayLose                  // a retransmission may be taken for lost, and need not
-	txLosses                   // three later segments of one that was sent once were SACKed, and it may be in no recovery
-	txAck                      // some more is acknowledged
-	txAckGrown                 // some more, and the window reaches the threshold
-	txAckAll                   // all that was outstanding when the recovery or the timeout came
-	txAckOld                   // nothing new is acknowledged
+	txNew              uint8 = iota // the next bytes
+	txRetransmitLost                // sent again: three later segments were SACKed, or three later transmissions delivered
+	txRetransmitRescue              // sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
+	txRetransmitAll                 // sent again: it was outstanding when a timer ran out, or may have
+	txTimeout                       // the first segment sent again when the timer had run out
+	txMayExpire                     // the timer may have run out, and nothing of it was seen
+	txMayLose                       // a retransmission may be taken for lost, and need not
+	txLosses                        // three later segments of one that was sent once were SACKed, and it may be in no recovery
+	txAck                           // some more is acknowledged
+	txAckGrown                      // some more, and the window reaches the threshold
+	txAckAll                        // all that was outstanding when the recovery or the timeout came
+	txAckOld                        // nothing new is acknowledged
 	txBeyondWindow
 	txBeyondReceiver
 	txSkip
-	txAgainAcked
-	txAgainSACKed
-	txAgainEarly
+	txRetransmitAcked
+	txRetransmitSACKed
+	txRetransmitEarly
 	txTimeoutEarly
 	txNoBackoff
 	txNoTimeout
@@ -55,11 +55,11 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 	{Input: txNew, To: fsm.Stay},
 	{Input: txNew, States: []uint8{txUnused}, To: txSlowStart},
 	// What a recovery took for lost and had no room for goes after its end, too.
-	{Input: txAgainLost, To: fsm.Stay},
-	{Input: txAgainRescue, To: fsm.Stay, Rule: ruleEarly},
-	{Input: txAgainRescue, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay},
-	{Input: txAgainAll, To: fsm.Stay, Rule: ruleEarly},
-	{Input: txAgainAll, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay}, // a recovery may follow a doubt
+	{Input: txRetransmitLost, To: fsm.Stay},
+	{Input: txRetransmitRescue, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txRetransmitRescue, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay},
+	{Input: txRetransmitAll, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txRetransmitAll, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay}, // a recovery may follow a doubt
 	{Input: txTimeout, To: txLoss},
 	{Input: txMayExpire, To: txUnsure},
 	{Input: txMayExpire, States: []uint8{txLoss}, To: fsm.Stay},
@@ -76,9 +76,9 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 	{Input: txBeyondWindow, To: fsm.Stay, Rule: ruleWindow},
 	{Input: txBeyondReceiver, To: fsm.Stay, Rule: ruleReceive},
 	{Input: txSkip, To: fsm.Stay, Rule: ruleSkip},
-	{Input: txAgainAcked, To: fsm.Stay, Rule: ruleSpurious},
-	{Input: txAgainSACKed, To: fsm.Stay, Rule: ruleSpurious},
-	{Input: txAgainEarly, To: fsm.Stay, Rule: ruleEarly},
+	{Input: txRetransmitAcked, To: fsm.Stay, Rule: ruleSpurious},
+	{Input: txRetransmitSACKed, To: fsm.Stay, Rule: ruleSpurious},
+	{Input: txRetransmitEarly, To: fsm.Stay, Rule: ruleEarly},
 	{Input: txTimeoutEarly, To: txLoss, Rule: ruleTimeoutEarly},
 	{Input: txNoBackoff, To: txLoss, Rule: ruleBackoff},
 	{Input: txNoTimeout, To: fsm.Stay, Rule: ruleTimeoutAbsent},

@@ -12,15 +12,15 @@ type span struct{ start, end int64 }
 
 // receiver is what one end has received, and what it said of it.
 type receiver struct {
-	rx     uint8      // state of receiverMachine
-	have   int64      // in order
-	beyond []span     // behind a gap, sorted, apart from each other
-	told   int64      // highest acknowledgement
-	edge   int64      // highest end of its window that it told
-	since  clock.Time // when the oldest byte arrived that is in order and not acknowledged
-	ahead  clock.Time // when the oldest segment arrived that is behind a gap and not answered
-	owes   bool       // there is one
-	gap    clock.Time // from when on something has been behind a gap
+	rx           uint8      // state of receiverMachine
+	have         int64      // in order
+	beyond       []span     // behind a gap, sorted, apart from each other
+	acknowledged int64      // highest acknowledgement
+	edge         int64      // highest end of its window that it told
+	since        clock.Time // when the oldest byte arrived that is in order and not acknowledged
+	ahead        clock.Time // when the oldest segment arrived that is behind a gap and not answered
+	owes         bool       // there is one
+	gap          clock.Time // from when on something has been behind a gap
 }
 
 // known reports whether any data has arrived.
@@ -52,7 +52,7 @@ func (r *receiver) arrive(now clock.Time, start int64, payload int) uint8 {
 		return rxAhead
 	}
 	r.beyond = slices.Delete(r.beyond, i, last)
-	if r.have == r.told {
+	if r.have == r.acknowledged {
 		r.since = now
 	}
 	r.have = s.end
@@ -79,16 +79,16 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	case ack > s.have:
 		a.says(s, rxBeyond, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have),
 			fmt.Sprintf("the receiver acknowledged byte %d; byte %d has not arrived", ack, s.have))
-	case ack < s.told:
-		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as before", s.told),
-			fmt.Sprintf("the receiver acknowledged byte %d after byte %d", ack, s.told))
+	case ack < s.acknowledged:
+		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as before", s.acknowledged),
+			fmt.Sprintf("the receiver acknowledged byte %d after byte %d", ack, s.acknowledged))
 	case ack < s.have:
 		a.receiver.Step(&s.rx, rxAckPart)
 	default:
 		a.receiver.Step(&s.rx, rxAck)
 	}
-	if ack > s.told {
-		s.told, s.since = ack, a.now
+	if ack > s.acknowledged {
+		s.acknowledged, s.since = ack, a.now
 	}
 	s.owes = false
 	if edge := ack + int64(o.Window); edge < s.edge {
@@ -119,7 +119,7 @@ func (a *Analyzer) selects(s *stream, o *Observation) {
 // late looks for an acknowledgement that is overdue.
 func (a *Analyzer) late(s *stream) {
 	now := a.served(s.key.dst)
-	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.told && waited > ackLimit+a.cfg.Hold {
+	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.acknowledged && waited > ackLimit+a.cfg.Hold {
 		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
 			fmt.Sprintf("the receiver did not acknowledge byte %d for %s", s.have, waited.Text()))
 		s.since = a.now

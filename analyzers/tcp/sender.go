@@ -10,14 +10,14 @@ import (
 // segment is a range of the stream as it was sent first.
 type segment struct {
 	span
-	sent    clock.Time // last
-	ordinal uint64     // of the last transmission
-	times   int        // sent
-	sacked  bool
-	told    clock.Time // when it was SACKed first
-	lost    bool       // it may be taken for lost, and was not sent again since
-	unsure  bool       // nobody can tell whether it was
-	flying  bool
+	sent     clock.Time // last
+	ordinal  uint64     // of the last transmission
+	times    int        // sent
+	sacked   bool
+	sackedAt clock.Time // when it was SACKed first
+	lost     bool       // it may be taken for lost, and was not sent again since
+	unsure   bool       // nobody can tell whether it was
+	flying   bool
 }
 
 // transmission is one that was a retransmission.
@@ -34,13 +34,13 @@ type sender struct {
 	limit     int64     // of the receiver's window; 0: not known yet
 	lately    []acked   // what Config.Hold ago may not have been known
 
-	ordinal   uint64 // transmissions
-	delivered uint64 // ordinal of the latest one that is known to have arrived
-	again     []transmission
-	top       int64  // end of the highest segment that was SACKed
-	judged    int64  // everything below that is not SACKed may be taken for lost
-	amnesty   int64  // everything below may be sent again once: a timeout may have come since it was
-	pardon    uint64 // transmissions before that
+	ordinal       uint64 // transmissions
+	delivered     uint64 // ordinal of the latest one that is known to have arrived
+	retransmitted []transmission
+	top           int64  // end of the highest segment that was SACKed
+	judged        int64  // everything below that is not SACKed may be taken for lost
+	amnesty       int64  // everything below may be sent again once: a timeout may have come since it was
+	pardon        uint64 // transmissions before that
 
 	window
 	over    int64      // where a recovery, or what follows a timeout, ends at the earliest
@@ -91,7 +91,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		a.fresh(s, span{start, end})
 	case end <= s.una:
 		if end <= a.knownUna(s) {
-			a.breaks(s, txAgainAcked, o.Number, fmt.Sprintf("no byte before %d, which is acknowledged", s.una),
+			a.breaks(s, txRetransmitAcked, o.Number, fmt.Sprintf("no byte before %d, which is acknowledged", s.una),
 				fmt.Sprintf("the sender retransmitted bytes %d to %d; all bytes before %d are acknowledged", start, end, s.una))
 		}
 		s.ordinal++
@@ -168,7 +168,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 			g.flying = true
 			s.flight += g.end - g.start
 		}
-		s.again = append(s.again, transmission{g.start, s.ordinal})
+		s.retransmitted = append(s.retransmitted, transmission{g.start, s.ordinal})
 	}
 	s.next = max(s.next, r.end)
 }
@@ -208,19 +208,19 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	expired := a.expired(s)
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
-		if g.told <= a.now.Add(-a.cfg.Hold) {
-			a.breaks(s, txAgainSACKed, number, "no byte that is SACKed", fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
+		if g.sackedAt <= a.now.Add(-a.cfg.Hold) {
+			a.breaks(s, txRetransmitSACKed, number, "no byte that is SACKed", fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
 		return
 	case g.lost:
-		a.sender.Step(&s.state, txAgainLost)
+		a.sender.Step(&s.state, txRetransmitLost)
 	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired): // of the first, a timeout that was not seen as one asked for it
-		a.sender.Step(&s.state, txAgainAll)
+		a.sender.Step(&s.state, txRetransmitAll)
 		return
 	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
 		a.rescue(s, g, number)
 	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon: // a timeout that was not seen, or one that came since
-		a.sender.Step(&s.state, txAgainAll)
+		a.sender.Step(&s.state, txRetransmitAll)
 	case i == 0 && expired && s.una > 0 && a.now.Sub(s.cleared) < a.cfg.Hold: // or the host decided it before it knew of the latest acknowledgement
 	case i == 0:
 		a.timeout(s, number)
@@ -236,7 +236,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 
 // early blames a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
-	a.breaks(s, txAgainEarly, number, "three later segments SACKed before", a.retransmitted(g))
+	a.breaks(s, txRetransmitEarly, number, "three later segments SACKed before", a.retransmitted(g))
 }
 
 // retransmitted describes a retransmission that comes too early.
@@ -255,7 +255,7 @@ func (a *Analyzer) rescue(s *stream, g *segment, number uint64) {
 	if g.ordinal > s.entered {
 		s.rescued = true
 	}
-	if rule := a.sender.Step(&s.state, txAgainRescue); rule != "" {
+	if rule := a.sender.Step(&s.state, txRetransmitRescue); rule != "" {
 		a.blame(rule, s, number, "three later segments SACKed before, or a recovery", a.retransmitted(g))
 	}
 }
@@ -455,7 +455,7 @@ func (s *sender) sack(now clock.Time, b span) {
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= b.start })
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
-			g.sacked, g.lost, g.told = true, false, now
+			g.sacked, g.lost, g.sackedAt = true, false, now
 			s.settle(g)
 			s.top = max(s.top, g.end)
 			s.deliver(g)
@@ -488,9 +488,9 @@ func (s *sender) presume() (news bool) {
 
 // retransmissions finds those that may be taken for lost: three of their successors arrived, or the originals of those did.
 func (s *sender) retransmissions() {
-	for len(s.again) > 0 && s.again[0].ordinal+dupThresh <= s.delivered {
-		t := s.again[0]
-		s.again = s.again[1:]
+	for len(s.retransmitted) > 0 && s.retransmitted[0].ordinal+dupThresh <= s.delivered {
+		t := s.retransmitted[0]
+		s.retransmitted = s.retransmitted[1:]
 		i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= t.start })
 		if i < len(s.segments) && s.segments[i].start == t.start && s.segments[i].ordinal == t.ordinal && !s.segments[i].sacked {
 			s.presumeLost(&s.segments[i])

@@ -189,9 +189,9 @@ func (a *Analyzer) missing(s *stream) {
 		a.breaks(s, txIncomplete, 0, fmt.Sprintf("all %d bytes acknowledged", s.next),
 			fmt.Sprintf("%d of %d bytes were acknowledged in the end", s.una, s.next))
 	}
-	if s.have > s.told {
+	if s.have > s.acknowledged {
 		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have),
-			fmt.Sprintf("the receiver acknowledged %d of the %d bytes that arrived", max(0, s.told), s.have))
+			fmt.Sprintf("the receiver acknowledged %d of the %d bytes that arrived", max(0, s.acknowledged), s.have))
 	}
 	if s.owes {
 		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d", s.have),

@@ -59,29 +59,29 @@ func window(lost ...uint32) (list []step) {
 	return list
 }
 
-func told(us int, at, start, end uint32) []step {
+func sack(us int, at, start, end uint32) []step {
 	return []step{{us: us, sent: true, ack: true, at: at, start: start, end: end}, {us: us + 5, ack: true, at: at, start: start, end: end}}
 }
 
 func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
-	again := step{us: 40, sent: true, at: 0}
+	retransmit := step{us: 40, sent: true, at: 0}
 	for _, tt := range []struct {
 		name  string
 		steps []step
 		want  string
 	}{
-		{"all is acknowledged", append(window(), told(20, 5000, 0, 0)...), ""},
-		{"the first is lost, four are SACKed, it goes again", append(append(window(0), told(20, 0, 1000, 5000)...), again), ""},
-		{"two SACKed segments are too few", append(append(window(0), told(20, 0, 1000, 3000)...), again), "tcp.retransmit-early"},
-		{"without any news", append(window(0), again), "tcp.timeout-early"},
+		{"all is acknowledged", append(window(), sack(20, 5000, 0, 0)...), ""},
+		{"the first is lost, four are SACKed, it goes again", append(append(window(0), sack(20, 0, 1000, 5000)...), retransmit), ""},
+		{"two SACKed segments are too few", append(append(window(0), sack(20, 0, 1000, 3000)...), retransmit), "tcp.retransmit-early"},
+		{"without any news", append(window(0), retransmit), "tcp.timeout-early"},
 		{"after the timeout", append(window(0), step{us: 1200, sent: true, at: 0}), ""},
 		{"the second timeout comes too soon", append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 2300, sent: true, at: 0}), "tcp.backoff"},
 		{"the second timeout comes in time", append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 3300, sent: true, at: 0}), ""},
-		{"what is acknowledged goes again", append(append(window(), told(20, 5000, 0, 0)...), again), "tcp.retransmit-spurious"},
+		{"what is acknowledged goes again", append(append(window(), sack(20, 5000, 0, 0)...), retransmit), "tcp.retransmit-spurious"},
 		{"a byte is left out", []step{{sent: true, at: 0}, {us: 1, sent: true, at: 1001}}, "tcp.seq-skip"},
-		{"a gap is acknowledged", append(window(0), told(20, 5000, 0, 0)...), "tcp.ack-beyond"},
-		{"an acknowledgement goes back", append(append(window(), told(20, 5000, 0, 0)...), told(40, 4000, 0, 0)...), "tcp.ack-backwards"},
-		{"a block that has not arrived", append(window(0, 4), told(20, 0, 1000, 5000)...), "tcp.sack-false"},
+		{"a gap is acknowledged", append(window(0), sack(20, 5000, 0, 0)...), "tcp.ack-beyond"},
+		{"an acknowledgement goes back", append(append(window(), sack(20, 5000, 0, 0)...), sack(40, 4000, 0, 0)...), "tcp.ack-backwards"},
+		{"a block that has not arrived", append(window(0, 4), sack(20, 0, 1000, 5000)...), "tcp.sack-false"},
 	} {
 		got := judge(tt.steps)
 		if tt.want == "" && len(got) > 0 || tt.want != "" && !slices.Contains(got, tt.want) {
@@ -92,7 +92,7 @@ func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
 
 // conversation is the first ten segments, of which the first is lost; four of them are SACKed, and what the sender does follows.
 func conversation(then ...step) []step {
-	return append(append(window(0), told(20, 0, 1000, 5000)...), then...)
+	return append(append(window(0), sack(20, 0, 1000, 5000)...), then...)
 }
 
 // The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC 6298, 5.5 and 5.6: a

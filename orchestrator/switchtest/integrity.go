@@ -73,7 +73,7 @@ func (r *run) missedAtSwitches() string {
 	for i := range r.net.Switches() {
 		sw := r.net.Switch(i)
 		for port := range sw.Ports() {
-			c, s := sw.Port(port).Counters(), &r.ledger.sight[i]
+			c, s := sw.Port(port).Counters(), &r.ledger.taps[i]
 			if in, out := s.in[port]+c.PausesReceived, s.out[port]+c.PausesSent; in != c.Received || out < c.Sent || out-c.Sent > c.PausesSent {
 				return fmt.Sprintf("switch %s port %d: the tap saw %d in and %d out, the port counts %d and %d", sw.Name(), port, in, out, c.Received, c.Sent)
 			}

@@ -15,7 +15,7 @@ type ledger struct {
 	flows  []account                 // by flow number less 1
 	named  map[uint64]int            // flow number of every connection, of requests and responses, too
 	owner  map[uint64]int32          // flow number less 1, by protocol, sender and connection
-	sight  []switchSight             // by switch
+	taps   []switchTaps              // by switch
 	census census
 	// headers in transit that had been cut before the switch that has them now, by packet ID
 	cutBefore map[uint64]struct{}
@@ -43,8 +43,8 @@ type account struct {
 	transport.Progress
 }
 
-// switchSight is what the taps saw of one switch.
-type switchSight struct {
+// switchTaps is what the taps saw of one switch.
+type switchTaps struct {
 	in, out    []uint64 // frames by front port
 	trimmedIn  uint64
 	trimmedOut uint64 // by front ports
@@ -79,7 +79,7 @@ func (b *bitmap) add(n uint64) bool {
 
 func newLedger(net *fabric.Network, p *Plan) *ledger {
 	l := &ledger{
-		net: net, flows: make([]account, len(p.Flows)), sight: make([]switchSight, net.Switches()), cutBefore: make(map[uint64]struct{}),
+		net: net, flows: make([]account, len(p.Flows)), taps: make([]switchTaps, net.Switches()), cutBefore: make(map[uint64]struct{}),
 		owner:   make(map[uint64]int32),
 		named:   make(map[uint64]int),
 		multi:   net.Switches() > 1,
@@ -90,9 +90,9 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 	for _, t := range transports() {
 		l.speaks[t.Protocol] = &t
 	}
-	for i := range l.sight {
+	for i := range l.taps {
 		n := net.Switch(i).Ports()
-		l.sight[i] = switchSight{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n), data: make([]uint64, n)}
+		l.taps[i] = switchTaps{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n), data: make([]uint64, n)}
 	}
 	for i := range l.flows {
 		l.flows[i].first = clock.Never
@@ -157,12 +157,12 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		l.arrive(now, p)
 	case at.Stage == fabric.Dropped:
 		l.census.dropped[p.Kind()]++
-		l.drop(&l.sight[at.Node], p)
-	case at.Port >= len(l.sight[at.Node].in): // recirculation
+		l.drop(&l.taps[at.Node], p)
+	case at.Port >= len(l.taps[at.Node].in): // recirculation
 	case at.Stage == fabric.Ingress:
-		l.enter(&l.sight[at.Node], at.Port, p)
+		l.enter(&l.taps[at.Node], at.Port, p)
 	default:
-		l.leave(&l.sight[at.Node], at, now, p)
+		l.leave(&l.taps[at.Node], at, now, p)
 	}
 }
 
@@ -174,7 +174,7 @@ func (l *ledger) depart(now clock.Time, p *fabric.Packet) {
 	}
 }
 
-func (l *ledger) enter(s *switchSight, port int, p *fabric.Packet) {
+func (l *ledger) enter(s *switchTaps, port int, p *fabric.Packet) {
 	s.in[port]++
 	if p.Flags&fabric.Trimmed != 0 {
 		s.trimmedIn++
@@ -184,7 +184,7 @@ func (l *ledger) enter(s *switchSight, port int, p *fabric.Packet) {
 	}
 }
 
-func (l *ledger) leave(s *switchSight, at fabric.Point, now clock.Time, p *fabric.Packet) {
+func (l *ledger) leave(s *switchTaps, at fabric.Point, now clock.Time, p *fabric.Packet) {
 	s.out[at.Port]++
 	if p.Flags&fabric.Trimmed == 0 {
 		if l.speaks[p.Protocol].Carries(p) {
@@ -203,7 +203,7 @@ func (l *ledger) leave(s *switchSight, at fabric.Point, now clock.Time, p *fabri
 	l.latency.Record(now.Sub(p.Arrived).Nanoseconds())
 }
 
-func (l *ledger) drop(s *switchSight, p *fabric.Packet) {
+func (l *ledger) drop(s *switchTaps, p *fabric.Packet) {
 	if p.Flags&fabric.Trimmed != 0 {
 		s.cutLost++
 		delete(l.cutBefore, p.ID)
@@ -259,4 +259,4 @@ func (a *account) fate(now clock.Time, t *transport.Transport, sequence uint64) 
 }
 
 // trims returns how many packets were cut at a switch.
-func (s *switchSight) trims() int64 { return int64(s.trimmedOut + s.cutLost - s.trimmedIn) }
+func (s *switchTaps) trims() int64 { return int64(s.trimmedOut + s.cutLost - s.trimmedIn) }

@@ -308,7 +308,7 @@ func (r *run) queues(of func(fabric.QueueCounters) int64) []int64 {
 		sw := r.net.Switch(i)
 		for port := range sw.Ports() {
 			for q := range sw.Port(port).Queues() {
-				if r.ledger.sight[i].data[port]&(1<<q) != 0 {
+				if r.ledger.taps[i].data[port]&(1<<q) != 0 {
 					list = append(list, of(sw.Port(port).Queue(q).Counters()))
 				}
 			}

@@ -139,7 +139,7 @@ func (r *run) switchTable() report.Table {
 		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true}, {Head: ""},
 	}}
 	for i := range r.net.Switches() {
-		sw, s := r.net.Switch(i), &r.ledger.sight[i]
+		sw, s := r.net.Switch(i), &r.ledger.taps[i]
 		var in, out, dropped, marked, pauses, longest, recirculation int64
 		for port := range sw.Ports() {
 			c := sw.Port(port).Counters()

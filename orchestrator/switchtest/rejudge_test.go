@@ -15,19 +15,19 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// judgeAgain analyses a recorded run.
-func judgeAgain(t rapid.TB, dir string) *orchestrator.Outcome {
+// rejudge analyses a recorded run.
+func rejudge(t rapid.TB, dir string) *orchestrator.Outcome {
 	t.Helper()
 	opened, err := orchestrator.OpenRun(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	again, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: dir, Config: switchtest.Options()})
+	rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: dir, Config: switchtest.Options()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return again
+	return rejudged
 }
 
 // violations returns the broken rules of NDP and the flows that broke them.
@@ -96,8 +96,8 @@ func convict(t *testing.T, text, rule string) {
 	if err := os.WriteFile(filepath.Join(o.Dir, "analysis", "ndp.json"), []byte(forgotten), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	again := judgeAgain(t, o.Dir)
-	got, flows := violations(again)
+	rejudged := rejudge(t, o.Dir)
+	got, flows := violations(rejudged)
 	if slices.Contains(want, rule) && !slices.Contains(got, rule) || len(want) == 0 && len(got) > 0 || rule == "" && len(want) > 0 {
 		t.Errorf("the run found %v, its captures %v", want, got)
 	}
@@ -106,10 +106,10 @@ func convict(t *testing.T, text, rule string) {
 			t.Errorf("a finding is about flow %d of 8", flow)
 		}
 	}
-	if again.Verdict.Exit != o.Verdict.Exit || again.Report.Packets != o.Report.Packets {
-		t.Errorf("run: status %d, %d packets; again: status %d, %d packets", o.Verdict.Exit, o.Report.Packets, again.Verdict.Exit, again.Report.Packets)
+	if rejudged.Verdict.Exit != o.Verdict.Exit || rejudged.Report.Packets != o.Report.Packets {
+		t.Errorf("run: status %d, %d packets; rejudged: status %d, %d packets", o.Verdict.Exit, o.Report.Packets, rejudged.Verdict.Exit, rejudged.Report.Packets)
 	}
-	if notes := strings.Join(again.Report.Notes, "\n"); !strings.Contains(notes, "ndp is judged again") {
+	if notes := strings.Join(rejudged.Report.Notes, "\n"); !strings.Contains(notes, "ndp is judged again") {
 		t.Error(notes)
 	}
 }
@@ -163,7 +163,7 @@ func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
 			if c.harm != nil {
 				c.harm(t, o.Dir)
 			}
-			if notes := strings.Join(judgeAgain(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, c.want) {
+			if notes := strings.Join(rejudge(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, c.want) {
 				t.Errorf("want %q in\n%s", c.want, notes)
 			}
 		})

@@ -118,7 +118,7 @@ type CountersDocument struct {
 func (r *run) counters() (*CountersDocument, error) {
 	c := counterSet{}
 	for i := range r.net.Switches() {
-		if err := c.readSwitch(&r.plan.family.Family, r.net.Switch(i), &r.ledger.sight[i]); err != nil {
+		if err := c.readSwitch(&r.plan.family.Family, r.net.Switch(i), &r.ledger.taps[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +128,7 @@ func (r *run) counters() (*CountersDocument, error) {
 
 type counterSet map[string]int64
 
-func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, sight *switchSight) error {
+func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, taps *switchTaps) error {
 	name := sw.Name()
 	for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
 		reason := f.Reason(why)
@@ -140,7 +140,7 @@ func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, sight *swi
 			return fmt.Errorf("switch %s dropped %d packets for reason %d, which the family %s does not declare", name, n, why, f.Name)
 		}
 	}
-	c[name+".trims"] = sight.trims()
+	c[name+".trims"] = taps.trims()
 	ports := sw.Ports()
 	if sw.Recirculation(0) != nil {
 		ports += sw.Pipelines()
@@ -185,8 +185,8 @@ func (c counterSet) readPort(sw *fabric.Switch, i int) {
 
 // readTaps adds what the taps saw, which counters of switches can be compared with.
 func (c counterSet) readTaps(l *ledger) {
-	for i := range l.sight {
-		s := &l.sight[i]
+	for i := range l.taps {
+		s := &l.taps[i]
 		name := "taps." + l.net.Switch(i).Name()
 		for port := range s.in {
 			c[fmt.Sprintf("%s.port-%d.in", name, port)] = int64(s.in[port])

@@ -59,7 +59,7 @@ func (s *series) sample(now clock.Time) {
 				}
 			}
 		}
-		add(s.r.ledger.sight[i].trims(), "%s.trims", sw.Name())
+		add(s.r.ledger.taps[i].trims(), "%s.trims", sw.Name())
 	}
 	span := now.Sub(s.before)
 	for i := range s.payload {

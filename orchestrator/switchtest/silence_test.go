@@ -123,7 +123,7 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 	}
 	defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill a disk
 	if recorded {
-		captures = judgeAgain(t, r.Dir).Analysis.Findings
+		captures = rejudge(t, r.Dir).Analysis.Findings
 	}
 	return r.Analysis.Findings, captures, r.Verdict.Reasons, true
 }
@@ -166,8 +166,8 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 	models := switchtest.Options().Switches
 	all := os.Getenv("CANDELA_TEST_SILENCE") != ""
 	networks := len(models) * seedsOfModel(t, tries/len(models))
-	caught, again := 0, 0
-	for i := 0; i < networks && (all || caught == 0 || recorded && again == 0); i++ {
+	caught, rejudged := 0, 0
+	for i := 0; i < networks && (all || caught == 0 || recorded && rejudged == 0); i++ {
 		m := i % len(models)
 		in, captures, _, _ := findings(t, draw(uint64(i/len(models)), uint64(m), models[m].Name), recorded)
 		broken := func(f analyzers.Finding) bool { return f.Rule == rule }
@@ -175,14 +175,14 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 			caught++
 		}
 		if slices.ContainsFunc(captures, broken) {
-			again++
+			rejudged++
 		}
 	}
 	rates := fmt.Sprintf("%s was found in %d of %d networks", rule, caught, networks)
 	if recorded {
-		rates += fmt.Sprintf(", and in the captures of %d", again)
+		rates += fmt.Sprintf(", and in the captures of %d", rejudged)
 	}
-	if caught == 0 || recorded && again == 0 {
+	if caught == 0 || recorded && rejudged == 0 {
 		t.Error(rates)
 	}
 	if all {

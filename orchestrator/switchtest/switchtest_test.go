@@ -250,14 +250,14 @@ func TestARecordedRunIsJudgedAgainByItsDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened.Close()
-		again, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: switchtest.Options()})
+		rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: switchtest.Options()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return again
+		return rejudged
 	}
-	if again := judge(); again.Verdict.Exit != orchestrator.ExitPass || len(again.Analysis.Metrics) != len(o.Analysis.Metrics) {
-		t.Errorf("%s: %v", again.Verdict.Verdict, again.Verdict.Reasons)
+	if rejudged := judge(); rejudged.Verdict.Exit != orchestrator.ExitPass || len(rejudged.Analysis.Metrics) != len(o.Analysis.Metrics) {
+		t.Errorf("%s: %v", rejudged.Verdict.Verdict, rejudged.Verdict.Reasons)
 	}
 	file := filepath.Join(o.Dir, "switch-counters.json")
 	data, err := os.ReadFile(file)
@@ -268,8 +268,8 @@ func TestARecordedRunIsJudgedAgainByItsDocuments(t *testing.T) {
 	if err := os.WriteFile(file, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if again := judge(); again.Verdict.Exit != orchestrator.ExitFail {
-		t.Errorf("a counter that breaks an expectation: %s", again.Verdict.Verdict)
+	if rejudged := judge(); rejudged.Verdict.Exit != orchestrator.ExitFail {
+		t.Errorf("a counter that breaks an expectation: %s", rejudged.Verdict.Verdict)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {
 
 // Whatever the network does to them, sound hosts are blamed for nothing: neither in the run nor by its captures.
 func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
-	out, again := t.TempDir(), 0
+	out, rejudged := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		text := drawTCP(rt)
 		recorded := !strings.Contains(text, "pfc-classes") && rapid.IntRange(0, 3).Draw(rt, "recorded") == 0
@@ -82,12 +82,12 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 		defer func() { _ = os.RemoveAll(r.Dir) }()
 		found := r.Analysis.Findings
 		if recorded {
-			judged := judgeAgain(rt, r.Dir)
+			judged := rejudge(rt, r.Dir)
 			if notes := strings.Join(judged.Report.Notes, "\n"); !strings.Contains(notes, "tcp is judged again") {
 				rt.Fatalf("%s\n%s", notes, text)
 			}
 			found = append(found, judged.Analysis.Findings...)
-			again++
+			rejudged++
 		}
 		for _, f := range found {
 			if f.Analyzer == "tcp" && f.Rule != "tcp.timer-unjudged" {
@@ -95,7 +95,7 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 			}
 		}
 	})
-	if again == 0 && !testing.Short() { // of a fifth as many draws, one in a hundred has none
+	if rejudged == 0 && !testing.Short() { // of a fifth as many draws, one in a hundred has none
 		t.Error("no captures were judged")
 	}
 }

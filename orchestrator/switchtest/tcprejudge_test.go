@@ -48,20 +48,20 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 	if err := os.WriteFile(filepath.Join(o.Dir, "analysis", "tcp.json"), []byte(forgotten), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	again := judgeAgain(t, o.Dir)
-	if notes := strings.Join(again.Report.Notes, "\n"); !strings.Contains(notes, "tcp is judged again") {
+	rejudged := rejudge(t, o.Dir)
+	if notes := strings.Join(rejudged.Report.Notes, "\n"); !strings.Contains(notes, "tcp is judged again") {
 		t.Fatal(notes)
 	}
 	near := gocmp.Comparer(func(a, b int64) bool { return max(a, b)-min(a, b) <= 3 }) // captures count nanoseconds, and a link's two ends
-	if diff := gocmp.Diff(want, tcpFindings(again, exact), near, cmpopts.EquateEmpty()); diff != "" {
+	if diff := gocmp.Diff(want, tcpFindings(rejudged, exact), near, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the run and its captures differ:\n%s", diff)
 	}
-	if again.Verdict.Exit != o.Verdict.Exit {
-		t.Errorf("run: status %d; again: %d", o.Verdict.Exit, again.Verdict.Exit)
+	if rejudged.Verdict.Exit != o.Verdict.Exit {
+		t.Errorf("run: status %d; again: %d", o.Verdict.Exit, rejudged.Verdict.Exit)
 	}
 	for name, count := range o.Analysis.Coverage["tcp"] {
 		// Captures lack what was on a host's link in the end, and can't tell the order of what falls into a nanosecond.
-		if got := again.Analysis.Coverage["tcp"][name]; max(got, count)-min(got, count) > 5+count/100 {
+		if got := rejudged.Analysis.Coverage["tcp"][name]; max(got, count)-min(got, count) > 5+count/100 {
 			t.Errorf("%s: the run counts %d, its captures %d", name, count, got)
 		}
 	}
@@ -134,7 +134,7 @@ func TestCapturesThatDoNotTellEnoughOfTCPAreNotJudged(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if notes := strings.Join(judgeAgain(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, want) {
+		if notes := strings.Join(rejudge(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, want) {
 			t.Errorf("want %q in\n%s", want, notes)
 		}
 	}

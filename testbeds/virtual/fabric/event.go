@@ -88,7 +88,7 @@ type engine struct {
 	occupied [words]uint64
 	filled   uint64 // which words of occupied are not zero
 	ring     [days][]event
-	spare    [][]event // of days that have passed: few circulate, and those are in the cache
+	reusable [][]event // of days that have passed: few circulate, and those are in the cache
 	scratch  []event   // where a day is sorted to
 	lows     digits    // of sorting
 	highs    digits
@@ -185,8 +185,8 @@ func (e *engine) insertToday(ev event) {
 
 // begin notes that day i has events, and gives it an array for them.
 func (e *engine) begin(i int) {
-	if n := len(e.spare); n > 0 {
-		e.ring[i], e.spare = e.spare[n-1], e.spare[:n-1]
+	if n := len(e.reusable); n > 0 {
+		e.ring[i], e.reusable = e.reusable[n-1], e.reusable[:n-1]
 	}
 	e.occupied[i>>wordBits] |= 1 << (i & (1<<wordBits - 1))
 	e.filled |= 1 << (i >> wordBits)
@@ -319,7 +319,7 @@ func (e *engine) pass() {
 	if e.open == closed {
 		return
 	}
-	e.spare = append(e.spare, e.today[:0])
+	e.reusable = append(e.reusable, e.today[:0])
 	e.ring[e.open], e.today = nil, nil
 	word := e.open >> wordBits
 	if e.occupied[word] &^= 1 << (e.open & (1<<wordBits - 1)); e.occupied[word] == 0 {

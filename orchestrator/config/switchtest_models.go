@@ -174,11 +174,7 @@ func (k parameterKind) scalar() kind {
 	case parameter.Boolean:
 		return boolean{}
 	case parameter.Word:
-		words := make([]status, len(p.Words))
-		for i, w := range p.Words {
-			words[i] = status(w)
-		}
-		return enum[status]{values: words}
+		return enum[status]{values: wordsOf(p.Words)}
 	case parameter.Number, parameter.Duration, parameter.Rate:
 		return quantity{unit: p.Unit, scale: p.Scale(), min: p.Min, max: p.Upper()}
 	case parameter.Integer, parameter.Integers:

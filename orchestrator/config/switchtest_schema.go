@@ -6,6 +6,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/trace"
 )
 
 // Limits of switch tests: what the simulator holds in some gigabytes and a day.
@@ -163,8 +164,18 @@ func tapsSchema() *object {
 		fields: []field{
 			{key: "capture", doc: "Write every packet to taps/before.pcap and taps/behind.pcap.", kind: boolean{}, def: "false",
 				at: at(func(t *Taps) *bool { return &t.Capture })},
-			{key: "decisions", doc: "Write what the switches decide about each packet to decisions.csv or decisions.json (a record a line), and judge it against the taps.",
-				kind: optional[status]{enum[status]{values: []status{"csv", "json"}}}, at: at(func(t *Taps) **status { return &t.decisions })},
+			{key: "decisions", doc: "Write what the switches decide about each packet to decisions.csv, decisions.json (a record a line) or " +
+				"decisions.parquet, and judge it against the taps.",
+				kind: optional[status]{enum[status]{values: wordsOf(trace.DecisionFormats())}}, at: at(func(t *Taps) **status { return &t.decisions })},
 		},
 	}
+}
+
+// wordsOf returns words of an enumeration.
+func wordsOf(words []string) []status {
+	list := make([]status, len(words))
+	for i, w := range words {
+		list[i] = status(w)
+	}
+	return list
 }

@@ -92,7 +92,9 @@ func newDecisions(r *run) (*decisions, error) {
 	return d, nil
 }
 
-func (d *decisions) close() error { return errors.Join(d.err, d.buffer.Flush(), d.file.Close()) }
+func (d *decisions) close() error {
+	return errors.Join(d.err, d.writer.Close(), d.buffer.Flush(), d.file.Close())
+}
 
 // unjudged says which rules need decision records that the run does not have.
 func (r *run) unjudged() []string {

@@ -117,6 +117,9 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	case p > missing:
 		s.learn(r, missing, nakImplied)
 	default:
+		if s.captured && p > q.una.most().una { // if it is lost after the tap, a later response acknowledges what is before it only
+			q.una.push(knowledge{una: p, id: r.ID, timeNS: r.TimeNS})
+		}
 		q.spans.answered()
 		s.learn(r, p+1, nakNone)
 	}

@@ -159,6 +159,8 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 			> 1; < resp 1 syndrome=0x60; < resp 2; < resp 3`}),
 		"an atomic ack with the syndrome of a NAK": plain(scene{traffic: "write atomic", want: []string{"syndrome"}, trace: `
 			> 1-2; < ack 1; < atomic 2 syndrome=0x62`}),
+		"a restart before an atomic whose ACK may have been lost": plain(scene{traffic: "write*4 atomic write*4", want: []string{"timeout-start"}, trace: `
+			> 1-9; < nak 2; > 2-9; < atomic 5; < ack 6; > 4-9; < ack 4; < atomic 5; < ack 9`}),
 		"acks decrease": plain(scene{traffic: "write*10", want: []string{"ack-decreasing"}, trace: `
 			> 1-10; < ack 6; < ack 4; < ack 10`}),
 	})

@@ -399,9 +399,13 @@ func (s *session) foldRequester(cut int64) {
 			best = n
 		}
 	}
-	una := max(best.state.una, s.acknowledged(best.in, cut))
+	una, asked := max(best.state.una, s.acknowledged(best.in, cut)), best.state
 	best.state = sender{una: una, cur: s.top, next: s.top, hazy: una}
-	best.in, best.ready = cut, 0
+	if best.in = cut; una > asked.una {
+		best.ready = 0
+	} else { // a NAK that it has not obeyed yet still explains a restart
+		best.state.nak, best.state.implied, best.state.rnr, best.state.resent = asked.nak, asked.implied, asked.rnr, asked.resent
+	}
 	level := t.level
 	t.start(best, s.end())
 	t.level = level
@@ -424,13 +428,16 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 		n.now = max(n.now, f.timeNS)
 		s.req.m.receive(st, n, f)
 		for _, m := range st.queue {
-			if m.state.una > best.state.una {
+			if m.state.una > best.state.una || m.state.una == best.state.una && m.state.asked() && !best.state.asked() && m.now <= n.now {
 				best = m
 			}
 		}
 	}
 	return best
 }
+
+// asked reports whether a response asks for what is the oldest.
+func (s *sender) asked() bool { return s.nak || s.implied || s.rnr }
 
 // acknowledged returns what follows the highest PSN that responses between two frames acknowledge.
 func (s *session) acknowledged(from, to int64) int64 {

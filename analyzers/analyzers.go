@@ -34,6 +34,8 @@ type Finding struct {
 	Message    string   `json:"message"`
 	// About is one more than the flow of the requests that it is about; 0: that is not known.
 	About trace.FlowID `json:"-"`
+	// Undelivered says that the responder acted on a request that did not pass the second capture of a pair: that capture may have missed it.
+	Undelivered bool `json:"-"`
 }
 
 // Metric is a measured distribution (design, "Outside interface").

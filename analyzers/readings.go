@@ -2,6 +2,7 @@ package analyzers
 
 import (
 	"context"
+	"slices"
 
 	"candela.dev/candela/trace"
 )
@@ -43,6 +44,9 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 		a.weigh(meta.Complete, meta.CountedUnseen())
 		return nil
 	}
+	if checked.Meta().HostsInferred {
+		a.softenLostFirst()
+	}
 	lossy, ok := checked.WithUnseenFrames()
 	if !ok || a.Verdict != Fail {
 		return nil
@@ -51,19 +55,43 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 	if err != nil {
 		return err
 	}
-	if checked.Meta().Agreed && !other.showsUnseen() {
+	if checked.Meta().Agreed && !other.showsUnseen() && !slices.ContainsFunc(a.Findings, undelivered) {
 		return nil
 	}
 	a.keep(other, true, missed)
 	return nil
 }
 
+// undelivered reports whether f is a violation that the second capture explains if it missed a frame.
+func undelivered(f Finding) bool { return f.Undelivered && f.Severity == Violation }
+
 // What else may explain a finding.
 const (
 	missed    = " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
 	elsewhere = " Or the captures were taken elsewhere: the packets do not show the places for certain (--tap names them), " +
 		"one capture starts later or ends earlier than the other, or packets were cut so that damage does not show."
+	nearSwitch = " Or frames were lost before both captures: nothing shows that each was taken at the port of its host " +
+		"(--tap requester=FILE --tap responder=FILE says so)."
 )
+
+// lostFirst are the rules whose breach frames explain that were lost, or damaged, between their sender and the first tap.
+var lostFirst = map[string]bool{
+	"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.retransmit-first": true, "gbn.resend-acknowledged": true, "gbn.timeout-start": true,
+	"gbn.opcode-sequence": true, "gbn.nak-unanswered": true, "gbn.incomplete": true, "gbn.nak-missing": true, "gbn.nak-fatal-missing": true,
+	"gbn.ack-missing": true, "gbn.read-missing": true, "gbn.read-order": true, "gbn.read-unexpected": true, "gbn.read-opcode": true,
+	"gbn.icrc": true, "cnp.missing": true,
+}
+
+// softenLostFirst makes warnings of the violations in a that frames explain which were lost before both captures.
+func (a *Analysis) softenLostFirst() {
+	for i := range a.Findings {
+		if f := &a.Findings[i]; f.Severity == Violation && lostFirst[f.Rule] {
+			f.Severity = Warning
+			f.Message += nearSwitch
+		}
+	}
+	a.Verdict = a.verdict()
+}
 
 // soften makes warnings of the violations in a that another reading of the trace lacks.
 func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer, why string) error {
@@ -73,6 +101,9 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 	other, err := RunParallel(ctx, reading, workers, fresh(reading.Meta())...)
 	if err != nil {
 		return err
+	}
+	if reading.Meta().HostsInferred {
+		other.softenLostFirst()
 	}
 	a.keep(other, reading.Meta().MayMiss, why)
 	return nil

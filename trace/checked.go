@@ -64,6 +64,9 @@ type Meta struct {
 	Vouched bool
 	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the downstream one.
 	AtHosts bool
+	// HostsInferred says that nobody named these places: one of the captures may have been taken at a switch port instead, so that frames of the
+	// host on its side may be lost before both.
+	HostsInferred bool
 	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set, too.
 	Agreed bool
 	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that the first lack.

@@ -42,7 +42,7 @@ type extent struct {
 	frames          int64
 	firstNS, lastNS int64
 	link            encapsulation.Link
-	packets         map[fingerprint]bool // the first RoCE packets
+	packets         map[fingerprint]int64 // the first RoCE packets, and when each of them was seen first
 }
 
 // fingerprint tells RoCE packets of one capture apart, and is the same wherever a packet is captured.
@@ -55,13 +55,14 @@ type fingerprint struct {
 	msn        uint32
 	address    uint64
 	sourcePort uint16
+	id         uint16 // IPv4 identification; 0: none
 }
 
 // fingerprints is how many packets of a file are remembered.
 const fingerprints = 4096
 
 func measure(ctx context.Context, src Source) (extent, error) {
-	e := extent{packets: map[fingerprint]bool{}}
+	e := extent{packets: map[fingerprint]int64{}}
 	dec := NewDecoder(FormatPlain, nil, false)
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
 		if e.frames == 0 {
@@ -71,7 +72,10 @@ func measure(ctx context.Context, src Source) (extent, error) {
 		e.lastNS = max(e.lastNS, f.TimeNS)
 		var r Record
 		if len(e.packets) < fingerprints && dec.Decode(f, &r) == nil {
-			e.packets[fingerprint{dec.key, r.PSN, r.Opcode, r.Syndrome, r.PayloadLen, r.MSN, r.VA, dec.srcPort}] = true
+			p := fingerprint{dec.key, r.PSN, r.Opcode, r.Syndrome, r.PayloadLen, r.MSN, r.VA, dec.srcPort, identification(f.Data)}
+			if _, seen := e.packets[p]; !seen {
+				e.packets[p] = f.TimeNS
+			}
 		}
 		return nil
 	})
@@ -81,13 +85,52 @@ func measure(ctx context.Context, src Source) (extent, error) {
 	return e, err
 }
 
-// repeats reports whether nearly all packets of one file are also among those of the other. Retransmissions are in both, too, but not so many.
-func (e *extent) repeats(other *extent) bool {
-	same := 0
-	for p := range e.packets {
-		if other.packets[p] {
-			same++
-		}
+// identification returns the IPv4 identification of a RoCE packet, or 0.
+func identification(frame []byte) uint16 {
+	at, ok, _ := locateRoCE(frame, packet.Port)
+	if !ok || frame[at.l3]>>4 != 4 {
+		return 0
 	}
-	return same > 0 && 10*same >= 9*min(len(e.packets), len(other.packets))
+	return be16(frame[at.l3+4:])
 }
+
+// repeats reports whether nearly all packets of one file are also among those of the other. Captures that were cut share a part only: a quarter
+// is enough if IPv4 identifications, or equal distances in time of packets in both directions, show that they are no retransmissions.
+func (e *extent) repeats(other *extent) bool {
+	same, identified := 0, map[uint16]bool{}
+	var apart, span [2]int64 // of the repeated packets: the least and greatest distance in time, and the first and last instant
+	var ways [2]bool
+	for p, at := range e.packets {
+		again, ok := other.packets[p]
+		if !ok {
+			continue
+		}
+		if d := again - at; same == 0 {
+			apart, span = [2]int64{d, d}, [2]int64{at, at}
+		} else {
+			apart, span = [2]int64{min(apart[0], d), max(apart[1], d)}, [2]int64{min(span[0], at), max(span[1], at)}
+		}
+		same++
+		identified[p.id] = p.id != 0
+		ways[bit(p.opcode.IsResponse())] = true
+	}
+	least := min(len(e.packets), len(other.packets))
+	switch {
+	case same == 0:
+		return false
+	case 10*same >= 9*least:
+		return true
+	case 4*same < least || same < leastRepeated:
+		return false
+	case len(identified) > 1:
+		return len(identified) >= leastRepeated
+	}
+	return ways[0] && ways[1] && apart[1]-apart[0] <= maxRepeatedJitterNS+int64(2*maxDrift*float64(span[1]-span[0]))
+}
+
+const (
+	// leastRepeated is how many packets must be in two captures that share a part.
+	leastRepeated = 8
+	// maxRepeatedJitterNS is how much the time that packets take between two taps may differ.
+	maxRepeatedJitterNS = 1_000_000
+)

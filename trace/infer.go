@@ -55,12 +55,21 @@ type half struct {
 	largest       int              // payload
 	read          readStep         // the latest READ, if no request followed it
 	steps         [len(mtus)]int64 // READs after which the PSN goes on as this MTU wants it
+	reads         []askedRead      // the latest READs, in a ring
+	readCount     uint32           // READs ever
+	clashed       int64            // READ responses that are not those of the READ at their PSN
 }
 
 // readStep is a READ request of more than one packet of the smallest MTU.
 type readStep struct {
 	psn    packet.PSN
 	length int
+}
+
+// askedRead is a READ request of any length.
+type askedRead struct {
+	psn    packet.PSN
+	length uint32
 }
 
 // verbSet is a set of indices into verbNames.
@@ -133,6 +142,7 @@ func (h *half) request(r *Record) {
 	}
 	end := r.PSN.Add(span - 1)
 	h.step(r)
+	h.remember(r)
 	switch {
 	case !h.requests:
 		h.requests, h.lowPSN, h.highPSN, h.firstStarts = true, r.PSN, end, r.Opcode.Starts()
@@ -163,6 +173,40 @@ func (h *half) step(r *Record) {
 	if r.Opcode == packet.ReadRequest && int64(r.DMALen) > int64(mtus[0]) && r.DMALen < 1<<31 {
 		h.read = readStep{r.PSN, int(r.DMALen)}
 	}
+}
+
+// keptReads is how many READs of a flow are remembered.
+const keptReads = 8
+
+// remember keeps a READ.
+func (h *half) remember(r *Record) {
+	if r.Opcode != packet.ReadRequest || r.DMALen >= 1<<31 {
+		return
+	}
+	s := askedRead{r.PSN, r.DMALen}
+	if len(h.reads) < keptReads {
+		h.reads = append(h.reads, s)
+	} else {
+		h.reads[h.readCount%keptReads] = s
+	}
+	h.readCount++
+}
+
+// clashes reports whether a READ response has not the length that the READ at its PSN asks for, in packets of up to mtu bytes.
+func (h *half) clashes(r *Record, mtu int) bool {
+	found := false
+	for _, q := range h.reads {
+		k := int(r.PSN.Sub(q.psn))
+		length := int(q.length)
+		if k < 0 || mtu == 0 || k > 0 && k >= (length+mtu-1)/mtu {
+			continue
+		}
+		found = true
+		if rest := length - k*mtu; r.Opcode.Ends() && int(r.PayloadLen) == rest || !r.Opcode.Ends() && rest > int(r.PayloadLen) {
+			return false
+		}
+	}
+	return found
 }
 
 // learn takes from another capture of the same traffic what shows the path MTU.
@@ -213,8 +257,12 @@ func (inf *Inference) response(h *half, r *Record) {
 	h.responses++
 	switch {
 	case len(h.candidates) == 1:
-		if !inf.halves[h.candidates[0]].asked(r.PSN, midStream) {
+		o := &inf.halves[h.candidates[0]]
+		if !o.asked(r.PSN, midStream) {
 			h.misfits++
+		}
+		if r.Opcode.IsReadResponse() && o.clashes(r, max(h.largest, int(r.PayloadLen))) {
+			h.clashed++
 		}
 	case len(h.candidates) == 0:
 		// Powers of two only: answers to nobody must not cost a search each.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"candela.dev/candela/packet"
 )
 
 // noMate marks a half whose other direction was not found.
@@ -22,6 +24,7 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 	p.byExchange()
 	p.byOtherCapture()
 	p.byAnswers()
+	p.part()
 	p.byElimination()
 	c, err := NewConnections(p.connections())
 	if err != nil {
@@ -112,6 +115,40 @@ func (p *pairing) byAnswers() {
 			p.ambiguous[j] = true
 		}
 	}
+}
+
+// part takes pairs apart of which the packets before the capture may have been those of other flows: requests and answers do not fit, and
+// other connections of these hosts use PSNs nearby. Whoever starts all of them at PSN 0 makes such pairs.
+func (p *pairing) part() {
+	for i, m := range p.mate {
+		if m == noMate || p.agreed[i] != nil || p.inf.halves[i].responses == 0 || !p.inf.halves[m].requests {
+			continue
+		}
+		back, toward := &p.inf.halves[i], &p.inf.halves[m]
+		midway := back.firstResponse.Before(toward.lowPSN) || !toward.firstStarts
+		if !midway || back.misfits+back.clashed == 0 || !p.crowded(i, m) {
+			continue
+		}
+		p.note("the answers %s do not fit the requests %s, and other flows have PSNs nearby: each direction is judged by itself "+
+			"(--connections names what belongs together)", back.describe(), toward.describe())
+		p.mate[i], p.mate[m] = noMate, noMate
+		p.ambiguous[i], p.ambiguous[m] = true, true
+	}
+}
+
+// crowded reports whether another flow between the hosts of a pair has PSNs near those of its requests.
+func (p *pairing) crowded(back, toward int) bool {
+	psn := p.inf.halves[toward].lowPSN
+	near := func(q packet.PSN) bool { d := q.Sub(psn); return d < midStream && d > -midStream }
+	for _, way := range [...]flowKey{p.inf.halves[back].key, p.inf.halves[toward].key} {
+		way.qpn &^= maxUint24
+		for _, j := range p.inf.toward[way] {
+			if o := &p.inf.halves[j]; j != back && j != toward && (o.requests && near(o.lowPSN) || o.responses > 0 && near(o.firstResponse)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // byElimination pairs what answers did not: halves that carry only CNPs, and requests that nobody answered.

@@ -104,6 +104,7 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 	}
 	report.Clock, report.Ways = v.clock.report, places
 	meta.AtHosts = v.mixed()
+	meta.HostsInferred = meta.AtHosts && o.Placement != PlacementHosts && !o.Complete
 	meta.Packets = report.Sent + report.Passed + report.Missed // those that the upstream tap missed are sent, too
 	meta.ClockUncertaintyNS = v.uncertainty()
 	meta.Agreed = !o.Complete && v.complete && report.Missed == 0 && report.Outside == 0 && meta.Unread == 0
@@ -176,6 +177,8 @@ func (v *tapView) otherPlaces(meta Meta) (list []*Checked) {
 		other := *v
 		other.upstream, other.clock, other.assumed = a.upstream, a.clock, nil
 		meta.ClockUncertaintyNS = other.uncertainty()
+		meta.AtHosts = other.mixed()
+		meta.HostsInferred = meta.AtHosts && !v.o.Complete
 		list = append(list, &Checked{meta: meta, payloads: other.withPayloads, stream: func(ctx context.Context, fn func(*Record) error) error {
 			_, err := other.run(ctx, fn)
 			return err

@@ -216,7 +216,7 @@ func (a *Analyzer) request(r *trace.Record, step *rounds.Step, from, to *[numCou
 // restart counts causes. If the timer may have expired just before another cause arrived, either may have been counted.
 func (a *Analyzer) restart(r *trace.Record, step *rounds.Step, from *[numCounters]interval) {
 	sure := int64(1)
-	if step.QuietNS >= a.floorNS {
+	if step.QuietNS >= a.floorNS || step.Carried { // or a NAK from before the latest progress, which was counted then
 		sure = 0
 	}
 	switch step.Cause {

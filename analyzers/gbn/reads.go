@@ -40,7 +40,9 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 		t.left -= (p - t.next) * int64(s.mtu)
 	default:
 		s.rsp.skipped = true
-		say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it can have arrived", response(r, p))
+		f := s.report(s.step(rsReadUnexpected), r, p)
+		say(f, "no READ response: no request for it can have arrived", response(r, p))
+		s.actsOnLost(f, p, p)
 		return
 	}
 	q := &s.rsp
@@ -181,7 +183,9 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 		return a.op.Verb() == packet.VerbAtomic && a.pos == p && (a.fate == fateExpected || a.fate == fateDuplicate)
 	})
 	if i < 0 {
-		say(s.report(s.step(rsAtomicUnexpected), r, p), "no atomic ACK: no request for it can have arrived", response(r, p))
+		f := s.report(s.step(rsAtomicUnexpected), r, p)
+		say(f, "no atomic ACK: no request for it can have arrived", response(r, p))
+		s.actsOnLost(f, p, p)
 		return
 	}
 	again := q.log.at(i).fate == fateDuplicate

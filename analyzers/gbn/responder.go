@@ -3,6 +3,7 @@ package gbn
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -151,7 +152,26 @@ func (s *session) ackBeyond(r *trace.Record, p pos) {
 		expected = "no ack: psn 1 has not been delivered"
 	}
 	s.rsp.skipped = true
-	say(s.report(s.step(rsAckBeyond), r, p, last), expected, response(r, p))
+	f := s.report(s.step(rsAckBeyond), r, p, last)
+	say(f, expected, response(r, p))
+	s.actsOnLost(f, first, p)
+}
+
+// actsOnLost notes in f if the responder acts on requests that were lost, those from one position to another.
+func (s *session) actsOnLost(f *analyzers.Finding, from, to pos) {
+	if f == nil || to-from > windowMin {
+		return
+	}
+	for p := from; p <= to; p++ {
+		at := p
+		if sp, ok := s.req.spans.covering(p); ok {
+			at = sp.first
+		}
+		if w, ok := s.req.window.get(at); ok && w.lost > 0 {
+			f.Undelivered = true
+			return
+		}
+	}
 }
 
 // foldThrough raises the least state until the request at p is accepted in it. What was owed before then and was not sent

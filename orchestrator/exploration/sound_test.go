@@ -117,3 +117,25 @@ func models() config.Options {
 	}
 	return o
 }
+
+// TestAMiscountBesideARestartForAnImpliedNAK: what a restart counts is open there, but seven timeouts are no sequence NAKs.
+func TestAMiscountBesideARestartForAnImpliedNAK(t *testing.T) {
+	test, err := config.Load("testdata/sound/nak-during-a-restart-for-an-implied-nak.yml", models())
+	if err != nil {
+		t.Fatal(err)
+	}
+	test.Requester.NIC.Bugs = []string{"timeout-counted-as-nak"}
+	o, err := newScratch(t).Run(t.Context(), test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := map[string]bool{}
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Violation {
+			rules[f.Rule] = true
+		}
+	}
+	if !rules["counters.packet-seq-err"] || !rules["counters.local-ack-timeout"] {
+		t.Errorf("violations %v, want those of both counters", rules)
+	}
+}

@@ -162,6 +162,13 @@ func (a *Analysis) showsUnseen() bool {
 // gaps that is no proof that the tap missed one.
 var ownFrames = map[string]bool{"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.opcode-sequence": true}
 
+// burstRules are the rules whose breach any number of unseen frames in a row may explain: what one endpoint seems to leave out the other
+// one has, so that both break one of them.
+var burstRules = map[string]bool{
+	"gbn.ack-beyond": true, "gbn.read-order": true, "gbn.resend-acknowledged": true, "gbn.retransmit-first": true, "gbn.psn-skip": true,
+	"gbn.round-gap": true,
+}
+
 // countRule is the rule of messages that are counted wrongly. Whoever accepts a gap does not know how many messages were in it.
 const countRule = "gbn.msn"
 
@@ -218,7 +225,9 @@ func (a *Analysis) doubtSkips() {
 
 // warned reports whether unseen frames explain something about the endpoint. Lost says that frames lost before the tap do not count.
 func (o *Observed) warned(lost bool) bool {
-	return slices.ContainsFunc(o.Unexplained, func(f Finding) bool { return f.Severity == Warning && !(lost && ownFrames[f.Rule]) })
+	return slices.ContainsFunc(o.Unexplained, func(f Finding) bool {
+		return (f.Severity == Warning || burstRules[f.Rule]) && !(lost && ownFrames[f.Rule])
+	})
 }
 
 // provenUnseen returns whether other packets prove to an endpoint that the tap missed frames: in some connection the requester acted on a

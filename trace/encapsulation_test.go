@@ -314,6 +314,16 @@ func TestFilesOfOneCaptureAreToldFromCapturesOfTwoPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := memorySource("whole", file)
+	third := func(file []byte, from, to int) Source {
+		part := bytes.Clone(file[:pcapHeaderLen])
+		for i, p := range partsOf(t, file, 9) {
+			if i >= from && i < to {
+				part = append(part, p[pcapHeaderLen:]...)
+			}
+		}
+		return memorySource("part", part)
+	}
+	n := len(parts)
 	for _, tc := range []struct {
 		name  string
 		parts []Source
@@ -324,6 +334,7 @@ func TestFilesOfOneCaptureAreToldFromCapturesOfTwoPlaces(t *testing.T) {
 		{"the same place at the same time", []Source{whole, whole}, false},
 		{"another clock", []Source{whole, memorySource("later", later)}, false},
 		{"another clock and a part only", []Source{parts[0], memorySource("later", later)}, false},
+		{"another clock and files that share a third", []Source{third(file, 0, 2*n/3), third(later, n/3, n)}, false},
 		{"another link type", []Source{whole, memorySource("cooked", cooked)}, false},
 	} {
 		got, err := Continuous(t.Context(), tc.parts)

@@ -122,6 +122,21 @@ func TestInference(t *testing.T) {
 			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 0, 1001}, Side{hostB, 18, 0}),
 			conn(3, "", 1024, Side{hostA, 28, 1000}, Side{hostB, 0, 0}), conn(4, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}),
 		}, []string{"fit the requests of 2 flows alike: each direction is judged by itself"}},
+		{"answers to the READs of a queue pair that finished before the capture", func(w *wire) {
+			w.pkt(false, 17, packet.ReadRequest, 6, 243)
+			w.pkt(true, 27, packet.ReadResponseFirst, 4, 1024)
+			w.pkt(true, 27, packet.ReadResponseMiddle, 5, 1024)
+			w.pkt(true, 27, packet.ReadResponseMiddle, 6, 1024)
+			w.pkt(true, 27, packet.ReadResponseLast, 7, 1024)
+			w.pkt(true, 28, packet.ReadResponseOnly, 6, 243)
+		}, []Connection{
+			conn(1, "read", 1024, Side{hostA, 0, 6}, Side{hostB, 17, 0}), conn(2, "", 1024, Side{hostA, 27, 4}, Side{hostB, 0, 0}),
+			conn(3, "", 1024, Side{hostA, 28, 6}, Side{hostB, 0, 0}),
+		}, []string{"do not fit the requests"}},
+		{"a READ response of wrong length, in a capture that has the only connection from its first packet on", func(w *wire) {
+			w.pkt(false, 17, packet.ReadRequest, 6, 243)
+			w.pkt(true, 27, packet.ReadResponseOnly, 6, 240)
+		}, []Connection{conn(1, "read", 1024, Side{hostA, 27, 6}, Side{hostB, 17, 0})}, []string{"1024 is assumed"}},
 		{"READ only", func(w *wire) {
 			for i := range 3 {
 				psn := packet.PSN(2000 + 3*i)

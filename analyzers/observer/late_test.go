@@ -54,3 +54,44 @@ func TestALateRestart(t *testing.T) {
 		})
 	}
 }
+
+// TestABurstOfUnseenFrames has a tap miss five requests in a row: if both endpoints show them, the tap is at fault.
+func TestABurstOfUnseenFrames(t *testing.T) {
+	for name, c := range map[string]struct {
+		after int // the request that follows the ACK of request 25
+		want  analyzers.Severity
+	}{
+		"the requester goes on after them":        {26, analyzers.Warning},
+		"the requester has not sent them by then": {21, analyzers.Violation},
+		"the requester leaves out two more":       {28, analyzers.Warning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			b.WriteString("! plain\n")
+			for psn := range 21 {
+				fmt.Fprintf(&b, "> send-only %d ar\n< ack %d msn=%d\n", psn, psn, psn+1)
+			}
+			b.WriteString("< ack 25 msn=26\n")
+			for psn := c.after; psn < 40; psn++ {
+				fmt.Fprintf(&b, "> send-only %d ar\n< ack %d msn=%d\n", psn, max(25, psn), max(25, psn)+1)
+			}
+			tr, err := oracle.Parse(b.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			findings, err := comparison.Analyzers()(tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := analyzers.Warning
+			for _, f := range findings {
+				if f.Severity == analyzers.Violation {
+					got = analyzers.Violation
+				}
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s: %+v", got, c.want, findings)
+			}
+		})
+	}
+}

@@ -25,6 +25,7 @@ type session struct {
 	first     int64            // PSN of the first packet
 	top       int64            // follows the highest PSN that was sent
 	ghosts    int64            // index of the latest response about what was not seen to be sent
+	ghostPSN  int64            // that it is about
 	repeated  int64            // index of the latest request that was not new
 	fresh     int              // new requests since
 	ended     int64            // messages sent to their end
@@ -206,6 +207,10 @@ func (s *session) request(f *frame, at int64) {
 		s.gap, s.gapAt = psnRange{s.top, f.psn}, at
 		before := s.requests.at(s.top - 1)
 		s.bounded = before != nil && before.op.Ends() && f.op.Starts()
+		if s.ghosts >= s.base && s.ghosts < at && s.ghostPSN >= s.top && s.ghostPSN < f.psn {
+			s.gapAt = s.ghosts // the responder has acknowledged what its requester left out
+			s.acceptGap(at)
+		}
 	} else if f.psn < s.gap.to && f.end > s.gap.from {
 		s.gap = psnRange{} // it was left out and is sent later
 	}
@@ -223,7 +228,7 @@ func (s *session) response(f *frame, at int64) {
 	}
 	s.requests.bound(f)
 	if f.psn >= s.top {
-		s.ghosts = at
+		s.ghosts, s.ghostPSN = at, f.psn
 	}
 	if f.op == packet.AtomicAcknowledge {
 		s.remember(f)
@@ -275,12 +280,17 @@ func (s *session) testify(f *frame, at int64) {
 			s.gap = psnRange{}
 		}
 	case f.psn >= s.gap.to-1:
-		s.accepted += s.gap.to - s.gap.from
-		s.doubt(at)
-		s.gap = psnRange{}
-		if s.bounded {
-			s.uncounted++
-		}
+		s.acceptGap(at)
+	}
+}
+
+// acceptGap notes that both endpoints show requests to be missing.
+func (s *session) acceptGap(at int64) {
+	s.accepted += s.gap.to - s.gap.from
+	s.doubt(at)
+	s.gap = psnRange{}
+	if s.bounded {
+		s.uncounted++
 	}
 }
 

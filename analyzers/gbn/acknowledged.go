@@ -117,7 +117,8 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	case p > missing:
 		s.learn(r, missing, nakImplied)
 	default:
-		if s.captured && p > q.una.most().una { // if it is lost after the tap, a later response acknowledges what is before it only
+		if (s.captured || s.fateUnknown) && p > q.una.most().una {
+			// If it is lost after the tap or late, a response that comes first acknowledges what is before it only.
 			q.una.push(knowledge{una: p, id: r.ID, timeNS: r.TimeNS})
 		}
 		q.spans.answered()

@@ -76,6 +76,8 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-4 sent; > 1 passed; > 3-4 passed; < nak 2 sent; < nak 2 passed; > 2-4 sent; > 2-4 passed; < ack 4 sent; < ack 4 passed`},
 		"an atomic ACK is lost after the tap, and the next ACK asks for it": {traffic: "write*4 atomic write*4", kind: trace.KindPlain, trace: `
 			> 1-9; < nak 2; > 2-9; < atomic 5; < ack 6; > 5-9; < atomic 5; < ack 9`},
+		"an atomic ACK is late, and the next ACK asks for it": {traffic: "write*4 atomic write*4", trace: `
+			> 1-6; < atomic 5 delay; < ack 6; > 7-9; > 5-9; < atomic 5; < ack 9`},
 		"the first READ response is lost after the tap, and the others ask for it": {traffic: "write*4 read*3 write*2", kind: trace.KindPlain, trace: `
 			> 1-9; < nak 2; > 2-9; < resp 5-7; < ack 9; > 5-9; < resp 5-7; < ack 9`},
 		"a plain capture before the loss": {traffic: "write*10", kind: trace.KindPlain, trace: `

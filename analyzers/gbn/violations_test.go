@@ -19,6 +19,8 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 4-10; < ack 4; < ack 10`},
 		"only the lost packet is sent again (selective repeat)": {traffic: "write*10 write*5", want: []string{"round-gap"}, trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 5; > 11-15; < nak 6; > 6-15; < ack 10; < ack 15`},
+		"a restart before an atomic whose ACK is late": {traffic: "write*4 atomic write*4", want: []string{"timeout-start"}, trace: `
+			> 1-6; < atomic 5 delay; < ack 6; > 7-9; > 4-9; < atomic 5; < ack 9`},
 		"a timeout restarts past the oldest unacknowledged packet": {traffic: "write*10", want: []string{"timeout-start"}, trace: `
 			> 1-9; > 10 drop; @ 68ms; > 10; < ack 10`},
 		"a timeout restarts in the middle of what may be acknowledged": {traffic: "write*10", want: []string{"timeout-start"}, trace: `

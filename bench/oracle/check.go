@@ -103,7 +103,7 @@ func chosenViews(only string) ([]view, error) {
 // checkOne makes one session of compliant endpoints, lets taps watch it and analyses what they saw.
 func checkOne(from source, v view, seed uint64, keep string) (_ result, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x636865636b))
-	s, verdict, err := from.draw(rng, seed, v.equalIPSN)
+	s, verdict, err := from.draw(rng, seed, &v)
 	if err != nil {
 		return result{}, fmt.Errorf("seed %d: %w", seed, err)
 	}

@@ -61,7 +61,7 @@ func TestTheHostAtTheTapIsConvicted(t *testing.T) {
 
 // TestOfThreeCapturesTheTwoAtTheHostsAreCompared names three captures without places.
 func TestOfThreeCapturesTheTwoAtTheHostsAreCompared(t *testing.T) {
-	s := session(rand.New(rand.NewPCG(3, 3)), 600, false)
+	s := session(rand.New(rand.NewPCG(3, 3)), rand.New(rand.NewPCG(3, 4)), 600, &view{})
 	dir := t.TempDir()
 	var o orchestrator.AnalyzeOptions
 	for i, place := range []traffic.Place{traffic.AtSwitch, traffic.AtRequester, traffic.AtResponder} {

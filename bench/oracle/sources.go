@@ -13,7 +13,7 @@ import (
 // A source makes traffic of compliant endpoints. Where the run that it comes from was judged with all that is known of it, that is
 // returned, too.
 type source interface {
-	draw(rng *rand.Rand, seed uint64, equalIPSN bool) (*traffic.Recording, *orchestrator.Outcome, error)
+	draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recording, *orchestrator.Outcome, error)
 	close() error
 }
 
@@ -25,8 +25,8 @@ var sources = map[string]func(packets int, configs string) source{
 // endpoints are those of package traffic; a session has about so many packets at most.
 type endpoints struct{ packets int }
 
-func (e endpoints) draw(rng *rand.Rand, _ uint64, equalIPSN bool) (*traffic.Recording, *orchestrator.Outcome, error) {
-	return &session(rng, e.packets, equalIPSN).Recording, nil, nil
+func (e endpoints) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recording, *orchestrator.Outcome, error) {
+	return &session(rng, rand.New(rand.NewPCG(seed, 0x6d6f7265)), e.packets, v).Recording, nil, nil
 }
 
 func (e endpoints) close() error { return nil }
@@ -34,14 +34,14 @@ func (e endpoints) close() error { return nil }
 // scenarios are the random tests of candela detect, on NIC models without bugs.
 type scenarios struct{ *bed }
 
-func (s *scenarios) draw(rng *rand.Rand, seed uint64, equalIPSN bool) (*traffic.Recording, *orchestrator.Outcome, error) {
+func (s *scenarios) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recording, *orchestrator.Outcome, error) {
 	profiles := rdma.Profiles()
 	t, err := s.bench.ScenarioTest(seed, profiles[rng.IntN(len(profiles))].Name)
 	if err != nil {
 		return nil, nil, err
 	}
 	t = uncut(t)
-	if equalIPSN {
+	if v.equalIPSN {
 		t = zeroPSN(t)
 	}
 	recording, outcome, err := s.run(context.Background(), t)
@@ -51,8 +51,8 @@ func (s *scenarios) draw(rng *rand.Rand, seed uint64, equalIPSN bool) (*traffic.
 	return recording, outcome, nil
 }
 
-// session draws the traffic of compliant endpoints until every message completes.
-func session(rng *rand.Rand, packets int, equalIPSN bool) *traffic.Session {
+// session draws the traffic of compliant endpoints until every message completes. In every other session more is unusual: more draws it.
+func session(rng, more *rand.Rand, packets int, v *view) *traffic.Session {
 	for {
 		sc := traffic.Scenario{
 			Packets: 1 + rng.IntN(12), Window: 1 + rng.IntN(32), Reads: 1 + rng.IntN(4), Verbs: traffic.Verbs(1 + rng.IntN(int(traffic.All))),
@@ -65,11 +65,57 @@ func session(rng *rand.Rand, packets int, equalIPSN bool) *traffic.Session {
 		if rng.IntN(4) == 0 {
 			sc.NotReady = 0.02 * rng.Float64()
 		}
-		s := traffic.NewSession(rng.Uint64(), traffic.Options{
-			Connections: 1 + rng.IntN(8), Packets: 40 + rng.IntN(max(1, packets-40)), EqualIPSN: equalIPSN, Scenario: sc,
-		})
-		if s.Settled {
+		o := traffic.Options{
+			Connections: 1 + rng.IntN(8), Packets: 40 + rng.IntN(max(1, packets-40)), EqualIPSN: v.equalIPSN, Scenario: sc,
+		}
+		seed := rng.Uint64()
+		if more.IntN(2) == 0 {
+			unusual(more, &o, v)
+		}
+		if s := traffic.NewSession(seed, o); s.Settled {
 			return s
 		}
+	}
+}
+
+// unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits, credits, counts of
+// messages that wrap and queue pairs that are used again.
+func unusual(rng *rand.Rand, o *traffic.Options, v *view) {
+	sc := &o.Scenario
+	o.MTU = 256 << rng.IntN(5)
+	if rng.IntN(2) == 0 {
+		sc.Odd = rng.Float64()
+	}
+	if rng.IntN(3) == 0 {
+		sc.Reads = 1 + rng.IntN(16)
+	}
+	switch rng.IntN(4) {
+	case 0: // far away
+		sc.DelayMin = 1000 << rng.IntN(8)
+		sc.DelayMax = sc.DelayMin + rng.Int64N(sc.DelayMin)
+		sc.TimeoutNS = 4096 << (10 + rng.IntN(9))
+	case 1: // a timer that is short for the way
+		for sc.TimeoutNS = 4096 << 2; sc.TimeoutNS < 4*sc.DelayMax+2*sc.Transit+int64(sc.Window)*sc.ProcessMax; {
+			sc.TimeoutNS *= 2
+		}
+	}
+	if rng.IntN(3) == 0 {
+		sc.LongWaits, sc.NotReady = true, 0.02*rng.Float64()
+	}
+	sc.Credits = rng.IntN(2) == 0
+	if v.fateShown {
+		if rng.IntN(2) == 0 {
+			sc.Late = 0.02 * rng.Float64()
+		}
+		if rng.IntN(2) == 0 {
+			sc.Twice = 0.02 * rng.Float64()
+		}
+	}
+	if v.undocumented {
+		if rng.IntN(3) == 0 {
+			// The count does not wrap before the first response: that looks like a responder which does not count.
+			sc.MSN = 1<<24 - 40 - rng.IntN(60)
+		}
+		o.Reopened = false
 	}
 }

@@ -17,7 +17,11 @@ type view struct {
 	name      string
 	equalIPSN bool // every initial PSN is 0
 	partial   bool // it may show too little for a judgement
-	write     writer
+	// fateShown: what the switch delays, passes on in another order or doubles shows. Elsewhere frames are taken to keep their order.
+	fateShown bool
+	// undocumented: no connections document comes with the captures.
+	undocumented bool
+	write        writer
 }
 
 // writer makes the captures of a recording in dir and returns how to analyse them.
@@ -29,14 +33,14 @@ const missing = 0.03
 const mirrorView = "mirror"
 
 var views = []view{
-	{name: mirrorView, write: func(_ *rand.Rand, s *traffic.Recording, dir string) (o orchestrator.AnalyzeOptions, err error) {
+	{name: mirrorView, fateShown: true, write: func(_ *rand.Rand, s *traffic.Recording, dir string) (o orchestrator.AnalyzeOptions, err error) {
 		o.Trace, o.Connections, o.Format = filepath.Join(dir, "trace.pcap"), filepath.Join(dir, "connections.json"), trace.FormatMirror
 		return o, errors.Join(save(o.Trace, s.WriteMirror), save(o.Connections, s.WriteConnections))
 	}},
 	{name: "plain", write: plain(traffic.Tap{})},
-	{name: "pair", write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts", write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts-named", write: hosts(traffic.Tap{}, trace.PlacementHosts)},
+	{name: "pair", undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts", undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts-named", undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementHosts)},
 	{name: "missing", write: plain(traffic.Tap{Missing: missing})},
 	{name: "doubled", write: plain(traffic.Tap{Doubled: true})},
 	{name: "routed", write: plain(traffic.Tap{Doubled: true, Routed: true})},
@@ -48,20 +52,20 @@ var views = []view{
 	{name: "responder", write: plain(traffic.Tap{Place: traffic.AtResponder})},
 	{name: "snapped", partial: true, write: plain(traffic.Tap{Snap: 64})},
 	{name: "cut", partial: true, write: cut},
-	{name: "pair-named", write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
-	{name: "pair-missing", partial: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
-	{name: "pair-doubled", write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
-	{name: "pair-snapped", partial: true, write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
-	{name: "pair-ipsn0", equalIPSN: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "pair-late", partial: true, write: late(bracket)},
-	{name: "hosts-missing", partial: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
-	{name: "hosts-ipsn0", equalIPSN: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts-late", partial: true, write: late(hosts)},
+	{name: "pair-named", undocumented: true, write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
+	{name: "pair-missing", partial: true, undocumented: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "pair-doubled", undocumented: true, write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
+	{name: "pair-snapped", partial: true, undocumented: true, write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
+	{name: "pair-ipsn0", equalIPSN: true, undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "pair-late", partial: true, undocumented: true, write: late(bracket)},
+	{name: "hosts-missing", partial: true, undocumented: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "hosts-ipsn0", equalIPSN: true, undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts-late", partial: true, undocumented: true, write: late(hosts)},
 	{name: "counted-behind", write: plain(traffic.Tap{Place: traffic.BehindIt, Format: traffic.PcapNG})},
 	{name: "at-requester", write: placed(plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.PcapNG}), trace.PlaceRequester)},
 	{name: "at-responder", write: placed(plain(traffic.Tap{Place: traffic.AtResponder, Format: traffic.PcapNG}), trace.PlaceResponder)},
-	{name: "pair-cut", partial: true, write: stopped(bracket)},
-	{name: "hosts-cut", partial: true, write: stopped(hosts)},
+	{name: "pair-cut", partial: true, undocumented: true, write: stopped(bracket)},
+	{name: "hosts-cut", partial: true, undocumented: true, write: stopped(hosts)},
 }
 
 // plain is one capture, in every other session with the connections document.

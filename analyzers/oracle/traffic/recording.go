@@ -36,11 +36,11 @@ const (
 func (p Place) sees(f *Frame) (at int64, ok bool) {
 	switch {
 	case p == AtSwitch:
-		return f.Switch, true
+		return f.Switch, !f.Copy
 	case p == BehindIt:
 		return f.Passed, !f.Lost
 	case (p == AtRequester) != f.Back:
-		return f.Sent, true
+		return f.Sent, !f.Copy
 	default:
 		return f.Arrived, !f.Lost
 	}

@@ -24,7 +24,7 @@ type responder struct {
 
 func newResponder(n *stream) *responder {
 	return &responder{
-		stream: n, owed: -1, results: map[int]uint64{}, memory: uint64(n.rng.IntN(100)),
+		stream: n, owed: -1, msn: n.MSN, results: map[int]uint64{}, memory: uint64(n.rng.IntN(100)),
 		patient: n.chance(0.2),
 	}
 }
@@ -79,13 +79,17 @@ func (r *responder) inOrder(p oracle.Packet) {
 		return
 	case r.chance(r.NotReady):
 		r.silent = true
-		r.acknowledge(packet.SyndromeRNR|packet.Syndrome(1+r.rng.IntN(2)), p.PSN)
+		codes := 2
+		if r.LongWaits {
+			codes = 20
+		}
+		r.acknowledge(packet.SyndromeRNR|packet.Syndrome(1+r.rng.IntN(codes)), p.PSN)
 		return
 	}
 	r.silent = false
 	if p.Op == packet.ReadRequest || p.Op.Verb() == packet.VerbAtomic {
 		if r.owed >= 0 && r.chance(0.5) { // else the response says it
-			r.acknowledge(packet.SyndromeAckNoCredit, r.expect-1)
+			r.acknowledge(r.ack(), r.expect-1)
 		}
 		r.owed = -1
 		r.epoch++
@@ -107,7 +111,7 @@ func (r *responder) inOrder(p oracle.Packet) {
 		if p.AckReq {
 			r.acknowledgeLater(p.PSN)
 		} else if r.chance(0.05) {
-			r.acknowledge(packet.SyndromeAckNoCredit, p.PSN) // nobody asked, but it may
+			r.acknowledge(r.ack(), p.PSN) // nobody asked, but it may
 		}
 	}
 }
@@ -121,7 +125,7 @@ func (r *responder) acknowledgeLater(psn int) {
 		if epoch == r.epoch && r.owed >= 0 && !r.failed() {
 			r.nak()
 			if r.owed >= 0 {
-				r.acknowledge(packet.SyndromeAckNoCredit, r.expect-1)
+				r.acknowledge(r.ack(), r.expect-1)
 			}
 		}
 	})
@@ -134,7 +138,7 @@ func (r *responder) again(p oracle.Packet) {
 	switch {
 	case p.Op == packet.ReadRequest, p.Op.Verb() == packet.VerbAtomic:
 		if r.owed >= 0 {
-			r.acknowledge(packet.SyndromeAckNoCredit, latest)
+			r.acknowledge(r.ack(), latest)
 		}
 		if p.Op == packet.ReadRequest {
 			r.read(p)
@@ -142,11 +146,11 @@ func (r *responder) again(p oracle.Packet) {
 			r.atomic(p.PSN)
 		}
 	case r.owed >= 0:
-		r.acknowledge(packet.SyndromeAckNoCredit, latest)
+		r.acknowledge(r.ack(), latest)
 	case r.chance(0.3):
-		r.acknowledge(packet.SyndromeAckNoCredit, p.PSN)
+		r.acknowledge(r.ack(), p.PSN)
 	default:
-		r.acknowledge(packet.SyndromeAckNoCredit, p.PSN+r.rng.IntN(r.expect-p.PSN))
+		r.acknowledge(r.ack(), p.PSN+r.rng.IntN(r.expect-p.PSN))
 	}
 }
 
@@ -158,7 +162,7 @@ func (r *responder) acknowledge(s packet.Syndrome, psn int) {
 
 func (r *responder) atomic(psn int) {
 	r.answer(oracle.Packet{
-		Op: packet.AtomicAcknowledge, Syndrome: packet.SyndromeAckNoCredit, PSN: psn, MSN: r.msn, VA: r.results[psn],
+		Op: packet.AtomicAcknowledge, Syndrome: r.ack(), PSN: psn, MSN: r.msn, VA: r.results[psn],
 	})
 }
 
@@ -176,7 +180,7 @@ func (r *responder) read(p oracle.Packet) {
 		}
 		q := oracle.Packet{Op: op, PSN: p.PSN + i}
 		if op.Headers()&packet.HasAETH != 0 {
-			q.Syndrome, q.MSN = packet.SyndromeAckNoCredit, r.msn
+			q.Syndrome, q.MSN = r.ack(), r.msn
 		}
 		if i == n-1 {
 			q.Lacks = n*oracle.MTU - (p.Count*oracle.MTU - p.Short)
@@ -194,4 +198,12 @@ func (r *responder) answer(p oracle.Packet) {
 			r.transmit(p, r.requester.receive)
 		}
 	})
+}
+
+// ack returns the syndrome of an acknowledgement. A credit count of 12 or more grants 64 requests at least (IBTA volume 1, 9.7.7.2, table 45).
+func (r *responder) ack() packet.Syndrome {
+	if !r.Credits || r.chance(0.2) {
+		return packet.SyndromeAckNoCredit
+	}
+	return packet.Syndrome(12 + r.rng.IntN(19))
 }

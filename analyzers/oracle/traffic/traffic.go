@@ -24,6 +24,8 @@ type Scenario struct {
 	TwoWay   bool    // both hosts send requests
 
 	Loss float64 // of frames at the switch, either direction
+	// Late and Twice are the shares of frames that the switch holds up, so that others overtake them, and that it passes on twice.
+	Late, Twice float64
 	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for ever.
 	NotReady, Refused float64
 
@@ -33,6 +35,9 @@ type Scenario struct {
 	TimeoutNS          int64
 	Retry, RNRRetry    int
 	StartNS            int64 // of the first request
+	LongWaits          bool  // RNR NAKs ask for anything up to 10 ms
+	Credits            bool  // ACKs grant credits: never fewer than the window needs
+	MSN                int   // messages that the responder had completed before the first request
 }
 
 // Verbs is a set of operations.
@@ -54,6 +59,8 @@ type Frame struct {
 	Switch  int64 // reaches the switch
 	Passed  int64 // leaves the switch
 	Arrived int64
+	Event   trace.EventType // what the switch did
+	Copy    bool            // the switch made it
 }
 
 // Run simulates a connection until nothing is left to do. The frames come in the order in which they reach the switch.
@@ -166,13 +173,30 @@ func (n *stream) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 		p.TimeNS, p.Seen, p.Lost = n.now, trace.Sent|trace.Passed, n.chance(n.Loss)
 		f := Frame{Packet: p, Sent: sent, Switch: n.now, Passed: n.now + n.Transit}
 		if p.Lost {
+			f.Event = trace.EventDrop
 			n.frames = append(n.frames, f)
 			return
 		}
-		f.Arrived = n.leg(direction, 1, f.Passed)
+		if n.Late > 0 && n.chance(n.Late) {
+			f.Event = trace.EventDelay
+			f.Passed += 1 + n.upTo(4*(n.DelayMax+n.ProcessMax))
+			f.Arrived = f.Passed + n.DelayMin // nothing that it overtakes or that overtakes it waits
+		} else {
+			f.Arrived = n.leg(direction, 1, f.Passed)
+		}
+		again := f.Event == trace.EventNone && n.Twice > 0 && n.chance(n.Twice)
+		if again {
+			f.Event = trace.EventDuplicate
+		}
 		n.frames = append(n.frames, f)
 		p.Back = back
 		n.at(f.Arrived, func() { arrive(p) })
+		if again {
+			f.Copy, f.Passed = true, f.Passed+1
+			f.Arrived = n.leg(direction, 1, f.Passed)
+			n.frames = append(n.frames, f)
+			n.at(f.Arrived, func() { arrive(p) })
+		}
 	})
 }
 

@@ -135,8 +135,8 @@ func (c *Cycle) step(ctx context.Context, s Step) error {
 	if s.Name == "" {
 		return s.Do(ctx)
 	}
-	if c.Options.Progress != nil {
-		c.Options.Progress(s.Name)
+	if c.Progress != nil {
+		c.Progress(s.Name)
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", s.Name, context.Cause(ctx))

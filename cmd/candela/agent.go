@@ -28,13 +28,16 @@ func newAgent() *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Serve this machine's interfaces to an orchestrator, as host or dumper",
-		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic host or a dumper of a run. One run at a time holds
-the machine; when its orchestrator has been gone for --lease, everything that it holds is released.
+		Short: "Serve this machine's interfaces to an orchestrator: host or dumper",
+		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic
+host or a dumper of a run. One run at a time holds the machine; when its
+orchestrator has been gone for --lease, everything that it holds is released.
 
-The agent uses the interfaces that --interface names and no other, takes no path and no command from the wire, and keeps
-captures below --dir. It listens on a unix: socket, for root, its own user and --group, or over TCP with mutual TLS, on
-loopback too. It needs CAP_NET_ADMIN and CAP_NET_RAW, with --xdp-pass CAP_BPF, too.`,
+The agent uses the interfaces that --interface names and no other, takes no path
+and no command from the wire, and keeps captures below --dir. It listens on a
+unix: socket, for root, its own user and --group, or over TCP with mutual TLS,
+on loopback too. It needs CAP_NET_ADMIN and CAP_NET_RAW, with --xdp-pass
+CAP_BPF, too.`,
 		Example: `  candela agent --interface eth1
   candela agent --interface eth1 --listen 10.1.0.2:9560 --cert agent.pem --key agent.key --ca lab.pem --crl lab.crl`,
 		Args: cobra.NoArgs,

@@ -22,26 +22,34 @@ func newAnalyze() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze RUN|BUNDLE|CAPTURE...",
 		Short: "Judge a run directory or a bundle again, or captures from anywhere",
-		Long: `Judge a run directory or a bundle (tar, plain or compressed by gzip or zstd) with all that it knows, a reconstructed mirror
-trace, a trace of Lumina's prototype, or plain captures (tcpdump, a SPAN port).
+		Long: `Judge a run directory or a bundle (tar, plain or compressed by gzip or zstd)
+with all that it knows, a reconstructed mirror trace, a trace of Lumina's
+prototype, or plain captures (tcpdump, a SPAN port).
 
-One capture shows what passed its tap. Two captures of the same traffic, taken before and after a switch or at the two
-hosts, also show what was dropped, delayed, marked or corrupted in between. Candela infers from the packets which capture
-is upstream for each direction, estimates offset and drift of the clocks, and reports both. --tap says it outright, with
-the places requester, responder, before and after. Of more than two captures, under any names, those two are compared that
-bound best what happened between the hosts; the result says which. The place of a single capture says whose frames it
-holds completely if it missed none.
+One capture shows what passed its tap. Two captures of the same traffic, taken
+before and after a switch or at the two hosts, also show what was dropped,
+delayed, marked or corrupted in between. Candela infers from the packets which
+capture is upstream for each direction, estimates offset and drift of the
+clocks, and reports both. --tap says it outright, with the places requester,
+responder, before and after. Of more than two captures, under any names, those
+two are compared that bound best what happened between the hosts; the result
+says which. The place of a single capture says whose frames it holds completely
+if it missed none.
 
-Captures are pcap or pcapng, plain or compressed by gzip or zstd, of Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF.
-RoCE is found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN; RoCEv1 is read, too. Files that follow each other in time
-and repeat no packet (tcpdump -C, dumpcap -b) are one capture; --tap takes several, too, with commas in between. The name - is
-standard input.
+Captures are pcap or pcapng, plain or compressed by gzip or zstd, of Ethernet,
+Linux cooked (tcpdump -i any), raw IP or ERF. RoCE is found below VLAN tags,
+MPLS, VXLAN, GENEVE, GRE and ERSPAN; RoCEv1 is read, too. Files that follow each
+other in time and repeat no packet (tcpdump -C, dumpcap -b) are one capture;
+--tap takes several, too, with commas in between. The name - is standard input.
 
-Without --connections the connections are inferred from the packets, and the result says so. What a capture that missed
-frames would explain is a warning, unless --complete says that the captures hold every frame.
+Without --connections the connections are inferred from the packets, and the
+result says so. What a capture that missed frames would explain is a warning,
+unless --complete says that the captures hold every frame.
 
---out writes report.html (findings, packet by packet, PSN over time, connections, how the captures were read), findings.json
-(what --format json prints) and junit.xml, whatever the verdict. Existing files are replaced once the new ones are complete.`,
+--out writes report.html (findings, packet by packet, PSN over time,
+connections, how the captures were read), findings.json (what --format json
+prints) and junit.xml, whatever the verdict. Existing files are replaced once
+the new ones are complete.`,
 		Example: `  candela analyze runs/quickstart
   candela analyze before.pcap --after behind.pcap
   candela analyze --tap requester=host1.pcap --tap responder=host2.pcap

@@ -17,8 +17,9 @@ func newBundle() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle RUN -o FILE",
 		Short: "Pack a run into one file that reproduces it elsewhere",
-		Long: `Pack what a run depends on and what it came to into one tar file: test, testbed, connections, entries, environment,
-counters and analysis, with the SHA-256 of each and of the trace. candela replay runs it again and compares to the byte.`,
+		Long: `Pack what a run depends on and what it came to into one tar file: test, testbed,
+connections, entries, environment, counters and analysis, with the SHA-256 of
+each and of the trace. candela replay runs it again and compares to the byte.`,
 		Example: `  candela bundle runs/quickstart -o quickstart.tar
   candela bundle runs/quickstart -o quickstart.tar --with-trace`,
 		Args: cobra.ExactArgs(1),

@@ -38,19 +38,27 @@ func newConform() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conform",
 		Short: "Qualify a NIC against the transport rules of the specification",
-		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the wire-observable transport rules of IBTA volume 1,
-chapter 9, for reliable connections, and of annex A17 for RoCEv2. A rule passes only if the trace proves that its situation
-occurred and nothing broke it; otherwise it fails, or is not exercised, with the reason.
+		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the
+wire-observable transport rules of IBTA volume 1, chapter 9, for reliable
+connections, and of annex A17 for RoCEv2. A rule passes only if the trace proves
+that its situation occurred and nothing broke it; otherwise it fails, or is not
+exercised, with the reason.
 
-With --peer the other host is another NIC model, and --role says which side --profile plays: an interoperability run. Its
-findings speak of the pair. The specification bounds neither how soon a NAK comes nor how soon a requester reacts to it; the
-suite bounds both by --nak-us and --reaction-us or, without them, by twice what the profile declares and 20 us.
+With --peer the other host is another NIC model, and --role says which side
+--profile plays: an interoperability run. Its findings speak of the pair. The
+specification bounds neither how soon a NAK comes nor how soon a requester
+reacts to it; the suite bounds both by --nak-us and --reaction-us or, without
+them, by twice what the profile declares and 20 us.
 
-With --testbed vm the device under test is Linux's soft-RoCE in virtual machines. Its times are reported and not judged, but for
-those that --nak-us and --reaction-us bound; what it lacks by choice is not exercised. With --testbed netns the models exchange real
-packets; tests with events that its switch lacks run on netns-afpacket, and latencies are judged by --nak-us and --reaction-us only.
+With --testbed vm the device under test is Linux's soft-RoCE in virtual
+machines. Its times are reported and not judged, but for those that --nak-us and
+--reaction-us bound; what it lacks by choice is not exercised. With --testbed
+netns the models exchange real packets; tests with events that its switch lacks
+run on netns-afpacket, and latencies are judged by --nak-us and --reaction-us
+only.
 
-The report stands in conformance.md and conformance.json beside the run directories. The exit status is 1 if a rule failed.`,
+The report stands in conformance.md and conformance.json beside the run
+directories. The exit status is 1 if a rule failed.`,
 		Example: `  candela conform --profile cx5
   candela conform --profile spec --bugs nack-psn-plus-one
   candela conform --profile cx5 --nak-us 5 --reaction-us 20

@@ -34,13 +34,17 @@ func newDetect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "detect",
 		Short: "Measure how well the analyzers tell broken NICs from sound ones",
-		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant for it fires; run every example on
-sound models, on which no rule may fire; and run random scenarios on them, likewise.
+		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant
+for it fires; run every example on sound models, on which no rule may fire; and
+run random scenarios on them, likewise.
 
-With --testbed the test of each bug runs on real packets, such as in network namespaces; examples and random scenarios don't. A test
-with events that netns lacks runs on netns-afpacket. What software hosts cannot show is listed with the reason.
+With --testbed the test of each bug runs on real packets, such as in network
+namespaces; examples and random scenarios don't. A test with events that netns
+lacks runs on netns-afpacket. What software hosts cannot show is listed with the
+reason.
 
-The exit status is 1 if a bug was missed or caught by another rule only, or if there was a false alarm.`,
+The exit status is 1 if a bug was missed or caught by another rule only, or if
+there was a false alarm.`,
 		Example: `  candela detect
   candela detect --profiles cx5 --scenarios 0
   candela detect --scenarios 10000

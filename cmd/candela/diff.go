@@ -14,8 +14,9 @@ func newDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
 		Short: "Compare two runs, environment first",
-		Long: `Print in what two run directories differ: what they ran on, what was configured, the verdicts, findings that appeared or
-disappeared, distributions and counters. Times of day and names of runs don't count.
+		Long: `Print in what two run directories differ: what they ran on, what was configured,
+the verdicts, findings that appeared or disappeared, distributions and counters.
+Times of day and names of runs don't count.
 
 The exit status is 0 if they are the same and 1 if they differ.`,
 		Example: `  candela diff runs/quickstart runs/quickstart-2

@@ -12,10 +12,12 @@ func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
 		Short: "Print Wireshark's dissector of NDP packets and mirror copies",
-		Long: `Print a Lua script that lets Wireshark and tshark read NDP packets, and what mirror copies of RoCE packets carry:
+		Long: `Print a Lua script that lets Wireshark and tshark read NDP packets, and what
+mirror copies of RoCE packets carry:
 
   candela trace dissector > candela.lua
-  tshark -X lua_script:candela.lua -r trace.pcap -T fields -e candela_mirror.seq -e candela_mirror.event`,
+  tshark -X lua_script:candela.lua -r trace.pcap -T fields \
+    -e candela_mirror.seq -e candela_mirror.event`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), wireshark.Dissector)

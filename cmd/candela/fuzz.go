@@ -32,12 +32,15 @@ func newFuzz() *cobra.Command {
 	var f fuzzFlags
 	cmd := &cobra.Command{
 		Use:   "fuzz CONFIG",
-		Short: "Look for event sets that reach new protocol states, or break a rule",
-		Long: `Change a test at random (events, iters, verbs, sizes, timeouts), keep the tests that take a transition of an analyzer's
-state machine for the first time, and go on from them. Every run is judged. Of each rule that is violated the first
-run is minimized and saved in the corpus as a bug report: the smallest test, a bundle for candela replay, and a text.
+		Short: "Look for events that reach new protocol states or break a rule",
+		Long: `Change a test at random (events, iters, verbs, sizes, timeouts), keep the tests
+that take a transition of an analyzer's state machine for the first time, and go
+on from them. Every run is judged. Of each rule that is violated the first run
+is minimized and saved in the corpus as a bug report: the smallest test, a
+bundle for candela replay, and a text.
 
-The corpus is where the next call goes on. With --runs, the same base test, seed and corpus give the same results.
+The corpus is where the next call goes on. With --runs, the same base test, seed
+and corpus give the same results.
 
 The exit status is 1 if a rule was violated.`,
 		Example: `  candela fuzz configs/quickstart.yml

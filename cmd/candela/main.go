@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -101,11 +102,12 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "candela",
 		Short: "Test hardware network stacks packet by packet",
-		Long: `Candela plays a programmable switch between two RDMA hosts, injects drops, ECN marks and corruption into exactly the
-packets that a test names, records every packet, and judges the device under test from the trace.
+		Long: `Candela plays a programmable switch between two RDMA hosts, injects drops, ECN
+marks and corruption into exactly the packets that a test names, records every
+packet, and judges the device under test from the trace.
 
-Exit status: 0 pass, 1 fail, 2 bad usage or configuration, 3 invalid (nothing can be said about the device), 4 something
-of Candela or of the lab failed.`,
+Exit status: 0 pass, 1 fail, 2 bad usage or configuration, 3 invalid (nothing
+can be said about the device), 4 something of Candela or of the lab failed.`,
 		Example: `  candela run configs/quickstart.yml
   candela analyze capture.pcap
   candela trace show runs/quickstart --around 5`,
@@ -119,5 +121,7 @@ of Candela or of the lab failed.`,
 	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(), newDetect(),
 		newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newVersion())
 	explainUsage(root)
+	// Help is written for a terminal of 80 columns; flags would be as long as their lines.
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
 	return root
 }

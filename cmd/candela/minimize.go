@@ -31,11 +31,13 @@ func newMinimize() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "minimize RUN",
 		Short: "Find the smallest test that fails like a run",
-		Long: `Take the test of a failing run apart, by delta debugging, until nothing can be left out: the fewest events, then the least
-traffic, with which the same rule is still violated. Of a test of a switch the fewest flows and changes stay. Print the test that
-is left and write it to a file.
+		Long: `Take the test of a failing run apart, by delta debugging, until nothing can be
+left out: the fewest events, then the least traffic, with which the same rule is
+still violated. Of a test of a switch the fewest flows and changes stay. Print
+the test that is left and write it to a file.
 
-The result is the same every time, unless time or runs gave out, which the file then says.`,
+The result is the same every time, unless time or runs gave out, which the file
+then says.`,
 		Example: `  candela minimize runs/nightly-17
   candela minimize runs/nightly-17 --rule gbn.nak-psn -o bug.yml`,
 		Args: cobra.ExactArgs(1),

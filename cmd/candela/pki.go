@@ -15,13 +15,16 @@ func newPKI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pki",
 		Short: "Keep the certificates of a lab",
-		Long: `Make a small certificate authority for a lab, issue certificates for agents, switches and people, renew and revoke them. The
-authority is a directory; its key ca.key stays on the machine that orchestrates and is never copied to agents. Each agent
-gets its own NAME.pem and NAME.key, with ca.pem and revoked.crl.
+		Long: `Make a small certificate authority for a lab, issue certificates for agents,
+switches and people, renew and revoke them. The authority is a directory; its
+key ca.key stays on the machine that orchestrates and is never copied to agents.
+Each agent gets its own NAME.pem and NAME.key, with ca.pem and revoked.crl.
 
-Certificates and the list of revoked ones are valid for a year; servers warn 30 days ahead, and serve nobody without a
-current list. Run renew every day (candela-pki.timer of the Debian package does), and copy what it has made. Commands may run
-at once, and may be killed: the next one completes what they left.`,
+Certificates and the list of revoked ones are valid for a year; servers warn 30
+days ahead, and serve nobody without a current list. Run renew every day
+(candela-pki.timer of the Debian package does), and copy what it has made.
+Commands may run at once, and may be killed: the next one completes what they
+left.`,
 		Example: `  candela agent pki init lab
   candela agent pki issue lab switch-1 --role switch --host 10.1.0.1 --host switch-1.lab
   candela agent pki issue lab nightly --role orchestrator
@@ -74,10 +77,11 @@ func newPKIIssue() *cobra.Command {
 func newPKIRenew() *cobra.Command {
 	var within time.Duration
 	cmd := &cobra.Command{
-		Use: "renew DIR [NAME...]", Short: "Renew certificates that expire soon, or those of names, and the list of revoked ones",
-		Long: `Renew the list of revoked certificates, and the certificates of the names, or without names all that expire within --within.
-Keys stay as they are, so only NAME.pem has to be copied to its machine; servers read it anew. What a name had before stays
-valid until it expires; revoke revokes all.`,
+		Use: "renew DIR [NAME...]", Short: "Renew the list of revoked certificates, and certificates",
+		Long: `Renew the list of revoked certificates, and the certificates of the names, or
+without names all that expire within --within. Keys stay as they are, so only
+NAME.pem has to be copied to its machine; servers read it anew. What a name had
+before stays valid until it expires; revoke revokes all.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := pki.Open(args[0], time.Now)

@@ -18,10 +18,11 @@ func newReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay BUNDLE",
 		Short: "Run a bundle again and compare with the original to the byte",
-		Long: `Run the test of a bundle again on the virtual testbed, and compare every file that the bundle names with what came out
-now, the trace included.
+		Long: `Run the test of a bundle again on the virtual testbed, and compare every file
+that the bundle names with what came out now, the trace included.
 
-The exit status is 0 if all is the same, 1 if anything differs, whatever the verdict of the test.`,
+The exit status is 0 if all is the same, 1 if anything differs, whatever the
+verdict of the test.`,
 		Example: `  candela replay bug.tar
   candela replay bug.tar --out /tmp/runs`,
 		Args: cobra.ExactArgs(1),

@@ -35,7 +35,7 @@ type reproduceFlags struct {
 func newReproduce() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce PAPER",
-		Short: "Measure a paper's results again, on the models of NICs and switches",
+		Short: "Measure a paper's results again, on models of NICs and switches",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -48,18 +48,25 @@ func newReproduceLumina() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lumina",
 		Short: "Measure Lumina's evaluation again (SIGCOMM 2023): L1 to L9",
-		Long: `Run the tests of configs/lumina on the virtual testbed and hold every value that the paper gives against what traffic,
-injector, mirror, dumpers and analyzers measure on the NIC models. The models were made to behave like this; what is tested
-is that the harness measures it back. Figures and sections are those of Yu's thesis (Johns Hopkins 2023), which tells more than
-the paper (Yu et al., SIGCOMM 2023):
+		Long: `Run the tests of configs/lumina on the virtual testbed and hold every value that
+the paper gives against what traffic, injector, mirror, dumpers and analyzers
+measure on the NIC models. The models were made to behave like this; what is
+tested is that the harness measures it back. Figures and sections are those of
+Yu's thesis (Johns Hopkins 2023), which tells more than the paper (Yu et al.,
+SIGCOMM 2023):
 
-  L1  overhead of injector and mirror, figure 5-7a      L6  timeouts, figure 5-12
-  L2  dumpers that lose nothing, figure 5-7b            L7  retries until an error, table 5-II
-  L3  from a loss to its NACK, figure 5-8               L8  pacing of CNPs, tables 5-III and 5-IV
-  L4  from a NACK to the repetition, figure 5-9         L9  Go-back-N under aggressive drops, section 5.6.2
+  L1  overhead of injector and mirror, figure 5-7a      L6  timeouts, figure
+      5-12
+  L2  dumpers that lose nothing, figure 5-7b            L7  retries until an
+      error, table 5-II
+  L3  from a loss to its NACK, figure 5-8               L8  pacing of CNPs,
+      tables 5-III and 5-IV
+  L4  from a NACK to the repetition, figure 5-9         L9  Go-back-N under
+      aggressive drops, section 5.6.2
   L5  message size and repair, figures 5-10 and 5-11
 
-With --out, results.json, report.html and one SVG for each figure are written there. The exit status is 1 if a value is out of tolerance.`,
+With --out, results.json, report.html and one SVG for each figure are written
+there. The exit status is 1 if a value is out of tolerance.`,
 		Example: `  candela reproduce lumina
   candela reproduce lumina --out /tmp/lumina --keep-runs
   candela reproduce lumina --set cx6-dx.PipelineDepth=34
@@ -142,18 +149,25 @@ func newReproduceTrimming() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "trimming [RESULT]…",
-		Short: "Measure the evaluation of packet trimming again (arXiv:2207.04967): T1 to T16",
-		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value that the paper gives against what taps and
-counters measure on the models of switches that trim. docs/reproducing-trimming.md says what is assumed where the paper is silent.
-The paper is Popa et al., "Implementing packet trimming support in hardware" (arXiv:2207.04967):
+		Short: "Measure T1 to T16 of packet trimming again (arXiv:2207.04967)",
+		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value
+that the paper gives against what taps and counters measure on the models of
+switches that trim. docs/reproducing-trimming.md says what is assumed where the
+paper is silent. The paper is Popa et al., "Implementing packet trimming support
+in hardware" (arXiv:2207.04967):
 
-  T1, T2, T3    when headers arrive, figures 5a, 5c, 5b  T11       one pipeline notified, section 6.3
-  T4            number of senders, figure 6              T12, T13  hardware: figure 11 and its table, figure 12
-  T5, T6, T7    18, 32 and 64 senders, figure 7          T14       a network of leaves and spines, section 6.5
-  T8, T9, T10   how long to respond, figures 8 and 9     T15, T16  ping and memcached beside TCP, figures 13 and 14
+  T1, T2, T3    when headers arrive, figures 5a, 5c, 5b  T11       one pipeline
+                notified, section 6.3
+  T4            number of senders, figure 6              T12, T13  hardware:
+                figure 11 and its table, figure 12
+  T5, T6, T7    18, 32 and 64 senders, figure 7          T14       a network of
+                leaves and spines, section 6.5
+  T8, T9, T10   how long to respond, figures 8 and 9     T15, T16  ping and
+                memcached beside TCP, figures 13 and 14
 
-With --out, results.json, report.html and one SVG for each figure are written there. The exit status is 1 if a value is out of
-tolerance. Name results to measure only those.`,
+With --out, results.json, report.html and one SVG for each figure are written
+there. The exit status is 1 if a value is out of tolerance. Name results to
+measure only those.`,
 		Example: `  candela reproduce trimming
   candela reproduce trimming T1 T12
   candela reproduce trimming --out /tmp/trimming --keep-runs

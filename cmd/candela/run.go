@@ -46,16 +46,21 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE|DIR...",
 		Short: "Run tests and judge the device under test",
-		Long: `Run each test, write its run directory, and print the verdict. A directory stands for the .yml files directly in it.
+		Long: `Run each test, write its run directory, and print the verdict. A directory
+stands for the .yml files directly in it.
 
-A file with a sweep is run once for each point. The runs of the points stand in one directory, with sweep.json beside them,
-and a table of the varied values, verdicts and telling numbers comes at the end.
+A file with a sweep is run once for each point. The runs of the points stand in
+one directory, with sweep.json beside them, and a table of the varied values,
+verdicts and telling numbers comes at the end.
 
-A test that is not for the testbed of --testbed is refused before anything runs: one with an event that its switch does not have, or
-whose key testbeds names other kinds. Of several tests the others run, and the refused ones are listed with the reason.
+A test that is not for the testbed of --testbed is refused before anything runs:
+one with an event that its switch does not have, or whose key testbeds names
+other kinds. Of several tests the others run, and the refused ones are listed
+with the reason.
 
-The exit status is that of the worst run: infrastructure failure (4), then fail (1), then invalid (3), then pass (0). It is 2 if every
-test was refused, or if a file is wrong.`,
+The exit status is that of the worst run: infrastructure failure (4), then fail
+(1), then invalid (3), then pass (0). It is 2 if every test was refused, or if a
+file is wrong.`,
 		Example: `  candela run configs/quickstart.yml
   candela run configs --out /tmp/runs --junit junit.xml
   candela run configs/quickstart.yml --repeat 20

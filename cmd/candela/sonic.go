@@ -29,9 +29,10 @@ func newSonic() *cobra.Command {
 	flags := &sonicFlags{}
 	cmd := &cobra.Command{
 		Use:   "sonic",
-		Short: "Set up packet trimming on a SONiC switch, read its counters, put back what was changed",
-		Long: `These commands talk to the Redis databases of a SONiC switch: its Unix socket when they run on the switch, or a port
-that SSH forwards to it. The server has no encryption, so other addresses are refused.`,
+		Short: "Set up packet trimming on a SONiC switch, read its counters",
+		Long: `These commands talk to the Redis databases of a SONiC switch: its Unix socket
+when they run on the switch, or a port that SSH forwards to it. The server has
+no encryption, so other addresses are refused.`,
 		Example: `  ssh -L 6379:127.0.0.1:6379 admin@switch
   candela sonic show --address 127.0.0.1:6379
   candela sonic apply trimming.json --state before.json
@@ -73,7 +74,7 @@ func (f *sonicFlags) with(cmd *cobra.Command, use func(context.Context, *sonic.S
 func newSonicShow(flags *sonicFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
-		Short: "Print the trimming settings and what the switch says that it can do",
+		Short: "Print the trimming settings and what the switch can do",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(cmd, func(ctx context.Context, sw *sonic.Switch) error {
@@ -119,8 +120,9 @@ func newSonicApply(flags *sonicFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Write settings into CONFIG_DB, after saving what they replace",
-		Long: `FILE has the form of SONiC's config_db.json, with the tables SWITCH_TRIMMING, BUFFER_PROFILE, BUFFER_QUEUE, TC_TO_DSCP_MAP,
-PORT_QOS_MAP, ACL_TABLE_TYPE, ACL_TABLE and ACL_RULE. What it replaces is saved first; restore puts it back.`,
+		Long: `FILE has the form of SONiC's config_db.json, with the tables SWITCH_TRIMMING,
+BUFFER_PROFILE, BUFFER_QUEUE, TC_TO_DSCP_MAP, PORT_QOS_MAP, ACL_TABLE_TYPE,
+ACL_TABLE and ACL_RULE. What it replaces is saved first; restore puts it back.`,
 		Example: `  candela sonic apply trimming.json --state before.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -202,12 +204,14 @@ func newSonicCounters(flags *sonicFlags) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "counters [PORT…]",
-		Short: "Print the trimming counters of ports, queues, the switch and ACL rules, and check that they add up",
-		Long: `Counters are as old as the switch's last poll; --settled waits until they rest. A switch never resets them: save a snapshot
-with --json before the traffic and subtract it with --since.
+		Short: "Print the trimming counters, and check that they add up",
+		Long: `Counters are as old as the switch's last poll; --settled waits until they rest.
+A switch never resets them: save a snapshot with --json before the traffic and
+subtract it with --since.
 
---check exits with 1 if they don't add up: TRIM = TX_TRIM + DROPPED_TRIM, a port is the sum of its queues, the switch that of its
-ports, and trimmed packets count as dropped. Counters that the switch does not keep (N/A) are left out.`,
+--check exits with 1 if they don't add up: TRIM = TX_TRIM + DROPPED_TRIM, a port
+is the sum of its queues, the switch that of its ports, and trimmed packets
+count as dropped. Counters that the switch does not keep (N/A) are left out.`,
 		Example: `  candela sonic counters --json > before.json
   candela sonic counters --settled --since before.json --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -38,22 +38,27 @@ func newSwitchd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "switchd",
 		Short: "Make this machine an injector switch behind P4Runtime",
-		Long: `Make this machine an injector switch: forward between network interfaces, inject what a controller programs over P4Runtime,
-and mirror every RoCE packet to the dumpers' interfaces. Four datapaths do that:
+		Long: `Make this machine an injector switch: forward between network interfaces, inject
+what a controller programs over P4Runtime, and mirror every RoCE packet to the
+dumpers' interfaces. Four datapaths do that:
 
   xdp       in the kernel, on receive; drop, ecn, corrupt and trim
-  afpacket  in this process, on packet rings: slower, on any interface, and with delay, duplicate, reorder and rewrite
-  qemu      the same between virtual machines and without privilege: a port is a path P, the switch's socket P.port and the
-            guest's P.nic, with one frame per datagram, as QEMU's -netdev dgram has it
-  bmv2      simple_switch_grpc from the PATH, which runs the P4 program of injector/p4; slow (docs/p4.md). It does nothing until a
-            controller pushes that program, and knows no lease
+  afpacket  in this process, on packet rings: slower, on any interface, and with
+            delay, duplicate, reorder and rewrite
+  qemu      the same between virtual machines and without privilege: a port is a
+            path P, the switch's socket P.port and the guest's P.nic, with one
+            frame per datagram, as QEMU's -netdev dgram has it
+  bmv2      simple_switch_grpc from the PATH, which runs the P4 program of
+            injector/p4; slow (docs/p4.md). It does nothing until a controller
+            pushes that program, and knows no lease
 
-Ports are numbered in the order of --ports, then --mirror. The interfaces' offloads are off while it runs. It listens on
-a unix: socket, for root, its own user and --group, or over TCP with mutual TLS, on loopback too. On interfaces it needs
-CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and CAP_PERFMON, too.
+Ports are numbered in the order of --ports, then --mirror. The interfaces'
+offloads are off while it runs. It listens on a unix: socket, for root, its own
+user and --group, or over TCP with mutual TLS, on loopback too. On interfaces it
+needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and CAP_PERFMON, too.
 
-It runs until it is interrupted. Events and mirroring are flushed when the controller has been gone for --lease; forwarding
-goes on.`,
+It runs until it is interrupted. Events and mirroring are flushed when the
+controller has been gone for --lease; forwarding goes on.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
   candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
   candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/run/candela/vm.sock`,

@@ -28,7 +28,7 @@ func newTestbedList() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the embedded testbeds and the descriptions in a directory, and what is up",
+		Short: "List testbeds and what is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed, config.VMTestbed}
@@ -86,12 +86,13 @@ func upState(t *config.Testbed) string {
 func newTestbedUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "up TESTBED",
-		Short: "Make a testbed of network namespaces (netns, bmv2) or virtual machines (vm) on this machine",
+		Short: "Make a testbed of namespaces (netns, bmv2) or machines (vm)",
 		Long: `Make a testbed on this machine that stays until candela testbed down.
 
-One of network namespaces has requester, responder, injector switch and dumpers, each a process in a namespace of its own,
-joined by veth pairs. It needs root. One of virtual machines has guests with soft-RoCE and a switch for them, and needs an
-image (make vm-image) and no privilege; a run on it boots nothing.`,
+One of network namespaces has requester, responder, injector switch and dumpers,
+each a process in a namespace of its own, joined by veth pairs. It needs root.
+One of virtual machines has guests with soft-RoCE and a switch for them, and
+needs an image (make vm-image) and no privilege; a run on it boots nothing.`,
 		Example: `  candela testbed up netns
   candela run --testbed netns configs/quickstart.yml
   candela testbed up vm`,
@@ -126,10 +127,11 @@ func notMadeHere(name string, t *config.Testbed) error {
 func newTestbedDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down TESTBED",
-		Short: "Remove a testbed of network namespaces or virtual machines, whatever is left of it",
+		Short: "Remove a testbed that up made, whatever is left of it",
 		Args:  cobra.ExactArgs(1),
-		Long: `Remove a testbed that candela testbed up has made, whatever is left of it. TESTBED is what up was given, or the name of a
-testbed of network namespaces, as errors show it.`,
+		Long: `Remove a testbed that candela testbed up has made, whatever is left of it.
+TESTBED is what up was given, or the name of a testbed of network namespaces, as
+errors show it.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
 			if err != nil && netns.Made("", args[0]) {
@@ -170,11 +172,13 @@ func newTestbedCheck() *cobra.Command {
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "check TESTBED",
-		Short: "Check a description, print it with every default, and check what stands there",
-		Long: `Check a description of a testbed and print it with every default. On a live testbed also ask every machine for version,
-privileges, links, MTU and clock, and send packets through every port: a switch can lose them without any counter that says
-so. In a lab also listen for LLDP: who is at the other end of each cable is told, and compared with the neighbour that the
-description names, for up to --lldp-wait. One of network namespaces that isn't up is brought up for it.`,
+		Short: "Check a description of a testbed and what stands there",
+		Long: `Check a description of a testbed and print it with every default. On a live
+testbed also ask every machine for version, privileges, links, MTU and clock,
+and send packets through every port: a switch can lose them without any counter
+that says so. In a lab also listen for LLDP: who is at the other end of each
+cable is told, and compared with the neighbour that the description names, for
+up to --lldp-wait. One of network namespaces that isn't up is brought up for it.`,
 		Example: `  candela testbed check virtual
   candela testbed check netns`,
 		Args: cobra.ExactArgs(1),

@@ -94,7 +94,7 @@ func newTraceShow() *cobra.Command {
 	var o trace.ShowOptions
 	cmd := &cobra.Command{
 		Use:   "show RUN|TRACE...",
-		Short: "Print a trace, one line a packet, in the words of the configuration",
+		Short: "Print a trace, one line a packet, in the configuration's words",
 		Example: `  candela trace show runs/quickstart --around 11
   candela trace show capture.pcap --connection 2 --limit 100`,
 		Args: cobra.MinimumNArgs(1),
@@ -164,9 +164,11 @@ func newTraceMerge() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "merge SHARD...",
-		Short: "Merge dumpers' shards into one trace, in the order of the mirror sequence",
-		Long: `Merge dumpers' shards into one trace, in the order of the mirror sequence. A shard that is missing is an error before
-anything is written. A damaged one contributes the packets before the damage, and the exit status says that it was damaged.`,
+		Short: "Merge dumpers' shards into one trace, by mirror sequence",
+		Long: `Merge dumpers' shards into one trace, in the order of the mirror sequence. A
+shard that is missing is an error before anything is written. A damaged one
+contributes the packets before the damage, and the exit status says that it was
+damaged.`,
 		Example: `  candela trace merge runs/quickstart/shards/*.pcap --out trace.pcap`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -236,7 +238,7 @@ func newTraceConvert() *cobra.Command {
 	var to, view, out string
 	cmd := &cobra.Command{
 		Use:   "convert RUN|TRACE...",
-		Short: "Turn a mirror trace into a plain capture, or a plain capture into a mirror trace",
+		Short: "Turn a mirror trace into a plain capture, or the other way round",
 		Example: `  candela trace convert runs/quickstart --to plain --view before --out before.pcap
   candela trace convert runs/quickstart --to plain --view after --out after.pcap`,
 		Args: cobra.MinimumNArgs(1),

@@ -15,7 +15,6 @@ import (
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/packet"
-	"candela.dev/candela/trace"
 )
 
 // Ports of the switch under test: hosts first, then dumpers.
@@ -111,54 +110,42 @@ func Expected(c Case) ([Ports][][]byte, error) {
 	return r.process(c.In)
 }
 
-// reference is the pipeline in Go, between its cases' frames.
-type reference struct{ *pipeline.Pipeline }
+// reference is the pipeline in Go, between its cases' frames, with the forwarder of every datapath in Go.
+type reference struct {
+	*pipeline.Pipeline
+	wire *pipeline.Wire
+	out  [Ports][][]byte // what has left since process began
+}
 
-func newReference(c Case) (reference, error) {
+func newReference(c Case) (*reference, error) {
 	p, err := pipeline.New(pipeline.Config{Ports: Ports, Seed: Seed})
 	if err == nil {
 		err = Program(p, c)
 	}
-	return reference{p}, err
+	ref := &reference{Pipeline: p}
+	ref.wire = pipeline.NewWire(p, ref)
+	return ref, err
 }
 
 // process returns what leaves each port when frames arrive.
-func (ref reference) process(in []Frame) (out [Ports][][]byte, err error) {
-	var r pipeline.Result
+func (ref *reference) process(in []Frame) ([Ports][][]byte, error) {
+	ref.out = [Ports][][]byte{}
 	for _, f := range in {
-		pk := new(packet.Packet)
-		data := bytes.Clone(f.Data)
-		parsed := pk.Parse(data) == nil
-		ref.Process(0, f.Port, pk, &r)
-		if r.Mirror.Active {
-			copied := bytes.Clone(f.Data)
-			m := &r.Mirror
-			err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: r.Event, Seq: m.Seq, UDPDstPort: m.UDPDstPort})
-			if err != nil {
-				return out, err
-			}
-			if m.Snap > 0 && int(m.Snap) < len(copied) {
-				copied = copied[:m.Snap]
-			}
-			out[m.Ports[0]] = append(out[m.Ports[0]], copied)
+		if _, err := ref.wire.Forward(0, f.Port, f.Data); err != nil {
+			return ref.out, err
 		}
-		if r.Forward.Drop {
-			continue
-		}
-		if parsed {
-			r.Apply(pk)
-			data = pk.AppendTo(nil)
-		}
-		ports := []uint16{r.Forward.Port}
-		if r.Forward.Flood {
-			ports = r.Forward.Ports
-		}
-		for _, port := range ports {
-			out[port] = append(out[port], data)
-		}
+		ref.wire.Mirror()
 	}
-	return out, nil
+	return ref.out, nil
 }
+
+func (ref *reference) Transmit(port uint16, frame []byte) {
+	ref.out[port] = append(ref.out[port], bytes.Clone(frame))
+}
+
+func (ref *reference) Room(n int) []byte { return make([]byte, 0, n) }
+
+func (ref *reference) Keep(frame []byte) []byte { return frame }
 
 // ClearStamp zeroes the time of a mirror copy, the one field that may differ.
 func ClearStamp(frame []byte) {

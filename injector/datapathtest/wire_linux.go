@@ -224,7 +224,7 @@ func clearPorts(lists ...[Ports][][]byte) {
 }
 
 // checkFrames lets frames arrive, those of one port at a time: which of two ports a switch serves first is its own affair.
-func (w *Wire) checkFrames(t *testing.T, ref reference, in []Frame) error {
+func (w *Wire) checkFrames(t *testing.T, ref *reference, in []Frame) error {
 	t.Helper()
 	for len(in) > 0 {
 		n := slices.IndexFunc(in, func(f Frame) bool { return f.Port != in[0].Port })

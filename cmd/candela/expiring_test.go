@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/injector/transport/pki"
 	"candela.dev/candela/orchestrator/config"
-	"candela.dev/candela/pki"
 )
 
 func TestAnOrchestratorIsWarnedOnceOfItsCertificatesEnd(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/injector/transport/pki"
 	"candela.dev/candela/link/linktest"
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/pki"
 	"candela.dev/candela/testbeds/netns"
 )
 

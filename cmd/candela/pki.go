@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"candela.dev/candela/injector/transport"
-	"candela.dev/candela/pki"
+	"candela.dev/candela/injector/transport/pki"
 )
 
 // newPKI returns the command that keeps a lab's certificates.

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/injector/transport"
-	"candela.dev/candela/pki"
+	"candela.dev/candela/injector/transport/pki"
 )
 
 func lab(t *testing.T, dir string) *pki.Authority {

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"candela.dev/candela/filelock"
+	"candela.dev/candela/injector/transport/filelock"
 )
 
 const unixPrefix = "unix:"

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"candela.dev/candela/injector/transport"
-	"candela.dev/candela/pki"
+	"candela.dev/candela/injector/transport/pki"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 	"candela.dev/candela/testbeds"

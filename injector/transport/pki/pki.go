@@ -23,8 +23,8 @@ import (
 	"slices"
 	"time"
 
-	"candela.dev/candela/filelock"
 	"candela.dev/candela/injector/transport"
+	"candela.dev/candela/injector/transport/filelock"
 )
 
 // Names of an authority's files.

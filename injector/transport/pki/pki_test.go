@@ -17,7 +17,7 @@ import (
 	"candela.dev/candela/injector/pipeline"
 	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/injector/transport"
-	"candela.dev/candela/pki"
+	"candela.dev/candela/injector/transport/pki"
 )
 
 var loopback = []string{"127.0.0.1"}

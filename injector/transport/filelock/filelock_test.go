@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"candela.dev/candela/filelock"
+	"candela.dev/candela/injector/transport/filelock"
 )
 
 func TestOneHolderAtATime(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"candela.dev/candela/injector/transport"
-	"candela.dev/candela/pki"
+	"candela.dev/candela/injector/transport/pki"
 )
 
 // asCommand says to this process, a copy of the test, what to do: "revoke|issue|renew DIR NAME".

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"candela.dev/candela/filelock"
+	"candela.dev/candela/injector/transport/filelock"
 )
 
 // Commands may run at once, and may be killed at any instruction. So each change of the directory is made under a lock that the kernel

@@ -60,8 +60,6 @@ type Result struct {
 	Metrics  []Metric
 	// Coverage counts FSM transitions exercised, by name; transitions that were not are present with 0.
 	Coverage map[string]int64
-	// Excuses take back findings of other analyzers.
-	Excuses []Excuse
 	// Observed is what an observer of a single capture knows of the endpoints; see [SoftenUnseen].
 	Observed []Observed
 }

@@ -74,15 +74,11 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 		Schema: Schema, PacketIDs: meta.PacketIDs, Inferred: meta.Connections.Inferred,
 		Findings: []Finding{}, Metrics: []Metric{}, Coverage: map[string]map[string]int64{},
 	}
-	var excuses []Excuse
-	results := make([]Result, len(all))
-	for i, a := range all {
-		results[i] = a.Finish()
-		excuses = append(excuses, results[i].Excuses...)
+	for _, a := range all {
+		doc.Add(a.Name(), a.Finish())
 	}
-	for i, a := range all {
-		results[i].Findings = withoutExcused(results[i].Findings, excuses)
-		doc.Add(a.Name(), results[i])
+	if err := doc.review(ctx, c, all); err != nil {
+		return nil, fmt.Errorf("review findings: %w", err)
 	}
 	dropOneSided(meta, doc)
 	doc.Verdict = doc.verdict()

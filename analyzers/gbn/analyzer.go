@@ -3,6 +3,7 @@ package gbn
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"candela.dev/candela/analyzers"
@@ -36,7 +37,6 @@ type Analyzer struct {
 	partitions trace.Partitions
 	lines      prefetch.Lines
 	general    bool                 // nothing is taken for ordinary, for a test
-	excuses    []analyzers.Excuse   // of restarts
 	strays     int64                // records of no known connection
 	unknown    int64                // records with an opcode that RC does not have
 	observer   *observer.Observer   // of a single capture, else nil
@@ -66,7 +66,9 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		responder:  fsm.NewCoverage(responderMachine),
 		suppressed: map[ruleKey]int64{},
 		reported:   map[ruleKey]int{},
-		observer:   observer.New(meta, cfg.observer()),
+	}
+	if meta.Kind == trace.KindPlain && !meta.EventsKnown {
+		a.observer = observer.New(meta, cfg.observer(func(Limits) int64 { return cfg.HostDelayNS }))
 	}
 	return a
 }
@@ -194,6 +196,21 @@ func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers
 	return &a.findings[len(a.findings)-1]
 }
 
+var _ analyzers.Reviewer = (*Analyzer)(nil)
+
+// Observer implements analyzers.Reviewer: mirror traces and pairs of captures are observed where somebody seems to break a rule.
+func (a *Analyzer) Observer() analyzers.Observer {
+	if a.observer != nil {
+		return nil
+	}
+	cfg := a.cfg
+	cfg.Default, cfg.Connections = cfg.Default.assumed(), maps.Clone(cfg.Connections)
+	for i, l := range cfg.Connections {
+		cfg.Connections[i] = l.assumed()
+	}
+	return observer.New(a.meta, cfg.observer(func(l Limits) int64 { return a.host.BesideNS(l.TimeoutNS) }))
+}
+
 // Finish implements analyzers.Analyzer.
 func (a *Analyzer) Finish() analyzers.Result {
 	a.finishSessions()
@@ -202,7 +219,7 @@ func (a *Analyzer) Finish() analyzers.Result {
 	cover := map[string]int64{}
 	a.requester.AddTo(cover)
 	a.responder.AddTo(cover)
-	return analyzers.Result{Findings: a.findings, Coverage: cover, Excuses: a.excuses, Observed: a.observations()}
+	return analyzers.Result{Findings: a.findings, Coverage: cover, Observed: a.observations()}
 }
 
 func (a *Analyzer) finishSessions() {

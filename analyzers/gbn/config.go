@@ -70,18 +70,26 @@ func (c *Config) limits(connection int) Limits {
 	return c.Default
 }
 
-// observer returns what the observer of a single capture is to know.
-func (c *Config) observer() observer.Config {
-	o := observer.Config{HostDelayNS: c.HostDelayNS, Default: c.Default.observer()}
+// observer returns what an observer is to know. Host delays bounds those of connections with a local ACK timeout.
+func (c *Config) observer(hostDelay func(Limits) int64) observer.Config {
+	o := observer.Config{Default: c.Default.observer(hostDelay)}
 	if len(c.Connections) > 0 {
 		o.Connections = make(map[int]observer.Limits, len(c.Connections))
 		for i, l := range c.Connections {
-			o.Connections[i] = l.observer()
+			o.Connections[i] = l.observer(hostDelay)
 		}
 	}
 	return o
 }
 
-func (l Limits) observer() observer.Limits {
-	return observer.Limits{TimeoutNS: l.TimeoutNS, Retry: observer.Limit(l.Retry), RNRRetry: observer.Limit(l.RNRRetry), AtRest: l.AtRest}
+// assumed returns l with the shortest timeout where none is known.
+func (l Limits) assumed() Limits {
+	l.TimeoutNS = bounds.TimeoutNS(l.TimeoutNS)
+	return l
+}
+
+func (l Limits) observer(hostDelay func(Limits) int64) observer.Limits {
+	return observer.Limits{
+		TimeoutNS: l.TimeoutNS, HostDelayNS: hostDelay(l), Retry: observer.Limit(l.Retry), RNRRetry: observer.Limit(l.RNRRetry), AtRest: l.AtRest,
+	}
 }

@@ -75,7 +75,6 @@ func (a *Analyzer) Join(parts []analyzers.Part) {
 		}
 		p.finishSessions()
 		a.findings = append(a.findings, p.findings...)
-		a.excuses = append(a.excuses, p.excuses...)
 		for key, n := range p.suppressed {
 			a.suppressed[key] += n
 		}

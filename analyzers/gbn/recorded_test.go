@@ -200,7 +200,7 @@ func verdict(r analyzers.Result) string {
 			fmt.Fprint(h, k, n)
 		}
 	}
-	fmt.Fprint(h, r.Excuses)
+	fmt.Fprint(h, r.Metrics)
 	return strings.Join(append(words, fmt.Sprintf("%08x", h.Sum32())), ", ")
 }
 

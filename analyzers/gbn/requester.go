@@ -43,9 +43,6 @@ type requester struct {
 	fails     bool  // a response may have ended the connection
 	failsNS   int64 // when it passed
 	failsAt   pos   // but not if the request there had been sent when it arrived
-	otherwise bool  // a response may be behind the latest restart
-	excused   int   // excuses passed on
-	within    bool  // the latest restart is within the limits of retries
 	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
 	rewound   bool  // it went back there
 	misled    bool  // a response reached it that nobody sent: it may have ended in error over that
@@ -89,11 +86,9 @@ func (s *session) requestSent(r *trace.Record) {
 	}
 	s.checkSolicited(r, p)
 	q.countIter(r.Opcode, p)
-	jump := p < q.cur
 	input := s.place(r, p)
-	if jump {
+	if p < q.cur {
 		q.jumpNS = r.TimeNS
-		s.excuse(r, input)
 	}
 	rule := s.a.requester.Step(&q.state, input)
 	if rule != "" {
@@ -160,7 +155,6 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		return rqRepeat
 	}
 	s.expire(r)
-	q.within, q.otherwise = false, false
 	if p < q.cur {
 		q.lowest = min(q.lowest, p)
 	}
@@ -180,7 +174,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	case p > q.next:
 		return rqPSNSkip
 	case q.confused(p) && p < q.cur:
-		q.rewound, q.otherwise, q.within = true, true, true
+		q.rewound = true
 		return rqRestartTimeout
 	case q.confused(p):
 		return rqSkipAcked
@@ -271,28 +265,6 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	return rqRestartTimeout
 }
 
-// maxExcuses bounds the excuses for one connection. They are needed only where a responder is to blame.
-const maxExcuses = 256
-
-// excuse passes on why a restart need not be what it looks like to analyzers that know less of what responses may mean.
-func (s *session) excuse(r *trace.Record, input uint8) {
-	q := &s.req
-	odd := q.dubious || q.misled || q.fails || q.contrary >= 0
-	if s.captured || s.fateUnknown || q.excused >= maxExcuses {
-		return
-	}
-	add := func(kind analyzers.ExcuseKind) {
-		q.excused++
-		s.a.excuses = append(s.a.excuses, analyzers.Excuse{Connection: s.flow.Connection(), Packet: r.ID, Kind: kind})
-	}
-	if q.otherwise || odd && (input == rqRestartNack || input == rqRestartImplied) {
-		add(analyzers.ExcusesInstant)
-	}
-	if q.within && (odd || q.free > 0 || q.vague > 0) {
-		add(analyzers.ExcusesCount)
-	}
-}
-
 // obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout that
 // crossed that NACK, where nothing is known about the requester's settings.
 func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
@@ -333,7 +305,6 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 	q.exhausted = q.exhausted || q.tried >= s.limits.fewest()
 	q.tried++
-	q.within = true
 	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
 		q.uncounted--
 		q.free++
@@ -356,8 +327,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		limit.Known = limit.Known && limit.Max < infiniteRNRRetry
 	}
 	*count++
-	q.within = limit.Known && *count <= limit.Max
-	if limit.Known && !q.within {
+	if limit.Known && *count > limit.Max {
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (%s)", limit.Max, p+1, name),
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count))
@@ -430,7 +400,6 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		return
 	}
 	if s.spendCarried(r) {
-		s.req.otherwise = true
 		return
 	}
 	certain := s.ruledOut(r, p, k)
@@ -459,14 +428,12 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	// Nothing but the RNR NAK has acknowledged what is before: the requester has received it.
 	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown && !s.disturbed
 	if waited < k.rnrNS && !known && (otherNack || !s.tooEarly(r, p, k)) {
-		s.req.otherwise = true
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
 	}
 	if k.waitNS = 0; k.obeyed < k.rnrs {
 		k.waitNS = k.nakNS // another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
 	}
 	if waited >= k.rnrNS {
-		s.req.otherwise = k.rnrs > 1
 		return
 	}
 	say(s.report(RuleRNREarly, r, p, k.nakID),

@@ -24,6 +24,7 @@ type frame struct {
 	misfit   bool // its length does not fit its opcode
 	damaged  bool // its iCRC is wrong: its fields prove nothing
 	lost     bool // its receiver takes no notice of it
+	sent     bool // seen on its way from the sender; else on its way to the receiver only
 }
 
 // unknownTail is the length of the last packet where the path MTU is not known.
@@ -34,7 +35,7 @@ const unknownTail = -1
 func newFrame(r *trace.Record, psn, n, mtu int64) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: n, msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
-		length: int64(r.DMALen), payload: int64(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(),
+		length: int64(r.DMALen), payload: int64(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
 	}
 	f.tail = unknownTail
 	if mtu > 0 {

@@ -7,8 +7,6 @@ import (
 
 // Config is what is known beside the trace.
 type Config struct {
-	// HostDelayNS bounds the time that a packet takes between tap and transport, either way; 0: not known.
-	HostDelayNS int64
 	// Default holds for every connection that Connections does not name.
 	Default     Limits
 	Connections map[int]Limits
@@ -17,6 +15,7 @@ type Config struct {
 // Limits are what is known of one connection.
 type Limits struct {
 	TimeoutNS       int64 // local ACK timeout; 0: not known
+	HostDelayNS     int64 // bounds the time that a packet takes between tap and transport, either way; 0: not known
 	Retry, RNRRetry Limit
 	// AtRest says that the trace ends when the connection has come to rest: every obligation is due.
 	AtRest bool
@@ -45,12 +44,9 @@ type Observer struct {
 	sessions []*session // by flow of the requests
 }
 
-// New returns an observer of the trace that meta describes, or nil if that is not one capture: where every loss is known, package
-// gbn follows what arrives exactly.
+// New returns an observer of the trace that meta describes. In mirror traces and pairs of captures, which show what arrives, it follows
+// requesters only.
 func New(meta trace.Meta, cfg Config) *Observer {
-	if meta.Kind != trace.KindPlain || meta.EventsKnown {
-		return nil
-	}
 	return &Observer{cfg: cfg, meta: meta, sessions: make([]*session, 2*meta.Connections.Len())}
 }
 

@@ -124,7 +124,7 @@ func (q *requester) repeat(n senderNode, f *frame, add func(senderNode)) reason 
 
 // left moves n past f, which left the requester no later than the tap saw it.
 func (q *requester) left(n senderNode, f *frame, oldest bool, add func(senderNode)) reason {
-	if h := q.x.cfg.HostDelayNS; h > 0 {
+	if h := q.x.limits.HostDelayNS; h > 0 {
 		n.now = max(n.now, f.timeNS-h)
 	}
 	if n.now > f.timeNS {
@@ -224,6 +224,19 @@ func (q *requester) fail(st *senderStep, n senderNode) {
 	}
 }
 
+// ignores: what is acknowledged, or was never asked for, may be dropped; so may what does not answer its request.
+func (q *requester) ignores(n senderNode, f *frame) bool {
+	s := &n.state
+	switch {
+	case s.failed, f.psn < s.una, f.psn >= s.next:
+		return true
+	case !answering(f):
+		return false
+	}
+	first := q.x.requests.at(f.psn)
+	return first != nil && !q.answers(first, f)
+}
+
 // unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that
 // open, the responder is to blame.
 func (q *requester) unasked(st *senderStep, n senderNode) {
@@ -268,7 +281,7 @@ func (q *requester) progressed(n senderNode, una int64, add func(senderNode)) {
 		return
 	}
 	if !n.state.nak && !n.state.implied {
-		expired, h := n.timer+q.x.limits.TimeoutNS, q.x.cfg.HostDelayNS
+		expired, h := n.timer+q.x.limits.TimeoutNS, q.x.limits.HostDelayNS
 		if q.x.limits.TimeoutNS == 0 {
 			return // a timer that may be anything explains it, too
 		}
@@ -481,16 +494,30 @@ func (q *requester) inError(n senderNode) bool {
 // nothing of that is decided yet.
 func (q *requester) advance(n *senderNode, f *frame, at int64) bool {
 	s := &n.state
-	if f.psn != s.next || s.cur != s.next || s.failed || q.x.cfg.HostDelayNS > 0 || q.x.ghosts >= n.in || f.damaged || !q.follows(f) ||
-		n.now > f.timeNS {
+	if f.psn != s.next || s.cur != s.next || s.failed || q.x.ghosts >= n.in || f.damaged || !q.follows(f) || n.now > f.timeNS {
+		return false
+	}
+	if q.x.exact && !q.x.commutes(n) || !q.x.exact && q.x.limits.HostDelayNS > 0 {
 		return false
 	}
 	if own := q.x.requests.at(f.psn); own == nil || own.id != f.id {
 		return false
 	}
 	if s.una == s.next {
+		if h := q.x.limits.HostDelayNS; h > 0 {
+			n.now = max(n.now, f.timeNS-h)
+		}
 		n.timer = n.now
 	}
 	s.cur, s.next = f.end, f.end
 	return true
+}
+
+// commutes reports whether it makes no difference to a requester whether it sends a new request before or after it receives what has passed:
+// that only acknowledges, and leaves requests outstanding, so that the timer runs on.
+func (s *session) commutes(n *senderNode) bool {
+	if s.arrived < n.in {
+		return true
+	}
+	return s.odd < n.in && n.state.una < n.state.next && s.frame(s.arrived).psn+1 < n.state.next
 }

@@ -321,6 +321,8 @@ func readOpcode(first, end, psn int64) packet.Opcode {
 	return packet.ReadResponseMiddle
 }
 
+func (p *responder) ignores(receiverNode, *frame) bool { return false }
+
 // receive takes a request.
 func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
 	s := &n.state

@@ -15,6 +15,8 @@ type session struct {
 	mtu     int
 	full    int64   // the path MTU if that is given, else 0: an inferred one may be a guess
 	midway  bool    // the connection may be older than the trace
+	exact   bool    // the trace shows which frames arrive, and in which order
+	clockNS int64   // how much later than stamped a frame may have passed towards its receiver
 	vouched [2]bool // the tap saw every frame from and to the requester, the responder
 	started bool
 
@@ -27,6 +29,8 @@ type session struct {
 	ghosts    int64            // index of the latest response about what was not seen to be sent
 	ghostPSN  int64            // that it is about
 	repeated  int64            // index of the latest request that was not new
+	arrived   int64            // index of the latest response that arrives; of exact sessions
+	odd       int64            // the same of one that does not just acknowledge what was sent
 	fresh     int              // new requests since
 	ended     int64            // messages sent to their end
 	gap       psnRange         // that the requester left out last, and nobody has missed since
@@ -59,7 +63,8 @@ const (
 func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s := &session{
 		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
-		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
+		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1, arrived: -1, odd: -1,
+		exact: meta.Kind != trace.KindPlain || meta.EventsKnown, clockNS: meta.ClockUncertaintyNS,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
@@ -69,7 +74,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 		}
 	}
 	for i, of := range [...]trace.FlowID{flow, flow.Peer()} {
-		s.vouched[i] = meta.Complete || meta.Vouched && meta.AtTap(of)
+		s.vouched[i] = s.exact || meta.Complete || meta.Vouched && meta.AtTap(of)
 		s.observed[i].Away = !s.vouched[i] && !meta.AtTap(of)
 	}
 	s.req.vouched, s.rsp.vouched = s.vouched[0], s.vouched[1]
@@ -78,6 +83,8 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s.begin()
 	if s.midway {
 		s.lose(0)
+	}
+	if s.midway || s.exact {
 		s.lose(1)
 	}
 	return s
@@ -95,6 +102,14 @@ func (s *session) begin() {
 }
 
 func (s *session) end() int64 { return s.base + int64(len(s.frames)) }
+
+// latest returns the instant by which f has certainly arrived.
+func (s *session) latest(f *frame) int64 {
+	if s.limits.HostDelayNS == 0 {
+		return 1<<63 - 1
+	}
+	return f.timeNS + s.limits.HostDelayNS + s.clockNS
+}
 
 func (s *session) frame(i int64) *frame { return &s.frames[i-s.base] }
 
@@ -134,6 +149,12 @@ func (s *session) observe(r *trace.Record) {
 	at := s.end()
 	s.frames = append(s.frames, f)
 	s.credit += creditPerFrame
+	if s.exact {
+		s.arrives(s.frame(at), at, r)
+	}
+	if !f.sent {
+		return
+	}
 	if f.back {
 		s.response(s.frame(at), at)
 	} else {
@@ -151,6 +172,7 @@ func (s *session) observe(r *trace.Record) {
 func (s *session) begins(r *trace.Record) {
 	s.started = true
 	switch {
+	case s.exact:
 	case s.midway:
 		s.ipsn = r.PSN
 	case !r.Opcode.IsRequest() || r.PSN != s.ipsn:
@@ -216,7 +238,7 @@ func (s *session) request(f *frame, at int64) {
 	}
 	s.top = max(s.top, f.end)
 	s.note(0, s.req.sent(at))
-	if s.req.blind && s.fresh >= resyncAfter {
+	if s.req.blind && s.fresh >= resyncAfter && !s.exact {
 		s.resyncRequester(at + 1)
 	}
 }
@@ -232,6 +254,9 @@ func (s *session) response(f *frame, at int64) {
 	}
 	if f.op == packet.AtomicAcknowledge {
 		s.remember(f)
+	}
+	if s.exact {
+		return
 	}
 	s.note(1, s.rsp.sent(at))
 	s.testify(f, at)
@@ -366,7 +391,11 @@ func (s *session) whole(f *frame) bool { return s.midway && s.repeated < 0 && in
 // trim forgets frames that nobody needs any more.
 func (s *session) trim() {
 	if s.end()-s.req.oldest() > maxLag {
-		s.foldRequester(s.end() - maxLag/2)
+		if s.exact {
+			s.absorb()
+		} else {
+			s.foldRequester(s.end() - maxLag/2)
+		}
 	}
 	if s.end()-s.rsp.oldest() > maxFrames {
 		s.rsp.blind = true
@@ -388,6 +417,37 @@ const (
 	// maxFrames bounds what is remembered of a session.
 	maxFrames = 2048
 )
+
+// maxPending bounds the frames that the requester of an exact session may still receive.
+const maxPending = 1 << 14
+
+// absorb moves the requester of an exact session past what it must have received.
+func (s *session) absorb() {
+	s.req.absorb(s.end() - 1)
+	if s.end()-s.req.oldest() > maxPending {
+		s.lose(0)
+	}
+}
+
+// arrives notes a frame of an exact session. Where an event changes what arrives, or when, nothing more is judged.
+func (s *session) arrives(f *frame, at int64, r *trace.Record) {
+	switch r.Event {
+	case trace.EventNone, trace.EventDrop, trace.EventCorrupt, trace.EventECN:
+	case trace.EventTrim:
+		if f.back {
+			s.lose(0)
+		}
+	default:
+		s.lose(0)
+	}
+	if !f.back || f.lost {
+		return
+	}
+	s.arrived = at
+	if f.psn >= s.top || f.op == packet.Acknowledge && !f.syndrome.IsAck() {
+		s.odd = at
+	}
+}
 
 // foldRequester makes the requester one that has received the responses before cut. If one was missing that stops all progress, it has
 // not shown for long that it lacks that: so the tap may.
@@ -542,7 +602,7 @@ func (s *session) finish(peer *session) []analyzers.Observed {
 
 // rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one must have been.
 func (s *session) rejudge() {
-	if s.base > 0 || len(s.frames) > anchorSpan || s.midway {
+	if s.base > 0 || len(s.frames) > anchorSpan || s.midway || s.exact {
 		return
 	}
 	missed, doubted := s.observed[1].Missed, s.observed[1].Doubted

@@ -25,6 +25,8 @@ type node[K comparable] struct {
 type machine[K comparable] interface {
 	// receive adds what follows if n receives f.
 	receive(s *step[K], n node[K], f *frame)
+	// ignores reports whether f may leave n as it is.
+	ignores(n node[K], f *frame) bool
 	// miss adds what follows from a frame, sent or received, that the tap did not see; n has counted it.
 	miss(s *step[K], n node[K])
 	// send adds what follows if n sends f, or returns why it can't.
@@ -96,7 +98,8 @@ func (s *step[K]) add(n node[K]) {
 // routes holds the ways to each state that no other one covers.
 type routes[K comparable] struct {
 	of    map[K][]route
-	order []K // of appearance
+	order []K  // of appearance
+	exact bool // what passed arrives: more to receive is not less
 }
 
 // keep adds the route of n to those of its state, unless one of them covers it.
@@ -106,19 +109,21 @@ func (m *routes[K]) keep(n *node[K]) bool {
 		m.order = append(m.order, n.state)
 	}
 	for i := range old {
-		if old[i].covers(&n.route) {
+		if m.covers(&old[i], &n.route) {
 			return false
 		}
 	}
 	kept := old[:0]
 	for i := range old {
-		if !n.covers(&old[i]) {
+		if !m.covers(&n.route, &old[i]) {
 			kept = append(kept, old[i])
 		}
 	}
 	m.of[n.state] = append(kept, n.route)
 	return true
 }
+
+func (m *routes[K]) covers(r, o *route) bool { return r.covers(o) && (!m.exact || r.in == o.in) }
 
 // left is how many more unseen frames n may need.
 func (s *step[K]) left(n *node[K]) int8 { return s.budget - n.unseen }
@@ -133,8 +138,10 @@ func (s *step[K]) run(set []node[K]) bool {
 		n := s.queue[len(s.queue)-1]
 		s.queue = s.queue[:len(s.queue)-1]
 		if s.goal != nil {
-			s.why = max(s.why, s.t.m.send(n, s.goal, after))
-		} else if s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n) {
+			if !s.t.x.exact || !s.t.overdue(&n, s.goal) {
+				s.why = max(s.why, s.t.m.send(n, s.goal, after))
+			}
+		} else if (!s.t.x.exact || s.t.pending(&n) == nil) && (s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
 			s.result = append(s.result, n)
 			return true
 		}
@@ -169,14 +176,39 @@ func (s *step[K]) arrive(n node[K]) {
 		after := n
 		after.in = k + 1
 		after.now = max(n.now, f.timeNS)
-		if h := x.cfg.HostDelayNS; h > 0 && after.now > f.timeNS+h && !s.t.m.held(n, k) {
+		if late := x.latest(f); after.now > late && !s.t.m.held(n, k) {
+			if x.exact {
+				return
+			}
 			continue
 		}
 		s.t.m.receive(s, after, f)
+		if x.exact {
+			if s.t.m.ignores(after, f) {
+				s.add(after)
+			}
+			return
+		}
 		if s.t.m.mayPull(n, f, k) {
 			s.pulled(n, f, k)
 		}
 	}
+}
+
+// overdue reports whether a frame must have arrived before the goal left, and has not.
+func (t *tracker[K]) overdue(n *node[K], goal *frame) bool {
+	f := t.pending(n)
+	return f != nil && t.x.latest(f) < max(n.now, goal.timeNS-t.x.limits.HostDelayNS)
+}
+
+// pending returns the first frame that n may still receive, or nil.
+func (t *tracker[K]) pending(n *node[K]) *frame {
+	for n.in = max(n.in, t.x.base); n.in < t.x.end(); n.in++ {
+		if f := t.x.frame(n.in); !f.lost && !t.m.mine(f) {
+			return f
+		}
+	}
+	return nil
 }
 
 // pulled adds what follows if n receives frame k before those that came earlier.
@@ -253,8 +285,29 @@ func (t *tracker[K]) follow(set []node[K], at int64, budget int8, arrived ...nod
 // newStep returns a search that has not begun, for what happens before the frame at.
 func (t *tracker[K]) newStep(at int64, budget int8) *step[K] {
 	s := &step[K]{t: t, limit: at, budget: budget}
+	s.visited.exact, s.out.exact = t.x.exact, t.x.exact
 	s.visited.of, s.out.of = map[K][]route{}, map[K][]route{}
 	return s
+}
+
+// absorb moves the states past what must have arrived before the frame at, as far as that leaves no choice.
+func (t *tracker[K]) absorb(at int64) {
+	goal := t.x.frame(at)
+	for i := range t.set {
+		for n := &t.set[i]; t.overdue(n, goal); {
+			s := &step[K]{t: t}
+			after, f := *n, t.pending(n)
+			after.in, after.now = n.in+1, max(n.now, f.timeNS)
+			t.m.receive(s, after, f)
+			if t.m.ignores(after, f) {
+				s.add(after)
+			}
+			if len(s.queue) != 1 {
+				break
+			}
+			*n = s.queue[0]
+		}
+	}
 }
 
 // stumble looks for the fewest unseen frames that explain the frame at.
@@ -301,7 +354,7 @@ func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
 	set := append([]node[K](nil), t.anchor...)
 	for k := t.anchorAt; k <= at && k < t.x.end(); k++ {
 		f := t.x.frame(k)
-		if !t.m.mine(f) {
+		if !t.m.mine(f) || !f.sent {
 			continue
 		}
 		s := t.follow(set, k, budget)

@@ -1,0 +1,72 @@
+package analyzers
+
+import (
+	"context"
+	"slices"
+
+	"candela.dev/candela/trace"
+)
+
+// A Reviewer is an analyzer that can have connections observed once more, more closely than each packet of a trace can be.
+type Reviewer interface {
+	Analyzer
+	// Observer returns who observes connections, or nil where the analyzer has observed them in the first pass.
+	Observer() Observer
+}
+
+// An Observer follows connections of a trace.
+type Observer interface {
+	Packet(r *trace.Record)
+	Finish() []Observed
+}
+
+// review has every connection observed of which a requester seems to break a rule, and takes back the violations that a compliant requester
+// explains. That responses mean more to a requester than analyzers remember is rare, and needs sets of states.
+func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
+	blamed := map[int]bool{}
+	for i := range a.Findings {
+		if f := &a.Findings[i]; f.reviewed() {
+			blamed[f.Connection] = true
+		}
+	}
+	if len(blamed) == 0 {
+		return nil
+	}
+	seen := map[int][]*Observed{}
+	for _, one := range all {
+		r, ok := one.(Reviewer)
+		if !ok {
+			continue
+		}
+		o := r.Observer()
+		if o == nil {
+			return nil
+		}
+		if err := c.ForEach(ctx, func(r *trace.Record) error {
+			if blamed[r.Flow.Connection()] {
+				o.Packet(r)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, s := range o.Finish() {
+			if !s.Responder {
+				seen[s.Connection] = append(seen[s.Connection], &s)
+			}
+		}
+	}
+	a.Findings = slices.DeleteFunc(a.Findings, func(f Finding) bool {
+		if !f.reviewed() {
+			return false
+		}
+		proof, judged := match(seen[f.Connection], &f)
+		return judged && proof == nil
+	})
+	return nil
+}
+
+// reviewed reports whether f is a violation that an observer decides.
+func (f *Finding) reviewed() bool {
+	return f.Severity == Violation && existenceRules[f.Rule] == byRequester && !endRules[f.Rule] && len(f.Packets) > 0 && f.Connection > 0
+}

@@ -1,5 +1,5 @@
-// Package observer follows what each endpoint of a reliable connection may have received and what it may owe, as far as one
-// capture at a tap shows it. Frames may be lost behind such a tap, and the tap itself may have missed frames. For each packet
+// Package observer follows what each endpoint of a reliable connection may have received and what it may owe, as far as a trace
+// shows it. Frames may be lost after the tap of a single capture, and the tap itself may have missed frames. For each packet
 // the observer says whether an endpoint that follows the standard can have sent it, how many unseen frames that needs at least,
 // and what is wrong if not even those explain it. docs/adr/0017-observe-then-judge.md says why this is a package of its own.
 //
@@ -13,6 +13,12 @@
 // A state that has received less, needs fewer unseen frames and is earlier can do all that another one with the same contents
 // can, since every frame may be lost behind the tap. Only such states are kept. In ordinary traffic that is one, and [tracker]
 // moves it on in constant time.
+//
+// # Traces that show what arrives
+//
+// In mirror traces and pairs of captures a requester receives every frame that passed, in order and within its host delay: a state is followed
+// by those that receive one more frame, and none may be skipped. Responders are not followed there. After an event that changes what
+// arrives, or when, nothing is judged.
 //
 // # Unseen frames
 //

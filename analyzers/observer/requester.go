@@ -225,7 +225,7 @@ func (q *requester) fail(st *senderStep, n senderNode) {
 }
 
 // ignores: what is acknowledged, or was never asked for, may be dropped; so may what does not answer its request.
-func (q *requester) ignores(n senderNode, f *frame) bool {
+func (q *requester) ignores(_ *senderStep, n senderNode, f *frame) bool {
 	s := &n.state
 	switch {
 	case s.failed, f.psn < s.una, f.psn >= s.next:

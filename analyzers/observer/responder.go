@@ -36,6 +36,7 @@ type receiver struct {
 	tail           int64 // bytes of the last packet of the open WRITE, or unknownTail
 	readTail       int64 // bytes of the last READ response that it owes, or unknownTail
 	rest           int64 // packets that the open WRITE lacks; negative: not known
+	newest         int64 // PSN of the latest READ or atomic executed; kept where every request that passed is known to arrive
 	owes           debt
 	message        stretch
 	silent         bool // a NAK is out: requests after the missing one are dropped
@@ -321,7 +322,45 @@ func readOpcode(first, end, psn int64) packet.Opcode {
 	return packet.ReadResponseMiddle
 }
 
-func (p *responder) ignores(receiverNode, *frame) bool { return false }
+// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer left after it had passed.
+func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
+	s := &n.state
+	switch {
+	case s.failed:
+		return true
+	case s.owes != owesNothing && s.owes != owesSequenceNak:
+		return s.owes == owesAtomicAck && f.atomic() && f.psn == s.at // one answer serves both
+	case f.psn == s.expect:
+		return false
+	case f.psn > s.expect:
+		return s.silent
+	}
+	first := p.x.requests.at(f.psn)
+	return f.psn < 0 || f.op == packet.ReadRequest && p.exceeds(s, first, f) || first != nil && first.op != f.op && (demands(f.op) || demands(first.op)) ||
+		f.atomic() && s.newest > f.psn || demands(f.op) && s.owes == owesNothing && p.answeredSince(st, &n, f)
+}
+
+// answeredSince reports whether the answer to all that f asks for left after f, the latest frame that n has received, had passed: f may
+// have arrived while that answer was due.
+func (p *responder) answeredSince(st *receiverStep, n *receiverNode, f *frame) bool {
+	end := f.end
+	for k := st.limit - 1; k >= n.in; k-- {
+		if g := p.x.frame(k); g.back && g.sent && g.psn == end-1 && answering(g) {
+			end--
+		}
+	}
+	return end <= f.psn
+}
+
+// coveredSince reports whether a response that acknowledges psn left after the latest frame that n has received had passed.
+func (p *responder) coveredSince(st *receiverStep, n *receiverNode, psn int64) bool {
+	for k := st.limit - 1; k >= n.in; k-- {
+		if g := p.x.frame(k); g.back && g.sent && (g.psn > psn || g.psn == psn && (g.op != packet.Acknowledge || g.syndrome.IsAck())) {
+			return true
+		}
+	}
+	return false
+}
 
 // receive takes a request.
 func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
@@ -355,11 +394,30 @@ func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
 // need not send the NAK does not send it looks as if the request had been lost, which is possible behind every tap.
 func (p *responder) outOfOrder(st *receiverStep, n receiverNode) {
 	s := &n.state
-	if s.silent || st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence || st.goal.psn != s.expect {
+	if s.silent || !p.x.exact && (st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence || st.goal.psn != s.expect) {
 		return
 	}
-	s.silent, s.duplicate, s.owes, s.at = true, none, owesSequenceNak, 0
+	s.silent, s.duplicate = true, none
+	if p.x.exact && p.repaired(st, &n) {
+		st.add(n)
+	}
+	s.owes, s.at = owesSequenceNak, 0
 	st.add(n)
+}
+
+// repaired reports whether the missing request may arrive before the NAK for the latest frame that n has received must leave.
+func (p *responder) repaired(st *receiverStep, n *receiverNode) bool {
+	due := p.x.latest(p.x.frame(n.in - 1))
+	for k := n.in; k < st.limit; k++ {
+		f := p.x.frame(k)
+		if p.x.limits.HostDelayNS > 0 && f.timeNS > due+p.x.limits.HostDelayNS {
+			return false
+		}
+		if !f.back && !f.lost && f.psn == n.state.expect {
+			return true
+		}
+	}
+	return false
 }
 
 // inOrder takes the expected request: it is executed, or refused for now (9.7.5.2.8) or for ever.
@@ -371,6 +429,9 @@ func (p *responder) inOrder(st *receiverStep, n receiverNode, f *frame) {
 	p.refuse(st, n)
 	if n.state.takes(f) {
 		n.state = p.execute(n.state, f)
+		st.add(n)
+	} else if p.x.exact && !st.goal.fatalAt(f.psn) {
+		n.state.owes, n.state.at = owesFatalNak, f.psn
 		st.add(n)
 	}
 }
@@ -412,6 +473,9 @@ func (s *receiver) takes(f *frame) bool {
 // execute returns the state after a valid request.
 func (p *responder) execute(s receiver, f *frame) receiver {
 	s.silent, s.expect = false, f.end
+	if p.x.exact && demands(f.op) {
+		s.newest = f.psn
+	}
 	if f.op.Ends() {
 		s.msn++ // 9.7.7.1
 	}
@@ -453,7 +517,7 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	}
 	switch {
 	case f.op == packet.ReadRequest:
-		if first != nil && (first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail) || f.end > s.expect {
+		if p.exceeds(s, first, f) {
 			p.nonsense(st, n, f.psn)
 		}
 		if s.owes == owesNothing {
@@ -474,6 +538,9 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	default:
 		s.duplicate = f.psn
 		if f.ackReq {
+			if p.x.exact && p.coveredSince(st, &n, f.psn) {
+				st.add(n)
+			}
 			s.due(p, f.psn+1)
 		}
 		st.add(n)
@@ -481,6 +548,11 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 			p.nonsense(st, n, f.psn)
 		}
 	}
+}
+
+// exceeds reports whether f, a READ for what was executed before, asks for more than the request that was first seen there.
+func (p *responder) exceeds(s *receiver, first, f *frame) bool {
+	return f.end > s.expect || first != nil && (first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail)
 }
 
 // nonsense takes a duplicate that repeats nothing: dropped, or refused.
@@ -635,7 +707,13 @@ func (p *responder) advance(n *receiverNode, f *frame, at int64) bool {
 				break
 			}
 			g := p.x.frame(k)
-			if g.back || g.lost || g.psn != s.expect || !s.takes(g) {
+			if g.back || g.lost {
+				continue
+			}
+			if g.psn != s.expect || !s.takes(g) {
+				if p.x.exact {
+					return false
+				}
 				continue
 			}
 			s.duplicate = none

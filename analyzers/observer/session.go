@@ -77,14 +77,13 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 		s.vouched[i] = s.exact || meta.Complete || meta.Vouched && meta.AtTap(of)
 		s.observed[i].Away = !s.vouched[i] && !meta.AtTap(of)
 	}
+	s.req.timed = s.exact
 	s.req.vouched, s.rsp.vouched = s.vouched[0], s.vouched[1]
 	s.req.x, s.req.m = s, &requester{s}
 	s.rsp.x, s.rsp.m = s, &responder{s}
 	s.begin()
 	if s.midway {
 		s.lose(0)
-	}
-	if s.midway || s.exact {
 		s.lose(1)
 	}
 	return s
@@ -98,7 +97,7 @@ func (s *session) begin() {
 	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
 	s.req.start(senderNode{state: sender{hazy: none}, route: route{now: longAgo, timer: longAgo}}, 0)
-	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
+	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, newest: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
 }
 
 func (s *session) end() int64 { return s.base + int64(len(s.frames)) }
@@ -255,10 +254,10 @@ func (s *session) response(f *frame, at int64) {
 	if f.op == packet.AtomicAcknowledge {
 		s.remember(f)
 	}
+	s.note(1, s.rsp.sent(at))
 	if s.exact {
 		return
 	}
-	s.note(1, s.rsp.sent(at))
 	s.testify(f, at)
 	s.tally(f, at)
 	if s.rsp.blind {
@@ -374,7 +373,7 @@ func (s *session) resyncResponder(f *frame, at int64) {
 	if last == nil || demands(last.op) {
 		return
 	}
-	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
+	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, newest: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
 	if last.op.Ends() {
 		n.state.message, n.state.rest = betweenMessages, 0
 	}
@@ -433,12 +432,15 @@ func (s *session) absorb() {
 func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 	switch r.Event {
 	case trace.EventNone, trace.EventDrop, trace.EventCorrupt, trace.EventECN:
-	case trace.EventTrim:
+	case trace.EventTrim: // its receiver may react to the header
 		if f.back {
 			s.lose(0)
+		} else {
+			s.lose(1)
 		}
 	default:
 		s.lose(0)
+		s.lose(1)
 	}
 	if !f.back || f.lost {
 		return

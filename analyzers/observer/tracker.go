@@ -25,8 +25,8 @@ type node[K comparable] struct {
 type machine[K comparable] interface {
 	// receive adds what follows if n receives f.
 	receive(s *step[K], n node[K], f *frame)
-	// ignores reports whether f may leave n as it is.
-	ignores(n node[K], f *frame) bool
+	// ignores reports whether f, which arrives, may leave n as it is; n has counted it.
+	ignores(s *step[K], n node[K], f *frame) bool
 	// miss adds what follows from a frame, sent or received, that the tap did not see; n has counted it.
 	miss(s *step[K], n node[K])
 	// send adds what follows if n sends f, or returns why it can't.
@@ -58,6 +58,7 @@ type tracker[K comparable] struct {
 	spent   int64 // unseen frames before that
 	blind   bool
 	vouched bool   // the tap saw every frame from and to this endpoint
+	timed   bool   // host delays bound when this endpoint of an exact session receives what passed
 	why     reason // why the latest frame that nothing explains can't be sent
 	anchor  []node[K]
 	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle.
@@ -138,7 +139,7 @@ func (s *step[K]) run(set []node[K]) bool {
 		n := s.queue[len(s.queue)-1]
 		s.queue = s.queue[:len(s.queue)-1]
 		if s.goal != nil {
-			if !s.t.x.exact || !s.t.overdue(&n, s.goal) {
+			if !s.t.timed || !s.t.overdue(&n, s.goal) {
 				s.why = max(s.why, s.t.m.send(n, s.goal, after))
 			}
 		} else if (!s.t.x.exact || s.t.pending(&n) == nil) && (s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
@@ -165,6 +166,10 @@ func (s *step[K]) run(set []node[K]) bool {
 // arrive adds what follows from each frame that n may receive next; the ones before it were lost.
 func (s *step[K]) arrive(n node[K]) {
 	x := s.t.x
+	if x.exact {
+		s.arriveNext(n)
+		return
+	}
 	for k := max(n.in, x.base); k < s.limit; k++ {
 		f := x.frame(k)
 		if f.lost || s.t.m.mine(f) || s.t.m.wasPulled(n, k) {
@@ -176,20 +181,32 @@ func (s *step[K]) arrive(n node[K]) {
 		after := n
 		after.in = k + 1
 		after.now = max(n.now, f.timeNS)
-		if late := x.latest(f); after.now > late && !s.t.m.held(n, k) {
-			if x.exact {
-				return
-			}
+		if after.now > x.latest(f) && !s.t.m.held(n, k) {
 			continue
 		}
 		s.t.m.receive(s, after, f)
-		if x.exact {
-			if s.t.m.ignores(after, f) {
-				s.add(after)
-			}
-			return
-		}
 		if s.t.m.mayPull(n, f, k) {
+			s.pulled(n, f, k)
+		}
+	}
+}
+
+// arriveNext adds what follows from the next frame that passed, and from those that n may serve before that one.
+func (s *step[K]) arriveNext(n node[K]) {
+	if f := s.t.pending(&n); f == nil || n.in >= s.limit {
+		return
+	} else if after := n; !s.t.timed || max(n.now, f.timeNS) <= s.t.x.latest(f) {
+		after.in, after.now = n.in+1, max(n.now, f.timeNS)
+		s.t.m.receive(s, after, f)
+		if s.t.m.ignores(s, after, f) {
+			s.add(after)
+		}
+	}
+	if s.t.timed {
+		return
+	}
+	for k := n.in + 1; k < s.limit; k++ {
+		if f := s.t.x.frame(k); !f.lost && !s.t.m.mine(f) && s.t.m.mayPull(n, f, k) {
 			s.pulled(n, f, k)
 		}
 	}
@@ -204,7 +221,7 @@ func (t *tracker[K]) overdue(n *node[K], goal *frame) bool {
 // pending returns the first frame that n may still receive, or nil.
 func (t *tracker[K]) pending(n *node[K]) *frame {
 	for n.in = max(n.in, t.x.base); n.in < t.x.end(); n.in++ {
-		if f := t.x.frame(n.in); !f.lost && !t.m.mine(f) {
+		if f := t.x.frame(n.in); !f.lost && !t.m.mine(f) && !t.m.wasPulled(*n, n.in) {
 			return f
 		}
 	}
@@ -299,7 +316,7 @@ func (t *tracker[K]) absorb(at int64) {
 			after, f := *n, t.pending(n)
 			after.in, after.now = n.in+1, max(n.now, f.timeNS)
 			t.m.receive(s, after, f)
-			if t.m.ignores(after, f) {
+			if t.m.ignores(s, after, f) {
 				s.add(after)
 			}
 			if len(s.queue) != 1 {

@@ -20,8 +20,8 @@ type Observer interface {
 	Finish() []Observed
 }
 
-// review has every connection observed of which a requester seems to break a rule, and takes back the violations that a compliant requester
-// explains. That responses mean more to a requester than analyzers remember is rare, and needs sets of states.
+// review has every connection observed on which an endpoint seems to break a rule about what it can have sent, and takes back the violations
+// that a compliant endpoint explains. That packets may mean more to an endpoint than analyzers remember is rare, and needs sets of states.
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {
@@ -32,7 +32,7 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 	if len(blamed) == 0 {
 		return nil
 	}
-	seen := map[int][]*Observed{}
+	seen := map[endpointKey][]*Observed{}
 	for _, one := range all {
 		r, ok := one.(Reviewer)
 		if !ok {
@@ -51,22 +51,24 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 			return err
 		}
 		for _, s := range o.Finish() {
-			if !s.Responder {
-				seen[s.Connection] = append(seen[s.Connection], &s)
-			}
+			key := endpointKey{s.Connection, s.Responder}
+			seen[key] = append(seen[key], &s)
 		}
 	}
 	a.Findings = slices.DeleteFunc(a.Findings, func(f Finding) bool {
-		if !f.reviewed() {
-			return false
-		}
-		proof, judged := match(seen[f.Connection], &f)
-		return judged && proof == nil
+		return f.reviewed() && (existenceRules[f.Rule] == byResponder || explained(seen[endpointKey{f.Connection, false}], &f)) &&
+			(existenceRules[f.Rule] == byRequester || explained(seen[endpointKey{f.Connection, true}], &f))
 	})
 	return nil
 }
 
+// explained reports whether the observer judged the packets of f, and found nothing wrong with them.
+func explained(list []*Observed, f *Finding) bool {
+	proof, judged := match(list, f)
+	return judged && proof == nil
+}
+
 // reviewed reports whether f is a violation that an observer decides.
 func (f *Finding) reviewed() bool {
-	return f.Severity == Violation && existenceRules[f.Rule] == byRequester && !endRules[f.Rule] && len(f.Packets) > 0 && f.Connection > 0
+	return f.Severity == Violation && existenceRules[f.Rule] != 0 && !endRules[f.Rule] && len(f.Packets) > 0 && f.Connection > 0
 }

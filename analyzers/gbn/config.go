@@ -74,9 +74,10 @@ func (c *Config) limits(connection int) Limits {
 func (c *Config) observer(hostDelay func(Limits) int64) observer.Config {
 	o := observer.Config{Default: c.Default.observer(hostDelay)}
 	if len(c.Connections) > 0 {
-		o.Connections = make(map[int]observer.Limits, len(c.Connections))
+		o.Connections = make(map[int]*observer.Limits, len(c.Connections))
 		for i, l := range c.Connections {
-			o.Connections[i] = l.observer(hostDelay)
+			limits := l.observer(hostDelay)
+			o.Connections[i] = &limits
 		}
 	}
 	return o

@@ -10,11 +10,11 @@ type frame struct {
 	id       uint64
 	timeNS   int64
 	psn, end int64 // a request takes the PSNs from psn to end-1
-	count    int64 // packets that the RETH announces
-	length   int64 // bytes that it announces
-	payload  int64 // bytes of this packet
-	tail     int64 // bytes of the last packet that the RETH announces, or unknownTail
+	length   int64 // bytes that the RETH announces
 	va       uint64
+	count    int32 // packets that it announces
+	tail     int32 // bytes of the last of them, or unknownTail
+	payload  int32 // bytes of this packet
 	msn      uint32
 	op       packet.Opcode
 	syndrome packet.Syndrome
@@ -32,14 +32,14 @@ const unknownTail = -1
 
 // newFrame returns what the observer needs of r. n is the number of packets that its RETH announces. MTU is the path MTU, 0 if it is not
 // known.
-func newFrame(r *trace.Record, psn, n, mtu int64) frame {
+func newFrame(r *trace.Record, psn, n int64, mtu int32) frame {
 	f := frame{
-		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: n, msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
-		length: int64(r.DMALen), payload: int64(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
+		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: int32(n), msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
+		length: int64(r.DMALen), payload: int32(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
 	}
 	f.tail = unknownTail
 	if mtu > 0 {
-		f.tail = f.length - max(0, n-1)*mtu
+		f.tail = int32(f.length - max(0, n-1)*int64(mtu))
 	}
 	f.misfit = !f.fits(mtu)
 	if r.Opcode == packet.ReadRequest {
@@ -73,7 +73,7 @@ func (f *frame) rnrAt(psn int64) bool {
 
 // fits reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message (IBTA volume 1,
 // 9.7.4.1.6).
-func (f *frame) fits(mtu int64) bool {
+func (f *frame) fits(mtu int32) bool {
 	verb := f.op.Verb()
 	switch {
 	case mtu == 0 || verb != packet.VerbSend && verb != packet.VerbWrite:
@@ -86,7 +86,7 @@ func (f *frame) fits(mtu int64) bool {
 	}
 	switch f.op {
 	case packet.WriteOnly, packet.WriteOnlyImm:
-		return f.count <= 1 && (mtu == 0 || f.length == f.payload)
+		return f.count <= 1 && (mtu == 0 || f.length == int64(f.payload))
 	case packet.WriteFirst:
 		return f.count >= 2
 	default:
@@ -98,10 +98,8 @@ func (f *frame) fits(mtu int64) bool {
 type extent struct {
 	from, to int64
 	request  frame
-	// left is how many packets of a WRITE follow the request, and tail how many bytes the last of them has, or unknownTail.
-	left  int64
-	tail  int64
-	known bool
+	// left is how many packets of a WRITE follow the request, or unknownLeft, and tail how many bytes the last of them has, or unknownTail.
+	left, tail int32
 }
 
 // sentRequests maps PSNs to the requests that were first seen there.
@@ -110,6 +108,9 @@ type sentRequests struct {
 	low, high int64    // bounds of all PSNs that were seen
 	forgotten int64    // PSNs before are no longer remembered
 }
+
+// unknownLeft stands for the rest of a WRITE of which the beginning was not seen.
+const unknownLeft = -1 << 31
 
 const maxExtents = 2048
 
@@ -149,14 +150,24 @@ func (q *sentRequests) at(psn int64) *frame {
 	return nil
 }
 
+// demandsBetween reports whether a READ or atomic was seen at a PSN from from to before to.
+func (q *sentRequests) demandsBetween(from, to int64) bool {
+	for i := q.find(from); i < len(q.list) && q.list[i].from < to; i++ {
+		if demands(q.list[i].request.op) {
+			return true
+		}
+	}
+	return false
+}
+
 // learn notes a request and reports whether that was the first at one of its PSNs.
 func (q *sentRequests) learn(f *frame) (first bool) {
-	x := extent{from: f.psn, to: f.end, request: *f}
+	x := extent{from: f.psn, to: f.end, request: *f, left: unknownLeft}
 	if f.op.Verb() == packet.VerbWrite && !f.op.Ends() {
 		if f.op.Starts() {
-			x.left, x.known, x.tail = f.count-1, true, f.tail
-		} else if before := q.extent(f.psn - 1); before != nil && before.known && !before.request.op.Ends() {
-			x.left, x.known, x.tail = before.left-1, true, before.tail
+			x.left, x.tail = f.count-1, f.tail
+		} else if before := q.extent(f.psn - 1); before != nil && before.left != unknownLeft && !before.request.op.Ends() {
+			x.left, x.tail = before.left-1, before.tail
 		}
 	}
 	if n := len(q.list); n == 0 || q.list[n-1].to <= f.psn {

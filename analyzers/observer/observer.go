@@ -9,7 +9,9 @@ import (
 type Config struct {
 	// Default holds for every connection that Connections does not name.
 	Default     Limits
-	Connections map[int]Limits
+	Connections map[int]*Limits
+
+	clockNS int64 // how much later than stamped a frame may have passed towards its receiver
 }
 
 // Limits are what is known of one connection.
@@ -30,11 +32,11 @@ type Limit struct {
 // unlimitedRNR is the rnr_retry that never gives up (IBTA volume 1, 9.7.5.2.8).
 const unlimitedRNR = 7
 
-func (c *Config) limits(connection int) Limits {
+func (c *Config) limits(connection int) *Limits {
 	if l, ok := c.Connections[connection]; ok {
 		return l
 	}
-	return c.Default
+	return &c.Default
 }
 
 // An Observer follows the endpoints of every connection in one capture.
@@ -47,6 +49,7 @@ type Observer struct {
 // New returns an observer of the trace that meta describes. In mirror traces and pairs of captures, which show what arrives, it follows
 // requesters only.
 func New(meta trace.Meta, cfg Config) *Observer {
+	cfg.clockNS = meta.ClockUncertaintyNS
 	return &Observer{cfg: cfg, meta: meta, sessions: make([]*session, 2*meta.Connections.Len())}
 }
 

@@ -82,7 +82,7 @@ func (q *requester) sendNew(n senderNode, f *frame, add func(senderNode)) reason
 // restart goes back to una: for a NAK at once, after an RNR NAK when its time is over, else when the timer expires (9.7.5.2.8,
 // 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it (9.9.2.1.1).
 func (q *requester) restart(n senderNode) (senderNode, reason) {
-	s, c := &n.state, &q.x.limits
+	s, c := &n.state, q.x.limits
 	if s.rnr {
 		if c.RNRRetry.Known && c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max {
 			return n, reasonRetries
@@ -104,7 +104,7 @@ func (q *requester) restart(n senderNode) (senderNode, reason) {
 
 // repeat is the retransmission of a request.
 func (q *requester) repeat(n senderNode, f *frame, add func(senderNode)) reason {
-	s, c := &n.state, &q.x.limits
+	s, c := &n.state, q.x.limits
 	oldest := f.psn == s.una
 	if oldest {
 		s.resent = true
@@ -151,7 +151,7 @@ func (q *requester) follows(f *frame) bool {
 	case f.op.Starts() || f.op.Verb() != x.request.op.Verb():
 		return false
 	}
-	return !x.known || f.op.Ends() == (x.left == 1) && (x.left != 1 || x.tail == unknownTail || f.payload == x.tail)
+	return x.left == unknownLeft || f.op.Ends() == (x.left == 1) && (x.left != 1 || x.tail == unknownTail || f.payload == x.tail)
 }
 
 // same reports whether f repeats the request of its PSN: identical, or the rest of a READ (9.7.2; 9.4.4).
@@ -456,7 +456,7 @@ func (q *requester) missRepeat(st *senderStep, n senderNode, psn int64) {
 
 // settled: at rest everything is acknowledged, or a retry counter is used up (9.9.2.1.1).
 func (q *requester) settled(n senderNode) bool {
-	s, c := &n.state, &q.x.limits
+	s, c := &n.state, q.x.limits
 	switch {
 	case s.failed || s.una == s.next || s.una < s.hazy:
 		return true
@@ -478,7 +478,7 @@ func (q *requester) held(senderNode, int64) bool { return false }
 
 // inError reports whether the queue pair is in error, or gets there because a retry counter is used up.
 func (q *requester) inError(n senderNode) bool {
-	s, c := &n.state, &q.x.limits
+	s, c := &n.state, q.x.limits
 	switch {
 	case s.failed:
 		return true

@@ -33,10 +33,9 @@ type receiver struct {
 	acks           int64 // one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
 	duplicate      int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
 	msn, said      int64 // messages completed; the highest number of them that a response told
-	tail           int64 // bytes of the last packet of the open WRITE, or unknownTail
-	readTail       int64 // bytes of the last READ response that it owes, or unknownTail
-	rest           int64 // packets that the open WRITE lacks; negative: not known
-	newest         int64 // PSN of the latest READ or atomic executed; kept where every request that passed is known to arrive
+	tail           int32 // bytes of the last packet of the open WRITE, or unknownTail
+	readTail       int32 // bytes of the last READ response that it owes, or unknownTail
+	rest           int32 // packets that the open WRITE lacks; negative: not known
 	owes           debt
 	message        stretch
 	silent         bool // a NAK is out: requests after the missing one are dropped
@@ -322,7 +321,8 @@ func readOpcode(first, end, psn int64) packet.Opcode {
 	return packet.ReadResponseMiddle
 }
 
-// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer left after it had passed.
+// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer left after it had passed,
+// and an atomic whose result may be gone because a later READ or atomic was executed (9.4.5).
 func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 	s := &n.state
 	switch {
@@ -337,7 +337,7 @@ func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 	}
 	first := p.x.requests.at(f.psn)
 	return f.psn < 0 || f.op == packet.ReadRequest && p.exceeds(s, first, f) || first != nil && first.op != f.op && (demands(f.op) || demands(first.op)) ||
-		f.atomic() && s.newest > f.psn || demands(f.op) && s.owes == owesNothing && p.answeredSince(st, &n, f)
+		f.atomic() && p.x.requests.demandsBetween(f.end, s.expect) || demands(f.op) && s.owes == owesNothing && p.answeredSince(st, &n, f)
 }
 
 // answeredSince reports whether the answer to all that f asks for left after f, the latest frame that n has received, had passed: f may
@@ -473,9 +473,6 @@ func (s *receiver) takes(f *frame) bool {
 // execute returns the state after a valid request.
 func (p *responder) execute(s receiver, f *frame) receiver {
 	s.silent, s.expect = false, f.end
-	if p.x.exact && demands(f.op) {
-		s.newest = f.psn
-	}
 	if f.op.Ends() {
 		s.msn++ // 9.7.7.1
 	}
@@ -664,7 +661,7 @@ func (p *responder) missUnknown(st *receiverStep, n receiverNode) {
 		s.owes = owesNothing
 	}
 	p.refuse(st, n)
-	plain := func(message stretch, rest, msn int64) {
+	plain := func(message stretch, rest int32, msn int64) {
 		m := n
 		m.state.expect, m.state.message, m.state.rest, m.state.msn = psn+1, message, rest, msn
 		st.add(m)

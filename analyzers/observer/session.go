@@ -9,16 +9,17 @@ import (
 // A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
 type session struct {
 	cfg     *Config
-	limits  Limits
+	limits  *Limits
 	flow    trace.FlowID // of the requests
 	ipsn    packet.PSN
 	mtu     int
-	full    int64   // the path MTU if that is given, else 0: an inferred one may be a guess
+	full    int32   // the path MTU if that is given, else 0: an inferred one may be a guess
 	midway  bool    // the connection may be older than the trace
 	exact   bool    // the trace shows which frames arrive, and in which order
-	clockNS int64   // how much later than stamped a frame may have passed towards its receiver
 	vouched [2]bool // the tap saw every frame from and to the requester, the responder
 	started bool
+	bounded bool // messages end before the gap and begin after it
+	counts  bool // whether counted is known
 
 	frames    []frame // from index base on
 	base      int64
@@ -37,12 +38,10 @@ type session struct {
 	gapAt     int64            // where it did
 	doubtEnd  int64            // index of the first frame after the open span of doubt
 	accepted  int64            // PSNs that the requester left out and the responder accepted
-	bounded   bool             // messages end before the gap and begin after it
 	uncounted int64            // gaps of whole messages that the responder accepted, since the latest tally
 	more      int64            // messages that it had counted beyond those that the tap saw, by then
 	swallowed int              // gaps of which it has not counted the messages
 	counted   int64            // messages that the responder had counted before the first one that the tap saw
-	counts    bool             // whether counted is known
 	credit    int64            // how many more states may be looked at
 
 	req      tracker[sender]
@@ -64,13 +63,13 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s := &session{
 		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
 		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1, arrived: -1, odd: -1,
-		exact: meta.Kind != trace.KindPlain || meta.EventsKnown, clockNS: meta.ClockUncertaintyNS,
+		exact:    meta.Kind != trace.KindPlain || meta.EventsKnown,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
 		if !s.midway {
-			s.full = int64(conn.MTU)
+			s.full = int32(conn.MTU)
 		}
 	}
 	for i, of := range [...]trace.FlowID{flow, flow.Peer()} {
@@ -97,7 +96,7 @@ func (s *session) begin() {
 	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
 	s.req.start(senderNode{state: sender{hazy: none}, route: route{now: longAgo, timer: longAgo}}, 0)
-	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, newest: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
+	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
 }
 
 func (s *session) end() int64 { return s.base + int64(len(s.frames)) }
@@ -107,7 +106,7 @@ func (s *session) latest(f *frame) int64 {
 	if s.limits.HostDelayNS == 0 {
 		return 1<<63 - 1
 	}
-	return f.timeNS + s.limits.HostDelayNS + s.clockNS
+	return f.timeNS + s.limits.HostDelayNS + s.cfg.clockNS
 }
 
 func (s *session) frame(i int64) *frame { return &s.frames[i-s.base] }
@@ -373,7 +372,7 @@ func (s *session) resyncResponder(f *frame, at int64) {
 	if last == nil || demands(last.op) {
 		return
 	}
-	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, newest: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
+	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
 	if last.op.Ends() {
 		n.state.message, n.state.rest = betweenMessages, 0
 	}

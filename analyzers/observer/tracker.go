@@ -61,13 +61,13 @@ type tracker[K comparable] struct {
 	timed   bool   // host delays bound when this endpoint of an exact session receives what passed
 	why     reason // why the latest frame that nothing explains can't be sent
 	anchor  []node[K]
-	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle.
+	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle; middle is empty at first.
 	anchorAt, middleAt int64
 	middle             []node[K]
 }
 
 func (t *tracker[K]) start(n node[K], at int64) {
-	t.set, t.anchor, t.middle = append(t.set[:0], n), append(t.anchor[:0], n), append(t.middle[:0], n)
+	t.set, t.anchor, t.middle = append(t.set[:0], n), append(t.anchor[:0], n), t.middle[:0]
 	t.anchorAt, t.middleAt, t.level, t.blind = at, at, 0, false
 }
 
@@ -362,7 +362,7 @@ func (t *tracker[K]) freeze(at int64) {
 		t.set[i].unseen = 0
 	}
 	t.level = 0
-	t.anchor, t.middle = append(t.anchor[:0], t.set...), append(t.middle[:0], t.set...)
+	t.anchor, t.middle = append(t.anchor[:0], t.set...), t.middle[:0]
 	t.anchorAt, t.middleAt = at, at
 }
 
@@ -457,8 +457,10 @@ func (t *tracker[K]) settle(at int64) {
 	if at-t.middleAt < anchorSpan {
 		return
 	}
-	t.anchor, t.middle = t.middle, append(t.anchor[:0], t.set...)
-	t.anchorAt, t.middleAt = t.middleAt, at
+	if len(t.middle) > 0 {
+		t.anchor, t.middle, t.anchorAt = t.middle, t.anchor, t.middleAt
+	}
+	t.middle, t.middleAt = append(t.middle[:0], t.set...), at
 }
 
 // oldest returns the index of the first frame that is still needed.

@@ -42,8 +42,10 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 		if o == nil {
 			return nil
 		}
+		var partitions trace.Partitions
 		if err := c.ForEach(ctx, func(r *trace.Record) error {
 			if blamed[r.Flow.Connection()] {
+				partitions.Mark(r)
 				o.Packet(r)
 			}
 			return nil

@@ -22,6 +22,7 @@ type frame struct {
 	back     bool // from responder to requester
 	fresh    bool // a request beyond all that was sent before
 	misfit   bool // its length does not fit its opcode
+	foreign  bool // its receiver must refuse access to the memory
 	damaged  bool // its iCRC is wrong: its fields prove nothing
 	lost     bool // its receiver takes no notice of it
 	sent     bool // seen on its way from the sender; else on its way to the receiver only
@@ -36,6 +37,7 @@ func newFrame(r *trace.Record, psn, n int64, mtu int32) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: int32(n), msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
 		length: int64(r.DMALen), payload: int32(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
+		foreign: r.Has(trace.ForeignRKey) && (r.DMALen > 0 || r.Opcode.Verb() == packet.VerbAtomic),
 	}
 	f.tail = unknownTail
 	if mtu > 0 {

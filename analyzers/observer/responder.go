@@ -454,7 +454,7 @@ func (p *responder) refuse(st *receiverStep, n receiverNode) {
 // takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it announced
 // (9.7.4.1.2, 9.7.4.1.6).
 func (s *receiver) takes(f *frame) bool {
-	if f.misfit {
+	if f.misfit || f.foreign {
 		return false
 	}
 	switch s.message {

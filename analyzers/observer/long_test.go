@@ -1,0 +1,150 @@
+package observer_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/analyzers/oracle/traffic"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// TestRecordedTracesAreJudgedLikeTheOracle judges the traces on which analyzers and oracle once differed, or mutants of the observer still do,
+// by the observer alone.
+func TestRecordedTracesAreJudgedLikeTheOracle(t *testing.T) {
+	n := 0
+	for _, file := range []string{"agreed", "mutants"} {
+		data, err := os.ReadFile("../oracle/comparison/testdata/" + file + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split("\n"+string(data), "\n## ")[1:] {
+			title, text, _ := strings.Cut(block, "\n")
+			tr, err := oracle.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tr.View.MidStream || tr.View.Closed && tr.TwoWay() {
+				continue
+			}
+			for _, seen := range observe(tr) {
+				e := endpoint(&seen)
+				want := oracle.Decide(tr, e).Verdict
+				if got := worst(&seen); got != want {
+					t.Errorf("%s: %v: %v; the oracle says %v of\n%v%+v", title, e, got, want, tr, seen)
+				}
+				n++
+			}
+		}
+	}
+	if n < 150 {
+		t.Errorf("only %d endpoints were judged", n)
+	}
+}
+
+// long draws the traffic of two compliant hosts, of some hundred packets, and how a tap sees it.
+func long(rng *rand.Rand) *oracle.Trace {
+	for {
+		sc := traffic.Small(rng)
+		sc.Messages, sc.Packets, sc.Window = 40+rng.IntN(120), 1+rng.IntN(6), 1+rng.IntN(40)
+		sc.TimeoutNS, sc.Retry, sc.Refused, sc.TwoWay = 1<<20, 7, 0, false
+		sc.Loss, sc.Transit = sc.Loss/8, rng.Int64N(3000)
+		frames, settled := traffic.Run(sc)
+		if !settled || len(frames) < 100 {
+			continue
+		}
+		tr := traffic.Seen(sc, frames, traffic.AtSwitch)
+		if rng.IntN(4) == 0 { // nothing is known beside the packets
+			tr.View = oracle.View{Retry: -1, RNRRetry: -1}
+		}
+		switch rng.IntN(4) {
+		case 0:
+			tr.Packets = traffic.Pair(tr.Packets, sc.Transit, sc.Transit)
+		case 1, 2:
+			tr.View.Plain, tr.View.Complete = true, rng.IntN(2) == 0
+			for i := range tr.Packets {
+				tr.Packets[i].Lost = false
+			}
+		}
+		tr.View.Closed = rng.IntN(2) == 0
+		return tr
+	}
+}
+
+// TestLongSessionsOfCompliantHostsAreExplained also wants most of them judged to the end.
+func TestLongSessionsOfCompliantHostsAreExplained(t *testing.T) {
+	blind, all := 0, 0
+	for i := range 60 {
+		tr := long(rand.New(rand.NewPCG(21, uint64(i))))
+		for _, seen := range observe(tr) {
+			if worst(&seen) != oracle.Possible {
+				t.Fatalf("trace %d, %v: %+v", i, endpoint(&seen), seen)
+			}
+			if all++; len(seen.Blind) > 0 {
+				blind++
+			}
+		}
+	}
+	if blind > all/10 {
+		t.Errorf("%d of %d endpoints were not judged everywhere", blind, all)
+	}
+}
+
+// TestOneImpossiblePacketInALongSessionIsFound changes one packet, most often late, so that no compliant host sends it.
+func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
+	captured := map[string]float64{ // the share that shows in single captures, where frames may be lost after the tap, and before it
+		"an ACK of what was never sent": 0.9, "a count of messages that are not complete": 0.9, "requests left out": 0.5, "a request from long ago": 0.1,
+	}
+	for name, change := range map[string]func(*oracle.Packet) bool{
+		"an ACK of what was never sent": func(p *oracle.Packet) bool {
+			p.PSN += 2000
+			return p.Op == packet.Acknowledge && p.Syndrome.IsAck()
+		},
+		"a count of messages that are not complete": func(p *oracle.Packet) bool {
+			p.MSN += 1000
+			return p.Op == packet.Acknowledge && p.Syndrome.IsAck()
+		},
+		"requests left out": func(p *oracle.Packet) bool {
+			p.PSN += 1000
+			return p.Op == packet.WriteOnly || p.Op == packet.SendOnly || p.Op == packet.SendFirst
+		},
+		"a request from long ago": func(p *oracle.Packet) bool {
+			p.PSN -= 60
+			return p.Op == packet.SendOnly || p.Op == packet.SendFirst
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var changed, found [2]int // where the trace shows what arrives, in single captures
+			for i := range 60 {
+				rng := rand.New(rand.NewPCG(22, uint64(i)))
+				tr := long(rng)
+				from := len(tr.Packets)/2 + rng.IntN(len(tr.Packets)/4)
+				at := from + slices.IndexFunc(tr.Packets[from:], func(p oracle.Packet) bool { return p.Seen&trace.Sent != 0 && change(&p) })
+				if at < from {
+					continue
+				}
+				change(&tr.Packets[at])
+				kind := 0
+				if tr.View.Plain {
+					kind = 1
+				}
+				changed[kind]++
+				if slices.ContainsFunc(observe(tr), func(o analyzers.Observed) bool {
+					return slices.ContainsFunc(o.Unexplained, func(f analyzers.Finding) bool {
+						return f.Severity == analyzers.Violation && slices.Contains(f.Packets, tr.Records()[at].ID)
+					})
+				}) {
+					found[kind]++
+				}
+			}
+			if changed[0] < 10 || found[0] < changed[0] || float64(found[1]) < captured[name]*float64(changed[1]) {
+				t.Errorf("%d of %d were found, %d of %d in single captures", found[0], changed[0], found[1], changed[1])
+			}
+		})
+	}
+}

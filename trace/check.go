@@ -153,11 +153,7 @@ func (c *icrcSample) trusted() bool { return c.valid > 0 }
 
 func (s *scan) run(ctx context.Context) error {
 	var r Record
-	quick := !s.general && s.takesTemplated()
-	return s.src.forEachFrame(ctx, func(f *Frame) error {
-		if quick && s.templated(f) {
-			return nil
-		}
+	p := passage{fn: func(f *Frame) error {
 		switch err := s.dec.Decode(f, &r); {
 		case err == nil:
 			s.add(&r, f)
@@ -167,12 +163,16 @@ func (s *scan) run(ctx context.Context) error {
 			s.undecodable(f, err)
 		}
 		return nil
-	}, func(file *FrameFile) {
+	}, done: func(file *FrameFile) {
 		s.notes, s.interfaces = append(s.notes, file.notes()...), file.Interfaces()
 		if len(file.stamps.clocks) > 0 {
 			s.index = nil // the times of records depend on those before
 		}
-	})
+	}}
+	if !s.general && s.takesTemplated() {
+		p.skim = s.templated
+	}
+	return s.src.forEachFrame(ctx, p)
 }
 
 func (s *scan) undecodable(f *Frame, err error) {
@@ -197,7 +197,7 @@ func (s *scan) add(r *Record, f *Frame) {
 		r.ICRC = packet.ICRCNotCheckable
 	}
 	if s.index != nil {
-		s.index.add(f, r.TimeNS)
+		s.index.add(f.Number, f.Offset, r.TimeNS)
 	}
 	if s.packets == 1 {
 		s.startNS, s.endNS = r.TimeNS, r.TimeNS

@@ -330,7 +330,8 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	r.Flags |= Sent | Passed
 	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly && r.Reserved&reservedAck == 0 {
 		agrees := s.l4-s.l3+int(be16(f.Data[s.l4+4:])) == ipLen(f.Data[s.l3:])
-		d.learn(&template{words: words, length: int32(len(f.Data)), record: *r, span: s, key: d.key, hash: hash, agrees: agrees})
+		d.learn(&template{words: words, length: int32(len(f.Data)), record: *r, span: s, key: d.key, hash: hash, agrees: agrees,
+			sum: constantSum(f.Data[s.l3:])})
 	}
 	return d.complete(&s, f, r)
 }
@@ -342,9 +343,12 @@ const reservedAck = 0x7f
 func (d *Decoder) learn(t *template) {
 	t.ext, t.imm = bthShapes[t.record.Opcode].ext, bthShapes[t.record.Opcode].imm
 	t.record.Flags &^= AckReq
-	if t.ttl = packet.EthernetLen + 8; t.key.qpn&flowKeyV6 != 0 {
-		t.ttl = packet.EthernetLen + 7
+	t.v4, t.ttl = true, packet.EthernetLen+8
+	if t.key.qpn&flowKeyV6 != 0 {
+		t.v4, t.ttl = false, packet.EthernetLen+7
 	}
+	t.at, t.whole, t.stray = uint8(t.span.l4+packet.UDPLen+packet.BTHLen), t.span.missing == 0, t.record.Flow == NoFlow
+	t.quick = t.agrees && t.ext <= extAETH && t.imm == 0
 	d.template = d.templates.add(t)
 }
 

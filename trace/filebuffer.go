@@ -14,6 +14,7 @@ type fileBuffer struct {
 	end    int   // of the unread bytes in buf
 	base   int64 // file offset of buf[0]
 	srcErr error // that ended reading; nil while there may be more
+	ahead  *readAhead
 }
 
 // inMemory is a source that is in memory as a whole: it is read where it stands, and never written to.
@@ -41,6 +42,9 @@ func (b *fileBuffer) offset() int64 { return b.base + int64(b.start) }
 
 // fill reads until at least need bytes are unread in the buffer or the source ends, and returns how many are.
 func (b *fileBuffer) fill(need int) int {
+	if b.ahead != nil {
+		return b.fillAhead(need)
+	}
 	if b.srcErr == nil && (b.start+need > len(b.buf) || b.start == b.end) {
 		dst := b.buf
 		if need > len(dst) {
@@ -54,6 +58,25 @@ func (b *fileBuffer) fill(need int) int {
 		n, err := b.src.Read(b.buf[b.end:])
 		b.end += n
 		b.srcErr = err
+	}
+	return b.end - b.start
+}
+
+// readAhead makes a goroutine of its own read the file from here on, until the returned function is called. A file in memory needs none.
+func (b *fileBuffer) readAhead() (stop func()) {
+	if b.srcErr != nil {
+		return func() {}
+	}
+	b.ahead = startReadAhead(b.src)
+	return b.ahead.stop
+}
+
+// fillAhead is fill where another goroutine reads: its blocks become the buffer, with what is unread of the one before in front.
+func (b *fileBuffer) fillAhead(need int) int {
+	for b.end-b.start < need && b.srcErr == nil {
+		offset := b.offset()
+		b.buf, b.start, b.srcErr = b.ahead.next(b.buf[b.start:b.end])
+		b.base, b.end = offset-int64(b.start), len(b.buf)
 	}
 	return b.end - b.start
 }

@@ -29,17 +29,19 @@ const (
 	maxPieces     = 1 << 14
 )
 
-// add observes a record that was made of f.
-func (x *fileIndex) add(f *Frame, ns int64) {
-	if n := len(x.pieces); n == 0 || f.Offset-x.pieces[n-1].offset >= x.stride {
-		x.begin(f, ns)
+// add observes a record that was made of a frame.
+func (x *fileIndex) add(number uint64, offset, ns int64) {
+	n := len(x.pieces)
+	if n == 0 || offset-x.pieces[n-1].offset >= x.stride {
+		x.begin(number, offset, ns)
+		return
 	}
-	p := &x.pieces[len(x.pieces)-1]
+	p := &x.pieces[n-1]
 	p.lowNS, p.highNS = min(p.lowNS, ns), max(p.highNS, ns)
 }
 
-// begin starts a piece at f. Where there are too many, pairs of neighbours become one.
-func (x *fileIndex) begin(f *Frame, ns int64) {
+// begin starts a piece at a frame. Where there are too many, pairs of neighbours become one.
+func (x *fileIndex) begin(number uint64, offset, ns int64) {
 	if half := x.limit / 2; len(x.pieces) == 2*half {
 		for i := range half {
 			a, b := &x.pieces[2*i], &x.pieces[2*i+1]
@@ -47,7 +49,7 @@ func (x *fileIndex) begin(f *Frame, ns int64) {
 		}
 		x.pieces, x.stride = x.pieces[:half], 2*x.stride
 	}
-	x.pieces = append(x.pieces, filePiece{f.Offset, f.Number, ns, ns})
+	x.pieces = append(x.pieces, filePiece{offset, number, ns, ns})
 }
 
 // fileRange is a part of a file that begins with frame number.

@@ -65,6 +65,7 @@ type PcapReader struct {
 	snap     uint32
 	link     encapsulation.Link
 	packets  uint64
+	lastNS   int64 // time of the latest frame that was skimmed
 }
 
 // NewPcapReader reads the file header of src. name stands in errors, which are all *FileError.
@@ -158,6 +159,27 @@ func (r *PcapReader) Next(f *Frame) error {
 	f.OrigLen, f.Link = int(origlen), r.link
 	r.start += total
 	return nil
+}
+
+// skim offers take the frames in the buffer of a little-endian file, with numbers behind those of other files, until it refuses one.
+func (r *PcapReader) skim(numbers uint64, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
+	buf, at := r.buf[:r.end], r.start
+	for len(buf)-at >= pcapRecordLen {
+		h := buf[at : at+pcapRecordLen : at+pcapRecordLen]
+		frac, caplen := int64(binary.LittleEndian.Uint32(h[4:]))*r.fraction, binary.LittleEndian.Uint32(h[8:])
+		start, end := at+pcapRecordLen, at+pcapRecordLen+int(caplen)
+		if caplen > r.limit || frac >= 1e9 || end > len(buf) {
+			break // Next knows what to do
+		}
+		if refused = !take(buf[start:end:end], numbers+r.packets+1, r.base+int64(at)); refused {
+			break
+		}
+		r.packets++
+		r.lastNS = int64(binary.LittleEndian.Uint32(h))*1e9 + frac
+		at = end
+	}
+	r.start = at
+	return refused
 }
 
 // needHeader brings a record header into the buffer, or says why there is none.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"reflect"
 	"runtime"
 	"testing"
 
@@ -28,6 +30,42 @@ func TestReadingAheadChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+// TestReadingAheadJoinsBlocks: records that end in another block than they begin in, of all lengths.
+func TestReadingAheadJoinsBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b bytes.Buffer
+		w := NewPcapWriter(&b, "x", 0)
+		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(headroom-100, headroom+100), rapid.IntRange(blockBytes-100, maxCapturedLen)), 1, 30)
+		for i, size := range sizes.Draw(t, "sizes") {
+			if err := w.Write(int64(i), bytes.Repeat([]byte{byte(i + 1)}, size), size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		data := b.Bytes()[:b.Len()-rapid.IntRange(0, 20).Draw(t, "cut")]
+		pieces := rapid.IntRange(1, 300_000).Draw(t, "read at a time")
+		src := Source{Name: "x", Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(&pieceReader{bytes.NewReader(data), pieces}), nil
+		}}
+		want, wantErr := allFrames(src)
+		src.ahead = true
+		got, err := allFrames(src)
+		if !reflect.DeepEqual(want, got) || errorText(err) != errorText(wantErr) {
+			t.Errorf("%d frames and error %v, want %d and %v", len(got), err, len(want), wantErr)
+		}
+	})
+}
+
+// pieceReader returns at most n bytes at a time.
+type pieceReader struct {
+	src io.Reader
+	n   int
+}
+
+func (r *pieceReader) Read(b []byte) (int, error) { return r.src.Read(b[:min(len(b), r.n)]) }
 
 func errorText(err error) string {
 	if err == nil {

@@ -73,8 +73,8 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	p.id, p.timeNS = r.ID, r.TimeNS
 }
 
-// addTemplated does what add does for a record of the decoder's latest template, of which word is made but for the time.
-func (p *recording) addTemplated(d *Decoder, frame, word, id uint64, ns int64, data []byte) {
+// addTemplated does what add does for a record of a template with extension ext, of which word is made but for the time.
+func (p *recording) addTemplated(ext extension, clock *TimeUnwrapper, frame, word, id uint64, ns int64, data []byte) {
 	if p.full {
 		return
 	}
@@ -85,22 +85,26 @@ func (p *recording) addTemplated(d *Decoder, frame, word, id uint64, ns int64, d
 	if cap(p.words)-len(p.words) < maxWords {
 		p.grow()
 	}
-	p.lastFrame, p.clock = frame, d.clock
-	w, n := p.words, len(p.words)
+	p.lastFrame, p.clock = frame, *clock
+	w, n := p.words[:len(p.words)+maxWords], len(p.words)
 	if since := uint64(ns - p.timeNS); since <= 0xffff && id == p.id+1 {
-		w = append(w, word|since<<8)
+		w[n] = word | since<<8
+		n++
 	} else {
-		w = append(w, word|recordedJump, id, uint64(ns))
+		w[n], w[n+1], w[n+2] = word|recordedJump, id, uint64(ns)
+		n += 3
 	}
-	switch t := &d.templates.list[d.template]; t.ext {
+	switch ext {
 	case extRETH:
-		w = append(w, be64(data), be64(data[8:]))
+		w[n], w[n+1] = be64(data), be64(data[8:])
+		n += 2
 	case extAETH:
-		w = append(w, uint64(be32(data)))
+		w[n] = uint64(be32(data))
+		n++
 	default:
 	}
-	p.size += 8 * (len(w) - n)
-	p.words, p.id, p.timeNS = w, id, ns
+	p.size += 8 * (n - len(p.words))
+	p.words, p.id, p.timeNS = w[:n], id, ns
 }
 
 func (p *recording) grow() {

@@ -32,7 +32,7 @@ func FileSource(path string) Source {
 
 // OpenFrames opens src and reads the start of it, pcap or pcapng. An error is a *FileError or what Open returned.
 func (src Source) OpenFrames() (*FrameFile, error) {
-	f := &FrameFile{more: src.more}
+	f := &FrameFile{more: src.more, ahead: src.ahead}
 	if src.twins != nil {
 		f.twins = newTwins(src.twins.windowNS, src.twins.hops)
 	}
@@ -47,9 +47,10 @@ func (src Source) OpenFrames() (*FrameFile, error) {
 type FrameFile struct {
 	reader  frameReader
 	pcap    *PcapReader // the reader, if it is one
-	release func()
+	release func()      // is called before file is closed
 	file    io.Closer
 	more    []Source
+	ahead   bool // a goroutine of its own reads
 
 	unwrapper  encapsulation.Unwrapper
 	stamps     stamps
@@ -57,7 +58,6 @@ type FrameFile struct {
 	interfaces []Interface // of files that were read to their end
 	numbers    uint64      // of frames in those
 	lastNS     int64       // time of the latest frame in the file
-	inPlace    bool        // the latest frame is where its reader has put it
 	name       string
 	twins      *twins // leaves out second sights of frames; nil: all are wanted
 }
@@ -79,6 +79,13 @@ func (f *FrameFile) open(src Source) error {
 	}
 	f.reader, f.release, f.file, f.name = r, release, file, src.Name
 	f.pcap, _ = r.(*PcapReader)
+	if b, ok := r.(interface{ readAhead() (stop func()) }); ok && f.ahead {
+		stop := b.readAhead()
+		f.release = func() {
+			stop()
+			release()
+		}
+	}
 	return nil
 }
 
@@ -110,7 +117,7 @@ func (f *FrameFile) read(fr *Frame) error {
 	}
 	fr.Number += f.numbers
 	f.lastNS = fr.TimeNS
-	if f.inPlace = fr.Link == encapsulation.LinkEthernet && encapsulation.Plain(fr.Data); !f.inPlace {
+	if fr.Link != encapsulation.LinkEthernet || !encapsulation.Plain(fr.Data) {
 		f.unwrap(fr)
 	}
 	return nil
@@ -219,24 +226,35 @@ func (f *FrameFile) Close() error {
 // ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the call
 // only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the damage.
 func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
-	return src.forEachFrame(ctx, fn, func(*FrameFile) {})
+	return src.forEachFrame(ctx, passage{fn: fn})
 }
 
-// forEachFrame is ForEachFrame; done sees the file after its last frame.
-func (src Source) forEachFrame(ctx context.Context, fn func(*Frame) error, done func(*FrameFile)) (err error) {
+// passage is what a pass over a capture does.
+type passage struct {
+	fn func(*Frame) error // sees every frame that skim does not take
+	// skim is offered each frame first, those of classic pcap files without making a Frame of them. It takes a frame or, where there is more to
+	// say of it, returns false and leaves it to fn. nil: fn sees all.
+	skim func(data []byte, number uint64, offset int64) bool
+	done func(*FrameFile) // sees the file after its last frame; nil: nobody does
+}
+
+// forEachFrame is ForEachFrame for any passage.
+func (src Source) forEachFrame(ctx context.Context, p passage) (err error) {
 	file, err := src.OpenFrames()
 	if err != nil {
 		return err
 	}
 	defer func() { err = alsoClose(err, file) }()
-	defer func() { done(file) }()
-	if src.ahead {
-		return readAhead(ctx, file, fn)
+	if p.done != nil {
+		defer func() { p.done(file) }()
 	}
 	var f Frame
-	for i := 0; ; i++ {
-		if i%cancelEvery == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+	for looked := -cancelEvery; ; {
+		refused := p.skim == nil || file.skim(&f, p.skim)
+		if n := int(f.Number); n-looked >= cancelEvery {
+			if looked = n; ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
 		}
 		if err := file.Next(&f); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -244,10 +262,27 @@ func (src Source) forEachFrame(ctx context.Context, fn func(*Frame) error, done 
 			}
 			return err
 		}
-		if err := fn(&f); err != nil {
+		if !refused && p.skim(f.Data, f.Number, f.Offset) {
+			continue
+		}
+		if err := p.fn(&f); err != nil {
 			return err
 		}
 	}
+}
+
+// skim offers take the frames in the buffer of a classic pcap file of Ethernet, and reports whether it refused one. fr gets the number of the
+// latest one that was taken.
+func (f *FrameFile) skim(fr *Frame, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
+	r := f.pcap
+	if r == nil || r.swapped || r.link != encapsulation.LinkEthernet || f.twins != nil {
+		return false
+	}
+	before := r.packets
+	if refused = r.skim(f.numbers, take); r.packets > before {
+		fr.Number, f.lastNS = f.numbers+r.packets, r.lastNS
+	}
+	return refused
 }
 
 // Join returns the capture that several files hold one after the other, as tcpdump -C, -G and dumpcap -b write it. The files are put in the

@@ -9,17 +9,28 @@ import (
 // A template is what all frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A connection
 // has a handful of them, so that most frames are decoded by recognising theirs and reading the few fields that differ.
 type template struct {
-	hash   uint64                // first what is compared, then what a record is made of
-	words  [templateWords]uint64 // the headers, without what may differ
-	length int32                 // of the frame
+	// What is looked at for every frame comes first, in one line of the cache for IPv4.
+	length int32  // of the frame
+	sum    uint32 // of the IPv4 header's 16-bit words, in the processor's order, without what may differ
+	at     uint8  // where the BTH ends
+	ttl    uint8  // where the TTL or hop limit is
 	ext    extension
-	imm    uint8 // as in bthShape
-	ttl    uint8 // where the TTL or hop limit is
-	agrees bool  // IP and UDP announce the same length
+	imm    uint8                 // as in bthShape
+	quick  bool                  // mirror copies need no record to be checked: see scan.templated
+	whole  bool                  // the frame is not cut, so that its iCRC can be checked
+	v4     bool                  // IPv4, else IPv6
+	stray  bool                  // of no known connection
+	words  [templateWords]uint64 // the headers, without what may differ
+	hash   uint64
+	agrees bool // IP and UDP announce the same length
 	span   span
 	record Record // without PSN, acknowledge request, RETH, AETH and what the mirror says
 	key    flowKey
+	_      [templatePad]byte
 }
+
+// templatePad makes templates begin with lines of the cache.
+const templatePad = 56
 
 // extension is the part of the extended headers that a record keeps.
 type extension uint8
@@ -44,17 +55,17 @@ const (
 	maskV6Type, maskV6Next   = 0xffff_0000_f0ff_ffff, 0xffff_ffff_ffff_00ff
 	maskV6Opcode, maskV6Dest = 0xffff_ffff_ffff_0000, 0x0000_0000_ffff_ffff
 
-	templatedV4 = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen
-	templatedV6 = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + packet.BTHLen
+	templateStart = packet.EthernetLen - 2
+	templatedV4   = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen
+	templatedV6   = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + packet.BTHLen
 )
 
 // templateKey fills words with the constant part of frame and returns its hash, or false for frames that have no template.
 func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bool) {
-	const first = packet.EthernetLen - 2
 	if len(frame) < templatedV4 {
 		return 0, false
 	}
-	b := frame[first:templatedV4:templatedV4]
+	b := frame[templateStart:templatedV4:templatedV4]
 	switch b[2] {
 	case 0x45:
 		words[0] = binary.LittleEndian.Uint64(b) & maskV4Type
@@ -63,11 +74,12 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 		words[3] = binary.LittleEndian.Uint64(b[24:]) & maskV4Ports
 		words[4] = binary.LittleEndian.Uint64(b[32:]) & maskV4BTH
 		words[5], words[6], words[7] = 0, 0, 0
+		return hashV4(words[2], words[3], words[4]), true
 	default:
 		if b[2]>>4 != 6 || len(frame) < templatedV6 {
 			return 0, false
 		}
-		b = frame[first:templatedV6:templatedV6]
+		b = frame[templateStart:templatedV6:templatedV6]
 		words[0] = binary.LittleEndian.Uint64(b) & maskV6Type
 		words[1] = binary.LittleEndian.Uint64(b[8:]) & maskV6Next
 		words[2], words[3] = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
@@ -76,9 +88,15 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 		words[6] = binary.LittleEndian.Uint64(b[48:]) & maskV6Opcode
 		words[7] = binary.LittleEndian.Uint64(b[54:]) & maskV6Dest
 	}
-	h := words[0]*0x9e3779b97f4a7c15 ^ words[2]*0xd1b54a32d192ed03 ^ words[3]*0x8cb92ba72f3d8dd7 ^ words[4]*0xaef17502108ef2d9
+	h := hashV4(words[2], words[3], words[4])
 	h ^= (words[5]^words[6]<<1)*0xc2b2ae3d27d4eb4f ^ words[7]*0x165667b19e3779f9
 	return h ^ h>>31, true
+}
+
+// hashV4 mixes addresses, ports, length, opcode and queue pair of an IPv4 packet.
+func hashV4(w2, w3, w4 uint64) uint64 {
+	h := w2*0xd1b54a32d192ed03 ^ (w3^w4<<9)*0x9e3779b97f4a7c15
+	return h ^ h>>32
 }
 
 // templates finds templates by open addressing.
@@ -89,6 +107,38 @@ type templates struct {
 
 // maxTemplates bounds the memory that a hostile capture can take. Frames beyond it are decoded field by field.
 const maxTemplates = 1 << 12
+
+// match returns the index of the template of a frame, or −1.
+func (t *templates) match(frame []byte) int {
+	if len(frame) < templatedV4 || len(t.slots) == 0 {
+		return -1
+	}
+	b := frame[templateStart:templatedV4:templatedV4]
+	if b[2] != 0x45 {
+		var words [templateWords]uint64
+		hash, ok := templateKey(frame, &words)
+		if !ok {
+			return -1
+		}
+		return t.find(&words, len(frame), hash)
+	}
+	w0 := binary.LittleEndian.Uint64(b) & maskV4Type
+	w1 := binary.LittleEndian.Uint64(b[8:]) & maskV4Flags
+	w2 := binary.LittleEndian.Uint64(b[16:])
+	w3 := binary.LittleEndian.Uint64(b[24:]) & maskV4Ports
+	w4 := binary.LittleEndian.Uint64(b[32:]) & maskV4BTH
+	slots := t.slots
+	for i := hashV4(w2, w3, w4); ; i++ {
+		at := int(slots[i&uint64(len(slots)-1)]) - 1
+		if uint(at) >= uint(len(t.list)) {
+			return -1
+		}
+		c := &t.list[at] // of an IPv6 template the first word differs
+		if int(c.length) == len(frame) && (c.words[0]^w0)|(c.words[1]^w1)|(c.words[2]^w2)|(c.words[3]^w3)|(c.words[4]^w4) == 0 {
+			return at
+		}
+	}
+}
 
 // find returns the index of the template of a frame of that length, or −1.
 func (t *templates) find(words *[templateWords]uint64, length int, hash uint64) int {
@@ -110,6 +160,36 @@ func (c *template) is(w *[templateWords]uint64) bool {
 	// In Go ^ and | bind alike.
 	d := (c.words[0] ^ w[0]) | (c.words[1] ^ w[1]) | (c.words[2] ^ w[2]) | (c.words[3] ^ w[3])
 	return d|(c.words[4]^w[4])|(c.words[5]^w[5])|(c.words[6]^w[6])|(c.words[7]^w[7]) == 0
+}
+
+// holds reports whether the IPv4 header checksum of a frame of the template is right and not 0xffff, or there is none, as in IPv6.
+func (c *template) holds(frame []byte) bool {
+	if !c.v4 {
+		return true
+	}
+	const ip = packet.EthernetLen
+	h := frame[ip : ip+packet.IPv4Len : ip+packet.IPv4Len]
+	checksum := uint32(binary.LittleEndian.Uint16(h[10:]))
+	// The sum of all words, the checksum included, is 0xffff; in which order their bytes are read does not matter.
+	sum := c.sum + uint32(binary.LittleEndian.Uint16(h[4:])) + uint32(h[8]) + checksum
+	sum = sum>>16 + sum&0xffff
+	return sum>>16+sum&0xffff == 0xffff && checksum != 0xffff
+}
+
+// constantSum returns what of the sum of an IPv4 header's words does not depend on identification, TTL and checksum.
+func constantSum(ip []byte) uint32 {
+	sum := uint32(0)
+	for i := 0; i < packet.IPv4Len; i += 2 {
+		word := uint32(binary.LittleEndian.Uint16(ip[i:]))
+		switch i {
+		case 4, 10:
+			continue
+		case 8:
+			word &^= 0xff
+		}
+		sum += word
+	}
+	return sum
 }
 
 // add keeps a template and returns its index, or −1 if there are too many.

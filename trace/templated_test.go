@@ -40,7 +40,7 @@ func TestCopiesTakenByTemplatesAreCheckedLikeAnyOther(t *testing.T) {
 		var f Frame
 		file, err := src.OpenFrames()
 		for err == nil && file.Next(&f) == nil {
-			if short.templated(&f) {
+			if short.templated(f.Data, f.Number, f.Offset) {
 				taken++
 			}
 		}

@@ -84,6 +84,7 @@ func (src Source) forEachFrameIn(ctx context.Context, parts []fileRange, fn func
 	if len(src.more) > 0 || src.twins != nil {
 		return false, nil
 	}
+	src.ahead = false // the file is read here and there
 	file, err := src.OpenFrames()
 	if err != nil {
 		return false, err

@@ -66,6 +66,11 @@ func TestPayloadsAreReadByTheirPlaces(t *testing.T) {
 		if diff := cmp.Diff(want, read(FileSource(path), index)); diff != "" {
 			t.Error("file:", diff)
 		}
+		ahead := FileSource(path)
+		ahead.ahead = true
+		if diff := cmp.Diff(want, read(ahead, index)); diff != "" {
+			t.Error("file, read ahead:", diff)
+		}
 		pipe := Source{Name: "pipe", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewBuffer(bytes.Clone(data))), nil }}
 		if diff := cmp.Diff(want, read(pipe, index)); diff != "" {
 			t.Error("a source that can't be read from anywhere but its start:", diff)

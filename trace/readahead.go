@@ -36,6 +36,7 @@ func startReadAhead(src io.Reader) *readAhead {
 	}
 	go func() {
 		defer close(a.ended)
+		defer close(a.full)
 		a.read(src)
 	}()
 	return a
@@ -72,10 +73,12 @@ func (b *fileBlock) fill(src io.Reader) {
 	}
 }
 
-// next returns a buffer in which the next block follows rest, what is unread of the one before, and where it begins. It must not be called behind
-// the last one.
+// next returns a buffer in which the next block follows rest, what is unread of the one before, and where it begins.
 func (a *readAhead) next(rest []byte) (buf []byte, start int, err error) {
-	b := <-a.full
+	b, ok := <-a.full
+	if !ok {
+		return slices.Clone(rest), 0, io.EOF
+	}
 	if buf, start = b.buf[:headroom+b.n], headroom-len(rest); start >= 0 {
 		copy(buf[start:], rest)
 	} else {

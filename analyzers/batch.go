@@ -201,7 +201,7 @@ func (b *batch) sort(partitions *trace.Partitions) {
 		shelf := uint8(shelfOf(r))
 		b.shelfs[i] = shelf
 		counts[shelf]++
-		b.rewritten = b.rewritten || r.Event == trace.EventRewrite
+		b.rewritten = b.rewritten || r.Event.Forges()
 	}
 	var next [shelves]uint16
 	sum := uint16(0)

@@ -100,7 +100,7 @@ func (c *comparison) add(frame []byte, snap int) {
 			c.parted[sender] = &m
 		}
 	}
-	if receiver >= 0 && m.event != trace.EventDrop && c.hosts[receiver].Trusted == "" {
+	if receiver >= 0 && m.event.Arrives() && c.hosts[receiver].Trusted == "" {
 		c.arrivals[receiver] = append(c.arrivals[receiver], m)
 	}
 }
@@ -219,7 +219,7 @@ func (c *comparison) inward(host int) []string {
 		switch m := &c.arrivals[host][i]; {
 		case m.changed():
 			d.changed++
-		case m.event == trace.EventECN:
+		case m.event.Marks():
 			l := m.look()
 			l.tos |= congested
 			d.expect(l)
@@ -257,14 +257,13 @@ func (m *copied) look() look {
 // is reports whether what was received is the frame of the copy, with what the event did to it.
 func (m *copied) is(e *Entry) bool {
 	tos := m.TOS
-	switch m.event {
-	case trace.EventRewrite:
+	switch {
+	case m.event.Forges():
 		return true
-	case trace.EventCorrupt, trace.EventTrim:
+	case m.event.Edits():
 		return !m.exact || e.Whole != m.Whole
-	case trace.EventECN:
+	case m.event.Marks():
 		tos |= congested
-	default: // leaves the frame as it is
 	}
 	return e.Head == m.Head && e.TOS == tos && (!m.exact || e.Whole == m.Whole && e.HeaderBad == m.HeaderBad)
 }

@@ -47,9 +47,11 @@ type Action struct {
 	// Departure, if there is one, says how the packet leaves, beyond what its mirror copy shows.
 	Departure func(v []uint64) Departure
 
-	Loses bool // the receiver never gets the packet as it was sent
-	Edits bool // the packet that passes has other bytes than its mirror copy; of some packets there is nothing to edit
-	Late  bool // the packet leaves after later ones
+	Loses   bool // the receiver never gets the packet as it was sent
+	Edits   bool // the packet that passes has other bytes than its mirror copy; of some packets there is nothing to edit
+	Damages bool // the receiver finds the iCRC wrong
+	Marks   bool // the packet that passes carries CE
+	Late    bool // the packet leaves after later ones
 
 	Draws int // turns among the actions that fuzzing draws; 0: only as the variant of another
 }
@@ -87,8 +89,8 @@ type ActionParam struct {
 var Actions = []Action{
 	{Event: EventDrop, Word: "drop", Name: "drop", ID: 0x1000002, Loses: true, Draws: 4},
 	{Event: EventCorrupt, Word: "corrupt", Name: "corrupt", ID: 0x1000004, Doc: "damage what the iCRC covers", Loses: true,
-		Edits: true, Draws: 1},
-	{Event: EventECN, Word: "ecn", Name: "mark_ecn", ID: 0x1000003, Doc: "set CE", Draws: 1},
+		Edits: true, Damages: true, Draws: 1},
+	{Event: EventECN, Word: "ecn", Name: "mark_ecn", ID: 0x1000003, Doc: "set CE", Marks: true, Draws: 1},
 	{Event: EventTrim, Word: "trim", Name: "trim", ID: 0x1000005, Doc: "cut off the payload", DataOnly: true,
 		Loses: true, Edits: true, Draws: 1,
 		Params: []ActionParam{{Name: "size", Bits: 16, Min: 1}, {Name: "dscp", Bits: 6}, {Name: "flags", Bits: 8}}},
@@ -189,17 +191,53 @@ func (e EventType) Action() *Action {
 	return byEvent[e]
 }
 
+// What analyzers ask of every record is one load: the properties of each event as bits. No event has any beyond those of the table.
+const (
+	loses = 1 << iota
+	edits
+	damages
+	marks
+	late
+	departs
+)
+
+var properties = func() (bits [256]uint8) {
+	for e := range MaxEventType + 1 {
+		a := e.Action()
+		for bit, has := range map[uint8]bool{
+			loses: a.Loses, edits: a.Edits, damages: a.Damages, marks: a.Marks, late: a.Late, departs: a.Departure != nil,
+		} {
+			if has {
+				bits[e] |= bit
+			}
+		}
+	}
+	return bits
+}()
+
 // Loses reports whether the receiver never gets the packet as it was sent.
-func (e EventType) Loses() bool { return e.Action().Loses }
+func (e EventType) Loses() bool { return properties[e]&loses != 0 }
 
 // Edits reports whether the packet that passes has other bytes than its mirror copy. Some packets have nothing to edit.
-func (e EventType) Edits() bool { return e.Action().Edits }
+func (e EventType) Edits() bool { return properties[e]&edits != 0 }
+
+// Arrives reports whether something of the packet reaches the receiver.
+func (e EventType) Arrives() bool { return properties[e]&(loses|edits) != loses }
+
+// Forges reports whether the receiver accepts the packet with other bytes than its mirror copy has.
+func (e EventType) Forges() bool { return properties[e]&(loses|edits) == edits }
+
+// Damages reports whether the receiver finds the iCRC wrong.
+func (e EventType) Damages() bool { return properties[e]&damages != 0 }
+
+// Marks reports whether the packet that passes carries CE.
+func (e EventType) Marks() bool { return properties[e]&marks != 0 }
 
 // Late reports whether the packet leaves after later ones.
-func (e EventType) Late() bool { return e.Action().Late }
+func (e EventType) Late() bool { return properties[e]&late != 0 }
 
 // Departs reports whether the trace must be told how the packet left: see [Checked.WithDepartures].
-func (e EventType) Departs() bool { return e.Action().Departure != nil }
+func (e EventType) Departs() bool { return properties[e]&departs != 0 }
 
 // String returns the event in the words of the configuration.
 func (e EventType) String() string {

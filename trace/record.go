@@ -145,8 +145,8 @@ func (r *Record) Delivered() bool {
 
 // Lost reports whether the injector kept the receiver from getting the packet or from accepting its iCRC.
 func (r *Record) Lost() bool {
-	return r.Event == EventDrop || r.Event == EventCorrupt || r.Event == EventTrim
+	return r.Event.Loses()
 }
 
 // Marked reports whether the packet carries CE when it reaches the receiver.
-func (r *Record) Marked() bool { return r.ECN == packet.CE || r.Event == EventECN }
+func (r *Record) Marked() bool { return r.ECN == packet.CE || r.Event.Marks() }

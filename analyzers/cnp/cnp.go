@@ -214,12 +214,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 
 // lost reports whether the injector takes a packet from its receiver.
 func lost(r *trace.Record) bool {
-	switch r.Event {
-	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
-		return true
-	default:
-		return r.ICRC == packet.ICRCInvalid
-	}
+	return r.Lost() || r.ICRC == packet.ICRCInvalid
 }
 
 // allowForLoss grants a CNP for a gap, or for the NAK that shows one, where it is not known whether those are triggers.

@@ -166,16 +166,14 @@ func (a *Analyzer) traffic(r *trace.Record, from, to *[numCounters]interval) {
 	if sent {
 		from[TxPackets].exact(1)
 	}
-	switch r.Event {
-	case trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite:
+	if r.Event.Departs() { // what else happens here happens to one packet in its place
 		a.moved++
-	default: // what happens here happens to one packet in its place
 	}
-	if r.Has(trace.Passed) && r.Event != trace.EventDrop {
+	if r.Has(trace.Passed) && r.Event.Arrives() {
 		to[RxPackets].exact(1)
-		if r.Event == trace.EventCorrupt || r.ICRC == packet.ICRCInvalid {
+		if r.Event.Damages() || r.ICRC == packet.ICRCInvalid {
 			to[ICRC].exact(1)
-		} else if r.Event == trace.EventTrim {
+		} else if r.Lost() {
 			to[ICRC].maybe(1)
 		}
 	}

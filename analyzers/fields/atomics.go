@@ -123,7 +123,7 @@ func (a *Analyzer) atomicRequest(r *trace.Record, d *direction) {
 		g.shared, c.shared = true, true
 	}
 	this := atomicRequest{psn: r.PSN, opcode: r.Opcode, rkey: r.RKey, va: r.VA, operand: r.Operand, compare: r.Compare, id: r.ID,
-		dubious: r.Event == trace.EventRewrite}
+		dubious: r.Event.Forges()}
 	n := len(d.atomics)
 	if n > 0 && !d.atomics[n-1].psn.Before(r.PSN) {
 		if q := d.atomic(r.PSN); q != nil {

@@ -54,13 +54,11 @@ func (s *session) responsePassed(r *trace.Record) {
 // noteFate gives up exactness when an event makes the order or number of deliveries differ from the trace. In a pair of
 // captures the second shows what really passed.
 func (s *session) noteFate(r *trace.Record) {
-	switch r.Event {
-	case trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite:
+	if r.Event.Departs() {
 		s.disturbed = true
 		if r.Has(trace.Sent) {
 			s.fateUnknown = true
 		}
-	default: // one packet in, one or none out, in order
 	}
 }
 

@@ -121,7 +121,7 @@ func (a *Analyzer) Packet(r *trace.Record) {
 
 // forged reports whether the injector changed what the receiver of r acts upon.
 func (a *Analyzer) forged(r *trace.Record) bool {
-	if r.Event != trace.EventRewrite || r.Has(trace.Sent) || a.original.ID != r.ID {
+	if !r.Event.Forges() || r.Has(trace.Sent) || a.original.ID != r.ID {
 		return false
 	}
 	was, is := a.original, *r

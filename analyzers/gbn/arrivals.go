@@ -354,7 +354,7 @@ func (s *session) requestPassed(r *trace.Record) {
 		return
 	}
 	s.followGap(a, awaiting)
-	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event == trace.EventDelay || r.Event == trace.EventReorder || s.a.forged(r))
+	s.rsp.late = s.rsp.late || !r.Has(trace.Sent) && (r.Event.Late() || s.a.forged(r))
 	if !s.rsp.adrift {
 		s.a.responder.Step(&s.rsp.state, arrivalInput[a.fate])
 	}

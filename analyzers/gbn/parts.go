@@ -61,7 +61,7 @@ func (a *Analyzer) Prepare(r *trace.Record, found bool) {
 
 // noteRewritten remembers a packet that the injector rewrites, until it has passed.
 func (a *Analyzer) noteRewritten(r *trace.Record) {
-	if r.Event == trace.EventRewrite && !r.Has(trace.Passed) {
+	if r.Event.Forges() && !r.Has(trace.Passed) {
 		a.original = *r
 	}
 }

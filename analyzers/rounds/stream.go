@@ -89,12 +89,7 @@ func (s *stream) place(psn packet.PSN) int64 { return s.near + int64(psn.Sub(s.n
 
 // lost reports whether the receiver does not get the packet. Without known events only a bad iCRC tells.
 func lost(r *trace.Record) bool {
-	switch r.Event {
-	case trace.EventDrop, trace.EventCorrupt, trace.EventTrim:
-		return true
-	default:
-		return r.ICRC == packet.ICRCInvalid
-	}
+	return r.Lost() || r.ICRC == packet.ICRCInvalid
 }
 
 // readLike reports whether an o request is answered by responses rather than by an ACK.

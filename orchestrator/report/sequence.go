@@ -33,7 +33,7 @@ type Point struct {
 
 // lost reports whether the receiver can't have accepted the packet, as far as the observer knows.
 func (p *Point) lost() bool {
-	return p.Damaged || p.Event == trace.EventDrop || p.Event == trace.EventCorrupt || p.Event == trace.EventTrim
+	return p.Damaged || p.Event.Loses()
 }
 
 // omittable reports whether p may be left out where there are too many points.

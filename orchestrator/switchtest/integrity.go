@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/trace"
 )
 
 // IntegritySchema names the format of integrity.json of a switch test.
@@ -83,7 +84,7 @@ func (r *run) missedAtSwitches() string {
 }
 
 // kinds is how many kinds of packets the network tells apart: eight for each protocol.
-const kinds = 8 * (int(fabric.PFC) + 1)
+const kinds = 8 * int(trace.Protocols)
 
 // unaccounted checks that what was sent or copied and neither arrived nor was dropped exists somewhere. Pause frames exist, too,
 // and are counted nowhere.

@@ -22,7 +22,7 @@ const (
 	RoCE      = trace.ProtocolRoCE
 	Echo      = trace.ProtocolEcho
 	PFC       = trace.ProtocolPFC
-	protocols = PFC + 1
+	protocols = trace.Protocols
 )
 
 // Flags say what switches did to a packet.

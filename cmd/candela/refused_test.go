@@ -22,6 +22,7 @@ func TestATestThatIsNotForTheTestbedIsRefusedBeforeTheRun(t *testing.T) {
 	fits, elsewhere := write("fits.yml", plain), write("elsewhere.yml", "name: elsewhere\ntestbeds: [netns]\ntestbed: netns\ntraffic: {}\n")
 	wrong := write("wrong.yml", "name: wrong\ntraffic: {mtu: 7}\n")
 	events, ofSwitch := "../../configs/software-events.yml", "../../configs/switch-incast-ndp.yml"
+	several := "../../configs/switch-leaf-spine-ecmp.yml"
 	bed := write("bed.yml", "kind: quantum\n")
 	large := write("large.yml", "name: large\ntraffic: {mtu: 4096}\n")
 	short := write("short.yml", "name: short\ntraffic: {min-retransmit-timeout: 8}\n")
@@ -42,7 +43,10 @@ func TestATestThatIsNotForTheTestbedIsRefusedBeforeTheRun(t *testing.T) {
 		{"and what has them", []string{"config", "check", "--testbed", "netns", events}, orchestrator.ExitUsage, "afpacket has every event"},
 		{"the check of several", []string{"config", "check", "--testbed", "netns", fits, events}, orchestrator.ExitPass, "software-events.yml: refused on this testbed"},
 		{"packets that the switch cannot carry", []string{"config", "check", "--testbed", "netns", large}, orchestrator.ExitUsage, "4096 is too large"},
-		{"a network of its own", []string{"config", "check", "--testbed", "netns", fits, ofSwitch}, orchestrator.ExitPass, "a test of a switch runs in a network of its own"},
+		{"a network of its own", []string{"config", "check", "--testbed", "netns-afpacket", fits, ofSwitch}, orchestrator.ExitPass,
+			"a test of a switch runs in a network of its own"},
+		{"several switches", []string{"config", "check", "--testbed", "netns", fits, several}, orchestrator.ExitPass,
+			"the topology leaf-spine has 7 switches; a live run has one"},
 		{"a short timeout where nothing is slowed down", []string{"config", "check", "--testbed", asItIs, short}, orchestrator.ExitUsage, "is too short for the testbed"},
 		{"a short timeout is slowed down, and that is said", []string{"config", "check", "--testbed", "netns", short}, orchestrator.ExitPass, "lengthens the timeouts of 1 test"},
 	} {

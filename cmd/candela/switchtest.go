@@ -21,7 +21,11 @@ func (p *planned) named() (string, *config.Point) {
 
 // loadSwitchTests checks and plans the tests of a switch in a file.
 func loadSwitchTests(file string, f runFlags) ([]planned, error) {
-	tests, err := config.LoadSwitchTests(file, configOptions(f.testbed))
+	bed, plan := f.testbed, switchtest.New
+	if bed == config.NetnsTestbed { // the test's own topology, on real frames
+		bed, plan = "", switchtest.NewLive
+	}
+	tests, err := config.LoadSwitchTests(file, configOptions(bed))
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +37,7 @@ func loadSwitchTests(file string, f runFlags) ([]planned, error) {
 		if f.hasSeed {
 			t = t.WithBaseSeed(f.seed)
 		}
-		p, err := switchtest.New(t)
+		p, err := plan(t)
 		if err != nil {
 			return nil, err
 		}
@@ -100,9 +104,13 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 	for i, k := range queue {
 		runs[i] = s.ahead[k]
 	}
+	workers := runtime.GOMAXPROCS(0)
+	if len(queue) > 0 && queue[0].plan.ofSwitch.Live() {
+		workers = 1
+	}
 	s.running.Go(func() {
 		// Each run notices the end of ctx itself: whoever waits for it gets its error.
-		_ = orchestrator.Batch(context.WithoutCancel(ctx), runtime.GOMAXPROCS(0), len(runs), func(_, i int) error {
+		_ = orchestrator.Batch(context.WithoutCancel(ctx), workers, len(runs), func(_, i int) error {
 			defer close(runs[i].done)
 			runs[i].outcome, runs[i].err = s.simulate(ctx, queue[i], sweep)
 			return nil
@@ -115,7 +123,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 	p := k.plan.ofSwitch
 	if seed, ok := s.repeatSeed(p.Test.Seed, k.repeat); ok {
 		var err error
-		if p, err = switchtest.New(p.Test.WithSeed(seed)); err != nil {
+		if p, err = p.WithSeed(seed); err != nil {
 			return nil, err
 		}
 	}

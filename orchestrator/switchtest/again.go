@@ -76,7 +76,11 @@ func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 		return nil, err
 	}
 	f := &facts{flows: new(FlowsDocument), counted: new(CountersDocument), checked: new(IntegrityDocument)}
-	if f.plan, err = New(tests[0]); err != nil {
+	plan := New
+	if o.Document.Testbed == config.NetnsTestbed {
+		plan = NewLive
+	}
+	if f.plan, err = plan(tests[0]); err != nil {
 		return nil, err
 	}
 	read := func(name, schema string, v any, got *string) error {

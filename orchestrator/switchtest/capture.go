@@ -70,6 +70,7 @@ func (c *captures) add(dir orchestrator.Directory, i int) error {
 		c.seen[i]++
 		return true
 	})
+	capture.Frame = c.net.AppendFrame
 	c.taps = append(c.taps, capture)
 	c.net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		before := c.seen[i]

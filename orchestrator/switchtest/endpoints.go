@@ -56,7 +56,7 @@ func (p *Plan) attach(net *fabric.Network, l *ledger) (*endpoints, error) {
 		if len(flows) == 0 {
 			continue
 		}
-		s := &transport.Setup{Net: net, Test: p.Test, Values: p.valuesOf(&t), Books: l, Fail: func(err error) {
+		s := &transport.Setup{Net: net, Test: p.Test, Values: p.valuesOf(&t), Books: l, Live: p.live, Fail: func(err error) {
 			if e.failed == nil {
 				e.failed = err
 			}

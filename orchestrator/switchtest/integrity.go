@@ -49,6 +49,9 @@ func (r *run) integrity() *IntegrityDocument {
 	d.add("every packet of the hosts was seen", r.missedAtHosts())
 	d.add("every packet at the switches was seen", r.missedAtSwitches())
 	d.add("no packet is unaccounted for", r.unaccounted())
+	if r.live != nil {
+		d.add("every frame between hosts and switch came", r.outside())
+	}
 	if r.capture != nil {
 		d.add("the captures hold every packet of their taps", r.capture.incomplete())
 	}

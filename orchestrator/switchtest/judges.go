@@ -95,6 +95,9 @@ func ofTransport(t *transport.Transport) analyzer {
 		applies: func(r *run) bool { return r.plan.speaks(t) },
 		ofHosts: func(rule string) bool { return t.Judge.OfNetwork == nil || !t.Judge.OfNetwork(rule) },
 		seat: func(r *run) (*judge, error) {
+			if r.plan.live {
+				return deferred(t), nil
+			}
 			o := t.Judge.New(r.trial(t))
 			j := from(t.Name, o.Finish)
 			j.observe = o.Observe
@@ -119,6 +122,7 @@ func ofTransport(t *transport.Transport) analyzer {
 func (r *run) trial(t *transport.Transport) *transport.Trial {
 	return &transport.Trial{
 		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t), Latency: r.plan.Spec.Switch.Latency, End: r.end,
+		Slack: r.slack(),
 		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
 			n, ok := r.ledger.named[ownerKey(t.Protocol, sender, connection)]
 			return n, ok

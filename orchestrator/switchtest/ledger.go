@@ -88,7 +88,9 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 		dscps:   analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
 	}
 	for _, t := range transports() {
-		l.speaks[t.Protocol] = &t
+		if l.speaks[t.Protocol] == nil || p.speaks(&t) { // the kernel's TCP and ours are one protocol, and share no test
+			l.speaks[t.Protocol] = &t
+		}
 	}
 	for i := range l.taps {
 		n := net.Switch(i).Ports()

@@ -37,24 +37,33 @@ type Plan struct {
 
 	family *family
 	model  switches.Model
+	live   bool // on real frames
 }
 
 // New plans a test. Errors are about the test: what only the models know.
 func New(t *config.SwitchTest) (*Plan, error) {
 	p := &Plan{Test: t}
-	var err error
+	if err := p.complete(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// complete plans flows and network.
+func (p *Plan) complete() (err error) {
+	t := p.Test
 	if p.family, p.model, err = familyOf(families(), t.Switch.Model); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Where("switch-under-test.model"), err)
+		return fmt.Errorf("%s: %w", t.Where("switch-under-test.model"), err)
 	}
 	for i := range t.Workload {
 		if err := p.expand(i); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.Where(fmt.Sprintf("workload[%d]", i)), err)
+			return fmt.Errorf("%s: %w", t.Where(fmt.Sprintf("workload[%d]", i)), err)
 		}
 	}
 	if p.Spec, err = p.network(); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
+		return fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
 	}
-	return p, p.try()
+	return p.try()
 }
 
 // try builds the network and its hosts, so that what only the models see is an error before anything runs.

@@ -42,6 +42,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
 	}
+	if r.live != nil && r.live.report != nil {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "live", Value: r.live.report.Text()})
+	}
 	if t.Series > 0 {
 		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
 	}

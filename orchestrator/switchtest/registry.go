@@ -14,6 +14,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
+	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
 	"candela.dev/candela/orchestrator/switchtest/transport/ndp"
 	"candela.dev/candela/orchestrator/switchtest/transport/raw"
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
@@ -41,7 +42,7 @@ func families() []family {
 
 // transports lists every transport, the default first. A new one is one line here.
 func transports() []transport.Transport {
-	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport()}
+	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport(), kernel.Transport()}
 }
 
 // judgeTable lists every analyzer of switch tests, in the order of reports: what any switch owes, and the judges of the families and of the

@@ -86,6 +86,8 @@ func (r *run) merge(o *orchestrator.OpenedRun, kept []string, reasons map[string
 // captured says why nothing can be judged from captures; empty: they may do.
 func (r *run) captured() string {
 	switch {
+	case r.plan.live:
+		return "the run was live, and how far its bounds are widened was measured then"
 	case !r.plan.Test.Taps.Capture:
 		return "the run has no captures (`taps: {capture: true}` in the test writes them)"
 	case r.flows.Sent == 0:

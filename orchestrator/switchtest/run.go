@@ -40,6 +40,8 @@ type run struct {
 	decisions *decisions // nil: none are kept
 	series    *series
 	current   []parameter.Values // of each switch
+	live      *liveRun           // nil: simulated
+	now       clock.Time         // up to where it has come
 	end       clock.Time
 	quiet     bool // in the end nothing was left to happen
 	closed    bool // captures and decisions are
@@ -52,7 +54,7 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
-	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: "virtual", Seed: t.Seed, Point: t.Point.Assigned()}
+	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed, Point: t.Point.Assigned()}
 }
 
 // Steps of a run, in order.
@@ -83,7 +85,7 @@ func (r *run) Judge() []orchestrator.Step {
 }
 
 // CleanUp closes what a run that failed left open.
-func (r *run) CleanUp(bool) error { return r.closeFiles() }
+func (r *run) CleanUp(bool) error { return errors.Join(r.closeFiles(), r.closeLive()) }
 
 // closeFiles closes the files that grow with the traffic.
 func (r *run) closeFiles() (err error) {
@@ -136,7 +138,12 @@ func (r *run) build(context.Context) (err error) {
 			return err
 		}
 	}
-	if r.endpoints, err = r.plan.attach(r.net, r.ledger); err != nil {
+	if r.plan.live {
+		err = r.goLive()
+	} else {
+		r.endpoints, err = r.plan.attach(r.net, r.ledger)
+	}
+	if err != nil {
 		return err
 	}
 	if r.plan.Watch != nil {
@@ -171,7 +178,7 @@ func (r *run) environment() testbeds.Environment {
 			of.c.Properties = append(of.c.Properties, testbeds.Property{Name: "parameter." + s.Name, Value: s.Value})
 		}
 	}
-	return testbeds.Environment{Testbed: "virtual", Components: []testbeds.Component{network, sw, hosts}}
+	return testbeds.Environment{Testbed: r.testbed(), Components: []testbeds.Component{network, sw, hosts}}
 }
 
 // chunk is how much simulated time passes between looks at the context.
@@ -187,7 +194,7 @@ func (r *run) traffic(ctx context.Context) error {
 	if t.Series > 0 {
 		r.series = newSeries(r)
 	}
-	if err := errors.Join(r.simulate(ctx, end), r.closeFiles()); err != nil {
+	if err := errors.Join(r.simulate(ctx, end), r.endLive(), r.closeFiles()); err != nil {
 		return err
 	}
 	if r.series != nil {
@@ -214,21 +221,22 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 			r.end = end
 			return nil
 		}
-		next := min(end, now.Add(chunk))
+		next := min(end, now.Add(r.chunk()))
 		if len(changes) > 0 {
 			next = min(next, clock.Time(0).Add(changes[0].At))
 		}
 		if r.series != nil {
 			next = min(next, sample)
 		}
-		if err := errors.Join(r.net.Run(next), r.endpoints.failed); err != nil {
+		quiet, err := r.advance(ctx, next)
+		if err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if r.plan.Test.Duration == 0 && (r.over() || r.net.Now() < next) {
-			r.end, r.quiet = r.net.Now(), r.net.Now() < next
+		if r.plan.Test.Duration == 0 && (r.over() || quiet) {
+			r.end, r.quiet = r.now, quiet
 			return r.drain(ctx)
 		}
 		now = next
@@ -245,14 +253,15 @@ func (r *run) drain(ctx context.Context) error {
 			return nil
 		}
 	}
-	for next := r.end.Add(chunk); !r.quiet && next <= r.end.Add(grace); next = next.Add(chunk) {
-		if err := errors.Join(r.net.Run(next), r.endpoints.failed); err != nil {
+	for next := r.end.Add(r.chunk()); !r.quiet && next <= r.end.Add(grace); next = next.Add(r.chunk()) {
+		quiet, err := r.advance(ctx, next)
+		if err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		r.quiet = r.net.Now() < next
+		r.quiet = quiet
 	}
 	return nil
 }

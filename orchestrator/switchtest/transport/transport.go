@@ -143,6 +143,7 @@ type Setup struct {
 	Values parameter.Values // of the transport
 	Bugs   []string         // seeded ones of the hosts
 	Books
+	Live bool                              // on real frames
 	Add  func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host
 	Fail func(error)                       // gives up the run
 }

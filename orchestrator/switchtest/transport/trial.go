@@ -16,6 +16,8 @@ type Trial struct {
 	Values  parameter.Values // of the transport
 	Latency clock.Duration   // of each switch
 	End     clock.Time       // of a recorded run
+	// Slack is how much later or earlier than at the hosts packets were seen, as a live run has measured it; 0 of a simulated one.
+	Slack clock.Duration
 	// FlowOf returns the number of the flow that a connection of a sender was announced for.
 	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
 }

@@ -15,7 +15,13 @@ import (
 // suite loads every test of configs/sai-trimming.
 func suite(t *testing.T) []*config.SwitchTest {
 	t.Helper()
-	files, err := filepath.Glob("../../../configs/sai-trimming/*.yml")
+	return load(t, "../../../configs/sai-trimming/*.yml")
+}
+
+// load loads every test of the files of a pattern.
+func load(t *testing.T, pattern string) []*config.SwitchTest {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no suite: %v", err)
 	}

@@ -11,8 +11,10 @@ import (
 type Capture struct {
 	w    *trace.PcapWriter
 	want func(Point, *Packet) bool
-	buf  []byte
-	err  error
+	// Frame appends a packet as a frame; Packet.AppendFrame unless a network keeps frames.
+	Frame func(b []byte, p *Packet) []byte
+	buf   []byte
+	err   error
 }
 
 // NewCapture returns a capture to dst of the points and packets that want accepts; nil: all but drops. name names the file in
@@ -22,7 +24,8 @@ func NewCapture(dst io.Writer, name string, want func(Point, *Packet) bool) *Cap
 		want = func(at Point, _ *Packet) bool { return at.Stage != Dropped }
 	}
 	const snap = 65535
-	return &Capture{w: trace.NewPcapWriter(dst, name, snap), want: want}
+	frame := func(b []byte, p *Packet) []byte { return p.AppendFrame(b) }
+	return &Capture{w: trace.NewPcapWriter(dst, name, snap), want: want, Frame: frame}
 }
 
 // See is a Tap.
@@ -30,7 +33,7 @@ func (c *Capture) See(at Point, now clock.Time, p *Packet) {
 	if c.err != nil || !c.want(at, p) {
 		return
 	}
-	c.buf = p.AppendFrame(c.buf[:0])
+	c.buf = c.Frame(c.buf[:0], p)
 	c.err = c.w.Write(now.Nanoseconds(), c.buf, len(c.buf))
 }
 

@@ -74,12 +74,15 @@ func (p *Packet) transportLen() int {
 // AppendFrame appends the packet as an Ethernet frame of Size bytes without FCS; what no header describes is zero. Lengths and
 // checksums are valid unless the packet's flags call them stale: then they are those of the packet as it was sent. A frame that
 // is shorter than its headers is cut.
-func (p *Packet) AppendFrame(b []byte) []byte {
+func (p *Packet) AppendFrame(b []byte) []byte { return p.AppendFrameWith(b, nil) }
+
+// AppendFrameWith is AppendFrame with payload behind the transport header, which the checksum covers.
+func (p *Packet) AppendFrameWith(b, payload []byte) []byte {
 	start, size := len(b), int(p.Size)
 	if p.Protocol == PFC {
 		b = p.appendPause(b)
 	} else {
-		b = p.appendHeaders(b)
+		b = p.appendHeaders(b, payload)
 	}
 	if have := len(b) - start; have > size {
 		return b[:start+size]
@@ -90,7 +93,7 @@ func (p *Packet) AppendFrame(b []byte) []byte {
 	return b
 }
 
-func (p *Packet) appendHeaders(b []byte) []byte {
+func (p *Packet) appendHeaders(b, payload []byte) []byte {
 	dst, src := p.Dst.MAC(), p.Src.MAC()
 	b = append(append(b, dst[:]...), src[:]...)
 	length, whole := int(p.Size)-p.networkLen(), int(p.Original)-p.networkLen()
@@ -107,7 +110,7 @@ func (p *Packet) appendHeaders(b []byte) []byte {
 	} else {
 		b = p.appendIPv4(b, announced, summed)
 	}
-	return p.appendTransport(b, announced, whole)
+	return p.appendTransport(b, payload, announced, whole)
 }
 
 func (p *Packet) ipProtocol() byte {
@@ -152,7 +155,7 @@ func (p *Packet) appendIPv6(b []byte, length int) []byte {
 // mixFlow returns a flow label (RFC 6437) for the packet's flow and entropy, the same on the way back.
 func mixFlow(p *Packet) uint32 { return uint32(mix(uint64(p.Flow)<<16|uint64(p.Entropy))) & 0xfffff }
 
-func (p *Packet) appendTransport(b []byte, length, whole int) []byte {
+func (p *Packet) appendTransport(b, payload []byte, length, whole int) []byte {
 	at := len(b)
 	if p.Protocol == Echo {
 		kind := byte(echoRequest)
@@ -161,14 +164,14 @@ func (p *Packet) appendTransport(b []byte, length, whole int) []byte {
 		}
 		b = append(b, kind, 0, 0, 0)
 		b = binary.BigEndian.AppendUint16(b, uint16(p.Flow))
-		b = binary.BigEndian.AppendUint16(b, p.Entropy)
+		b = append(binary.BigEndian.AppendUint16(b, p.Entropy), payload...)
 		p.checksum(b[at:], 2, whole, whole)
 		return b
 	}
 	if p.Protocol == TCP {
 		// Both ends have the same port: data go both ways, so that neither is the one that called.
 		port := uint16(dynamicPort | p.Entropy&0x3fff)
-		b = p.TCP.AppendTo(b, port, port)
+		b = append(p.TCP.AppendTo(b, port, port), payload...)
 		summed := length
 		if p.Flags&ChecksumStale != 0 {
 			summed = whole
@@ -193,6 +196,7 @@ func (p *Packet) appendTransport(b []byte, length, whole int) []byte {
 		}
 		b = h.AppendTo(b)
 	}
+	b = append(b, payload...)
 	summed := length
 	if p.Flags&ChecksumStale != 0 {
 		summed = whole

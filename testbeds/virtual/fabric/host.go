@@ -23,8 +23,8 @@ type Stack interface {
 	HandleTimer(now clock.Time)
 }
 
-// initialTTL is what hosts send with: the number of switches that a packet may visit (deflection may need many).
-const initialTTL = 250
+// InitialTTL is what hosts send with: the number of switches that a packet may visit (deflection may need many).
+const InitialTTL = 250
 
 // Host is a machine with one NIC port.
 type Host struct {
@@ -55,6 +55,9 @@ func (h *Host) Attach(s Stack) {
 	h.stack = s
 	h.net.engine.look.foreseers[h.id], _ = s.(foreseer)
 }
+
+// Stack returns the host's transport, nil if it has none.
+func (h *Host) Stack() Stack { return h.stack }
 
 // Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that starts a flow).
 func (h *Host) Kick(now clock.Time) {
@@ -138,7 +141,7 @@ func (h *Host) poll(now clock.Time) *Packet {
 	}
 	p.Original = max(p.Original, p.Size)
 	if p.TTL == 0 {
-		p.TTL = initialTTL
+		p.TTL = InitialTTL
 	}
 	h.net.sent[p.Kind()]++
 	if h.net.tap != nil {

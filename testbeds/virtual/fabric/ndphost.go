@@ -130,6 +130,14 @@ func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
 // flowOf tells connections of all hosts apart: the sender of data in the upper half, its number for the connection below.
 func flowOf(sender ndp.Endpoint, connection uint32) uint32 { return uint32(sender)<<16 ^ connection }
 
+// FlowOfNDP returns the Packet.Flow of a packet of NDP between two hosts.
+func FlowOfNDP(src, dst HostID, h *wire.Header) uint32 {
+	if h.Kind == wire.Data {
+		return flowOf(ndp.Endpoint(src), h.Connection)
+	}
+	return flowOf(ndp.Endpoint(dst), h.Connection)
+}
+
 // NextTimer implements Stack.
 func (s *NDPHost) NextTimer() clock.Time {
 	at, _ := s.core.NextTimer()

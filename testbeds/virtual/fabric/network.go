@@ -29,6 +29,7 @@ type Network struct {
 	decided  func(*trace.Decision)
 	fault    error
 	started  bool
+	frames   []keptFrame // by number of a packet; nil: no frames are kept
 
 	sent, delivered, dropped, copied [kinds]uint64
 }
@@ -86,6 +87,9 @@ func (n *Network) SetTap(t Tap) {
 // Now returns the simulated time.
 func (n *Network) Now() clock.Time { return n.engine.now }
 
+// Next returns when the earliest event is due; ok is false if there is none.
+func (n *Network) Next() (at clock.Time, ok bool) { return n.engine.next() }
+
 // Hops returns how often a packet, control packets included, has traversed a link.
 func (n *Network) Hops() uint64 { return n.engine.hops }
 
@@ -140,7 +144,7 @@ func (n *Network) make(now clock.Time, h Header) *Packet {
 	h.ID, h.Arrived = p.ID, now
 	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
 	if h.TTL == 0 {
-		h.TTL = initialTTL
+		h.TTL = InitialTTL
 	}
 	p.Header = h
 	n.copied[p.Kind()]++

@@ -312,6 +312,7 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 		c.Size = int32(size)
 	}
 	sw.net.copied[c.Kind()]++
+	sw.net.copyFrame(c, p)
 	return c
 }
 

@@ -103,17 +103,19 @@ func (r *recorder) Finish(_ clock.Time, drained bool) analyzers.Result {
 func configure(t *transport.Trial) judge.Config {
 	window := t.Values.Int("initial-window")
 	c := judge.Config{
-		InitialWindow: window, RTO: t.Values.Duration("rto-us"), RoundTrip: t.RoundTrip(),
+		InitialWindow: window, RTO: t.Values.Duration("rto-us"), RoundTrip: t.RoundTrip() + t.Slack,
 		Number: func(from, to, id uint32) int { return flowOf(t, from, to, id) }, Paused: t.Pauses(),
 	}
 	copies := copiesWithin(c.RoundTrip+t.Backlog(window)+t.RoundTripBound(), c.RTO)
-	c.Answer, c.Transit = answerTime(t, window, copies, c.RoundTrip), t.Transit()
+	c.Answer, c.Transit = answerTime(t, window, copies, c.RoundTrip), t.Transit()+t.Slack
 	if c.Paused { // hosts that are silenced catch up when they like
 		c.Answer = max(c.Answer, t.Test.Deadline)
 		return c
 	}
 	if gap, alike := pullGap(t); alike {
 		l := t.Test.Topology.Link
+		const burst = 8 // gaps: the analyzer's default
+		c.Burst = burst*gap + t.Slack
 		c.PullGap, c.Occupies = gap, func(bytes int) clock.Duration { return l.Rate.Serialise(bytes + l.Framing) }
 	}
 	return c

@@ -41,7 +41,7 @@ func configure(t *transport.Trial) judge.Config {
 	values := t.Values
 	c := judge.Config{
 		MSS: values.Int("packet-size") - fabric.TCPHeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
-		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")), Hold: hold(t),
+		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")), Hold: hold(t) + t.Slack,
 	}
 	if values.Word("congestion-control") == "reno" {
 		c.Beta = 0.5

@@ -1,0 +1,64 @@
+// Package kernel is the TCP of the machine's kernel as a transport. It has no model: it runs live alone, and its hosts are not judged.
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/testbeds/live"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+)
+
+// Name is the transport's.
+const Name = "kernel-tcp"
+
+// Transport declares the transport.
+func Transport() transport.Transport {
+	return transport.Transport{
+		Model: parameter.Model{
+			Name: Name, Doc: "The TCP of Linux, in network namespaces: with --testbed netns alone. Only the switch is judged.",
+			Parameters: parameter.Table{
+				transport.PacketSize(),
+				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",
+					Doc: "As the kernel calls it."},
+			},
+		},
+		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Header: fabric.TCPHeaderSize, Attach: attach,
+	}
+}
+
+func attach(s *transport.Setup, flows []*transport.Flow) error {
+	if !s.Live {
+		return errors.New("is that of the kernel: run the test with --testbed netns")
+	}
+	for _, f := range flows {
+		if f.Kind != workload.Transfer {
+			return fmt.Errorf("flow %d: the kernel's TCP has transfers alone", f.Number)
+		}
+		for _, h := range []fabric.HostID{f.Src, f.Dst} {
+			s.Own(fabric.TCP, h, uint32(f.Number), f.Number)
+		}
+	}
+	return nil
+}
+
+// Connections returns the flows that are the kernel's, in the order of their start.
+func Connections(flows []transport.Flow, v parameter.Values) []live.Connection {
+	var list []live.Connection
+	for i := range flows {
+		f := &flows[i]
+		if f.Transport != Name {
+			continue
+		}
+		list = append(list, live.Connection{
+			Number: f.Number, Src: f.Src, Dst: f.Dst, Bytes: f.Payload, Start: f.Start, Congestion: v.Word("congestion-control"),
+			DSCP: f.Mark.DSCP, IPv6: f.Mark.IPv6,
+		})
+	}
+	slices.SortStableFunc(list, func(a, b live.Connection) int { return int(a.Start.Sub(b.Start)) })
+	return list
+}

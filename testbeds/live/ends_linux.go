@@ -1,0 +1,225 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// errTooManyBetween says that frames are lost between host and switch, or that the kernel does not deliver them.
+var errTooManyBetween = errors.New("frames that were sent do not come")
+
+// flight notes when frames were sent that have not come yet: a link keeps their order.
+type flight struct{ sent []clock.Time }
+
+func (f *flight) add(now clock.Time) { f.sent = append(f.sent, now) }
+
+// come returns when the frame was sent that comes now.
+func (f *flight) come() (at clock.Time, ok bool) {
+	if len(f.sent) == 0 {
+		return 0, false
+	}
+	at = f.sent[0]
+	f.sent = append(f.sent[:0], f.sent[1:]...)
+	return at, true
+}
+
+func (f *flight) between() int { return len(f.sent) }
+
+// host is a transport in a namespace of its own, behind a NIC with the rate of its link.
+type host struct {
+	line
+	flight // of frames to the switch
+	s      *Switch
+	id     fabric.HostID
+	inside *namespace
+	stack  fabric.Stack // nil: the kernel
+	link   fabric.LinkSpec
+	free   clock.Time // when the NIC is
+	busy   bool       // it is to be asked for a packet when that is so
+	at     clock.Time // up to which it was served
+	serial uint64
+	in     fabric.Packet
+	out    fabric.Packet
+}
+
+// serve has the host do what was due since it was served last, each thing at its instant, then hands over what has come.
+func (h *host) serve(now clock.Time) error {
+	if h.stack == nil {
+		return nil
+	}
+	if err := h.act(now); err != nil {
+		return err
+	}
+	came := h.came
+	if h.drain(func(frame []byte) { h.take(now, frame) }); h.came > came {
+		if err := h.work(now); err != nil {
+			return err
+		}
+	}
+	h.at = now
+	return h.flush()
+}
+
+// act does what is due up to now.
+func (h *host) act(now clock.Time) error {
+	for at := h.next(h.at); at <= now; at = h.next(h.at) {
+		h.at = at
+		if err := h.work(at); err != nil {
+			return err
+		}
+		if !h.busy && h.stack.NextTimer() <= at {
+			return fmt.Errorf("host %d at %v: the stack's timer is due, was served, and is still due", h.id, at)
+		}
+	}
+	return nil
+}
+
+// work serves a timer that is due and sends a packet if the NIC is free.
+func (h *host) work(now clock.Time) error {
+	if h.stack.NextTimer() <= now {
+		h.stack.HandleTimer(now)
+	}
+	if h.free > now {
+		h.busy = true // it is asked when the NIC is free
+		return nil
+	}
+	h.out.Header = fabric.Header{Src: h.id}
+	if h.busy = h.stack.Poll(now, &h.out); h.busy {
+		return h.transmit(now)
+	}
+	return nil
+}
+
+func (h *host) take(now clock.Time, frame []byte) {
+	at, sent := h.s.ports[h.id].come()
+	damaged, ok := h.s.parser.parse(frame, &h.in.Header)
+	if !ok {
+		return
+	}
+	if sent {
+		h.s.report.ToHost = max(h.s.report.ToHost, now.Sub(at))
+	}
+	if damaged {
+		h.in.Flags |= fabric.Trimmed | fabric.ChecksumStale
+	}
+	h.stack.Receive(now, &h.in)
+}
+
+func (h *host) transmit(now clock.Time) error {
+	p := &h.out
+	h.serial++
+	p.ID, p.Original = h.serial, max(p.Original, p.Size)
+	if p.TTL == 0 {
+		p.TTL = fabric.InitialTTL
+	}
+	h.free = now.Add(h.link.Rate.Serialise(int(p.Size) + h.link.Framing))
+	h.add(now)
+	if h.between() > 4*slots {
+		return fmt.Errorf("host %d: %w: %d", h.id, errTooManyBetween, h.between())
+	}
+	return h.send(p.AppendFrameWith(h.buffer(), tag(p)))
+}
+
+// next returns when the host wants to act, now or later.
+func (h *host) next(now clock.Time) clock.Time {
+	if h.stack == nil {
+		return clock.Never
+	}
+	at := h.stack.NextTimer()
+	if h.busy { // a timer of the past waits for packets to be sent
+		if at <= now {
+			at = clock.Never
+		}
+		at = min(at, h.free)
+	}
+	return max(at, now)
+}
+
+// idle reports whether the host waits for nothing but packets, and none of its own is under way.
+func (h *host) idle() bool {
+	return h.stack == nil || h.stack.NextTimer() == clock.Never && !h.busy && h.between() == 0
+}
+
+// port stands for a host in the network of the switch: a fabric.Stack that is the other end of a link.
+type port struct {
+	line
+	flight  // of frames to the host
+	s       *Switch
+	host    *host
+	queue   []arrived
+	spare   [][]byte
+	foreign uint64
+	failed  error
+}
+
+// arrived is a frame that waits for its link to be free.
+type arrived struct {
+	fabric.Header
+	frame []byte
+	sent  clock.Time // by the host
+}
+
+// take reads the ring.
+func (p *port) take(now clock.Time) {
+	before := len(p.queue)
+	p.drain(func(frame []byte) {
+		a := arrived{sent: now}
+		if at, ok := p.host.come(); ok {
+			a.sent = at
+		}
+		if _, ok := p.s.parser.parse(frame, &a.Header); !ok || a.Src != p.host.id {
+			p.foreign++
+			return
+		}
+		var b []byte
+		if n := len(p.spare); n > 0 {
+			b, p.spare = p.spare[n-1], p.spare[:n-1]
+		}
+		a.frame = append(b[:0], frame...)
+		p.queue = append(p.queue, a)
+	})
+	if len(p.queue) > before {
+		p.s.net.Host(p.host.id).Kick(now)
+	}
+}
+
+// Poll implements fabric.Stack: the link to the switch is free.
+func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
+	if len(p.queue) == 0 {
+		return false
+	}
+	a := &p.queue[0]
+	p.s.report.ToSwitch = max(p.s.report.ToSwitch, now.Sub(a.sent))
+	id, src := out.ID, out.Src
+	out.Header = a.Header
+	out.ID, out.Src = id, src
+	p.s.net.SetFrame(out, a.frame)
+	p.spare = append(p.spare, a.frame)
+	p.queue = append(p.queue[:0], p.queue[1:]...)
+	return true
+}
+
+// Receive implements fabric.Stack: a packet has left the switch.
+func (p *port) Receive(now clock.Time, in *fabric.Packet) {
+	if p.host.stack != nil {
+		p.add(now)
+	}
+	if err := p.send(p.s.net.AppendFrame(p.buffer(), in)); err != nil && p.failed == nil {
+		p.failed = err
+	}
+}
+
+// flush sends what left the switch.
+func (p *port) flush() error { return errors.Join(p.failed, p.line.flush()) }
+
+// idle reports whether nothing waits to enter the switch or is on its way to the host.
+func (p *port) idle() bool { return len(p.queue) == 0 && p.between() == 0 }
+
+// NextTimer implements fabric.Stack.
+func (p *port) NextTimer() clock.Time { return clock.Never }
+
+// HandleTimer implements fabric.Stack.
+func (p *port) HandleTimer(clock.Time) {}

@@ -1,0 +1,351 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/link"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// Switch is a live switch with its hosts. Its methods belong to one goroutine.
+type Switch struct {
+	cfg     Config
+	net     *fabric.Network
+	inside  *namespace // of the switch
+	hosts   []*host
+	ports   []*port
+	kernels *kernels // nil: there are none
+	waiter  *link.Waiter
+	clock   runClock
+	parser  parser
+	report  Report
+	meant   time.Duration // that the latest wait may have taken
+}
+
+// Slots of the rings. Our hosts offer what the rate of their link allows within mostAtOnce; a kernel sends whole windows at once.
+const (
+	slots       = 512
+	kernelSlots = 4096
+)
+
+// Open makes the namespaces, the links and the sockets. The caller closes the Switch.
+func Open(cfg Config) (_ *Switch, err error) {
+	if os.Geteuid() != 0 {
+		return nil, ErrUnsupported
+	}
+	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{hosts: cfg.Net.Hosts(), kernels: len(cfg.Connections), first: cfg.FirstSequence}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())
+		}
+	}()
+	if s.inside, err = newNamespace(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+	}
+	s.net.KeepFrames()
+	var taps []*link.Tap
+	for h := range s.net.Hosts() {
+		if err := s.openHost(h); err != nil {
+			return nil, fmt.Errorf("host %d: %w", h, err)
+		}
+		taps = append(taps, s.ports[h].tap)
+		if s.hosts[h].tap != nil {
+			taps = append(taps, s.hosts[h].tap)
+		}
+	}
+	if s.waiter, err = link.NewWaiter(taps...); err != nil {
+		return nil, err
+	}
+	origin := time.Now()
+	s.clock = runClock{real: func() time.Duration { return time.Since(origin) }, slowdown: cfg.Slowdown}
+	s.report.Slowdown = cfg.Slowdown
+	if len(cfg.Connections) > 0 {
+		s.kernels, err = openKernels(s)
+	}
+	return s, err
+}
+
+// openHost makes a host and its port.
+func (s *Switch) openHost(h int) (err error) {
+	mtu := s.cfg.MaxFrame - ethernetLen
+	x := &host{id: fabric.HostID(h), stack: s.cfg.Stacks[h], link: s.cfg.Links[h], s: s}
+	s.hosts = append(s.hosts, x)
+	if x.inside, err = newNamespace(); err != nil {
+		return err
+	}
+	if err := cable(s.inside, x.inside, h, mtu); err != nil {
+		return err
+	}
+	p := &port{s: s, host: x}
+	s.ports = append(s.ports, p)
+	name := portInterface(h)
+	err = s.inside.do(func() (err error) {
+		if err = raise(name, false); err != nil {
+			return err
+		}
+		n := slots
+		if x.stack == nil {
+			n = kernelSlots
+		}
+		p.line, err = openLine(name, n)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = x.inside.do(func() (err error) {
+		v6 := s.cfg.IPv6 && x.stack == nil
+		if err = raise(hostInterface, v6); err != nil || x.stack == nil {
+			return errors.Join(err, address(h, s.net.Hosts(), v6))
+		}
+		x.line, err = openLine(hostInterface, slots)
+		return err
+	})
+	if err == nil {
+		s.net.Host(fabric.HostID(h)).Attach(p)
+	}
+	return err
+}
+
+const ethernetLen = 14
+
+// Advance lets the run go on until its clock shows until, or nothing is left to happen: then it returns the time and true.
+func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, quiet bool, err error) {
+	for {
+		now := min(s.clock.now(s.meant), until)
+		if err := s.net.Run(now); err != nil {
+			return now, false, err
+		}
+		if err := s.round(now); err != nil {
+			return now, false, err
+		}
+		if now >= until || s.quiet() {
+			s.meant = 0
+			return now, now < until, nil
+		}
+		s.meant = s.clock.until(min(s.next(now), until))
+		if s.meant > 0 {
+			if err := s.waiter.Wait(s.meant); err != nil {
+				return now, false, err
+			}
+		}
+		if ctx.Err() != nil {
+			return now, false, context.Cause(ctx)
+		}
+	}
+}
+
+// round sends what left the switch, lets the hosts act, and takes into the switch what has come.
+func (s *Switch) round(now clock.Time) error {
+	for _, p := range s.ports {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	for _, h := range s.hosts {
+		if err := h.serve(now); err != nil {
+			return err
+		}
+	}
+	if s.kernels != nil {
+		if err := s.kernels.serve(now); err != nil {
+			return err
+		}
+	}
+	for _, p := range s.ports {
+		p.take(now)
+	}
+	return nil
+}
+
+// next returns when something is due that is not an arrival.
+func (s *Switch) next(now clock.Time) clock.Time {
+	at, ok := s.net.Next()
+	if !ok {
+		at = clock.Never
+	}
+	for _, h := range s.hosts {
+		at = min(at, h.next(now))
+	}
+	if s.kernels != nil {
+		at = min(at, s.kernels.next(now))
+	}
+	return at
+}
+
+// quiet reports whether nothing is left to happen: no packet is anywhere, and no host wants to be called.
+func (s *Switch) quiet() bool {
+	if _, pending := s.net.Next(); pending || s.net.InFlight() > 0 || s.kernels != nil && !s.kernels.over() {
+		return false
+	}
+	for i, h := range s.hosts {
+		if h.idle() && s.ports[i].idle() {
+			continue
+		}
+		return false
+	}
+	return true
+}
+
+// Finish ends the traffic and returns what the run measured of itself.
+func (s *Switch) Finish() (*Report, error) {
+	if s.kernels != nil {
+		s.kernels.stop()
+	}
+	r := &s.report
+	r.Real, r.Stopped, r.LongestGap = s.clock.last+s.clock.stopped, s.clock.stopped, s.clock.longest
+	var failed []error
+	lose := func(format string, args ...any) { r.Lost = append(r.Lost, fmt.Sprintf(format, args...)) }
+	for i, p := range s.ports {
+		h := s.hosts[i]
+		r.Frames, r.Foreign = r.Frames+p.came, r.Foreign+p.foreign
+		failed = append(failed, p.losses(fmt.Sprintf("port %d of the switch", i), lose))
+		if h.tap == nil {
+			continue
+		}
+		failed = append(failed, h.losses(fmt.Sprintf("host %d", i), lose))
+		if n := h.between() + p.between(); n > 0 && s.settled() {
+			lose("%d frames between host %d and its port", n, i)
+		}
+	}
+	return r, errors.Join(failed...)
+}
+
+// settled reports whether no frame comes any more; the run may have ended while frames were under way.
+func (s *Switch) settled() bool {
+	const patience = 20 * time.Millisecond
+	deadline := time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		for i, p := range s.ports {
+			p.drain(func([]byte) {})
+			if h := s.hosts[i]; h.tap != nil {
+				h.drain(func([]byte) {})
+			}
+		}
+		if err := s.waiter.Wait(patience / 4); err != nil {
+			break
+		}
+	}
+	return true
+}
+
+// Close removes everything. The run directory and the judges need nothing of it.
+func (s *Switch) Close() error {
+	var failed []error
+	if s.kernels != nil {
+		failed = append(failed, s.kernels.close())
+	}
+	for _, p := range s.ports {
+		failed = append(failed, p.line.close())
+	}
+	if s.waiter != nil {
+		failed = append(failed, s.waiter.Close())
+	}
+	for _, h := range s.hosts {
+		failed = append(failed, h.line.close())
+		if h.inside != nil {
+			failed = append(failed, h.inside.close())
+		}
+	}
+	if s.inside != nil {
+		failed = append(failed, s.inside.close())
+	}
+	s.ports, s.hosts, s.inside, s.waiter, s.kernels = nil, nil, nil, nil, nil
+	return errors.Join(failed...)
+}
+
+// line is the end of a link: what comes out of a ring, and what goes into an interface.
+type line struct {
+	tap    *link.Tap
+	sender *link.Sender
+	arena  [][]byte // frames of the batch, which stay until they are sent
+	batch  int
+	handed uint64
+	came   uint64
+}
+
+func openLine(name string, slots int) (l line, err error) {
+	if l.tap, err = link.OpenTap(link.TapConfig{Interface: name, Frames: slots}); err != nil {
+		return line{}, err
+	}
+	if l.sender, err = link.OpenSender(name); err != nil {
+		return line{}, errors.Join(err, l.tap.Close())
+	}
+	return l, nil
+}
+
+func (l *line) close() error {
+	if l.tap == nil {
+		return nil
+	}
+	return errors.Join(l.tap.Close(), l.sender.Close())
+}
+
+// buffer returns an empty slice for the next frame of the batch.
+func (l *line) buffer() []byte {
+	if l.batch == len(l.arena) {
+		l.arena = append(l.arena, nil)
+	}
+	return l.arena[l.batch][:0]
+}
+
+// send adds a frame, which was built in buffer's slice, to the batch.
+func (l *line) send(frame []byte) error {
+	l.arena[l.batch] = frame
+	l.batch++
+	l.handed++
+	err := l.sender.Queue(frame)
+	if l.sender.Pending() == 0 {
+		l.batch = 0
+	}
+	return tolerable(err)
+}
+
+// flush sends the batch.
+func (l *line) flush() error {
+	if l.tap == nil || l.sender.Pending() == 0 {
+		return nil
+	}
+	l.batch = 0
+	return tolerable(l.sender.Flush())
+}
+
+// tolerable lets pass what the counts tell: a frame for which there was no room is lost.
+func tolerable(err error) error {
+	if errors.Is(err, unix.ENOBUFS) {
+		return nil
+	}
+	return err
+}
+
+// drain visits the frames that have come.
+func (l *line) drain(visit func(frame []byte)) {
+	for n := 0; n < kernelSlots; n++ {
+		f, ok := l.tap.Next()
+		if !ok {
+			return
+		}
+		l.came++
+		visit(f.Data)
+		l.tap.Release()
+	}
+}
+
+// losses says what the sockets of a line have lost.
+func (l *line) losses(where string, lose func(string, ...any)) error {
+	stats, err := l.tap.Stats()
+	if stats.Dropped > 0 {
+		lose("%s: %d of %d frames found no room in the ring (PACKET_STATISTICS)", where, stats.Dropped, stats.Frames)
+	}
+	if sent := l.sender.Sent() + uint64(l.sender.Pending()); sent != l.handed {
+		lose("%s: the kernel took %d of %d frames", where, sent, l.handed)
+	}
+	return err
+}

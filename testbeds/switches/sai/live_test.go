@@ -1,0 +1,141 @@
+package sai_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/testbeds/live"
+)
+
+// playLive runs a test on real frames. A machine that is too busy is no verdict: it is given another chance, then the test is skipped.
+func playLive(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: network namespaces need root")
+	}
+	plan, err := switchtest.NewLive(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const attempts = 3
+	for i := range attempts {
+		out, err := switchtest.Run(t.Context(), plan, orchestrator.Options{Out: t.TempDir(), NoReports: true, Wall: time.Now})
+		switch {
+		case errors.Is(err, live.ErrUnsupported):
+			t.Skipf("SKIP: %v", err)
+		case err != nil:
+			t.Fatal(err)
+		case out.Verdict.Exit != orchestrator.ExitInfrastructure:
+			return out
+		}
+		reason := strings.Join(out.Verdict.Reasons, "; ")
+		if !strings.Contains(reason, live.ErrBusy.Error()) {
+			t.Fatal(reason)
+		}
+		if i == attempts-1 {
+			t.Skipf("SKIP-busy: %s", reason)
+		}
+	}
+	return nil
+}
+
+// everything reports whether all live tests are asked for, rather than the few of every run of the tests.
+func everything() bool { return os.Getenv("CANDELA_TEST_LIVE") != "" }
+
+// liveSuite returns the tests of the suite that a live switch can run, and those of configs/sai-live.
+func liveSuite(t *testing.T) []*config.SwitchTest {
+	t.Helper()
+	var tests []*config.SwitchTest
+	for _, test := range append(suite(t), load(t, "../../../configs/sai-live/*.yml")...) {
+		if test.Topology.SwitchCount() == 1 {
+			tests = append(tests, test)
+		}
+	}
+	return tests
+}
+
+func explain(t *testing.T, out *orchestrator.Outcome) {
+	t.Helper()
+	for _, line := range out.Verdict.Reasons {
+		t.Log(line)
+	}
+	if out.Analysis == nil {
+		return
+	}
+	for _, f := range out.Analysis.Findings {
+		t.Logf("%s: want %s, got %s (%s)", f.Rule, f.Expected, f.Actual, f.Message)
+	}
+}
+
+func TestTheCorrectSwitchPassesTheSuiteOnRealFrames(t *testing.T) {
+	few := []string{"sonic-02-size", "sonic-13-counters", "sai-ndp", "live-tcp", "live-kernel"}
+	for _, test := range liveSuite(t) {
+		if !everything() && !slices.Contains(few, test.Name) {
+			continue
+		}
+		t.Run(test.Title(), func(t *testing.T) {
+			if out := playLive(t, test); out.Verdict.Verdict != analyzers.Pass {
+				t.Errorf("verdict %v", out.Verdict)
+				explain(t, out)
+			}
+		})
+	}
+}
+
+// Tests that catch a bug in the simulator are tried; the first one that does on real frames, too, is enough.
+func TestTheSuiteCatchesEverySeededBugOnRealFrames(t *testing.T) {
+	tests := liveSuite(t)
+	few := []string{"wrong-size", "wrong-dscp", "drops-headers"}
+	for _, bug := range seeded {
+		if !everything() && !slices.Contains(few, bug.bug) {
+			continue
+		}
+		t.Run(bug.bug, func(t *testing.T) {
+			caught := slices.IndexFunc(tests, func(test *config.SwitchTest) bool {
+				buggy := *test
+				buggy.Switch.Bugs = []string{bug.bug}
+				return simulable(test) && catches(play(t, &buggy), bug.rules[0]) && catches(playLive(t, &buggy), bug.rules[0])
+			})
+			if caught < 0 {
+				t.Fatalf("no test of the suite fails by %s", bug.rules[0])
+			}
+			t.Logf("caught by %s", tests[caught].Title())
+		})
+	}
+}
+
+// simulable reports whether a test has hosts of ours.
+func simulable(test *config.SwitchTest) bool { return test.Hosts.Model != "kernel-tcp" }
+
+func catches(out *orchestrator.Outcome, rule string) bool {
+	return out.Verdict.Verdict == analyzers.Fail &&
+		slices.ContainsFunc(out.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == rule })
+}
+
+// TestTheKernelsTCPConvictsABrokenSwitch has each seeded bug meet hosts of the kernel: those that a transfer between two kernels shows.
+func TestTheKernelsTCPConvictsABrokenSwitch(t *testing.T) {
+	bugs := map[string]string{"wrong-size": "sai.trim-size", "wrong-dscp": "sai.dscp", "drops-headers": "sai.silent-loss", "wrong-queue": "sai.queue"}
+	for _, test := range load(t, "../../../configs/sai-live/live-kernel.yml") {
+		if !everything() && !strings.Contains(test.Title(), "bbr") {
+			continue
+		}
+		for bug, rule := range bugs {
+			t.Run(test.Title()+" "+bug, func(t *testing.T) {
+				buggy := *test
+				buggy.Switch.Bugs = []string{bug}
+				if out := playLive(t, &buggy); !catches(out, rule) {
+					t.Errorf("verdict %v, want a violation of %s", out.Verdict, rule)
+					explain(t, out)
+				}
+			})
+		}
+	}
+}

@@ -23,7 +23,8 @@ type direction struct {
 	seen     bool
 	migReq   bool
 	port     uint16
-	id       uint64 // of the first packet
+	dscp     [dscpKinds]uint8 // one more than the DSCP of the packets before, by kind; 0: there were none
+	id       uint64           // of the first packet
 	remember []request
 	next     int
 	atomics  []atomicRequest
@@ -144,6 +145,9 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	} else if d.migReq != migReq || d.port != r.SrcPort {
 		a.changed(r, d, migReq)
 	}
+	if last := &d.dscp[dscpKind(r.Opcode)]; *last != r.DSCP+1 {
+		a.otherDSCP(r, d, last)
+	}
 	if r.Flags&(trace.FECN|trace.BECN) != 0 || r.ECN == packet.CE {
 		a.marked(r)
 	}
@@ -260,6 +264,35 @@ func (a *Analyzer) changed(r *trace.Record, d *direction, migReq bool) {
 	d.migReq, d.port, d.id = migReq, r.SrcPort, r.ID
 }
 
+// Kinds of packets that may have a DSCP of their own.
+const (
+	dscpRequests = iota
+	dscpReadResponses
+	dscpAcknowledgements
+	dscpKinds
+)
+
+func dscpKind(op packet.Opcode) int {
+	switch {
+	case op.IsReadResponse():
+		return dscpReadResponses
+	case op.IsResponse():
+		return dscpAcknowledgements
+	}
+	return dscpRequests
+}
+
+// otherDSCP takes r, whose DSCP is not that of the packets of its kind before. What is cut off may have been trimmed, which changes it.
+func (a *Analyzer) otherDSCP(r *trace.Record, d *direction, last *uint8) {
+	if r.Flags&trace.Truncated != 0 {
+		return
+	}
+	if before := *last; before != 0 && (d.settings == nil || d.settings.DSCP == nil) {
+		a.found(RuleDSCPChanged, r, fmt.Sprintf("DSCP %d, as in the packets before", before-1), fmt.Sprintf("%v with DSCP %d", r.Opcode, r.DSCP))
+	}
+	*last = r.DSCP + 1
+}
+
 func bit(on bool) int {
 	if on {
 		return 1
@@ -272,9 +305,14 @@ func (a *Analyzer) marked(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 {
 		a.found(RuleNotification, r, "FECN and BECN 0", fmt.Sprintf("%v with FECN %d, BECN %d", r.Opcode, bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))))
 	}
-	if r.ECN == packet.CE && a.controlled {
+	if r.ECN == packet.CE && (a.controlled || a.atSender(r.Flow)) {
 		a.found(RuleNotification, r, "no congestion mark before the first switch", fmt.Sprintf("%v with CE", r.Opcode))
 	}
+}
+
+// atSender reports whether packets are seen as they leave their sender: somebody says that a capture was taken at its port.
+func (a *Analyzer) atSender(flow trace.FlowID) bool {
+	return a.meta.AtTap(flow) || a.meta.AtHosts && !a.meta.HostsInferred
 }
 
 // asking reports a response that asks for what only requests may ask for.

@@ -74,6 +74,12 @@ func TestFieldsOfPackets(t *testing.T) {
 			[]string{fields.RuleMigReq}},
 		{"the sides differ in MigReq", trace.KindMirror, []trace.Record{write, with(ack, func(r *trace.Record) { r.Flags = 0 })}, []string{fields.RuleMigReqDiffers}},
 		{"the source port changes", trace.KindMirror, []trace.Record{write, with(write, func(r *trace.Record) { r.SrcPort++ })}, []string{fields.RuleSourcePort}},
+		{"the DSCP changes and stays", trace.KindPlain, []trace.Record{write, with(write, func(r *trace.Record) { r.DSCP = 7 }), with(write, func(r *trace.Record) { r.DSCP = 7 })},
+			[]string{fields.RuleDSCPChanged}},
+		{"acknowledgements and READ responses have a DSCP of their own", trace.KindMirror, []trace.Record{
+			with(ack, func(r *trace.Record) { r.DSCP = 7 }), with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly }),
+			with(ack, func(r *trace.Record) { r.Flow, r.SrcPort, r.DSCP = 2, 50001, 9 }), write, with(ack, func(r *trace.Record) { r.DSCP = 7 }),
+		}, nil},
 		{"a CNP comes from a port of its own", trace.KindMirror, []trace.Record{write, {Opcode: packet.CNP, SrcPort: 1, Flags: trace.BECN}}, nil},
 		{"another immediate", trace.KindMirror, []trace.Record{imm, write, with(imm, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
 		{"another operand", trace.KindPlain, []trace.Record{add, with(add, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
@@ -282,5 +288,26 @@ func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Only where packets are seen as they leave their host is a CE mark the host's.
+func TestMarksAreTheHostsAtItsPort(t *testing.T) {
+	data := trace.Record{Opcode: packet.WriteOnly, PSN: 5, ECN: packet.CE, PayloadLen: 64}
+	ack := trace.Record{Opcode: packet.Acknowledge, Flow: 1, PSN: 5, ECN: packet.CE}
+	for name, tc := range map[string]struct {
+		meta trace.Meta
+		want int
+	}{
+		"a capture at the requester":       {trace.Meta{Kind: trace.KindPlain, TapHost: "10.0.0.1"}, 1},
+		"a capture anywhere":               {trace.Meta{Kind: trace.KindPlain}, 0},
+		"captures at both hosts":           {trace.Meta{Kind: trace.KindPair, AtHosts: true}, 2},
+		"captures that may be at a switch": {trace.Meta{Kind: trace.KindPair, AtHosts: true, HostsInferred: true}, 0},
+		"captures around a switch":         {trace.Meta{Kind: trace.KindPair}, 0},
+	} {
+		findings := judgeWith(t, tc.meta, true, fields.Config{}, data, ack)
+		if len(findings) != tc.want {
+			t.Errorf("%s: %d findings, want %d: %+v", name, len(findings), tc.want, findings)
+		}
 	}
 }

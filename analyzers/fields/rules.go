@@ -10,6 +10,7 @@ const (
 	RuleMigReqDiffers   = "fields.mig-req-differs"
 	RuleMigReqSetting   = "fields.mig-req-setting"
 	RuleSourcePort      = "fields.source-port"
+	RuleDSCPChanged     = "fields.dscp-changed"
 	RuleRetransmission  = "fields.retransmission"
 	RulePayloadChanged  = "fields.payload-changed"
 	RuleReadChanged     = "fields.read-changed"
@@ -38,6 +39,9 @@ var rules = []analyzers.Rule{
 		Statement: "A host sends the MigReq that it is set to."},
 	{ID: RuleSourcePort, Severity: analyzers.Warning, Clause: "RoCEv2 A17.3.1.1",
 		Statement: "The UDP source port stays the same in one direction of a connection, so that its packets take one path and stay in order."},
+	{ID: RuleDSCPChanged, Severity: analyzers.Warning, Clause: "RFC 2474, 3; RoCEv2 A17.9",
+		Statement: "The DSCP stays the same in all requests of a side of a connection, in its READ responses and in its acknowledgements, " +
+			"so that they stay in one queue of each switch and in order."},
 	{ID: RuleRetransmission, Severity: analyzers.Violation, Clause: "9.7.2",
 		Statement: "A request that is sent again carries the same immediate data, or the same operands of an atomic operation."},
 	{ID: RulePayloadChanged, Severity: analyzers.Violation, Clause: "9.7.2",

@@ -17,6 +17,7 @@ func TestWhatElseExplainsAPair(t *testing.T) {
 	hosts := trace.Meta{Kind: trace.KindPair, Complete: true, AtHosts: true}
 	const (
 		late = `> 1 sent; > 2 sent drop; > 3 sent; > 1 passed; > 3 passed; < nak 2 sent; < nak 2 passed; > 2 sent drop; > 3 sent; > 3 passed; < ack 3 sent; < ack 3 passed`
+		hurt = `> 1 sent; > 2 sent corrupt; > 3 sent; > 1 passed; > 3 passed; < ack 3 sent; < ack 3 passed`
 		skip = `> 1 sent; > 1 passed; > 3 sent; > 3 passed; < nak 2 sent; < nak 2 passed; > 2-3 sent; > 2-3 passed; < ack 3 sent; < ack 3 passed`
 		twin = `> 1-3 sent; > 1 passed; > 3 passed; < nak 2 sent; < nak 2 passed; < nak 2 sent; < nak 2 passed; > 2-3 sent; > 2-3 passed; < ack 3 sent; < ack 3 passed`
 		more = `> 1-2 sent; > 1-2 passed; < ack 3 sent; < ack 3 passed; > 3 sent; > 3 passed; < ack 3 sent; < ack 3 passed`
@@ -28,6 +29,7 @@ func TestWhatElseExplainsAPair(t *testing.T) {
 	}{
 		"the second capture may have missed a retransmission that is acknowledged": {agreed, late, nil},
 		"somebody vouches for the captures":                                        {vouched, late, []string{"gbn.ack-beyond"}},
+		"a damaged request passed the second capture":                              {agreed, hurt, []string{"gbn.ack-beyond", "gbn.nak-missing"}},
 		"an ACK of what was not sent yet is no matter of losses":                   {agreed, more, []string{"gbn.ack-beyond"}},
 		"requests may be lost before two captures of which one is at a switch":     {near, skip, nil},
 		"but not before the captures of two hosts":                                 {hosts, skip, []string{"gbn.psn-skip"}},

@@ -167,7 +167,7 @@ func (s *session) actsOnLost(f *analyzers.Finding, from, to pos) {
 		if sp, ok := s.req.spans.covering(p); ok {
 			at = sp.first
 		}
-		if w, ok := s.req.window.get(at); ok && w.lost > 0 {
+		if w, ok := s.req.window.get(at); ok && w.dropped {
 			f.Undelivered = true
 			return
 		}

@@ -18,6 +18,7 @@ type sent struct {
 	first   packet.Opcode // of its first transmission
 	known   bool
 	lost    uint8 // of its transmissions, at most 255
+	dropped bool  // some transmission did not pass the injector, not even damaged
 	damaged bool  // every transmission had a wrong iCRC: its contents are not known
 }
 
@@ -53,21 +54,21 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		w.grow()
 		slot = &w.ring[int(p)&(len(w.ring)-1)]
 	}
-	first, opcode, lost := r.TimeNS, r.Opcode, uint8(0)
+	first, opcode, lost, dropped := r.TimeNS, r.Opcode, uint8(0), r.Event == trace.EventDrop
 	if slot.known && slot.pos == p {
-		first, opcode, lost = slot.firstNS, slot.first, slot.lost
+		first, opcode, lost, dropped = slot.firstNS, slot.first, slot.lost, dropped || slot.dropped
 	}
 	if r.Lost() && lost < 255 {
 		lost++
 	}
 	damaged := r.ICRC == packet.ICRCInvalid
 	if damaged && slot.known && slot.pos == p {
-		slot.id, slot.lost = r.ID, lost
+		slot.id, slot.lost, slot.dropped = r.ID, lost, dropped
 		return
 	}
 	// Field by field, as a composite is made elsewhere and copied.
 	slot.pos, slot.va, slot.id, slot.firstNS, slot.dmaLen, slot.rkey, slot.payload = p, r.VA, r.ID, first, r.DMALen, r.RKey, r.PayloadLen
-	slot.opcode, slot.first, slot.known, slot.lost, slot.damaged = r.Opcode, opcode, true, lost, damaged
+	slot.opcode, slot.first, slot.known, slot.lost, slot.dropped, slot.damaged = r.Opcode, opcode, true, lost, dropped, damaged
 }
 
 func (w *window) grow() {

@@ -56,14 +56,15 @@ func (a *Analyzer) listen(r *trace.Record, step *rounds.Step) {
 	if !r.Delivered() || step.Marks&(rounds.OutOfOrder|rounds.Unsure) != 0 {
 		return
 	}
+	demands := r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic
 	switch verb := r.Opcode.Verb(); {
-	case verb != packet.VerbSend && verb != packet.VerbWrite:
+	case verb != packet.VerbSend && verb != packet.VerbWrite && !demands:
 	case step.Is(rounds.Duplicate):
 		// Any packet that the timer's round repeats can bring the acknowledgement, before the round reaches the request that asked for it.
 		if o.active && step.Place <= o.place && step.Cause == rounds.Timeout && o.repeatNS == 0 {
 			o.repeatNS, o.repeatID = r.TimeNS, r.ID
 		}
-	case r.Flags&trace.AckReq != 0:
+	case r.Flags&trace.AckReq != 0 || demands:
 		o.lastPlace, o.lastNS, o.lastID = step.Place, r.TimeNS, r.ID
 		if !o.active {
 			o.active, o.place, o.ns, o.id, o.repeatNS = true, step.Place, r.TimeNS, r.ID, 0
@@ -111,9 +112,9 @@ func (a *Analyzer) silences() {
 		}
 		a.report.Report(analyzers.Finding{
 			Rule: RuleAckSilence, Connection: c, Packets: s.ids, TimeNS: s.ns, PSN: s.place, PSNAbs: uint32(s.psn),
-			Expected: "an acknowledgement without a retransmission; the slowest other one of this host took " + micros(usual),
+			Expected: "an answer without a retransmission; the slowest other one of this host took " + micros(usual),
 			Actual:   fmt.Sprintf("one after %s, and %s after the timer had repeated the request", micros(s.since), micros(s.repeated)),
-			Message:  "the request arrived and asked for an acknowledgement; the responder was silent until the requester's timer repeated it",
+			Message:  "the request arrived and had to be answered; the responder was silent until the requester's timer repeated it",
 		})
 	}
 }

@@ -44,6 +44,9 @@ func TestSilence(t *testing.T) {
 			"80 > first 2\n 81 > last 3 ar\n 150 > first 2\n 151 < ack 3", exact, trace.KindMirror, ack},
 		{"the repeated request was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > first 2\n 11 > last 3 ar\n 80 > first 2 drop\n 82 < ack 3",
 			exact, trace.KindMirror, nil},
+		{"a READ that only its repetition answers", "0 > only 1 ar\n 2 < ack 1\n 10 > read 2\n 80 > read 2\n 82 < resp 2", exact, trace.KindMirror, ack},
+		{"a READ whose response was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > read 2\n 12 < resp 2 drop\n 80 > read 2\n 82 < resp 2", exact, trace.KindMirror, nil},
+		{"a READ that was lost", "0 > only 1 ar\n 2 < ack 1\n 10 > read 2 drop\n 80 > read 2\n 82 < resp 2", exact, trace.KindMirror, nil},
 		{"nobody asked", "0 > only 1 ar\n 2 < ack 1\n 10 > only 2\n 80 > only 2\n 82 < ack 2", exact, trace.KindMirror, nil},
 
 		{"a NAK that the timer follows", "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 66 > first 1\n 67 > last 2 ar\n 69 < ack 2", exact, trace.KindMirror, nak},

@@ -1,6 +1,7 @@
 package parameter_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,5 +79,22 @@ func TestTablesWithMistakesAreRefused(t *testing.T) {
 		if err := (parameter.Table{p}).Check(); err == nil {
 			t.Errorf("a table with %s is accepted", what)
 		}
+	}
+}
+
+func TestASetOfNumbersKeepsItsRangesAndCountsEachNumberOnce(t *testing.T) {
+	v := parameter.Table{{Name: "hosts", Kind: parameter.Ranges, Required: true, Max: 9, Doc: "Hosts."}}.Defaults()
+	if v.Has("hosts") || v.Ranges("hosts") != nil {
+		t.Error("a set that must be given has a default")
+	}
+	v.SetRanges("hosts", [][2]int64{{7, 8}, {2, 2}, {8, 9}})
+	if got := v.Ranges("hosts"); !slices.Equal(got, []int{7, 8, 2, 9}) {
+		t.Errorf("numbers %v", got)
+	}
+	if got := v.Spans("hosts"); !slices.Equal(got, [][2]int64{{7, 8}, {2, 2}, {8, 9}}) {
+		t.Errorf("ranges %v", got)
+	}
+	if got := v.Settings(); len(got) != 1 || got[0].Value != "7..8, 2..2, 8..9" {
+		t.Errorf("%v", got)
 	}
 }

@@ -1,0 +1,76 @@
+package switchtest
+
+import (
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+func TestTransportsAreToldApart(t *testing.T) {
+	names, protocols := map[string]bool{}, map[fabric.Protocol]bool{}
+	for _, tr := range transports() {
+		if names[tr.Name] || protocols[tr.Protocol] || tr.Protocol == 0 {
+			t.Errorf("%s: a name or protocol is there twice, or missing", tr.Name)
+		}
+		names[tr.Name], protocols[tr.Protocol] = true, true
+		if tr.Attach == nil || tr.Header(true)-tr.Header(false) != 20 {
+			t.Errorf("%s: no endpoints, or headers of %d and %d bytes", tr.Name, tr.Header(false), tr.Header(true))
+		}
+		if j := tr.Judge; j != nil && (j.New == nil || j.Recorded == nil || len(j.Rules) == 0) {
+			t.Errorf("%s: its judge is not complete", tr.Name)
+		}
+	}
+	if all := transports(); Options().Transports[0].Name != "ndp" || len(Options().Transports) != len(all)-1 {
+		t.Errorf("%d of %d transports can be named", len(Options().Transports), len(all))
+	}
+}
+
+// A metric has one source, and what the analysis has of it a unit and a scale.
+func TestMetricsHaveOneSourceEach(t *testing.T) {
+	names, titles := map[string]bool{}, map[string]bool{}
+	for _, m := range builtin() {
+		sources := 0
+		for _, has := range []bool{m.ofFlow != nil, m.ofRun != nil, m.sample != nil || m.spread != nil} {
+			if has {
+				sources++
+			}
+		}
+		if sources != 1 || names[m.name] || m.doc == "" {
+			t.Errorf("%s: %d sources, or twice, or not described", m.name, sources)
+		}
+		if recorded := m.ofRun == nil; recorded != (m.of != "") || recorded != (m.scale != 0) || recorded != (m.unit != "") {
+			t.Errorf("%s: name %q, unit %q, scale %v", m.name, m.of, m.unit, m.scale)
+		}
+		if m.chart != "" && (titles[m.chart] || m.axis == "") {
+			t.Errorf("%s: chart %q is there twice, or has no unit", m.name, m.chart)
+		}
+		names[m.name], titles[m.chart] = true, true
+	}
+	for _, f := range families() {
+		for _, m := range ofFamily(&f) {
+			if names[m.name] || m.scale == 0 || m.inAnalysis() != m.of {
+				t.Errorf("family %s: metric %s", f.Name, m.name)
+			}
+			names[m.name] = true
+		}
+	}
+}
+
+// Waivers are of the device that a rule is about.
+func TestRulesAreOfTheHostsOrOfTheSwitch(t *testing.T) {
+	for rule, want := range map[string]string{
+		"ndp.send-without-pull": "ndp", "ndp.silent-loss": "model", "tcp.sack": "tcp", "sai.size": "model", "switch.duplicated": "model", "no.such": "model",
+	} {
+		if got := deviceOf(rule, "model"); got != want {
+			t.Errorf("%s is of %s, want %s", rule, got, want)
+		}
+	}
+	var rules []analyzers.Rule
+	for _, a := range judgeTable() {
+		rules = append(rules, a.rules...)
+	}
+	if len(rules) != len(Rules()) || len(rules) < 50 {
+		t.Errorf("%d rules, %d listed", len(rules), len(Rules()))
+	}
+}

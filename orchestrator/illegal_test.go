@@ -7,8 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"candela.dev/candela/clock"
-	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 )
@@ -73,7 +71,7 @@ func TestEveryIllegalTransitionIsTakenBySomeBrokenNIC(t *testing.T) {
 // illegal returns how often a test takes each illegal transition, whatever it expects.
 func illegal(t *testing.T, s *orchestrator.Scratch, file string) map[string]int64 {
 	t.Helper()
-	test, err := config.Load(file, models())
+	test, err := config.Load(file, orchestrator.Models())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,18 +86,4 @@ func illegal(t *testing.T, s *orchestrator.Scratch, file string) map[string]int6
 		t.Fatal(err)
 	}
 	return taken
-}
-
-// models is what the configuration knows of profiles and bugs.
-func models() config.Options {
-	var o config.Options
-	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP, MinTimeBetween: 4 * clock.Microsecond,
-		}})
-	}
-	for _, b := range rdma.Catalogue() {
-		o.Bugs = append(o.Bugs, b.Name)
-	}
-	return o
 }

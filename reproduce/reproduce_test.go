@@ -9,17 +9,10 @@ import (
 
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
-
-// pacing translates CNP modes into the words of configurations.
-var pacing = map[rdma.CNPMode]config.CNPPacing{
-	rdma.CNPPerPort: config.PerPort, rdma.CNPPerDestIP: config.PerDestinationIP, rdma.CNPPerIPPair: config.PerIPPair,
-	rdma.CNPPerConnection: config.PerQP,
-}
 
 // quick returns a configuration for tests, with NIC models that change may alter.
 func quick(t *testing.T, change func(p *rdma.Profile)) Config {
@@ -31,10 +24,7 @@ func quick(t *testing.T, change func(p *rdma.Profile)) Config {
 			change(&p)
 		}
 		models[p.Name] = p
-		cfg.Options.Profiles = append(cfg.Options.Profiles, config.Profile{
-			Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0,
-			Defaults: config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing[p.CNPMode]},
-		})
+		cfg.Options.Profiles = append(cfg.Options.Profiles, orchestrator.ModelOf(p))
 	}
 	cfg.Build = func(s testbeds.Spec) (orchestrator.Testbed, error) {
 		return virtual.NewWith(s, func(name string) (rdma.Profile, error) { return models[name], nil })

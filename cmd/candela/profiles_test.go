@@ -17,8 +17,8 @@ import (
 func onProfile(t *config.Test, p rdma.Profile) *config.Test {
 	c := *t
 	for _, h := range []*config.Host{&c.Requester, &c.Responder} {
-		if h.RoCE.Pacing == profileDefaults(rdma.Spec()).Pacing {
-			h.RoCE.Pacing = profileDefaults(p).Pacing
+		if h.RoCE.Pacing == orchestrator.ModelOf(rdma.Spec()).Defaults.Pacing {
+			h.RoCE.Pacing = orchestrator.ModelOf(p).Defaults.Pacing
 		}
 		h.NIC.Profile = p.Name
 	}

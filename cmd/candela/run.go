@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -179,32 +178,10 @@ func testFiles(args []string) ([]string, error) {
 
 // configOptions tells the configuration which models exist.
 func configOptions(testbed string) config.Options {
-	o := config.Options{Testbed: testbed, Rules: ruleIDs()}
-	for _, b := range rdma.Catalogue() {
-		o.Bugs = append(o.Bugs, b.Name)
-	}
-	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
-		o.Profiles = append(o.Profiles, config.Profile{
-			Name: p.Name, Defaults: profileDefaults(p), Adaptive: len(p.AdaptiveSchedule) > 0, IgnoresSlowRestart: !p.CNPWithNack,
-		})
-	}
+	o := orchestrator.Models()
+	o.Testbed = testbed
 	switchtest.Extend(&o)
 	return o
-}
-
-func profileDefaults(p rdma.Profile) config.RoCE {
-	pacing := config.PerPort
-	switch p.CNPMode {
-	case rdma.CNPPerDestIP:
-		pacing = config.PerDestinationIP
-	case rdma.CNPPerIPPair:
-		pacing = config.PerIPPair
-	case rdma.CNPPerConnection:
-		pacing = config.PerQP
-	case rdma.CNPPerPort, rdma.CNPModeUnset:
-	}
-	return config.RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing,
-		TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP}
 }
 
 // planned is a plan, of a test of NICs or of a switch, and the file that it comes from.

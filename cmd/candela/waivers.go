@@ -16,7 +16,7 @@ func loadWaivers(file string) (*orchestrator.Waivers, error) {
 	if file == "" {
 		return nil, nil
 	}
-	known := ruleIDs()
+	known := orchestrator.Models().Rules
 	for _, r := range switchtest.Rules() {
 		known = append(known, r.ID)
 	}

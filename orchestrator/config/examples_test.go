@@ -8,15 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"candela.dev/candela/analyzers"
-	"candela.dev/candela/analyzers/cnp"
-	"candela.dev/candela/analyzers/counters"
-	"candela.dev/candela/analyzers/fields"
-	"candela.dev/candela/analyzers/gbn"
-	"candela.dev/candela/analyzers/retrans"
-	"candela.dev/candela/analyzers/rp"
-	"candela.dev/candela/analyzers/trim"
-	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 )
@@ -38,23 +30,6 @@ func examples(t *testing.T) []string {
 	return files
 }
 
-// models is what the command line knows of NIC models and rules.
-func models() config.Options {
-	var o config.Options
-	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0})
-	}
-	for _, b := range rdma.Catalogue() {
-		o.Bugs = append(o.Bugs, b.Name)
-	}
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), counters.Rules(), fields.Rules(), trim.Rules()} {
-		for _, r := range rules {
-			o.Rules = append(o.Rules, r.ID)
-		}
-	}
-	return o
-}
-
 // isSwitchTest reports whether an example tests a switch. Package switchtest loads, plans and runs those.
 func isSwitchTest(t *testing.T, file string) bool {
 	t.Helper()
@@ -74,7 +49,7 @@ func TestEveryExampleLoadsAndPlansWithoutWarning(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			tests, err := config.LoadAll(file, models())
+			tests, err := config.LoadAll(file, orchestrator.Models())
 			if err != nil {
 				t.Fatal(err)
 			}

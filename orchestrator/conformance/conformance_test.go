@@ -15,13 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"candela.dev/candela/analyzers"
-	"candela.dev/candela/analyzers/cnp"
-	"candela.dev/candela/analyzers/counters"
-	"candela.dev/candela/analyzers/fields"
-	"candela.dev/candela/analyzers/gbn"
-	"candela.dev/candela/analyzers/retrans"
-	"candela.dev/candela/analyzers/rp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
@@ -33,43 +26,6 @@ import (
 
 var update = flag.Bool("update", false, "write configs/conformance/README.md")
 
-// models is what the command line knows of NIC models and rules.
-func models() config.Options {
-	var o config.Options
-	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing(p.CNPMode)}})
-	}
-	for _, b := range rdma.Catalogue() {
-		o.Bugs = append(o.Bugs, b.Name)
-	}
-	o.Rules = ruleIDs()
-	return o
-}
-
-func pacing(m rdma.CNPMode) config.CNPPacing {
-	switch m {
-	case rdma.CNPPerDestIP:
-		return config.PerDestinationIP
-	case rdma.CNPPerIPPair:
-		return config.PerIPPair
-	case rdma.CNPPerConnection:
-		return config.PerQP
-	default:
-		return config.PerPort
-	}
-}
-
-func ruleIDs() []string {
-	var ids []string
-	for _, rules := range [][]analyzers.Rule{gbn.Rules(), retrans.Rules(), cnp.Rules(), counters.Rules(), rp.Rules(), fields.Rules()} {
-		for _, r := range rules {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
-}
-
 func qualify(t *testing.T, profile string, bugs ...string) *conformance.Report {
 	t.Helper()
 	s := newSuite(t, profile, bugs...)
@@ -80,7 +36,7 @@ func newSuite(t *testing.T, profile string, bugs ...string) *conformance.Suite {
 	t.Helper()
 	return &conformance.Suite{
 		Build:   func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) },
-		Options: models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test", Command: "candela",
+		Options: orchestrator.Models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test", Command: "candela",
 		Wall: func() time.Time { return time.Unix(0, 0) }, Declared: declared,
 	}
 }
@@ -133,7 +89,7 @@ func withStatus(r *conformance.Report, s conformance.Status) []string {
 }
 
 func TestEveryRuleIsComplete(t *testing.T) {
-	known := append(ruleIDs(), "expect.completion", "expect.retrans.timeout-us", "expect.retrans.nack-reaction-us",
+	known := append(orchestrator.Models().Rules, "expect.completion", "expect.retrans.timeout-us", "expect.retrans.nack-reaction-us",
 		"expect.retrans.nack-generation-us")
 	tests, err := conformance.Tests()
 	if err != nil {
@@ -176,7 +132,7 @@ func TestEveryTestLoadsAndStimulatesSomeRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range tests {
-		if _, err := conformance.Load(name, models()); err != nil {
+		if _, err := conformance.Load(name, orchestrator.Models()); err != nil {
 			t.Error(err)
 		}
 		if !slices.ContainsFunc(conformance.Catalogue(), func(r conformance.Rule) bool { return r.Test == name }) {

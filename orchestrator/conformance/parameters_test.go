@@ -26,7 +26,7 @@ type records []trace.Record
 // measured runs a test with NICs of profile p and returns its trace.
 func measured(t *testing.T, p rdma.Profile, traffic string) records {
 	t.Helper()
-	o := models()
+	o := orchestrator.Models()
 	for i := range o.Profiles {
 		o.Profiles[i].Defaults.MinTimeBetween = p.CNPInterval
 	}

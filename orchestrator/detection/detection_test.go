@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -30,25 +29,8 @@ func newBench() *detection.Bench {
 				return rack.Close()
 			}
 		},
-		Options: options(), Configs: configs,
+		Options: orchestrator.Models(), Configs: configs,
 	}
-}
-
-// options is what the command line knows of NIC models and rules.
-func options() config.Options {
-	var o config.Options
-	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP, MinTimeBetween: 4 * clock.Microsecond,
-		}})
-	}
-	for _, b := range rdma.Catalogue() {
-		o.Bugs = append(o.Bugs, b.Name)
-	}
-	for _, r := range orchestrator.Rules() {
-		o.Rules = append(o.Rules, r.ID)
-	}
-	return o
 }
 
 func TestEveryBugIsCaughtByItsRuleAndNothingFiresWithoutIt(t *testing.T) {
@@ -95,7 +77,7 @@ func TestNoRuleFiresInRandomScenarios(t *testing.T) {
 }
 
 func TestTheCatalogueIsSound(t *testing.T) {
-	o := options()
+	o := orchestrator.Models()
 	names := map[string]bool{}
 	for _, bug := range rdma.Catalogue() {
 		if names[bug.Name] {

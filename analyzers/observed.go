@@ -3,6 +3,7 @@ package analyzers
 import (
 	"slices"
 
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/trace"
 )
 
@@ -145,9 +146,6 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 	a.addUnexplained(told)
 }
 
-// expectedUnseen is how many frames a tap may have missed without being known for it.
-const expectedUnseen = 2
-
 // showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a second capture decides.
 func (a *Analysis) showsUnseen() bool {
 	for _, endpoints := range a.warnedEndpoints(nil) {
@@ -201,7 +199,7 @@ func (a *Analysis) doubtViolations(unseen int64) {
 		if o.Vouched {
 			continue
 		}
-		all := unseen > expectedUnseen || proven(o) || len(doubted) > 1 || len(doubted) == 1 && elsewhere
+		all := unseen > bounds.UnseenFrames || proven(o) || len(doubted) > 1 || len(doubted) == 1 && elsewhere
 		for j := range o.Unexplained {
 			if f := &o.Unexplained[j]; all || !o.Short && f.Rule != countRule && doubted[o.Flow].doubts(f) {
 				f.Severity = Warning

@@ -30,6 +30,9 @@ const (
 	captureDelayNS = 250_000_000
 )
 
+// UnseenFrames is how many frames a tap may have missed without being known for it.
+const UnseenFrames = 2
+
 // ReactionNS is longer than a packet takes from the switch to a host, and its consequence back.
 const ReactionNS = 2 * mirrorDelayNS
 

@@ -194,7 +194,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 	f := &a.flows[r.Flow]
 	switch {
-	case lost(r):
+	case r.Lost() || r.ICRC == packet.ICRCInvalid:
 		f.gap = true
 	case f.gap && r.Delivered():
 		f.gap = false
@@ -210,11 +210,6 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if r.Opcode == packet.Acknowledge && r.Syndrome == packet.SyndromeNakSequence {
 		a.nackSent(r)
 	}
-}
-
-// lost reports whether the injector takes a packet from its receiver.
-func lost(r *trace.Record) bool {
-	return r.Lost() || r.ICRC == packet.ICRCInvalid
 }
 
 // allowForLoss grants a CNP for a gap, or for the NAK that shows one, where it is not known whether those are triggers.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -83,7 +84,7 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	case !a.atReceiver(data) && !a.marked[f.group[PerIPPair]]:
 		t.severity = analyzers.Warning
 		t.message += "; the capture shows no mark in this direction, so it may have been taken before packets are marked"
-	case a.meta.MayMiss, !a.vouched(data) && f.doubted < expectedUnseen+a.meta.CountedUnseen():
+	case a.meta.MayMiss, !a.meta.SeesAll(data.Peer()) && f.doubted < bounds.UnseenFrames+a.meta.CountedUnseen():
 		f.doubted++
 		t.severity = analyzers.Warning
 		t.message += "; or the capture missed the packet that did (--complete rules that out)"
@@ -105,14 +106,6 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 func (a *Analyzer) atReceiver(data trace.FlowID) bool {
 	return a.meta.AtHosts || a.meta.AtTap(data.Peer())
 }
-
-// vouched reports whether all packets of a flow that reached its receiver are in the trace.
-func (a *Analyzer) vouched(data trace.FlowID) bool {
-	return a.meta.Complete || a.meta.Vouched && a.meta.AtTap(data.Peer())
-}
-
-// expectedUnseen is how many frames a single capture may have missed without being known for it.
-const expectedUnseen = 2
 
 // most returns the most CNPs that any mode predicts.
 func (f *flow) most() int64 {

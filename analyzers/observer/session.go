@@ -73,7 +73,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 		}
 	}
 	for i, of := range [...]trace.FlowID{flow, flow.Peer()} {
-		s.vouched[i] = s.exact || meta.Complete || meta.Vouched && meta.AtTap(of)
+		s.vouched[i] = s.exact || meta.SeesAll(of)
 		s.observed[i].Away = !s.vouched[i] && !meta.AtTap(of)
 	}
 	s.req.timed = s.exact

@@ -1,5 +1,7 @@
 package observer
 
+import "candela.dev/candela/analyzers/bounds"
+
 // A route says how an endpoint came to a state: what it may still receive, what that needs, and the earliest instants.
 type route struct {
 	in     int64 // index of the first frame that it may still receive
@@ -488,4 +490,4 @@ type stumble struct {
 }
 
 // maxUnseen is how many unseen frames may explain one frame.
-const maxUnseen = 2
+const maxUnseen = bounds.UnseenFrames

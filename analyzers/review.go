@@ -7,7 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Reviewer is an analyzer that can have connections observed once more, more closely than each packet of a trace can be.
+// A Reviewer is an analyzer that can have connections observed once more, more closely than each packet of a trace can
+// be.
 type Reviewer interface {
 	Analyzer
 	// Observer returns who observes connections, or nil where the analyzer has observed them in the first pass.
@@ -20,8 +21,9 @@ type Observer interface {
 	Finish() []Observed
 }
 
-// review has every connection observed on which an endpoint seems to break a rule about what it can have sent, and takes back the violations
-// that a compliant endpoint explains. That packets may mean more to an endpoint than analyzers remember is rare, and needs sets of states.
+// review has every connection observed on which an endpoint seems to break a rule about what it can have sent, and
+// takes back the violations that a compliant endpoint explains. That packets may mean more to an endpoint than
+// analyzers remember is rare, and needs sets of states.
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {

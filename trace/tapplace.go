@@ -75,5 +75,6 @@ func (m *Meta) AtTap(flow FlowID) bool {
 	return host.String() == m.TapHost
 }
 
-// SeesAll reports whether somebody vouches that the trace holds every frame from and to the endpoint that sends the packets of a flow.
+// SeesAll reports whether somebody vouches that the trace holds every frame from and to the endpoint that sends the
+// packets of a flow.
 func (m *Meta) SeesAll(flow FlowID) bool { return m.Complete || m.Vouched && m.AtTap(flow) }

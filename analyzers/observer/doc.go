@@ -16,9 +16,9 @@
 //
 // # Traces that show what arrives
 //
-// In mirror traces and pairs of captures a requester receives every frame that passed, in order and within its host delay: a state is followed
-// by those that receive one more frame, and none may be skipped. Responders are not followed there. After an event that changes what
-// arrives, or when, nothing is judged.
+// In mirror traces and pairs of captures an endpoint receives every frame that passed, in order, and a requester
+// within its host delay: a state is followed by those that receive one more frame, and none may be skipped. After an
+// event that changes what arrives, or when, nothing is judged.
 //
 // # Unseen frames
 //

@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestRecordedTracesAreJudgedLikeTheOracle judges the traces on which analyzers and oracle once differed, or mutants of the observer still do,
-// by the observer alone.
+// TestRecordedTracesAreJudgedLikeTheOracle judges the traces on which analyzers and oracle once differed, or mutants
+// of the observer still do, by the observer alone.
 func TestRecordedTracesAreJudgedLikeTheOracle(t *testing.T) {
 	n := 0
 	for _, file := range []string{"agreed", "mutants"} {

@@ -46,8 +46,7 @@ type Observer struct {
 	sessions []*session // by flow of the requests
 }
 
-// New returns an observer of the trace that meta describes. In mirror traces and pairs of captures, which show what arrives, it follows
-// requesters only.
+// New returns an observer of the trace that meta describes.
 func New(meta trace.Meta, cfg Config) *Observer {
 	cfg.clockNS = meta.ClockUncertaintyNS
 	return &Observer{cfg: cfg, meta: meta, sessions: make([]*session, 2*meta.Connections.Len())}

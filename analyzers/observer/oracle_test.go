@@ -10,14 +10,14 @@ import (
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
-// TestEndpointsInSingleCapturesAreJudgedLikeTheOracle holds the observer against the oracle on random traces, three of four of which somebody
-// is guilty in. Not even one difference is allowed.
+// TestEndpointsInSingleCapturesAreJudgedLikeTheOracle holds the observer against the oracle on random traces, three of
+// four of which somebody is guilty in. Not even one difference is allowed.
 func TestEndpointsInSingleCapturesAreJudgedLikeTheOracle(t *testing.T) {
 	agree(t, 18, 6000, func(tr *oracle.Trace, _ oracle.Endpoint) bool { return tr.View.Plain })
 }
 
-// TestRequestersInMirrorsAndPairsAreJudgedLikeTheOracle is the same where the trace shows what arrives. What a queue pair owes that is in error
-// as responder is not known there.
+// TestRequestersInMirrorsAndPairsAreJudgedLikeTheOracle is the same where the trace shows what arrives. What a queue
+// pair owes that is in error as responder is not known there.
 func TestRequestersInMirrorsAndPairsAreJudgedLikeTheOracle(t *testing.T) {
 	agree(t, 17, 6000, func(tr *oracle.Trace, e oracle.Endpoint) bool {
 		return !tr.View.Plain && !(tr.TwoWay() && tr.View.Closed)

@@ -60,8 +60,12 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 		}
 	}
 	a.Findings = slices.DeleteFunc(a.Findings, func(f Finding) bool {
-		return f.reviewed() && (existenceRules[f.Rule] == byResponder || explained(seen[endpointKey{f.Connection, false}], &f)) &&
-			(existenceRules[f.Rule] == byRequester || explained(seen[endpointKey{f.Connection, true}], &f))
+		if !f.reviewed() {
+			return false
+		}
+		by := existenceRules[f.Rule]
+		return (by == byResponder || explained(seen[endpointKey{f.Connection, false}], &f)) &&
+			(by == byRequester || explained(seen[endpointKey{f.Connection, true}], &f))
 	})
 	return nil
 }
@@ -74,5 +78,6 @@ func explained(list []*Observed, f *Finding) bool {
 
 // reviewed reports whether f is a violation that an observer decides.
 func (f *Finding) reviewed() bool {
-	return f.Severity == Violation && existenceRules[f.Rule] != 0 && !endRules[f.Rule] && len(f.Packets) > 0 && f.Connection > 0
+	return f.Severity == Violation && existenceRules[f.Rule] != 0 && !endRules[f.Rule] &&
+		len(f.Packets) > 0 && f.Connection > 0
 }

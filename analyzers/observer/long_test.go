@@ -97,8 +97,9 @@ func TestLongSessionsOfCompliantHostsAreExplained(t *testing.T) {
 
 // TestOneImpossiblePacketInALongSessionIsFound changes one packet, most often late, so that no compliant host sends it.
 func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
-	captured := map[string]float64{ // the share that shows in single captures, where frames may be lost after the tap, and before it
-		"an ACK of what was never sent": 0.9, "a count of messages that are not complete": 0.9, "requests left out": 0.5, "a request from long ago": 0.1,
+	captured := map[string]float64{ // the share that shows in single captures, where any frame may be lost after the tap
+		"an ACK of what was never sent": 0.9, "a count of messages that are not complete": 0.9,
+		"requests left out": 0.5, "a request from long ago": 0.1,
 	}
 	for name, change := range map[string]func(*oracle.Packet) bool{
 		"an ACK of what was never sent": func(p *oracle.Packet) bool {
@@ -124,7 +125,9 @@ func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
 				rng := rand.New(rand.NewPCG(22, uint64(i)))
 				tr := long(rng)
 				from := len(tr.Packets)/2 + rng.IntN(len(tr.Packets)/4)
-				at := from + slices.IndexFunc(tr.Packets[from:], func(p oracle.Packet) bool { return p.Seen&trace.Sent != 0 && change(&p) })
+				at := from + slices.IndexFunc(tr.Packets[from:], func(p oracle.Packet) bool {
+					return p.Seen&trace.Sent != 0 && change(&p)
+				})
 				if at < from {
 					continue
 				}

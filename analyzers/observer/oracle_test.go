@@ -28,7 +28,8 @@ func TestRequestersInMirrorsAndPairsAreJudgedLikeTheOracle(t *testing.T) {
 func limits(v oracle.View) observer.Limits {
 	known := func(n int) observer.Limit { return observer.Limit{Known: n >= 0, Max: max(n, 0)} }
 	return observer.Limits{
-		TimeoutNS: v.TimeoutNS, HostDelayNS: v.HostDelayNS, Retry: known(v.Retry), RNRRetry: known(v.RNRRetry), AtRest: v.Closed,
+		TimeoutNS: v.TimeoutNS, HostDelayNS: v.HostDelayNS,
+		Retry: known(v.Retry), RNRRetry: known(v.RNRRetry), AtRest: v.Closed,
 	}
 }
 

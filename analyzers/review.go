@@ -72,8 +72,9 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 
 // explained reports whether the observer judged the packets of f, and found nothing wrong with them.
 func explained(list []*Observed, f *Finding) bool {
+	about := func(o *Observed) bool { return f.About == 0 || o.Flow == f.About-1 }
 	proof, judged := match(list, f)
-	return judged && proof == nil
+	return judged && proof == nil && slices.ContainsFunc(list, about)
 }
 
 // reviewed reports whether f is a violation that an observer decides.

@@ -34,6 +34,8 @@ type DropReason struct {
 	Doc  string
 	// Copied says that a copy of the packet goes on in its place.
 	Copied bool
+	// Outage says that the switch was out of service: it decided nothing and is not to blame.
+	Outage bool
 	// Decided says that a decision record precedes such a drop, if the switch keeps records.
 	Decided bool
 }
@@ -45,5 +47,9 @@ type SwitchJudge interface {
 	Decide(d *trace.Decision)
 	// Changed says that the settings of a switch are others from now on.
 	Changed(now clock.Time, sw int)
+	// Stopping says that a switch goes out of service now, Started that it is in service again. What is inside is lost, and so are its state
+	// and its counters, which can be read a last time by Stopping.
+	Stopping(now clock.Time, sw int)
+	Started(now clock.Time, sw int)
 	Finish() (Result, error)
 }

@@ -72,6 +72,15 @@ func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 // Changed implements analyzers.SwitchJudge.
 func (a *Analyzer) Changed(clock.Time, int) {}
 
+// Stopping implements analyzers.SwitchJudge: what the switch loses is shown as dropped.
+func (a *Analyzer) Stopping(clock.Time, int) {}
+
+// Started implements analyzers.SwitchJudge: queues are empty, and nothing is inside.
+func (a *Analyzer) Started(_ clock.Time, sw int) {
+	clear(a.inside[sw])
+	clear(a.queued[sw])
+}
+
 // Decide implements analyzers.SwitchJudge.
 func (a *Analyzer) Decide(d *trace.Decision) {
 	if int(d.Kind) >= len(a.kinds) {
@@ -129,7 +138,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		}
 	case t.Stage == trace.Left && (p.outcome != trace.OutcomeQueued || p.at != left):
 		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
-	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued:
+	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.view.Reason(t.Reason).Outage:
 		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
 	}
 	if p != nil {

@@ -60,6 +60,12 @@ func (v *visit) take(size int32) bool {
 // Changed implements analyzers.SwitchJudge.
 func (a *Analyzer) Changed(clock.Time, int) {}
 
+// Stopping implements analyzers.SwitchJudge: what the switch loses is shown as dropped.
+func (a *Analyzer) Stopping(clock.Time, int) {}
+
+// Started implements analyzers.SwitchJudge: nothing of before may leave.
+func (a *Analyzer) Started(_ clock.Time, sw int) { clear(a.inside[sw]) }
+
 // Decide implements analyzers.SwitchJudge.
 func (a *Analyzer) Decide(*trace.Decision) {}
 

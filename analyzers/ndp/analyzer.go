@@ -82,6 +82,7 @@ type flight struct {
 	at     clock.Time
 	number uint64
 	header ndp.Header
+	outage bool // a switch that was out of service lost it
 }
 
 // New returns an analyzer that has seen nothing.
@@ -130,6 +131,23 @@ func (a *Analyzer) advance(now clock.Time) {
 	for a.ripe.len() > 0 && a.ripe.front().at.Add(a.cfg.RoundTrip) <= now {
 		d := a.ripe.pop()
 		a.ripen(d, d.at.Add(a.cfg.RoundTrip))
+	}
+}
+
+// Outage says that a switch which was out of service lost a data packet, whole or trimmed: its loss is not the network's fault.
+func (a *Analyzer) Outage(t *trace.Tap) {
+	if t.NDP.Kind != ndp.Data {
+		return
+	}
+	from, to := t.Src, t.Dst
+	if t.Returned() {
+		from, to = to, from
+	}
+	c := a.connections[connectionKey{from, to, t.NDP.Connection}]
+	key := flightKey{c, t.NDP.Counter}
+	if f, ok := a.inFlight[key]; ok {
+		f.outage = true
+		a.inFlight[key] = f
 	}
 }
 

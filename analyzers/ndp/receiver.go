@@ -31,6 +31,9 @@ func (a *Analyzer) lost(t transit) {
 		return
 	}
 	delete(a.inFlight, t.key)
+	if f.outage {
+		return
+	}
 	a.blame(RuleSilentLoss, t.key.c, int64(f.header.Seq), f.number, "the packet at its receiver, or its header at either end",
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }

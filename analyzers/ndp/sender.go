@@ -30,7 +30,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
 	key := flightKey{c, t.NDP.Counter}
-	a.inFlight[key] = flight{t.Time, t.Number, t.NDP}
+	a.inFlight[key] = flight{at: t.Time, number: t.Number, header: t.NDP}
 	a.transits.push(transit{t.Time, key})
 	before := txUnsent
 	if c.holds(t.NDP.Seq) {

@@ -17,34 +17,44 @@ type judge struct {
 	switches []*Analyzer
 	before   []sai.Snapshot
 	records  []uint64
+	stopped  []bool
 }
 
 // NewJudge returns the judge of the switches of v, which speak the vocabulary of package sai: sai.Device and sai.Snapshot.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
-	j := &judge{view: v, records: make([]uint64, v.Switches())}
+	j := &judge{view: v, records: make([]uint64, v.Switches()), stopped: make([]bool, v.Switches())}
 	for i := range v.Switches() {
-		d, err := j.device(i)
+		a, s, err := j.begin(i)
 		if err != nil {
 			return nil, err
 		}
-		s, err := j.snapshot(i)
-		if err != nil {
-			return nil, err
-		}
-		ports := make(map[netip.Addr]int)
-		for p := range v.Ports(i) {
-			if h, ok := v.HostAt(i, p); ok {
-				ports[v.Address(h, false)], ports[v.Address(h, true)] = p, p
-			}
-		}
-		j.before = append(j.before, s)
-		j.switches = append(j.switches, New(Config{
-			Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes, Closed: true,
-			Undrained: v.Bounded(), // a run that is cut off leaves packets in queues
-			PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
-		}))
+		j.before, j.switches = append(j.before, s), append(j.switches, a)
 	}
 	return j, nil
+}
+
+// begin returns an analyzer of a switch from now on, and what the switch counts now.
+func (j *judge) begin(sw int) (*Analyzer, sai.Snapshot, error) {
+	v := j.view
+	d, err := j.device(sw)
+	if err != nil {
+		return nil, sai.Snapshot{}, err
+	}
+	s, err := j.snapshot(sw)
+	if err != nil {
+		return nil, s, err
+	}
+	ports := make(map[netip.Addr]int)
+	for p := range v.Ports(sw) {
+		if h, ok := v.HostAt(sw, p); ok {
+			ports[v.Address(h, false)], ports[v.Address(h, true)] = p, p
+		}
+	}
+	return New(Config{
+		Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes, Closed: true,
+		Undrained: v.Bounded(), // a run that is cut off leaves packets in queues
+		PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
+	}), s, nil
 }
 
 func (j *judge) device(sw int) (sai.Device, error) {
@@ -73,7 +83,7 @@ func (j *judge) snapshot(sw int) (sai.Snapshot, error) {
 
 // Observe implements analyzers.SwitchJudge.
 func (j *judge) Observe(t *trace.SwitchTap) {
-	if t.Internal || t.Stage == trace.Dropped {
+	if t.Internal || t.Stage == trace.Dropped || j.stopped[t.Switch] {
 		return
 	}
 	j.records[t.Switch]++
@@ -92,22 +102,32 @@ func (j *judge) Changed(now clock.Time, sw int) {
 	}
 }
 
+// Stopping implements analyzers.SwitchJudge: counters and losses until now are not judged, since packets are inside.
+func (j *judge) Stopping(_ clock.Time, sw int) {
+	j.stopped[sw] = true
+	j.switches[sw].Cut()
+	j.switches[sw].Finish(j.before[sw])
+}
+
+// Started implements analyzers.SwitchJudge: packets and counters are judged anew, and what was found and measured stays. Settings that cannot be
+// read are an error of the switch, and with it of the run.
+func (j *judge) Started(_ clock.Time, sw int) {
+	a, s, err := j.begin(sw)
+	if err != nil {
+		return
+	}
+	a.inherit(j.switches[sw])
+	j.switches[sw], j.before[sw], j.stopped[sw] = a, s, false
+}
+
 // Finish implements analyzers.SwitchJudge.
 func (j *judge) Finish() (analyzers.Result, error) {
 	var all analyzers.Result
 	for i, a := range j.switches {
-		after, err := j.snapshot(i)
+		result, err := j.conclude(i, a)
 		if err != nil {
 			return all, err
 		}
-		counters, err := after.Since(j.before[i])
-		if err != nil {
-			return all, fmt.Errorf("switch %s: %w", j.view.SwitchName(i), err)
-		}
-		if j.view.InFlight() {
-			a.Cut()
-		}
-		result := a.Finish(counters)
 		if len(j.switches) == 1 {
 			return result, nil
 		}
@@ -117,6 +137,25 @@ func (j *judge) Finish() (analyzers.Result, error) {
 		all.Findings = append(all.Findings, result.Findings...)
 	}
 	return all, nil
+}
+
+// conclude finishes the analyzer of a switch, with its counters unless it is out of service.
+func (j *judge) conclude(i int, a *Analyzer) (analyzers.Result, error) {
+	if j.stopped[i] {
+		return a.result(), nil
+	}
+	after, err := j.snapshot(i)
+	if err != nil {
+		return analyzers.Result{}, err
+	}
+	counters, err := after.Since(j.before[i])
+	if err != nil {
+		return analyzers.Result{}, fmt.Errorf("switch %s: %w", j.view.SwitchName(i), err)
+	}
+	if j.view.InFlight() {
+		a.Cut()
+	}
+	return a.Finish(counters), nil
 }
 
 // Numbers of IP protocols.

@@ -54,6 +54,8 @@ type Analyzer struct {
 	order   map[orderKey]int64 // arrival of the last copy
 	acl     []aclTally
 
+	sent []sentShare // by port, before the latest start of the switch
+
 	trying, refuted bool // violations are not reported, but noted
 
 	unattributed int
@@ -424,6 +426,17 @@ func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 		a.miss(a.pending.oldest())
 	}
 	a.judgeCounters(counters)
+	return a.result()
+}
+
+// inherit goes on with what an analyzer of the same switch, now finished, found and measured.
+func (a *Analyzer) inherit(before *Analyzer) {
+	a.report, a.latency, a.trimmed, a.coverage = before.report, before.latency, before.trimmed, before.coverage
+	a.sent = before.copyShares()
+}
+
+// result is what was found and measured so far.
+func (a *Analyzer) result() analyzers.Result {
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: a.coverage}
 	r.Metrics = append(r.Metrics, a.latency.Metric(), a.trimmed.Metric(), a.share())
 	return r
@@ -432,12 +445,26 @@ func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 // share is the metric of which part of each port's bytes were copies', in thousandths, ports that sent none left out.
 func (a *Analyzer) share() analyzers.Metric {
 	d := analyzers.NewDistribution("sai.copy-share-permille", analyzers.UnitCount, 0)
-	for i := range a.ports {
-		if p := &a.ports[i]; p.copies > 0 && p.leftBytes > 0 { // a record may claim 0 bytes
-			d.Record(p.copyBytes * 1000 / p.leftBytes)
+	for _, s := range a.copyShares() {
+		if s.copies > 0 && s.bytes > 0 { // a record may claim 0 bytes
+			d.Record(s.copyBytes * 1000 / s.bytes)
 		}
 	}
 	return d.Metric()
+}
+
+// sentShare is what left by a port, and the copies among it.
+type sentShare struct{ copies, copyBytes, bytes int64 }
+
+// copyShares returns what left by each port, before the latest start of the switch, too.
+func (a *Analyzer) copyShares() []sentShare {
+	list := make([]sentShare, len(a.ports))
+	copy(list, a.sent)
+	for i := range a.ports {
+		p, s := &a.ports[i], &list[i]
+		s.copies, s.copyBytes, s.bytes = s.copies+p.copies, s.copyBytes+p.copyBytes, s.bytes+p.leftBytes
+	}
+	return list
 }
 
 // entry is an arrival that has not left yet.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"slices"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
@@ -84,7 +85,22 @@ type Offer struct {
 type Change struct {
 	At     clock.Duration
 	Switch *int             // number of the switch; nil: every one that is under test
-	Set    parameter.Values // those that are set
+	Set    parameter.Values // those that are set; none if the change is one of state
+	state  *status          // stopped or running
+}
+
+// States of switches.
+const (
+	Stopped = "stopped"
+	Running = "running"
+)
+
+// State returns the state that the switch takes, Stopped or Running; empty: it stays as it is.
+func (c *Change) State() string {
+	if c.state == nil {
+		return ""
+	}
+	return string(*c.state)
 }
 
 // Taps says what is recorded.
@@ -194,6 +210,11 @@ func (t *Topology) HostLinkOf(host int) LinkSpec {
 		}
 	}
 	return l
+}
+
+// Stops reports whether the test takes a switch out of service.
+func (t *SwitchTest) Stops() bool {
+	return slices.ContainsFunc(t.Changes, func(c Change) bool { return c.State() == Stopped })
 }
 
 // Title returns the name of the test, of a point with the values that it stands for.

@@ -152,8 +152,11 @@ func changeSchema() *object {
 		fields: []field{
 			{key: "at-us", doc: "When, from the start of the run.", kind: us(0, maxTestUS), required: true, at: at(func(c *Change) *clock.Duration { return &c.At })},
 			{key: "switch", doc: "Number of the switch; by default all.", kind: optional[int]{integer{min: 0, max: 4096}}, at: at(func(c *Change) **int { return &c.Switch })},
-			{key: "set", doc: "Parameters of the switch under test and their new values.", kind: settings{}, required: true,
+			{key: "set", doc: "Parameters of the switch under test and their new values.", kind: settings{},
 				at: at(func(c *Change) *parameter.Values { return &c.Set })},
+			{key: "state", doc: "Instead of set. `stopped`: the switch is out of service; what is inside, what arrives, and all of its registers are lost. " +
+				"`running`: it is in service again, with the parameters that it was set to.",
+				kind: optional[status]{enum[status]{values: []status{Stopped, Running}}}, at: at(func(c *Change) **status { return &c.state })},
 		},
 	}
 }

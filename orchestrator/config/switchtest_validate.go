@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -174,6 +175,12 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 		if d.touched[path] {
 			continue
 		}
+		switch set, state := !c.Set.IsZero(), c.state != nil; {
+		case set && state:
+			d.problemAt(path+".state", "stands beside set", "a change sets parameters or the state of the switch; make it two changes")
+		case !set && !state:
+			d.problemAt(path, "changes nothing", "it takes set or state")
+		}
 		if c.Switch != nil && switches > 0 && *c.Switch >= switches {
 			d.problemAt(path+".switch", fmt.Sprintf("there is no switch %d", *c.Switch), fmt.Sprintf("switches are 0 to %d", switches-1))
 		}
@@ -181,6 +188,45 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 			d.problemAt(path+".at-us", "is past the end of the test", "duration-us says when that is")
 		}
 	}
+	if d.touched["changes"] || d.touched["topology"] {
+		return
+	}
+	if path, what, why := t.CheckStates(); path != "" {
+		d.problemAt(path, what, why)
+	}
+}
+
+// CheckStates reports the first change that does not suit the state that its switch is in: "" and an empty path if there is none.
+func (t *SwitchTest) CheckStates() (path, what, why string) {
+	order := make([]int, len(t.Changes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.Changes[a].At, t.Changes[b].At) })
+	stopped := make(map[int]clock.Duration) // since when
+	for _, i := range order {
+		c := &t.Changes[i]
+		path = fmt.Sprintf("changes[%d]", i)
+		for sw := range t.Topology.SwitchCount() {
+			if c.Switch != nil && *c.Switch != sw {
+				continue
+			}
+			since, down := stopped[sw]
+			switch {
+			case down && c.State() == Stopped:
+				return path + ".state", fmt.Sprintf("switch %d is stopped already, since %s", sw, since), "state: running starts it again"
+			case !down && c.State() == Running:
+				return path + ".state", fmt.Sprintf("switch %d is running", sw), "only a switch that was stopped can start"
+			case down && c.State() == "":
+				return path, fmt.Sprintf("switch %d is stopped then, since %s", sw, since), "set parameters before it stops, or after it has started"
+			case c.State() == Stopped:
+				stopped[sw] = c.At
+			default:
+				delete(stopped, sw)
+			}
+		}
+	}
+	return "", "", ""
 }
 
 func (d *decoder) validateTimes(t *SwitchTest) {

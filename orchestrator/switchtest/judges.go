@@ -40,9 +40,11 @@ type judge struct {
 	frame   func(*transport.Frame) error
 	decide  func(*trace.Decision)
 	changed func(now clock.Time, sw int) // a switch has other settings from now on
-	finish  func(r *run) (analyzers.Result, error)
-	note    string // of a judgement from captures
-	failed  error  // by a frame
+	// stopping is told before a switch goes out of service, started after it is in service again.
+	stopping, started func(now clock.Time, sw int)
+	finish            func(r *run) (analyzers.Result, error)
+	note              string // of a judgement from captures
+	failed            error  // by a frame
 }
 
 // seatJudges makes the judges of a run and has the network show them what passes.
@@ -139,7 +141,7 @@ func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool, buil
 		}
 		var t trace.SwitchTap
 		return &judge{
-			name: name, decide: s.Decide, changed: s.Changed,
+			name: name, decide: s.Decide, changed: s.Changed, stopping: s.Stopping, started: s.Started,
 			observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 				if r.net.AtSwitch(at, now, p, &t) {
 					s.Observe(&t)

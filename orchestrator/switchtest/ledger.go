@@ -154,12 +154,16 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	case at.Host && at.Stage == fabric.Egress:
 		l.census.sent[p.Kind()]++
 		l.depart(now, p)
-	case at.Host:
+	case at.Host && at.Stage == fabric.Ingress:
 		l.census.delivered[p.Kind()]++
 		l.arrive(now, p)
+	case at.Host && at.Stage != fabric.Dropped: // between the stack and the wire
 	case at.Stage == fabric.Dropped:
 		l.census.dropped[p.Kind()]++
-		l.drop(&l.taps[at.Node], p)
+		if !at.Host {
+			l.lose(&l.taps[at.Node], p)
+		}
+		l.drop(p)
 	case at.Port >= len(l.taps[at.Node].in): // recirculation
 	case at.Stage == fabric.Ingress:
 		l.enter(&l.taps[at.Node], at.Port, p)
@@ -205,11 +209,15 @@ func (l *ledger) leave(s *switchTaps, at fabric.Point, now clock.Time, p *fabric
 	l.latency.Record(now.Sub(p.Arrived).Nanoseconds())
 }
 
-func (l *ledger) drop(s *switchTaps, p *fabric.Packet) {
+// lose books what a switch drops.
+func (l *ledger) lose(s *switchTaps, p *fabric.Packet) {
 	if p.Flags&fabric.Trimmed != 0 {
 		s.cutLost++
 		delete(l.cutBefore, p.ID)
 	}
+}
+
+func (l *ledger) drop(p *fabric.Packet) {
 	if a, _ := l.data(p); a != nil {
 		a.dropped++
 		if p.Flags&fabric.Mirrored != 0 {

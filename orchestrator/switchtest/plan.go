@@ -75,8 +75,12 @@ func (p *Plan) try() error {
 	if format := p.Test.Taps.Decisions(); format != "" && len(p.family.Decisions) == 0 {
 		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone", p.Test.Where("taps.decisions"), p.Test.Switch.Model)
 	}
-	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && len(p.Test.Changes) > 0 {
+	sets := slices.ContainsFunc(p.Test.Changes, func(c config.Change) bool { return c.State() == "" })
+	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && sets {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
+	}
+	if path, what, why := p.Test.CheckStates(); path != "" {
+		return fmt.Errorf("%s: %s: %s", p.Test.Where(path), what, why)
 	}
 	if _, err := p.attach(n, newLedger(n, p)); err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("hosts"), err)
@@ -238,9 +242,20 @@ func (p *Plan) Explain(w io.Writer) error {
 		for _, s := range c.Set.Settings() {
 			e.line("  at %s  %s = %s %s", c.At, s.Name, s.Value, s.Unit)
 		}
+		if state := c.State(); state != "" {
+			e.line("  at %s  %s: %s", c.At, p.switchesOf(&c), state)
+		}
 	}
 	e.line("  end       %s", endText(t))
 	return e.err
+}
+
+// switchesOf names the switches that a change is about.
+func (p *Plan) switchesOf(c *config.Change) string {
+	if c.Switch == nil {
+		return "all switches"
+	}
+	return fmt.Sprintf("switch %d", *c.Switch)
 }
 
 func endText(t *config.SwitchTest) string {

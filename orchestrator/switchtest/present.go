@@ -45,6 +45,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if r.live != nil && r.live.report != nil {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "live", Value: r.live.report.Text()})
 	}
+	if r.net != nil && r.plan.Test.Stops() {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "out of service", Value: r.outages()})
+	}
 	if t.Series > 0 {
 		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
 	}
@@ -63,6 +66,22 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		r.reportAnalysis(rep)
 	}
 	return rep
+}
+
+// outages says when switches were out of service, and what they lost.
+func (r *run) outages() string {
+	var list []string
+	for _, c := range sortedChanges(r.plan.Test.Changes) {
+		if c.State() != "" {
+			list = append(list, fmt.Sprintf("%s %s at %s", r.plan.switchesOf(&c), c.State(), c.At))
+		}
+	}
+	for i := range r.net.Switches() {
+		if n := r.net.Switch(i).Dropped(fabric.ReasonStopped); n > 0 {
+			list = append(list, fmt.Sprintf("%s lost %s packets", r.net.Switch(i).Name(), report.Grouped(int64(n))))
+		}
+	}
+	return strings.Join(list, "; ")
 }
 
 // reportAnalysis adds what the analyzers found.

@@ -8,7 +8,6 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
-	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -118,7 +117,7 @@ type CountersDocument struct {
 func (r *run) counters() (*CountersDocument, error) {
 	c := counterSet{}
 	for i := range r.net.Switches() {
-		if err := c.readSwitch(&r.plan.family.Family, r.net.Switch(i), &r.ledger.taps[i]); err != nil {
+		if err := c.readSwitch(r.plan, r.net.Switch(i), &r.ledger.taps[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -128,12 +127,13 @@ func (r *run) counters() (*CountersDocument, error) {
 
 type counterSet map[string]int64
 
-func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, taps *switchTaps) error {
-	name := sw.Name()
+func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) error {
+	f, name := &plan.family.Family, sw.Name()
 	for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
 		reason := f.Reason(why)
 		switch n := int64(sw.Dropped(why)); {
 		case why == fabric.ReasonConsumed: // no loss
+		case why == fabric.ReasonStopped && !plan.Test.Stops(): // it cannot happen
 		case reason.Name != "":
 			c[name+".dropped-"+reason.Name] = n
 		case n > 0:
@@ -148,7 +148,7 @@ func (c counterSet) readSwitch(f *switches.Family, sw *fabric.Switch, taps *swit
 	for i := range ports {
 		c.readPort(sw, i)
 	}
-	if f.Counters == nil {
+	if f.Counters == nil || sw.Stopped() {
 		return nil
 	}
 	if err := f.Counters(sw, func(word string, n int64) { c[name+"."+word] = n }); err != nil {

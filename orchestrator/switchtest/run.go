@@ -276,13 +276,19 @@ func (r *run) over() bool {
 	return true
 }
 
-// change sets parameters of switches while traffic runs.
+// change sets parameters of switches while traffic runs, stops them or starts them.
 func (r *run) change(now clock.Time, c *config.Change) error {
 	for i := range r.net.Switches() {
 		if c.Switch != nil && *c.Switch != i {
 			continue
 		}
 		sw := r.net.Switch(i)
+		if c.State() != "" {
+			if err := r.switchState(now, sw, c.State()); err != nil {
+				return fmt.Errorf("change at %s: %w", c.At, err)
+			}
+			continue
+		}
 		r.current[i] = r.current[i].Merge(c.Set)
 		m, ok := sw.Mechanism().(switches.Changer)
 		if !ok {
@@ -295,6 +301,30 @@ func (r *run) change(now clock.Time, c *config.Change) error {
 			if j.changed != nil {
 				j.changed(now, i)
 			}
+		}
+	}
+	return nil
+}
+
+// switchState stops a switch, or starts it with the parameters that it was set to.
+func (r *run) switchState(now clock.Time, sw *fabric.Switch, state string) error {
+	if state == config.Stopped {
+		for _, j := range r.judges {
+			if j.stopping != nil {
+				j.stopping(now, sw.ID())
+			}
+		}
+		sw.Stop(now)
+		return nil
+	}
+	m, err := r.plan.model.New(sw, r.current[sw.ID()], r.plan.Test.Switch.Bugs)
+	if err != nil {
+		return fmt.Errorf("switch %s does not start: %w", sw.Name(), err)
+	}
+	sw.Start(now, m)
+	for _, j := range r.judges {
+		if j.started != nil {
+			j.started(now, sw.ID())
 		}
 	}
 	return nil

@@ -54,14 +54,14 @@ type Changer interface {
 }
 
 // MaxReasons is how many reasons of its own a family may have.
-const MaxReasons = fabric.Reasons - int(fabric.ReasonOwn)
+const MaxReasons = int(fabric.ReasonStopped - fabric.ReasonOwn)
 
 // Reason returns what a reason of drops is called: the fabric's, or one of the family's. The name is empty if neither has it.
 func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
 	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
 		return f.Reasons[i]
 	}
-	return analyzers.DropReason{Name: r.Name(), Decided: r == fabric.ReasonTail || r == fabric.ReasonEarly}
+	return analyzers.DropReason{Name: r.Name(), Outage: r == fabric.ReasonStopped, Decided: r == fabric.ReasonTail || r == fabric.ReasonEarly}
 }
 
 // Model returns the model of a name.

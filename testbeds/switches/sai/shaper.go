@@ -33,6 +33,23 @@ func (m *Mechanism) enqueue(now clock.Time, p *fabric.Packet, v fabric.Verdict) 
 	return v.Consumed()
 }
 
+// Stop implements fabric.Stopper: what waits in shapers, or is kept by a bug, is lost with the switch.
+func (m *Mechanism) Stop(now clock.Time, sw *fabric.Switch) {
+	lose := func(p *fabric.Packet, port, queue int) {
+		sw.Discard(now, p, fabric.Verdict{}.To(sw.Port(port), queue).Drop(fabric.ReasonStopped))
+	}
+	for port := range m.shapers {
+		for queue := range m.shapers[port] {
+			for _, p := range m.shapers[port][queue].wait {
+				lose(p, port, queue)
+			}
+		}
+	}
+	for _, h := range m.held {
+		lose(h.packet, h.port, h.queue)
+	}
+}
+
 // token names a shaper's timer; 0 is that of the bugs.
 func token(v fabric.Verdict) uint64 { return 1 + uint64(v.Port)*(lastQueue+1) + uint64(v.Queue) }
 

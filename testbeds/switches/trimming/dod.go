@@ -49,6 +49,9 @@ func (d *DeflectOnDrop) Start(now clock.Time, sw *fabric.Switch) {
 	}
 }
 
+// Stop implements fabric.Stopper.
+func (d *DeflectOnDrop) Stop(now clock.Time, sw *fabric.Switch) { d.jitter.stop(now, sw) }
+
 // Ingress implements fabric.Mechanism.
 func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
 	switch {

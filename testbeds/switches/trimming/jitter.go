@@ -30,6 +30,15 @@ func (j *jitter) hold(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *f
 	sw.Wake(port.last, jitterToken|uint64(in.Index()))
 }
 
+// stop discards what waits for its entry.
+func (j *jitter) stop(now clock.Time, sw *fabric.Switch) {
+	for i := range j.ports {
+		for _, p := range j.ports[i].waiting {
+			sw.Discard(now, p, fabric.Verdict{}.Drop(fabric.ReasonStopped))
+		}
+	}
+}
+
 // enter returns the packet of a port whose time has come.
 func (j *jitter) enter(port int) *fabric.Packet {
 	w := &j.ports[port]

@@ -20,7 +20,7 @@ func judgement() *transport.Judge {
 		OfNetwork: func(rule string) bool { return judge.OfNetwork(judge.Rule(rule)) },
 		New: func(t *transport.Trial) transport.Observer {
 			j := judge.New(configure(t))
-			return &observer{j, fabric.NDPTaps(-1, header(t.IPv6()), j.Observe)}
+			return &observer{judge: j, tap: fabric.NDPTaps(-1, header(t.IPv6()), j.Observe)}
 		},
 		Recorded: record,
 	}
@@ -30,10 +30,17 @@ func judgement() *transport.Judge {
 type observer struct {
 	judge *judge.Analyzer
 	tap   fabric.Tap
+	lost  trace.Tap
 }
 
 // Observe implements transport.Observer.
-func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) { o.tap(at, now, p) }
+func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if at.Reason == fabric.ReasonStopped && p.Protocol == fabric.NDP {
+		o.lost = trace.Tap{Src: uint32(p.Src), Dst: uint32(p.Dst), NDP: p.NDP}
+		o.judge.Outage(&o.lost)
+	}
+	o.tap(at, now, p)
+}
 
 // Finish implements transport.Observer.
 func (o *observer) Finish(_ clock.Time, drained bool) analyzers.Result {
@@ -55,6 +62,9 @@ type recorder struct {
 }
 
 func record(t *transport.Trial) (transport.Recorder, string) {
+	if t.Test.Stops() {
+		return nil, "a switch was stopped, and captures do not show what it lost"
+	}
 	r := &recorder{Sightings: transport.NewSightings[trace.Tap](t), cfg: configure(t)}
 	for h := range t.Test.Topology.HostCount() {
 		r.decoder.Know(fabric.HostID(h).IPv4(), uint32(h))

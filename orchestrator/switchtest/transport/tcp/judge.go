@@ -73,7 +73,7 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		link := &o.links[at.Node]
 		o.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
 	}
-	if p.Protocol != fabric.TCP || !at.Host || at.Stage == fabric.Dropped || p.Flags&fabric.Returned != 0 {
+	if p.Protocol != fabric.TCP || !at.Host || at.Stage > fabric.Egress || p.Flags&fabric.Returned != 0 {
 		return
 	}
 	h := &p.TCP

@@ -26,6 +26,8 @@ type SwitchView interface {
 	Bounded() bool
 	InFlight() bool
 	Decisions() []trace.DecisionKind
+	// Makes reports whether switches send packets of their own, as answers to others or by themselves.
+	Makes() bool
 }
 
 // DropReason is a reason for which a switch drops packets.

@@ -10,13 +10,15 @@ import (
 	"candela.dev/candela/trace"
 )
 
+const outage = 9 // a reason
+
 // view is one switch whose family decides to queue, to drop, and to queue a copy.
 type view struct{ analyzers.SwitchView }
 
 func (view) Switches() int         { return 1 }
 func (view) SwitchName(int) string { return "switch" }
 func (view) Reason(code uint8) analyzers.DropReason {
-	return analyzers.DropReason{Name: "own", Decided: code == 1}
+	return analyzers.DropReason{Name: "own", Decided: code != outage, Outage: code == outage}
 }
 func (view) Decisions() []trace.DecisionKind {
 	return []trace.DecisionKind{
@@ -64,6 +66,52 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 					continue
 				}
 				a.Observe(&trace.SwitchTap{Time: now, Stage: s.tap, ID: s.packet, Size: s.size, Queue: s.queue, Reason: 1})
+			}
+			r, err := a.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range r.Findings {
+				got = append(got, f.Rule)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// What a stopped switch loses contradicts nothing, and after its start nothing of before may leave.
+func TestAnOutageContradictsNoClaim(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		reason uint8
+		leaves bool // afterwards, though it was lost
+		want   []string
+	}{
+		{"lost by the outage", outage, false, nil},
+		{"dropped for another reason", 1, false, []string{decision.Contradicted}},
+		{"lost, and sent all the same", outage, true, []string{decision.Missing}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, err := decision.New(view{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for packet := uint64(1); packet <= 2; packet++ { // before the outage and after it
+				a.Observe(&trace.SwitchTap{Stage: trace.Entered, ID: packet, Size: 100})
+				a.Decide(&trace.Decision{Packet: packet, Size: 100, Queue: 2})
+				if packet == 2 {
+					a.Observe(&trace.SwitchTap{Stage: trace.Left, ID: packet, Size: 100, Queue: 2})
+					continue
+				}
+				a.Stopping(1, 0)
+				a.Observe(&trace.SwitchTap{Stage: trace.Dropped, ID: packet, Size: 100, Queue: 2, Reason: c.reason})
+				a.Started(2, 0)
+				if c.leaves {
+					a.Observe(&trace.SwitchTap{Stage: trace.Left, ID: packet, Size: 100, Queue: 2})
+				}
 			}
 			r, err := a.Finish()
 			if err != nil {

@@ -17,6 +17,10 @@ type Analyzer struct {
 	report *analyzers.Reporter
 	inside []map[identity]*visit // by switch
 	free   []*visit
+	// Packets that switches make: those of which a decision was recorded and named its cause, and whether any decision was recorded.
+	caused   []map[uint64]bool // by switch and packet
+	recorded bool
+	made     int64
 }
 
 // New returns an analyzer.
@@ -24,6 +28,7 @@ func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()), inside: make([]map[identity]*visit, v.Switches())}
 	for i := range a.inside {
 		a.inside[i] = make(map[identity]*visit)
+		a.caused = append(a.caused, make(map[uint64]bool))
 	}
 	return a, nil
 }
@@ -64,10 +69,19 @@ func (a *Analyzer) Changed(clock.Time, int) {}
 func (a *Analyzer) Stopping(clock.Time, int) {}
 
 // Started implements analyzers.SwitchJudge: nothing of before may leave.
-func (a *Analyzer) Started(_ clock.Time, sw int) { clear(a.inside[sw]) }
+func (a *Analyzer) Started(_ clock.Time, sw int) {
+	clear(a.inside[sw])
+	clear(a.caused[sw])
+}
 
-// Decide implements analyzers.SwitchJudge.
-func (a *Analyzer) Decide(*trace.Decision) {}
+// Decide implements analyzers.SwitchJudge: what a switch makes is caused by what it decides.
+func (a *Analyzer) Decide(d *trace.Decision) {
+	a.recorded = true
+	kinds := a.view.Decisions()
+	if int(d.Kind) < len(kinds) && kinds[d.Kind].Copy && int(d.Cause) < len(kinds[d.Kind].Causes) {
+		a.caused[d.Switch][d.Packet] = true
+	}
+}
 
 // Observe implements analyzers.SwitchJudge.
 func (a *Analyzer) Observe(t *trace.SwitchTap) {
@@ -80,6 +94,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	case trace.Left:
 		a.leave(t)
 	case trace.Dropped:
+		delete(a.caused[t.Switch], t.ID)
 		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops a copy of
 		// its own drops the last of it.
 		if !a.view.Reason(t.Reason).Copied {
@@ -123,7 +138,11 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 		k.src, k.dst = k.dst, k.src
 		v = inside[k]
 	}
+	caused := a.caused[t.Switch][t.ID]
+	delete(a.caused[t.Switch], t.ID)
 	switch {
+	case v == nil && t.Flags&trace.Made != 0 && t.Flags&trace.Mirrored == 0:
+		a.judgeMade(t, caused)
 	case v == nil && t.Flags&trace.Trimmed != 0:
 		a.find(UnmatchedHeader, t, "the header of a packet that came in", "nothing like it is inside")
 	case v == nil:
@@ -133,6 +152,17 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 		if same := a.forget(inside, k, t.Size); !same && t.Flags&trace.Trimmed == 0 {
 			a.find(PacketChanged, t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
 		}
+	}
+}
+
+// judgeMade judges a packet that leaves and has not come in, and of which the switch says that it made it. A copy of such a packet is none.
+func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
+	a.made++
+	switch {
+	case !a.view.Makes():
+		a.find(MadeUnasked, t, "no packets but those that come in: this family makes none", "the switch made it")
+	case a.recorded && !caused:
+		a.find(MadeUnasked, t, "a decision that names the cause", "the switch made it, and no decision says why")
 	}
 }
 
@@ -156,5 +186,9 @@ func (a *Analyzer) find(rule string, t *trace.SwitchTap, want, got string) {
 
 // Finish implements analyzers.SwitchJudge.
 func (a *Analyzer) Finish() (analyzers.Result, error) {
-	return analyzers.Result{Findings: a.report.Findings()}, nil
+	r := analyzers.Result{Findings: a.report.Findings()}
+	if a.made > 0 {
+		r.Coverage = map[string]int64{"made": a.made}
+	}
+	return r, nil
 }

@@ -11,6 +11,7 @@ const (
 	UnmatchedHeader = "switch.unmatched-header"
 	UnmatchedPacket = "switch.unmatched-packet"
 	PacketChanged   = "switch.packet-changed"
+	MadeUnasked     = "switch.made-without-cause"
 )
 
 // Rules lists what is checked.
@@ -22,5 +23,7 @@ func Rules() []analyzers.Rule {
 		{ID: UnmatchedPacket, Severity: analyzers.Violation, Clause: clause,
 			Statement: "A packet that is not trimmed leaves with the addresses, flow and sequence number of one that came in, once."},
 		{ID: PacketChanged, Severity: analyzers.Violation, Clause: clause, Statement: "A packet that is not trimmed leaves with the size that it came with."},
+		{ID: MadeUnasked, Severity: analyzers.Violation, Clause: "Packets that switches make",
+			Statement: "A switch sends packets of its own only if its family does, and, if it records decisions, for a cause that a record names."},
 	}
 }

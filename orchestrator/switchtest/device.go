@@ -23,6 +23,7 @@ func (d device) Ports(sw int) int                { return d.r.net.Switch(sw).Por
 func (d device) Bounded() bool                   { return d.r.plan.Test.Duration > 0 }
 func (d device) InFlight() bool                  { return d.r.net.InFlight() > 0 }
 func (d device) Decisions() []trace.DecisionKind { return d.r.plan.family.Decisions }
+func (d device) Makes() bool                     { return d.r.plan.family.Makes }
 func (d device) Reason(code uint8) analyzers.DropReason {
 	return d.r.plan.family.Reason(fabric.Reason(code))
 }

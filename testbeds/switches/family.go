@@ -28,6 +28,8 @@ type Family struct {
 	Models []Model
 	// Reasons are those of the family's own drops: the first is fabric.ReasonOwn, and so on.
 	Reasons []analyzers.DropReason
+	// Makes says that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, one of them is about each.
+	Makes bool
 	// Decisions are what its mechanisms record; none: the taps are all that judges have.
 	Decisions []trace.DecisionKind
 	// Counters adds what a mechanism counts beyond the fabric: names are completed by that of the switch.

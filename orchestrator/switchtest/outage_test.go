@@ -114,7 +114,7 @@ func TestWhatAStoppedSwitchLosesIsCountedAndExplained(t *testing.T) {
 	if err != nil || strings.Count(string(written), "state: ") != 2 {
 		t.Errorf("%v\n%s", err, written)
 	}
-	if notes := strings.Join(judgeAgain(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, "ndp is not judged again: a switch was stopped") {
+	if notes := strings.Join(rejudge(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, "ndp is not judged again: a switch was stopped") {
 		t.Error(notes)
 	}
 }

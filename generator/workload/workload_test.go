@@ -66,7 +66,8 @@ func TestAnItemOfASingleFlowIsThatFlow(t *testing.T) {
 		v := item(t, &k)
 		k.Check(v, 8)
 		for _, want := range k.Flows(v, workload.Scope{Hosts: 8, Seed: 3}) {
-			of, alone := &k, v
+			of := &k
+			var alone parameter.Values
 			if k.Single != nil {
 				alone = k.Single(v, &want)
 			} else {

@@ -50,7 +50,7 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		w.grow()
 	}
 	slot := &w.ring[int(p)&(len(w.ring)-1)]
-	for slot.known && slot.pos != p && len(w.ring) < windowMin {
+	for len(w.ring) < windowMin && slot.known && slot.pos != p {
 		w.grow()
 		slot = &w.ring[int(p)&(len(w.ring)-1)]
 	}

@@ -37,7 +37,7 @@ func (l *txLog) put(place, oldest int64, e txEntry) {
 	}
 	e.psn = tag(place)
 	slot := &l.ring[place&int64(len(l.ring)-1)]
-	for slot.psn != 0 && slot.psn != e.psn && len(l.ring) < minInFlight {
+	for len(l.ring) < minInFlight && slot.psn != 0 && slot.psn != e.psn { // a long ring is written to without being read
 		l.grow(int64(2 * len(l.ring)))
 		slot = &l.ring[place&int64(len(l.ring)-1)]
 	}

@@ -86,6 +86,7 @@ the new ones are complete.`,
 			}
 			defer docs.discard()
 			o.Plots = docs.dir != ""
+			defer collectRarely()()
 			outcome, err := analyzeUnpacked(cmd.Context(), o)
 			if err != nil {
 				return err

@@ -65,9 +65,6 @@ The exit status is 1 if a rule was violated.`,
 	return cmd
 }
 
-// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the same.
-const collectAt = 400
-
 // loadBase reads the test that fuzzing varies.
 func loadBase(file string) (*config.Test, error) {
 	data, err := os.ReadFile(file)

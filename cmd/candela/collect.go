@@ -1,0 +1,46 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+)
+
+// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the same.
+const collectAt = 400
+
+// An analysis may take 64 MB: it collects its garbage less rarely, and as usual once it holds more than a small heap.
+const (
+	collectSmallAt = 200
+	smallHeap      = 8 << 20 // bytes
+)
+
+// collectRarely makes garbage collection rare as long as the program holds little, until the returned function is called.
+func collectRarely() (restore func()) {
+	usual := debug.SetGCPercent(collectSmallAt)
+	afterCollection(func() (again bool) {
+		if heldBytes() <= smallHeap {
+			return true
+		}
+		debug.SetGCPercent(usual)
+		return false
+	})
+	return func() { debug.SetGCPercent(usual) }
+}
+
+// afterCollection calls fn after the next garbage collection, and after each one that follows as long as it returns true.
+func afterCollection(fn func() (again bool)) {
+	type garbage struct{ _ [64]byte }
+	runtime.AddCleanup(new(garbage), func(struct{}) {
+		if fn() {
+			afterCollection(fn)
+		}
+	}, struct{}{})
+}
+
+// heldBytes returns what the latest garbage collection has left.
+func heldBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}

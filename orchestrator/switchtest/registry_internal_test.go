@@ -8,12 +8,17 @@ import (
 )
 
 func TestTransportsAreToldApart(t *testing.T) {
-	names, protocols := map[string]bool{}, map[fabric.Protocol]bool{}
+	names, first := map[string]bool{}, map[fabric.Protocol]string{}
 	for _, tr := range transports() {
-		if names[tr.Name] || protocols[tr.Protocol] || tr.Protocol == 0 {
-			t.Errorf("%s: a name or protocol is there twice, or missing", tr.Name)
+		if names[tr.Name] || tr.Protocol == 0 {
+			t.Errorf("%s: the name is there twice, or the protocol missing", tr.Name)
 		}
-		names[tr.Name], protocols[tr.Protocol] = true, true
+		names[tr.Name] = true
+		if other := first[tr.Protocol]; other != "" && (other != "tcp" || tr.Name != "kernel-tcp") { // which share no test
+			t.Errorf("%s has the protocol of %s: a packet would not tell whose it is", tr.Name, other)
+		} else if other == "" {
+			first[tr.Protocol] = tr.Name
+		}
 		if tr.Attach == nil || tr.Header(true)-tr.Header(false) != 20 {
 			t.Errorf("%s: no endpoints, or headers of %d and %d bytes", tr.Name, tr.Header(false), tr.Header(true))
 		}

@@ -99,7 +99,7 @@ type Checked struct {
 	// the other did not record, the first capture alone.
 	others []*Checked
 	// payloads streams records with the hashes of their payloads: at least those at the instants that are wanted. nil: stream does.
-	payloads func(ctx context.Context, wanted *sightings, fn func(*Record) error) error
+	payloads func(ctx context.Context, wanted *wantedPackets, fn func(*Record) error) error
 }
 
 // Meta returns what is known about the trace as a whole.

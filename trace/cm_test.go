@@ -121,9 +121,9 @@ func TestWhatTheConnectionManagerDidNotAgreeUponIsInferred(t *testing.T) {
 	rejected := setUp()[:1]
 	rejected = append(rejected, manager(true, packet.CM{Attribute: packet.CMReject, LocalID: 5, RemoteID: 1, Reason: 28}), manager(true, packet.CM{
 		Attribute: packet.CMConnectReply, LocalID: 5, RemoteID: 1, QPN: 201}))
-	again := append(setUp(), setUp()...)
-	again[6] = manager(false, packet.CM{Attribute: packet.CMConnectRequest, LocalID: 1, QPN: 101, StartingPSN: 9, MTU: 1024})
-	for name, frames := range map[string][][]byte{"rejected": rejected, "used again": again} {
+	reused := append(setUp(), setUp()...)
+	reused[6] = manager(false, packet.CM{Attribute: packet.CMConnectRequest, LocalID: 1, QPN: 101, StartingPSN: 9, MTU: 1024})
+	for name, frames := range map[string][][]byte{"rejected": rejected, "used again": reused} {
 		frames = append(frames, traffic(false, packet.WriteOnly, 201, 5, 256), traffic(true, packet.Acknowledge, 101, 5, 0))
 		checked, _, err := Check(t.Context(), memorySource("cm.pcap", pcapOf(t, framesOf(frames...))), Options{MTU: 2048})
 		if err != nil {

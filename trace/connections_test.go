@@ -172,19 +172,19 @@ func TestConnectionsComeBackFromTheirFile(t *testing.T) {
 		if err := c.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		again, err := ReadConnections(&b)
+		parsed, err := ReadConnections(&b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(c.All(), again.All(), addrs, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(c.All(), parsed.All(), addrs, cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}
-		for _, conn := range again.All() {
+		for _, conn := range parsed.All() {
 			want := NewFlowID(conn.Index, false)
 			if conn.Responder.QPN == 0 {
 				want = NoFlow
 			}
-			if got := again.Flow(conn.Requester.IP, conn.Responder.IP, conn.Responder.QPN); got != want {
+			if got := parsed.Flow(conn.Requester.IP, conn.Responder.IP, conn.Responder.QPN); got != want {
 				t.Errorf("connection %d has flow %d", conn.Index, got)
 			}
 		}

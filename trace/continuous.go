@@ -101,11 +101,11 @@ func (e *extent) repeats(other *extent) bool {
 	var apart, span [2]int64 // of the repeated packets: the least and greatest distance in time, and the first and last instant
 	var ways [2]bool
 	for p, at := range e.packets {
-		again, ok := other.packets[p]
+		there, ok := other.packets[p]
 		if !ok {
 			continue
 		}
-		if d := again - at; same == 0 {
+		if d := there - at; same == 0 {
 			apart, span = [2]int64{d, d}, [2]int64{at, at}
 		} else {
 			apart, span = [2]int64{min(apart[0], d), max(apart[1], d)}, [2]int64{min(span[0], at), max(span[1], at)}

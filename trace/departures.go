@@ -118,8 +118,8 @@ func (s *departing) pass(r *Record) error {
 	}
 	passed.rewrite(d.Field, d.Value)
 	for range d.Copies + 1 {
-		again := passed // analyzers may keep what they change in a record
-		if err := s.fn(&again); err != nil {
+		copied := passed // analyzers may keep what they change in a record
+		if err := s.fn(&copied); err != nil {
 			return err
 		}
 	}

@@ -141,8 +141,8 @@ func FuzzDecodeMirror(f *testing.F) {
 		if err := EncodeMirror(frame, m); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := DecodeMirror(frame); err != nil || again != m {
-			t.Errorf("encoding what was decoded gives %+v, %v; want %+v", again, err, m)
+		if second, err := DecodeMirror(frame); err != nil || second != m {
+			t.Errorf("encoding what was decoded gives %+v, %v; want %+v", second, err, m)
 		}
 		RestorePort(frame)
 		_ = NormaliseLumina(frame, 7)

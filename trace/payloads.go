@@ -29,7 +29,7 @@ func (c *Checked) Payloads(ctx context.Context, list []Sighting) ([]Payload, err
 	if len(list) == 0 {
 		return found, nil
 	}
-	s := newSightings(list)
+	s := newWantedPackets(list)
 	take := func(r *Record) error {
 		if r.Flags&Sent != 0 && r.ICRC != packet.ICRCInvalid {
 			for i := s.first(r.TimeNS); i < len(s.order) && instantOf(list[s.order[i]].TimeNS) == instantOf(r.TimeNS); i++ {
@@ -52,20 +52,20 @@ type instant uint64
 
 func instantOf(ns int64) instant { return instant(ns) & (1<<48 - 1) }
 
-// sightings finds the sightings of an instant.
-type sightings struct {
+// wantedPackets finds the wantedPackets of an instant.
+type wantedPackets struct {
 	list  []Sighting
 	order []int32 // by instant
 	bits  []uint64
 }
 
-const sightingBits = 1 << 16
+const wantedBits = 1 << 16
 
-func newSightings(list []Sighting) *sightings {
-	s := &sightings{list: list, order: make([]int32, len(list)), bits: make([]uint64, sightingBits/64)}
+func newWantedPackets(list []Sighting) *wantedPackets {
+	s := &wantedPackets{list: list, order: make([]int32, len(list)), bits: make([]uint64, wantedBits/64)}
 	for i := range list {
 		s.order[i] = int32(i)
-		h := instantOf(list[i].TimeNS) % sightingBits
+		h := instantOf(list[i].TimeNS) % wantedBits
 		s.bits[h/64] |= 1 << (h % 64)
 	}
 	slices.SortFunc(s.order, func(a, b int32) int { return cmp.Compare(instantOf(list[a].TimeNS), instantOf(list[b].TimeNS)) })
@@ -73,7 +73,7 @@ func newSightings(list []Sighting) *sightings {
 }
 
 // instants returns the times of the sightings, sorted.
-func (s *sightings) instants() []int64 {
+func (s *wantedPackets) instants() []int64 {
 	list := make([]int64, len(s.list))
 	for i := range s.list {
 		list[i] = s.list[i].TimeNS
@@ -83,13 +83,13 @@ func (s *sightings) instants() []int64 {
 }
 
 // maybe reports whether something may be wanted of an instant; most others are ruled out.
-func (s *sightings) maybe(at instant) bool {
-	h := at % sightingBits
+func (s *wantedPackets) maybe(at instant) bool {
+	h := at % wantedBits
 	return s.bits[h/64]>>(h%64)&1 != 0
 }
 
 // first returns the index of the first sighting at a time, or of a later one.
-func (s *sightings) first(ns int64) int {
+func (s *wantedPackets) first(ns int64) int {
 	i, _ := slices.BinarySearchFunc(s.order, instantOf(ns), func(at int32, t instant) int {
 		return cmp.Compare(instantOf(s.list[at].TimeNS), t)
 	})
@@ -97,9 +97,9 @@ func (s *sightings) first(ns int64) int {
 }
 
 // payloads returns the second way to read the trace of a scan.
-func (s *scan) payloads(meta Meta) func(context.Context, *sightings, func(*Record) error) error {
+func (s *scan) payloads(meta Meta) func(context.Context, *wantedPackets, func(*Record) error) error {
 	src, o, index := s.src, s.o, s.index
-	return func(ctx context.Context, wanted *sightings, fn func(*Record) error) error {
+	return func(ctx context.Context, wanted *wantedPackets, fn func(*Record) error) error {
 		dec := NewDecoder(o.Format, meta.Connections, meta.ICRCCheckable)
 		dec.payloads = true
 		var r Record
@@ -127,7 +127,7 @@ func (s *scan) payloads(meta Meta) func(context.Context, *sightings, func(*Recor
 }
 
 // withPayloads streams what run does, with hashes of payloads.
-func (v *tapView) withPayloads(ctx context.Context, _ *sightings, fn func(*Record) error) error {
+func (v *tapView) withPayloads(ctx context.Context, _ *wantedPackets, fn func(*Record) error) error {
 	w := *v
 	w.payloads = true
 	_, err := w.run(ctx, fn)

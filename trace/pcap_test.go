@@ -193,8 +193,8 @@ func TestFullDiskNamesTheFileAndWhatItKeeps(t *testing.T) {
 	if !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "shards/d1-0.pcap: packet ") || !strings.Contains(err.Error(), "keeps 307200 bytes") {
 		t.Errorf("error %v", err)
 	}
-	if again := w.Flush(); !errors.Is(again, errDiskFull) {
-		t.Errorf("the error was forgotten: %v", again)
+	if second := w.Flush(); !errors.Is(second, errDiskFull) {
+		t.Errorf("the error was forgotten: %v", second)
 	}
 }
 

@@ -161,8 +161,8 @@ func (r *pcapngReader) block(f *Frame) (found bool, err error) {
 		return false, r.shortage()
 	}
 	block := r.buf[r.start : r.start+int(length)]
-	if again := int64(r.order.Uint32(block[length-4:])); again != length {
-		return false, fmt.Errorf("block of type %d gives its length as %d and as %d: the file is damaged here", kind, length, again)
+	if trailer := int64(r.order.Uint32(block[length-4:])); trailer != length {
+		return false, fmt.Errorf("block of type %d gives its length as %d and as %d: the file is damaged here", kind, length, trailer)
 	}
 	body := block[ngBlockHead : length-4]
 	switch kind {

@@ -36,7 +36,7 @@ func story(tb testing.TB) ([]byte, *Connections) {
 	read.RETH.Length = 1500
 	last := testPacket(packet.WriteLast, 18, 1, 40)
 	last.BTH.AckReq = true
-	again := *last
+	repeated := *last
 	marked := testPacket(packet.ReadResponseFirst, 27, 2000, 1024)
 	marked.IP.TOS = uint8(packet.CE)
 	add(false, EventNone, testPacket(packet.WriteFirst, 18, maxUint24, 1024))
@@ -47,7 +47,7 @@ func story(tb testing.TB) ([]byte, *Connections) {
 	add(true, EventNone, marked)
 	add(true, EventECN, testPacket(packet.ReadResponseLast, 27, 2001, 476))
 	add(false, EventCorrupt, testPacket(packet.WriteMiddle, 18, 0, 1024))
-	add(false, EventNone, &again)
+	add(false, EventNone, &repeated)
 	add(true, EventNone, testPacket(packet.CNP, 28, 0, packet.CNPPayloadLen))
 	add(true, EventNone, ack)
 	add(false, EventNone, testPacket(packet.SendOnly, 99, 7, 8))

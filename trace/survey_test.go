@@ -224,7 +224,7 @@ func TestErrorsOfACallerEndEveryPass(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			err := c.payloads(t.Context(), newSightings(list), func(*Record) error { return errStop })
+			err := c.payloads(t.Context(), newWantedPackets(list), func(*Record) error { return errStop })
 			if !errors.Is(err, errStop) {
 				t.Errorf("%s, payloads: %v", name, err)
 			}

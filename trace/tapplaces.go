@@ -139,7 +139,7 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 		}
 		first = false
 	})
-	data, gone, answered, again := 0, [2]int{}, s.answered(), s.answeredAgain()
+	data, gone, answered, repeated := 0, [2]int{}, s.answered(), s.answeredTwice()
 	for _, key := range s.keys() {
 		seen := [2]*glimpse{s.taps[0].seen[key], s.taps[1].seen[key]}
 		if a, b := seen[0], seen[1]; a != nil && b != nil {
@@ -154,7 +154,7 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 			if g == nil || g.timeNS <= from[i] || g.timeNS >= to[i] {
 				continue
 			}
-			count(&gone[1-i], g.copies == 1 && !again[g.place] && (g.data && s.repaired(g) || answered[g.place]))
+			count(&gone[1-i], g.copies == 1 && !repeated[g.place] && (g.data && s.repaired(g) || answered[g.place]))
 			count(&list[g.way].alone[i], !g.data)
 		}
 	}
@@ -191,22 +191,22 @@ func (s *survey) answered() map[uint64]bool {
 	return places
 }
 
-// answeredAgain returns the places of READ responses that were transmitted with different contents: a READ that is repeated from the middle
+// answeredTwice returns the places of READ responses that were transmitted with different contents: a READ that is repeated from the middle
 // starts there with FIRST or ONLY, and newer responses have a newer MSN. What was lost of the earlier ones was not missed by a tap.
-func (s *survey) answeredAgain() map[uint64]bool {
-	first, again := make(map[uint64]uint64), make(map[uint64]bool)
+func (s *survey) answeredTwice() map[uint64]bool {
+	first, repeated := make(map[uint64]uint64), make(map[uint64]bool)
 	for i := range s.taps {
 		for key, g := range s.taps[i].seen {
 			if !g.data || g.place&0xff != placeAnswer {
 				continue
 			}
 			if other, ok := first[g.place]; ok && other != key {
-				again[g.place] = true
+				repeated[g.place] = true
 			}
 			first[g.place] = key
 		}
 	}
-	return again
+	return repeated
 }
 
 // complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows more often

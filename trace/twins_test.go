@@ -75,13 +75,13 @@ func TestMarksOfFramesThatAreLeftOut(t *testing.T) {
 		first, second bool
 	}{"none": {}, "at the second place": {second: true}, "before both": {true, true}} {
 		src := burst(t, func(at int64, f []byte, request bool) []written {
-			sights := [2][]byte{bytes.Clone(f), bytes.Clone(f)}
+			copies := [2][]byte{bytes.Clone(f), bytes.Clone(f)}
 			for i, marked := range [2]bool{tc.first, tc.second} {
 				if marked && request {
-					setCE(sights[i][packet.EthernetLen:])
+					setCE(copies[i][packet.EthernetLen:])
 				}
 			}
-			return []written{{at, sights[0], len(f)}, {at + 300, sights[1], len(f)}}
+			return []written{{at, copies[0], len(f)}, {at + 300, copies[1], len(f)}}
 		})
 		checked, _, err := Check(t.Context(), src, Options{})
 		if err != nil {

@@ -67,14 +67,14 @@ func TestRecordsInMemoryCompleteTheirMeta(t *testing.T) {
 			}
 			return nil
 		})
-		if again := c.ForEach(t.Context(), func(r *Record) error {
+		if second := c.ForEach(t.Context(), func(r *Record) error {
 			times = append(times, r.TimeNS)
 			if len(times) == 5 {
 				return stop
 			}
 			return nil
-		}); err != nil || !errors.Is(again, stop) || !slices.Equal(times, []int64{50, 20, 70, 50, 20}) {
-			t.Errorf("times %v, %v, %v", times, err, again)
+		}); err != nil || !errors.Is(second, stop) || !slices.Equal(times, []int64{50, 20, 70, 50, 20}) {
+			t.Errorf("times %v, %v, %v", times, err, second)
 		}
 	}
 }
@@ -304,8 +304,8 @@ func TestTheWriterRefusesWhatPcapCannotHold(t *testing.T) {
 		if tc.fits != (err == nil) || err != nil && err.Error() != want {
 			t.Errorf("%d ns, %d bytes: %v", tc.ns, tc.n, err)
 		}
-		if _, again := w.Reserve(0, 0, 0); tc.fits != (again == nil) {
-			t.Errorf("after that: %v", again)
+		if _, second := w.Reserve(0, 0, 0); tc.fits != (second == nil) {
+			t.Errorf("after that: %v", second)
 		}
 		if tc.fits && (w.Packets() != 2 || w.Bytes() != int64(pcapHeaderLen+2*pcapRecordLen+tc.n)) {
 			t.Errorf("%d packets, %d bytes", w.Packets(), w.Bytes())
@@ -512,7 +512,7 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 // TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the response on that was lost: the new response starts a
 // message and is another packet for that.
 func TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap(t *testing.T) {
-	const lost, again, before, after = 1, 2, 3, 4
+	const lost, second, before, after = 1, 2, 3, 4
 	for _, tc := range []struct {
 		name     string
 		repeated bool
@@ -528,7 +528,7 @@ func TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap(t *testing.T)
 		see(before, 1000, 7, 0, 1)
 		see(lost, 2000, 8, 0)
 		if tc.repeated {
-			see(again, 3000, 8, 0, 1)
+			see(second, 3000, 8, 0, 1)
 		}
 		see(after, 4000, 9, 0, 1)
 		if s.complete() != tc.complete {

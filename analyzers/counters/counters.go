@@ -117,7 +117,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 	at := a.flows[r.Flow]
 	from, to := &a.expected[at.from], &a.expected[at.to]
-	if step != nil && !a.general && ordinary(r, step) {
+	if step != nil && !a.general && plain(r, step) {
 		from[TxPackets].exact(1)
 		to[RxPackets].exact(1)
 		return
@@ -128,8 +128,8 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// ordinary reports whether r counts as a packet sent and received, and as nothing else: a request in order that nothing happened to.
-func ordinary(r *trace.Record, step *rounds.Step) bool {
+// plain reports whether r counts as a packet sent and received, and as nothing else: a request in order that nothing happened to.
+func plain(r *trace.Record, step *rounds.Step) bool {
 	return step.Marks == 0 && r.Event == trace.EventNone && r.Flags&(trace.Sent|trace.Passed) == trace.Sent|trace.Passed &&
 		r.ICRC != packet.ICRCInvalid && r.ECN != packet.CE && r.Opcode.IsRequest()
 }

@@ -53,8 +53,8 @@ var plainData = func() (list [256]bool) {
 	return list
 }()
 
-// ordinary follows r, of direction d, if it is a data packet in order with the headers of the one before, of which nothing more is to be said.
-func (a *Analyzer) ordinary(r *trace.Record, step *rounds.Step, d *direction) bool {
+// followPlain follows r, of direction d, if it is a data packet in order with the headers of the one before, of which nothing more is to be said.
+func (a *Analyzer) followPlain(r *trace.Record, step *rounds.Step, d *direction) bool {
 	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Again != 0 || len(a.regions) > 0 || headersOf(r) != d.usual {
 		return false
 	}
@@ -130,7 +130,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	d := &a.flows[r.Flow]
 	if r.Version != 0 || r.Reserved != 0 {
 		a.header(r)
-	} else if !a.general && a.ordinary(r, step, d) {
+	} else if !a.general && a.followPlain(r, step, d) {
 		return
 	}
 	d.usual = 0
@@ -173,10 +173,10 @@ func (a *Analyzer) requested(r *trace.Record, d *direction) {
 	case op == packet.CmpSwap || op == packet.FetchAdd:
 		a.changedNS[a.hosts[r.Flow.Peer()]] = r.TimeNS
 		a.atomic(r)
-		a.again(r, d)
+		a.repeatedOperands(r, d)
 		a.atomicRequest(r, d)
 	case op.Headers()&packet.HasImmDt != 0:
-		a.again(r, d)
+		a.repeatedOperands(r, d)
 	case op == packet.ReadRequest:
 		a.empty(r)
 		return
@@ -338,8 +338,8 @@ func (a *Analyzer) empty(r *trace.Record) {
 	}
 }
 
-// again compares a retransmission with the request that it repeats.
-func (a *Analyzer) again(r *trace.Record, d *direction) {
+// repeatedOperands compares a retransmission with the request that it repeats.
+func (a *Analyzer) repeatedOperands(r *trace.Record, d *direction) {
 	for i := range d.remember {
 		m := &d.remember[i]
 		if m.psn != r.PSN || m.opcode != r.Opcode { // another opcode is gbn's business

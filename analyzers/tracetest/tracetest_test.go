@@ -41,11 +41,11 @@ func TestSimulationsRepeat(t *testing.T) {
 		NotReady: 0.05, Timeout: 4096 << 14, CNPInterval: 4000,
 	}
 	first, truth := tracetest.Simulate(sc)
-	second, again := tracetest.Simulate(sc)
+	second, repeated := tracetest.Simulate(sc)
 	if diff := cmp.Diff(first, second); diff != "" {
 		t.Errorf("records differ:\n%s", diff)
 	}
-	if diff := cmp.Diff(truth, again); diff != "" {
+	if diff := cmp.Diff(truth, repeated); diff != "" {
 		t.Errorf("truth differs:\n%s", diff)
 	}
 	if len(first) < 3*5*8 {

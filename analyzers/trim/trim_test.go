@@ -66,7 +66,7 @@ func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []
 func TestReactionsToTrimmedHeaders(t *testing.T) {
 	const ok = packet.SyndromeAckNoCredit
 	whole := []seen{data(first, 0), cut(middle, 1), data(last, 2)}
-	again := []seen{data(middle, 1), data(last, 2), answer(ok, 2)}
+	retransmitted := []seen{data(middle, 1), data(last, 2), answer(ok, 2)}
 	with := func(parts ...[]seen) []seen { return slices.Concat(parts...) }
 	for _, c := range []struct {
 		name     string
@@ -74,7 +74,7 @@ func TestReactionsToTrimmedHeaders(t *testing.T) {
 		list     []seen
 		rules    []string
 	}{
-		{"one NAK at once is right", trace.TrimAnswered, with(whole, []seen{answer(nak, 1)}, again), nil},
+		{"one NAK at once is right", trace.TrimAnswered, with(whole, []seen{answer(nak, 1)}, retransmitted), nil},
 		{"silence until the timeout is wrong where a reaction is declared", trace.TrimAnswered,
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), []string{"trim.nack-missing"}},
 		{"silence is right without a reaction", trace.TrimIgnored,
@@ -82,9 +82,9 @@ func TestReactionsToTrimmedHeaders(t *testing.T) {
 		{"nothing is demanded of an unknown device", trace.TrimReactionUnknown,
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), nil},
 		{"a NAK for the packet behind is wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 2), data(last, 2)}), []string{"trim.nack-psn"}},
-		{"two NAKs for one header are wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 1), answer(nak, 1)}, again), []string{"trim.nack-repeat"}},
+		{"two NAKs for one header are wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 1), answer(nak, 1)}, retransmitted), []string{"trim.nack-repeat"}},
 		{"a NAK for each of two headers is right", trace.TrimAnswered,
-			with(whole, []seen{answer(nak, 1), cut(middle, 1), data(last, 2), answer(nak, 1)}, again), nil},
+			with(whole, []seen{answer(nak, 1), cut(middle, 1), data(last, 2), answer(nak, 1)}, retransmitted), nil},
 		{"an ACK beyond a header is wrong, declared or not", trace.TrimIgnored, with(whole, []seen{answer(ok, 2)}), []string{"trim.acknowledged"}},
 		{"the header of a duplicate brings nothing", trace.TrimAnswered,
 			[]seen{data(first, 0), data(last, 1), after(1_000_000, cut(last, 1)), after(1_000_000, data(last, 1)), answer(ok, 1)}, nil},

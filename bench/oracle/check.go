@@ -40,6 +40,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	keep := fl.String("keep", "", "with -count 1: directory that keeps the captures")
 	from := fl.String("source", "endpoints", "what makes the traffic: endpoints (random ones, written for this check) or scenarios (of candela detect, NIC models without bugs)")
 	configs := fl.String("configs", "configs", "directory of the tests that come with Candela")
+	reopen := fl.Bool("reopen", false, "some queue pairs are used again with other initial PSNs; such sessions may be blamed (docs/oracle.md)")
 	limit := fl.Int("limit", -1, "sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
@@ -59,7 +60,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	failures := make([]error, *workers)
 	for w := range *workers {
 		group.Go(func() {
-			traffic := open(*packets, *configs)
+			traffic := open(endpoints{*packets, *reopen}, *configs)
 			for i := w; i < *count && failures[w] == nil; i += *workers {
 				s := *seed + uint64(i)
 				results[i], failures[w] = checkOne(traffic, chosen[s%uint64(len(chosen))], s, *keep)

@@ -61,7 +61,7 @@ func TestTheHostAtTheTapIsConvicted(t *testing.T) {
 
 // TestOfThreeCapturesTheTwoAtTheHostsAreCompared names three captures without places.
 func TestOfThreeCapturesTheTwoAtTheHostsAreCompared(t *testing.T) {
-	s := session(rand.New(rand.NewPCG(3, 3)), rand.New(rand.NewPCG(3, 4)), 600, &view{})
+	s := session(rand.New(rand.NewPCG(3, 3)), rand.New(rand.NewPCG(3, 4)), 600, &view{}, false)
 	dir := t.TempDir()
 	var o orchestrator.AnalyzeOptions
 	for i, place := range []traffic.Place{traffic.AtSwitch, traffic.AtRequester, traffic.AtResponder} {
@@ -84,5 +84,19 @@ func TestOfThreeCapturesTheTwoAtTheHostsAreCompared(t *testing.T) {
 	}
 	if outcome.Analysis.Verdict != analyzers.Pass {
 		t.Errorf("verdict %s: %+v", outcome.Analysis.Verdict, outcome.Analysis.Findings)
+	}
+}
+
+// TestSessionsThatWereBlamedPass repeats what further draws found.
+func TestSessionsThatWereBlamedPass(t *testing.T) {
+	for _, tc := range []struct{ source, view, seed string }{
+		{"scenarios", "counted", "9101601"}, {"scenarios", "pair-missing", "9102565"}, {"scenarios", "pair-missing", "9101637"},
+		{"endpoints", "mirror", "3400205"},
+	} {
+		var out bytes.Buffer
+		args := []string{"check", "-source", tc.source, "-view", tc.view, "-seed", tc.seed, "-count", "1", "-limit", "0", "-configs", "../../configs"}
+		if status := run(args, &out, &out); status != 0 {
+			t.Errorf("%s through %s, seed %s: status %d:\n%s", tc.source, tc.view, tc.seed, status, out.String())
+		}
 	}
 }

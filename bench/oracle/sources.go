@@ -17,16 +17,19 @@ type source interface {
 	close() error
 }
 
-var sources = map[string]func(packets int, configs string) source{
-	"endpoints": func(packets int, _ string) source { return endpoints{packets} },
-	"scenarios": func(_ int, configs string) source { return &scenarios{newBed(configs)} },
+var sources = map[string]func(e endpoints, configs string) source{
+	"endpoints": func(e endpoints, _ string) source { return e },
+	"scenarios": func(_ endpoints, configs string) source { return &scenarios{newBed(configs)} },
 }
 
-// endpoints are those of package traffic; a session has about so many packets at most.
-type endpoints struct{ packets int }
+// endpoints are those of package traffic.
+type endpoints struct {
+	packets int  // about so many at most
+	reopen  bool // some queue pairs are used again, where no connections document comes with the captures
+}
 
 func (e endpoints) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recording, *orchestrator.Outcome, error) {
-	return &session(rng, rand.New(rand.NewPCG(seed, 0x6d6f7265)), e.packets, v).Recording, nil, nil
+	return &session(rng, rand.New(rand.NewPCG(seed, 0x6d6f7265)), e.packets, v, e.reopen).Recording, nil, nil
 }
 
 func (e endpoints) close() error { return nil }
@@ -52,7 +55,7 @@ func (s *scenarios) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recordi
 }
 
 // session draws the traffic of compliant endpoints until every message completes. In every other session more is unusual: more draws it.
-func session(rng, more *rand.Rand, packets int, v *view) *traffic.Session {
+func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.Session {
 	for {
 		sc := traffic.Scenario{
 			Packets: 1 + rng.IntN(12), Window: 1 + rng.IntN(32), Reads: 1 + rng.IntN(4), Verbs: traffic.Verbs(1 + rng.IntN(int(traffic.All))),
@@ -70,7 +73,7 @@ func session(rng, more *rand.Rand, packets int, v *view) *traffic.Session {
 		}
 		seed := rng.Uint64()
 		if more.IntN(2) == 0 {
-			unusual(more, &o, v)
+			unusual(more, &o, v, reopen)
 		}
 		if s := traffic.NewSession(seed, o); s.Settled {
 			return s
@@ -80,7 +83,7 @@ func session(rng, more *rand.Rand, packets int, v *view) *traffic.Session {
 
 // unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits, credits, counts of
 // messages that wrap and queue pairs that are used again.
-func unusual(rng *rand.Rand, o *traffic.Options, v *view) {
+func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 	sc := &o.Scenario
 	o.MTU = 256 << rng.IntN(5)
 	if rng.IntN(2) == 0 {
@@ -116,6 +119,6 @@ func unusual(rng *rand.Rand, o *traffic.Options, v *view) {
 			// The count does not wrap before the first response: that looks like a responder which does not count.
 			sc.MSN = 1<<24 - 40 - rng.IntN(60)
 		}
-		o.Reopened = false
+		o.Reopened = reopen && rng.IntN(2) == 0
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/analyzers/oracle"
 	"candela.dev/candela/analyzers/oracle/traffic"
 	"candela.dev/candela/packet"
@@ -149,5 +150,56 @@ func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
 				t.Errorf("%d of %d were found, %d of %d in single captures", found[0], changed[0], found[1], changed[1])
 			}
 		})
+	}
+}
+
+// TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints cuts the front off long captures, of which nobody
+// knows where their connections begin. What happens once the endpoints are found must be judged, and nothing before.
+func TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints(t *testing.T) {
+	observeCut := func(tr *oracle.Trace, from int) (requester, responder analyzers.Observed) {
+		connections := *oracle.Connections()
+		connections.Inferred = true
+		meta := tr.Checked(&connections).Meta()
+		o := observer.New(meta, observer.Config{Default: limits(tr.View)})
+		for i, r := range tr.Records() {
+			if i >= from {
+				o.Packet(&r)
+			}
+		}
+		seen := o.Finish()
+		return seen[0], seen[1]
+	}
+	found, judged, sessions := 0, 0, 0
+	for i := range 120 {
+		rng := rand.New(rand.NewPCG(23, uint64(i)))
+		tr := long(rng)
+		from := 1 + rng.IntN(len(tr.Packets)/2)
+		at := 3 * len(tr.Packets) / 4
+		for at < len(tr.Packets) && !(tr.Packets[at].Op == packet.Acknowledge && tr.Packets[at].Syndrome.IsAck()) {
+			at++
+		}
+		if tr.Packets[from].Op.IsResponse() || at == len(tr.Packets) || !tr.View.Plain {
+			continue
+		}
+		sessions++
+		requester, responder := observeCut(tr, from)
+		if worst(&requester) != oracle.Possible || worst(&responder) != oracle.Possible {
+			t.Fatalf("trace %d: %+v %+v", i, requester, responder)
+		}
+		blindFrom := func(o *analyzers.Observed) uint64 { return o.Blind[0].From }
+		if len(requester.Blind) == 0 || len(responder.Blind) == 0 || blindFrom(&requester) != blindFrom(&responder) {
+			t.Fatalf("trace %d is judged from its first packet on: %+v %+v", i, requester, responder)
+		}
+		if responder.Blind[len(responder.Blind)-1].To == 0 {
+			continue
+		}
+		judged++
+		tr.Packets[at].PSN += 2000
+		if _, responder = observeCut(tr, from); worst(&responder) == oracle.Violation {
+			found++
+		}
+	}
+	if sessions < 20 || judged < sessions/3 || found < judged*3/4 {
+		t.Errorf("%d impossible ACKs found in %d judged of %d sessions", found, judged, sessions)
 	}
 }

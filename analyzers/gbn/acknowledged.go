@@ -131,10 +131,12 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	if una < most.una && (kind == nakSequence || kind == nakRNR) {
 		q.contrary = una // the responder takes an acknowledgement back: its fault, and no requester is blamed for obeying
 	}
-	q.exhausted = q.exhausted || kind != nakNone && q.tried >= s.limits.fewest()
-	if una < most.una && (s.captured || s.fateUnknown || q.dubious) {
+	q.refused = q.refused || kind == nakRNR
+	q.exhausted = q.exhausted || kind != nakNone && q.tried >= s.fewest()
+	unsure := q.dubious || una == q.doubted
+	if una < most.una && (s.captured || s.fateUnknown || unsure) {
 		q.una.insert(knowledge{una: una, id: r.ID, timeNS: r.TimeNS}) // what said more may be lost or late, or not heeded
-		if i := q.una.search(una); q.dubious && kind != nakNone && q.una.at(i).una == una {
+		if i := q.una.search(una); unsure && kind != nakNone && q.una.at(i).una == una {
 			q.una.at(i).ask(r, kind)
 		}
 	}
@@ -153,6 +155,9 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	}
 	if kind != nakNone {
 		most.ask(r, kind)
+		if s.mayHaveGivenUp(most) {
+			q.lastNack = r.TimeNS
+		}
 	}
 	if una == q.next && kind == nakNone {
 		q.tried = 0
@@ -163,7 +168,7 @@ func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 // ask notes a NACK for una.
 func (k *knowledge) ask(r *trace.Record, kind nakKind) {
 	k.asks++
-	k.askNS = r.TimeNS
+	k.askID, k.askNS = r.ID, r.TimeNS
 	if kind == nakRNR {
 		if k.rnrs++; k.waitNS == 0 {
 			k.waitNS = r.TimeNS

@@ -13,28 +13,26 @@ import (
 
 // wrong reports whether a READ response or atomic ACK at p, which has been requested, has not the form of an answer to that request.
 func (s *session) wrong(r *trace.Record, p pos) bool {
-	if s.captured {
-		return false // what was asked before may have been missed
-	}
+	return !s.captured && s.misfits(r.Opcode, r.PayloadLen, p) // of a capture what was asked before may have been missed
+}
+
+func (s *session) misfits(op packet.Opcode, payload uint16, p pos) bool {
 	sp, ok := s.req.spans.covering(p)
 	switch {
 	case !ok:
 		return p >= s.req.una.least().una // older requests are forgotten
-	case sp.atomic || r.Opcode == packet.AtomicAcknowledge:
-		return sp.atomic != (r.Opcode == packet.AtomicAcknowledge)
+	case sp.atomic || op == packet.AtomicAcknowledge:
+		return sp.atomic != (op == packet.AtomicAcknowledge)
 	}
-	return r.Opcode.Ends() != (p == sp.last) || p == sp.first && !r.Opcode.Starts() || slices.Contains(s.req.suspects[:], r.ID)
+	want := int64(s.mtu)
+	if p == sp.last {
+		want = int64(sp.length) - (p-sp.first)*int64(s.mtu)
+	}
+	return op.Ends() != (p == sp.last) || p == sp.first && !op.Starts() || s.mtu > 0 && int64(payload) != want
 }
 
-// suspect notes that r has a wrong length, which its form does not show.
-func (q *requester) suspect(rule Rule, r *trace.Record) {
-	if rule == RuleReadLength {
-		q.suspects[q.suspected%len(q.suspects)] = r.ID
-		q.suspected++
-	}
-}
-
-// learnWrong follows a response at p of the wrong form. The requester may drop it, end the connection, or take it as it is.
+// learnWrong follows a response at p of the wrong form. The requester may drop it, end the connection, take it as it
+// is, or for an implied NAK.
 func (s *session) learnWrong(r *trace.Record, p pos) {
 	q := &s.req
 	missing, gap := q.spans.missing()
@@ -45,10 +43,15 @@ func (s *session) learnWrong(r *trace.Record, p pos) {
 		s.learn(r, missing, nakImplied)
 	case gap && missing == p:
 		q.mayFail(r, never)
+		q.mayRefuse(r, p)
 		q.doubt(p)
+		if k := q.una.at(q.una.search(p)); k.una == p {
+			k.refusals++
+		}
 		s.learn(r, p+1, nakNone)
 	case !asked && p+1 > q.una.most().una:
 		q.mayFail(r, never)
+		q.mayRefuse(r, p)
 		q.dubious = true
 		q.una.push(knowledge{una: p + 1, id: r.ID, timeNS: r.TimeNS, dubious: true})
 	default:
@@ -56,10 +59,18 @@ func (s *session) learnWrong(r *trace.Record, p pos) {
 	}
 }
 
+// mayRefuse adds the state of a requester that takes a response of the wrong form at p for an implied NAK: everything
+// before is acknowledged.
+func (q *requester) mayRefuse(r *trace.Record, p pos) {
+	k := knowledge{una: p, id: r.ID, timeNS: r.TimeNS, dubious: true}
+	k.ask(r, nakImplied)
+	q.una.include(k)
+}
+
 // mayFail notes that the connection may end in error over r, unless its requester has sent the request at p by the time r arrives.
 func (q *requester) mayFail(r *trace.Record, p pos) {
 	if p >= q.next {
-		q.fails, q.failsNS, q.failsAt = true, r.TimeNS, p
+		q.fails, q.failsNS, q.failsAt, q.failsOp, q.failsLen = true, r.TimeNS, p, r.Opcode, r.PayloadLen
 	}
 }
 
@@ -67,7 +78,10 @@ func (q *requester) mayFail(r *trace.Record, p pos) {
 // the response had arrived.
 func (s *session) mayHaveFailed() bool {
 	q := &s.req
-	return q.misled || q.fails && q.lastNS-q.failsNS <= s.a.delay && q.failsAt >= q.next
+	if q.misled || !q.fails || q.lastNS-q.failsNS > s.a.delay {
+		return q.misled
+	}
+	return q.failsAt >= q.next || q.failsOp != packet.Acknowledge && s.misfits(q.failsOp, q.failsLen, q.failsAt)
 }
 
 // doubt takes the response at p, the first that is missing, for received, which it may not be.
@@ -80,8 +94,16 @@ func (q *requester) doubt(p pos) {
 
 // askDoubted notes that a response after one that may have been dropped asks for what that one would have brought.
 func (q *requester) askDoubted(r *trace.Record, p pos) {
-	if i := q.una.search(q.doubted); p > q.doubted && i < q.una.len && q.una.at(i).una == q.doubted {
-		q.una.at(i).mayAsk(r)
+	i := q.una.search(q.doubted)
+	if i == q.una.len || q.una.at(i).una != q.doubted {
+		return
+	}
+	switch k := q.una.at(i); {
+	case p > q.doubted:
+		k.mayAsk(r)
+		k.refusals++
+	case p == q.doubted && r.Opcode != packet.Acknowledge:
+		k.refusals = 0 // this one may be taken instead
 	}
 }
 
@@ -98,11 +120,7 @@ func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 	q := &s.req
 	p := s.unwrap(r.PSN)
 	q.dubious = true
-	if r.Opcode == packet.Acknowledge {
-		q.mayFail(r, p)
-	} else {
-		q.mayFail(r, never) // if it does not fit what is asked there by then
-	}
+	q.mayFail(r, p)
 	for i := q.una.len - 1; i >= 0; i-- { // in each state that it may be in when it has received all that passed before
 		k := q.una.at(i)
 		if k.mayAsk(r); !k.dubious {
@@ -145,7 +163,7 @@ func (k *knowledge) mayAsk(r *trace.Record) {
 		return
 	}
 	k.asks++
-	k.askNS = r.TimeNS
+	k.askID, k.askNS = r.ID, r.TimeNS
 }
 
 // settleClaims turns claims into states that the requester may be in, now that it is about to send or has sent r, and forgets those that
@@ -169,7 +187,7 @@ func (s *session) settleClaims(r *trace.Record) {
 			q.doubt(missing)
 		} else if gap && missing < c.una {
 			c.una, c.nak, c.rnrNS, c.waitNS, c.restores = missing, nakImplied, 0, 0, true
-			c.asks, c.rnrs, c.nakID, c.askNS = 1, 0, c.id, c.timeNS
+			c.asks, c.rnrs, c.nakID, c.askID, c.askNS = 1, 0, c.id, c.id, c.timeNS
 		}
 		q.una.include(c)
 		reached = c.una

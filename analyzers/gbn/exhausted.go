@@ -39,6 +39,9 @@ func (s *session) failed(k *knowledge, restarts int) bool {
 // nothing (IBTA volume 1, 9.9.2.1.1). Where the limit is not known it may be 0.
 func (s *session) mayHaveGivenUp(k *knowledge) bool {
 	q, limit, used := &s.req, s.limits.Retry, 0
+	if q.lastNack != 0 && q.lastNS-q.lastNack <= s.a.delay {
+		return true // and it has sent nothing since that NACK arrived
+	}
 	if k.nak == nakRNR {
 		limit = s.limits.RNRRetry
 		if limit.Known && limit.Max >= infiniteRNRRetry {
@@ -51,6 +54,9 @@ func (s *session) mayHaveGivenUp(k *knowledge) bool {
 			used = q.rnrs
 		}
 		used += q.vague + q.free
+	}
+	if k.nak == nakRNR {
+		used = max(used, int(k.rnrs)-1) // one that comes during the wait for another may cost a retry, too
 	}
 	return !limit.Known || used >= limit.Max
 }

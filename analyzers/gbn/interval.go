@@ -24,8 +24,12 @@ type knowledge struct {
 	rnrNS  int64 // duration of the RNR timer
 	nak    nakKind
 	asks   uint32 // how many NACKs for una passed
-	askNS  int64  // when the latest of them passed, or its RNR timer ran out after that
-	spent  uint32 // how many of them certainly caused a restart each, so that they explain no other
+	askID  uint64 // of the latest
+	askNS  int64  // when it passed, or its RNR timer ran out after that
+	// refusals is how many of them are none unless a response of the wrong form was dropped that alone leads out of this
+	// state.
+	refusals uint32
+	spent    uint32 // how many of them certainly caused a restart each, so that they explain no other
 	// answered: una was sent again after a NACK passed.
 	answered bool
 	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it restores the
@@ -122,9 +126,12 @@ func (f *frontier) include(k knowledge) {
 
 // merge adds what another state with the same una asks for.
 func (k *knowledge) merge(o *knowledge) {
+	k.restores = k.restores || o.restores
 	k.asks += o.asks
 	k.rnrs += o.rnrs
-	k.askNS = max(k.askNS, o.askNS)
+	if o.askNS >= k.askNS {
+		k.askID, k.askNS = o.askID, o.askNS
+	}
 	if k.nak == nakNone || k.spent >= k.asks-o.asks {
 		k.nak, k.nakID, k.nakNS, k.answered = o.nak, o.nakID, o.nakNS, false
 	}

@@ -1,15 +1,17 @@
 package gbn
 
-import "candela.dev/candela/analyzers/bounds"
-
 // A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again before it. Nobody
 // prescribes how long a responder may take for it. So that it was not sent shows only if the gap stayed open until it was overdue, or if
 // what lies behind the gap was answered.
 
-// nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave. Without a NAK a
-// gap stays open for a local ACK timeout, so half of one tells NAKs that were never sent from those that came to nothing.
+// nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave: as long
+// as the request takes to the host and the NAK back.
 func (s *session) nakDelayNS() int64 {
-	return min(s.a.delay, bounds.TimeoutNS(s.limits.TimeoutNS)/2)
+	t := s.limits.TimeoutNS
+	if t <= 0 {
+		return s.a.delay
+	}
+	return 2*s.a.host.BesideNS(t) + s.a.meta.ClockUncertaintyNS
 }
 
 // followGap notes what arrival a, the newest, means for the gap that it opens or closes; awaiting says whether one was open.

@@ -48,7 +48,11 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 	q := &s.rsp
 	q.log.answer(p)
 	s.checkReadResponse(r, p)
-	t.left -= int64(r.PayloadLen)
+	if s.mtu > 0 {
+		t.left -= int64(s.mtu) // whatever it brings, the next one has its own place
+	} else {
+		t.left -= int64(r.PayloadLen)
+	}
 	t.next = p + 1
 	t.active = p != t.end
 	s.rsp.acked, s.rsp.ackID = max(s.rsp.acked, p), r.ID
@@ -98,9 +102,9 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	return true
 }
 
-// foldToReplay raises the least state up to the duplicate READ request that is arrival i, and takes that out. The responder gives
-// up what it still had to answer from the request's PSN on, and answers what lies behind the READ after the replay: so later
-// requests stay, and only repetitions of what the replay answers go.
+// foldToReplay raises the least state up to the duplicate READ or atomic request that is arrival i, and takes that out.
+// The responder gives up what it still had to answer from the request's PSN on, and answers what lies behind the READ
+// after the replay: so later requests stay, and only repetitions of what the replay answers go.
 func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 	l := &s.rsp.log
 	replay := *l.at(i)
@@ -109,7 +113,8 @@ func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 		i--
 	}
 	l.remove(func(j int, a *arrival) bool {
-		return j == i || j < i && a.fate == fateDuplicate && a.owesData() && a.pos >= replay.pos
+		repeats := a.fate == fateDuplicate && a.owesData() && a.pos >= replay.pos && a.pos < replay.pos+replay.psns
+		return j == i || j < i && repeats
 	})
 	return replay
 }
@@ -192,10 +197,14 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 	if !again {
 		s.cutStream(r, p)
 	}
-	for range i {
-		s.fold(r)
+	if again {
+		s.foldToReplay(r, i)
+	} else {
+		for range i {
+			s.fold(r)
+		}
+		q.log.pop()
 	}
-	q.log.pop()
 	q.log.answer(p)
 	if s.step(rsAtomicAck); !again {
 		q.performed = p

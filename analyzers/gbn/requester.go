@@ -30,23 +30,27 @@ type requester struct {
 	spans spans
 	iter  int // ITER of data packets as the injector counts it, for reports
 
-	contrary  pos       // of a NACK for what was acknowledged before, -1: none
-	carried   uint32    // NACKs of discarded states that may still cause a restart
-	jumpNS    int64     // when the latest restart was seen
-	carriedNS int64     // when the latest passed
-	stallNS   int64     // the longest recent wait for progress, which ended
-	stalledNS int64     // at this instant
-	uncounted uint32    // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious   bool      // some response was about what was never sent
-	suspects  [8]uint64 // the latest READ responses of wrong length, in a ring
-	suspected int
-	fails     bool  // a response may have ended the connection
-	failsNS   int64 // when it passed
-	failsAt   pos   // but not if the request there had been sent when it arrived
+	contrary  pos    // of a NACK for what was acknowledged before, -1: none
+	carried   uint32 // NACKs of discarded states that may still cause a restart
+	jumpNS    int64  // when the latest restart was seen
+	carriedNS int64  // when the latest passed
+	stallNS   int64  // the longest recent wait for progress
+	stalledAt pos    // at this position
+	waitingNS int64  // which began
+	stalledNS int64  // and ended at this instant; 0: there was none
+	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
+	dubious   bool   // some response was about what was never sent
+	fails     bool   // a response may have ended the connection
+	failsNS   int64  // when it passed
+	failsAt   pos    // but not if a request that it fits had been sent there when it arrived
+	failsOp   packet.Opcode
+	failsLen  uint16
 	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
 	rewound   bool  // it went back there
 	misled    bool  // a response reached it that nobody sent: it may have ended in error over that
 	tried     int   // restarts since everything was acknowledged
+	refused   bool  // an RNR NAK has passed
+	lastNack  int64 // when a NACK passed of which it had perhaps no retry left, 0: none has
 	exhausted bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
 	restartAt pos   // where the last restart went
 	restarts  int   // how often in a row, NACKs and timeouts
@@ -162,7 +166,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if i < q.una.len && q.una.at(i).una == p && p < q.next {
 		return s.restart(r, p, i)
 	}
-	if p == q.contrary && (s.captured || s.fateUnknown || p >= q.una.least().una) {
+	if p == q.contrary && (s.captured || s.fateUnknown) {
 		return rqRestartNack
 	}
 	if !s.seesAll() {
@@ -216,6 +220,9 @@ func (s *session) answerInPassing(p pos) {
 // restart judges a jump to the oldest unacknowledged PSN of state i.
 func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	q := &s.req
+	if q.doubted >= 0 && p > q.doubted && !q.rewound && p < q.cur {
+		q.doubted = -1 // it has not dropped that response
+	}
 	if s.seesAll() {
 		q.carry(i)
 		q.una.raise(i)
@@ -277,10 +284,16 @@ func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
 // carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged when the
 // requester gets round to it.
 func (q *requester) carry(i int) {
+	id := q.una.at(i).id
 	for j := range i {
-		if k := q.una.at(j); k.asks > k.spent {
-			q.carried += k.asks - k.spent
-			q.uncounted += k.asks - k.spent
+		k := q.una.at(j)
+		asks := k.asks - k.refusals
+		if asks > 0 && k.askID == id {
+			asks-- // whoever took that response for a NACK did not take it for an acknowledgement
+		}
+		if asks > k.spent {
+			q.carried += asks - k.spent
+			q.uncounted += asks - k.spent
 			q.carriedNS = k.askNS
 		}
 	}
@@ -303,7 +316,6 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	if p != q.restartAt {
 		q.restartAt, q.restarts, q.rnrs, q.vague, q.free = p, 0, 0, 0, 0
 	}
-	q.exhausted = q.exhausted || q.tried >= s.limits.fewest()
 	q.tried++
 	if q.uncounted > 0 && r.TimeNS-q.carriedNS <= s.a.delay {
 		q.uncounted--
@@ -328,6 +340,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 	*count++
 	if limit.Known && *count > limit.Max {
+		q.exhausted = true
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (%s)", limit.Max, p+1, name),
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count))
@@ -374,11 +387,13 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 		return false
 	}
 	slack := s.a.host.BesideNS(t)
+	stalled := s.req.stallNS+2*slack >= t // the request left before it passed, and the progress arrived after that
 	if s.a.unpunctual() {
 		slack = max(slack, t/2)
 	}
 	start, _, ok := s.timerStart(p, k)
-	if s.req.stallNS >= t-slack && r.TimeNS-s.req.stalledNS <= s.a.delay {
+	if stalled && s.req.stalledNS != 0 && p > s.req.stalledAt && r.TimeNS-s.req.waitingNS >= t-slack &&
+		r.TimeNS-s.req.stalledNS <= s.a.delay+bounds.SlowestReactionNS {
 		return false // the timer may have run out before the progress to p was known
 	}
 	return ok && r.TimeNS-start < t-slack
@@ -390,7 +405,14 @@ func (s *session) noteStall(r *trace.Record) {
 	most := q.una.most()
 	start, _, ok := s.timerStart(most.una, most)
 	if waited := r.TimeNS - start; ok && (waited >= q.stallNS || r.TimeNS-q.stalledNS > s.a.delay) {
-		q.stallNS, q.stalledNS = waited, r.TimeNS
+		q.stallNS, q.stalledAt, q.waitingNS, q.stalledNS = waited, most.una, start, r.TimeNS
+	}
+	l := &s.limits
+	if !ok || !l.Retry.Known || l.TimeoutNS <= 0 || q.tried < s.fewest() {
+		return
+	}
+	if r.TimeNS-start+2*s.a.host.BesideNS(l.TimeoutNS) >= l.TimeoutNS {
+		q.exhausted = true // the last retry may have timed out before
 	}
 }
 

@@ -135,7 +135,7 @@ func (s *session) ack(r *trace.Record, p pos) {
 		s.checkMSN(r, p, q.log.least.msn)
 	case p == q.acked && p >= 0:
 		s.step(rsAckAgain)
-		s.checkMSN(r, p, q.log.least.msn)
+		s.checkMSN(r, p, q.log.completedThrough(p))
 	default:
 		s.reAck(r, p)
 	}
@@ -377,7 +377,7 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	if t := &q.stream; t.active && p == t.next {
 		// It fails while it answers a READ: the NAK takes the place of the next response.
-	} else if (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
+	} else if s.cutStream(r, p-1); (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
 	} else {

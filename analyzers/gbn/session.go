@@ -90,9 +90,6 @@ func (s *session) psns(r *trace.Record) int64 {
 // report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
 // caller adds what was expected and seen.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
-	if r != nil {
-		s.req.suspect(rule, r)
-	}
 	f := s.a.report(rule, r, s.flow.Connection())
 	if f == nil {
 		return nil

@@ -25,7 +25,7 @@ func (s *session) silenced(fromNS int64) bool {
 	if most := q.una.most(); unfinished && most.nak == nakRNR && peer.mayHaveGivenUp(most) {
 		return true
 	}
-	return q.exhausted || unfinished && q.tried >= peer.limits.fewest()
+	return q.exhausted || unfinished && q.tried >= peer.fewest()
 }
 
 // endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error for that.
@@ -34,9 +34,10 @@ func (s *session) endedByPeer() bool {
 	return peer != nil && peer.rsp.fatalID != 0
 }
 
-// fewest returns how many restarts a requester may take at least until it gives up; none if that is not known.
-func (l *Limits) fewest() int {
-	switch rnr := l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry; {
+// fewest returns how many restarts the requester may take at least until it gives up; none if that is not known.
+func (s *session) fewest() int {
+	l := &s.limits
+	switch rnr := l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry && s.req.refused; {
 	case rnr && l.Retry.Known:
 		return min(l.Retry.Max, l.RNRRetry.Max)
 	case l.Retry.Known:

@@ -138,7 +138,7 @@ func TestResponderViolationsAreNamed(t *testing.T) {
 			> 1; < resp 1-2; < resp 3 op=READ_RESPONSE_MIDDLE`},
 		"last before the end": {traffic: "read*3", want: []string{"read-opcode"}, trace: `
 			> 1; < resp 1; < resp 2 op=READ_RESPONSE_LAST; < resp 3`},
-		"a short read response": {traffic: "read*3", want: []string{"read-length", "read-length"}, trace: `
+		"a short read response": {traffic: "read*3", want: []string{"read-length"}, trace: `
 			> 1; < resp 1; < resp 2 len=1000; < resp 3`},
 		"the linux kernel's replay": {traffic: "read*10", want: []string{"replay-opcode"}, trace: `
 			> 1; < resp 1-4; < resp 5 drop; < resp 6-10; > 5; < resp 5 op=READ_RESPONSE_MIDDLE; < resp 6-10`},

@@ -170,6 +170,9 @@ func (q *requester) same(f *frame) bool {
 
 // receive takes a response.
 func (q *requester) receive(st *senderStep, n senderNode, f *frame) {
+	if st.goal == nil && q.givesUp(n, f) {
+		q.fail(st, n)
+	}
 	switch {
 	case n.state.failed:
 	case f.op == packet.Acknowledge:
@@ -177,6 +180,22 @@ func (q *requester) receive(st *senderStep, n senderNode, f *frame) {
 	case f.op.IsReadResponse(), f.op == packet.AtomicAcknowledge:
 		q.response(st, n, f)
 	}
+}
+
+// givesUp reports whether a retry counter may be used up before f arrives (9.9.2.1.1).
+func (q *requester) givesUp(n senderNode, f *frame) bool {
+	s, c := &n.state, q.x.limits
+	switch {
+	case s.failed || s.una == s.next:
+		return false
+	case s.rnr && c.RNRRetry.Known && c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max:
+		return true
+	case !c.Retry.Known || int(s.retries) < c.Retry.Max || s.rnr && !s.implied:
+		return false
+	case s.nak || s.implied:
+		return true
+	}
+	return c.TimeoutNS > 0 && n.timer+c.TimeoutNS <= q.x.latest(f)
 }
 
 func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrome packet.Syndrome) {
@@ -196,6 +215,10 @@ func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrom
 	case syndrome.IsRNR():
 		q.acknowledged(n, psn-1, func(m senderNode) {
 			if m.state.una == psn {
+				if again := m; m.state.rnr && q.x.limits.RNRRetry.Known { // the second one may cost a retry of its own
+					again.state.rnrs++
+					st.add(again)
+				}
 				m.state.rnr, m.state.nak, m.state.implied = true, false, false
 				m.ready = m.now + packet.RNRTimer(syndrome.TimerCode())
 			}
@@ -277,10 +300,10 @@ func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) 
 func (q *requester) progressed(n senderNode, una int64, add func(senderNode)) {
 	m := q.progress(n, una)
 	add(m)
-	if m.state.una == n.state.una || una == m.state.next || n.state.rnr {
+	if m.state.una == n.state.una || una == m.state.next {
 		return
 	}
-	if !n.state.nak && !n.state.implied {
+	if !n.state.rnr && !n.state.nak && !n.state.implied {
 		expired, h := n.timer+q.x.limits.TimeoutNS, q.x.limits.HostDelayNS
 		if q.x.limits.TimeoutNS == 0 {
 			return // a timer that may be anything explains it, too
@@ -318,7 +341,11 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 		return
 	}
 	if first := q.x.requests.at(f.psn); first != nil && !q.answers(first, f) {
-		q.fail(st, n) // not what was asked for: dropped, fatal, or taken as it is
+		q.fail(st, n) // not what was asked for: dropped, fatal, taken as it is, or for an implied NAK
+		q.acknowledged(n, f.psn-1, func(m senderNode) {
+			m.state.implied = true
+			st.add(m)
+		})
 	}
 	q.acknowledged(n, f.psn-1, func(m senderNode) {
 		if m.state.una == f.psn {
@@ -460,7 +487,7 @@ func (q *requester) settled(n senderNode) bool {
 	switch {
 	case s.failed || s.una == s.next || s.una < s.hazy:
 		return true
-	case s.rnr:
+	case s.rnr && (!s.implied || c.Retry.Known && int(s.retries) < c.Retry.Max): // an implied NAK meanwhile costs a retry
 		return !c.RNRRetry.Known || c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max
 	case !c.Retry.Known || int(s.retries) >= c.Retry.Max:
 		return true
@@ -484,7 +511,7 @@ func (q *requester) inError(n senderNode) bool {
 		return true
 	case s.una == s.next:
 		return false
-	case s.rnr:
+	case s.rnr && (!s.implied || c.Retry.Known && int(s.retries) < c.Retry.Max):
 		return !c.RNRRetry.Known || c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max
 	}
 	return !c.Retry.Known || int(s.retries) >= c.Retry.Max

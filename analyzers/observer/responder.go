@@ -60,7 +60,8 @@ func (p *responder) mine(f *frame) bool { return f.back }
 // the order of PSNs. One at a time is looked for.
 func (p *responder) mayPull(n receiverNode, f *frame, k int64) bool {
 	s := &n.state
-	return k > n.in && s.owes == owesNothing && !s.failed && s.pulled <= n.in && demands(f.op) && f.end <= s.expect
+	return k > n.in && s.owes == owesNothing && !s.failed && s.pulled <= n.in && demands(f.op) && f.end <= s.expect &&
+		(f.psn >= 0 || p.x.midway) // what comes from before the connection repeats nothing
 }
 
 func (p *responder) pull(n *receiverNode, k int64) { n.state.pulled = k + 1 }

@@ -47,12 +47,31 @@ func (t *Trace) Records() []trace.Record {
 			sent[p.Frame] = i
 			records[i].Event = trace.EventDrop // until it passes
 		default:
-			if k, ok := sent[p.Frame]; ok {
+			if k, ok := sent[p.Frame]; ok && records[k].Event == trace.EventDrop { // else it is a copy
 				records[i].ID, records[k].Event = records[k].ID, trace.EventNone
+				if t.overtaken(k, i) {
+					records[k].Event = trace.EventReorder
+				}
 			}
 		}
 	}
 	return records
+}
+
+// overtaken reports whether a frame of the same direction that was sent after packet sent passed before packet passed.
+func (t *Trace) overtaken(sent, passed int) bool {
+	for i := range t.Packets[:passed] {
+		p := &t.Packets[i]
+		if p.Seen != trace.Passed || p.Back != t.Packets[sent].Back || p.Frame == 0 {
+			continue
+		}
+		for k := sent + 1; k < i; k++ {
+			if q := &t.Packets[k]; q.Seen == trace.Sent && q.Frame == p.Frame {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // matchTaps numbers the frames of a pair of taps: what passed is the oldest equal packet of its direction that was sent and has not passed.
@@ -63,19 +82,29 @@ func (t *Trace) matchTaps() {
 		case trace.Sent:
 			p.Frame = i + 1
 		case trace.Passed:
-			for k := range t.Packets[:i] {
-				q := t.Packets[k]
-				if q.Seen != trace.Sent || t.passed(q.Frame) {
-					continue
-				}
-				if q.Seen, q.TimeNS, q.Frame = p.Seen, p.TimeNS, p.Frame; q == *p {
-					p.Frame = k + 1
-					break
-				}
-			}
+			p.Frame = t.mate(p, t.Packets[:i])
 		default: // of a single tap or a mirror
 		}
 	}
+}
+
+// mate returns the number of the frame of which p passed: the oldest that has not passed yet, or the latest, of which p
+// is a copy; 0 if it was not sent.
+func (t *Trace) mate(p *Packet, before []Packet) (frame int) {
+	for k := range before {
+		q := before[k]
+		if q.Seen != trace.Sent {
+			continue
+		}
+		again := t.passed(q.Frame)
+		if q.Seen, q.TimeNS, q.Frame = p.Seen, p.TimeNS, p.Frame; q == *p {
+			frame = k + 1
+			if !again {
+				return frame
+			}
+		}
+	}
+	return frame
 }
 
 func (t *Trace) passed(frame int) bool {

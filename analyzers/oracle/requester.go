@@ -47,7 +47,7 @@ func (r *requester) settled(s requesterState) bool {
 	switch {
 	case s.failed || s.una == s.next:
 		return true
-	case s.rnr:
+	case s.rnr && (!s.implied || v.Retry >= 0 && int(s.retries) < v.Retry): // an implied NAK meanwhile costs a retry
 		return v.RNRRetry < 7 && int(s.rnrs) >= v.RNRRetry
 	case v.Retry < 0 || int(s.retries) >= v.Retry:
 		return true
@@ -64,7 +64,7 @@ func (r *requester) failed(s requesterState, atRest bool) bool {
 		return true
 	case s.una == s.next || !atRest:
 		return false
-	case s.rnr:
+	case s.rnr && (!s.implied || v.Retry >= 0 && int(s.retries) < v.Retry):
 		return v.RNRRetry < 7 && int(s.rnrs) >= v.RNRRetry
 	}
 	return v.Retry < 0 || int(s.retries) >= v.Retry
@@ -93,6 +93,28 @@ func (r *requester) steps(s requesterState, add func(requesterState)) {
 	if int(s.unseen) < x.budget && !s.failed {
 		r.stepUnseen(s, add)
 	}
+	if n, ok := r.givesUp(s); ok {
+		add(n)
+	}
+}
+
+// givesUp puts the queue pair in error because a retry counter is used up, though an answer may still come (9.9.2.1.1).
+func (r *requester) givesUp(s requesterState) (requesterState, bool) {
+	v := &r.x.view
+	switch {
+	case s.failed || s.una == s.next || int(s.i) == len(r.x.in): // at the end settled and failed say it
+		return s, false
+	case s.rnr && v.RNRRetry >= 0 && v.RNRRetry < 7 && int(s.rnrs) >= v.RNRRetry:
+	case v.Retry < 0 || int(s.retries) < v.Retry || s.rnr && !s.implied:
+		return s, false
+	case s.nak || s.implied:
+	case v.TimeoutNS > 0:
+		s.now = max(s.now, s.timer+v.TimeoutNS)
+	default:
+		return s, false
+	}
+	s.failed = true
+	return s, v.HostDelayNS == 0 || s.now <= r.x.latest(s.i)
 }
 
 // send adds what follows if the requester sends p.
@@ -316,6 +338,10 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	case syndrome.IsRNR():
 		r.acknowledged(s, psn-1, func(n requesterState) {
 			if n.una == psn {
+				if again := n; n.rnr && r.x.view.RNRRetry >= 0 { // it comes twice: the second one may cost a retry of its own
+					again.rnrs++
+					add(again)
+				}
 				n.rnr, n.nak, n.implied = true, false, false
 				if r.x.timed {
 					n.ready = n.now + packet.RNRTimer(syndrome.TimerCode())
@@ -381,11 +407,8 @@ func (r *requester) advanced(s requesterState, una int32, add func(requesterStat
 	if n.una == s.una || n.una == n.next {
 		return
 	}
-	switch {
-	case s.rnr:
-		return
-	case !s.nak && !s.implied:
-		if !r.x.timed || int(s.i) > len(r.x.in) || s.i == 0 {
+	if !s.rnr && !s.nak && !s.implied {
+		if r.x.view.TimeoutNS == 0 || s.i == 0 {
 			return // a timer that may be anything explains it, too
 		}
 		expired, h := s.timer+r.x.view.TimeoutNS, r.x.view.HostDelayNS
@@ -426,11 +449,15 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	first := r.x.contents.at(p.PSN)
 	fits := first == nil || first.Op == packet.ReadRequest && p.Op.IsReadResponse() ||
 		first.Op.Verb() == packet.VerbAtomic && p.Op == packet.AtomicAcknowledge
-	if !fits || !r.expected(first, p) { // not what was asked for: dropped, fatal to the requester, or taken as it is
+	if !fits || !r.expected(first, p) { // not what was asked for: dropped, fatal, an implied NAK, or taken as it is
 		add(s)
 		n := s
 		n.failed = true
 		add(n)
+		r.acknowledged(s, psn-1, func(n requesterState) {
+			n.implied = true
+			add(n)
+		})
 	}
 	r.acknowledged(s, psn-1, func(n requesterState) {
 		if n.una == psn {

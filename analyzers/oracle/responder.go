@@ -338,6 +338,9 @@ func (r *responder) pull(s responderState, add func(responderState)) {
 		if s.pulled&bit != 0 || !p.request() || !answersItself(p.Op) || int32(p.PSN+p.packets()) > s.expect {
 			continue
 		}
+		if p.PSN < 0 && !x.view.MidStream {
+			continue // from before the connection: it repeats nothing
+		}
 		n := s
 		n.i, n.pulled = int16(k+1), s.pulled|bit
 		r.again(n, p, func(n responderState) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -22,13 +23,67 @@ type tally struct {
 	examples []comparison.Disagreement
 }
 
+// tallies are the disagreements by class, and their numbers by family of traces.
+type tallies struct {
+	mu       sync.Mutex
+	examples int // kept of each class
+	classes  map[string]*tally
+	traces   [comparison.Families]int
+	counts   [comparison.Families]comparison.Counts
+	failure  error // the first
+}
+
+func (a *tallies) add(family comparison.Family, list []comparison.Disagreement) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.traces[family]++
+	for _, d := range list {
+		a.counts[family].Disagreements++
+		if d.Unjust() {
+			a.counts[family].Unjust++
+		}
+		c := a.classes[d.Class()]
+		if c == nil {
+			c = &tally{}
+			a.classes[d.Class()] = c
+		}
+		if c.count++; len(c.examples) < 4*a.examples {
+			c.examples = append(c.examples, d)
+		}
+	}
+}
+
+func (a *tallies) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failure == nil {
+		a.failure = err
+	}
+}
+
+func (a *tallies) sum() (c comparison.Counts) {
+	for _, n := range a.counts {
+		c.Disagreements += n.Disagreements
+		c.Unjust += n.Unjust
+	}
+	return c
+}
+
 func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
+	return compareWith(comparison.Analyzers, fl, args, out)
+}
+
+// compareWith compares the oracle with what newJudge returns for each goroutine.
+func compareWith(newJudge func() comparison.Judge, fl *flag.FlagSet, args []string, out io.Writer) error {
 	count := fl.Int("count", 10000, "traces")
 	seed := fl.Uint64("seed", 1, "of the random traces")
 	examples := fl.Int("examples", 2, "printed of each class")
 	limit := fl.Int("limit", -1, "disagreements that are an error if there are more; negative: any number is fine")
 	alarms := fl.Int("false-alarms", -1, "false alarms and too severe findings that are an error if there are more; negative: any number is fine")
-	views := fl.String("view", "", "kinds of tap, with commas between them: "+strings.Join(comparison.Taps(), ", ")+"; default all")
+	perFamily := fl.String("limits", "", "the same for each family of traces: FAMILY=DISAGREEMENTS/UNJUST with commas between "+
+		"them; families that are not named may have none")
+	views := fl.String("view", "", "kinds of tap, with commas between them: "+strings.Join(comparison.Taps(), ", ")+
+		"; default all but the last two")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
 		return err
@@ -37,59 +92,63 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("-view: %w", err)
 	}
+	limits, err := comparison.ParseLimits(*perFamily)
+	if err != nil {
+		return fmt.Errorf("-limits: %w", err)
+	}
 	start := time.Now()
-	var (
-		group   sync.WaitGroup
-		mu      sync.Mutex
-		classes = map[string]*tally{}
-		firstly error
-	)
+	all := &tallies{examples: *examples, classes: map[string]*tally{}}
+	var group sync.WaitGroup
 	for w := range *workers {
 		group.Go(func() {
-			judge := comparison.Analyzers()
+			judge := newJudge()
 			for i := w; i < *count; i += *workers {
-				t := comparison.DrawSeenBy(rand.New(rand.NewPCG(*seed, uint64(i))), taps)
+				t, family := comparison.DrawSeenBy(rand.New(rand.NewPCG(*seed, uint64(i))), taps)
 				list, err := comparison.Compare(t, judge)
-				mu.Lock()
-				if err != nil && firstly == nil {
-					firstly = fmt.Errorf("trace %d: %w", i, err)
+				if err != nil {
+					all.fail(fmt.Errorf("trace %d: %w", i, err))
+					return
 				}
-				for _, d := range list {
-					c := classes[d.Class()]
-					if c == nil {
-						c = &tally{}
-						classes[d.Class()] = c
-					}
-					if c.count++; len(c.examples) < 4*(*examples) {
-						c.examples = append(c.examples, d)
-					}
-				}
-				mu.Unlock()
+				all.add(family, list)
 			}
 		})
 	}
 	group.Wait()
-	if firstly != nil {
-		return firstly
+	if all.failure != nil {
+		return all.failure
 	}
-	report(out, classes, *examples)
+	report(out, all.classes, *examples, newJudge())
 	fmt.Fprintf(out, "oracle: %v a trace in the median, both endpoints\n", median(*seed))
 	fmt.Fprintf(out, "%d traces, seed %d, %.1f s\n", *count, *seed, time.Since(start).Seconds())
-	total, unjust := 0, 0
-	for _, c := range classes {
-		total += c.count
-		if c.examples[0].Unjust() {
-			unjust += c.count
+	for f := range comparison.Families {
+		fmt.Fprintf(out, "%-10v %7d traces, %d disagreements, of which %d are false alarms or too severe\n",
+			f, all.traces[f], all.counts[f].Disagreements, all.counts[f].Unjust)
+	}
+	sum := all.sum()
+	fmt.Fprintf(out, "%d disagreements, of which %d are false alarms or too severe\n", sum.Disagreements, sum.Unjust)
+	if *limit >= 0 && sum.Disagreements > *limit {
+		return fmt.Errorf("%d disagreements, of which -limit allows %d", sum.Disagreements, *limit)
+	}
+	if *alarms >= 0 && sum.Unjust > *alarms {
+		return fmt.Errorf("%d false alarms or too severe findings, of which -false-alarms allows %d", sum.Unjust, *alarms)
+	}
+	if *perFamily == "" {
+		return nil
+	}
+	return all.within(limits)
+}
+
+// within reports the families that disagree more often than their limits allow.
+func (a *tallies) within(limits map[comparison.Family]comparison.Counts) error {
+	var errs []error
+	for f := range comparison.Families {
+		got, most := a.counts[f], limits[f]
+		if got.Disagreements > most.Disagreements || got.Unjust > most.Unjust {
+			errs = append(errs, fmt.Errorf("%v: %d disagreements, %d of them false alarms or too severe; -limits allows %d/%d",
+				f, got.Disagreements, got.Unjust, most.Disagreements, most.Unjust))
 		}
 	}
-	fmt.Fprintf(out, "%d disagreements, of which %d are false alarms or too severe\n", total, unjust)
-	if *limit >= 0 && total > *limit {
-		return fmt.Errorf("%d disagreements, of which -limit allows %d", total, *limit)
-	}
-	if *alarms >= 0 && unjust > *alarms {
-		return fmt.Errorf("%d false alarms or too severe findings, of which -false-alarms allows %d", unjust, *alarms)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // median returns how long the oracle takes for a trace.
@@ -106,7 +165,7 @@ func median(seed uint64) time.Duration {
 	return times[len(times)/2]
 }
 
-func report(out io.Writer, classes map[string]*tally, examples int) {
+func report(out io.Writer, classes map[string]*tally, examples int, judge comparison.Judge) {
 	names := make([]string, 0, len(classes))
 	for name := range classes {
 		names = append(names, name)
@@ -120,7 +179,6 @@ func report(out io.Writer, classes map[string]*tally, examples int) {
 		total += classes[name].count
 	}
 	fmt.Fprintf(out, "%7d  disagreements in all\n", total)
-	judge := comparison.Analyzers()
 	for _, name := range names {
 		list := classes[name].examples
 		for i := range list {

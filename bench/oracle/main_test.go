@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/analyzers/oracle/comparison"
 	"candela.dev/candela/generator/rdma"
 )
 
@@ -53,6 +57,36 @@ func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 	}
 	if status := run([]string{"judge"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"judge" is not a command`) {
 		t.Errorf("unknown command: exit %d, %s", status, &errors)
+	}
+}
+
+// TestEachFamilyOfTracesHasItsLimit draws traces of which some disagree, and gives the families limits.
+func TestEachFamilyOfTracesHasItsLimit(t *testing.T) {
+	blaming := func() comparison.Judge { // blames the requester of each trace in which both hosts send requests
+		judge := comparison.Analyzers()
+		return func(t *oracle.Trace) ([]analyzers.Finding, error) {
+			if !t.TwoWay() {
+				return judge(t)
+			}
+			return []analyzers.Finding{{Rule: "gbn.psn-skip", Severity: analyzers.Violation, Packets: []uint64{1}}}, nil
+		}
+	}
+	const none = "basic=0/0,lengths=0/0,partial=0/0,elsewhere=0/0"
+	for limits, want := range map[string]string{
+		none + ",two-way=9999/9999": "",
+		none + ",two-way=9999/0":    "two-way: ",
+		none + ",two-way=0/9999":    "two-way: ",
+		none:                        "two-way: ",
+		"sideways=1/0":              `"sideways" is not a family of traces: want basic, lengths, partial, two-way, elsewhere, disturbed, hosts`,
+		"basic=1":                   `"basic=1": want FAMILY=DISAGREEMENTS/UNJUST`,
+		"basic=1/0,basic=1/0":       "basic has two limits",
+	} {
+		var out bytes.Buffer
+		args := []string{"-count", "300", "-view", "mirror", "-examples", "0", "-limits", limits}
+		err := compareWith(blaming, flag.NewFlagSet("oracle", flag.ContinueOnError), args, &out)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("-limits %s: %v, want %q\n%s", limits, err, want, &out)
+		}
 	}
 }
 

@@ -14,13 +14,16 @@ import (
 // MaxPackets is the length of the longest trace that is compared.
 const MaxPackets = 12
 
-// Taps lists the kinds of tap, as oracle.Trace.Tap names them.
-func Taps() []string { return []string{"mirror", "plain", "pair"} }
+// Taps lists the kinds of tap, as oracle.Trace.Tap names them, and two kinds of pairs that Draw leaves out: of a switch
+// that reorders and doubles frames, and of captures at both hosts.
+func Taps() []string { return append(usualTaps(), "disturbed", "hosts") }
+
+func usualTaps() []string { return []string{"mirror", "plain", "pair"} }
 
 // ParseTaps reads a list of kinds of tap with commas between them. An empty list stands for all.
 func ParseTaps(list string) ([]string, error) {
 	if list == "" {
-		return Taps(), nil
+		return usualTaps(), nil
 	}
 	taps := strings.Split(list, ",")
 	for _, tap := range taps {
@@ -32,10 +35,19 @@ func ParseTaps(list string) ([]string, error) {
 }
 
 // DrawSeenBy is Draw for traces that one of some kinds of tap has seen.
-func DrawSeenBy(rng *rand.Rand, taps []string) *oracle.Trace {
+func DrawSeenBy(rng *rand.Rand, taps []string) (*oracle.Trace, Family) {
+	disturbed, hosts := slices.Contains(taps, "disturbed"), slices.Contains(taps, "hosts")
+	if others := len(taps) - len(slices.DeleteFunc(slices.Clone(taps), func(tap string) bool {
+		return tap == "disturbed" || tap == "hosts"
+	})); others > 0 && rng.IntN(len(taps)) < others {
+		if disturbed && (!hosts || rng.IntN(2) == 0) {
+			return drawPair(rng, Disturbed)
+		}
+		return drawPair(rng, AtHosts)
+	}
 	for {
-		if t := Draw(rng); slices.Contains(taps, t.Tap()) {
-			return t
+		if t, family := draw(rng); slices.Contains(taps, t.Tap()) {
+			return t, family
 		}
 	}
 }
@@ -43,6 +55,11 @@ func DrawSeenBy(rng *rand.Rand, taps []string) *oracle.Trace {
 // Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, and in three of four cases something
 // near it.
 func Draw(rng *rand.Rand) *oracle.Trace {
+	t, _ := draw(rng)
+	return t
+}
+
+func draw(rng *rand.Rand) (*oracle.Trace, Family) {
 	for {
 		sc := traffic.Small(rng)
 		sc.TimeoutNS, sc.Transit = 4096<<(5+rng.IntN(3)), rng.Int64N(3000)
@@ -66,7 +83,74 @@ func Draw(rng *rand.Rand) *oracle.Trace {
 		}
 		watch(rng, t, sc.Transit, closed, place)
 		if len(t.Packets) > 0 && len(t.Packets) <= MaxPackets && Judgeable(t) {
-			return t
+			if place != traffic.AtSwitch {
+				return t, Elsewhere
+			}
+			return t, familyOf(t)
+		}
+	}
+}
+
+// drawPair returns a random trace of a family of pairs.
+func drawPair(rng *rand.Rand, family Family) (*oracle.Trace, Family) {
+	for {
+		sc := traffic.Small(rng)
+		sc.TimeoutNS, sc.Transit = 4096<<(5+rng.IntN(3)), rng.Int64N(3000)
+		if family == Disturbed || rng.IntN(4) == 0 {
+			sc.Held, sc.Doubled = 0.3*rng.Float64(), 0.15*rng.Float64()
+			sc.HeldMax = 1 + rng.Int64N(4*sc.DelayMax+1)
+			if rng.IntN(4) == 0 { // some repetition overtakes what it repeats
+				sc.HeldMax = 2 * sc.TimeoutNS
+			}
+		}
+		frames, settled := traffic.Run(sc)
+		if !settled || len(frames) < 2 {
+			continue
+		}
+		t, at := traffic.Mirror(sc, frames), traffic.Crossings(frames, family == AtHosts)
+		closed := true
+		if limit := 1 + rng.IntN(MaxPackets); len(t.Packets) > limit && (len(t.Packets) > MaxPackets || rng.IntN(2) == 0) {
+			t.Packets, at, closed = t.Packets[:limit], at[:limit], false
+		}
+		forget(rng, &t.View, closed)
+		early := int64(0)
+		if family != AtHosts && t.View.HostDelayNS > 0 && rng.IntN(2) == 0 {
+			t.View.ClockNS = rng.Int64N(sc.Transit + 1)
+			early = rng.Int64N(t.View.ClockNS + 1)
+		}
+		if rng.IntN(4) > 0 {
+			for range 1 + rng.IntN(2) {
+				mutateCrossings(rng, t, &at)
+			}
+		}
+		t.Packets = traffic.Cross(t.Packets, at, family == AtHosts, early)
+		if n := len(t.Packets); n > 0 && n <= 2*MaxPackets {
+			return t, family
+		}
+	}
+}
+
+// mutateCrossings makes one change to the frames that two taps see, or to when they pass.
+func mutateCrossings(rng *rand.Rand, t *oracle.Trace, at *[]traffic.Crossing) {
+	n := len(t.Packets)
+	if n == 0 {
+		return
+	}
+	i := rng.IntN(n)
+	switch rng.IntN(6) {
+	case 0:
+		t.Packets, *at = slices.Delete(t.Packets, i, i+1), slices.Delete(*at, i, i+1)
+	case 1: // sent twice
+		again, shift := (*at)[i], rng.Int64N(2*t.Packets[n-1].TimeNS+1)
+		again.First, again.Second, again.Copy = again.First+shift, again.Second+shift, 0
+		t.Packets, *at = append(t.Packets, t.Packets[i]), append(*at, again)
+	case 2: // sent earlier or later
+		shift := rng.Int64N(t.Packets[n-1].TimeNS+1) - t.Packets[n-1].TimeNS/2
+		(*at)[i].First, (*at)[i].Second = (*at)[i].First+shift, (*at)[i].Second+shift
+	default:
+		one := &oracle.Trace{View: t.View, Packets: t.Packets[i : i+1 : i+1]}
+		if mutate(rng, one); len(one.Packets) == 1 {
+			t.Packets[i] = one.Packets[0]
 		}
 	}
 }

@@ -40,7 +40,8 @@ type requester struct {
 	epoch         int   // of the timer
 	backTo        int   // a restart is due after linger more packets; negative: none
 	linger        int
-	implied       int // the una that an implied NAK has asked for
+	rewound       bool // by an RNR NAK: the next packet is the oldest
+	implied       int  // the una that an implied NAK has asked for
 	gap           int64
 }
 
@@ -184,7 +185,7 @@ func (r *requester) sendOne() {
 	if r.una == r.next || r.cur == r.una {
 		r.startTimer()
 	}
-	r.cur = q.end()
+	r.cur, r.rewound = q.end(), false
 	r.next = max(r.next, r.cur)
 	r.transmit(p, r.responder.receive)
 }
@@ -208,6 +209,9 @@ func (r *requester) goBack(linger int) {
 	if r.retries++; r.retries > r.Retry {
 		r.dead[r.host(false)] = true
 		return
+	}
+	if r.rewound {
+		linger = 0 // it is back already
 	}
 	r.backTo, r.linger = r.una, linger
 	r.startTimer()
@@ -288,7 +292,7 @@ func (r *requester) notReady(s packet.Syndrome) {
 		return
 	}
 	r.epoch++ // the retry timer stops
-	r.backTo, r.cur = -1, r.una
+	r.backTo, r.cur, r.rewound = -1, r.una, true
 	r.waitUntil = r.now + packet.RNRTimer(s.TimerCode()) + r.upTo(r.ProcessMax)
 	r.network.at(r.waitUntil, func() {
 		if r.waitUntil > 0 && r.now >= r.waitUntil {

@@ -70,6 +70,57 @@ func Seen(sc Scenario, frames []Frame, place Place) *oracle.Trace {
 	return t
 }
 
+// Crossing is when a frame passes each of two taps.
+type Crossing struct {
+	First, Second int64
+	Copy          int64 // when a second copy passes the second tap; 0: there is none
+}
+
+// Crossings returns when the frames pass two taps, before and after the switch or, if hosts is set, at the host that
+// sends and at the one that receives.
+func Crossings(frames []Frame, hosts bool) []Crossing {
+	list := make([]Crossing, len(frames))
+	for i := range frames {
+		f := &frames[i]
+		list[i] = Crossing{f.Switch, f.Passed, f.Copied}
+		if hosts {
+			list[i] = Crossing{f.Sent, f.Arrived, f.CopyArrived}
+			if f.Lost { // if it had not been
+				list[i].Second = f.Passed + f.Switch - f.Sent
+			}
+		}
+	}
+	return list
+}
+
+// Cross returns what two taps see of frames, merged by time. The clock of the second tap is early by earlyNS. A host
+// may answer at once, and a switch may pass a frame on at once.
+func Cross(frames []oracle.Packet, at []Crossing, hosts bool, earlyNS int64) []oracle.Packet {
+	var all []oracle.Packet
+	for i := range frames {
+		p := frames[i]
+		p.Lost, p.Frame, p.Seen, p.TimeNS = false, i+1, trace.Sent, at[i].First
+		all = append(all, p)
+		if frames[i].Lost {
+			continue
+		}
+		p.Seen, p.TimeNS = trace.Passed, at[i].Second-earlyNS
+		all = append(all, p)
+		if at[i].Copy > 0 {
+			p.TimeNS = at[i].Copy - earlyNS
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b oracle.Packet) int {
+		order := cmp.Compare(a.Seen, b.Seen)
+		if hosts {
+			order = -order
+		}
+		return cmp.Or(cmp.Compare(a.TimeNS, b.TimeNS), order)
+	})
+	return all
+}
+
 // Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by time. The frames
 // take the time transit through the switch, and stamped of it by the clock of the second tap.
 func Pair(mirror []oracle.Packet, transit, stamped int64) []oracle.Packet {

@@ -26,6 +26,10 @@ type Scenario struct {
 	Loss float64 // of frames at the switch, either direction
 	// Late and Twice are the shares of frames that the switch holds up, so that others overtake them, and that it passes on twice.
 	Late, Twice float64
+	// Held is the share of frames that the switch holds back for up to HeldMax, so that others overtake them, Doubled of
+	// those of which it sends a second copy.
+	Held, Doubled float64
+	HeldMax       int64
 	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for ever.
 	NotReady, Refused float64
 
@@ -61,6 +65,8 @@ type Frame struct {
 	Arrived int64
 	Event   trace.EventType // what the switch did
 	Copy    bool            // the switch made it
+	// Copied is when a second copy leaves the switch, CopyArrived when it arrives; 0: there is none.
+	Copied, CopyArrived int64
 }
 
 // Run simulates a connection until nothing is left to do. The frames come in the order in which they reach the switch.
@@ -177,6 +183,10 @@ func (n *stream) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 			n.frames = append(n.frames, f)
 			return
 		}
+		if n.Held > 0 || n.Doubled > 0 {
+			n.disturb(&f, direction, func() { p.Back = back; arrive(p) })
+			return
+		}
 		if n.Late > 0 && n.chance(n.Late) {
 			f.Event = trace.EventDelay
 			f.Passed += 1 + n.upTo(4*(n.DelayMax+n.ProcessMax))
@@ -198,6 +208,26 @@ func (n *stream) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 			n.at(f.Arrived, func() { arrive(p) })
 		}
 	})
+}
+
+// disturb passes a frame on that the switch may hold back or double.
+func (n *network) disturb(f *Frame, direction int, arrive func()) {
+	if n.chance(n.Held) {
+		f.Passed += n.upTo(n.HeldMax)
+	}
+	if n.chance(n.Doubled) {
+		f.Copied = f.Passed + n.upTo(n.HeldMax)
+	}
+	k := len(n.frames)
+	n.frames = append(n.frames, *f)
+	pass := func(arrived *int64) {
+		*arrived = n.leg(direction, 1, n.now) // what leaves the switch stays in order
+		n.at(*arrived, arrive)
+	}
+	n.at(f.Passed, func() { pass(&n.frames[k].Arrived) })
+	if f.Copied > 0 {
+		n.at(f.Copied, func() { pass(&n.frames[k].CopyArrived) })
+	}
 }
 
 func (n *network) leg(direction, leg int, from int64) int64 {

@@ -40,6 +40,47 @@ func TestTheOracleAcceptsCompliantEndpoints(t *testing.T) {
 	t.Logf("%d packets, %d states", packets, states)
 }
 
+// TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem draws connections over a switch that reorders and doubles
+// frames, as two taps beside it and captures at the hosts see them.
+func TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem(t *testing.T) {
+	n := 4000
+	if testing.Short() {
+		n = 500
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	overtaken, copied := 0, 0
+	for range n {
+		sc := traffic.Small(rng)
+		sc.Held, sc.Doubled, sc.HeldMax = 0.2, 0.1, 1+rng.Int64N(2*sc.TimeoutNS)
+		frames, settled := traffic.Run(sc)
+		if !settled {
+			continue
+		}
+		for _, hosts := range []bool{false, true} {
+			tr := traffic.Mirror(sc, frames)
+			at := traffic.Crossings(frames, hosts)
+			for i := range at {
+				if at[i].Copy > 0 {
+					copied++
+				}
+				if i > 0 && at[i].Second < at[i-1].Second && frames[i].Back == frames[i-1].Back {
+					overtaken++
+				}
+			}
+			tr.Packets = traffic.Cross(tr.Packets, at, hosts, 0)
+			tr.View.Closed = true
+			for e := oracle.Requester; e < oracle.Endpoints; e++ {
+				if d := oracle.Decide(tr, e); d.Verdict != oracle.Possible {
+					t.Fatalf("seed %d, hosts %t: %v: %v at %d\n%v", sc.Seed, hosts, e, d.Verdict, d.At, tr)
+				}
+			}
+		}
+	}
+	if overtaken < n/10 || copied < n/10 {
+		t.Errorf("%d frames overtaken and %d copied in %d traces", overtaken, copied, n)
+	}
+}
+
 // TestTheOracleAcceptsLongConnections does the same for connections of a few hundred packets, with the losses of sessions.
 func TestTheOracleAcceptsLongConnections(t *testing.T) {
 	n := 60

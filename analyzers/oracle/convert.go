@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"net/netip"
 
 	"candela.dev/candela/packet"
@@ -88,23 +89,29 @@ func (t *Trace) matchTaps() {
 	}
 }
 
-// mate returns the number of the frame of which p passed: the oldest that has not passed yet, or the latest, of which p
-// is a copy; 0 if it was not sent.
-func (t *Trace) mate(p *Packet, before []Packet) (frame int) {
+// mate returns the number of the frame of which p passed: the oldest that has not passed yet and was not overtaken by
+// another, else the oldest, else the latest, of which p is a copy; 0 if it was not sent.
+func (t *Trace) mate(p *Packet, before []Packet) int {
+	oldest, latest := 0, 0
 	for k := range before {
 		q := before[k]
 		if q.Seen != trace.Sent {
 			continue
 		}
-		again := t.passed(q.Frame)
-		if q.Seen, q.TimeNS, q.Frame = p.Seen, p.TimeNS, p.Frame; q == *p {
-			frame = k + 1
-			if !again {
-				return frame
-			}
+		frame := q.Frame
+		if q.Seen, q.TimeNS, q.Frame = p.Seen, p.TimeNS, p.Frame; q != *p {
+			continue
+		}
+		latest = k + 1
+		switch {
+		case t.passed(frame):
+		case !t.overtaken(k, len(before)):
+			return k + 1
+		case oldest == 0:
+			oldest = k + 1
 		}
 	}
-	return frame
+	return cmp.Or(oldest, latest)
 }
 
 func (t *Trace) passed(frame int) bool {

@@ -14,8 +14,8 @@ import (
 // DecisionFormats lists the formats of files of decision records.
 func DecisionFormats() []string { return []string{"csv", "json", "parquet"} }
 
-// DecisionWriter writes decision records as CSV, JSON lines or Parquet. All formats have the same columns: those of any record, and behind them the values
-// that the kinds of the family declare, each once.
+// DecisionWriter writes decision records as CSV, JSON lines or Parquet. All formats have the same columns: those of
+// any record, and behind them the values that the kinds of the family declare, each once.
 type DecisionWriter struct {
 	w       io.Writer
 	write   func(r *Decision, k *DecisionKind) error

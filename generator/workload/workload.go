@@ -1,5 +1,5 @@
-// Package workload is the registry of the kinds of workload of switch tests. A kind is one value, in a file of its own, and one line in Kinds: test
-// files, validation, plans, minimising and the reference walk what it declares.
+// Package workload is the registry of the kinds of workload of switch tests. A kind is one value, in a file of its
+// own, and one line in Kinds: test files, validation, plans, minimising and the reference walk what it declares.
 package workload
 
 import (
@@ -23,7 +23,8 @@ type Kind struct {
 	Hosts     []string // parameters that name all hosts of an item; nil: it takes hosts as they come
 	Counts    []string // parameters that say how much an item does, to be lowered by minimising in this order
 	Sample    string   // parameters of an item that has nothing but what it must have
-	// Check completes the parameters of an item, and returns how many flows it has and what is wrong with it. hosts is 0 if their number is not known.
+	// Check completes the parameters of an item, and returns how many flows it has and what is wrong with it. hosts is 0
+	// if their number is not known.
 	Check func(v parameter.Values, hosts int) (flows int, problems []Problem)
 	Flows func(v parameter.Values, in Scope) []Flow
 	// Single returns the parameters of an item for one flow of an item; nil: the flow is a transfer between two hosts.

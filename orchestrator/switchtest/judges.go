@@ -26,7 +26,8 @@ type analyzer struct {
 	rules []analyzers.Rule
 	// applies says whether a run has anything for it to judge.
 	applies func(r *run) bool
-	// seat returns the judge of a run, recorded that of its captures; why says why they are not enough. nil: captures never are.
+	// seat returns the judge of a run, recorded that of its captures; why says why they are not enough. nil: captures
+	// never are.
 	seat     func(r *run) (*judge, error)
 	recorded func(r *run) (j *judge, why string)
 	// ofHosts reports whether a rule is about hosts, rather than about switches; nil: none is.
@@ -87,7 +88,8 @@ func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 	return orchestrator.Judge(e, r.analysis, r.plan.Test.Expect.Of, AnalyzerNames())
 }
 
-// ofTransport makes the analyzer of the hosts of a transport. It observes at their NICs: what lies between is the network.
+// ofTransport makes the analyzer of the hosts of a transport. It observes at their NICs: what lies between is the
+// network.
 func ofTransport(t *transport.Transport) analyzer {
 	from := func(name string, f func(clock.Time, bool) analyzers.Result) judge {
 		return judge{name: name, finish: func(r *run) (analyzers.Result, error) { return f(r.end, r.quiet), nil }}

@@ -11,7 +11,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// metric is a number that switch tests measure. Expectations, the analysis, reports and the reference walk the table of metrics.
+// metric is a number that switch tests measure. Expectations, the analysis, reports and the reference walk the table
+// of metrics.
 type metric struct {
 	name string // of test files, with its unit
 	doc  string
@@ -112,7 +113,8 @@ func ofFamily(f *family) []metric {
 	return list
 }
 
-// metricsTable returns all metrics of the run in the order of analysis and reports: of flows, of the run, of queues, distributions, of the family.
+// metricsTable returns all metrics of the run in the order of analysis and reports: of flows, of the run, of queues,
+// distributions, of the family.
 func (r *facts) metricsTable() []metric {
 	list := builtin()
 	slices.SortStableFunc(list, func(a, b metric) int { return a.class() - b.class() })

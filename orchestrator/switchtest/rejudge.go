@@ -18,8 +18,8 @@ import (
 const fromCaptures = "is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, with the times of the hosts' links " +
 	"taken off and added"
 
-// rejudge puts what analyzers say of the captures in the place of what they said during the run, if the captures are there and
-// whole, and returns notes about what stands as it was recorded.
+// rejudge puts what analyzers say of the captures in the place of what they said during the run, if the captures are
+// there and whole, and returns notes about what stands as it was recorded.
 func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 	if r.analysis == nil {
 		return []string{"nothing was analysed, as the run is not valid; expectations and findings say nothing of the switch"}, nil
@@ -96,8 +96,8 @@ func (r *run) captured() string {
 	return ""
 }
 
-// replay shows the judges both captures, first all that came to the switches, then all that left them. The frames of several switches
-// are those at ports that hosts are at. The error says what is wrong with the captures.
+// replay shows the judges both captures, first all that came to the switches, then all that left them. The frames of
+// several switches are those at ports that hosts are at. The error says what is wrong with the captures.
 func (r *run) replay(o *orchestrator.OpenedRun) error {
 	if len(r.judges) == 0 {
 		return nil

@@ -1,5 +1,6 @@
-// Package parquet writes flat tables of integers and words as Apache Parquet files (format version 1): plain values, compressed with Snappy. It is as
-// much of the format as records of switches need: a library for all of it made every command of Candela start slower by a quarter.
+// Package parquet writes flat tables of integers and words as Apache Parquet files (format version 1): plain values,
+// compressed with Snappy. It is as much of the format as records of switches need: a library for all of it made every
+// command of Candela start slower by a quarter.
 package parquet
 
 import (

@@ -69,8 +69,8 @@ func (s *Sightings[T]) Add(f *Frame, at clock.Time, seen T) error {
 	return nil
 }
 
-// Each hands on what was seen in order of time. What reaches a host in the instant in which it sends something has come first if it was added
-// first. drained is false if the observation ended before everything had arrived.
+// Each hands on what was seen in order of time. What reaches a host in the instant in which it sends something has
+// come first if it was added first. drained is false if the observation ended before everything had arrived.
 func (s *Sightings[T]) Each(drained bool, f func(*T)) {
 	slices.SortStableFunc(s.list, func(a, b sighting[T]) int { return cmp.Compare(a.at, b.at) })
 	for i := range s.list {

@@ -11,8 +11,9 @@ import (
 // Grain is the resolution of captures' times. Their times at NICs are off by that at the most, in either direction.
 const Grain = clock.Nanosecond
 
-// NICTimes turns times of captures at switches into those at the NICs of the hosts. Between a NIC and its switch is a link that the test
-// describes: it loses nothing and keeps the order, so that only its time has to be subtracted or added.
+// NICTimes turns times of captures at switches into those at the NICs of the hosts. Between a NIC and its switch is a
+// link that the test describes: it loses nothing and keeps the order, so that only its time has to be subtracted or
+// added.
 type NICTimes struct {
 	links   []config.LinkSpec // of hosts
 	latency clock.Duration    // of switches, which passes after the tap behind them
@@ -31,7 +32,8 @@ func newNICTimes(t *Trial) NICTimes {
 	return n
 }
 
-// HostOf returns the host whose link a frame is on: of a single switch its sender, or where it goes. false: no host of the test.
+// HostOf returns the host whose link a frame is on: of a single switch its sender, or where it goes. false: no host
+// of the test.
 func (n *NICTimes) HostOf(f *Frame) (fabric.HostID, bool) {
 	if f.Known {
 		return f.Host, true
@@ -59,8 +61,8 @@ func (n *NICTimes) At(f *Frame, host fabric.HostID) (at clock.Time, takes clock.
 	return at, takes
 }
 
-// Until returns the time up to which everything that left a host has reached its switch before the observation ended; size is that of the
-// largest frame.
+// Until returns the time up to which everything that left a host has reached its switch before the observation ended;
+// size is that of the largest frame.
 func (n *NICTimes) Until(host, size int) clock.Time {
 	link := &n.links[host]
 	return n.end.Add(-link.Delay - link.Rate.Serialise(size+link.Framing))

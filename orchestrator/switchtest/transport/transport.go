@@ -1,5 +1,6 @@
-// Package transport says what a transport of switch tests is: its parameters, the headers of its frames, how its packets are read, its endpoints and
-// the judge of its hosts. A transport has a folder below this one and is one line in the registry of package switchtest.
+// Package transport says what a transport of switch tests is: its parameters, the headers of its frames, how its
+// packets are read, its endpoints and the judge of its hosts. A transport has a folder below this one and is one line
+// in the registry of package switchtest.
 package transport
 
 import (
@@ -41,7 +42,8 @@ type Wire struct {
 	Payload    func(p *fabric.Packet) int    // bytes in a whole data packet
 }
 
-// Carries reports whether a packet of the transport carries, or carried, data of a flow. A nil transport carries nothing.
+// Carries reports whether a packet of the transport carries, or carried, data of a flow. A nil transport carries
+// nothing.
 func (t *Transport) Carries(p *fabric.Packet) bool {
 	switch {
 	case t == nil:

@@ -16,7 +16,8 @@ type Trial struct {
 	Values  parameter.Values // of the transport
 	Latency clock.Duration   // of each switch
 	End     clock.Time       // of a recorded run
-	// Slack is how much later or earlier than at the hosts packets were seen, as a live run has measured it; 0 of a simulated one.
+	// Slack is how much later or earlier than at the hosts packets were seen, as a live run has measured it; 0 of a
+	// simulated one.
 	Slack clock.Duration
 	// FlowOf returns the number of the flow that a connection of a sender was announced for.
 	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
@@ -35,8 +36,9 @@ func (t *Trial) IPv6() bool {
 // Pauses reports whether flow control may keep hosts from sending.
 func (t *Trial) Pauses() bool { return len(t.Test.Switch.Values.Integers("pfc-classes")) > 0 }
 
-// RoundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, the latency of the switch,
-// which passes before a packet is seen there, and a few full packets that may be in front of it at the NIC.
+// RoundTrip bounds how long a host's reaction takes to show at its switch: both ways of the slowest link, the latency
+// of the switch, which passes before a packet is seen there, and a few full packets that may be in front of it at the
+// NIC.
 func (t *Trial) RoundTrip() clock.Duration {
 	var most clock.Duration
 	for id := range t.Net.Hosts() {
@@ -63,8 +65,8 @@ func (t *Trial) Backlog(window int) clock.Duration {
 	return clock.Duration(most) * t.Slowest(t.PacketSize())
 }
 
-// Transit bounds how long a packet that is not lost may be inside the network: the propagation of a way, and at each switch of it no more than
-// what the switch has room for, at the slowest rate and the least weight.
+// Transit bounds how long a packet that is not lost may be inside the network: the propagation of a way, and at each
+// switch of it no more than what the switch has room for, at the slowest rate and the least weight.
 func (t *Trial) Transit() clock.Duration {
 	const least = 10 * clock.Millisecond
 	v := t.Test.Switch.Values
@@ -114,8 +116,8 @@ func (t *Trial) propagation() clock.Duration {
 // RoundTripBound bounds how long a packet takes to its receiver and an answer back, queues included.
 func (t *Trial) RoundTripBound() clock.Duration { return 2 * (t.queueing() + t.propagation()) }
 
-// buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies, each of which a
-// scheduler by weights serves after a whole packet of another queue.
+// buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies,
+// each of which a scheduler by weights serves after a whole packet of another queue.
 func (t *Trial) buffered() int64 {
 	const frame = 1500
 	v := t.Test.Switch.Values

@@ -131,8 +131,8 @@ func configure(t *transport.Trial) judge.Config {
 	return c
 }
 
-// flowOf returns the number of the flow that a connection belongs to. A connection that no host has announced, as when only a
-// recording is left of the run, is of the loop between its hosts if there is one; otherwise 0.
+// flowOf returns the number of the flow that a connection belongs to. A connection that no host has announced, as
+// when only a recording is left of the run, is of the loop between its hosts if there is one; otherwise 0.
 func flowOf(t *transport.Trial, from, to, id uint32) int {
 	if n, ok := t.FlowOf(fabric.HostID(from), id); ok {
 		return n
@@ -152,8 +152,8 @@ func flowOf(t *transport.Trial, from, to, id uint32) int {
 	return number
 }
 
-// copiesWithin returns how many copies of a packet a sender can have in flight if it hears of the first one only after a while: the RTO
-// doubles six times.
+// copiesWithin returns how many copies of a packet a sender can have in flight if it hears of the first one only
+// after a while: the RTO doubles six times.
 func copiesWithin(way, rto clock.Duration) int64 {
 	count := int64(1)
 	if rto == 0 {
@@ -167,8 +167,8 @@ func copiesWithin(way, rto clock.Duration) int64 {
 	return count + int64(way/wait)
 }
 
-// answerTime bounds how long after a data packet its answer passes: the answers to all copies of the first windows of all flows, and as many
-// PULLs, may be in front of it at a NIC that is as slow as the slowest.
+// answerTime bounds how long after a data packet its answer passes: the answers to all copies of the first windows of
+// all flows, and as many PULLs, may be in front of it at a NIC that is as slow as the slowest.
 func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Duration) clock.Duration {
 	const least = 500 * clock.Microsecond
 	packets := int64(0)
@@ -186,8 +186,8 @@ func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Du
 	return roundTrip + max(least, 4*clock.Duration(packets*copies)*each)
 }
 
-// pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC with other
-// transports, whose packets hold them up.
+// pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC
+// with other transports, whose packets hold them up.
 func pullGap(t *transport.Trial) (gap clock.Duration, alike bool) {
 	if slices.ContainsFunc(t.Flows, func(f transport.Flow) bool { return f.Transport != name }) {
 		return 0, false

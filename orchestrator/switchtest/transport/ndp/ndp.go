@@ -199,7 +199,8 @@ func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
 	}
 }
 
-// turn goes on with a closed loop: a request that has arrived is answered, and a response is followed by the next request.
+// turn goes on with a closed loop: a request that has arrived is answered, and a response is followed by the next
+// request.
 func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, p *transport.Progress) {
 	if at == f.Dst {
 		if err := r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service)); err != nil {

@@ -49,8 +49,8 @@ func configure(t *transport.Trial) judge.Config {
 	return c
 }
 
-// hold bounds how long after it was decided a packet leaves an idle NIC: its jitter, and as much again that the NIC may be behind (see
-// stack.Jitter), with a frame on the wire and one in front of it.
+// hold bounds how long after it was decided a packet leaves an idle NIC: its jitter, and as much again that the NIC
+// may be behind (see stack.Jitter), with a frame on the wire and one in front of it.
 func hold(t *transport.Trial) clock.Duration {
 	most := t.Values.Duration("send-jitter-us")
 	if most == 0 {

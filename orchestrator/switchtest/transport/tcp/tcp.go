@@ -173,8 +173,8 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 	}
 }
 
-// turn goes on with a closed loop. One side waits at a time, so that what has arrived there in order is a number of whole messages
-// and maybe a part of the next.
+// turn goes on with a closed loop. One side waits at a time, so that what has arrived there in order is a number of
+// whole messages and maybe a part of the next.
 func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, bytes uint64, p *transport.Progress) {
 	l := r.loops[f.Number]
 	if at == f.Dst {

@@ -14,12 +14,28 @@ import (
 	"candela.dev/candela/trace"
 )
 
+// devices returns how many switches judges see: those of the network, and behind them the NICs of all hosts if these have queues.
+func devices(net *fabric.Network) int {
+	if net.NICs() {
+		return net.Switches() + net.Hosts()
+	}
+	return net.Switches()
+}
+
+// deviceAt returns one of them.
+func deviceAt(net *fabric.Network, i int) *fabric.Switch {
+	if n := net.Switches(); i >= n {
+		return net.Host(fabric.HostID(i - n)).NIC()
+	}
+	return net.Switch(i)
+}
+
 // device is the switches of a run as their judges see them.
 type device struct{ r *run }
 
-func (d device) Switches() int                   { return d.r.net.Switches() }
-func (d device) SwitchName(sw int) string        { return d.r.net.Switch(sw).Name() }
-func (d device) Ports(sw int) int                { return d.r.net.Switch(sw).Ports() }
+func (d device) Switches() int                   { return devices(d.r.net) }
+func (d device) SwitchName(sw int) string        { return deviceAt(d.r.net, sw).Name() }
+func (d device) Ports(sw int) int                { return deviceAt(d.r.net, sw).Ports() }
 func (d device) Bounded() bool                   { return d.r.plan.Test.Duration > 0 }
 func (d device) InFlight() bool                  { return d.r.net.InFlight() > 0 }
 func (d device) Decisions() []trace.DecisionKind { return d.r.plan.family.Decisions }
@@ -29,7 +45,7 @@ func (d device) Reason(code uint8) analyzers.DropReason {
 }
 
 func (d device) HostAt(sw, port int) (uint32, bool) {
-	h, ok := d.r.net.Switch(sw).Port(port).HostAt()
+	h, ok := deviceAt(d.r.net, sw).Port(port).HostAt()
 	return uint32(h), ok
 }
 
@@ -41,10 +57,14 @@ func (d device) Address(host uint32, v6 bool) netip.Addr {
 }
 
 func (d device) Settings(sw int) (any, error) {
-	return d.r.plan.family.Settings(d.r.current[sw], d.r.net.Switch(sw).Ports())
+	values := d.r.plan.Test.Switch.Values
+	if sw < len(d.r.current) {
+		values = d.r.current[sw]
+	}
+	return d.r.plan.family.Settings(values, deviceAt(d.r.net, sw).Ports())
 }
 
-func (d device) Counters(sw int) (any, error) { return d.r.plan.family.Snapshot(d.r.net.Switch(sw)) }
+func (d device) Counters(sw int) (any, error) { return d.r.plan.family.Snapshot(deviceAt(d.r.net, sw)) }
 
 func (d device) FlowOf(t *trace.SwitchTap) int {
 	sender, connection := t.Src, t.Flow
@@ -73,9 +93,9 @@ func newDecisions(r *run) (*decisions, error) {
 		return nil, err
 	}
 	d := &decisions{file: file, buffer: bufio.NewWriter(file)}
-	names := make([]string, r.net.Switches())
+	names := make([]string, devices(r.net))
 	for i := range names {
-		names[i] = r.net.Switch(i).Name()
+		names[i] = deviceAt(r.net, i).Name()
 	}
 	if d.writer, err = trace.NewDecisionWriter(d.buffer, format, r.plan.family.Decisions, names); err != nil {
 		return nil, errors.Join(err, file.Close())

@@ -184,8 +184,13 @@ func (p *Plan) network() (fabric.Spec, error) {
 		return s, err
 	}
 	applyCommon(t.Switch.Values, &s.Switch)
+	if p.model.NIC != nil {
+		if err := p.model.NIC(t.Switch.Values, t.Switch.Bugs, &s.NIC); err != nil {
+			return s, err
+		}
+	}
 	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
-	if slices.ContainsFunc(s.Switch.Queues, ranked) && !p.model.Ranks {
+	if slices.ContainsFunc(slices.Concat(s.Switch.Queues, s.NIC.Queues), ranked) && !p.model.Ranks {
 		return s, fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks: neither the model nor hosts are a source of ranks", t.Switch.Model)
 	}
 	return s, nil
@@ -211,7 +216,25 @@ func (p *Plan) build() (*fabric.Network, error) {
 	if err == nil {
 		err = failure
 	}
+	if err == nil && p.model.Shim != nil {
+		err = p.shims(n)
+	}
 	return n, err
+}
+
+// shims puts the family's shims into the hosts.
+func (p *Plan) shims(n *fabric.Network) error {
+	for id := range n.Hosts() {
+		h := n.Host(fabric.HostID(id))
+		s, err := p.model.Shim(h, p.Test.Switch.Values, p.Test.Switch.Bugs)
+		if err != nil {
+			return fmt.Errorf("host %d: %w", id, err)
+		}
+		if s != nil {
+			h.SetShim(s)
+		}
+	}
+	return nil
 }
 
 // Explain writes the network, the model and every flow.

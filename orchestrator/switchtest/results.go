@@ -121,6 +121,9 @@ func (r *run) counters() (*CountersDocument, error) {
 			return nil, err
 		}
 	}
+	for i := r.net.Switches(); i < devices(r.net); i++ {
+		c.readNIC(r.plan, deviceAt(r.net, i))
+	}
 	c.readTaps(r.ledger)
 	return &CountersDocument{Schema: CountersSchema, Counters: c}, nil
 }
@@ -155,6 +158,16 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 		return fmt.Errorf("counters of switch %s: %w", name, err)
 	}
 	return nil
+}
+
+// readNIC adds what a NIC dropped, and the counters of its port.
+func (c counterSet) readNIC(plan *Plan, nic *fabric.Switch) {
+	for why := fabric.ReasonTail; why < fabric.ReasonStopped; why++ {
+		if name := plan.family.Reason(why).Name; name != "" && why != fabric.ReasonConsumed {
+			c[nic.Name()+".dropped-"+name] = int64(nic.Dropped(why))
+		}
+	}
+	c.readPort(nic, 0)
 }
 
 func (c counterSet) readPort(sw *fabric.Switch, i int) {

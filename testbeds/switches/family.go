@@ -18,7 +18,11 @@ type Model struct {
 	Configure func(v parameter.Values, s *fabric.SwitchSpec) error
 	// New returns the mechanism of one switch.
 	New func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error)
-	// Ranks says that the mechanism itself gives every packet a rank.
+	// NIC gives the NICs of hosts queues and a mechanism of the family; nil: they have none. Judges see a NIC as a switch with one port.
+	NIC func(v parameter.Values, bugs []string, s *fabric.NICSpec) error
+	// Shim returns what the family puts between the stack and the NIC of a host; nil, or a nil result: nothing.
+	Shim func(h *fabric.Host, v parameter.Values, bugs []string) (fabric.Shim, error)
+	// Ranks says that the mechanism or the shim gives every packet a rank.
 	Ranks bool
 }
 

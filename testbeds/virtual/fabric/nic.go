@@ -21,6 +21,7 @@ type NICSpec struct {
 
 // egress is what stands between a host's stack and its wire.
 type egress struct {
+	task    // asks the stack again
 	host    *Host
 	nic     *Switch
 	shim    Shim
@@ -29,6 +30,7 @@ type egress struct {
 	pending int  // packets that the stack has sent and that have neither left nor ended
 	eager   bool // the stack is asked although the wire is busy: the NIC has queues of its own
 	working bool
+	until   clock.Time  // the stack is not asked before: what was dropped takes its time on the wire, or an endless stack would be asked for ever
 	wakes   []*shimWake // idle ones
 }
 
@@ -72,6 +74,7 @@ func (h *Host) between() *egress {
 	nic.rand = rand.New(&nic.source)
 	nic.setQueues(make([]Queue, len(spec.Queues)))
 	h.egress = &egress{host: h, nic: nic, backlog: spec.Backlog, eager: len(n.spec.NIC.Queues) > 0}
+	h.egress.actor = h.egress
 	return h.egress
 }
 
@@ -134,7 +137,7 @@ func (e *egress) work(now clock.Time) {
 // full reports whether the stack is not to be asked now.
 func (e *egress) full(now clock.Time) bool {
 	pt := e.host.port
-	return e.pending >= e.backlog || !e.eager && (!pt.idle(now) || pt.filled != 0)
+	return e.pending >= e.backlog || now < e.until || !e.eager && (!pt.idle(now) || pt.filled != 0)
 }
 
 // take takes a packet from the stack and reports whether there was one.
@@ -180,6 +183,18 @@ func (e *egress) settle(p *Packet) {
 		e.pending--
 	}
 }
+
+// drop books that p ends at the host.
+func (e *egress) drop(now clock.Time, p *Packet) {
+	if p.owed {
+		e.until = max(e.until, now).Add(e.host.port.serialise(int(p.Size)))
+		e.host.net.engine.schedule(&e.task, e.until)
+		e.settle(p)
+	}
+}
+
+// act implements actor.
+func (e *egress) act(now clock.Time) { e.host.Kick(now) }
 
 // show shows the taps a packet at the host.
 func (h *Host) show(now clock.Time, s Stage, p *Packet) {

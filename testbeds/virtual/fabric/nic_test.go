@@ -124,17 +124,19 @@ func TestANICWithoutRoomDropsAndCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.Host(0).Attach(&source{to: 1, size: 1500, left: 10})
-	if err := n.Run(clock.Never); err != nil {
+	n.Host(0).Attach(&source{to: 1, size: 1500, left: 1 << 60})
+	if err := n.Run(clock.Time(0).Add(2 * clock.Microsecond)); err != nil {
 		t.Fatal(err)
 	}
 	nic := n.Host(0).NIC()
 	if id, ok := nic.Host(); !ok || id != 0 || nic.Name() != "nic-0" || nic.Ports() != 1 {
 		t.Errorf("the NIC is %q of %d ports, of host %d, %v", nic.Name(), nic.Ports(), id, ok)
 	}
-	// The first packet is on the wire when the others come, four of which find room.
-	if c := n.Total(); c.Sent != 10 || c.Delivered != 5 || nic.Dropped(fabric.ReasonTail) != 5 {
-		t.Errorf("%+v, the NIC dropped %d", c, nic.Dropped(fabric.ReasonTail))
+	// The wire takes a packet in 120 ns and is never idle. The first packet is on it when the others come, four of which find room. What is
+	// dropped takes as long as on the wire: the stack, which has no end, is asked no faster.
+	sent, dropped := nic.Port(0).Counters().Sent, nic.Dropped(fabric.ReasonTail)
+	if c := n.Total(); sent != 17 || dropped < 1 || dropped > 17 || c.Sent != sent+dropped+4 {
+		t.Errorf("%+v, the NIC sent %d and dropped %d", c, sent, dropped)
 	}
 }
 

@@ -55,7 +55,7 @@ func (h *Host) Deliver(now clock.Time, p *Packet) {
 
 // Discard ends a packet that the shim kept or made.
 func (h *Host) Discard(now clock.Time, p *Packet) {
-	h.egress.settle(p)
+	h.egress.drop(now, p)
 	h.net.dropped[p.Kind()]++
 	if h.net.tap != nil {
 		h.net.tap(Point{Host: true, Node: int(h.id), Port: ShimPort, Stage: Dropped, Reason: ReasonConsumed}, now, p)

@@ -295,7 +295,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		sw.net.tap(at, now, p)
 	}
 	if sw.nic {
-		sw.host.egress.settle(p)
+		sw.host.egress.drop(now, p)
 	}
 	sw.net.pool.put(p)
 }

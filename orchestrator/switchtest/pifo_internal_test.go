@@ -1,0 +1,151 @@
+package switchtest
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/trace"
+)
+
+// A spike family: PIFO on switch ports and host NICs, declared, registered, run and judged as the families of the product are. ranks is a shim that gives each flow's packets falling ranks, as remaining bytes would.
+type ranks struct{}
+
+func (ranks) Outbound(_ clock.Time, _ *fabric.Host, p *fabric.Packet) fabric.Action {
+	p.SetRank(uint64(1000-p.Number) * uint64(p.Flow))
+	return fabric.Forward
+}
+func (ranks) Inbound(clock.Time, *fabric.Host, *fabric.Packet) fabric.Action { return fabric.Forward }
+
+// pifo evicts the packet of the highest rank when there is no room.
+type pifo struct {
+	fabric.TailDrop
+	bugs   []string
+	states *fabric.States[struct{ inverted bool }]
+}
+
+func (m pifo) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+	if s := m.states.Of(p); slices.Contains(m.bugs, "inverts") && !s.inverted {
+		s.inverted = true
+		p.SetRank(math.MaxUint64 - p.Rank)
+	}
+	return v
+}
+
+func (m pifo) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	port := sw.Port(int(v.Port))
+	if tail := port.Queue(0).Tail(); tail.Rank > p.Rank && !slices.Contains(m.bugs, "tail-drops") {
+		sw.Extract(now, port, 0, tail)
+		sw.Discard(now, tail, v.Drop(fabric.ReasonOwn))
+		return v
+	}
+	return v.Drop(fabric.ReasonTail)
+}
+
+func pifos() switches.Family {
+	queues := []fabric.QueueSpec{{MaxPackets: 30, Order: fabric.ByRank}}
+	mechanism := func(bugs []string) fabric.Mechanism {
+		return pifo{bugs: bugs, states: fabric.NewStates[struct{ inverted bool }]()}
+	}
+	return switches.Family{Name: "pifo", Reasons: []analyzers.DropReason{{Name: "evicted"}}, Models: []switches.Model{{
+		Model: parameter.Model{Name: "pifo", Doc: "Of a test.", Bugs: []parameter.Bug{
+			{Name: "inverts", Doc: "Serves the highest rank.", Rule: "pifo.order"}, {Name: "tail-drops", Doc: "Evicts nothing.", Rule: "pifo.evicts"}}},
+		Ranks:     true,
+		Configure: func(_ parameter.Values, s *fabric.SwitchSpec) error { s.Queues = queues; return nil },
+		New: func(_ *fabric.Switch, _ parameter.Values, bugs []string) (fabric.Mechanism, error) {
+			return mechanism(bugs), nil
+		},
+		NIC: func(_ parameter.Values, bugs []string, s *fabric.NICSpec) error {
+			s.Queues, s.Backlog, s.Mechanism = queues, 24, func(*fabric.Switch) fabric.Mechanism { return mechanism(bugs) }
+			return nil
+		},
+		Shim: func(*fabric.Host, parameter.Values, []string) (fabric.Shim, error) { return ranks{}, nil },
+	}}}
+}
+
+func pifoRules() []analyzers.Rule {
+	return []analyzers.Rule{{ID: "pifo.order", Statement: "The lowest rank leaves first."}, {ID: "pifo.evicts", Statement: "The highest rank is dropped."}}
+}
+
+// pifoJudge keeps the ranks that wait for each port: at a NIC for its only one, at a switch for that of the destination.
+type pifoJudge struct {
+	analyzers.SwitchJudge // for what a test of ranks does not call
+	report                *analyzers.Reporter
+	waits                 map[[2]uint32]map[uint64]uint64 // by switch and destination, then by packet
+	view                  analyzers.SwitchView
+}
+
+func newPifoJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
+	return &pifoJudge{nil, analyzers.NewReporter("pifo", pifoRules()), map[[2]uint32]map[uint64]uint64{}, v}, nil
+}
+
+func (j *pifoJudge) Observe(t *trace.SwitchTap) {
+	out := [2]uint32{uint32(t.Switch), t.Dst}
+	if _, leaf := j.view.HostAt(t.Switch, 0); !leaf {
+		out[1] = math.MaxUint32
+	}
+	if j.waits[out] == nil {
+		j.waits[out] = map[uint64]uint64{}
+	}
+	if t.Stage == trace.Entered {
+		j.waits[out][t.ID] = t.Rank
+		return
+	}
+	own := j.waits[out][t.ID]
+	delete(j.waits[out], t.ID)
+	rule := "pifo.order"
+	for _, rank := range j.waits[out] {
+		if t.Stage == trace.Dropped && rank > own {
+			rule = "pifo.evicts"
+		} else if t.Stage == trace.Dropped || rank >= own {
+			continue
+		}
+		if j.report.Wants(rule, 0) {
+			j.report.Report(analyzers.Finding{Rule: rule, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), Message: j.view.SwitchName(t.Switch)})
+		}
+		return
+	}
+}
+
+func (j *pifoJudge) Finish() (analyzers.Result, error) {
+	return analyzers.Result{Findings: j.report.Findings()}, nil
+}
+
+func TestASpikeFamilySchedulesByRankOnPortsAndNICs(t *testing.T) {
+	for bug, want := range map[string]string{"": "", "inverts": "pifo.order", "tail-drops": "pifo.evicts"} {
+		t.Run(bug, func(t *testing.T) {
+			register(t, family{pifos(), newPifoJudge, pifoRules()})
+			tests, err := config.ParseSwitchTests("f.yml", []byte(strings.NewReplacer("BUG", bug, "EVICTED", map[bool]string{true: "100", false: "0"}[bug == ""]).Replace(`
+name: spike
+topology: {kind: single-switch, hosts: 4}
+switch-under-test: {model: pifo, bugs: [BUG]}
+hosts: {transport: raw}
+workload: [incast: {senders: 3, packets: 300}, flow: {src: 1, dst: 0, packets: 300}]
+expect: {counters: {nic-1.port-0.sent: 600, switch.dropped-evicted: {min: EVICTED}}}
+`)), Options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(tests[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := execute(t, p)
+			found := map[string]string{}
+			for _, f := range o.Analysis.Findings {
+				found[f.Rule] += f.Message + " "
+			}
+			unblamed := found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-") // a NIC must be blamed, too
+			if want == "" && (o.Verdict.Exit != 0 || len(found) > 0) || want != "" && unblamed {
+				t.Errorf("%v, found %v", o.Verdict.Reasons, found)
+			}
+		})
+	}
+}

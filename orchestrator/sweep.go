@@ -46,7 +46,7 @@ type SweepPoint struct {
 	Verdict
 	Rules   []string     `json:"rules"` // violated ones, those that the test asks for included
 	Metrics SweepMetrics `json:"metrics"`
-	// Numbers are the telling ones of a test of a switch, by name with unit.
+	// Numbers are the key numbers of a test of a switch, by name with unit.
 	Numbers map[string]float64 `json:"numbers,omitempty"`
 }
 
@@ -56,7 +56,7 @@ type SweepValue struct {
 	Value any    `json:"value"`
 }
 
-// SweepMetrics are the telling numbers of a run. Distributions are over all connections.
+// SweepMetrics are the key numbers of a run. Distributions are over all connections.
 type SweepMetrics struct {
 	NackGeneration *Distribution `json:"nack_generation,omitempty"`
 	NackReaction   *Distribution `json:"nack_reaction,omitempty"`

@@ -123,7 +123,7 @@ the new ones are complete.`,
 	fl.StringVar(&docs.dir, "out", "", "directory for report.html, findings.json and junit.xml")
 	fl.StringVar(&docs.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&format, "format", "text", "output on stdout: text or json")
-	fl.BoolVarP(&verbose, "verbose", "v", false, "print everything, not just what tells")
+	fl.BoolVarP(&verbose, "verbose", "v", false, "show all rows")
 	return cmd
 }
 

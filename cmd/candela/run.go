@@ -48,9 +48,7 @@ func newRun() *cobra.Command {
 		Long: `Run each test, write its run directory, and print the verdict. A directory
 stands for the .yml files directly in it.
 
-A file with a sweep is run once for each point. The runs of the points stand in
-one directory, with sweep.json beside them, and a table of the varied values,
-verdicts and telling numbers comes at the end.
+A file with a sweep is run once for each point. Each point gets a subdirectory beside sweep.json; a summary table follows.
 
 A test that is not for the testbed of --testbed is refused before anything runs:
 one with an event that its switch does not have, or whose key testbeds names
@@ -82,7 +80,7 @@ file is wrong.`,
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
 	fl.BoolVar(&f.calibrate, "calibrate", false, "first measure the way to each host without events, and correct latencies by it")
 	fl.BoolVar(&f.strict, "strict", false, "warnings fail, too")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print everything, not just what tells")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show all rows")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	fl.IntSliceVar(&f.points, "point", nil, "of a sweep run only these points, numbered from 1")
 	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")

@@ -40,6 +40,7 @@ test: ## vet and run every test, with the outside tools installed where that is 
 
 test-live: ## on real packets, in network namespaces: findings, faults, L1 and L2; needs root, or says SKIP
 	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 20m -run '^Test(Live|ALive|ALab|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
+	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -timeout 15m -run 'Live|RealFrames|Kernels|Link' ./testbeds/live ./testbeds/switches/sai
 	$(GO) test -count=1 ./dumper/live ./generator/live ./injector/datapathtest ./injector/xdp ./injector/afpacket ./link/...
 
 test-kills: ## signals to random processes of runs in network namespaces at random instants, KILLS (120) of them; needs root

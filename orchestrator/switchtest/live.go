@@ -15,7 +15,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// NewLive plans a test for the testbed netns: the same switch on real frames, see package live. A test that can't be run there is refused.
+// NewLive plans a test for the testbed netns: the same switch on real frames, see package live. A test that can't be
+// run there is refused.
 func NewLive(t *config.SwitchTest) (*Plan, error) {
 	p := &Plan{Test: t, live: true}
 	if err := p.complete(); err != nil {
@@ -60,12 +61,16 @@ func (p *Plan) notLive() (place string, why error) {
 		body := f.PacketSize - tr.Header(f.Mark.IPv6)
 		last := f.Payload - (f.Packets-1)*int64(body)
 		switch {
-		case f.Transport == kernel.Name && t.Hosts.Model != kernel.Name, f.Transport != kernel.Name && t.Hosts.Model == kernel.Name:
-			return place, fmt.Errorf("flow %d: %s shares no test with other transports: hosts are the kernel's or ours", f.Number, kernel.Name)
+		case f.Transport == kernel.Name && t.Hosts.Model != kernel.Name, f.Transport != kernel.Name &&
+			t.Hosts.Model == kernel.Name:
+			return place, fmt.Errorf("flow %d: %s shares no test with other transports: hosts are the kernel's or ours",
+				f.Number, kernel.Name)
 		case f.Kind == Pings:
-			return place, fmt.Errorf("flow %d: pings are not supported: ICMP does not tell what this test numbers them by", f.Number)
+			return place, fmt.Errorf("flow %d: pings are not supported: ICMP does not tell what this test numbers them by",
+				f.Number)
 		case f.Src == f.Dst:
-			return place, fmt.Errorf("flow %d: host %d sends to itself: its kernel or its NIC would keep the frames", f.Number, f.Src)
+			return place, fmt.Errorf("flow %d: host %d sends to itself: its kernel or its NIC would keep the frames", f.Number,
+				f.Src)
 		case f.Transport == "raw" && (body < live.TagLen || f.Packets > 0 && last < live.TagLen):
 			return place, fmt.Errorf("flow %d: raw packets need %d bytes of payload, for flow and number", f.Number, live.TagLen)
 		}
@@ -73,7 +78,8 @@ func (p *Plan) notLive() (place string, why error) {
 	return "", nil
 }
 
-// Rates of a live run. A packet that a host sends is two frames through rings and two through the kernel; see docs/live.md for what was measured.
+// Rates of a live run. A packet that a host sends is two frames through rings and two through the kernel; see
+// docs/live.md for what was measured.
 const (
 	// livePackets is how many packets in a second hosts may offer to the switch together.
 	livePackets = 20_000
@@ -81,7 +87,8 @@ const (
 	liveStep = 5 * clock.Millisecond
 )
 
-// slowdown returns how much longer than in the test everything takes, so that hosts at line rate offer no more than livePackets.
+// slowdown returns how much longer than in the test everything takes, so that hosts at line rate offer no more than
+// livePackets.
 func (p *Plan) slowdown() int64 {
 	type offer struct{ packets, bytes float64 }
 	offers := make(map[fabric.HostID]*offer)
@@ -228,8 +235,8 @@ type observed struct {
 	fabric.Header
 }
 
-// deferred returns the judge of the hosts of a live run. It keeps what it observes until the run is over: its bounds are widened by what that has
-// measured.
+// deferred returns the judge of the hosts of a live run. It keeps what it observes until the run is over: its bounds
+// are widened by what that has measured.
 func deferred(t *transport.Transport) *judge {
 	var seen []observed
 	return &judge{

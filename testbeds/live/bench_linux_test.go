@@ -13,8 +13,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// BenchmarkForwarded has hosts offer more packets of 1500 bytes than the run carries, so that its clock stops, and reports how many pass in a
-// second of real time and of CPU time: what configured rates must stay below.
+// BenchmarkForwarded has hosts offer more packets of 1500 bytes than the run carries, so that its clock stops, and
+// reports how many pass in a second of real time and of CPU time: what configured rates must stay below.
 func BenchmarkForwarded(b *testing.B) {
 	const packets = 40_000
 	link := fabric.LinkSpec{Rate: 2 * clock.Gbps, Delay: clock.Microsecond}
@@ -25,7 +25,8 @@ func BenchmarkForwarded(b *testing.B) {
 		}
 		raw := stack.NewRaw()
 		raw.Send(stack.Flow{ID: 1, To: 1, Packets: packets, Size: 1500})
-		s, err := live.Open(live.Config{Net: net, Stacks: []fabric.Stack{raw, stack.NewRaw()}, Links: []fabric.LinkSpec{link, link}, Slowdown: 1, MaxFrame: 1500})
+		s, err := live.Open(live.Config{Net: net, Stacks: []fabric.Stack{raw, stack.NewRaw()},
+			Links: []fabric.LinkSpec{link, link}, Slowdown: 1, MaxFrame: 1500})
 		if err != nil {
 			b.Skip(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vishvananda/netlink"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -45,7 +47,8 @@ type host struct {
 	out    fabric.Packet
 }
 
-// serve has the host do what was due since it was served last, each thing at its instant, then hands over what has come.
+// serve has the host do what was due since it was served last, each thing at its instant, then hands over what has
+// come.
 func (h *host) serve(now clock.Time) error {
 	if h.stack == nil {
 		return nil
@@ -117,7 +120,7 @@ func (h *host) transmit(now clock.Time) error {
 	}
 	h.free = now.Add(h.link.Rate.Serialise(int(p.Size) + h.link.Framing))
 	h.add(now)
-	if h.between() > 4*slots {
+	if h.between() > 100*slots {
 		return fmt.Errorf("host %d: %w: %d", h.id, errTooManyBetween, h.between())
 	}
 	return h.send(p.AppendFrameWith(h.buffer(), tag(p)))
@@ -138,9 +141,26 @@ func (h *host) next(now clock.Time) clock.Time {
 	return max(at, now)
 }
 
-// idle reports whether the host waits for nothing but packets, and none of its own is under way.
+// idle reports whether the host waits for nothing but packets.
 func (h *host) idle() bool {
-	return h.stack == nil || h.stack.NextTimer() == clock.Never && !h.busy && h.between() == 0
+	return h.stack == nil || h.stack.NextTimer() == clock.Never && !h.busy
+}
+
+// kernelLosses says what the kernel lost between a host of its own and port p.
+func (h *host) kernelLosses(p *port, lose func(string, ...any)) error {
+	var at, far netlink.LinkStatistics
+	err := errors.Join(h.inside.do(func() error { return statistics(hostInterface, &at) }),
+		h.s.inside.do(func() error { return statistics(portInterface(int(h.id)), &far) }))
+	if err != nil {
+		return err
+	}
+	if n := at.TxDropped + far.TxDropped; n > 0 {
+		lose("%d frames between host %d and its port, by its interfaces", n, h.id)
+	}
+	if at.TxPackets > p.came {
+		lose("%d of %d frames of host %d did not come out of its port's ring", at.TxPackets-p.came, at.TxPackets, h.id)
+	}
+	return nil
 }
 
 // port stands for a host in the network of the switch: a fabric.Stack that is the other end of a link.
@@ -214,9 +234,6 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 
 // flush sends what left the switch.
 func (p *port) flush() error { return errors.Join(p.failed, p.line.flush()) }
-
-// idle reports whether nothing waits to enter the switch or is on its way to the host.
-func (p *port) idle() bool { return len(p.queue) == 0 && p.between() == 0 }
 
 // NextTimer implements fabric.Stack.
 func (p *port) NextTimer() clock.Time { return clock.Never }

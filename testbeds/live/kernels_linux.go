@@ -16,7 +16,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// kernels are the TCP connections between the kernels of hosts. Their goroutines read and write sockets and end with stop.
+// kernels are the TCP connections between the kernels of hosts. Their goroutines read and write sockets and end with
+// stop.
 type kernels struct {
 	s       *Switch
 	waiting []Connection // by start

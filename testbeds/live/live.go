@@ -1,10 +1,10 @@
-// Package live runs a simulated switch on real frames: a fabric.Network of one switch whose events are served up to the real clock, and whose
-// hosts are network namespaces of their own. Between a host and its port lies a veth pair with a packet ring at each end. The code of
-// the switch, its taps and its judges are those of a simulation.
+// Package live runs a simulated switch on real frames: a fabric.Network of one switch whose events are served up to
+// the real clock, and whose hosts are network namespaces of their own. Between a host and its port lies a veth pair
+// with a packet ring at each end. The code of the switch, its taps and its judges are those of a simulation.
 //
-// What stands for host h in the network is its port (a fabric.Stack): a frame that comes out of the ring is serialised into the switch at the
-// rate of the link, and a packet that has left the switch is written to the interface. The host itself is a fabric.Stack that is
-// driven by the same clock in its namespace, or the kernel.
+// What stands for host h in the network is its port (a fabric.Stack): a frame that comes out of the ring is serialised
+// into the switch at the rate of the link, and a packet that has left the switch is written to the interface. The host
+// itself is a fabric.Stack that is driven by the same clock in its namespace, or the kernel.
 //
 // One goroutine, that of Advance, serves all of them. See docs/adr/0021-live-switch.md.
 package live
@@ -65,7 +65,8 @@ type Report struct {
 	Real       time.Duration // that the traffic took
 	Stopped    time.Duration // for which the clock of the run stood still, because the machine gave the run no CPU
 	LongestGap time.Duration // between two looks at the rings, beyond what was meant
-	// Transit is the most that a frame took between a host's decision and the port of the switch, and from there to the host.
+	// Transit is the most that a frame took between a host's decision and the port of the switch, and from there to the
+	// host.
 	ToSwitch, ToHost clock.Duration
 	Frames           uint64   // that came to the switch
 	Foreign          uint64   // of those, not of the test: the kernel's own
@@ -74,8 +75,10 @@ type Report struct {
 
 // Text says in a line how the run went.
 func (r *Report) Text() string {
-	s := fmt.Sprintf("the clock ran at 1/%d of real time: %v of traffic, stopped for %v of them (longest gap %v); %d frames came to the switch",
-		r.Slowdown, r.Real.Round(time.Millisecond), r.Stopped.Round(100*time.Microsecond), r.LongestGap.Round(10*time.Microsecond), r.Frames)
+	const tenth = 100 * time.Microsecond
+	s := fmt.Sprintf("the clock ran at 1/%d of real time: %v of traffic, stopped for %v of them (longest gap %v); "+
+		"%d frames came to the switch", r.Slowdown, r.Real.Round(time.Millisecond), r.Stopped.Round(tenth),
+		r.LongestGap.Round(tenth), r.Frames)
 	if r.Foreign > 0 {
 		s += fmt.Sprintf(", %d of them not of the test", r.Foreign)
 	}
@@ -87,15 +90,16 @@ func (r *Report) Busy() error {
 	if r.Stopped*2 <= r.Real {
 		return nil
 	}
-	return fmt.Errorf("%w: in %v of traffic its clock stood still for %v (longest gap %v)", ErrBusy, r.Real.Round(time.Millisecond),
+	return fmt.Errorf("%w: in %v of traffic its clock stood still for %v (longest gap %v)", ErrBusy,
+		r.Real.Round(time.Millisecond),
 		r.Stopped.Round(time.Millisecond), r.LongestGap.Round(time.Millisecond))
 }
 
 // Losses says what was lost outside the switch; empty: nothing.
 func (r *Report) Losses() string { return strings.Join(r.Lost, "; ") }
 
-// mostAtOnce is how far the clock of a run goes in one round beyond what the round waited for: when the machine gives the run no CPU, the
-// clock stands still, and no host or switch seems to have been late.
+// mostAtOnce is how far the clock of a run goes in one round beyond what the round waited for: when the machine gives
+// the run no CPU, the clock stands still, and no host or switch seems to have been late.
 const mostAtOnce = 2 * time.Millisecond
 
 // runClock is the real clock less what the run could not use, slowed down.

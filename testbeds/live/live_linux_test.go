@@ -5,7 +5,9 @@ package live_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,7 +101,8 @@ func TestALiveSwitchForwardsAndDropsAsASimulatedOneDoes(t *testing.T) {
 	if in != 2*packets || out+dropped != in {
 		t.Errorf("%d packets came, %d left, %d were dropped", in, out, dropped)
 	}
-	// Two senders at line rate for one port, whose queue holds 20 packets: one of two packets goes through, and what waits at the end.
+	// Two senders at line rate for one port, whose queue holds 20 packets: one of two packets goes through, and what
+	// waits at the end.
 	if out < packets-10 || out > packets+40 {
 		t.Errorf("%d packets left, want about %d", out, packets)
 	}
@@ -114,7 +117,8 @@ func TestTheKernelsTCPGoesThroughALiveSwitch(t *testing.T) {
 			b := newBed(t, 3, fabric.LinkSpec{Rate: clock.Gbps / 20, Delay: 100 * clock.Microsecond})
 			finished := map[int]clock.Time{}
 			for h := 1; h < 3; h++ {
-				b.cfg.Connections = append(b.cfg.Connections, live.Connection{Number: h, Src: fabric.HostID(h), Dst: 0, Bytes: 300_000, Congestion: congestion})
+				b.cfg.Connections = append(b.cfg.Connections, live.Connection{Number: h, Src: fabric.HostID(h), Dst: 0,
+					Bytes: 300_000, Congestion: congestion})
 			}
 			b.cfg.Finished = func(now clock.Time, n int) { finished[n] = now }
 			b.run(t, 15*clock.Second)
@@ -125,5 +129,41 @@ func TestTheKernelsTCPGoesThroughALiveSwitch(t *testing.T) {
 				t.Errorf("%d packets with data", b.seen[fabric.Ingress])
 			}
 		})
+	}
+}
+
+func TestFramesThatALinkLosesAreToldAndTheRunEnds(t *testing.T) {
+	// Within a round of 2 ms a host offers thousands of packets at 100 Gb/s, and the ring has 512 slots.
+	link := fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: clock.Microsecond}
+	b := newBed(t, 2, link)
+	raw := stack.NewRaw()
+	const packets = 5000
+	raw.Send(stack.Flow{ID: 1, To: 1, Packets: packets, Size: 1500})
+	b.cfg.Stacks[0], b.cfg.Stacks[1] = raw, stack.NewRaw()
+	s, err := live.Open(b.cfg)
+	if errors.Is(err, live.ErrUnsupported) {
+		t.Skipf("SKIP: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, quiet, err := s.Advance(ctx, clock.Time(0).Add(10*clock.Second))
+	if err != nil || !quiet {
+		t.Fatalf("quiet: %v, %v", quiet, err)
+	}
+	r, err := s.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := packets - int(r.Frames)
+	if lost == 0 {
+		t.Skip("SKIP: the ring lost nothing")
+	}
+	if text := r.Losses(); !strings.Contains(text, fmt.Sprintf("port 0 of the switch: %d of %d frames found no room",
+		lost, packets)) {
+		t.Errorf("%d of %d frames came; the report says %q", r.Frames, packets, text)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// namespace is a network namespace without a name: a thread that lives in it, and the sockets that were opened there. The kernel removes it, with
-// its interfaces, when both are gone, however this process ends.
+// namespace is a network namespace without a name: a thread that lives in it, and the sockets that were opened there.
+// The kernel removes it, with its interfaces, when both are gone, however this process ends.
 type namespace struct {
 	work  chan func()
 	ended chan struct{}
@@ -71,8 +71,9 @@ func cable(sw, host *namespace, h, mtu int) error {
 	return sw.do(func() error {
 		a := netlink.NewLinkAttrs()
 		a.Name, a.MTU, a.NumRxQueues, a.NumTxQueues, a.HardwareAddr = portInterface(h), mtu, 1, 1, far[:]
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: hostInterface, PeerMTU: uint32(mtu), PeerHardwareAddr: mac[:],
-			PeerNamespace: netlink.NsFd(host.ns)})
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: hostInterface, PeerMTU: uint32(mtu),
+			PeerHardwareAddr: mac[:],
+			PeerNamespace:    netlink.NsFd(host.ns)})
 	})
 }
 
@@ -99,14 +100,25 @@ func raise(name string, v6 bool) error {
 	return netlink.LinkSetUp(l)
 }
 
-// address gives the calling thread's namespace the addresses of host h, and the addresses of all others: nobody has to ask for them.
+// statistics reads the counts of an interface of the calling thread's namespace.
+func statistics(name string, s *netlink.LinkStatistics) error {
+	l, err := netlink.LinkByName(name)
+	if err == nil && l.Attrs().Statistics != nil {
+		*s = *l.Attrs().Statistics
+	}
+	return err
+}
+
+// address gives the calling thread's namespace the addresses of host h, and the addresses of all others: nobody has to
+// ask for them.
 func address(h, hosts int, v6 bool) error {
 	l, err := netlink.LinkByName(hostInterface)
 	if err != nil {
 		return err
 	}
 	add := func(ip net.IP, bits int) error {
-		return netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, 8*len(ip))}, Flags: unix.IFA_F_NODAD})
+		return netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(bits, 8*len(ip))},
+			Flags: unix.IFA_F_NODAD})
 	}
 	id := fabric.HostID(h)
 	failed := []error{add(id.IPv4().AsSlice(), 8)}
@@ -121,7 +133,8 @@ func address(h, hosts int, v6 bool) error {
 		}
 		for _, ip := range ips {
 			if i != h {
-				failed = append(failed, netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, IP: ip, HardwareAddr: mac[:], State: netlink.NUD_PERMANENT}))
+				failed = append(failed, netlink.NeighSet(&netlink.Neigh{LinkIndex: l.Attrs().Index, IP: ip, HardwareAddr: mac[:],
+					State: netlink.NUD_PERMANENT}))
 			}
 		}
 	}

@@ -38,8 +38,8 @@ type parser struct {
 	serial  uint32 // of packets that are told apart by their order alone
 }
 
-// parse fills h from a frame and reports whether it is of the test. damaged: the transport checksum tells that the frame was cut, where a
-// receiver looks at it.
+// parse fills h from a frame and reports whether it is of the test. damaged: the transport checksum tells that the
+// frame was cut, where a receiver looks at it.
 func (x *parser) parse(frame []byte, h *fabric.Header) (damaged, ok bool) {
 	if len(frame) < packet.EthernetLen {
 		return false, false

@@ -26,10 +26,13 @@ type Switch struct {
 	clock   runClock
 	parser  parser
 	report  Report
+	taken   uint64        // frames out of all rings
+	arrived time.Duration // when the latest of them came, by the run's clock before it is slowed down
 	meant   time.Duration // that the latest wait may have taken
 }
 
-// Slots of the rings. Our hosts offer what the rate of their link allows within mostAtOnce; a kernel sends whole windows at once.
+// Slots of the rings. Our hosts offer what the rate of their link allows within mostAtOnce; a kernel sends whole
+// windows at once.
 const (
 	slots       = 512
 	kernelSlots = 4096
@@ -40,7 +43,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrUnsupported
 	}
-	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{hosts: cfg.Net.Hosts(), kernels: len(cfg.Connections), first: cfg.FirstSequence}}
+	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{hosts: cfg.Net.Hosts(), kernels: len(cfg.Connections),
+		first: cfg.FirstSequence}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())
@@ -114,9 +118,13 @@ func (s *Switch) openHost(h int) (err error) {
 	return err
 }
 
+// mostReal is how long the traffic of a run may take.
+const mostReal = 10 * time.Minute
+
 const ethernetLen = 14
 
-// Advance lets the run go on until its clock shows until, or nothing is left to happen: then it returns the time and true.
+// Advance lets the run go on until its clock shows until, or nothing is left to happen: then it returns the time and
+// true.
 func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, quiet bool, err error) {
 	for {
 		now := min(s.clock.now(s.meant), until)
@@ -138,6 +146,10 @@ func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, 
 		}
 		if ctx.Err() != nil {
 			return now, false, context.Cause(ctx)
+		}
+		if took := s.clock.last + s.clock.stopped; took > mostReal {
+			return now, false, fmt.Errorf("the traffic has taken %v, and its clock shows %v: a live run may take %v",
+				took.Round(time.Second), now, mostReal)
 		}
 	}
 }
@@ -162,7 +174,18 @@ func (s *Switch) round(now clock.Time) error {
 	for _, p := range s.ports {
 		p.take(now)
 	}
+	if came := s.came(); came > s.taken {
+		s.taken, s.arrived = came, s.clock.last
+	}
 	return nil
+}
+
+// came returns how many frames have come out of all rings.
+func (s *Switch) came() (n uint64) {
+	for i, p := range s.ports {
+		n += p.came + s.hosts[i].came
+	}
+	return n
 }
 
 // next returns when something is due that is not an arrival.
@@ -180,18 +203,20 @@ func (s *Switch) next(now clock.Time) clock.Time {
 	return at
 }
 
-// quiet reports whether nothing is left to happen: no packet is anywhere, and no host wants to be called.
+// quiet reports whether nothing is left to happen: no packet is anywhere, and no host wants to be called. Frames that
+// are lost never come.
 func (s *Switch) quiet() bool {
 	if _, pending := s.net.Next(); pending || s.net.InFlight() > 0 || s.kernels != nil && !s.kernels.over() {
 		return false
 	}
+	under := 0
 	for i, h := range s.hosts {
-		if h.idle() && s.ports[i].idle() {
-			continue
+		if !h.idle() || len(s.ports[i].queue) > 0 {
+			return false
 		}
-		return false
+		under += h.between() + s.ports[i].between()
 	}
-	return true
+	return under == 0 || s.clock.last-s.arrived > lost
 }
 
 // Finish ends the traffic and returns what the run measured of itself.
@@ -201,39 +226,49 @@ func (s *Switch) Finish() (*Report, error) {
 	}
 	r := &s.report
 	r.Real, r.Stopped, r.LongestGap = s.clock.last+s.clock.stopped, s.clock.stopped, s.clock.longest
-	var failed []error
+	failed := []error{s.settle()}
 	lose := func(format string, args ...any) { r.Lost = append(r.Lost, fmt.Sprintf(format, args...)) }
 	for i, p := range s.ports {
 		h := s.hosts[i]
 		r.Frames, r.Foreign = r.Frames+p.came, r.Foreign+p.foreign
 		failed = append(failed, p.losses(fmt.Sprintf("port %d of the switch", i), lose))
-		if h.tap == nil {
+		if h.stack == nil {
+			failed = append(failed, h.kernelLosses(p, lose))
 			continue
 		}
 		failed = append(failed, h.losses(fmt.Sprintf("host %d", i), lose))
-		if n := h.between() + p.between(); n > 0 && s.settled() {
+		if n := h.between() + p.between(); n > 0 {
 			lose("%d frames between host %d and its port", n, i)
 		}
 	}
 	return r, errors.Join(failed...)
 }
 
-// settled reports whether no frame comes any more; the run may have ended while frames were under way.
-func (s *Switch) settled() bool {
-	const patience = 20 * time.Millisecond
-	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
+// lost is after how long without any arrival a frame that was sent is lost: the kernel hands frames on at once.
+const lost = 200 * time.Millisecond
+
+// settle takes what is under way when the traffic ends, so that nothing of it counts as lost.
+func (s *Switch) settle() error {
+	for last := time.Now(); ; {
+		under, came := 0, false
 		for i, p := range s.ports {
-			p.drain(func([]byte) {})
-			if h := s.hosts[i]; h.tap != nil {
-				h.drain(func([]byte) {})
+			h := s.hosts[i]
+			p.drain(func([]byte) { came = true; h.come() })
+			if h.stack != nil {
+				h.drain(func([]byte) { came = true; p.come() })
 			}
+			under += h.between() + p.between()
 		}
-		if err := s.waiter.Wait(patience / 4); err != nil {
-			break
+		switch {
+		case came:
+			last = time.Now()
+		case under == 0 && s.kernels == nil, time.Since(last) > lost:
+			return nil
+		}
+		if err := s.waiter.Wait(lost / 10); err != nil {
+			return err
 		}
 	}
-	return true
 }
 
 // Close removes everything. The run directory and the judges need nothing of it.

@@ -7,14 +7,15 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// keptFrame is the frame that a packet was made of. It is the packet's for as long as that has the ID: numbers of packets are used again.
+// keptFrame is the frame that a packet was made of. It is the packet's for as long as that has the ID: numbers of
+// packets are used again.
 type keptFrame struct {
 	id    uint64
 	bytes []byte
 }
 
-// KeepFrames has the network keep frames that packets are made of (SetFrame), as a live switch needs: what no header describes passes
-// unchanged.
+// KeepFrames has the network keep frames that packets are made of (SetFrame), as a live switch needs: what no header
+// describes passes unchanged.
 func (n *Network) KeepFrames() {
 	if n.frames == nil {
 		n.frames = make([]keptFrame, 0, slab)
@@ -48,7 +49,8 @@ func (n *Network) frame(p *Packet) []byte {
 	return n.frames[p.number].bytes
 }
 
-// AppendFrame appends p as a frame: the one that it was made of with what switches changed, or, if none is kept, Packet.AppendFrame's.
+// AppendFrame appends p as a frame: the one that it was made of with what switches changed, or, if none is kept,
+// Packet.AppendFrame's.
 func (n *Network) AppendFrame(b []byte, p *Packet) []byte {
 	frame := n.frame(p)
 	if frame == nil || p.Protocol == PFC {
@@ -57,8 +59,8 @@ func (n *Network) AppendFrame(b []byte, p *Packet) []byte {
 	return p.appendEdited(b, frame)
 }
 
-// appendEdited appends frame, which p was made of, with what switches changed: addresses, size, class, TTL, marks. Transport checksums stay as
-// they are: those of the packet as it was sent.
+// appendEdited appends frame, which p was made of, with what switches changed: addresses, size, class, TTL, marks.
+// Transport checksums stay as they are: those of the packet as it was sent.
 func (p *Packet) appendEdited(b, frame []byte) []byte {
 	at, size := len(b), int(p.Size)
 	b = append(b, frame[:min(size, len(frame))]...)

@@ -45,7 +45,8 @@ type editor struct {
 	want   []byte
 }
 
-func (e *editor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (e *editor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	c := p
 	if e.copy {
 		c = sw.Copy(p, 0)
@@ -63,10 +64,13 @@ func (e *editor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 
 func TestAnEditedFrameIsThatOfTheChangedPacketWithItsPayload(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := fabric.Header{Dst: 1, Protocol: rapid.SampledFrom([]fabric.Protocol{fabric.Raw, fabric.NDP, fabric.TCP}).Draw(t, "protocol"),
-			IPv6: rapid.Bool().Draw(t, "v6"), DSCP: rapid.Uint8Range(0, 63).Draw(t, "dscp"), ECN: packet.ECT0, Size: 400, Original: 400}
+		h := fabric.Header{Dst: 1, Protocol: rapid.SampledFrom([]fabric.Protocol{fabric.Raw, fabric.NDP,
+			fabric.TCP}).Draw(t, "protocol"),
+			IPv6: rapid.Bool().Draw(t, "v6"), DSCP: rapid.Uint8Range(0, 63).Draw(t,
+				"dscp"), ECN: packet.ECT0, Size: 400, Original: 400}
 		h.NDP = ndp.Header{Kind: ndp.Data, Connection: 3, Seq: 9, Length: 300}
-		trim, stale := rapid.Bool().Draw(t, "trim"), rapid.SampledFrom([]fabric.Flags{0, fabric.LengthStale, fabric.HeaderSumStale}).Draw(t, "stale")
+		trim, stale := rapid.Bool().Draw(t, "trim"), rapid.SampledFrom([]fabric.Flags{0, fabric.LengthStale,
+			fabric.HeaderSumStale}).Draw(t, "stale")
 		dscp, mark := rapid.Uint8Range(0, 63).Draw(t, "new dscp"), rapid.Bool().Draw(t, "mark")
 		e := &editor{copy: rapid.Bool().Draw(t, "copy"), change: func(p *fabric.Packet) {
 			if p.DSCP = dscp; mark {
@@ -78,7 +82,8 @@ func TestAnEditedFrameIsThatOfTheChangedPacketWithItsPayload(t *testing.T) {
 				p.NDP.Flags |= ndp.FlagTrimmed
 			}
 		}}
-		net, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2}}, func(*fabric.Switch) fabric.Mechanism { return e })
+		net, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2}},
+			func(*fabric.Switch) fabric.Mechanism { return e })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +113,8 @@ func TestAPacketThatASwitchMakesIsOfNoFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	sw := net.Switch(0)
-	made := sw.Make(net.Now(), fabric.Header{Src: 0, Dst: 1, Protocol: fabric.Raw, Size: 90}) // takes the memory of the one before
+	made := sw.Make(net.Now(), fabric.Header{Src: 0, Dst: 1, Protocol: fabric.Raw,
+		Size: 90}) // takes the memory of the one before
 	want := made.AppendFrame(nil)
 	sw.Place(net.Now(), made, fabric.Verdict{}.To(sw.Port(1), 0))
 	if err := net.Run(clock.Never); err != nil {

@@ -1,4 +1,5 @@
-// Package kernel is the TCP of the machine's kernel as a transport. It has no model: it runs live alone, and its hosts are not judged.
+// Package kernel is the TCP of the machine's kernel as a transport. It has no model: it runs live alone, and its hosts
+// are not judged.
 package kernel
 
 import (

@@ -48,7 +48,8 @@ func newRun() *cobra.Command {
 		Long: `Run each test, write its run directory, and print the verdict. A directory
 stands for the .yml files directly in it.
 
-A file with a sweep is run once for each point. Each point gets a subdirectory beside sweep.json; a summary table follows.
+A file with a sweep is run once for each point. Each point gets a subdirectory
+beside sweep.json; a summary table follows.
 
 A test that is not for the testbed of --testbed is refused before anything runs:
 one with an event that its switch does not have, or whose key testbeds names

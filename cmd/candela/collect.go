@@ -18,7 +18,7 @@ const (
 // collectRarely makes garbage collection rare as long as the program holds little, until the returned function is called.
 func collectRarely() (restore func()) {
 	usual := debug.SetGCPercent(collectSmallAt)
-	afterCollection(func() (again bool) {
+	afterCollection(func() (repeat bool) {
 		if heldBytes() <= smallHeap {
 			return true
 		}
@@ -29,7 +29,7 @@ func collectRarely() (restore func()) {
 }
 
 // afterCollection calls fn after the next garbage collection, and after each one that follows as long as it returns true.
-func afterCollection(fn func() (again bool)) {
+func afterCollection(fn func() (repeat bool)) {
 	type garbage struct{ _ [64]byte }
 	runtime.AddCleanup(new(garbage), func(struct{}) {
 		if fn() {

@@ -41,14 +41,14 @@ func TestWrittenTestsReadBackTheSame(t *testing.T) {
 		}
 		test := tests[len(tests)-1]
 		test.Point = nil // the written form stands for itself
-		again, err := Parse(file, test.YAML(), Options{})
+		reparsed, err := Parse(file, test.YAML(), Options{})
 		if err != nil {
 			t.Fatalf("%s, written out:\n%s\n%v", file, test.YAML(), err)
 		}
-		if diff := cmp.Diff(test, again, same); diff != "" {
+		if diff := cmp.Diff(test, reparsed, same); diff != "" {
 			t.Errorf("%s (-read +written and read again):\n%s", file, diff)
 		}
-		if a, b := test.Hash(), again.Hash(); a != b {
+		if a, b := test.Hash(), reparsed.Hash(); a != b {
 			t.Errorf("%s: hash %s, written and read again %s", file, a, b)
 		}
 	}
@@ -67,12 +67,12 @@ func TestRunDirectoriesHoldAllThatIsNeededToRunAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again, err := Load(filepath.Join(dir, "config.yml"), Options{})
+	reparsed, err := Load(filepath.Join(dir, "config.yml"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Hash() != test.Hash() {
-		t.Errorf("(-test +from the run directory)\n%s", cmp.Diff(test, again, same))
+	if reparsed.Hash() != test.Hash() {
+		t.Errorf("(-test +from the run directory)\n%s", cmp.Diff(test, reparsed, same))
 	}
 }
 
@@ -224,11 +224,11 @@ func checkRoundTrip(t *rapid.T, schema *object, fresh func() any) {
 	text := marshal(drawObject(t, schema, ""))
 	v := decode(text)
 	written := marshal(schema.encode(v))
-	again := decode(written)
-	if diff := cmp.Diff(v, again, same); diff != "" {
+	reparsed := decode(written)
+	if diff := cmp.Diff(v, reparsed, same); diff != "" {
 		t.Fatalf("(-first +second)\n%s\nfrom\n%s\nwritten\n%s", diff, text, written)
 	}
-	if second := marshal(schema.encode(again)); string(second) != string(written) {
+	if second := marshal(schema.encode(reparsed)); string(second) != string(written) {
 		t.Fatalf("written once\n%s\nand again\n%s", written, second)
 	}
 }
@@ -311,11 +311,11 @@ func FuzzParse(f *testing.F) {
 		}
 		test := tests[len(tests)-1]
 		test.Point = nil // config.yml stands for itself
-		again, err := Parse("f.yml", test.YAML(), laboratory)
+		reparsed, err := Parse("f.yml", test.YAML(), laboratory)
 		if err != nil {
 			t.Fatalf("written out, it is refused: %v\n%s", err, test.YAML())
 		}
-		if diff := cmp.Diff(test, again, same); diff != "" {
+		if diff := cmp.Diff(test, reparsed, same); diff != "" {
 			t.Fatalf("(-read +written and read again)\n%s", diff)
 		}
 	})

@@ -97,12 +97,12 @@ func TestSeedsOfPointsDependOnTheirValuesAlone(t *testing.T) {
 
 func TestPointsStandForThemselvesInRunDirectories(t *testing.T) {
 	for _, test := range points(t, "traffic: {}\nsweep: {traffic.tx-depth: [2, 4], seed: [3]}") {
-		again, err := Parse("config.yml", test.YAML(), laboratory)
+		reparsed, err := Parse("config.yml", test.YAML(), laboratory)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again.Hash() != test.Hash() || again.Point != nil {
-			t.Errorf("(-point +written and read again)\n%s", cmp.Diff(test, again, same))
+		if reparsed.Hash() != test.Hash() || reparsed.Point != nil {
+			t.Errorf("(-point +written and read again)\n%s", cmp.Diff(test, reparsed, same))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (t *SwitchTest) Terse(o Options) []byte {
 	if enc.Encode(own) != nil || enc.Close() != nil {
 		return full
 	}
-	if again, err := ParseSwitchTests("terse", b.Bytes(), o); err != nil || again[0].Hash() != t.Hash() {
+	if reparsed, err := ParseSwitchTests("terse", b.Bytes(), o); err != nil || reparsed[0].Hash() != t.Hash() {
 		return full
 	}
 	return b.Bytes()

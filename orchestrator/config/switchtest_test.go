@@ -248,8 +248,8 @@ func FuzzParseRelation(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := ParseRelation(r.String())
-		if err != nil || cmp.Diff(r, again) != "" {
+		reparsed, err := ParseRelation(r.String())
+		if err != nil || cmp.Diff(r, reparsed) != "" {
 			t.Errorf("%q is written as %q: %v", text, r, err)
 		}
 	})
@@ -266,8 +266,8 @@ func FuzzParseSwitchTests(f *testing.F) {
 			return
 		}
 		written := tests[0].YAML()
-		again, err := ParseSwitchTests("f.yml", written, o)
-		if err != nil || string(again[0].YAML()) != string(written) {
+		reparsed, err := ParseSwitchTests("f.yml", written, o)
+		if err != nil || string(reparsed[0].YAML()) != string(written) {
 			t.Errorf("what is written can't be read again: %v\n%s", err, written)
 		}
 	})

@@ -101,12 +101,12 @@ func TestWhatWasRunCanBeRunAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse("t.yml", first.YAML(), on(string(first.Testbed.YAML())))
+		reparsed, err := Parse("t.yml", first.YAML(), on(string(first.Testbed.YAML())))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(again.YAML()) != string(first.YAML()) || again.Hash() != first.Hash() {
-			t.Errorf("first\n%s\nagain\n%s", first.YAML(), again.YAML())
+		if string(reparsed.YAML()) != string(first.YAML()) || reparsed.Hash() != first.Hash() {
+			t.Errorf("first\n%s\nagain\n%s", first.YAML(), reparsed.YAML())
 		}
 	}
 }

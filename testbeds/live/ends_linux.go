@@ -166,13 +166,13 @@ func (h *host) kernelLosses(p *port, lose func(string, ...any)) error {
 // port stands for a host in the network of the switch: a fabric.Stack that is the other end of a link.
 type port struct {
 	line
-	flight  // of frames to the host
-	s       *Switch
-	host    *host
-	queue   []arrived
-	spare   [][]byte
-	foreign uint64
-	failed  error
+	flight   // of frames to the host
+	s        *Switch
+	host     *host
+	queue    []arrived
+	reusable [][]byte
+	foreign  uint64
+	failed   error
 }
 
 // arrived is a frame that waits for its link to be free.
@@ -195,8 +195,8 @@ func (p *port) take(now clock.Time) {
 			return
 		}
 		var b []byte
-		if n := len(p.spare); n > 0 {
-			b, p.spare = p.spare[n-1], p.spare[:n-1]
+		if n := len(p.reusable); n > 0 {
+			b, p.reusable = p.reusable[n-1], p.reusable[:n-1]
 		}
 		a.frame = append(b[:0], frame...)
 		p.queue = append(p.queue, a)
@@ -217,7 +217,7 @@ func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 	out.Header = a.Header
 	out.ID, out.Src = id, src
 	p.s.net.SetFrame(out, a.frame)
-	p.spare = append(p.spare, a.frame)
+	p.reusable = append(p.reusable, a.frame)
 	p.queue = append(p.queue[:0], p.queue[1:]...)
 	return true
 }

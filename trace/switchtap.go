@@ -24,7 +24,7 @@ const (
 var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc"}
 
 // Protocols is how many numbers of protocols there are, unset included.
-const Protocols = Protocol(len(protocolNames))
+const Protocols = len(protocolNames)
 
 // String returns the protocol in the words of the configuration.
 func (p Protocol) String() string {

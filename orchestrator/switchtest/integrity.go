@@ -87,7 +87,7 @@ func (r *run) missedAtSwitches() string {
 }
 
 // kinds is how many kinds of packets the network tells apart: eight for each protocol.
-const kinds = 8 * int(trace.Protocols)
+const kinds = 8 * trace.Protocols
 
 // unaccounted checks that what was sent or copied and neither arrived nor was dropped exists somewhere. Pause frames exist, too,
 // and are counted nowhere.

@@ -278,13 +278,13 @@ func (s *Switch) Close() error {
 		failed = append(failed, s.kernels.close())
 	}
 	for _, p := range s.ports {
-		failed = append(failed, p.line.close())
+		failed = append(failed, p.close())
 	}
 	if s.waiter != nil {
 		failed = append(failed, s.waiter.Close())
 	}
 	for _, h := range s.hosts {
-		failed = append(failed, h.line.close())
+		failed = append(failed, h.close())
 		if h.inside != nil {
 			failed = append(failed, h.inside.close())
 		}

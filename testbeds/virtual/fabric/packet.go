@@ -122,7 +122,7 @@ type Kind uint8
 
 const (
 	ndpKinds = 8
-	kinds    = int(protocols) * ndpKinds
+	kinds    = protocols * ndpKinds
 )
 
 // Kind returns the packet's kind.

@@ -17,7 +17,7 @@ func (sw *Switch) Stop(now clock.Time) {
 	if s, ok := sw.mechanism.(Stopper); ok {
 		s.Stop(now, sw)
 	}
-	sw.stopped, sw.mechanism = true, nil
+	sw.stopped, sw.mechanism = true, outOfService{}
 	sw.life++
 	for i := range sw.ports {
 		pt := &sw.ports[i]
@@ -64,11 +64,16 @@ func (sw *Switch) Start(now clock.Time, m Mechanism) {
 // Stopped reports whether the switch is out of service.
 func (sw *Switch) Stopped() bool { return sw.stopped }
 
-// lose drops what arrives at a stopped switch.
+// outOfService is the mechanism of a stopped switch: that nothing passes costs running ones nothing.
+type outOfService struct{ TailDrop }
+
+// Ingress implements Mechanism.
+func (outOfService) Ingress(_ clock.Time, _ *Switch, _ *Packet, _ *Port, v Verdict) Verdict {
+	return v.Drop(ReasonStopped)
+}
+
+// lose drops what was inside a switch when it was stopped and comes back from recirculation.
 func (sw *Switch) lose(now clock.Time, in *Port, p *Packet) {
-	if in.kind != RecirculationPort {
-		p.Ingress, p.Arrived = uint16(in.index), now
-	}
 	sw.tap(now, Ingress, in.Index(), 0, p)
 	sw.discard(now, p, Verdict{Port: uint16(in.index)}.Drop(ReasonStopped))
 }

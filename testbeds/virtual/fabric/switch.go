@@ -81,10 +81,6 @@ func (sw *Switch) BufferUsed() (used, limit int) { return sw.buffer.used, sw.buf
 
 // arrive takes p, which has come in whole through in.
 func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
-	if sw.stopped {
-		sw.lose(now, in, p)
-		return
-	}
 	if in.kind == RecirculationPort {
 		if p.Arrived < sw.since { // what was inside when the switch was stopped
 			sw.lose(now, in, p)

@@ -172,7 +172,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if f.cables, err = loadCables(dir); err != nil {
 		return nil, err
 	}
-	var entries injector.Entries
+	var entries entryHits
 	err = errors.Join(
 		readJSON(filepath.Join(dir, "counters.json"), &f.counters),
 		readJSON(filepath.Join(dir, "generator.json"), &f.generator),
@@ -191,8 +191,17 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	return f, err
 }
 
+// entryHits is what a judgement needs of [injector.Entries]: keys and parameters are the larger part of a long document.
+type entryHits struct {
+	Events []struct {
+		Index  int    `json:"index"`
+		Packet string `json:"packet"`
+		Hits   uint64 `json:"hits"`
+	} `json:"events"`
+}
+
 // hitsByIntent puts the hits of entries.json in the order of the plan: data events first, then control events.
-func hitsByIntent(intents []injector.Intent, doc injector.Entries) ([]uint64, error) {
+func hitsByIntent(intents []injector.Intent, doc entryHits) ([]uint64, error) {
 	type key struct {
 		control bool
 		index   int

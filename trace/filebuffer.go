@@ -62,7 +62,8 @@ func (b *fileBuffer) fill(need int) int {
 	return b.end - b.start
 }
 
-// readAhead makes a goroutine of its own read the file from here on, until the returned function is called. A file in memory needs none.
+// readAhead makes a goroutine of its own read the file from here on, until the returned function is called. A file in
+// memory needs none.
 func (b *fileBuffer) readAhead() (stop func()) {
 	if b.srcErr != nil {
 		return func() {}
@@ -71,7 +72,8 @@ func (b *fileBuffer) readAhead() (stop func()) {
 	return b.ahead.stop
 }
 
-// fillAhead is fill where another goroutine reads: its blocks become the buffer, with what is unread of the one before in front.
+// fillAhead is fill where another goroutine reads: its blocks become the buffer, with what is unread of the one
+// before in front.
 func (b *fileBuffer) fillAhead(need int) int {
 	for b.end-b.start < need && b.srcErr == nil {
 		offset := b.offset()

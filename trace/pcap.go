@@ -161,7 +161,8 @@ func (r *PcapReader) Next(f *Frame) error {
 	return nil
 }
 
-// skim offers take the frames in the buffer of a little-endian file, with numbers behind those of other files, until it refuses one.
+// skim offers take the frames in the buffer of a little-endian file, with numbers behind those of other files, until
+// it refuses one.
 func (r *PcapReader) skim(numbers uint64, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
 	buf, at := r.buf[:r.end], r.start
 	for len(buf)-at >= pcapRecordLen {

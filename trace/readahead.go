@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// readAhead is a goroutine that reads a file into blocks, so that one processor reads, and inflates what is compressed, while another decodes.
+// readAhead is a goroutine that reads a file into blocks, so that one processor reads, and inflates what is
+// compressed, while another decodes.
 type readAhead struct {
 	full, free  chan *fileBlock
 	quit, ended chan struct{}
@@ -29,7 +30,8 @@ type fileBlock struct {
 // startReadAhead begins to read src, which nobody else may use until stop has returned.
 func startReadAhead(src io.Reader) *readAhead {
 	a := &readAhead{
-		full: make(chan *fileBlock, blocksAhead), free: make(chan *fileBlock, blocksAhead), quit: make(chan struct{}), ended: make(chan struct{}),
+		full: make(chan *fileBlock, blocksAhead), free: make(chan *fileBlock, blocksAhead),
+		quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 	for range blocksAhead {
 		a.free <- &fileBlock{}

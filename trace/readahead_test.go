@@ -36,7 +36,9 @@ func TestReadingAheadJoinsBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer
 		w := NewPcapWriter(&b, "x", 0)
-		sizes := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(headroom-100, headroom+100), rapid.IntRange(blockBytes-100, maxCapturedLen)), 1, 30)
+		size := rapid.OneOf(rapid.IntRange(0, 200), rapid.IntRange(headroom-100, headroom+100),
+			rapid.IntRange(blockBytes-100, maxCapturedLen))
+		sizes := rapid.SliceOfN(size, 1, 30)
 		for i, size := range sizes.Draw(t, "sizes") {
 			if err := w.Write(int64(i), bytes.Repeat([]byte{byte(i + 1)}, size), size); err != nil {
 				t.Fatal(err)

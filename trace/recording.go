@@ -73,7 +73,8 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	p.id, p.timeNS = r.ID, r.TimeNS
 }
 
-// addTemplated does what add does for a record of a template with extension ext, of which word is made but for the time.
+// addTemplated does what add does for a record of a template with extension ext, of which word is made but for the
+// time.
 func (p *recording) addTemplated(ext extension, clock *TimeUnwrapper, frame, word, id uint64, ns int64, data []byte) {
 	if p.full {
 		return

@@ -232,8 +232,8 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 // passage is what a pass over a capture does.
 type passage struct {
 	fn func(*Frame) error // sees every frame that skim does not take
-	// skim is offered each frame first, those of classic pcap files without making a Frame of them. It takes a frame or, where there is more to
-	// say of it, returns false and leaves it to fn. nil: fn sees all.
+	// skim is offered each frame first, those of classic pcap files without making a Frame of them. It takes a frame or,
+	// where there is more to say of it, returns false and leaves it to fn. nil: fn sees all.
 	skim func(data []byte, number uint64, offset int64) bool
 	done func(*FrameFile) // sees the file after its last frame; nil: nobody does
 }
@@ -271,8 +271,8 @@ func (src Source) forEachFrame(ctx context.Context, p passage) (err error) {
 	}
 }
 
-// skim offers take the frames in the buffer of a classic pcap file of Ethernet, and reports whether it refused one. fr gets the number of the
-// latest one that was taken.
+// skim offers take the frames in the buffer of a classic pcap file of Ethernet, and reports whether it refused one.
+// fr gets the number of the latest one that was taken.
 func (f *FrameFile) skim(fr *Frame, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
 	r := f.pcap
 	if r == nil || r.swapped || r.link != encapsulation.LinkEthernet || f.twins != nil {

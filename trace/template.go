@@ -134,7 +134,8 @@ func (t *templates) match(frame []byte) int {
 			return -1
 		}
 		c := &t.list[at] // of an IPv6 template the first word differs
-		if int(c.length) == len(frame) && (c.words[0]^w0)|(c.words[1]^w1)|(c.words[2]^w2)|(c.words[3]^w3)|(c.words[4]^w4) == 0 {
+		d := (c.words[0] ^ w0) | (c.words[1] ^ w1) | (c.words[2] ^ w2) | (c.words[3] ^ w3) | (c.words[4] ^ w4)
+		if d == 0 && int(c.length) == len(frame) {
 			return at
 		}
 	}
@@ -162,7 +163,8 @@ func (c *template) is(w *[templateWords]uint64) bool {
 	return d|(c.words[4]^w[4])|(c.words[5]^w[5])|(c.words[6]^w[6])|(c.words[7]^w[7]) == 0
 }
 
-// holds reports whether the IPv4 header checksum of a frame of the template is right and not 0xffff, or there is none, as in IPv6.
+// holds reports whether the IPv4 header checksum of a frame of the template is right and not 0xffff, or there is
+// none, as in IPv6.
 func (c *template) holds(frame []byte) bool {
 	if !c.v4 {
 		return true

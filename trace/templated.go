@@ -2,8 +2,8 @@ package trace
 
 import "candela.dev/candela/packet"
 
-// templated does for a mirror copy of a template, data at some place of the file, what decoding it to a record and adding that does (a test
-// compares the two), or returns false, with nothing done, where there is more to say of it.
+// templated does for a mirror copy of a template, data at some place of the file, what decoding it to a record and
+// adding that does (a test compares the two), or returns false, with nothing done, where there is more to say of it.
 func (s *scan) templated(data []byte, number uint64, offset int64) bool {
 	index := s.dec.templates.match(data)
 	if index < 0 {

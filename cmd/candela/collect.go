@@ -6,7 +6,8 @@ import (
 	"runtime/metrics"
 )
 
-// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the same.
+// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the
+// same.
 const collectAt = 400
 
 // An analysis may take 64 MB: it collects its garbage less rarely, and as usual once it holds more than a small heap.
@@ -15,7 +16,8 @@ const (
 	smallHeap      = 8 << 20 // bytes
 )
 
-// collectRarely makes garbage collection rare as long as the program holds little, until the returned function is called.
+// collectRarely makes garbage collection rare as long as the program holds little, until the returned function is
+// called.
 func collectRarely() (restore func()) {
 	usual := debug.SetGCPercent(collectSmallAt)
 	afterCollection(func() (repeat bool) {
@@ -28,7 +30,8 @@ func collectRarely() (restore func()) {
 	return func() { debug.SetGCPercent(usual) }
 }
 
-// afterCollection calls fn after the next garbage collection, and after each one that follows as long as it returns true.
+// afterCollection calls fn after the next garbage collection, and after each one that follows as long as it returns
+// true.
 func afterCollection(fn func() (repeat bool)) {
 	type garbage struct{ _ [64]byte }
 	runtime.AddCleanup(new(garbage), func(struct{}) {

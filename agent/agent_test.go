@@ -76,7 +76,8 @@ func TestOneRunAtATimeHoldsTheMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := agent.NewClient("m", conn, "second").Hold(within(t)); err == nil || !strings.Contains(err.Error(), `held by run "first"`) {
+		if _, err := agent.NewClient("m", conn, "second").Hold(within(t)); err == nil ||
+			!strings.Contains(err.Error(), `held by run "first"`) {
 			t.Errorf("a second run: %v", err)
 		}
 		lease.Close()
@@ -172,7 +173,8 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "2 connections") {
 			t.Errorf("too many connections: %v", err)
 		}
-		if err := c.Fetch(within(t), &agentpb.Shard{Name: "../../etc/passwd"}, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "no shard") {
+		if err := c.Fetch(within(t), &agentpb.Shard{Name: "../../etc/passwd"}, new(bytes.Buffer)); err == nil ||
+			!strings.Contains(err.Error(), "no shard") {
 			t.Errorf("a shard with a path: %v", err)
 		}
 	})
@@ -180,7 +182,8 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 
 func TestViewersOnlyLook(t *testing.T) {
 	for method, want := range map[string]int{
-		agentpb.Agent_Describe_FullMethodName: 2, agentpb.Host_Start_FullMethodName: 1, agentpb.Dumper_Fetch_FullMethodName: 1, "/x/Y": 1,
+		agentpb.Agent_Describe_FullMethodName: 2, agentpb.Host_Start_FullMethodName: 1,
+		agentpb.Dumper_Fetch_FullMethodName: 1, "/x/Y": 1,
 	} {
 		if got := agent.Policy(method); len(got) != want || got[0] != transport.Orchestrator {
 			t.Errorf("%s: %v", method, got)

@@ -38,7 +38,8 @@ func (s *Server) Probe(_ context.Context, q *agentpb.ProbeRequest) (*agentpb.Pro
 	if err != nil {
 		return nil, err
 	}
-	return &agentpb.ProbeResponse{}, r.locked(func() error { return failed(sendProbes(q.GetInterface(), frame, int(q.GetFrames()))) })
+	return &agentpb.ProbeResponse{},
+		r.locked(func() error { return failed(sendProbes(q.GetInterface(), frame, int(q.GetFrames()))) })
 }
 
 func probeFrame(q *agentpb.ProbeRequest) ([]byte, error) {
@@ -85,7 +86,8 @@ func sendProbes(device string, frame []byte, n int) (err error) {
 	return dark(sender.Flush())
 }
 
-// dark returns an error of sending unless it says that nothing is at the other end: the switch's counters say that, too.
+// dark returns an error of sending unless it says that nothing is at the other end: the switch's counters say that,
+// too.
 func dark(err error) error {
 	if errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.ENOBUFS) {
 		return nil
@@ -145,7 +147,8 @@ func oneQueue(device string) bool {
 
 // Probe sends probe frames from an interface of the machine; a zero FromMAC stands for the interface's own.
 func (c *Client) Probe(ctx context.Context, device string, route framelog.Route, frames int) error {
-	q := &agentpb.ProbeRequest{Run: c.run, Interface: device, ToMac: route.ToMAC[:], FromIp: route.From.AsSlice(), ToIp: route.To.AsSlice(), Frames: uint32(frames)}
+	q := &agentpb.ProbeRequest{Run: c.run, Interface: device, ToMac: route.ToMAC[:], FromIp: route.From.AsSlice(),
+		ToIp: route.To.AsSlice(), Frames: uint32(frames)}
 	if route.FromMAC != (packet.MAC{}) {
 		q.FromMac = route.FromMAC[:]
 	}

@@ -32,7 +32,8 @@ type Client struct {
 
 // NewClient returns a client for a component on a connection, for one run.
 func NewClient(name string, conn grpc.ClientConnInterface, run string) *Client {
-	return &Client{name: name, agent: agentpb.NewAgentClient(conn), host: agentpb.NewHostClient(conn), dumper: agentpb.NewDumperClient(conn), run: run}
+	return &Client{name: name, agent: agentpb.NewAgentClient(conn), host: agentpb.NewHostClient(conn),
+		dumper: agentpb.NewDumperClient(conn), run: run}
 }
 
 // Name returns the component's name.
@@ -42,7 +43,8 @@ func (c *Client) Name() string { return c.name }
 const CallTimeout = 5 * time.Second
 
 // call makes a call with a deadline and names component and step in its error.
-func call[Q, A any](ctx context.Context, c *Client, step string, f func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
+func call[Q, A any](ctx context.Context, c *Client, step string,
+	f func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	answer, err := f(ctx, q)
@@ -133,7 +135,8 @@ func (l *Lease) follow(name string) {
 				patience.Reset(renewLimit)
 				break
 			}
-			l.err = Named(name, "the agent doesn't answer any more", status.Errorf(codes.DeadlineExceeded, "no sign of life for %v", renewLimit))
+			l.err = Named(name, "the agent doesn't answer any more",
+				status.Errorf(codes.DeadlineExceeded, "no sign of life for %v", renewLimit))
 			return
 		}
 		if now := time.Now(); now.Sub(woke) > 2*renewEvery {
@@ -309,7 +312,8 @@ func (c *Client) Fetch(ctx context.Context, shard *agentpb.Shard, w io.Writer) e
 		return c.named("fetch "+shard.GetName(), err)
 	}
 	if !bytes.Equal(sum.Sum(nil), shard.GetSha256()) {
-		return fmt.Errorf("%s: fetch %s: %d of %d bytes, or not those that were written: the checksum differs", c.name, shard.GetName(), total, shard.GetBytes())
+		return fmt.Errorf("%s: fetch %s: %d of %d bytes, or not those that were written: the checksum differs", c.name,
+			shard.GetName(), total, shard.GetBytes())
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 )
 
 func trafficToProto(t generator.Traffic) *agentpb.Traffic {
-	m := &agentpb.Traffic{Messages: uint32(t.Messages), MessageSize: uint32(t.MessageSize), Mtu: uint32(t.MTU), TxDepth: uint32(t.TxDepth),
+	m := &agentpb.Traffic{Messages: uint32(t.Messages), MessageSize: uint32(t.MessageSize), Mtu: uint32(t.MTU),
+		TxDepth:   uint32(t.TxDepth),
 		StaleRkey: t.StaleRKey}
 	for _, v := range t.Verbs {
 		m.Verbs = append(m.Verbs, v.String())
@@ -22,7 +23,8 @@ func trafficToProto(t generator.Traffic) *agentpb.Traffic {
 
 func trafficFromProto(m *agentpb.Traffic) (generator.Traffic, error) {
 	t := generator.Traffic{
-		Messages: int(m.GetMessages()), MessageSize: int(m.GetMessageSize()), MTU: int(m.GetMtu()), TxDepth: int(m.GetTxDepth()),
+		Messages: int(m.GetMessages()), MessageSize: int(m.GetMessageSize()), MTU: int(m.GetMtu()),
+		TxDepth:   int(m.GetTxDepth()),
 		StaleRKey: m.GetStaleRkey(),
 	}
 	for _, v := range []uint32{m.GetMessages(), m.GetMessageSize(), m.GetMtu(), m.GetTxDepth()} {

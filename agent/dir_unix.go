@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkOwn reports a directory in which somebody else could make us read, write or remove what is theirs to choose. name is how it
-// was asked for, root is what was opened under that name.
+// checkOwn reports a directory in which somebody else could make us read, write or remove what is theirs to choose.
+// name is how it was asked for, root is what was opened under that name.
 func checkOwn(name string, root *os.Root) error {
 	there, err := os.Lstat(name)
 	if err != nil {
@@ -23,9 +23,11 @@ func checkOwn(name string, root *os.Root) error {
 	case there.Mode()&os.ModeSymlink != 0 || !os.SameFile(there, opened):
 		return fmt.Errorf("directory %s is a link: give the directory itself", name)
 	case ok && int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("directory %s belongs to user %d; it must be this agent's own, for what is in it gets removed", name, owner.Uid)
+		return fmt.Errorf("directory %s belongs to user %d; it must be this agent's own, for what is in it gets removed",
+			name, owner.Uid)
 	case opened.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("directory %s has mode %v: others may write there, who could choose what gets removed", name, opened.Mode().Perm())
+		return fmt.Errorf("directory %s has mode %v: others may write there, who could choose what gets removed", name,
+			opened.Mode().Perm())
 	}
 	return nil
 }

@@ -46,14 +46,16 @@ func (r *run) openRecorder(q *agentpb.RecordRequest) (*agentpb.RecordResponse, e
 	case q.GetCores() > uint32(limits.Cores):
 		return nil, status.Errorf(codes.ResourceExhausted, "%d cores, this agent has %d", q.GetCores(), limits.Cores)
 	case q.GetBytes() > limits.CaptureBytes:
-		return nil, status.Errorf(codes.ResourceExhausted, "%d bytes of copies, this agent keeps %d", q.GetBytes(), limits.CaptureBytes)
+		return nil, status.Errorf(codes.ResourceExhausted, "%d bytes of copies, this agent keeps %d", q.GetBytes(),
+			limits.CaptureBytes)
 	case q.GetSnap() > maxSnap:
 		return nil, refuse("snap of %d bytes", q.GetSnap())
 	}
 	bytes := min(limits.CaptureBytes, max(q.GetBytes(), defaultRecord))
 	recorder, err := dumper.Open(dumper.Config{
-		Name: q.GetName(), Interface: q.GetInterface(), Cores: int(q.GetCores()), Snap: int(q.GetSnap()), EpochNS: q.GetEpochUnixNs(),
-		Bytes: int(bytes), FanoutGroup: uint16(os.Getpid()),
+		Name: q.GetName(), Interface: q.GetInterface(), Cores: int(q.GetCores()), Snap: int(q.GetSnap()),
+		EpochNS: q.GetEpochUnixNs(),
+		Bytes:   int(bytes), FanoutGroup: uint16(os.Getpid()),
 	})
 	if err != nil {
 		return nil, failed(err)
@@ -116,7 +118,8 @@ func incomplete(failure error, answer *agentpb.FinishResponse) error {
 // describe adds the shards' checksums to a report.
 func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 	answer := &agentpb.FinishResponse{
-		Received: report.Received, Written: report.Written, Dropped: report.Dropped, Exceeded: report.Exceeded, Other: report.Other,
+		Received: report.Received, Written: report.Written, Dropped: report.Dropped, Exceeded: report.Exceeded,
+		Other:   report.Other,
 		Foreign: report.Foreign,
 	}
 	for _, s := range report.Shards {
@@ -132,7 +135,8 @@ func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 		if err := errors.Join(err, file.Close()); err != nil {
 			return nil, fmt.Errorf("shard %s: %w", s.Name, err)
 		}
-		answer.Shards = append(answer.Shards, &agentpb.Shard{Name: s.Name, Bytes: uint64(n), Packets: s.Packets, Sha256: sum.Sum(nil)})
+		answer.Shards = append(answer.Shards,
+			&agentpb.Shard{Name: s.Name, Bytes: uint64(n), Packets: s.Packets, Sha256: sum.Sum(nil)})
 	}
 	return answer, nil
 }
@@ -140,7 +144,8 @@ func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 // chunk is how many bytes of a shard a message carries.
 const chunk = 1 << 20
 
-// Fetch streams a shard. The run's lock is held for opening only: what is released meanwhile ends the stream with an error.
+// Fetch streams a shard. The run's lock is held for opening only: what is released meanwhile ends the stream with an
+// error.
 func (s *Server) Fetch(q *agentpb.FetchRequest, stream grpc.ServerStreamingServer[agentpb.FetchResponse]) error {
 	if _, ok := stream.Context().Deadline(); !ok {
 		return refuse("the call has no deadline")

@@ -18,21 +18,27 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// noInterface is one that no machine has: what passes all checks ends there, and no interface of the machine is touched.
+// noInterface is one that no machine has: what passes all checks ends there, and no interface of the machine is
+// touched.
 const noInterface = "candela-none"
 
-// FuzzRequests calls an agent with a list of arbitrary requests, each a byte for the call, two for the length, and the message.
-// Whatever they say, the agent answers with a proper status, keeps to its directory, and serves the next.
+// FuzzRequests calls an agent with a list of arbitrary requests, each a byte for the call, two for the length, and the
+// message. Whatever they say, the agent answers with a proper status, keeps to its directory, and serves the next.
 func FuzzRequests(f *testing.F) {
 	spec := &testbeds.Spec{Seed: 1, Connections: []testbeds.Connection{{MTU: 1024, AckTimeout: 14}}}
-	prepare := prepareRequest("fuzz", Host{Interface: noInterface, Side: generator.Requester, NIC: testbeds.Host{Name: "h", Profile: "spec"}, Spec: spec})
+	prepare := prepareRequest("fuzz",
+		Host{Interface: noInterface, Side: generator.Requester, NIC: testbeds.Host{Name: "h", Profile: "spec"}, Spec: spec})
 	prepare.Connections[0].LocalIp = []byte{10, 0, 0, 1}
 	prepare.Nic.Ips = [][]byte{{10, 0, 0, 1}}
 	seeds := []proto.Message{
-		prepare, &agentpb.ConnectRequest{Run: "fuzz", Peers: []*agentpb.End{endToProto(live.End{})}}, &agentpb.StartRequest{Run: "fuzz"},
-		&agentpb.WaitRequest{Run: "fuzz", TimeoutNs: 1}, &agentpb.CountersRequest{Run: "fuzz"}, &agentpb.ReportRequest{Run: "fuzz"},
-		&agentpb.ReleaseRequest{Run: "fuzz"}, &agentpb.RecordRequest{Run: "fuzz", Name: "d", Interface: noInterface, Cores: 1, Snap: 128},
-		&agentpb.FinishRequest{Run: "fuzz"}, &agentpb.DiscardRequest{Run: "fuzz"}, &agentpb.RecordRequest{Run: "fuzz", Name: "../../x", Interface: noInterface},
+		prepare, &agentpb.ConnectRequest{Run: "fuzz", Peers: []*agentpb.End{endToProto(live.End{})}},
+		&agentpb.StartRequest{Run: "fuzz"},
+		&agentpb.WaitRequest{Run: "fuzz", TimeoutNs: 1}, &agentpb.CountersRequest{Run: "fuzz"},
+		&agentpb.ReportRequest{Run: "fuzz"},
+		&agentpb.ReleaseRequest{Run: "fuzz"},
+		&agentpb.RecordRequest{Run: "fuzz", Name: "d", Interface: noInterface, Cores: 1, Snap: 128},
+		&agentpb.FinishRequest{Run: "fuzz"}, &agentpb.DiscardRequest{Run: "fuzz"},
+		&agentpb.RecordRequest{Run: "fuzz", Name: "../../x", Interface: noInterface},
 	}
 	all := []byte(nil)
 	for i, m := range seeds {
@@ -74,7 +80,8 @@ func FuzzRequests(f *testing.F) {
 // fuzzedServer is an agent that a run holds.
 func fuzzedServer(t *testing.T, dir string) *Server {
 	t.Helper()
-	s := &Server{cfg: Config{Interfaces: []string{noInterface}, Dir: dir, Limits: Limits{Connections: 64, Messages: 1000, CaptureBytes: 1 << 20, Cores: 2}}}
+	s := &Server{cfg: Config{Interfaces: []string{noInterface}, Dir: dir,
+		Limits: Limits{Connections: 64, Messages: 1000, CaptureBytes: 1 << 20, Cores: 2}}}
 	s.cfg.setDefaults()
 	if err := os.MkdirAll(filepath.Join(dir, runsDir), 0o700); err != nil {
 		t.Fatal(err)
@@ -92,7 +99,8 @@ func fuzzedServer(t *testing.T, dir string) *Server {
 // fuzzedCalls are the agent's calls with a single answer.
 func fuzzedCalls(s *Server) []func(context.Context, []byte) error {
 	return []func(context.Context, []byte) error{
-		decoded(s.Prepare), decoded(s.Connect), decoded(s.Start), decoded(s.Wait), decoded(s.Counters), decoded(s.Report), decoded(s.Release),
+		decoded(s.Prepare), decoded(s.Connect), decoded(s.Start), decoded(s.Wait), decoded(s.Counters), decoded(s.Report),
+		decoded(s.Release),
 		decoded(s.Record), decoded(s.Finish), decoded(s.Discard),
 	}
 }

@@ -47,8 +47,8 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	if err != nil {
 		return nil, failed(err)
 	}
-	// Only now: without the host's ring a frame that nobody wants, such as LLDP, counts as lost, and so does the carrier that a
-	// change of offloads takes away from some NICs.
+	// Only now: without the host's ring a frame that nobody wants, such as LLDP, counts as lost, and so does the carrier
+	// that a change of offloads takes away from some NICs.
 	if r.at, err = readLosses(q.GetInterface()); err != nil {
 		return nil, failed(errors.Join(err, h.Close()))
 	}

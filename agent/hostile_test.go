@@ -18,8 +18,8 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// TestARunWhoseOrchestratorFallsSilentIsReleased: the machine of an orchestrator that lost its power, or that hangs, never ends the
-// stream.
+// TestARunWhoseOrchestratorFallsSilentIsReleased: the machine of an orchestrator that lost its power, or that hangs,
+// never ends the stream.
 func TestARunWhoseOrchestratorFallsSilentIsReleased(t *testing.T) {
 	serve(t, agent.Config{Lease: 50 * time.Millisecond, Silence: 50 * time.Millisecond}, func(conn *grpc.ClientConn) {
 		stream, err := agentpb.NewAgentClient(conn).Lease(t.Context())
@@ -63,7 +63,8 @@ func TestStreamsWithoutADeadlineAreRefused(t *testing.T) {
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("fetch: %v", err)
 		}
-		listen, err := agentpb.NewAgentClient(conn).Neighbours(t.Context(), &agentpb.NeighboursRequest{Run: "r", Interface: "b", TimeoutNs: 1})
+		listen, err := agentpb.NewAgentClient(conn).Neighbours(t.Context(),
+			&agentpb.NeighboursRequest{Run: "r", Interface: "b", TimeoutNs: 1})
 		if err == nil {
 			_, err = listen.Recv()
 		}
@@ -72,7 +73,8 @@ func TestStreamsWithoutADeadlineAreRefused(t *testing.T) {
 		}
 		for name, q := range map[string]*agentpb.NeighboursRequest{
 			"for ever": {Run: "r", Interface: "b", TimeoutNs: int64(time.Hour)}, "no time at all": {Run: "r", Interface: "b"},
-			"on an interface of others": {Run: "r", Interface: "lo", TimeoutNs: 1}, "for another run": {Run: "s", Interface: "b", TimeoutNs: 1},
+			"on an interface of others": {Run: "r", Interface: "lo", TimeoutNs: 1},
+			"for another run":           {Run: "s", Interface: "b", TimeoutNs: 1},
 		} {
 			listen, err := agentpb.NewAgentClient(conn).Neighbours(within(t), q)
 			if err == nil {
@@ -85,8 +87,8 @@ func TestStreamsWithoutADeadlineAreRefused(t *testing.T) {
 	})
 }
 
-// TestADirectoryOfSomebodyElseIsRefused: the agent removes what earlier runs left in its directory, as root; in /tmp anybody can make
-// that directory first, as a link to wherever it shall do so.
+// TestADirectoryOfSomebodyElseIsRefused: the agent removes what earlier runs left in its directory, as root; in /tmp
+// anybody can make that directory first, as a link to wherever it shall do so.
 func TestADirectoryOfSomebodyElseIsRefused(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
@@ -96,7 +98,8 @@ func TestADirectoryOfSomebodyElseIsRefused(t *testing.T) {
 			make func(dir string) error
 			want string
 		}{
-			"a link":               {func(dir string) error { return os.Symlink(filepath.Join(above, "victim"), dir) }, "is a link"},
+			"a link": {func(dir string) error { return os.Symlink(filepath.Join(above, "victim"), dir) },
+				"is a link"},
 			"another owner":        {func(dir string) error { return os.Chown(dir, 12345, 12345) }, "belongs to user 12345"},
 			"all may write":        {func(dir string) error { return os.Chmod(dir, 0o777) }, "others may write"},
 			"a group may write":    {func(dir string) error { return os.Chmod(dir, 0o770) }, "others may write"},

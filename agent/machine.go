@@ -38,7 +38,8 @@ type lossCounters map[string]uint64
 
 // lossFiles are below an interface's directory. A carrier that changes loses what was under way.
 var lossFiles = []string{
-	"statistics/rx_dropped", "statistics/rx_errors", "statistics/rx_missed_errors", "statistics/tx_dropped", "statistics/tx_errors",
+	"statistics/rx_dropped", "statistics/rx_errors", "statistics/rx_missed_errors", "statistics/tx_dropped",
+	"statistics/tx_errors",
 	"carrier_changes",
 }
 
@@ -69,7 +70,8 @@ func (c lossCounters) since(before lossCounters) (list []*agentpb.Counter) {
 
 // Describe says what the machine is.
 func (s *Server) Describe(context.Context, *agentpb.DescribeRequest) (*agentpb.DescribeResponse, error) {
-	answer := &agentpb.DescribeResponse{Version: s.cfg.Version, Privileges: privileges(), NowUnixNs: time.Now().UnixNano(), Properties: properties()}
+	answer := &agentpb.DescribeResponse{Version: s.cfg.Version, Privileges: privileges(), NowUnixNs: time.Now().UnixNano(),
+		Properties: properties()}
 	for _, name := range s.cfg.Interfaces {
 		i, err := describeInterface(name)
 		if err != nil {

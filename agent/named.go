@@ -18,7 +18,8 @@ func (e *namedError) Error() string {
 	return e.component + ": " + e.step + ": " + Printable(e.status.Message())
 }
 
-// Printable replaces what a terminal could take for a command, but line ends and tabs: the words of another machine are printed.
+// Printable replaces what a terminal could take for a command, but line ends and tabs: the words of another machine are
+// printed.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {

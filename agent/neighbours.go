@@ -35,21 +35,25 @@ func (s *Server) Neighbours(q *agentpb.NeighboursRequest, stream grpc.ServerStre
 	ctx, end := r.during(ctx, timeout)
 	defer end()
 	return failed(lldp.Listen(ctx, q.GetInterface(), func(n lldp.Neighbour) error {
-		return stream.Send(&agentpb.Neighbour{Chassis: n.Chassis, Port: n.Port, System: n.System, PortDescription: n.PortDescription})
+		return stream.Send(&agentpb.Neighbour{Chassis: n.Chassis, Port: n.Port, System: n.System,
+			PortDescription: n.PortDescription})
 	}))
 }
 
 // Neighbours listens for LLDP on an interface until the time is up, or until a neighbour is enough.
-func (c *Client) Neighbours(ctx context.Context, device string, timeout time.Duration, enough func(lldp.Neighbour) bool) (list []lldp.Neighbour, err error) {
+func (c *Client) Neighbours(ctx context.Context, device string, timeout time.Duration,
+	enough func(lldp.Neighbour) bool) (list []lldp.Neighbour, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+CallTimeout)
 	defer cancel()
-	stream, err := c.agent.Neighbours(ctx, &agentpb.NeighboursRequest{Run: c.run, Interface: device, TimeoutNs: timeout.Nanoseconds()})
+	stream, err := c.agent.Neighbours(ctx,
+		&agentpb.NeighboursRequest{Run: c.run, Interface: device, TimeoutNs: timeout.Nanoseconds()})
 	for err == nil {
 		var m *agentpb.Neighbour
 		if m, err = stream.Recv(); err != nil {
 			break
 		}
-		n := lldp.Neighbour{Chassis: m.GetChassis(), Port: m.GetPort(), System: m.GetSystem(), PortDescription: m.GetPortDescription()}
+		n := lldp.Neighbour{Chassis: m.GetChassis(), Port: m.GetPort(), System: m.GetSystem(),
+			PortDescription: m.GetPortDescription()}
 		list = append(list, n)
 		if enough(n) {
 			return list, nil

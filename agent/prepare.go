@@ -29,17 +29,19 @@ type Host struct {
 	Spec      *testbeds.Spec
 }
 
-// prepareRequest writes all that a host needs of h; [hostOf] is its inverse. A test compares the two field by field, so that no field
-// of a test is lost on the way.
+// prepareRequest writes all that a host needs of h; [hostOf] is its inverse. A test compares the two field by field, so
+// that no field of a test is lost on the way.
 func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 	q := &agentpb.PrepareRequest{
-		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync, ReceiveDepth: uint32(h.Spec.RxDepth),
+		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync,
+		ReceiveDepth:  uint32(h.Spec.RxDepth),
 		RepostDelayPs: int64(h.Spec.RxRepostDelay), Nic: nicToProto(&h.NIC, h.Spec.Seed), Snap: uint32(h.Spec.Switch.Snap),
 	}
 	for _, c := range h.Spec.Connections {
 		m := &agentpb.Connection{
-			LocalIp: c.IPs[h.Side].AsSlice(), Mtu: uint32(c.MTU), AckTimeout: uint32(c.AckTimeout), RetryCount: uint32(c.RetryCount),
-			RnrRetry: uint32(c.RNRRetry), MinRnrTimer: uint32(c.MinRNRTimer),
+			LocalIp: c.IPs[h.Side].AsSlice(), Mtu: uint32(c.MTU), AckTimeout: uint32(c.AckTimeout),
+			RetryCount: uint32(c.RetryCount),
+			RnrRetry:   uint32(c.RNRRetry), MinRnrTimer: uint32(c.MinRNRTimer),
 			Traffic: trafficToProto(c.Traffic[h.Side]), PeerTraffic: trafficToProto(c.Traffic[h.Side.Peer()]),
 		}
 		if psn := c.InitialPSN[h.Side]; psn != nil {
@@ -73,7 +75,8 @@ func nicToProto(n *testbeds.Host, seed uint64) *agentpb.Nic {
 // hostOf reads what prepareRequest writes. It checks that every value fits; the model checks what it means.
 func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	if name := unknownIn(q.ProtoReflect()); name != "" {
-		return Host{}, refuse("%s has a field that this agent doesn't know: install the orchestrator's version of candela", name)
+		return Host{}, refuse("%s has a field that this agent doesn't know: install the orchestrator's version of candela",
+			name)
 	}
 	if q.GetSide() > uint32(generator.Responder) || q.GetReceiveDepth() > math.MaxInt32 || q.GetSnap() > math.MaxInt32 {
 		return Host{}, refuse("side %d, receive depth %d, snap %d", q.GetSide(), q.GetReceiveDepth(), q.GetSnap())
@@ -115,9 +118,11 @@ func unknownIn(m protoreflect.Message) (name string) {
 func nicFromProto(n *agentpb.Nic) (testbeds.Host, error) {
 	h := testbeds.Host{
 		Name: n.GetName(), Profile: n.GetProfile(), Bugs: n.GetBugs(), DCQCNRP: n.GetDcqcnRp(), DCQCNNP: n.GetDcqcnNp(),
-		MinTimeBetweenCNPs: clock.Duration(n.GetMinTimeBetweenCnpsPs()), CNPPacing: n.GetCnpPacing(), SlowRestart: n.GetSlowRestart(),
+		MinTimeBetweenCNPs: clock.Duration(n.GetMinTimeBetweenCnpsPs()), CNPPacing: n.GetCnpPacing(),
+		SlowRestart:     n.GetSlowRestart(),
 		AdaptiveRetrans: n.GetAdaptiveRetrans(), TrimReaction: n.GetTrimReaction(), TrimDSCP: uint8(n.GetTrimDscp()),
-		ECN: packet.ECN(n.GetEcn()), DSCP: uint8(n.GetDscp()), HopLimit: uint8(n.GetHopLimit()), Rate: clock.BitRate(n.GetRateBps()),
+		ECN: packet.ECN(n.GetEcn()), DSCP: uint8(n.GetDscp()), HopLimit: uint8(n.GetHopLimit()),
+		Rate: clock.BitRate(n.GetRateBps()),
 	}
 	for _, v := range []uint32{n.GetTrimDscp(), n.GetEcn(), n.GetDscp(), n.GetHopLimit()} {
 		if v > math.MaxUint8 {
@@ -151,14 +156,16 @@ func digestOf(p *rdma.Profile) []byte {
 	return sum[:]
 }
 
-// sameProfile refuses a profile that is not the caller's. Profiles travel by name; another version of the tool may have changed one.
+// sameProfile refuses a profile that is not the caller's. Profiles travel by name; another version of the tool may have
+// changed one.
 func sameProfile(n *agentpb.Nic) error {
 	p, err := rdma.ProfileByName(n.GetProfile())
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(digestOf(&p), n.GetProfileSha256()) {
-		return fmt.Errorf("profile %s is not the one that the orchestrator has: install the orchestrator's version of candela", p.Name)
+		return fmt.Errorf(
+			"profile %s is not the one that the orchestrator has: install the orchestrator's version of candela", p.Name)
 	}
 	return nil
 }

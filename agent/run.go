@@ -61,7 +61,8 @@ func (s *step[Q, A]) repeated(name string, request Q) (answer A, taken bool, err
 	case !s.taken:
 		return answer, false, nil
 	case !proto.Equal(s.request, request):
-		return answer, true, status.Errorf(codes.FailedPrecondition, "%s was called before in this run, with other arguments", name)
+		return answer, true, status.Errorf(codes.FailedPrecondition, "%s was called before in this run, with other arguments",
+			name)
 	}
 	return s.answer, true, nil
 }

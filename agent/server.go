@@ -153,9 +153,10 @@ func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, age
 	}
 }
 
-// next waits for the stream's next message, or for the end of what the run may hold, and not longer than an orchestrator that
-// lives would let it: one without power ends no stream.
-func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse], r *run) (*agentpb.LeaseRequest, error) {
+// next waits for the stream's next message, or for the end of what the run may hold, and not longer than an
+// orchestrator that lives would let it: one without power ends no stream.
+func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse],
+	r *run) (*agentpb.LeaseRequest, error) {
 	type received struct {
 		m   *agentpb.LeaseRequest
 		err error

@@ -23,17 +23,21 @@ import (
 func fullHost(side generator.Side) *Host {
 	mac, psn := packet.MAC{2, 0, 0, 0, 0, 1}, packet.PSN(7)
 	traffic := func(messages int) generator.Traffic {
-		return generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: messages, MessageSize: 1024, MTU: 1024, TxDepth: 2}
+		return generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: messages, MessageSize: 1024, MTU: 1024,
+			TxDepth: 2}
 	}
 	nic := testbeds.Host{
-		Name: "requester", MAC: &mac, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Profile: "spec", Bugs: []string{"no-nack"},
-		MinTimeBetweenCNPs: clock.Microsecond, CNPPacing: "per-port", HopLimit: 64, Rate: clock.Gbps, Propagation: clock.Nanosecond,
+		Name: "requester", MAC: &mac, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Profile: "spec",
+		Bugs:               []string{"no-nack"},
+		MinTimeBetweenCNPs: clock.Microsecond, CNPPacing: "per-port", HopLimit: 64, Rate: clock.Gbps,
+		Propagation: clock.Nanosecond,
 	}
 	return &Host{Interface: "eth0", Side: side, NIC: nic, Spec: &testbeds.Spec{
 		Seed: 1, Hosts: [2]testbeds.Host{nic, nic}, Dumpers: []testbeds.Dumper{{Name: "dumper-1"}},
 		Connections: []testbeds.Connection{{
 			IPs:     [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")},
-			Traffic: [2]generator.Traffic{traffic(3), traffic(5)}, InitialPSN: [2]*packet.PSN{&psn, &psn}, MTU: 1024, AckTimeout: 14,
+			Traffic: [2]generator.Traffic{traffic(3), traffic(5)}, InitialPSN: [2]*packet.PSN{&psn, &psn}, MTU: 1024,
+			AckTimeout: 14,
 		}},
 	}}
 }
@@ -203,7 +207,8 @@ func TestEveryCodepointOfECNIsAnother(t *testing.T) {
 
 func TestEndsTravelWhole(t *testing.T) {
 	end := func() *live.End {
-		return &live.End{IP: netip.MustParseAddr("fd00::2"), QPN: 5, IPSN: 6, MAC: packet.MAC{2}, Region: generator.Region{Base: 1, Length: 2, RKey: 3}}
+		return &live.End{IP: netip.MustParseAddr("fd00::2"), QPN: 5, IPSN: 6, MAC: packet.MAC{2},
+			Region: generator.Region{Base: 1, Length: 2, RKey: 3}}
 	}
 	for i, leaf := range fieldtest.Leaves(t, end()) {
 		e := end()
@@ -214,8 +219,8 @@ func TestEndsTravelWhole(t *testing.T) {
 	}
 }
 
-// TestAnAgentRefusesWhatItDoesNotKnow: a field that only a newer orchestrator has would be lost in silence, and so would a profile that
-// is not what it was.
+// TestAnAgentRefusesWhatItDoesNotKnow: a field that only a newer orchestrator has would be lost in silence, and so
+// would a profile that is not what it was.
 func TestAnAgentRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -225,13 +230,16 @@ func TestAnAgentRefusesWhatItDoesNotKnow(t *testing.T) {
 		{"a field of the request", func(q *agentpb.PrepareRequest) { addUnknown(q) }, "PrepareRequest"},
 		{"a field of the NIC", func(q *agentpb.PrepareRequest) { addUnknown(q.GetNic()) }, "Nic"},
 		{"a field of a connection", func(q *agentpb.PrepareRequest) { addUnknown(q.GetConnections()[0]) }, "Connection"},
-		{"a field of the traffic", func(q *agentpb.PrepareRequest) { addUnknown(q.GetConnections()[0].GetPeerTraffic()) }, "Traffic"},
-		{"another profile of that name", func(q *agentpb.PrepareRequest) { q.GetNic().GetProfileSha256()[0]++ }, "profile spec"},
+		{"a field of the traffic", func(q *agentpb.PrepareRequest) { addUnknown(q.GetConnections()[0].GetPeerTraffic()) },
+			"Traffic"},
+		{"another profile of that name", func(q *agentpb.PrepareRequest) { q.GetNic().GetProfileSha256()[0]++ },
+			"profile spec"},
 		{"no word on the profile", func(q *agentpb.PrepareRequest) { q.GetNic().ProfileSha256 = nil }, "profile spec"},
 	} {
 		q := prepareRequest("run", *fullHost(generator.Requester))
 		tt.at(q)
-		if _, err := hostOf(q, defaultLimits()); err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "version") {
+		if _, err := hostOf(q, defaultLimits()); err == nil || !strings.Contains(err.Error(), tt.want) ||
+			!strings.Contains(err.Error(), "version") {
 			t.Errorf("%s: %v, want an error that names %s and the version", tt.name, err, tt.want)
 		}
 	}

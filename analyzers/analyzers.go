@@ -1,7 +1,7 @@
 // Package analyzers is what every analyzer has in common: the interface that one pass over a trace feeds, findings and
-// metrics, and the analysis document that scripts read. Each analyzer is a package below this one. Analyzers see trace and
-// packet, never a testbed, a generator or an injector: a checker that reuses the sender's state machine agrees with its
-// mistakes.
+// metrics, and the analysis document that scripts read. Each analyzer is a package below this one. Analyzers see trace
+// and packet, never a testbed, a generator or an injector: a checker that reuses the sender's state machine agrees with
+// its mistakes.
 package analyzers
 
 import (
@@ -34,7 +34,8 @@ type Finding struct {
 	Message    string   `json:"message"`
 	// About is one more than the flow of the requests that it is about; 0: that is not known.
 	About trace.FlowID `json:"-"`
-	// Undelivered says that the responder acted on a request that did not pass the second capture of a pair: that capture may have missed it.
+	// Undelivered says that the responder acted on a request that did not pass the second capture of a pair: that capture
+	// may have missed it.
 	Undelivered bool `json:"-"`
 }
 
@@ -64,8 +65,8 @@ type Result struct {
 	Observed []Observed
 }
 
-// An Analyzer is a streaming state machine over one trace. Packet is called for every record in trace order, then Finish
-// once. Memory must not grow with the length of the trace.
+// An Analyzer is a streaming state machine over one trace. Packet is called for every record in trace order, then
+// Finish once. Memory must not grow with the length of the trace.
 type Analyzer interface {
 	Name() string
 	// Packet observes r, which is valid during the call only.

@@ -96,7 +96,8 @@ func TestRunFeedsAllAtOnceAndSortsFindingsByFirstPacketThenRule(t *testing.T) {
 		Coverage: map[string]int64{"X": 1},
 	}}
 	b := &scripted{name: "b", result: analyzers.Result{
-		Findings: []analyzers.Finding{{Analyzer: "b", Rule: "a.before-late", Severity: analyzers.Violation, Packets: []uint64{9}}},
+		Findings: []analyzers.Finding{{Analyzer: "b", Rule: "a.before-late", Severity: analyzers.Violation,
+			Packets: []uint64{9}}},
 	}}
 	doc, err := analyzers.Run(t.Context(), checked(t, 5), a, b)
 	if err != nil {
@@ -112,7 +113,8 @@ func TestRunFeedsAllAtOnceAndSortsFindingsByFirstPacketThenRule(t *testing.T) {
 	if doc.Verdict != analyzers.Fail || a.packets != 5 || b.packets != 5 {
 		t.Errorf("verdict %s, %d and %d packets; want fail, 5 and 5", doc.Verdict, a.packets, b.packets)
 	}
-	if only := doc.Only("a"); only.Verdict != analyzers.Pass || len(only.Findings) != 3 || len(only.Metrics) != 1 || len(only.Coverage) != 1 {
+	if only := doc.Only("a"); only.Verdict != analyzers.Pass || len(only.Findings) != 3 || len(only.Metrics) != 1 ||
+		len(only.Coverage) != 1 {
 		t.Errorf("the part of one analyzer is %+v", only)
 	}
 }

@@ -11,16 +11,16 @@ import (
 // A Follower is an analyzer that sees records in the light of package rounds. Run has one tracker for all of them.
 type Follower interface {
 	Analyzer
-	// Share makes the analyzer rely on t, which its caller feeds from the first record on, in place of a tracker of its own. From
-	// then on it is given Follow's calls and no Packet's.
+	// Share makes the analyzer rely on t, which its caller feeds from the first record on, in place of a tracker of its
+	// own. From then on it is given Follow's calls and no Packet's.
 	Share(t *rounds.Tracker)
-	// Follow observes r, of which the tracker made step: nil for packets outside every stream of requests. Both are valid during the
-	// call only.
+	// Follow observes r, of which the tracker made step: nil for packets outside every stream of requests. Both are valid
+	// during the call only.
 	Follow(r *trace.Record, step *rounds.Step)
 }
 
-// A Splitter is an analyzer that judges each connection by the packets of that connection alone. It need not see all connections in
-// the order of the trace, and several parts of it can share the connections.
+// A Splitter is an analyzer that judges each connection by the packets of that connection alone. It need not see all
+// connections in the order of the trace, and several parts of it can share the connections.
 type Splitter interface {
 	Analyzer
 	// Split returns n parts, of which the analyzer itself is the first.
@@ -29,17 +29,18 @@ type Splitter interface {
 	Join(parts []Part)
 }
 
-// A Part judges some connections of a trace. Packet is called for the records of each of its connections in trace order; records of
-// no known connection count as one connection.
+// A Part judges some connections of a trace. Packet is called for the records of each of its connections in trace
+// order; records of no known connection count as one connection.
 type Part interface {
 	Analyzer
 	// Begin is told the first record of the trace, whichever part that belongs to, before all others.
 	Begin(first *trace.Record)
-	// Elsewhere is told the records of other parts, in trace order together with Packet's calls, in batches with a packet that the injector
-	// rewrote: such a packet may have left for another connection.
+	// Elsewhere is told the records of other parts, in trace order together with Packet's calls, in batches with a packet
+	// that the injector rewrote: such a packet may have left for another connection.
 	Elsewhere(r *trace.Record)
-	// Prepare asks for the state of a connection, of which r is a record, to be brought into the cache: Packet will be called for its
-	// records soon. It is called twice, first for what is found without looking, then for what that refers to.
+	// Prepare asks for the state of a connection, of which r is a record, to be brought into the cache: Packet will be
+	// called for its records soon. It is called twice, first for what is found without looking, then for what that refers
+	// to.
 	Prepare(r *trace.Record, found bool)
 }
 
@@ -88,7 +89,8 @@ func (c *crew) join() {
 	}
 }
 
-// inCache is how many records one analyzer is given before the next one is: they stay in the cache, and so does the analyzer's state.
+// inCache is how many records one analyzer is given before the next one is: they stay in the cache, and so does the
+// analyzer's state.
 const inCache = 256
 
 // order feeds b to the analyzers that want trace order.
@@ -134,8 +136,8 @@ func (c *crew) part(b *batch, k, n int) {
 }
 
 const (
-	// batchLen is how many records are sorted by connection at a time. With 64 connections, the state of each is then fetched into the
-	// first-level cache once for a hundred packets.
+	// batchLen is how many records are sorted by connection at a time. With 64 connections, the state of each is then
+	// fetched into the first-level cache once for a hundred packets.
 	batchLen = 8192
 	// shelves are sets of connections. Those of one shelf stay in trace order.
 	shelves = 256
@@ -170,8 +172,8 @@ func (b *batch) announce(p Part, shelf int, found bool) {
 	}
 }
 
-// fetched is how many records are asked for at a time, before they are needed: those of one connection lie too far apart for the processor to
-// foresee the next, and after another goroutine has written them they are in its cache.
+// fetched is how many records are asked for at a time, before they are needed: those of one connection lie too far
+// apart for the processor to foresee the next, and after another goroutine has written them they are in its cache.
 const fetched = 8
 
 // take gives a part the records at some places.

@@ -7,16 +7,17 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// oneDirection are the rules about packets of one direction alone; analyzer fields has no others. How many PSNs a READ takes shows in the
-// other direction.
+// oneDirection are the rules about packets of one direction alone; analyzer fields has no others. How many PSNs a READ
+// takes shows in the other direction.
 var oneDirection = map[string]bool{
-	"gbn.dma-length": true, "gbn.icrc": true, "gbn.opcode-sequence": true, "gbn.p-key-changed": true, "gbn.pad-count": true,
+	"gbn.dma-length": true, "gbn.icrc": true, "gbn.opcode-sequence": true, "gbn.p-key-changed": true,
+	"gbn.pad-count":      true,
 	"gbn.payload-length": true, "gbn.read-restart": true, "gbn.retransmit-changed": true, "gbn.solicited": true,
 	"gbn.syndrome": true, "cnp.format": true,
 }
 
-// dropOneSided removes findings and observations that compare both directions of a connection of which the trace has one, or of which the pairing of
-// directions is not known: a queue pair of such a connection is 0.
+// dropOneSided removes findings and observations that compare both directions of a connection of which the trace has
+// one, or of which the pairing of directions is not known: a queue pair of such a connection is 0.
 func dropOneSided(meta trace.Meta, a *Analysis) {
 	oneSided := map[int]bool{}
 	for _, c := range meta.Connections.All() {

@@ -15,8 +15,8 @@ const (
 	UnitBPS   = "bps"
 )
 
-// keptValues is how many single values a Metric lists; up to here quantiles are exact, beyond they come from a histogram
-// with three significant digits.
+// keptValues is how many single values a Metric lists; up to here quantiles are exact, beyond they come from a
+// histogram with three significant digits.
 const keptValues = 1000
 
 // histogramMax bounds the histogram: 2⁴⁷, a day and a half in ns. Larger values count as this.

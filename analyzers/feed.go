@@ -40,8 +40,9 @@ func (f *feed) alone(ctx context.Context, c *trace.Checked) error {
 // batchesPerWorker is how many batches are under way at most: a goroutine that is ahead has that much to do.
 const batchesPerWorker = 3
 
-// together feeds the crew by several goroutines, of which at most workers run at a time: the caller's reads, and each of the others has its
-// own analyzers, or its own connections of an analyzer. All see the same batches in the same order, so that the results are those of alone.
+// together feeds the crew by several goroutines, of which at most workers run at a time: the caller's reads, and each
+// of the others has its own analyzers, or its own connections of an analyzer. All see the same batches in the same
+// order, so that the results are those of alone.
 func (f *feed) together(ctx context.Context, c *trace.Checked, workers int) error {
 	jobs := []func(*batch){f.crew.follow, f.crew.order}
 	for k := range workers {

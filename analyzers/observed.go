@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Observed is what an observer of a single capture knows of one endpoint of a connection: what that endpoint can't have sent, and
-// where it was not judged.
+// Observed is what an observer of a single capture knows of one endpoint of a connection: what that endpoint can't have
+// sent, and where it was not judged.
 type Observed struct {
 	Connection int
 	Flow       trace.FlowID // of the requests
@@ -23,11 +23,11 @@ type Observed struct {
 	AtRest bool
 	// Missed says that the responder counted a message of which the tap saw no end: so the tap missed frames.
 	Missed bool
-	// Doubted are the packets around those in which the responder acted on a request that the tap did not see: the tap missed it, or the
-	// responder accepts gaps.
+	// Doubted are the packets around those in which the responder acted on a request that the tap did not see: the tap
+	// missed it, or the responder accepts gaps.
 	Doubted []Span
-	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that the tap
-	// missed explain it, else a warning. One without packets is about the end of the trace.
+	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that
+	// the tap missed explain it, else a warning. One without packets is about the end of the trace.
 	Unexplained []Finding
 	// Blind are the packets in which the endpoint was not judged, because too much was unknown.
 	Blind []Span
@@ -52,8 +52,8 @@ func (o *Observed) doubts(f *Finding) bool {
 // in reports whether all packets of s are in o.
 func (s Span) in(o Span) bool { return s.From >= o.From && (s.To < o.To || o.To == 0) }
 
-// An existence says which endpoint breaks a rule about what can have been received, sent or owed. Of a single capture the observer
-// knows that best.
+// An existence says which endpoint breaks a rule about what can have been received, sent or owed. Of a single capture
+// the observer knows that best.
 type existence uint8
 
 const (
@@ -65,27 +65,33 @@ const (
 // existenceRules are the rules that the observer weighs. Rules on other fields of packets stay as they are.
 var existenceRules = map[string]existence{
 	"gbn.ack-beyond": byResponder, "gbn.ack-decreasing": byResponder, "gbn.ack-missing": byResponder,
-	"gbn.atomic-unexpected": byResponder, "gbn.msn": byResponder, "gbn.nak-duplicate": byResponder, "gbn.nak-fatal-missing": byResponder,
-	"gbn.nak-missing": byResponder, "gbn.nak-psn": byResponder, "gbn.nak-repeat": byResponder, "gbn.nak-unprovoked": byResponder,
-	"gbn.read-missing": byResponder, "gbn.read-length": byResponder, "gbn.read-opcode": byResponder, "gbn.read-order": byResponder, "gbn.read-unexpected": byResponder,
+	"gbn.atomic-unexpected": byResponder, "gbn.msn": byResponder, "gbn.nak-duplicate": byResponder,
+	"gbn.nak-fatal-missing": byResponder,
+	"gbn.nak-missing":       byResponder, "gbn.nak-psn": byResponder, "gbn.nak-repeat": byResponder,
+	"gbn.nak-unprovoked": byResponder,
+	"gbn.read-missing":   byResponder, "gbn.read-length": byResponder, "gbn.read-opcode": byResponder,
+	"gbn.read-order": byResponder, "gbn.read-unexpected": byResponder,
 	"gbn.rnr-unprovoked": byResponder, "retrans.atomic-replay": byResponder,
 	"gbn.nak-unanswered": byRequester, "gbn.opcode-sequence": byRequester, "gbn.psn-skip": byRequester,
 	"gbn.resend-acknowledged": byRequester, "gbn.retransmit-first": byRequester, "gbn.retry-exceeded": byRequester,
-	"gbn.rnr-early": byRequester, "gbn.round-gap": byRequester, "gbn.timeout-early": byRequester, "gbn.timeout-start": byRequester,
+	"gbn.rnr-early": byRequester, "gbn.round-gap": byRequester, "gbn.timeout-early": byRequester,
+	"gbn.timeout-start":      byRequester,
 	"retrans.retry-exceeded": byRequester, "retrans.rnr-early": byRequester, "retrans.rnr-retry-exceeded": byRequester,
 	"retrans.timeout-early": byRequester,
 	"gbn.after-error":       bySender, "gbn.capture-gap": bySender,
 }
 
-// LostFirst reports whether any number of requests that were lost before the tap may explain a breach of a rule. More than two are nothing
-// unusual there, unlike frames that the tap itself misses.
+// LostFirst reports whether any number of requests that were lost before the tap may explain a breach of a rule. More
+// than two are nothing unusual there, unlike frames that the tap itself misses.
 func LostFirst(rule string) bool {
-	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first" || rule == "gbn.resend-acknowledged"
+	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first" ||
+		rule == "gbn.resend-acknowledged"
 }
 
 // endRules are those of them that claim that something is still to come.
 var endRules = map[string]bool{
-	"gbn.ack-missing": true, "gbn.nak-fatal-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true, "gbn.read-missing": true,
+	"gbn.ack-missing": true, "gbn.nak-fatal-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true,
+	"gbn.read-missing": true,
 }
 
 // endpointKey names one endpoint of one connection.
@@ -94,8 +100,8 @@ type endpointKey struct {
 	responder  bool
 }
 
-// weigh gives findings about a single capture the severity that the observer knows, and adds what only the observer has found.
-// Unseen is how many frames are known to be missing.
+// weigh gives findings about a single capture the severity that the observer knows, and adds what only the observer has
+// found. Unseen is how many frames are known to be missing.
 func (a *Analysis) weigh(complete bool, unseen int64) {
 	seen := map[endpointKey][]*Observed{}
 	sender := map[uint64]endpointKey{}
@@ -146,7 +152,8 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 	a.addUnexplained(told)
 }
 
-// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a second capture decides.
+// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a
+// second capture decides.
 func (a *Analysis) showsUnseen() bool {
 	for _, endpoints := range a.warnedEndpoints(nil) {
 		if endpoints == bothEndpoints {
@@ -156,26 +163,29 @@ func (a *Analysis) showsUnseen() bool {
 	return slices.ContainsFunc(a.Observed, func(o Observed) bool { return len(o.Doubted) > 0 })
 }
 
-// ownFrames are the rules whose breach a frame of the requester's own explains that was lost before the tap. Beside a responder that accepts
-// gaps that is no proof that the tap missed one.
+// ownFrames are the rules whose breach a frame of the requester's own explains that was lost before the tap. Beside a
+// responder that accepts gaps that is no proof that the tap missed one.
 var ownFrames = map[string]bool{"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.opcode-sequence": true}
 
-// burstRules are the rules whose breach any number of unseen frames in a row may explain: what one endpoint seems to leave out the other
-// one has, so that both break one of them.
+// burstRules are the rules whose breach any number of unseen frames in a row may explain: what one endpoint seems to
+// leave out the other one has, so that both break one of them.
 var burstRules = map[string]bool{
-	"gbn.ack-beyond": true, "gbn.read-order": true, "gbn.resend-acknowledged": true, "gbn.retransmit-first": true, "gbn.psn-skip": true,
+	"gbn.ack-beyond": true, "gbn.read-order": true, "gbn.resend-acknowledged": true, "gbn.retransmit-first": true,
+	"gbn.psn-skip":  true,
 	"gbn.round-gap": true,
 }
 
-// countRule is the rule of messages that are counted wrongly. Whoever accepts a gap does not know how many messages were in it.
+// countRule is the rule of messages that are counted wrongly. Whoever accepts a gap does not know how many messages
+// were in it.
 const countRule = "gbn.msn"
 
-// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other packets show it. A
-// responder that acts on requests which the tap did not see either accepts gaps, or shows that the tap missed frames:
+// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other
+// packets show it. A responder that acts on requests which the tap did not see either accepts gaps, or shows that the
+// tap missed frames:
 //   - If it miscounts messages there, it accepts gaps, and nothing is in doubt for it.
 //   - If it counts messages that the tap did not see, the tap missed frames, and everything is in doubt.
-//   - If neither shows, everything is in doubt if other connections lack frames, too, else what is near. A short session does not
-//     testify for itself.
+//   - If neither shows, everything is in doubt if other connections lack frames, too, else what is near. A short
+//     session does not testify for itself.
 func (a *Analysis) doubtViolations(unseen int64) {
 	doubted := map[trace.FlowID]*Observed{}
 	accepts := false
@@ -208,8 +218,8 @@ func (a *Analysis) doubtViolations(unseen int64) {
 	}
 }
 
-// doubtSkips makes warnings of skipped requests of hosts that are not at the tap. It comes last: that a network loses frames does not show that
-// the tap missed any.
+// doubtSkips makes warnings of skipped requests of hosts that are not at the tap. It comes last: that a network loses
+// frames does not show that the tap missed any.
 func (a *Analysis) doubtSkips() {
 	for i := range a.Observed {
 		o := &a.Observed[i]
@@ -221,16 +231,18 @@ func (a *Analysis) doubtSkips() {
 	}
 }
 
-// warned reports whether unseen frames explain something about the endpoint. Lost says that frames lost before the tap do not count.
+// warned reports whether unseen frames explain something about the endpoint. Lost says that frames lost before the tap
+// do not count.
 func (o *Observed) warned(lost bool) bool {
 	return slices.ContainsFunc(o.Unexplained, func(f Finding) bool {
 		return (f.Severity == Warning || burstRules[f.Rule]) && !(lost && ownFrames[f.Rule])
 	})
 }
 
-// provenUnseen returns whether other packets prove to an endpoint that the tap missed frames: in some connection the requester acted on a
-// response and the responder on a request that the capture lacks, or the responder counted a message that the capture lacks. That a
-// single guilty device does not bring about, even if the network loses frames before the tap. A short session does not testify for itself.
+// provenUnseen returns whether other packets prove to an endpoint that the tap missed frames: in some connection the
+// requester acted on a response and the responder on a request that the capture lacks, or the responder counted a
+// message that the capture lacks. That a single guilty device does not bring about, even if the network loses frames
+// before the tap. A short session does not testify for itself.
 func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observed) bool {
 	testify := map[int]bool{} // connections of which both endpoints do
 	for flow, bits := range a.warnedEndpoints(doubted) {
@@ -245,7 +257,8 @@ func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observ
 
 const bothEndpoints = 3
 
-// warnedEndpoints returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester (1), the responder (2).
+// warnedEndpoints returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester
+// (1), the responder (2).
 func (a *Analysis) warnedEndpoints(doubted map[trace.FlowID]*Observed) map[trace.FlowID]int {
 	warned := map[trace.FlowID]int{}
 	for i := range a.Observed {

@@ -2,8 +2,9 @@ package analyzers
 
 import "testing"
 
-// TestSkippedPSNsProveNothingBehindLosses weighs what no two unseen frames explain: a network may lose more than two requests before the tap.
-// That does not explain other rules, and nothing if the tap is at the requester or somebody vouches for the capture.
+// TestSkippedPSNsProveNothingBehindLosses weighs what no two unseen frames explain: a network may lose more than two
+// requests before the tap. That does not explain other rules, and nothing if the tap is at the requester or somebody
+// vouches for the capture.
 func TestSkippedPSNsProveNothingBehindLosses(t *testing.T) {
 	for _, tc := range []struct {
 		name           string

@@ -26,7 +26,8 @@ import (
 // everyAnalyzer returns a fresh set.
 func everyAnalyzer(meta trace.Meta) []analyzers.Analyzer {
 	return []analyzers.Analyzer{
-		gbn.New(meta, gbn.Config{}), retrans.New(meta, retrans.Config{}), cnp.New(meta, cnp.Config{}), rp.New(meta, rp.Config{}),
+		gbn.New(meta, gbn.Config{}), retrans.New(meta, retrans.Config{}), cnp.New(meta, cnp.Config{}),
+		rp.New(meta, rp.Config{}),
 		fields.New(meta, fields.Config{}), trim.New(meta, trim.Config{}), counters.New(meta, counters.Input{}),
 	}
 }
@@ -43,7 +44,8 @@ func documentOf(t interface{ Fatal(...any) }, c *trace.Checked, workers int) []b
 	return out.Bytes()
 }
 
-// damage changes a share of the records at random, as broken devices and injectors do, so that every rule has something to report.
+// damage changes a share of the records at random, as broken devices and injectors do, so that every rule has something
+// to report.
 func damage(records []trace.Record, rng *rand.Rand, share float64, connections int) []trace.Record {
 	out := make([]trace.Record, 0, len(records))
 	for i := range records {
@@ -85,14 +87,17 @@ func damage(records []trace.Record, rng *rand.Rand, share float64, connections i
 	return out
 }
 
-// TestAnyNumberOfWorkersFindsTheSame compares whole documents, to the byte, of sound and broken sessions of many connections.
+// TestAnyNumberOfWorkersFindsTheSame compares whole documents, to the byte, of sound and broken sessions of many
+// connections.
 func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 	found, longest := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		sc := tracetest.Scenario{
 			Seed: rapid.Uint64().Draw(t, "seed"), Connections: rapid.SampledFrom([]int{1, 2, 7, 30}).Draw(t, "connections"),
-			Messages: rapid.SampledFrom([]int{1, 10, 30}).Draw(t, "messages"), Packets: 10, Depth: 2, Reads: rapid.Bool().Draw(t, "reads"), DelayMin: 500, DelayMax: 5000,
-			Loss: rapid.SampledFrom([]float64{0, 0.001, 0.02}).Draw(t, "loss"), Mark: rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "marks"),
+			Messages: rapid.SampledFrom([]int{1, 10, 30}).Draw(t, "messages"), Packets: 10, Depth: 2,
+			Reads: rapid.Bool().Draw(t, "reads"), DelayMin: 500, DelayMax: 5000,
+			Loss:     rapid.SampledFrom([]float64{0, 0.001, 0.02}).Draw(t, "loss"),
+			Mark:     rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "marks"),
 			NotReady: 0.001, Timeout: 4096 << 8, CNPInterval: 4000, Bug: tracetest.Bug(rapid.IntRange(0, 6).Draw(t, "bug")),
 		}
 		records, _ := tracetest.Simulate(sc)
@@ -109,7 +114,8 @@ func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 		longest = max(longest, len(records))
 		workers := rapid.IntRange(2, 8).Draw(t, "workers")
 		if together := documentOf(t, c, workers); !bytes.Equal(alone, together) {
-			t.Fatalf("%d records: %d workers find something else than one: %d bytes and %d", len(records), workers, len(together), len(alone))
+			t.Fatalf("%d records: %d workers find something else than one: %d bytes and %d", len(records), workers,
+				len(together), len(alone))
 		}
 	})
 	if found < 500 || longest <= 8192 && !testing.Short() {

@@ -7,15 +7,17 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// unseenExplains are the rules that one or two frames which a tap did not record may explain: an unseen acknowledgement or NAK, request
-// or retransmission. docs/rules.md says what each is about.
+// unseenExplains are the rules that one or two frames which a tap did not record may explain: an unseen acknowledgement
+// or NAK, request or retransmission. docs/rules.md says what each is about.
 var unseenExplains = map[string]bool{
-	"gbn.ack-beyond": true, "gbn.ack-decreasing": true, "gbn.atomic-unexpected": true, "gbn.msn": true, "gbn.psn-skip": true,
+	"gbn.ack-beyond": true, "gbn.ack-decreasing": true, "gbn.atomic-unexpected": true, "gbn.msn": true,
+	"gbn.psn-skip":    true,
 	"gbn.read-opcode": true, "gbn.read-order": true, "gbn.read-unexpected": true, "gbn.resend-acknowledged": true,
 	"gbn.retransmit-first": true, "gbn.retry-exceeded": true, "gbn.rnr-early": true, "gbn.round-gap": true,
 	"gbn.timeout-early": true, "gbn.timeout-start": true,
-	"retrans.retry-exceeded": true, "retrans.rnr-early": true, "retrans.rnr-retry-exceeded": true, "retrans.timeout-early": true,
-	"retrans.timeout-late": true,
+	"retrans.retry-exceeded": true, "retrans.rnr-early": true, "retrans.rnr-retry-exceeded": true,
+	"retrans.timeout-early": true,
+	"retrans.timeout-late":  true,
 }
 
 // UnseenExplains lists those rules, for documentation and tests.
@@ -27,13 +29,14 @@ func UnseenExplains() map[string]bool {
 	return list
 }
 
-// SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for which a frame or two
-// suffice, and those that are gone when the trace is read as one that may lack frames, by the analyzers that fresh returns. Only
-// what every reading contains is a violation, unless something vouches for the taps: see [trace.Checked.WithUnseenFrames] and
-// [trace.Checked.OtherReadings]. Workers are those of [RunParallel].
+// SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for
+// which a frame or two suffice, and those that are gone when the trace is read as one that may lack frames, by the
+// analyzers that fresh returns. Only what every reading contains is a violation, unless something vouches for the taps:
+// see [trace.Checked.WithUnseenFrames] and [trace.Checked.OtherReadings]. Workers are those of [RunParallel].
 //
 // Findings about a single capture get the severity that its observer knows: see [Observed].
-func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer) error {
+func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis,
+	fresh func(trace.Meta) []Analyzer) error {
 	for _, other := range checked.OtherReadings() {
 		if err := soften(ctx, other, workers, a, fresh, elsewhere); err != nil {
 			return err
@@ -67,19 +70,25 @@ func undelivered(f Finding) bool { return f.Undelivered && f.Severity == Violati
 
 // What else may explain a finding.
 const (
-	missed    = " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that out)."
-	elsewhere = " Or the captures were taken elsewhere: the packets do not show the places for certain (--tap names them), " +
+	missed = " Or the capture missed it: frames that a tap did not record explain this, too (--complete rules that " +
+		"out)."
+	elsewhere = " Or the captures were taken elsewhere: the packets do not show the places for certain (--tap names " +
+		"them), " +
 		"one capture starts later or ends earlier than the other, or packets were cut so that damage does not show."
 	nearSwitch = " Or frames were lost before both captures: nothing shows that each was taken at the port of its host " +
 		"(--tap requester=FILE --tap responder=FILE says so)."
 )
 
-// lostFirst are the rules whose breach frames explain that were lost, or damaged, between their sender and the first tap.
+// lostFirst are the rules whose breach frames explain that were lost, or damaged, between their sender and the first
+// tap.
 var lostFirst = map[string]bool{
-	"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.retransmit-first": true, "gbn.resend-acknowledged": true, "gbn.timeout-start": true,
-	"gbn.opcode-sequence": true, "gbn.nak-unanswered": true, "gbn.incomplete": true, "gbn.nak-missing": true, "gbn.nak-fatal-missing": true,
-	"gbn.ack-missing": true, "gbn.read-missing": true, "gbn.read-order": true, "gbn.read-unexpected": true, "gbn.read-opcode": true,
-	"gbn.icrc": true, "cnp.missing": true,
+	"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.retransmit-first": true, "gbn.resend-acknowledged": true,
+	"gbn.timeout-start":   true,
+	"gbn.opcode-sequence": true, "gbn.nak-unanswered": true, "gbn.incomplete": true, "gbn.nak-missing": true,
+	"gbn.nak-fatal-missing": true,
+	"gbn.ack-missing":       true, "gbn.read-missing": true, "gbn.read-order": true, "gbn.read-unexpected": true,
+	"gbn.read-opcode": true,
+	"gbn.icrc":        true, "cnp.missing": true,
 }
 
 // softenLostFirst makes warnings of the violations in a that frames explain which were lost before both captures.
@@ -94,7 +103,8 @@ func (a *Analysis) softenLostFirst() {
 }
 
 // soften makes warnings of the violations in a that another reading of the trace lacks.
-func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer, why string) error {
+func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysis, fresh func(trace.Meta) []Analyzer,
+	why string) error {
 	if a.Verdict != Fail {
 		return nil
 	}
@@ -109,7 +119,8 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 	return nil
 }
 
-// keep makes warnings of the violations in a that another reading of the trace lacks, or that frames which it may lack explain.
+// keep makes warnings of the violations in a that another reading of the trace lacks, or that frames which it may lack
+// explain.
 func (a *Analysis) keep(other *Analysis, mayMiss bool, why string) {
 	certain := make(map[findingKey]bool)
 	for i := range other.Findings {

@@ -46,8 +46,9 @@ func TestAReviewTakesBackOnlyWhatItHasJudgedAndExplained(t *testing.T) {
 			finding: found("gbn.msn", Violation, 1, 3), responder: Observed{Unexplained: []Finding{skip}}, stays: true,
 		},
 		"what the other endpoint can't have sent": {finding: skip, responder: Observed{Unexplained: []Finding{skip}}},
-		"the requester was not judged":            {finding: skip, requester: Observed{Blind: []Span{{From: 2}}}, stays: true},
-		"it was not judged later":                 {finding: skip, requester: Observed{Blind: []Span{{From: 4}}}},
+		"the requester was not judged": {finding: skip, requester: Observed{Blind: []Span{{From: 2}}},
+			stays: true},
+		"it was not judged later": {finding: skip, requester: Observed{Blind: []Span{{From: 4}}}},
 		"after an error by the endpoint that is not judged": {
 			finding: found("gbn.after-error", Violation, 1, 3), responder: Observed{Blind: []Span{{From: 2}}}, stays: true,
 		},

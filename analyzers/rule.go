@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Rule is one statement that an analyzer checks. Each analyzer lists its own in a function Rules; docs/rules.md is made of
-// these lists. An id, once published, keeps its meaning.
+// Rule is one statement that an analyzer checks. Each analyzer lists its own in a function Rules; docs/rules.md is made
+// of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"
 	Severity  Severity // of a finding, unless the finding says why it is milder
@@ -15,8 +15,8 @@ type Rule struct {
 	Statement string   // what a conforming implementation does
 }
 
-// Reporter collects the findings of one analyzer in bounded memory: of each rule and connection the first few, and the number
-// of those it suppressed, which the last one kept then states.
+// Reporter collects the findings of one analyzer in bounded memory: of each rule and connection the first few, and the
+// number of those it suppressed, which the last one kept then states.
 type Reporter struct {
 	analyzer string
 	limit    int
@@ -35,7 +35,8 @@ type reported struct {
 	last  int // index in findings of the last one kept
 }
 
-// keptFindings is how many findings of one rule on one connection are worth reading: what repeats more often is one fault.
+// keptFindings is how many findings of one rule on one connection are worth reading: what repeats more often is one
+// fault.
 const keptFindings = 8
 
 // NewReporter returns an empty collector for the named analyzer, whose findings take clause and severity from rules.
@@ -50,8 +51,9 @@ func NewReporter(analyzer string, rules []Rule) *Reporter {
 	return r
 }
 
-// Wants counts a finding of rule on connection and reports whether it is among those to keep. Callers ask before they format
-// the texts of a finding, so that a trace with a million violations costs little; a true answer obliges them to Report it.
+// Wants counts a finding of rule on connection and reports whether it is among those to keep. Callers ask before they
+// format the texts of a finding, so that a trace with a million violations costs little; a true answer obliges them to
+// Report it.
 func (r *Reporter) Wants(rule string, connection int) bool {
 	key := reportKey{rule, connection}
 	seen := r.kept[key]
@@ -84,8 +86,8 @@ func (r *Reporter) Report(f Finding) {
 	r.findings = append(r.findings, f)
 }
 
-// Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more were
-// seen says how many.
+// Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more
+// were seen says how many.
 func (r *Reporter) Findings() []Finding {
 	list := slices.Clone(r.findings)
 	for _, seen := range r.kept {

@@ -27,7 +27,8 @@ const (
 // maxWorkers is how many goroutines can have work of their own.
 const maxWorkers = 64
 
-// Analysis is the document that scripts read (design, "Outside interface"). Findings are sorted by first packet, then rule.
+// Analysis is the document that scripts read (design, "Outside interface"). Findings are sorted by first packet, then
+// rule.
 type Analysis struct {
 	Schema    string                      `json:"schema"`
 	Verdict   Verdict                     `json:"verdict"`
@@ -45,8 +46,8 @@ type Analysis struct {
 	Observed []Observed `json:"-"`
 }
 
-// Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx ends or
-// the trace can't be read.
+// Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx
+// ends or the trace can't be read.
 func Run(ctx context.Context, c *trace.Checked, all ...Analyzer) (*Analysis, error) {
 	return RunParallel(ctx, c, 1, all...)
 }

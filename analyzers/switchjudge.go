@@ -7,7 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A SwitchView is what a judge of switches may know beside packets and decisions: what the test declares, and what the device says of itself.
+// A SwitchView is what a judge of switches may know beside packets and decisions: what the test declares, and what the
+// device says of itself.
 type SwitchView interface {
 	Switches() int
 	SwitchName(sw int) string
@@ -22,7 +23,8 @@ type SwitchView interface {
 	Reason(code uint8) DropReason
 	// FlowOf returns the number of the flow that a packet belongs to, 0 if none.
 	FlowOf(t *trace.SwitchTap) int
-	// Cut reports whether packets may be inside when the observation ends: Bounded from the beginning, InFlight at the end.
+	// Cut reports whether packets may be inside when the observation ends: Bounded from the beginning, InFlight at the
+	// end.
 	Bounded() bool
 	InFlight() bool
 	Decisions() []trace.DecisionKind
@@ -49,8 +51,8 @@ type SwitchJudge interface {
 	Decide(d *trace.Decision)
 	// Changed says that the settings of a switch are others from now on.
 	Changed(now clock.Time, sw int)
-	// Stopping says that a switch goes out of service now, Started that it is in service again. What is inside is lost, and so are its state
-	// and its counters, which can be read a last time by Stopping.
+	// Stopping says that a switch goes out of service now, Started that it is in service again. What is inside is lost,
+	// and so are its state and its counters, which can be read a last time by Stopping.
 	Stopping(now clock.Time, sw int)
 	Started(now clock.Time, sw int)
 	Finish() (Result, error)

@@ -49,8 +49,10 @@ func TestFiguresAreFormattedForPeople(t *testing.T) {
 		unit string
 		want string
 	}{
-		{5_234_567, "packets/s", "5.23 M packets/s"}, {300_000, "entries/s", "300 k entries/s"}, {46.24, "ns/packet", "46.2 ns/packet"},
-		{229.1, "ns/packet", "229 ns/packet"}, {0, "allocs", "0 allocs"}, {9_999, "writes/s", "9999 writes/s"}, {6.4e9, "B/s", "6.40 G B/s"},
+		{5_234_567, "packets/s", "5.23 M packets/s"}, {300_000, "entries/s", "300 k entries/s"},
+		{46.24, "ns/packet", "46.2 ns/packet"},
+		{229.1, "ns/packet", "229 ns/packet"}, {0, "allocs", "0 allocs"}, {9_999, "writes/s", "9999 writes/s"},
+		{6.4e9, "B/s", "6.40 G B/s"},
 	}
 	for _, test := range tests {
 		if got := human(test.v, test.unit); got != test.want {
@@ -85,7 +87,8 @@ func measured(f figure) *result {
 
 func TestVerdictsFollowMediansAndRatios(t *testing.T) {
 	samples := fixed{samples: []float64{10, 1000, 20}}
-	slowPeer, equalPeer := &peer{"peer", fixed{samples: []float64{5, 5, 5}}}, &peer{"peer", fixed{samples: []float64{20, 20, 20}}}
+	slowPeer, equalPeer := &peer{"peer", fixed{samples: []float64{5, 5, 5}}},
+		&peer{"peer", fixed{samples: []float64{20, 20, 20}}}
 	absent := &peer{"peer", fixed{err: errNoPeer}}
 	tests := []struct {
 		name string
@@ -101,7 +104,8 @@ func TestVerdictsFollowMediansAndRatios(t *testing.T) {
 		{"the ratio is kept", figure{source: samples, peer: slowPeer, ratio: atLeast(4)}, "ok", true},
 		{"the ratio is missed", figure{source: samples, peer: equalPeer, ratio: atLeast(2)}, "MISSED", false},
 		{"a peer that is not installed breaks nothing", figure{source: samples, peer: absent, ratio: atLeast(2)}, "ok", true},
-		{"a figure without measurement is not met", figure{source: fixed{err: errNoBenchmark}}, "not measured: no such benchmark", false},
+		{"a figure without measurement is not met", figure{source: fixed{err: errNoBenchmark}},
+			"not measured: no such benchmark", false},
 	}
 	for _, test := range tests {
 		r := measured(test.f)
@@ -112,8 +116,9 @@ func TestVerdictsFollowMediansAndRatios(t *testing.T) {
 }
 
 func TestTheTableShowsFigureTargetAndPeer(t *testing.T) {
-	r := measured(figure{name: "merge", unit: "packets/s", source: fixed{samples: []float64{8e6, 8e6, 8e6}}, ratio: atLeast(2),
-		peer: &peer{"mergecap", fixed{samples: []float64{4e6, 4e6, 4e6}}}})
+	r := measured(figure{name: "merge", unit: "packets/s", source: fixed{samples: []float64{8e6, 8e6, 8e6}},
+		ratio: atLeast(2),
+		peer:  &peer{"mergecap", fixed{samples: []float64{4e6, 4e6, 4e6}}}})
 	var out strings.Builder
 	if err := printTable(&out, []*result{r}); err != nil {
 		t.Fatal(err)
@@ -153,7 +158,8 @@ func TestBadOptionsAreRefused(t *testing.T) {
 
 func TestListNeedsNoMeasurement(t *testing.T) {
 	var out strings.Builder
-	if err := run(t.Context(), []string{"-list"}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "≤ 60.0 ns/packet") {
+	if err := run(t.Context(), []string{"-list"}, &out, io.Discard); err != nil ||
+		!strings.Contains(out.String(), "≤ 60.0 ns/packet") {
 		t.Errorf("error %v, output\n%s", err, &out)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A workload describes a run of the virtual testbed whose trace is measured on: WRITEs of ten packets each, snapped at 128
-// bytes as live testbeds do, dumped into eight shards.
+// A workload describes a run of the virtual testbed whose trace is measured on: WRITEs of ten packets each, snapped at
+// 128 bytes as live testbeds do, dumped into eight shards.
 type workload struct {
 	connections int
 	messages    int // per connection
@@ -89,7 +89,8 @@ func eightDumpers() string {
 	var b strings.Builder
 	b.WriteString("name: bench\nkind: virtual\nmirror: {snap-bytes: 128}\ndumpers:\n")
 	for i := range 8 {
-		fmt.Fprintf(&b, "  - {name: dumper-%d, weight: 1, rate-gbps: 100, cores: 1, pps-per-core: 100000000, buffer-bytes: 4194304}\n", i+1)
+		fmt.Fprintf(&b,
+			"  - {name: dumper-%d, weight: 1, rate-gbps: 100, cores: 1, pps-per-core: 100000000, buffer-bytes: 4194304}\n", i+1)
 	}
 	return b.String()
 }

@@ -27,16 +27,19 @@ var (
 		on: millionPackets, value: packetsPerCPUSecond}}
 	// 1024 bytes of payload with headers and record header, and a tenth of an ACK.
 	writing = &peer{"writing the bytes alone", rawWrite{bytesPerPacket: 1112, packets: 64_000}}
-	tshark  = &peer{"tshark, one field", program{command: []string{"tshark", "-n", "-r", "TRACE", "-T", "fields", "-e", "infiniband.bth.psn"},
-		on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
+	tshark  = &peer{"tshark, one field",
+		program{command: []string{"tshark", "-n", "-r", "TRACE", "-T", "fields", "-e", "infiniband.bth.psn"},
+			on: millionPackets, first: 100_000, value: packetsPerCPUSecond}}
 )
 
-// startOfIssue is the version that the speed of analyze is compared with: the last before traces of any capture were judged.
+// startOfIssue is the version that the speed of analyze is compared with: the last before traces of any capture were
+// judged.
 const startOfIssue = "91f645e"
 
 // before returns that version of candela as peer on the same packets.
 func before(args ...string) *peer {
-	return &peer{startOfIssue, program{command: append([]string{"candela@" + startOfIssue}, args...), on: millionPackets, value: packetsPerCPUSecond}}
+	return &peer{startOfIssue, program{command: append([]string{"candela@" + startOfIssue}, args...), on: millionPackets,
+		value: packetsPerCPUSecond}}
 }
 
 func onFabric(name, unit string) benchmark {
@@ -49,19 +52,25 @@ var figures = []figure{
 	{name: "the same, every packet mirrored and written as pcap", unit: "packets/s", target: atLeast(0.6e6), peer: writing,
 		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptured", unit: "packets/s"}},
 
-	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6), peer: before("analyze", "RUN"), ratio: atLeast(1.2),
+	{name: "analyze 1 M packets: integrity and all analyzers", unit: "packets/s", target: atLeast(4e6),
+		peer: before("analyze", "RUN"), ratio: atLeast(1.2),
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
 	{name: "the same trace without its run: connections inferred", unit: "packets/s", peer: before("analyze", "TRACE"),
 		source: program{command: []string{"candela", "analyze", "TRACE"}, on: millionPackets, value: packetsPerCPUSecond}},
-	{name: "the same frames as a single capture: with the observer", unit: "packets/s", peer: before("analyze", "--input", "plain", "TRACE"),
-		source: program{command: []string{"candela", "analyze", "--input", "plain", "TRACE"}, on: millionPackets, value: packetsPerCPUSecond}},
+	{name: "the same frames as a single capture: with the observer", unit: "packets/s",
+		peer: before("analyze", "--input", "plain", "TRACE"),
+		source: program{command: []string{"candela", "analyze", "--input", "plain", "TRACE"}, on: millionPackets,
+			value: packetsPerCPUSecond}},
 	{name: "the run, beside one field by tshark", unit: "packets/s", peer: tshark,
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: packetsPerCPUSecond}},
 	{name: "the same with 1000 drops", unit: "packets/s", target: atLeast(4e6), peer: bareRead,
-		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionWithDrops, statuses: []int{1}, value: packetsPerCPUSecond}},
+		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionWithDrops, statuses: []int{1},
+			value: packetsPerCPUSecond}},
 	{name: "analyze by one worker, beside two (idle cores)", unit: "ms", ratio: atLeast(1.8),
-		source: program{command: []string{"candela", "analyze", "RUN", "--workers", "1"}, on: millionPackets, cpus: 2, value: wallMilliseconds},
-		peer: &peer{"two workers", program{command: []string{"candela", "analyze", "RUN", "--workers", "2"}, on: millionPackets, cpus: 2,
+		source: program{command: []string{"candela", "analyze", "RUN", "--workers", "1"}, on: millionPackets, cpus: 2,
+			value: wallMilliseconds},
+		peer: &peer{"two workers", program{command: []string{"candela", "analyze", "RUN", "--workers", "2"},
+			on: millionPackets, cpus: 2,
 			value: wallMilliseconds}}},
 	{name: "analyze: state of an idle connection, all analyzers together", unit: "bytes", target: atMost(8 << 10),
 		source: benchmark{pkg: "./orchestrator", name: "BenchmarkIdleConnection/mirror", unit: "bytes/connection"}},
@@ -71,7 +80,8 @@ var figures = []figure{
 		source: program{command: []string{"candela", "analyze", "RUN"}, on: millionPackets, value: peakMegabytes}},
 
 	{name: "reconstruct 8 shards, 1 M packets, to one pcap", unit: "packets/s", peer: mergecap, ratio: atLeast(2),
-		source: program{command: []string{"candela", "trace", "merge", "--out", "OUT", "SHARDS"}, on: millionPackets, value: packetsPerCPUSecond, warm: true}},
+		source: program{command: []string{"candela", "trace", "merge", "--out", "OUT", "SHARDS"}, on: millionPackets,
+			value: packetsPerCPUSecond, warm: true}},
 
 	{name: "injector pipeline, parsed headers, 4096 flows, 8192 events", unit: "ns/packet", target: atMost(60),
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "ns/op"}},
@@ -81,24 +91,30 @@ var figures = []figure{
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "allocs/op"}},
 
 	{name: "candela run configs/quickstart.yml, whole process", unit: "ms", target: atMost(150),
-		source: program{command: []string{"candela", "run", "configs/quickstart.yml", "--out", "OUT"}, value: wallMilliseconds}},
+		source: program{command: []string{"candela", "run", "configs/quickstart.yml", "--out", "OUT"},
+			value: wallMilliseconds}},
 
 	{name: "candela fuzz, judged runs a second and core", unit: "runs/s", target: atLeast(500),
-		source: program{command: []string{"candela", "fuzz", "configs/quickstart.yml", "--runs", strconv.Itoa(fuzzedRuns), "--corpus", "OUT"},
+		source: program{command: []string{"candela", "fuzz", "configs/quickstart.yml", "--runs", strconv.Itoa(fuzzedRuns),
+			"--corpus", "OUT"},
 			value: fuzzedPerCPUSecond}},
 
 	{name: "P4Runtime, single writes over bufconn", unit: "writes/s", target: atLeast(20e3),
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkSingleWrites", unit: "writes/s"}},
-	{name: "P4Runtime, entries in batches of 1000, controller and switch on a core each", unit: "entries/s", target: atLeast(300e3),
+	{name: "P4Runtime, entries in batches of 1000, controller and switch on a core each", unit: "entries/s",
+		target: atLeast(300e3),
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkBatchWrites", unit: "entries/s", cpus: 2}},
 	{name: "the same with one core for both", unit: "entries/s",
 		source: benchmark{pkg: "./injector/switchd", name: "BenchmarkBatchWrites", unit: "entries/s"}},
 
-	{name: "fabric: 64:1 NDP incast, window 1000, 10 000 packets each", unit: "CPU s", peer: htsimSwitch(0.94), ratio: atMost(1),
+	{name: "fabric: 64:1 NDP incast, window 1000, 10 000 packets each", unit: "CPU s", peer: htsimSwitch(0.94),
+		ratio:  atMost(1),
 		source: onFabric("BenchmarkNDPIncast", "cpu-s/op")},
-	{name: "fabric: 128-host fat tree, NDP permutation of 10 MB", unit: "CPU s", peer: htsimPermutation(16.7, 128, 10_000_000), ratio: atMost(1. / 4),
+	{name: "fabric: 128-host fat tree, NDP permutation of 10 MB", unit: "CPU s",
+		peer: htsimPermutation(16.7, 128, 10_000_000), ratio: atMost(1. / 4),
 		source: onFabric("BenchmarkNDPPermutation/hosts=128", "cpu-s/op")},
-	{name: "fabric: 432-host fat tree, NDP permutation of 3 MB", unit: "CPU s", peer: htsimPermutation(40.5, 432, 3_000_000), ratio: atMost(1. / 6),
+	{name: "fabric: 432-host fat tree, NDP permutation of 3 MB", unit: "CPU s",
+		peer: htsimPermutation(40.5, 432, 3_000_000), ratio: atMost(1. / 6),
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "cpu-s/op")},
 	{name: "fabric: hops at 432 hosts, beside those at 65", unit: "Mhops/CPU s", target: atLeast(4), ratio: atLeast(0.5),
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "Mhops/cpu-s"),
@@ -109,7 +125,8 @@ var figures = []figure{
 	{name: "fabric: memory at 432 hosts, windows of 56 160 packets", unit: "MB",
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "heap-MB")},
 	{name: "fabric: a sweep on one core, beside two (idle cores)", unit: "ns", ratio: atLeast(1.7),
-		source: onFabric("BenchmarkSweep/workers=1", "ns/op"), peer: &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},
+		source: onFabric("BenchmarkSweep/workers=1", "ns/op"),
+		peer:   &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},
 
 	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},
@@ -124,16 +141,19 @@ var figures = []figure{
 		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkLiveFrames", unit: "mirror/bare"}},
 	{name: "XDP injector, the program alone, CPU time", unit: "ns/packet", target: atMost(120),
 		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/mirror", unit: "ns/packet"},
-		peer:   &peer{"a program that only redirects", benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/bare", unit: "ns/packet"}}},
+		peer: &peer{"a program that only redirects",
+			benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/bare", unit: "ns/packet"}}},
 	{name: "the same for a packet that meets an event, looked up in two tables", unit: "ns/packet",
 		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkProgram/event", unit: "ns/packet"}},
 	{name: "XDP injector, veth to veth from a packet socket, mirrored: packets lost", unit: "packets", target: atMost(0),
 		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkVeth", unit: "lost"}},
 	{name: "the same: what the sender reaches", unit: "packets/s",
 		source: benchmark{pkg: "./injector/xdp", name: "BenchmarkVeth", unit: "packets/s"}},
-	{name: "dumper, 1 M copies of 128 B from the kernel itself: cores at 1 M packets/s", unit: "cores", target: atMost(0.5),
+	{name: "dumper, 1 M copies of 128 B from the kernel itself: cores at 1 M packets/s", unit: "cores",
+		target: atMost(0.5),
 		source: benchmark{pkg: "./dumper/live", name: "BenchmarkRecorder", unit: "cores-at-1M/s"},
-		peer:   &peer{"as fast as the sender can", benchmark{pkg: "./dumper/live", name: "BenchmarkRecorderFlatOut", unit: "cores-at-1M/s"}}},
+		peer: &peer{"as fast as the sender can",
+			benchmark{pkg: "./dumper/live", name: "BenchmarkRecorderFlatOut", unit: "cores-at-1M/s"}}},
 	{name: "the same: packets lost", unit: "packets", target: atMost(0),
 		source: benchmark{pkg: "./dumper/live", name: "BenchmarkRecorder", unit: "lost"}},
 	{name: "the same: what the sender reaches", unit: "packets/s",
@@ -146,5 +166,6 @@ var figures = []figure{
 		source: benchmark{pkg: "./link", name: "BenchmarkRing", unit: "ns/packet"}},
 	{name: "afpacket injector with mirroring, one core", unit: "packets/s", target: atLeast(300e3),
 		source: benchmark{pkg: "./injector/afpacket", name: "BenchmarkMirrored", unit: "packets/cpu-s"},
-		peer:   &peer{"sent by packet sockets", benchmark{pkg: "./injector/afpacket", name: "BenchmarkMirroredPacketSockets", unit: "packets/cpu-s"}}},
+		peer: &peer{"sent by packet sockets",
+			benchmark{pkg: "./injector/afpacket", name: "BenchmarkMirroredPacketSockets", unit: "packets/cpu-s"}}},
 }

@@ -11,11 +11,12 @@ import (
 	"strings"
 )
 
-// What the user has of csg-htsim (C++ -O3), none of which is ours to bring: if it is named it is measured in the same run, as a peer
-// should be; if not, the figure that the issue gives for it stands in.
+// What the user has of csg-htsim (C++ -O3), none of which is ours to bring: if it is named it is measured in the same
+// run, as a peer should be; if not, the figure that the issue gives for it stands in.
 const (
-	htsimProgram = "CANDELA_HTSIM"        // path of its htsim_ndp
-	htsimIncast  = "CANDELA_HTSIM_INCAST" // command of a program for one switch, with arguments: csg-htsim has none that returns headers
+	htsimProgram = "CANDELA_HTSIM" // path of its htsim_ndp
+	// command of a program for one switch, with arguments: csg-htsim has none that returns headers
+	htsimIncast = "CANDELA_HTSIM_INCAST"
 )
 
 // htsimPermutation is csg-htsim with a permutation on a fat tree.
@@ -56,7 +57,8 @@ func (h htsimFatTree) open(_ context.Context, lab *lab) (sampler, error) {
 	if err := os.WriteFile(matrix, h.matrix(), 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"-o", os.DevNull, "-nodes", strconv.Itoa(h.hosts), "-tm", matrix, "-cwnd", "130", "-q", "8", "-mtu", "1500",
+	args := []string{"-o", os.DevNull, "-nodes", strconv.Itoa(h.hosts), "-tm", matrix, "-cwnd", "130", "-q", "8", "-mtu",
+		"1500",
 		"-strat", "ecmp_host", "-paths", "128", "-linkspeed", "100000", "-hop_latency", "0.5", "-end", "3000"}
 	return func(ctx context.Context) (float64, error) {
 		took, err := lab.execute(ctx, lab.dir, nil, program, args...)

@@ -75,14 +75,15 @@ type usage struct {
 	output    []byte
 }
 
-// execute runs a program with the lab's number of processors and returns what it took. A status that ok does not hold is an
-// error.
+// execute runs a program with the lab's number of processors and returns what it took. A status that ok does not hold
+// is an error.
 func (l *lab) execute(ctx context.Context, dir string, ok []int, name string, args ...string) (usage, error) {
 	return l.executeOn(ctx, l.opts.cpu, dir, ok, name, args...)
 }
 
 // executeOn is execute with another number of processors.
-func (l *lab) executeOn(ctx context.Context, cpus int, dir string, ok []int, name string, args ...string) (usage, error) {
+func (l *lab) executeOn(ctx context.Context, cpus int, dir string, ok []int, name string, args ...string) (usage,
+	error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOMAXPROCS=%d", cpus))

@@ -1,8 +1,9 @@
-// Command bench measures the figures that Candela promises and prints each beside its target, and beside a peer measured in
-// the same run where one can be installed. The figures are data: see figures.go for what to add.
+// Command bench measures the figures that Candela promises and prints each beside its target, and beside a peer
+// measured in the same run where one can be installed. The figures are data: see figures.go for what to add.
 //
 // Every figure is sampled several times, the samples of all figures and peers interleaved, so that a busy minute of the
-// machine hits all alike; the table shows medians. One processor is used unless -cpu says otherwise: targets are per core.
+// machine hits all alike; the table shows medians. One processor is used unless -cpu says otherwise: targets are per
+// core.
 package main
 
 import (
@@ -113,7 +114,8 @@ func measureAll(ctx context.Context, lab *lab, rows []*result, progress io.Write
 	return nil
 }
 
-// verdict is an error if a figure could not be measured, other than for want of a peer, or if strict and a target is missed.
+// verdict is an error if a figure could not be measured, other than for want of a peer, or if strict and a target is
+// missed.
 func verdict(rows []*result, strict bool) error {
 	failed, missed := 0, 0
 	for _, row := range rows {

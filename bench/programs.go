@@ -16,8 +16,8 @@ import (
 
 // program is a whole process that is timed.
 type program struct {
-	// command is the program and its arguments; "candela" is the one under measurement, "candela@COMMIT" an older one. TRACE, RUN, SHARDS and OUT stand for
-	// files of the capture and for a scratch file; SHARDS becomes several arguments.
+	// command is the program and its arguments; "candela" is the one under measurement, "candela@COMMIT" an older one.
+	// TRACE, RUN, SHARDS and OUT stand for files of the capture and for a scratch file; SHARDS becomes several arguments.
 	command []string
 	on      *workload // nil: needs no capture
 	// first limits TRACE to that many packets, for slow peers; zero is all.

@@ -12,7 +12,8 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// incast is WRITE traffic at 100 Gb/s on 64 QPs, in messages of ten packets, for which the spec profile sends one ACK each.
+// incast is WRITE traffic at 100 Gb/s on 64 QPs, in messages of ten packets, for which the spec profile sends one ACK
+// each.
 func incast(messages, dumpers int) testbeds.Spec {
 	addr := [2]netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}
 	spec := testbeds.Spec{
@@ -34,7 +35,8 @@ func incast(messages, dumpers int) testbeds.Spec {
 	}
 	for i := range dumpers {
 		spec.Dumpers = append(spec.Dumpers, testbeds.Dumper{
-			Name: fmt.Sprintf("dumper-%d", i), Weight: 1, Rate: 400 * clock.Gbps, Cores: 1, PPSPerCore: 100_000_000, Buffer: 16 << 20,
+			Name: fmt.Sprintf("dumper-%d", i), Weight: 1, Rate: 400 * clock.Gbps, Cores: 1, PPSPerCore: 100_000_000,
+			Buffer: 16 << 20,
 		})
 	}
 	return spec
@@ -63,7 +65,8 @@ func programInjector(b *testing.B, bed *virtual.Testbed, shards string) error {
 	if err != nil {
 		return err
 	}
-	client, err := injector.Connect(ctx, access.Conn, injector.Config{Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1})
+	client, err := injector.Connect(ctx, access.Conn,
+		injector.Config{Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package clock is the notion of time that protocol cores and testbeds share: instants and durations in integer
-// picoseconds. A virtual testbed counts them from the start of the simulation, a live one from the start of the run; the
-// cores never ask which. At 800 Gb/s one byte lasts 10 ps, so every serialisation delay is a whole number.
+// picoseconds. A virtual testbed counts them from the start of the simulation, a live one from the start of the run;
+// the cores never ask which. At 800 Gb/s one byte lasts 10 ps, so every serialisation delay is a whole number.
 package clock
 
 import (

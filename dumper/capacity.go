@@ -9,8 +9,8 @@ import (
 // Capacity is how much a host can take. The zero value never loses a packet.
 //
 // The model is one queue with one server: a frame occupies the server for its bits at Rate or for 1/PacketsPerSecond,
-// whichever is longer, and BufferBytes until it is served. A frame that does not fit into the buffer is lost. It depends on
-// nothing but arrival times and lengths.
+// whichever is longer, and BufferBytes until it is served. A frame that does not fit into the buffer is lost. It
+// depends on nothing but arrival times and lengths.
 type Capacity struct {
 	PacketsPerSecond int64         // 0: no limit
 	Rate             clock.BitRate // bits per second of captured frames; 0: no limit

@@ -1,9 +1,10 @@
-// Package dumper is the capture side of the mirror: hosts that take mirror copies from the switch, restore what was changed
-// to spread them, and write them to shards, one file per core; and the reconstruction that merges the shards of all hosts
-// into one trace, in the order of the mirror sequence.
+// Package dumper is the capture side of the mirror: hosts that take mirror copies from the switch, restore what was
+// changed to spread them, and write them to shards, one file per core; and the reconstruction that merges the shards of
+// all hosts into one trace, in the order of the mirror sequence.
 //
-// Losing packets is part of the model: a host has a finite capacity, loses what exceeds it, and counts the loss. Whether a
-// trace is complete is for the integrity check to say ([candela.dev/candela/trace.Check]), not for the dumper.
+// Losing packets is part of the model: a host has a finite capacity, loses what exceeds it, and counts the loss.
+// Whether a trace is complete is for the integrity check to say ([candela.dev/candela/trace.Check]), not for the
+// dumper.
 package dumper
 
 import (
@@ -27,8 +28,8 @@ type Config struct {
 	Create func(name string) (io.WriteCloser, error)
 }
 
-// Host is one dumper. It is driven from outside, with the time of each arrival, and starts no goroutine. It is not safe for
-// concurrent use.
+// Host is one dumper. It is driven from outside, with the time of each arrival, and starts no goroutine. It is not safe
+// for concurrent use.
 type Host struct {
 	cfg    Config
 	queue  queue
@@ -86,9 +87,9 @@ func NewHost(cfg Config) (*Host, error) {
 // maxCores is far above any host; it catches a number in the wrong place before it becomes that many files.
 const maxCores = 1024
 
-// Capture takes a mirror copy that has arrived at the host at now, and copies it. Copies must come in order of arrival. A
-// copy that finds the host's buffer full is lost and counted; that is no error. An error is a failed write: it names the
-// shard and what the shard keeps, and returns for each further copy that belongs there.
+// Capture takes a mirror copy that has arrived at the host at now, and copies it. Copies must come in order of arrival.
+// A copy that finds the host's buffer full is lost and counted; that is no error. An error is a failed write: it names
+// the shard and what the shard keeps, and returns for each further copy that belongs there.
 func (h *Host) Capture(now clock.Time, frame []byte) error {
 	h.report.Received++
 	meta, err := trace.DecodeMirror(frame)
@@ -117,8 +118,8 @@ func (h *Host) Capture(now clock.Time, frame []byte) error {
 	return nil
 }
 
-// spread chooses a core by the UDP destination port, which the switch drew at random, as receive-side scaling does: hash,
-// then an indirection table of 128 entries filled round robin.
+// spread chooses a core by the UDP destination port, which the switch drew at random, as receive-side scaling does:
+// hash, then an indirection table of 128 entries filled round robin.
 func spread(port uint16, cores int) int {
 	if cores == 1 {
 		return 0

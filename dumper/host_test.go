@@ -57,7 +57,8 @@ func TestCopiesAreRestoredCutAndStamped(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	want := Report{Name: "d1", Received: 3, Written: 2, Other: 1, Shards: []ShardReport{{"d1-0.pcap", 2, int64(d["d1-0.pcap"].Len())}}}
+	want := Report{Name: "d1", Received: 3, Written: 2, Other: 1,
+		Shards: []ShardReport{{"d1-0.pcap", 2, int64(d["d1-0.pcap"].Len())}}}
 	if diff := cmp.Diff(want, h.Report()); diff != "" {
 		t.Error(diff)
 	}
@@ -97,10 +98,12 @@ func TestCapacity(t *testing.T) {
 		{"no limit", Capacity{}, []clock.Time{0, 0, 0, 0}, nil},
 		{"a burst that fits the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 3000}, []clock.Time{0, 0, 0}, nil},
 		{"a burst beyond the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 3000}, []clock.Time{0, 0, 0, 0}, []int{3}},
-		{"room again when the first was served after 8 µs", Capacity{Rate: clock.Gbps, BufferBytes: 2000}, []clock.Time{0, 0, 8*us - 1, 8 * us}, []int{2}},
+		{"room again when the first was served after 8 µs", Capacity{Rate: clock.Gbps, BufferBytes: 2000},
+			[]clock.Time{0, 0, 8*us - 1, 8 * us}, []int{2}},
 		{"packets per second bind small frames", Capacity{PacketsPerSecond: 100_000, Rate: clock.Gbps, BufferBytes: 2000},
 			[]clock.Time{0, 0, 8 * us, 10 * us}, []int{2}},
-		{"a frame larger than the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 999}, []clock.Time{0, 100 * us}, []int{0, 1}},
+		{"a frame larger than the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 999}, []clock.Time{0, 100 * us},
+			[]int{0, 1}},
 	} {
 		q := queue{capacity: tc.capacity}
 		var lost []int
@@ -117,7 +120,8 @@ func TestCapacity(t *testing.T) {
 
 func TestQueueAgreesWithAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Capacity{Rate: clock.Gbps, PacketsPerSecond: rapid.Int64Range(0, 2_000_000).Draw(t, "pps"), BufferBytes: rapid.Int64Range(1, 20_000).Draw(t, "buffer")}
+		c := Capacity{Rate: clock.Gbps, PacketsPerSecond: rapid.Int64Range(0, 2_000_000).Draw(t, "pps"),
+			BufferBytes: rapid.Int64Range(1, 20_000).Draw(t, "buffer")}
 		q := queue{capacity: c}
 		var waiting []queued
 		now, free := clock.Time(0), clock.Time(0)
@@ -143,7 +147,8 @@ func TestQueueAgreesWithAList(t *testing.T) {
 
 func TestLossOfASlowDumperIsCountedAndMakesTheTraceInvalid(t *testing.T) {
 	d := disk{}
-	h, err := NewHost(Config{Name: "slow", Create: d.create, Capacity: Capacity{PacketsPerSecond: 1_000_000, BufferBytes: 1000}})
+	h, err := NewHost(Config{Name: "slow", Create: d.create,
+		Capacity: Capacity{PacketsPerSecond: 1_000_000, BufferBytes: 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +157,9 @@ func TestLossOfASlowDumperIsCountedAndMakesTheTraceInvalid(t *testing.T) {
 	if r.Lost == 0 || r.Written+r.Lost != 1000 {
 		t.Fatalf("%+v", r)
 	}
-	_, report, err := trace.Check(t.Context(), d.source("slow-0.pcap"), trace.Options{Format: trace.FormatMirror, Counters: trace.Counters{
-		Mirrored: []trace.Counter{{Name: "session 1", Value: 1000}}}})
+	_, report, err := trace.Check(t.Context(), d.source("slow-0.pcap"),
+		trace.Options{Format: trace.FormatMirror, Counters: trace.Counters{
+			Mirrored: []trace.Counter{{Name: "session 1", Value: 1000}}}})
 	var ie *trace.IntegrityError
 	if !errors.As(err, &ie) || report.Condition(trace.ConditionMirrored).Status != trace.StatusViolated {
 		t.Errorf("%v", err)
@@ -169,7 +175,8 @@ func TestImpossibleHostsAreRefused(t *testing.T) {
 		{Config{Name: "d", Cores: 2000}, "dumper d: 2000 cores (1 to 1024)"},
 		{Config{Name: "d", Capacity: Capacity{Rate: 1}}, "dumper d: capacity is limited but the buffer has 0 bytes"},
 		{Config{Name: "d", Capacity: Capacity{Rate: -1}}, "negative"},
-		{Config{Name: "d", Create: func(string) (io.WriteCloser, error) { return nil, boom }}, "dumper d: create shard: permission denied"},
+		{Config{Name: "d", Create: func(string) (io.WriteCloser, error) { return nil, boom }},
+			"dumper d: create shard: permission denied"},
 	} {
 		if _, err := NewHost(tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("error %v, want %q", err, tc.want)
@@ -208,7 +215,8 @@ func TestFullDiskNamesHostAndShard(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, errFull) || !strings.Contains(err.Error(), "dumper d2: d2-0.pcap: packet ") || !strings.Contains(err.Error(), "the file keeps 1048576 bytes") {
+	if !errors.Is(err, errFull) || !strings.Contains(err.Error(), "dumper d2: d2-0.pcap: packet ") ||
+		!strings.Contains(err.Error(), "the file keeps 1048576 bytes") {
 		t.Errorf("error %v", err)
 	}
 	if err := h.Close(); !errors.Is(err, errFull) || !full.closed {

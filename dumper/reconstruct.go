@@ -24,9 +24,9 @@ type Reconstruction struct {
 	FirstProblem string `json:"first_problem,omitempty"`
 }
 
-// Reconstruct merges shards into one trace on out, in the order of the mirror sequence, in one streaming pass whose memory
-// depends on the number of shards only. Sequence numbers and stamps may wrap. UDP destination ports are restored where the
-// dumper did not; shards of Lumina's prototype come out in our encoding. name stands for out in errors.
+// Reconstruct merges shards into one trace on out, in the order of the mirror sequence, in one streaming pass whose
+// memory depends on the number of shards only. Sequence numbers and stamps may wrap. UDP destination ports are restored
+// where the dumper did not; shards of Lumina's prototype come out in our encoding. name stands for out in errors.
 //
 // Shards that can't be opened are an error before anything is written, all of them named. A shard that is damaged
 // contributes the records before the damage, everything else is merged all the same, and the error says where.
@@ -161,7 +161,8 @@ func (m *merge) problem(what string, in *input) {
 
 func stamp(frame []byte) uint64 {
 	_ = frame[5]
-	return uint64(frame[0])<<40 | uint64(frame[1])<<32 | uint64(frame[2])<<24 | uint64(frame[3])<<16 | uint64(frame[4])<<8 | uint64(frame[5])
+	return uint64(frame[0])<<40 | uint64(frame[1])<<32 | uint64(frame[2])<<24 | uint64(frame[3])<<16 | uint64(
+		frame[4])<<8 | uint64(frame[5])
 }
 
 // advance reads the next mirror copy of in.
@@ -187,7 +188,8 @@ func (m *merge) advance(in *input) {
 	}
 }
 
-// place unwraps the sequence number of the record that in has read: near the anchor at first, near its predecessor after.
+// place unwraps the sequence number of the record that in has read: near the anchor at first, near its predecessor
+// after.
 func (m *merge) place(in *input, seq uint64) {
 	if !in.started {
 		in.started = true

@@ -70,8 +70,10 @@ func TestMergeFindsDuplicatesAndRegressions(t *testing.T) {
 		{"an empty shard among others", [][]uint64{{2}, {}, {1, 3}}, []uint64{1, 2, 3}, 0, 0, ""},
 		{"the wrap", [][]uint64{{1<<48 - 2, 1}, {1<<48 - 1, 0, 2}}, []uint64{1<<48 - 2, 1<<48 - 1, 0, 1, 2}, 0, 0, ""},
 		{"holes are no problem of the merge", [][]uint64{{1, 9}, {4}}, []uint64{1, 4, 9}, 0, 0, ""},
-		{"the same copy in two shards", [][]uint64{{1, 2}, {2, 3}}, []uint64{1, 2, 2, 3}, 1, 0, "duplicate of #2 at s1 frame 1"},
-		{"a shard that goes back", [][]uint64{{1, 4, 3, 5}, {2}}, []uint64{1, 2, 4, 3, 5}, 0, 1, "regression of #3 at s0 frame 3"},
+		{"the same copy in two shards", [][]uint64{{1, 2}, {2, 3}}, []uint64{1, 2, 2, 3}, 1, 0,
+			"duplicate of #2 at s1 frame 1"},
+		{"a shard that goes back", [][]uint64{{1, 4, 3, 5}, {2}}, []uint64{1, 2, 4, 3, 5}, 0, 1,
+			"regression of #3 at s0 frame 3"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := disk{}
@@ -86,7 +88,8 @@ func TestMergeFindsDuplicatesAndRegressions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if rec.Duplicates != tc.dups || rec.Regressions != tc.back || rec.FirstProblem != tc.problem || rec.Packets != int64(len(tc.want)) {
+			if rec.Duplicates != tc.dups || rec.Regressions != tc.back || rec.FirstProblem != tc.problem ||
+				rec.Packets != int64(len(tc.want)) {
 				t.Errorf("%+v", rec)
 			}
 		})
@@ -121,11 +124,13 @@ func TestMissingAndDamagedShards(t *testing.T) {
 	good, cut := shardOf(t, d, "good", 1, 3, 5), shardOf(t, d, "cut", 2, 4, 6)
 	d["cut"].Truncate(d["cut"].Len() - 1)
 	got, rec, err := merged(t, []trace.Source{good, d.source("gone"), d.source("lost")})
-	if err == nil || !strings.Contains(err.Error(), "open gone: no such file") || !strings.Contains(err.Error(), "open lost") || got != nil || rec.Packets != 0 {
+	if err == nil || !strings.Contains(err.Error(), "open gone: no such file") ||
+		!strings.Contains(err.Error(), "open lost") || got != nil || rec.Packets != 0 {
 		t.Errorf("missing: %v, wrote %v", err, got)
 	}
 	got, _, err = merged(t, []trace.Source{good, cut})
-	if !errors.Is(err, trace.ErrTruncatedFile) || !strings.Contains(err.Error(), "reconstruct: shard: cut: packet 3 at byte") {
+	if !errors.Is(err, trace.ErrTruncatedFile) ||
+		!strings.Contains(err.Error(), "reconstruct: shard: cut: packet 3 at byte") {
 		t.Errorf("damaged: %v", err)
 	}
 	if diff := cmp.Diff([]uint64{1, 2, 3, 4, 5}, got); diff != "" {
@@ -134,7 +139,9 @@ func TestMissingAndDamagedShards(t *testing.T) {
 	if _, _, err := merged(t, nil); err == nil {
 		t.Error("no shards: no error")
 	}
-	if _, err := Reconstruct(context.Background(), []trace.Source{trace.FileSource(filepath.Join(t.TempDir(), "none.pcap"))}, &bytes.Buffer{}, "x"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Reconstruct(context.Background(),
+		[]trace.Source{trace.FileSource(filepath.Join(t.TempDir(), "none.pcap"))}, &bytes.Buffer{}, "x"); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,7 +149,8 @@ func TestMissingAndDamagedShards(t *testing.T) {
 	if _, err := Reconstruct(ctx, []trace.Source{good}, &bytes.Buffer{}, "x"); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := Reconstruct(context.Background(), []trace.Source{good}, &fullDisk{room: 10}, "trace.pcap"); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "trace.pcap") {
+	if _, err := Reconstruct(context.Background(), []trace.Source{good}, &fullDisk{room: 10},
+		"trace.pcap"); !errors.Is(err, errFull) || !strings.Contains(err.Error(), "trace.pcap") {
 		t.Errorf("full disk: %v", err)
 	}
 }
@@ -254,7 +262,8 @@ func shardFiles(tb testing.TB, n, k int) []string {
 	}
 	frame := writeFrame(tb, 1, 1024)
 	for i := range n {
-		if err := trace.EncodeMirror(frame, trace.MirrorMeta{Seq: uint64(i + 1), TimeNS: int64(i) * 80, UDPDstPort: packet.Port}); err != nil {
+		if err := trace.EncodeMirror(frame,
+			trace.MirrorMeta{Seq: uint64(i + 1), TimeNS: int64(i) * 80, UDPDstPort: packet.Port}); err != nil {
 			tb.Fatal(err)
 		}
 		w := writers[spread(uint16(i*40503), k)]
@@ -282,7 +291,8 @@ func BenchmarkReconstruct8Shards(b *testing.B) {
 	if mergecap, err := exec.LookPath("mergecap"); err == nil {
 		ours := b.Elapsed().Seconds() / float64(b.N)
 		start := time.Now()
-		if msg, err := exec.Command(mergecap, append([]string{"-F", "nsecpcap", "-w", target}, paths...)...).CombinedOutput(); err != nil {
+		if msg, err := exec.Command(mergecap,
+			append([]string{"-F", "nsecpcap", "-w", target}, paths...)...).CombinedOutput(); err != nil {
 			b.Fatalf("mergecap: %v\n%s", err, msg)
 		}
 		b.ReportMetric(time.Since(start).Seconds()/ours, "×mergecap")

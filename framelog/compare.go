@@ -18,7 +18,8 @@ type Host struct {
 	// Trusted says why the host has no log: its cable cannot be checked; empty: it has one.
 	Trusted        string
 	Sent, Received []Entry
-	// Ordered says that the frames of different flows keep their order, too, as they do where each direction has one queue.
+	// Ordered says that the frames of different flows keep their order, too, as they do where each direction has one
+	// queue.
 	Ordered bool
 }
 
@@ -69,7 +70,9 @@ func Compare(ctx context.Context, src trace.Source, snap int, hosts [2]Host) (*O
 		faults := c.outward(i)
 		faults = append(faults, c.inward(i)...)
 		if out.Faults = append(out.Faults, faults...); len(faults) == 0 {
-			out.Checked = append(out.Checked, fmt.Sprintf("%s sent %d and received %d RoCE frames, as the trace shows them", h.Name, len(h.Sent), len(h.Received)))
+			out.Checked = append(out.Checked,
+				fmt.Sprintf("%s sent %d and received %d RoCE frames, as the trace shows them", h.Name, len(h.Sent),
+					len(h.Received)))
 		}
 	}
 	return out, nil
@@ -175,10 +178,12 @@ func (c *comparison) outward(host int) []string {
 	}
 	d.settle()
 	if d.damaged > 0 && c.arrivedWhole(host, d.expected) {
-		return []string{fmt.Sprintf("cable or port between switch and dumper: the %s received %d RoCE frames as the %s sent them, and their mirror copies differ: %s%s",
+		return []string{fmt.Sprintf("cable or port between switch and dumper: the %s received %d RoCE frames as the %s "+
+			"sent them, and their mirror copies differ: %s%s",
 			c.hosts[1-host].Name, d.damaged, h.Name, d, near(at))}
 	}
-	return []string{fmt.Sprintf("cable or port %d of the %s: the %s sent %d RoCE frames, the trace shows that the switch received %d: %s%s",
+	return []string{fmt.Sprintf(
+		"cable or port %d of the %s: the %s sent %d RoCE frames, the trace shows that the switch received %d: %s%s",
 		h.Port, h.Name, h.Name, len(h.Sent), len(c.copies[host]), d, near(at))}
 }
 
@@ -237,16 +242,19 @@ func (c *comparison) inward(host int) []string {
 	d.settle()
 	hint := ""
 	if peer := &c.hosts[1-host]; d.damaged > 0 {
-		hint = fmt.Sprintf("; bytes that mirror copies do not keep may as well have been damaged by the cable or port %d of the %s", peer.Port, peer.Name)
+		hint = fmt.Sprintf("; bytes that mirror copies do not keep may as well have been damaged by the cable or port %d "+
+			"of the %s", peer.Port, peer.Name)
 	}
-	return []string{fmt.Sprintf("cable or port %d of the %s: the trace shows that the switch sent %d RoCE frames to the %s, which received %d: %s%s%s",
+	return []string{fmt.Sprintf("cable or port %d of the %s: the trace shows that the switch sent %d RoCE frames to the "+
+		"%s, which received %d: %s%s%s",
 		h.Port, h.Name, len(c.arrivals[host]), h.Name, len(h.Received), d, near(at), hint)}
 }
 
 // congested is the congestion mark CE in a type of service.
 const congested = 3
 
-// look is what identifies the frame: the sum over all of it where its sender recorded one, or that over what the copy shows.
+// look is what identifies the frame: the sum over all of it where its sender recorded one, or that over what the copy
+// shows.
 func (m *copied) look() look {
 	if m.exact {
 		return look{m.Whole, m.TOS, m.HeaderBad}
@@ -278,7 +286,8 @@ func (m *copied) late() bool {
 	return m.event.Late()
 }
 
-// follow goes through what the switch sent and what a host received, and returns the copy where they part, if there is one.
+// follow goes through what the switch sent and what a host received, and returns the copy where they part, if there is
+// one.
 func follow(sent []copied, received []Entry, ordered bool) (at *copied, ok bool) {
 	if ordered {
 		return followFlow(sent, received)

@@ -1,6 +1,6 @@
-// Package framelog records in a few bytes which RoCE frames a host has sent and received, in order, and compares that with the
-// trace that the switch made of them: what differs was lost, duplicated, damaged or reordered on a cable or at a port, and no
-// device answers for it.
+// Package framelog records in a few bytes which RoCE frames a host has sent and received, in order, and compares that
+// with the trace that the switch made of them: what differs was lost, duplicated, damaged or reordered on a cable or at
+// a port, and no device answers for it.
 package framelog
 
 import (
@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Entry is what is kept of a frame. Neither checksum covers what a switch may change: the type of service, and the IPv4 header
-// checksum that follows it.
+// Entry is what is kept of a frame. Neither checksum covers what a switch may change: the type of service, and the IPv4
+// header checksum that follows it.
 type Entry struct {
 	// Head is a checksum over what a mirror copy shows of the frame, of as many bytes as the copy keeps.
 	Head uint32
@@ -45,8 +45,9 @@ func (e *Entry) encode(to []byte) []byte {
 
 func decode(b []byte) Entry {
 	return Entry{
-		Head: binary.LittleEndian.Uint32(b), Whole: binary.LittleEndian.Uint32(b[4:]), Flow: binary.LittleEndian.Uint32(b[8:]),
-		TOS: b[12], HeaderBad: b[13] != 0,
+		Head: binary.LittleEndian.Uint32(b), Whole: binary.LittleEndian.Uint32(b[4:]),
+		Flow: binary.LittleEndian.Uint32(b[8:]),
+		TOS:  b[12], HeaderBad: b[13] != 0,
 	}
 }
 
@@ -89,8 +90,8 @@ func describe(frame []byte, snap int) (e Entry, ok bool) {
 	return e, true
 }
 
-// head sums what a mirror copy keeps of a frame: not the addresses, the hop limit and the UDP destination port, which carry what
-// the switch has to say.
+// head sums what a mirror copy keeps of a frame: not the addresses, the hop limit and the UDP destination port, which
+// carry what the switch has to say.
 func (at layout) head(b []byte) uint32 {
 	var ports, rest = b[at.l4 : at.l4+2], b[at.l4+4:]
 	if b[at.l3]>>4 == 4 {

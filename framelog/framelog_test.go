@@ -45,7 +45,8 @@ func (w *wire) packet(from, n int) *packet.Packet {
 	p := &packet.Packet{
 		Derived: true, HasUDP: true, Headers: packet.HasBTH, Payload: bytes.Repeat([]byte{byte(n)}, 256),
 		Eth: packet.Ethernet{Src: packet.MAC{2, byte(from)}, Dst: packet.MAC{2, byte(1 - from)}, Type: packet.EtherTypeIPv4},
-		IP:  packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP, Src: w.address(from), Dst: w.address(1 - from), TOS: 2},
+		IP: packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP, Src: w.address(from), Dst: w.address(1 - from),
+			TOS: 2},
 		UDP: packet.UDP{SrcPort: 50000, DstPort: packet.Port},
 		BTH: packet.BTH{Opcode: packet.WriteMiddle, DestQP: packet.QPN(0x11 + from), PSN: packet.PSN(n), PKey: 0xffff},
 	}
@@ -120,7 +121,8 @@ func (w *wire) compare(t *testing.T, ordered bool) *framelog.Outcome {
 	if err := pcap.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	src := trace.Source{Name: "copies", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil }}
+	src := trace.Source{Name: "copies",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil }}
 	var hosts [2]framelog.Host
 	for i, name := range []string{"requester", "responder"} {
 		sent, err := framelog.Parse(w.sent[i].Bytes())
@@ -131,7 +133,8 @@ func (w *wire) compare(t *testing.T, ordered bool) *framelog.Outcome {
 		if err != nil {
 			t.Fatal(err)
 		}
-		hosts[i] = framelog.Host{Name: name, Port: uint16(i), IPs: []netip.Addr{w.address(i)}, Sent: sent, Received: received, Ordered: ordered}
+		hosts[i] = framelog.Host{Name: name, Port: uint16(i), IPs: []netip.Addr{w.address(i)}, Sent: sent, Received: received,
+			Ordered: ordered}
 	}
 	out, err := framelog.Compare(context.Background(), src, snap, hosts)
 	if err != nil {
@@ -142,7 +145,8 @@ func (w *wire) compare(t *testing.T, ordered bool) *framelog.Outcome {
 
 const frames = 8 // of each host
 
-// traffic sends frames of both hosts in turns; the harmed one of the requester goes over other cables and meets an event.
+// traffic sends frames of both hosts in turns; the harmed one of the requester goes over other cables and meets an
+// event.
 func (w *wire) traffic(t *testing.T, event trace.EventType, out, mirror, in cable) {
 	t.Helper()
 	const harmed = 4
@@ -206,10 +210,14 @@ func TestWhatACableDoesIsFound(t *testing.T) {
 				out, in cable
 				want    string
 			}{
-				"the requester's cable loses":      {lose, sound, "cable or port 0 of the requester: the requester sent 8 RoCE frames, the trace shows that the switch received 7: 1 lost"},
-				"the requester's cable duplicates": {duplicate, sound, "cable or port 0 of the requester: the requester sent 8 RoCE frames, the trace shows that the switch received 9: 1 duplicated"},
-				"the responder's cable loses":      {sound, lose, "cable or port 1 of the responder: the trace shows that the switch sent 8 RoCE frames to the responder, which received 7: 1 lost"},
-				"the responder's cable duplicates": {sound, duplicate, "cable or port 1 of the responder: the trace shows that the switch sent 8 RoCE frames to the responder, which received 9: 1 "},
+				"the requester's cable loses": {lose, sound, "cable or port 0 of the requester: the requester sent 8 RoCE " +
+					"frames, the trace shows that the switch received 7: 1 lost"},
+				"the requester's cable duplicates": {duplicate, sound, "cable or port 0 of the requester: the requester sent 8 " +
+					"RoCE frames, the trace shows that the switch received 9: 1 duplicated"},
+				"the responder's cable loses": {sound, lose, "cable or port 1 of the responder: the trace shows that the " +
+					"switch sent 8 RoCE frames to the responder, which received 7: 1 lost"},
+				"the responder's cable duplicates": {sound, duplicate, "cable or port 1 of the responder: the trace shows that " +
+					"the switch sent 8 RoCE frames to the responder, which received 9: 1 "},
 			} {
 				if strings.HasPrefix(name, "the responder") && (event == trace.EventDrop || event == trace.EventDuplicate) {
 					continue // nothing passes, or any number does
@@ -251,7 +259,8 @@ func TestOrderIsLostOnACable(t *testing.T) {
 				want = "cable or port 0 of the requester"
 			}
 			out := w.compare(t, ordered)
-			if len(out.Faults) != 1 || !strings.Contains(out.Faults[0], want) || !strings.Contains(out.Faults[0], "they are in another order, first at mirror #4") {
+			if len(out.Faults) != 1 || !strings.Contains(out.Faults[0], want) ||
+				!strings.Contains(out.Faults[0], "they are in another order, first at mirror #4") {
 				t.Errorf("ordered %v: %q, want %q", ordered, out.Faults, want)
 			}
 		}
@@ -286,7 +295,8 @@ func TestEveryBitThatACableFlipsIsFound(t *testing.T) {
 	}
 }
 
-// TestEveryBitThatADumpersCableFlipsIsFound leaves out what the switch wrote into the copy: number, time, and in IPv6 the event.
+// TestEveryBitThatADumpersCableFlipsIsFound leaves out what the switch wrote into the copy: number, time, and in IPv6
+// the event.
 func TestEveryBitThatADumpersCableFlipsIsFound(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for bit := 8 * 12; bit < 8*snap; bit++ {
@@ -300,7 +310,8 @@ func TestEveryBitThatADumpersCableFlipsIsFound(t *testing.T) {
 				t.Fatalf("byte %d bit %d, v6 %v: not found", bit/8, bit%8, v6)
 			}
 			// A copy that still looks like a frame of its flow is known to be what is wrong: the receiver has the frame.
-			if address := bit/8 >= 14+12 && bit/8 < 14+20 && !v6; bit/8 >= 14+48 && !address && !strings.Contains(out.Faults[0], "between switch and dumper") {
+			if address := bit/8 >= 14+12 && bit/8 < 14+20 && !v6; bit/8 >= 14+48 && !address &&
+				!strings.Contains(out.Faults[0], "between switch and dumper") {
 				t.Errorf("byte %d bit %d, v6 %v: %q", bit/8, bit%8, v6, out.Faults)
 			}
 		}
@@ -317,9 +328,11 @@ func TestACableWithoutRecordsIsTrustedAndSaysSo(t *testing.T) {
 	if err := pcap.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	src := trace.Source{Name: "copies", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil }}
+	src := trace.Source{Name: "copies",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file.Bytes())), nil }}
 	out, err := framelog.Compare(context.Background(), src, snap, hosts)
-	if err != nil || len(out.Faults) > 0 || len(out.Trusted) != 2 || out.Trusted[0] != "the cable of the requester is trusted: it keeps no records" {
+	if err != nil || len(out.Faults) > 0 || len(out.Trusted) != 2 ||
+		out.Trusted[0] != "the cable of the requester is trusted: it keeps no records" {
 		t.Errorf("%v, %+v", err, out)
 	}
 }

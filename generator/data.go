@@ -9,8 +9,8 @@ type DataReport struct {
 	First      string `json:"first_difference,omitempty"`
 }
 
-// AtomicResults yields, for a schedule of atomics alone, what each message finds in the remote word, which is 0 before the
-// first, and what it leaves there. It ends at a message of another verb.
+// AtomicResults yields, for a schedule of atomics alone, what each message finds in the remote word, which is 0 before
+// the first, and what it leaves there. It ends at a message of another verb.
 func (t Traffic) AtomicResults(yield func(found, left uint64) bool) {
 	word := uint64(0)
 	for m := range t.Schedule {
@@ -32,8 +32,8 @@ func (t Traffic) AtomicResults(yield func(found, left uint64) bool) {
 	}
 }
 
-// AtomicWord is what the atomics of t leave in the remote word if each is executed exactly once, in order. It reports false if
-// t has anything else but atomics.
+// AtomicWord is what the atomics of t leave in the remote word if each is executed exactly once, in order. It reports
+// false if t has anything else but atomics.
 func (t Traffic) AtomicWord() (word uint64, ok bool) {
 	n := 0
 	for _, left := range t.AtomicResults {

@@ -1,5 +1,5 @@
-// Package generator describes the traffic that endpoints produce, independent of who produces it: our own transport models
-// ([candela.dev/candela/generator/rdma]) or real NICs.
+// Package generator describes the traffic that endpoints produce, independent of who produces it: our own transport
+// models ([candela.dev/candela/generator/rdma]) or real NICs.
 package generator
 
 import (
@@ -69,8 +69,8 @@ func (v Verb) ConsumesReceive() bool {
 	return v == Send || v == SendImm || v == SendInvalidate || v == WriteImm
 }
 
-// PSNs returns how many packet sequence numbers one message of length bytes consumes at the given path MTU: at least one,
-// and exactly one for atomics.
+// PSNs returns how many packet sequence numbers one message of length bytes consumes at the given path MTU: at least
+// one, and exactly one for atomics.
 func (v Verb) PSNs(length, mtu int) int {
 	if v.IsAtomic() {
 		return 1
@@ -85,7 +85,8 @@ type Traffic struct {
 	MessageSize int // bytes; ignored by atomics
 	MTU         int // path MTU in bytes of payload
 	TxDepth     int // outstanding work requests
-	// StaleRKey makes requests go on with the remote key of the start after a SEND has invalidated it: they must be refused.
+	// StaleRKey makes requests go on with the remote key of the start after a SEND has invalidated it: they must be
+	// refused.
 	StaleRKey bool
 }
 
@@ -114,6 +115,7 @@ func (t Traffic) Schedule(yield func(Message) bool) {
 	}
 }
 
-// TurnedRKey returns the remote key that memory with key rkey has after it was invalidated and registered again n times: the low
-// eight bits of a key belong to the application, which counts in them, so that old requests can't reach new memory.
+// TurnedRKey returns the remote key that memory with key rkey has after it was invalidated and registered again n
+// times: the low eight bits of a key belong to the application, which counts in them, so that old requests can't reach
+// new memory.
 func TurnedRKey(rkey uint32, n int) uint32 { return rkey&^0xff | uint32(uint8(rkey)+uint8(n)) }

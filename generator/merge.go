@@ -6,8 +6,8 @@ import (
 )
 
 // MergeReports joins the reports of generators that each tell of their own streams. Times of different reports are on
-// different clocks; what is summed up are durations. Percentiles over several reports are exact as long as every message is
-// listed; otherwise they are the largest of the reports'.
+// different clocks; what is summed up are durations. Percentiles over several reports are exact as long as every
+// message is listed; otherwise they are the largest of the reports'.
 func MergeReports(reports []Report) Report {
 	all := Report{Schema: ReportSchema, Streams: []StreamReport{}}
 	var measured []CompletionTimes

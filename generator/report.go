@@ -59,7 +59,8 @@ func (m *MessageResult) UnmarshalJSON(data []byte) error {
 
 func nanoseconds(n int64) clock.Time { return clock.Time(0).Add(clock.Duration(n) * clock.Nanosecond) }
 
-// CompletionTimes summarises message completion times of successful messages, in nanoseconds from posting to completion.
+// CompletionTimes summarises message completion times of successful messages, in nanoseconds from posting to
+// completion.
 type CompletionTimes struct {
 	Count int   `json:"count"`
 	Min   int64 `json:"min_ns"`
@@ -91,8 +92,8 @@ type StreamReport struct {
 	Failure Status `json:"first_failure"`
 }
 
-// A report lists maxMessages messages one by one, shared among its streams, and of each stream at least minMessages: a run of
-// a million messages is read by its distribution.
+// A report lists maxMessages messages one by one, shared among its streams, and of each stream at least minMessages: a
+// run of a million messages is read by its distribution.
 const (
 	maxMessages = 1000
 	minMessages = 16
@@ -116,8 +117,8 @@ func (r *Report) Write(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Report returns the results so far of what is posted here; connections stand in their order, the requester's stream before
-// the responder's.
+// Report returns the results so far of what is posted here; connections stand in their order, the requester's stream
+// before the responder's.
 func (w *Workload) Report() Report {
 	r := Report{Schema: ReportSchema, Streams: make([]StreamReport, 0, len(w.streams))}
 	var all summary

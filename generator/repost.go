@@ -4,7 +4,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// repost is a receive request on its way back to its queue pair. The delay is the same for all, so they wait in a queue.
+// repost is a receive request on its way back to its queue pair. The delay is the same for all, so they wait in a
+// queue.
 type repost struct {
 	at     clock.Time
 	stream *stream

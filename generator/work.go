@@ -50,7 +50,8 @@ const (
 	ReceiverNotReadyExceed        // IBV_WC_RNR_RETRY_EXC_ERR
 )
 
-var statusNames = [...]string{"none", "IBV_WC_SUCCESS", "IBV_WC_LOC_LEN_ERR", "IBV_WC_WR_FLUSH_ERR", "IBV_WC_BAD_RESP_ERR",
+var statusNames = [...]string{"none", "IBV_WC_SUCCESS", "IBV_WC_LOC_LEN_ERR", "IBV_WC_WR_FLUSH_ERR",
+	"IBV_WC_BAD_RESP_ERR",
 	"IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR", "IBV_WC_REM_OP_ERR", "IBV_WC_RETRY_EXC_ERR",
 	"IBV_WC_RNR_RETRY_EXC_ERR"}
 
@@ -102,8 +103,8 @@ type Completion struct {
 	At      clock.Time // when the endpoint knew
 }
 
-// QueuePair is what a Workload needs of one side of a connection. Posting never blocks; an error means that the request is
-// impossible, not that it failed on the wire.
+// QueuePair is what a Workload needs of one side of a connection. Posting never blocks; an error means that the request
+// is impossible, not that it failed on the wire.
 type QueuePair interface {
 	PostSend(now clock.Time, wr WorkRequest) error
 	PostRecv(now clock.Time, rr ReceiveRequest) error

@@ -27,8 +27,8 @@ func (s Side) String() string {
 // Peer returns the other side.
 func (s Side) Peer() Side { return s ^ 1 }
 
-// End is what a Workload works with at one side of a connection: the queue pair, and the memory there that the peer may access.
-// An end without a queue pair is on another machine, where a Workload of its own does what is to be done there.
+// End is what a Workload works with at one side of a connection: the queue pair, and the memory there that the peer may
+// access. An end without a queue pair is on another machine, where a Workload of its own does what is to be done there.
 type End struct {
 	QP     QueuePair
 	Region Region
@@ -41,10 +41,11 @@ type Ends [2]End
 type WorkloadConfig struct {
 	Traffic
 	Bidirectional bool // both sides are requesters
-	// TrafficOf, if set, replaces Traffic and Bidirectional: what side posts on a connection, counted from 0; no messages if
-	// it posts nothing.
+	// TrafficOf, if set, replaces Traffic and Bidirectional: what side posts on a connection, counted from 0; no messages
+	// if it posts nothing.
 	TrafficOf func(connection int, side Side) Traffic
-	// BarrierSync holds back the next round, TxDepth messages per stream, until the current one is completed on all queue pairs.
+	// BarrierSync holds back the next round, TxDepth messages per stream, until the current one is completed on all queue
+	// pairs.
 	BarrierSync bool
 	// ReceiveDepth is how many receive requests are kept posted where SENDs or immediates arrive; 0 stands for 50.
 	ReceiveDepth int
@@ -84,8 +85,9 @@ func (t *Traffic) validate() error {
 	return errors.Join(errs...)
 }
 
-// A Workload is the application at the ends of all connections, both or those on this machine: it posts the messages of a schedule and measures how long
-// they take. It performs no I/O; whoever runs the endpoints calls Start once and Completion for every completion.
+// A Workload is the application at the ends of all connections, both or those on this machine: it posts the messages of
+// a schedule and measures how long they take. It performs no I/O; whoever runs the endpoints calls Start once and
+// Completion for every completion.
 type Workload struct {
 	cfg     WorkloadConfig
 	streams []*stream    // connection by connection, requester before responder
@@ -164,7 +166,8 @@ func (w *Workload) Start(now clock.Time) error {
 	return w.postAll(now)
 }
 
-// Completion takes a completion of a connection, counted from 0, that the endpoint at side reported. It posts what may follow.
+// Completion takes a completion of a connection, counted from 0, that the endpoint at side reported. It posts what may
+// follow.
 func (w *Workload) Completion(now clock.Time, connection int, side Side, c Completion) error {
 	if c.Receive {
 		s, err := w.stream(connection, side.Peer())
@@ -178,7 +181,8 @@ func (w *Workload) Completion(now clock.Time, connection int, side Side, c Compl
 		return err
 	}
 	if c.ID >= uint64(s.posted) || s.messages[c.ID].Status != StatusNone {
-		return fmt.Errorf("workload: connection %d, %s: completion of message %d, which is not outstanding", connection+1, side, c.ID)
+		return fmt.Errorf("workload: connection %d, %s: completion of message %d, which is not outstanding", connection+1,
+			side, c.ID)
 	}
 	m := &s.messages[c.ID]
 	m.Completed, m.Status = now, c.Status
@@ -192,12 +196,14 @@ func (w *Workload) Completion(now clock.Time, connection int, side Side, c Compl
 
 func (w *Workload) stream(connection int, side Side) (*stream, error) {
 	if connection < 0 || connection >= len(w.byEnd) || w.byEnd[connection][side] == nil {
-		return nil, fmt.Errorf("workload: completion for the %s of connection %d of %d, which posts nothing", side, connection+1, len(w.byEnd))
+		return nil, fmt.Errorf("workload: completion for the %s of connection %d of %d, which posts nothing", side,
+			connection+1, len(w.byEnd))
 	}
 	return w.byEnd[connection][side], nil
 }
 
-// barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to complete.
+// barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to
+// complete.
 func (w *Workload) barrier(now clock.Time) error {
 	for _, s := range w.streams {
 		if s.completed < s.posted { // streams of another machine post nothing here

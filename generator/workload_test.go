@@ -55,7 +55,8 @@ func mustWorkload(t *testing.T, cfg WorkloadConfig, ends []Ends) *Workload {
 }
 
 func writes(messages, depth int) WorkloadConfig {
-	return WorkloadConfig{Traffic: Traffic{Verbs: []Verb{Write}, Messages: messages, MessageSize: 4096, MTU: 1024, TxDepth: depth}}
+	return WorkloadConfig{Traffic: Traffic{Verbs: []Verb{Write}, Messages: messages, MessageSize: 4096, MTU: 1024,
+		TxDepth: depth}}
 }
 
 func TestTxDepthBoundsWhatIsOutstanding(t *testing.T) {
@@ -235,7 +236,8 @@ func TestVerbsRoundTripAndCountPSNs(t *testing.T) {
 	for _, c := range []struct {
 		verb              Verb
 		length, mtu, psns int
-	}{{Write, 0, 1024, 1}, {Write, 1024, 1024, 1}, {Read, 1025, 1024, 2}, {Send, 10240, 1024, 10}, {FetchAdd, 4096, 256, 1}} {
+	}{{Write, 0, 1024, 1}, {Write, 1024, 1024, 1}, {Read, 1025, 1024, 2}, {Send, 10240, 1024, 10},
+		{FetchAdd, 4096, 256, 1}} {
 		if got := c.verb.PSNs(c.length, c.mtu); got != c.psns {
 			t.Errorf("%s of %d bytes at MTU %d: %d PSNs, want %d", c.verb, c.length, c.mtu, got, c.psns)
 		}

@@ -20,8 +20,8 @@ func (a Action) check() error {
 	return a.Row().CheckParams(a.Params)
 }
 
-// Absolute returns the action with the numbers of a connection whose first PSN in the packet's space is first: those of events
-// count from 1.
+// Absolute returns the action with the numbers of a connection whose first PSN in the packet's space is first: those of
+// events count from 1.
 func (a Action) Absolute(first packet.PSN) Action {
 	if f, v := a.Rewritten(); f == packet.RewritePSN {
 		a.Params = []uint64{a.Params[0], uint64(first.Add(int(v) - 1))}
@@ -29,7 +29,8 @@ func (a Action) Absolute(first packet.PSN) Action {
 	return a
 }
 
-// String addresses the intent's packet in the words of the configuration: "qpn 2 psn 5 iter 1", "qpn 1 reverse nak nth 1".
+// String addresses the intent's packet in the words of the configuration: "qpn 2 psn 5 iter 1", "qpn 1 reverse nak nth
+// 1".
 func (in *Intent) String() string {
 	s := fmt.Sprintf("qpn %d", in.Flow.Connection())
 	if in.Flow.Reverse() {

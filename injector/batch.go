@@ -69,8 +69,8 @@ func (c *Client) writeBatch(ctx context.Context, batch []update) error {
 	})
 }
 
-// batchFailure turns the UNKNOWN status of a failed batch into a WriteError, by the p4.v1.Error messages that it carries.
-// Anything else stays as it is.
+// batchFailure turns the UNKNOWN status of a failed batch into a WriteError, by the p4.v1.Error messages that it
+// carries. Anything else stays as it is.
 func batchFailure(err error, batch []update) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok || st.Code() != codes.Unknown {

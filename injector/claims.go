@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// claims finds events that would act on one packet for certain. What depends on the run (an ITER and an arrival number of
-// the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables. The maps lead to the place of the intent
-// that claimed first.
+// claims finds events that would act on one packet for certain. What depends on the run (an ITER and an arrival number
+// of the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables. The maps lead to the place of the
+// intent that claimed first.
 type claims struct {
 	exact   map[claim]int // each claim with its Nth
 	every   map[claim]int // claims with Nth Any

@@ -18,7 +18,8 @@ type Forwarding struct {
 	Port uint16
 }
 
-// Mirror is a dumper's port. Weight is its share of the copies: two mirrors of weights 3 and 1 take three and one of four.
+// Mirror is a dumper's port. Weight is its share of the copies: two mirrors of weights 3 and 1 take three and one of
+// four.
 type Mirror struct {
 	Port   uint16
 	Weight int
@@ -39,8 +40,8 @@ type run struct {
 	program *Program
 }
 
-// ownTables are the tables whose entries belong to a test: they are emptied before it. Forwarding is shared and only added
-// to; connections are emptied last, as they remember the epoch.
+// ownTables are the tables whose entries belong to a test: they are emptied before it. Forwarding is shared and only
+// added to; connections are emptied last, as they remember the epoch.
 var ownTables = []uint32{p4.TableEvent, p4.TableEventAny, p4.TableControlEvent, p4.TableWatchedEvent, p4.TableWatch,
 	p4.TableMirrorSlot, p4.TableConnectionV4, p4.TableConnectionV6}
 
@@ -86,7 +87,8 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 	return program, nil
 }
 
-// nextEpoch returns an epoch unlike that of the last run, which the target's connection entries or this client remember.
+// nextEpoch returns an epoch unlike that of the last run, which the target's connection entries or this client
+// remember.
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	last := c.epoch
 	entries, err := c.readTables(ctx, []uint32{p4.TableConnectionV4, p4.TableConnectionV6}, false)
@@ -95,7 +97,8 @@ func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	}
 	for _, te := range entries {
 		const epochParam = 3
-		if a, err := c.info.Table(te.GetTableId()).ParseAction(te.GetAction(), false); err == nil && a.ID == p4.ActionSetFlow {
+		if a, err := c.info.Table(te.GetTableId()).ParseAction(te.GetAction(), false); err == nil &&
+			a.ID == p4.ActionSetFlow {
 			last = max(last, uint16(a.Params[epochParam]))
 		}
 	}
@@ -176,13 +179,14 @@ func (c *Client) writeForwarding(ctx context.Context, setup Setup) error {
 func replicas(ports []uint16) []*p4pb.Replica {
 	var out []*p4pb.Replica
 	for i, port := range ports {
-		out = append(out, &p4pb.Replica{PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)}, Instance: uint32(i + 1)})
+		out = append(out, &p4pb.Replica{PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
+			Instance: uint32(i + 1)})
 	}
 	return out
 }
 
-// upsert inserts an entry of the replication engine or, if the target has it already, modifies it. Reading them first would
-// need more than every target has.
+// upsert inserts an entry of the replication engine or, if the target has it already, modifies it. Reading them first
+// would need more than every target has.
 func (c *Client) upsert(ctx context.Context, what string, e *p4pb.PacketReplicationEngineEntry) error {
 	entity := &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
 	name := func() string { return what }
@@ -237,8 +241,8 @@ func (c *Client) gate(ctx context.Context, verb string, a p4.Action) error {
 	return nil
 }
 
-// Clear flushes events and mirroring, never forwarding. Connections stay: without events they do nothing, and they remember
-// the epoch for the next run.
+// Clear flushes events and mirroring, never forwarding. Connections stay: without events they do nothing, and they
+// remember the epoch for the next run.
 func (c *Client) Clear(ctx context.Context) error {
 	tables := ownTables[:len(ownTables)-2] // connections come last
 	if err := c.flush(tables)(ctx); err != nil {

@@ -39,8 +39,8 @@ type MirrorCounters struct {
 	Count
 }
 
-// Counters are the injector's counters for the ports and mirrors of the programmed Setup, in its order. Targets never reset
-// them: read a baseline and subtract it with Since.
+// Counters are the injector's counters for the ports and mirrors of the programmed Setup, in its order. Targets never
+// reset them: read a baseline and subtract it with Since.
 type Counters struct {
 	Ports   []PortCounters   `json:"ports"`
 	Mirrors []MirrorCounters `json:"mirrors"`
@@ -113,7 +113,8 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	}
 	var out Counters
 	for _, port := range ports {
-		out.Ports = append(out.Ports, PortCounters{port, cells[cell{p4.CounterRoCERx, port}], cells[cell{p4.CounterRoCETx, port}],
+		out.Ports = append(out.Ports, PortCounters{port, cells[cell{p4.CounterRoCERx, port}],
+			cells[cell{p4.CounterRoCETx, port}],
 			cells[cell{p4.CounterPauseRx, port}].Packets})
 	}
 	for i, m := range c.run.setup.Mirrors {
@@ -123,11 +124,12 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	return out, nil
 }
 
-// ErrNoList is what the error of Received answers to if the target cannot list its ports and nothing is programmed that names some.
+// ErrNoList is what the error of Received answers to if the target cannot list its ports and nothing is programmed that
+// names some.
 var ErrNoList = errors.New("the target does not list its counters")
 
-// Received reads how many RoCE packets each port of the target has received; of a target that cannot list its ports, those of the
-// programmed Setup.
+// Received reads how many RoCE packets each port of the target has received; of a target that cannot list its ports,
+// those of the programmed Setup.
 func (c *Client) Received(ctx context.Context) (map[uint16]uint64, error) {
 	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterRoCERx}}}
 	received := make(map[uint16]uint64)

@@ -15,8 +15,8 @@ import (
 // EntriesSchema names the format of entries.json.
 const EntriesSchema = "candela.entries/v1"
 
-// Entries is the document entries.json: the events of a run as they were programmed, with their hits. Whoever reads a trace
-// joins the parameters of its events from here; the mirror copies don't carry them.
+// Entries is the document entries.json: the events of a run as they were programmed, with their hits. Whoever reads a
+// trace joins the parameters of its events from here; the mirror copies don't carry them.
 type Entries struct {
 	Schema string         `json:"schema"`
 	Target string         `json:"target"`

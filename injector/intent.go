@@ -1,8 +1,8 @@
-// Package injector says what an event is and turns the events of a test into entries of the injector's tables, over P4Runtime
-// and over nothing else.
+// Package injector says what an event is and turns the events of a test into entries of the injector's tables, over
+// P4Runtime and over nothing else.
 //
-// The orchestrator resolves the relative numbers of a configuration into [Intent]s; [Connection]s bring the numbers that
-// the endpoints drew at run time. Translating both into table entries is pure; only [Client] talks.
+// The orchestrator resolves the relative numbers of a configuration into [Intent]s; [Connection]s bring the numbers
+// that the endpoints drew at run time. Translating both into table entries is pure; only [Client] talks.
 package injector
 
 import (
@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Endpoint is one side of a connection as the wire shows it. QPN and IPSN are its own: packets to it carry its QPN, and its
-// requests start at its IPSN.
+// Endpoint is one side of a connection as the wire shows it. QPN and IPSN are its own: packets to it carry its QPN, and
+// its requests start at its IPSN.
 type Endpoint struct {
 	IP   netip.Addr
 	QPN  packet.QPN
@@ -32,8 +32,8 @@ type IterScope uint8
 const (
 	// IterConnection counts rounds of transmission per (flow, space), as Lumina's paper does.
 	IterConnection IterScope = iota
-	// IterMessage counts as Lumina's prototype does: every PSN other than last+1 starts a round, and a message's first packet
-	// that arrives in order returns to round 1.
+	// IterMessage counts as Lumina's prototype does: every PSN other than last+1 starts a round, and a message's first
+	// packet that arrives in order returns to round 1.
 	IterMessage
 	// IterPacket counts how often the injector has seen this PSN.
 	IterPacket
@@ -60,7 +60,8 @@ const (
 // Action is what to do to a packet.
 type Action struct {
 	Type trace.EventType
-	// Params are the parameters as the P4Info has them. Their number tells the actions of one event apart: see [trace.Actions].
+	// Params are the parameters as the P4Info has them. Their number tells the actions of one event apart: see
+	// [trace.Actions].
 	Params []uint64
 }
 
@@ -70,7 +71,8 @@ func NewAction(event trace.EventType, params ...uint64) Action { return Action{e
 // Row returns what is declared of the action.
 func (a Action) Row() *trace.Action { return trace.ActionOf(a.Type, len(a.Params)) }
 
-// Rewritten returns the field that a rewrite sets, and to what; RewriteNone for other actions. Of an intent a PSN counts from 1.
+// Rewritten returns the field that a rewrite sets, and to what; RewriteNone for other actions. Of an intent a PSN
+// counts from 1.
 func (a Action) Rewritten() (packet.RewriteField, uint64) {
 	if a.Type != trace.EventRewrite || len(a.Params) != 2 {
 		return packet.RewriteNone, 0

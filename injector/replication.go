@@ -18,12 +18,15 @@ const maxSessions = 64
 // ErrRestart says that the target must be started anew before it can take another pipeline.
 var ErrRestart = errors.New("restart the switch")
 
-// clearReplication deletes our clone sessions and our multicast group before another pipeline is pushed. bmv2 keeps what they copy to
-// through a push but forgets their names: whatever was there would be copied twice from then on.
+// clearReplication deletes our clone sessions and our multicast group before another pipeline is pushed. bmv2 keeps
+// what they copy to through a push but forgets their names: whatever was there would be copied twice from then on.
 func (c *Client) clearReplication(ctx context.Context) error {
 	for id := uint32(1); id <= maxSessions; id++ {
 		deleted, err := c.unset(ctx, fmt.Sprintf("clone session %d", id), &p4pb.PacketReplicationEngineEntry{
-			Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: &p4pb.CloneSessionEntry{SessionId: id}}})
+			Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{
+				CloneSessionEntry: &p4pb.CloneSessionEntry{SessionId: id},
+			},
+		})
 		if err != nil {
 			return err
 		}
@@ -38,7 +41,8 @@ func (c *Client) clearReplication(ctx context.Context) error {
 }
 
 // unset deletes an entry of the replication engine, and reports whether it was there.
-func (c *Client) unset(ctx context.Context, what string, e *p4pb.PacketReplicationEngineEntry) (deleted bool, err error) {
+func (c *Client) unset(ctx context.Context, what string, e *p4pb.PacketReplicationEngineEntry) (deleted bool,
+	err error) {
 	entity := &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
 	err = c.write(ctx, []update{{&p4pb.Update{Type: p4pb.Update_DELETE, Entity: entity}, func() string { return what }}})
 	code := status.Code(err)
@@ -53,6 +57,7 @@ func (c *Client) unset(ctx context.Context, what string, e *p4pb.PacketReplicati
 	case ctx.Err() != nil:
 		return false, err
 	}
-	return false, fmt.Errorf("the switch runs another pipeline, whose %s cannot be deleted before ours is pushed; it could copy packets twice: %w: %w",
+	return false, fmt.Errorf("the switch runs another pipeline, whose %s cannot be deleted before ours is pushed; it "+
+		"could copy packets twice: %w: %w",
 		what, ErrRestart, err)
 }

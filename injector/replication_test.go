@@ -34,14 +34,16 @@ func (k *keeper) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error 
 		return err
 	}
 	answer := &p4pb.MasterArbitrationUpdate{Status: &statuspb.Status{Code: int32(codes.OK)}}
-	if err := stream.Send(&p4pb.StreamMessageResponse{Update: &p4pb.StreamMessageResponse_Arbitration{Arbitration: answer}}); err != nil {
+	if err := stream.Send(
+		&p4pb.StreamMessageResponse{Update: &p4pb.StreamMessageResponse_Arbitration{Arbitration: answer}}); err != nil {
 		return err
 	}
 	<-stream.Context().Done()
 	return nil
 }
 
-func (k *keeper) SetForwardingPipelineConfig(_ context.Context, r *p4pb.SetForwardingPipelineConfigRequest) (*p4pb.SetForwardingPipelineConfigResponse, error) {
+func (k *keeper) SetForwardingPipelineConfig(_ context.Context,
+	r *p4pb.SetForwardingPipelineConfigRequest) (*p4pb.SetForwardingPipelineConfigResponse, error) {
 	k.stale = len(k.sessions)
 	if k.group {
 		k.stale++
@@ -50,7 +52,8 @@ func (k *keeper) SetForwardingPipelineConfig(_ context.Context, r *p4pb.SetForwa
 	return &p4pb.SetForwardingPipelineConfigResponse{}, nil
 }
 
-func (k *keeper) GetForwardingPipelineConfig(context.Context, *p4pb.GetForwardingPipelineConfigRequest) (*p4pb.GetForwardingPipelineConfigResponse, error) {
+func (k *keeper) GetForwardingPipelineConfig(context.Context,
+	*p4pb.GetForwardingPipelineConfigRequest) (*p4pb.GetForwardingPipelineConfigResponse, error) {
 	return &p4pb.GetForwardingPipelineConfigResponse{Config: k.config}, nil
 }
 
@@ -90,7 +93,8 @@ func connectKeeper(t *testing.T, k *keeper) error {
 		t.Fatal(err)
 	}
 	defer func() { conn.Close(); server.Stop(); <-served }()
-	c, err := injector.Connect(t.Context(), conn, injector.Config{Target: "keeper", DeviceID: deviceID, Pipeline: injector.Pipeline{Info: p4.Base()}})
+	c, err := injector.Connect(t.Context(), conn,
+		injector.Config{Target: "keeper", DeviceID: deviceID, Pipeline: injector.Pipeline{Info: p4.Base()}})
 	if err == nil {
 		c.Close()
 	}
@@ -98,22 +102,26 @@ func connectKeeper(t *testing.T, k *keeper) error {
 }
 
 func TestNothingThatCopiesPacketsOutlivesAPush(t *testing.T) {
-	running := &p4pb.ForwardingPipelineConfig{P4Info: p4.Base().Proto(), Cookie: &p4pb.ForwardingPipelineConfig_Cookie{Cookie: 1}}
+	running := &p4pb.ForwardingPipelineConfig{P4Info: p4.Base().Proto(),
+		Cookie: &p4pb.ForwardingPipelineConfig_Cookie{Cookie: 1}}
 	for _, tt := range []struct {
 		name    string
 		keeper  keeper
 		refused bool
 	}{
-		{"two sessions and a group", keeper{config: running, sessions: map[uint32]bool{1: true, 2: true}, group: true}, false},
+		{"two sessions and a group", keeper{config: running, sessions: map[uint32]bool{1: true, 2: true}, group: true},
+			false},
 		{"a group", keeper{config: running, group: true}, false},
 		{"nothing", keeper{config: running}, false},
 		{"no pipeline yet", keeper{refusal: codes.FailedPrecondition}, false},
-		{"a switch that deletes none", keeper{config: running, sessions: map[uint32]bool{1: true}, refusal: codes.Unimplemented}, true},
+		{"a switch that deletes none",
+			keeper{config: running, sessions: map[uint32]bool{1: true}, refusal: codes.Unimplemented}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := connectKeeper(t, &tt.keeper)
 			switch {
-			case tt.refused && (!errors.Is(err, injector.ErrRestart) || !strings.Contains(err.Error(), "clone session 1") || tt.keeper.config != running):
+			case tt.refused && (!errors.Is(err, injector.ErrRestart) || !strings.Contains(err.Error(), "clone session 1") ||
+				tt.keeper.config != running):
 				t.Errorf("error %v; want one that says to restart the switch, and no push", err)
 			case !tt.refused && (err != nil || tt.keeper.stale != 0 || tt.keeper.config == running):
 				t.Errorf("error %v, %d sessions and groups were left when the pipeline was pushed", err, tt.keeper.stale)

@@ -95,7 +95,8 @@ func (o *oracle) arrive(a arrival, intents []injector.Intent) trace.EventType {
 	return event
 }
 
-// rank says how closely an event addresses a: 3 by round or ordinal, 2 by arrival of its PSN, 1 at any time, 0 not at all.
+// rank says how closely an event addresses a: 3 by round or ordinal, 2 by arrival of its PSN, 1 at any time, 0 not at
+// all.
 func (o *oracle) rank(a arrival, in injector.Intent, iter, ordinal int) int {
 	samePSN := in.RelPSN == int64(a.relPSN) && in.Space == a.space
 	switch {
@@ -108,7 +109,8 @@ func (o *oracle) rank(a arrival, in injector.Intent, iter, ordinal int) int {
 	case in.Class == packet.ClassData && in.Scope == injector.IterConnection && iter == int(in.Nth),
 		in.RelPSN == 0 && ordinal == int(in.Nth):
 		return 3
-	case in.RelPSN != 0 && (in.Class != packet.ClassData || in.Scope == injector.IterPacket) && o.arrivals[a] == int(in.Nth):
+	case in.RelPSN != 0 && (in.Class != packet.ClassData || in.Scope == injector.IterPacket) &&
+		o.arrivals[a] == int(in.Nth):
 		return 2
 	}
 	return 0
@@ -144,8 +146,8 @@ func drawIntent(t *rapid.T) injector.Intent {
 	return in
 }
 
-// TestEventsMeanWhatTheySay translates random events, runs random packets of two connections (one across the PSN wrap, one
-// over IPv6) through the programmed pipeline, and compares with what the events mean in relative numbers.
+// TestEventsMeanWhatTheySay translates random events, runs random packets of two connections (one across the PSN wrap,
+// one over IPv6) through the programmed pipeline, and compares with what the events mean in relative numbers.
 func TestEventsMeanWhatTheySay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conns := twoConnections()

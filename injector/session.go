@@ -70,8 +70,8 @@ type session struct {
 	err     error // why the stream ended
 }
 
-// Connect becomes primary on the target behind conn, pushes the pipeline if the target's cookie differs, and learns what the
-// target offers. The session lasts until Close, whatever becomes of ctx; conn stays the caller's.
+// Connect becomes primary on the target behind conn, pushes the pipeline if the target's cookie differs, and learns
+// what the target offers. The session lasts until Close, whatever becomes of ctx; conn stays the caller's.
 func Connect(ctx context.Context, conn grpc.ClientConnInterface, cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
@@ -104,8 +104,8 @@ func Connect(ctx context.Context, conn grpc.ClientConnInterface, cfg Config) (*C
 // closeTimeout bounds how long Close waits for the target's word.
 const closeTimeout = 2 * time.Second
 
-// Close ends the session. It returns when the target knows, so that the next client can have the same election id at once. The
-// target keeps what was programmed, for as long as its lease lets it.
+// Close ends the session. It returns when the target knows, so that the next client can have the same election id at
+// once. The target keeps what was programmed, for as long as its lease lets it.
 func (c *Client) Close() {
 	if c.session == nil {
 		return
@@ -187,7 +187,8 @@ func (s *session) receive(stream p4pb.P4Runtime_StreamChannelClient) {
 		s.mu.Lock()
 		if a := m.GetArbitration(); a != nil {
 			if s.heard && s.status == codes.OK && codes.Code(a.GetStatus().GetCode()) != codes.OK {
-				s.lost = status.Errorf(codes.Code(a.GetStatus().GetCode()), "another controller was primary meanwhile, and may have changed anything: %s",
+				s.lost = status.Errorf(codes.Code(a.GetStatus().GetCode()),
+					"another controller was primary meanwhile, and may have changed anything: %s",
 					a.GetStatus().GetMessage())
 			}
 			s.heard, s.status, s.message = true, codes.Code(a.GetStatus().GetCode()), a.GetStatus().GetMessage()
@@ -242,7 +243,8 @@ func (p Pipeline) cookie() (uint64, error) {
 	return binary.BigEndian.Uint64(h.Sum(nil)), nil
 }
 
-// ensurePipeline pushes the pipeline unless the target already runs it: a push clears its tables and interrupts traffic.
+// ensurePipeline pushes the pipeline unless the target already runs it: a push clears its tables and interrupts
+// traffic.
 func (c *Client) ensurePipeline(ctx context.Context) error {
 	cookie, err := c.cfg.Pipeline.cookie()
 	if err != nil {
@@ -280,8 +282,8 @@ func (c *Client) ensurePipeline(ctx context.Context) error {
 // eventActions are the actions that a target may lack.
 var eventActions = []uint32{p4.ActionDrop, p4.ActionMarkECN, p4.ActionCorrupt, p4.ActionTrim}
 
-// checkContract checks that info is the contract, less some event actions and maybe with more of its own. The rest of the
-// client relies on it.
+// checkContract checks that info is the contract, less some event actions and maybe with more of its own. The rest of
+// the client relies on it.
 func checkContract(info *p4.Info) error {
 	for _, want := range p4.Base().Tables() {
 		if have := info.Table(want.ID); have == nil || !slices.Equal(have.Fields, want.Fields) {
@@ -293,7 +295,8 @@ func checkContract(info *p4.Info) error {
 				continue
 			}
 			if have == nil || !slices.Equal(have.Params, ref.Params) {
-				return fmt.Errorf("table %q has no action %q with the contract's parameters: %w", want.Name, ref.Name, ErrUnsupported)
+				return fmt.Errorf("table %q has no action %q with the contract's parameters: %w", want.Name, ref.Name,
+					ErrUnsupported)
 			}
 		}
 	}

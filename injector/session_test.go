@@ -32,7 +32,8 @@ func (f *fickle) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error 
 	}
 	say := func(code codes.Code) error {
 		return stream.Send(&p4pb.StreamMessageResponse{Update: &p4pb.StreamMessageResponse_Arbitration{
-			Arbitration: &p4pb.MasterArbitrationUpdate{Status: &status.Status{Code: int32(code), Message: "there is a higher one"}}}})
+			Arbitration: &p4pb.MasterArbitrationUpdate{Status: &status.Status{Code: int32(code),
+				Message: "there is a higher one"}}}})
 	}
 	if err := say(codes.OK); err != nil {
 		return err
@@ -73,7 +74,8 @@ func TestAnotherPrimaryThatCameAndWentIsNotForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { conn.Close(); server.Stop(); <-served }()
-	c, err := injector.Connect(t.Context(), conn, injector.Config{Target: "fickle", DeviceID: deviceID, Pipeline: injector.Pipeline{Info: p4.Base()}})
+	c, err := injector.Connect(t.Context(), conn,
+		injector.Config{Target: "fickle", DeviceID: deviceID, Pipeline: injector.Pipeline{Info: p4.Base()}})
 	if err != nil {
 		t.Fatal(err)
 	}

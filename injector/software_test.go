@@ -38,7 +38,8 @@ func TestSoftwareActionsBecomeEntriesWhereTheTargetHasThem(t *testing.T) {
 
 func TestTargetsWithoutSoftwareActionsRefuseThemByName(t *testing.T) {
 	for _, tt := range softwareEvents {
-		intents := []injector.Intent{{Index: 3, Where: "f.yml:4:7: traffic.data-pkt-events[3]", RelPSN: 5, Nth: 1, Action: tt.action}}
+		intents := []injector.Intent{{Index: 3, Where: "f.yml:4:7: traffic.data-pkt-events[3]", RelPSN: 5, Nth: 1,
+			Action: tt.action}}
 		_, err := injector.Translate(oneConnection(), intents, injector.Options{Target: "tofino-a", Epoch: 1})
 		want := `f.yml:4:7: traffic.data-pkt-events[3]: program event table: entry 3 (qpn 1 psn 5 iter 1): target "tofino-a" offers no "` + tt.name +
 			`" (it has: drop, mark_ecn, corrupt, trim)`
@@ -51,7 +52,8 @@ func TestTargetsWithoutSoftwareActionsRefuseThemByName(t *testing.T) {
 func TestAPSNIsRewrittenToThatOfAPacketOfTheConnection(t *testing.T) {
 	conns := oneConnection()
 	conns[0].Requester.IPSN = 1<<24 - 1
-	intents := []injector.Intent{{RelPSN: 5, Nth: 1, Action: injector.NewAction(trace.EventRewrite, uint64(packet.RewritePSN), 2)}}
+	intents := []injector.Intent{{RelPSN: 5, Nth: 1,
+		Action: injector.NewAction(trace.EventRewrite, uint64(packet.RewritePSN), 2)}}
 	p, err := injector.Translate(conns, intents, injector.Options{Epoch: 1, Info: p4.Software()})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +76,8 @@ func TestSoftwareActionsThatDoNothingAreRefused(t *testing.T) {
 		"corrupt_payload: xor 0 is not in 1…": injector.NewAction(trace.EventCorrupt, 1, 0),
 		"trim: dscp 64 is not in 0…63":        injector.NewAction(trace.EventTrim, 64, 64, 0),
 	} {
-		_, err := injector.Translate(oneConnection(), []injector.Intent{{RelPSN: 5, Nth: 1, Action: a}}, injector.Options{Epoch: 1, Info: p4.Software()})
+		_, err := injector.Translate(oneConnection(), []injector.Intent{{RelPSN: 5, Nth: 1, Action: a}},
+			injector.Options{Epoch: 1, Info: p4.Software()})
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%s: got %v", text, err)
 		}

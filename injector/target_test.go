@@ -23,8 +23,8 @@ import (
 )
 
 // hardTarget is a connection to a target with the limits that bmv2 was seen to have: it knows no Capabilities, refuses
-// registers, stronger atomicities and truncating sessions, and can't read its replication engine. Calls that break a limit
-// fail the test.
+// registers, stronger atomicities and truncating sessions, and can't read its replication engine. Calls that break a
+// limit fail the test.
 type hardTarget struct {
 	grpc.ClientConnInterface
 	t      *testing.T
@@ -82,7 +82,8 @@ func (g readGuard) SendMsg(m any) error {
 	return g.ClientStream.SendMsg(m)
 }
 
-func (h *hardTarget) NewStream(ctx context.Context, d *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (h *hardTarget) NewStream(ctx context.Context, d *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := h.ClientConnInterface.NewStream(ctx, d, method, opts...)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func connectHard(t *testing.T, tg *target) (*injector.Client, *hardTarget) {
 
 func manyEvents(n int) (out []injector.Intent) {
 	for i := range n {
-		out = append(out, injector.Intent{Index: i, RelPSN: int64(i + 1), Nth: 1, Action: injector.Action{Type: trace.EventDrop}})
+		out = append(out, injector.Intent{Index: i, RelPSN: int64(i + 1), Nth: 1,
+			Action: injector.Action{Type: trace.EventDrop}})
 	}
 	return out
 }
@@ -197,7 +199,8 @@ func TestThePipelineIsPushedOnlyIfItsCookieDiffers(t *testing.T) {
 		return pushed
 	}
 	newer := injector.Pipeline{DeviceConfig: []byte("a new build")}
-	got := []bool{connect(injector.Pipeline{}), connect(injector.Pipeline{}), connect(newer), connect(newer), connect(injector.Pipeline{})}
+	got := []bool{connect(injector.Pipeline{}), connect(injector.Pipeline{}), connect(newer), connect(newer),
+		connect(injector.Pipeline{})}
 	equal(t, "pushed", got, []bool{true, false, true, false, true})
 }
 
@@ -264,7 +267,8 @@ func TestForwardingFollowsTheSetup(t *testing.T) {
 func TestASecondClientWithALowerElectionIDIsNotLetIn(t *testing.T) {
 	tg := startTarget(t, nil)
 	first := tg.connect(t, injector.Config{ElectionLow: 5})
-	_, err := injector.Connect(t.Context(), tg.conn, injector.Config{Target: "embedded", DeviceID: deviceID, ElectionLow: 4})
+	_, err := injector.Connect(t.Context(), tg.conn,
+		injector.Config{Target: "embedded", DeviceID: deviceID, ElectionLow: 4})
 	if status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), `injector "embedded": become primary`) {
 		t.Errorf("got %v", err)
 	}
@@ -313,7 +317,8 @@ func TestATargetThatIsNotOurInjectorIsRefused(t *testing.T) {
 		edit func(*configpb.P4Info)
 		want string
 	}{
-		{"a table is missing", func(p *configpb.P4Info) { p.Tables = p.Tables[:len(p.Tables)-1] }, `no table "mirror_egress"`},
+		{"a table is missing", func(p *configpb.P4Info) { p.Tables = p.Tables[:len(p.Tables)-1] },
+			`no table "mirror_egress"`},
 		{"a table cannot do its job", func(p *configpb.P4Info) { p.Tables[0].ActionRefs = p.Tables[0].ActionRefs[1:] },
 			`table "connection_v4" has no action "set_flow"`},
 		{"a counter is missing", func(p *configpb.P4Info) { p.Counters = p.Counters[1:] }, `no counter "roce_rx"`},
@@ -326,8 +331,9 @@ func TestATargetThatIsNotOurInjectorIsRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = injector.Connect(t.Context(), startTarget(t, info).conn, injector.Config{Target: "router", DeviceID: deviceID,
-				Pipeline: injector.Pipeline{Info: info}})
+			_, err = injector.Connect(t.Context(), startTarget(t, info).conn,
+				injector.Config{Target: "router", DeviceID: deviceID,
+					Pipeline: injector.Pipeline{Info: info}})
 			if !errors.Is(err, injector.ErrUnsupported) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}

@@ -31,8 +31,8 @@ type Entry struct {
 	Intent int
 }
 
-// Program is what a test needs in the injector's tables besides forwarding and mirroring. Entries are in the order in which
-// they are to be written.
+// Program is what a test needs in the injector's tables besides forwarding and mirroring. Entries are in the order in
+// which they are to be written.
 type Program struct {
 	Target  string
 	Epoch   uint16
@@ -127,8 +127,8 @@ func (t *translation) flowID(flow trace.FlowID) uint64 {
 	return id
 }
 
-// initialPSN returns the first PSN of a space. Requests start at their sender's IPSN; responses carry the numbers of the
-// requests they answer, which the peer sent.
+// initialPSN returns the first PSN of a space. Requests start at their sender's IPSN; responses carry the numbers of
+// the requests they answer, which the peer sent.
 func (c Connection) initialPSN(reverse bool, space packet.Space) packet.PSN {
 	if reverse == (space == packet.Requests) {
 		return c.Responder.IPSN

@@ -73,10 +73,14 @@ func TestTranslation(t *testing.T) {
 			{Index: 4, Flow: 0, Class: packet.ClassReadRequest, RelPSN: 7, Nth: 1, Action: corrupt},
 		}},
 		{"read-responses-and-reverse-requests", []injector.Intent{
-			{Index: 0, Flow: 3, Space: packet.Responses, RelPSN: 2, Nth: 1, Action: drop},                            // to IPSN 1000
-			{Index: 1, Flow: 3, Space: packet.Requests, RelPSN: 2, Nth: 1, Action: drop},                             // from IPSN 2000
-			{Index: 2, Flow: 2, Space: packet.Responses, RelPSN: 2, Nth: 1, Action: drop},                            // to IPSN 2000
-			{Index: 3, Flow: 2, Class: packet.ClassNak, Space: packet.Responses, RelPSN: 1, Nth: 1, Action: corrupt}, // of reverse requests
+			// to IPSN 1000
+			{Index: 0, Flow: 3, Space: packet.Responses, RelPSN: 2, Nth: 1, Action: drop},
+			// from IPSN 2000
+			{Index: 1, Flow: 3, Space: packet.Requests, RelPSN: 2, Nth: 1, Action: drop},
+			// to IPSN 2000
+			{Index: 2, Flow: 2, Space: packet.Responses, RelPSN: 2, Nth: 1, Action: drop},
+			// of reverse requests
+			{Index: 3, Flow: 2, Class: packet.ClassNak, Space: packet.Responses, RelPSN: 1, Nth: 1, Action: corrupt},
 		}},
 		{"message-scope", []injector.Intent{
 			{Index: 0, Flow: 0, RelPSN: 1, Nth: 1, Scope: injector.IterMessage, Action: drop},
@@ -98,10 +102,12 @@ func TestTranslation(t *testing.T) {
 
 func TestEventsThatCannotBeTranslatedAreRefusedAllAtOnce(t *testing.T) {
 	nak := func(index int, nth uint16, relPSN int64) injector.Intent {
-		return injector.Intent{Index: index, Flow: 1, Class: packet.ClassNak, Space: packet.Responses, Nth: nth, RelPSN: relPSN, Action: drop}
+		return injector.Intent{Index: index, Flow: 1, Class: packet.ClassNak, Space: packet.Responses, Nth: nth,
+			RelPSN: relPSN, Action: drop}
 	}
 	data := func(index int, psn int64, iter uint16, a injector.Action) injector.Intent {
-		return injector.Intent{Index: index, Where: "drop.yml:14:9: traffic.data-pkt-events[1]", Flow: 2, RelPSN: psn, Nth: iter, Action: a}
+		return injector.Intent{Index: index, Where: "drop.yml:14:9: traffic.data-pkt-events[1]", Flow: 2, RelPSN: psn,
+			Nth: iter, Action: a}
 	}
 	scoped := func(in injector.Intent, s injector.IterScope) injector.Intent { in.Scope = s; return in }
 	tests := []struct {
@@ -110,27 +116,39 @@ func TestEventsThatCannotBeTranslatedAreRefusedAllAtOnce(t *testing.T) {
 		want    []string // parts of the error
 	}{
 		{"two actions on one packet", []injector.Intent{data(0, 5, 1, drop), data(1, 5, 1, mark)},
-			[]string{"drop.yml:14:9: traffic.data-pkt-events[1]: event 1 (qpn 2 psn 5 iter 1): two actions on one packet: event 0 (qpn 2 psn 5 iter 1) is drop, this one ecn"}},
-		{"any after a number", []injector.Intent{data(0, 5, 1, drop), data(1, 5, 0, mark)}, []string{"event 1 (qpn 2 psn 5 iter any): two actions"}},
-		{"a number after any", []injector.Intent{data(0, 5, 0, drop), data(1, 5, 2, mark)}, []string{"event 1 (qpn 2 psn 5 iter 2): two actions"}},
-		{"an arrival after any", []injector.Intent{data(0, 5, 0, drop), scoped(data(1, 5, 2, mark), injector.IterPacket)}, []string{"two actions"}},
-		{"any class after an ordinal", []injector.Intent{nak(0, 1, 0), nak(1, 0, 0)}, []string{"event 1 (qpn 1 reverse nak nth any): two actions"}},
+			[]string{"drop.yml:14:9: traffic.data-pkt-events[1]: event 1 (qpn 2 psn 5 iter 1): two actions on one packet: " +
+				"event 0 (qpn 2 psn 5 iter 1) is drop, this one ecn"}},
+		{"any after a number", []injector.Intent{data(0, 5, 1, drop), data(1, 5, 0, mark)},
+			[]string{"event 1 (qpn 2 psn 5 iter any): two actions"}},
+		{"a number after any", []injector.Intent{data(0, 5, 0, drop), data(1, 5, 2, mark)},
+			[]string{"event 1 (qpn 2 psn 5 iter 2): two actions"}},
+		{"an arrival after any", []injector.Intent{data(0, 5, 0, drop), scoped(data(1, 5, 2, mark), injector.IterPacket)},
+			[]string{"two actions"}},
+		{"any class after an ordinal", []injector.Intent{nak(0, 1, 0), nak(1, 0, 0)},
+			[]string{"event 1 (qpn 1 reverse nak nth any): two actions"}},
 		{"any class after a PSN", []injector.Intent{nak(0, 1, 4), nak(1, 0, 0)}, []string{"two actions"}},
 		{"a PSN after any class", []injector.Intent{nak(0, 0, 0), nak(1, 1, 4)}, []string{"two actions"}},
 		{"any arrival after a number", []injector.Intent{nak(0, 2, 4), nak(1, 0, 4)}, []string{"two actions"}},
-		{"two ITER rules on one flow", []injector.Intent{data(0, 5, 1, drop), scoped(data(1, 6, 1, drop), injector.IterMessage)},
+		{"two ITER rules on one flow",
+			[]injector.Intent{data(0, 5, 1, drop), scoped(data(1, 6, 1, drop), injector.IterMessage)},
 			[]string{"event 1 (qpn 2 psn 6 iter 1): iter-scope message, but event 0 on the same flow has connection"}},
-		{"an unknown connection", []injector.Intent{{Flow: 4, RelPSN: 1, Action: drop}}, []string{"there is no connection 3 (the test has 2)"}},
+		{"an unknown connection", []injector.Intent{{Flow: 4, RelPSN: 1, Action: drop}},
+			[]string{"there is no connection 3 (the test has 2)"}},
 		{"no psn for data", []injector.Intent{data(0, 0, 1, drop)}, []string{"a data packet is addressed by its psn"}},
-		{"a psn past the period", []injector.Intent{data(0, 1<<24+1, 1, drop)}, []string{"psn 16777217 is not in 1…16777216"}},
+		{"a psn past the period", []injector.Intent{data(0, 1<<24+1, 1, drop)},
+			[]string{"psn 16777217 is not in 1…16777216"}},
 		{"a saturated count", []injector.Intent{data(0, 1, 65535, drop)}, []string{"at most 65534 can be addressed"}},
-		{"a cnp with a psn", []injector.Intent{{Class: packet.ClassCNP, RelPSN: 1, Nth: 1, Action: drop}}, []string{"a cnp stands outside the PSN stream"}},
-		{"an ack among requests", []injector.Intent{{Class: packet.ClassAck, RelPSN: 1, Nth: 1, Action: drop}}, []string{"space responses, not requests"}},
-		{"a class nobody can name", []injector.Intent{{Class: packet.ClassOther, Nth: 1, Action: drop}}, []string{"class other can't be addressed"}},
+		{"a cnp with a psn", []injector.Intent{{Class: packet.ClassCNP, RelPSN: 1, Nth: 1, Action: drop}},
+			[]string{"a cnp stands outside the PSN stream"}},
+		{"an ack among requests", []injector.Intent{{Class: packet.ClassAck, RelPSN: 1, Nth: 1, Action: drop}},
+			[]string{"space responses, not requests"}},
+		{"a class nobody can name", []injector.Intent{{Class: packet.ClassOther, Nth: 1, Action: drop}},
+			[]string{"class other can't be addressed"}},
 		{"no action", []injector.Intent{{RelPSN: 1, Nth: 1}}, []string{"the event has no action"}},
 		{"a trim to nothing", []injector.Intent{{RelPSN: 1, Nth: 1, Action: injector.NewAction(trace.EventTrim, 0, 0, 0)}},
 			[]string{"trim: size 0 is not in 1…65535"}},
-		{"two mistakes", []injector.Intent{data(0, 0, 1, drop), nak(1, 65535, 0)}, []string{"addressed by its psn", "at most 65534"}},
+		{"two mistakes", []injector.Intent{data(0, 0, 1, drop), nak(1, 65535, 0)},
+			[]string{"addressed by its psn", "at most 65534"}},
 		{"trim of a control packet", []injector.Intent{{Index: 2, Class: packet.ClassReadRequest, Nth: 1, Action: trim}},
 			[]string{`program control_event table: entry 2 (qpn 1 read-request nth 1): target "tofino-a" offers no "trim" (it has: drop, mark_ecn, corrupt)`}},
 	}
@@ -158,7 +176,8 @@ func TestAnActionThatTheTargetLacksIsRefusedByName(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	intents[0].Action = injector.NewAction(trace.EventDelay, 1)
-	if _, err := injector.Translate(twoConnections(), intents, opts); err == nil || !strings.Contains(err.Error(), `offers no "delay"`) {
+	if _, err := injector.Translate(twoConnections(), intents, opts); err == nil ||
+		!strings.Contains(err.Error(), `offers no "delay"`) {
 		t.Errorf("delay: %v", err)
 	}
 }
@@ -171,8 +190,9 @@ func TestConnectionsThatCannotBeToldApartAreRefused(t *testing.T) {
 	wide.Responder.QPN = 1 << 24
 	unset.Requester.IP = netip.Addr{}
 	for name, conns := range map[string][]injector.Connection{
-		"the same connection twice": {c, c}, "mixed IP versions": {mixed}, "a mapped address": {mapped}, "a QPN of 25 bits": {wide},
-		"no address": {unset}, "more than the registers hold": make([]injector.Connection, 2049),
+		"the same connection twice": {c, c}, "mixed IP versions": {mixed}, "a mapped address": {mapped},
+		"a QPN of 25 bits": {wide},
+		"no address":       {unset}, "more than the registers hold": make([]injector.Connection, 2049),
 	} {
 		if _, err := injector.Translate(conns, nil, injector.Options{Epoch: 1}); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -189,7 +209,8 @@ func TestMoreEventsThanATableHoldsAreRefused(t *testing.T) {
 		intents = append(intents, injector.Intent{Index: i, RelPSN: int64(i + 1), Nth: 1, Action: drop})
 	}
 	_, err := injector.Translate(twoConnections(), intents, injector.Options{Target: "embedded", Epoch: 1})
-	if err == nil || !strings.Contains(err.Error(), `program event table: 8193 entries, target "embedded" has room for 8192`) {
+	if err == nil || !strings.Contains(err.Error(),
+		`program event table: 8193 entries, target "embedded" has room for 8192`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -218,7 +239,8 @@ func TestTurnsSpreadMirrorsByWeight(t *testing.T) {
 		}
 		equal(t, tt.name, got, tt.want)
 	}
-	for name, in := range map[string][]injector.Mirror{"weight 0": mirrors(0), "too many turns": mirrors(1023, 2), "too many": make([]injector.Mirror, 1024)} {
+	for name, in := range map[string][]injector.Mirror{"weight 0": mirrors(0), "too many turns": mirrors(1023, 2),
+		"too many": make([]injector.Mirror, 1024)} {
 		if _, err := injector.Turns(in); err == nil {
 			t.Errorf("%s: accepted", name)
 		}

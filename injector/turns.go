@@ -5,8 +5,9 @@ import "fmt"
 // maxTurns is the size of table mirror_slot.
 const maxTurns = 1024
 
-// Turns spreads mirrors over a round by weight and returns the clone session (mirror index + 1) of each turn. It is smooth
-// weighted round robin: copies for one dumper come as far apart as its weight allows, so that no dumper gets a burst.
+// Turns spreads mirrors over a round by weight and returns the clone session (mirror index + 1) of each turn. It is
+// smooth weighted round robin: copies for one dumper come as far apart as its weight allows, so that no dumper gets a
+// burst.
 func Turns(mirrors []Mirror) ([]uint16, error) {
 	if len(mirrors) >= maxTurns {
 		return nil, fmt.Errorf("%d mirrors, at most %d are possible", len(mirrors), maxTurns-1)

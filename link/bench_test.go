@@ -10,7 +10,8 @@ import (
 	"candela.dev/candela/link/linktest"
 )
 
-// BenchmarkRing reads frames of 128 bytes from a ring that the kernel fills as fast as it can, and reports the reader's time.
+// BenchmarkRing reads frames of 128 bytes from a ring that the kernel fills as fast as it can, and reports the reader's
+// time.
 func BenchmarkRing(b *testing.B) {
 	linktest.Namespace(b, func() {
 		linktest.Veth(b, "a", "b")

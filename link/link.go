@@ -1,10 +1,10 @@
-// Package link is the raw side of a Linux network interface: receive rings and batched transmission on AF_PACKET, and the
-// interface settings that a harness must know to trust what it sees.
+// Package link is the raw side of a Linux network interface: receive rings and batched transmission on AF_PACKET, and
+// the interface settings that a harness must know to trust what it sees.
 //
 // [Ring] is a TPACKET_V3 receive ring: the kernel fills blocks of frames, we visit them in place. [Sender] transmits
 // batches with one system call, [XDPSender] does so at less cost where an interface can have an XDP socket. [Interface]
-// reads and changes what would falsify a capture: offloads that merge, split or complete frames behind our back, the MTU,
-// the promiscuous flag. Every change is read back, and undone by whoever made it.
+// reads and changes what would falsify a capture: offloads that merge, split or complete frames behind our back, the
+// MTU, the promiscuous flag. Every change is read back, and undone by whoever made it.
 //
 // A VLAN tag that the kernel took out of a frame is put back, so frames are those of the wire, without FCS.
 //
@@ -46,8 +46,8 @@ type RingConfig struct {
 	BlockBytes int
 	// Blocks is how many there are; 0 means 16. Blocks × BlockBytes is what a stalled reader can fall behind.
 	Blocks int
-	// BlockTimeout is after how long the kernel hands over a block that is not full; 0 means 1 ms. It bounds the latency of
-	// a quiet link.
+	// BlockTimeout is after how long the kernel hands over a block that is not full; 0 means 1 ms. It bounds the latency
+	// of a quiet link.
 	BlockTimeout time.Duration
 	// Snap is how many bytes of each frame are kept; 0 means all.
 	Snap int
@@ -76,8 +76,8 @@ type Stats struct {
 // TapConfig is what a Tap is opened with.
 type TapConfig struct {
 	Interface string
-	// FrameBytes is the size of a slot, with about 100 bytes of the kernel's own; 0 means what the interface's MTU needs, up to
-	// 16 KiB. A multiple of 256.
+	// FrameBytes is the size of a slot, with about 100 bytes of the kernel's own; 0 means what the interface's MTU needs,
+	// up to 16 KiB. A multiple of 256.
 	FrameBytes int
 	// Frames is how many slots there are, a multiple of 16; 0 means 1024.
 	Frames int

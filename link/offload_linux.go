@@ -38,8 +38,8 @@ type Offloads struct {
 	Remaining []string
 }
 
-// DisableOffloads turns off every offload that would make a capture differ from the wire, and reads back which stayed on.
-// It needs CAP_NET_ADMIN. An offload that the driver fixes is no error: see Remaining.
+// DisableOffloads turns off every offload that would make a capture differ from the wire, and reads back which stayed
+// on. It needs CAP_NET_ADMIN. An offload that the driver fixes is no error: see Remaining.
 func DisableOffloads(name string) (*Offloads, error) {
 	control, err := ethtool.NewEthtool()
 	if err != nil {
@@ -97,7 +97,8 @@ func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
 // Disabled returns the offloads that were turned off.
 func (o *Offloads) Disabled() []string { return slices.Clone(o.off) }
 
-// Restore turns the offloads on again that DisableOffloads turned off. An interface that is gone has nothing to restore.
+// Restore turns the offloads on again that DisableOffloads turned off. An interface that is gone has nothing to
+// restore.
 func (o *Offloads) Restore() error {
 	if len(o.off) == 0 {
 		return nil

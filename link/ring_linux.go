@@ -181,9 +181,9 @@ type Block struct {
 	ring   *Ring
 }
 
-// Wait returns the next block, or nil if none is complete within the timeout or when a signal, as the runtime sends itself, ends the
-// wait early; a negative timeout has no limit.
-// The block must be released before the next call. After Stop it returns ErrStopped once the finished blocks are read.
+// Wait returns the next block, or nil if none is complete within the timeout or when a signal, as the runtime sends
+// itself, ends the wait early; a negative timeout has no limit. The block must be released before the next call. After
+// Stop it returns ErrStopped once the finished blocks are read.
 func (r *Ring) Wait(timeout time.Duration) (*Block, error) {
 	for polled := false; ; polled = true {
 		memory := r.memory[r.next*r.cfg.BlockBytes : (r.next+1)*r.cfg.BlockBytes]
@@ -221,8 +221,8 @@ func (r *Ring) poll(timeout time.Duration) error {
 	return nil
 }
 
-// Pause lets blocks gather: it returns after d, or at once when the ring is stopped. Each block that is ready wakes whoever waits
-// in Wait; a reader that pauses between is woken once for many.
+// Pause lets blocks gather: it returns after d, or at once when the ring is stopped. Each block that is ready wakes
+// whoever waits in Wait; a reader that pauses between is woken once for many.
 func (r *Ring) Pause(d time.Duration) error {
 	limit := unix.NsecToTimespec(d.Nanoseconds())
 	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(r.wake), Events: unix.POLLIN}}, &limit, nil)
@@ -316,8 +316,9 @@ func (r *Ring) Stats() (Stats, error) {
 	return r.stats, nil
 }
 
-// Stop makes a waiting or later Wait return ErrStopped. A block that is still filling is lost unless the reader waits for
-// its timeout first: whoever wants every frame stops once the wire has been quiet for longer than the block timeout.
+// Stop makes a waiting or later Wait return ErrStopped. A block that is still filling is lost unless the reader waits
+// for its timeout first: whoever wants every frame stops once the wire has been quiet for longer than the block
+// timeout.
 func (r *Ring) Stop() {
 	r.stopped.Store(true)
 	r.mu.Lock()

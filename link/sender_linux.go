@@ -27,7 +27,8 @@ type Sender struct {
 	sent     uint64
 }
 
-// OpenSender opens a sender. It needs CAP_NET_RAW. The caller closes it. The socket blocks while the interface has no room.
+// OpenSender opens a sender. It needs CAP_NET_RAW. The caller closes it. The socket blocks while the interface has no
+// room.
 func OpenSender(name string) (*Sender, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {
@@ -71,8 +72,8 @@ func (s *Sender) Queue(frame []byte) error {
 // Pending returns how many frames wait for Flush.
 func (s *Sender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names the first frame that the kernel refused. One that found no room (ENOBUFS) is lost
-// alone, and the interface counts it; after any other error those behind it are lost, too.
+// Flush transmits the batch. An error names the first frame that the kernel refused. One that found no room (ENOBUFS)
+// is lost alone, and the interface counts it; after any other error those behind it are lost, too.
 func (s *Sender) Flush() (failed error) {
 	total := s.queued
 	s.queued = 0

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Tap receives the frames of one interface one by one, as they come: what a switch needs, where a Ring's blocks would hold
-// a packet back for a millisecond. Its ring has a slot for each frame (TPACKET_V2). It serves one goroutine.
+// A Tap receives the frames of one interface one by one, as they come: what a switch needs, where a Ring's blocks would
+// hold a packet back for a millisecond. Its ring has a slot for each frame (TPACKET_V2). It serves one goroutine.
 type Tap struct {
 	cfg    TapConfig
 	fd     int
@@ -51,15 +51,16 @@ func OpenTap(cfg TapConfig) (_ *Tap, err error) {
 	return t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: device.Index})
 }
 
-// slotFor returns the size of a slot for the frames of an interface. Not a power of two, if that can be: frames at equal
-// distances in memory would fight for the same few lines of the cache.
+// slotFor returns the size of a slot for the frames of an interface. Not a power of two, if that can be: frames at
+// equal distances in memory would fight for the same few lines of the cache.
 func slotFor(mtu int) int {
 	const unit = 256
 	n := (slotOverhead + macs + 2 + 2*vlanRoom + mtu + unit - 1) / unit
 	return min((n|1)*unit, defaultFrameBytes)
 }
 
-// slotOverhead is what the kernel puts in front of a frame: header, address, alignment, and what PACKET_RESERVE asks for.
+// slotOverhead is what the kernel puts in front of a frame: header, address, alignment, and what PACKET_RESERVE asks
+// for.
 const slotOverhead = unix.SizeofTpacket2Hdr + unix.SizeofSockaddrLinklayer + 3*unix.TPACKET_ALIGNMENT
 
 func (t *Tap) mapRing(index int) error {
@@ -93,8 +94,8 @@ func (t *Tap) mapRing(index int) error {
 
 func (t *Tap) slot() []byte { return t.memory[t.next*t.cfg.FrameBytes : (t.next+1)*t.cfg.FrameBytes] }
 
-// Next returns the next frame if there is one. Release or Keep must follow before Next is called again; the frame is valid
-// until the one, or until ReleaseKept.
+// Next returns the next frame if there is one. Release or Keep must follow before Next is called again; the frame is
+// valid until the one, or until ReleaseKept.
 func (t *Tap) Next() (Frame, bool) {
 	if t.kept == t.cfg.Frames {
 		return Frame{}, false
@@ -147,7 +148,8 @@ func (t *Tap) ReleaseKept() {
 	}
 }
 
-// Stats returns what the kernel counted up to now. A frame larger than a slot is cut, not lost: compare Length with Data.
+// Stats returns what the kernel counted up to now. A frame larger than a slot is cut, not lost: compare Length with
+// Data.
 func (t *Tap) Stats() (Stats, error) {
 	// Reading resets the kernel's numbers.
 	s, err := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
@@ -189,8 +191,8 @@ func NewWaiter(taps ...*Tap) (*Waiter, error) {
 	return w, nil
 }
 
-// Wait returns when a tap has a frame, when Wake was called, or after the timeout; a negative one waits for ever. Timeouts
-// below a millisecond are kept. An error names the interface that failed, such as one that went down.
+// Wait returns when a tap has a frame, when Wake was called, or after the timeout; a negative one waits for ever.
+// Timeouts below a millisecond are kept. An error names the interface that failed, such as one that went down.
 func (w *Waiter) Wait(timeout time.Duration) error {
 	var limit *unix.Timespec
 	if timeout >= 0 {

@@ -25,7 +25,8 @@ type xdpKernel struct {
 func newXDPKernel(k *xdpKernel) *xdpKernel {
 	k.budget = 32
 	k.s = &XDPSender{
-		name: "a", fd: -1, chunk: 2048, limit: 1518, umem: make([]byte, xdpFrames*2048), ring: make([]unix.XDPDesc, xdpFrames),
+		name: "a", fd: -1, chunk: 2048, limit: 1518, umem: make([]byte, xdpFrames*2048),
+		ring: make([]unix.XDPDesc, xdpFrames),
 		done: make([]uint64, xdpFrames), written: &k.written, taken: &k.taken, finished: &k.done, collected: &k.collected,
 		transmit: k.transmit, pause: k.pause,
 	}

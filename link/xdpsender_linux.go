@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An XDPSender transmits frames as a [Sender] does, through an XDP socket in copy mode: every driver has it, and a frame costs the
-// kernel a third less, for it comes out of memory that was registered before instead of through a message. It serves one
-// goroutine.
+// An XDPSender transmits frames as a [Sender] does, through an XDP socket in copy mode: every driver has it, and a
+// frame costs the kernel a third less, for it comes out of memory that was registered before instead of through a
+// message. It serves one goroutine.
 type XDPSender struct {
 	name  string
 	fd    int
@@ -47,13 +47,13 @@ const (
 	xdpTries  = 1000                  // that a full interface is given
 	xdpPause  = 100 * time.Microsecond
 	xdpQueue  = 0 // of the interface
-	// xdpUnseen is how many calls the kernel may need for a full ring without a sign: it takes 32 frames a call, and before
-	// Linux 6.17 it says that it took any only when it finds the ring empty.
+	// xdpUnseen is how many calls the kernel may need for a full ring without a sign: it takes 32 frames a call, and
+	// before Linux 6.17 it says that it took any only when it finds the ring empty.
 	xdpUnseen = xdpFrames / 32
 )
 
-// OpenXDPSender opens a sender. It needs CAP_NET_RAW, a kernel with XDP sockets, an interface without one on its first queue, and
-// an MTU below a page: who gets an error takes a Sender. The caller closes it.
+// OpenXDPSender opens a sender. It needs CAP_NET_RAW, a kernel with XDP sockets, an interface without one on its first
+// queue, and an MTU below a page: who gets an error takes a Sender. The caller closes it.
 func OpenXDPSender(name string) (_ *XDPSender, err error) {
 	s := &XDPSender{name: name, fd: -1, chunk: xdpPages}
 	s.transmit, s.pause = s.send, s.sleep
@@ -93,7 +93,8 @@ func (s *XDPSender) mapRings() (err error) {
 	for i := range xdpFrames {
 		s.free = append(s.free, uint64(i*s.chunk))
 	}
-	register := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&s.umem[0]))), Len: uint64(len(s.umem)), Size: uint32(s.chunk)}
+	register := unix.XDPUmemReg{Addr: uint64(uintptr(unsafe.Pointer(&s.umem[0]))), Len: uint64(len(s.umem)),
+		Size: uint32(s.chunk)}
 	_, _, code := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(s.fd), unix.SOL_XDP, unix.XDP_UMEM_REG,
 		uintptr(unsafe.Pointer(&register)), unsafe.Sizeof(register), 0)
 	if code != 0 {
@@ -103,7 +104,8 @@ func (s *XDPSender) mapRings() (err error) {
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_UMEM_FILL_RING, xdpFrames), // unused, but wanted
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_UMEM_COMPLETION_RING, xdpFrames),
 		unix.SetsockoptInt(s.fd, unix.SOL_XDP, unix.XDP_TX_RING, xdpFrames),
-		unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, xdpFrames*xdpPages), // so that it doesn't bound what is under way
+		// so that it doesn't bound what is under way
+		unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUF, xdpFrames*xdpPages),
 	)
 	if err != nil {
 		return err
@@ -122,9 +124,11 @@ func (s *XDPSender) mapRings() (err error) {
 	return err
 }
 
-func mapXDP[T any](s *XDPSender, offset int64, at unix.XDPRingOffset) (producer, consumer *uint32, entries []T, err error) {
+func mapXDP[T any](s *XDPSender, offset int64, at unix.XDPRingOffset) (producer, consumer *uint32, entries []T,
+	err error) {
 	var entry T
-	memory, err := unix.Mmap(s.fd, offset, int(at.Desc)+xdpFrames*int(unsafe.Sizeof(entry)), unix.PROT_READ|unix.PROT_WRITE,
+	memory, err := unix.Mmap(s.fd, offset, int(at.Desc)+xdpFrames*int(unsafe.Sizeof(entry)),
+		unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("map a ring: %w", err)
@@ -134,7 +138,8 @@ func mapXDP[T any](s *XDPSender, offset int64, at unix.XDPRingOffset) (producer,
 		unsafe.Slice((*T)(unsafe.Pointer(&memory[at.Desc])), xdpFrames), nil
 }
 
-// Queue adds a copy of a frame to the batch and transmits the batch when it is full. A frame that finds no room is lost.
+// Queue adds a copy of a frame to the batch and transmits the batch when it is full. A frame that finds no room is
+// lost.
 func (s *XDPSender) Queue(frame []byte) error {
 	if len(frame) == 0 || len(frame) > s.limit {
 		return fmt.Errorf("send on %q: a frame of %d bytes, allowed are 1…%d", s.name, len(frame), s.limit)
@@ -155,8 +160,8 @@ func (s *XDPSender) Queue(frame []byte) error {
 	return nil
 }
 
-// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing, or gets nothing
-// done, it does not wait again: who forwards between several must go on with the others.
+// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing, or
+// gets nothing done, it does not wait again: who forwards between several must go on with the others.
 func (s *XDPSender) room() error {
 	patience := xdpTries
 	if s.clogged {
@@ -191,8 +196,8 @@ func (s *XDPSender) collect() {
 	atomic.StoreUint32(s.collected, at)
 }
 
-// sleep waits a moment. That the socket has room in its ring (POLLOUT) is nothing to wait for: the kernel's memory for frames, and
-// chunks that come back, are what runs out, and nobody tells of those.
+// sleep waits a moment. That the socket has room in its ring (POLLOUT) is nothing to wait for: the kernel's memory for
+// frames, and chunks that come back, are what runs out, and nobody tells of those.
 func (s *XDPSender) sleep() error {
 	limit := unix.NsecToTimespec(xdpPause.Nanoseconds())
 	if _, err := unix.Ppoll(nil, &limit, nil); err != nil && !errors.Is(err, unix.EINTR) {
@@ -209,8 +214,8 @@ func (s *XDPSender) send() unix.Errno {
 // Pending returns how many frames wait for Flush.
 func (s *XDPSender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names what the kernel refused first. A frame that found no carrier is lost alone; after any
-// other error the rest goes with a later batch, if the interface ever takes it.
+// Flush transmits the batch. An error names what the kernel refused first. A frame that found no carrier is lost alone;
+// after any other error the rest goes with a later batch, if the interface ever takes it.
 func (s *XDPSender) Flush() (failed error) {
 	s.queued = 0
 	atomic.StoreUint32(s.written, s.next)

@@ -61,13 +61,15 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	return nil
 }
 
-// conditionEvents is an integrity condition beyond those of the trace: the copies show the events that the switch counted.
+// conditionEvents is an integrity condition beyond those of the trace: the copies show the events that the switch
+// counted.
 const conditionEvents = "events"
 
-// eventCondition compares the events of the trace with the hits of the injector's entries. An event that does not fit its packet hits,
-// and does nothing: of types that may not fit there may be fewer.
+// eventCondition compares the events of the trace with the hits of the injector's entries. An event that does not fit
+// its packet hits, and does nothing: of types that may not fit there may be fewer.
 func (f *facts) eventCondition() trace.Condition {
-	cond := trace.Condition{Name: conditionEvents, Status: trace.StatusOK, Message: "the trace shows the events that the switch counted"}
+	cond := trace.Condition{Name: conditionEvents, Status: trace.StatusOK,
+		Message: "the trace shows the events that the switch counted"}
 	var hits [trace.MaxEventType + 1]int64
 	for i, n := range f.hits {
 		hits[f.plan.Intents[i].Action.Type] += int64(n)
@@ -78,7 +80,8 @@ func (f *facts) eventCondition() trace.Condition {
 			continue
 		}
 		cond.Status, cond.Expected, cond.Actual = trace.StatusViolated, &want, &seen
-		cond.Message = fmt.Sprintf("the switch counted %d packets with event %v, the trace shows %d: mirror copies are damaged", want, e, seen)
+		cond.Message = fmt.Sprintf(
+			"the switch counted %d packets with event %v, the trace shows %d: mirror copies are damaged", want, e, seen)
 		break
 	}
 	return cond
@@ -90,7 +93,8 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 		return nil
 	}
 	trimmed := cuts(f.plan, f.known, f.hits)
-	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrims(trimReactions(f.plan.Test), trimmed)
+	f.checked = f.checked.WithDepartures(departures(f.plan, f.known, f.hits)).WithTrims(trimReactions(f.plan.Test),
+		trimmed)
 	if slices.Contains(f.plan.Test.Traffic.Verbs, generator.SendInvalidate) {
 		f.checked = f.checked.WithInvalidations()
 	}
@@ -127,8 +131,8 @@ func (f *facts) packetOf(in *injector.Intent) packetKey {
 	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
 }
 
-// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. All are nil for a bare
-// trace.
+// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. All are nil for a
+// bare trace.
 func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration) []analyzers.Analyzer {
 	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t, c)),
@@ -148,12 +152,13 @@ func cnpConfig(t *config.Test, c *Counters) cnp.Config {
 		return cnp.Config{}
 	}
 	return cnp.Config{
-		Requester: notificationPoint(t, config.Requester, c), Responder: notificationPoint(t, config.Responder, c), JitterNS: cnpJitter(t, c).Nanoseconds(),
+		Requester: notificationPoint(t, config.Requester, c), Responder: notificationPoint(t, config.Responder, c),
+		JitterNS: cnpJitter(t, c).Nanoseconds(),
 	}
 }
 
-// cnpJitter bounds how much later than another CNP one may pass the switch because a host or the switch waited for a CPU; 0: the
-// hosts have the times of hardware. A run in which either waits for a quarter of the timeout has ended.
+// cnpJitter bounds how much later than another CNP one may pass the switch because a host or the switch waited for a
+// CPU; 0: the hosts have the times of hardware. A run in which either waits for a quarter of the timeout has ended.
 func cnpJitter(t *config.Test, c *Counters) clock.Duration {
 	switch timeout := plan.AckTimeout(t.Traffic.AckTimeout); {
 	case t.Testbed.HardwareTimes():
@@ -166,7 +171,8 @@ func cnpJitter(t *config.Test, c *Counters) clock.Duration {
 	return config.LongestBetweenCNPs // nobody has measured it
 }
 
-// notificationPoint is what the test sets and the device has: one that declares to have none owes no CNP, and may send none.
+// notificationPoint is what the test sets and the device has: one that declares to have none owes no CNP, and may send
+// none.
 func notificationPoint(t *config.Test, side config.Side, c *Counters) cnp.NotificationPoint {
 	h := t.Host(side)
 	if absent, _ := c.lacks(side); absent {
@@ -175,12 +181,13 @@ func notificationPoint(t *config.Test, side config.Side, c *Counters) cnp.Notifi
 	r := &h.RoCE
 	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test holds the two vocabularies together
 	return cnp.NotificationPoint{
-		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart && !h.NIC.IgnoresSlowRestart,
+		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart &&
+			!h.NIC.IgnoresSlowRestart,
 	}
 }
 
-// hostDelay is what a NIC and its queues may add to the way to and from the switch before a CNP shows. Generous: more than the
-// slowest reaction of the known NICs to anything (Lumina, figure 5-9).
+// hostDelay is what a NIC and its queues may add to the way to and from the switch before a CNP shows. Generous: more
+// than the slowest reaction of the known NICs to anything (Lumina, figure 5-9).
 const hostDelay = 200 * clock.Microsecond
 
 func rpConfig(t *config.Test, c *Counters) rp.Config {
@@ -253,7 +260,8 @@ func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {
 		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
 	cfg := gbn.Config{
-		Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts(), HostDelayNS: c.hostDelayNS(),
+		Default: limits, Connections: map[int]gbn.Limits{}, SoftwareHosts: t.Testbed.SoftwareHosts(),
+		HostDelayNS: c.hostDelayNS(),
 		LinkDelayNS: linkDelayNS(t),
 	}
 	for n := 1; n <= connections; n++ {

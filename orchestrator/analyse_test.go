@@ -10,16 +10,19 @@ import (
 
 func TestEveryPacingModeOfTheConfigurationIsOneOfTheAnalyzer(t *testing.T) {
 	for _, p := range []config.CNPPacing{config.PerPort, config.PerDestinationIP, config.PerIPPair, config.PerQP} {
-		if got := notificationPoint(&config.Test{Responder: config.Host{RoCE: config.RoCE{Pacing: p}}}, config.Responder, nil).Mode; got == cnp.ModeUnknown {
+		if got := notificationPoint(&config.Test{Responder: config.Host{RoCE: config.RoCE{Pacing: p}}}, config.Responder,
+			nil).Mode; got == cnp.ModeUnknown {
 			t.Errorf("%s is unknown to the analyzer", p)
 		}
 	}
 }
 
-// A device that declares to have no notification point owes no CNPs, whatever the test sets; one that declares nothing does.
+// A device that declares to have no notification point owes no CNPs, whatever the test sets; one that declares nothing
+// does.
 func TestWhatADeviceDeclaresNotToHaveIsNotAskedOfIt(t *testing.T) {
 	const on = "{roce-parameters: {dcqcn-np-enable: true, dcqcn-rp-enable: true}}"
-	test, err := config.Parse("test.yml", []byte("name: declared\nrequester: "+on+"\nresponder: "+on+"\ntraffic: {rdma-verb: write}\n"), config.Options{})
+	test, err := config.Parse("test.yml",
+		[]byte("name: declared\nrequester: "+on+"\nresponder: "+on+"\ntraffic: {rdma-verb: write}\n"), config.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,8 @@ func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 // analyzeRun analyses a run directory again.
 func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	if o.Second != "" || o.Connections != "" {
-		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: analyse it alone, without --connections", o.Trace)}
+		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: analyse it "+
+			"alone, without --connections", o.Trace)}
 	}
 	f, err := loadFacts(o)
 	if err != nil {
@@ -185,13 +186,15 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "counters.json"), err)
 	}
 	if f.known.Len() != len(f.plan.Connections) {
-		return nil, fmt.Errorf("%s: connections.json has %d connections, config.yml %d", dir, f.known.Len(), len(f.plan.Connections))
+		return nil, fmt.Errorf("%s: connections.json has %d connections, config.yml %d", dir, f.known.Len(),
+			len(f.plan.Connections))
 	}
 	f.hits, err = hitsByIntent(f.plan.Intents, entries)
 	return f, err
 }
 
-// entryHits is what a judgement needs of [injector.Entries]: keys and parameters are the larger part of a long document.
+// entryHits is what a judgement needs of [injector.Entries]: keys and parameters are the larger part of a long
+// document.
 type entryHits struct {
 	Events []struct {
 		Index  int    `json:"index"`
@@ -248,7 +251,8 @@ func loadConnections(path string) (*trace.Connections, error) {
 // traceOptions says how to read the captures.
 func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	options := trace.Options{
-		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock, Complete: o.Complete, MTU: o.MTU,
+		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock,
+		Complete: o.Complete, MTU: o.MTU,
 		Workers: o.Workers, Place: o.Place,
 	}
 	if o.Connections != "" {
@@ -278,7 +282,8 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Sou
 	if err != nil {
 		return nil, traceError(err)
 	}
-	rep := &report.Report{Name: src.Name, Notes: notes, Observation: observe(&o, pair), Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
+	rep := &report.Report{Name: src.Name, Notes: notes, Observation: observe(&o, pair),
+		Facts: []report.Fact{{Name: "tool", Value: o.Version}}}
 	if checked == nil {
 		verdict := judge(evidence{integrity: integrity.Violations()})
 		rep.Verdict, rep.Reasons, rep.Packets = verdict.Verdict, verdict.Reasons, integrity.Packets
@@ -291,7 +296,8 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Sou
 	return outcome, err
 }
 
-func checkCapture(ctx context.Context, src, second trace.Source, options trace.Options) (*trace.Checked, *trace.PairReport, *trace.IntegrityReport, error) {
+func checkCapture(ctx context.Context, src, second trace.Source, options trace.Options) (*trace.Checked,
+	*trace.PairReport, *trace.IntegrityReport, error) {
 	if second.Open != nil {
 		checked, pair, err := trace.CheckPair(ctx, src, second, options)
 		return checked, pair, nil, err
@@ -309,14 +315,16 @@ func pairNotes(p *trace.PairReport) []string {
 	if p == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d trimmed, %d reordered; the upstream tap missed %d",
+	return []string{fmt.Sprintf("between the captures: %d packets in, %d out; %d dropped, %d marked, %d corrupted, %d "+
+		"trimmed, %d reordered; the upstream tap missed %d",
 		p.Sent, p.Passed, p.Dropped, p.Marked, p.Corrupted, p.Trimmed, p.Reordered, p.Missed)}
 }
 
 func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked, rep *report.Report) (*Outcome, error) {
 	meta := checked.Meta()
 	summary := newSummary(meta.Connections)
-	analysis, err := analyzers.RunParallel(ctx, checked, o.Workers, append(captureAnalyzers(meta, &o.Settings), summary)...)
+	analysis, err := analyzers.RunParallel(ctx, checked, o.Workers,
+		append(captureAnalyzers(meta, &o.Settings), summary)...)
 	if err != nil {
 		return nil, err
 	}
@@ -392,8 +400,8 @@ func captureConnection(s *Summary, a *analyzers.Analysis, c *trace.Connection) r
 // integrityAnalyzer names the findings of a trace that may not be analysed.
 const integrityAnalyzer = "integrity"
 
-// incompleteAnalysis is the analysis document of a trace without integrity: nothing is analysed, and each condition that
-// does not hold is a finding.
+// incompleteAnalysis is the analysis document of a trace without integrity: nothing is analysed, and each condition
+// that does not hold is a finding.
 func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysis {
 	doc := &analyzers.Analysis{
 		Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: ids,
@@ -404,7 +412,8 @@ func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysi
 			continue
 		}
 		doc.Findings = append(doc.Findings, analyzers.Finding{
-			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name, Clause: "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.3.6", Severity: analyzers.Violation,
+			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name,
+			Clause: "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.3.6", Severity: analyzers.Violation,
 			Packets: integrityPackets(c), Expected: "a complete trace", Actual: c.Message, Message: c.Message,
 		})
 	}

@@ -16,20 +16,22 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A CabledTestbed has cables that other people plug. A verdict on a device needs them as the description says, and sound.
+// A CabledTestbed has cables that other people plug. A verdict on a device needs them as the description says, and
+// sound.
 type CabledTestbed interface {
 	Testbed
-	// CheckCabling probes every cable before any traffic, and says what differs from the description. received reads how many RoCE
-	// packets each port of the injector has received.
-	CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) (problems []string, err error)
+	// CheckCabling probes every cable before any traffic, and says what differs from the description. received reads how
+	// many RoCE packets each port of the injector has received.
+	CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) (problems []string,
+		err error)
 	// CheckDelivery says which host does not get what the other sends it. The injector is programmed.
 	CheckDelivery(ctx context.Context) (problems []string, err error)
 	// Cables returns what each host has recorded of its frames, after the traffic.
 	Cables(ctx context.Context) ([]testbeds.Cable, error)
 }
 
-// checkCabling ends the run if machines are not at the ports that the description names. The injector may refuse a port that it does
-// not have, so this comes before it is programmed, if it can list its ports.
+// checkCabling ends the run if machines are not at the ports that the description names. The injector may refuse a port
+// that it does not have, so this comes before it is programmed, if it can list its ports.
 func (r *run) checkCabling(ctx context.Context) (err error) {
 	if r.access, err = r.bed.Injector(ctx); err != nil {
 		return err
@@ -157,8 +159,8 @@ func loadCables(dir string) (list []testbeds.Cable, err error) {
 	return list, nil
 }
 
-// conditionCables is an integrity condition beyond those of the trace: what hosts sent reached the switch, and what the switch sent
-// reached the hosts.
+// conditionCables is an integrity condition beyond those of the trace: what hosts sent reached the switch, and what the
+// switch sent reached the hosts.
 const conditionCables = "cables"
 
 // cableCondition compares what hosts have recorded with the trace in src.

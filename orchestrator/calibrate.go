@@ -19,8 +19,8 @@ const CalibrationSchema = "candela.calibration/v1"
 // calibrationFile is where a run directory keeps the calibration that its latencies were corrected with.
 const calibrationFile = "calibration.json"
 
-// Calibration is the shortest way from the switch to each host and back that a run without events has shown. Latencies at
-// the switch are too long by it; the host's own shortest answer is part of it (retrans.Calibration).
+// Calibration is the shortest way from the switch to each host and back that a run without events has shown. Latencies
+// at the switch are too long by it; the host's own shortest answer is part of it (retrans.Calibration).
 type Calibration struct {
 	Schema      string `json:"schema"`
 	Run         string `json:"run"` // the calibration run
@@ -38,8 +38,8 @@ func (c *Calibration) sides() retrans.Sides {
 // calibrationMessages are enough for a minimum: what varies on a wire without loss is queueing.
 const calibrationMessages = 16
 
-// Calibrate runs p's traffic without its events, one message at a time, and measures the round trips. The run's directory
-// stays beside that of the test.
+// Calibrate runs p's traffic without its events, one message at a time, and measures the round trips. The run's
+// directory stays beside that of the test.
 func Calibrate(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Calibration, error) {
 	quiet := *p.Test
 	quiet.Name += "-calibration"

@@ -14,13 +14,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// captureAnalyzers returns the analyzers of a capture, told what is known of its connections: by a document or by the connection manager,
-// else by given.
+// captureAnalyzers returns the analyzers of a capture, told what is known of its connections: by a document or by the
+// connection manager, else by given.
 func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyzer {
 	limits, params, carried := map[int]gbn.Limits{}, map[int]retrans.Params{}, map[int]fields.Settings{}
 	for _, c := range meta.Connections.All() {
 		s := trace.Settings{
-			Timeout: cmp.Or(c.Timeout, given.Timeout), Retry: cmp.Or(c.Retry, given.Retry), RNRRetry: cmp.Or(c.RNRRetry, given.RNRRetry),
+			Timeout: cmp.Or(c.Timeout, given.Timeout), Retry: cmp.Or(c.Retry, given.Retry),
+			RNRRetry: cmp.Or(c.RNRRetry, given.RNRRetry),
 		}
 		carried[c.Index] = fieldSettings(&c.Settings)
 		var l gbn.Limits

@@ -12,7 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// soft-RoCE with a local ACK timeout of exponent 14 resends the lost tail after 67 ms: in time for 14, too early for anything above 15.
+// soft-RoCE with a local ACK timeout of exponent 14 resends the lost tail after 67 ms: in time for 14, too early for
+// anything above 15.
 func TestACaptureIsJudgedByTheSettingsThatAreGiven(t *testing.T) {
 	const capture = "../packet/testdata/rxe/write-droptail"
 	rules := func(o orchestrator.AnalyzeOptions) (list []string) {
@@ -26,7 +27,8 @@ func TestACaptureIsJudgedByTheSettingsThatAreGiven(t *testing.T) {
 	for timeout, want := range map[int][]string{14: nil, 18: {"gbn.timeout-early", "retrans.timeout-early"}} {
 		retry := 7
 		o := orchestrator.AnalyzeOptions{
-			Trace: capture + ".in.pcap", Second: capture + ".out.pcap", Settings: trace.Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &retry},
+			Trace: capture + ".in.pcap", Second: capture + ".out.pcap",
+			Settings: trace.Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &retry},
 		}
 		if got := rules(o); !slices.Equal(got, want) {
 			t.Errorf("--timeout %d: violations %v, want %v", timeout, got, want)
@@ -59,14 +61,16 @@ func TestADocumentSaysTheSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.Close()
-		o := analyze(t, orchestrator.AnalyzeOptions{Trace: capture + ".in.pcap", Second: capture + ".out.pcap", Connections: path})
+		o := analyze(t, orchestrator.AnalyzeOptions{Trace: capture + ".in.pcap", Second: capture + ".out.pcap",
+			Connections: path})
 		if o.Verdict.Exit != want {
 			t.Errorf("timeout %d: exit %d, want %d: %v", timeout, o.Verdict.Exit, want, o.Verdict.Reasons)
 		}
 	}
 }
 
-// soft-RoCE sends with DSCP 0 and MigReq 0: a document that says otherwise is contradicted, one that says so or nothing is not.
+// soft-RoCE sends with DSCP 0 and MigReq 0: a document that says otherwise is contradicted, one that says so or nothing
+// is not.
 func TestADocumentSaysWhatPacketsCarry(t *testing.T) {
 	const capture = "../packet/testdata/rxe/clean-ib_write_bw.in.pcap"
 	checked, _, err := trace.Check(t.Context(), trace.FileSource(capture), trace.Options{})

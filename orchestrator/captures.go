@@ -13,9 +13,10 @@ import (
 // StandardInput is the path that stands for standard input.
 const StandardInput = "-"
 
-// OpenCaptures returns the capture in the files at paths: one file, the files of a ring buffer, or "-" for in. A trace is read more than
-// once, so that standard input is copied to a temporary file, which release removes.
-func OpenCaptures(ctx context.Context, paths []string, in io.Reader) (src trace.Source, release func() error, err error) {
+// OpenCaptures returns the capture in the files at paths: one file, the files of a ring buffer, or "-" for in. A trace
+// is read more than once, so that standard input is copied to a temporary file, which release removes.
+func OpenCaptures(ctx context.Context, paths []string, in io.Reader) (src trace.Source, release func() error,
+	err error) {
 	release = func() error { return nil }
 	if len(paths) == 1 && paths[0] == StandardInput {
 		return spool(ctx, in)

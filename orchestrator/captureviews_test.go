@@ -63,7 +63,8 @@ func clocked(list []shot, offsetNS int64, ppm float64) []shot {
 	return out
 }
 
-// from keeps, of two captures around a switch, what a host sees: what it sends before the switch, what it receives behind it.
+// from keeps, of two captures around a switch, what a host sees: what it sends before the switch, what it receives
+// behind it.
 func atHost(before, behind []shot, host [4]byte) []shot {
 	source := func(s shot) bool { return len(s.data) > 30 && bytes.Equal(s.data[26:30], host[:]) }
 	var out []shot
@@ -96,8 +97,9 @@ func doubled(list []shot, gapNS int64) []shot {
 
 var softRoCE = filepath.Join("..", "packet", "testdata", "rxe")
 
-// TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces takes real captures around a forwarder and changes what a user's
-// captures would have otherwise: the second clock, the places of the taps, frames that are missing or doubled.
+// TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces takes real captures around a forwarder and changes
+// what a user's captures would have otherwise: the second clock, the places of the taps, frames that are missing or
+// doubled.
 func TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(softRoCE, "*.in.pcap"))
 	if err != nil || len(files) == 0 {
@@ -130,7 +132,8 @@ func TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces(t *testi
 				view := fmt.Sprintf("%+d ns %+.0f ppm", offset, ppm)
 				check("after "+view, before, clocked(behind, offset, ppm), orchestrator.AnalyzeOptions{Ordered: true})
 				check("hosts "+view, hostA, clocked(hostB, offset, ppm), orchestrator.AnalyzeOptions{})
-				check("named hosts "+view, hostA, clocked(hostB, offset, ppm), orchestrator.AnalyzeOptions{Placement: trace.PlacementHosts})
+				check("named hosts "+view, hostA, clocked(hostB, offset, ppm),
+					orchestrator.AnalyzeOptions{Placement: trace.PlacementHosts})
 				check("hosts after "+view, hostA, clocked(hostB, offset, ppm), orchestrator.AnalyzeOptions{Ordered: true})
 			}
 		}
@@ -140,11 +143,14 @@ func TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces(t *testi
 			check(view+" behind", thinned(behind, 0.03, r), nil, orchestrator.AnalyzeOptions{})
 			check(view+" requester", thinned(hostA, 0.03, r), nil, orchestrator.AnalyzeOptions{})
 			check(view+" responder", thinned(hostB, 0.03, r), nil, orchestrator.AnalyzeOptions{})
-			check(view+" pair", thinned(before, 0.03, r), thinned(clocked(behind, 5e5, 20), 0.03, r), orchestrator.AnalyzeOptions{Ordered: true})
-			check(view+" hosts", thinned(hostA, 0.03, r), thinned(clocked(hostB, 5e5, 20), 0.03, r), orchestrator.AnalyzeOptions{})
+			check(view+" pair", thinned(before, 0.03, r), thinned(clocked(behind, 5e5, 20), 0.03, r),
+				orchestrator.AnalyzeOptions{Ordered: true})
+			check(view+" hosts", thinned(hostA, 0.03, r), thinned(clocked(hostB, 5e5, 20), 0.03, r),
+				orchestrator.AnalyzeOptions{})
 		}
 		check("doubled", doubled(before, 700), nil, orchestrator.AnalyzeOptions{})
-		check("doubled pair", doubled(before, 700), doubled(clocked(behind, 5e5, 20), 900), orchestrator.AnalyzeOptions{Ordered: true})
+		check("doubled pair", doubled(before, 700), doubled(clocked(behind, 5e5, 20), 900),
+			orchestrator.AnalyzeOptions{Ordered: true})
 		check("requester", hostA, nil, orchestrator.AnalyzeOptions{})
 		check("responder", hostB, nil, orchestrator.AnalyzeOptions{})
 	}

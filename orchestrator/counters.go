@@ -40,8 +40,8 @@ func (c *Counters) hostDelayNS() (bound int64) {
 	return bound
 }
 
-// check refuses a document of another schema, and counters that can't be held against a trace: judging without them would
-// acquit a NIC whose counters are wrong.
+// check refuses a document of another schema, and counters that can't be held against a trace: judging without them
+// would acquit a NIC whose counters are wrong.
 func (c *Counters) check() error {
 	if c.Schema != counters.Schema {
 		return fmt.Errorf("schema %q, want %q", c.Schema, counters.Schema)
@@ -53,7 +53,8 @@ func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injecto
 	doc := Counters{Schema: counters.Schema, Switch: sw, Input: counters.Input{TimeoutNS: p.AckTimeout.Nanoseconds()}}
 	for i := range after {
 		host := p.Test.Host(config.Side(i))
-		noNP, noRP := slices.Contains(after[i].Lacks, generator.NotificationPoint), slices.Contains(after[i].Lacks, generator.ReactionPoint)
+		noNP, noRP := slices.Contains(after[i].Lacks, generator.NotificationPoint),
+			slices.Contains(after[i].Lacks, generator.ReactionPoint)
 		doc.Hosts = append(doc.Hosts, counters.Host{
 			Name: after[i].Host, Naming: after[i].Vendor, IPs: addresses(host.NIC.IPs),
 			Start: values(before[i].Values), Finish: values(after[i].Values),
@@ -77,13 +78,16 @@ func (c *Counters) hostDelayNote(software bool) string {
 	case !software:
 		return ""
 	case c.hostDelayNS() == 0:
-		return "not measured for how long the hosts held packets: a host did not answer the switch's echoes (an older image? make vm-image); 250 ms are assumed"
+		return "not measured for how long the hosts held packets: a host did not answer the switch's echoes (an older " +
+			"image? make vm-image); 250 ms are assumed"
 	}
 	var list []string
 	for _, d := range c.HostDelays {
-		list = append(list, fmt.Sprintf("%s at most %v (%d echoes)", d.Host, time.Duration(d.BoundNS).Round(100*time.Microsecond), d.Echoes))
+		list = append(list, fmt.Sprintf("%s at most %v (%d echoes)", d.Host,
+			time.Duration(d.BoundNS).Round(100*time.Microsecond), d.Echoes))
 	}
-	return "hosts held packets in this run: " + strings.Join(list, ", ") + "; what a host must have known is judged by that"
+	return "hosts held packets in this run: " + strings.Join(list,
+		", ") + "; what a host must have known is judged by that"
 }
 
 func values(list []testbeds.Counter) map[string]int64 {
@@ -98,10 +102,12 @@ func values(list []testbeds.Counter) map[string]int64 {
 func (c *Counters) integrity() trace.Counters {
 	var t trace.Counters
 	for _, m := range c.Switch.Mirrors {
-		t.Mirrored = append(t.Mirrored, trace.Counter{Name: fmt.Sprintf("mirrored session %d", m.Session), Value: int64(m.Packets)})
+		t.Mirrored = append(t.Mirrored,
+			trace.Counter{Name: fmt.Sprintf("mirrored session %d", m.Session), Value: int64(m.Packets)})
 	}
 	for _, p := range c.Switch.Ports {
-		t.RoCERx = append(t.RoCERx, trace.Counter{Name: fmt.Sprintf("roce_rx port %d", p.Port), Value: int64(p.RoCERx.Packets)})
+		t.RoCERx = append(t.RoCERx, trace.Counter{Name: fmt.Sprintf("roce_rx port %d", p.Port),
+			Value: int64(p.RoCERx.Packets)})
 	}
 	return t
 }
@@ -112,15 +118,18 @@ const conditionDiscards = "switch-discards"
 // discardCondition says whether the switch dropped frames that no event named. The trace shows them as delivered, so a
 // device that reacts to the loss would be blamed.
 func (c *Counters) discardCondition() trace.Condition {
-	cond := trace.Condition{Name: conditionDiscards, Status: trace.StatusOK, Message: "the switch dropped nothing on its own account"}
+	cond := trace.Condition{Name: conditionDiscards, Status: trace.StatusOK,
+		Message: "the switch dropped nothing on its own account"}
 	total := int64(0)
 	for _, d := range c.Discards {
 		total += int64(d.Packets)
-		cond.Counters = append(cond.Counters, trace.Counter{Name: fmt.Sprintf("discards port %d", d.Port), Value: int64(d.Packets)})
+		cond.Counters = append(cond.Counters,
+			trace.Counter{Name: fmt.Sprintf("discards port %d", d.Port), Value: int64(d.Packets)})
 	}
 	if total > 0 {
 		cond.Status, cond.Actual = trace.StatusViolated, &total
-		cond.Message = fmt.Sprintf("the switch had no buffer for %d packets towards a host, which the trace shows as delivered", total)
+		cond.Message = fmt.Sprintf(
+			"the switch had no buffer for %d packets towards a host, which the trace shows as delivered", total)
 	}
 	return cond
 }

@@ -8,7 +8,8 @@ import (
 )
 
 func TestTheHostDelayOfARunIsTheLongerOfBothHosts(t *testing.T) {
-	both := &Counters{HostDelays: []testbeds.HostDelay{{Host: "requester", BoundNS: 5_368_709_120, Echoes: 1877}, {Host: "responder", BoundNS: 40_000_000, Echoes: 12}}}
+	both := &Counters{HostDelays: []testbeds.HostDelay{{Host: "requester", BoundNS: 5_368_709_120, Echoes: 1877},
+		{Host: "responder", BoundNS: 40_000_000, Echoes: 12}}}
 	one := &Counters{HostDelays: both.HostDelays[:1]}
 	if got := both.hostDelayNS(); got != 5_368_709_120 {
 		t.Errorf("%d ns", got)

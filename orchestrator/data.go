@@ -10,12 +10,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// wrongData reports connections over which other bytes arrived than were sent, but where a rewritten packet may have changed them.
+// wrongData reports connections over which other bytes arrived than were sent, but where a rewritten packet may have
+// changed them.
 func wrongData(g *generator.Report, changed []inbox) []string {
 	var wrong []string
 	for _, d := range g.Data {
 		if d.Wrong > 0 && !slices.Contains(changed, inbox{d.Connection, d.Side}) {
-			wrong = append(wrong, fmt.Sprintf("data of qpn %d at the %s: %d differences in %d messages, the first: %s", d.Connection, d.Side, d.Wrong, d.Messages, d.First))
+			wrong = append(wrong, fmt.Sprintf("data of qpn %d at the %s: %d differences in %d messages, the first: %s",
+				d.Connection, d.Side, d.Wrong, d.Messages, d.First))
 		}
 	}
 	return wrong
@@ -27,8 +29,8 @@ type inbox struct {
 	side       string
 }
 
-// rewritten lists the memory that rewrites which hit a packet may have changed: a rewritten packet has a valid iCRC, so that its
-// receiver has to believe what it says.
+// rewritten lists the memory that rewrites which hit a packet may have changed: a rewritten packet has a valid iCRC, so
+// that its receiver has to believe what it says.
 func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connections) []inbox {
 	var list []inbox
 	for i := range intents {
@@ -37,9 +39,9 @@ func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connection
 			continue
 		}
 		for _, connection := range receivers(in, known) {
-			// A request with data acknowledges nothing: it reaches its receiver's memory only, unless it is an atomic, the answers of
-			// which tell what is there. What else may be misunderstood, such as a response that acknowledges what has not arrived, leaves
-			// either memory wrong.
+			// A request with data acknowledges nothing: it reaches its receiver's memory only, unless it is an atomic, the
+			// answers of which tell what is there. What else may be misunderstood, such as a response that acknowledges what has
+			// not arrived, leaves either memory wrong.
 			to := []generator.Side{generator.Requester, generator.Responder}
 			if in.Class == packet.ClassData && in.Space == packet.Requests && !hasAtomics(connection, known) {
 				to = []generator.Side{receiverOf(in.Flow)}
@@ -68,8 +70,8 @@ func receiverOf(flow trace.FlowID) generator.Side {
 	return generator.Responder
 }
 
-// misleads reports whether a rewrite changes what a sound receiver does to memory. Of another partition key it makes a loss, and what
-// remains are marks and counts of hops.
+// misleads reports whether a rewrite changes what a sound receiver does to memory. Of another partition key it makes a
+// loss, and what remains are marks and counts of hops.
 func misleads(in *injector.Intent) bool {
 	if in.Class == packet.ClassCNP {
 		return false
@@ -86,8 +88,8 @@ func misleads(in *injector.Intent) bool {
 	}
 }
 
-// receivers lists the connections whose queue pairs get the packets of an event. One whose packet goes to another queue pair has lost
-// it, which it can repair.
+// receivers lists the connections whose queue pairs get the packets of an event. One whose packet goes to another queue
+// pair has lost it, which it can repair.
 func receivers(in *injector.Intent, known *trace.Connections) []int {
 	field, value := in.Action.Rewritten()
 	if field != packet.RewriteDestQP {

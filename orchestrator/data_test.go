@@ -12,12 +12,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-func rewriteOf(connection int, reverse bool, space packet.Space, class packet.Class, field packet.RewriteField, value uint64) injector.Intent {
+func rewriteOf(connection int, reverse bool, space packet.Space, class packet.Class, field packet.RewriteField,
+	value uint64) injector.Intent {
 	return injector.Intent{Flow: trace.NewFlowID(connection, reverse), Space: space, Class: class,
 		Action: injector.NewAction(trace.EventRewrite, uint64(field), value)}
 }
 
-// Both sides of both connections have other bytes than were sent; an event excuses what it may have changed and nothing else.
+// Both sides of both connections have other bytes than were sent; an event excuses what it may have changed and nothing
+// else.
 func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 	const all = "1 requester, 1 responder, 2 requester, 2 responder"
 	data := func(field packet.RewriteField, value uint64) injector.Intent {
@@ -34,7 +36,8 @@ func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 		want   string
 	}{
 		{"a loss explains nothing", drop, false, all},
-		{"a rewritten psn, where the packet went", data(packet.RewritePSN, 7), false, "1 requester, 1 responder, 2 requester"},
+		{"a rewritten psn, where the packet went", data(packet.RewritePSN, 7), false,
+			"1 requester, 1 responder, 2 requester"},
 		{"one that hit no packet", data(packet.RewritePSN, 7), true, all},
 		{"a rewritten opcode", data(packet.RewriteOpcode, 1), false, "1 requester, 1 responder, 2 requester"},
 		{"a rewritten length of a write", data(packet.RewriteDMALength, 1), false, "1 requester, 1 responder, 2 requester"},
@@ -45,11 +48,15 @@ func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 		{"a forged ack leaves either side without its data", ack(packet.RewriteSyndrome), false, "1 requester, 1 responder"},
 		{"an ack has no remote key", ack(packet.RewriteRKey), false, all},
 		{"a cnp has no data", rewriteOf(2, true, packet.Responses, packet.ClassCNP, packet.RewritePSN, 1), false, all},
-		{"a read request", rewriteOf(2, false, packet.Requests, packet.ClassReadRequest, packet.RewriteDMALength, 1), false, "1 requester, 1 responder"},
-		{"a read response", rewriteOf(2, true, packet.Responses, packet.ClassData, packet.RewritePSN, 1), false, "1 requester, 1 responder"},
-		{"a packet for the other connection's queue pair", data(packet.RewriteDestQP, 31), false, "1 requester, 2 requester, 2 responder"},
+		{"a read request", rewriteOf(2, false, packet.Requests, packet.ClassReadRequest, packet.RewriteDMALength, 1), false,
+			"1 requester, 1 responder"},
+		{"a read response", rewriteOf(2, true, packet.Responses, packet.ClassData, packet.RewritePSN, 1), false,
+			"1 requester, 1 responder"},
+		{"a packet for the other connection's queue pair", data(packet.RewriteDestQP, 31), false,
+			"1 requester, 2 requester, 2 responder"},
 		{"a packet for no queue pair", data(packet.RewriteDestQP, 99), false, all},
-		{"a packet for the queue pair that it had", data(packet.RewriteDestQP, 32), false, "1 requester, 1 responder, 2 requester"},
+		{"a packet for the queue pair that it had", data(packet.RewriteDestQP, 32), false,
+			"1 requester, 1 responder, 2 requester"},
 		{"a packet for a queue pair of the other host", data(packet.RewriteDestQP, 21), false, all},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,7 +80,8 @@ func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 	}
 }
 
-// The answers of atomics tell what earlier ones have left in the word, so that a rewritten one leaves either side with other data.
+// The answers of atomics tell what earlier ones have left in the word, so that a rewritten one leaves either side with
+// other data.
 func TestARewrittenAtomicExcusesBothSides(t *testing.T) {
 	for verb, want := range map[string]int{"write": 3, "fetch-add": 2, "compare-swap": 2} {
 		var list []trace.Connection
@@ -98,7 +106,8 @@ func wrongEverywhere() *generator.Report {
 	g := &generator.Report{Data: []generator.DataReport{{Connection: 3, Side: "responder", Messages: 10}}}
 	for c := 1; c <= 2; c++ {
 		for _, side := range []generator.Side{generator.Requester, generator.Responder} {
-			g.Data = append(g.Data, generator.DataReport{Connection: c, Side: side.String(), Messages: 10, Wrong: 1, First: "byte 7"})
+			g.Data = append(g.Data, generator.DataReport{Connection: c, Side: side.String(), Messages: 10, Wrong: 1,
+				First: "byte 7"})
 		}
 	}
 	return g

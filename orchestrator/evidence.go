@@ -23,7 +23,8 @@ func (r *facts) evidence(failure error) evidence {
 		return e
 	}
 	t := r.plan.Test
-	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis, func(rule string) bool { return r.waivers.excuse(t, rule) != nil })
+	e.violations, e.unmet = expectedFindings(&t.Expect, r.analysis,
+		func(rule string) bool { return r.waivers.excuse(t, rule) != nil })
 	e.warnings = warnings(r.analysis, t.Testbed.SoftwareHosts())
 	e.unmet = slices.Concat(e.unmet,
 		r.timed().decide,
@@ -67,10 +68,12 @@ func (r *facts) lossReport() []string {
 	var lines []string
 	for _, d := range r.counters.Dumpers {
 		if d.Dropped > 0 {
-			lines = append(lines, fmt.Sprintf("dumper %s had no capacity for %d of %d mirror copies", d.Name, d.Dropped, d.Received))
+			lines = append(lines, fmt.Sprintf("dumper %s had no capacity for %d of %d mirror copies", d.Name, d.Dropped,
+				d.Received))
 		}
 		if d.SwitchDropped > 0 {
-			lines = append(lines, fmt.Sprintf("the switch port towards dumper %s dropped %d mirror copies", d.Name, d.SwitchDropped))
+			lines = append(lines, fmt.Sprintf("the switch port towards dumper %s dropped %d mirror copies", d.Name,
+				d.SwitchDropped))
 		}
 	}
 	return lines
@@ -140,8 +143,8 @@ func (r *facts) failedStatus(connection int) string {
 	return ""
 }
 
-// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must succeed, or run out of
-// retries where the requester had to give up.
+// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must
+// succeed, or run out of retries where the requester had to give up.
 func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary, a *analyzers.Analysis) []string {
 	var unmet []string
 	for i := range g.Streams {
@@ -167,14 +170,15 @@ func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary, a *anal
 		}
 		flow := trace.NewFlowID(s.Connection, side == config.Responder)
 		if n := want.AfterRetries; n != nil && sum.Flows[flow].Retries != *n {
-			unmet = append(unmet, fmt.Sprintf("expect.completion: %s: failed after %d retries, want %d", name, sum.Flows[flow].Retries, *n))
+			unmet = append(unmet, fmt.Sprintf("expect.completion: %s: failed after %d retries, want %d", name,
+				sum.Flows[flow].Retries, *n))
 		}
 	}
 	return unmet
 }
 
-// gaveUp reports whether s failed because its requester ran out of retries and package gbn found that it had to give up. Of a connection
-// with requests in both directions the other side's may have been flushed.
+// gaveUp reports whether s failed because its requester ran out of retries and package gbn found that it had to give
+// up. Of a connection with requests in both directions the other side's may have been flushed.
 func gaveUp(a *analyzers.Analysis, s *generator.StreamReport) bool {
 	switch s.Failure {
 	case generator.RetryExceeded, generator.ReceiverNotReadyExceed, generator.WorkRequestFlushed:

@@ -24,10 +24,11 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 	}
 }
 
-// expectedFindings compares the violations of a with what the test expects: it returns how many count against the device,
-// and the expectations that failed. A violation that the test asked for does not count.
-// A waived one doesn't either.
-func expectedFindings(e *config.Expect, a *analyzers.Analysis, waived func(rule string) bool) (violations int, unmet []string) {
+// expectedFindings compares the violations of a with what the test expects: it returns how many count against the
+// device, and the expectations that failed. A violation that the test asked for does not count. A waived one doesn't
+// either.
+func expectedFindings(e *config.Expect, a *analyzers.Analysis, waived func(rule string) bool) (violations int,
+	unmet []string) {
 	fired := map[string]map[string]int{} // analyzer → rule → violations
 	for _, f := range a.Findings {
 		if f.Severity != analyzers.Violation {
@@ -68,7 +69,8 @@ func missingViolations(name string, j config.Judgement, fired map[string]int) []
 	case config.OutcomeRules:
 		for _, rule := range j.Violations {
 			if fired[rule] == 0 {
-				unmet = append(unmet, fmt.Sprintf("expect.%s.violations: %s was expected and did not fire (%s)", name, rule, firedRules(fired)))
+				unmet = append(unmet, fmt.Sprintf("expect.%s.violations: %s was expected and did not fire (%s)", name, rule,
+					firedRules(fired)))
 			}
 		}
 	case config.OutcomeUnset, config.OutcomePass:
@@ -105,16 +107,19 @@ func (u *unmet) latencyBounds(e *config.RetransExpect, a *analyzers.Analysis) {
 
 // unmet are expectations that a run did not meet.
 type unmet struct {
-	// software says that the hosts have the times of a machine that runs them, and not those of the hardware that they stand for.
+	// software says that the hosts have the times of a machine that runs them, and not those of the hardware that they
+	// stand for.
 	software bool
-	// timeout is the shortest one of a run that would have ended if a host had waited for a quarter of it; 0: nobody has measured that.
+	// timeout is the shortest one of a run that would have ended if a host had waited for a quarter of it; 0: nobody has
+	// measured that.
 	timeout  clock.Duration
 	decide   []string // the verdict
 	reported []string // about times of software hosts
 }
 
-// bound checks the values of a metric. How many there are counts on every testbed. Where hosts are software a value decides if it is
-// further out of bounds than waits explain: a wait at the start of a span makes it shorter, waits at four places of a round trip longer.
+// bound checks the values of a metric. How many there are counts on every testbed. Where hosts are software a value
+// decides if it is further out of bounds than waits explain: a wait at the start of a span makes it shorter, waits at
+// four places of a round trip longer.
 func (u *unmet) bound(name string, b *config.Bound, m analyzers.Metric) {
 	if b == nil {
 		return
@@ -155,7 +160,8 @@ func findMetric(a *analyzers.Analysis, name string, connection int) analyzers.Me
 	return analyzers.Metric{Name: name, Connection: connection}
 }
 
-// cnpCounts checks how many CNPs each connection drew. With a minimum time between CNPs that depends on when marked packets come.
+// cnpCounts checks how many CNPs each connection drew. With a minimum time between CNPs that depends on when marked
+// packets come.
 func (u *unmet) cnpCounts(t *config.Test, s *Summary) {
 	for i, n := range t.Expect.CNP.PerConnection {
 		if 2*i+1 >= len(s.Flows) {
@@ -167,8 +173,8 @@ func (u *unmet) cnpCounts(t *config.Test, s *Summary) {
 	}
 }
 
-// cnpModes checks that every pacing mode of want explains the CNPs of both sides. The analyzer notes which do, where there was
-// anything to pace.
+// cnpModes checks that every pacing mode of want explains the CNPs of both sides. The analyzer notes which do, where
+// there was anything to pace.
 func cnpModes(want []config.CNPPacing, a *analyzers.Analysis) []string {
 	if len(want) == 0 {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// TestExpectationsOfTimesAreReportedOnSoftwareHosts: what a run has to do with the machine's speed decides nothing; how often something
-// happened does, and so do bounds that somebody has set for this machine.
+// TestExpectationsOfTimesAreReportedOnSoftwareHosts: what a run has to do with the machine's speed decides nothing; how
+// often something happened does, and so do bounds that somebody has set for this machine.
 func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 	us, one, two, timeout, quarter := clock.Microsecond, int64(1), int64(2), 64*clock.Millisecond, 16*clock.Millisecond
 	measured := func(values ...int64) analyzers.Metric {
@@ -48,26 +48,32 @@ func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 				decides, reported = decides+reported, 0
 			}
 			if len(u.decide) != decides || len(u.reported) != reported {
-				t.Errorf("%s, software hosts %v: decides %q, reported %q; want %d and %d", tt.name, software, u.decide, u.reported, decides, reported)
+				t.Errorf("%s, software hosts %v: decides %q, reported %q; want %d and %d", tt.name, software, u.decide, u.reported,
+					decides, reported)
 			}
 		}
 	}
 }
 
-// TestCountsOfCNPsDecideUnlessTheyArePaced: a notification point that answers every mark has a number that no machine changes.
+// TestCountsOfCNPsDecideUnlessTheyArePaced: a notification point that answers every mark has a number that no machine
+// changes.
 func TestCountsOfCNPsDecideUnlessTheyArePaced(t *testing.T) {
 	for _, tt := range []struct {
 		microseconds      int
 		kind              string
 		decides, reported int
-	}{{0, config.KindNetns, 1, 0}, {4, config.KindNetns, 0, 1}, {4, config.KindVM, 0, 1}, {4, config.KindVirtual, 1, 0}, {0, config.KindVirtual, 1, 0}} {
+	}{{0, config.KindNetns, 1, 0}, {4, config.KindNetns, 0, 1}, {4, config.KindVM, 0, 1}, {4, config.KindVirtual, 1, 0},
+		{0, config.KindVirtual, 1, 0}} {
 		test, err := config.Parse("t.yml", fmt.Appendf(nil, `name: x
 testbed: bed.yml
 requester: {roce-parameters: {min-time-between-cnps: %[1]d}}
 responder: {roce-parameters: {min-time-between-cnps: %[1]d}}
 traffic: {}
 expect: {cnp: {per-connection: [2]}}
-`, tt.microseconds), config.Options{ReadFile: func(string) ([]byte, error) { return []byte("name: bed\nkind: " + tt.kind + "\n"), nil }})
+`, tt.microseconds), config.Options{ReadFile: func(string) ([]byte,
+			error) {
+			return []byte("name: bed\nkind: " + tt.kind + "\n"), nil
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,8 @@ func TestABitThatIsFlippedInACopyIsNotHeldAgainstADevice(t *testing.T) {
 				frame := file[at.from:at.to]
 				readable := open(frame)
 				for bit := range 8 * len(frame) {
-					if slices.Contains(readable, bit/8) || bit/8 > headers && bit/8 < len(frame)-4 && bit%stride != 0 || testing.Short() && bit%7 != i%7 {
+					if slices.Contains(readable, bit/8) || bit/8 > headers && bit/8 < len(frame)-4 && bit%stride != 0 ||
+						testing.Short() && bit%7 != i%7 {
 						continue
 					}
 					frame[bit/8] ^= 1 << (bit % 8)
@@ -130,7 +131,8 @@ func frameOffsets(t *testing.T, file []byte) (list []span) {
 }
 
 func bytesSource(file []byte) trace.Source {
-	return trace.Source{Name: traceFile, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
+	return trace.Source{Name: traceFile,
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
 }
 
 // flipVerdict judges a trace.

@@ -11,11 +11,12 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// idleState is how many bytes of state a connection may take that has carried a few packets and is idle, in all analyzers together.
+// idleState is how many bytes of state a connection may take that has carried a few packets and is idle, in all
+// analyzers together.
 const idleState = 8 << 10
 
-// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each: of a mirror trace, and of a
-// single capture, which the observer follows, too.
+// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each: of a
+// mirror trace, and of a single capture, which the observer follows, too.
 func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 	for _, kind := range []trace.Kind{trace.KindMirror, trace.KindPlain} {
 		t.Run(kind.String(), func(t *testing.T) { testIdleConnections(t, kind) })
@@ -101,7 +102,8 @@ func idleWrite(connection int) []trace.Record {
 		{Flow: flow, PSN: 0, Opcode: packet.WriteFirst, PayloadLen: 1024, DMALen: 3072, Flags: trace.HasRETH},
 		{Flow: flow, PSN: 1, Opcode: packet.WriteMiddle, PayloadLen: 1024},
 		{Flow: flow, PSN: 2, Opcode: packet.WriteLast, PayloadLen: 1024, Flags: trace.AckReq},
-		{Flow: flow.Peer(), PSN: 2, Opcode: packet.Acknowledge, Syndrome: packet.SyndromeAckNoCredit, MSN: 1, Flags: trace.HasAETH},
+		{Flow: flow.Peer(), PSN: 2, Opcode: packet.Acknowledge, Syndrome: packet.SyndromeAckNoCredit, MSN: 1,
+			Flags: trace.HasAETH},
 	}
 }
 
@@ -110,9 +112,11 @@ func idleRead(connection int) []trace.Record {
 	flow := trace.NewFlowID(connection, false)
 	return []trace.Record{
 		{Flow: flow, PSN: 0, Opcode: packet.ReadRequest, DMALen: 3072, Flags: trace.HasRETH},
-		{Flow: flow.Peer(), PSN: 0, Opcode: packet.ReadResponseFirst, PayloadLen: 1024, Syndrome: packet.SyndromeAckNoCredit, MSN: 1, Flags: trace.HasAETH},
+		{Flow: flow.Peer(), PSN: 0, Opcode: packet.ReadResponseFirst, PayloadLen: 1024, Syndrome: packet.SyndromeAckNoCredit,
+			MSN: 1, Flags: trace.HasAETH},
 		{Flow: flow.Peer(), PSN: 1, Opcode: packet.ReadResponseMiddle, PayloadLen: 1024},
-		{Flow: flow.Peer(), PSN: 2, Opcode: packet.ReadResponseLast, PayloadLen: 1024, Syndrome: packet.SyndromeAckNoCredit, MSN: 1, Flags: trace.HasAETH},
+		{Flow: flow.Peer(), PSN: 2, Opcode: packet.ReadResponseLast, PayloadLen: 1024, Syndrome: packet.SyndromeAckNoCredit,
+			MSN: 1, Flags: trace.HasAETH},
 	}
 }
 
@@ -124,7 +128,8 @@ func idleLoss(connection int) []trace.Record {
 	lost.Event = trace.EventDrop
 	return []trace.Record{
 		w[0], lost, w[2],
-		{Flow: flow.Peer(), PSN: 1, Opcode: packet.Acknowledge, Syndrome: packet.SyndromeNakSequence, MSN: 0, Flags: trace.HasAETH},
+		{Flow: flow.Peer(), PSN: 1, Opcode: packet.Acknowledge, Syndrome: packet.SyndromeNakSequence, MSN: 0,
+			Flags: trace.HasAETH},
 		w[1], w[2], w[3],
 	}
 }

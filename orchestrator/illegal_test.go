@@ -20,21 +20,26 @@ var notByModels = []struct{ transitions, reason string }{
 		`responder: (gap|nacked|rnr) \+ fatal-missing `,
 		"a request that deserves a fatal NAK arrives in order, which makes the responder ready; nothing behind it counts",
 	},
-	{`responder: nacked \+ nack-duplicate `, "a NAK that is out names the expected PSN; a second one repeats it or names another"},
-	{`responder: rnr \+ nack-missing `, "behind an RNR NAK everything is discarded, and no gap opens until the refused request passes"},
-	// Devices with two faults at once, or with one within the flight time of a NAK: TestTransitionsThatNoModelTakes in analyzers/gbn
-	// has a trace of each.
+	{`responder: nacked \+ nack-duplicate `,
+		"a NAK that is out names the expected PSN; a second one repeats it or names another"},
+	{`responder: rnr \+ nack-missing `,
+		"behind an RNR NAK everything is discarded, and no gap opens until the refused request passes"},
+	// Devices with two faults at once, or with one within the flight time of a NAK: TestTransitionsThatNoModelTakes in
+	// analyzers/gbn has a trace of each.
 	{`requester: failed \+ (psn-skip|restart-acknowledged|round-gap) `, "a second fault while a fatal NAK is on its way"},
 	{`requester: (idle|resending) \+ psn-skip `, "the model skips PSNs inside messages that it sends for the first time"},
-	{`requester: sending \+ (restart-acknowledged|round-gap) `, "a restart outside its window without a NAK, or a gap behind a skip"},
-	{`requester: resending \+ restart-off `, "two restarts, the second at a PSN that was oldest unacknowledged at no time"},
+	{`requester: sending \+ (restart-acknowledged|round-gap) `,
+		"a restart outside its window without a NAK, or a gap behind a skip"},
+	{`requester: resending \+ restart-off `,
+		"two restarts, the second at a PSN that was oldest unacknowledged at no time"},
 	{`responder: gap \+ nack-duplicate `, "a gap without its NAK, and a NAK for a duplicate"},
 	{`responder: nacked \+ nack-missing `, "a late NAK for one gap, and none for the next"},
 	{`responder: rnr \+ (nack-wrong-psn|read-out-of-order) `, "an RNR NAK in the middle of another fault"},
 }
 
-// TestEveryIllegalTransitionIsTakenBySomeBrokenNIC makes sure that no rule of gbn's machines is dead: the catalogue of faults and a
-// few tests beside it take every transition that is a violation, but for those that stand above with a reason.
+// TestEveryIllegalTransitionIsTakenBySomeBrokenNIC makes sure that no rule of gbn's machines is dead: the catalogue of
+// faults and a few tests beside it take every transition that is a violation, but for those that stand above with a
+// reason.
 func TestEveryIllegalTransitionIsTakenBySomeBrokenNIC(t *testing.T) {
 	taken := make(map[string]int64)
 	s := newScratch(t)

@@ -15,7 +15,8 @@ type Evidence struct {
 	Waived func(rule string) bool
 }
 
-// Judge applies the precedence of the design to e and to what the analyzers found, of which expected says what the test expects.
+// Judge applies the precedence of the design to e and to what the analyzers found, of which expected says what the test
+// expects.
 func Judge(e Evidence, a *analyzers.Analysis, expected func(analyzer string) config.Judgement, names []string) Verdict {
 	all := evidence{infrastructure: e.Infrastructure, integrity: e.Integrity, strict: e.Strict}
 	if a != nil {

@@ -14,8 +14,9 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// A Runnable is a test of some kind in the hands of [Execute], which calls its methods in the order in which they are listed
-// here, from one goroutine. Each of the first five phases is a list of steps; a phase that a kind of test does not have is empty.
+// A Runnable is a test of some kind in the hands of [Execute], which calls its methods in the order in which they are
+// listed here, from one goroutine. Each of the first five phases is a list of steps; a phase that a kind of test does
+// not have is empty.
 type Runnable interface {
 	// Document is what run.json says of the test: name, hash, testbed, seed, point. [Execute] adds the rest.
 	Document() RunDocument
@@ -29,7 +30,8 @@ type Runnable interface {
 	Collect() []Step
 	// Judge checks the integrity of what was recorded and analyses it.
 	Judge() []Step
-	// CleanUp takes down what the steps have made; failed: one of them returned an error. It is called once, whatever happened.
+	// CleanUp takes down what the steps have made; failed: one of them returned an error. It is called once, whatever
+	// happened.
 	CleanUp(failed bool) error
 	// Verdict is what the run came to. failure is an infrastructure failure or nil.
 	Verdict(failure error) Verdict
@@ -67,9 +69,9 @@ type Cycle struct {
 	started time.Time
 }
 
-// Execute takes a test through the life cycle of a run: prepare, program, run, collect, judge, clean up, and write the run
-// directory. The error is about what could not even be attempted or written; everything that the run itself came to,
-// infrastructure failures included, is in the Outcome.
+// Execute takes a test through the life cycle of a run: prepare, program, run, collect, judge, clean up, and write the
+// run directory. The error is about what could not even be attempted or written; everything that the run itself came
+// to, infrastructure failures included, is in the Outcome.
 func Execute(ctx context.Context, t Runnable, o Options) (*Outcome, error) {
 	if o.ID == "" {
 		o.ID = t.Document().Name
@@ -150,7 +152,8 @@ func (c *Cycle) step(ctx context.Context, s Step) error {
 	return err
 }
 
-// causeOf returns what made a step fail: that the run was told to stop, what the test knows, or else the step's own error.
+// causeOf returns what made a step fail: that the run was told to stop, what the test knows, or else the step's own
+// error.
 func (c *Cycle) causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

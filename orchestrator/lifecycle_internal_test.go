@@ -97,17 +97,20 @@ func TestARunIsCleanedUpOnceAndWrittenWhateverHappens(t *testing.T) {
 			if diff := cmp.Diff(want, tt.script.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
-			if got := strings.Join(o.Verdict.Reasons, "; "); got != tt.reason || (o.Verdict.Verdict == analyzers.Pass) != (tt.reason == "") {
+			if got := strings.Join(o.Verdict.Reasons, "; "); got != tt.reason ||
+				(o.Verdict.Verdict == analyzers.Pass) != (tt.reason == "") {
 				t.Errorf("verdict %+v, want reason %q", o.Verdict, tt.reason)
 			}
 			if abandoned := strings.HasSuffix(o.Dir, partialSuffix); abandoned == tt.complete || o.Report.Dir != o.Dir {
 				t.Errorf("directory %s, report of %s; complete: %v", o.Dir, o.Report.Dir, tt.complete)
 			}
 			var doc RunDocument
-			if err := readJSON(filepath.Join(o.Dir, "run.json"), &doc); err != nil || doc.Complete != tt.complete || doc.Name != "scripted" {
+			if err := readJSON(filepath.Join(o.Dir, "run.json"), &doc); err != nil || doc.Complete != tt.complete ||
+				doc.Name != "scripted" {
 				t.Errorf("run.json: %+v, %v", doc, err)
 			}
-			if log, err := os.ReadFile(filepath.Join(o.Dir, "log.jsonl")); err != nil || strings.Count(string(log), "\n") != tt.log {
+			if log, err := os.ReadFile(filepath.Join(o.Dir, "log.jsonl")); err != nil ||
+				strings.Count(string(log), "\n") != tt.log {
 				t.Errorf("log.jsonl, %d lines wanted: %v\n%s", tt.log, err, log)
 			}
 		})

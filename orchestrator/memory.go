@@ -24,8 +24,8 @@ type Directory interface {
 	Abandon() string
 }
 
-// memory is a run directory that holds what later steps of the run read, its captures, and nothing else: documents are not
-// even made. Its buffers serve one run after the other.
+// memory is a run directory that holds what later steps of the run read, its captures, and nothing else: documents are
+// not even made. Its buffers serve one run after the other.
 type memory struct {
 	files map[string]*capture
 }
@@ -58,7 +58,8 @@ func (m *memory) Source(name string) trace.Source {
 	if f == nil {
 		f = &capture{} // what was never created reads as an empty file: the codecs say what is wrong with that
 	}
-	return trace.Source{Name: name, Open: func() (io.ReadCloser, error) { return contents{bytes.NewReader(f.Bytes()), f}, nil }}
+	return trace.Source{Name: name,
+		Open: func() (io.ReadCloser, error) { return contents{bytes.NewReader(f.Bytes()), f}, nil }}
 }
 
 // part takes a capture out of the memory, which makes another in its place: whoever reads it may go on.

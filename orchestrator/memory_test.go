@@ -18,10 +18,13 @@ import (
 // differentRuns are tests that leave different things behind in a switch.
 var differentRuns = []string{
 	"name: drop\ntraffic:\n  message-size: 10240\n  data-pkt-events: [{qpn: 1, psn: 5, type: drop}]\n",
-	"name: many\nseed: 9\ntraffic:\n  num-connections: 5\n  bidirectional: true\n  rdma-verb: [read, send]\n  num-msgs-per-qp: 3\n  message-size: 5000\n" +
-		"  control-pkt-events: [{qpn: 2, packet: ack, nth: 1, type: drop}]\n  data-pkt-events: [{qpn: 3, psn: 2, iter: any, type: ecn}]\n",
+	"name: many\nseed: 9\ntraffic:\n  num-connections: 5\n  bidirectional: true\n  rdma-verb: [read, send]\n  " +
+		"num-msgs-per-qp: 3\n  message-size: 5000\n" +
+		"  control-pkt-events: [{qpn: 2, packet: ack, nth: 1, type: drop}]\n  data-pkt-events: [{qpn: 3, psn: 2, iter: " +
+		"any, type: ecn}]\n",
 	"name: quiet\ntraffic:\n  message-size: 100\n",
-	"name: packet-scope\ntraffic:\n  message-size: 4096\n  iter-scope: packet\n  data-pkt-events: [{qpn: 1, psn: 2, iter: 1, type: drop}, {qpn: 1, psn: 2, iter: 2, type: drop}]\n",
+	"name: packet-scope\ntraffic:\n  message-size: 4096\n  iter-scope: packet\n  data-pkt-events: [{qpn: 1, psn: 2, " +
+		"iter: 1, type: drop}, {qpn: 1, psn: 2, iter: 2, type: drop}]\n",
 	"name: delayed\ntraffic:\n  message-size: 4096\n  data-pkt-events: [{qpn: 1, psn: 2, type: delay, delay-us: 30}]\n",
 }
 
@@ -38,8 +41,8 @@ func planned(t *testing.T, text string) *plan.Plan {
 	return p
 }
 
-// TestARunOnAUsedSwitchEqualsAFreshOneToTheByte runs each test after each other one: on a rack into a directory, from a scratch
-// in memory, and on a testbed of its own.
+// TestARunOnAUsedSwitchEqualsAFreshOneToTheByte runs each test after each other one: on a rack into a directory, from a
+// scratch in memory, and on a testbed of its own.
 func TestARunOnAUsedSwitchEqualsAFreshOneToTheByte(t *testing.T) {
 	var rack, other virtual.Rack
 	s := NewScratch(func(spec testbeds.Spec) (Testbed, error) { return other.Build(spec) })
@@ -70,7 +73,8 @@ func TestARunOnAUsedSwitchEqualsAFreshOneToTheByte(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff([]any{want.Verdict, want.Analysis, want.Generator}, []any{o.Verdict, o.Analysis, o.Generator}); diff != "" {
+		if diff := cmp.Diff([]any{want.Verdict, want.Analysis, want.Generator},
+			[]any{o.Verdict, o.Analysis, o.Generator}); diff != "" {
 			t.Fatalf("%s, run %d: (-fresh +scratch)\n%s", p.Test.Name, i+1, diff)
 		}
 		for name, text := range fresh {

@@ -35,7 +35,8 @@ func ModelOf(p rdma.Profile) config.Profile {
 	return config.Profile{
 		Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, IgnoresSlowRestart: !p.CNPWithNack,
 		Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP,
+			DCQCNRP: true, DCQCNNP: true, MinTimeBetween: p.CNPInterval, Pacing: pacing, TrimReaction: p.TrimReaction,
+			TrimDSCP: p.TrimDSCP,
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// NoRun says why dir, at which cause was met, is not the directory of a run, and which runs are in it if there are some: of a sweep, or
-// of whatever else was run there.
+// NoRun says why dir, at which cause was met, is not the directory of a run, and which runs are in it if there are
+// some: of a sweep, or of whatever else was run there.
 func NoRun(dir string, cause error) error {
 	if errors.Is(cause, fs.ErrNotExist) && exists(filepath.Join(dir, "run.json")) {
 		return inputError{fmt.Errorf("%s: %w", dir, cause)} // the run lacks something else

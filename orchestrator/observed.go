@@ -9,7 +9,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// observe says how captures were read: where each was taken, how their clocks relate, and what the packets show of that.
+// observe says how captures were read: where each was taken, how their clocks relate, and what the packets show of
+// that.
 func observe(o *AnalyzeOptions, pair *trace.PairReport) *report.Observation {
 	out := &report.Observation{Observer: "tap"}
 	var places [2]string
@@ -26,7 +27,8 @@ func observe(o *AnalyzeOptions, pair *trace.PairReport) *report.Observation {
 	}
 	out.Captures = append(out.Captures, report.Capture{Place: places[0], Files: append([]string{o.Trace}, o.More...)})
 	if o.Second != "" {
-		out.Captures = append(out.Captures, report.Capture{Place: places[1], Files: append([]string{o.Second}, o.SecondMore...)})
+		out.Captures = append(out.Captures,
+			report.Capture{Place: places[1], Files: append([]string{o.Second}, o.SecondMore...)})
 	}
 	if pair == nil {
 		return out
@@ -47,7 +49,8 @@ func observe(o *AnalyzeOptions, pair *trace.PairReport) *report.Observation {
 
 // observeMirror corrects that of a mirror trace, whose observer is the injector.
 func observeMirror(out *report.Observation) {
-	out.Observer, out.What = "", "The trace of an injector's mirror copies. Its sequence numbers show that none is missing."
+	out.Observer, out.What = "",
+		"The trace of an injector's mirror copies. Its sequence numbers show that none is missing."
 }
 
 func clockFacts(c *trace.ClockReport) []report.Fact {
@@ -73,15 +76,18 @@ func betweenFacts(p *trace.PairReport) []report.Fact {
 		n    int64
 		all  bool
 	}{
-		{"packets at the upstream tap", p.Sent, true}, {"packets at the downstream tap", p.Passed, true}, {"dropped in between", p.Dropped, true},
-		{"marked (CE)", p.Marked, false}, {"corrupted", p.Corrupted, false}, {"trimmed", p.Trimmed, false}, {"reordered", p.Reordered, false},
+		{"packets at the upstream tap", p.Sent, true}, {"packets at the downstream tap", p.Passed, true},
+		{"dropped in between", p.Dropped, true},
+		{"marked (CE)", p.Marked, false}, {"corrupted", p.Corrupted, false}, {"trimmed", p.Trimmed, false},
+		{"reordered", p.Reordered, false},
 		{"missed by the upstream tap", p.Missed, true},
 	} {
 		if f.all || f.n > 0 {
 			facts = append(facts, report.Fact{Name: f.name, Value: fmt.Sprint(f.n)})
 		}
 	}
-	return append(facts, report.Fact{Name: "time between the taps", Value: report.Span(p.MinTransitNS) + " to " + report.Span(p.MaxTransitNS)})
+	return append(facts, report.Fact{Name: "time between the taps",
+		Value: report.Span(p.MinTransitNS) + " to " + report.Span(p.MaxTransitNS)})
 }
 
 // addInterfaces says of which interfaces the (first) capture was recorded, and what they missed.

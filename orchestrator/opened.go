@@ -19,8 +19,8 @@ const documentLimit = 64 << 20
 // AnalyzerNames lists the analyzers in the order in which they are reported; analysis/<name>.json has what each said.
 func AnalyzerNames() []string { return append([]string(nil), analyzerNames...) }
 
-// OpenedRun is the directory of a run that has ended, opened for reading. It never reads anything outside that directory,
-// wherever symbolic links in it lead, and nothing but regular files. The caller closes it.
+// OpenedRun is the directory of a run that has ended, opened for reading. It never reads anything outside that
+// directory, wherever symbolic links in it lead, and nothing but regular files. The caller closes it.
 type OpenedRun struct {
 	root     *os.Root
 	Document RunDocument
@@ -118,8 +118,8 @@ func (o *OpenedRun) Test(options config.Options) (*config.Test, error) {
 	return t, nil
 }
 
-// ParseRecorded reads the test of a recorded run: its config.yml with the testbed.yml beside it, and no other file. file is
-// the test's name in messages; read returns both documents.
+// ParseRecorded reads the test of a recorded run: its config.yml with the testbed.yml beside it, and no other file.
+// file is the test's name in messages; read returns both documents.
 func ParseRecorded(file string, read func(name string) ([]byte, error), options config.Options) (*config.Test, error) {
 	data, err := read("config.yml")
 	if err != nil {
@@ -145,8 +145,8 @@ func (o *OpenedRun) Calibration() (*Calibration, error) {
 	return &c, nil
 }
 
-// MergeAnalysis puts the parts of an analysis together again; read returns analysis/<name>.json. It is nil if there is no
-// part: nothing was analysed.
+// MergeAnalysis puts the parts of an analysis together again; read returns analysis/<name>.json. It is nil if there is
+// no part: nothing was analysed.
 func MergeAnalysis(read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
 	return MergeParts(analyzerNames, read)
 }

@@ -13,18 +13,20 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// tickNS is by how much the timer of a kernel may be short of what was asked for: it counts in ticks of 4 ms, rounds down, and starts in
-// the middle of one.
+// tickNS is by how much the timer of a kernel may be short of what was asked for: it counts in ticks of 4 ms, rounds
+// down, and starts in the middle of one.
 const tickNS = 10_000_000
 
 // earlyRules are the rules that a retransmission broke whose timer cannot have run for T.
 var earlyRules = []string{"gbn.timeout-early", "retrans.timeout-early"}
 
-// proveTimes returns which findings of software hosts about an early timeout the order of packets proves, with the proof, by the number
-// of the retransmission. A span between two packets of such a host proves nothing: either may have been held up. But a test that keeps
-// one message outstanding posts the next one when the answer to the last one has come, so not before that answer passed the switch. The
-// timer of the new message started later than that, however long packets took.
-func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *analyzers.Analysis) (map[uint64]string, error) {
+// proveTimes returns which findings of software hosts about an early timeout the order of packets proves, with the
+// proof, by the number of the retransmission. A span between two packets of such a host proves nothing: either may have
+// been held up. But a test that keeps one message outstanding posts the next one when the answer to the last one has
+// come, so not before that answer passed the switch. The timer of the new message started later than that, however long
+// packets took.
+func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *analyzers.Analysis) (map[uint64]string,
+	error) {
 	early := func(f analyzers.Finding) bool {
 		return slices.Contains(earlyRules, f.Rule) && f.Severity == analyzers.Violation
 	}
@@ -32,8 +34,9 @@ func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *
 		return nil, nil
 	}
 	p := postings{
-		timeoutNS: plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds(), flows: make([]posting, 2*checked.Meta().Connections.Len()),
-		wanted: map[uint64]bool{}, proofs: map[uint64]string{},
+		timeoutNS: plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds(),
+		flows:     make([]posting, 2*checked.Meta().Connections.Len()),
+		wanted:    map[uint64]bool{}, proofs: map[uint64]string{},
 	}
 	for _, f := range a.Findings {
 		if early(f) && len(f.Packets) > 0 {
@@ -122,6 +125,7 @@ func (p *postings) prove(f *posting, r *trace.Record) {
 	if !f.known || r.PSN.Before(f.first) || passed >= p.timeoutNS-tickNS {
 		return
 	}
-	p.proofs[r.ID] = fmt.Sprintf("the order of packets proves it: this message was posted after the answer to the one before, which passed the switch only %v ago",
+	p.proofs[r.ID] = fmt.Sprintf("the order of packets proves it: this message was posted after the answer to the one "+
+		"before, which passed the switch only %v ago",
 		time.Duration(passed).Round(time.Microsecond))
 }

@@ -15,7 +15,8 @@ type wire struct{ records []trace.Record }
 
 func (w *wire) add(ms float64, flow trace.FlowID, op packet.Opcode, psn packet.PSN) *trace.Record {
 	w.records = append(w.records, trace.Record{
-		ID: uint64(len(w.records) + 1), TimeNS: int64(ms * 1e6), Flow: flow, Opcode: op, PSN: psn, Flags: trace.Sent | trace.Passed,
+		ID: uint64(len(w.records) + 1), TimeNS: int64(ms * 1e6), Flow: flow, Opcode: op, PSN: psn,
+		Flags: trace.Sent | trace.Passed,
 	})
 	return &w.records[len(w.records)-1]
 }
@@ -25,8 +26,8 @@ func (w *wire) ack(ms float64, psn packet.PSN) *trace.Record {
 	return w.add(ms, 1, packet.Acknowledge, psn)
 }
 
-// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms, and the last packet is sent again too early for any bound of a
-// host's delays, or it is not.
+// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms, and the last packet is sent again too early for any
+// bound of a host's delays, or it is not.
 func TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware(t *testing.T) {
 	for name, tt := range map[string]struct {
 		depth  int
@@ -106,9 +107,11 @@ func TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware(t *testing.T) {
 			last := uint64(len(w.records))
 			test := &config.Test{Traffic: config.Traffic{TxDepth: tt.depth, AckTimeout: 14}}
 			a := &analyzers.Analysis{}
-			a.Add("", analyzers.Result{Findings: []analyzers.Finding{{Rule: "gbn.timeout-early", Severity: analyzers.Violation, Packets: []uint64{last}}}})
+			a.Add("", analyzers.Result{Findings: []analyzers.Finding{{Rule: "gbn.timeout-early", Severity: analyzers.Violation,
+				Packets: []uint64{last}}}})
 			known, err := trace.NewConnections([]trace.Connection{{
-				Index: 1, MTU: 1024, Requester: trace.Side{IP: netip.MustParseAddr("10.0.0.2"), QPN: 5}, Responder: trace.Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 6},
+				Index: 1, MTU: 1024, Requester: trace.Side{IP: netip.MustParseAddr("10.0.0.2"), QPN: 5},
+				Responder: trace.Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 6},
 			}})
 			if err != nil {
 				t.Fatal(err)

@@ -30,7 +30,8 @@ func (r *facts) report(v Verdict) *report.Report {
 	}
 	rep.Notes = r.cableNotes()
 	if r.integrity != nil {
-		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS, r.integrity.StartNS
+		rep.Packets, rep.SpanNS, rep.OriginNS = r.integrity.Packets, r.integrity.EndNS-r.integrity.StartNS,
+			r.integrity.StartNS
 	}
 	for i := range r.hits {
 		in := &r.plan.Intents[i]
@@ -53,7 +54,8 @@ func (r *facts) report(v Verdict) *report.Report {
 	}
 	rep.Unjudged = r.timed().reported
 	if s := t.TimeScale; s > 1 {
-		rep.Facts = append(rep.Facts, report.Fact{Name: "time scale", Value: fmt.Sprintf("%d: the testbed's timeout-floor is %d", s, t.Testbed.Floor())})
+		rep.Facts = append(rep.Facts, report.Fact{Name: "time scale",
+			Value: fmt.Sprintf("%d: the testbed's timeout-floor is %d", s, t.Testbed.Floor())})
 	}
 	wanted := judgements(&t.Expect)
 	for _, f := range r.analysis.Findings {
@@ -176,7 +178,8 @@ func around(a *analyzers.Analysis) string {
 // nextOfArchive lists the commands that look closer at a run that was unpacked for its analysis only, or repeat it.
 func (r *facts) nextOfArchive(o AnalyzeOptions) []string {
 	file := shellWord(path.Join(o.Inner, traceFile))
-	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", shellWord(o.Archive), file, r.command, file, around(r.analysis))}
+	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", shellWord(o.Archive), file, r.command, file,
+		around(r.analysis))}
 	if o.Inner == "." && r.plan.Test.Testbed.Kind == config.KindVirtual {
 		list = append(list, r.command+" replay "+shellWord(o.Archive))
 	}

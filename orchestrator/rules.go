@@ -21,8 +21,8 @@ import (
 	"candela.dev/candela/analyzers/trim"
 )
 
-// Rules lists every rule that an analyzer of NIC tests checks, by analyzer in the order of reports, each with a sorted list. Those of
-// switch tests are the business of package switchtest.
+// Rules lists every rule that an analyzer of NIC tests checks, by analyzer in the order of reports, each with a sorted
+// list. Those of switch tests are the business of package switchtest.
 func Rules() []analyzers.Rule {
 	return sorted(gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), fields.Rules(), counters.Rules())
 }
@@ -42,20 +42,21 @@ func WriteRules(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprint(b, `# Rules
 
-What the analyzers check, made from their own tables (`+"`go test ./orchestrator -run Rules -update`"+` rewrites this page). An id keeps its
-meaning for ever; new rules are added, none is reused.
+What the analyzers check, made from their own tables (`+"`go test ./orchestrator -run Rules -update`"+` rewrites
+this page). An id keeps its meaning for ever; new rules are added, none is reused.
 
-The severity is that of a finding which the packets prove. Where they only suggest it (a capture that may have missed packets,
-connections that were inferred), the same rule is reported more mildly, and the finding says why. Only violations fail a
-run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another
-document; where only the section is sure, the section is given.
+The severity is that of a finding which the packets prove. Where they only suggest it (a capture that may have missed
+packets, connections that were inferred), the same rule is reported more mildly, and the finding says why. Only
+violations fail a run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Architecture
+Specification, volume 1, unless they name another document; where only the section is sure, the section is given.
 `)
 	analyzer := ""
 	for _, r := range append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())...) {
 		name, _, _ := strings.Cut(r.ID, ".")
 		if name != analyzer {
 			analyzer = name
-			fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n", analyzer)
+			fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n",
+				analyzer)
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Clause), cell(r.Statement))
 	}

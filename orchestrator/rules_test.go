@@ -28,7 +28,8 @@ func TestRulesDocumentIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-		t.Errorf("docs/rules.md differs from the analyzers' tables; go test ./orchestrator -run Rules -update rewrites it:\n%s", diff)
+		t.Errorf(
+			"docs/rules.md differs from the analyzers' tables; go test ./orchestrator -run Rules -update rewrites it:\n%s", diff)
 	}
 }
 

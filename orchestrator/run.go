@@ -96,7 +96,8 @@ type Options struct {
 	memory  *memory
 	session *session
 
-	// follow is the event whose packets analyzer trim follows instead of trims, in a run that a test with trims is compared with.
+	// follow is the event whose packets analyzer trim follows instead of trims, in a run that a test with trims is
+	// compared with.
 	follow trace.EventType
 }
 
@@ -175,7 +176,8 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 
 func (r *run) Document() RunDocument {
 	t := r.plan.Test
-	return RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: t.Testbed.Name, Seed: t.Seed, Point: t.Point.Assigned()}
+	return RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: t.Testbed.Name, Seed: t.Seed,
+		Point: t.Point.Assigned()}
 }
 
 func (r *run) Prepare(c *Cycle) []Step {

@@ -18,15 +18,15 @@ const partialSuffix = ".partial"
 
 var runID = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
-// RunDir is the directory of one run. It is written under a temporary name and gets its own when the run is complete, so that
-// whoever finds it under that name finds all of it.
+// RunDir is the directory of one run. It is written under a temporary name and gets its own when the run is complete,
+// so that whoever finds it under that name finds all of it.
 type RunDir struct {
 	parent, id string
 	root       *os.Root
 }
 
-// CreateRunDir makes parent if needed and an empty directory for a run in it. If a run of that id exists, the id gets the
-// first free suffix -2, -3 …
+// CreateRunDir makes parent if needed and an empty directory for a run in it. If a run of that id exists, the id gets
+// the first free suffix -2, -3 …
 func CreateRunDir(parent, id string) (*RunDir, error) {
 	if !runID.MatchString(id) {
 		return nil, fmt.Errorf("run id %q: want 1 to 64 of a-z, 0-9 and -", id)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Runs of one name that go on at the same time: one may complete between another's look at the name and its claim of it.
+// Runs of one name that go on at the same time: one may complete between another's look at the name and its claim of
+// it.
 func TestRunsOfOneNameNeverMeetInOneDirectory(t *testing.T) {
 	t.Parallel()
 	const workers, each = 8, 40

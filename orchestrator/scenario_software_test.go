@@ -14,9 +14,9 @@ import (
 // softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
 const softwareScenarios = 60
 
-// TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders does with the actions of software targets what
-// TestUnbrokenNICIsNeverBlamed does with losses: a late packet looks like a lost one to the receiver, and the analyzers must
-// know what it saw when.
+// TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders does with the actions of software targets
+// what TestUnbrokenNICIsNeverBlamed does with losses: a late packet looks like a lost one to the receiver, and the
+// analyzers must know what it saw when.
 func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *testing.T) {
 	n, start := softwareScenarios, 0
 	if s := os.Getenv("CANDELA_SCENARIOS"); s != "" {
@@ -76,5 +76,6 @@ func softwareEvent(r *rand.Rand) string {
 	case 2:
 		return fmt.Sprintf("type: reorder, by: %d", 1+r.IntN(4))
 	}
-	return fmt.Sprintf("type: rewrite, field: %s, value: %d", []string{"dscp", "hop-limit", "src-port", "ack-req", "ecn", "psn", "dest-qpn", "msn"}[r.IntN(8)], 1)
+	return fmt.Sprintf("type: rewrite, field: %s, value: %d",
+		[]string{"dscp", "hop-limit", "src-port", "ack-req", "ecn", "psn", "dest-qpn", "msn"}[r.IntN(8)], 1)
 }

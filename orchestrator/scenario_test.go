@@ -22,8 +22,8 @@ import (
 // scenarios is how many random scenarios `go test` tries; CANDELA_SCENARIOS asks for more.
 const scenarios = 150
 
-// TestUnbrokenNICIsNeverBlamed runs random traffic with random losses, marks and corruption of data and control packets on
-// the NIC model that follows the specification. Whatever happens, nothing may be said against it.
+// TestUnbrokenNICIsNeverBlamed runs random traffic with random losses, marks and corruption of data and control packets
+// on the NIC model that follows the specification. Whatever happens, nothing may be said against it.
 func TestUnbrokenNICIsNeverBlamed(t *testing.T) {
 	n := scenarios
 	if s := os.Getenv("CANDELA_SCENARIOS"); s != "" {
@@ -78,7 +78,8 @@ func complaints(o *orchestrator.Outcome) []string {
 	}
 	for _, f := range o.Analysis.Findings {
 		if f.Severity != analyzers.Note {
-			list = append(list, fmt.Sprintf("\n%s %s #%v psn %d: want %s, got %s", f.Severity, f.Rule, f.Packets, f.PSN, f.Expected, f.Actual))
+			list = append(list, fmt.Sprintf("\n%s %s #%v psn %d: want %s, got %s", f.Severity, f.Rule, f.Packets, f.PSN,
+				f.Expected, f.Actual))
 		}
 	}
 	return list
@@ -87,8 +88,8 @@ func complaints(o *orchestrator.Outcome) []string {
 // distances are the propagation delays of both hosts' links.
 type distances uint64
 
-// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK timeout
-// stays above the round trip; a shorter one would exhaust the retries of any NIC.
+// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK
+// timeout stays above the round trip; a shorter one would exhaust the retries of any NIC.
 func (d distances) apply(test *config.Test) {
 	if d%2 == 0 {
 		return
@@ -114,7 +115,8 @@ func runScenario(t *testing.T, text string, far distances) *orchestrator.Outcome
 		t.Fatalf("%v\n%s", err, text)
 	}
 	dir := t.TempDir()
-	outcome, err := orchestrator.Run(t.Context(), p, func(s testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(s) },
+	outcome, err := orchestrator.Run(t.Context(), p,
+		func(s testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(s) },
 		orchestrator.Options{Out: dir, Wall: func() time.Time { return time.Unix(0, 0) }})
 	if err != nil {
 		t.Fatal(err)

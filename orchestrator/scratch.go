@@ -11,9 +11,10 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Scratch runs tests of which only verdict and analysis are wanted. The steps are those of every run; but captures live in
-// memory, documents are not made, and where a testbed keeps its injector from one run to the next, so does its P4Runtime
-// session. What a run comes to does not depend on those before it. A Scratch is used by one goroutine; the caller closes it.
+// Scratch runs tests of which only verdict and analysis are wanted. The steps are those of every run; but captures live
+// in memory, documents are not made, and where a testbed keeps its injector from one run to the next, so does its
+// P4Runtime session. What a run comes to does not depend on those before it. A Scratch is used by one goroutine; the
+// caller closes it.
 type Scratch struct {
 	Strict bool // warnings fail
 
@@ -44,8 +45,8 @@ func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 	return o, nil
 }
 
-// Expecting judges the same run anew by t, which differs from its test in what it expects alone: what happened would be the
-// same. It is for failed runs of a [Scratch]; ok is false for others, which have forgotten what happened.
+// Expecting judges the same run anew by t, which differs from its test in what it expects alone: what happened would be
+// the same. It is for failed runs of a [Scratch]; ok is false for others, which have forgotten what happened.
 func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (rejudged *Outcome, ok bool, err error) {
 	if o.facts == nil {
 		return nil, false, nil
@@ -80,13 +81,15 @@ func (s *session) close() {
 func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client, error) {
 	s := r.session
 	if s != nil && s.client != nil {
-		if s.access.Conn == a.Conn && s.access.DeviceID == a.DeviceID && s.access.Info == a.Info && s.client.Primary() == nil {
+		if s.access.Conn == a.Conn && s.access.DeviceID == a.DeviceID && s.access.Info == a.Info &&
+			s.client.Primary() == nil {
 			return s.client, nil
 		}
 		s.close()
 	}
 	c, err := injector.Connect(ctx, a.Conn, injector.Config{
-		Target: a.Target, DeviceID: a.DeviceID, ElectionLow: 1, Pipeline: injector.Pipeline{Info: a.Info, DeviceConfig: a.DeviceConfig},
+		Target: a.Target, DeviceID: a.DeviceID, ElectionLow: 1,
+		Pipeline: injector.Pipeline{Info: a.Info, DeviceConfig: a.DeviceConfig},
 	})
 	if s != nil && err == nil {
 		s.access, s.client = a, c

@@ -49,7 +49,8 @@ injector: {snap-bytes: 256}
 	}
 	psn, dscp, side := int64(1), uint8(3), config.Responder
 	params := func() (p config.Params) {
-		for key, v := range map[string]int64{"delay-us": 1000, "copies": 1, "by": 1, "field": int64(packet.RewriteDSCP), "value": 1, "offset": 1, "xor": 1} {
+		for key, v := range map[string]int64{"delay-us": 1000, "copies": 1, "by": 1, "field": int64(packet.RewriteDSCP),
+			"value": 1, "offset": 1, "xor": 1} {
 			p = p.With(key, v)
 		}
 		return p
@@ -73,12 +74,14 @@ var notDispatched = map[string]string{
 	"Traffic.ControlEvents[0].Origin.Pattern": "for messages",
 }
 
-// judgedHere are the parts of a test that the orchestrator itself uses: expectations, a paired run, where the test runs.
+// judgedHere are the parts of a test that the orchestrator itself uses: expectations, a paired run, where the test
+// runs.
 var judgedHere = []string{"Expect", "Compare", "Point", "Testbed", "Testbeds"}
 
 func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
 	events := []trace.EventType{
-		trace.EventDrop, trace.EventTrim, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite, trace.EventCorrupt,
+		trace.EventDrop, trace.EventTrim, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite,
+		trace.EventCorrupt,
 	}
 	used := map[string]bool{}
 	var paths []string

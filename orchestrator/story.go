@@ -62,8 +62,9 @@ func (s *stories) observe(r *trace.Record, iter, place int64) {
 	}
 }
 
-// left notes what went past the injector after it was touched: held, copied or changed. Only what can be told by its place in the
-// queue pair's order counts as arrived: a packet with another PSN, or for another queue pair, is not the one that was sent.
+// left notes what went past the injector after it was touched: held, copied or changed. Only what can be told by its
+// place in the queue pair's order counts as arrived: a packet with another PSN, or for another queue pair, is not the
+// one that was sent.
 func (s *stories) left(r *trace.Record) {
 	for _, st := range s.list {
 		if t := &st.touched; t.ID == r.ID && r.Delivered() && r.Flow == t.Flow && r.PSN == t.PSN && r.Opcode == t.Opcode {

@@ -8,7 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestWhatWasDeliveredIsNotSaidToBeMissing tells of packets that the injector changed, held or copied: two records each.
+// TestWhatWasDeliveredIsNotSaidToBeMissing tells of packets that the injector changed, held or copied: two records
+// each.
 func TestWhatWasDeliveredIsNotSaidToBeMissing(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

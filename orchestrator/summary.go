@@ -26,8 +26,8 @@ type FlowSummary struct {
 	Retries int `json:"retries"`
 }
 
-// Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer without
-// opinions, fed in the same pass.
+// Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer
+// without opinions, fed in the same pass.
 type Summary struct {
 	Flows   []FlowSummary // by FlowID
 	Packets int64

@@ -77,8 +77,8 @@ type Distribution struct {
 	Max   int64 `json:"max_ns"`
 }
 
-// NewSweep starts the record of the sweep of a test, of which p is a point, and makes the directory of its runs below parent. If there is
-// one of that name it gets the first free suffix -2, -3 …
+// NewSweep starts the record of the sweep of a test, of which p is a point, and makes the directory of its runs below
+// parent. If there is one of that name it gets the first free suffix -2, -3 …
 func NewSweep(parent, file, version, name string, p *config.Point) (*Sweep, error) {
 	dir, err := freeDir(parent, name)
 	if err != nil {

@@ -76,7 +76,8 @@ type comparedTaps struct {
 }
 
 func newComparedTaps(first, second int, checked *trace.Checked, pair *trace.PairReport) *comparedTaps {
-	c := &comparedTaps{first: first, second: second, agreed: checked.Meta().Complete, missed: pair.Missed + pair.Outside, transit: pair.MinTransitNS}
+	c := &comparedTaps{first: first, second: second, agreed: checked.Meta().Complete, missed: pair.Missed + pair.Outside,
+		transit: pair.MinTransitNS}
 	for i := range pair.Ways {
 		if pair.Ways[i].Assumed {
 			c.assumed++
@@ -86,8 +87,8 @@ func newComparedTaps(first, second int, checked *trace.Checked, pair *trace.Pair
 	return c
 }
 
-// compare orders pairs by how much they prove: captures that missed nothing, whose places the packets show, and that are far apart, so that
-// most of what happened to packets happened in between.
+// compare orders pairs by how much they prove: captures that missed nothing, whose places the packets show, and that
+// are far apart, so that most of what happened to packets happened in between.
 func (c *comparedTaps) compare(other *comparedTaps) int {
 	rank := func(agreed bool) int {
 		if agreed {
@@ -95,7 +96,8 @@ func (c *comparedTaps) compare(other *comparedTaps) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(rank(c.agreed), rank(other.agreed)), cmp.Compare(c.assumed, other.assumed), cmp.Compare(c.missed, other.missed),
+	return cmp.Or(cmp.Compare(rank(c.agreed), rank(other.agreed)), cmp.Compare(c.assumed, other.assumed),
+		cmp.Compare(c.missed, other.missed),
 		-cmp.Compare(c.events, other.events), -cmp.Compare(c.transit, other.transit))
 }
 
@@ -107,8 +109,10 @@ func (c *comparedTaps) note(taps []Tap) string {
 			rest = append(rest, taps[i].String())
 		}
 	}
-	return fmt.Sprintf("%d captures: %s and %s are compared, because they bound best what happened between the hosts (%d packets missed by the upstream tap, "+
-		"%d lost or changed in between, at least %.3f us apart); not used: %s", len(taps), &taps[c.first], &taps[c.second], c.missed, c.events,
+	return fmt.Sprintf("%d captures: %s and %s are compared, because they bound best what happened between the hosts "+
+		"(%d packets missed by the upstream tap, "+
+		"%d lost or changed in between, at least %.3f us apart); not used: %s", len(taps), &taps[c.first], &taps[c.second],
+		c.missed, c.events,
 		float64(c.transit)/1e3, strings.Join(rest, ", "))
 }
 
@@ -124,5 +128,6 @@ func (o *AnalyzeOptions) OnlyTaps(taps []Tap, first, second int, why string) {
 	for i := range rest {
 		names = append(names, rest[i].String())
 	}
-	o.Notes = append(o.Notes, fmt.Sprintf("%d captures: %s and %s are compared, because %s; not used: %s", len(taps), &a, &b, why, strings.Join(names, ", ")))
+	o.Notes = append(o.Notes, fmt.Sprintf("%d captures: %s and %s are compared, because %s; not used: %s", len(taps), &a,
+		&b, why, strings.Join(names, ", ")))
 }

@@ -27,7 +27,8 @@ func TestReportedTimesLeaveNoViolationInTheAnalysis(t *testing.T) {
 func TestReportedTimesDoNotFailAStrictRunOfSoftwareHosts(t *testing.T) {
 	a := &analyzers.Analysis{}
 	a.Add("", analyzers.Result{Findings: []analyzers.Finding{
-		{Rule: "gbn.timeout-early", Severity: analyzers.Violation}, {Rule: "retrans.timeout-late", Severity: analyzers.Warning},
+		{Rule: "gbn.timeout-early", Severity: analyzers.Violation},
+		{Rule: "retrans.timeout-late", Severity: analyzers.Warning},
 		{Rule: "gbn.replay-opcode", Severity: analyzers.Warning},
 	}})
 	reportTimes(a, nil)

@@ -84,21 +84,23 @@ func (u *unmet) trimBounds(e *config.TrimExpect, a *analyzers.Analysis, c *Compa
 // ComparisonSchema names the format of comparison.json.
 const ComparisonSchema = "candela.comparison/v1"
 
-// comparisonFile holds a Comparison in a run directory; pairedDir is the run directory of the paired run in that of the run.
+// comparisonFile holds a Comparison in a run directory; pairedDir is the run directory of the paired run in that of the
+// run.
 const (
 	comparisonFile = "comparison.json"
 	pairedDir      = "paired"
 )
 
-// Comparison holds the repair of trimmed packets against that of the same packets in a paired run, which lost them otherwise.
+// Comparison holds the repair of trimmed packets against that of the same packets in a paired run, which lost them
+// otherwise.
 type Comparison struct {
 	Schema  string       `json:"schema"`
 	TrimAs  string       `json:"trim_as"` // what happened to them in the paired run
 	Packets []ComparedTo `json:"packets"`
 }
 
-// ComparedTo is one trimmed packet and its fate in the paired run. Times are from the loss to the delivery; nil: not delivered, or
-// the packet was not lost in the paired run.
+// ComparedTo is one trimmed packet and its fate in the paired run. Times are from the loss to the delivery; nil: not
+// delivered, or the packet was not lost in the paired run.
 type ComparedTo struct {
 	trim.Packet
 	TrimNS  *int64 `json:"trim_recovery_ns"`
@@ -106,7 +108,8 @@ type ComparedTo struct {
 	GainNS  *int64 `json:"gain_ns"` // by which the trimmed packet was sooner repaired
 }
 
-// compare runs the test once more with its trims replaced, if it asks for that, and holds the repairs against each other.
+// compare runs the test once more with its trims replaced, if it asks for that, and holds the repairs against each
+// other.
 func (r *run) compare(ctx context.Context) error {
 	as := r.plan.Test.Compare.TrimAs
 	if as == trace.EventNone || r.analysis == nil {
@@ -116,7 +119,8 @@ func (r *run) compare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("paired run: %w", err)
 	}
-	o := Options{Out: r.Dir.Path(), ID: pairedDir, NoReports: true, Version: r.Version, Command: r.Command, Wall: r.Wall, follow: as}
+	o := Options{Out: r.Dir.Path(), ID: pairedDir, NoReports: true, Version: r.Version, Command: r.Command, Wall: r.Wall,
+		follow: as}
 	if r.memory != nil {
 		o.memory, o.session = new(memory), r.session
 	}
@@ -192,7 +196,8 @@ func (f *facts) followed() []trim.Packet {
 func (f *facts) trimReport() (list []report.Trim) {
 	for i, p := range f.followed() {
 		t := report.Trim{ID: p.ID, Connection: p.Connection, PSN: p.PSN, Response: p.Response, Size: p.Size, TimeNS: p.TimeNS,
-			NackNS: p.NackNS, Nacked: p.NackID != 0, ResentNS: p.ResentNS, Resent: p.ResentID != 0, RecoveredNS: p.RecoveredNS, Recovered: p.RecoveredID != 0}
+			NackNS: p.NackNS, Nacked: p.NackID != 0, ResentNS: p.ResentNS, Resent: p.ResentID != 0, RecoveredNS: p.RecoveredNS,
+			Recovered: p.RecoveredID != 0}
 		if c := f.comparison; c != nil && i < len(c.Packets) {
 			t.PairedNS, t.GainNS, t.As = c.Packets[i].OtherNS, c.Packets[i].GainNS, c.TrimAs
 		}

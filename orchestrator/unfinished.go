@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A run ends after a quiet time. Captures of an unknown application end when somebody stops them, mostly in the middle of traffic: what is
-// missing at the end of two captures is missing for certain only if it was due long before.
+// A run ends after a quiet time. Captures of an unknown application end when somebody stops them, mostly in the middle
+// of traffic: what is missing at the end of two captures is missing for certain only if it was due long before.
 
 // unfinishedRules claim at the end of a trace that something did not come. True: the responder owes it.
 var unfinishedRules = map[string]bool{
@@ -22,7 +22,8 @@ var unfinishedRules = map[string]bool{
 const (
 	// answerNS is how long a responder may take for an answer if no timeout is known.
 	answerNS = 20_000_000
-	// A requester retries after the timeout at the earliest, and after four times the timeout at the latest (IBTA volume 1, 9.7.6.1.3).
+	// A requester retries after the timeout at the earliest, and after four times the timeout at the latest (IBTA volume
+	// 1, 9.7.6.1.3).
 	latestTimeout = 4
 )
 
@@ -77,7 +78,8 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 			f.Message += " Or it came after the captures ended: the timeout of the requester is not known (--timeout)."
 		} else if since < needs {
 			f.Severity = analyzers.Warning
-			f.Message += fmt.Sprintf(" Or it came after the captures ended, %.3f us later: a violation is certain after %.3f us.",
+			f.Message += fmt.Sprintf(
+				" Or it came after the captures ended, %.3f us later: a violation is certain after %.3f us.",
 				float64(since)/1e3, float64(needs)/1e3)
 		}
 	}

@@ -12,9 +12,11 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// nothingJudged says why no rule was about any packet of a capture, or returns nil if some rule was. A capture is judged by the requests
-// in it: responses and CNPs are judged by what they answer. A mirror trace lacks no packet, so that each finding about it counts.
-func nothingJudged(ctx context.Context, checked *trace.Checked, a *analyzers.Analysis, o AnalyzeOptions) (*trace.UnjudgedError, error) {
+// nothingJudged says why no rule was about any packet of a capture, or returns nil if some rule was. A capture is
+// judged by the requests in it: responses and CNPs are judged by what they answer. A mirror trace lacks no packet, so
+// that each finding about it counts.
+func nothingJudged(ctx context.Context, checked *trace.Checked, a *analyzers.Analysis,
+	o AnalyzeOptions) (*trace.UnjudgedError, error) {
 	for _, n := range a.Coverage[gbn.Name] {
 		if n > 0 {
 			return nil, nil
@@ -30,7 +32,8 @@ func nothingJudged(ctx context.Context, checked *trace.Checked, a *analyzers.Ana
 	return &trace.UnjudgedError{Name: o.Trace, Reason: c.reason(), Advice: c.advice(o)}, nil
 }
 
-// foreign reports whether all violations say that packets belong to no connection of a document, which may be that of another trace.
+// foreign reports whether all violations say that packets belong to no connection of a document, which may be that of
+// another trace.
 func foreign(a *analyzers.Analysis, o AnalyzeOptions) bool {
 	if o.Connections == "" {
 		return false
@@ -139,11 +142,14 @@ func (c *composition) reason() string {
 func (c *composition) advice(o AnalyzeOptions) string {
 	switch {
 	case c[partStranger] > 0 && o.Connections != "":
-		return "--connections names other addresses or queue pairs than the packets: leave it out to infer the connections, or give the document of this trace"
+		return "--connections names other addresses or queue pairs than the packets: leave it out to infer the " +
+			"connections, or give the document of this trace"
 	case c[partResponse] > 0:
-		return "responses are judged by the requests that they answer: capture both directions of the connection, for example on the port of one host"
+		return "responses are judged by the requests that they answer: capture both directions of the connection, for " +
+			"example on the port of one host"
 	case c[partCNP] > 0:
-		return "CNPs are judged by the data packets that they answer: capture data packets in both directions, too (tcpdump filter: udp port 4791)"
+		return "CNPs are judged by the data packets that they answer: capture data packets in both directions, too " +
+			"(tcpdump filter: udp port 4791)"
 	case c[partDamaged] > 0:
 		return "a packet with a wrong iCRC proves nothing: capture with whole packets, before a device that changes them"
 	case c[partMAD] > 0:
@@ -161,8 +167,9 @@ func unjudgedCapture(o AnalyzeOptions, notes []string, why *trace.UnjudgedError)
 	doc := &analyzers.Analysis{
 		Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: trace.PacketIDsFrame,
 		Findings: []analyzers.Finding{{
-			Analyzer: integrityAnalyzer, Rule: unjudgedRule, Clause: "docs/formats.md, Exit status", Severity: analyzers.Violation,
-			Packets: []uint64{}, Expected: "packets that a rule is about", Actual: why.Reason, Message: why.Text(),
+			Analyzer: integrityAnalyzer, Rule: unjudgedRule, Clause: "docs/formats.md, Exit status",
+			Severity: analyzers.Violation,
+			Packets:  []uint64{}, Expected: "packets that a rule is about", Actual: why.Reason, Message: why.Text(),
 		}},
 		Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{},
 	}

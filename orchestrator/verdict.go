@@ -36,9 +36,9 @@ type evidence struct {
 	strict         bool     // warnings fail too
 }
 
-// judge applies the precedence of the design: infrastructure failure, then integrity, then fail, then an event that never
-// fired, then pass. A trace with integrity is always judged: a NIC that never retransmits leaves events unfired, and must
-// not look like a problem of the lab.
+// judge applies the precedence of the design: infrastructure failure, then integrity, then fail, then an event that
+// never fired, then pass. A trace with integrity is always judged: a NIC that never retransmits leaves events unfired,
+// and must not look like a problem of the lab.
 func judge(e evidence) Verdict {
 	if e.infrastructure != nil {
 		return Verdict{analyzers.Invalid, ExitInfrastructure, []string{e.infrastructure.Error()}}

@@ -9,7 +9,8 @@ import (
 
 func TestVerdictPrecedence(t *testing.T) {
 	all := evidence{
-		infrastructure: errors.New("agent gone"), integrity: []string{"missing 7"}, violations: 1, unfired: []string{"event 1"},
+		infrastructure: errors.New("agent gone"), integrity: []string{"missing 7"}, violations: 1,
+		unfired: []string{"event 1"},
 	}
 	noInfra, noIntegrity, noViolation := all, all, all
 	noInfra.infrastructure = nil

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Waivers excuse known violations of known devices. One value serves all runs of a command, several of which may be under way at
-// once, so that it knows in the end which waivers excused nothing. The zero value and nil excuse nothing.
+// Waivers excuse known violations of known devices. One value serves all runs of a command, several of which may be
+// under way at once, so that it knows in the end which waivers excused nothing. The zero value and nil excuse nothing.
 type Waivers struct {
 	list []config.Waiver
 	day  string // today, YYYY-MM-DD
@@ -25,14 +25,14 @@ func NewWaivers(list []config.Waiver, now time.Time) *Waivers {
 // expired reports whether the i-th waiver held no longer; its last day is still good.
 func (w *Waivers) expired(i int) bool { return w.list[i].Expires < w.day } // dates of this form sort like text
 
-// excuse returns the waiver of a violation of rule in test t, nil if there is none. Which of the two hosts is to blame is not
-// known, so the waiver of either counts.
+// excuse returns the waiver of a violation of rule in test t, nil if there is none. Which of the two hosts is to blame
+// is not known, so the waiver of either counts.
 func (w *Waivers) excuse(t *config.Test, rule string) *config.Waiver {
 	return w.Excuse(rule, t.Requester.NIC.Profile, t.Responder.NIC.Profile)
 }
 
-// Excuse returns the waiver of a violation of rule by one of some simulated devices, nil if there is none. Models have no firmware:
-// a waiver that names one is for another device.
+// Excuse returns the waiver of a violation of rule by one of some simulated devices, nil if there is none. Models have
+// no firmware: a waiver that names one is for another device.
 func (w *Waivers) Excuse(rule string, models ...string) *config.Waiver {
 	if w == nil {
 		return nil

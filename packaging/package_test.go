@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package packaging_test checks the Debian package: its sources always, the package itself with CANDELA_TEST_PACKAGE=1, in a guest
-// with systemd (make test-package).
+// Package packaging_test checks the Debian package: its sources always, the package itself with CANDELA_TEST_PACKAGE=1,
+// in a guest with systemd (make test-package).
 package packaging_test
 
 import (
@@ -117,8 +117,10 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 	dpkg := tool(t, "dpkg-deb", "dpkg")
 	fields := output(t, dpkg, "--field", deb)
 	for _, want := range []string{
-		`(?m)^Package: candela$`, `(?m)^Version: \d+\.\d+\.\d+\S*$`, `(?m)^Architecture: (amd64|arm64)$`, `(?m)^Maintainer: .+ <\S+@\S+>$`,
-		`(?m)^Section: net$`, `(?m)^Priority: optional$`, `(?m)^Installed-Size: [1-9]\d*$`, `(?m)^Description: [A-Z][^.]{1,79}`,
+		`(?m)^Package: candela$`, `(?m)^Version: \d+\.\d+\.\d+\S*$`, `(?m)^Architecture: (amd64|arm64)$`,
+		`(?m)^Maintainer: .+ <\S+@\S+>$`,
+		`(?m)^Section: net$`, `(?m)^Priority: optional$`, `(?m)^Installed-Size: [1-9]\d*$`,
+		`(?m)^Description: [A-Z][^.]{1,79}`,
 	} {
 		if !regexp.MustCompile(want).MatchString(fields) {
 			t.Errorf("its fields don't match %s:\n%s", want, fields)
@@ -126,17 +128,21 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 	}
 	contents := output(t, dpkg, "--contents", deb)
 	for _, want := range []string{
-		`-rwxr-xr-x root/root .* \./usr/bin/candela\n`, `-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-agent\.service\n`,
+		`-rwxr-xr-x root/root .* \./usr/bin/candela\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-agent\.service\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-switchd\.service\n`,
-		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-pki\.timer\n`, `-rw-r--r-- root/root .* \./etc/candela/agent\.env\n`,
-		`-rw-r--r-- root/root .* \./usr/share/doc/candela/copyright\n`, `-rw-r--r-- root/root .* \./usr/share/doc/candela/live\.md\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-pki\.timer\n`,
+		`-rw-r--r-- root/root .* \./etc/candela/agent\.env\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/copyright\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/live\.md\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(contents) {
 			t.Errorf("its contents don't match %s:\n%s", want, contents)
 		}
 	}
 	for line := range strings.Lines(contents) {
-		if strings.Contains(line, "/usr/local/") || strings.Contains(line, "/root/") || !strings.Contains(line, " root/root ") {
+		if strings.Contains(line, "/usr/local/") || strings.Contains(line, "/root/") ||
+			!strings.Contains(line, " root/root ") {
 			t.Errorf("a file that belongs to nobody's package: %s", line)
 		}
 	}
@@ -169,9 +175,12 @@ func TestThePackageInstallsRunsAndLeavesNothing(t *testing.T) {
 	appended(t, cpio, filepath.Join(image, "initramfs"), initrd, deb)
 	ctx, cancel := context.WithTimeout(t.Context(), guestTime)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,tb-size=128", "-M", "q35", "-smp", "2", "-m", "1024", "-nodefaults", "-no-user-config",
-		"-display", "none", "-no-reboot", "-kernel", filepath.Join(image, "kernel"), "-initrd", initrd, "-serial", "file:"+console,
-		"-append", "console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable systemd.show_status=0 systemd.log_level=warning")
+	cmd := exec.CommandContext(ctx, qemu, "-accel", "tcg,tb-size=128", "-M", "q35", "-smp", "2", "-m", "1024",
+		"-nodefaults", "-no-user-config",
+		"-display", "none", "-no-reboot", "-kernel", filepath.Join(image, "kernel"), "-initrd", initrd, "-serial",
+		"file:"+console,
+		"-append",
+		"console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable systemd.show_status=0 systemd.log_level=warning")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	start := time.Now()
 	out, err := cmd.CombinedOutput()

@@ -30,7 +30,8 @@ func fold(acc uint64) uint16 {
 	return ^uint16(acc)
 }
 
-// updateChecksum returns the checksum that results from check when one 16-bit word changes from old to new (RFC 1624, eqn. 3).
+// updateChecksum returns the checksum that results from check when one 16-bit word changes from old to new (RFC 1624,
+// eqn. 3).
 func updateChecksum(check, old, new uint16) uint16 {
 	return fold(uint64(^check) + uint64(^old) + uint64(new))
 }
@@ -41,7 +42,8 @@ func HeaderChecksum(header []byte) uint16 {
 }
 
 // rnrTimer10us is the RNR NAK timer by code, in units of 10 µs (IBTA volume 1, 9.7.5.2.8).
-var rnrTimer10us = [32]int64{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+var rnrTimer10us = [32]int64{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
+	1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152}
 
 // RNRTimer returns the minimum RNR delay that a five-bit timer code stands for, in nanoseconds.

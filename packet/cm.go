@@ -30,8 +30,10 @@ const (
 )
 
 var cmNames = map[CMAttribute]string{
-	CMConnectRequest: "REQ", CMMessageReceipt: "MRA", CMReject: "REJ", CMConnectReply: "REP", CMReadyToUse: "RTU", CMDisconnectRequest: "DREQ",
-	CMDisconnectReply: "DREP", CMResolveRequest: "SIDR_REQ", CMResolveReply: "SIDR_REP", CMLoadAlternatePath: "LAP", CMAlternatePathResp: "APR",
+	CMConnectRequest: "REQ", CMMessageReceipt: "MRA", CMReject: "REJ", CMConnectReply: "REP", CMReadyToUse: "RTU",
+	CMDisconnectRequest: "DREQ",
+	CMDisconnectReply:   "DREP", CMResolveRequest: "SIDR_REQ", CMResolveReply: "SIDR_REP", CMLoadAlternatePath: "LAP",
+	CMAlternatePathResp: "APR",
 }
 
 // String returns the name of the specification.
@@ -72,12 +74,13 @@ const MADLen = dethLen + madHead + cmLen
 
 // cmNeeds is how much of a message must be captured.
 var cmNeeds = map[CMAttribute]int{
-	CMConnectRequest: 96, CMMessageReceipt: 10, CMReject: 12, CMConnectReply: 28, CMReadyToUse: 8, CMDisconnectRequest: 12, CMDisconnectReply: 8,
-	CMResolveRequest: 4, CMResolveReply: 12, CMLoadAlternatePath: 8, CMAlternatePathResp: 8,
+	CMConnectRequest: 96, CMMessageReceipt: 10, CMReject: 12, CMConnectReply: 28, CMReadyToUse: 8, CMDisconnectRequest: 12,
+	CMDisconnectReply: 8,
+	CMResolveRequest:  4, CMResolveReply: 12, CMLoadAlternatePath: 8, CMAlternatePathResp: 8,
 }
 
-// ParseCM decodes the message of the connection manager in a datagram to the GSI; b starts behind the BTH. ok is false if it holds none, or
-// if too little of it was captured (IBTA volume 1, 12.6; 13.4.3 for the MAD header).
+// ParseCM decodes the message of the connection manager in a datagram to the GSI; b starts behind the BTH. ok is false
+// if it holds none, or if too little of it was captured (IBTA volume 1, 12.6; 13.4.3 for the MAD header).
 func ParseCM(b []byte) (c CM, ok bool) {
 	if len(b) < dethLen+madHead {
 		return c, false
@@ -172,8 +175,10 @@ func put24(b []byte, v uint32) { b[0], b[1], b[2] = byte(v>>16), byte(v>>8), byt
 
 // cmReasons names the reasons of a REJ that applications meet (IBTA volume 1, table 117).
 var cmReasons = map[uint16]string{
-	1: "no QP", 2: "no end-to-end context", 3: "no resources", 4: "timeout", 5: "unsupported request", 6: "invalid communication id",
-	7: "invalid communication instance", 8: "invalid service id", 9: "invalid transport service type", 10: "stale connection", 17: "invalid path MTU",
+	1: "no QP", 2: "no end-to-end context", 3: "no resources", 4: "timeout", 5: "unsupported request",
+	6: "invalid communication id",
+	7: "invalid communication instance", 8: "invalid service id", 9: "invalid transport service type",
+	10: "stale connection", 17: "invalid path MTU",
 	28: "rejected by the consumer",
 }
 

@@ -18,9 +18,11 @@ import (
 )
 
 var cmMessages = []packet.CM{
-	{Attribute: packet.CMConnectRequest, LocalID: 0x11223344, QPN: 0xabcdef, StartingPSN: 0x123456, MTU: 2048, Timeout: 18, Retry: 5, RNRRetry: 6, Service: 1},
+	{Attribute: packet.CMConnectRequest, LocalID: 0x11223344, QPN: 0xabcdef, StartingPSN: 0x123456, MTU: 2048, Timeout: 18,
+		Retry: 5, RNRRetry: 6, Service: 1},
 	{Attribute: packet.CMConnectRequest, LocalID: 1, QPN: 17, StartingPSN: 0xffffff, MTU: 256, Timeout: 31, Retry: 7},
-	{Attribute: packet.CMConnectReply, LocalID: 0x55667788, RemoteID: 0x11223344, QPN: 0xfedcba, StartingPSN: 0x654321, RNRRetry: 3},
+	{Attribute: packet.CMConnectReply, LocalID: 0x55667788, RemoteID: 0x11223344, QPN: 0xfedcba, StartingPSN: 0x654321,
+		RNRRetry: 3},
 	{Attribute: packet.CMReadyToUse, LocalID: 0x11223344, RemoteID: 0x55667788},
 	{Attribute: packet.CMDisconnectRequest, LocalID: 0x11223344, RemoteID: 0x55667788, QPN: 0xfedcba},
 	{Attribute: packet.CMDisconnectReply, LocalID: 0x55667788, RemoteID: 0x11223344},
@@ -43,7 +45,8 @@ func TestCMMessagesSurviveEncoding(t *testing.T) {
 	}
 }
 
-// cmByTable is a REQ composed by hand from the tables of IBTA volume 1, 12.6.5, and no encoder of ours: each line is one or more fields.
+// cmByTable is a REQ composed by hand from the tables of IBTA volume 1, 12.6.5, and no encoder of ours: each line is
+// one or more fields.
 const cmByTable = `
 	80010000 00000001                   DETH: queue key, source queue pair
 	01 07 02 03 0000 0000               MAD: base version, class CM, class version, method Send, status, class specific
@@ -86,7 +89,8 @@ func TestAConnectRequestComposedFromTheTables(t *testing.T) {
 	if len(b) != packet.MADLen {
 		t.Fatalf("%d bytes", len(b))
 	}
-	want := packet.CM{Attribute: packet.CMConnectRequest, LocalID: 0x0a0b0c0d, QPN: 0xabcd, StartingPSN: 0x7b2d01, MTU: 1024, Timeout: 18, Retry: 6, RNRRetry: 7}
+	want := packet.CM{Attribute: packet.CMConnectRequest, LocalID: 0x0a0b0c0d, QPN: 0xabcd, StartingPSN: 0x7b2d01,
+		MTU: 1024, Timeout: 18, Retry: 6, RNRRetry: 7}
 	got, ok := packet.ParseCM(b)
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("found %v\n%s", ok, diff)
@@ -101,14 +105,16 @@ func TestTsharkReadsTheSameConnectionManagerFields(t *testing.T) {
 	}
 	pcapFile := filepath.Join(t.TempDir(), "cm.pcap")
 	var file []byte
-	file = append(file, "\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x01\x00\x00\x00"...)
+	file = append(file,
+		"\xd4\xc3\xb2\xa1\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x01\x00\x00\x00"...)
 	bodies := [][]byte{byTable(t)}
 	for i := range cmMessages {
 		bodies = append(bodies, cmMessages[i].AppendCM(nil))
 	}
 	for i, body := range bodies {
 		p := sample(packet.WriteOnly, 0)
-		p.Headers, p.BTH.Opcode, p.BTH.DestQP, p.Payload, p.BTH.PadCount = packet.HasBTH, packet.UDSendOnly, packet.GSI, body, 0
+		p.Headers, p.BTH.Opcode, p.BTH.DestQP, p.Payload, p.BTH.PadCount = packet.HasBTH, packet.UDSendOnly, packet.GSI, body,
+			0
 		overIPv4(p)
 		frame := p.AppendTo(nil)
 		var h [16]byte
@@ -121,8 +127,10 @@ func TestTsharkReadsTheSameConnectionManagerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := []string{
-		"mad.attributeid", "cm.req", "cm.req.localqpn", "cm.req.startpsn", "cm.req.pppmtu", "cm.req.prim_localacktout", "cm.req.retrcount", "cm.req.rnrretrcount",
-		"cm.req.transpsvctype", "cm.rep.remotecommid", "cm.rep.localqpn", "cm.rep.startpsn", "cm.rep.rnrretrcount", "cm.rtu.localcommid",
+		"mad.attributeid", "cm.req", "cm.req.localqpn", "cm.req.startpsn", "cm.req.pppmtu", "cm.req.prim_localacktout",
+		"cm.req.retrcount", "cm.req.rnrretrcount",
+		"cm.req.transpsvctype", "cm.rep.remotecommid", "cm.rep.localqpn", "cm.rep.startpsn", "cm.rep.rnrretrcount",
+		"cm.rtu.localcommid",
 		"cm.rtu.remotecommid", "cm.dreq.localcommid", "cm.dreq.remotecommid", "cm.rej.reason",
 	}
 	args := []string{"-n", "-r", pcapFile, "-T", "fields", "-E", "separator=,"}

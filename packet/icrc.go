@@ -24,10 +24,10 @@ func (s ICRCStatus) String() string {
 	return "not checkable"
 }
 
-// ComputeICRC returns the invariant CRC of an IPv4 or IPv6 packet that l3 holds from the first byte of its IP header up to
-// and without the iCRC, as the four wire bytes read little-endian (IBTA annex A17.3.3): CRC-32 over eight bytes of ones and
-// the packet with every field that may change on the way set to ones. l3 must hold the headers up to and with the BTH; it is
-// not changed.
+// ComputeICRC returns the invariant CRC of an IPv4 or IPv6 packet that l3 holds from the first byte of its IP header up
+// to and without the iCRC, as the four wire bytes read little-endian (IBTA annex A17.3.3): CRC-32 over eight bytes of
+// ones and the packet with every field that may change on the way set to ones. l3 must hold the headers up to and with
+// the BTH; it is not changed.
 func ComputeICRC(l3 []byte) uint32 {
 	const ones = 0xff
 	var scratch [60 + UDPLen + BTHLen]byte
@@ -52,7 +52,8 @@ func ComputeICRC(l3 []byte) uint32 {
 	return CRC(head, l3[n:])
 }
 
-// CRC returns the CRC-32 over eight bytes of ones, head and rest: the invariant CRC of a packet whose masked headers are head.
+// CRC returns the CRC-32 over eight bytes of ones, head and rest: the invariant CRC of a packet whose masked headers
+// are head.
 func CRC(head, rest []byte) uint32 {
 	return crc32.Update(updateCRC(crcOfOnes, head), crc32.IEEETable, rest)
 }
@@ -71,8 +72,8 @@ var crcTables = func() (t [8][256]uint32) {
 	return t
 }()
 
-// updateCRC is crc32.Update for the few bytes of masked headers. The standard library calls the code for the processor at
-// hand through a variable, which would move the caller's scratch space to the heap: an allocation per packet.
+// updateCRC is crc32.Update for the few bytes of masked headers. The standard library calls the code for the processor
+// at hand through a variable, which would move the caller's scratch space to the heap: an allocation per packet.
 func updateCRC(crc uint32, b []byte) uint32 {
 	t := &crcTables
 	crc = ^crc
@@ -99,8 +100,8 @@ func CheckICRC(frame []byte, p *Packet) ICRCStatus {
 	return ICRCInvalid
 }
 
-// CheckICRC compares the iCRC with the packet. A derived packet is right by definition. For an explicit one it serialises
-// the packet, which allocates; on a path that has the frame use [CheckICRC].
+// CheckICRC compares the iCRC with the packet. A derived packet is right by definition. For an explicit one it
+// serialises the packet, which allocates; on a path that has the frame use [CheckICRC].
 func (p *Packet) CheckICRC() ICRCStatus {
 	if p.Derived && p.IsRoCE() && !p.Truncated() {
 		return ICRCValid

@@ -9,7 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// l3Of returns a sample's bytes from the IP header up to and without the iCRC, and the offset of its UDP header in them.
+// l3Of returns a sample's bytes from the IP header up to and without the iCRC, and the offset of its UDP header in
+// them.
 func l3Of(p *packet.Packet) (l3 []byte, udp int) {
 	frame := p.AppendTo(nil)
 	start := packet.EthernetLen
@@ -161,8 +162,8 @@ func TestDamageToAnyInvariantFieldIsFound(t *testing.T) {
 	}
 }
 
-// A congestion notification that a ConnectX-4 Lx sent, and a packet of another service from soft-RoCE, as published with
-// Scapy's RoCE tests: known answers from implementations that share nothing with ours.
+// A congestion notification that a ConnectX-4 Lx sent, and a packet of another service from soft-RoCE, as published
+// with Scapy's RoCE tests: known answers from implementations that share nothing with ours.
 func TestICRCOfPacketsFromOtherImplementations(t *testing.T) {
 	addr := netip.MustParseAddr
 	cnp := packet.Packet{
@@ -185,7 +186,8 @@ func TestICRCOfPacketsFromOtherImplementations(t *testing.T) {
 		UDP:     packet.UDP{SrcPort: 49152, DstPort: packet.Port},
 		Headers: packet.HasBTH,
 		BTH:     packet.BTH{Opcode: 0x24, MigReq: true, PadCount: 2, PKey: 0xffff, DestQP: 211, PSN: 13571856},
-		Payload: []byte{0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9, 0x0e, 0x9a, 0x95, 0x50, 0x54, 0x01, 0xbe, 0x88, 0x5e, 0x50},
+		Payload: []byte{0x46, 0x30, 0x81, 0x8b, 0xe2, 0x89, 0x35, 0xd9, 0x0e, 0x9a, 0x95, 0x50, 0x54, 0x01, 0xbe, 0x88, 0x5e,
+			0x50},
 	}
 	tests := []struct {
 		name, icrc, headerChecksum string

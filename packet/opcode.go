@@ -141,8 +141,8 @@ func (o Opcode) Starts() bool { return opcodes[o].flags&opStart != 0 }
 // Ends reports whether an o packet is the last or only one of its message.
 func (o Opcode) Ends() bool { return opcodes[o].flags&opEnd != 0 }
 
-// IsData reports whether o is a data packet in the sense of event addressing: a SEND, WRITE or atomic request, or a READ
-// response. READ requests, ACKs, atomic ACKs and CNPs are control packets and never move ITER.
+// IsData reports whether o is a data packet in the sense of event addressing: a SEND, WRITE or atomic request, or a
+// READ response. READ requests, ACKs, atomic ACKs and CNPs are control packets and never move ITER.
 func (o Opcode) IsData() bool {
 	info := &opcodes[o]
 	switch {
@@ -178,8 +178,8 @@ func (s Space) String() string {
 	return "responses"
 }
 
-// Space returns the PSN space that an o packet's PSN belongs to. A CNP has no PSN; it counts among the requests, where its
-// class keeps events on data away from it.
+// Space returns the PSN space that an o packet's PSN belongs to. A CNP has no PSN; it counts among the requests, where
+// its class keeps events on data away from it.
 func (o Opcode) Space() Space {
 	if o.IsResponse() {
 		return Responses

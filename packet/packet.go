@@ -1,10 +1,10 @@
-// Package packet holds the wire formats that the injector, the endpoints under test, traces and analyzers share: Ethernet,
-// 802.1Q, IPv4, IPv6, UDP and the InfiniBand transport headers of RoCEv2, down to the invariant CRC.
+// Package packet holds the wire formats that the injector, the endpoints under test, traces and analyzers share:
+// Ethernet, 802.1Q, IPv4, IPv6, UDP and the InfiniBand transport headers of RoCEv2, down to the invariant CRC.
 //
-// One struct, [Packet], stands for a frame everywhere. Live paths [Packet.Parse] bytes into it and [Packet.AppendTo] bytes
-// out of it, byte-exactly. The virtual testbed passes it along unserialised: such a packet is *derived*, which means that
-// its lengths, checksums and iCRC are by definition right and are computed only when somebody needs bytes. An event that
-// damages a packet first makes it explicit with [Packet.Seal], so that a stale iCRC really is stale.
+// One struct, [Packet], stands for a frame everywhere. Live paths [Packet.Parse] bytes into it and [Packet.AppendTo]
+// bytes out of it, byte-exactly. The virtual testbed passes it along unserialised: such a packet is *derived*, which
+// means that its lengths, checksums and iCRC are by definition right and are computed only when somebody needs bytes.
+// An event that damages a packet first makes it explicit with [Packet.Seal], so that a stale iCRC really is stale.
 //
 // Nothing here is safe for concurrent use of one Packet.
 package packet
@@ -160,8 +160,8 @@ type AtomicETH struct {
 
 // Packet is a frame with its headers decoded.
 //
-// Payload, IP.Options and Trailer may alias the buffer that the packet was parsed from or a shared pattern buffer; whoever
-// keeps a Packet longer than that buffer copies them.
+// Payload, IP.Options and Trailer may alias the buffer that the packet was parsed from or a shared pattern buffer;
+// whoever keeps a Packet longer than that buffer copies them.
 type Packet struct {
 	Eth  Ethernet
 	IP   IP
@@ -170,7 +170,8 @@ type Packet struct {
 	RETH RETH
 	AETH AETH
 
-	// Headers says which transport headers are present. 0: not a RoCE packet; what follows the last decoded header is Payload.
+	// Headers says which transport headers are present. 0: not a RoCE packet; what follows the last decoded header is
+	// Payload.
 	Headers Headers
 	HasUDP  bool
 
@@ -198,13 +199,13 @@ type Packet struct {
 // IsRoCE reports whether p is a RoCEv2 packet with a decoded BTH.
 func (p *Packet) IsRoCE() bool { return p.Headers&HasBTH != 0 }
 
-// Truncated reports whether the frame ended before the length that its IP or UDP header announces: a snapped capture or a
-// trimmed packet. Such a packet has no iCRC to check. A trimmed packet both of whose lengths were updated looks whole, and
-// its iCRC wrong.
+// Truncated reports whether the frame ended before the length that its IP or UDP header announces: a snapped capture or
+// a trimmed packet. Such a packet has no iCRC to check. A trimmed packet both of whose lengths were updated looks
+// whole, and its iCRC wrong.
 func (p *Packet) Truncated() bool { return p.missing > 0 }
 
-// PayloadLen returns the payload length in bytes, without pad, as announced by the headers; of a truncated packet it counts
-// the bytes that are not there, too.
+// PayloadLen returns the payload length in bytes, without pad, as announced by the headers; of a truncated packet it
+// counts the bytes that are not there, too.
 func (p *Packet) PayloadLen() int {
 	n := len(p.Payload) + p.missing
 	if p.missing > 0 && p.IsRoCE() {
@@ -275,8 +276,8 @@ func (p *Packet) setTOS(tos uint8) {
 }
 
 // Corrupt damages p so that it dies of its iCRC and of nothing else: for IPv4 it flips bit 15 of the Identification and
-// updates the header checksum, for IPv6 it flips bit 0 of the UDP source port and updates a non-zero UDP checksum. Both are
-// covered by the iCRC (injector contract, action corrupt).
+// updates the header checksum, for IPv6 it flips bit 0 of the UDP source port and updates a non-zero UDP checksum. Both
+// are covered by the iCRC (injector contract, action corrupt).
 func (p *Packet) Corrupt() {
 	p.Seal()
 	switch p.IP.Version {
@@ -293,8 +294,8 @@ func (p *Packet) Corrupt() {
 	}
 }
 
-// Seal turns a derived packet into an explicit one with the same bytes: lengths, checksums and iCRC become plain fields that
-// later changes leave stale. It does nothing to an explicit packet. It allocates.
+// Seal turns a derived packet into an explicit one with the same bytes: lengths, checksums and iCRC become plain fields
+// that later changes leave stale. It does nothing to an explicit packet. It allocates.
 func (p *Packet) Seal() {
 	if !p.Derived {
 		return

@@ -31,8 +31,8 @@ func tooShort(layer string, offset, need, have int) error {
 // Parse decodes frame, which starts at the Ethernet header and has no FCS, into p, overwriting it. Payload and Trailer
 // alias frame.
 //
-// A frame that is not RoCE (another EtherType, a fragment, another protocol or UDP port) parses without error as far as it
-// goes, the rest being Payload. A RoCE frame that ends before the length that its headers announce is Truncated, not
+// A frame that is not RoCE (another EtherType, a fragment, another protocol or UDP port) parses without error as far as
+// it goes, the rest being Payload. A RoCE frame that ends before the length that its headers announce is Truncated, not
 // malformed, if its transport headers are whole. Opcodes that are not [Opcode.Known] have everything behind the BTH as
 // Payload. On error p holds the layers before the offending one.
 func (p *Packet) Parse(frame []byte) error {
@@ -105,7 +105,8 @@ func (p *Packet) parseIPv6(frame []byte, off int) error {
 	return p.parseIPPayload(frame, off+IPv6Len, int(p.IP.Length), false)
 }
 
-// parseIPPayload continues behind the IP header at off; announced is the length that the IP header gives to what follows.
+// parseIPPayload continues behind the IP header at off; announced is the length that the IP header gives to what
+// follows.
 func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool) error {
 	rest := frame[off:]
 	if len(rest) > announced {
@@ -129,9 +130,10 @@ func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool)
 	return p.parseDatagram(frame[off:], off, len(rest))
 }
 
-// parseDatagram continues behind the UDP header of a RoCE packet. b is the frame from the UDP header on, of which the IP
-// length grants have bytes. Where the two length fields disagree, the shorter one ends the datagram, as in receivers; but
-// if it is the IP length, as after trimming with an untouched UDP header, what the UDP length announces is missing.
+// parseDatagram continues behind the UDP header of a RoCE packet. b is the frame from the UDP header on, of which the
+// IP length grants have bytes. Where the two length fields disagree, the shorter one ends the datagram, as in
+// receivers; but if it is the IP length, as after trimming with an untouched UDP header, what the UDP length announces
+// is missing.
 func (p *Packet) parseDatagram(b []byte, off, have int) error {
 	length := int(p.UDP.Length)
 	switch {
@@ -148,8 +150,8 @@ func (p *Packet) parseDatagram(b []byte, off, have int) error {
 }
 
 // ParseTransport decodes a UDP payload, from the BTH to the iCRC, into p, overwriting it; the layers below stay zero.
-// missing is the number of bytes that the lower layers announce and b lacks, 0 for a whole packet. Offsets in errors count
-// from the BTH. Payload aliases b.
+// missing is the number of bytes that the lower layers announce and b lacks, 0 for a whole packet. Offsets in errors
+// count from the BTH. Payload aliases b.
 func (p *Packet) ParseTransport(b []byte, missing int) error {
 	*p = Packet{missing: missing}
 	return p.parseTransport(b, 0)

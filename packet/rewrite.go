@@ -2,8 +2,8 @@ package packet
 
 import "fmt"
 
-// RewriteField names a header field that the action rewrite of software targets can set (injector contract). The numbers are
-// those of the action's parameter.
+// RewriteField names a header field that the action rewrite of software targets can set (injector contract). The
+// numbers are those of the action's parameter.
 type RewriteField uint8
 
 // Fields that can be rewritten.
@@ -30,7 +30,8 @@ var rewriteFields = [numRewriteFields]struct {
 	name string
 	bits int
 }{
-	{"none", 0}, {"dscp", 6}, {"ecn", 2}, {"hop-limit", 8}, {"src-port", 16}, {"dest-qpn", 24}, {"ack-req", 1}, {"psn", 24},
+	{"none", 0}, {"dscp", 6}, {"ecn", 2}, {"hop-limit", 8}, {"src-port", 16}, {"dest-qpn", 24}, {"ack-req", 1},
+	{"psn", 24},
 	{"syndrome", 8}, {"msn", 24}, {"opcode", 8}, {"p-key", 16}, {"solicited", 1}, {"rkey", 32}, {"dma-length", 32},
 }
 
@@ -73,16 +74,17 @@ func (p *Packet) Offers(f RewriteField, v uint64) bool {
 		return p.Headers&HasRETH != 0
 	case RewriteOpcode:
 		op := Opcode(v)
-		return op.Headers() == p.BTH.Opcode.Headers() && (op.IsRequest() && p.BTH.Opcode.IsRequest() || op.IsResponse() && p.BTH.Opcode.IsResponse())
+		return op.Headers() == p.BTH.Opcode.Headers() &&
+			(op.IsRequest() && p.BTH.Opcode.IsRequest() || op.IsResponse() && p.BTH.Opcode.IsResponse())
 	case RewriteNone, RewriteDSCP, RewriteECN, RewriteHopLimit, RewriteSrcPort, RewriteDestQP, RewriteAckReq, RewritePSN,
 		RewritePKey, RewriteSolicited, numRewriteFields:
 	}
 	return true
 }
 
-// Rewrite sets a field to the low bits of v, as if the sender had sent it so: checksums and iCRC follow, unless they were wrong
-// before. It reports whether p has the field. Fields that the packet lacks, such as the syndrome of one without AETH, stay
-// away.
+// Rewrite sets a field to the low bits of v, as if the sender had sent it so: checksums and iCRC follow, unless they
+// were wrong before. It reports whether p has the field. Fields that the packet lacks, such as the syndrome of one
+// without AETH, stay away.
 func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
 	v &= 1<<f.Bits() - 1
 	if !p.Offers(f, v) {
@@ -151,8 +153,9 @@ func (p *Packet) setHopLimit(v uint8) {
 	p.IP.TTL = v
 }
 
-// CorruptPayload flips the bits xor of the payload byte at offset, so that p dies of its iCRC and of nothing else: a non-zero
-// UDP checksum follows. It reports whether there is such a byte. Afterwards p is explicit and owns its payload; it allocates.
+// CorruptPayload flips the bits xor of the payload byte at offset, so that p dies of its iCRC and of nothing else: a
+// non-zero UDP checksum follows. It reports whether there is such a byte. Afterwards p is explicit and owns its
+// payload; it allocates.
 func (p *Packet) CorruptPayload(offset int, xor uint8) bool {
 	if !p.IsRoCE() || offset < 0 || offset >= len(p.Payload) || xor == 0 {
 		return false

@@ -40,7 +40,8 @@ func TestEverySampleSurvivesEncodingAndDecoding(t *testing.T) {
 				t.Errorf("iCRC of the parsed packet is %v", status)
 			}
 			if got.Truncated() || got.PayloadLen() != len(s.p.Payload) {
-				t.Errorf("truncated %v, payload of %d bytes; want a whole one of %d", got.Truncated(), got.PayloadLen(), len(s.p.Payload))
+				t.Errorf("truncated %v, payload of %d bytes; want a whole one of %d", got.Truncated(), got.PayloadLen(),
+					len(s.p.Payload))
 			}
 			if encoded := got.AppendTo(nil); !bytes.Equal(encoded, frame) {
 				t.Errorf("decoding and encoding changed the frame:\n got %x\nwant %x", encoded, frame)

@@ -77,7 +77,8 @@ func sample(o packet.Opcode, payload int) *packet.Packet {
 		p.RETH = packet.RETH{VA: 0x0102030405060708, RKey: 0x090a0b0c, Length: 0x0d0e0f10}
 	}
 	if p.Headers&packet.HasAtomicETH != 0 {
-		p.AtomicETH = packet.AtomicETH{VA: 0x1112131415161718, RKey: 0x191a1b1c, Swap: 0x2122232425262728, Compare: 0x3132333435363738}
+		p.AtomicETH = packet.AtomicETH{VA: 0x1112131415161718, RKey: 0x191a1b1c, Swap: 0x2122232425262728,
+			Compare: 0x3132333435363738}
 	}
 	if p.Headers&packet.HasAETH != 0 {
 		p.AETH = packet.AETH{Syndrome: 0x1e, MSN: 0x414243}

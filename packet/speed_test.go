@@ -38,7 +38,8 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 				}
 			}},
 			{"ParseTransport", func() {
-				if err := p.ParseTransport(frame[len(frame)-packet.ICRCLen-len(s.p.Payload)-packet.BTHLen-packet.AETHLen:], 0); err != nil {
+				if err := p.ParseTransport(frame[len(frame)-packet.ICRCLen-len(s.p.Payload)-packet.BTHLen-packet.AETHLen:],
+					0); err != nil {
 					t.Fatal(err)
 				}
 			}},

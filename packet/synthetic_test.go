@@ -57,6 +57,7 @@ func TestSyntheticCaptureIsUpToDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the samples serialise to; if that is meant: go test ./packet -run Synthetic -update", syntheticFile)
+		t.Errorf("%s is not what the samples serialise to; if that is meant: go test ./packet -run Synthetic -update",
+			syntheticFile)
 	}
 }

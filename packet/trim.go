@@ -12,7 +12,8 @@ const (
 	TrimUpdateUDPLength
 )
 
-// TrimmedLen returns the frame length in bytes, without FCS, that Trim to size leaves: that of p if there is nothing to cut.
+// TrimmedLen returns the frame length in bytes, without FCS, that Trim to size leaves: that of p if there is nothing to
+// cut.
 func (p *Packet) TrimmedLen(size int) int {
 	n := p.Len()
 	if p.IP.Version == 0 || n-len(p.Trailer) <= p.l2Len()+size {
@@ -21,11 +22,11 @@ func (p *Packet) TrimmedLen(size int) int {
 	return p.l2Len() + size
 }
 
-// Trim cuts p to size bytes counted from the start of the IP header and reports whether it did: a packet that is no longer
-// than that passes whole and unmarked, as one without IP does. The IPv4 header checksum is kept right; a non-zero UDP
-// checksum and the iCRC, if the cut leaves one, become stale. Length fields change only if flags say so; without
-// TrimUpdateIPLength the result is Truncated. Afterwards p is explicit, and what a cut through its transport headers left
-// of them is Payload; a BTH that the cut left whole is decoded all the same (CutRoCE). Trim allocates.
+// Trim cuts p to size bytes counted from the start of the IP header and reports whether it did: a packet that is no
+// longer than that passes whole and unmarked, as one without IP does. The IPv4 header checksum is kept right; a
+// non-zero UDP checksum and the iCRC, if the cut leaves one, become stale. Length fields change only if flags say so;
+// without TrimUpdateIPLength the result is Truncated. Afterwards p is explicit, and what a cut through its transport
+// headers left of them is Payload; a BTH that the cut left whole is decoded all the same (CutRoCE). Trim allocates.
 func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	length := p.TrimmedLen(size)
 	if length == p.Len() {
@@ -43,8 +44,8 @@ func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	return true
 }
 
-// ParseReceived is Parse for a NIC: what a cut through the extended transport headers left of a RoCEv2 packet is no error. It is
-// CutRoCE, as Trim leaves it.
+// ParseReceived is Parse for a NIC: what a cut through the extended transport headers left of a RoCEv2 packet is no
+// error. It is CutRoCE, as Trim leaves it.
 func (p *Packet) ParseReceived(frame []byte) error {
 	err := p.Parse(frame)
 	if err == nil || !p.HasUDP {
@@ -56,8 +57,8 @@ func (p *Packet) ParseReceived(frame []byte) error {
 	return err
 }
 
-// CutRoCE reports whether p is what a cut through the extended transport headers left of a RoCEv2 packet: p is not IsRoCE, but
-// BTH is whole.
+// CutRoCE reports whether p is what a cut through the extended transport headers left of a RoCEv2 packet: p is not
+// IsRoCE, but BTH is whole.
 func (p *Packet) CutRoCE() bool {
 	return p.Headers == 0 && p.HasUDP && p.UDP.DstPort == Port && len(p.Payload) >= BTHLen
 }

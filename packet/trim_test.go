@@ -64,7 +64,8 @@ func trimSample(v6 bool) *packet.Packet {
 func TestTrimCutsWhatTheBytesSay(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		whole := trimSample(v6).AppendTo(nil)
-		for _, size := range []int{1, 19, 20, 27, 28, 39, 40, 41, 48, 55, 60, 64, 76, 128, 1000, len(whole) - 15, len(whole) - 14, 9000} {
+		for _, size := range []int{1, 19, 20, 27, 28, 39, 40, 41, 48, 55, 60, 64, 76, 128, 1000, len(whole) - 15,
+			len(whole) - 14, 9000} {
 			for flags := range packet.TrimFlags(8) {
 				p := trimSample(v6)
 				want := whole
@@ -108,8 +109,8 @@ func FuzzTrim(f *testing.F) {
 	})
 }
 
-// TestAReceiverKnowsACutPacketByItsBytes: of a packet that was cut through its extended headers the frame says as much as the packet
-// that Trim leaves, which is what simulated receivers get.
+// TestAReceiverKnowsACutPacketByItsBytes: of a packet that was cut through its extended headers the frame says as much
+// as the packet that Trim leaves, which is what simulated receivers get.
 func TestAReceiverKnowsACutPacketByItsBytes(t *testing.T) {
 	cut := 0
 	for _, v6 := range []bool{false, true} {

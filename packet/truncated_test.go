@@ -51,7 +51,8 @@ func TestFramesCutAtAnyLength(t *testing.T) {
 
 // otherTraffic is a frame that is not RoCE: UDP to another port.
 func otherTraffic(payload int) []byte {
-	p := &packet.Packet{Derived: true, HasUDP: true, UDP: packet.UDP{SrcPort: 1000, DstPort: 53}, Payload: make([]byte, payload)}
+	p := &packet.Packet{Derived: true, HasUDP: true, UDP: packet.UDP{SrcPort: 1000, DstPort: 53},
+		Payload: make([]byte, payload)}
 	overIPv4(p)
 	return p.AppendTo(nil)
 }
@@ -63,7 +64,8 @@ func TestTruncatedFramesOfOtherProtocolsHaveNoPadOrICRC(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.IsRoCE() || !p.Truncated() || p.PayloadLen() != 100 {
-		t.Errorf("RoCE %v, truncated %v, payload length %d; want a truncated payload of 100", p.IsRoCE(), p.Truncated(), p.PayloadLen())
+		t.Errorf("RoCE %v, truncated %v, payload length %d; want a truncated payload of 100", p.IsRoCE(), p.Truncated(),
+			p.PayloadLen())
 	}
 }
 
@@ -87,7 +89,8 @@ func TestLengthFieldsThatDisagree(t *testing.T) {
 		{name: "trimmed, IP length updated, UDP length not", ip: -20, cut: 20, wantTruncated: true, wantPayload: payload},
 		{name: "trimmed, both updated", ip: -20, udp: -20, cut: 20, wantPayload: payload - 20},
 		{name: "trimmed, UDP length updated, IP length not", udp: -20, cut: 20, wantPayload: payload - 20},
-		{name: "UDP ends before IP: the rest is no part of the packet", udp: -20, wantPayload: payload - 20, wantTrailerSize: 20},
+		{name: "UDP ends before IP: the rest is no part of the packet", udp: -20, wantPayload: payload - 20,
+			wantTrailerSize: 20},
 		{name: "UDP reaches past IP", udp: 8, wantTruncated: true, wantPayload: payload + 8},
 		{name: "UDP length below its own header", udp: -(rocePart + 1), wantErr: true},
 		{name: "UDP length ends inside the BTH", udp: -(rocePart - 4), wantErr: true},
@@ -112,8 +115,10 @@ func TestLengthFieldsThatDisagree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Truncated() != test.wantTruncated || got.PayloadLen() != test.wantPayload || len(got.Trailer) != test.wantTrailerSize {
-				t.Errorf("truncated %v, payload %d, trailer %d; want %v, %d, %d", got.Truncated(), got.PayloadLen(), len(got.Trailer),
+			if got.Truncated() != test.wantTruncated || got.PayloadLen() != test.wantPayload ||
+				len(got.Trailer) != test.wantTrailerSize {
+				t.Errorf("truncated %v, payload %d, trailer %d; want %v, %d, %d", got.Truncated(), got.PayloadLen(),
+					len(got.Trailer),
 					test.wantTruncated, test.wantPayload, test.wantTrailerSize)
 			}
 			if encoded := got.AppendTo(nil); !bytes.Equal(encoded, frame) {
@@ -154,8 +159,10 @@ func TestFramesThatAreNotRoCEParseAsFarAsTheyGo(t *testing.T) {
 		payload int
 	}{
 		{"ARP", append(append(make([]byte, 12), 8, 6), make([]byte, 46)...), 0, false, 46},
-		{"LLDP behind a VLAN tag", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x88, 0xcc), make([]byte, 42)...), 0, false, 42},
-		{"stacked VLAN tags", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 0), make([]byte, 38)...), 0, false, 42},
+		{"LLDP behind a VLAN tag", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x88, 0xcc), make([]byte, 42)...), 0, false,
+			42},
+		{"stacked VLAN tags", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 0), make([]byte, 38)...), 0,
+			false, 42},
 		{"DNS", otherTraffic(12), 4, true, 12},
 		{"ICMP", icmp.AppendTo(nil), 4, false, 32},
 		{"a fragment of a RoCE packet", fragment.AppendTo(nil), 4, false, 8 + 12 + 64 + 4},
@@ -167,7 +174,8 @@ func TestFramesThatAreNotRoCEParseAsFarAsTheyGo(t *testing.T) {
 			continue
 		}
 		if p.IsRoCE() || p.IP.Version != test.version || p.HasUDP != test.udp || p.PayloadLen() != test.payload {
-			t.Errorf("%s: RoCE %v, IP version %d, UDP %v, payload %d", test.name, p.IsRoCE(), p.IP.Version, p.HasUDP, p.PayloadLen())
+			t.Errorf("%s: RoCE %v, IP version %d, UDP %v, payload %d", test.name, p.IsRoCE(), p.IP.Version, p.HasUDP,
+				p.PayloadLen())
 		}
 		if encoded := p.AppendTo(nil); !bytes.Equal(encoded, test.frame) {
 			t.Errorf("%s came out as\n%x, want\n%x", test.name, encoded, test.frame)

@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A comparison is one field of tshark's InfiniBand dissector and what our decode of the packet makes of it; "" means that the
-// packet has no such field.
+// A comparison is one field of tshark's InfiniBand dissector and what our decode of the packet makes of it; "" means
+// that the packet has no such field.
 type comparison struct {
 	field string
 	ours  func(p *packet.Packet) string
@@ -65,17 +65,23 @@ var comparisons = []comparison{
 	{"infiniband.bth.reserved7", func(p *packet.Packet) string { return fmt.Sprint(p.BTH.Resv7) }},
 	{"infiniband.bth.psn", func(p *packet.Packet) string { return p.BTH.PSN.String() }},
 	// tshark shows address and key of an AtomicETH under the names of the RETH's.
-	{"infiniband.reth.va", ifHas(packet.HasRETH|packet.HasAtomicETH, "0x%016x", func(p *packet.Packet) any { return p.RETH.VA | p.AtomicETH.VA })},
-	{"infiniband.reth.r_key", ifHas(packet.HasRETH|packet.HasAtomicETH, "0x%08x", func(p *packet.Packet) any { return p.RETH.RKey | p.AtomicETH.RKey })},
+	{"infiniband.reth.va", ifHas(packet.HasRETH|packet.HasAtomicETH, "0x%016x",
+		func(p *packet.Packet) any { return p.RETH.VA | p.AtomicETH.VA })},
+	{"infiniband.reth.r_key", ifHas(packet.HasRETH|packet.HasAtomicETH, "0x%08x",
+		func(p *packet.Packet) any { return p.RETH.RKey | p.AtomicETH.RKey })},
 	{"infiniband.reth.dmalen", ifHas(packet.HasRETH, "%d", func(p *packet.Packet) any { return p.RETH.Length })},
-	{"infiniband.atomiceth.swapdt", ifHas(packet.HasAtomicETH, "%d", func(p *packet.Packet) any { return p.AtomicETH.Swap })},
-	{"infiniband.atomiceth.cmpdt", ifHas(packet.HasAtomicETH, "%d", func(p *packet.Packet) any { return p.AtomicETH.Compare })},
-	{"infiniband.aeth.syndrome", ifHas(packet.HasAETH, "%d", func(p *packet.Packet) any { return uint8(p.AETH.Syndrome) })},
+	{"infiniband.atomiceth.swapdt",
+		ifHas(packet.HasAtomicETH, "%d", func(p *packet.Packet) any { return p.AtomicETH.Swap })},
+	{"infiniband.atomiceth.cmpdt",
+		ifHas(packet.HasAtomicETH, "%d", func(p *packet.Packet) any { return p.AtomicETH.Compare })},
+	{"infiniband.aeth.syndrome", ifHas(packet.HasAETH, "%d",
+		func(p *packet.Packet) any { return uint8(p.AETH.Syndrome) })},
 	{"infiniband.aeth.syndrome.credit_count", ifSyndrome(packet.Syndrome.IsAck)},
 	{"infiniband.aeth.syndrome.timer", ifSyndrome(packet.Syndrome.IsRNR)},
 	{"infiniband.aeth.syndrome.error_code", ifSyndrome(packet.Syndrome.IsNak)},
 	{"infiniband.aeth.msn", ifHas(packet.HasAETH, "%d", func(p *packet.Packet) any { return p.AETH.MSN })},
-	{"infiniband.atomicacketh.origremdt", ifHas(packet.HasAtomicAckETH, "%d", func(p *packet.Packet) any { return p.AtomicAckETH })},
+	{"infiniband.atomicacketh.origremdt",
+		ifHas(packet.HasAtomicAckETH, "%d", func(p *packet.Packet) any { return p.AtomicAckETH })},
 	{"infiniband.immdt", ifHas(packet.HasImmDt, "%08x", func(p *packet.Packet) any { return p.ImmDt })},
 	{"infiniband.ieth", ifHas(packet.HasIETH, "%08x", func(p *packet.Packet) any { return p.IETH })},
 	{"infiniband.invariant.crc", func(p *packet.Packet) string {

@@ -1,6 +1,6 @@
-// Package prefetch asks the processor for memory before it is needed: a program that knows where it will read next, and whose state
-// exceeds the caches, waits for memory once for many reads rather than once for each. Unlike a read, asking waits for nothing,
-// whatever is done next. It changes nothing but the time that a program takes.
+// Package prefetch asks the processor for memory before it is needed: a program that knows where it will read next, and
+// whose state exceeds the caches, waits for memory once for many reads rather than once for each. Unlike a read, asking
+// waits for nothing, whatever is done next. It changes nothing but the time that a program takes.
 package prefetch
 
 import "unsafe"
@@ -8,8 +8,8 @@ import "unsafe"
 // Line is the size of a cache line in bytes.
 const Line = 64
 
-// Lines is addresses of cache lines to ask for. They are no pointers: they keep nothing alive, and asking for what is gone, or for
-// address 0, does no harm.
+// Lines is addresses of cache lines to ask for. They are no pointers: they keep nothing alive, and asking for what is
+// gone, or for address 0, does no harm.
 type Lines []uintptr
 
 // And returns the list with the line at p.

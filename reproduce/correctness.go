@@ -23,7 +23,8 @@ func goBackN(ctx context.Context, l *lab) error {
 				passed++
 			}
 		}
-		row := comparison.NewRow("L9", n.name+" passes Go-back-N under aggressive drops", "%", 100, 100, 0, 100*float64(passed)/float64(len(mine)))
+		row := comparison.NewRow("L9", n.name+" passes Go-back-N under aggressive drops", "%", 100, 100, 0,
+			100*float64(passed)/float64(len(mine)))
 		if n.profile == "e810" {
 			row = row.Noted("not measured by the source").ForInformation()
 		}

@@ -73,7 +73,8 @@ func singleLosses(ctx context.Context, l *lab, sizes ...string) error {
 
 // reactionCDF is the distribution of the reaction to single losses.
 func reactionCDF(all []losses, n nic) comparison.Plot {
-	p := comparison.Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses", X: "µs", Y: "share of losses"}
+	p := comparison.Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses",
+		X: "µs", Y: "share of losses"}
 	for _, s := range all {
 		var single []float64
 		for _, r := range of(s.results, n.profile) {
@@ -124,19 +125,21 @@ func reactionRows(l *lab, s losses) {
 	for _, r := range of(s.results, cx4.profile) {
 		single = append(single, r.micros(reaction)...)
 	}
-	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200, tolerance, farthest(single, 175)))
+	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200,
+		tolerance, farthest(single, 175)))
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, reaction)
 		if s.size == "20 KB" {
-			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance, farthest(v, 3)))
+			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance,
+				farthest(v, 3)))
 			continue
 		}
 		stepRows(l, n, v, id, tolerance)
 	}
 }
 
-// ramp is why single values differ more than the levels do: whatever queues behind n packets waits for n packets, so the
-// reaction must fall with the place of the loss as slowly as L5's latency rises with the size.
+// ramp is why single values differ more than the levels do: whatever queues behind n packets waits for n packets, so
+// the reaction must fall with the place of the loss as slowly as L5's latency rises with the size.
 const ramp = "the source describes a step; a pipeline makes a ramp, the same as in L5"
 
 // stepRows compares the two levels of the reaction in 100 KB messages.
@@ -146,15 +149,20 @@ func stepRows(l *lab, n nic, v []float64, id string, tolerance float64) {
 		l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "µs", 3, 6, tolerance, math.NaN()))
 		return
 	}
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance, mean(v[:first])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance, median(v[first:])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6, tolerance, farthest(v[:first], 6)).
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance,
+		mean(v[:first])))
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance,
+		median(v[first:])))
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6,
+		tolerance, farthest(v[:first], 6)).
 		Noted(ramp).ForInformation())
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance, mean(v[first:])).
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance,
+		mean(v[first:])).
 		Noted(ramp).ForInformation())
 	const flat = 1.05
 	base := slices.Min(v)
 	end := slices.IndexFunc(v, func(x float64) bool { return x <= base*flat })
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first, tolerance, float64(end)).
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first,
+		tolerance, float64(end)).
 		Noted(ramp).ForInformation())
 }

@@ -60,7 +60,8 @@ func overhead(ctx context.Context, l *lab) error {
 	for i, r := range full {
 		overheadRows(l, r, plain[i], silent[i])
 	}
-	l.plot(comparison.Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector", X: "message size, KB", Y: "µs",
+	l.plot(comparison.Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector",
+		X: "message size, KB", Y: "µs",
 		Series: []comparison.Series{completionTimes("injector", full), completionTimes("no mirroring", silent),
 			completionTimes("plain forwarding", plain)}})
 	return nil
@@ -77,8 +78,10 @@ func completionTimes(name string, results []*result) comparison.Series {
 
 func overheadRows(l *lab, full, plain, silent *result) {
 	size := full.test.Traffic.MessageSize / 1024
-	row := comparison.NewRow("L1", fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size), "%",
-		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).Noted("60 ns more switch latency, a parameter of the testbed; tolerance ours")
+	row := comparison.NewRow("L1", fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size),
+		"%",
+		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).Noted("60 ns more switch latency, a parameter of the " +
+		"testbed; tolerance ours")
 	if long := 100; size == long {
 		row = row.Noted("a constant latency costs a long message less than the source says").ForInformation()
 	}
@@ -87,8 +90,9 @@ func overheadRows(l *lab, full, plain, silent *result) {
 		0, 0, 0.1, 100*(full.meanMCT()/silent.meanMCT()-1)).Noted("absolute tolerance 0.1 points, ours"))
 }
 
-// Dumper capacities of a round: below the 11.3 million packets a second of one direction at line rate, and above half of
-// them. Lumina tells the outcome for 1 MB messages, 23 %; the range is chosen to give it, and the other sizes follow.
+// Dumper capacities of a round: below the 11.3 million packets a second of one direction at line rate, and above half
+// of them. Lumina tells the outcome for 1 MB messages, 23 %; the range is chosen to give it, and the other sizes
+// follow.
 const (
 	slowestDumper = 8_000_000
 	fastestDumper = 10_430_000
@@ -146,14 +150,16 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 			l.row(comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
 			row := comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, the range fitted to " +
+				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, " +
+					"the range fitted to " +
 					"this value; tolerance ours (100 rounds)")
 			if l.cfg.Quick {
 				row = row.Noted("too few rounds to judge").ForInformation()
 			}
 			l.row(row)
 		default:
-			l.row(comparison.NewRow(id, what, "%", 23, 100, 0, ratios[i]).Noted("the source says that it falls with the size; one dumper for both ports stands for pinning"))
+			l.row(comparison.NewRow(id, what, "%", 23, 100, 0,
+				ratios[i]).Noted("the source says that it falls with the size; one dumper for both ports stands for pinning"))
 		}
 	}
 }

@@ -28,7 +28,8 @@ type lab struct {
 }
 
 func newLab(cfg Config, paper string) (*lab, error) {
-	l := &lab{cfg: cfg, results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}}}
+	l := &lab{cfg: cfg, results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper,
+		Rows: []comparison.Row{}, Plots: []comparison.Plot{}}}
 	l.cfg.Options.ReadFile = readTestbed
 	l.cfg.Workers = max(1, cfg.Workers)
 	if cfg.Keep {
@@ -106,8 +107,8 @@ func (l *lab) runAll(ctx context.Context, files ...string) ([]*result, error) {
 	return l.run(ctx, tests, l.cfg.Build)
 }
 
-// run runs tests on the testbeds that build makes, Workers at a time. A trace without integrity is a result; a failure of the
-// infrastructure is an error.
+// run runs tests on the testbeds that build makes, Workers at a time. A trace without integrity is a result; a failure
+// of the infrastructure is an error.
 func (l *lab) run(ctx context.Context, tests []*config.Test, build orchestrator.Builder) ([]*result, error) {
 	results := make([]*result, len(tests))
 	err := orchestrator.Batch(ctx, l.cfg.Workers, len(tests), func(_, i int) (err error) {
@@ -132,7 +133,8 @@ func (l *lab) runOne(ctx context.Context, t *config.Test, build orchestrator.Bui
 	if out.Verdict.Exit == orchestrator.ExitInfrastructure {
 		return nil, fmt.Errorf("%s: %s", t.Title(), strings.Join(out.Verdict.Reasons, "; "))
 	}
-	r := &result{test: t, valid: out.Analysis != nil, passed: out.Verdict.Exit == orchestrator.ExitPass, analysis: out.Analysis}
+	r := &result{test: t, valid: out.Analysis != nil, passed: out.Verdict.Exit == orchestrator.ExitPass,
+		analysis: out.Analysis}
 	if err := r.read(out.Dir); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.Title(), err)
 	}

@@ -42,9 +42,11 @@ func cnpRows(l *lab, want expectedMarks, r *result) {
 	}
 	for c := range want.cnps {
 		first, second := r.markTime(c+1, 50), r.markTime(c+1, 950)
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "µs", want.first[c], want.first[c], 0, first).
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "µs", want.first[c],
+			want.first[c], 0, first).
 			Noted(note).ForInformation())
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "µs", want.second[c], want.second[c], 0.05, second).
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "µs", want.second[c],
+			want.second[c], 0.05, second).
 			Noted("tolerance ours"))
 	}
 }
@@ -68,7 +70,8 @@ func readMarks(ctx context.Context, dir string) ([]mark, error) {
 			start, started = r.TimeNS, true
 		}
 		if r.Event == trace.EventECN && r.Flow != trace.NoFlow {
-			marks = append(marks, mark{r.Flow.Connection(), connections.RelPSN(r.Flow, r.Opcode.Space(), r.PSN), r.TimeNS - start})
+			marks = append(marks, mark{r.Flow.Connection(), connections.RelPSN(r.Flow, r.Opcode.Space(), r.PSN),
+				r.TimeNS - start})
 		}
 		return nil
 	})

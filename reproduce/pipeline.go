@@ -44,8 +44,8 @@ func newCurve(lossy, ideal []*result) curve {
 	return c
 }
 
-// knees returns the size from which on the latency grows, the last one at the level of the smallest, and the one from which
-// on it is constant.
+// knees returns the size from which on the latency grows, the last one at the level of the smallest, and the one from
+// which on it is constant.
 func (c *curve) knees() (grows, flat float64) {
 	const same = 0.05 // of the level
 	first, last := c.latency[0], c.latency[len(c.latency)-1]
@@ -73,12 +73,16 @@ func curveRows(l *lab, n nic, c curve) {
 	const id, step, tolerance = "L5", 10.0, 0.15
 	grows, flat := c.knees()
 	note := "tolerance: one step of the sweep, 10 KB"
-	l.row(comparison.NewRow(id, n.name+" retransmission latency starts to grow at", "KB", 50, 50, step/50, grows).Noted(note))
-	l.row(comparison.NewRow(id, n.name+" retransmission latency is constant from", "KB", 120, 120, step/120, flat).Noted(note))
-	l.row(comparison.NewRow(id, n.name+" completion time, loss minus no loss, 10 KB", "µs", 4.5, 4.5, tolerance, c.actual[0]-c.free[0]))
+	l.row(comparison.NewRow(id, n.name+" retransmission latency starts to grow at", "KB", 50, 50, step/50,
+		grows).Noted(note))
+	l.row(comparison.NewRow(id, n.name+" retransmission latency is constant from", "KB", 120, 120, step/120,
+		flat).Noted(note))
+	l.row(comparison.NewRow(id, n.name+" completion time, loss minus no loss, 10 KB", "µs", 4.5, 4.5, tolerance,
+		c.actual[0]-c.free[0]))
 	faster := c.slope(c.actual, 50, 120) / c.slope(c.free, 50, 120)
 	const anyFaster, bound = 1.05, 100
-	l.row(comparison.NewRow(id, n.name+" growth of the completion time, loss over no loss, 50 to 120 KB", "", anyFaster, bound, 0, faster).
+	l.row(comparison.NewRow(id, n.name+" growth of the completion time, loss over no loss, 50 to 120 KB", "", anyFaster,
+		bound, 0, faster).
 		Noted("the source says \"faster\""))
 }
 
@@ -88,9 +92,11 @@ func curvePlots(l *lab, c curve) {
 	for i, v := range c.free {
 		ideal[i] = v + constant
 	}
-	l.plot(comparison.Plot{Name: "fig-5-10a", Title: "CX6, fifth packet dropped: retransmission latency", X: "message size, KB", Y: "µs",
+	l.plot(comparison.Plot{Name: "fig-5-10a", Title: "CX6, fifth packet dropped: retransmission latency",
+		X: "message size, KB", Y: "µs",
 		Series: []comparison.Series{{Name: "retransmission", X: c.sizes, Y: c.latency}}})
-	l.plot(comparison.Plot{Name: "fig-5-10b", Title: "CX6, fifth packet dropped: completion time", X: "message size, KB", Y: "µs",
+	l.plot(comparison.Plot{Name: "fig-5-10b", Title: "CX6, fifth packet dropped: completion time", X: "message size, KB",
+		Y: "µs",
 		Series: []comparison.Series{
 			{Name: "actual", X: c.sizes, Y: c.actual}, {Name: "ideal (no loss + 4.5 µs)", X: c.sizes, Y: ideal}}})
 }

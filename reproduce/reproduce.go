@@ -1,6 +1,6 @@
-// Package reproduce measures the results of a published evaluation again and holds each against what the paper says. Every
-// value is taken from a run: traffic, injector, mirror, dumpers, reconstruction, integrity check and analyzers, or from the
-// generator's report. None is read from a NIC model.
+// Package reproduce measures the results of a published evaluation again and holds each against what the paper says.
+// Every value is taken from a run: traffic, injector, mirror, dumpers, reconstruction, integrity check and analyzers,
+// or from the generator's report. None is read from a NIC model.
 package reproduce
 
 import (
@@ -42,7 +42,8 @@ func Lumina(ctx context.Context, cfg Config) (*comparison.Results, error) {
 	defer l.close()
 	for _, e := range []experiment{
 		{"fig 5-7a", overhead}, {"fig 5-7b", loadBalancing}, {"fig 5-8 and 5-9", fastRetransmission}, {"fig 5-10", pipeline},
-		{"fig 5-12", timeouts}, {"table 5-II", retryLimits}, {"tables 5-III and 5-IV", notification}, {"section 5.6.2", goBackN},
+		{"fig 5-12", timeouts}, {"table 5-II", retryLimits}, {"tables 5-III and 5-IV", notification},
+		{"section 5.6.2", goBackN},
 	} {
 		if cfg.Progress != nil {
 			cfg.Progress(e.name)

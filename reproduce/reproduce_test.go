@@ -91,7 +91,8 @@ func short(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "20 
 
 func long(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "100 KB") }
 
-// The harness measures; it doesn't know what the models are made of. So a parameter that moves must move what it causes.
+// The harness measures; it doesn't know what the models are made of. So a parameter that moves must move what it
+// causes.
 func TestAParameterMovesWhatItCauses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -118,9 +119,11 @@ func TestAParameterMovesWhatItCauses(t *testing.T) {
 				p.AdaptiveSchedule = []float64{0.5, 1, 2, 4}
 			}
 		}, timeouts, "CX5 adaptive, message 1, timeout 1", 33.55, 0.1},
-		{"every timeout is charged", func(p *rdma.Profile) { p.AdaptiveFirstFree, p.AdaptiveFreeUpTo = false, 0 }, retryLimits,
+		{"every timeout is charged", func(p *rdma.Profile) { p.AdaptiveFirstFree, p.AdaptiveFreeUpTo = false, 0 },
+			retryLimits,
 			"CX5 adaptive, retries of message 3", 7, 0},
-		{"pacing per queue pair: cx6 answers everybody", func(p *rdma.Profile) { p.CNPMode = rdma.CNPPerConnection }, notification,
+		{"pacing per queue pair: cx6 answers everybody", func(p *rdma.Profile) { p.CNPMode = rdma.CNPPerConnection },
+			notification,
 			"CX6 CNPs to QP3", 2, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

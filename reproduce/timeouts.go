@@ -55,7 +55,8 @@ func adaptiveRows(l *lab, n nic, messages [][]float64) {
 	} {
 		for i, want := range wants {
 			got := at(messages, m, i)
-			l.row(comparison.NewRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want, want, tolerance, got).Noted(note))
+			l.row(comparison.NewRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want, want,
+				tolerance, got).Noted(note))
 		}
 	}
 }
@@ -66,9 +67,11 @@ func fixedRows(l *lab, n nic, messages [][]float64) {
 	for _, m := range messages {
 		first, later = append(first, m[0]), append(later, m[1:]...)
 	}
-	l.row(comparison.NewRow(id, n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400, tolerance, farthest(first, 300)).
+	l.row(comparison.NewRow(id, n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400,
+		tolerance, farthest(first, 300)).
 		Noted("tolerance ours"))
-	l.row(comparison.NewRow(id, n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance, farthest(later, 537)).Noted("tolerance ours"))
+	l.row(comparison.NewRow(id, n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance,
+		farthest(later, 537)).Noted("tolerance ours"))
 }
 
 func timeoutPlot(messages [][]float64, name, title string) comparison.Plot {
@@ -102,6 +105,7 @@ func limitRows(l *lab, what string, want [5]float64, results []*result) {
 	for _, r := range results {
 		m := r.test.Traffic.Messages
 		retries := r.count(timeout) - int64(lossesPerMessage*(m-1))
-		l.row(comparison.NewRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1], want[m-1], 0, float64(retries)))
+		l.row(comparison.NewRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1], want[m-1],
+			0, float64(retries)))
 	}
 }

@@ -1,9 +1,10 @@
-// Package sai is the vocabulary of packet trimming in the Switch Abstraction Interface: its attributes with defaults and
-// allowed values, the settings that a switch is given and the counters that it keeps. It is data and the rules that hold between
-// them, nothing that runs: the model of a switch, the driver of a real one and the analyzer that judges either share it, as
-// they share wire formats, and none of their logic.
+// Package sai is the vocabulary of packet trimming in the Switch Abstraction Interface: its attributes with defaults
+// and allowed values, the settings that a switch is given and the counters that it keeps. It is data and the rules that
+// hold between them, nothing that runs: the model of a switch, the driver of a real one and the analyzer that judges
+// either share it, as they share wire formats, and none of their logic.
 //
-// Source: "SAI Change Proposal for Packet Trimming" (SAI 1.14) and, where it is silent, SONiC's design of the same feature.
+// Source: "SAI Change Proposal for Packet Trimming" (SAI 1.14) and, where it is silent, SONiC's design of the same
+// feature.
 package sai
 
 import (
@@ -69,7 +70,8 @@ func Attributes() []Attribute {
 	return []Attribute{
 		{
 			Name: AttrAction, Object: ProfileObject, Table: "BUFFER_PROFILE", Field: "packet_discard_action",
-			Type: "sai_buffer_profile_packet_admission_fail_action_t", Default: "SAI_BUFFER_PROFILE_PACKET_ADMISSION_FAIL_ACTION_DROP",
+			Type:    "sai_buffer_profile_packet_admission_fail_action_t",
+			Default: "SAI_BUFFER_PROFILE_PACKET_ADMISSION_FAIL_ACTION_DROP",
 			Values: []Value{
 				{"SAI_BUFFER_PROFILE_PACKET_ADMISSION_FAIL_ACTION_DROP", "drop"},
 				{"SAI_BUFFER_PROFILE_PACKET_ADMISSION_FAIL_ACTION_DROP_AND_TRIM", "trim"},

@@ -56,8 +56,8 @@ func (c Count) since(base Count) Count {
 	return c - base
 }
 
-// Queue is the counters of one queue. The three of trimming belong to the queue that a packet was meant for, never to the
-// queue that its copy leaves by.
+// Queue is the counters of one queue. The three of trimming belong to the queue that a packet was meant for, never to
+// the queue that its copy leaves by.
 type Queue struct {
 	Packets        Count `json:"SAI_QUEUE_STAT_PACKETS"` // sent
 	Bytes          Count `json:"SAI_QUEUE_STAT_BYTES"`
@@ -92,8 +92,8 @@ type ACL struct {
 // Schema names the version of a snapshot's JSON form.
 const Schema = "candela.sai-counters/v1"
 
-// Snapshot is every counter of a switch at one instant. The switch has no counter of packets trimmed, only of copies sent and
-// lost.
+// Snapshot is every counter of a switch at one instant. The switch has no counter of packets trimmed, only of copies
+// sent and lost.
 type Snapshot struct {
 	Schema      string `json:"schema"`
 	TxTrim      Count  `json:"SAI_SWITCH_STAT_TX_TRIM_PACKETS"`
@@ -162,9 +162,9 @@ type Broken struct {
 }
 
 // Invariants returns what of the proposal's arithmetic does not hold. It is exact once the trim queues have drained:
-// TRIM = TX_TRIM + DROPPED_TRIM of each queue and port, a port's counters are the sums of its queues', the switch's those of its
-// ports, and originals are counted as dropped although their copies are sent. Counters that the switch does not keep
-// are left out.
+// TRIM = TX_TRIM + DROPPED_TRIM of each queue and port, a port's counters are the sums of its queues', the switch's
+// those of its ports, and originals are counted as dropped although their copies are sent. Counters that the switch
+// does not keep are left out.
 func (s Snapshot) Invariants() []Broken {
 	var list []Broken
 	var tx, dropped sum

@@ -22,8 +22,8 @@ type Observation struct {
 	Port   int // of the switch, from 0
 	Queue  int // that it left by, or UnknownQueue
 
-	// Signature tells packets apart: what the generator put behind the transport header (connection, number and transmission), which
-	// trimming keeps. Of packets with one signature nobody knows which has left.
+	// Signature tells packets apart: what the generator put behind the transport header (connection, number and
+	// transmission), which trimming keeps. Of packets with one signature nobody knows which has left.
 	Signature uint64
 	// Prefix is a digest of the bytes behind the IP header that a copy keeps too; 0: not recorded.
 	Prefix uint64

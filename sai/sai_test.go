@@ -45,7 +45,8 @@ func TestErrorsNameTheAttributeAndWhatIsAllowed(t *testing.T) {
 		want []string // nil: valid
 	}{
 		{"the smallest size", func(s *sai.Trimming) { s.Size = 62 }, nil},
-		{"a size without room for headers", func(s *sai.Trimming) { s.Size = 61 }, []string{sai.AttrSize, "61", "62 to 4294967295"}},
+		{"a size without room for headers", func(s *sai.Trimming) { s.Size = 61 },
+			[]string{sai.AttrSize, "61", "62 to 4294967295"}},
 		{"the largest DSCP", func(s *sai.Trimming) { s.DSCP = 63 }, nil},
 		{"a DSCP of seven bits", func(s *sai.Trimming) { s.DSCP = 64 }, []string{sai.AttrDSCP, "64", "0 to 63"}},
 		{"a negative DSCP", func(s *sai.Trimming) { s.DSCP = -1 }, []string{sai.AttrDSCP, "-1"}},
@@ -55,7 +56,8 @@ func TestErrorsNameTheAttributeAndWhatIsAllowed(t *testing.T) {
 		{"a DSCP that does not count", func(s *sai.Trimming) { s.DSCP, s.DSCPMode = 64, sai.FromTC }, nil},
 		{"a class too many", func(s *sai.Trimming) { s.TC, s.DSCPMode = 8, sai.FromTC }, []string{sai.AttrTC, "8", "0 to 7"}},
 		{"an unknown mode", func(s *sai.Trimming) { s.DSCPMode = 2 }, []string{sai.AttrDSCPMode, "FROM_TC"}},
-		{"all errors at once", func(s *sai.Trimming) { s.Size, s.DSCP, s.Queue = 0, 99, 99 }, []string{sai.AttrSize, sai.AttrDSCP, sai.AttrQueue}},
+		{"all errors at once", func(s *sai.Trimming) { s.Size, s.DSCP, s.Queue = 0, 99, 99 },
+			[]string{sai.AttrSize, sai.AttrDSCP, sai.AttrQueue}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -85,12 +87,18 @@ func TestSettingsThatContradictThemselves(t *testing.T) {
 		s    sai.Settings
 		want []string
 	}{
-		{"a lossless queue that trims", sai.Settings{Profiles: []sai.Profile{{Name: "p", Action: sai.DropAndTrim, Lossless: true}}}, []string{sai.AttrAction, "lossless"}},
-		{"a binding without a profile", sai.Settings{Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "p"}}}, []string{"Ethernet0|1", `"p"`}},
-		{"a port that is not there", sai.Settings{Profiles: []sai.Profile{{Name: "p"}}, Bindings: []sai.Binding{{Port: "Ethernet8", Profile: "p"}}}, []string{"Ethernet8"}},
+		{"a lossless queue that trims",
+			sai.Settings{Profiles: []sai.Profile{{Name: "p", Action: sai.DropAndTrim, Lossless: true}}},
+			[]string{sai.AttrAction, "lossless"}},
+		{"a binding without a profile", sai.Settings{Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "p"}}},
+			[]string{"Ethernet0|1", `"p"`}},
+		{"a port that is not there", sai.Settings{Profiles: []sai.Profile{{Name: "p"}},
+			Bindings: []sai.Binding{{Port: "Ethernet8", Profile: "p"}}}, []string{"Ethernet8"}},
 		{"two profiles on a queue", sai.Settings{Profiles: []sai.Profile{{Name: "p"}, {Name: "q"}},
-			Bindings: []sai.Binding{{Port: "Ethernet0", Profile: "p"}, {Port: "Ethernet0", Profile: "q"}}}, []string{"two buffer profiles"}},
-		{"two thresholds", sai.Settings{Profiles: []sai.Profile{{Name: "p", Limit: 1, Alpha: 1}}}, []string{"static", "dynamic"}},
+			Bindings: []sai.Binding{{Port: "Ethernet0", Profile: "p"}, {Port: "Ethernet0", Profile: "q"}}},
+			[]string{"two buffer profiles"}},
+		{"two thresholds", sai.Settings{Profiles: []sai.Profile{{Name: "p", Limit: 1, Alpha: 1}}},
+			[]string{"static", "dynamic"}},
 		{"a port that trims without a map", sai.Settings{
 			Trimming: sai.Trimming{DSCPMode: sai.FromTC}, Profiles: []sai.Profile{{Name: "p", Action: sai.DropAndTrim}},
 			Bindings: []sai.Binding{{Port: "Ethernet4", Profile: "p"}},
@@ -100,7 +108,8 @@ func TestSettingsThatContradictThemselves(t *testing.T) {
 			PortMaps: []sai.PortMap{{Port: "Ethernet0", Map: "m"}},
 		}, []string{"Ethernet0", "trim TC 5"}},
 		{"a rule that matches all", sai.Settings{Rules: []sai.Rule{{Name: "r"}}}, []string{`"r"`, "every packet"}},
-		{"a shaper of a port that is not there", sai.Settings{Shapers: []sai.Shaper{{Port: "Ethernet8"}}}, []string{"Ethernet8"}},
+		{"a shaper of a port that is not there", sai.Settings{Shapers: []sai.Shaper{{Port: "Ethernet8"}}},
+			[]string{"Ethernet8"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,7 +125,8 @@ func TestRulesMatchByPrefixOfEitherVersion(t *testing.T) {
 	for _, test := range []struct {
 		src, dst string
 		want     bool
-	}{{"1.1.1.9", "2.3.4.5", true}, {"1.1.2.9", "2.3.4.5", false}, {"1.1.1.9", "3.3.4.5", false}, {"8000::2", "2.3.4.5", false}} {
+	}{{"1.1.1.9", "2.3.4.5", true}, {"1.1.2.9", "2.3.4.5", false}, {"1.1.1.9", "3.3.4.5", false},
+		{"8000::2", "2.3.4.5", false}} {
 		if got := r.Matches(a(test.src), a(test.dst)); got != test.want {
 			t.Errorf("%s → %s: %v", test.src, test.dst, got)
 		}
@@ -140,7 +150,9 @@ func TestCountersThatDoNotAddUp(t *testing.T) {
 		hurt func(*sai.Snapshot)
 		want string // rule
 	}{
-		{"a copy is neither sent nor lost", func(s *sai.Snapshot) { s.Ports[0].Queues[0].DroppedTrim--; s.Ports[0].DroppedTrim--; s.DroppedTrim-- }, "conservation"},
+		{"a copy is neither sent nor lost",
+			func(s *sai.Snapshot) { s.Ports[0].Queues[0].DroppedTrim--; s.Ports[0].DroppedTrim--; s.DroppedTrim-- },
+			"conservation"},
 		{"a port forgets a queue", func(s *sai.Snapshot) { s.Ports[0].Trim -= 4 }, "port-sum"},
 		{"the switch forgets a copy", func(s *sai.Snapshot) { s.TxTrim-- }, "switch-sum"},
 		{"an original is not dropped", func(s *sai.Snapshot) { s.Ports[0].Queues[1].DroppedPackets = 3 }, "dropped"},
@@ -167,8 +179,10 @@ func TestCountersThatDoNotAddUp(t *testing.T) {
 func TestSnapshotsSurviveJSONAndSubtraction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		count := func(name string) sai.Count { return sai.Count(rapid.Int64Range(-1, 1000).Draw(t, name)) }
-		s := sai.Snapshot{Schema: sai.Schema, TxTrim: count("tx"), DroppedTrim: count("lost"), ACL: []sai.ACL{{Rule: "r", Packets: count("acl")}},
-			Ports: []sai.Port{{Name: "p", Trim: count("trim"), Queues: []sai.Queue{{Packets: count("packets"), Trim: count("queue trim")}}}}}
+		s := sai.Snapshot{Schema: sai.Schema, TxTrim: count("tx"), DroppedTrim: count("lost"),
+			ACL: []sai.ACL{{Rule: "r", Packets: count("acl")}},
+			Ports: []sai.Port{{Name: "p", Trim: count("trim"),
+				Queues: []sai.Queue{{Packets: count("packets"), Trim: count("queue trim")}}}}}
 		b, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)

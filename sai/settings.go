@@ -74,8 +74,8 @@ type Limits struct {
 // DefaultLimits are eight of each, as SONiC's configurations count.
 func DefaultLimits() Limits { return Limits{Queues: 8, Classes: 8} }
 
-// MinSize is the least size at which a copy still has all its headers: Ethernet, IPv6 and UDP. The proposal has no lower bound;
-// a receiver could make nothing of less.
+// MinSize is the least size at which a copy still has all its headers: Ethernet, IPv6 and UDP. The proposal has no
+// lower bound; a receiver could make nothing of less.
 const MinSize = 14 + 40 + 8
 
 // Validate checks every attribute of t on a switch of the given limits and reports all that is wrong.
@@ -140,7 +140,8 @@ func (p Profile) Validate() error {
 		errs = append(errs, fmt.Errorf("%s: sizes and alpha are not negative", where))
 	}
 	if p.Limit > 0 && p.Alpha > 0 {
-		errs = append(errs, fmt.Errorf("%s: a threshold is static (%d bytes) or dynamic (alpha %g), not both", where, p.Limit, p.Alpha))
+		errs = append(errs, fmt.Errorf("%s: a threshold is static (%d bytes) or dynamic (alpha %g), not both", where, p.Limit,
+			p.Alpha))
 	}
 	return errors.Join(errs...)
 }
@@ -164,7 +165,8 @@ type PortMap struct {
 	Map  string
 }
 
-// Rule is an ACL entry with the action PACKET_TRIM_DISABLE. Of several matches all must hold; the zero Prefix matches all.
+// Rule is an ACL entry with the action PACKET_TRIM_DISABLE. Of several matches all must hold; the zero Prefix matches
+// all.
 type Rule struct {
 	Name     string
 	Priority int
@@ -195,8 +197,8 @@ type Settings struct {
 	Shapers  []Shaper
 	// PFC says that neighbours may pause classes: then a queue of strict priority may wait while a lower one sends.
 	PFC bool
-	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues: which queue a packet is meant for, and in mode Dynamic
-	// a copy. What a map lacks goes to class or queue 0.
+	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues: which queue a packet is meant for, and in mode
+	// Dynamic a copy. What a map lacks goes to class or queue 0.
 	DSCPTC  map[int]int
 	TCQueue map[int]int
 }

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// ComponentSeed derives the seed of one component from a run's, so that adding a component does not shift the others' random
-// numbers.
+// ComponentSeed derives the seed of one component from a run's, so that adding a component does not shift the others'
+// random numbers.
 func ComponentSeed(seed uint64, component string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(component))
@@ -21,8 +21,8 @@ func ComponentSeed(seed uint64, component string) uint64 {
 // HostMAC is the address of host i unless the test names one: locally administered, and not that of any vendor.
 func HostMAC(i int) packet.MAC { return packet.MAC{0x02, 0xca, 0xde, 0x1a, 0x00, byte(i + 1)} }
 
-// NICConfig returns the model that a host asks for, from a catalogue. The host's MAC is set. The same seed draws the same
-// numbers on every testbed.
+// NICConfig returns the model that a host asks for, from a catalogue. The host's MAC is set. The same seed draws the
+// same numbers on every testbed.
 func (h *Host) NICConfig(models func(name string) (rdma.Profile, error), seed uint64) (rdma.Config, error) {
 	profile, err := models(h.Profile)
 	if err != nil {
@@ -49,7 +49,8 @@ func (h *Host) NICConfig(models func(name string) (rdma.Profile, error), seed ui
 // QPConfig returns one side's queue pair of the connection, which completions call index.
 func (c *Connection) QPConfig(index, side int) rdma.QPConfig {
 	cfg := rdma.QPConfig{
-		Context: index, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, Timeout: c.AckTimeout,
+		Context: index, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry,
+		Timeout:     c.AckTimeout,
 		MinRNRTimer: c.MinRNRTimer,
 	}
 	if psn := c.InitialPSN[side]; psn != nil {

@@ -1,5 +1,6 @@
-// Package testbeds holds what every testbed has in common: the specification of what a test wants to stand there, and what
-// a testbed reports. The testbeds themselves are the packages below; nothing above them may know which one it is on.
+// Package testbeds holds what every testbed has in common: the specification of what a test wants to stand there, and
+// what a testbed reports. The testbeds themselves are the packages below; nothing above them may know which one it is
+// on.
 package testbeds
 
 import (
@@ -149,23 +150,23 @@ type Dump struct {
 	Dumpers []DumperCounters
 	// Discards are frames that the switch itself lost on the way to a host, by port; ports without any may be left out.
 	Discards []PortDiscards
-	// TimeDisorder is how far stamps of packets from different ports or queues may be out of order, within a port and queue they
-	// never are; 0: the switch stamps in the order of its sequence numbers.
+	// TimeDisorder is how far stamps of packets from different ports or queues may be out of order, within a port and
+	// queue they never are; 0: the switch stamps in the order of its sequence numbers.
 	TimeDisorder clock.Duration
 	// HostDelays bound how long each host held frames, in this run; hosts where that was not measured are left out.
 	HostDelays []HostDelay
 }
 
-// HostDelay bounds the time that a frame took between the switch and a host's software, to it and back, queues included. It
-// was measured while the traffic ran, by echoes that went the same way.
+// HostDelay bounds the time that a frame took between the switch and a host's software, to it and back, queues
+// included. It was measured while the traffic ran, by echoes that went the same way.
 type HostDelay struct {
 	Host    string `json:"host"`
 	BoundNS int64  `json:"bound_ns"`
 	Echoes  uint64 `json:"echoes"`
 }
 
-// PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a run
-// with discards must not be analysed.
+// PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a
+// run with discards must not be analysed.
 type PortDiscards struct {
 	Port    uint16 `json:"port"`
 	Packets uint64 `json:"packets"`
@@ -178,7 +179,8 @@ type DumperCounters struct {
 	Written       uint64 `json:"written"`        // copies in its shards
 	Dropped       uint64 `json:"dropped"`        // copies that it had no capacity for
 	SwitchDropped uint64 `json:"switch_dropped"` // copies that the switch had no room for on the port
-	// Foreign are frames of the cable's other end for its neighbour, such as LLDP: they are no copies, and none is missing for them.
+	// Foreign are frames of the cable's other end for its neighbour, such as LLDP: they are no copies, and none is missing
+	// for them.
 	Foreign uint64 `json:"foreign,omitempty"`
 }
 

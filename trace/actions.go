@@ -25,12 +25,12 @@ const (
 	MaxEventType = EventRewrite
 )
 
-// ReorderLimitNS bounds how long a packet waits for those that shall overtake it: none may follow the last packet of a flow, and
-// nothing may get lost. It is far above a round trip and below the timeouts in use.
+// ReorderLimitNS bounds how long a packet waits for those that shall overtake it: none may follow the last packet of a
+// flow, and nothing may get lost. It is far above a round trip and below the timeouts in use.
 const ReorderLimitNS = 1_000_000
 
-// An Action is what the injector can do to the packet of an event. Configuration, P4Info, pipeline, explanation, fuzzing and
-// traces read it from here. What an action does to the bytes of a packet is in injector/pipeline/action.go.
+// An Action is what the injector can do to the packet of an event. Configuration, P4Info, pipeline, explanation,
+// fuzzing and traces read it from here. What an action does to the bytes of a packet is in injector/pipeline/action.go.
 type Action struct {
 	Event EventType
 	Word  string // the event in configurations and reports
@@ -94,7 +94,8 @@ var Actions = []Action{
 	{Event: EventTrim, Word: "trim", Name: "trim", ID: 0x1000005, Doc: "cut off the payload", DataOnly: true,
 		Loses: true, Edits: true, Draws: 1,
 		Params: []ActionParam{{Name: "size", Bits: 16, Min: 1}, {Name: "dscp", Bits: 6}, {Name: "flags", Bits: 8}}},
-	{Event: EventDelay, Word: "delay", Name: "delay", ID: 0x1000020, Text: "delay by %s", Software: true, Late: true, Draws: 2,
+	{Event: EventDelay, Word: "delay", Name: "delay", ID: 0x1000020, Text: "delay by %s", Software: true, Late: true,
+		Draws: 2,
 		Params: []ActionParam{{Name: "ns", Bits: 48, Min: 1, Max: 10_000_000_000, Print: AsDuration, Key: "delay-us",
 			Doc:      "Of a delay: how long the packet is held while others pass; required.",
 			Required: "a delay has to say how long it is", Low: 100, Spread: 900, Magnitudes: 10}},
@@ -111,7 +112,8 @@ var Actions = []Action{
 	{Event: EventRewrite, Word: "rewrite", Name: "rewrite", ID: 0x1000023, Text: "rewrite %s to %s",
 		Doc: "set a header field; checksums and iCRC follow", Software: true, Edits: true, Draws: 1,
 		Params: []ActionParam{
-			{Name: "field", Bits: 8, Print: AsField, Key: "field", Doc: "Of a rewrite: the header field; required.", Required: "it takes "},
+			{Name: "field", Bits: 8, Print: AsField, Key: "field", Doc: "Of a rewrite: the header field; required.",
+				Required: "it takes "},
 			{Name: "value", Bits: 64, Max: 1<<32 - 1, Key: "value", Required: "a rewrite has to say what the field is set to",
 				Doc: "Of a rewrite: the new value; required. A psn counts from 1 like those of events."}},
 		Check:     checkRewrite,
@@ -191,7 +193,8 @@ func (e EventType) Action() *Action {
 	return byEvent[e]
 }
 
-// What analyzers ask of every record is one load: the properties of each event as bits. No event has any beyond those of the table.
+// What analyzers ask of every record is one load: the properties of each event as bits. No event has any beyond those
+// of the table.
 const (
 	loses = 1 << iota
 	edits

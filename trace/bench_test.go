@@ -52,7 +52,8 @@ func benchTrace(tb testing.TB, n int) ([]byte, *Connections) {
 func testPacket(op packet.Opcode, qpn packet.QPN, psn packet.PSN, payload int) *packet.Packet {
 	return &packet.Packet{
 		Derived: true, HasUDP: true, Headers: packet.HasBTH | op.Headers(),
-		Eth: packet.Ethernet{Type: packet.EtherTypeIPv4, Src: packet.MAC{2, 0, 0, 0, 0, 1}, Dst: packet.MAC{2, 0, 0, 0, 0, 2}},
+		Eth: packet.Ethernet{Type: packet.EtherTypeIPv4, Src: packet.MAC{2, 0, 0, 0, 0, 1},
+			Dst: packet.MAC{2, 0, 0, 0, 0, 2}},
 		IP: packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP,
 			Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2")},
 		UDP:     packet.UDP{SrcPort: 49152, DstPort: packet.Port},
@@ -116,7 +117,8 @@ func BenchmarkCheck(b *testing.B) {
 	src := memorySource("bench.pcap", data)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := Check(context.Background(), src, Options{Format: FormatMirror, Connections: connections}); err != nil {
+		if _, _, err := Check(context.Background(), src,
+			Options{Format: FormatMirror, Connections: connections}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,7 +128,8 @@ func BenchmarkCheck(b *testing.B) {
 func BenchmarkForEachRecord(b *testing.B) {
 	const n = 100_000
 	data, connections := benchTrace(b, n)
-	checked, _, err := Check(context.Background(), memorySource("bench.pcap", data), Options{Format: FormatMirror, Connections: connections})
+	checked, _, err := Check(context.Background(), memorySource("bench.pcap", data),
+		Options{Format: FormatMirror, Connections: connections})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,27 +16,29 @@ type Options struct {
 	Counters    Counters     // of the switch, for a mirror trace
 	SkipICRC    bool         // saves a CRC per whole frame
 	MTU         int          // path MTU of inferred connections whose manager says nothing; 0: what their packets show
-	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives with
-	// several queues at once. Stamps of one flow never are. 0: no stamp is.
+	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives
+	// with several queues at once. Stamps of one flow never are. 0: no stamp is.
 	TimeDisorderNS int64
-	// Vouched says that every copy is known to be as its sender made it: of a mirror trace by comparison with what hosts recorded, or
-	// because nothing can damage it. A wrong iCRC is then its sender's.
+	// Vouched says that every copy is known to be as its sender made it: of a mirror trace by comparison with what hosts
+	// recorded, or because nothing can damage it. A wrong iCRC is then its sender's.
 	Vouched bool
-	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump that
-	// was killed. In a mirror trace it always means a lost packet.
+	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump
+	// that was killed. In a mirror trace it always means a lost packet.
 	KeepTruncated bool
 
-	// Workers is how many processors may be used; with more than one, a capture is read by one while another decodes it. 0: one.
+	// Workers is how many processors may be used; with more than one, a capture is read by one while another decodes it.
+	// 0: one.
 	Workers int
 
-	// Complete says that the captures hold every frame that was sent or, if their places are known, that passed their taps.
+	// Complete says that the captures hold every frame that was sent or, if their places are known, that passed their
+	// taps.
 	Complete bool
 
 	// Place is that of a single capture.
 	Place Place
 
-	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the first
-	// is upstream of the second, so that the contrary is an error.
+	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the
+	// first is upstream of the second, so that the contrary is an error.
 	Placement Placement
 	SameClock bool
 	Ordered   bool
@@ -44,8 +46,8 @@ type Options struct {
 
 // Check makes one streaming pass over src. A mirror trace that meets the four integrity conditions (spec §4), and every
 // readable plain capture, is returned as Checked. If a condition is violated the report says which and the error is an
-// *IntegrityError. Any other error is about the file; the report then covers what was read before it, or is nil if nothing
-// was.
+// *IntegrityError. Any other error is about the file; the report then covers what was read before it, or is nil if
+// nothing was.
 func Check(ctx context.Context, src Source, o Options) (*Checked, *IntegrityReport, error) {
 	if o.Format == FormatAuto {
 		d, err := Detect(ctx, src)
@@ -185,12 +187,14 @@ func (s *scan) add(r *Record, f *Frame) {
 	if s.recording != nil {
 		s.recording.add(r, s.dec, f.Number)
 	}
-	if s.o.Format == FormatMirror && (s.dec.template < 0 || !s.copies.templated(r, &s.dec.templates.list[s.dec.template], f.Data)) {
+	if s.o.Format == FormatMirror &&
+		(s.dec.template < 0 || !s.copies.templated(r, &s.dec.templates.list[s.dec.template], f.Data)) {
 		s.copies.add(r, f.Data, f.Number)
 	}
-	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the conditions
-	// want none but for mirror copies.
-	if !s.icrc.add(r.ICRC) && s.inference == nil && (!s.icrc.trusted() || s.o.Format != FormatMirror && (s.recording == nil || s.recording.full)) {
+	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the
+	// conditions want none but for mirror copies.
+	if !s.icrc.add(r.ICRC) && s.inference == nil &&
+		(!s.icrc.trusted() || s.o.Format != FormatMirror && (s.recording == nil || s.recording.full)) {
 		s.dec.withICRC = false
 	}
 	if !s.icrc.trusted() {
@@ -250,7 +254,8 @@ func plainConditions() []Condition {
 // decodable is violated by any undecodable RoCE frame in a mirror trace, where it would look like a lost packet to the
 // analyzers. In a plain capture, where anything may be sent to port 4791, it becomes a note.
 func (s *scan) decodable() Condition {
-	c := Condition{Name: ConditionDecodable, Status: StatusOK, Message: "every RoCE frame was decoded", UndecodableCount: s.bad, Undecodable: s.badList}
+	c := Condition{Name: ConditionDecodable, Status: StatusOK, Message: "every RoCE frame was decoded",
+		UndecodableCount: s.bad, Undecodable: s.badList}
 	if s.bad == 0 {
 		return c
 	}
@@ -261,8 +266,8 @@ func (s *scan) decodable() Condition {
 	return c
 }
 
-// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no RoCE packet: a verdict on it would be a pass for
-// nothing.
+// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no RoCE packet: a verdict on it would
+// be a pass for nothing.
 var ErrNothingToAnalyse = errors.New("nothing to analyse")
 
 // An UnjudgedError says why no verdict is possible on a file that holds RoCE packets, and what helps.
@@ -282,9 +287,11 @@ func (e *UnjudgedError) Text() string { return e.Reason + "; " + e.Advice }
 func (s *scan) empty() error {
 	switch {
 	case s.packets == 0 && s.bad > 0:
-		return fmt.Errorf("%s: %w: no frame to UDP port %d can be decoded, first %s", s.src.Name, ErrNothingToAnalyse, packet.Port, s.badList[0])
+		return fmt.Errorf("%s: %w: no frame to UDP port %d can be decoded, first %s", s.src.Name, ErrNothingToAnalyse,
+			packet.Port, s.badList[0])
 	case s.packets == 0:
-		return fmt.Errorf("%s: %w: none of its %d frames is RoCEv2 (UDP port %d)", s.src.Name, ErrNothingToAnalyse, s.other, packet.Port)
+		return fmt.Errorf("%s: %w: none of its %d frames is RoCEv2 (UDP port %d)", s.src.Name, ErrNothingToAnalyse, s.other,
+			packet.Port)
 	}
 	return nil
 }
@@ -306,15 +313,19 @@ func (s *scan) meta() (Meta, error) {
 		m.Notes = append(m.Notes, s.badNote())
 	}
 	if s.icrc.looked > 0 && !s.icrc.trusted() {
-		m.Notes = append(m.Notes, fmt.Sprintf("none of the first %d whole packets has a right iCRC: iCRCs are ignored", s.icrc.looked))
+		m.Notes = append(m.Notes, fmt.Sprintf("none of the first %d whole packets has a right iCRC: iCRCs are ignored",
+			s.icrc.looked))
 	}
 	if s.unknown > 0 {
-		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown, s.packets, s.o.Connections.Len()))
+		m.Notes = append(m.Notes, fmt.Sprintf("%d of %d packets belong to none of the %d connections given", s.unknown,
+			s.packets, s.o.Connections.Len()))
 	}
 	if s.inference != nil {
 		if s.inference.tooMany {
-			return m, &UnjudgedError{Name: s.src.Name, Reason: fmt.Sprintf("the capture has more than %d flows, which is the most that Candela infers", maxHalves),
-				Advice: "name the connections to judge in a document (--connections), or keep only their hosts: tcpdump -r IN -w OUT host ADDRESS"}
+			return m, &UnjudgedError{Name: s.src.Name,
+				Reason: fmt.Sprintf("the capture has more than %d flows, which is the most that Candela infers", maxHalves),
+				Advice: "name the connections to judge in a document (--connections), or keep only their hosts: tcpdump -r IN -w " +
+					"OUT host ADDRESS"}
 		}
 		connections, notes, err := s.inference.Connections()
 		if err != nil {
@@ -327,11 +338,13 @@ func (s *scan) meta() (Meta, error) {
 
 // countedNone reports whether a capture's own counts say that it missed no frame.
 func countedNone(interfaces []Interface) bool {
-	return len(interfaces) > 0 && !slices.ContainsFunc(interfaces, func(i Interface) bool { return !i.Counted || i.Dropped > 0 })
+	return len(interfaces) > 0 && !slices.ContainsFunc(interfaces,
+		func(i Interface) bool { return !i.Counted || i.Dropped > 0 })
 }
 
 func (s *scan) badNote() string {
-	return fmt.Sprintf("%d frames to UDP port %d can't be decoded and were skipped, first %s", s.bad, packet.Port, s.badList[0])
+	return fmt.Sprintf("%d frames to UDP port %d can't be decoded and were skipped, first %s", s.bad, packet.Port,
+		s.badList[0])
 }
 
 // stream returns the ForEach of the checked trace.

@@ -36,7 +36,8 @@ func mirrorFile(tb testing.TB, copies []copyOf) []byte {
 			p = testPacket(packet.WriteMiddle, 17, packet.PSN(c.seq&maxUint24), 64)
 		}
 		frame := p.AppendTo(nil)
-		if err := EncodeMirror(frame, MirrorMeta{Event: c.event, Seq: c.seq, TimeNS: c.ns, UDPDstPort: packet.Port}); err != nil {
+		if err := EncodeMirror(frame, MirrorMeta{Event: c.event, Seq: c.seq, TimeNS: c.ns,
+			UDPDstPort: packet.Port}); err != nil {
 			tb.Fatal(err)
 		}
 		if err := w.Write(1e18+c.ns&stampMask, frame, len(frame)); err != nil {
@@ -60,7 +61,8 @@ func counted(n int, seq uint64, ns int64) []copyOf {
 
 func checkMirror(tb testing.TB, copies []copyOf, counters Counters) (*Checked, *IntegrityReport, error) {
 	tb.Helper()
-	return Check(context.Background(), memorySource("mirror.pcap", mirrorFile(tb, copies)), Options{Format: FormatMirror, Counters: counters})
+	return Check(context.Background(), memorySource("mirror.pcap", mirrorFile(tb, copies)),
+		Options{Format: FormatMirror, Counters: counters})
 }
 
 func TestIntegrityConditions(t *testing.T) {
@@ -80,16 +82,22 @@ func TestIntegrityConditions(t *testing.T) {
 		{"consecutive from any start", counted(100, 777, 0), Counters{}, "", nil},
 		{"sequence and stamp wrap", counted(100, stampMask-50, stampMask-2500), Counters{}, "", nil},
 		{"counters agree", counted(100, 1, 0), Counters{count(100), count(100)}, "", nil},
-		{"one of ten thousand is missing", without(counted(10_000, 1, 0), 6_000, 6_001), Counters{}, "sequence", []string{"1 mirror copies are missing: #6001"}},
+		{"one of ten thousand is missing", without(counted(10_000, 1, 0), 6_000, 6_001), Counters{}, "sequence",
+			[]string{"1 mirror copies are missing: #6001"}},
 		{"several ranges are missing", without(without(counted(100, 1, 0), 60, 65), 10, 11), Counters{}, "sequence",
 			[]string{"6 mirror copies are missing: #11, #61-#65"}},
-		{"a copy arrives twice", append(counted(10, 1, 0), counted(1, 10, 900)...), Counters{}, "sequence", []string{"1 duplicates, the first is #10 in frame 11"}},
-		{"two copies are exchanged", swapped, Counters{}, "sequence,time", []string{"1 copies out of order, the first is #51 after #52 in frame 52"}},
-		{"time goes back", back, Counters{}, "time", []string{"time goes back 1 times, first by 150 ns at #41 (frame 41), from 3900 to 3750 ns"}},
+		{"a copy arrives twice", append(counted(10, 1, 0), counted(1, 10, 900)...), Counters{}, "sequence",
+			[]string{"1 duplicates, the first is #10 in frame 11"}},
+		{"two copies are exchanged", swapped, Counters{}, "sequence,time",
+			[]string{"1 copies out of order, the first is #51 after #52 in frame 52"}},
+		{"time goes back", back, Counters{}, "time",
+			[]string{"time goes back 1 times, first by 150 ns at #41 (frame 41), from 3900 to 3750 ns"}},
 		{"the last copy is missing", counted(99, 1, 0), Counters{count(100), count(100)}, "mirrored,roce-rx",
 			[]string{"the trace has 99 packets, 1 fewer than the 100 mirrored by the switch (port 1: 97, port 2: 3)"}},
-		{"the switch mirrored less than it received", counted(100, 1, 0), Counters{count(100), count(101)}, "roce-rx", []string{"1 fewer than the 101 received"}},
-		{"the trace has more than was mirrored", counted(100, 1, 0), Counters{count(98), nil}, "mirrored", []string{"2 more than the 98 mirrored"}},
+		{"the switch mirrored less than it received", counted(100, 1, 0), Counters{count(100), count(101)}, "roce-rx",
+			[]string{"1 fewer than the 101 received"}},
+		{"the trace has more than was mirrored", counted(100, 1, 0), Counters{count(98), nil}, "mirrored",
+			[]string{"2 more than the 98 mirrored"}},
 		{"nothing", nil, Counters{}, "sequence", []string{"the trace holds no RoCE packet"}},
 		{"a TTL that is no event", []copyOf{{seq: 1}, {seq: 2, event: 77}, {seq: 3}}, Counters{}, "sequence,decodable",
 			[]string{fmt.Sprintf("frame 2: mirror 2: TTL 77 is no event type (0 to %d)", MaxEventType)}},
@@ -148,19 +156,24 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		disorder int64 // measured
 	}{
 		{"in order", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 300)}, 500, false, 0},
-		{"another flow is behind by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false, 400},
+		{"another flow is behind by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false,
+			400},
 		{"another flow is behind by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
-		{"flows known by their headers are told apart", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)}, 500, false, 400},
+		{"flows known by their headers are told apart", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)},
+			500, false, 400},
 		{"a flow is behind itself", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
-		{"a flow with two source ports is in two queues", []copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 600)), from(50000, of(1, 3, 1001)),
-			from(50001, of(1, 4, 601))}, 500, false, 400},
-		{"one of its source ports is behind itself", []copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 900)), from(50001, of(1, 3, 899))}, 500, true, 101},
+		{"a flow with two source ports is in two queues",
+			[]copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 600)), from(50000, of(1, 3, 1001)),
+				from(50001, of(1, 4, 601))}, 500, false, 400},
+		{"one of its source ports is behind itself",
+			[]copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 900)), from(50001, of(1, 3, 899))}, 500, true, 101},
 		{"one queue allows nothing", []copyOf{of(1, 1, 1000), of(2, 2, 999)}, 0, true, -1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			source := memorySource("mirror.pcap", mirrorFile(t, tc.copies))
 			for _, given := range []*Connections{nil, known} { // a run of an injector knows its connections
-				_, report, err := Check(context.Background(), source, Options{Format: FormatMirror, Connections: given, TimeDisorderNS: tc.bound})
+				_, report, err := Check(context.Background(), source,
+					Options{Format: FormatMirror, Connections: given, TimeDisorderNS: tc.bound})
 				c := report.Condition(ConditionTime)
 				if (err != nil) != tc.violated || (c.Status == StatusViolated) != tc.violated {
 					t.Errorf("connections given: %v: %v: %s", given != nil, err, c.Message)
@@ -374,7 +387,8 @@ func TestTruncatedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := int64(0)
-	if err := checked.ForEach(ctx, func(*Record) error { n++; return nil }); err != nil || n == 0 || n != checked.Meta().Packets {
+	if err := checked.ForEach(ctx, func(*Record) error { n++; return nil }); err != nil || n == 0 ||
+		n != checked.Meta().Packets {
 		t.Errorf("%d records of %d, %v", n, checked.Meta().Packets, err)
 	}
 	if notes := fmt.Sprint(checked.Meta().Notes); !strings.Contains(notes, "file ends inside a record") {
@@ -400,7 +414,8 @@ func TestForEachStopsWithItsContextAndItsCaller(t *testing.T) {
 
 func TestICRCsThatNobodyComputedAreIgnored(t *testing.T) {
 	connections := []*Connections{nil}
-	c, err := NewConnections([]Connection{{Index: 1, MTU: 256, Requester: Side{hostA, 1, 1}, Responder: Side{hostB, 17, 1}}})
+	c, err := NewConnections([]Connection{{Index: 1, MTU: 256, Requester: Side{hostA, 1, 1},
+		Responder: Side{hostB, 17, 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +444,8 @@ func TestICRCsThatNobodyComputedAreIgnored(t *testing.T) {
 			if good < 0 {
 				want = 0
 			}
-			if err != nil || bad != want || strings.Contains(notes, "iCRCs are ignored") != (good < 0) || checked.Meta().ICRCCheckable != (good >= 0) {
+			if err != nil || bad != want || strings.Contains(notes, "iCRCs are ignored") != (good < 0) ||
+				checked.Meta().ICRCCheckable != (good >= 0) {
 				t.Errorf("good %d: %d bad, want %d; notes %s", good, bad, want, notes)
 			}
 		}
@@ -447,10 +463,12 @@ func TestFilesWithNothingToAnalyse(t *testing.T) {
 	}{
 		{"no frames", pcapOf(t, nil), Options{}, "none of its 0 frames is RoCEv2"},
 		{"no RoCE", pcapOf(t, []written{arp, arp}), Options{}, "none of its 2 frames is RoCEv2 (UDP port 4791)"},
-		{"nothing decodable", pcapOf(t, []written{short}), Options{}, "no frame to UDP port 4791 can be decoded, first frame 1: BTH at byte 42"},
+		{"nothing decodable", pcapOf(t, []written{short}), Options{},
+			"no frame to UDP port 4791 can be decoded, first frame 1: BTH at byte 42"},
 	} {
 		checked, _, err := Check(t.Context(), memorySource("x.pcap", tc.file), tc.o)
-		if checked != nil || !errors.Is(err, ErrNothingToAnalyse) || !strings.Contains(err.Error(), "x.pcap: nothing to analyse: "+tc.want) {
+		if checked != nil || !errors.Is(err, ErrNothingToAnalyse) ||
+			!strings.Contains(err.Error(), "x.pcap: nothing to analyse: "+tc.want) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
@@ -464,7 +482,8 @@ func TestUnreadableFile(t *testing.T) {
 	broken := Source{Name: "broken.pcap", Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(mirrorFile(t, counted(1, 1, 0))), brokenReader{})), nil
 	}}
-	if _, _, err := Check(context.Background(), broken, Options{Format: FormatMirror}); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "broken.pcap: packet 2") {
+	if _, _, err := Check(context.Background(), broken, Options{Format: FormatMirror}); !errors.Is(err, errBroken) ||
+		!strings.Contains(err.Error(), "broken.pcap: packet 2") {
 		t.Errorf("error %v", err)
 	}
 }

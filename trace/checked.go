@@ -44,10 +44,11 @@ type Meta struct {
 	Name      string // of the file, for messages
 
 	Connections *Connections
-	// ICRCCheckable says that the trace holds frames whose iCRC was checked; without it every Record.ICRC is not checkable.
+	// ICRCCheckable says that the trace holds frames whose iCRC was checked; without it every Record.ICRC is not
+	// checkable.
 	ICRCCheckable bool
-	// EventsKnown says that Record.Event tells what happened to each packet. In a plain capture it does not: EventNone there
-	// means "not known".
+	// EventsKnown says that Record.Event tells what happened to each packet. In a plain capture it does not: EventNone
+	// there means "not known".
 	EventsKnown bool
 
 	// TrimReactions is what a test says about its hosts, see [Checked.WithTrims].
@@ -58,18 +59,21 @@ type Meta struct {
 	MayMiss bool
 	// Complete says that somebody vouches for the taps: the captures hold every frame that was sent.
 	Complete bool
-	// TapHost is the address of the host at whose port a single capture was taken, if that is known. Vouched: the capture holds every frame that this host
-	// sent or received.
+	// TapHost is the address of the host at whose port a single capture was taken, if that is known. Vouched: the capture
+	// holds every frame that this host sent or received.
 	TapHost string
 	Vouched bool
-	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the downstream one.
+	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the
+	// downstream one.
 	AtHosts bool
-	// HostsInferred says that nobody named these places: one of the captures may have been taken at a switch port instead, so that frames of the
-	// host on its side may be lost before both.
+	// HostsInferred says that nobody named these places: one of the captures may have been taken at a switch port instead,
+	// so that frames of the host on its side may be lost before both.
 	HostsInferred bool
-	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set, too.
+	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set,
+	// too.
 	Agreed bool
-	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that the first lack.
+	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that
+	// the first lack.
 	MarkedLater bool
 	// Unread is how many frames a plain capture holds that could not be decoded, mostly because they were cut off.
 	Unread int64
@@ -88,32 +92,34 @@ type Meta struct {
 	Notes []string
 }
 
-// Checked is a trace that may be analysed. Only this package makes one: from a mirror trace that passed the four integrity
-// conditions, from captures (which have none to pass; Meta says so), or for tests from records ([CheckedRecords]).
+// Checked is a trace that may be analysed. Only this package makes one: from a mirror trace that passed the four
+// integrity conditions, from captures (which have none to pass; Meta says so), or for tests from records
+// ([CheckedRecords]).
 type Checked struct {
 	meta   Meta
 	stream func(ctx context.Context, fn func(*Record) error) error
 	// batches is the same pass with the records made where they are wanted; nil: stream is all there is.
 	batches func(ctx context.Context, b *batcher) error
-	// others are the readings of a pair that the packets do not rule out: other places of the taps, or, if packets passed one tap while
-	// the other did not record, the first capture alone.
+	// others are the readings of a pair that the packets do not rule out: other places of the taps, or, if packets passed
+	// one tap while the other did not record, the first capture alone.
 	others []*Checked
-	// payloads streams records with the hashes of their payloads: at least those at the instants that are wanted. nil: stream does.
+	// payloads streams records with the hashes of their payloads: at least those at the instants that are wanted. nil:
+	// stream does.
 	payloads func(ctx context.Context, wanted *wantedPackets, fn func(*Record) error) error
 }
 
 // Meta returns what is known about the trace as a whole.
 func (c *Checked) Meta() Meta { return c.meta }
 
-// ForEach calls fn for every record in trace order. The record is valid during the call only. ForEach stops at the first
-// error of fn, which it returns as it is, and when ctx ends. It may be called any number of times, also concurrently:
-// each call reads the trace anew, in bounded memory.
+// ForEach calls fn for every record in trace order. The record is valid during the call only. ForEach stops at the
+// first error of fn, which it returns as it is, and when ctx ends. It may be called any number of times, also
+// concurrently: each call reads the trace anew, in bounded memory.
 func (c *Checked) ForEach(ctx context.Context, fn func(*Record) error) error {
 	return c.stream(ctx, fn)
 }
 
-// ForEachBatch is ForEach by batches: it asks buffer, which must not return an empty slice, where to put records, and calls fn with
-// what it has put there, until the trace ends. A batch belongs to fn. The last one may be short.
+// ForEachBatch is ForEach by batches: it asks buffer, which must not return an empty slice, where to put records, and
+// calls fn with what it has put there, until the trace ends. A batch belongs to fn. The last one may be short.
 func (c *Checked) ForEachBatch(ctx context.Context, buffer func() []Record, fn func([]Record) error) error {
 	b := &batcher{buffer: buffer, fn: fn}
 	pass := c.batches
@@ -168,8 +174,8 @@ func (b *batcher) finish() error {
 	return b.fn(batch)
 }
 
-// CountedUnseen returns how many frames are known to be missing from a capture: those that could not be decoded, and those that the
-// file says were dropped.
+// CountedUnseen returns how many frames are known to be missing from a capture: those that could not be decoded, and
+// those that the file says were dropped.
 func (m *Meta) CountedUnseen() int64 {
 	n := m.Unread
 	for i := range m.Interfaces {
@@ -178,9 +184,10 @@ func (m *Meta) CountedUnseen() int64 {
 	return n
 }
 
-// WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled out: a mirror
-// trace with integrity is complete, and somebody may vouch for the captures. Two taps that agree vouch for each other (Meta.Agreed), unless
-// this reading shows a frame that both lack. Of a pair what was seen upstream is left, as of what was not seen downstream nobody knows where it was lost.
+// WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled
+// out: a mirror trace with integrity is complete, and somebody may vouch for the captures. Two taps that agree vouch
+// for each other (Meta.Agreed), unless this reading shows a frame that both lack. Of a pair what was seen upstream is
+// left, as of what was not seen downstream nobody knows where it was lost.
 func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	if c.meta.Kind == KindMirror || c.meta.Complete && !c.meta.Agreed || c.meta.MayMiss {
 		return nil, false
@@ -204,11 +211,12 @@ func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	}}, true
 }
 
-// OtherReadings returns the trace as it is if the taps of a pair were elsewhere than it seems, as far as the packets do not rule that out.
+// OtherReadings returns the trace as it is if the taps of a pair were elsewhere than it seems, as far as the packets do
+// not rule that out.
 func (c *Checked) OtherReadings() []*Checked { return c.others }
 
-// CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a mirror
-// trace with mirror ids and known events.
+// CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a
+// mirror trace with mirror ids and known events.
 func CheckedRecords(meta Meta, records []Record) *Checked {
 	if meta.Kind == 0 {
 		meta.Kind = KindMirror

@@ -11,8 +11,8 @@ type straight struct{ offset, slope float64 }
 
 func (s straight) at(x float64) float64 { return s.offset + s.slope*x }
 
-// An envelope is the least, or the largest, correction that the bounds allow at each instant, whatever the drift: an extreme of a few
-// straight ones.
+// An envelope is the least, or the largest, correction that the bounds allow at each instant, whatever the drift: an
+// extreme of a few straight ones.
 type envelope []straight
 
 func (e envelope) least(x float64) float64 {
@@ -62,7 +62,8 @@ func (l *lines) envelopes(drift float64) (least, largest envelope) {
 	return least, largest
 }
 
-// slopes returns the slopes from low to high at which a line that touches the points turns from one of them to the next.
+// slopes returns the slopes from low to high at which a line that touches the points turns from one of them to the
+// next.
 func slopes(points []point, low, high float64) []float64 {
 	list := []float64{low}
 	for i := 1; i < len(points); i++ {
@@ -74,7 +75,8 @@ func slopes(points []point, low, high float64) []float64 {
 	return append(list, high)
 }
 
-// hull returns the corners of the convex hull that lines above all points touch (side 1), or lines below them (side −1).
+// hull returns the corners of the convex hull that lines above all points touch (side 1), or lines below them (side
+// −1).
 func hull(points []point, side float64) []point {
 	points = slices.Clone(points)
 	slices.SortFunc(points, func(a, b point) int { return cmp.Or(cmp.Compare(a.x, b.x), cmp.Compare(side*b.y, side*a.y)) })

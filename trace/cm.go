@@ -4,8 +4,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// exchanges follows connection managers: a REQ and the REP that answers it name both queue pairs of a connection and all that the two
-// sides agreed upon (IBTA volume 1, 12.9).
+// exchanges follows connection managers: a REQ and the REP that answers it name both queue pairs of a connection and
+// all that the two sides agreed upon (IBTA volume 1, 12.9).
 type exchanges struct {
 	pending map[exchangeKey]packet.CM
 	agreed  []agreement
@@ -67,20 +67,21 @@ func (x *agreement) keys() (toward, back flowKey) {
 	return toward, back
 }
 
-// settings returns what both requesters go by. The timer and retry_cnt of the REQ hold for both; each side announces the rnr_retry of the
-// other, of which the larger is kept.
+// settings returns what both requesters go by. The timer and retry_cnt of the REQ hold for both; each side announces
+// the rnr_retry of the other, of which the larger is kept.
 func (x *agreement) settings() Settings {
 	timeout, retry, rnr := int(x.req.Timeout), int(x.req.Retry), int(max(x.req.RNRRetry, x.rep.RNRRetry))
 	return Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &rnr}
 }
 
-// byExchange pairs the flows of agreed connections. A pair of queue pairs that was agreed upon twice was used again within the trace, so
-// that its numbers are those of neither.
+// byExchange pairs the flows of agreed connections. A pair of queue pairs that was agreed upon twice was used again
+// within the trace, so that its numbers are those of neither.
 func (p *pairing) byExchange() {
 	p.agreed = make(map[int]*agreement)
 	e := &p.inf.exchanges
 	if e.tooMany {
-		p.note("more than %d connections were set up; the connection manager's messages about the others are not used", maxExchanges)
+		p.note("more than %d connections were set up; the connection manager's messages about the others are not used",
+			maxExchanges)
 	}
 	reused := 0
 	for i := range e.agreed {
@@ -104,7 +105,8 @@ func (p *pairing) byExchange() {
 		p.agreed[a], p.agreed[b] = x, x
 	}
 	if reused > 0 {
-		p.note("%d connections use queue pairs again that were used before in the capture; their numbers are inferred from the packets", reused)
+		p.note("%d connections use queue pairs again that were used before in the capture; their numbers are inferred from "+
+			"the packets", reused)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Side is one end of a connection. QPN and IPSN are its own: packets to it carry its QPN as destination, and its requests
-// start at its IPSN.
+// Side is one end of a connection. QPN and IPSN are its own: packets to it carry its QPN as destination, and its
+// requests start at its IPSN.
 type Side struct {
 	IP   netip.Addr `json:"ip"`
 	QPN  packet.QPN `json:"qpn"`  // 0: not known (QP 0 never carries RC)
@@ -29,8 +29,8 @@ type Connection struct {
 	Responder Side     `json:"responder"`
 	Settings
 
-	// Exchanged says of an inferred connection that queue pairs, initial PSNs, MTU and settings are those of the connection manager's
-	// messages in the trace: they are as certain as those of a document.
+	// Exchanged says of an inferred connection that queue pairs, initial PSNs, MTU and settings are those of the
+	// connection manager's messages in the trace: they are as certain as those of a document.
 	Exchanged bool `json:"-"`
 }
 
@@ -53,8 +53,8 @@ func (c *Connections) Certain(flow FlowID) bool {
 	return ok && (!c.Inferred || conn.Exchanged)
 }
 
-// Connections is the set of connections of a trace, with a fast way from addresses to flows. It does not change once made,
-// so any number of goroutines may use it.
+// Connections is the set of connections of a trace, with a fast way from addresses to flows. It does not change once
+// made, so any number of goroutines may use it.
 type Connections struct {
 	// Inferred says that the connections were read off the packets, not out of a file: numbers may be those of the first
 	// packets captured rather than the real initial ones.
@@ -73,10 +73,12 @@ const (
 var mtus = [...]int{256, 512, 1024, 2048, 4096}
 
 // verbNames are the words for verbs in configurations and connection files.
-var verbNames = [...]string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add", "send-invalidate"}
+var verbNames = [...]string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add",
+	"send-invalidate"}
 
-// NewConnections validates list and indexes it. The indices must be 1…n in any order, the addresses of a connection of one IP
-// version, and every directed flow (source, destination, destination QPN) unique. All problems are reported at once.
+// NewConnections validates list and indexes it. The indices must be 1…n in any order, the addresses of a connection of
+// one IP version, and every directed flow (source, destination, destination QPN) unique. All problems are reported at
+// once.
 func NewConnections(list []Connection) (*Connections, error) {
 	all := slices.Clone(list)
 	var errs []error
@@ -137,7 +139,8 @@ func (s *Settings) problems() (ps []string) {
 		most  int
 	}{
 		{"timeout", s.Timeout, maxTimeout}, {"retry", s.Retry, maxRetry}, {"rnr_retry", s.RNRRetry, maxRetry},
-		{"dscp", s.DSCP, maxDSCP}, {"cnp_dscp", s.CNPDSCP, maxDSCP}, {"ecn", s.ECN, int(packet.ECT0)}, {"mig_req", s.MigReq, 1},
+		{"dscp", s.DSCP, maxDSCP}, {"cnp_dscp", s.CNPDSCP, maxDSCP}, {"ecn", s.ECN, int(packet.ECT0)},
+		{"mig_req", s.MigReq, 1},
 	} {
 		if v.value != nil && (*v.value < 0 || *v.value > v.most) {
 			ps = append(ps, fmt.Sprintf(".%s: %d is out of range (0 to %d)", v.key, *v.value, v.most))
@@ -254,15 +257,15 @@ func (c *Connections) InitialPSN(flow FlowID, space packet.Space) packet.PSN {
 	return conn.Requester.IPSN
 }
 
-// RelPSN returns the 1-based place of psn in its space, as configurations count: the initial PSN is 1. The distance is taken
-// as a signed 24-bit number, so places more than 2²³ from the start come out wrong; a stream that long is followed with
-// [Connections.RelPSNNear].
+// RelPSN returns the 1-based place of psn in its space, as configurations count: the initial PSN is 1. The distance is
+// taken as a signed 24-bit number, so places more than 2²³ from the start come out wrong; a stream that long is
+// followed with [Connections.RelPSNNear].
 func (c *Connections) RelPSN(flow FlowID, space packet.Space, psn packet.PSN) int64 {
 	return int64(psn.Sub(c.InitialPSN(flow, space))) + 1
 }
 
-// RelPSNNear is RelPSN across any number of wraps: of all places that psn may stand for it returns the one nearest to near,
-// the place of a packet seen recently in the same space.
+// RelPSNNear is RelPSN across any number of wraps: of all places that psn may stand for it returns the one nearest to
+// near, the place of a packet seen recently in the same space.
 func (c *Connections) RelPSNNear(flow FlowID, space packet.Space, psn packet.PSN, near int64) int64 {
 	at := packet.NewPSN(int64(c.InitialPSN(flow, space)) + near - 1)
 	return near + int64(psn.Sub(at))

@@ -33,8 +33,8 @@ func (c *Connections) Write(w io.Writer) error {
 	}{ConnectionsSchema, all})
 }
 
-// ReadConnections reads a candela.connections/v1 document. It is strict: unknown, repeated and missing keys, wrong types and
-// numbers out of range are errors, with line and column and what is allowed, all of them at once.
+// ReadConnections reads a candela.connections/v1 document. It is strict: unknown, repeated and missing keys, wrong
+// types and numbers out of range are errors, with line and column and what is allowed, all of them at once.
 func ReadConnections(r io.Reader) (*Connections, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxConnectionsFile+1))
 	if err != nil {
@@ -238,7 +238,8 @@ func (d *connectionsDecoder) document() []Connection {
 func (d *connectionsDecoder) connection(path string) Connection {
 	var c Connection
 	start, before := d.start(), len(d.errs)
-	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "dscp", "cnp_dscp", "ecn", "mig_req",
+	allowed := []string{"index", "verb", "verbs", "mtu", "timeout", "retry", "rnr_retry", "dscp", "cnp_dscp", "ecn",
+		"mig_req",
 		"requester", "responder"}
 	d.object(path, allowed, []string{"index", "mtu", "requester", "responder"}, func(key, path string) {
 		switch key {

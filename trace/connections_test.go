@@ -36,7 +36,8 @@ func TestReadConnectionsOrdersAndIndexes(t *testing.T) {
 		{Index: 1, Verb: "write", MTU: 1024,
 			Requester: Side{netip.MustParseAddr("10.0.0.2"), 17, 1001}, Responder: Side{netip.MustParseAddr("10.0.0.1"), 17, 7}},
 		{Index: 2, Verbs: []string{"read", "write"}, MTU: 4096,
-			Requester: Side{netip.MustParseAddr("fd00::2"), 18, 16777215}, Responder: Side{netip.MustParseAddr("fd00::1"), 18, 0}},
+			Requester: Side{netip.MustParseAddr("fd00::2"), 18, 16777215},
+			Responder: Side{netip.MustParseAddr("fd00::1"), 18, 0}},
 	}
 	if diff := cmp.Diff(want, c.All(), addrs); diff != "" {
 		t.Error(diff)
@@ -105,25 +106,33 @@ func TestReadConnectionsNamesEveryProblem(t *testing.T) {
 			[]string{`2:42: connections[0]: unknown key "mtux" (allowed: index, verb, verbs, mtu, timeout, retry, rnr_retry, dscp, cnp_dscp, ecn, mig_req, requester, responder)`, `key "mtu" is missing`}},
 		{"unknown key in a side", doc(strings.Replace(conn, `"qpn":17`, `"qpn":17,"psn":3`, 1)),
 			[]string{`connections[0].requester: unknown key "psn" (allowed: ip, qpn, ipsn)`}},
-		{"repeated key", doc(strings.Replace(conn, `"mtu":1024`, `"mtu":1024,"mtu":1024`, 1)), []string{`key "mtu" appears twice`}},
+		{"repeated key", doc(strings.Replace(conn, `"mtu":1024`, `"mtu":1024,"mtu":1024`, 1)),
+			[]string{`key "mtu" appears twice`}},
 		{"QPN beyond 24 bits", doc(strings.Replace(conn, `"qpn":17`, `"qpn":16777216`, 1)),
 			[]string{"connections[0].requester.qpn: 16777216 is not a whole number from 0 to 16777215"}},
 		{"negative IPSN", doc(strings.Replace(conn, `"ipsn":1`, `"ipsn":-1`, 1)), []string{"ipsn: -1 is not a whole number"}},
-		{"fractional QPN", doc(strings.Replace(conn, `"qpn":17`, `"qpn":1.5`, 1)), []string{"qpn: 1.5 is not a whole number"}},
-		{"QPN as text", doc(strings.Replace(conn, `"qpn":17`, `"qpn":"0x11"`, 1)), []string{`want a whole number, found the string "0x11"`}},
+		{"fractional QPN", doc(strings.Replace(conn, `"qpn":17`, `"qpn":1.5`, 1)),
+			[]string{"qpn: 1.5 is not a whole number"}},
+		{"QPN as text", doc(strings.Replace(conn, `"qpn":17`, `"qpn":"0x11"`, 1)),
+			[]string{`want a whole number, found the string "0x11"`}},
 		{"impossible MTU", doc(strings.Replace(conn, "1024", "1500", 1)),
 			[]string{"connections[0].mtu: 1500 is not a path MTU (256, 512, 1024, 2048, 4096)"}},
-		{"unknown verb", doc(strings.Replace(conn, `"write"`, `"wirte"`, 1)), []string{`.verb: "wirte" is not a verb (write, write-imm,`}},
+		{"unknown verb", doc(strings.Replace(conn, `"write"`, `"wirte"`, 1)),
+			[]string{`.verb: "wirte" is not a verb (write, write-imm,`}},
 		{"verb and verbs", doc(strings.Replace(conn, `"verb":"write"`, `"verb":"write","verbs":["read"]`, 1)),
 			[]string{`"verb" and "verbs" exclude each other`}},
-		{"no address", doc(strings.Replace(conn, "10.0.0.1", "10.0.0", 1)), []string{`requester.ip: "10.0.0" is not an IPv4 or IPv6 address`}},
+		{"no address", doc(strings.Replace(conn, "10.0.0.1", "10.0.0", 1)),
+			[]string{`requester.ip: "10.0.0" is not an IPv4 or IPv6 address`}},
 		{"mixed IP versions", doc(strings.Replace(conn, "10.0.0.1", "fd00::1", 1)), []string{"of different IP versions"}},
 		{"null", doc("null"), []string{"connections[0]: want an object, found null"}},
-		{"index beyond the list", doc(strings.Replace(conn, `"index":1`, `"index":2`, 1)), []string{".index: 2 is out of range (1 to 1"}},
+		{"index beyond the list", doc(strings.Replace(conn, `"index":1`, `"index":2`, 1)),
+			[]string{".index: 2 is out of range (1 to 1"}},
 		{"index twice", doc(conn + "," + strings.Replace(conn, "17", "18", 2)), []string{"index 1 appears twice"}},
-		{"flow twice", doc(conn + "," + strings.Replace(conn, `"index":1`, `"index":2`, 1)), []string{"already belong to connection 1"}},
+		{"flow twice", doc(conn + "," + strings.Replace(conn, `"index":1`, `"index":2`, 1)),
+			[]string{"already belong to connection 1"}},
 		{"something behind", doc(conn) + "{}", []string{"something follows the document"}},
-		{"several at once", doc(strings.NewReplacer("1024", "1500", "write", "x").Replace(conn)), []string{"mtu: 1500", `"x" is not a verb`}},
+		{"several at once", doc(strings.NewReplacer("1024", "1500", "write", "x").Replace(conn)),
+			[]string{"mtu: 1500", `"x" is not a verb`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := ReadConnections(strings.NewReader(tc.in))
@@ -152,7 +161,8 @@ func drawConnections(t *rapid.T) []Connection {
 		side := func(ip netip.Addr) Side {
 			return Side{ip, packet.QPN(qpn.Draw(t, "qpn")), packet.PSN(qpn.Draw(t, "ipsn"))}
 		}
-		list[i] = Connection{Index: i + 1, MTU: rapid.SampledFrom(mtus[:]).Draw(t, "mtu"), Requester: side(a), Responder: side(b)}
+		list[i] = Connection{Index: i + 1, MTU: rapid.SampledFrom(mtus[:]).Draw(t, "mtu"), Requester: side(a),
+			Responder: side(b)}
 		if verbs := rapid.SliceOfN(rapid.SampledFrom(verbNames[:]), 0, 3).Draw(t, "verbs"); len(verbs) == 1 {
 			list[i].Verb = verbs[0]
 		} else if len(verbs) > 1 {

@@ -10,8 +10,9 @@ import (
 	"candela.dev/candela/packet/encapsulation"
 )
 
-// Continuous reports whether files are parts of one capture: of one link type, one after the other in time, and without repeating each
-// other's packets. Captures of two places with clocks far apart do not overlap in time, but repeat nearly every packet.
+// Continuous reports whether files are parts of one capture: of one link type, one after the other in time, and without
+// repeating each other's packets. Captures of two places with clocks far apart do not overlap in time, but repeat
+// nearly every packet.
 func Continuous(ctx context.Context, parts []Source) (bool, error) {
 	var list []extent
 	for _, p := range parts {
@@ -72,7 +73,8 @@ func measure(ctx context.Context, src Source) (extent, error) {
 		e.lastNS = max(e.lastNS, f.TimeNS)
 		var r Record
 		if len(e.packets) < fingerprints && dec.Decode(f, &r) == nil {
-			p := fingerprint{dec.key, r.PSN, r.Opcode, r.Syndrome, r.PayloadLen, r.MSN, r.VA, dec.srcPort, identification(f.Data)}
+			p := fingerprint{dec.key, r.PSN, r.Opcode, r.Syndrome, r.PayloadLen, r.MSN, r.VA, dec.srcPort,
+				identification(f.Data)}
 			if _, seen := e.packets[p]; !seen {
 				e.packets[p] = f.TimeNS
 			}
@@ -94,11 +96,13 @@ func identification(frame []byte) uint16 {
 	return be16(frame[at.l3+4:])
 }
 
-// repeats reports whether nearly all packets of one file are also among those of the other. Captures that were cut share a part only: a quarter
-// is enough if IPv4 identifications, or equal distances in time of packets in both directions, show that they are no retransmissions.
+// repeats reports whether nearly all packets of one file are also among those of the other. Captures that were cut
+// share a part only: a quarter is enough if IPv4 identifications, or equal distances in time of packets in both
+// directions, show that they are no retransmissions.
 func (e *extent) repeats(other *extent) bool {
 	same, identified := 0, map[uint16]bool{}
-	var apart, span [2]int64 // of the repeated packets: the least and greatest distance in time, and the first and last instant
+	// of the repeated packets: the least and greatest distance in time, and the first and last instant
+	var apart, span [2]int64
 	var ways [2]bool
 	for p, at := range e.packets {
 		there, ok := other.packets[p]

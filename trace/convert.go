@@ -19,10 +19,10 @@ const (
 	ViewAfter              // packets as the injector passed them on
 )
 
-// ToPlain writes the packets of a mirror trace as a plain capture. What the mirror encoding overwrote is made up: TTL 64, and
-// Ethernet addresses 02:xx from the IP addresses. Seen from behind the injector, dropped packets are missing, marked ones
-// carry CE and corrupted ones a broken iCRC, as the injector's actions make them; other events can't be redone from a mirror
-// copy and are an error. It returns how many packets were written.
+// ToPlain writes the packets of a mirror trace as a plain capture. What the mirror encoding overwrote is made up: TTL
+// 64, and Ethernet addresses 02:xx from the IP addresses. Seen from behind the injector, dropped packets are missing,
+// marked ones carry CE and corrupted ones a broken iCRC, as the injector's actions make them; other events can't be
+// redone from a mirror copy and are an error. It returns how many packets were written.
 func ToPlain(ctx context.Context, src Source, format Format, view View, out io.Writer, name string) (int64, error) {
 	dec := NewDecoder(format, nil, false)
 	w := NewPcapWriter(out, name, 0)
@@ -98,7 +98,8 @@ func setCE(ip []byte) {
 	ip[1] |= uint8(packet.CE) << 4
 }
 
-// corrupt does what the injector's corrupt action does (design, "Injector contract"); the IPv4 checksum follows with the TTL.
+// corrupt does what the injector's corrupt action does (design, "Injector contract"); the IPv4 checksum follows with
+// the TTL.
 func corrupt(ip, udp []byte) {
 	if ip[0]>>4 == 4 {
 		ip[4] ^= 0x80

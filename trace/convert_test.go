@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestConvertedMirrorCopiesAreWhatHostsSentAndGot holds each plain frame against the packet that was mirrored, over IPv4 and IPv6, with
-// a UDP checksum and without.
+// TestConvertedMirrorCopiesAreWhatHostsSentAndGot holds each plain frame against the packet that was mirrored, over
+// IPv4 and IPv6, with a UDP checksum and without.
 func TestConvertedMirrorCopiesAreWhatHostsSentAndGot(t *testing.T) {
 	six := func(p *packet.Packet) *packet.Packet {
 		p.Eth.Type, p.IP.Version = packet.EtherTypeIPv6, 6
@@ -51,10 +51,12 @@ func TestConvertedMirrorCopiesAreWhatHostsSentAndGot(t *testing.T) {
 	}
 	var out bytes.Buffer
 	cut := mirrorFile(t, []copyOf{{seq: 1}})
-	if _, err := ToPlain(t.Context(), memorySource("m.pcap", cut[:len(cut)-1]), FormatMirror, ViewBefore, &out, "p.pcap"); err == nil {
+	if _, err := ToPlain(t.Context(), memorySource("m.pcap", cut[:len(cut)-1]), FormatMirror, ViewBefore, &out,
+		"p.pcap"); err == nil {
 		t.Error("a truncated file is converted")
 	}
-	if _, err := ToPlain(t.Context(), memorySource("m.pcap", cut), FormatMirror, ViewBefore, &fullDisk{}, "p.pcap"); err == nil {
+	if _, err := ToPlain(t.Context(), memorySource("m.pcap", cut), FormatMirror, ViewBefore, &fullDisk{},
+		"p.pcap"); err == nil {
 		t.Error("a full disk is no error of ToPlain")
 	}
 	if _, err := ToMirror(t.Context(), memorySource("m.pcap", out.Bytes()), &fullDisk{}, "p.pcap"); err == nil {
@@ -88,7 +90,8 @@ func checkPlain(t *testing.T, family uint8, after bool, event EventType, origina
 	if valid := packet.CheckICRC(got, &have) == packet.ICRCValid; valid == hit(EventCorrupt) {
 		t.Errorf("IPv%d, %v: iCRC %v", family, event, packet.CheckICRC(got, &have))
 	}
-	if have.BTH != want.BTH || !bytes.Equal(have.Payload, want.Payload) || have.IP.Src != want.IP.Src || have.IP.Dst != want.IP.Dst {
+	if have.BTH != want.BTH || !bytes.Equal(have.Payload, want.Payload) || have.IP.Src != want.IP.Src ||
+		have.IP.Dst != want.IP.Dst {
 		t.Errorf("IPv%d, %v: the packet changed", family, event)
 	}
 	if family == 4 {

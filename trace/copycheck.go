@@ -9,8 +9,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// copyCheck looks for mirror copies that were damaged on their way to the dumper: their headers contradict each other, or flipping one
-// bit back makes the iCRC right. A device that calculates iCRCs wrong hits upon such a value once in half a million packets.
+// copyCheck looks for mirror copies that were damaged on their way to the dumper: their headers contradict each other,
+// or flipping one bit back makes the iCRC right. A device that calculates iCRCs wrong hits upon such a value once in
+// half a million packets.
 type copyCheck struct {
 	vouched   bool // the copies are known to be what the devices sent
 	injected  bool // copies show packets before the injector's damage
@@ -37,25 +38,30 @@ func (c *copyCheck) add(r *Record, frame []byte, number uint64) {
 		return
 	}
 	cut := int(be16(frame[l4+4:])) > announced-(l4-l3) // or its UDP length is damaged
-	if r.ICRC != packet.ICRCInvalid && !cut || c.vouched || r.Event == EventCorrupt && !c.injected || l3+announced > len(frame) {
+	if r.ICRC != packet.ICRCInvalid && !cut || c.vouched || r.Event == EventCorrupt && !c.injected ||
+		l3+announced > len(frame) {
 		return
 	}
 	if at, ok := flippedBit(frame[l3 : l3+announced]); ok {
 		c.flipped++
-		c.flippedList = appendBounded(c.flippedList, fmt.Sprintf("frame %d, mirror #%d: bit %d of byte %d is flipped", number, r.ID, at%8, l3+at/8))
+		c.flippedList = appendBounded(c.flippedList,
+			fmt.Sprintf("frame %d, mirror #%d: bit %d of byte %d is flipped", number, r.ID, at%8, l3+at/8))
 	}
 }
 
-// templated does for a frame of template t what add does, or returns false, with nothing done, if there may be more to say of it.
+// templated does for a frame of template t what add does, or returns false, with nothing done, if there may be more to
+// say of it.
 func (c *copyCheck) templated(r *Record, t *template, frame []byte) bool {
-	if !t.agrees || r.ICRC == packet.ICRCInvalid || t.span.l3 != packet.EthernetLen || !checksumHolds(frame[packet.EthernetLen:]) {
+	if !t.agrees || r.ICRC == packet.ICRCInvalid || t.span.l3 != packet.EthernetLen ||
+		!checksumHolds(frame[packet.EthernetLen:]) {
 		return false
 	}
 	c.events[r.Event]++
 	return true
 }
 
-// checksumHolds reports whether the checksum of an IPv4 header without options is right and not 0xffff, or the header is of IPv6.
+// checksumHolds reports whether the checksum of an IPv4 header without options is right and not 0xffff, or the header
+// is of IPv6.
 func checksumHolds(ip []byte) bool {
 	h := ip[:packet.IPv4Len:packet.IPv4Len]
 	if h[0] != 0x45 {
@@ -79,8 +85,8 @@ func ipLen(ip []byte) int {
 	return packet.IPv6Len + int(be16(ip[4:]))
 }
 
-// contradiction says what of a copy's headers cannot be: the switch calculates the IPv4 header checksum anew, and IP and UDP announce the
-// same length unless another switch has trimmed the packet.
+// contradiction says what of a copy's headers cannot be: the switch calculates the IPv4 header checksum anew, and IP
+// and UDP announce the same length unless another switch has trimmed the packet.
 func (c *copyCheck) contradiction(frame []byte, l3, l4 int) string {
 	ip, udp := frame[l3:], int(be16(frame[l4+4:]))
 	if ip[0]>>4 == 4 {
@@ -94,10 +100,12 @@ func (c *copyCheck) contradiction(frame []byte, l3, l4 int) string {
 	return ""
 }
 
-// flippedBit finds the one bit of an IP packet that makes its iCRC right if it is flipped back, counted from the start of the header.
+// flippedBit finds the one bit of an IP packet that makes its iCRC right if it is flipped back, counted from the start
+// of the header.
 func flippedBit(l3 []byte) (at int, ok bool) {
 	end := len(l3) - packet.ICRCLen
-	if end < packet.IPv4Len+packet.UDPLen+packet.BTHLen || l3[0]>>4 == 6 && end < packet.IPv6Len+packet.UDPLen+packet.BTHLen {
+	if end < packet.IPv4Len+packet.UDPLen+packet.BTHLen || l3[0]>>4 == 6 &&
+		end < packet.IPv6Len+packet.UDPLen+packet.BTHLen {
 		return 0, false
 	}
 	syndrome := packet.ComputeICRC(l3[:end]) ^ le32(l3[end:])
@@ -120,9 +128,11 @@ func flippedBit(l3 []byte) (at int, ok bool) {
 	return 0, false
 }
 
-// condition is violated by any damaged copy: a packet that was another one than the trace shows would be held against a device.
+// condition is violated by any damaged copy: a packet that was another one than the trace shows would be held against a
+// device.
 func (c *copyCheck) condition(icrcs bool) Condition {
-	cond := Condition{Name: ConditionCopies, Status: StatusOK, Message: "no mirror copy is damaged, as far as headers and iCRCs show"}
+	cond := Condition{Name: ConditionCopies, Status: StatusOK,
+		Message: "no mirror copy is damaged, as far as headers and iCRCs show"}
 	n, list := c.wrong, c.wrongList
 	if icrcs {
 		n += c.flipped
@@ -134,6 +144,7 @@ func (c *copyCheck) condition(icrcs bool) Condition {
 		return cond
 	}
 	cond.Status, cond.Damaged, cond.DamagedCount = StatusViolated, list, n
-	cond.Message = fmt.Sprintf("%d mirror copies are damaged, first %s: by the cable to the dumper, a port, or before the switch", n, list[0])
+	cond.Message = fmt.Sprintf(
+		"%d mirror copies are damaged, first %s: by the cable to the dumper, a port, or before the switch", n, list[0])
 	return cond
 }

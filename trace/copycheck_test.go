@@ -11,8 +11,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestWhatADecoderHasSeenDoesNotChangeWhatItSees compares one that knows the frame's template with a fresh one, for every flipped bit of
-// the headers.
+// TestWhatADecoderHasSeenDoesNotChangeWhatItSees compares one that knows the frame's template with a fresh one, for
+// every flipped bit of the headers.
 func TestWhatADecoderHasSeenDoesNotChangeWhatItSees(t *testing.T) {
 	v6 := testPacket(packet.WriteMiddle, 17, 5, 64)
 	v6.Eth.Type, v6.IP.Version = packet.EtherTypeIPv6, 6
@@ -91,13 +91,15 @@ func TestADamagedCopyIsToldFromWhatADeviceSends(t *testing.T) {
 		"an iCRC of a sender that calculates none": {change: func(f []byte) { copy(f[len(f)-4:], "none") }, device: true},
 		"an event of a copy that is vouched for":   {change: flip(ip+8, 0), vouched: true, violated: true},
 	} {
-		checked, report, err := Check(context.Background(), damagedFile(t, tt.change), Options{Format: FormatMirror, Vouched: tt.vouched})
+		checked, report, err := Check(context.Background(), damagedFile(t, tt.change),
+			Options{Format: FormatMirror, Vouched: tt.vouched})
 		var incomplete *IntegrityError
 		if tt.violated != errors.As(err, &incomplete) || !tt.violated && err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if c := report.Condition(ConditionCopies); tt.violated && (c.Status != StatusViolated || c.DamagedCount != 1 || len(c.Damaged) != 1) {
+		if c := report.Condition(ConditionCopies); tt.violated &&
+			(c.Status != StatusViolated || c.DamagedCount != 1 || len(c.Damaged) != 1) {
 			t.Errorf("%s: %+v", name, c)
 		}
 		if !tt.device {

@@ -5,8 +5,8 @@ import "candela.dev/candela/clock"
 // DecisionValues is how many values of its own a decision has.
 const DecisionValues = 8
 
-// Decision is what a switch says that it decided about a packet, and on what state. It is the device's claim: judges recompute what the taps
-// allow and check the rest for contradictions.
+// Decision is what a switch says that it decided about a packet, and on what state. It is the device's claim: judges
+// recompute what the taps allow and check the rest for contradictions.
 type Decision struct {
 	Time      clock.Time
 	Switch    int

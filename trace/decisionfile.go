@@ -85,7 +85,8 @@ func NewDecisionWriter(w io.Writer, format string, kinds []DecisionKind, switche
 	case "parquet":
 		d.write = d.rows(columns)
 	default:
-		return nil, fmt.Errorf("format %q of decision records: must be one of %s", format, strings.Join(DecisionFormats(), ", "))
+		return nil, fmt.Errorf("format %q of decision records: must be one of %s", format,
+			strings.Join(DecisionFormats(), ", "))
 	}
 	return d, nil
 }

@@ -18,8 +18,8 @@ const (
 	FormatMirror
 	// FormatPlain is a capture of the packets themselves.
 	FormatPlain
-	// FormatLumina is the mirror encoding of Lumina's prototype: UDP destination port 9741, the original source port in the
-	// UDP checksum field, sequence numbers that run 1…2³¹−1.
+	// FormatLumina is the mirror encoding of Lumina's prototype: UDP destination port 9741, the original source port in
+	// the UDP checksum field, sequence numbers that run 1…2³¹−1.
 	FormatLumina
 )
 
@@ -46,8 +46,8 @@ func ParseFormat(name string) (Format, error) {
 // LuminaPort is the UDP destination port of mirror copies made by Lumina's prototype.
 const LuminaPort = 9741
 
-// ErrNotRoCE is what Decode returns for frames that are not RoCEv2. It is a value, not a wrapped text, as many frames of a
-// capture may be like that.
+// ErrNotRoCE is what Decode returns for frames that are not RoCEv2. It is a value, not a wrapped text, as many frames
+// of a capture may be like that.
 var ErrNotRoCE = errors.New("not a RoCEv2 frame")
 
 // bthShape is what the decoder needs to know about an opcode.
@@ -65,7 +65,8 @@ func makeBTHShapes() (shapes [256]bthShape) {
 		n      uint8
 	}{
 		{packet.HasRETH, packet.RETHLen}, {packet.HasAtomicETH, packet.AtomicETHLen}, {packet.HasAETH, packet.AETHLen},
-		{packet.HasAtomicAckETH, packet.AtomicAckETHLen}, {packet.HasImmDt, packet.ImmDtLen}, {packet.HasIETH, packet.IETHLen},
+		{packet.HasAtomicAckETH, packet.AtomicAckETHLen}, {packet.HasImmDt, packet.ImmDtLen},
+		{packet.HasIETH, packet.IETHLen},
 	}
 	for op := range shapes {
 		s, headers := &shapes[op], packet.Opcode(op).Headers()
@@ -103,8 +104,8 @@ type span struct {
 	ipStale bool // the IP length announces bytes beyond the captured ones
 }
 
-// locateRoCE finds the UDP payload of a frame to UDP destination port port. ok is false for every other frame; err says why
-// a frame to that port can't be used.
+// locateRoCE finds the UDP payload of a frame to UDP destination port port. ok is false for every other frame; err says
+// why a frame to that port can't be used.
 func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	if len(frame) < packet.EthernetLen {
 		return s, false, nil
@@ -151,8 +152,8 @@ func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	return s, true, s.boundByUDP(int(be16(frame[s.l4+4:])))
 }
 
-// boundByUDP applies the UDP length: the shorter of the two length fields ends the packet, as in receivers, and if that is
-// the IP length (a trimmed packet with an untouched UDP header), what the UDP length announces is missing.
+// boundByUDP applies the UDP length: the shorter of the two length fields ends the packet, as in receivers, and if that
+// is the IP length (a trimmed packet with an untouched UDP header), what the UDP length announces is missing.
 func (s *span) boundByUDP(length int) error {
 	have := s.end - s.l4
 	switch {
@@ -169,8 +170,8 @@ func (s *span) boundByUDP(length int) error {
 	return nil
 }
 
-// decodeRoCE fills r with what frame itself says: everything but ID, TimeNS, Event and Flow. It agrees with packet.Parse
-// (FuzzDecodeAgreesWithParse), at a tenth of the cost.
+// decodeRoCE fills r with what frame itself says: everything but ID, TimeNS, Event and Flow. It agrees with
+// packet.Parse (FuzzDecodeAgreesWithParse), at a tenth of the cost.
 func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	s, ok, err := locateRoCE(frame, port)
 	if !ok {
@@ -194,7 +195,8 @@ func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	r.Opcode, r.PadCount, r.ECN, r.DSCP = packet.Opcode(b[0]), pad, packet.ECN(tos&3), tos>>2
 	r.SrcPort, r.Version = be16(frame[s.l4:]), uint8(word>>48)&0xf
 	r.Reserved = uint16(word>>24&0x3f)<<8 | uint16(ack>>24&0x7f)
-	flags := Flags(word>>54&1)*MigReq | Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(word>>30&1)*BECN | Flags(ack>>31)*AckReq
+	flags := Flags(word>>54&1)*MigReq | Flags(word>>55&1)*Solicited | Flags(word>>31&1)*FECN | Flags(
+		word>>30&1)*BECN | Flags(ack>>31)*AckReq
 	ext := frame[at+packet.BTHLen : s.end]
 	if len(ext) < int(shape.extLen) {
 		return s, fmt.Errorf("%v extended headers at byte %d need %d bytes, the frame has %d left",
@@ -277,8 +279,8 @@ func frameFlowKey(frame []byte, s *span, qpn packet.QPN) flowKey {
 	return flowKey{a: be64(ip), b: be64(ip[8:]), c: be64(ip[16:]), d: be64(ip[24:]), qpn: uint64(qpn) | flowKeyV6}
 }
 
-// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame, once it has seen one of
-// every kind. It is not safe for concurrent use.
+// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame, once it has seen
+// one of every kind. It is not safe for concurrent use.
 type Decoder struct {
 	format    Format
 	flows     *Connections
@@ -305,8 +307,8 @@ func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder
 	return d
 }
 
-// Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for frames that claim to be
-// RoCE but can't be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
+// Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for frames that claim
+// to be RoCE but can't be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
 func (d *Decoder) Decode(f *Frame, r *Record) error {
 	var words [templateWords]uint64
 	hash, templated := templateKey(f.Data, &words)
@@ -330,8 +332,9 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	r.Flags |= Sent | Passed
 	if templated && s.l3 == packet.EthernetLen && r.Opcode != packet.UDSendOnly && r.Reserved&reservedAck == 0 {
 		agrees := s.l4-s.l3+int(be16(f.Data[s.l4+4:])) == ipLen(f.Data[s.l3:])
-		d.learn(&template{words: words, length: int32(len(f.Data)), record: *r, span: s, key: d.key, hash: hash, agrees: agrees,
-			sum: constantSum(f.Data[s.l3:])})
+		d.learn(&template{words: words, length: int32(len(f.Data)), record: *r, span: s, key: d.key, hash: hash,
+			agrees: agrees,
+			sum:    constantSum(f.Data[s.l3:])})
 	}
 	return d.complete(&s, f, r)
 }
@@ -413,8 +416,8 @@ func (d *Decoder) icrc(frame []byte, s *span) packet.ICRCStatus {
 	return checkICRC(d.scratch, s)
 }
 
-// restoreLuminaPorts undoes the prototype's port rewriting: the original source port stands in the UDP checksum field, and
-// the checksum itself is lost (RoCE NICs send zero; the iCRC does not cover it).
+// restoreLuminaPorts undoes the prototype's port rewriting: the original source port stands in the UDP checksum field,
+// and the checksum itself is lost (RoCE NICs send zero; the iCRC does not cover it).
 func restoreLuminaPorts(frame []byte, l4 int) {
 	copy(frame[l4:], frame[l4+6:l4+8])
 	frame[l4+2], frame[l4+3] = packet.Port>>8, packet.Port&0xff

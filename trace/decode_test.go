@@ -17,8 +17,10 @@ import (
 func recordOf(p *packet.Packet, frame []byte) Record {
 	r := Record{
 		PSN: p.BTH.PSN, DestQP: p.BTH.DestQP, Flow: NoFlow, Opcode: p.BTH.Opcode, PadCount: p.BTH.PadCount,
-		PayloadLen: uint16(p.PayloadLen()), PKey: p.BTH.PKey, ECN: p.IP.ECN(), DSCP: p.IP.DSCP(), ICRC: packet.CheckICRC(frame, p),
-		VA: p.RETH.VA, RKey: p.RETH.RKey | p.AtomicETH.RKey | p.IETH, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome, MSN: p.AETH.MSN,
+		PayloadLen: uint16(p.PayloadLen()), PKey: p.BTH.PKey, ECN: p.IP.ECN(), DSCP: p.IP.DSCP(),
+		ICRC: packet.CheckICRC(frame, p),
+		VA:   p.RETH.VA, RKey: p.RETH.RKey | p.AtomicETH.RKey | p.IETH, DMALen: p.RETH.Length, Syndrome: p.AETH.Syndrome,
+		MSN: p.AETH.MSN,
 	}
 	r.SrcPort, r.Version, r.Reserved = p.UDP.SrcPort, p.BTH.Version, uint16(p.BTH.Resv6)<<8|uint16(p.BTH.Resv7)
 	r.Operand = uint64(p.ImmDt)
@@ -35,7 +37,8 @@ func recordOf(p *packet.Packet, frame []byte) Record {
 		on   bool
 		flag Flags
 	}{
-		{p.BTH.AckReq, AckReq}, {p.BTH.Solicited, Solicited}, {p.BTH.FECN, FECN}, {p.BTH.BECN, BECN}, {p.Truncated(), Truncated}, {p.BTH.MigReq, MigReq},
+		{p.BTH.AckReq, AckReq}, {p.BTH.Solicited, Solicited}, {p.BTH.FECN, FECN}, {p.BTH.BECN, BECN},
+		{p.Truncated(), Truncated}, {p.BTH.MigReq, MigReq},
 		{p.Headers&packet.HasRETH != 0, HasRETH}, {p.Headers&packet.HasAETH != 0, HasAETH},
 	} {
 		if f.on {
@@ -108,7 +111,8 @@ func TestDecoderAgreesWithParseOnDrawnFrames(t *testing.T) {
 }
 
 func FuzzDecodeAgreesWithParse(f *testing.F) {
-	for _, op := range []packet.Opcode{packet.WriteOnly, packet.Acknowledge, packet.ReadRequest, packet.CNP, packet.CmpSwap, packet.AtomicAcknowledge} {
+	for _, op := range []packet.Opcode{packet.WriteOnly, packet.Acknowledge, packet.ReadRequest, packet.CNP,
+		packet.CmpSwap, packet.AtomicAcknowledge} {
 		f.Add(testPacket(op, 17, 1000, 40).AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) { agree(t, frame) })

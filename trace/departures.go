@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A Departure says what the injector did to a packet that it neither simply forwarded nor lost: the parameters of its event,
-// which the mirror copy doesn't carry (they stand in entries.json).
+// A Departure says what the injector did to a packet that it neither simply forwarded nor lost: the parameters of its
+// event, which the mirror copy doesn't carry (they stand in entries.json).
 type Departure struct {
 	Flow  FlowID
 	Class packet.Class
@@ -26,13 +26,14 @@ type Departure struct {
 	Value   uint64
 }
 
-// WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector; a packet
-// that was delayed, reordered or rewritten becomes two records, one that was Sent, and one that Passed when, where and how it
-// left, and a duplicated one gets a Passed record for itself and for each copy. All have ID and Event of the mirror copy. What the mirror marks
-// with such an event and departures doesn't explain stays as it is: sent and passed at once.
+// WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector; a
+// packet that was delayed, reordered or rewritten becomes two records, one that was Sent, and one that Passed when,
+// where and how it left, and a duplicated one gets a Passed record for itself and for each copy. All have ID and Event
+// of the mirror copy. What the mirror marks with such an event and departures doesn't explain stays as it is: sent and
+// passed at once.
 //
-// The result is exact for injectors that let a held packet go before the nanosecond in which its time is up and right behind
-// the last one that overtakes it, as the virtual testbed does.
+// The result is exact for injectors that let a held packet go before the nanosecond in which its time is up and right
+// behind the last one that overtakes it, as the virtual testbed does.
 func (c *Checked) WithDepartures(departures []Departure) *Checked {
 	if len(departures) == 0 {
 		return c
@@ -236,8 +237,8 @@ func (r *Record) rewrite(f packet.RewriteField, v uint64) {
 	}
 }
 
-// rewriteRequest does the same for the fields that a receiver validates. Of keys a record shows only that they are not the
-// sender's.
+// rewriteRequest does the same for the fields that a receiver validates. Of keys a record shows only that they are not
+// the sender's.
 func (r *Record) rewriteRequest(f packet.RewriteField, v uint64) {
 	switch f {
 	case packet.RewriteOpcode:

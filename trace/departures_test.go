@@ -47,30 +47,40 @@ func TestDeparturesShowWhatReceiversSawWhen(t *testing.T) {
 		want       string
 	}{
 		{"nothing is known", trace.EventDelay, nil, "1sp@100 2sp@200 3sp@300 4sp@400"},
-		{"delayed between two others", trace.EventDelay, on(trace.EventDelay, trace.Departure{DelayNS: 150}), "1sp@100 2s@200 3sp@300 2p@350 4sp@400"},
-		{"due in the nanosecond of an arrival, it left before", trace.EventDelay, on(trace.EventDelay, trace.Departure{DelayNS: 100}),
-			"1sp@100 2s@200 2p@300 3sp@300 4sp@400"},
-		{"delayed past the end", trace.EventDelay, on(trace.EventDelay, trace.Departure{DelayNS: 1000}), "1sp@100 2s@200 3sp@300 4sp@400 2p@1200"},
-		{"overtaken by one", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 1, LimitNS: 1000}), "1sp@100 2s@200 3sp@300 2p@300 4sp@400"},
-		{"overtaken by two", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 2, LimitNS: 1000}), "1sp@100 2s@200 3sp@300 4sp@400 2p@400"},
-		{"overtaken by fewer than asked", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 9, LimitNS: 150}),
+		{"delayed between two others", trace.EventDelay, on(trace.EventDelay, trace.Departure{DelayNS: 150}),
 			"1sp@100 2s@200 3sp@300 2p@350 4sp@400"},
-		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}), "1sp@100 2s@200 2p@200 2p@200 2p@200 3sp@300 4sp@400"},
+		{"due in the nanosecond of an arrival, it left before", trace.EventDelay,
+			on(trace.EventDelay, trace.Departure{DelayNS: 100}),
+			"1sp@100 2s@200 2p@300 3sp@300 4sp@400"},
+		{"delayed past the end", trace.EventDelay, on(trace.EventDelay, trace.Departure{DelayNS: 1000}),
+			"1sp@100 2s@200 3sp@300 4sp@400 2p@1200"},
+		{"overtaken by one", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 1, LimitNS: 1000}),
+			"1sp@100 2s@200 3sp@300 2p@300 4sp@400"},
+		{"overtaken by two", trace.EventReorder, on(trace.EventReorder, trace.Departure{Behind: 2, LimitNS: 1000}),
+			"1sp@100 2s@200 3sp@300 4sp@400 2p@400"},
+		{"overtaken by fewer than asked", trace.EventReorder,
+			on(trace.EventReorder, trace.Departure{Behind: 9, LimitNS: 150}),
+			"1sp@100 2s@200 3sp@300 2p@350 4sp@400"},
+		{"two copies more", trace.EventDuplicate, on(trace.EventDuplicate, trace.Departure{Copies: 2}),
+			"1sp@100 2s@200 2p@200 2p@200 2p@200 3sp@300 4sp@400"},
 		{"another PSN", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePSN, Value: 9}),
 			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
 		{"another PSN, after a rewrite of what the packet lacks", trace.EventRewrite, append(
 			on(trace.EventRewrite, trace.Departure{Nth: 1, Field: packet.RewriteRKey, Value: 5}),
 			on(trace.EventRewrite, trace.Departure{Nth: 2, Field: packet.RewritePSN, Value: 9})...),
 			"1sp@100 2s@200 2p(psn 9)@200 3sp@300 4sp@400"},
-		{"a partition that is not the sender's", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x8001}),
+		{"a partition that is not the sender's", trace.EventRewrite,
+			on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x8001}),
 			"1sp@100 2s@200 2lost@200 3sp@300 4sp@400"},
-		{"the sender's partition as a limited member", trace.EventRewrite, on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x7fff}),
+		{"the sender's partition as a limited member", trace.EventRewrite,
+			on(trace.EventRewrite, trace.Departure{Field: packet.RewritePKey, Value: 0x7fff}),
 			"1sp@100 2s@200 2p@200 3sp@300 4sp@400"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var records []trace.Record
 			for i := range 4 {
-				r := trace.Record{ID: uint64(i + 1), PSN: packet.PSN(i + 1), TimeNS: int64(100 * (i + 1)), Opcode: packet.WriteMiddle, Flags: trace.Sent | trace.Passed}
+				r := trace.Record{ID: uint64(i + 1), PSN: packet.PSN(i + 1), TimeNS: int64(100 * (i + 1)),
+					Opcode: packet.WriteMiddle, Flags: trace.Sent | trace.Passed}
 				if i == 1 {
 					r.Event = tt.event
 				}
@@ -88,12 +98,14 @@ func TestDeparturesShowWhatReceiversSawWhen(t *testing.T) {
 
 func TestDeparturesOfOnePacketComeInTheOrderOfItsTransmissions(t *testing.T) {
 	departures := []trace.Departure{
-		{Event: trace.EventDelay, PSN: 1, HasPSN: true, Nth: 2, DelayNS: 5}, {Event: trace.EventDelay, PSN: 1, HasPSN: true, Nth: 1, DelayNS: 3},
+		{Event: trace.EventDelay, PSN: 1, HasPSN: true, Nth: 2, DelayNS: 5},
+		{Event: trace.EventDelay, PSN: 1, HasPSN: true, Nth: 1, DelayNS: 3},
 	}
 	var records []trace.Record
 	for i := range 3 {
 		records = append(records, trace.Record{
-			ID: 1, PSN: 1, TimeNS: int64(100 * (i + 1)), Opcode: packet.WriteMiddle, Flags: trace.Sent | trace.Passed, Event: trace.EventDelay,
+			ID: 1, PSN: 1, TimeNS: int64(100 * (i + 1)), Opcode: packet.WriteMiddle, Flags: trace.Sent | trace.Passed,
+			Event: trace.EventDelay,
 		})
 	}
 	const want = "1s@100 1p@103 1s@200 1p@205 1s@300 1p@305"

@@ -12,8 +12,8 @@ import (
 // detectFrames is how many RoCE frames decide about the format of a file.
 const detectFrames = 64
 
-// nearConsecutive is how far apart the sequence numbers of neighbouring mirror copies may be: a shard of one of many cores
-// sees every hundredth or so.
+// nearConsecutive is how far apart the sequence numbers of neighbouring mirror copies may be: a shard of one of many
+// cores sees every hundredth or so.
 const nearConsecutive = 1024
 
 // Detection says which format a capture has, and why.
@@ -24,8 +24,8 @@ type Detection struct {
 }
 
 // Detect looks at the first 64 RoCE frames of src. Lumina's port decides for its prototype; TTLs that are event types
-// together with source MACs that count decide for the mirror encoding; everything else is plain. TTL 1 alone proves nothing:
-// Lumina's generator sends with it.
+// together with source MACs that count decide for the mirror encoding; everything else is plain. TTL 1 alone proves
+// nothing: Lumina's generator sends with it.
 func Detect(ctx context.Context, src Source) (Detection, error) {
 	var e evidence
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
@@ -86,8 +86,8 @@ func (e *evidence) verdict() Detection {
 	return d
 }
 
-// counting reports whether the source MACs are sequence numbers: nearly all different and, sorted around the 48-bit circle,
-// close to one another. In a capture of real hosts addresses recur, and whoever sends is also sent to.
+// counting reports whether the source MACs are sequence numbers: nearly all different and, sorted around the 48-bit
+// circle, close to one another. In a capture of real hosts addresses recur, and whoever sends is also sent to.
 func (e *evidence) counting() bool {
 	n := len(e.src)
 	if n == 1 {

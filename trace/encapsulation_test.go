@@ -43,7 +43,8 @@ func recordsOf(t testing.TB, src Source, bare bool) []Record {
 	return list
 }
 
-// Captures that other programs wrote, of the same packets below other headers, decode to the same records, iCRC included.
+// Captures that other programs wrote, of the same packets below other headers, decode to the same records, iCRC
+// included.
 func TestCapturesOfAllLinkTypesAndTunnelsDecodeAlike(t *testing.T) {
 	want := recordsOf(t, FileSource("testdata/encapsulation/plain.pcap.gz"), true)
 	if len(want) != 40 {
@@ -105,7 +106,8 @@ func TestERSPANTimesReplaceThoseOfTheFile(t *testing.T) {
 		}
 	}
 	checked, _, err := Check(t.Context(), memorySource("erspan3.pcap", file), Options{})
-	if err != nil || !strings.Contains(strings.Join(checked.Meta().Notes, "\n"), "40 frames are those of their ERSPAN III headers") {
+	if err != nil || !strings.Contains(strings.Join(checked.Meta().Notes, "\n"),
+		"40 frames are those of their ERSPAN III headers") {
 		t.Errorf("%v: notes %q", err, checked.Meta().Notes)
 	}
 }

@@ -18,7 +18,8 @@ func ExampleCheck() {
 	}
 	c := checked.Meta().Connections.All()[0]
 	fmt.Printf("%s capture, %d RoCE packets, %d others\n", report.Format, report.Packets, report.OtherFrames)
-	fmt.Printf("%s from %v QPN %d to %v QPN %d, mtu %d\n", c.Verb, c.Requester.IP, c.Requester.QPN, c.Responder.IP, c.Responder.QPN, c.MTU)
+	fmt.Printf("%s from %v QPN %d to %v QPN %d, mtu %d\n", c.Verb, c.Requester.IP, c.Requester.QPN, c.Responder.IP,
+		c.Responder.QPN, c.MTU)
 	err = trace.Show(context.Background(), checked, os.Stdout, trace.ShowOptions{Around: 31, Context: 1})
 	if err != nil {
 		fmt.Println(err)

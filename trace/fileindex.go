@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// fileIndex says where in a capture file the records of an instant are, so that a few of them are read without the rest. It divides the file
-// into pieces of about equal length, which become longer with the file.
+// fileIndex says where in a capture file the records of an instant are, so that a few of them are read without the
+// rest. It divides the file into pieces of about equal length, which become longer with the file.
 type fileIndex struct {
 	pieces []filePiece
 	stride int64 // bytes of a piece
@@ -79,7 +79,8 @@ func (x *fileIndex) ranges(instants []int64) []fileRange {
 	return list
 }
 
-// forEachFrameIn calls fn for the frames in some parts of src, or returns false, with nothing done, if src can only be read from its start.
+// forEachFrameIn calls fn for the frames in some parts of src, or returns false, with nothing done, if src can only be
+// read from its start.
 func (src Source) forEachFrameIn(ctx context.Context, parts []fileRange, fn func(*Frame) error) (ok bool, err error) {
 	if len(src.more) > 0 || src.twins != nil {
 		return false, nil
@@ -127,7 +128,8 @@ func (r *PcapReader) seekable() bool {
 	return false
 }
 
-// seek makes the reader, which is seekable, go on with the first frame of a part of its file, and read no more of it at a time than that.
+// seek makes the reader, which is seekable, go on with the first frame of a part of its file, and read no more of it at
+// a time than that.
 func (r *PcapReader) seek(part fileRange) error {
 	r.packets = part.number - 1
 	if _, ok := r.src.(inMemory); ok {

@@ -34,7 +34,8 @@ func TestPayloadsAreReadByTheirPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		format := rapid.SampledFrom([]Format{FormatMirror, FormatPlain}).Draw(t, "format")
-		index := &fileIndex{stride: int64(rapid.IntRange(1, 500).Draw(t, "stride")), limit: rapid.IntRange(2, 40).Draw(t, "limit")}
+		index := &fileIndex{stride: int64(rapid.IntRange(1, 500).Draw(t, "stride")),
+			limit: rapid.IntRange(2, 40).Draw(t, "limit")}
 		s := newScan(memorySource("drawn.pcap", data), Options{Format: format, Connections: connections})
 		s.recording, s.index = &recording{limit: recordingLimit}, index
 		if err := s.run(context.Background()); err != nil {
@@ -71,7 +72,10 @@ func TestPayloadsAreReadByTheirPlaces(t *testing.T) {
 		if diff := cmp.Diff(want, read(ahead, index)); diff != "" {
 			t.Error("file, read ahead:", diff)
 		}
-		pipe := Source{Name: "pipe", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewBuffer(bytes.Clone(data))), nil }}
+		pipe := Source{Name: "pipe", Open: func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(bytes.NewBuffer(bytes.Clone(data))), nil
+		}}
 		if diff := cmp.Diff(want, read(pipe, index)); diff != "" {
 			t.Error("a source that can't be read from anywhere but its start:", diff)
 		}

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// flowKey is (source, destination, destination QPN) in words that compare quickly. An IPv4 key has both addresses in a and
-// zeros in b to d; the version stands above the QPN, so that no IPv6 key equals it.
+// flowKey is (source, destination, destination QPN) in words that compare quickly. An IPv4 key has both addresses in a
+// and zeros in b to d; the version stands above the QPN, so that no IPv6 key equals it.
 type flowKey struct {
 	a, b, c, d uint64
 	qpn        uint64
@@ -57,7 +57,8 @@ func (k *flowKey) addrs() (src, dst netip.Addr, qpn packet.QPN) {
 	return netip.AddrFrom16(s), netip.AddrFrom16(d), qpn
 }
 
-// flowTable is an open-addressing hash table from flow keys to small numbers: half the cost of a Go map with a key this wide.
+// flowTable is an open-addressing hash table from flow keys to small numbers: half the cost of a Go map with a key this
+// wide.
 type flowTable struct {
 	slots []flowSlot // a power of two, at most half full
 	n     int

@@ -41,8 +41,8 @@ var unreadFormats = []struct {
 	{"\x7fELF", "a program", "give a capture file"},
 }
 
-// newFrameReader reads the start of src and returns a reader for the format that it finds there, pcap or pcapng, either of them plain or
-// compressed by gzip or zstd. release frees what a decompressor holds.
+// newFrameReader reads the start of src and returns a reader for the format that it finds there, pcap or pcapng, either
+// of them plain or compressed by gzip or zstd. release frees what a decompressor holds.
 func newFrameReader(src io.Reader, name string) (r frameReader, release func(), err error) {
 	return frameReaderOf(src, name, true)
 }
@@ -77,7 +77,8 @@ func frameReaderOf(src io.Reader, name string, mayInflate bool) (r frameReader, 
 	}
 	for _, u := range unreadFormats {
 		if len(u.magic) <= n && string(magic[:len(u.magic)]) == u.magic {
-			return nil, release, &FileError{Name: name, Err: fmt.Errorf("%s is not read (read are pcap and pcapng, plain or compressed by gzip or zstd): %s", u.what, u.advice)}
+			return nil, release, &FileError{Name: name, Err: fmt.Errorf("%s is not read (read are pcap and pcapng, plain or "+
+				"compressed by gzip or zstd): %s", u.what, u.advice)}
 		}
 	}
 	pcap, err := NewPcapReader(whole, name)
@@ -87,8 +88,8 @@ func frameReaderOf(src io.Reader, name string, mayInflate bool) (r frameReader, 
 	return pcap, release, nil
 }
 
-// inflate returns a reader of what src holds compressed, or nil if it is not compressed. A source in memory has been read up to behind the
-// magic number, which is given back.
+// inflate returns a reader of what src holds compressed, or nil if it is not compressed. A source in memory has been
+// read up to behind the magic number, which is given back.
 func inflate(magic []byte, src io.Reader) (r io.Reader, free func(), err error) {
 	starts := func(m []byte) bool { return len(magic) >= len(m) && slices.Equal(magic[:len(m)], m) }
 	if !starts(magicGzip) && !starts(magicZstd) {
@@ -105,7 +106,8 @@ func inflate(magic []byte, src io.Reader) (r io.Reader, free func(), err error) 
 		return &inflated{z, "gzip"}, func() { _ = z.Close() }, nil
 	}
 	const longestWindow = 128 << 20 // of zstd --long=27
-	z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(longestWindow))
+	z, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(longestWindow))
 	if err != nil {
 		return nil, nil, fmt.Errorf("zstd: %w", err)
 	}

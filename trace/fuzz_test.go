@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzCheck gives any file to every format: the outcome is a checked trace that can be read, or an error, and a report that
-// agrees with it.
+// FuzzCheck gives any file to every format: the outcome is a checked trace that can be read, or an error, and a report
+// that agrees with it.
 func FuzzCheck(f *testing.F) {
 	f.Add(mirrorFile(f, counted(5, 1, 0)), mirrorFile(f, counted(3, 1, 0)))
 	f.Add(luminaFile(f, exchange(3, func(i int) uint64 { return uint64(i + 1) })), []byte{})
@@ -34,7 +34,8 @@ func FuzzCheck(f *testing.F) {
 			}
 			readBack(t, checked, report.Packets)
 		}
-		if checked, report, err := CheckPair(t.Context(), src, memorySource("second.pcap", second), Options{KeepTruncated: true}); err == nil {
+		if checked, report, err := CheckPair(t.Context(), src, memorySource("second.pcap", second),
+			Options{KeepTruncated: true}); err == nil {
 			readBack(t, checked, report.Sent+report.Passed+report.Missed)
 		}
 	})

@@ -21,8 +21,8 @@ func over6(p *packet.Packet) *packet.Packet {
 	return p
 }
 
-// TestTheQuickChecksumOfAHeaderAgreesWithTheChecksum includes the headers whose other words sum to 0xffff: their checksum is 0,
-// not 0xffff.
+// TestTheQuickChecksumOfAHeaderAgreesWithTheChecksum includes the headers whose other words sum to 0xffff: their
+// checksum is 0, not 0xffff.
 func TestTheQuickChecksumOfAHeaderAgreesWithTheChecksum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	h := make([]byte, packet.IPv4Len)

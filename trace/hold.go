@@ -2,9 +2,9 @@ package trace
 
 import "math"
 
-// A Holder keeps what leaves an injector later than it could: delayed packets until they are due, reordered ones until enough
-// later packets of their flow have arrived. The switch holds frames in it, [Checked.WithDepartures] the records of their mirror
-// copies. Instants are in the unit of the owner's clock. The zero Holder is empty.
+// A Holder keeps what leaves an injector later than it could: delayed packets until they are due, reordered ones until
+// enough later packets of their flow have arrived. The switch holds frames in it, [Checked.WithDepartures] the records
+// of their mirror copies. Instants are in the unit of the owner's clock. The zero Holder is empty.
 type Holder[T any] struct {
 	queue []held[T] // by due, then by arrival
 	ready []T       // scratch
@@ -37,8 +37,8 @@ func (h *Holder[T]) Hold(due int64, flow FlowID, behind int, item T) {
 	h.queue[at] = held[T]{item, due, flow, behind}
 }
 
-// Overtaken counts one more packet of a flow and returns those that waited for it, in the order of their arrival: they leave
-// right after it. The slice is valid until the next call.
+// Overtaken counts one more packet of a flow and returns those that waited for it, in the order of their arrival: they
+// leave right after it. The slice is valid until the next call.
 func (h *Holder[T]) Overtaken(flow FlowID) []T {
 	h.ready = h.ready[:0]
 	if len(h.queue) == 0 || flow == NoFlow {

@@ -11,13 +11,14 @@ import (
 // maxHalves bounds the directed flows that an inference follows; a capture with more is not one of a test.
 const maxHalves = 1 << 13
 
-// midStream is how many PSNs an answer may lie before the first request seen and still belong to it: what can be in flight
-// when a capture starts in the middle.
+// midStream is how many PSNs an answer may lie before the first request seen and still belong to it: what can be in
+// flight when a capture starts in the middle.
 const midStream = 1 << 16
 
 // Inference finds the connections of a trace whose connections are not given. RC packets carry only the QPN of their
-// destination, so each direction is known by itself ([half]) and the question is which two belong together: the answers in
-// one carry PSNs that the other has asked for. Memory grows with the number of flows, not with the length of the trace.
+// destination, so each direction is known by itself ([half]) and the question is which two belong together: the answers
+// in one carry PSNs that the other has asked for. Memory grows with the number of flows, not with the length of the
+// trace.
 type Inference struct {
 	MTU int // of connections whose manager says nothing; 0: what their packets show
 
@@ -80,8 +81,8 @@ func NewInference() *Inference {
 	return &Inference{table: newFlowTable(16), toward: make(map[flowKey][]int), last: -1}
 }
 
-// add observes a record with the addresses of its frame. Packets of other transport services, and those whose iCRC says that
-// their numbers may be wrong, prove nothing.
+// add observes a record with the addresses of its frame. Packets of other transport services, and those whose iCRC says
+// that their numbers may be wrong, prove nothing.
 func (inf *Inference) add(key flowKey, r *Record) {
 	if !r.Opcode.Known() || r.ICRC == packet.ICRCInvalid {
 		if c, ok := r.CM(); ok && r.ICRC != packet.ICRCInvalid {
@@ -192,7 +193,8 @@ func (h *half) remember(r *Record) {
 	h.readCount++
 }
 
-// clashes reports whether a READ response has not the length that the READ at its PSN asks for, in packets of up to mtu bytes.
+// clashes reports whether a READ response has not the length that the READ at its PSN asks for, in packets of up to mtu
+// bytes.
 func (h *half) clashes(r *Record, mtu int) bool {
 	found := false
 	for _, q := range h.reads {
@@ -202,7 +204,8 @@ func (h *half) clashes(r *Record, mtu int) bool {
 			continue
 		}
 		found = true
-		if rest := length - k*mtu; r.Opcode.Ends() && int(r.PayloadLen) == rest || !r.Opcode.Ends() && rest > int(r.PayloadLen) {
+		if rest := length - k*mtu; r.Opcode.Ends() && int(r.PayloadLen) == rest || !r.Opcode.Ends() &&
+			rest > int(r.PayloadLen) {
 			return false
 		}
 	}
@@ -274,8 +277,8 @@ func (inf *Inference) response(h *half, r *Record) {
 	}
 }
 
-// askers returns the halves in the other direction that have asked for psn, up to a few requests that the capture lacks, or else those that
-// may have before the capture started.
+// askers returns the halves in the other direction that have asked for psn, up to a few requests that the capture
+// lacks, or else those that may have before the capture started.
 func (inf *Inference) askers(h *half, psn packet.PSN) []int {
 	way := h.key.reverse()
 	way.qpn &^= maxUint24
@@ -330,7 +333,8 @@ func (h *half) narrow(inf *Inference, psn packet.PSN) {
 	}
 }
 
-// A flow whose requests seem to end unseenRequests before an answer or less is ruled out by strikesOut such answers, one further off at once.
+// A flow whose requests seem to end unseenRequests before an answer or less is ruled out by strikesOut such answers,
+// one further off at once.
 const (
 	unseenRequests = 16
 	strikesOut     = 2

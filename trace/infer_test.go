@@ -82,7 +82,8 @@ func TestInference(t *testing.T) {
 		{"the PSN wraps", func(w *wire) { w.write(17, 27, maxUint24-1, 5) },
 			[]Connection{conn(1, "write", 1024, Side{hostA, 27, maxUint24 - 1}, Side{hostB, 17, 0})}, nil},
 		{"two connections between the same hosts", func(w *wire) { w.write(17, 27, 1000, 5); w.write(18, 28, 500_000, 5) },
-			[]Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 28, 500_000}, Side{hostB, 18, 0})}, nil},
+			[]Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}),
+				conn(2, "write", 1024, Side{hostA, 28, 500_000}, Side{hostB, 18, 0})}, nil},
 		{"interleaved, with equal QPNs on both sides", func(w *wire) {
 			for i := range 3 {
 				w.pkt(false, 17, packet.WriteFirst, packet.PSN(1000+2*i), 1024)
@@ -92,13 +93,15 @@ func TestInference(t *testing.T) {
 				w.pkt(true, 18, packet.Acknowledge, packet.PSN(9001+2*i), 0)
 				w.pkt(true, 17, packet.Acknowledge, packet.PSN(1001+2*i), 0)
 			}
-		}, []Connection{conn(1, "write", 1024, Side{hostA, 17, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 18, 9000}, Side{hostB, 18, 0})}, nil},
+		}, []Connection{conn(1, "write", 1024, Side{hostA, 17, 1000}, Side{hostB, 17, 0}),
+			conn(2, "write", 1024, Side{hostA, 18, 9000}, Side{hostB, 18, 0})}, nil},
 		{"overlapping PSNs are told apart by what was asked when", func(w *wire) {
 			w.write(17, 27, 1000, 3)
 			w.write(18, 28, 1000, 7)
 			w.write(17, 27, 1003, 3)
 			w.write(18, 28, 1007, 7)
-		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 28, 1000}, Side{hostB, 18, 0})}, nil},
+		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}),
+			conn(2, "write", 1024, Side{hostA, 28, 1000}, Side{hostB, 18, 0})}, nil},
 		{"directions that can't be told apart are not paired", func(w *wire) {
 			for i := range 3 {
 				w.pkt(false, 17, packet.WriteFirst, packet.PSN(1000+2*i), 1024)
@@ -109,8 +112,10 @@ func TestInference(t *testing.T) {
 				w.pkt(true, 28, packet.Acknowledge, packet.PSN(1001+2*i), 0)
 			}
 		}, []Connection{
-			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 18, 0}),
-			conn(3, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}), conn(4, "", 1024, Side{hostA, 28, 1001}, Side{hostB, 0, 0}),
+			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}),
+			conn(2, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 18, 0}),
+			conn(3, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}),
+			conn(4, "", 1024, Side{hostA, 28, 1001}, Side{hostB, 0, 0}),
 		}, []string{"fit the requests of 2 flows alike: each direction is judged by itself"}},
 		{"a request that was lost before the tap rules its flow out no more than others", func(w *wire) {
 			w.pkt(false, 17, packet.WriteFirst, 1000, 1024)
@@ -119,8 +124,10 @@ func TestInference(t *testing.T) {
 			w.pkt(false, 17, packet.WriteLast, 1001, 1024)
 			w.pkt(true, 27, packet.Acknowledge, 1001, 0)
 		}, []Connection{
-			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}), conn(2, "write", 1024, Side{hostA, 0, 1001}, Side{hostB, 18, 0}),
-			conn(3, "", 1024, Side{hostA, 28, 1000}, Side{hostB, 0, 0}), conn(4, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}),
+			conn(1, "write", 1024, Side{hostA, 0, 1000}, Side{hostB, 17, 0}),
+			conn(2, "write", 1024, Side{hostA, 0, 1001}, Side{hostB, 18, 0}),
+			conn(3, "", 1024, Side{hostA, 28, 1000}, Side{hostB, 0, 0}),
+			conn(4, "", 1024, Side{hostA, 27, 1001}, Side{hostB, 0, 0}),
 		}, []string{"fit the requests of 2 flows alike: each direction is judged by itself"}},
 		{"answers to the READs of a queue pair that finished before the capture", func(w *wire) {
 			w.pkt(false, 17, packet.ReadRequest, 6, 243)
@@ -130,13 +137,15 @@ func TestInference(t *testing.T) {
 			w.pkt(true, 27, packet.ReadResponseLast, 7, 1024)
 			w.pkt(true, 28, packet.ReadResponseOnly, 6, 243)
 		}, []Connection{
-			conn(1, "read", 1024, Side{hostA, 0, 6}, Side{hostB, 17, 0}), conn(2, "", 1024, Side{hostA, 27, 4}, Side{hostB, 0, 0}),
+			conn(1, "read", 1024, Side{hostA, 0, 6}, Side{hostB, 17, 0}),
+			conn(2, "", 1024, Side{hostA, 27, 4}, Side{hostB, 0, 0}),
 			conn(3, "", 1024, Side{hostA, 28, 6}, Side{hostB, 0, 0}),
 		}, []string{"do not fit the requests"}},
-		{"a READ response of wrong length, in a capture that has the only connection from its first packet on", func(w *wire) {
-			w.pkt(false, 17, packet.ReadRequest, 6, 243)
-			w.pkt(true, 27, packet.ReadResponseOnly, 6, 240)
-		}, []Connection{conn(1, "read", 1024, Side{hostA, 27, 6}, Side{hostB, 17, 0})}, []string{"1024 is assumed"}},
+		{"a READ response of wrong length, in a capture that has the only connection from its first packet on",
+			func(w *wire) {
+				w.pkt(false, 17, packet.ReadRequest, 6, 243)
+				w.pkt(true, 27, packet.ReadResponseOnly, 6, 240)
+			}, []Connection{conn(1, "read", 1024, Side{hostA, 27, 6}, Side{hostB, 17, 0})}, []string{"1024 is assumed"}},
 		{"READ only", func(w *wire) {
 			for i := range 3 {
 				psn := packet.PSN(2000 + 3*i)
@@ -152,7 +161,8 @@ func TestInference(t *testing.T) {
 			w.pkt(false, 17, packet.WriteLastImm, 1001, 1024)
 			w.pkt(false, 17, packet.Acknowledge, 7_000_000, 0)
 			w.pkt(true, 27, packet.Acknowledge, 1001, 0)
-		}, []Connection{{Index: 1, Verbs: []string{"write-imm", "send-imm"}, MTU: 1024, Requester: Side{hostB, 17, 7_000_000}, Responder: Side{hostA, 27, 1000}}}, nil},
+		}, []Connection{{Index: 1, Verbs: []string{"write-imm", "send-imm"}, MTU: 1024, Requester: Side{hostB, 17, 7_000_000},
+			Responder: Side{hostA, 27, 1000}}}, nil},
 		{"the first packet was lost before the tap and comes again", func(w *wire) {
 			w.pkt(false, 17, packet.WriteMiddle, 1001, 1024)
 			w.pkt(true, 27, packet.Acknowledge, 1000, 0)
@@ -165,15 +175,24 @@ func TestInference(t *testing.T) {
 			w.pkt(false, 17, packet.WriteMiddle, 1000, 1024)
 			w.pkt(false, 17, packet.WriteLast, 1001, 1024)
 			w.pkt(true, 27, packet.Acknowledge, 1001, 0)
-		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0})}, []string{"the capture starts in the middle"}},
-		{"one direction only", func(w *wire) { w.pkt(false, 17, packet.SendFirst, 5, 256); w.pkt(false, 17, packet.SendLast, 6, 8) },
-			[]Connection{conn(1, "send", 256, Side{hostA, 0, 5}, Side{hostB, 17, 0})}, []string{"only one direction was captured"}},
+		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0})},
+			[]string{"the capture starts in the middle"}},
+		{"one direction only", func(w *wire) {
+			w.pkt(false, 17, packet.SendFirst, 5, 256)
+			w.pkt(false, 17, packet.SendLast,
+				6, 8)
+		},
+			[]Connection{conn(1, "send", 256, Side{hostA, 0, 5}, Side{hostB, 17, 0})},
+			[]string{"only one direction was captured"}},
 		{"nobody answers but a CNP comes", func(w *wire) {
 			w.pkt(false, 17, packet.WriteFirst, 5, 1024)
 			w.pkt(true, 27, packet.CNP, 0, 16)
-		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 5}, Side{hostB, 17, 0})}, []string{"paired only because nothing else was left"}},
-		{"no full packet shows the MTU", func(w *wire) { w.pkt(false, 17, packet.WriteOnly, 5, 1500); w.pkt(true, 27, packet.Acknowledge, 5, 0) },
-			[]Connection{conn(1, "write", 2048, Side{hostA, 27, 5}, Side{hostB, 17, 0})}, []string{"no FIRST or MIDDLE packet shows the MTU; 2048 is assumed"}},
+		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 5}, Side{hostB, 17, 0})},
+			[]string{"paired only because nothing else was left"}},
+		{"no full packet shows the MTU",
+			func(w *wire) { w.pkt(false, 17, packet.WriteOnly, 5, 1500); w.pkt(true, 27, packet.Acknowledge, 5, 0) },
+			[]Connection{conn(1, "write", 2048, Side{hostA, 27, 5}, Side{hostB, 17, 0})},
+			[]string{"no FIRST or MIDDLE packet shows the MTU; 2048 is assumed"}},
 		{"other transports are ignored", func(w *wire) { w.pkt(false, 1, 0x64, 5, 256) }, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -242,14 +261,16 @@ func TestConnectionsOfSoftRoCEAreInferred(t *testing.T) {
 				t.Fatal(err)
 			}
 			meta := checked.Meta()
-			if report.Packets != int64(packets) || meta.Kind != KindPlain || meta.EventsKnown || !meta.ICRCCheckable || len(meta.Notes) != 0 {
+			if report.Packets != int64(packets) || meta.Kind != KindPlain || meta.EventsKnown || !meta.ICRCCheckable ||
+				len(meta.Notes) != 0 {
 				t.Errorf("%s: %d packets, meta %+v", path, report.Packets, meta)
 			}
 			if meta.Connections.Len() != 1 {
 				t.Fatalf("%s: connections %+v", path, meta.Connections.All())
 			}
 			c := meta.Connections.All()[0]
-			if c.Verb != tc.verb || c.MTU != 1024 || c.Requester.IP != hostA || c.Responder.IP != hostB || c.Requester.QPN != c.Responder.QPN {
+			if c.Verb != tc.verb || c.MTU != 1024 || c.Requester.IP != hostA || c.Responder.IP != hostB ||
+				c.Requester.QPN != c.Responder.QPN {
 				t.Errorf("%s: %+v", path, c)
 			}
 			first := true
@@ -283,7 +304,8 @@ func TestInferenceOverIPv6(t *testing.T) {
 	if err != nil || len(notes) != 0 {
 		t.Fatalf("%v, notes %v", err, notes)
 	}
-	if diff := cmp.Diff([]Connection{conn(1, "send-invalidate", 2048, Side{a, 17, 5}, Side{b, 17, 0})}, c.All(), addrs); diff != "" {
+	if diff := cmp.Diff([]Connection{conn(1, "send-invalidate", 2048, Side{a, 17, 5}, Side{b, 17, 0})}, c.All(),
+		addrs); diff != "" {
 		t.Error(diff)
 	}
 	if got := c.Flow(b, a, 17); got != 1 {

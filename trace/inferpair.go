@@ -89,8 +89,8 @@ func (p *pairing) byOtherCapture() {
 // seen reports whether half i exists and has packets.
 func (p *pairing) seen(i int) bool { return i >= 0 && p.inf.halves[i].packets > 0 }
 
-// byAnswers pairs halves by their candidates: until nothing changes, those that have only one left, as each pair found may leave others
-// no choice. What then is still ambiguous stays apart: a wrong pair would convict both ends.
+// byAnswers pairs halves by their candidates: until nothing changes, those that have only one left, as each pair found
+// may leave others no choice. What then is still ambiguous stays apart: a wrong pair would convict both ends.
 func (p *pairing) byAnswers() {
 	for changed := true; changed; {
 		changed = false
@@ -109,7 +109,8 @@ func (p *pairing) byAnswers() {
 		if p.mate[i] != noMate || len(f) < 2 {
 			continue
 		}
-		p.note("the answers %s fit the requests of %d flows alike: each direction is judged by itself (--connections names what belongs together)",
+		p.note("the answers %s fit the requests of %d flows alike: each direction is judged by itself (--connections names "+
+			"what belongs together)",
 			p.inf.halves[i].describe(), len(f))
 		for _, j := range append(f, i) {
 			p.ambiguous[j] = true
@@ -117,8 +118,9 @@ func (p *pairing) byAnswers() {
 	}
 }
 
-// part takes pairs apart of which the packets before the capture may have been those of other flows: requests and answers do not fit, and
-// other connections of these hosts use PSNs nearby. Whoever starts all of them at PSN 0 makes such pairs.
+// part takes pairs apart of which the packets before the capture may have been those of other flows: requests and
+// answers do not fit, and other connections of these hosts use PSNs nearby. Whoever starts all of them at PSN 0 makes
+// such pairs.
 func (p *pairing) part() {
 	for i, m := range p.mate {
 		if m == noMate || p.agreed[i] != nil || p.inf.halves[i].responses == 0 || !p.inf.halves[m].requests {
@@ -129,8 +131,9 @@ func (p *pairing) part() {
 		if !midway || back.misfits+back.clashed == 0 || !p.crowded(i, m) {
 			continue
 		}
-		p.note("the answers %s do not fit the requests %s, and other flows have PSNs nearby: each direction is judged by itself "+
-			"(--connections names what belongs together)", back.describe(), toward.describe())
+		p.note(
+			"the answers %s do not fit the requests %s, and other flows have PSNs nearby: each direction is judged by itself "+
+				"(--connections names what belongs together)", back.describe(), toward.describe())
 		p.mate[i], p.mate[m] = noMate, noMate
 		p.ambiguous[i], p.ambiguous[m] = true, true
 	}
@@ -143,7 +146,8 @@ func (p *pairing) crowded(back, toward int) bool {
 	for _, way := range [...]flowKey{p.inf.halves[back].key, p.inf.halves[toward].key} {
 		way.qpn &^= maxUint24
 		for _, j := range p.inf.toward[way] {
-			if o := &p.inf.halves[j]; j != back && j != toward && (o.requests && near(o.lowPSN) || o.responses > 0 && near(o.firstResponse)) {
+			if o := &p.inf.halves[j]; j != back && j != toward &&
+				(o.requests && near(o.lowPSN) || o.responses > 0 && near(o.firstResponse)) {
 				return true
 			}
 		}
@@ -176,7 +180,8 @@ func (p *pairing) byElimination() {
 	}
 }
 
-// ambiguousBetween reports whether directions of some connection between two hosts, one way or the other, could not be told from others.
+// ambiguousBetween reports whether directions of some connection between two hosts, one way or the other, could not be
+// told from others.
 func (p *pairing) ambiguousBetween(way flowKey) bool {
 	for i := range p.ambiguous {
 		key := p.inf.halves[i].key
@@ -246,9 +251,11 @@ func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 		}
 	case !toward.requests:
 		c.Requester.IPSN = back.firstResponse
-		p.note("connection %d: no request was captured; psn 1 is the first answer, PSN %d", c.Index, uint32(back.firstResponse))
+		p.note("connection %d: no request was captured; psn 1 is the first answer, PSN %d", c.Index,
+			uint32(back.firstResponse))
 	case back.responses > 0 && back.firstResponse.Before(toward.lowPSN):
-		p.note("connection %d: the capture starts in the middle (PSN %d is answered first); psn 1 is the first request captured, PSN %d",
+		p.note("connection %d: the capture starts in the middle (PSN %d is answered first); psn 1 is the first request "+
+			"captured, PSN %d",
 			c.Index, uint32(back.firstResponse), uint32(toward.lowPSN))
 	case !toward.firstStarts:
 		p.note("connection %d: the capture starts in the middle of a message; psn 1 is the first request captured, PSN %d",
@@ -257,9 +264,11 @@ func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 	switch {
 	case p.ambiguous[i]: // said already
 	case toward.packets == 0 && (toward.key == flowKey{} || c.Exchanged):
-		p.note("connection %d: only one direction was captured, the responder's; nothing about the connection is judged", c.Index)
+		p.note("connection %d: only one direction was captured, the responder's; nothing about the connection is judged",
+			c.Index)
 	case back.packets == 0 && (back.key == flowKey{} || c.Exchanged):
-		p.note("connection %d: only one direction was captured, the requester's; its responder is not judged, and the requester is judged by its packets alone", c.Index)
+		p.note("connection %d: only one direction was captured, the requester's; its responder is not judged, and the "+
+			"requester is judged by its packets alone", c.Index)
 	}
 	if n := toward.misfits + back.misfits; n > 0 {
 		p.note("connection %d: %d answers carry PSNs that were not asked for", c.Index, n)

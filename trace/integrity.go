@@ -15,12 +15,13 @@ const listLimit = 100
 
 // Names of the conditions of an IntegrityReport.
 const (
-	ConditionSequence  = "sequence"  // (1) mirror sequence numbers are consecutive
-	ConditionTime      = "time"      // (2) timestamps do not decrease except on wrap-around
-	ConditionMirrored  = "mirrored"  // (3) packets in the trace = packets mirrored by the switch
-	ConditionRoCERx    = "roce-rx"   // (4) packets in the trace = RoCE packets received by the switch
-	ConditionCopies    = "copies"    // no mirror copy was damaged on its way, as far as that shows
-	ConditionDecodable = "decodable" // every RoCE frame can be decoded: a record that is missing is a packet that is missing
+	ConditionSequence = "sequence" // (1) mirror sequence numbers are consecutive
+	ConditionTime     = "time"     // (2) timestamps do not decrease except on wrap-around
+	ConditionMirrored = "mirrored" // (3) packets in the trace = packets mirrored by the switch
+	ConditionRoCERx   = "roce-rx"  // (4) packets in the trace = RoCE packets received by the switch
+	ConditionCopies   = "copies"   // no mirror copy was damaged on its way, as far as that shows
+	// every RoCE frame can be decoded: a record that is missing is a packet that is missing
+	ConditionDecodable = "decodable"
 )
 
 // Status is the outcome of one condition.
@@ -74,7 +75,8 @@ type Counters struct {
 	RoCERx   []Counter // per port
 }
 
-// Condition is the outcome of one of the integrity conditions (spec §4). Only the fields that its name calls for are set.
+// Condition is the outcome of one of the integrity conditions (spec §4). Only the fields that its name calls for are
+// set.
 type Condition struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`

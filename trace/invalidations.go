@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// keptInvalidations is how many invalidated keys of a flow are remembered: the application counts in the low eight bits of a key, so
-// that the one before the latest 255 may be in use again.
+// keptInvalidations is how many invalidated keys of a flow are remembered: the application counts in the low eight bits
+// of a key, so that the one before the latest 255 may be in use again.
 const keptInvalidations = 255
 
 // invalidation is the last packet of a SEND with invalidate.
@@ -17,11 +17,12 @@ type invalidation struct {
 	key uint32
 }
 
-// WithInvalidations returns the trace of a test whose hosts register memory that a SEND has invalidated under another key: what asks
-// for memory by an invalidated key gets the flag ForeignRKey. Of other traces that is not known, for a key may be used again.
+// WithInvalidations returns the trace of a test whose hosts register memory that a SEND has invalidated under another
+// key: what asks for memory by an invalidated key gets the flag ForeignRKey. Of other traces that is not known, for a
+// key may be used again.
 //
-// A responder executes requests in the order of their PSNs. So a request is refused if its PSN is behind that of the SEND, whatever
-// passed the observer when; a repeated READ before the SEND is left alone.
+// A responder executes requests in the order of their PSNs. So a request is refused if its PSN is behind that of the
+// SEND, whatever passed the observer when; a repeated READ before the SEND is left alone.
 func (c *Checked) WithInvalidations() *Checked {
 	other := Checked{meta: c.meta, payloads: c.payloads}
 	other.stream = func(ctx context.Context, fn func(*Record) error) error {

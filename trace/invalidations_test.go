@@ -25,12 +25,14 @@ func TestRequestsBehindAnInvalidationOfTheirKeyAreMarked(t *testing.T) {
 		want []packet.PSN
 	}{
 		{"behind it", []Record{ask(1, key), inv(2, key, EventNone), ask(3, key)}, []packet.PSN{3}},
-		{"a repeated READ from before it may still be executed", []Record{ask(1, key), inv(2, key, EventNone), ask(1, key)}, nil},
+		{"a repeated READ from before it may still be executed", []Record{ask(1, key), inv(2, key, EventNone), ask(1, key)},
+			nil},
 		{"across the wrap", []Record{inv(1<<24-1, key, EventNone), ask(0, key)}, []packet.PSN{0}},
 		{"another key", []Record{inv(2, key, EventNone), ask(3, key+1)}, nil},
 		{"another connection", []Record{inv(2, key, EventNone), other}, nil},
 		{"the SEND did not arrive", []Record{inv(2, key, EventDrop), ask(3, key)}, nil},
-		{"it arrived when it came again", []Record{inv(2, key, EventDrop), inv(2, key, EventNone), ask(3, key)}, []packet.PSN{3}},
+		{"it arrived when it came again", []Record{inv(2, key, EventDrop), inv(2, key, EventNone), ask(3, key)},
+			[]packet.PSN{3}},
 	}
 	for _, test := range tests {
 		c := CheckedRecords(Meta{Connections: connections}, test.list).WithInvalidations()
@@ -53,17 +55,19 @@ func TestOnlyTheLatest255InvalidationsCount(t *testing.T) {
 	_, connections := benchTrace(t, 1)
 	var list []Record
 	for i := range 256 {
-		list = append(list, Record{Opcode: packet.SendOnlyInv, PSN: packet.PSN(i), RKey: 0x1200 | uint32(i), Flags: Sent | Passed})
+		list = append(list, Record{Opcode: packet.SendOnlyInv, PSN: packet.PSN(i), RKey: 0x1200 | uint32(i),
+			Flags: Sent | Passed})
 	}
 	list = append(list, Record{Opcode: packet.WriteOnly, PSN: 256, RKey: 0x1200, Flags: Sent | Passed}) // in use again
 	list = append(list, Record{Opcode: packet.WriteOnly, PSN: 257, RKey: 0x1201, Flags: Sent | Passed})
 	var marked []packet.PSN
-	err := CheckedRecords(Meta{Connections: connections}, list).WithInvalidations().ForEach(t.Context(), func(r *Record) error {
-		if r.Has(ForeignRKey) {
-			marked = append(marked, r.PSN)
-		}
-		return nil
-	})
+	err := CheckedRecords(Meta{Connections: connections}, list).WithInvalidations().ForEach(t.Context(),
+		func(r *Record) error {
+			if r.Has(ForeignRKey) {
+				marked = append(marked, r.PSN)
+			}
+			return nil
+		})
 	if err != nil || !slices.Equal(marked, []packet.PSN{257}) {
 		t.Errorf("marked %v, error %v", marked, err)
 	}

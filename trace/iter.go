@@ -2,8 +2,8 @@ package trace
 
 import "candela.dev/candela/packet"
 
-// IterTracker follows ITER, the round of transmission, as the injector does in connection scope (spec §3): per flow and PSN
-// space, a data packet whose PSN is not later than its predecessor's starts a new round. Memory is a few bytes per
+// IterTracker follows ITER, the round of transmission, as the injector does in connection scope (spec §3): per flow and
+// PSN space, a data packet whose PSN is not later than its predecessor's starts a new round. Memory is a few bytes per
 // connection.
 type IterTracker struct {
 	connections *Connections
@@ -28,8 +28,8 @@ func NewIterTracker(c *Connections) *IterTracker {
 	return t
 }
 
-// Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not move it;
-// so do packets that were only seen behind the injector. Packets of no connection have neither.
+// Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not move
+// it; so do packets that were only seen behind the injector. Packets of no connection have neither.
 func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
 	space := r.Opcode.Space()
 	i := 2*int(r.Flow) + int(space)

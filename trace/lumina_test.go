@@ -14,15 +14,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// luminaFile writes copies as the prototype's switch and dumper do: destination port 9741, a random source port with the
-// original one in the UDP checksum field, 128 bytes kept, the original length from the IP header.
+// luminaFile writes copies as the prototype's switch and dumper do: destination port 9741, a random source port with
+// the original one in the UDP checksum field, 128 bytes kept, the original length from the IP header.
 func luminaFile(tb testing.TB, copies []copyOf) []byte {
 	tb.Helper()
 	var b bytes.Buffer
 	w := NewPcapWriter(&b, "lumina.pcap", 128)
 	for i, c := range copies {
 		frame := c.p.AppendTo(nil)
-		if err := EncodeMirror(frame, MirrorMeta{Event: c.event, Seq: c.seq, TimeNS: c.ns, UDPDstPort: LuminaPort}); err != nil {
+		if err := EncodeMirror(frame, MirrorMeta{Event: c.event, Seq: c.seq, TimeNS: c.ns,
+			UDPDstPort: LuminaPort}); err != nil {
 			tb.Fatal(err)
 		}
 		_, l4, err := LocateUDP(frame)
@@ -64,7 +65,8 @@ func TestLuminaTracesBecomeTheSameRecords(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		if notes := checked.Meta().Notes; len(notes) != 1 || !strings.Contains(notes[0], "no FIRST or MIDDLE packet shows the MTU") {
+		if notes := checked.Meta().Notes; len(notes) != 1 ||
+			!strings.Contains(notes[0], "no FIRST or MIDDLE packet shows the MTU") {
 			t.Errorf("%s: notes %q", report.Format, notes)
 		}
 		var out []Record

@@ -9,21 +9,21 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// lookahead is how many packets of either capture the matcher reads beyond the oldest one whose fate it does not know. A
-// packet that overtakes, or is overtaken by, more than these counts as lost. 32768 packets are 3 ms of full frames at 100 Gb/s
-// and 5 MB of memory.
+// lookahead is how many packets of either capture the matcher reads beyond the oldest one whose fate it does not know.
+// A packet that overtakes, or is overtaken by, more than these counts as lost. 32768 packets are 3 ms of full frames at
+// 100 Gb/s and 5 MB of memory.
 const lookahead = 1 << 15
 
 // clockSlackNS is how much earlier the second capture may stamp a packet than the first.
 const clockSlackNS = 1_000_000
 
-// matcher finds upstream packets downstream. Packets that look alike (retransmissions, CNPs) form a class, and a packet seen
-// downstream takes the latest of its class that was sent before: so the lost one of two equal packets is the one that had the
-// time to be missed. Within a class, pairs are then put in order of sending. Where IPv4 identifications tell copies apart, they
-// decide.
+// matcher finds upstream packets downstream. Packets that look alike (retransmissions, CNPs) form a class, and a packet
+// seen downstream takes the latest of its class that was sent before: so the lost one of two equal packets is the one
+// that had the time to be missed. Within a class, pairs are then put in order of sending. Where IPv4 identifications
+// tell copies apart, they decide.
 //
-// A packet that is only downstream was missed by the upstream tap. It is emitted as sent, too, where it must have been in the
-// order of its flow: a direction is FIFO.
+// A packet that is only downstream was missed by the upstream tap. It is emitted as sent, too, where it must have been
+// in the order of its flow: a direction is FIFO.
 type matcher struct {
 	before, after tapStream
 	sent          window[sentPacket]
@@ -86,13 +86,15 @@ type passedPacket struct {
 }
 
 func newMatcher(before, after tapStream) *matcher {
-	return &matcher{before: before, after: after, latest: make(map[class]int64), flowLatest: make(map[flowClass]int64), lastNS: math.MinInt64,
+	return &matcher{before: before, after: after, latest: make(map[class]int64), flowLatest: make(map[flowClass]int64),
+		lastNS: math.MinInt64,
 		report: PairReport{MinTransitNS: math.MaxInt64, MaxTransitNS: math.MinInt64, Events: []PairEvent{}}}
 }
 
 func classOf(o *observation) class {
 	r := &o.rec
-	return class{way: o.way, qpn: r.DestQP, psn: r.PSN, opcode: r.Opcode, va: r.VA, dmaLen: r.DMALen, msn: r.MSN, syndrome: r.Syndrome}
+	return class{way: o.way, qpn: r.DestQP, psn: r.PSN, opcode: r.Opcode, va: r.VA, dmaLen: r.DMALen, msn: r.MSN,
+		syndrome: r.Syndrome}
 }
 
 // next returns the next record by time. It is valid until the call after.
@@ -145,23 +147,24 @@ func (m *matcher) emitMissed(i int, timeNS int64) *Record {
 	return m.stamped()
 }
 
-// stamped keeps the records in order of time: what a clock's correction leaves of errors must not turn cause and effect round.
+// stamped keeps the records in order of time: what a clock's correction leaves of errors must not turn cause and effect
+// round.
 func (m *matcher) stamped() *Record {
 	m.out.TimeNS = max(m.out.TimeNS, m.lastNS)
 	m.lastNS = m.out.TimeNS
 	return &m.out
 }
 
-// sentFirst reports whether the next sent packet comes before the next passed one. Within one tick of the captures' clocks,
-// which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can answer it. No
-// packet passes before it was sent, whatever the clocks say.
+// sentFirst reports whether the next sent packet comes before the next passed one. Within one tick of the captures'
+// clocks, which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can
+// answer it. No packet passes before it was sent, whatever the clocks say.
 func (m *matcher) sentFirst() bool {
 	s, p := m.sent.first(), m.passed.first()
 	return p.match >= m.sent.base || s.rec.TimeNS < p.rec.TimeNS-m.earlyNS
 }
 
-// prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest sent
-// one, as far as the lookahead goes.
+// prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest
+// sent one, as far as the lookahead goes.
 func (m *matcher) prepare() error {
 	if m.sent.len() == 0 {
 		if err := m.readSent(); err != nil && !errors.Is(err, io.EOF) {
@@ -243,8 +246,9 @@ func (m *matcher) readPassed() error {
 	return nil
 }
 
-// find returns the latest unmatched sent packet of p's class that was sent before p was seen, or, if the clocks disagree a
-// little, the earliest after. Where identifications tell frames apart, one with another identification is not the same frame.
+// find returns the latest unmatched sent packet of p's class that was sent before p was seen, or, if the clocks
+// disagree a little, the earliest after. Where identifications tell frames apart, one with another identification is
+// not the same frame.
 func (m *matcher) find(p *passedPacket) int64 {
 	i, ok := m.latest[classOf(&p.observation)]
 	if !ok {
@@ -273,8 +277,8 @@ func (m *matcher) find(p *passedPacket) int64 {
 	return after
 }
 
-// findDamaged looks for the original of a packet whose damage changed the fields that make its class: the oldest unmatched
-// packet between the same hosts that resembles it most, in at least two of opcode, PSN, QPN and length.
+// findDamaged looks for the original of a packet whose damage changed the fields that make its class: the oldest
+// unmatched packet between the same hosts that resembles it most, in at least two of opcode, PSN, QPN and length.
 func (m *matcher) findDamaged(p *passedPacket) int64 {
 	const far = 4096 // a bound on the work for captures full of damage
 	best, bestScore := int64(-1), 1
@@ -285,7 +289,8 @@ func (m *matcher) findDamaged(p *passedPacket) int64 {
 		}
 		score := 0
 		for _, same := range [...]bool{
-			s.rec.Opcode == p.rec.Opcode, s.rec.PSN == p.rec.PSN, s.rec.DestQP == p.rec.DestQP, s.rec.PayloadLen == p.rec.PayloadLen,
+			s.rec.Opcode == p.rec.Opcode, s.rec.PSN == p.rec.PSN, s.rec.DestQP == p.rec.DestQP,
+			s.rec.PayloadLen == p.rec.PayloadLen,
 		} {
 			if same {
 				score++
@@ -298,10 +303,11 @@ func (m *matcher) findDamaged(p *passedPacket) int64 {
 	return best
 }
 
-// pair matches sent packet s with passed packet p, the latest read. If later packets of the class were matched with earlier
-// observations, the pairs are exchanged until they stand in order.
+// pair matches sent packet s with passed packet p, the latest read. If later packets of the class were matched with
+// earlier observations, the pairs are exchanged until they stand in order.
 func (m *matcher) pair(s, p int64) {
-	for i := m.latest[classOf(&m.sent.at(s).observation)]; !m.identified && i > s && i >= m.sent.base; i = m.sent.at(i).older {
+	for i := m.latest[classOf(&m.sent.at(s).observation)]; !m.identified && i > s &&
+		i >= m.sent.base; i = m.sent.at(i).older {
 		if old := m.sent.at(i).match; old >= m.passed.base {
 			m.join(i, p)
 			p = old
@@ -451,7 +457,8 @@ func (m *matcher) count(frame uint64, e EventType) {
 	m.report.Events = appendBounded(m.report.Events, PairEvent{frame, e.String()})
 }
 
-// countOutside counts a packet without a mate of an instant at which only one of the captures has frames, or whose mate would be one.
+// countOutside counts a packet without a mate of an instant at which only one of the captures has frames, or whose mate
+// would be one.
 func (m *matcher) countOutside(timeNS int64) {
 	transit := max(0, m.report.MaxTransitNS)
 	if timeNS < m.shared[0]-m.slackNS || timeNS+transit > m.shared[1]+m.slackNS {

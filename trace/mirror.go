@@ -14,8 +14,8 @@ const (
 	stampMask = 1<<stampBits - 1
 )
 
-// MirrorMeta is what the injector writes over a mirror copy (spec §4): nothing grows, fields that the trace does not need
-// are overwritten.
+// MirrorMeta is what the injector writes over a mirror copy (spec §4): nothing grows, fields that the trace does not
+// need are overwritten.
 type MirrorMeta struct {
 	Event      EventType // in the TTL or hop limit
 	Seq        uint64    // in the source MAC, modulo 2⁴⁸
@@ -26,9 +26,9 @@ type MirrorMeta struct {
 // ErrNotMirror is what errors about frames that can't carry the mirror encoding answer to.
 var ErrNotMirror = errors.New("not a UDP frame")
 
-// EncodeMirror writes m over a serialised frame in place. The IPv4 checksum follows the new TTL; the UDP checksum stays the
-// original's, although the port under it changes (design, "Trace"). It fails on frames that are not UDP over IPv4 or IPv6,
-// without changing them.
+// EncodeMirror writes m over a serialised frame in place. The IPv4 checksum follows the new TTL; the UDP checksum stays
+// the original's, although the port under it changes (design, "Trace"). It fails on frames that are not UDP over IPv4
+// or IPv6, without changing them.
 func EncodeMirror(frame []byte, m MirrorMeta) error {
 	l3, l4, err := LocateUDP(frame)
 	if err != nil {
@@ -67,16 +67,16 @@ func DecodeMirror(frame []byte) (MirrorMeta, error) {
 	return m, nil
 }
 
-// RestorePort sets the UDP destination port of a mirror copy back to 4791, after which its iCRC can be checked. It leaves
-// frames that are not UDP alone.
+// RestorePort sets the UDP destination port of a mirror copy back to 4791, after which its iCRC can be checked. It
+// leaves frames that are not UDP alone.
 func RestorePort(frame []byte) {
 	if _, l4, err := LocateUDP(frame); err == nil {
 		binary.BigEndian.PutUint16(frame[l4+2:], packet.Port)
 	}
 }
 
-// setTTL changes the TTL of an IPv4 header and recomputes its checksum. The whole sum, not an update of the old one: a copy
-// whose checksum arrived wrong must not leave the switch looking damaged.
+// setTTL changes the TTL of an IPv4 header and recomputes its checksum. The whole sum, not an update of the old one: a
+// copy whose checksum arrived wrong must not leave the switch looking damaged.
 func setTTL(ip []byte, ttl uint8) {
 	ip[8] = ttl
 	binary.BigEndian.PutUint16(ip[10:], packet.HeaderChecksum(ip[:int(ip[0]&0xf)*4]))
@@ -146,8 +146,8 @@ func (u *TimeUnwrapper) Unwrap(stamp uint64) int64 {
 	return u.last
 }
 
-// NormaliseLumina turns a mirror copy of Lumina's prototype into ours, in place: sequence number seq, RoCE's destination
-// port, the original source port, no UDP checksum. It fails on frames that are not UDP.
+// NormaliseLumina turns a mirror copy of Lumina's prototype into ours, in place: sequence number seq, RoCE's
+// destination port, the original source port, no UDP checksum. It fails on frames that are not UDP.
 func NormaliseLumina(frame []byte, seq uint64) error {
 	_, l4, err := LocateUDP(frame)
 	if err != nil {

@@ -13,9 +13,12 @@ import (
 
 // drawFrame draws a RoCE frame over IPv4 or IPv6, tagged or not.
 func drawFrame(t *rapid.T) []byte {
-	p := testPacket(rapid.SampledFrom([]packet.Opcode{packet.WriteOnly, packet.WriteMiddle, packet.Acknowledge, packet.ReadRequest,
-		packet.CNP, packet.ReadResponseFirst, packet.SendLastInv, packet.CmpSwap, packet.AtomicAcknowledge}).Draw(t, "opcode"),
-		packet.QPN(rapid.Uint32Range(0, maxUint24).Draw(t, "qpn")), packet.PSN(rapid.Uint32Range(0, maxUint24).Draw(t, "psn")),
+	p := testPacket(rapid.SampledFrom([]packet.Opcode{packet.WriteOnly, packet.WriteMiddle, packet.Acknowledge,
+		packet.ReadRequest,
+		packet.CNP, packet.ReadResponseFirst, packet.SendLastInv, packet.CmpSwap, packet.AtomicAcknowledge}).Draw(t,
+		"opcode"),
+		packet.QPN(rapid.Uint32Range(0, maxUint24).Draw(t, "qpn")),
+		packet.PSN(rapid.Uint32Range(0, maxUint24).Draw(t, "psn")),
 		rapid.IntRange(0, 300).Draw(t, "payload"))
 	p.BTH.PadCount = uint8(-len(p.Payload) & 3)
 	p.Eth.Tagged = rapid.Bool().Draw(t, "tagged")
@@ -23,8 +26,9 @@ func drawFrame(t *rapid.T) []byte {
 	p.IP.TOS = rapid.Byte().Draw(t, "tos")
 	if rapid.Bool().Draw(t, "v6") {
 		p.Eth.Type = packet.EtherTypeIPv6
-		p.IP = packet.IP{Version: 6, TOS: p.IP.TOS, TTL: 64, Protocol: packet.ProtocolUDP, FlowLabel: rapid.Uint32Range(0, 1<<20-1).Draw(t, "flow label"),
-			Src: netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2")}
+		p.IP = packet.IP{Version: 6, TOS: p.IP.TOS, TTL: 64, Protocol: packet.ProtocolUDP,
+			FlowLabel: rapid.Uint32Range(0, 1<<20-1).Draw(t, "flow label"),
+			Src:       netip.MustParseAddr("fd00::1"), Dst: netip.MustParseAddr("fd00::2")}
 	}
 	return p.AppendTo(nil)
 }
@@ -85,7 +89,8 @@ func TestOtherFramesAreLeftAlone(t *testing.T) {
 	fragment[20] |= 0x20
 	tcp := bytes.Clone(udp)
 	tcp[23] = 6
-	for name, frame := range map[string][]byte{"empty": {}, "ARP": arp, "fragment": fragment, "TCP": tcp, "cut in UDP": udp[:40]} {
+	for name, frame := range map[string][]byte{"empty": {}, "ARP": arp, "fragment": fragment, "TCP": tcp,
+		"cut in UDP": udp[:40]} {
 		before := bytes.Clone(frame)
 		if err := EncodeMirror(frame, MirrorMeta{Seq: 5}); !errors.Is(err, ErrNotMirror) {
 			t.Errorf("%s: error %v", name, err)
@@ -120,7 +125,8 @@ func TestStampsUnwrap(t *testing.T) {
 		{"a step back across zero is no wrap", []uint64{3, turn - 4, 5}, []int64{3, -4, 5}},
 		{"the longest forward step", []uint64{0, 1<<47 - 1}, []int64{0, 1<<47 - 1}},
 		{"2^47 ahead counts as back", []uint64{0, 1 << 47}, []int64{0, -1 << 47}},
-		{"two wraps", []uint64{turn - 1, 1 << 46, 1<<46 + 1<<46, 1<<47 + 1<<46, 0}, []int64{turn - 1, turn + 1<<46, turn + 1<<47, turn + 1<<47 + 1<<46, 2 * turn}},
+		{"two wraps", []uint64{turn - 1, 1 << 46, 1<<46 + 1<<46, 1<<47 + 1<<46, 0},
+			[]int64{turn - 1, turn + 1<<46, turn + 1<<47, turn + 1<<47 + 1<<46, 2 * turn}},
 	} {
 		var u TimeUnwrapper
 		for i, s := range tc.stamps {

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// PairSecond is added to the frame number of a packet that only the second capture of a pair has, to make its Record.ID.
-// All other packets of a pair are identified by their frame number in the first capture.
+// PairSecond is added to the frame number of a packet that only the second capture of a pair has, to make its
+// Record.ID. All other packets of a pair are identified by their frame number in the first capture.
 const PairSecond = 1 << 40
 
 // PairReport is what comparing two captures around an injector showed.
@@ -43,13 +43,14 @@ type PairEvent struct {
 	Event string `json:"event"` // in the words of the configuration
 }
 
-// CheckPair compares two captures of the same traffic that were taken at different places: before and after an injector or
-// switch, or at the two hosts. For each direction it finds out which capture is upstream, and it corrects the second one's clock
-// by what the packets show, unless o says otherwise. Upstream frames become Sent records, whose Event says what became of the
-// packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time; at equal times a packet passes
-// as soon as it was sent. A frame that only the downstream capture has is one that the upstream tap missed: it becomes a Sent
-// record, too. Connections are inferred from the first capture unless given, and from the second if the first shows one direction
-// only. Mirror traces are refused: they know their events already. Captures that contradict each other are an *UnjudgedError.
+// CheckPair compares two captures of the same traffic that were taken at different places: before and after an injector
+// or switch, or at the two hosts. For each direction it finds out which capture is upstream, and it corrects the second
+// one's clock by what the packets show, unless o says otherwise. Upstream frames become Sent records, whose Event says
+// what became of the packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time; at
+// equal times a packet passes as soon as it was sent. A frame that only the downstream capture has is one that the
+// upstream tap missed: it becomes a Sent record, too. Connections are inferred from the first capture unless given, and
+// from the second if the first shows one direction only. Mirror traces are refused: they know their events already.
+// Captures that contradict each other are an *UnjudgedError.
 func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, *PairReport, error) {
 	for _, src := range []Source{first, second} {
 		if err := refuseMirror(ctx, src, o.Format); err != nil {
@@ -121,7 +122,8 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 			return nil, nil, err
 		}
 		alone.MayMiss = !o.Complete
-		checked.others = append(checked.others, &Checked{meta: alone, stream: scanned.stream(alone), payloads: scanned.payloads(alone)})
+		checked.others = append(checked.others,
+			&Checked{meta: alone, stream: scanned.stream(alone), payloads: scanned.payloads(alone)})
 	}
 	return checked, report, nil
 }
@@ -138,7 +140,8 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 		}
 	}
 	if s.taps[1].frames == 0 {
-		return nil, fmt.Errorf("%s: %w: no frame in it is a RoCEv2 packet (UDP port %d) that can be decoded", v.second.Name, ErrNothingToAnalyse, packet.Port)
+		return nil, fmt.Errorf("%s: %w: no frame in it is a RoCEv2 packet (UDP port %d) that can be decoded", v.second.Name,
+			ErrNothingToAnalyse, packet.Port)
 	}
 	fault := func(reason, advice string) error {
 		return &UnjudgedError{Name: v.first.Name + " and " + v.second.Name, Reason: reason, Advice: advice}
@@ -153,7 +156,8 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 	}
 	places := s.place(v.o.Placement, v.o.Ordered, v.isRequester)
 	if v.o.Ordered && !v.complete && swapped(places) != "" {
-		places = s.place(PlacementBracket, true, v.isRequester) // taps that miss frames make others look lost: the caller knows better
+		// taps that miss frames make others look lost: the caller knows better
+		places = s.place(PlacementBracket, true, v.isRequester)
 	}
 	var err error
 	if v.o.SameClock {
@@ -162,7 +166,8 @@ func (v *tapView) locate(ctx context.Context) ([]WayReport, error) {
 		return nil, fault(err.Error(), other)
 	}
 	if why := swapped(places); v.o.Ordered && why != "" {
-		return nil, fault(fmt.Sprintf("%s was taken upstream of %s: %s", v.second.Name, v.first.Name, why), "name them the other way round")
+		return nil, fault(fmt.Sprintf("%s was taken upstream of %s: %s", v.second.Name, v.first.Name, why),
+			"name them the other way round")
 	}
 	v.shared[0] = max(s.taps[0].startNS, v.clock.correct(s.taps[1].startNS))
 	v.shared[1] = min(s.taps[0].endNS, v.clock.correct(s.taps[1].endNS))
@@ -179,16 +184,17 @@ func (v *tapView) otherPlaces(meta Meta) (list []*Checked) {
 		meta.ClockUncertaintyNS = other.uncertainty()
 		meta.AtHosts = other.mixed()
 		meta.HostsInferred = meta.AtHosts && !v.o.Complete
-		list = append(list, &Checked{meta: meta, payloads: other.withPayloads, stream: func(ctx context.Context, fn func(*Record) error) error {
-			_, err := other.run(ctx, fn)
-			return err
-		}})
+		list = append(list, &Checked{meta: meta, payloads: other.withPayloads,
+			stream: func(ctx context.Context, fn func(*Record) error) error {
+				_, err := other.run(ctx, fn)
+				return err
+			}})
 	}
 	return list
 }
 
-// compare makes a first pass over the captures. What all pairs of frames show of the clocks, of which the estimate knows a sample,
-// corrects it where a frame would arrive before it was sent; the pass is made again then.
+// compare makes a first pass over the captures. What all pairs of frames show of the clocks, of which the estimate
+// knows a sample, corrects it where a frame would arrive before it was sent; the pass is made again then.
 func (v *tapView) compare(ctx context.Context, meta *Meta) (*PairReport, error) {
 	for attempt := 0; ; attempt++ {
 		start, end := meta.StartNS, meta.EndNS
@@ -259,8 +265,8 @@ func swapped(places []WayReport) (why string) {
 	return why
 }
 
-// uncertainty returns what analyzers must allow for between the clocks. Captures of two hosts need nothing: what a host sent
-// and what reached it are on one clock.
+// uncertainty returns what analyzers must allow for between the clocks. Captures of two hosts need nothing: what a host
+// sent and what reached it are on one clock.
 func (v *tapView) uncertainty() int64 {
 	if v.mixed() {
 		return 0
@@ -277,7 +283,8 @@ func refuseMirror(ctx context.Context, src Source, format Format) error {
 		}
 	}
 	if d.Format != FormatPlain {
-		return fmt.Errorf("%s: only plain captures can be compared, and this is a %v trace (%s)", src.Name, d.Format, d.Reason)
+		return fmt.Errorf("%s: only plain captures can be compared, and this is a %v trace (%s)", src.Name, d.Format,
+			d.Reason)
 	}
 	return nil
 }
@@ -328,11 +335,13 @@ func (r *PairReport) notes(first, second string) []string {
 	}
 	out = append(out, r.Clock.String())
 	if r.Uncheckable > 0 {
-		out = append(out, fmt.Sprintf("the downstream capture kept parts of %d frames: damage between the captures does not show, so that findings "+
+		out = append(out, fmt.Sprintf("the downstream capture kept parts of %d frames: damage between the captures does "+
+			"not show, so that findings "+
 			"that only the comparison shows are warnings (capture whole packets)", r.Uncheckable))
 	}
 	if r.Outside > 0 {
-		out = append(out, fmt.Sprintf("%d packets are in one capture only, from before the other one starts or after it ends: findings that only "+
+		out = append(out, fmt.Sprintf("%d packets are in one capture only, from before the other one starts or after it "+
+			"ends: findings that only "+
 			"the comparison shows are warnings", r.Outside))
 	}
 	if r.Missed > 0 {
@@ -396,8 +405,8 @@ func (s *recordStream) read(o *observation) error {
 // Close closes the capture.
 func (s *recordStream) Close() error { return s.file.Close() }
 
-// look takes from a frame what its record lacks: source port, identification, TTL, and of a packet that may have been cut whether its IPv4 header
-// checksum holds.
+// look takes from a frame what its record lacks: source port, identification, TTL, and of a packet that may have been
+// cut whether its IPv4 header checksum holds.
 func (o *observation) look(f *Frame) {
 	at, ok, _ := locateRoCE(f.Data, packet.Port)
 	if !ok {

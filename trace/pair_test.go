@@ -29,19 +29,21 @@ func TestPairsOfSoftRoCEShowTheDocumentedEventAndNothingElse(t *testing.T) {
 		if diff := cmp.Diff(want, report.Events); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
-		if report.Sent != int64(tc.sent) || report.Passed != int64(tc.passed) || report.Missed != 0 || report.MinTransitNS < -1000 {
+		if report.Sent != int64(tc.sent) || report.Passed != int64(tc.passed) || report.Missed != 0 ||
+			report.MinTransitNS < -1000 {
 			t.Errorf("%s: %+v", tc.name, report)
 		}
 		meta := checked.Meta()
-		if meta.Kind != KindPair || meta.PacketIDs != PacketIDsFrame || !meta.EventsKnown || len(meta.Notes) != 3 || meta.Packets != int64(tc.sent+tc.passed) {
+		if meta.Kind != KindPair || meta.PacketIDs != PacketIDsFrame || !meta.EventsKnown || len(meta.Notes) != 3 ||
+			meta.Packets != int64(tc.sent+tc.passed) {
 			t.Errorf("%s: meta %+v", tc.name, meta)
 		}
 		checkPairRecords(t, tc.name, checked)
 	}
 }
 
-// checkPairRecords checks what holds for the records of every pair without extra packets: order of time, one Sent record for
-// each id, and a Passed one behind it.
+// checkPairRecords checks what holds for the records of every pair without extra packets: order of time, one Sent
+// record for each id, and a Passed one behind it.
 func checkPairRecords(t *testing.T, name string, checked *Checked) {
 	t.Helper()
 	last := int64(0)
@@ -149,7 +151,8 @@ func TestPairEvents(t *testing.T) {
 	with := func(in []tapped, i int, event EventType) []tapped { in[i].event = event; return in }
 	late := steps(1000, 100, 1, 2, 3, 4)
 	late[1].transit = 5000
-	cnps := []tapped{{1000, 10, EventNone, cnp()}, {2000, 10, EventDrop, cnp()}, {3000, 10, EventNone, cnp()}, {4000, 10, EventNone, cnp()}}
+	cnps := []tapped{{1000, 10, EventNone, cnp()}, {2000, 10, EventDrop, cnp()}, {3000, 10, EventNone, cnp()},
+		{4000, 10, EventNone, cnp()}}
 	twice := steps(1000, 100, 1, 2, 3, 3, 4)
 	for _, tc := range []struct {
 		name    string
@@ -160,13 +163,18 @@ func TestPairEvents(t *testing.T) {
 		{"more is under way than the gap between packets", steps(10, 100, 1, 2, 3, 4, 5), []PairEvent{}},
 		{"two equal packets are under way at once", steps(10, 100, 1, 2, 1, 2, 3), []PairEvent{}},
 		{"first packet of all is dropped", with(steps(1000, 100, 1, 2, 3), 0, EventDrop), []PairEvent{{1, "drop"}}},
-		{"a packet is dropped and its repetition passes", with(steps(1000, 100, 1, 2, 3, 2, 3), 1, EventDrop), []PairEvent{{2, "drop"}}},
-		{"the repetition is dropped and the original passed", with(steps(1000, 100, 1, 2, 3, 2, 3), 3, EventDrop), []PairEvent{{4, "drop"}}},
-		{"both are dropped", with(with(steps(1000, 100, 1, 2, 3, 2, 2), 1, EventDrop), 3, EventDrop), []PairEvent{{2, "drop"}, {4, "drop"}}},
-		{"the tail is dropped and repeated long after", with(append(steps(1000, 100, 1, 2, 3), tapped{67e6, 100, EventNone, data(3)}), 2, EventDrop),
+		{"a packet is dropped and its repetition passes", with(steps(1000, 100, 1, 2, 3, 2, 3), 1, EventDrop),
+			[]PairEvent{{2, "drop"}}},
+		{"the repetition is dropped and the original passed", with(steps(1000, 100, 1, 2, 3, 2, 3), 3, EventDrop),
+			[]PairEvent{{4, "drop"}}},
+		{"both are dropped", with(with(steps(1000, 100, 1, 2, 3, 2, 2), 1, EventDrop), 3, EventDrop),
+			[]PairEvent{{2, "drop"}, {4, "drop"}}},
+		{"the tail is dropped and repeated long after",
+			with(append(steps(1000, 100, 1, 2, 3), tapped{67e6, 100, EventNone, data(3)}), 2, EventDrop),
 			[]PairEvent{{3, "drop"}}},
 		{"repeated at once, the first of the two dropped", with(twice, 2, EventDrop), []PairEvent{{3, "drop"}}},
-		{"all but the last packet are dropped", with(with(steps(1000, 1, 1, 2, 3), 0, EventDrop), 1, EventDrop), []PairEvent{{1, "drop"}, {2, "drop"}}},
+		{"all but the last packet are dropped", with(with(steps(1000, 1, 1, 2, 3), 0, EventDrop), 1, EventDrop),
+			[]PairEvent{{1, "drop"}, {2, "drop"}}},
 		{"CE appears", with(steps(1000, 100, 1, 2, 3), 1, EventECN), []PairEvent{{2, "ecn"}}},
 		{"iCRC breaks", with(steps(1000, 100, 1, 2, 3), 1, EventCorrupt), []PairEvent{{2, "corrupt"}}},
 		{"the packet is cut", with(steps(1000, 100, 1, 2, 3), 1, EventTrim), []PairEvent{{2, "trim"}}},
@@ -196,13 +204,15 @@ func TestAnyLossBetweenTwoTapsIsFound(t *testing.T) {
 			// Equal packets never share the injector: then nobody can tell them apart.
 			gap := rapid.Int64Range(1, 400).Draw(t, "gap")
 			if rapid.IntRange(0, 5).Draw(t, "repeat") == 0 {
-				psn, gap = rapid.IntRange(0, psn).Draw(t, "psn"), twinWindowNS+3000 // or it could be a second sight of the same frame
+				// or it could be a second sight of the same frame
+				psn, gap = rapid.IntRange(0, psn).Draw(t, "psn"), twinWindowNS+3000
 			}
 			at += gap
 			x := tapped{at: at, p: data(psn)}
 			free = max(free, at) + rapid.Int64Range(0, 30).Draw(t, "service") // FIFO
 			x.transit = free - at
-			x.event = rapid.SampledFrom([]EventType{EventNone, EventNone, EventNone, EventDrop, EventECN, EventCorrupt}).Draw(t, "event")
+			x.event = rapid.SampledFrom([]EventType{EventNone, EventNone, EventNone, EventDrop, EventECN, EventCorrupt}).Draw(t,
+				"event")
 			if x.event != EventNone {
 				want = append(want, PairEvent{uint64(i + 1), x.event.String()})
 			}
@@ -210,8 +220,10 @@ func TestAnyLossBetweenTwoTapsIsFound(t *testing.T) {
 			psn++
 		}
 		before, after := capturePair(t, packets)
-		_, report, err := CheckPair(context.Background(), before, after, Options{SameClock: true, Placement: PlacementBracket})
-		if len(want) == len(packets) && errors.Is(err, ErrNothingToAnalyse) && !slices.ContainsFunc(want, func(e PairEvent) bool { return e.Event != "drop" }) {
+		_, report, err := CheckPair(context.Background(), before, after,
+			Options{SameClock: true, Placement: PlacementBracket})
+		if len(want) == len(packets) && errors.Is(err, ErrNothingToAnalyse) &&
+			!slices.ContainsFunc(want, func(e PairEvent) bool { return e.Event != "drop" }) {
 			return
 		}
 		if err != nil {
@@ -247,7 +259,8 @@ func TestLongOutageKeepsMemoryBounded(t *testing.T) {
 
 func TestSecondCaptureWithPacketsOfItsOwn(t *testing.T) {
 	before, _ := capturePair(t, []tapped{{1000, 10, EventNone, data(1)}, {3000, 10, EventNone, data(3)}})
-	_, after := capturePair(t, []tapped{{1000, 10, EventNone, data(1)}, {2000, 10, EventNone, data(2)}, {3000, 10, EventNone, data(3)}})
+	_, after := capturePair(t, []tapped{{1000, 10, EventNone, data(1)}, {2000, 10, EventNone, data(2)},
+		{3000, 10, EventNone, data(3)}})
 	checked, report, err := CheckPair(t.Context(), before, after, Options{})
 	if err != nil || report.Missed != 1 || len(report.Events) != 0 {
 		t.Fatalf("%+v, %v", report, err)

@@ -2,7 +2,8 @@ package trace
 
 import "candela.dev/candela/packet"
 
-// DefaultPKey is the partition key that every RoCE port has: full membership of the default partition (IBTA volume 1, 10.9).
+// DefaultPKey is the partition key that every RoCE port has: full membership of the default partition (IBTA volume 1,
+// 10.9).
 const DefaultPKey = 0xffff
 
 const (
@@ -10,11 +11,12 @@ const (
 	fullMember      = 0x8000
 )
 
-// SamePartition reports whether a queue pair with one key accepts packets with the other: both name one partition, and one of
-// them a full member of it (IBTA volume 1, 10.9.3).
+// SamePartition reports whether a queue pair with one key accepts packets with the other: both name one partition, and
+// one of them a full member of it (IBTA volume 1, 10.9.3).
 func SamePartition(a, b uint16) bool { return (a^b)&partitionOfPKey == 0 && (a|b)&fullMember != 0 }
 
-// Partitions learns the partition key of each queue pair from the first packet that it sends. The zero Partitions knows none.
+// Partitions learns the partition key of each queue pair from the first packet that it sends. The zero Partitions knows
+// none.
 type Partitions struct {
 	keys []uint32 // key + 1 by flow that the queue pair sends on; 0: not known
 }
@@ -27,8 +29,8 @@ func (p *Partitions) Key(flow FlowID) (key uint16, known bool) {
 	return uint16(p.keys[flow] - 1), true
 }
 
-// Shows reports whether r shows the key of the queue pair that sent it. CNPs don't: NICs may send them for the port. Nor do
-// damaged packets.
+// Shows reports whether r shows the key of the queue pair that sent it. CNPs don't: NICs may send them for the port.
+// Nor do damaged packets.
 func (p *Partitions) Shows(r *Record) bool {
 	return r.Flags&Sent != 0 && r.Flow >= 0 && r.ICRC != packet.ICRCInvalid && r.Opcode != packet.CNP
 }
@@ -58,8 +60,8 @@ func (p *Partitions) Usual(r *Record) bool {
 	return p.keys[r.Flow] == key && p.keys[r.Flow^1] == key && r.PKey&fullMember != 0 && r.Flags&ForeignPKey == 0
 }
 
-// Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first packet,
-// says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
+// Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first
+// packet, says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
 func (p *Partitions) Mark(r *Record) {
 	if p.Usual(r) {
 		return

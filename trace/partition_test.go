@@ -12,7 +12,8 @@ func TestKeysAreOfOnePartitionIfOneIsAFullMember(t *testing.T) {
 		a, b uint16
 		want bool
 	}{
-		{0xffff, 0xffff, true}, {0xffff, 0x7fff, true}, {0x7fff, 0x7fff, false}, {0xffff, 0x8001, false}, {0x8001, 0x0001, true},
+		{0xffff, 0xffff, true}, {0xffff, 0x7fff, true}, {0x7fff, 0x7fff, false}, {0xffff, 0x8001, false},
+		{0x8001, 0x0001, true},
 	} {
 		if trace.SamePartition(tt.a, tt.b) != tt.want || trace.SamePartition(tt.b, tt.a) != tt.want {
 			t.Errorf("0x%04x and 0x%04x: want %v", tt.a, tt.b, tt.want)
@@ -20,8 +21,8 @@ func TestKeysAreOfOnePartitionIfOneIsAFullMember(t *testing.T) {
 	}
 }
 
-// TestPacketsOfAnotherPartitionThanTheReceiversAreMarked goes through connections with records "direction key"; the wanted
-// marks are those of the records in turn.
+// TestPacketsOfAnotherPartitionThanTheReceiversAreMarked goes through connections with records "direction key"; the
+// wanted marks are those of the records in turn.
 func TestPacketsOfAnotherPartitionThanTheReceiversAreMarked(t *testing.T) {
 	type seen struct {
 		back    bool
@@ -29,9 +30,10 @@ func TestPacketsOfAnotherPartitionThanTheReceiversAreMarked(t *testing.T) {
 		foreign bool
 	}
 	for name, records := range map[string][]seen{
-		"the default partition":               {{false, 0xffff, false}, {true, 0xffff, false}},
-		"another one, on both sides":          {{false, 0x8001, false}, {true, 0x8001, false}, {false, 0x8001, false}},
-		"a requester that changes":            {{false, 0xffff, false}, {false, 0x8001, true}, {true, 0xffff, false}, {false, 0x8001, true}},
+		"the default partition":      {{false, 0xffff, false}, {true, 0xffff, false}},
+		"another one, on both sides": {{false, 0x8001, false}, {true, 0x8001, false}, {false, 0x8001, false}},
+		"a requester that changes": {{false, 0xffff, false}, {false, 0x8001, true}, {true, 0xffff, false},
+			{false, 0x8001, true}},
 		"a limited member and a full one":     {{false, 0x7fff, false}, {true, 0xffff, false}, {false, 0x7fff, false}},
 		"a full member that becomes limited":  {{false, 0xffff, false}, {true, 0xffff, false}, {false, 0x7fff, false}},
 		"limited where the other one is, too": {{true, 0x7fff, false}, {false, 0xffff, false}, {false, 0x7fff, true}},
@@ -42,7 +44,8 @@ func TestPacketsOfAnotherPartitionThanTheReceiversAreMarked(t *testing.T) {
 			var p trace.Partitions
 			for i, s := range records {
 				r := trace.Record{
-					Flow: trace.NewFlowID(3, s.back), PKey: s.key, Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, Opcode: packet.WriteOnly,
+					Flow: trace.NewFlowID(3, s.back), PKey: s.key, Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid,
+					Opcode: packet.WriteOnly,
 				}
 				if p.Mark(&r); r.Has(trace.ForeignPKey) != s.foreign {
 					t.Errorf("record %d is marked: %v, want %v", i+1, !s.foreign, s.foreign)

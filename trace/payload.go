@@ -8,8 +8,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// PayloadHash tells payloads apart: that of a retransmission is the same as that of the packet it repeats. The high byte says how much of the payload
-// was captured, so that packets of which different parts are known are not compared. The zero value knows nothing.
+// PayloadHash tells payloads apart: that of a retransmission is the same as that of the packet it repeats. The high
+// byte says how much of the payload was captured, so that packets of which different parts are known are not compared.
+// The zero value knows nothing.
 type PayloadHash uint32
 
 const (
@@ -18,8 +19,8 @@ const (
 	payloadWord  = 8
 )
 
-// hashPayload returns the hash of a payload, or of its captured start unless whole. Bytes beyond the last full word, or beyond what a byte can
-// count, are left out of a start.
+// hashPayload returns the hash of a payload, or of its captured start unless whole. Bytes beyond the last full word, or
+// beyond what a byte can count, are left out of a start.
 func hashPayload(b []byte, whole bool) PayloadHash {
 	known := uint32(wholePayload)
 	if !whole {
@@ -58,7 +59,8 @@ func fold(b []byte) uint64 {
 		w := b[: 4*payloadWord : 4*payloadWord]
 		hi, lo := bits.Mul64(binary.LittleEndian.Uint64(w)^foldA, binary.LittleEndian.Uint64(w[payloadWord:])^x)
 		x = hi ^ lo
-		hi, lo = bits.Mul64(binary.LittleEndian.Uint64(w[2*payloadWord:])^foldB, binary.LittleEndian.Uint64(w[3*payloadWord:])^y)
+		hi, lo = bits.Mul64(binary.LittleEndian.Uint64(w[2*payloadWord:])^foldB,
+			binary.LittleEndian.Uint64(w[3*payloadWord:])^y)
 		y = hi ^ lo
 		b = b[4*payloadWord:]
 	}

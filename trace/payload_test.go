@@ -104,7 +104,8 @@ func TestPayloadsOfPacketsThatAPassHasShown(t *testing.T) {
 		}
 		return f
 	}
-	frames := [][]byte{frameOf(1000, 1, false), frameOf(1001, 2, false), frameOf(1000, 1, false), frameOf(1001, 3, false), frameOf(1001, 2, true)}
+	frames := [][]byte{frameOf(1000, 1, false), frameOf(1001, 2, false), frameOf(1000, 1, false), frameOf(1001, 3, false),
+		frameOf(1001, 2, true)}
 	_, connections := benchTrace(t, 1)
 	source := func(mirror bool) Source {
 		var out bytes.Buffer
@@ -141,7 +142,8 @@ func TestPayloadsOfPacketsThatAPassHasShown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got[0].Hash != got[2].Hash || !got[0].Hash.Whole() || got[0].Len != 64 || got[0].ID == 0 || got[0].ID == got[2].ID {
+		if got[0].Hash != got[2].Hash || !got[0].Hash.Whole() || got[0].Len != 64 || got[0].ID == 0 ||
+			got[0].ID == got[2].ID {
 			t.Errorf("the retransmission is the same packet: %v and %v", got[0], got[2])
 		}
 		if !got[1].Hash.Differs(got[3].Hash) {
@@ -152,7 +154,8 @@ func TestPayloadsOfPacketsThatAPassHasShown(t *testing.T) {
 		}
 	}
 	t.Run("mirror", func(t *testing.T) {
-		checked, _, err := Check(t.Context(), source(true), Options{Format: FormatMirror, Connections: connections, Vouched: true})
+		checked, _, err := Check(t.Context(), source(true),
+			Options{Format: FormatMirror, Connections: connections, Vouched: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +175,8 @@ func TestPayloadsOfPacketsThatAPassHasShown(t *testing.T) {
 		check(t, lossy)
 	})
 	t.Run("pair", func(t *testing.T) {
-		checked, _, err := CheckPair(t.Context(), source(false), source(false), Options{Connections: connections, SameClock: true})
+		checked, _, err := CheckPair(t.Context(), source(false), source(false),
+			Options{Connections: connections, SameClock: true})
 		if err != nil {
 			t.Fatal(err)
 		}

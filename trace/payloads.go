@@ -22,8 +22,8 @@ type Payload struct {
 	Len  uint16 // bytes that the packet announces
 }
 
-// Payloads returns the payloads of packets that ForEach has shown, in their order. Hashes cost a look at every byte, and few packets are ever
-// compared: so a pass of its own makes them, which decodes no other packet.
+// Payloads returns the payloads of packets that ForEach has shown, in their order. Hashes cost a look at every byte,
+// and few packets are ever compared: so a pass of its own makes them, which decodes no other packet.
 func (c *Checked) Payloads(ctx context.Context, list []Sighting) ([]Payload, error) {
 	found := make([]Payload, len(list))
 	if len(list) == 0 {
@@ -68,7 +68,10 @@ func newWantedPackets(list []Sighting) *wantedPackets {
 		h := instantOf(list[i].TimeNS) % wantedBits
 		s.bits[h/64] |= 1 << (h % 64)
 	}
-	slices.SortFunc(s.order, func(a, b int32) int { return cmp.Compare(instantOf(list[a].TimeNS), instantOf(list[b].TimeNS)) })
+	slices.SortFunc(s.order, func(a,
+		b int32) int {
+		return cmp.Compare(instantOf(list[a].TimeNS), instantOf(list[b].TimeNS))
+	})
 	return s
 }
 

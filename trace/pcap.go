@@ -53,7 +53,8 @@ type Frame struct {
 	Link    encapsulation.Link
 }
 
-// PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order. It holds one buffer whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
+// PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order. It holds one buffer
+// whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
 type PcapReader struct {
 	fileBuffer
 	name string
@@ -107,7 +108,8 @@ func (r *PcapReader) parseMagic(h []byte) error {
 	case magicPcapng:
 		return errors.New("this is a pcapng file")
 	default:
-		return fmt.Errorf("not a capture file: it starts with % x (pcap: d4 c3 b2 a1, 4d 3c b2 a1 or these reversed; pcapng: 0a 0d 0d 0a)", h[:4])
+		return fmt.Errorf("not a capture file: it starts with % x (pcap: d4 c3 b2 a1, 4d 3c b2 a1 or these reversed; "+
+			"pcapng: 0a 0d 0d 0a)", h[:4])
 	}
 	return nil
 }
@@ -198,16 +200,19 @@ func (r *PcapReader) needHeader() error {
 func (r *PcapReader) partial(have, want int) error {
 	err := r.srcErr
 	if errors.Is(err, io.EOF) {
-		err = fmt.Errorf("%w: %d of its %d bytes are there; the %d packets before it are whole", ErrTruncatedFile, have, want, r.packets)
+		err = fmt.Errorf("%w: %d of its %d bytes are there; the %d packets before it are whole", ErrTruncatedFile, have, want,
+			r.packets)
 	}
 	return r.fail(err)
 }
 
 func (r *PcapReader) garbage(caplen, frac uint32) error {
 	if caplen > r.limit {
-		return r.fail(fmt.Errorf("captured length %d is beyond the limit of %d (snap length %d): the file is damaged here", caplen, r.limit, r.snap))
+		return r.fail(fmt.Errorf("captured length %d is beyond the limit of %d (snap length %d): the file is damaged here",
+			caplen, r.limit, r.snap))
 	}
-	return r.fail(fmt.Errorf("fraction of a second %d × %d ns is a second or more: the file is damaged here", frac, r.fraction))
+	return r.fail(fmt.Errorf("fraction of a second %d × %d ns is a second or more: the file is damaged here", frac,
+		r.fraction))
 }
 
 func (r *PcapReader) fail(err error) error {

@@ -54,7 +54,8 @@ func pcapFile(order binary.AppendByteOrder, magic uint32, unit int64, link uint3
 }
 
 func TestEveryFlavourOfPcapIsRead(t *testing.T) {
-	frames := []written{{1_700_000_000_123_456_000, []byte("hello"), 5}, {1_700_000_001_999_999_000, []byte("cut"), 900}, {0, []byte{}, 0}}
+	frames := []written{{1_700_000_000_123_456_000, []byte("hello"), 5}, {1_700_000_001_999_999_000, []byte("cut"), 900},
+		{0, []byte{}, 0}}
 	for _, tc := range []struct {
 		name  string
 		order binary.AppendByteOrder
@@ -84,8 +85,10 @@ func TestWrittenFramesComeBackWhateverTheReadSizes(t *testing.T) {
 		var b bytes.Buffer
 		w := NewPcapWriter(&b, "x", 0)
 		for range rapid.IntRange(0, 8).Draw(t, "n") {
-			data := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.SampledFrom([]int{0, 1, 60, 1500, 9000, 150_000}).Draw(t, "len"))
-			f := written{rapid.Int64Range(0, 1<<32*1e9-1).Draw(t, "time"), data, len(data) + rapid.IntRange(0, 9).Draw(t, "more")}
+			data := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")},
+				rapid.SampledFrom([]int{0, 1, 60, 1500, 9000, 150_000}).Draw(t, "len"))
+			f := written{rapid.Int64Range(0, 1<<32*1e9-1).Draw(t, "time"), data,
+				len(data) + rapid.IntRange(0, 9).Draw(t, "more")}
 			want = append(want, f)
 			if err := w.Write(f.TimeNS, f.Data, f.Orig); err != nil {
 				t.Fatal(err)
@@ -97,7 +100,10 @@ func TestWrittenFramesComeBackWhateverTheReadSizes(t *testing.T) {
 		if w.Bytes() != int64(b.Len()) {
 			t.Errorf("Bytes says %d, the file has %d", w.Bytes(), b.Len())
 		}
-		src := Source{Name: "x", Open: func() (io.ReadCloser, error) { return io.NopCloser(iotest.HalfReader(bytes.NewReader(b.Bytes()))), nil }}
+		src := Source{Name: "x", Open: func() (io.ReadCloser,
+			error) {
+			return io.NopCloser(iotest.HalfReader(bytes.NewReader(b.Bytes()))), nil
+		}}
 		var got []written
 		err := src.ForEachFrame(context.Background(), func(f *Frame) error {
 			got = append(got, written{f.TimeNS, append([]byte{}, f.Data...), f.OrigLen})
@@ -135,7 +141,8 @@ func TestFileCutAnywhereKeepsTheWholeRecordsAndSaysSo(t *testing.T) {
 		}
 	}
 	_, err := readAll(file[:len(file)-1])
-	const want = "test.pcap: packet 2 at byte 45: file ends inside a record: 21 of its 22 bytes are there; the 1 packets before it are whole"
+	const want = "test.pcap: packet 2 at byte 45: file ends inside a record: 21 of its 22 bytes are there; the 1 " +
+		"packets before it are whole"
 	if err == nil || err.Error() != want {
 		t.Errorf("error\n%v\nwant\n%v", err, want)
 	}
@@ -154,11 +161,14 @@ func TestUnreadableFilesSayWhatIsWrong(t *testing.T) {
 		file []byte
 		want string
 	}{
-		{"garbage", []byte(strings.Repeat("candela!", 8)), "test.pcap: file header: not a capture file: it starts with 63 61 6e 64"},
+		{"garbage", []byte(strings.Repeat("candela!", 8)),
+			"test.pcap: file header: not a capture file: it starts with 63 61 6e 64"},
 		{"empty", nil, "test.pcap: file header: file ends inside a record: the file is empty"},
-		{"other link type", patch(20, 127), "link type IEEE 802.11 with radiotap header (127) is not read (read are Ethernet, Linux cooked"},
+		{"other link type", patch(20, 127),
+			"link type IEEE 802.11 with radiotap header (127) is not read (read are Ethernet, Linux cooked"},
 		{"other version", patch(4, 3), "pcap version 3.0 (2.4 is read)"},
-		{"absurd length", patch(pcapHeaderLen+8, 1<<31), "packet 1 at byte 24: captured length 2147483648 is beyond the limit of 65535"},
+		{"absurd length", patch(pcapHeaderLen+8, 1<<31),
+			"packet 1 at byte 24: captured length 2147483648 is beyond the limit of 65535"},
 		{"absurd fraction", patch(pcapHeaderLen+4, 1e9), "packet 1 at byte 24: fraction of a second 1000000000"},
 	} {
 		if _, err := readAll(tc.file); err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -190,7 +200,8 @@ func TestFullDiskNamesTheFileAndWhatItKeeps(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "shards/d1-0.pcap: packet ") || !strings.Contains(err.Error(), "keeps 307200 bytes") {
+	if !errors.Is(err, errDiskFull) || !strings.Contains(err.Error(), "shards/d1-0.pcap: packet ") ||
+		!strings.Contains(err.Error(), "keeps 307200 bytes") {
 		t.Errorf("error %v", err)
 	}
 	if second := w.Flush(); !errors.Is(second, errDiskFull) {

@@ -56,8 +56,8 @@ func (r *prefixedReader) Read(b []byte) (int, error) {
 	return r.rest.Read(b)
 }
 
-// pcapngReader reads pcapng files, which Wireshark writes by default. gopacket's reader would do for friendly files only: it
-// allocates whatever length a block claims.
+// pcapngReader reads pcapng files, which Wireshark writes by default. gopacket's reader would do for friendly files
+// only: it allocates whatever length a block claims.
 type pcapngReader struct {
 	fileBuffer
 	name       string
@@ -77,8 +77,8 @@ type ngIface struct {
 	index  int
 }
 
-// Interface is what a capture file says about one of the interfaces that it was recorded on. Counts are of the whole capture and stand
-// at the end of the file.
+// Interface is what a capture file says about one of the interfaces that it was recorded on. Counts are of the whole
+// capture and stand at the end of the file.
 type Interface struct {
 	File string             `json:"file"`
 	Name string             `json:"name,omitempty"`
@@ -144,7 +144,8 @@ func (r *pcapngReader) block(f *Frame) (found bool, err error) {
 	}
 	length := int64(r.order.Uint32(head[4:]))
 	if length < ngBlockMin || length%4 != 0 {
-		return false, fmt.Errorf("block of type %d has an impossible length of %d bytes: the file is damaged here", kind, length)
+		return false, fmt.Errorf("block of type %d has an impossible length of %d bytes: the file is damaged here", kind,
+			length)
 	}
 	switch kind {
 	case ngInterface, ngPacket, ngSimplePacket, ngEnhanced, ngStatistics:
@@ -155,14 +156,16 @@ func (r *pcapngReader) block(f *Frame) (found bool, err error) {
 		return false, nil
 	}
 	if length > ngMaxBlock {
-		return false, fmt.Errorf("block of type %d has %d bytes, beyond the limit of %d: the file is damaged here", kind, length, ngMaxBlock)
+		return false, fmt.Errorf("block of type %d has %d bytes, beyond the limit of %d: the file is damaged here", kind,
+			length, ngMaxBlock)
 	}
 	if r.fill(int(length)) < int(length) {
 		return false, r.shortage()
 	}
 	block := r.buf[r.start : r.start+int(length)]
 	if trailer := int64(r.order.Uint32(block[length-4:])); trailer != length {
-		return false, fmt.Errorf("block of type %d gives its length as %d and as %d: the file is damaged here", kind, length, trailer)
+		return false, fmt.Errorf("block of type %d gives its length as %d and as %d: the file is damaged here", kind, length,
+			trailer)
 	}
 	body := block[ngBlockHead : length-4]
 	switch kind {
@@ -202,7 +205,8 @@ func (r *pcapngReader) describe(body []byte) error {
 	if len(body) < 8 || len(r.interfaces) == maxInterfaces {
 		return fmt.Errorf("interface description %d of %d bytes can't be right", len(r.interfaces)+1, len(body))
 	}
-	i := ngIface{link: encapsulation.Link(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), units: 1_000_000, index: len(r.all)}
+	i := ngIface{link: encapsulation.Link(r.order.Uint16(body)), snap: r.order.Uint32(body[4:]), units: 1_000_000,
+		index: len(r.all)}
 	i.unread = i.link.Check()
 	described := Interface{File: r.name, Link: i.link}
 	err := r.options(body[8:], func(code uint16, value []byte) (err error) {
@@ -284,8 +288,8 @@ func (r *pcapngReader) drops(i *ngIface, options []byte) {
 	})
 }
 
-// resolution returns the units per second that an if_tsresol option stands for: a negative power of ten, or of two if the
-// top bit is set.
+// resolution returns the units per second that an if_tsresol option stands for: a negative power of ten, or of two if
+// the top bit is set.
 func resolution(v byte) (uint64, error) {
 	exponent := int(v & 0x7f)
 	if v&0x80 != 0 && exponent < 64 {
@@ -335,7 +339,8 @@ func (r *pcapngReader) packet(kind uint32, body []byte, f *Frame) error {
 	case i.unread != nil:
 		return fmt.Errorf("interface %d: %w", index, i.unread)
 	case int64(caplen) > int64(len(body)-head):
-		return fmt.Errorf("captured length %d is beyond its block of %d bytes: the file is damaged here", caplen, len(body)-head)
+		return fmt.Errorf("captured length %d is beyond its block of %d bytes: the file is damaged here", caplen,
+			len(body)-head)
 	}
 	at, ok := i.nanoseconds(stamp)
 	if !ok {

@@ -60,7 +60,8 @@ func (w *ngWriter) iface(link uint16, snap uint32, options ...[]byte) {
 }
 
 func (w *ngWriter) enhanced(index uint32, stamp uint64, data []byte, orig int, options ...[]byte) {
-	w.block(ngEnhanced, w.u32(index, uint32(stamp>>32), uint32(stamp), uint32(len(data)), uint32(orig)), data, make([]byte, -len(data)&3), bytes.Join(options, nil))
+	w.block(ngEnhanced, w.u32(index, uint32(stamp>>32), uint32(stamp), uint32(len(data)), uint32(orig)), data,
+		make([]byte, -len(data)&3), bytes.Join(options, nil))
 }
 
 // frames reads what was written, and the interfaces.
@@ -101,7 +102,8 @@ func TestPcapngOfAnyShapeIsReadAsItWasWritten(t *testing.T) {
 				f := face{units: 1_000_000, at: len(ifaces), snap: rapid.SampledFrom([]uint32{0, 3, 1 << 16}).Draw(t, "snap")}
 				described := Interface{File: "x.pcapng", Link: encapsulation.LinkEthernet}
 				options := [][]byte{w.option(1, []byte("a comment"))}
-				if name := rapid.SampledFrom([]string{"", "eth0", "\xff", strings.Repeat("n", 64), strings.Repeat("n", 70)}).Draw(t, "name"); name != "" {
+				if name := rapid.SampledFrom([]string{"", "eth0", "\xff", strings.Repeat("n", 64), strings.Repeat("n", 70)}).Draw(t,
+					"name"); name != "" {
 					options = append(options, w.option(ngOptName, []byte(name)))
 					described.Name = strings.ToValidUTF8(name[:min(len(name), 64)], "?")
 				}
@@ -150,11 +152,13 @@ func TestPcapngOfAnyShapeIsReadAsItWasWritten(t *testing.T) {
 					want = append(want, written{at, append([]byte{}, data...), len(data) + 5})
 				case 3:
 					dropped := rapid.Uint64Range(0, 3).Draw(t, "dropped")
-					w.enhanced(uint32(index), seconds*f.units+part, data, len(data), w.option(2, w.u32(0)), w.option(ngOptDropCount, w.u64(dropped)))
+					w.enhanced(uint32(index), seconds*f.units+part, data, len(data), w.option(2, w.u32(0)),
+						w.option(ngOptDropCount, w.u64(dropped)))
 					want = append(want, written{at, append([]byte{}, data...), len(data)})
 					ifaces[f.at].Dropped += dropped
 				case 4:
-					received, dropped, os := rapid.Uint64().Draw(t, "received"), rapid.Uint64Range(0, 9).Draw(t, "interface's"), rapid.Uint64Range(0, 9).Draw(t, "system's")
+					received, dropped, os := rapid.Uint64().Draw(t, "received"), rapid.Uint64Range(0, 9).Draw(t, "interface's"),
+						rapid.Uint64Range(0, 9).Draw(t, "system's")
 					w.block(ngStatistics, w.u32(uint32(index), 0, 0), w.option(ngOptReceived, w.u64(received)), w.option(6, w.u64(99)),
 						w.option(ngOptDropped, w.u64(dropped)), w.option(ngOptOSDropped, w.u64(os)), w.option(ngOptDropped, w.u32(77)))
 					i := &ifaces[f.at]
@@ -184,39 +188,58 @@ func TestDamagedPcapngSaysWhatIsWrong(t *testing.T) {
 		want  string // in the error; empty: the file is read
 	}{
 		{"block shorter than its head", func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, 8, 8)...) },
-			"x.pcapng: packet 1 at byte 48: pcapng: block of type 6 has an impossible length of 8 bytes: the file is damaged here"},
-		{"block of a length that is no multiple of 4", func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, 14, 0, 0)...) }, "an impossible length of 14 bytes"},
+			"x.pcapng: packet 1 at byte 48: pcapng: block of type 6 has an impossible length of 8 bytes: the file is damaged " +
+				"here"},
+		{"block of a length that is no multiple of 4",
+			func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, 14, 0, 0)...) }, "an impossible length of 14 bytes"},
 		{"shortest block", func(w *ngWriter) { w.block(77) }, ""},
-		{"block that is too long to be looked into", func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, ngMaxBlock+4, 0)...) },
+		{"block that is too long to be looked into",
+			func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, ngMaxBlock+4, 0)...) },
 			fmt.Sprintf("has %d bytes, beyond the limit of %d", ngMaxBlock+4, ngMaxBlock)},
 		{"longest block, cut", func(w *ngWriter) { w.b = append(w.b, w.u32(ngEnhanced, ngMaxBlock, 0)...) },
 			"file ends inside a record; the 0 packets before it are whole"},
-		{"long block of no interest, cut", func(w *ngWriter) { w.b = append(w.b, w.u32(77, ngMaxBlock+4, 0)...) }, "file ends inside a record"},
-		{"file that ends inside the head of a block", func(w *ngWriter) { w.b = append(w.b, w.u32(77)...) }, "file ends inside a record"},
-		{"lengths that differ", func(w *ngWriter) { w.b = append(w.b, w.u32(ngInterface, 20, 1, 0, 24)...) }, "gives its length as 20 and as 24"},
-		{"byte order of no machine", func(w *ngWriter) { w.b = append(w.b, w.u32(ngSection, 28, 1, 0, 0, 0, 28)...) }, "byte-order magic 01 00 00 00"},
-		{"section cut inside its byte order", func(w *ngWriter) { w.b = append(w.b, w.u32(ngSection, 28)...) }, "file ends inside a record"},
-		{"interface of a section before", func(w *ngWriter) { w.section(); w.enhanced(0, 0, nil, 0) }, "packet of interface 0, but 0 are described"},
-		{"short interface", func(w *ngWriter) { w.block(ngInterface, w.u32(1)) }, "interface description 2 of 4 bytes can't be right"},
+		{"long block of no interest, cut", func(w *ngWriter) { w.b = append(w.b, w.u32(77, ngMaxBlock+4, 0)...) },
+			"file ends inside a record"},
+		{"file that ends inside the head of a block", func(w *ngWriter) { w.b = append(w.b, w.u32(77)...) },
+			"file ends inside a record"},
+		{"lengths that differ", func(w *ngWriter) { w.b = append(w.b, w.u32(ngInterface, 20, 1, 0, 24)...) },
+			"gives its length as 20 and as 24"},
+		{"byte order of no machine", func(w *ngWriter) { w.b = append(w.b, w.u32(ngSection, 28, 1, 0, 0, 0, 28)...) },
+			"byte-order magic 01 00 00 00"},
+		{"section cut inside its byte order", func(w *ngWriter) { w.b = append(w.b, w.u32(ngSection, 28)...) },
+			"file ends inside a record"},
+		{"interface of a section before", func(w *ngWriter) { w.section(); w.enhanced(0, 0, nil, 0) },
+			"packet of interface 0, but 0 are described"},
+		{"short interface", func(w *ngWriter) { w.block(ngInterface, w.u32(1)) },
+			"interface description 2 of 4 bytes can't be right"},
 		{"shortest interface", func(w *ngWriter) { w.block(ngInterface, w.u32(1, 0)) }, ""},
 		{"packet of the last interface", func(w *ngWriter) { w.iface(1, 0); w.enhanced(1, 0, nil, 0) }, ""},
-		{"packet of an interface that is not described", func(w *ngWriter) { w.iface(1, 0); w.enhanced(2, 0, nil, 0) }, "packet of interface 2, but 2 are described"},
-		{"short packet", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, 0)) }, "packet block has 16 bytes, its header 20"},
+		{"packet of an interface that is not described", func(w *ngWriter) { w.iface(1, 0); w.enhanced(2, 0, nil, 0) },
+			"packet of interface 2, but 2 are described"},
+		{"short packet", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, 0)) },
+			"packet block has 16 bytes, its header 20"},
 		{"short simple packet", func(w *ngWriter) { w.block(ngSimplePacket) }, "packet block has 0 bytes, its header 4"},
 		{"empty simple packet", func(w *ngWriter) { w.block(ngSimplePacket, w.u32(0)) }, ""},
 		{"captured length at the end of the block", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, 4, 4, 0)) }, ""},
-		{"captured length beyond its block", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, 5, 5, 0)) }, "captured length 5 is beyond its block of 4 bytes"},
-		{"captured length of all bits", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, math.MaxUint32, 5, 0)) }, "captured length 4294967295 is beyond"},
+		{"captured length beyond its block", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, 5, 5, 0)) },
+			"captured length 5 is beyond its block of 4 bytes"},
+		{"captured length of all bits", func(w *ngWriter) { w.block(ngEnhanced, w.u32(0, 0, 0, math.MaxUint32, 5, 0)) },
+			"captured length 4294967295 is beyond"},
 		{"link type that is not read, without packets", func(w *ngWriter) { w.iface(127, 0) }, ""},
-		{"link type that is not read", func(w *ngWriter) { w.iface(127, 0); w.enhanced(1, 0, nil, 0) }, "interface 1: link type IEEE 802.11 with radiotap header (127) is not read"},
+		{"link type that is not read", func(w *ngWriter) { w.iface(127, 0); w.enhanced(1, 0, nil, 0) },
+			"interface 1: link type IEEE 802.11 with radiotap header (127) is not read"},
 		{"finest resolutions", func(w *ngWriter) {
 			w.iface(1, 0, w.option(ngOptResolution, []byte{19}))
 			w.iface(1, 0, w.option(ngOptResolution, []byte{0x80 | 63}))
 		}, ""},
-		{"too fine a decimal resolution", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{20})) }, "timestamp resolution 0x14 is too fine"},
-		{"too fine a binary resolution", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{0x80 | 64})) }, "timestamp resolution 0xc0 is too fine"},
-		{"resolution of two bytes is none", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{99, 99})) }, ""},
-		{"offset of four bytes is none", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptOffset, w.u32(1<<31))); w.enhanced(1, 0, nil, 0) }, ""},
+		{"too fine a decimal resolution", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{20})) },
+			"timestamp resolution 0x14 is too fine"},
+		{"too fine a binary resolution", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{0x80 | 64})) },
+			"timestamp resolution 0xc0 is too fine"},
+		{"resolution of two bytes is none", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptResolution, []byte{99, 99})) },
+			""},
+		{"offset of four bytes is none",
+			func(w *ngWriter) { w.iface(1, 0, w.option(ngOptOffset, w.u32(1<<31))); w.enhanced(1, 0, nil, 0) }, ""},
 		{"latest stamp", func(w *ngWriter) {
 			w.iface(1, 0, w.option(ngOptResolution, []byte{0}))
 			w.enhanced(1, 9223372035, nil, 0)
@@ -226,7 +249,11 @@ func TestDamagedPcapngSaysWhatIsWrong(t *testing.T) {
 			w.enhanced(1, 9223372036, nil, 0)
 		},
 			"timestamp 9223372036 in units of 1/1 s is out of range"},
-		{"offset out of range", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptOffset, w.u64(9223372036))); w.enhanced(1, 0, nil, 0) }, "is out of range"},
+		{"offset out of range", func(w *ngWriter) {
+			w.iface(1, 0, w.option(ngOptOffset, w.u64(9223372036)))
+			w.enhanced(1, 0,
+				nil, 0)
+		}, "is out of range"},
 		{"offset far in the past", func(w *ngWriter) {
 			w.iface(1, 0, w.option(ngOptOffset, w.u64(-9223372036&math.MaxUint64)))
 			w.enhanced(1, 0, nil, 0)
@@ -255,19 +282,28 @@ func TestDamagedPcapngSaysWhatIsWrong(t *testing.T) {
 			w.iface(1, 0, w.option(ngOptOffset, w.u64(-9223372035&math.MaxUint64)))
 			w.enhanced(1, 0, nil, 0)
 		}, ""},
-		{"latest offset", func(w *ngWriter) { w.iface(1, 0, w.option(ngOptOffset, w.u64(9223372035))); w.enhanced(1, 0, nil, 0) }, ""},
+		{"latest offset", func(w *ngWriter) {
+			w.iface(1, 0, w.option(ngOptOffset, w.u64(9223372035)))
+			w.enhanced(1, 0, nil,
+				0)
+		}, ""},
 		{"drop count of another kind of packet or of another length", func(w *ngWriter) {
 			w.enhanced(0, 0, nil, 0, w.option(ngOptDropCount, w.u32(9)), w.option(3, w.u64(9)))
 			w.block(ngPacket, w.u32(0, 0, 0, 0, 0), w.option(ngOptDropCount, w.u64(9)))
 		}, ""},
-		{"statistics of another length", func(w *ngWriter) { w.block(ngStatistics, w.u32(0, 0, 0), w.option(ngOptDropped, w.u32(9))) }, ""},
+		{"statistics of another length",
+			func(w *ngWriter) { w.block(ngStatistics, w.u32(0, 0, 0), w.option(ngOptDropped, w.u32(9))) }, ""},
 		{"statistics that are too short, and of no interface", func(w *ngWriter) {
 			w.block(ngStatistics, w.u32(0, 0))
 			w.block(ngStatistics, w.u32(1, 0, 0), w.option(ngOptDropped, w.u64(5)))
 		}, ""},
 		{"options that are cut", func(w *ngWriter) { w.iface(1, 0, w.u16(ngOptResolution, 4), []byte{99}) }, ""},
-		{"option that fills its block", func(w *ngWriter) { w.iface(1, 0, w.u16(ngOptResolution, 1), []byte{99, 0, 0, 0}) }, "too fine"},
-		{"option without a value", func(w *ngWriter) { w.iface(1, 0, w.option(1, nil), w.option(ngOptResolution, []byte{99})) }, "too fine"},
+		{"option that fills its block", func(w *ngWriter) { w.iface(1, 0, w.u16(ngOptResolution, 1), []byte{99, 0, 0, 0}) },
+			"too fine"},
+		{"option without a value", func(w *ngWriter) {
+			w.iface(1, 0, w.option(1, nil),
+				w.option(ngOptResolution, []byte{99}))
+		}, "too fine"},
 		{"as many interfaces as a section may have", func(w *ngWriter) {
 			for range maxInterfaces - 1 {
 				w.iface(1, 0)

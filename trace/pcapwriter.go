@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// A full buffer is large enough that a system call costs little per packet, and small enough for dozens of shards. It starts
-// small and doubles: most captures are short.
+// A full buffer is large enough that a system call costs little per packet, and small enough for dozens of shards. It
+// starts small and doubles: most captures are short.
 const (
 	firstBufferLen = 16 << 10
 	writeBufferLen = 256 << 10
 )
 
-// PcapWriter writes a nanosecond pcap file, little-endian, link type Ethernet. It copies each frame once, into its buffer,
-// and allocates nothing per packet. It is not safe for concurrent use.
+// PcapWriter writes a nanosecond pcap file, little-endian, link type Ethernet. It copies each frame once, into its
+// buffer, and allocates nothing per packet. It is not safe for concurrent use.
 type PcapWriter struct {
 	dst  io.Writer
 	name string
@@ -28,8 +28,8 @@ type PcapWriter struct {
 	kept    uint64
 }
 
-// NewPcapWriter starts a file on dst; name stands in errors. Frames are cut to snap bytes; 0 keeps them whole. Nothing is
-// certain to be in dst before Flush.
+// NewPcapWriter starts a file on dst; name stands in errors. Frames are cut to snap bytes; 0 keeps them whole. Nothing
+// is certain to be in dst before Flush.
 func NewPcapWriter(dst io.Writer, name string, snap int) *PcapWriter {
 	w := &PcapWriter{dst: dst, name: name, buf: make([]byte, 0, pcapHeaderLen), snap: snap}
 	if snap <= 0 || snap > maxCapturedLen {
@@ -46,8 +46,8 @@ func NewPcapWriter(dst io.Writer, name string, snap int) *PcapWriter {
 	return w
 }
 
-// Write appends a frame of origLen bytes, of which data is what was captured. Times are ns since 1970 and must lie before
-// 2106. After an error every further Write and Flush returns it again.
+// Write appends a frame of origLen bytes, of which data is what was captured. Times are ns since 1970 and must lie
+// before 2106. After an error every further Write and Flush returns it again.
 func (w *PcapWriter) Write(timeNS int64, data []byte, origLen int) error {
 	b, err := w.Reserve(timeNS, min(len(data), w.snap), origLen)
 	if err != nil {
@@ -57,8 +57,8 @@ func (w *PcapWriter) Write(timeNS int64, data []byte, origLen int) error {
 	return nil
 }
 
-// Reserve appends a record of capLen bytes and returns its bytes for the caller to fill before the next call, which saves a
-// copy where a frame is produced or rewritten. capLen is not cut to the snap length.
+// Reserve appends a record of capLen bytes and returns its bytes for the caller to fill before the next call, which
+// saves a copy where a frame is produced or rewritten. capLen is not cut to the snap length.
 func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) {
 	if w.err != nil {
 		return nil, w.err
@@ -85,7 +85,8 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 	return w.buf[start+pcapRecordLen:], nil
 }
 
-// makeRoom empties the buffer, and makes a larger one unless it has its full length, so that a record of total bytes fits.
+// makeRoom empties the buffer, and makes a larger one unless it has its full length, so that a record of total bytes
+// fits.
 func (w *PcapWriter) makeRoom(total int) error {
 	if cap(w.buf) == pcapHeaderLen { // the first record
 		w.buf = append(w.room(max(firstBufferLen, pcapHeaderLen+total)), w.buf...)
@@ -120,7 +121,8 @@ func (w *PcapWriter) Flush() error {
 	}
 	if n, err := w.dst.Write(w.buf); err != nil {
 		written := w.offset - int64(len(w.buf)) + int64(n)
-		return w.fail(fmt.Errorf("%w (the file keeps %d bytes, of which the first %d packets are certainly whole)", err, written, w.kept))
+		return w.fail(fmt.Errorf("%w (the file keeps %d bytes, of which the first %d packets are certainly whole)", err,
+			written, w.kept))
 	}
 	w.buf, w.kept = w.buf[:0], w.packets
 	if w.lent {

@@ -1,6 +1,6 @@
 // Package trace is the model of what an observer at the injector saw: one compact [Record] per RoCE packet, the mirror
-// encoding and pcap files that carry records between programs, the connections that packets belong to, and [Checked], the
-// only kind of trace that analyzers accept.
+// encoding and pcap files that carry records between programs, the connections that packets belong to, and [Checked],
+// the only kind of trace that analyzers accept.
 package trace
 
 import "candela.dev/candela/packet"
@@ -45,22 +45,23 @@ type Flags uint32
 // Flags of a Record. A mirror copy has both Sent and Passed; of a pair of captures around the injector the first yields
 // Sent records and the second Passed ones.
 const (
-	Sent      Flags = 1 << iota // seen on its way from the sender: proves what the sender did
-	Passed                      // seen on its way to the receiver (unless the event says otherwise): bounds what the receiver knows
-	AckReq                      // BTH acknowledge request
-	Solicited                   // BTH solicited event
-	FECN                        // BTH
-	BECN                        // BTH
-	Truncated                   // captured shorter than the packet was
+	Sent Flags = 1 << iota // seen on its way from the sender: proves what the sender did
+	// seen on its way to the receiver (unless the event says otherwise): bounds what the receiver knows
+	Passed
+	AckReq    // BTH acknowledge request
+	Solicited // BTH solicited event
+	FECN      // BTH
+	BECN      // BTH
+	Truncated // captured shorter than the packet was
 	HasAETH
 	HasRETH
-	// The injector gave the packet that passed another remote key than its sender did, or a SEND before it has invalidated its key: the
-	// receiver must refuse access. See [Checked.WithDepartures] and [Checked.WithInvalidations]. Or the partition key is not the receiver's, whoever did that: it must drop the packet silently. See
-	// [Partitions].
+	// The injector gave the packet that passed another remote key than its sender did, or a SEND before it has invalidated
+	// its key: the receiver must refuse access. See [Checked.WithDepartures] and [Checked.WithInvalidations]. Or the
+	// partition key is not the receiver's, whoever did that: it must drop the packet silently. See [Partitions].
 	ForeignRKey
 	ForeignPKey
-	// What a frame shows of an IP packet that was cut short: its IP header announces more bytes than follow, its IPv4 header
-	// checksum is wrong, its UDP source port is not that of the packet before the cut. Only in pairs of captures.
+	// What a frame shows of an IP packet that was cut short: its IP header announces more bytes than follow, its IPv4
+	// header checksum is wrong, its UDP source port is not that of the packet before the cut. Only in pairs of captures.
 	IPLengthStale
 	IPChecksumBad
 	PortChanged
@@ -71,7 +72,8 @@ const (
 	MigReq // BTH migration request
 )
 
-// Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector nothing.
+// Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector
+// nothing.
 type Record struct {
 	ID     uint64 // mirror sequence number, or the 1-based frame number of a plain capture
 	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
@@ -88,17 +90,19 @@ type Record struct {
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
 	PKey       uint16 // BTH partition key
 	SrcPort    uint16 // UDP source port
-	Reserved   uint16 // reserved bits of the BTH: those beside FECN and BECN in the high byte, those beside the acknowledge request in the low one
-	Flags      Flags
-	Version    uint8 // transport header version
-	Opcode     packet.Opcode
-	Syndrome   packet.Syndrome // AETH
-	Event      EventType
-	ECN        packet.ECN // as the packet arrived, before the event
-	ICRC       packet.ICRCStatus
-	PadCount   uint8
-	DSCP       uint8
-	Payload    PayloadHash // of what the capture holds of the payload; only [Checked.Payloads] asks for it
+	// reserved bits of the BTH: those beside FECN and BECN in the high byte, those beside the acknowledge request in the
+	// low one
+	Reserved uint16
+	Flags    Flags
+	Version  uint8 // transport header version
+	Opcode   packet.Opcode
+	Syndrome packet.Syndrome // AETH
+	Event    EventType
+	ECN      packet.ECN // as the packet arrived, before the event
+	ICRC     packet.ICRCStatus
+	PadCount uint8
+	DSCP     uint8
+	Payload  PayloadHash // of what the capture holds of the payload; only [Checked.Payloads] asks for it
 }
 
 // Has reports whether all of flags f are set.
@@ -122,20 +126,22 @@ func (r *Record) CM() (c packet.CM, ok bool) {
 	}, true
 }
 
-// setCM makes r carry a message of the connection manager, in the fields of headers that a datagram does not have, and in its partition
-// key's place the reason of a rejection.
+// setCM makes r carry a message of the connection manager, in the fields of headers that a datagram does not have, and
+// in its partition key's place the reason of a rejection.
 func (r *Record) setCM(c *packet.CM) {
 	r.Flags |= HasCM
-	r.DMALen, r.VA, r.MSN = uint32(c.Attribute)<<24|uint32(c.QPN), uint64(c.RemoteID)<<32|uint64(c.LocalID), uint32(c.StartingPSN)
-	r.RKey = uint32(c.MTU)&0x1fff | uint32(c.Service&3)<<13 | uint32(c.Retry&7)<<15 | uint32(c.Timeout&31)<<18 | uint32(c.RNRRetry&7)<<23
+	r.DMALen, r.VA, r.MSN = uint32(c.Attribute)<<24|uint32(c.QPN), uint64(c.RemoteID)<<32|uint64(c.LocalID),
+		uint32(c.StartingPSN)
+	r.RKey = uint32(c.MTU)&0x1fff | uint32(c.Service&3)<<13 | uint32(c.Retry&7)<<15 | uint32(c.Timeout&31)<<18 | uint32(
+		c.RNRRetry&7)<<23
 	r.PKey = c.Reason
 }
 
 // Class returns the injector's classification of the packet.
 func (r *Record) Class() packet.Class { return packet.Classify(r.Opcode, r.Syndrome) }
 
-// Delivered reports whether the receiver gets the packet and accepts its iCRC and its partition, as far as the observer can tell: it went
-// past the injector, unharmed, and arrived there with no bad iCRC.
+// Delivered reports whether the receiver gets the packet and accepts its iCRC and its partition, as far as the observer
+// can tell: it went past the injector, unharmed, and arrived there with no bad iCRC.
 func (r *Record) Delivered() bool {
 	if r.Flags&Passed == 0 || r.Flags&ForeignPKey != 0 || r.ICRC == packet.ICRCInvalid {
 		return false

@@ -7,12 +7,12 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// recording keeps what the check of a trace decoded, so that analyses need not read and decode the capture again: eight bytes for
-// most packets, as the template of a frame tells the rest. It holds the start of a trace, up to a limit, so that memory
-// does not grow with the length of the trace; what comes behind is read from the file.
+// recording keeps what the check of a trace decoded, so that analyses need not read and decode the capture again: eight
+// bytes for most packets, as the template of a frame tells the rest. It holds the start of a trace, up to a limit, so
+// that memory does not grow with the length of the trace; what comes behind is read from the file.
 //
-// The word of a packet is, from the top: template (16 bits), PSN (24), ns since the packet before (16), and eight bits of flags.
-// After it come the words that flags and template call for.
+// The word of a packet is, from the top: template (16 bits), PSN (24), ns since the packet before (16), and eight bits
+// of flags. After it come the words that flags and template call for.
 type recording struct {
 	templates []template
 	chunks    [][]uint64  // the words of a packet stand in one
@@ -35,7 +35,8 @@ type oddRecord struct {
 }
 
 const (
-	// recordingLimit suffices for one and a half million packets, and leaves three quarters of the 64 MB that an analysis may take.
+	// recordingLimit suffices for one and a half million packets, and leaves three quarters of the 64 MB that an analysis
+	// may take.
 	recordingLimit = 16 << 20
 	firstChunk     = 1 << 6 // words; a short trace takes little
 	largestChunk   = 1 << 13
@@ -148,7 +149,8 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 	return n
 }
 
-// finish takes the templates of the decoder that made the records. If it did not know the connections, it takes the flows from c.
+// finish takes the templates of the decoder that made the records. If it did not know the connections, it takes the
+// flows from c.
 func (p *recording) finish(d *Decoder, c *Connections) {
 	p.templates = d.templates.list
 	if d.flows == nil {

@@ -12,10 +12,12 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// drawnCapture is a mirror capture of frames of all kinds, most of them of a few templates, on the connections of benchTrace.
+// drawnCapture is a mirror capture of frames of all kinds, most of them of a few templates, on the connections of
+// benchTrace.
 func drawnCapture(t *rapid.T) []byte {
 	ops := []packet.Opcode{
-		packet.WriteMiddle, packet.WriteOnly, packet.Acknowledge, packet.ReadRequest, packet.CmpSwap, packet.AtomicAcknowledge,
+		packet.WriteMiddle, packet.WriteOnly, packet.Acknowledge, packet.ReadRequest, packet.CmpSwap,
+		packet.AtomicAcknowledge,
 		packet.ReadResponseFirst, packet.SendOnlyInv, packet.CNP, packet.WriteOnlyImm, packet.SendLastImm,
 	}
 	var out bytes.Buffer
@@ -25,10 +27,12 @@ func drawnCapture(t *rapid.T) []byte {
 		p := testPacket(rapid.SampledFrom(ops).Draw(t, "opcode"), packet.QPN(rapid.IntRange(198, 202).Draw(t, "qpn")),
 			packet.PSN(rapid.IntRange(0, 1<<24-1).Draw(t, "psn")), 4*rapid.IntRange(0, 3).Draw(t, "words"))
 		p.BTH.AckReq = rapid.Bool().Draw(t, "ackreq")
-		p.RETH = packet.RETH{VA: rapid.Uint64().Draw(t, "va"), Length: rapid.Uint32().Draw(t, "length"), RKey: rapid.Uint32().Draw(t, "rkey")}
+		p.RETH = packet.RETH{VA: rapid.Uint64().Draw(t, "va"), Length: rapid.Uint32().Draw(t, "length"),
+			RKey: rapid.Uint32().Draw(t, "rkey")}
 		p.AtomicETH.RKey, p.IETH, p.ImmDt = p.RETH.RKey, p.RETH.RKey, rapid.Uint32().Draw(t, "immediate")
 		p.AtomicETH.VA, p.AtomicAckETH = p.RETH.VA, rapid.Uint64().Draw(t, "original")
-		p.AETH = packet.AETH{Syndrome: packet.Syndrome(rapid.Byte().Draw(t, "syndrome")), MSN: rapid.Uint32Range(0, 1<<24-1).Draw(t, "msn")}
+		p.AETH = packet.AETH{Syndrome: packet.Syndrome(rapid.Byte().Draw(t, "syndrome")),
+			MSN: rapid.Uint32Range(0, 1<<24-1).Draw(t, "msn")}
 		if rapid.IntRange(0, 3).Draw(t, "tagged") == 0 {
 			p.Eth.Tagged = true // no template
 		}
@@ -41,7 +45,8 @@ func drawnCapture(t *rapid.T) []byte {
 		}
 		at += rapid.SampledFrom([]int64{0, 100, 70_000, 1 << 40}).Draw(t, "gap")
 		event := EventType(rapid.IntRange(0, int(MaxEventType)).Draw(t, "event"))
-		if err := EncodeMirror(frame, MirrorMeta{Seq: uint64(i + 7), TimeNS: at, Event: event, UDPDstPort: packet.Port}); err != nil {
+		if err := EncodeMirror(frame, MirrorMeta{Seq: uint64(i + 7), TimeNS: at, Event: event,
+			UDPDstPort: packet.Port}); err != nil {
 			t.Fatal(err)
 		}
 		cut := min(len(frame), rapid.SampledFrom([]int{1 << 10, 96, 90}).Draw(t, "snap"))

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sequenceCheck is condition 1: it follows the sequence numbers and remembers the holes, so that a number that comes late is
-// reported as disorder and not as missing.
+// sequenceCheck is condition 1: it follows the sequence numbers and remembers the holes, so that a number that comes
+// late is reported as disorder and not as missing.
 type sequenceCheck struct {
 	modulus Format // FormatLumina wraps 2³¹−1 → 1
 	started bool
@@ -110,7 +110,8 @@ func (c *sequenceCheck) offset(seq uint64) uint64 {
 // fill takes seq out of the hole that it lies in, if any.
 func (c *sequenceCheck) fill(seq uint64) bool {
 	at := c.offset(seq)
-	i, _ := slices.BinarySearchFunc(c.holes, at, func(h SeqRange, at uint64) int { return cmp.Compare(c.offset(h.Last), at) })
+	i, _ := slices.BinarySearchFunc(c.holes, at,
+		func(h SeqRange, at uint64) int { return cmp.Compare(c.offset(h.Last), at) })
 	if i == len(c.holes) || c.offset(c.holes[i].First) > at {
 		return false
 	}
@@ -159,12 +160,14 @@ func (c *sequenceCheck) condition() Condition {
 		if c.overflow {
 			what = "duplicates or late copies (too many are missing to tell)"
 		}
-		parts = append(parts, fmt.Sprintf("%d %s, the first is #%d in frame %d", c.dups, what, c.dupList[0].Seq, c.dupList[0].Frame))
+		parts = append(parts, fmt.Sprintf("%d %s, the first is #%d in frame %d", c.dups, what, c.dupList[0].Seq,
+			c.dupList[0].Frame))
 	}
 	if c.disorder > 0 {
 		d := c.disList[0]
-		parts = append(parts, fmt.Sprintf("%d copies out of order, the first is #%d after #%d in frame %d (are these unmerged shards?)",
-			c.disorder, d.Seq, d.Previous, d.Frame))
+		parts = append(parts,
+			fmt.Sprintf("%d copies out of order, the first is #%d after #%d in frame %d (are these unmerged shards?)",
+				c.disorder, d.Seq, d.Previous, d.Frame))
 	}
 	if len(parts) > 0 {
 		out.Status, out.Message = StatusViolated, strings.Join(parts, "; ")

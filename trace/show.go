@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Printer turns records, given in trace order, into lines in the words of the configuration: 1-based connections and PSNs,
-// rounds, classes and events. Time counts from the first packet of the trace.
+// Printer turns records, given in trace order, into lines in the words of the configuration: 1-based connections and
+// PSNs, rounds, classes and events. Time counts from the first packet of the trace.
 type Printer struct {
 	meta Meta
 	iter *IterTracker
@@ -22,8 +22,8 @@ func NewPrinter(meta Meta) *Printer {
 	return &Printer{meta: meta, iter: NewIterTracker(meta.Connections)}
 }
 
-// AppendLine appends the line of r without a newline to b. Every record of the trace must be given, also those whose lines
-// are thrown away, as rounds depend on what came before.
+// AppendLine appends the line of r without a newline to b. Every record of the trace must be given, also those whose
+// lines are thrown away, as rounds depend on what came before.
 func (p *Printer) AppendLine(b []byte, r *Record) []byte {
 	iter, rel := p.iter.Observe(r)
 	return p.append(b, r, iter, rel)
@@ -150,7 +150,8 @@ func Show(ctx context.Context, c *Checked, w io.Writer, o ShowOptions) error {
 		err = nil
 	}
 	if err == nil && !s.found {
-		err = fmt.Errorf("%s: no packet has the id %d (first and last ids are printed by `candela trace stats`)", c.Meta().Name, o.Around)
+		err = fmt.Errorf("%s: no packet has the id %d (first and last ids are printed by `candela trace stats`)",
+			c.Meta().Name, o.Around)
 	}
 	return err
 }

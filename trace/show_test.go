@@ -27,7 +27,8 @@ func story(tb testing.TB) ([]byte, *Connections) {
 		if back {
 			p.IP.Src, p.IP.Dst = p.IP.Dst, p.IP.Src
 		}
-		copies = append(copies, copyOf{seq: uint64(500 + len(copies)), ns: 7_000_000 + 1234*int64(len(copies)), event: event, p: p})
+		copies = append(copies, copyOf{seq: uint64(500 + len(copies)), ns: 7_000_000 + 1234*int64(len(copies)), event: event,
+			p: p})
 	}
 	nak := testPacket(packet.Acknowledge, 28, 0, 0)
 	nak.AETH = packet.AETH{Syndrome: packet.SyndromeNakSequence, MSN: 3}
@@ -103,11 +104,13 @@ func TestShowAround(t *testing.T) {
 	if diff := cmp.Diff([]string{"#502", "#503", "> #504", "#505", "#506"}, ids); diff != "" {
 		t.Error(diff)
 	}
-	if err := Show(t.Context(), checked, &b, ShowOptions{Around: 9}); err == nil || !strings.Contains(err.Error(), "no packet has the id 9") {
+	if err := Show(t.Context(), checked, &b, ShowOptions{Around: 9}); err == nil ||
+		!strings.Contains(err.Error(), "no packet has the id 9") {
 		t.Errorf("error %v", err)
 	}
 	b.Reset()
-	if err := Show(t.Context(), checked, &b, ShowOptions{Connection: 1, Limit: 2}); err != nil || strings.Count(b.String(), "\n") != 2 {
+	if err := Show(t.Context(), checked, &b, ShowOptions{Connection: 1, Limit: 2}); err != nil ||
+		strings.Count(b.String(), "\n") != 2 {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
@@ -134,7 +137,8 @@ func TestStatsCountEachDirection(t *testing.T) {
 }
 
 func TestITERFollowsFigure5_3(t *testing.T) {
-	c, err := NewConnections([]Connection{{Index: 1, MTU: 1024, Requester: Side{hostA, 27, 1}, Responder: Side{hostB, 17, 0}}})
+	c, err := NewConnections([]Connection{{Index: 1, MTU: 1024, Requester: Side{hostA, 27, 1},
+		Responder: Side{hostB, 17, 0}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +242,8 @@ func TestMirrorTraceBecomesAPairThatShowsTheSameEvents(t *testing.T) {
 		t.Error(err)
 	}
 	trim := mirrorFile(t, []copyOf{{seq: 1, event: EventTrim}})
-	if _, err := ToPlain(t.Context(), memorySource("x", trim), FormatMirror, ViewAfter, &after, "x"); err == nil || !strings.Contains(err.Error(), "event trim can't be redone") {
+	if _, err := ToPlain(t.Context(), memorySource("x", trim), FormatMirror, ViewAfter, &after, "x"); err == nil ||
+		!strings.Contains(err.Error(), "event trim can't be redone") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -21,8 +21,8 @@ type SliceOptions struct {
 	Renumber bool
 }
 
-// Slice copies the selected RoCE frames of src, byte for byte, to a pcap on out, and returns how many. Selecting nothing is
-// an error: an empty trace is no answer.
+// Slice copies the selected RoCE frames of src, byte for byte, to a pcap on out, and returns how many. Selecting
+// nothing is an error: an empty trace is no answer.
 func Slice(ctx context.Context, src Source, out io.Writer, name string, o SliceOptions) (int64, error) {
 	if o.Connection != 0 && (o.Connection < 0 || o.Connection > o.Connections.Len()) {
 		return 0, fmt.Errorf("connection %d is out of range (1 to %d)", o.Connection, o.Connections.Len())
@@ -34,7 +34,8 @@ func Slice(ctx context.Context, src Source, out io.Writer, name string, o SliceO
 		}
 		o.Format = d.Format
 	}
-	s := &slicer{o: o, dec: NewDecoder(o.Format, o.Connections, false), w: NewPcapWriter(out, name, 0), inside: o.FirstID == 0}
+	s := &slicer{o: o, dec: NewDecoder(o.Format, o.Connections, false), w: NewPcapWriter(out, name, 0),
+		inside: o.FirstID == 0}
 	err := src.ForEachFrame(ctx, s.frame)
 	if errors.Is(err, errStop) {
 		err = nil

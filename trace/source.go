@@ -13,8 +13,8 @@ import (
 	"candela.dev/candela/packet/encapsulation"
 )
 
-// A Source is a capture that can be opened any number of times. Every pass over a trace opens it anew, which is how memory
-// stays independent of its length.
+// A Source is a capture that can be opened any number of times. Every pass over a trace opens it anew, which is how
+// memory stays independent of its length.
 type Source struct {
 	Name string // for messages: a path
 	Open func() (io.ReadCloser, error)
@@ -24,8 +24,8 @@ type Source struct {
 	ahead bool      // a goroutine of its own reads
 }
 
-// FileSource is the capture in the file at path. It is the one place where this package meets the file system: the codecs
-// take readers and writers, but a trace that is streamed several times must be reopened by whoever streams it.
+// FileSource is the capture in the file at path. It is the one place where this package meets the file system: the
+// codecs take readers and writers, but a trace that is streamed several times must be reopened by whoever streams it.
 func FileSource(path string) Source {
 	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
@@ -42,8 +42,8 @@ func (src Source) OpenFrames() (*FrameFile, error) {
 	return f, nil
 }
 
-// FrameFile is an open capture. Its frames begin with an Ethernet header, whatever the link type of the file, and RoCE packets are taken out of tunnels
-// and tags. It is not safe for concurrent use.
+// FrameFile is an open capture. Its frames begin with an Ethernet header, whatever the link type of the file, and RoCE
+// packets are taken out of tunnels and tags. It is not safe for concurrent use.
 type FrameFile struct {
 	reader  frameReader
 	pcap    *PcapReader // the reader, if it is one
@@ -170,8 +170,9 @@ func (f *FrameFile) ended(fr *Frame, err error) error {
 		return err
 	}
 	if fr.Number == number+1 && f.lastNS < last-maxDisorderNS {
-		return &FileError{Name: f.name, Packet: 1, Err: fmt.Errorf("the file starts %.3f ms before the end of %s: files of one capture follow each other; "+
-			"captures of two places are compared with --after", float64(last-f.lastNS)/1e6, previous)}
+		return &FileError{Name: f.name, Packet: 1,
+			Err: fmt.Errorf("the file starts %.3f ms before the end of %s: files of one capture follow each other; "+
+				"captures of two places are compared with --after", float64(last-f.lastNS)/1e6, previous)}
 	}
 	return nil
 }
@@ -183,8 +184,8 @@ func (f *FrameFile) collect() {
 	}
 }
 
-// Interfaces returns what pcapng files say about their interfaces. Counts are complete when Next has returned io.EOF; a classic pcap file
-// has none.
+// Interfaces returns what pcapng files say about their interfaces. Counts are complete when Next has returned io.EOF; a
+// classic pcap file has none.
 func (f *FrameFile) Interfaces() []Interface {
 	all := f.interfaces
 	if r, ok := f.reader.(*pcapngReader); ok {
@@ -223,8 +224,9 @@ func (f *FrameFile) Close() error {
 	return f.file.Close()
 }
 
-// ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the call
-// only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the damage.
+// ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the
+// call only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the
+// damage.
 func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
 	return src.forEachFrame(ctx, passage{fn: fn})
 }
@@ -285,8 +287,8 @@ func (f *FrameFile) skim(fr *Frame, take func(data []byte, number uint64, offset
 	return refused
 }
 
-// Join returns the capture that several files hold one after the other, as tcpdump -C, -G and dumpcap -b write it. The files are put in the
-// order of their first frames; files that overlap in time are refused when they are read.
+// Join returns the capture that several files hold one after the other, as tcpdump -C, -G and dumpcap -b write it. The
+// files are put in the order of their first frames; files that overlap in time are refused when they are read.
 func Join(parts ...Source) (Source, error) {
 	type started struct {
 		src   Source

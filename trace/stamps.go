@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet/encapsulation"
 )
 
-// stamps turns the times of ERSPAN III headers into file times. They are those of the switch that mirrored, which no queue on the way to
-// the capture has delayed. A clock is put where the file's is at its first frame.
+// stamps turns the times of ERSPAN III headers into file times. They are those of the switch that mirrored, which no
+// queue on the way to the capture has delayed. A clock is put where the file's is at its first frame.
 type stamps struct {
 	clocks []stampClock
 	used   int64 // frames
@@ -47,7 +47,8 @@ func (s *stamps) time(stamp encapsulation.Stamp, fileNS int64) int64 {
 	}
 	at := c.offsetNS + ns + turns*period
 	const slackNS, driftShare = 50_000_000, 1000
-	if d := at - fileNS; c.broken || d > slackNS+(fileNS-c.startNS)/driftShare || d < -slackNS-(fileNS-c.startNS)/driftShare {
+	if d := at - fileNS; c.broken || d > slackNS+(fileNS-c.startNS)/driftShare ||
+		d < -slackNS-(fileNS-c.startNS)/driftShare {
 		c.broken = true // the clock stands still or runs at another rate
 		return fileNS
 	}
@@ -81,7 +82,8 @@ func (s *stamps) notes() (list []string) {
 		list = append(list, fmt.Sprintf("the times of %d frames are those of their ERSPAN III headers", s.used))
 	}
 	if broken > 0 {
-		list = append(list, fmt.Sprintf("the ERSPAN III times of %d of %d switches do not run with those of the file and were ignored from there on", broken, len(s.clocks)))
+		list = append(list, fmt.Sprintf("the ERSPAN III times of %d of %d switches do not run with those of the file and "+
+			"were ignored from there on", broken, len(s.clocks)))
 	}
 	return list
 }

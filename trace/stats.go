@@ -50,7 +50,8 @@ type FlowStats struct {
 func GatherStats(ctx context.Context, c *Checked) (*Stats, error) {
 	meta := c.Meta()
 	s := &Stats{
-		Name: meta.Name, Kind: meta.Kind.String(), PacketIDs: meta.PacketIDs, Packets: meta.Packets, DurationNS: meta.EndNS - meta.StartNS,
+		Name: meta.Name, Kind: meta.Kind.String(), PacketIDs: meta.PacketIDs, Packets: meta.Packets,
+		DurationNS:  meta.EndNS - meta.StartNS,
 		Connections: make([]ConnectionStats, meta.Connections.Len()), Notes: meta.Notes,
 	}
 	for i, conn := range meta.Connections.All() {

@@ -163,8 +163,8 @@ func TestPairsGivenInTheWrongOrderAreNotJudged(t *testing.T) {
 	}
 }
 
-// TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace has two flows, of one of which the upstream tap lacks a packet. It was sent
-// before the packet that passed after it.
+// TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace has two flows, of one of which the upstream tap lacks a packet.
+// It was sent before the packet that passed after it.
 func TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace(t *testing.T) {
 	other := func(i int) *packet.Packet { p := data(i); p.BTH.DestQP = 18; return p }
 	all := []tapped{
@@ -431,7 +431,8 @@ func TestTheRoomOfAClockIsBetweenItsBounds(t *testing.T) {
 	}
 }
 
-// TestAnAnswerInTheSecondCaptureShowsTheOtherDirection has captures of two hosts, whose only ACK is lost on its way to the requester.
+// TestAnAnswerInTheSecondCaptureShowsTheOtherDirection has captures of two hosts, whose only ACK is lost on its way to
+// the requester.
 func TestAnAnswerInTheSecondCaptureShowsTheOtherDirection(t *testing.T) {
 	var first, second []written
 	for i := range 10 {
@@ -445,13 +446,15 @@ func TestAnAnswerInTheSecondCaptureShowsTheOtherDirection(t *testing.T) {
 	ack.IP.Src, ack.IP.Dst = ack.IP.Dst, ack.IP.Src
 	b := ack.AppendTo(nil)
 	second = append(second, written{110_000, b, len(b)})
-	checked, _, err := CheckPair(t.Context(), memorySource("a.pcap", pcapOf(t, first)), memorySource("b.pcap", pcapOf(t, second)),
+	checked, _, err := CheckPair(t.Context(), memorySource("a.pcap", pcapOf(t, first)),
+		memorySource("b.pcap", pcapOf(t, second)),
 		Options{Placement: PlacementHosts, SameClock: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	meta := checked.Meta()
-	if c := meta.Connections.All(); len(c) != 1 || c[0].Requester.QPN != 27 || c[0].Responder.QPN != 17 || !meta.Connections.Inferred {
+	if c := meta.Connections.All(); len(c) != 1 || c[0].Requester.QPN != 27 || c[0].Responder.QPN != 17 ||
+		!meta.Connections.Inferred {
 		t.Errorf("%+v", c)
 	}
 	if notes := strings.Join(meta.Notes, "\n"); strings.Contains(notes, "only one direction") {

@@ -47,13 +47,15 @@ const (
 	Mirrored                               // a copy that a switch made
 	Notification                           // a message between the pipelines of one switch
 	HeaderSumStale                         // the IPv4 header checksum is the one of the length from before trimming
-	TrimmedMark                            // the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
-	Ranked                                 // has a rank
-	PortsSwapped                           // the transport ports are swapped: a fault of a switch
-	Made                                   // by a switch
+	// the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+	TrimmedMark
+	Ranked       // has a rank
+	PortsSwapped // the transport ports are swapped: a fault of a switch
+	Made         // by a switch
 )
 
-var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored", "notification",
+var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored",
+	"notification",
 	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made"}
 
 // String lists the flags, joined by "|"; none are "".
@@ -77,7 +79,8 @@ const (
 	Dropped                        // is being discarded
 )
 
-// SwitchTap is one packet at a tap of a switch under test. Judges of switches see these and decision records, never a model.
+// SwitchTap is one packet at a tap of a switch under test. Judges of switches see these and decision records, never a
+// model.
 type SwitchTap struct {
 	Time     clock.Time
 	Stage    SwitchStage
@@ -95,7 +98,8 @@ type SwitchTap struct {
 	Src, Dst   uint32 // hosts
 	Flow       uint32
 	Connection uint32 // of NDP
-	// Number identifies the packet within its flow. That of NDP is the sequence number in the upper half, the counter in the lower.
+	// Number identifies the packet within its flow. That of NDP is the sequence number in the upper half, the counter in
+	// the lower.
 	Number         uint64
 	Rank           uint64 // with the flag Ranked
 	Entropy        uint16 // path tag, or source port

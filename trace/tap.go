@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// TapPoint is where a packet was seen: before or after the switch under test (or, between hosts that are watched themselves,
-// leaving and reaching them).
+// TapPoint is where a packet was seen: before or after the switch under test (or, between hosts that are watched
+// themselves, leaving and reaching them).
 type TapPoint uint8
 
 // Tap points.
@@ -21,8 +21,8 @@ const (
 // String returns the point in lower case.
 func (p TapPoint) String() string { return [...]string{"unset", "before", "after"}[p%3] }
 
-// Tap is one NDP packet seen at one point, on the clock that all points share. A simulator fills it in directly, TapDecoder from
-// captured frames.
+// Tap is one NDP packet seen at one point, on the clock that all points share. A simulator fills it in directly,
+// TapDecoder from captured frames.
 type Tap struct {
 	Time   clock.Time
 	Number uint64 // place in the sequence of observations, from 1; findings name packets by it
@@ -45,7 +45,8 @@ func (t *Tap) Trimmed() bool { return t.NDP.Trimmed(ndp.Size + int(t.Payload)) }
 // Returned reports whether the packet is on its way back to its sender.
 func (t *Tap) Returned() bool { return t.NDP.Flags&ndp.FlagReturned != 0 }
 
-// TapDecoder turns captured frames into observations. It numbers hosts by their IP addresses, in the order of first sight.
+// TapDecoder turns captured frames into observations. It numbers hosts by their IP addresses, in the order of first
+// sight.
 type TapDecoder struct {
 	hosts  map[[16]byte]uint32
 	number uint64

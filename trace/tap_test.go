@@ -15,11 +15,13 @@ import (
 // ndpFrame returns a frame of which the IP header knows all of the payload that is given.
 func ndpFrame(t testing.TB, six bool, h ndp.Header, payload int) []byte {
 	t.Helper()
-	eth := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: layers.EthernetTypeIPv4}
+	eth := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6),
+		EthernetType: layers.EthernetTypeIPv4}
 	var ip interface {
 		gopacket.SerializableLayer
 		gopacket.NetworkLayer
-	} = &layers.IPv4{Version: 4, IHL: 5, TTL: 64, TOS: 26<<2 | 2, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
+	} = &layers.IPv4{Version: 4, IHL: 5, TTL: 64, TOS: 26<<2 | 2, Protocol: layers.IPProtocolUDP,
+		SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
 	if six {
 		eth.EthernetType = layers.EthernetTypeIPv6
 		ip = &layers.IPv6{Version: 6, HopLimit: 64, TrafficClass: 26<<2 | 2, NextHeader: layers.IPProtocolUDP,
@@ -34,7 +36,8 @@ func ndpFrame(t testing.TB, six bool, h ndp.Header, payload int) []byte {
 	}
 	b := gopacket.NewSerializeBuffer()
 	body := append(h.AppendTo(nil), make([]byte, payload)...)
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp, gopacket.Payload(body)); err != nil {
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip,
+		udp, gopacket.Payload(body)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -52,9 +55,12 @@ func TestTapsReadCapturedNDPPackets(t *testing.T) {
 		returned bool
 	}{
 		{name: "whole", header: ndp.Header{Kind: ndp.Data, Seq: 4, Length: 1436}, payload: 1436, size: 1500},
-		{name: "whole, captured in part", header: ndp.Header{Kind: ndp.Data, Seq: 4, Length: 1436}, payload: 1436, snap: 64, size: 1500},
-		{name: "trimmed", six: true, header: ndp.Header{Kind: ndp.Data, Flags: ndp.FlagTrimmed, Length: 1436}, size: 84, trimmed: true},
-		{name: "returned", header: ndp.Header{Kind: ndp.Data, Flags: ndp.FlagTrimmed | ndp.FlagReturned, Length: 1436}, size: 64, trimmed: true, returned: true},
+		{name: "whole, captured in part", header: ndp.Header{Kind: ndp.Data, Seq: 4, Length: 1436}, payload: 1436, snap: 64,
+			size: 1500},
+		{name: "trimmed", six: true, header: ndp.Header{Kind: ndp.Data, Flags: ndp.FlagTrimmed, Length: 1436}, size: 84,
+			trimmed: true},
+		{name: "returned", header: ndp.Header{Kind: ndp.Data, Flags: ndp.FlagTrimmed | ndp.FlagReturned, Length: 1436},
+			size: 64, trimmed: true, returned: true},
 		{name: "an ACK", six: true, header: ndp.Header{Kind: ndp.Ack, Seq: 4, Counter: 5}, size: 84},
 	}
 	for _, test := range tests {
@@ -68,7 +74,8 @@ func TestTapsReadCapturedNDPPackets(t *testing.T) {
 			if !d.Decode(&trace.Frame{Data: data, TimeNS: 1_000_005}, trace.TapAfter, 1_000_000, &got) {
 				t.Fatal("it is not taken for NDP")
 			}
-			want := trace.Tap{Time: clock.Time(5 * clock.Nanosecond), Number: 1, Point: trace.TapAfter, IPv6: test.six, DSCP: 26, ECN: 2,
+			want := trace.Tap{Time: clock.Time(5 * clock.Nanosecond), Number: 1, Point: trace.TapAfter, IPv6: test.six, DSCP: 26,
+				ECN: 2,
 				Dst: 1, Size: test.size, Payload: int32(test.payload), NDP: test.header}
 			if got != want {
 				t.Errorf("\n got %+v\nwant %+v", got, want)

@@ -8,15 +8,16 @@ import (
 	"slices"
 )
 
-// A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the second stamps
-// at t was there at about t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which all records and findings use.
-// Records of captures that were taken one after the other carry the earliest instant that the packets allow.
+// A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the
+// second stamps at t was there at about t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which
+// all records and findings use. Records of captures that were taken one after the other carry the earliest instant that
+// the packets allow.
 type ClockReport struct {
 	OffsetNS    int64 `json:"offset_ns"`
 	DriftPPB    int64 `json:"drift_ppb"`
 	ReferenceNS int64 `json:"reference_ns"` // on the second capture's clock
-	// UncertaintyNS is how much later than recorded the frames may have passed the second tap, for all that the packets show. It is 0
-	// with one clock for both captures. -1: not bounded, because no answer in the captures bounds it.
+	// UncertaintyNS is how much later than recorded the frames may have passed the second tap, for all that the packets
+	// show. It is 0 with one clock for both captures. -1: not bounded, because no answer in the captures bounds it.
 	UncertaintyNS int64 `json:"uncertainty_ns"`
 	Matched       int   `json:"matched"`   // frames that both captures certainly hold and that the estimate rests on
 	Discarded     int   `json:"discarded"` // of them, those that contradicted the others
@@ -40,7 +41,8 @@ func (c *ClockReport) drift() string { return fmt.Sprintf("%+.1f ppm", float64(c
 
 func microseconds(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
 
-// A bound is one fact about the correction θ of the second clock at an instant of that clock: θ(atNS) ≥ ns, or θ(atNS) ≤ ns.
+// A bound is one fact about the correction θ of the second clock at an instant of that clock: θ(atNS) ≥ ns, or θ(atNS)
+// ≤ ns.
 type bound struct {
 	atNS  int64
 	ns    int64
@@ -50,11 +52,12 @@ type bound struct {
 // clockBounds collects what the packets say about θ.
 //
 // A frame that was seen at the first tap at a and after that at the second one at b, each on its own clock, shows that
-// b + θ ≥ a: a lower bound a − b. One that was seen at the second tap first is an upper bound. So is an answer that was seen at
-// the first tap at a, if what it answers passed the second tap at b: b + θ ≤ a.
+// b + θ ≥ a: a lower bound a − b. One that was seen at the second tap first is an upper bound. So is an answer that was
+// seen at the first tap at a, if what it answers passed the second tap at b: b + θ ≤ a.
 type clockBounds struct {
 	list []bound
-	// tickNS is the resolution of the captures' clocks: a stamp is up to so much earlier than the frame. 0: of a nanosecond.
+	// tickNS is the resolution of the captures' clocks: a stamp is up to so much earlier than the frame. 0: of a
+	// nanosecond.
 	tickNS int64
 }
 
@@ -66,8 +69,8 @@ func (c *clockBounds) transit(firstNS, secondNS int64, firstUpstream bool) {
 	c.add(firstNS, secondNS, !firstUpstream)
 }
 
-// cause adds that an answer was seen after its request, the request at the first tap and the answer at the second or the other way
-// round.
+// cause adds that an answer was seen after its request, the request at the first tap and the answer at the second or
+// the other way round.
 func (c *clockBounds) cause(requestNS, answerNS int64, requestFirst bool) {
 	if requestFirst {
 		c.lower(requestNS, answerNS)
@@ -101,7 +104,8 @@ type pairSlot struct {
 const pairStretches = 512
 
 func newPairBounds(clock *clockEstimate, tickNS int64) *pairBounds {
-	return &pairBounds{clock: clock, tickNS: tickNS, spanNS: max(1, int64(2*clock.halfSpan)/pairStretches), best: make(map[pairSlot]bound)}
+	return &pairBounds{clock: clock, tickNS: tickNS, spanNS: max(1, int64(2*clock.halfSpan)/pairStretches),
+		best: make(map[pairSlot]bound)}
 }
 
 // add takes in a frame that was sent and passed.
@@ -123,15 +127,16 @@ func (e *pairBounds) list() []bound {
 	return list
 }
 
-// maxDrift is the largest difference in rate between two clocks that is believed: crystals are within 100 ppm, and two of them
-// differ by the sum.
+// maxDrift is the largest difference in rate between two clocks that is believed: crystals are within 100 ppm, and two
+// of them differ by the sum.
 const maxDrift = 250e-6
 
 // errNoOffset says that no offset and drift agree with the packets.
 type noOffsetError struct{ byNS int64 }
 
 func (e *noOffsetError) Error() string {
-	return fmt.Sprintf("no clock offset explains the order of the frames: with the best one, answers still precede what they answer by %s",
+	return fmt.Sprintf(
+		"no clock offset explains the order of the frames: with the best one, answers still precede what they answer by %s",
 		microseconds(e.byNS))
 }
 
@@ -161,8 +166,8 @@ func (e *clockEstimate) correct(t int64) int64 {
 	return t + e.baseNS + int64(math.Round(e.offset+e.drift*x))
 }
 
-// better reports whether the places behind e agree better with the times than those behind o: fewer frames contradict them, or they
-// leave more room for what is not known.
+// better reports whether the places behind e agree better with the times than those behind o: fewer frames contradict
+// them, or they leave more room for what is not known.
 func (e *clockEstimate) better(o *clockEstimate) bool {
 	if e.report.Discarded != o.report.Discarded {
 		return e.report.Discarded < o.report.Discarded
@@ -170,8 +175,8 @@ func (e *clockEstimate) better(o *clockEstimate) bool {
 	return o.report.Discarded == 0 && e.roomNS > o.roomNS
 }
 
-// slack is how much too early a corrected instant may be: the frames that the estimate does not rest on may have been faster than
-// those that it does.
+// slack is how much too early a corrected instant may be: the frames that the estimate does not rest on may have been
+// faster than those that it does.
 func (e *clockEstimate) slack() int64 {
 	const least, most = 1_000, 50_000
 	switch {
@@ -183,8 +188,8 @@ func (e *clockEstimate) slack() int64 {
 	return min(max(least, e.report.UncertaintyNS/4), most)
 }
 
-// estimate solves the bounds. With earliest, θ is the least that they allow at each instant, so that no frame is taken to have passed
-// the second tap later than it did; else it is the middle.
+// estimate solves the bounds. With earliest, θ is the least that they allow at each instant, so that no frame is taken
+// to have passed the second tap later than it did; else it is the middle.
 func (c *clockBounds) estimate(earliest bool) (*clockEstimate, error) {
 	e := &clockEstimate{}
 	if len(c.list) == 0 {
@@ -229,15 +234,16 @@ func (e *clockEstimate) solve(l *lines, earliest bool) {
 	e.report.DriftPPB = int64(math.Round(e.drift * 1e9))
 }
 
-// bound returns how far from the chosen correction any other lies that the bounds allow. With earliest the chosen one is the least that they
-// allow at each instant.
+// bound returns how far from the chosen correction any other lies that the bounds allow. With earliest the chosen one
+// is the least that they allow at each instant.
 func (e *clockEstimate) bound(l *lines, earliest bool) float64 {
 	least, largest := l.envelopes(e.drift)
 	if earliest {
 		e.least = least
 	}
 	most := 0.0
-	for _, x := range []float64{-e.halfSpan, e.halfSpan} { // the largest difference is at an end: least is concave, largest convex
+	// the largest difference is at an end: least is concave, largest convex
+	for _, x := range []float64{-e.halfSpan, e.halfSpan} {
 		if earliest {
 			most = max(most, largest.largest(x)-least.least(x))
 			continue
@@ -248,7 +254,8 @@ func (e *clockEstimate) bound(l *lines, earliest bool) float64 {
 	return most
 }
 
-// lines are the bounds as points (x, y): a correction o + s·x must be at or above each lower point, at or below each upper one.
+// lines are the bounds as points (x, y): a correction o + s·x must be at or above each lower point, at or below each
+// upper one.
 type lines struct {
 	below, above []point // lower and upper bounds
 }
@@ -280,8 +287,8 @@ func (l *lines) offsets(s float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// bestDrift returns the drift that leaves most room, or, without bounds on one side, that hugs the other side closest. Both
-// are concave functions of the drift.
+// bestDrift returns the drift that leaves most room, or, without bounds on one side, that hugs the other side closest.
+// Both are concave functions of the drift.
 func (l *lines) bestDrift() float64 {
 	room := func(s float64) float64 {
 		lo, hi := l.offsets(s)
@@ -328,8 +335,8 @@ func mean(points []point) float64 {
 	return sum / float64(max(1, len(points)))
 }
 
-// makeFeasible discards the bounds that contradict most of the others, of which there may be a few: a frame that one tap
-// missed may be matched with its own retransmission. It returns how many it discarded.
+// makeFeasible discards the bounds that contradict most of the others, of which there may be a few: a frame that one
+// tap missed may be matched with its own retransmission. It returns how many it discarded.
 func (l *lines) makeFeasible() (discarded int, err error) {
 	most := max(2, (len(l.below)+len(l.above))/50)
 	for {

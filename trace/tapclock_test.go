@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty draws true offsets and drifts, and the bounds that frames with random transit
-// times and answers make.
+// TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty draws true offsets and drifts, and the bounds that frames
+// with random transit times and answers make.
 func TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		offset := rapid.Int64Range(-1e9, 1e9).Draw(t, "offset")
@@ -35,7 +35,8 @@ func TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty(t *testing.T) {
 		for _, at := range []int64{earliest, (earliest + last) / 2, last} {
 			late := at + trueCorrection(at) - e.correct(at)
 			if late < -2 || late > e.report.UncertaintyNS+2 {
-				t.Fatalf("at %d the frame passed %d ns later than estimated, the uncertainty is %d", at, late, e.report.UncertaintyNS)
+				t.Fatalf("at %d the frame passed %d ns later than estimated, the uncertainty is %d", at, late,
+					e.report.UncertaintyNS)
 			}
 		}
 		if e.report.UncertaintyNS > 230_000+int64(float64(span)*50e-6) {
@@ -44,7 +45,8 @@ func TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty(t *testing.T) {
 	})
 }
 
-// TestADriftThatNothingBoundsIsUncertain has answers at the beginning only, as of a connection that retransmits long after.
+// TestADriftThatNothingBoundsIsUncertain has answers at the beginning only, as of a connection that retransmits long
+// after.
 func TestADriftThatNothingBoundsIsUncertain(t *testing.T) {
 	for _, drift := range []float64{-100e-6, 0, 100e-6} {
 		const late = 75_000_000
@@ -61,7 +63,8 @@ func TestADriftThatNothingBoundsIsUncertain(t *testing.T) {
 			t.Fatal(err)
 		}
 		if by := late + theta(late) - e.correct(late); by < 0 || by > e.report.UncertaintyNS {
-			t.Errorf("drift %v: the late frame passed %d ns after its stamp, the uncertainty is %d", drift, by, e.report.UncertaintyNS)
+			t.Errorf("drift %v: the late frame passed %d ns after its stamp, the uncertainty is %d", drift, by,
+				e.report.UncertaintyNS)
 		}
 	}
 }
@@ -92,8 +95,8 @@ func TestAFewContradictionsAreDiscarded(t *testing.T) {
 	}
 }
 
-// TestDriftIsNotTakenForADistanceBetweenTheTaps has frames of both directions, close in time or one direction after the other. Only what
-// frames close in time leave open is a distance.
+// TestDriftIsNotTakenForADistanceBetweenTheTaps has frames of both directions, close in time or one direction after the
+// other. Only what frames close in time leave open is a distance.
 func TestDriftIsNotTakenForADistanceBetweenTheTaps(t *testing.T) {
 	for _, c := range []struct {
 		name        string

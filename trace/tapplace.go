@@ -20,8 +20,9 @@ const (
 	PlaceAfter
 )
 
-// vouch fills in whose frames the capture holds completely. That a capture missed no frame, as its own counts or the user may say, proves
-// only that what passed the tap is there: where the tap was decides whether frames may have been lost before it.
+// vouch fills in whose frames the capture holds completely. That a capture missed no frame, as its own counts or the
+// user may say, proves only that what passed the tap is there: where the tap was decides whether frames may have been
+// lost before it.
 func (s *scan) vouch(m *Meta) error {
 	counted := countedNone(s.interfaces) && s.bad == 0
 	whole := s.o.Complete && s.bad == 0
@@ -34,11 +35,15 @@ func (s *scan) vouch(m *Meta) error {
 	case PlaceRequester, PlaceResponder:
 		host, ok := m.Connections.hostOf(s.o.Place == PlaceRequester)
 		if !ok {
-			return &UnjudgedError{Name: s.src.Name, Reason: "no host that plays the role that --tap names takes part in every connection of the capture",
-				Advice: "a capture at a host holds frames from and to that host only: leave out --tap, or name the file of that host"}
+			return &UnjudgedError{Name: s.src.Name,
+				Reason: "no host that plays the role that --tap names takes part in every connection of the capture",
+				Advice: "a capture at a host holds frames from and to that host only: leave out --tap, or name the file of that " +
+					"host"}
 		}
-		if other, _ := m.Connections.hostOf(s.o.Place != PlaceRequester); s.inference != nil && s.inference.requesting(other) && s.inference.requesting(host) {
-			m.Notes = append(m.Notes, "both hosts send requests: which one --tap means is not known (--connections says it), so its place is not used")
+		if other, _ := m.Connections.hostOf(s.o.Place != PlaceRequester); s.inference != nil &&
+			s.inference.requesting(other) && s.inference.requesting(host) {
+			m.Notes = append(m.Notes,
+				"both hosts send requests: which one --tap means is not known (--connections says it), so its place is not used")
 			return nil
 		}
 		m.TapHost, m.Vouched = host.String(), whole || counted
@@ -46,7 +51,8 @@ func (s *scan) vouch(m *Meta) error {
 	return nil
 }
 
-// hostOf returns the host that takes part in every connection and, in the first one of which that holds, is the requester (or the responder).
+// hostOf returns the host that takes part in every connection and, in the first one of which that holds, is the
+// requester (or the responder).
 func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
 	all := c.All()
 	for i := range all {

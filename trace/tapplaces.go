@@ -20,8 +20,8 @@ const (
 	PlacementUnknown Placement = iota
 	// PlacementBracket: the first capture is upstream of the second in both directions, as before and after an injector.
 	PlacementBracket
-	// PlacementHosts: the first capture was taken at the requester's host, the second at the responder's. Each is upstream for
-	// what its host sends.
+	// PlacementHosts: the first capture was taken at the requester's host, the second at the responder's. Each is upstream
+	// for what its host sends.
 	PlacementHosts
 )
 
@@ -55,14 +55,16 @@ type wayEvidence struct {
 	hopsSecond  int
 	marksFirst  int // those with CE in the second capture only
 	marksSecond int
-	lostFirst   int // packets with more transmissions in the first capture than in the second, which has some: lost in between
-	lostSecond  int
-	alone       [2]int // packets that are not retransmitted if they are lost, seen in one capture only
-	repeated    int    // packets with several transmissions
+	// packets with more transmissions in the first capture than in the second, which has some: lost in between
+	lostFirst  int
+	lostSecond int
+	alone      [2]int // packets that are not retransmitted if they are lost, seen in one capture only
+	repeated   int    // packets with several transmissions
 }
 
-// upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not decide. missed is
-// the share of frames that each tap misses, by what it shows of packets that would have been retransmitted.
+// upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not
+// decide. missed is the share of frames that each tap misses, by what it shows of packets that would have been
+// retransmitted.
 //
 // Weak evidence is so few losses that taps may have missed these frames.
 func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak bool) {
@@ -76,7 +78,8 @@ func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak
 		{e.hopsFirst, e.hopsSecond, "the TTL decreases", 1},
 		{e.marksFirst, e.marksSecond, "CE marks appear", 1},
 		{lost(e.lostFirst, 1, e.repeated), lost(e.lostSecond, 0, e.repeated), "lost packets were retransmitted", manyLosses},
-		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture", manyLosses},
+		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture",
+			manyLosses},
 	} {
 		switch {
 		case c.first > 0 && c.first > 3*max(0, c.second):
@@ -91,8 +94,8 @@ func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak
 // manyLosses are more than a tap is expected to miss.
 const manyLosses = 3
 
-// common calls fn for every packet that both captures show equally often: the first frames of either are the same one, unless
-// each tap missed another transmission.
+// common calls fn for every packet that both captures show equally often: the first frames of either are the same one,
+// unless each tap missed another transmission.
 func (s *survey) common(fn func(a, b *glimpse)) {
 	for _, key := range s.keys() {
 		a, b := s.taps[0].seen[key], s.taps[1].seen[key]
@@ -167,8 +170,8 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 // within reports whether all its frames were captured between two instants.
 func (g *glimpse) within(from, to int64) bool { return g.timeNS >= from && g.lastNS <= to }
 
-// repaired reports whether the receiver of a packet seems to have had it, although only one frame of it was seen: it acknowledged
-// the packet or a later one, or it is a READ response, for which the requester did not ask again.
+// repaired reports whether the receiver of a packet seems to have had it, although only one frame of it was seen: it
+// acknowledged the packet or a later one, or it is a READ response, for which the requester did not ask again.
 func (s *survey) repaired(g *glimpse) bool {
 	if g.place&0xff != placeRequest {
 		return true
@@ -177,8 +180,8 @@ func (s *survey) repaired(g *glimpse) bool {
 	return ok && !acked.Before(packet.PSN(g.place>>8&maxUint24))
 }
 
-// answered returns the places of READ and atomic requests that were answered. No responder answers what it has not received, so a request
-// that was not retransmitted and that one capture lacks was missed there.
+// answered returns the places of READ and atomic requests that were answered. No responder answers what it has not
+// received, so a request that was not retransmitted and that one capture lacks was missed there.
 func (s *survey) answered() map[uint64]bool {
 	places := make(map[uint64]bool)
 	for i := range s.taps {
@@ -191,8 +194,9 @@ func (s *survey) answered() map[uint64]bool {
 	return places
 }
 
-// answeredTwice returns the places of READ responses that were transmitted with different contents: a READ that is repeated from the middle
-// starts there with FIRST or ONLY, and newer responses have a newer MSN. What was lost of the earlier ones was not missed by a tap.
+// answeredTwice returns the places of READ responses that were transmitted with different contents: a READ that is
+// repeated from the middle starts there with FIRST or ONLY, and newer responses have a newer MSN. What was lost of the
+// earlier ones was not missed by a tap.
 func (s *survey) answeredTwice() map[uint64]bool {
 	first, repeated := make(map[uint64]uint64), make(map[uint64]bool)
 	for i := range s.taps {
@@ -209,8 +213,8 @@ func (s *survey) answeredTwice() map[uint64]bool {
 	return repeated
 }
 
-// complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows more often
-// than the other, some were missed: what is lost in between is missing downstream only.
+// complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows
+// more often than the other, some were missed: what is lost in between is missing downstream only.
 func (s *survey) complete() bool {
 	list, missed := s.evidence()
 	for i := range list {
@@ -227,8 +231,8 @@ func count(n *int, yes bool) {
 	}
 }
 
-// causes adds the bounds that hold wherever the captures were taken: an answer is seen, at any tap, after what it answers was
-// seen at any.
+// causes adds the bounds that hold wherever the captures were taken: an answer is seen, at any tap, after what it
+// answers was seen at any.
 func (s *survey) causes(c *clockBounds) {
 	mask := s.taps[0].mask | s.taps[1].mask
 	var places [2]map[uint64]*glimpse
@@ -318,21 +322,22 @@ func (s *survey) place(p Placement, ordered bool, requesters func(src netip.Addr
 // asGiven is the reason for a place that the caller names.
 const asGiven = "as given"
 
-// decisiveNS is the least difference between two ways that timing must show, and decisiveFrames how many frames of each way
-// must show it.
+// decisiveNS is the least difference between two ways that timing must show, and decisiveFrames how many frames of each
+// way must show it.
 const (
 	decisiveNS     = 1000
 	decisiveFrames = 8
 )
 
-// placeByTime decides about a way that nothing else decides: if each host's packets are seen earlier at another capture, whatever
-// the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second, if that is what the caller
-// says or nothing says otherwise of the way back.
+// placeByTime decides about a way that nothing else decides: if each host's packets are seen earlier at another
+// capture, whatever the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second,
+// if that is what the caller says or nothing says otherwise of the way back.
 func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 	back := slices.IndexFunc(list, func(w WayReport) bool {
 		return w.Source == list[way].Destination && w.Destination == list[way].Source
 	})
-	list[way].FirstUpstream, list[way].Reason, list[way].Assumed = true, "taken for granted: nothing in the packets shows it", !ordered
+	list[way].FirstUpstream, list[way].Reason, list[way].Assumed = true,
+		"taken for granted: nothing in the packets shows it", !ordered
 	if back < 0 {
 		return
 	}
@@ -361,15 +366,16 @@ type otherPlaces struct {
 	clock    *clockEstimate
 }
 
-// assumed returns the other places that the taps may have if some were taken for granted: those for which the times of causes and effects
-// agree as well.
+// assumed returns the other places that the taps may have if some were taken for granted: those for which the times of
+// causes and effects agree as well.
 func (s *survey) assumed(places []WayReport, clock *clockEstimate, sameClock bool) (list []otherPlaces) {
 	if !slices.ContainsFunc(places, func(w WayReport) bool { return w.Assumed || w.weak }) {
 		return nil
 	}
 	for _, other := range alternatives(places, func(w *WayReport) bool { return !w.Assumed && !w.weak }) {
 		o := otherPlaces{upstream: s.upstream(other), clock: clock}
-		if maps.Equal(o.upstream, s.upstream(places)) || slices.ContainsFunc(list, func(x otherPlaces) bool { return maps.Equal(x.upstream, o.upstream) }) {
+		if maps.Equal(o.upstream, s.upstream(places)) ||
+			slices.ContainsFunc(list, func(x otherPlaces) bool { return maps.Equal(x.upstream, o.upstream) }) {
 			continue
 		}
 		if !sameClock {
@@ -392,8 +398,8 @@ func (s *survey) upstream(places []WayReport) map[flowKey]bool {
 	return m
 }
 
-// apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a time between
-// them that neither one place nor the drift of the clocks explains.
+// apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a
+// time between them that neither one place nor the drift of the clocks explains.
 func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	upstream := make([]bool, len(s.list))
 	upstream[way], upstream[back] = firstUpstream, !firstUpstream
@@ -407,8 +413,8 @@ func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	return err == nil && e.report.Discarded == 0 && e.roomNS > decisiveNS
 }
 
-// apart reports whether every lower bound leaves more than decisiveNS to the upper bounds that are nearest in time, whatever the drift in
-// between. At least decisiveFrames of either kind must show it.
+// apart reports whether every lower bound leaves more than decisiveNS to the upper bounds that are nearest in time,
+// whatever the drift in between. At least decisiveFrames of either kind must show it.
 func (c *clockBounds) apart() bool {
 	list := slices.Clone(c.list)
 	slices.SortFunc(list, func(a, b bound) int { return cmp.Or(cmp.Compare(a.atNS, b.atNS), cmp.Compare(a.ns, b.ns)) })
@@ -440,10 +446,11 @@ func (c *clockBounds) apart() bool {
 	return shown[0] >= decisiveFrames && shown[1] >= decisiveFrames
 }
 
-// reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that agree
-// best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places are kept
-// unless both hosts send requests, so that either may be the one that the caller means by the requester.
-func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds, err error) {
+// reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that
+// agree best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places
+// are kept unless both hosts send requests, so that either may be the one that the caller means by the requester.
+func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds,
+	err error) {
 	places = found
 	clock, bounds, err = s.clockFor(found)
 	if err == nil && clock.report.Discarded == 0 {
@@ -489,7 +496,8 @@ func (s *survey) bothRequest() bool {
 }
 
 // exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them.
-func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport, *clockEstimate, clockBounds, error) {
+func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport,
+	*clockEstimate, clockBounds, error) {
 	places := slices.Clone(found)
 	for i := range places {
 		places[i].FirstUpstream = !places[i].FirstUpstream
@@ -500,8 +508,8 @@ func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clock
 	return found, clock, bounds, err
 }
 
-// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts. It changes the ways
-// that keep does not want.
+// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts.
+// It changes the ways that keep does not want.
 func alternatives(found []WayReport, keep func(*WayReport) bool) [][]WayReport {
 	var list [][]WayReport
 	for _, first := range []func(w *WayReport) bool{
@@ -528,7 +536,8 @@ func (s *survey) clockFor(places []WayReport) (clock *clockEstimate, bounds cloc
 		upstream[i] = places[i].FirstUpstream
 		mixed = mixed || upstream[i] != upstream[0]
 	}
-	for _, tick := range []int64{0, s.tick()} { // that stamps are rounded down matters for the estimate only where frames precede their causes
+	// that stamps are rounded down matters for the estimate only where frames precede their causes
+	for _, tick := range []int64{0, s.tick()} {
 		bounds = clockBounds{tickNS: tick}
 		s.transits(&bounds, upstream, nil)
 		s.causes(&bounds)
@@ -551,7 +560,8 @@ func (s *survey) disagreement() string {
 	if n == 0 || 10*common >= min(n, s.kept(0), s.kept(1)) {
 		return ""
 	}
-	return fmt.Sprintf("only %d of %d packets are in both captures: they are not of the same traffic, or hardly overlap", common, n)
+	return fmt.Sprintf("only %d of %d packets are in both captures: they are not of the same traffic, or hardly overlap",
+		common, n)
 }
 
 func (s *survey) kept(tap int) int {

@@ -13,8 +13,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A scene is a conversation of two hosts whose frames are known at both ends of the path, so that whatever two captures of it are
-// taken to show can be held against the truth. Requests go from 10.0.0.1 to 10.0.0.2; every second one asks for an ACK.
+// A scene is a conversation of two hosts whose frames are known at both ends of the path, so that whatever two captures
+// of it are taken to show can be held against the truth. Requests go from 10.0.0.1 to 10.0.0.2; every second one asks
+// for an ACK.
 type scene struct {
 	frames []sceneFrame
 }
@@ -148,8 +149,8 @@ func drifting(offset int64, ppm float64) func(int64) int64 {
 	return func(t int64) int64 { return t + offset + int64(float64(t-1_700_000_000e9)*ppm*1e-6) }
 }
 
-// TestTwoCapturesAreHeldAgainstTheTruth takes captures at every pair of places, with every kind of evidence of the order, and clocks
-// that differ.
+// TestTwoCapturesAreHeldAgainstTheTruth takes captures at every pair of places, with every kind of evidence of the
+// order, and clocks that differ.
 func TestTwoCapturesAreHeldAgainstTheTruth(t *testing.T) {
 	every := func(n int) func(int) bool { return func(i int) bool { return i%n == 1 } }
 	paths := []struct {
@@ -239,27 +240,31 @@ func (s *scene) judge(t *testing.T, report *PairReport, numbers []int, upstream 
 			t.Errorf("frame %d (%s): no event %s among %v", id, f.what, event, events)
 		}
 	}
-	if report.Sent != int64(sent) || report.Passed != int64(passed) || report.Dropped != int64(lost) || report.Marked != int64(marked) ||
+	if report.Sent != int64(sent) || report.Passed != int64(passed) || report.Dropped != int64(lost) ||
+		report.Marked != int64(marked) ||
 		report.Missed+report.Corrupted+report.Trimmed+report.Reordered != 0 || len(report.Events) != lost+marked {
 		t.Errorf("want %d sent, %d passed, %d lost, %d marked: %+v", sent, passed, lost, marked, report)
 	}
 }
 
 // judgeClock holds records against the true times. The first capture's clock is true.
-func (s *scene) judgeClock(t *testing.T, checked *Checked, report *PairReport, upstream [2]bool, clock func(int64) int64, ppm float64) {
+func (s *scene) judgeClock(t *testing.T, checked *Checked, report *PairReport, upstream [2]bool,
+	clock func(int64) int64, ppm float64) {
 	t.Helper()
 	c := report.Clock
 	if c.UncertaintyNS < 0 || c.UncertaintyNS > 60_000 || c.Discarded != 0 || c.Matched < 100 || c.SameClock {
 		t.Errorf("clock %+v", c)
 	}
-	if meta := checked.Meta(); !slices.Contains(meta.Notes, c.String()) || (upstream[0] == upstream[1]) != (meta.ClockUncertaintyNS == c.UncertaintyNS && c.UncertaintyNS > 0) {
+	if meta := checked.Meta(); !slices.Contains(meta.Notes, c.String()) ||
+		(upstream[0] == upstream[1]) != (meta.ClockUncertaintyNS == c.UncertaintyNS && c.UncertaintyNS > 0) {
 		t.Errorf("meta %+v", meta)
 	}
 	for _, f := range []sceneFrame{s.frames[0], s.frames[len(s.frames)/2], s.frames[len(s.frames)-1]} {
 		stamped := clock(f.sentNS)
 		correction := c.OffsetNS + int64(float64(c.DriftPPB)*float64(stamped-c.ReferenceNS)/1e9)
 		if off := stamped + correction - f.sentNS; off > c.UncertaintyNS+5000 || -off > c.UncertaintyNS+5000 {
-			t.Errorf("a frame of %d is taken to be of %d: off by %d, uncertainty %d", f.sentNS, stamped+correction, off, c.UncertaintyNS)
+			t.Errorf("a frame of %d is taken to be of %d: off by %d, uncertainty %d", f.sentNS, stamped+correction, off,
+				c.UncertaintyNS)
 		}
 	}
 	if s.frames[len(s.frames)-1].sentNS-s.frames[0].sentNS < 1e9 {
@@ -309,7 +314,8 @@ func TestTapsThatMissFramesAreToldFromLosses(t *testing.T) {
 			if got := checked.Meta().Complete; got != tc.complete {
 				t.Errorf("complete %t", got)
 			}
-			if note := strings.Join(checked.Meta().Notes, "\n"); strings.Contains(note, "only in the downstream capture") != tc.missed {
+			if note := strings.Join(checked.Meta().Notes, "\n"); strings.Contains(note,
+				"only in the downstream capture") != tc.missed {
 				t.Errorf("notes %s", note)
 			}
 			last, sent := int64(0), map[uint64]bool{}
@@ -374,7 +380,8 @@ func TestPlacesThatNothingShowsAndPlacesThatAreGiven(t *testing.T) {
 			continue
 		}
 		for _, w := range report.Ways {
-			if want := tc.upstream[bit(w.Source != netip.MustParseAddr("10.0.0.1"))]; w.FirstUpstream != want || w.Reason != tc.reason {
+			if want := tc.upstream[bit(w.Source != netip.MustParseAddr("10.0.0.1"))]; w.FirstUpstream != want ||
+				w.Reason != tc.reason {
 				t.Errorf("%s: %v, want first upstream %t because %s", tc.name, w.String(), want, tc.reason)
 			}
 		}
@@ -384,16 +391,19 @@ func TestPlacesThatNothingShowsAndPlacesThatAreGiven(t *testing.T) {
 	second, _ := routed.capture(t, "second.pcap", upside)
 	_, _, err := CheckPair(t.Context(), first, second, Options{Ordered: true})
 	const want = "second.pcap was taken upstream of first.pcap: the TTL decreases"
-	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "name them the other way round") {
+	if err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "name them the other way round") {
 		t.Errorf("captures in the wrong order: %v, want %q", err, want)
 	}
 	other := path{requests: 100, firstPSN: 77_000, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(5, 4))}.play()
 	strange, _ := other.capture(t, "second.pcap", after)
-	if _, _, err := CheckPair(t.Context(), first, strange, Options{}); err == nil || !strings.Contains(err.Error(), "packets are in both captures") {
+	if _, _, err := CheckPair(t.Context(), first, strange, Options{}); err == nil ||
+		!strings.Contains(err.Error(), "packets are in both captures") {
 		t.Errorf("captures of other traffic: %v", err)
 	}
 	for _, empty := range []Source{memorySource("empty.pcap", pcapOf(t, nil))} {
-		if _, _, err := CheckPair(t.Context(), first, empty, Options{}); err == nil || !strings.Contains(err.Error(), "empty.pcap") {
+		if _, _, err := CheckPair(t.Context(), first, empty, Options{}); err == nil ||
+			!strings.Contains(err.Error(), "empty.pcap") {
 			t.Errorf("empty capture: %v", err)
 		}
 	}
@@ -405,10 +415,12 @@ func TestPlacesThatNothingShowsAndPlacesThatAreGiven(t *testing.T) {
 	}
 }
 
-// TestNamedHostsMayBeExchangedIfBothSendRequests names the captures of two hosts as the requester's and the responder's.
+// TestNamedHostsMayBeExchangedIfBothSendRequests names the captures of two hosts as the requester's and the
+// responder's.
 func TestNamedHostsMayBeExchangedIfBothSendRequests(t *testing.T) {
 	there := path{requests: 60, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(6, 4))}
-	back := path{requests: 60, firstPSN: 77_000, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(7, 4)), reversed: true}
+	back := path{requests: 60, firstPSN: 77_000, oneWayNS: 5000, gapNS: 20_000, rng: rand.New(rand.NewPCG(7, 4)),
+		reversed: true}
 	oneWay, both := there.play(), there.play()
 	for _, f := range back.play().frames {
 		f.sentNS, f.passedNS = f.sentNS+9000, f.passedNS+9000 // the first request is that of 10.0.0.1 at either host
@@ -421,7 +433,8 @@ func TestNamedHostsMayBeExchangedIfBothSendRequests(t *testing.T) {
 		want          string
 	}{
 		{"one host requests, named rightly", oneWay, atA, atB, ""},
-		{"one host requests, named the other way round", oneWay, atB, atA, "no clock offset explains the order of the frames"},
+		{"one host requests, named the other way round", oneWay, atB, atA,
+			"no clock offset explains the order of the frames"},
 		{"both request", both, atA, atB, ""},
 		{"both request, the other way round", both, atB, atA, ""},
 	} {

@@ -9,12 +9,13 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// surveyLimit is how many frames of each capture a survey keeps: enough to bound clocks within the jitter of a path, in 4 MB.
+// surveyLimit is how many frames of each capture a survey keeps: enough to bound clocks within the jitter of a path, in
+// 4 MB.
 const surveyLimit = 1 << 14
 
-// A survey is what one pass over each of two captures shows of their clocks and places, before frames are matched one by one.
-// Both keep the same share of packets, chosen by connection and PSN, so that a frame, its repetitions and its acknowledgement
-// are kept together.
+// A survey is what one pass over each of two captures shows of their clocks and places, before frames are matched one
+// by one. Both keep the same share of packets, chosen by connection and PSN, so that a frame, its repetitions and its
+// acknowledgement are kept together.
 type survey struct {
 	taps [2]tapSurvey
 	ways map[flowKey]int // (source, destination) to its number, in order of appearance
@@ -39,7 +40,8 @@ type glimpse struct {
 	lastNS int64
 	share  uint64 // decides whether it is kept
 	place  uint64 // connection, PSN and direction
-	answer uint64 // the place of the acknowledgement of a request, or of the request that an acknowledgement answers. 0: none
+	// the place of the acknowledgement of a request, or of the request that an acknowledgement answers. 0: none
+	answer uint64
 	copies int32
 	way    int32
 	id     uint16 // IPv4 identification
@@ -120,7 +122,8 @@ func (s *survey) add(tap int, o *observation) {
 		return
 	}
 	t.seen[key] = &glimpse{
-		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(), data: r.Opcode.IsData(),
+		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(),
+		data:  r.Opcode.IsData(),
 		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: s.answerPlace(r),
 		cumulative: r.Opcode == packet.Acknowledge,
 	}
@@ -129,11 +132,12 @@ func (s *survey) add(tap int, o *observation) {
 	}
 }
 
-// acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are executed in order. A NAK
-// is no evidence, as its PSN may be what is wrong.
+// acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are
+// executed in order. A NAK is no evidence, as its PSN may be what is wrong.
 func acknowledges(r *Record) (packet.PSN, bool) {
 	switch {
-	case r.Opcode == packet.Acknowledge && r.Syndrome.IsAck(), r.Opcode == packet.AtomicAcknowledge, r.Opcode.IsReadResponse():
+	case r.Opcode == packet.Acknowledge && r.Syndrome.IsAck(), r.Opcode == packet.AtomicAcknowledge,
+		r.Opcode.IsReadResponse():
 		return r.PSN, true
 	}
 	return 0, false
@@ -202,8 +206,8 @@ func mix(a, b uint64) uint64 {
 	return hi
 }
 
-// identified reports whether IPv4 identifications tell a frame from its retransmission, and nothing between the taps replaces
-// them.
+// identified reports whether IPv4 identifications tell a frame from its retransmission, and nothing between the taps
+// replaces them.
 func (s *survey) identified() bool {
 	same, other := 0, 0
 	values := make(map[uint16]bool)

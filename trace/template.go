@@ -6,8 +6,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A template is what all frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A connection
-// has a handful of them, so that most frames are decoded by recognising theirs and reading the few fields that differ.
+// A template is what all frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A
+// connection has a handful of them, so that most frames are decoded by recognising theirs and reading the few fields
+// that differ.
 type template struct {
 	// What is looked at for every frame comes first, in one line of the cache for IPv4.
 	length int32  // of the frame
@@ -46,9 +47,9 @@ const (
 
 const templateWords = 8
 
-// What of a frame without VLAN tag and IP options is no part of its template, in the eight-byte words from the EtherType on,
-// read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 flow label and hop limit. The reserved bits beside
-// the acknowledge request are 0 in all frames of a template.
+// What of a frame without VLAN tag and IP options is no part of its template, in the eight-byte words from the
+// EtherType on, read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 flow label and
+// hop limit. The reserved bits beside the acknowledge request are 0 in all frames of a template.
 const (
 	maskV4Type, maskV4Flags  = 0x0000_ffff_ffff_ffff, 0xffff_0000_ff00_ffff
 	maskV4Ports, maskV4BTH   = 0xffff_0000_ffff_ffff, 0x0000_ffff_ffff_ffff
@@ -60,7 +61,8 @@ const (
 	templatedV6   = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + packet.BTHLen
 )
 
-// templateKey fills words with the constant part of frame and returns its hash, or false for frames that have no template.
+// templateKey fills words with the constant part of frame and returns its hash, or false for frames that have no
+// template.
 func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bool) {
 	if len(frame) < templatedV4 {
 		return 0, false

@@ -25,7 +25,8 @@ func (s *scan) templated(data []byte, number uint64, offset int64) bool {
 		}
 	}
 	id, ns := uint48(data[6:12]), s.dec.clock.Unwrap(uint48(data))
-	word := uint64(index)<<48 | uint64(ack&maxUint24)<<24 | uint64(icrc)<<recordedICRC | uint64(event)<<recordedEvent | uint64(ack>>31)*recordedAckReq
+	word := uint64(index)<<48 | uint64(ack&maxUint24)<<24 | uint64(icrc)<<recordedICRC | uint64(
+		event)<<recordedEvent | uint64(ack>>31)*recordedAckReq
 	s.recording.addTemplated(t.ext, &s.dec.clock, number, word, id, ns, data[at:])
 	s.copies.events[event]++
 	if s.index != nil {

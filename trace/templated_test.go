@@ -28,7 +28,8 @@ func TestCopiesTakenByTemplatesAreCheckedLikeAnyOther(t *testing.T) {
 		if diff := cmp.Diff(want, report, cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)
 		}
-		if short.unknown != long.unknown || short.icrc != long.icrc || short.dec.withICRC != long.dec.withICRC || short.dec.clock != long.dec.clock {
+		if short.unknown != long.unknown || short.icrc != long.icrc || short.dec.withICRC != long.dec.withICRC ||
+			short.dec.clock != long.dec.clock {
 			t.Errorf("%+v and %+v", short, long)
 		}
 		if diff := cmp.Diff(long.index, short.index, cmp.AllowUnexported(fileIndex{}, filePiece{})); diff != "" {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// luminaDisorderNS is how far the stamps of the two directions may be out of order in traces of Lumina's prototype, whose
-// mirror sequence and clock are read at different stages (spec §4).
+// luminaDisorderNS is how far the stamps of the two directions may be out of order in traces of Lumina's prototype,
+// whose mirror sequence and clock are read at different stages (spec §4).
 const luminaDisorderNS = 50
 
 // wayPort is where a way has its source port, above the destination QPN and the IP version.
@@ -75,7 +75,8 @@ func (c *timeCheck) follow(id uint64, ns, bound int64, frame uint64) {
 }
 
 func (c *timeCheck) condition() Condition {
-	out := Condition{Name: ConditionTime, Status: StatusOK, BackCount: c.back, Back: c.backList, Message: "timestamps never decrease"}
+	out := Condition{Name: ConditionTime, Status: StatusOK, BackCount: c.back, Back: c.backList,
+		Message: "timestamps never decrease"}
 	if c.perFlow {
 		out.DisorderNS = &c.disorder
 	}
@@ -88,9 +89,11 @@ func (c *timeCheck) condition() Condition {
 		out.Message = fmt.Sprintf("time goes back %d times, first by %d ns at #%d (frame %d), from %d to %d ns",
 			c.back, s.PreviousNS-s.TimeNS, s.Seq, s.Frame, s.PreviousNS, s.TimeNS)
 	case c.perFlow:
-		out.Message = fmt.Sprintf("timestamps never decrease within a flow, nor by more than %d ns between queues (%d ns are allowed)", c.disorder, c.tolerance)
+		out.Message = fmt.Sprintf("timestamps never decrease within a flow, nor by more than %d ns between queues (%d ns "+
+			"are allowed)", c.disorder, c.tolerance)
 	case c.tolerance > 0:
-		out.Message = fmt.Sprintf("timestamps never decrease within a direction, nor by more than %d ns between directions", c.tolerance)
+		out.Message = fmt.Sprintf("timestamps never decrease within a direction, nor by more than %d ns between directions",
+			c.tolerance)
 	}
 	return out
 }

@@ -10,7 +10,8 @@ import (
 // A TrimReaction says what a host does with the header of a packet whose payload a switch cut off.
 type TrimReaction uint8
 
-// Trim reactions. Unknown ones show in the trace: a host that asks for a packet that nothing but its trimmed header named reacts.
+// Trim reactions. Unknown ones show in the trace: a host that asks for a packet that nothing but its trimmed header
+// named reacts.
 const (
 	TrimReactionUnknown TrimReaction = iota
 	TrimIgnored                      // dropped, as damaged packets are
@@ -30,7 +31,8 @@ func (t TrimReactions) Receiver(flow FlowID) TrimReaction {
 	return t.Responder
 }
 
-// A Cut is one trim that happened, with what the mirror copy does not carry: it shows the packet before (entries.json has it).
+// A Cut is one trim that happened, with what the mirror copy does not carry: it shows the packet before (entries.json
+// has it).
 type Cut struct {
 	Flow  FlowID // that the packet travels on
 	PSN   packet.PSN
@@ -67,8 +69,8 @@ func NewCuts(connections *Connections, cuts []Cut) *Cuts {
 	return c
 }
 
-// Of returns the cut of r, the next trimmed packet of the trace; nil: none is known. Entries that found the packet too short to be
-// cut are passed over.
+// Of returns the cut of r, the next trimmed packet of the trace; nil: none is known. Entries that found the packet too
+// short to be cut are passed over.
 func (c *Cuts) Of(r *Record) *Cut {
 	k := cutKey{r.Flow, r.PSN}
 	list := c.known[k]
@@ -90,11 +92,12 @@ func (c *Cuts) ipLength(r *Record) int {
 	if conn, ok := c.connections.Get(r.Flow); ok && conn.Requester.IP.Is6() {
 		n = packet.IPv6Len
 	}
-	return n + packet.UDPLen + packet.BTHLen + r.Opcode.Headers().ExtendedLen() + int(r.PayloadLen) + int(r.PadCount) + packet.ICRCLen
+	return n + packet.UDPLen + packet.BTHLen + r.Opcode.Headers().ExtendedLen() + int(r.PayloadLen) + int(
+		r.PadCount) + packet.ICRCLen
 }
 
-// WithTrims returns the trace with what a test says about its hosts and about the cuts: headers that their receiver can't recognise
-// get the flag TrimUnmarked.
+// WithTrims returns the trace with what a test says about its hosts and about the cuts: headers that their receiver
+// can't recognise get the flag TrimUnmarked.
 func (c *Checked) WithTrims(t TrimReactions, cuts []Cut) *Checked {
 	other := *c
 	other.meta.TrimReactions = t

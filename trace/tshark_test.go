@@ -22,8 +22,10 @@ func TestTsharkReadsOurTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The payload is zeros, which tshark would take for RPC over RDMA, and find wanting.
-	out, err := exec.Command(tshark, "-r", path, "--disable-protocol", "rpcordma", "-o", "ip.check_checksum:TRUE", "-T", "fields", "-e", "frame.time_epoch", "-e", "eth.src", "-e", "eth.dst",
-		"-e", "ip.ttl", "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "infiniband.bth.opcode", "-e", "infiniband.bth.psn",
+	out, err := exec.Command(tshark, "-r", path, "--disable-protocol", "rpcordma", "-o", "ip.check_checksum:TRUE", "-T",
+		"fields", "-e", "frame.time_epoch", "-e", "eth.src", "-e", "eth.dst",
+		"-e", "ip.ttl", "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "infiniband.bth.opcode", "-e",
+		"infiniband.bth.psn",
 		"-e", "_ws.malformed").Output()
 	if err != nil {
 		t.Fatalf("tshark: %v", err)
@@ -44,7 +46,8 @@ func TestTsharkReadsOurTraces(t *testing.T) {
 	}
 	err = checked.ForEach(t.Context(), func(r *Record) error {
 		epoch := int64(1e18) + r.TimeNS // as mirrorFile writes it
-		want = append(want, fmt.Sprintf("%d.%09d\t%s\t%s\t%d\t1\t4791\t%d\t%d", epoch/1e9, epoch%1e9, mac(r.ID), mac(uint64(r.TimeNS)),
+		want = append(want, fmt.Sprintf("%d.%09d\t%s\t%s\t%d\t1\t4791\t%d\t%d", epoch/1e9, epoch%1e9, mac(r.ID),
+			mac(uint64(r.TimeNS)),
 			r.Event, r.Opcode, uint32(r.PSN)))
 		return nil
 	})

@@ -9,9 +9,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A capture may hold each frame twice: of a SPAN port that copies both directions, of an interface list with the same packet on
-// two of them, or of both sides of a router. Twins are equal but for their MAC addresses, TTL and what depends on it, and are
-// captured one right after the other, whereas a retransmission comes a round trip later.
+// A capture may hold each frame twice: of a SPAN port that copies both directions, of an interface list with the same
+// packet on two of them, or of both sides of a router. Twins are equal but for their MAC addresses, TTL and what
+// depends on it, and are captured one right after the other, whereas a retransmission comes a round trip later.
 
 // twinWindowNS is how long after a frame its twin may come: the transit of a switch or router with full queues.
 const twinWindowNS = 200_000
@@ -19,8 +19,9 @@ const twinWindowNS = 200_000
 // twinSample is how many RoCE frames decide whether a capture holds twins.
 const twinSample = 20_000
 
-// twinsMissing is the largest share of frames without a twin in a capture of twins, which may miss some. Go-back-N alone repeats as
-// large a share of the requests now and then, but not of the responses, too, nor under the same IPv4 identifications.
+// twinsMissing is the largest share of frames without a twin in a capture of twins, which may miss some. Go-back-N
+// alone repeats as large a share of the requests now and then, but not of the responses, too, nor under the same IPv4
+// identifications.
 const twinsMissing = 0.2
 
 // twinRecent is how many frames are looked back over.
@@ -38,7 +39,8 @@ func (t *twinRule) String() string {
 	if t.hops == 0 {
 		return fmt.Sprintf("the capture holds frames twice, at most %.3f us apart", float64(t.windowNS)/1000)
 	}
-	return fmt.Sprintf("the capture was taken on both sides of a router: it holds frames twice, with a TTL that is %d lower", t.hops)
+	return fmt.Sprintf(
+		"the capture was taken on both sides of a router: it holds frames twice, with a TTL that is %d lower", t.hops)
 }
 
 // A seenFrame is a frame that a twin may follow.
@@ -61,16 +63,19 @@ type twins struct {
 }
 
 func newTwins(windowNS int64, hops int) *twins {
-	return &twins{windowNS: windowNS, hops: hops, recent: make([]seenFrame, 0, twinRecent), byHash: make(map[uint64]int, twinRecent)}
+	return &twins{windowNS: windowNS, hops: hops, recent: make([]seenFrame, 0, twinRecent),
+		byHash: make(map[uint64]int, twinRecent)}
 }
 
-// twin reports whether f is the second sight of a RoCE frame, how long after the first it came, and by how much its TTL is lower.
+// twin reports whether f is the second sight of a RoCE frame, how long after the first it came, and by how much its TTL
+// is lower.
 func (t *twins) twin(f *Frame) (gapNS int64, hops int, ok, roce bool) {
 	s, isRoCE, err := locateRoCE(f.Data, packet.Port)
 	if !isRoCE || err != nil {
 		return 0, 0, false, false
 	}
-	seen := seenFrame{hash: twinHash(f.Data[s.l3:s.end]), timeNS: f.TimeNS, ttl: f.Data[s.l3+7], ce: f.Data[s.l3+1]>>4&3 == byte(packet.CE)}
+	seen := seenFrame{hash: twinHash(f.Data[s.l3:s.end]), timeNS: f.TimeNS, ttl: f.Data[s.l3+7],
+		ce: f.Data[s.l3+1]>>4&3 == byte(packet.CE)}
 	if f.Data[s.l3]>>4 == 4 {
 		seen.ttl, seen.ce = f.Data[s.l3+8], f.Data[s.l3+1]&3 == byte(packet.CE)
 	}

@@ -39,7 +39,8 @@ func TestFramesThatACaptureHoldsTwiceAreLeftOut(t *testing.T) {
 			routed[0] ^= 1
 			return []written{{at, f, len(f)}, {at + 900, routed, len(routed)}}
 		}},
-		"every request is sent again at once, and responses are not": {copies: func(at int64, f []byte, request bool) []written {
+		"every request is sent again at once, and responses are not": {copies: func(at int64, f []byte,
+			request bool) []written {
 			if !request {
 				return []written{{at, f, len(f)}}
 			}
@@ -69,7 +70,8 @@ func TestFramesThatACaptureHoldsTwiceAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestMarksOfFramesThatAreLeftOut looks at what the second sights of frames show: marks that are made between the two places.
+// TestMarksOfFramesThatAreLeftOut looks at what the second sights of frames show: marks that are made between the two
+// places.
 func TestMarksOfFramesThatAreLeftOut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second bool

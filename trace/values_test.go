@@ -15,7 +15,8 @@ import (
 )
 
 func TestNamesOfKindsAndEvents(t *testing.T) {
-	for kind, want := range map[Kind]string{KindMirror: "mirror", KindPlain: "plain", KindPair: "pair", 0: "unknown", 9: "unknown"} {
+	for kind, want := range map[Kind]string{KindMirror: "mirror", KindPlain: "plain", KindPair: "pair", 0: "unknown",
+		9: "unknown"} {
 		if kind.String() != want {
 			t.Errorf("kind %d is %q, want %q", kind, kind, want)
 		}
@@ -50,7 +51,8 @@ func TestRecordsInMemoryCompleteTheirMeta(t *testing.T) {
 		{Meta{Kind: KindPlain}, Meta{Kind: KindPlain, PacketIDs: PacketIDsFrame}},
 		{Meta{Kind: KindPlain, EventsKnown: true}, Meta{Kind: KindPlain, PacketIDs: PacketIDsFrame, EventsKnown: true}},
 		{Meta{Kind: KindPair}, Meta{Kind: KindPair, PacketIDs: PacketIDsFrame, EventsKnown: true}},
-		{Meta{Kind: KindMirror, PacketIDs: PacketIDsFrame}, Meta{Kind: KindMirror, PacketIDs: PacketIDsFrame, EventsKnown: true}},
+		{Meta{Kind: KindMirror, PacketIDs: PacketIDsFrame},
+			Meta{Kind: KindMirror, PacketIDs: PacketIDsFrame, EventsKnown: true}},
 	} {
 		tc.want.Packets, tc.want.StartNS, tc.want.EndNS = 3, 20, 70
 		c := CheckedRecords(tc.in, list)
@@ -82,7 +84,8 @@ func TestRecordsInMemoryCompleteTheirMeta(t *testing.T) {
 // TestOnlyTracesThatMayMissFramesHaveAReadingWithUnseenOnes has every kind of trace.
 func TestOnlyTracesThatMayMissFramesHaveAReadingWithUnseenOnes(t *testing.T) {
 	list := []Record{
-		{ID: 1, Flags: Sent, Event: EventDrop}, {ID: 2, Flags: Sent}, {ID: 2, Flags: Passed}, {ID: 3, Flags: Sent | Passed | AckReq, Event: EventECN},
+		{ID: 1, Flags: Sent, Event: EventDrop}, {ID: 2, Flags: Sent}, {ID: 2, Flags: Passed},
+		{ID: 3, Flags: Sent | Passed | AckReq, Event: EventECN},
 	}
 	for _, tc := range []struct {
 		meta Meta
@@ -122,7 +125,8 @@ func TestOnlyTracesThatMayMissFramesHaveAReadingWithUnseenOnes(t *testing.T) {
 	}
 }
 
-// TestRewritesShowInEveryFieldOfARecord rewrites each field of a READ request, a response and an atomic, and compares whole records.
+// TestRewritesShowInEveryFieldOfARecord rewrites each field of a READ request, a response and an atomic, and compares
+// whole records.
 func TestRewritesShowInEveryFieldOfARecord(t *testing.T) {
 	base := func(op packet.Opcode) Record {
 		return Record{
@@ -139,7 +143,8 @@ func TestRewritesShowInEveryFieldOfARecord(t *testing.T) {
 	}{
 		{packet.RewriteDSCP, 9, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.DSCP = 9 }},
 		{packet.RewriteECN, 3, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.ECN = packet.CE }},
-		{packet.RewriteDestQP, 0x12, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.DestQP, r.Flow = 0x12, NoFlow }},
+		{packet.RewriteDestQP, 0x12, packet.ReadRequest, packet.ReadRequest,
+			func(r *Record) { r.DestQP, r.Flow = 0x12, NoFlow }},
 		{packet.RewriteDestQP, 0x11, packet.ReadRequest, packet.ReadRequest, func(*Record) {}},
 		{packet.RewriteAckReq, 1, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.Flags |= AckReq }},
 		{packet.RewriteAckReq, 0, packet.ReadRequest, packet.ReadRequest, func(*Record) {}},
@@ -148,12 +153,16 @@ func TestRewritesShowInEveryFieldOfARecord(t *testing.T) {
 		{packet.RewritePSN, 77, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.PSN = 77 }},
 		{packet.RewriteSyndrome, 0x60, packet.Acknowledge, packet.ReadRequest, func(r *Record) { r.Syndrome = 0x60 }},
 		{packet.RewriteMSN, 99, packet.Acknowledge, packet.ReadRequest, func(r *Record) { r.MSN = 99 }},
-		{packet.RewriteRKey, 8, packet.ReadRequest, packet.SendFirst, func(r *Record) { r.RKey, r.Flags = 8, r.Flags|ForeignRKey }},
-		{packet.RewriteRKey, 8, packet.FetchAdd, packet.Acknowledge, func(r *Record) { r.RKey, r.Flags = 8, r.Flags|ForeignRKey }},
+		{packet.RewriteRKey, 8, packet.ReadRequest, packet.SendFirst,
+			func(r *Record) { r.RKey, r.Flags = 8, r.Flags|ForeignRKey }},
+		{packet.RewriteRKey, 8, packet.FetchAdd, packet.Acknowledge,
+			func(r *Record) { r.RKey, r.Flags = 8, r.Flags|ForeignRKey }},
 		{packet.RewriteDMALength, 8, packet.ReadRequest, packet.FetchAdd, func(r *Record) { r.DMALen = 8 }},
-		{packet.RewriteOpcode, uint64(packet.WriteLast), packet.SendMiddle, packet.ReadRequest, func(r *Record) { r.Opcode = packet.WriteLast }},
+		{packet.RewriteOpcode, uint64(packet.WriteLast), packet.SendMiddle, packet.ReadRequest,
+			func(r *Record) { r.Opcode = packet.WriteLast }},
 		{packet.RewritePKey, 0x7fff, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.PKey = 0x7fff }},
-		{packet.RewritePKey, 0x8001, packet.ReadRequest, packet.ReadRequest, func(r *Record) { r.PKey, r.Flags = 0x8001, r.Flags|ForeignPKey }},
+		{packet.RewritePKey, 0x8001, packet.ReadRequest, packet.ReadRequest,
+			func(r *Record) { r.PKey, r.Flags = 0x8001, r.Flags|ForeignPKey }},
 		{packet.RewriteHopLimit, 3, packet.ReadRequest, packet.ReadRequest, func(*Record) {}},
 		{packet.RewriteSrcPort, 3, packet.ReadRequest, packet.ReadRequest, func(*Record) {}},
 	} {
@@ -163,7 +172,8 @@ func TestRewritesShowInEveryFieldOfARecord(t *testing.T) {
 			want := r
 			if tc.value == 0 {
 				want.Flags &^= AckReq | Solicited
-				want.Flags |= flags &^ map[packet.RewriteField]Flags{packet.RewriteAckReq: AckReq, packet.RewriteSolicited: Solicited}[tc.field]
+				want.Flags |= flags &^ map[packet.RewriteField]Flags{packet.RewriteAckReq: AckReq,
+					packet.RewriteSolicited: Solicited}[tc.field]
 			}
 			tc.change(&want)
 			d := Departure{Event: EventRewrite, Field: tc.field, Value: tc.value}
@@ -197,7 +207,8 @@ func TestErrorsOfACallerEndDepartures(t *testing.T) {
 		}
 		d := Actions[i].Departure([]uint64{uint64(packet.RewriteMSN), 5})
 		d.Event, d.PSN, d.HasPSN = event, 1, true
-		list := []Record{{ID: 1, PSN: 1, Flags: Sent | Passed, Opcode: packet.WriteMiddle, Event: event}, {ID: 2, PSN: 2, TimeNS: 9, Flags: Sent | Passed, Opcode: packet.WriteMiddle}}
+		list := []Record{{ID: 1, PSN: 1, Flags: Sent | Passed, Opcode: packet.WriteMiddle, Event: event},
+			{ID: 2, PSN: 2, TimeNS: 9, Flags: Sent | Passed, Opcode: packet.WriteMiddle}}
 		c := CheckedRecords(Meta{}, list).WithDepartures([]Departure{d})
 		total := 0
 		if err := c.ForEach(t.Context(), func(*Record) error { total++; return nil }); err != nil || total < 3 {
@@ -226,11 +237,14 @@ func TestTrimsThatReceiversCannotRecogniseAreFlagged(t *testing.T) {
 		{ID: 3, Flow: 0, PSN: 4, Flags: Sent | Passed, Event: EventTrim, Opcode: packet.WriteMiddle, PayloadLen: 100},
 		{ID: 4, Flow: 0, PSN: 5, Flags: Sent | Passed, Event: EventTrim, Opcode: packet.WriteMiddle, PayloadLen: 100},
 	}
-	// In the wrong order, as several files may give them; an entry that found the packet too short to be cut is passed over.
-	cuts := []Cut{{Flow: 0, PSN: 4, Nth: 3, Size: 64, Unmarked: true}, {Flow: 0, PSN: 4, Nth: 1, Size: 64}, {Flow: 0, PSN: 4, Nth: 2, Size: 9000}}
+	// In the wrong order, as several files may give them; an entry that found the packet too short to be cut is passed
+	// over.
+	cuts := []Cut{{Flow: 0, PSN: 4, Nth: 3, Size: 64, Unmarked: true}, {Flow: 0, PSN: 4, Nth: 1, Size: 64},
+		{Flow: 0, PSN: 4, Nth: 2, Size: 9000}}
 	c := CheckedRecords(Meta{}, list).WithTrims(TrimReactions{}, cuts)
 	var arrives []bool
-	if err := c.ForEach(t.Context(), func(r *Record) error { arrives = append(arrives, r.HeaderArrives()); return nil }); err != nil {
+	if err := c.ForEach(t.Context(),
+		func(r *Record) error { arrives = append(arrives, r.HeaderArrives()); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if want := []bool{true, false, false, true}; !slices.Equal(arrives, want) {
@@ -242,7 +256,8 @@ func TestTrimsThatReceiversCannotRecogniseAreFlagged(t *testing.T) {
 func TestConnectionsNameEachProblemOfAnAddress(t *testing.T) {
 	good := Connection{
 		Index: 1, Verb: "write", MTU: 1024,
-		Requester: Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 1, IPSN: maxUint24}, Responder: Side{IP: netip.MustParseAddr("fd00::2"), QPN: maxUint24},
+		Requester: Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 1, IPSN: maxUint24},
+		Responder: Side{IP: netip.MustParseAddr("fd00::2"), QPN: maxUint24},
 	}
 	good.Requester.IP = netip.MustParseAddr("::ffff:10.0.0.1")
 	good.Responder.IP = netip.MustParseAddr("10.0.0.2")
@@ -252,7 +267,8 @@ func TestConnectionsNameEachProblemOfAnAddress(t *testing.T) {
 	}{
 		{func(*Side) {}, ""},
 		{func(s *Side) { s.IP = netip.Addr{} }, ".ip: missing or not an IP address"},
-		{func(s *Side) { s.IP = netip.MustParseAddr("fe80::1%eth0") }, ".ip: fe80::1%eth0 has a zone, which packets do not carry"},
+		{func(s *Side) { s.IP = netip.MustParseAddr("fe80::1%eth0") },
+			".ip: fe80::1%eth0 has a zone, which packets do not carry"},
 		{func(s *Side) { s.IP = netip.MustParseAddr("0.0.0.0") }, ".ip: 0.0.0.0 is not the address of one host"},
 		{func(s *Side) { s.IP = netip.MustParseAddr("224.0.0.1") }, ".ip: 224.0.0.1 is not the address of one host"},
 		{func(s *Side) { s.QPN = maxUint24 + 1 }, ".qpn: 16777216 is out of range (0 to 16777215, 0: not known)"},
@@ -265,7 +281,8 @@ func TestConnectionsNameEachProblemOfAnAddress(t *testing.T) {
 				tc.change(&c.Responder)
 			}
 			_, err := NewConnections([]Connection{c})
-			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), "connections[0]."+side+tc.want)) {
+			if tc.want == "" && err != nil || tc.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), "connections[0]."+side+tc.want)) {
 				t.Errorf("%v, want %q", err, tc.want)
 			}
 		}
@@ -282,7 +299,8 @@ func TestConnectionsNameEachProblemOfAnAddress(t *testing.T) {
 		flow  FlowID
 		space packet.Space
 		want  packet.PSN
-	}{{0, packet.Requests, maxUint24}, {0, packet.Responses, 0}, {1, packet.Requests, 0}, {1, packet.Responses, maxUint24}, {NoFlow, packet.Requests, 0}, {2, packet.Requests, 0}} {
+	}{{0, packet.Requests, maxUint24}, {0, packet.Responses, 0}, {1, packet.Requests, 0}, {1, packet.Responses, maxUint24},
+		{NoFlow, packet.Requests, 0}, {2, packet.Requests, 0}} {
 		if got := c.InitialPSN(tc.flow, tc.space); got != tc.want {
 			t.Errorf("initial PSN of flow %d: %d, want %d", tc.flow, got, tc.want)
 		}
@@ -296,7 +314,8 @@ func TestTheWriterRefusesWhatPcapCannotHold(t *testing.T) {
 		ns   int64
 		n    int
 		fits bool
-	}{{0, 0, true}, {-1, 0, false}, {last, 1, true}, {last + 1, 1, false}, {0, maxCapturedLen, true}, {0, maxCapturedLen + 1, false}} {
+	}{{0, 0, true}, {-1, 0, false}, {last, 1, true}, {last + 1, 1, false}, {0, maxCapturedLen, true},
+		{0, maxCapturedLen + 1, false}} {
 		var b bytes.Buffer
 		w := NewPcapWriter(&b, "x.pcap", 0)
 		_, err := w.Reserve(tc.ns, tc.n, 9)
@@ -311,7 +330,8 @@ func TestTheWriterRefusesWhatPcapCannotHold(t *testing.T) {
 			t.Errorf("%d packets, %d bytes", w.Packets(), w.Bytes())
 		}
 	}
-	for snap, want := range map[int]uint32{0: maxCapturedLen, -1: maxCapturedLen, 1: 1, maxCapturedLen: maxCapturedLen, maxCapturedLen + 1: maxCapturedLen, 96: 96} {
+	for snap, want := range map[int]uint32{0: maxCapturedLen, -1: maxCapturedLen, 1: 1, maxCapturedLen: maxCapturedLen,
+		maxCapturedLen + 1: maxCapturedLen, 96: 96} {
 		var b bytes.Buffer
 		w := NewPcapWriter(&b, "x.pcap", snap)
 		if err := errors.Join(w.Write(0, make([]byte, 200), 300), w.Flush()); err != nil {
@@ -321,7 +341,8 @@ func TestTheWriterRefusesWhatPcapCannotHold(t *testing.T) {
 		if got := le32(b.Bytes()[16:]); got != want || b.Len() != pcapHeaderLen+pcapRecordLen+kept {
 			t.Errorf("snap %d: the header has %d, want %d; %d bytes", snap, got, want, b.Len())
 		}
-		if frames, err := readAll(b.Bytes()); err != nil || len(frames) != 1 || frames[0].Orig != 300 || len(frames[0].Data) != kept {
+		if frames, err := readAll(b.Bytes()); err != nil || len(frames) != 1 || frames[0].Orig != 300 ||
+			len(frames[0].Data) != kept {
 			t.Errorf("snap %d: %v, %v", snap, frames, err)
 		}
 	}
@@ -358,7 +379,8 @@ func TestTheWriterUsesTheRoomOfItsDestination(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := readAll(l.Bytes())
-		if err != nil || !slices.EqualFunc(want, got, func(a, b written) bool { return a.TimeNS == b.TimeNS && bytes.Equal(a.Data, b.Data) }) {
+		if err != nil || !slices.EqualFunc(want, got,
+			func(a, b written) bool { return a.TimeNS == b.TimeNS && bytes.Equal(a.Data, b.Data) }) {
 			t.Errorf("room for %d: %d frames, %v", room, len(got), err)
 		}
 		if l.lent == 0 && room == 1<<20 {
@@ -375,7 +397,8 @@ func TestClockReportsReadAsTheyAreMeant(t *testing.T) {
 	}{
 		{ClockReport{SameClock: true}, "both captures are taken to be stamped by one clock"},
 		{ClockReport{OffsetNS: -1500, DriftPPB: 20_400, UncertaintyNS: -1, Matched: 7},
-			"clock of the second capture: corrected by -1.500 us and +20.4 ppm, from 7 common frames; no answer bounds how much later frames may have passed"},
+			"clock of the second capture: corrected by -1.500 us and +20.4 ppm, from 7 common frames; no answer bounds how " +
+				"much later frames may have passed"},
 		{ClockReport{OffsetNS: 1500, DriftPPB: -400, UncertaintyNS: 0, Matched: 7},
 			"clock of the second capture: corrected by 1.500 us and -0.4 ppm, uncertainty 0.000 us, from 7 common frames"},
 	} {
@@ -387,22 +410,27 @@ func TestClockReportsReadAsTheyAreMeant(t *testing.T) {
 		e    *clockEstimate
 		want int64
 	}{
-		{nil, 0}, {&clockEstimate{report: ClockReport{SameClock: true, UncertaintyNS: 9000}}, 0}, {&clockEstimate{report: ClockReport{UncertaintyNS: -1}}, 1000},
-		{&clockEstimate{report: ClockReport{UncertaintyNS: 4000}}, 1000}, {&clockEstimate{report: ClockReport{UncertaintyNS: 4004}}, 1001},
-		{&clockEstimate{report: ClockReport{UncertaintyNS: 200_000}}, 50_000}, {&clockEstimate{report: ClockReport{UncertaintyNS: 200_004}}, 50_000},
+		{nil, 0}, {&clockEstimate{report: ClockReport{SameClock: true, UncertaintyNS: 9000}}, 0},
+		{&clockEstimate{report: ClockReport{UncertaintyNS: -1}}, 1000},
+		{&clockEstimate{report: ClockReport{UncertaintyNS: 4000}}, 1000},
+		{&clockEstimate{report: ClockReport{UncertaintyNS: 4004}}, 1001},
+		{&clockEstimate{report: ClockReport{UncertaintyNS: 200_000}}, 50_000},
+		{&clockEstimate{report: ClockReport{UncertaintyNS: 200_004}}, 50_000},
 	} {
 		if got := tc.e.slack(); got != tc.want {
 			t.Errorf("%+v: slack %d, want %d", tc.e, got, tc.want)
 		}
 	}
-	w := WayReport{Source: netip.MustParseAddr("10.0.0.1"), Destination: netip.MustParseAddr("10.0.0.2"), Reason: "as given"}
+	w := WayReport{Source: netip.MustParseAddr("10.0.0.1"), Destination: netip.MustParseAddr("10.0.0.2"),
+		Reason: "as given"}
 	const want = "packets from 10.0.0.1 to 10.0.0.2 pass the second capture, then the first (as given)"
 	if w.String() != want {
 		t.Errorf("got %s, want %s", w.String(), want)
 	}
 }
 
-// TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream has the evidence of one kind, and against it that of a later one.
+// TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream has the evidence of one kind, and against it that of a later
+// one.
 func TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream(t *testing.T) {
 	none := [2]float64{}
 	for _, tc := range []struct {
@@ -421,7 +449,8 @@ func TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream(t *testing.T) {
 		{wayEvidence{marksSecond: 1, lostFirst: 9}, none, -1, "CE marks appear"},
 		{wayEvidence{lostFirst: 1, alone: [2]int{0, 9}}, none, 1, "lost packets were retransmitted"},
 		{wayEvidence{lostSecond: 2, alone: [2]int{9, 0}}, none, -1, "lost packets were retransmitted"},
-		{wayEvidence{lostFirst: 2, repeated: 9, alone: [2]int{0, 1}}, [2]float64{0, 0.1}, -1, "packets are missing in the other capture"},
+		{wayEvidence{lostFirst: 2, repeated: 9, alone: [2]int{0, 1}}, [2]float64{0, 0.1}, -1,
+			"packets are missing in the other capture"},
 		{wayEvidence{lostFirst: 4, repeated: 9}, [2]float64{0, 0.1}, 1, "lost packets were retransmitted"},
 		{wayEvidence{lostSecond: 3, repeated: 9}, [2]float64{0.1, 0}, 0, ""},
 		{wayEvidence{lostSecond: 4, repeated: 9}, [2]float64{0.1, 0}, -1, "lost packets were retransmitted"},
@@ -440,7 +469,8 @@ func TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream(t *testing.T) {
 		weak bool
 	}{
 		{wayEvidence{hopsFirst: 1}, false}, {wayEvidence{marksSecond: 1}, false},
-		{wayEvidence{lostFirst: 2}, true}, {wayEvidence{lostFirst: 3}, false}, {wayEvidence{lostSecond: 2}, true}, {wayEvidence{lostSecond: 3}, false},
+		{wayEvidence{lostFirst: 2}, true}, {wayEvidence{lostFirst: 3}, false}, {wayEvidence{lostSecond: 2}, true},
+		{wayEvidence{lostSecond: 3}, false},
 		{wayEvidence{alone: [2]int{2, 0}}, true}, {wayEvidence{alone: [2]int{0, 3}}, false},
 	} {
 		if _, _, weak := tc.e.upstream(none); weak != tc.weak {
@@ -509,8 +539,8 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 	}
 }
 
-// TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the response on that was lost: the new response starts a
-// message and is another packet for that.
+// TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the response on that was lost: the
+// new response starts a message and is another packet for that.
 func TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap(t *testing.T) {
 	const lost, second, before, after = 1, 2, 3, 4
 	for _, tc := range []struct {

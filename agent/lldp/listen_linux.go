@@ -17,8 +17,9 @@ const (
 	maxFrame      = 1518
 )
 
-// Listen hears LLDP on an interface until ctx is done, which is no error, and calls found once for each neighbour, and again when
-// that says something else. What found returns ends it. Frames that can't be read are passed over. It needs CAP_NET_RAW.
+// Listen hears LLDP on an interface until ctx is done, which is no error, and calls found once for each neighbour, and
+// again when that says something else. What found returns ends it. Frames that can't be read are passed over. It needs
+// CAP_NET_RAW.
 func Listen(ctx context.Context, name string, found func(Neighbour) error) error {
 	file, err := open(name)
 	if err != nil {

@@ -39,8 +39,10 @@ func TestNeighboursAreHeardOnAnInterface(t *testing.T) {
 					to    *link.Sender
 					frame []byte
 				}{
-					{own, frame(mac, tlv(2, "\x05own"), ttl)}, {sender, []byte("no frame of anybody's")}, {sender, frame(mac, tlv(2, "\x05broken"))},
-					{sender, frame(mac, tlv(2, "\x05leaving"), tlv(3, "\x00\x00"))}, {sender, frame(mac, eth1, ttl)}, {sender, frame(mac, eth1, ttl, tlv(5, "rack-7"))},
+					{own, frame(mac, tlv(2, "\x05own"), ttl)}, {sender, []byte("no frame of anybody's")},
+					{sender, frame(mac, tlv(2, "\x05broken"))},
+					{sender, frame(mac, tlv(2, "\x05leaving"), tlv(3, "\x00\x00"))}, {sender, frame(mac, eth1, ttl)},
+					{sender, frame(mac, eth1, ttl, tlv(5, "rack-7"))},
 				} {
 					if err := errors.Join(s.to.Queue(s.frame), s.to.Flush()); err != nil {
 						t.Error(err)

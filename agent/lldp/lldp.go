@@ -1,6 +1,8 @@
-// Package lldp reads what devices say about themselves with LLDP (IEEE Std 802.1AB-2016), which tells where a cable leads.
+// Package lldp reads what devices say about themselves with LLDP (IEEE Std 802.1AB-2016), which tells where a cable
+// leads.
 //
-// What it returns comes from whoever is at the other end: names are bounded and printable, and nothing else of a frame is kept.
+// What it returns comes from whoever is at the other end: names are bounded and printable, and nothing else of a frame
+// is kept.
 package lldp
 
 import (
@@ -21,7 +23,8 @@ const EtherType = 0x88cc
 // group is the address that LLDP's frames go to (clause 7.1, table 7-1: nearest bridge); bridges don't forward it.
 var group = [6]byte{0x01, 0x80, 0xc2, 0, 0, 0x0e}
 
-// Neighbour is what a device says about one of its ports. Chassis and Port are always given; addresses are written as such.
+// Neighbour is what a device says about one of its ports. Chassis and Port are always given; addresses are written as
+// such.
 type Neighbour struct {
 	Chassis, Port           string
 	System, PortDescription string        // empty: it doesn't say
@@ -44,7 +47,8 @@ func (n Neighbour) String() string {
 // Is reports whether the neighbour is the one of these names; an empty one stands for any. A port may be named by its
 // description, and a system by its chassis.
 func (n Neighbour) Is(system, port string) bool {
-	return (system == "" || system == n.System || system == n.Chassis) && (port == "" || port == n.Port || port == n.PortDescription)
+	return (system == "" || system == n.System || system == n.Chassis) &&
+		(port == "" || port == n.Port || port == n.PortDescription)
 }
 
 // Types of TLVs (table 8-1).
@@ -60,8 +64,8 @@ const (
 // ErrNotLLDP says that a frame has another EtherType.
 var ErrNotLLDP = errors.New("no LLDP frame")
 
-// Parse reads a frame from its Ethernet header on, which may have VLAN tags. Chassis, port and TTL must come first, in this order,
-// and once each (clause 9.2.8.7.1).
+// Parse reads a frame from its Ethernet header on, which may have VLAN tags. Chassis, port and TTL must come first, in
+// this order, and once each (clause 9.2.8.7.1).
 func Parse(frame []byte) (n Neighbour, err error) {
 	const addresses = 12
 	if len(frame) < addresses+2 {

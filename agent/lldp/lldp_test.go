@@ -38,20 +38,28 @@ func TestWhatNeighboursSayIsRead(t *testing.T) {
 		frame []byte
 		want  lldp.Neighbour
 	}{
-		"a switch": {frame(mac, eth1, ttl, tlv(4, "to requester"), tlv(5, "rack-7\x00"), tlv(7, "\x00\x14\x00\x04"), tlv(127, "\x00\x80\xc2\x01\x00\x01"), end),
-			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", System: "rack-7", PortDescription: "to requester", TTL: 2 * time.Minute}},
-		"without the end": {frame(mac, eth1, ttl), lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
+		"a switch": {frame(mac, eth1, ttl, tlv(4, "to requester"), tlv(5, "rack-7\x00"), tlv(7, "\x00\x14\x00\x04"),
+			tlv(127, "\x00\x80\xc2\x01\x00\x01"), end),
+			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", System: "rack-7", PortDescription: "to requester",
+				TTL: 2 * time.Minute}},
+		"without the end": {frame(mac, eth1, ttl),
+			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
 		"with padding behind the end": {append(frame(mac, eth1, ttl, end), make([]byte, 40)...),
 			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
-		"with a VLAN tag": {[]byte(header + "\x81\x00\x00\x00\x88\xcc" + mac + eth1 + ttl), lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
-		"ids that are addresses": {frame(tlv(1, "\x05\x01\x0a\x01\x00\x04"), tlv(2, "\x03\x02\x00\x00\x00\x00\x09"), tlv(3, "\x00\x00")),
+		"with a VLAN tag": {[]byte(header + "\x81\x00\x00\x00\x88\xcc" + mac + eth1 + ttl),
+			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
+		"ids that are addresses": {frame(tlv(1, "\x05\x01\x0a\x01\x00\x04"), tlv(2, "\x03\x02\x00\x00\x00\x00\x09"),
+			tlv(3, "\x00\x00")),
 			lldp.Neighbour{Chassis: "10.1.0.4", Port: "02:00:00:00:00:09"}},
-		"an id that is an IPv6 address": {frame(tlv(1, "\x05\x02\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"), eth1, ttl),
+		"an id that is an IPv6 address": {frame(tlv(1,
+			"\x05\x02\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"), eth1, ttl),
 			lldp.Neighbour{Chassis: "2001:db8::1", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
-		"an address of an unknown family": {frame(tlv(1, "\x05\x07\x0a"), eth1, ttl), lldp.Neighbour{Chassis: "070a", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
+		"an address of an unknown family": {frame(tlv(1, "\x05\x07\x0a"), eth1, ttl),
+			lldp.Neighbour{Chassis: "070a", Port: "Ethernet1/7", TTL: 2 * time.Minute}},
 		"names that would harm a terminal": {frame(mac, tlv(2, "\x05p\x1b[2J"), ttl, tlv(5, "a\nproblem: b")),
 			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: `p\x1b[2J`, System: `a\nproblem: b`, TTL: 2 * time.Minute}},
-		"an id that is no text": {frame(mac, tlv(2, "\x07\xff\xfe"), ttl), lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "fffe", TTL: 2 * time.Minute}},
+		"an id that is no text": {frame(mac, tlv(2, "\x07\xff\xfe"), ttl),
+			lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "fffe", TTL: 2 * time.Minute}},
 	} {
 		got, err := lldp.Parse(tt.frame)
 		if err != nil {
@@ -91,12 +99,14 @@ func TestFramesThatBreakTheRulesAreRefused(t *testing.T) {
 }
 
 func TestANeighbourGoesByItsNames(t *testing.T) {
-	n := lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", System: "rack-7", PortDescription: "to requester"}
+	n := lldp.Neighbour{Chassis: "02:00:00:00:00:07", Port: "Ethernet1/7", System: "rack-7",
+		PortDescription: "to requester"}
 	for _, tt := range []struct {
 		system, port string
 		want         bool
 	}{
-		{"rack-7", "Ethernet1/7", true}, {"rack-7", "to requester", true}, {"02:00:00:00:00:07", "", true}, {"", "Ethernet1/7", true},
+		{"rack-7", "Ethernet1/7", true}, {"rack-7", "to requester", true}, {"02:00:00:00:00:07", "", true},
+		{"", "Ethernet1/7", true},
 		{"rack-8", "Ethernet1/7", false}, {"rack-7", "Ethernet1/8", false}, {"Rack-7", "", false},
 	} {
 		if got := n.Is(tt.system, tt.port); got != tt.want {

@@ -148,7 +148,8 @@ func activeFEC(name string) (string, error) {
 		return "", unix.EINVAL
 	}
 	copy(request.name[:], name)
-	if _, _, code := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); code != 0 {
+	if _, _, code := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
+		uintptr(unsafe.Pointer(&request))); code != 0 {
 		return "", code
 	}
 	var modes []string

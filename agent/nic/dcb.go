@@ -71,7 +71,8 @@ func (e *ETS) same(o *ETS) bool {
 	return e.Class == o.Class && e.Algorithm == o.Algorithm && e.Bandwidth == o.Bandwidth
 }
 
-// dcbProperties tells the state; an interface without says so, for a run without PFC is something else than one that nobody asked.
+// dcbProperties tells the state; an interface without says so, for a run without PFC is something else than one that
+// nobody asked.
 func (n *NIC) dcbProperties() ([]testbeds.Property, error) {
 	d, err := n.control.DCB(n.Interface)
 	switch {
@@ -241,7 +242,8 @@ func parsePFC(b []byte) (*PFC, error) {
 	if len(b) < pfcBytes {
 		return nil, fmt.Errorf("PFC of %d bytes, want %d", len(b), pfcBytes)
 	}
-	p := &PFC{Capable: b[0], Enabled: b[1], Delay: binary.NativeEndian.Uint16(b[pfcDelay:]), raw: slices.Clone(b[:pfcBytes])}
+	p := &PFC{Capable: b[0], Enabled: b[1], Delay: binary.NativeEndian.Uint16(b[pfcDelay:]),
+		raw: slices.Clone(b[:pfcBytes])}
 	for i := range Priorities {
 		p.Requests[i] = binary.NativeEndian.Uint64(b[pfcRequests+8*i:])
 		p.Received[i] = binary.NativeEndian.Uint64(b[pfcReceived+8*i:])

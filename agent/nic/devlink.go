@@ -12,7 +12,8 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Parameter is a setting of a device that devlink knows, with its value in each configuration mode that the driver has it in.
+// Parameter is a setting of a device that devlink knows, with its value in each configuration mode that the driver has
+// it in.
 type Parameter struct {
 	Name   string
 	Type   string // u8, u16, u32, string or bool
@@ -120,7 +121,8 @@ func (n *NIC) checkDevlink(settings []DevlinkSetting) error {
 	for _, s := range settings {
 		at := slices.IndexFunc(list, func(p Parameter) bool { return p.Name == s.Name })
 		if at < 0 {
-			failed = append(failed, fmt.Errorf("devlink parameter %s: %w: the device has %s", s.Name, ErrUnsupported, strings.Join(parameterNames(list), ", ")))
+			failed = append(failed, fmt.Errorf("devlink parameter %s: %w: the device has %s", s.Name, ErrUnsupported,
+				strings.Join(parameterNames(list), ", ")))
 			continue
 		}
 		if _, ok := list[at].in(s.Mode); !ok {
@@ -205,8 +207,8 @@ var parameterTypes = map[byte]string{1: "u8", 2: "u16", 3: "u32", 5: "string", 6
 
 var parameterModes = []string{Runtime, DriverInit, Permanent}
 
-// parseParameter reads the attributes of an answer to DEVLINK_CMD_PARAM_GET, with the device that it is of: kernels before 6.5
-// tell of all devices, whichever is asked for.
+// parseParameter reads the attributes of an answer to DEVLINK_CMD_PARAM_GET, with the device that it is of: kernels
+// before 6.5 tell of all devices, whichever is asked for.
 func parseParameter(b []byte) (device string, p Parameter, err error) {
 	var busName, name string
 	err = attributes(b, func(kind uint16, value []byte) error {

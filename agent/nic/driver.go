@@ -72,7 +72,8 @@ func (s *Settings) wanted() (names []string) {
 		name string
 		set  bool
 	}{{"reaction point", s.ReactionPoint != nil}, {"notification point", s.NotificationPoint != nil},
-		{"time between CNPs", s.MinTimeBetweenCNPs != nil}, {"CNP DSCP", s.CNPDSCP != nil}, {"traffic class", s.TrafficClass != nil}} {
+		{"time between CNPs", s.MinTimeBetweenCNPs != nil}, {"CNP DSCP", s.CNPDSCP != nil},
+		{"traffic class", s.TrafficClass != nil}} {
 		if w.set {
 			names = append(names, w.name)
 		}
@@ -111,7 +112,8 @@ func (d mlx5) knobs(n *NIC, s Settings) ([]knob, error) {
 		list = append(list, knob{file: n.net("ecn/roce_rp/enable", strconv.Itoa(s.Priority)), value: flag(*s.ReactionPoint)})
 	}
 	if s.NotificationPoint != nil {
-		list = append(list, knob{file: n.net("ecn/roce_np/enable", strconv.Itoa(s.Priority)), value: flag(*s.NotificationPoint)})
+		list = append(list, knob{file: n.net("ecn/roce_np/enable", strconv.Itoa(s.Priority)),
+			value: flag(*s.NotificationPoint)})
 	}
 	if s.MinTimeBetweenCNPs != nil {
 		list = append(list, knob{file: n.net("ecn/roce_np/min_time_between_cnps"), value: microseconds(s)})
@@ -137,7 +139,8 @@ func (d mlx5) kernelKnobs(n *NIC, s Settings) ([]knob, error) {
 	if s.CNPDSCP != nil {
 		list = append(list, knob{file: path.Join(d.parameters(n), "np_cnp_dscp"), value: strconv.Itoa(*s.CNPDSCP)})
 	}
-	return list, unsupported("the kernel's own mlx5 driver has no /"+n.net("ecn")+"; the firmware's setting stands (mlxconfig ROCE_CC_PRIO_MASK)",
+	return list, unsupported("the kernel's own mlx5 driver has no /"+n.net("ecn")+
+		"; the firmware's setting stands (mlxconfig ROCE_CC_PRIO_MASK)",
 		missing...)
 }
 
@@ -150,8 +153,8 @@ func (d mlx5) settings(n *NIC) []string {
 		n.rdma("tc", strconv.Itoa(n.Port), "traffic_class")}
 }
 
-// bnxt is Broadcom's driver: its own distribution has configfs, where a value counts once apply is written; the kernel's has
-// debugfs. It makes no difference between the two ends of DCQCN.
+// bnxt is Broadcom's driver: its own distribution has configfs, where a value counts once apply is written; the
+// kernel's has debugfs. It makes no difference between the two ends of DCQCN.
 type bnxt struct{}
 
 func (bnxt) name() string   { return "bnxt_re" }
@@ -194,8 +197,9 @@ func (d bnxt) knobs(n *NIC, s Settings) ([]knob, error) {
 	}
 	if s.TrafficClass != nil {
 		if *s.TrafficClass&3 != 0 {
-			return nil, fmt.Errorf("traffic class %d: %w: bnxt_re takes a DSCP, and marks ECN by itself; multiples of 4 can be set",
-				*s.TrafficClass, ErrUnsupported)
+			return nil,
+				fmt.Errorf("traffic class %d: %w: bnxt_re takes a DSCP, and marks ECN by itself; multiples of 4 can be set",
+					*s.TrafficClass, ErrUnsupported)
 		}
 		add("roce_dscp", strconv.Itoa(*s.TrafficClass>>2))
 	}
@@ -241,7 +245,8 @@ func oneSwitch(s Settings) (*bool, error) {
 	case rp == nil && np == nil:
 		return nil, nil
 	case rp == nil || np == nil || *rp != *np:
-		return nil, unsupported("it has one switch for both, so both must be given, and alike", "reaction point", "notification point")
+		return nil, unsupported("it has one switch for both, so both must be given, and alike", "reaction point",
+			"notification point")
 	}
 	return rp, nil
 }

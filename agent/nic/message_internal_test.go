@@ -28,7 +28,8 @@ func port() string {
 	binary.NativeEndian.PutUint16(pfc[pfcDelay:], 700)
 	binary.NativeEndian.PutUint64(pfc[pfcRequests+8*3:], 5)
 	binary.NativeEndian.PutUint64(pfc[pfcReceived+8*4:], 6)
-	return attribute(attrIEEE|nested, attribute(ieeeETS, string(ets))+attribute(ieeePFC, string(pfc))+attribute(7, "other"))
+	return attribute(attrIEEE|nested,
+		attribute(ieeeETS, string(ets))+attribute(ieeePFC, string(pfc))+attribute(7, "other"))
 }
 
 func TestDCBIsReadAndWrittenAsTheKernelHasIt(t *testing.T) {
@@ -37,7 +38,8 @@ func TestDCBIsReadAndWrittenAsTheKernelHasIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, p := d.ETS, d.PFC
-	if e.Classes != 8 || e.Bandwidth != [8]uint8{30, 70} || e.Algorithm != [8]uint8{2, 2} || e.Class != [8]uint8{0, 0, 0, 1} {
+	if e.Classes != 8 || e.Bandwidth != [8]uint8{30, 70} || e.Algorithm != [8]uint8{2, 2} ||
+		e.Class != [8]uint8{0, 0, 0, 1} {
 		t.Errorf("ETS %+v", e)
 	}
 	if p.Capable != 8 || p.Enabled != 0x18 || p.Delay != 700 || p.Requests[3] != 5 || p.Received[4] != 6 {
@@ -49,12 +51,14 @@ func TestDCBIsReadAndWrittenAsTheKernelHasIt(t *testing.T) {
 	if len(b) != etsBytes || b[0] != 1 || b[etsClass+3] != 2 || len(c) != pfcBytes || c[1] != 0 || c[2] != 1 {
 		t.Errorf("written:\n%x\n%x", b, c)
 	}
-	for _, short := range []string{attribute(attrIEEE, attribute(ieeeETS, "abc")), attribute(attrIEEE, attribute(ieeePFC, "abc")), "\x03\x00\x00\x00", "\x08\x00\x0d\x00ab"} {
+	for _, short := range []string{attribute(attrIEEE, attribute(ieeeETS, "abc")),
+		attribute(attrIEEE, attribute(ieeePFC, "abc")), "\x03\x00\x00\x00", "\x08\x00\x0d\x00ab"} {
 		if _, err := parseDCB([]byte(short)); err == nil {
 			t.Errorf("%x is no error", short)
 		}
 	}
-	if failure, err := parseDCBResult([]byte(attribute(attrIEEE, string([]byte{256 - 95})))); failure != syscall.EOPNOTSUPP || err != nil {
+	if failure, err := parseDCBResult([]byte(attribute(attrIEEE,
+		string([]byte{256 - 95})))); failure != syscall.EOPNOTSUPP || err != nil {
 		t.Errorf("a refusal reads %v, %v", failure, err)
 	}
 	if failure, err := parseDCBResult([]byte(attribute(attrIEEE, "\x00"))); failure != 0 || err != nil {
@@ -65,7 +69,8 @@ func TestDCBIsReadAndWrittenAsTheKernelHasIt(t *testing.T) {
 // parameter is what the kernel answers about one of a device.
 func parameter(device, name, kind string, values ...string) string {
 	return attribute(attrBusName, "pci\x00") + attribute(attrDevName, device+"\x00") + attribute(attrParam|nested,
-		attribute(attrName, name+"\x00")+attribute(82, "")+attribute(attrType, kind)+attribute(attrValues|nested, strings.Join(values, "")))
+		attribute(attrName, name+"\x00")+attribute(82, "")+attribute(attrType, kind)+attribute(attrValues|nested,
+			strings.Join(values, "")))
 }
 
 func value(mode, data string) string {
@@ -80,12 +85,18 @@ func TestParametersAreReadAsTheKernelTellsThem(t *testing.T) {
 	}{
 		"u8": {parameter("a", "p", "\x01", value("\x00", "\xff"), value("\x02", "\x01")),
 			Parameter{"p", "u8", []ParameterValue{{Runtime, "255"}, {Permanent, "1"}}}},
-		"u16":                  {parameter("a", "p", "\x02", value("\x00", u16)), Parameter{"p", "u16", []ParameterValue{{Runtime, "512"}}}},
-		"u32":                  {parameter("a", "p", "\x03", value("\x01", u32)), Parameter{"p", "u32", []ParameterValue{{DriverInit, "70000"}}}},
-		"string":               {parameter("a", "p", "\x05", value("\x00", "smfs\x00")), Parameter{"p", "string", []ParameterValue{{Runtime, "smfs"}}}},
-		"true":                 {parameter("a", "p", "\x06", value("\x01", "")), Parameter{"p", "bool", []ParameterValue{{DriverInit, "true"}}}},
-		"false":                {parameter("a", "p", "\x06", attribute(attrValue, attribute(attrValueMode, "\x01"))), Parameter{"p", "bool", []ParameterValue{{DriverInit, "false"}}}},
-		"a type of the future": {parameter("a", "p", "\x0e", value("\x00", "\x01\x02")), Parameter{"p", "", []ParameterValue{{Runtime, "0102"}}}},
+		"u16": {parameter("a", "p", "\x02", value("\x00", u16)),
+			Parameter{"p", "u16", []ParameterValue{{Runtime, "512"}}}},
+		"u32": {parameter("a", "p", "\x03", value("\x01", u32)),
+			Parameter{"p", "u32", []ParameterValue{{DriverInit, "70000"}}}},
+		"string": {parameter("a", "p", "\x05", value("\x00", "smfs\x00")),
+			Parameter{"p", "string", []ParameterValue{{Runtime, "smfs"}}}},
+		"true": {parameter("a", "p", "\x06", value("\x01", "")),
+			Parameter{"p", "bool", []ParameterValue{{DriverInit, "true"}}}},
+		"false": {parameter("a", "p", "\x06", attribute(attrValue, attribute(attrValueMode, "\x01"))),
+			Parameter{"p", "bool", []ParameterValue{{DriverInit, "false"}}}},
+		"a type of the future": {parameter("a", "p", "\x0e", value("\x00", "\x01\x02")),
+			Parameter{"p", "", []ParameterValue{{Runtime, "0102"}}}},
 	} {
 		device, got, err := parseParameter([]byte(tt.message))
 		if err != nil || device != "pci/a" {

@@ -29,7 +29,8 @@ type NIC struct {
 	undo    []func() error // of every change, in order
 }
 
-// Find finds an interface and what is behind it. root is the root of the file system, control the kernel's other interface.
+// Find finds an interface and what is behind it. root is the root of the file system, control the kernel's other
+// interface.
 func Find(root *os.Root, control Control, name string) (*NIC, error) {
 	n := &NIC{Interface: name, files: files{root}, control: control}
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
@@ -89,7 +90,8 @@ func (n *NIC) findDevice() error {
 	return nil
 }
 
-// anyNames reports whether a file in a directory of interface names has ours. Unused entries can't be read, and are not ours.
+// anyNames reports whether a file in a directory of interface names has ours. Unused entries can't be read, and are not
+// ours.
 func (n *NIC) anyNames(directory string) bool {
 	entries, err := n.files.list(directory)
 	return err == nil && slices.ContainsFunc(entries, func(e string) bool {
@@ -154,8 +156,8 @@ func (s *Settings) check() error {
 	return errors.Join(failed...)
 }
 
-// Apply changes what s names. All of s is checked, and all files are looked for, before the first is written. After an error
-// Close restores what was changed.
+// Apply changes what s names. All of s is checked, and all files are looked for, before the first is written. After an
+// error Close restores what was changed.
 func (n *NIC) Apply(s Settings) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("interface %q: %w", n.Interface, err)

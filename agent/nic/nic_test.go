@@ -160,8 +160,10 @@ func pointer[T any](v T) *T { return &v }
 // all is what every setting may be.
 func all() nic.Settings {
 	return nic.Settings{
-		MTU: pointer(4200), ReactionPoint: pointer(false), NotificationPoint: pointer(false), MinTimeBetweenCNPs: pointer(4 * time.Microsecond),
-		CNPDSCP: pointer(48), TrafficClass: pointer(104), Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")},
+		MTU: pointer(4200), ReactionPoint: pointer(false), NotificationPoint: pointer(false),
+		MinTimeBetweenCNPs: pointer(4 * time.Microsecond),
+		CNPDSCP:            pointer(48), TrafficClass: pointer(104),
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.2/24")},
 	}
 }
 
@@ -184,10 +186,11 @@ func TestSettingsAreWrittenAndTakenBack(t *testing.T) {
 			"sys/class/infiniband/mlx5_0/tc/1/traffic_class":       "tclass=104",
 			"sys/class/net/ens1/ecn/roce_np/min_time_between_cnps": "",
 		}},
-		{"mlx5-kernel", "mlx5", nic.Settings{CNPDSCP: pointer(46), MinTimeBetweenCNPs: pointer(8 * time.Microsecond)}, map[string]string{
-			"sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_cnp_dscp":              "46",
-			"sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_min_time_between_cnps": "8",
-		}},
+		{"mlx5-kernel", "mlx5", nic.Settings{CNPDSCP: pointer(46), MinTimeBetweenCNPs: pointer(8 * time.Microsecond)},
+			map[string]string{
+				"sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_cnp_dscp":              "46",
+				"sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_min_time_between_cnps": "8",
+			}},
 		{"bnxt-config", "bnxt_re", withoutInterval, map[string]string{
 			"sys/class/net/ens1/mtu":                                   "4200",
 			"sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/ecn_enable": "0",
@@ -195,7 +198,8 @@ func TestSettingsAreWrittenAndTakenBack(t *testing.T) {
 			"sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/roce_dscp":  "26",
 			"sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/apply":      "1",
 		}},
-		{"bnxt-kernel", "bnxt_re", both(false), map[string]string{"sys/kernel/debug/bnxt_re/0000:17:00.0/cc_config/enable_cc": "0"}},
+		{"bnxt-kernel", "bnxt_re", both(false),
+			map[string]string{"sys/kernel/debug/bnxt_re/0000:17:00.0/cc_config/enable_cc": "0"}},
 		{"irdma", "irdma", both(true), nil},
 		{"rxe", "rxe", nic.Settings{MTU: pointer(2048)}, map[string]string{"sys/class/net/ens1/mtu": "2048"}},
 	}
@@ -247,10 +251,12 @@ func TestWhatADriverLacksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		settings nic.Settings
 		words    []string
 	}{
-		{"mlx5-kernel", nic.Settings{MTU: pointer(4200), ReactionPoint: &on}, []string{"ens1", "mlx5", "reaction point", "/ecn"}},
+		{"mlx5-kernel", nic.Settings{MTU: pointer(4200), ReactionPoint: &on},
+			[]string{"ens1", "mlx5", "reaction point", "/ecn"}},
 		{"bnxt-config", nic.Settings{MTU: pointer(4200), ReactionPoint: &on}, []string{"both", "reaction point"}},
 		{"bnxt-config", nic.Settings{MinTimeBetweenCNPs: pointer(time.Microsecond)}, []string{"time between CNPs"}},
-		{"irdma", nic.Settings{ReactionPoint: pointer(false), NotificationPoint: pointer(false)}, []string{"/sys/module/irdma/parameters/dcqcn_enable", "modprobe"}},
+		{"irdma", nic.Settings{ReactionPoint: pointer(false), NotificationPoint: pointer(false)},
+			[]string{"/sys/module/irdma/parameters/dcqcn_enable", "modprobe"}},
 		{"rxe", nic.Settings{CNPDSCP: pointer(3)}, []string{"rxe", "CNP DSCP"}},
 	}
 	for _, c := range cases {
@@ -331,13 +337,18 @@ func TestPropertiesAndCountersOfEachTree(t *testing.T) {
 		vendor     string
 		counters   []string
 	}{
-		"mlx5-ofed": {[]string{"nic-driver=mlx5", "psid=MT_0000000008", "rdma-firmware=16.35.2000", "pci=0000:3b:00.0", "link-speed-mbps=100000",
-			"/sys/class/net/ens1/ecn/roce_rp/rpg_ai_rate=5", "/sys/class/net/ens1/qos/trust=dscp", "fec=rs", "address=192.0.2.1/24"},
+		"mlx5-ofed": {[]string{"nic-driver=mlx5", "psid=MT_0000000008", "rdma-firmware=16.35.2000", "pci=0000:3b:00.0",
+			"link-speed-mbps=100000",
+			"/sys/class/net/ens1/ecn/roce_rp/rpg_ai_rate=5", "/sys/class/net/ens1/qos/trust=dscp", "fec=rs",
+			"address=192.0.2.1/24"},
 			"nvidia", []string{"out_of_sequence=7", "np_cnp_sent=12", "port_rcv_packets=1000", "ethtool.rx_prio0_pause=3"}},
-		"mlx5-kernel": {[]string{"/sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_cnp_dscp=48"}, "nvidia", []string{"rp_cnp_handled=4"}},
-		"bnxt-config": {[]string{"/sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cc_mode=0x1"}, "broadcom", []string{"rx_pkts=5"}},
-		"irdma":       {[]string{"/sys/module/irdma/parameters/dcqcn_enable=Y", "nic-driver=irdma"}, "intel", []string{"cnpSent=9"}},
-		"rxe":         {[]string{"nic-driver=rxe", "rdma-device=rxe0 port 1"}, "rxe", []string{"sent_pkts=11"}},
+		"mlx5-kernel": {[]string{"/sys/kernel/debug/mlx5/0000:3b:00.0/cc_params/np_cnp_dscp=48"}, "nvidia",
+			[]string{"rp_cnp_handled=4"}},
+		"bnxt-config": {[]string{"/sys/kernel/config/bnxt_re/bnxt_re0/ports/1/cc/cc_mode=0x1"}, "broadcom",
+			[]string{"rx_pkts=5"}},
+		"irdma": {[]string{"/sys/module/irdma/parameters/dcqcn_enable=Y", "nic-driver=irdma"}, "intel",
+			[]string{"cnpSent=9"}},
+		"rxe": {[]string{"nic-driver=rxe", "rdma-device=rxe0 port 1"}, "rxe", []string{"sent_pkts=11"}},
 	} {
 		n, _, _ := find(t, name)
 		list, err := n.Properties()
@@ -375,7 +386,8 @@ func TestACounterThatIsNoNumberIsNamed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, file), []byte("many"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Counters(); err == nil || !strings.Contains(err.Error(), "/"+file) || !strings.Contains(err.Error(), "many") {
+	if _, err := n.Counters(); err == nil || !strings.Contains(err.Error(), "/"+file) ||
+		!strings.Contains(err.Error(), "many") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Control is what the kernel tells about an interface elsewhere than in files. A value that a driver does not know is empty.
+// Control is what the kernel tells about an interface elsewhere than in files. A value that a driver does not know is
+// empty.
 type Control interface {
 	Addresses(name string) ([]netip.Prefix, error)
 	AddAddress(name string, address netip.Prefix) error
@@ -29,12 +30,13 @@ type Control interface {
 	SetParameter(bus, device string, s DevlinkSetting) error
 }
 
-// Properties lists what environment.json says about the NIC, as read now. A file that does not exist is left out, which is how
-// the list tells what a driver has; one that exists and can't be read says why in its value.
+// Properties lists what environment.json says about the NIC, as read now. A file that does not exist is left out, which
+// is how the list tells what a driver has; one that exists and can't be read says why in its value.
 func (n *NIC) Properties() ([]testbeds.Property, error) {
 	list := []testbeds.Property{{Name: "interface", Value: n.Interface}, {Name: "nic-driver", Value: n.driver.name()}}
 	for _, p := range []struct{ name, file string }{
-		{"mac", n.net("address")}, {"mtu", n.net("mtu")}, {"link-state", n.net("operstate")}, {"link-speed-mbps", n.net("speed")},
+		{"mac", n.net("address")}, {"mtu", n.net("mtu")}, {"link-state", n.net("operstate")},
+		{"link-speed-mbps", n.net("speed")},
 		{"duplex", n.net("duplex")}, {"tx-queue-length", n.net("tx_queue_len")}, {"pci-vendor", n.net("device/vendor")},
 		{"pci-device", n.net("device/device")}, {"numa-node", n.net("device/numa_node")},
 		{"kernel", "proc/sys/kernel/osrelease"},
@@ -113,8 +115,8 @@ func (n *NIC) walk(where string) ([]testbeds.Property, error) {
 	return list, err
 }
 
-// Counters reads the counters of port and hardware and the statistics of ethtool -S, whose names get the prefix "ethtool.".
-// A counter that can't be read is an error: a run must not be judged by those that can.
+// Counters reads the counters of port and hardware and the statistics of ethtool -S, whose names get the prefix
+// "ethtool.". A counter that can't be read is an error: a run must not be judged by those that can.
 func (n *NIC) Counters() (testbeds.HostCounters, error) {
 	c := testbeds.HostCounters{Vendor: n.driver.vendor()}
 	var failed []error

@@ -12,8 +12,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestAnalyzersCallTheSameRetransmissionEarly looks for the least time after which each analyzer takes a retransmission for the timer's
-// work. Nothing but the request itself passed before, so that only the assumed delay and the timer matter.
+// TestAnalyzersCallTheSameRetransmissionEarly looks for the least time after which each analyzer takes a retransmission
+// for the timer's work. Nothing but the request itself passed before, so that only the assumed delay and the timer
+// matter.
 func TestAnalyzersCallTheSameRetransmissionEarly(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -48,7 +49,8 @@ func TestAnalyzersCallTheSameRetransmissionEarly(t *testing.T) {
 				}
 			}
 			if want := timeout - c.wait; punctual != want {
-				t.Errorf("%s: %s from %d ns on is right, want %d ns (T is 2^%d ns)", c.name, rule, punctual, want, bits.Len64(uint64(timeout))-1)
+				t.Errorf("%s: %s from %d ns on is right, want %d ns (T is 2^%d ns)", c.name, rule, punctual, want,
+					bits.Len64(uint64(timeout))-1)
 			}
 		}
 	}
@@ -59,8 +61,9 @@ func blamed(t *testing.T, kind trace.Kind, after int64, rule string, fresh func(
 	meta := tracetest.Meta(tracetest.Connections(1, false))
 	meta.Kind = kind
 	request := trace.Record{
-		ID: 1, TimeNS: 1000, PSN: tracetest.RequesterIPSN, Opcode: packet.WriteOnly, DestQP: 0x200, DMALen: 64, PayloadLen: 64,
-		Flags: trace.Sent | trace.Passed | trace.HasRETH | trace.AckReq,
+		ID: 1, TimeNS: 1000, PSN: tracetest.RequesterIPSN, Opcode: packet.WriteOnly, DestQP: 0x200, DMALen: 64,
+		PayloadLen: 64,
+		Flags:      trace.Sent | trace.Passed | trace.HasRETH | trace.AckReq,
 	}
 	again := request
 	again.ID, again.TimeNS = 2, request.TimeNS+after

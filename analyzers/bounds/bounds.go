@@ -1,11 +1,12 @@
-// Package bounds holds what analyzers assume about hosts where no test says it: how long a packet may take between the observer and
-// a host, and how short a timer may be. Analyzers that assumed different values would contradict each other about one packet.
+// Package bounds holds what analyzers assume about hosts where no test says it: how long a packet may take between the
+// observer and a host, and how short a timer may be. Analyzers that assumed different values would contradict each
+// other about one packet.
 package bounds
 
 import "candela.dev/candela/trace"
 
-// ShortestTimeoutNS is the shortest local ACK timeout that a requester is taken to run with if nobody says which it is. The adaptive
-// timeouts that Lumina measured start at 4 ms (figure 5-12).
+// ShortestTimeoutNS is the shortest local ACK timeout that a requester is taken to run with if nobody says which it is.
+// The adaptive timeouts that Lumina measured start at 4 ms (figure 5-12).
 const ShortestTimeoutNS = 1_000_000
 
 // TimeoutNS returns t, or the shortest timeout if t is 0: not known.
@@ -16,17 +17,19 @@ func TimeoutNS(t int64) int64 {
 	return t
 }
 
-// SlowestReactionNS bounds the time from the expiry of a timer to the retransmission: more than the 200 us of a ConnectX-4's firmware
-// (Lumina, figure 5-9).
+// SlowestReactionNS bounds the time from the expiry of a timer to the retransmission: more than the 200 us of a
+// ConnectX-4's firmware (Lumina, figure 5-9).
 const SlowestReactionNS = 500_000
 
 // IdleJitterNS bounds how much the delay of an idle path changes: the time of one full frame on a slow link.
 const IdleJitterNS = 5_000
 
 const (
-	// mirrorDelayNS is assumed of hosts a cable away from a switch: beyond any queue there, yet below half the default local ACK timeout.
+	// mirrorDelayNS is assumed of hosts a cable away from a switch: beyond any queue there, yet below half the default
+	// local ACK timeout.
 	mirrorDelayNS = 20_000_000
-	// captureDelayNS is assumed of hosts in captures, which come from software stacks, too: their soft interrupts may be held up.
+	// captureDelayNS is assumed of hosts in captures, which come from software stacks, too: their soft interrupts may be
+	// held up.
 	captureDelayNS = 250_000_000
 )
 
@@ -38,9 +41,11 @@ const ReactionNS = 2 * mirrorDelayNS
 
 // Hosts is what is known of the hosts of a trace. The zero value says nothing.
 type Hosts struct {
-	// DelayNS bounds the time that a packet takes between the observer and a host's transport, either way; 0: not measured.
+	// DelayNS bounds the time that a packet takes between the observer and a host's transport, either way; 0: not
+	// measured.
 	DelayNS int64
-	// LinkNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described; 0: not known.
+	// LinkNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described; 0:
+	// not known.
 	LinkNS int64
 	// Software says that the hosts are software on machines that may stand still.
 	Software bool
@@ -77,8 +82,9 @@ func (d Delay) Measured() bool { return d.measured }
 // roundTrip is how many delays a request and its answer take.
 const roundTrip = 4
 
-// BesideNS returns the bound for a connection with a local ACK timeout of t. A delay that was not measured is at most t/4, since four of
-// them make a round trip and a connection whose timeout is shorter than that cannot work, unless the links alone take longer.
+// BesideNS returns the bound for a connection with a local ACK timeout of t. A delay that was not measured is at most
+// t/4, since four of them make a round trip and a connection whose timeout is shorter than that cannot work, unless the
+// links alone take longer.
 func (d Delay) BesideNS(t int64) int64 {
 	if d.measured {
 		return d.ns

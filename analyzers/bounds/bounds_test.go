@@ -26,12 +26,14 @@ func TestADelayIsMeasuredOrAssumedByTheKindOfTrace(t *testing.T) {
 	} {
 		d := c.hosts.Delay(c.kind)
 		if d.NS() != c.want || d.RoundTripNS() != 2*c.want || d.Measured() != (c.hosts.DelayNS > 0) {
-			t.Errorf("%s: delay %d ns, round trip %d ns, measured %v; want %d ns", c.name, d.NS(), d.RoundTripNS(), d.Measured(), c.want)
+			t.Errorf("%s: delay %d ns, round trip %d ns, measured %v; want %d ns", c.name, d.NS(), d.RoundTripNS(), d.Measured(),
+				c.want)
 		}
 	}
 }
 
-// TestAnAssumedDelayFitsTheTimer: a connection whose timeout is shorter than a round trip cannot work, unless the test wants that.
+// TestAnAssumedDelayFitsTheTimer: a connection whose timeout is shorter than a round trip cannot work, unless the test
+// wants that.
 func TestAnAssumedDelayFitsTheTimer(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -51,7 +53,8 @@ func TestAnAssumedDelayFitsTheTimer(t *testing.T) {
 	}
 }
 
-// TestAnUnknownTimerIsTheShortest also checks that the window for consequences covers what is assumed of a mirror's hosts.
+// TestAnUnknownTimerIsTheShortest also checks that the window for consequences covers what is assumed of a mirror's
+// hosts.
 func TestAnUnknownTimerIsTheShortest(t *testing.T) {
 	if got := bounds.TimeoutNS(0); got != bounds.ShortestTimeoutNS {
 		t.Errorf("unknown timer: %d ns, want %d ns", got, bounds.ShortestTimeoutNS)

@@ -1,12 +1,14 @@
-// Package cnp checks a notification point of DCQCN: which marked packets it answers with a congestion notification packet.
+// Package cnp checks a notification point of DCQCN: which marked packets it answers with a congestion notification
+// packet.
 //
-// A trigger is a delivered data packet that carries CE or, on NICs that do so, a sequence NAK. It yields a CNP if and only if
-// its group had none yet, or more than the configured minimum time has passed since the group's last trigger that did. What a
-// group is differs from NIC to NIC ([Mode]); the analyzer predicts the CNPs of every mode and names those that fit.
+// A trigger is a delivered data packet that carries CE or, on NICs that do so, a sequence NAK. It yields a CNP if and
+// only if its group had none yet, or more than the configured minimum time has passed since the group's last trigger
+// that did. What a group is differs from NIC to NIC ([Mode]); the analyzer predicts the CNPs of every mode and names
+// those that fit.
 //
-// The observer at the switch sees a trigger before the NIC does and a CNP after it was sent. Both ways are the same for all
-// packets up to jitter, so that intervals seen here equal those in the NIC up to [Config].JitterNS; a trigger closer than that
-// to the end of the minimum time may or may not yield a CNP.
+// The observer at the switch sees a trigger before the NIC does and a CNP after it was sent. Both ways are the same for
+// all packets up to jitter, so that intervals seen here equal those in the NIC up to [Config].JitterNS; a trigger
+// closer than that to the end of the minimum time may or may not yield a CNP.
 package cnp
 
 import (
@@ -56,16 +58,17 @@ func ParseMode(name string) (Mode, bool) {
 	return ModeUnknown, false
 }
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config judges what needs no such knowledge.
+// Config is what a test knows about its endpoints beyond the trace. The zero Config judges what needs no such
+// knowledge.
 type Config struct {
 	// Requester and Responder are the settings of the connections' two sides, each as receiver of marked data.
 	Requester, Responder NotificationPoint
 	// Ports names the port of each address. Without it, all requesters share one port, and so do all responders, unless an
 	// address is both; then each address is taken for a port.
 	Ports map[netip.Addr]string
-	// JitterNS bounds how much the delays between switch and hosts change, in nanoseconds; on an idle path that is the time of
-	// one full frame on the wire, on a machine that runs the hosts the time for which a host may wait for a CPU. 0: 5 µs. A
-	// minimum time that is not longer is not judged.
+	// JitterNS bounds how much the delays between switch and hosts change, in nanoseconds; on an idle path that is the
+	// time of one full frame on the wire, on a machine that runs the hosts the time for which a host may wait for a CPU.
+	// 0: 5 µs. A minimum time that is not longer is not judged.
 	JitterNS int64
 }
 

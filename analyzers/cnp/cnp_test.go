@@ -83,10 +83,12 @@ func TestNamesTheModesThatFit(t *testing.T) {
 		name, text, want string
 		shared           bool // one requester address
 	}{
-		{name: "2/2/2 from three senders is any mode but per port", text: insert("c", "c2", "c3"), want: "destination-ip, ip-pair, qp"},
+		{name: "2/2/2 from three senders is any mode but per port", text: insert("c", "c2", "c3"),
+			want: "destination-ip, ip-pair, qp"},
 		{name: "2/0/0 from three senders is per port", text: insert("c"), want: "port"},
 		{name: "2/2/2 from one sender is per QP", text: insert("c", "c2", "c3"), shared: true, want: "qp"},
-		{name: "2/0/0 from one sender is any mode but per QP", text: insert("c"), shared: true, want: "port, destination-ip, ip-pair"},
+		{name: "2/0/0 from one sender is any mode but per QP", text: insert("c"), shared: true,
+			want: "port, destination-ip, ip-pair"},
 		{name: "2/2/0 is none", text: insert("c", "c2"), want: "none"},
 	}
 	for _, test := range tests {
@@ -104,9 +106,10 @@ func TestNamesTheModesThatFit(t *testing.T) {
 
 func TestTheNoteOnModesSaysWhoSentHowManyForWhichConnections(t *testing.T) {
 	for text, want := range map[string]string{
-		insert("c", "c2", "c3"): "the responder's CNPs fit pacing by destination-ip, ip-pair, qp; it sent 2 on each of qpn 1-3",
-		insert("c"):             "the responder's CNPs fit pacing by port; it sent 2 on qpn 1, none on qpn 2-3",
-		insert("c", "c2"):       "the responder's CNPs fit pacing by no scope; it sent 2 on each of qpn 1-2, none on qpn 3",
+		insert("c", "c2",
+			"c3"): "the responder's CNPs fit pacing by destination-ip, ip-pair, qp; it sent 2 on each of qpn 1-3",
+		insert("c"):       "the responder's CNPs fit pacing by port; it sent 2 on qpn 1, none on qpn 2-3",
+		insert("c", "c2"): "the responder's CNPs fit pacing by no scope; it sent 2 on each of qpn 1-2, none on qpn 3",
 		"1 2> mid 1 ecn\n2 2< cnp": "the responder's CNPs fit pacing by any scope: port, destination-ip, ip-pair, qp; " +
 			"it sent none on qpn 1, 1 on qpn 2, none on qpn 3",
 	} {
@@ -187,7 +190,8 @@ func TestJudges(t *testing.T) {
 		{
 			name: "a marked packet that is dropped triggers nothing",
 			text: "0 > mid 1 ce drop\n 1 > mid 2\n 2 < cnp\n 3 < cnp",
-			want: []string{"violation cnp.unprovoked"}, // the first may be for the loss: whether losses trigger CNPs is not known
+			// the first may be for the loss: whether losses trigger CNPs is not known
+			want: []string{"violation cnp.unprovoked"},
 		},
 		{
 			name: "where losses are known not to be triggers, a CNP for one is unprovoked",
@@ -330,7 +334,8 @@ func TestJudges(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			meta := tracetest.Meta(tracetest.Connections(2, true))
 			if test.plain {
-				meta = trace.Meta{Kind: trace.KindPlain, Connections: meta.Connections, Complete: test.complete, MarkedLater: test.later}
+				meta = trace.Meta{Kind: trace.KindPlain, Connections: meta.Connections, Complete: test.complete,
+					MarkedLater: test.later}
 			}
 			if test.pair {
 				meta = trace.Meta{Kind: trace.KindPair, Connections: meta.Connections, Complete: test.complete, AtHosts: test.hosts}
@@ -426,7 +431,8 @@ func TestSeededBugsAreConvicted(t *testing.T) {
 	}
 }
 
-// TestJitterBoundsWhatIntervalsShow: on a machine that may hold the first of two CNPs, they are too close only if that does not explain it.
+// TestJitterBoundsWhatIntervalsShow: on a machine that may hold the first of two CNPs, they are too close only if that
+// does not explain it.
 func TestJitterBoundsWhatIntervalsShow(t *testing.T) {
 	const marks = "1 > mid 1 ecn\n"
 	for _, tt := range []struct {
@@ -435,11 +441,15 @@ func TestJitterBoundsWhatIntervalsShow(t *testing.T) {
 		want       []string
 	}{
 		{"two CNPs 30 us apart, 25 us of jitter", marks + "2 < cnp\n31 > mid 2 ecn\n32 < cnp", 25_000, nil},
-		{"two CNPs 10 us apart, 25 us of jitter", marks + "2 < cnp\n11 > mid 2 ecn\n12 < cnp", 25_000, []string{"violation cnp.interval", "violation cnp.excess"}},
+		{"two CNPs 10 us apart, 25 us of jitter", marks + "2 < cnp\n11 > mid 2 ecn\n12 < cnp", 25_000,
+			[]string{"violation cnp.interval", "violation cnp.excess"}},
 		{"one CNP for two marks 60 us apart, 25 us of jitter", marks + "2 < cnp\n61 > mid 2 ecn", 25_000, nil},
-		{"one CNP for two marks 90 us apart, 25 us of jitter", marks + "2 < cnp\n91 > mid 2 ecn", 25_000, []string{"violation cnp.missing"}},
-		{"as much jitter as minimum time", marks + "2 < cnp\n3 > mid 2 ecn\n4 < cnp", 50_000, []string{"note cnp.not-judged"}},
-		{"as much jitter as minimum time, and no CNP at all", marks, 50_000, []string{"note cnp.not-judged", "violation cnp.missing"}},
+		{"one CNP for two marks 90 us apart, 25 us of jitter", marks + "2 < cnp\n91 > mid 2 ecn", 25_000,
+			[]string{"violation cnp.missing"}},
+		{"as much jitter as minimum time", marks + "2 < cnp\n3 > mid 2 ecn\n4 < cnp", 50_000,
+			[]string{"note cnp.not-judged"}},
+		{"as much jitter as minimum time, and no CNP at all", marks, 50_000,
+			[]string{"note cnp.not-judged", "violation cnp.missing"}},
 	} {
 		cfg := on(cnp.PerQP)
 		cfg.JitterNS = tt.jitterNS

@@ -18,7 +18,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 	return analyzers.Result{Findings: a.report.Findings(), Metrics: a.list()}
 }
 
-// reportStrays reports CNPs to queue pairs of no connection, unless other packets show that not all connections are known.
+// reportStrays reports CNPs to queue pairs of no connection, unless other packets show that not all connections are
+// known.
 func (a *Analyzer) reportStrays() {
 	severity := analyzers.Violation
 	if a.foreign || a.flows == nil || a.halfKnown() || a.midway() {
@@ -91,19 +92,22 @@ func (a *Analyzer) noteAbsent(side int) {
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: RuleNotOffered, Expected: "no CNPs", Actual: a.sent(side),
-		Message: fmt.Sprintf("the %s's device declares that it has no notification point: %d packets with CE were delivered to it, and their CNPs are not judged",
+		Message: fmt.Sprintf("the %s's device declares that it has no notification point: %d packets with CE were "+
+			"delivered to it, and their CNPs are not judged",
 			[...]string{"responder", "requester"}[side], marks),
 	})
 }
 
-// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer. Of the default jitter nothing is said:
-// every NIC with pacing this short would draw the note.
+// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer. Of the default jitter
+// nothing is said: every NIC with pacing this short would draw the note.
 func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
-	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= bounds.IdleJitterNS || !a.report.Wants(RuleNotJudged, 0) {
+	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= bounds.IdleJitterNS ||
+		!a.report.Wants(RuleNotJudged, 0) {
 		return
 	}
 	a.report.Report(analyzers.Finding{
-		Rule: RuleNotJudged, Expected: "a minimum time longer than hosts may hold packets, " + micros(a.cfg.JitterNS), Actual: micros(np.MinTimeNS),
+		Rule: RuleNotJudged, Expected: "a minimum time longer than hosts may hold packets, " + micros(a.cfg.JitterNS),
+		Actual:  micros(np.MinTimeNS),
 		Message: fmt.Sprintf("how far the %s's CNPs are apart is not judged", [...]string{"responder", "requester"}[side]),
 	})
 }
@@ -145,7 +149,8 @@ func (a *Analyzer) noteModes(side int, fitting []string) {
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: RuleMode, Expected: "port, destination-ip, ip-pair or qp", Actual: actual,
-		Message: fmt.Sprintf("the %s's CNPs fit pacing by %s; it sent %s", [...]string{"responder", "requester"}[side], fits, a.sent(side)),
+		Message: fmt.Sprintf("the %s's CNPs fit pacing by %s; it sent %s", [...]string{"responder", "requester"}[side], fits,
+			a.sent(side)),
 	})
 }
 

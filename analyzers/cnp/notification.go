@@ -116,8 +116,8 @@ func (f *flow) most() int64 {
 	return most
 }
 
-// markedInstead returns a connection with marked data through the same receiving port, 0 if there is none. It looks at all
-// flows, which only findings do.
+// markedInstead returns a connection with marked data through the same receiving port, 0 if there is none. It looks at
+// all flows, which only findings do.
 func (a *Analyzer) markedInstead(data trace.FlowID) int {
 	if !a.report.Open(RuleWrongQP, data.Connection()) {
 		return 0

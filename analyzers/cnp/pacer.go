@@ -1,7 +1,7 @@
 package cnp
 
-// pacer follows when a group last yielded a CNP: between first and last, because a trigger near the end of the minimum time
-// may or may not have yielded one.
+// pacer follows when a group last yielded a CNP: between first and last, because a trigger near the end of the minimum
+// time may or may not have yielded one.
 type pacer struct {
 	started     bool
 	first, last int64 // ns

@@ -19,7 +19,8 @@ const (
 
 const (
 	annex  = "IBTA annex A17.9.3"
-	pacing = "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4, congestion notification; DCQCN (SIGCOMM 2015), section 3.1, notification point"
+	pacing = "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4, congestion notification; DCQCN (SIGCOMM 2015), " +
+		"section 3.1, notification point"
 )
 
 // Rules lists what the analyzer checks.
@@ -67,7 +68,8 @@ func Rules() []analyzers.Rule {
 		},
 		{
 			ID: RuleNotJudged, Severity: analyzers.Note, Clause: pacing,
-			Statement: "Hosts may hold packets for longer than the minimum time between CNPs: how far CNPs are apart is not judged.",
+			Statement: "Hosts may hold packets for longer than the minimum time between CNPs: how far CNPs are apart is not " +
+				"judged.",
 		},
 	}
 }

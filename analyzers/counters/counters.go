@@ -1,6 +1,6 @@
-// Package counters holds the NICs' counters against the trace. Where the trace tells exactly how often something happened,
-// the counter must say so too; where the observer at the switch cannot tell (a timeout that crossed a NAK, a NAK that came too
-// late to matter), the counter must lie within what is possible.
+// Package counters holds the NICs' counters against the trace. Where the trace tells exactly how often something
+// happened, the counter must say so too; where the observer at the switch cannot tell (a timeout that crossed a NAK, a
+// NAK that came too late to matter), the counter must lie within what is possible.
 package counters
 
 import (
@@ -37,7 +37,8 @@ type duplicates struct {
 	unsure          bool
 }
 
-// serve follows any answer. If an RNR NAK crossed a repetition, what looked like duplicates may have been served first then.
+// serve follows any answer. If an RNR NAK crossed a repetition, what looked like duplicates may have been served first
+// then.
 func (d *duplicates) serve(unsure bool) {
 	d.served += d.waiting
 	d.waiting = 0
@@ -49,8 +50,9 @@ type ends struct {
 	from, to int
 }
 
-// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 µs, exponent 4.
-// Half, because the path of packets from the host to the observer may have become faster since the timer was started.
+// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 µs, exponent
+// 4. Half, because the path of packets from the host to the observer may have become faster since the timer was
+// started.
 const defaultFloorNS = 32_768
 
 // Analyzer compares counters with a trace.
@@ -128,7 +130,8 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// plain reports whether r counts as a packet sent and received, and as nothing else: a request in order that nothing happened to.
+// plain reports whether r counts as a packet sent and received, and as nothing else: a request in order that nothing
+// happened to.
 func plain(r *trace.Record, step *rounds.Step) bool {
 	return step.Marks == 0 && r.Event == trace.EventNone && r.Flags&(trace.Sent|trace.Passed) == trace.Sent|trace.Passed &&
 		r.ICRC != packet.ICRCInvalid && r.ECN != packet.CE && r.Opcode.IsRequest()

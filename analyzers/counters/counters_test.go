@@ -29,7 +29,8 @@ func host(name, ip string, counted map[string]int64) counters.Host {
 		Start: map[string]int64{}, Finish: map[string]int64{},
 	}
 	for _, name := range []string{"tx_packets", "rx_packets", "packet_seq_err", "out_of_sequence", "implied_nak_seq_err",
-		"duplicate_request", "local_ack_timeout_err", "rx_icrc_encapsulated", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored",
+		"duplicate_request", "local_ack_timeout_err", "rx_icrc_encapsulated", "np_cnp_sent", "rp_cnp_handled",
+		"rp_cnp_ignored",
 		"np_ecn_marked_roce_packets", "rnr_nak_retry_err", "out_of_buffer"} {
 		h.Start[name] = 1000
 		h.Finish[name] = 1000 + counted[name]
@@ -304,8 +305,10 @@ func TestTrueCountersAreNeverConvicted(t *testing.T) {
 func TestValidateRefuses(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"an unknown naming", `{"hosts":[{"name":"a","naming":"acme"}]}`, `naming "acme" is unknown`},
-		{"a start without a finish", `{"hosts":[{"name":"a","naming":"intel","start":{"x":1}}]}`, `counter "x" has a start but no finish`},
-		{"an address of two hosts", `{"hosts":[{"name":"a","naming":"intel","ips":["::1"]},{"name":"b","naming":"intel","ips":["::1"]}]}`,
+		{"a start without a finish", `{"hosts":[{"name":"a","naming":"intel","start":{"x":1}}]}`,
+			`counter "x" has a start but no finish`},
+		{"an address of two hosts",
+			`{"hosts":[{"name":"a","naming":"intel","ips":["::1"]},{"name":"b","naming":"intel","ips":["::1"]}]}`,
 			`address ::1 belongs to "a" already`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ func (a *Analyzer) Finish() analyzers.Result {
 	case a.discards(report):
 	case !a.meta.EventsKnown:
 		add(report, analyzers.Finding{
-			Rule: ruleNotJudged, Expected: "a trace that tells which packets were delivered", Actual: a.meta.Kind.String() + " trace",
+			Rule: ruleNotJudged, Expected: "a trace that tells which packets were delivered",
+			Actual:  a.meta.Kind.String() + " trace",
 			Message: "counters are not compared: the trace does not tell what the injector did",
 		})
 	default:

@@ -14,8 +14,8 @@ const Schema = "candela.counters/v1"
 // Input is what the hosts' NICs counted during a test.
 type Input struct {
 	Hosts []Host `json:"hosts"`
-	// TimeoutNS is the local ACK timeout T of all connections in nanoseconds, 0 if it is not known. It tells restarts that may
-	// have been timeouts from those that came too soon.
+	// TimeoutNS is the local ACK timeout T of all connections in nanoseconds, 0 if it is not known. It tells restarts that
+	// may have been timeouts from those that came too soon.
 	TimeoutNS int64 `json:"timeout_ns,omitempty"`
 }
 
@@ -34,8 +34,8 @@ type Host struct {
 	RPOff    bool `json:"rp_off,omitempty"`
 }
 
-// Delta returns finish − start of a counter under its vendor's name. A counter that was not read before the test, because the
-// driver creates it at its first use, counts from 0.
+// Delta returns finish − start of a counter under its vendor's name. A counter that was not read before the test,
+// because the driver creates it at its first use, counts from 0.
 func (h *Host) Delta(name string) (n int64, ok bool) {
 	finish, ok := h.Finish[name]
 	if !ok {
@@ -44,8 +44,8 @@ func (h *Host) Delta(name string) (n int64, ok bool) {
 	return finish - h.Start[name], true
 }
 
-// Validate reports everything that keeps the input from being held against a trace, all problems at once: an unknown naming,
-// an address of two hosts, a counter without a finish.
+// Validate reports everything that keeps the input from being held against a trace, all problems at once: an unknown
+// naming, an address of two hosts, a counter without a finish.
 func (in Input) Validate() error {
 	var errs []error
 	owner := map[netip.Addr]string{}

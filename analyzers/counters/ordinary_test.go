@@ -29,10 +29,12 @@ func TestRequestsInOrderAreCountedLikeAnyOther(t *testing.T) {
 		short, general := counters.New(meta, input), counters.NewGeneral(meta, input)
 		psn := packet.PSN(0)
 		for i := range rapid.IntRange(1, 40).Draw(t, "records") {
-			r := trace.Record{ID: uint64(i + 1), TimeNS: int64(i) * 1000, Flags: trace.Sent | trace.Passed, Opcode: packet.WriteMiddle, PSN: psn, PayloadLen: 1024}
+			r := trace.Record{ID: uint64(i + 1), TimeNS: int64(i) * 1000, Flags: trace.Sent | trace.Passed,
+				Opcode: packet.WriteMiddle, PSN: psn, PayloadLen: 1024}
 			switch rapid.IntRange(0, 9).Draw(t, "kind") {
 			case 0:
-				r.Opcode = rapid.SampledFrom([]packet.Opcode{packet.ReadRequest, packet.FetchAdd, packet.CNP, packet.SendOnly}).Draw(t, "opcode")
+				r.Opcode = rapid.SampledFrom([]packet.Opcode{packet.ReadRequest, packet.FetchAdd, packet.CNP,
+					packet.SendOnly}).Draw(t, "opcode")
 			case 1:
 				r.Flags ^= rapid.SampledFrom([]trace.Flags{trace.Sent, trace.Passed, trace.ForeignPKey}).Draw(t, "flag")
 			case 2:

@@ -1,5 +1,5 @@
-// Package decision holds what switches say that they decided against what the taps saw: a record is a claim. It knows no mechanism; what a
-// family's decisions mean beyond their outcome is for the family's own judge.
+// Package decision holds what switches say that they decided against what the taps saw: a record is a claim. It knows
+// no mechanism; what a family's decisions mean beyond their outcome is for the family's own judge.
 package decision
 
 import (
@@ -26,13 +26,17 @@ const (
 func Rules() []analyzers.Rule {
 	const clause = "Decision records"
 	return []analyzers.Rule{
-		{ID: Unknown, Severity: analyzers.Violation, Clause: clause, Statement: "A decision is about a packet that is inside the switch, or a copy that it made."},
-		{ID: Size, Severity: analyzers.Violation, Clause: clause, Statement: "A decision names the size that its packet came in with."},
+		{ID: Unknown, Severity: analyzers.Violation, Clause: clause,
+			Statement: "A decision is about a packet that is inside the switch, or a copy that it made."},
+		{ID: Size, Severity: analyzers.Violation, Clause: clause,
+			Statement: "A decision names the size that its packet came in with."},
 		{ID: Occupancy, Severity: analyzers.Violation, Clause: clause,
-			Statement: "The occupancy that a decision names is what the queue holds by the decisions before it and the packets that have left."},
+			Statement: "The occupancy that a decision names is what the queue holds by the decisions before it and the " +
+				"packets that have left."},
 		{ID: Contradicted, Severity: analyzers.Violation, Clause: clause,
 			Statement: "A packet leaves by the port and queue that it was queued at, and is dropped only if that was decided."},
-		{ID: Missing, Severity: analyzers.Violation, Clause: clause, Statement: "No packet leaves or is dropped of which nothing was decided."},
+		{ID: Missing, Severity: analyzers.Violation, Clause: clause,
+			Statement: "No packet leaves or is dropped of which nothing was decided."},
 	}
 }
 
@@ -92,13 +96,15 @@ func (a *Analyzer) Decide(d *trace.Decision) {
 	p := a.inside[d.Switch][d.Packet]
 	switch {
 	case p == nil && !k.Copy:
-		a.find(Unknown, d.Switch, d.Time, d.Packet, "a packet that is inside", fmt.Sprintf("%q is decided of one that is not", k.Name))
+		a.find(Unknown, d.Switch, d.Time, d.Packet, "a packet that is inside",
+			fmt.Sprintf("%q is decided of one that is not", k.Name))
 		return
 	case p == nil:
 		p = &packet{size: d.Size}
 		a.inside[d.Switch][d.Packet] = p
 	case !p.decided && p.size != d.Size:
-		a.find(Size, d.Switch, d.Time, d.Packet, fmt.Sprintf("%d bytes, as it came in", p.size), fmt.Sprintf("%d bytes are claimed", d.Size))
+		a.find(Size, d.Switch, d.Time, d.Packet, fmt.Sprintf("%d bytes, as it came in", p.size),
+			fmt.Sprintf("%d bytes are claimed", d.Size))
 	}
 	a.release(d.Switch, p)
 	at := place{d.Port, d.Queue}

@@ -22,7 +22,8 @@ func (view) Reason(code uint8) analyzers.DropReason {
 }
 func (view) Decisions() []trace.DecisionKind {
 	return []trace.DecisionKind{
-		{Name: "queued", Outcome: trace.OutcomeQueued}, {Name: "dropped", Outcome: trace.OutcomeDropped}, {Name: "copied", Outcome: trace.OutcomeQueued, Copy: true},
+		{Name: "queued", Outcome: trace.OutcomeQueued}, {Name: "dropped", Outcome: trace.OutcomeDropped},
+		{Name: "copied", Outcome: trace.OutcomeQueued, Copy: true},
 	}
 }
 
@@ -42,15 +43,25 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 		steps []step
 		want  []string
 	}{
-		{"two packets wait and leave", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {enter, 2, 50, 0, 0, 0}, {0, 2, 50, queued, 2, 100},
-			{leave, 1, 100, 0, 2, 0}, {enter, 3, 60, 0, 0, 0}, {0, 3, 60, queued, 2, 50}, {leave, 2, 50, 0, 2, 0}, {leave, 3, 60, 0, 2, 0}}, nil},
-		{"a copy goes on", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, dropped, 0, 0}, {0, 9, 64, copied, 1, 0}, {drop, 1, 100, 0, 0, 0}, {leave, 9, 64, 0, 1, 0}}, nil},
-		{"a queue that held less", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 1}, {leave, 1, 100, 0, 2, 0}}, []string{decision.Occupancy}},
-		{"a size that no packet had", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 99, queued, 2, 0}, {leave, 1, 100, 0, 2, 0}}, []string{decision.Size}},
+		{"two packets wait and leave",
+			[]step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {enter, 2, 50, 0, 0, 0}, {0, 2, 50, queued, 2, 100},
+				{leave, 1, 100, 0, 2, 0}, {enter, 3, 60, 0, 0, 0}, {0, 3, 60, queued, 2, 50}, {leave, 2, 50, 0, 2, 0},
+				{leave, 3, 60, 0, 2, 0}}, nil},
+		{"a copy goes on", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, dropped, 0, 0}, {0, 9, 64, copied, 1, 0},
+			{drop, 1, 100, 0, 0, 0}, {leave, 9, 64, 0, 1, 0}}, nil},
+		{"a queue that held less", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 1}, {leave, 1, 100, 0, 2, 0}},
+			[]string{decision.Occupancy}},
+		{"a size that no packet had", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 99, queued, 2, 0}, {leave, 1, 100, 0, 2, 0}},
+			[]string{decision.Size}},
 		{"a packet that never came", []step{{0, 1, 100, queued, 2, 0}}, []string{decision.Unknown}},
-		{"said to be dropped, and sent", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, dropped, 2, 0}, {leave, 1, 100, 0, 2, 0}}, []string{decision.Contradicted}},
-		{"said to be queued, and dropped", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {drop, 1, 100, 0, 2, 0}}, []string{decision.Contradicted}},
-		{"sent by another queue", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {leave, 1, 100, 0, 3, 0}}, []string{decision.Contradicted}},
+		{"said to be dropped, and sent",
+			[]step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, dropped, 2, 0}, {leave, 1, 100, 0, 2, 0}},
+			[]string{decision.Contradicted}},
+		{"said to be queued, and dropped",
+			[]step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {drop, 1, 100, 0, 2, 0}},
+			[]string{decision.Contradicted}},
+		{"sent by another queue", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {leave, 1, 100, 0, 3, 0}},
+			[]string{decision.Contradicted}},
 		{"sent without a decision", []step{{enter, 1, 100, 0, 0, 0}, {leave, 1, 100, 0, 2, 0}}, []string{decision.Missing}},
 		{"dropped without a decision", []step{{enter, 1, 100, 0, 0, 0}, {drop, 1, 100, 0, 2, 0}}, []string{decision.Missing}},
 	} {
@@ -62,7 +73,8 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 			for i, s := range c.steps {
 				now := clock.Time(i)
 				if s.tap == 0 {
-					a.Decide(&trace.Decision{Time: now, Kind: s.kind, Packet: s.packet, Size: s.size, Queue: s.queue, Occupancy: s.occupies})
+					a.Decide(&trace.Decision{Time: now, Kind: s.kind, Packet: s.packet, Size: s.size, Queue: s.queue,
+						Occupancy: s.occupies})
 					continue
 				}
 				a.Observe(&trace.SwitchTap{Time: now, Stage: s.tap, ID: s.packet, Size: s.size, Queue: s.queue, Reason: 1})

@@ -8,9 +8,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A responder executes the atomics of one connection in the order of their PSNs, each once. So if nothing else writes to an address, what one
-// atomic finds there is what the one before it has left. Another connection, a WRITE or the host itself may write there: the first two show in the trace
-// and make an address unknown, of the third only a test knows that it does not happen.
+// A responder executes the atomics of one connection in the order of their PSNs, each once. So if nothing else writes
+// to an address, what one atomic finds there is what the one before it has left. Another connection, a WRITE or the
+// host itself may write there: the first two show in the trace and make an address unknown, of the third only a test
+// knows that it does not happen.
 
 const (
 	keptAtomics = 256 // of a connection; more cannot be outstanding
@@ -92,8 +93,8 @@ func (g *region) cell(va uint64, flow trace.FlowID) *cell {
 
 const cellLen = 8
 
-// written makes what a WRITE may change unknown: now, and when the atomics before it are answered. The order of WRITEs and atomics of
-// different connections is not known.
+// written makes what a WRITE may change unknown: now, and when the atomics before it are answered. The order of WRITEs
+// and atomics of different connections is not known.
 func (a *Analyzer) written(r *trace.Record, d *direction) {
 	g := a.regions[regionKey{a.hosts[r.Flow.Peer()], r.RKey}]
 	if g == nil {
@@ -122,7 +123,8 @@ func (a *Analyzer) atomicRequest(r *trace.Record, d *direction) {
 	if r.VA%cellLen != 0 { // it overlaps with two
 		g.shared, c.shared = true, true
 	}
-	this := atomicRequest{psn: r.PSN, opcode: r.Opcode, rkey: r.RKey, va: r.VA, operand: r.Operand, compare: r.Compare, id: r.ID,
+	this := atomicRequest{psn: r.PSN, opcode: r.Opcode, rkey: r.RKey, va: r.VA, operand: r.Operand, compare: r.Compare,
+		id:      r.ID,
 		dubious: r.Event.Forges()}
 	n := len(d.atomics)
 	if n > 0 && !d.atomics[n-1].psn.Before(r.PSN) {
@@ -205,7 +207,8 @@ func (a *Analyzer) atomicAnswer(r *trace.Record) {
 
 func (a *Analyzer) atomicResult(r *trace.Record, q *atomicRequest, want, got uint64, support ...uint64) {
 	expected := fmt.Sprintf("0x%x, which the atomics before have left at 0x%x, rkey 0x%x", want, q.va, q.rkey)
-	f := a.finding(RuleAtomicResult, r, expected, fmt.Sprintf("%v brought back 0x%x", q.opcode, got), append(support, q.id)...)
+	f := a.finding(RuleAtomicResult, r, expected, fmt.Sprintf("%v brought back 0x%x", q.opcode, got),
+		append(support, q.id)...)
 	if f == nil {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package fields judges what single packets carry beside what package gbn follows: versions, reserved bits, flags, marks, and what must be the
-// same in all packets of a connection or in a retransmission.
+// Package fields judges what single packets carry beside what package gbn follows: versions, reserved bits, flags,
+// marks, and what must be the same in all packets of a connection or in a retransmission.
 package fields
 
 import (
@@ -48,14 +48,17 @@ var plainData = func() (list [256]bool) {
 	for op := range list {
 		o := packet.Opcode(op)
 		verb := o.Verb()
-		list[op] = o.IsRequest() && o.IsData() && (verb == packet.VerbSend || verb == packet.VerbWrite) && o.Headers()&(packet.HasImmDt|packet.HasIETH) == 0
+		list[op] = o.IsRequest() && o.IsData() && (verb == packet.VerbSend || verb == packet.VerbWrite) &&
+			o.Headers()&(packet.HasImmDt|packet.HasIETH) == 0
 	}
 	return list
 }()
 
-// followPlain follows r, of direction d, if it is a data packet in order with the headers of the one before, of which nothing more is to be said.
+// followPlain follows r, of direction d, if it is a data packet in order with the headers of the one before, of which
+// nothing more is to be said.
 func (a *Analyzer) followPlain(r *trace.Record, step *rounds.Step, d *direction) bool {
-	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Again != 0 || len(a.regions) > 0 || headersOf(r) != d.usual {
+	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Again != 0 || len(a.regions) > 0 ||
+		headersOf(r) != d.usual {
 		return false
 	}
 	a.changedNS[a.hosts[r.Flow.Peer()]] = r.TimeNS
@@ -211,13 +214,15 @@ func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
 }
 
 // finding returns a finding about r, or nil if enough of its kind are known.
-func (a *Analyzer) finding(rule string, r *trace.Record, expected, actual string, support ...uint64) *analyzers.Finding {
+func (a *Analyzer) finding(rule string, r *trace.Record, expected, actual string,
+	support ...uint64) *analyzers.Finding {
 	connection := r.Flow.Connection()
 	if !a.report.Wants(rule, connection) {
 		return nil
 	}
 	f := analyzers.Finding{
-		Rule: rule, Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
+		Rule: rule, Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS,
+		PSNAbs:   uint32(r.PSN),
 		Expected: expected, Actual: actual, Message: statement(rule),
 	}
 	if r.Opcode.Known() && r.Opcode != packet.CNP {
@@ -248,18 +253,21 @@ func (a *Analyzer) header(r *trace.Record) {
 		a.found(RuleVersion, r, "transport header version 0", fmt.Sprintf("%v with version %d", r.Opcode, r.Version))
 	}
 	if r.Reserved != 0 {
-		a.found(RuleReserved, r, "reserved bits 0", fmt.Sprintf("%v with 0x%02x beside FECN and BECN and 0x%02x beside the acknowledge request",
-			r.Opcode, r.Reserved>>8, r.Reserved&0xff))
+		a.found(RuleReserved, r, "reserved bits 0",
+			fmt.Sprintf("%v with 0x%02x beside FECN and BECN and 0x%02x beside the acknowledge request",
+				r.Opcode, r.Reserved>>8, r.Reserved&0xff))
 	}
 }
 
 // changed reports what differs from the packets before, and goes on from r.
 func (a *Analyzer) changed(r *trace.Record, d *direction, migReq bool) {
 	if d.migReq != migReq {
-		a.found(RuleMigReq, r, fmt.Sprintf("MigReq %v, as in the packets before", bit(d.migReq)), fmt.Sprintf("%v with MigReq %v", r.Opcode, bit(migReq)), d.id)
+		a.found(RuleMigReq, r, fmt.Sprintf("MigReq %v, as in the packets before", bit(d.migReq)),
+			fmt.Sprintf("%v with MigReq %v", r.Opcode, bit(migReq)), d.id)
 	}
 	if d.port != r.SrcPort {
-		a.found(RuleSourcePort, r, fmt.Sprintf("UDP source port %d, as in the packets before", d.port), fmt.Sprintf("%v from port %d", r.Opcode, r.SrcPort), d.id)
+		a.found(RuleSourcePort, r, fmt.Sprintf("UDP source port %d, as in the packets before", d.port),
+			fmt.Sprintf("%v from port %d", r.Opcode, r.SrcPort), d.id)
 	}
 	d.migReq, d.port, d.id = migReq, r.SrcPort, r.ID
 }
@@ -282,13 +290,15 @@ func dscpKind(op packet.Opcode) int {
 	return dscpRequests
 }
 
-// otherDSCP takes r, whose DSCP is not that of the packets of its kind before. What is cut off may have been trimmed, which changes it.
+// otherDSCP takes r, whose DSCP is not that of the packets of its kind before. What is cut off may have been trimmed,
+// which changes it.
 func (a *Analyzer) otherDSCP(r *trace.Record, d *direction, last *uint8) {
 	if r.Flags&trace.Truncated != 0 {
 		return
 	}
 	if before := *last; before != 0 && (d.settings == nil || d.settings.DSCP == nil) {
-		a.found(RuleDSCPChanged, r, fmt.Sprintf("DSCP %d, as in the packets before", before-1), fmt.Sprintf("%v with DSCP %d", r.Opcode, r.DSCP))
+		a.found(RuleDSCPChanged, r, fmt.Sprintf("DSCP %d, as in the packets before", before-1),
+			fmt.Sprintf("%v with DSCP %d", r.Opcode, r.DSCP))
 	}
 	*last = r.DSCP + 1
 }
@@ -303,14 +313,16 @@ func bit(on bool) int {
 // marked reports marks that a host must not set. Only where the observer is the first switch is a CE mark the host's.
 func (a *Analyzer) marked(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 {
-		a.found(RuleNotification, r, "FECN and BECN 0", fmt.Sprintf("%v with FECN %d, BECN %d", r.Opcode, bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))))
+		a.found(RuleNotification, r, "FECN and BECN 0",
+			fmt.Sprintf("%v with FECN %d, BECN %d", r.Opcode, bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))))
 	}
 	if r.ECN == packet.CE && (a.controlled || a.atSender(r.Flow)) {
 		a.found(RuleNotification, r, "no congestion mark before the first switch", fmt.Sprintf("%v with CE", r.Opcode))
 	}
 }
 
-// atSender reports whether packets are seen as they leave their sender: somebody says that a capture was taken at its port.
+// atSender reports whether packets are seen as they leave their sender: somebody says that a capture was taken at its
+// port.
 func (a *Analyzer) atSender(flow trace.FlowID) bool {
 	return a.meta.AtTap(flow) || a.meta.AtHosts && !a.meta.HostsInferred
 }
@@ -334,7 +346,8 @@ func (a *Analyzer) atomic(r *trace.Record) {
 
 func (a *Analyzer) empty(r *trace.Record) {
 	if r.PayloadLen != 0 || r.PadCount != 0 {
-		a.found(RulePayload, r, "no payload", fmt.Sprintf("%v with %d bytes and %d bytes of padding", r.Opcode, r.PayloadLen, r.PadCount))
+		a.found(RulePayload, r, "no payload",
+			fmt.Sprintf("%v with %d bytes and %d bytes of padding", r.Opcode, r.PayloadLen, r.PadCount))
 	}
 }
 
@@ -350,7 +363,8 @@ func (a *Analyzer) repeatedOperands(r *trace.Record, d *direction) {
 			if r.Opcode.Verb() == packet.VerbAtomic {
 				what = "operands"
 			}
-			a.found(RuleRetransmission, r, "the "+what+" of the request that is sent again", fmt.Sprintf("%v with other %s", r.Opcode, what), m.id)
+			a.found(RuleRetransmission, r, "the "+what+" of the request that is sent again",
+				fmt.Sprintf("%v with other %s", r.Opcode, what), m.id)
 		}
 		m.operand, m.compare, m.id = r.Operand, r.Compare, r.ID
 		return

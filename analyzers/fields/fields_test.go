@@ -17,7 +17,8 @@ func judge(t *testing.T, kind trace.Kind, records ...trace.Record) []analyzers.F
 	return judgeWith(t, trace.Meta{Kind: kind}, false, fields.Config{}, records...)
 }
 
-func judgeWith(t *testing.T, meta trace.Meta, inferred bool, cfg fields.Config, records ...trace.Record) []analyzers.Finding {
+func judgeWith(t *testing.T, meta trace.Meta, inferred bool, cfg fields.Config,
+	records ...trace.Record) []analyzers.Finding {
 	t.Helper()
 	side := func(ip string, qpn packet.QPN) trace.Side { return trace.Side{IP: netip.MustParseAddr(ip), QPN: qpn} }
 	c, err := trace.NewConnections([]trace.Connection{
@@ -68,32 +69,55 @@ func TestFieldsOfPackets(t *testing.T) {
 		want    []string
 	}{
 		{"nothing wrong", trace.KindMirror, []trace.Record{write, ack, imm, imm, add, add}, nil},
-		{"another version", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Version = 1 })}, []string{fields.RuleVersion}},
-		{"reserved bits", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Reserved = 0x0100 })}, []string{fields.RuleReserved}},
-		{"MigReq changes and stays", trace.KindMirror, []trace.Record{write, with(write, func(r *trace.Record) { r.Flags = 0 }), with(write, func(r *trace.Record) { r.Flags = 0 })},
+		{"another version", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Version = 1 })},
+			[]string{fields.RuleVersion}},
+		{"reserved bits", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Reserved = 0x0100 })},
+			[]string{fields.RuleReserved}},
+		{"MigReq changes and stays", trace.KindMirror,
+			[]trace.Record{write, with(write, func(r *trace.Record) { r.Flags = 0 }),
+				with(write, func(r *trace.Record) { r.Flags = 0 })},
 			[]string{fields.RuleMigReq}},
-		{"the sides differ in MigReq", trace.KindMirror, []trace.Record{write, with(ack, func(r *trace.Record) { r.Flags = 0 })}, []string{fields.RuleMigReqDiffers}},
-		{"the source port changes", trace.KindMirror, []trace.Record{write, with(write, func(r *trace.Record) { r.SrcPort++ })}, []string{fields.RuleSourcePort}},
-		{"the DSCP changes and stays", trace.KindPlain, []trace.Record{write, with(write, func(r *trace.Record) { r.DSCP = 7 }), with(write, func(r *trace.Record) { r.DSCP = 7 })},
+		{"the sides differ in MigReq", trace.KindMirror,
+			[]trace.Record{write, with(ack, func(r *trace.Record) { r.Flags = 0 })}, []string{fields.RuleMigReqDiffers}},
+		{"the source port changes", trace.KindMirror,
+			[]trace.Record{write, with(write, func(r *trace.Record) { r.SrcPort++ })}, []string{fields.RuleSourcePort}},
+		{"the DSCP changes and stays", trace.KindPlain,
+			[]trace.Record{write, with(write, func(r *trace.Record) { r.DSCP = 7 }),
+				with(write, func(r *trace.Record) { r.DSCP = 7 })},
 			[]string{fields.RuleDSCPChanged}},
 		{"acknowledgements and READ responses have a DSCP of their own", trace.KindMirror, []trace.Record{
-			with(ack, func(r *trace.Record) { r.DSCP = 7 }), with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly }),
-			with(ack, func(r *trace.Record) { r.Flow, r.SrcPort, r.DSCP = 2, 50001, 9 }), write, with(ack, func(r *trace.Record) { r.DSCP = 7 }),
+			with(ack, func(r *trace.Record) { r.DSCP = 7 }),
+			with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly }),
+			with(ack, func(r *trace.Record) { r.Flow, r.SrcPort, r.DSCP = 2, 50001, 9 }), write,
+			with(ack, func(r *trace.Record) { r.DSCP = 7 }),
 		}, nil},
-		{"a CNP comes from a port of its own", trace.KindMirror, []trace.Record{write, {Opcode: packet.CNP, SrcPort: 1, Flags: trace.BECN}}, nil},
-		{"another immediate", trace.KindMirror, []trace.Record{imm, write, with(imm, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
-		{"another operand", trace.KindPlain, []trace.Record{add, with(add, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
-		{"a misaligned atomic", trace.KindMirror, []trace.Record{with(add, func(r *trace.Record) { r.VA = 68 })}, []string{fields.RuleAtomicAlignment}},
-		{"an undefined opcode", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.Opcode = 0x15 })}, []string{fields.RuleOpcode}},
-		{"BECN in data", trace.KindPlain, []trace.Record{with(write, func(r *trace.Record) { r.Flags |= trace.BECN })}, []string{fields.RuleNotification}},
-		{"CE from a host", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })}, []string{fields.RuleNotification}},
-		{"CE at a tap, which a switch may have set", trace.KindPlain, []trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })}, nil},
-		{"an ACK that asks for an event", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.Flags |= trace.Solicited })}, []string{fields.RuleSolicited}},
+		{"a CNP comes from a port of its own", trace.KindMirror,
+			[]trace.Record{write, {Opcode: packet.CNP, SrcPort: 1, Flags: trace.BECN}}, nil},
+		{"another immediate", trace.KindMirror,
+			[]trace.Record{imm, write, with(imm, func(r *trace.Record) { r.Operand = 2 })}, []string{fields.RuleRetransmission}},
+		{"another operand", trace.KindPlain, []trace.Record{add, with(add, func(r *trace.Record) { r.Operand = 2 })},
+			[]string{fields.RuleRetransmission}},
+		{"a misaligned atomic", trace.KindMirror, []trace.Record{with(add, func(r *trace.Record) { r.VA = 68 })},
+			[]string{fields.RuleAtomicAlignment}},
+		{"an undefined opcode", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.Opcode = 0x15 })},
+			[]string{fields.RuleOpcode}},
+		{"BECN in data", trace.KindPlain, []trace.Record{with(write, func(r *trace.Record) { r.Flags |= trace.BECN })},
+			[]string{fields.RuleNotification}},
+		{"CE from a host", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })},
+			[]string{fields.RuleNotification}},
+		{"CE at a tap, which a switch may have set", trace.KindPlain,
+			[]trace.Record{with(write, func(r *trace.Record) { r.ECN = packet.CE })}, nil},
+		{"an ACK that asks for an event", trace.KindMirror,
+			[]trace.Record{with(ack, func(r *trace.Record) { r.Flags |= trace.Solicited })}, []string{fields.RuleSolicited}},
 		{"a READ response that asks for an acknowledgement", trace.KindMirror,
-			[]trace.Record{with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly; r.Flags |= trace.AckReq })}, []string{fields.RuleAckReq}},
-		{"a READ request with payload", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Opcode = packet.ReadRequest })}, []string{fields.RulePayload}},
-		{"an ACK with payload", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.PayloadLen = 4 })}, []string{fields.RulePayload}},
-		{"a damaged packet proves nothing", trace.KindMirror, []trace.Record{with(write, func(r *trace.Record) { r.Version, r.ICRC = 1, packet.ICRCInvalid })}, nil},
+			[]trace.Record{with(ack, func(r *trace.Record) { r.Opcode = packet.ReadResponseOnly; r.Flags |= trace.AckReq })},
+			[]string{fields.RuleAckReq}},
+		{"a READ request with payload", trace.KindMirror,
+			[]trace.Record{with(write, func(r *trace.Record) { r.Opcode = packet.ReadRequest })}, []string{fields.RulePayload}},
+		{"an ACK with payload", trace.KindMirror, []trace.Record{with(ack, func(r *trace.Record) { r.PayloadLen = 4 })},
+			[]string{fields.RulePayload}},
+		{"a damaged packet proves nothing", trace.KindMirror,
+			[]trace.Record{with(write, func(r *trace.Record) { r.Version, r.ICRC = 1, packet.ICRCInvalid })}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
@@ -125,10 +149,13 @@ func TestPayloadsOfRetransmissions(t *testing.T) {
 		want     []string
 	}{
 		{"the same WRITE", trace.KindMirror, false, []trace.Record{write, write}, nil},
-		{"a WRITE with other data", trace.KindMirror, false, []trace.Record{write, payload(write, whole|2)}, []string{fields.RulePayloadChanged}},
-		{"a SEND with other data, at its third transmission", trace.KindMirror, false, []trace.Record{send, send, payload(send, whole|2)},
+		{"a WRITE with other data", trace.KindMirror, false, []trace.Record{write, payload(write, whole|2)},
 			[]string{fields.RulePayloadChanged}},
-		{"a start that differs", trace.KindMirror, false, []trace.Record{payload(send, start|1), payload(send, start|2)}, []string{fields.RulePayloadChanged}},
+		{"a SEND with other data, at its third transmission", trace.KindMirror, false,
+			[]trace.Record{send, send, payload(send, whole|2)},
+			[]string{fields.RulePayloadChanged}},
+		{"a start that differs", trace.KindMirror, false, []trace.Record{payload(send, start|1), payload(send, start|2)},
+			[]string{fields.RulePayloadChanged}},
 		{"a start and a whole packet", trace.KindMirror, false, []trace.Record{payload(send, start|1), send}, nil},
 		{"other packets of the connection", trace.KindMirror, false,
 			[]trace.Record{send, with(send, func(r *trace.Record) { r.PSN, r.Payload = 6, whole|2 })}, nil},
@@ -138,17 +165,21 @@ func TestPayloadsOfRetransmissions(t *testing.T) {
 			[]trace.Record{send, with(send, func(r *trace.Record) { r.Payload, r.ICRC = whole|2, packet.ICRCInvalid })}, nil},
 		{"a retransmission of what was damaged", trace.KindMirror, false,
 			[]trace.Record{with(send, func(r *trace.Record) { r.Payload, r.ICRC = whole|2, packet.ICRCInvalid }), send}, nil},
-		{"in a capture with connections", trace.KindPlain, false, []trace.Record{send, payload(send, whole|2)}, []string{fields.RulePayloadChanged}},
-		{"in a capture of an unknown application", trace.KindPlain, true, []trace.Record{send, payload(send, whole|2)}, []string{fields.RulePayloadChanged + " warning"}},
+		{"in a capture with connections", trace.KindPlain, false, []trace.Record{send, payload(send, whole|2)},
+			[]string{fields.RulePayloadChanged}},
+		{"in a capture of an unknown application", trace.KindPlain, true, []trace.Record{send, payload(send, whole|2)},
+			[]string{fields.RulePayloadChanged + " warning"}},
 		{"the same READ response", trace.KindMirror, false, []trace.Record{read, response, read, response}, nil},
 		{"a READ response with other data", trace.KindMirror, false, reads, []string{fields.RuleReadChanged + " warning"}},
 		{"a READ response with other data after a WRITE of another connection to that host", trace.KindMirror, false,
 			append(reads[:3:3], with(write, func(r *trace.Record) { r.Flow = 2 }), reads[3]), nil},
 		{"a READ response with other data after a WRITE to the other host", trace.KindMirror, false,
-			append(reads[:3:3], with(write, func(r *trace.Record) { r.Flow = 3 }), reads[3]), []string{fields.RuleReadChanged + " warning"}},
+			append(reads[:3:3], with(write, func(r *trace.Record) { r.Flow = 3 }), reads[3]),
+			[]string{fields.RuleReadChanged + " warning"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{}, tc.records...)); !slices.Equal(got, tc.want) {
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{},
+				tc.records...)); !slices.Equal(got, tc.want) {
 				t.Errorf("rules %v, want %v", got, tc.want)
 			}
 		})
@@ -167,7 +198,8 @@ func TestResultsOfAtomics(t *testing.T) {
 		return trace.Record{Opcode: packet.AtomicAcknowledge, PSN: psn, Flow: 1, VA: value, Flags: trace.HasAETH}
 	}
 	write := func(flow trace.FlowID, psn packet.PSN, va uint64) trace.Record {
-		return trace.Record{Opcode: packet.WriteOnly, Flow: flow, PSN: psn, VA: va, RKey: 1, DMALen: 8, PayloadLen: 8, Flags: trace.HasRETH}
+		return trace.Record{Opcode: packet.WriteOnly, Flow: flow, PSN: psn, VA: va, RKey: 1, DMALen: 8, PayloadLen: 8,
+			Flags: trace.HasRETH}
 	}
 	other := func(r trace.Record) trace.Record { r.Flow += 2; return r }
 	wrong := []string{fields.RuleAtomicResult}
@@ -178,38 +210,53 @@ func TestResultsOfAtomics(t *testing.T) {
 		records  []trace.Record
 		want     []string
 	}{
-		{"additions", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 13), add(3, 1), found(3, 16)}, nil},
-		{"additions, several in flight", trace.KindMirror, false, []trace.Record{add(1, 3), add(2, 3), add(3, 1), found(1, 10), found(2, 13), found(3, 16)}, nil},
-		{"an addition that did nothing", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)}, wrong},
-		{"an overflow", trace.KindMirror, false, []trace.Record{add(1, ^uint64(0)), found(1, 10), add(2, 3), found(2, 9)}, nil},
-		{"a swap that succeeds", trace.KindMirror, false, []trace.Record{swap(1, 10, 20), found(1, 10), add(2, 3), found(2, 20)}, nil},
-		{"a swap that fails", trace.KindMirror, false, []trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 10)}, nil},
-		{"a swap that should have failed", trace.KindMirror, false, []trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 20)}, wrong},
+		{"additions", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 13), add(3, 1), found(3, 16)}, nil},
+		{"additions, several in flight", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), add(2, 3), add(3, 1), found(1, 10), found(2, 13), found(3, 16)}, nil},
+		{"an addition that did nothing", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)}, wrong},
+		{"an overflow", trace.KindMirror, false, []trace.Record{add(1, ^uint64(0)), found(1, 10), add(2, 3), found(2, 9)},
+			nil},
+		{"a swap that succeeds", trace.KindMirror, false,
+			[]trace.Record{swap(1, 10, 20), found(1, 10), add(2, 3), found(2, 20)}, nil},
+		{"a swap that fails", trace.KindMirror, false, []trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 10)},
+			nil},
+		{"a swap that should have failed", trace.KindMirror, false,
+			[]trace.Record{swap(1, 11, 20), found(1, 10), add(2, 3), found(2, 20)}, wrong},
 		{"another address", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10),
 			func() trace.Record { r := add(2, 3); r.VA = 72; return r }(), found(2, 500)}, nil},
-		{"an answer that was not seen", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16)}, nil},
+		{"an answer that was not seen", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16)}, nil},
 		{"an answer that was not seen, to an addition that did nothing", trace.KindMirror, false,
 			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 13)}, wrong},
 		{"an answer that comes late", trace.KindMirror, false,
 			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16), add(2, 3), found(2, 13)}, nil},
 		{"a wrong answer that comes late", trace.KindMirror, false,
 			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), add(3, 3), found(3, 16), add(2, 3), found(2, 16)}, wrong},
-		{"a duplicate", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(1, 3), found(1, 10), add(2, 3), found(2, 13)}, nil},
+		{"a duplicate", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), add(1, 3), found(1, 10), add(2, 3), found(2, 13)}, nil},
 		{"a duplicate with another answer, which retrans reports", trace.KindMirror, false,
 			[]trace.Record{add(1, 3), found(1, 10), add(1, 3), found(1, 13), add(2, 3), found(2, 16)}, nil},
-		{"a WRITE in between", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(0, 2, 60), add(3, 3), found(3, 99)}, nil},
-		{"a WRITE in between, before the answer", trace.KindMirror, false, []trace.Record{add(1, 3), write(0, 2, 60), found(1, 10), add(3, 3), found(3, 99)}, nil},
-		{"a WRITE elsewhere", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(0, 2, 72), add(3, 3), found(3, 99)}, wrong},
-		{"a WRITE of another connection", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), write(2, 2, 64), add(3, 3), found(3, 99)}, nil},
+		{"a WRITE in between", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), write(0, 2, 60), add(3, 3), found(3, 99)}, nil},
+		{"a WRITE in between, before the answer", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), write(0, 2, 60), found(1, 10), add(3, 3), found(3, 99)}, nil},
+		{"a WRITE elsewhere", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), write(0, 2, 72), add(3, 3), found(3, 99)}, wrong},
+		{"a WRITE of another connection", trace.KindMirror, false,
+			[]trace.Record{add(1, 3), found(1, 10), write(2, 2, 64), add(3, 3), found(3, 99)}, nil},
 		{"an atomic of another connection", trace.KindMirror, false,
 			[]trace.Record{add(1, 3), found(1, 10), other(add(1, 5)), other(found(1, 13)), add(2, 3), found(2, 18)}, nil},
 		{"a damaged answer", trace.KindMirror, false, []trace.Record{add(1, 3), found(1, 10), add(2, 3),
 			func() trace.Record { r := found(2, 99); r.ICRC = packet.ICRCInvalid; return r }(), add(2, 3), found(2, 13)}, nil},
-		{"a capture does not show what the host itself writes", trace.KindPlain, true, []trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)},
+		{"a capture does not show what the host itself writes", trace.KindPlain, true,
+			[]trace.Record{add(1, 3), found(1, 10), add(2, 3), found(2, 10)},
 			[]string{fields.RuleAtomicResult + " warning"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{}, tc.records...)); !slices.Equal(got, tc.want) {
+			if got := rulesOf(judgeWith(t, trace.Meta{Kind: tc.kind}, tc.inferred, fields.Config{},
+				tc.records...)); !slices.Equal(got, tc.want) {
 				t.Errorf("rules %v, want %v", got, tc.want)
 			}
 		})
@@ -233,19 +280,31 @@ func TestFieldsAgainstTheirSettings(t *testing.T) {
 		want    []string
 	}{
 		{"as set", trace.KindMirror, migReq(&set), []trace.Record{data, ack, notification}, nil},
-		{"nothing is known", trace.KindMirror, fields.Settings{}, with(data, func(r *trace.Record) { r.DSCP, r.ECN, r.Flags = 1, packet.ECT1, 0 }), nil},
-		{"data with another DSCP", trace.KindMirror, known, with(data, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP}},
-		{"an ACK with another DSCP", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP}},
-		{"a CNP with the DSCP of data", trace.KindMirror, known, with(notification, func(r *trace.Record) { r.DSCP = 26 }), []string{fields.RuleDSCP}},
-		{"a DSCP that a switch may have changed", trace.KindPlain, known, with(data, func(r *trace.Record) { r.DSCP = 0 }), []string{fields.RuleDSCP + " warning"}},
-		{"data that is not ECN-capable", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.NotECT }), []string{fields.RuleECN}},
-		{"data with the other codepoint", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.ECT1 }), []string{fields.RuleECN}},
-		{"an ACK that is not ECN-capable", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.ECN = packet.NotECT }), nil},
-		{"an ACK with the other codepoint", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.ECN = packet.ECT1 }), []string{fields.RuleECN}},
+		{"nothing is known", trace.KindMirror, fields.Settings{},
+			with(data, func(r *trace.Record) { r.DSCP, r.ECN, r.Flags = 1, packet.ECT1, 0 }), nil},
+		{"data with another DSCP", trace.KindMirror, known, with(data, func(r *trace.Record) { r.DSCP = 0 }),
+			[]string{fields.RuleDSCP}},
+		{"an ACK with another DSCP", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.DSCP = 0 }),
+			[]string{fields.RuleDSCP}},
+		{"a CNP with the DSCP of data", trace.KindMirror, known, with(notification, func(r *trace.Record) { r.DSCP = 26 }),
+			[]string{fields.RuleDSCP}},
+		{"a DSCP that a switch may have changed", trace.KindPlain, known, with(data, func(r *trace.Record) { r.DSCP = 0 }),
+			[]string{fields.RuleDSCP + " warning"}},
+		{"data that is not ECN-capable", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.NotECT }),
+			[]string{fields.RuleECN}},
+		{"data with the other codepoint", trace.KindMirror, known, with(data, func(r *trace.Record) { r.ECN = packet.ECT1 }),
+			[]string{fields.RuleECN}},
+		{"an ACK that is not ECN-capable", trace.KindMirror, known,
+			with(ack, func(r *trace.Record) { r.ECN = packet.NotECT }), nil},
+		{"an ACK with the other codepoint", trace.KindMirror, known, with(ack, func(r *trace.Record) { r.ECN = packet.ECT1 }),
+			[]string{fields.RuleECN}},
 		{"marked data", trace.KindPlain, known, with(data, func(r *trace.Record) { r.ECN = packet.CE }), nil},
-		{"MigReq 0 where it is 1", trace.KindMirror, migReq(&set), with(data, func(r *trace.Record) { r.Flags = 0 }), []string{fields.RuleMigReqSetting}},
-		{"MigReq 1 where it is 0", trace.KindMirror, migReq(&clear), []trace.Record{data}, []string{fields.RuleMigReqSetting}},
-		{"a damaged packet", trace.KindMirror, migReq(&set), with(data, func(r *trace.Record) { r.DSCP, r.Flags, r.ICRC = 0, 0, packet.ICRCInvalid }), nil},
+		{"MigReq 0 where it is 1", trace.KindMirror, migReq(&set), with(data, func(r *trace.Record) { r.Flags = 0 }),
+			[]string{fields.RuleMigReqSetting}},
+		{"MigReq 1 where it is 0", trace.KindMirror, migReq(&clear), []trace.Record{data},
+			[]string{fields.RuleMigReqSetting}},
+		{"a damaged packet", trace.KindMirror, migReq(&set),
+			with(data, func(r *trace.Record) { r.DSCP, r.Flags, r.ICRC = 0, 0, packet.ICRCInvalid }), nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := fields.Config{Requester: tc.set, Responder: tc.set}
@@ -265,7 +324,8 @@ func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
 	send := func(psn packet.PSN) trace.Record {
 		return trace.Record{Opcode: packet.SendMiddle, PSN: psn, PayloadLen: 1024}
 	}
-	nak := trace.Record{Opcode: packet.Acknowledge, PSN: 6, Flow: 1, Syndrome: packet.SyndromeNakSequence, Flags: trace.MigReq | trace.HasAETH}
+	nak := trace.Record{Opcode: packet.Acknowledge, PSN: 6, Flow: 1, Syndrome: packet.SyndromeNakSequence,
+		Flags: trace.MigReq | trace.HasAETH}
 	lost := send(6)
 	lost.Event = trace.EventDrop
 	for _, tc := range []struct {
@@ -273,8 +333,10 @@ func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
 		records  []trace.Record
 		severity analyzers.Severity
 	}{
-		{"nothing is asked for again", []trace.Record{send(5), {Opcode: packet.Acknowledge, PSN: 5, Flow: 1, Flags: trace.MigReq}}, analyzers.Note},
-		{"a packet that arrived is asked for again", []trace.Record{send(5), send(6), send(7), nak, send(6)}, analyzers.Warning},
+		{"nothing is asked for again",
+			[]trace.Record{send(5), {Opcode: packet.Acknowledge, PSN: 5, Flow: 1, Flags: trace.MigReq}}, analyzers.Note},
+		{"a packet that arrived is asked for again", []trace.Record{send(5), send(6), send(7), nak, send(6)},
+			analyzers.Warning},
 		{"a packet that was lost is asked for again", []trace.Record{send(5), lost, send(7), nak, send(6)}, analyzers.Note},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

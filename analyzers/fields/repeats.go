@@ -12,7 +12,8 @@ import (
 // maxRepeats bounds how many retransmissions of a trace have their payload compared.
 const maxRepeats = 1 << 16
 
-// freshNS is how long before a READ response passes the observer its data may have been read, or a WRITE that passed before may be executed.
+// freshNS is how long before a READ response passes the observer its data may have been read, or a WRITE that passed
+// before may be executed.
 const freshNS = 10_000_000
 
 // repeat is a packet that was sent before.
@@ -45,7 +46,8 @@ func (a *Analyzer) Compare() []trace.Sighting {
 	list := make([]trace.Sighting, 0, 2*len(a.repeats))
 	for i := range a.repeats {
 		p := &a.repeats[i]
-		list = append(list, trace.Sighting{Flow: p.flow, PSN: p.psn, TimeNS: p.before}, trace.Sighting{Flow: p.flow, PSN: p.psn, TimeNS: p.this})
+		list = append(list, trace.Sighting{Flow: p.flow, PSN: p.psn, TimeNS: p.before},
+			trace.Sighting{Flow: p.flow, PSN: p.psn, TimeNS: p.this})
 	}
 	return list
 }
@@ -80,14 +82,16 @@ func (a *Analyzer) differs(p *repeat, before, this *trace.Payload) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: rule, Connection: connection, Packets: []uint64{this.ID, before.ID}, TimeNS: p.this, PSN: p.place, PSNAbs: uint32(p.psn),
+		Rule: rule, Connection: connection, Packets: []uint64{this.ID, before.ID}, TimeNS: p.this, PSN: p.place,
+		PSNAbs:   uint32(p.psn),
 		Expected: fmt.Sprintf("the payload of the packet that is sent again, hash %v", before.Hash),
 		Actual:   fmt.Sprintf("%v with another payload, hash %v", p.opcode, this.Hash),
 		Message:  statement(rule),
 	}
 	if rule == RulePayloadChanged && a.meta.Kind != trace.KindMirror && a.meta.Connections.Inferred {
 		f.Severity = analyzers.Warning
-		f.Message += " Or the application changed the memory before the request was completed, or the queue pair was connected anew."
+		f.Message += " Or the application changed the memory before the request was completed, or the queue pair was " +
+			"connected anew."
 	}
 	a.report.Report(f)
 }

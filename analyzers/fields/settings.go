@@ -57,7 +57,8 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 		}
 	}
 	if s.MigReq != nil && *s.MigReq != r.Has(trace.MigReq) && r.Opcode != packet.CNP {
-		f := a.finding(RuleMigReqSetting, r, fmt.Sprintf("MigReq %d (%s)", bit(*s.MigReq), s.Origin), fmt.Sprintf("%s with MigReq %d", what, bit(r.Has(trace.MigReq))))
+		f := a.finding(RuleMigReqSetting, r, fmt.Sprintf("MigReq %d (%s)", bit(*s.MigReq), s.Origin),
+			fmt.Sprintf("%s with MigReq %d", what, bit(r.Has(trace.MigReq))))
 		if f != nil {
 			f.Message += slowPathText(!*s.MigReq)
 			a.report.Report(*f)
@@ -67,10 +68,12 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 
 // agree reports whether a data packet is as its sender is set.
 func (s *Settings) agree(r *trace.Record) bool {
-	return (s.DSCP == nil || *s.DSCP == r.DSCP) && (s.ECN == nil || *s.ECN == r.ECN) && (s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq))
+	return (s.DSCP == nil || *s.DSCP == r.DSCP) && (s.ECN == nil || *s.ECN == r.ECN) &&
+		(s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq))
 }
 
-// set reports a field of the IP header that is not what its sender is set to. Switches may rewrite it on the way to a capture.
+// set reports a field of the IP header that is not what its sender is set to. Switches may rewrite it on the way to a
+// capture.
 func (a *Analyzer) set(rule string, r *trace.Record, expected, actual string) {
 	f := a.finding(rule, r, expected, actual)
 	if f == nil {
@@ -88,7 +91,8 @@ func slowPathText(toOne bool) string {
 	if toOne {
 		return ""
 	}
-	return " Packets with MigReq = 0 belong to a path that has not migrated. ConnectX NICs process them in a slow path for automatic path migration and drop " +
+	return " Packets with MigReq = 0 belong to a path that has not migrated. ConnectX NICs process them in a slow path " +
+		"for automatic path migration and drop " +
 		"those that exceed it: the interoperability fault of E810 (which sends MigReq = 0) and ConnectX that Lumina found."
 }
 
@@ -120,8 +124,9 @@ func (a *Analyzer) migReqs(connection int) {
 	}
 	f := analyzers.Finding{
 		Rule: RuleMigReqDiffers, Connection: connection, Packets: []uint64{toward.id, back.id}, TimeNS: a.meta.EndNS,
-		Expected: "the same MigReq from both sides", Actual: fmt.Sprintf("the requester sends %d, the responder %d", bit(toward.migReq), bit(back.migReq)),
-		Message: statement(RuleMigReqDiffers) + slowPathText(false),
+		Expected: "the same MigReq from both sides",
+		Actual:   fmt.Sprintf("the requester sends %d, the responder %d", bit(toward.migReq), bit(back.migReq)),
+		Message:  statement(RuleMigReqDiffers) + slowPathText(false),
 	}
 	if toward.migReq {
 		flow = flow.Peer()
@@ -129,7 +134,8 @@ func (a *Analyzer) migReqs(connection int) {
 	if n := a.naked[flow]; n.count > 0 {
 		f.Severity = analyzers.Warning
 		f.Packets = append(f.Packets, n.id)
-		f.Message += fmt.Sprintf(" Here the receiver asked for %d packets with MigReq = 0 again that had passed the switch unharmed: this is probably the cause.", n.count)
+		f.Message += fmt.Sprintf(" Here the receiver asked for %d packets with MigReq = 0 again that had passed the switch "+
+			"unharmed: this is probably the cause.", n.count)
 	}
 	a.report.Report(f)
 }

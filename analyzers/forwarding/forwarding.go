@@ -10,14 +10,15 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Analyzer follows each packet through each switch by what is on the wire: it does not trust the simulator's packet numbers to tell a
-// copy from its original. Memory is bounded by what is inside switches.
+// Analyzer follows each packet through each switch by what is on the wire: it does not trust the simulator's packet
+// numbers to tell a copy from its original. Memory is bounded by what is inside switches.
 type Analyzer struct {
 	view   analyzers.SwitchView
 	report *analyzers.Reporter
 	inside []map[identity]*visit // by switch
 	free   []*visit
-	// Packets that switches make: those of which a decision was recorded and named its cause, and whether any decision was recorded.
+	// Packets that switches make: those of which a decision was recorded and named its cause, and whether any decision was
+	// recorded.
 	caused   []map[uint64]bool // by switch and packet
 	recorded bool
 	made     int64
@@ -25,7 +26,8 @@ type Analyzer struct {
 
 // New returns an analyzer.
 func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
-	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()), inside: make([]map[identity]*visit, v.Switches())}
+	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()),
+		inside: make([]map[identity]*visit, v.Switches())}
 	for i := range a.inside {
 		a.inside[i] = make(map[identity]*visit)
 		a.caused = append(a.caused, make(map[uint64]bool))
@@ -47,11 +49,12 @@ func identify(t *trace.SwitchTap) identity {
 	return identity{t.Src, t.Dst, t.Flow, t.Protocol, t.Kind, t.Connection, t.Number}
 }
 
-// visit is a packet inside a switch, or several that look alike: a retransmission can meet the header of a segment that another switch cut.
+// visit is a packet inside a switch, or several that look alike: a retransmission can meet the header of a segment that
+// another switch cut.
 type visit struct{ sizes []int32 } // with which they came in
 
-// take removes the packet that leaves or is dropped with a size, and reports whether one came in with it. A packet of another size can only
-// be the header of the largest.
+// take removes the packet that leaves or is dropped with a size, and reports whether one came in with it. A packet of
+// another size can only be the header of the largest.
 func (v *visit) take(size int32) bool {
 	i := slices.Index(v.sizes, size)
 	same := i >= 0
@@ -95,8 +98,8 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		a.leave(t)
 	case trace.Dropped:
 		delete(a.caused[t.Switch], t.ID)
-		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops a copy of
-		// its own drops the last of it.
+		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops
+		// a copy of its own drops the last of it.
 		if !a.view.Reason(t.Reason).Copied {
 			a.forget(a.inside[t.Switch], identify(t), t.Size)
 		}
@@ -155,7 +158,8 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 	}
 }
 
-// judgeMade judges a packet that leaves and has not come in, and of which the switch says that it made it. A copy of such a packet is none.
+// judgeMade judges a packet that leaves and has not come in, and of which the switch says that it made it. A copy of
+// such a packet is none.
 func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
 	a.made++
 	switch {
@@ -179,7 +183,8 @@ func (a *Analyzer) find(rule string, t *trace.SwitchTap, want, got string) {
 	a.report.Report(analyzers.Finding{
 		Rule: rule, Connection: flow, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), PSN: seq,
 		Expected: want, Actual: got,
-		Message: fmt.Sprintf("switch %s port %d sends a packet from host %d to %d (%s %s): %s", a.view.SwitchName(t.Switch), t.Port, t.Src, t.Dst,
+		Message: fmt.Sprintf("switch %s port %d sends a packet from host %d to %d (%s %s): %s", a.view.SwitchName(t.Switch),
+			t.Port, t.Src, t.Dst,
 			t.What(), t.Flags, got),
 	})
 }

@@ -35,7 +35,8 @@ const (
 
 // packet is one of raw UDP.
 func packet(at trace.SwitchStage, number uint64, size int32, flags trace.PacketFlags) trace.SwitchTap {
-	return trace.SwitchTap{Stage: at, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7, ID: number, Number: number, Size: size, Flags: flags}
+	return trace.SwitchTap{Stage: at, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7, ID: number, Number: number,
+		Size: size, Flags: flags}
 }
 
 func rules(t rapid.TB, a analyzers.SwitchJudge) (found []string) {
@@ -66,18 +67,27 @@ func TestWhatLeavesHasComeIn(t *testing.T) {
 		{"it is dropped", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(drop, 1, 1500, 0)}, nil},
 		{"it is trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, trimmed)}, nil},
 		{"it is returned as a header", []trace.SwitchTap{packet(enter, 1, 1500, 0), back}, nil},
-		{"it is dropped and its copy leaves trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), {Stage: drop, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7,
-			Number: 1, Size: 1500, Reason: 1}, packet(leave, 1, 64, trimmed)}, nil},
-		{"it leaves twice", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 1500, 0), packet(leave, 1, 1500, 0)}, []string{forwarding.UnmatchedPacket}},
-		{"its header leaves twice", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, trimmed), packet(leave, 1, 64, trimmed)},
+		{"it is dropped and its copy leaves trimmed",
+			[]trace.SwitchTap{packet(enter, 1, 1500, 0), {Stage: drop, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7,
+				Number: 1, Size: 1500, Reason: 1}, packet(leave, 1, 64, trimmed)}, nil},
+		{"it leaves twice", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 1500, 0),
+			packet(leave, 1, 1500, 0)}, []string{forwarding.UnmatchedPacket}},
+		{"its header leaves twice", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, trimmed),
+			packet(leave, 1, 64, trimmed)},
 			[]string{forwarding.UnmatchedHeader}},
-		{"it leaves though it was dropped", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(drop, 1, 1500, 0), packet(leave, 1, 1500, 0)},
+		{"it leaves though it was dropped",
+			[]trace.SwitchTap{packet(enter, 1, 1500, 0), packet(drop, 1, 1500, 0), packet(leave, 1, 1500, 0)},
 			[]string{forwarding.UnmatchedPacket}},
-		{"it leaves by another switch", []trace.SwitchTap{packet(enter, 1, 1500, 0), elsewhere}, []string{forwarding.UnmatchedPacket}},
-		{"it leaves for another host", []trace.SwitchTap{packet(enter, 1, 1500, 0), other}, []string{forwarding.UnmatchedPacket}},
-		{"it grows", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 1501, 0)}, []string{forwarding.PacketChanged}},
-		{"it shrinks and is not marked as trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, 0)}, []string{forwarding.PacketChanged}},
-		{"a message between pipelines is none of its packets", []trace.SwitchTap{packet(leave, 1, 64, trace.Notification)}, nil},
+		{"it leaves by another switch", []trace.SwitchTap{packet(enter, 1, 1500, 0), elsewhere},
+			[]string{forwarding.UnmatchedPacket}},
+		{"it leaves for another host", []trace.SwitchTap{packet(enter, 1, 1500, 0), other},
+			[]string{forwarding.UnmatchedPacket}},
+		{"it grows", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 1501, 0)},
+			[]string{forwarding.PacketChanged}},
+		{"it shrinks and is not marked as trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, 0)},
+			[]string{forwarding.PacketChanged}},
+		{"a message between pipelines is none of its packets", []trace.SwitchTap{packet(leave, 1, 64, trace.Notification)},
+			nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := forwarding.New(view{})
@@ -95,7 +105,8 @@ func TestWhatLeavesHasComeIn(t *testing.T) {
 }
 
 func TestAMadePacketIsNoInventionIfItHasACause(t *testing.T) {
-	caused, uncaused, about := trace.Decision{Kind: 1, Packet: 5}, trace.Decision{Kind: 1, Packet: 5, Cause: 1}, trace.Decision{Packet: 5}
+	caused, uncaused, about := trace.Decision{Kind: 1, Packet: 5}, trace.Decision{Kind: 1, Packet: 5, Cause: 1},
+		trace.Decision{Packet: 5}
 	for _, c := range []struct {
 		name    string
 		makes   bool
@@ -106,12 +117,16 @@ func TestAMadePacketIsNoInventionIfItHasACause(t *testing.T) {
 		{"its family makes packets, and there are no records", true, nil, trace.Made, nil},
 		{"a record names its cause", true, []trace.Decision{caused}, trace.Made, nil},
 		{"its family makes none", false, nil, trace.Made, []string{forwarding.MadeUnasked}},
-		{"its family makes none, whatever it records", false, []trace.Decision{caused}, trace.Made, []string{forwarding.MadeUnasked}},
+		{"its family makes none, whatever it records", false, []trace.Decision{caused}, trace.Made,
+			[]string{forwarding.MadeUnasked}},
 		{"its record names no cause", true, []trace.Decision{uncaused}, trace.Made, []string{forwarding.MadeUnasked}},
-		{"its record is not about what was made", true, []trace.Decision{about}, trace.Made, []string{forwarding.MadeUnasked}},
-		{"the record is of another packet", true, []trace.Decision{{Kind: 1, Packet: 6}}, trace.Made, []string{forwarding.MadeUnasked}},
+		{"its record is not about what was made", true, []trace.Decision{about}, trace.Made,
+			[]string{forwarding.MadeUnasked}},
+		{"the record is of another packet", true, []trace.Decision{{Kind: 1, Packet: 6}}, trace.Made,
+			[]string{forwarding.MadeUnasked}},
 		{"it was not made", true, []trace.Decision{caused}, 0, []string{forwarding.UnmatchedPacket}},
-		{"it is a copy of one that was", true, []trace.Decision{caused}, trace.Made | trace.Mirrored, []string{forwarding.UnmatchedPacket}},
+		{"it is a copy of one that was", true, []trace.Decision{caused}, trace.Made | trace.Mirrored,
+			[]string{forwarding.UnmatchedPacket}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := forwarding.New(view{makes: c.makes})
@@ -167,7 +182,8 @@ func TestAnyOrderOfCorrectForwardingPasses(t *testing.T) {
 		var inside []trace.SwitchTap
 		for range rapid.IntRange(0, 100).Draw(t, "steps") {
 			if len(inside) == 0 || rapid.Bool().Draw(t, "arrives") {
-				p := packet(enter, uint64(rapid.IntRange(0, 3).Draw(t, "number")), int32(rapid.SampledFrom([]int{100, 1500}).Draw(t, "size")), 0)
+				p := packet(enter, uint64(rapid.IntRange(0, 3).Draw(t, "number")),
+					int32(rapid.SampledFrom([]int{100, 1500}).Draw(t, "size")), 0)
 				p.Switch = rapid.IntRange(0, 1).Draw(t, "switch")
 				inside = append(inside, p)
 				a.Observe(&p)

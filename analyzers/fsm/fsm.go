@@ -1,5 +1,6 @@
-// Package fsm is finite state machines declared as tables: state × input → state, or the rule that this input breaks there. A
-// machine says what is legal; which input an observation amounts to is worked out by the analyzer that steps it.
+// Package fsm is finite state machines declared as tables: state × input → state, or the rule that this input breaks
+// there. A machine says what is legal; which input an observation amounts to is worked out by the analyzer that steps
+// it.
 package fsm
 
 import (
@@ -35,8 +36,8 @@ const Stay = 0xfe
 // undeclared is the to of edges of no row.
 const undeclared = 0xff
 
-// Declare builds a machine from rows; a later row overrides an earlier one, so general rows come first. Every pair of state and
-// input must be covered, which a test of the machine checks with Holes.
+// Declare builds a machine from rows; a later row overrides an earlier one, so general rows come first. Every pair of
+// state and input must be covered, which a test of the machine checks with Holes.
 func Declare[R ~string](name string, states, inputs []string, rows []Row[R]) *Machine[R] {
 	m := &Machine[R]{name: name, states: states, inputs: inputs, edges: make([]edge[R], len(states)*len(inputs))}
 	for i := range m.edges {
@@ -76,7 +77,8 @@ func (m *Machine[R]) Holes() []string {
 	return out
 }
 
-// Transitions calls yield for every declared edge: its name as coverage shows it, and the rule that it breaks, "" if it is legal.
+// Transitions calls yield for every declared edge: its name as coverage shows it, and the rule that it breaks, "" if it
+// is legal.
 func (m *Machine[R]) Transitions(yield func(name string, rule R) bool) {
 	for i, e := range m.edges {
 		if e.to != undeclared && !yield(m.names[i], e.rule) {

@@ -45,7 +45,8 @@ func TestLaterRowsOverrideEarlierOnesAndStepsFollowThem(t *testing.T) {
 	c.AddTo(legal)
 	c.AddIllegal(illegal)
 	if want := map[string]int64{
-		"door: shut + push -> open": 1, "door: open + push -> shut": 1, "door: locked + push -> locked": 1, "door: shut + turn -> locked": 1,
+		"door: shut + push -> open": 1, "door: open + push -> shut": 1, "door: locked + push -> locked": 1,
+		"door: shut + turn -> locked":   1,
 		"door: locked + turn -> locked": 0,
 	}; !maps.Equal(legal, want) {
 		t.Errorf("%v", legal)
@@ -56,7 +57,8 @@ func TestLaterRowsOverrideEarlierOnesAndStepsFollowThem(t *testing.T) {
 }
 
 func TestPairsOfNoRowAreHolesAndNoTransitions(t *testing.T) {
-	m := fsm.Declare("door", []string{"shut", "open"}, []string{"push"}, []fsm.Row[string]{{Input: push, States: []uint8{shut}, To: open}})
+	m := fsm.Declare("door", []string{"shut", "open"}, []string{"push"},
+		[]fsm.Row[string]{{Input: push, States: []uint8{shut}, To: open}})
 	if holes := m.Holes(); !slices.Equal(holes, []string{"open/push"}) {
 		t.Error(holes)
 	}

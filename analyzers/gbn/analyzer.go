@@ -132,12 +132,12 @@ func (a *Analyzer) forged(r *trace.Record) bool {
 	return was != is
 }
 
-// unpunctual reports whether the hosts' timers may run late or early by more than a delay on the way: software on machines that may
-// stand still.
+// unpunctual reports whether the hosts' timers may run late or early by more than a delay on the way: software on
+// machines that may stand still.
 func (a *Analyzer) unpunctual() bool { return a.cfg.SoftwareHosts }
 
-// whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers count
-// from the opening of the gate, before which nothing was sent.
+// whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers
+// count from the opening of the gate, before which nothing was sent.
 func (a *Analyzer) whole() bool { return a.meta.Kind == trace.KindMirror && a.firstID <= 1 }
 
 // session returns the state of the requests on flow.
@@ -150,8 +150,8 @@ func (a *Analyzer) session(flow trace.FlowID) *session {
 	return s
 }
 
-// damaged reports a packet that arrived at the observer with a bad iCRC. A single capture may have been taken behind the
-// injector, and Lumina's copies carry the damage that its injector did.
+// damaged reports a packet that arrived at the observer with a bad iCRC. A single capture may have been taken behind
+// the injector, and Lumina's copies carry the damage that its injector did.
 func (a *Analyzer) damaged(r *trace.Record) {
 	if !a.meta.EventsKnown || r.Event != trace.EventNone {
 		return
@@ -167,15 +167,17 @@ func (a *Analyzer) stray(r *trace.Record) {
 		return
 	}
 	a.strays++
-	if a.meta.Kind != trace.KindMirror || a.meta.Connections == nil || a.meta.Connections.Inferred || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid ||
+	if a.meta.Kind != trace.KindMirror || a.meta.Connections == nil || a.meta.Connections.Inferred || !r.Has(trace.Sent) ||
+		r.ICRC == packet.ICRCInvalid ||
 		!r.Opcode.IsRequest() && !r.Opcode.IsResponse() {
 		return
 	}
-	say(a.report(RuleUnknownQP, r, 0), "the queue pair of a connection", fmt.Sprintf("%v to queue pair %v", r.Opcode, r.DestQP))
+	say(a.report(RuleUnknownQP, r, 0), "the queue pair of a connection",
+		fmt.Sprintf("%v to queue pair %v", r.Opcode, r.DestQP))
 }
 
-// report adds a finding about r, which belongs to a connection or to none (0), or only counts it and returns nil when the
-// rule has been reported often enough.
+// report adds a finding about r, which belongs to a connection or to none (0), or only counts it and returns nil when
+// the rule has been reported often enough.
 func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers.Finding {
 	key := ruleKey{rule, connection}
 	if a.reported[key] >= a.cfg.MaxPerRule {
@@ -198,7 +200,8 @@ func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers
 
 var _ analyzers.Reviewer = (*Analyzer)(nil)
 
-// Observer implements analyzers.Reviewer: mirror traces and pairs of captures are observed where somebody seems to break a rule.
+// Observer implements analyzers.Reviewer: mirror traces and pairs of captures are observed where somebody seems to
+// break a rule.
 func (a *Analyzer) Observer() analyzers.Observer {
 	if a.observer != nil {
 		return nil
@@ -247,8 +250,8 @@ func (a *Analyzer) observations() []analyzers.Observed {
 	return list
 }
 
-// Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them as
-// findings.
+// Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them
+// as findings.
 func (a *Analyzer) Illegal() map[string]int64 {
 	out := map[string]int64{}
 	a.requester.AddIllegal(out)
@@ -264,8 +267,9 @@ func (a *Analyzer) noteSuppressed() {
 				continue
 			}
 			a.findings = append(a.findings, analyzers.Finding{
-				Analyzer: Name, Rule: string(ruleTable[i].Rule), Clause: ruleTable[i].Clause, Severity: analyzers.Note, Connection: c,
-				TimeNS: a.meta.EndNS, Packets: []uint64{},
+				Analyzer: Name, Rule: string(ruleTable[i].Rule), Clause: ruleTable[i].Clause, Severity: analyzers.Note,
+				Connection: c,
+				TimeNS:     a.meta.EndNS, Packets: []uint64{},
 				Message: fmt.Sprintf("%d more findings of this rule on connection %d are not listed", n, c),
 			})
 		}
@@ -278,8 +282,9 @@ func (a *Analyzer) noteStrays() {
 			return
 		}
 		a.findings = append(a.findings, analyzers.Finding{
-			Analyzer: Name, Rule: string(RuleCaptureGap), Clause: ruleTable[ruleIndex[RuleCaptureGap]].Clause, Severity: analyzers.Note,
-			TimeNS: a.meta.EndNS, Packets: []uint64{}, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
+			Analyzer: Name, Rule: string(RuleCaptureGap), Clause: ruleTable[ruleIndex[RuleCaptureGap]].Clause,
+			Severity: analyzers.Note,
+			TimeNS:   a.meta.EndNS, Packets: []uint64{}, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
 		})
 	}
 	note(a.strays, "of no known connection")

@@ -13,8 +13,9 @@ const (
 	fateDuplicate      // before the expected PSN
 	fateAhead          // the first after the expected PSN: a sequence NAK is owed
 	fateDiscarded      // after the expected PSN while the NAK is out
-	fateTrimmed        // the header of a trimmed request shows that the expected one is missing: a receiver that reacts NAKs it
-	fateHeader         // the header of a trimmed request that shows nothing new
+	// the header of a trimmed request shows that the expected one is missing: a receiver that reacts NAKs it
+	fateTrimmed
+	fateHeader // the header of a trimmed request that shows nothing new
 )
 
 // An arrival is a request on its way to the responder, or there but not reflected in its responses yet.
@@ -64,7 +65,8 @@ func (st *receipt) judge(p pos, header bool) fate {
 		return fateHeader
 	case header:
 		return fateTrimmed
-	case st.failed && p >= st.expected: // a repetition is answered if the responder turns out to have refused what came before
+	// a repetition is answered if the responder turns out to have refused what came before
+	case st.failed && p >= st.expected:
 		return fateDiscarded
 	case p == st.expected:
 		return fateExpected
@@ -107,9 +109,9 @@ func (st *receipt) accept(a *arrival) {
 	}
 }
 
-// arrivals is the observer's interval [least, most] for one responder: the state that its responses prove, the requests that
-// may have arrived since, and the state after all of them. The fates assume that the responder takes what it can; an RNR or
-// fatal NAK shows that it did not, and the fates behind it are judged anew.
+// arrivals is the observer's interval [least, most] for one responder: the state that its responses prove, the requests
+// that may have arrived since, and the state after all of them. The fates assume that the responder takes what it can;
+// an RNR or fatal NAK shows that it did not, and the fates behind it are judged anew.
 type arrivals struct {
 	least, most receipt
 	ring        []arrival // len is a power of two
@@ -193,7 +195,8 @@ func (l *arrivals) pop() *arrival {
 	return a
 }
 
-// popAccepted is pop if the oldest arrival was accepted, is valid and owed no more than an ACK, and nil, with nothing done, if not.
+// popAccepted is pop if the oldest arrival was accepted, is valid and owed no more than an ACK, and nil, with nothing
+// done, if not.
 func (l *arrivals) popAccepted() *arrival {
 	a := l.at(0)
 	if a.fate != fateExpected || a.flaw != 0 || a.owesData() {
@@ -220,8 +223,8 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew. It reports whether the
-// same request has come again by now: that is the next to be accepted or refused.
+// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
+// It reports whether the same request has come again by now: that is the next to be accepted or refused.
 func (l *arrivals) refuse() (again bool) {
 	p := l.at(0).pos
 	l.remove(func(i int, _ *arrival) bool { return i == 0 })
@@ -255,8 +258,8 @@ func (l *arrivals) repaired(i int) {
 	}
 }
 
-// completedThrough returns a lower bound of the requests completed through p, which the least state is past: each request
-// behind p takes a PSN at least.
+// completedThrough returns a lower bound of the requests completed through p, which the least state is past: each
+// request behind p takes a PSN at least.
 func (l *arrivals) completedThrough(p pos) int64 { return l.least.msn - max(0, l.least.expected-p-1) }
 
 // find returns the index of the oldest arrival that ok accepts, or -1.
@@ -278,7 +281,8 @@ func (l *arrivals) answer(p pos) {
 	}
 }
 
-// acknowledge notes that r acknowledges what comes before or at p: duplicates of it that have passed are acknowledged, too.
+// acknowledge notes that r acknowledges what comes before or at p: duplicates of it that have passed are acknowledged,
+// too.
 func (l *arrivals) acknowledge(r *trace.Record, p pos) {
 	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
 		p--
@@ -292,10 +296,12 @@ func (l *arrivals) acknowledge(r *trace.Record, p pos) {
 
 // unanswered reports whether a is a duplicate that brings an answer and has not brought one.
 func (a *arrival) unanswered() bool {
-	return a.fate == fateDuplicate && a.owesData() && a.pos >= 0 && a.got < a.pos+a.psns && !a.stray && !a.altered && !a.foreignKey
+	return a.fate == fateDuplicate && a.owesData() && a.pos >= 0 && a.got < a.pos+a.psns && !a.stray && !a.altered &&
+		!a.foreignKey
 }
 
-// inherit makes the oldest repetition of the READ or atomic request at p, which is not answered itself, one that must be.
+// inherit makes the oldest repetition of the READ or atomic request at p, which is not answered itself, one that must
+// be.
 func (l *arrivals) inherit(p pos) {
 	if i := l.find(func(a *arrival) bool { return a.fate == fateDuplicate && a.owesData() && a.pos == p }); i >= 0 {
 		l.at(i).heir = true
@@ -360,8 +366,8 @@ func (s *session) requestPassed(r *trace.Record) {
 	}
 }
 
-// strays reports whether a request for n positions from p on, if it is a duplicate, repeats nothing: a READ is not part of the first one
-// there, or there was no atomic. What a responder makes of such a READ is its business.
+// strays reports whether a request for n positions from p on, if it is a duplicate, repeats nothing: a READ is not part
+// of the first one there, or there was no atomic. What a responder makes of such a READ is its business.
 func (s *session) strays(op packet.Opcode, p, n pos) bool {
 	if op != packet.ReadRequest && op.Verb() != packet.VerbAtomic || p < 0 {
 		return false

@@ -67,7 +67,8 @@ func benchMessage(c, m int, loss bool) []trace.Record {
 	flow := trace.NewFlowID(c+1, false)
 	send := func(i int) trace.Record {
 		r := trace.Record{
-			Flow: flow, PSN: packet.NewPSN(int64(m*10 + i)), PayloadLen: mtu, Opcode: packet.WriteMiddle, PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed,
+			Flow: flow, PSN: packet.NewPSN(int64(m*10 + i)), PayloadLen: mtu, Opcode: packet.WriteMiddle,
+			PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed,
 		}
 		switch i {
 		case 0:

@@ -7,7 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-var timeout67ms = gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(7), RNRRetry: gbn.AtMost(7)}, HostDelayNS: 10_000}
+var timeout67ms = gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(7), RNRRetry: gbn.AtMost(7)},
+	HostDelayNS: 10_000}
 
 func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 	check(t, map[string]scene{
@@ -18,18 +19,21 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1 len=0 dma=0; < ack 1; > 2 len=0; < ack 2`},
 		"a dropped packet is nacked and the round goes back to it": {traffic: "write*10", cfg: timeout67ms, trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 5-10; < ack 10`},
-		"the old round goes on after the nack, with packets sent for the first time": {traffic: "write*10 write*10", cfg: timeout67ms,
+		"the old round goes on after the nack, with packets sent for the first time": {traffic: "write*10 write*10",
+			cfg:   timeout67ms,
 			trace: `> 1-4; > 5 drop; > 6; < nak 5; > 7-14; > 5-20; < ack 10; < ack 20`},
 		"a corrupted packet counts as lost": {traffic: "write*10", cfg: timeout67ms, trace: `
 			> 1-4; > 5 corrupt; > 6-10; < nak 5; > 5-10; < ack 10`},
 		"a lost retransmission of a nacked packet is recovered by timeout, without a second nack": {traffic: "write*10",
 			cfg: timeout67ms, trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 5 drop; > 6-10; @ 68ms; > 5-10; < ack 10`},
-		"a lost tail is recovered by timeout from the oldest unacknowledged packet": {traffic: "write*10", cfg: timeout67ms, trace: `
+		"a lost tail is recovered by timeout from the oldest unacknowledged packet": {traffic: "write*10", cfg: timeout67ms,
+			trace: `
 			> 1-9; > 10 drop; @ 68ms; > 1-10; < ack 9; < ack 10`},
 		"a lost nack is recovered by timeout": {traffic: "write*10", cfg: timeout67ms, trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5 drop; @ 68ms; > 1-10; < ack 4; < ack 10`},
-		"a lost ack is recovered by timeout and duplicates are acknowledged again": {traffic: "write*3", cfg: timeout67ms, trace: `
+		"a lost ack is recovered by timeout and duplicates are acknowledged again": {traffic: "write*3", cfg: timeout67ms,
+			trace: `
 			> 1-3; < ack 3 drop; @ 68ms; > 1-3; < ack 3; < ack 3; < ack 3`},
 		"duplicates may be acknowledged with their own psn": {traffic: "write*3", cfg: timeout67ms, trace: `
 			> 1-3; < ack 3 drop; @ 68ms; > 1-3; < ack 1; < ack 2; < ack 3`},
@@ -69,23 +73,27 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-7; < resp 1-3; < resp 4 drop; < resp 5 drop; < ack 7; > 4-7; < resp 4-5; < ack 7`},
 		"re-request crosses late responses": {traffic: "read*5", trace: `
 			> 1; < resp 1; @ 68ms; < resp 2-5; > 2; < resp 2-5`},
-		"atomics": {traffic: "atomic atomic", cfg: timeout67ms, trace: `> 1-2; < atomic 1; < atomic 2 drop; @ 68ms; > 2; < atomic 2`},
+		"atomics": {traffic: "atomic atomic", cfg: timeout67ms,
+			trace: `> 1-2; < atomic 1; < atomic 2 drop; @ 68ms; > 2; < atomic 2`},
 		"both directions at once": {traffic: "write*4", trace: `
 			> 1-2; ~> 1-4; > 3-4; < ack 4; ~< ack 4`},
 		"a pair of captures": {traffic: "write*4", kind: trace.KindPair, trace: `
 			> 1-4 sent; > 1 passed; > 3-4 passed; < nak 2 sent; < nak 2 passed; > 2-4 sent; > 2-4 passed; < ack 4 sent; < ack 4 passed`},
-		"an atomic ACK is lost after the tap, and the next ACK asks for it": {traffic: "write*4 atomic write*4", kind: trace.KindPlain, trace: `
+		"an atomic ACK is lost after the tap, and the next ACK asks for it": {traffic: "write*4 atomic write*4",
+			kind: trace.KindPlain, trace: `
 			> 1-9; < nak 2; > 2-9; < atomic 5; < ack 6; > 5-9; < atomic 5; < ack 9`},
 		"an atomic ACK is late, and the next ACK asks for it": {traffic: "write*4 atomic write*4", trace: `
 			> 1-6; < atomic 5 delay; < ack 6; > 7-9; > 5-9; < atomic 5; < ack 9`},
-		"the first READ response is lost after the tap, and the others ask for it": {traffic: "write*4 read*3 write*2", kind: trace.KindPlain, trace: `
+		"the first READ response is lost after the tap, and the others ask for it": {traffic: "write*4 read*3 write*2",
+			kind: trace.KindPlain, trace: `
 			> 1-9; < nak 2; > 2-9; < resp 5-7; < ack 9; > 5-9; < resp 5-7; < ack 9`},
 		"a plain capture before the loss": {traffic: "write*10", kind: trace.KindPlain, trace: `
 			> 1-10; < nak 5; > 5-10; < ack 10`},
 		"the ack of a duplicate is lost, too, and the requester gives up": {traffic: "write*2",
 			cfg:   gbn.Config{Default: gbn.Limits{ErrorsExpected: true}},
 			trace: `> 1-2; < ack 2 drop; @ 68ms; > 1-2; < ack 2 drop; < ack 2 drop`},
-		"a fatal nak where the test expects an error": {traffic: "write*3", cfg: gbn.Config{Default: gbn.Limits{ErrorsExpected: true}},
+		"a fatal nak where the test expects an error": {traffic: "write*3",
+			cfg:   gbn.Config{Default: gbn.Limits{ErrorsExpected: true}},
 			trace: `> 1-3; < nak-inv 1`},
 	})
 }
@@ -94,16 +102,19 @@ func TestPlainCapturesGetNotesForWhatTheyLack(t *testing.T) {
 	check(t, map[string]scene{
 		"a loss before the tap": {traffic: "write*10", kind: trace.KindPlain, want: []string{"capture-gap"}, trace: `
 			> 1-4; > 6-10; < nak 5; > 5-10; < ack 10`},
-		"a mirror trace that begins between two messages, the ack of the first still out": {traffic: "write*10 write*3", midway: true,
-			trace: `< ack 10; > 11-13; < ack 13`},
+		"a mirror trace that begins between two messages, the ack of the first still out": {traffic: "write*10 write*3",
+			midway: true,
+			trace:  `< ack 10; > 11-13; < ack 13`},
 		"a mirror trace that begins inside a message": {traffic: "write*10 write*3", midway: true, trace: `
 			> 5-10; < ack 10; > 11-13; < ack 13`},
 		"a mirror trace that begins before a later message": {traffic: "write*10 write*3", midway: true, trace: `
 			> 11-13; < ack 10; < ack 13`},
 		"a capture that begins midway": {traffic: "write*10 write*3", kind: trace.KindPlain, midway: true, trace: `
 			> 5-10; < ack 10; > 11-13; < ack 13`},
-		"a capture that ends early": {traffic: "write*10", kind: trace.KindPlain, want: []string{"incomplete"}, trace: `> 1-10`},
-		"a read response lost before the tap": {traffic: "read*5", kind: trace.KindPlain, want: []string{"capture-gap"}, trace: `
+		"a capture that ends early": {traffic: "write*10", kind: trace.KindPlain, want: []string{"incomplete"},
+			trace: `> 1-10`},
+		"a read response lost before the tap": {traffic: "read*5", kind: trace.KindPlain, want: []string{"capture-gap"},
+			trace: `
 			> 1; < resp 1-2; < resp 4-5; > 3; < resp 3-5`},
 	})
 }

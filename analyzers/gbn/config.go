@@ -6,22 +6,24 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no such
-// knowledge.
+// Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no
+// such knowledge.
 type Config struct {
 	// Default holds for every connection that Connections does not name.
 	Default Limits
 	// Connections overrides Default by 1-based connection.
 	Connections map[int]Limits
 
-	// HostDelayNS bounds the time in nanoseconds that a packet takes between the observer and a host's transport, either way,
-	// queues and the NIC's receive processing included. What passed towards a host more than two such delays before a packet
-	// from it was seen is certainly known to its sender. 0: not measured; package bounds assumes one by kind of trace.
+	// HostDelayNS bounds the time in nanoseconds that a packet takes between the observer and a host's transport, either
+	// way, queues and the NIC's receive processing included. What passed towards a host more than two such delays before a
+	// packet from it was seen is certainly known to its sender. 0: not measured; package bounds assumes one by kind of
+	// trace.
 	HostDelayNS int64
 	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described.
 	LinkDelayNS int64
-	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. An instant of theirs proves nothing about a
-	// timer; and where no delay was measured, their soft interrupts may be held up for as long as behind a capture.
+	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. An instant of theirs proves nothing
+	// about a timer; and where no delay was measured, their soft interrupts may be held up for as long as behind a
+	// capture.
 	SoftwareHosts bool
 
 	// MaxPerRule is how many findings of one rule a connection reports in full; the rest are counted. 0: 16.
@@ -91,6 +93,7 @@ func (l Limits) assumed() Limits {
 
 func (l Limits) observer(hostDelay func(Limits) int64) observer.Limits {
 	return observer.Limits{
-		TimeoutNS: l.TimeoutNS, HostDelayNS: hostDelay(l), Retry: observer.Limit(l.Retry), RNRRetry: observer.Limit(l.RNRRetry), AtRest: l.AtRest,
+		TimeoutNS: l.TimeoutNS, HostDelayNS: hostDelay(l), Retry: observer.Limit(l.Retry),
+		RNRRetry: observer.Limit(l.RNRRetry), AtRest: l.AtRest,
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A responder that answers what it must not leaves its requester to its own devices: whether it takes such a response as it is,
-// drops it, or ends the connection, the standard does not say. So what the requester takes for acknowledged is then one of several
-// positions, and no requester is blamed for any of them.
+// A responder that answers what it must not leaves its requester to its own devices: whether it takes such a response
+// as it is, drops it, or ends the connection, the standard does not say. So what the requester takes for acknowledged
+// is then one of several positions, and no requester is blamed for any of them.
 
-// wrong reports whether a READ response or atomic ACK at p, which has been requested, has not the form of an answer to that request.
+// wrong reports whether a READ response or atomic ACK at p, which has been requested, has not the form of an answer to
+// that request.
 func (s *session) wrong(r *trace.Record, p pos) bool {
 	return !s.captured && s.misfits(r.Opcode, r.PayloadLen, p) // of a capture what was asked before may have been missed
 }
@@ -67,15 +68,16 @@ func (q *requester) mayRefuse(r *trace.Record, p pos) {
 	q.una.include(k)
 }
 
-// mayFail notes that the connection may end in error over r, unless its requester has sent the request at p by the time r arrives.
+// mayFail notes that the connection may end in error over r, unless its requester has sent the request at p by the time
+// r arrives.
 func (q *requester) mayFail(r *trace.Record, p pos) {
 	if p >= q.next {
 		q.fails, q.failsNS, q.failsAt, q.failsOp, q.failsLen = true, r.TimeNS, p, r.Opcode, r.PayloadLen
 	}
 }
 
-// mayHaveFailed reports whether the requester may have ended the connection over a response: it has sent nothing since that must have left after
-// the response had arrived.
+// mayHaveFailed reports whether the requester may have ended the connection over a response: it has sent nothing since
+// that must have left after the response had arrived.
 func (s *session) mayHaveFailed() bool {
 	q := &s.req
 	if q.misled || !q.fails || q.lastNS-q.failsNS > s.a.delay {
@@ -107,15 +109,16 @@ func (q *requester) askDoubted(r *trace.Record, p pos) {
 	}
 }
 
-// confused reports whether a dropped response may be why a request comes at p: the one at q.doubted, to which the requester then goes
-// back; afterwards it waits for everything from there on once more.
+// confused reports whether a dropped response may be why a request comes at p: the one at q.doubted, to which the
+// requester then goes back; afterwards it waits for everything from there on once more.
 func (q *requester) confused(p pos) bool {
 	return q.doubted >= 0 && (p == q.doubted || q.rewound && p > q.doubted && p <= q.next)
 }
 
-// learnUnasked follows a response about what was never sent. Whoever made it up, a requester may ignore it, end the connection, take it
-// for an implied NAK, or for an acknowledgement of all that it has sent when it arrives. By then it may have sent what the response is
-// about: claim is the position that it acknowledges everything before in that case, and kind what it asks for there.
+// learnUnasked follows a response about what was never sent. Whoever made it up, a requester may ignore it, end the
+// connection, take it for an implied NAK, or for an acknowledgement of all that it has sent when it arrives. By then it
+// may have sent what the response is about: claim is the position that it acknowledges everything before in that case,
+// and kind what it asks for there.
 func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 	q := &s.req
 	p := s.unwrap(r.PSN)
@@ -129,7 +132,8 @@ func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 	}
 	s.mayReach(r, q.next)
 	if len(q.claims) < maxClaims {
-		c := knowledge{una: claim, id: r.ID, timeNS: r.TimeNS, dubious: true, answers: r.Opcode != packet.Acknowledge, claimed: p}
+		c := knowledge{una: claim, id: r.ID, timeNS: r.TimeNS, dubious: true, answers: r.Opcode != packet.Acknowledge,
+			claimed: p}
 		if kind != nakNone {
 			c.ask(r, kind)
 		}
@@ -140,8 +144,8 @@ func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 // maxClaims bounds what is remembered of made-up responses.
 const maxClaims = 16
 
-// mayReach adds the state in which everything before una is acknowledged, as far as that can be: a READ or atomic without its answer
-// stops it, and is asked for again.
+// mayReach adds the state in which everything before una is acknowledged, as far as that can be: a READ or atomic
+// without its answer stops it, and is asked for again.
 func (s *session) mayReach(r *trace.Record, una pos) {
 	q := &s.req
 	missing, gap := q.spans.missing()
@@ -166,8 +170,8 @@ func (k *knowledge) mayAsk(r *trace.Record) {
 	k.askID, k.askNS = r.ID, r.TimeNS
 }
 
-// settleClaims turns claims into states that the requester may be in, now that it is about to send or has sent r, and forgets those that
-// have certainly arrived before.
+// settleClaims turns claims into states that the requester may be in, now that it is about to send or has sent r, and
+// forgets those that have certainly arrived before.
 func (s *session) settleClaims(r *trace.Record) {
 	q := &s.req
 	reached := never

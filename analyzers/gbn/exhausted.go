@@ -1,18 +1,20 @@
 package gbn
 
-// exhaustedBy reports whether the requester had to give up in state k, which nothing led out of: it used exactly the retries that one of its
-// limits allows, and each attempt failed for a reason outside the requester. A requester that goes on instead breaks
-// RuleRetryExceeded; one that stops earlier breaks RuleIncomplete.
+// exhaustedBy reports whether the requester had to give up in state k, which nothing led out of: it used exactly the
+// retries that one of its limits allows, and each attempt failed for a reason outside the requester. A requester that
+// goes on instead breaks RuleRetryExceeded; one that stops earlier breaks RuleIncomplete.
 func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok bool) {
 	q, l := &s.req, &s.limits
-	if k.nak == nakRNR && !k.answered && !s.captured && k.una != q.restartAt { // the wait that it asks for costs no retry_cnt
+	// the wait that it asks for costs no retry_cnt
+	if k.nak == nakRNR && !k.answered && !s.captured && k.una != q.restartAt {
 		return 0, "rnr_retry", l.RNRRetry.Known && l.RNRRetry.Max == 0
 	}
 	if k.una != q.restartAt {
 		return 0, "retry_cnt", l.Retry.Known && l.Retry.Max == 0 && s.failed(k, 0)
 	}
 	ambiguous := q.vague + q.free
-	if l.RNRRetry.exactly(q.rnrs, ambiguous) && l.RNRRetry.Max < infiniteRNRRetry && k.nak == nakRNR && (!k.answered || s.captured) {
+	if l.RNRRetry.exactly(q.rnrs, ambiguous) && l.RNRRetry.Max < infiniteRNRRetry && k.nak == nakRNR &&
+		(!k.answered || s.captured) {
 		return l.RNRRetry.Max, "rnr_retry", true
 	}
 	if l.Retry.exactly(q.restarts, ambiguous) && s.failed(k, q.restarts+ambiguous) {
@@ -24,8 +26,8 @@ func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok boo
 // exactly reports whether n retries, and possibly some of the ambiguous ones, are all that l allows.
 func (l *Limit) exactly(n, ambiguous int) bool { return l.Known && n <= l.Max && l.Max <= n+ambiguous }
 
-// failed reports whether the request of state k and its retransmissions failed for reasons outside the requester: the injector
-// lost each of them or a response, or the responder's queue pair was in error.
+// failed reports whether the request of state k and its retransmissions failed for reasons outside the requester: the
+// injector lost each of them or a response, or the responder's queue pair was in error.
 func (s *session) failed(k *knowledge, restarts int) bool {
 	q := &s.req
 	lost := q.mute
@@ -35,8 +37,8 @@ func (s *session) failed(k *knowledge, restarts int) bool {
 	return lost > restarts || s.silenced(q.lastNS)
 }
 
-// mayHaveGivenUp reports whether the NACK of state k may have been one more than the retries allow, so that the requester owes
-// nothing (IBTA volume 1, 9.9.2.1.1). Where the limit is not known it may be 0.
+// mayHaveGivenUp reports whether the NACK of state k may have been one more than the retries allow, so that the
+// requester owes nothing (IBTA volume 1, 9.9.2.1.1). Where the limit is not known it may be 0.
 func (s *session) mayHaveGivenUp(k *knowledge) bool {
 	q, limit, used := &s.req, s.limits.Retry, 0
 	if q.lastNack != 0 && q.lastNS-q.lastNack <= s.a.delay {

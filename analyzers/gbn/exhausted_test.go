@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 )
 
-// A requester must give up after retry_cnt retries without progress (IBTA volume 1, 9.9.2.1.1). The finding is a note if the injector
-// took part in each failure. A requester in the same situation that gives up earlier is still to blame.
+// A requester must give up after retry_cnt retries without progress (IBTA volume 1, 9.9.2.1.1). The finding is a note
+// if the injector took part in each failure. A requester in the same situation that gives up earlier is still to blame.
 func TestARequesterThatGivesUpAfterExactlyItsRetriesIsNotBlamed(t *testing.T) {
 	limits := gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(2), RNRRetry: gbn.AtMost(2)}
 	cfg := gbn.Config{Default: limits, HostDelayNS: 10_000}
@@ -42,7 +42,8 @@ func TestARequesterThatGivesUpAfterExactlyItsRetriesIsNotBlamed(t *testing.T) {
 		"one response of a READ is lost, and one retry fewer": {severity: analyzers.Violation, scene: scene{traffic: "read*3",
 			want: []string{"nak-unanswered"}, trace: `> 1; < resp 1; < resp 2 drop; < resp 3; > 2; < resp 2 drop; < resp 3`}},
 		"progress restores the retries": {severity: analyzers.Violation, scene: scene{traffic: "write*2",
-			want: []string{"incomplete"}, trace: `> 1-2 drop; @ 68ms; > 1-2 drop; @ 68ms; > 1; > 2 drop; < ack 1; @ 68ms; > 2 drop`}},
+			want:  []string{"incomplete"},
+			trace: `> 1-2 drop; @ 68ms; > 1-2 drop; @ 68ms; > 1; > 2 drop; < ack 1; @ 68ms; > 2 drop`}},
 		"progress restores the retries, all of which are used": {severity: analyzers.Note, scene: scene{traffic: "write*2",
 			want: []string{"incomplete"}, trace: `
 			> 1-2 drop; @ 68ms; > 1-2 drop; @ 68ms; > 1; > 2 drop; < ack 1; @ 68ms; > 2 drop; @ 68ms; > 2 drop`}},
@@ -65,9 +66,11 @@ func TestARequesterThatGivesUpAfterExactlyItsRetriesIsNotBlamed(t *testing.T) {
 
 // A responder that keeps silent makes its requester give up. Nobody else is to blame for that than the responder.
 func TestASilentResponderIsBlamedForARequesterThatGaveUp(t *testing.T) {
-	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(2), RNRRetry: gbn.AtMost(7)}, HostDelayNS: 10_000}
+	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(2), RNRRetry: gbn.AtMost(7)},
+		HostDelayNS: 10_000}
 	check(t, map[string]scene{
-		"from the first request on": {traffic: "write", cfg: cfg, want: []string{"ack-missing", "ack-missing", "ack-missing"}, trace: `
+		"from the first request on": {traffic: "write", cfg: cfg, want: []string{"ack-missing", "ack-missing", "ack-missing"},
+			trace: `
 			> 1; @ 68ms; > 1; @ 68ms; > 1`},
 		"after the first was lost": {traffic: "write", cfg: cfg, want: []string{"ack-missing", "ack-missing"}, trace: `
 			> 1 drop; @ 68ms; > 1; @ 68ms; > 1`},

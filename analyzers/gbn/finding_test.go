@@ -11,10 +11,12 @@ import (
 )
 
 func TestAFindingSaysWhatWasExpectedInTheWordsOfTheConfiguration(t *testing.T) {
-	s := scene{traffic: "write*10", ipsn: 1000, trace: `> 1-4; > 5 drop; > 6-10; < nak 5; > 6-10; @ 68ms; > 5-10; < ack 10`}
+	s := scene{traffic: "write*10", ipsn: 1000,
+		trace: `> 1-4; > 5 drop; > 6-10; < nak 5; > 6-10; @ 68ms; > 5-10; < ack 10`}
 	want := []analyzers.Finding{{
-		Analyzer: "gbn", Rule: "gbn.retransmit-first", Clause: "9.7.5.2; 9.7.6.1.1", Severity: analyzers.Violation, Connection: 1,
-		Packets: []uint64{12, 11}, TimeNS: 12_000, PSN: 6, PSNAbs: 1005,
+		Analyzer: "gbn", Rule: "gbn.retransmit-first", Clause: "9.7.5.2; 9.7.6.1.1", Severity: analyzers.Violation,
+		Connection: 1,
+		Packets:    []uint64{12, 11}, TimeNS: 12_000, PSN: 6, PSNAbs: 1005,
 		Expected: "data psn 5 iter 2, the packet that the NACK asked for", Actual: "data psn 6 iter 2",
 	}}
 	got := s.run(t).Findings

@@ -47,7 +47,8 @@ const (
 )
 
 var requesterInputs = []string{
-	"new", "repeat", "restart-nack", "restart-rnr", "restart-implied-nak", "restart-timeout", "skip-acknowledged", "capture-gap",
+	"new", "repeat", "restart-nack", "restart-rnr", "restart-implied-nak", "restart-timeout", "skip-acknowledged",
+	"capture-gap",
 	"restart-acknowledged", "restart-beyond", "restart-off", "round-gap", "psn-skip",
 	"ack", "ack-all", "ack-old", "nack", "rnr", "implied-nak", "fatal-nak",
 }
@@ -55,7 +56,8 @@ var requesterInputs = []string{
 // requesterMachine is the Go-back-N requester (IBTA volume 1, 9.7.2 and 9.7.6; Lumina, section 5.4 of Yu's thesis).
 var requesterMachine = fsm.Declare("requester", requesterStates, requesterInputs, []row{
 	{Input: rqNew, To: rqSending},
-	{Input: rqNew, States: []uint8{rqNacked, rqFailed}, To: stay}, // the old round goes on: packets already in the pipeline
+	// the old round goes on: packets already in the pipeline
+	{Input: rqNew, States: []uint8{rqNacked, rqFailed}, To: stay},
 	{Input: rqRepeat, To: rqResending},
 	{Input: rqRepeat, States: []uint8{rqNacked, rqFailed}, To: stay},
 	{Input: rqRestartNack, To: rqResending},
@@ -132,7 +134,8 @@ const (
 )
 
 var responderInputs = []string{
-	"expected", "duplicate", "ahead", "discarded", "trimmed", "ack", "ack-again", "re-ack", "nack", "rnr-nak", "read-first", "read-next",
+	"expected", "duplicate", "ahead", "discarded", "trimmed", "ack", "ack-again", "re-ack", "nack", "rnr-nak",
+	"read-first", "read-next",
 	"read-replay", "read-replay-kernel", "atomic-ack", "fatal-nak",
 	"ack-beyond", "ack-decreasing", "nack-wrong-psn", "nack-repeat", "nack-duplicate", "nack-unprovoked", "nack-missing",
 	"rnr-unprovoked", "read-unexpected", "read-out-of-order", "read-missing", "atomic-unexpected", "fatal-missing",

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// FuzzAnalyzer feeds arbitrary records: the analyzer must neither panic nor hang nor collect findings without bound. Bytes are
-// taken eight at a time: flow and flags, opcode, PSN (small steps are likely), syndrome, event and lengths.
+// FuzzAnalyzer feeds arbitrary records: the analyzer must neither panic nor hang nor collect findings without bound.
+// Bytes are taken eight at a time: flow and flags, opcode, PSN (small steps are likely), syndrome, event and lengths.
 func FuzzAnalyzer(f *testing.F) {
 	f.Add([]byte{0, 6, 0, 0, 0, 0, 1, 0, 0, 8, 1, 0, 0, 0, 0, 0, 1, 17, 1, 0, 31, 0, 0, 1})
 	for kind := range byte(3) {
@@ -26,7 +26,8 @@ func FuzzAnalyzer(f *testing.F) {
 			return
 		}
 		kind := trace.Kind(data[0]>>6)%3 + 1
-		meta := trace.CheckedRecords(trace.Meta{Kind: kind, Connections: connections(t, 2, 0xfffffa, data[0]&32 != 0)}, nil).Meta()
+		meta := trace.CheckedRecords(trace.Meta{Kind: kind, Connections: connections(t, 2, 0xfffffa, data[0]&32 != 0)},
+			nil).Meta()
 		a := gbn.New(meta, gbn.Config{Default: gbn.Limits{TimeoutNS: 1000, Retry: gbn.AtMost(1), RNRRetry: gbn.AtMost(1)}})
 		var now int64
 		for id := uint64(1); len(data) >= 8; id++ {
@@ -45,8 +46,9 @@ func fuzzRecord(data []byte, id uint64, now int64) trace.Record {
 	r := trace.Record{
 		ID: id, TimeNS: now, Flow: trace.FlowID(data[0]&7) - 1, Opcode: packet.Opcode(data[1] % 26),
 		PSN: packet.NewPSN(int64(int8(data[2])) + int64(data[3])<<16), Syndrome: packet.Syndrome(data[4]),
-		Event: trace.EventType(data[5] % 9), PayloadLen: uint16(data[6]) << 4, DMALen: binary.LittleEndian.Uint32(data[2:]) >> (data[7] & 31),
-		MSN: uint32(data[7]), PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed | trace.HasAETH,
+		Event: trace.EventType(data[5] % 9), PayloadLen: uint16(data[6]) << 4,
+		DMALen: binary.LittleEndian.Uint32(data[2:]) >> (data[7] & 31),
+		MSN:    uint32(data[7]), PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed | trace.HasAETH,
 	}
 	if data[0]&8 != 0 {
 		r.Flags &^= trace.Sent
@@ -60,8 +62,8 @@ func fuzzRecord(data []byte, id uint64, now int64) trace.Record {
 	return r
 }
 
-// TestMemoryStaysBounded runs a million packets of a connection whose responder never answers, and as many whose requester
-// never shows what it knows.
+// TestMemoryStaysBounded runs a million packets of a connection whose responder never answers, and as many whose
+// requester never shows what it knows.
 func TestMemoryStaysBounded(t *testing.T) {
 	meta := trace.CheckedRecords(trace.Meta{Connections: connections(t, 1, 0, false)}, nil).Meta()
 	for name, answered := range map[string]bool{"no answer": false, "an ack for each": true} {
@@ -71,7 +73,8 @@ func TestMemoryStaysBounded(t *testing.T) {
 		a := gbn.New(meta, gbn.Config{})
 		for i := range int64(1_000_000) {
 			r := trace.Record{
-				ID: uint64(2 * i), TimeNS: i * 10, Opcode: packet.WriteOnly, PSN: packet.NewPSN(i), PKey: trace.DefaultPKey, Flags: trace.Sent | trace.Passed,
+				ID: uint64(2 * i), TimeNS: i * 10, Opcode: packet.WriteOnly, PSN: packet.NewPSN(i), PKey: trace.DefaultPKey,
+				Flags: trace.Sent | trace.Passed,
 			}
 			a.Packet(&r)
 			if answered {

@@ -7,12 +7,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestTransitionsThatNoModelTakes holds the machines against traces of devices that no seeded fault makes: a second fault on top of
-// the first, or one within the flight time of a NAK. Package orchestrator's tests take the other illegal transitions.
+// TestTransitionsThatNoModelTakes holds the machines against traces of devices that no seeded fault makes: a second
+// fault on top of the first, or one within the flight time of a NAK. Package orchestrator's tests take the other
+// illegal transitions.
 func TestTransitionsThatNoModelTakes(t *testing.T) {
 	for transition, s := range map[string]scene{
-		"requester: idle + psn-skip -> sending":      {traffic: "write*2 write*10", trace: `> 1-2; < ack 2; > 4-12`},
-		"requester: resending + psn-skip -> sending": {traffic: "write*10", trace: `> 1-4; > 5 drop; > 6; < nak 5; > 5-6; > 8-10`},
+		"requester: idle + psn-skip -> sending": {traffic: "write*2 write*10", trace: `> 1-2; < ack 2; > 4-12`},
+		"requester: resending + psn-skip -> sending": {traffic: "write*10",
+			trace: `> 1-4; > 5 drop; > 6; < nak 5; > 5-6; > 8-10`},
 		"requester: sending + restart-acknowledged -> resending": {traffic: "write*10", trace: `
 			> 1-9; > 10 drop; < ack 9; @ 68ms; > 1-10`},
 		"requester: resending + restart-off -> resending": {traffic: "write*10", trace: `

@@ -1,6 +1,7 @@
 package gbn
 
-// pos is an unwrapped PSN: the distance from the connection's initial PSN, from 0. The relative psn of reports is pos+1.
+// pos is an unwrapped PSN: the distance from the connection's initial PSN, from 0. The relative psn of reports is
+// pos+1.
 type pos = int64
 
 // A nakKind says what makes a requester go back, beside its timer.
@@ -32,8 +33,8 @@ type knowledge struct {
 	spent    uint32 // how many of them certainly caused a restart each, so that they explain no other
 	// answered: una was sent again after a NACK passed.
 	answered bool
-	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it restores the
-	// retries before or after it costs one is the requester's business.
+	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it
+	// restores the retries before or after it costs one is the requester's business.
 	restores bool
 	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
 	dubious bool
@@ -41,14 +42,15 @@ type knowledge struct {
 	answers bool
 	claimed pos // of a claim: the position of the response
 
-	waitNS int64  // when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
+	// when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
+	waitNS int64
 	rnrs   uint32 // how many of the NACKs were RNR NAKs
 	obeyed uint32 // how many restarts here count as obeying those
 }
 
-// A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first. The
-// first is the least that it certainly knows, the last what it knows if everything that passed has arrived. una strictly
-// increases, so a jump back to x is explained by exactly one state or by none.
+// A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first.
+// The first is the least that it certainly knows, the last what it knows if everything that passed has arrived. una
+// strictly increases, so a jump back to x is explained by exactly one state or by none.
 //
 // Choosing the state that explains a jump discards the older ones only. That is the least commitment: whatever later
 // packets prove, the true state at the jump was the chosen one or (with the same una) just after, never an older one.
@@ -63,8 +65,8 @@ type frontier struct {
 
 const (
 	frontierMin = 2
-	// frontierMax bounds memory: more states than that are in flight only if a requester shows no sign of what it knows, which
-	// a clean transfer never does; expire bounds them by time then.
+	// frontierMax bounds memory: more states than that are in flight only if a requester shows no sign of what it knows,
+	// which a clean transfer never does; expire bounds them by time then.
 	frontierMax = 4096
 )
 
@@ -110,8 +112,8 @@ func (f *frontier) insert(k knowledge) {
 	*f.at(i) = k
 }
 
-// include adds a state that the requester may be in beside those that are there: in its place, or what k asks for to the state with
-// the same una.
+// include adds a state that the requester may be in beside those that are there: in its place, or what k asks for to
+// the state with the same una.
 func (f *frontier) include(k knowledge) {
 	i := f.search(k.una)
 	switch {
@@ -163,8 +165,8 @@ func (f *frontier) raise(i int) {
 	f.forgotten = -1
 }
 
-// known returns the index of the last state that was certainly reached, given that what passed before knownNS has arrived and
-// only a dubious state may be passed over.
+// known returns the index of the last state that was certainly reached, given that what passed before knownNS has
+// arrived and only a dubious state may be passed over.
 func (f *frontier) known(knownNS int64) int {
 	known := 0
 	for i := 1; i < f.len && f.at(i).timeNS < knownNS; i++ {

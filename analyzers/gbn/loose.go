@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// loose is the responder's state where deliveries are not known exactly: a plain capture, which does not show losses behind
-// the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged then.
+// loose is the responder's state where deliveries are not known exactly: a plain capture, which does not show losses
+// behind the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged then.
 type loose struct {
 	read   pos // of the next READ response
 	passed pos // the highest request that passed
@@ -50,8 +50,8 @@ func (s *session) looseResponse(r *trace.Record, p pos) {
 	}
 }
 
-// looseFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture the arrivals
-// are all requests in the order of their first transmission: what the responder accepts sooner or later.
+// looseFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture the
+// arrivals are all requests in the order of their first transmission: what the responder accepts sooner or later.
 func (s *session) looseFold(r *trace.Record, p, atLeast pos) {
 	q := &s.rsp
 	if q.adrift || !s.captured {
@@ -100,7 +100,8 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
 		return
 	case p+1 >= max(s.req.next, l.passed+1) && !s.captured && !s.trimmedAt(p):
-		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1), response(r, p))
+		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1),
+			response(r, p))
 		return
 	}
 	s.step(rsNack)

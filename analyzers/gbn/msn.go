@@ -9,9 +9,9 @@ import (
 
 const msnMask = 1<<24 - 1
 
-// checkMSN judges the MSN of r: the responder has completed at least the requests that the response shows as completed, and
-// at most all that can have arrived (IBTA volume 1, 9.7.7.1). A READ counts from the first of its responses or from the last.
-// Where a capture may begin midway only the least is known.
+// checkMSN judges the MSN of r: the responder has completed at least the requests that the response shows as completed,
+// and at most all that can have arrived (IBTA volume 1, 9.7.7.1). A READ counts from the first of its responses or from
+// the last. Where a capture may begin midway only the least is known.
 func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	q := &s.rsp
 	if !r.Has(trace.HasAETH) || s.captured && q.adrift {
@@ -19,14 +19,16 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	}
 	atLeast = max(0, atLeast)
 	atMost := max(q.log.most.msn, atLeast)
-	if r.Opcode == packet.Acknowledge && r.Syndrome.IsNak() && r.Syndrome != packet.SyndromeNakSequence || r.Syndrome.IsRNR() {
+	if r.Opcode == packet.Acknowledge && r.Syndrome.IsNak() && r.Syndrome != packet.SyndromeNakSequence ||
+		r.Syndrome.IsRNR() {
 		atMost = atLeast // what comes after the refused request is not executed
 		if q.log.len > 0 && q.log.at(0).op == packet.ReadRequest && !r.Syndrome.IsRNR() {
 			atMost++ // it may count as executed before its answer turns out to be impossible
 		}
 	}
 	if !s.captured && p > q.acked-1 && !q.stream.replay {
-		atLeast = max(atLeast, q.msn) // it counts up; whether an answer given again carries the count of its first time is open
+		// it counts up; whether an answer given again carries the count of its first time is open
+		atLeast = max(atLeast, q.msn)
 	}
 	if s.captured && s.midway {
 		atMost = atLeast + msnMask/2

@@ -15,8 +15,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Traces of the table tests are written in a small notation. The traffic is a list of messages, "write*10 read*3 write-only":
-// verb and number of packets of 1024 bytes. PSNs are relative and 1-based. Each line is a packet or a range of packets:
+// Traces of the table tests are written in a small notation. The traffic is a list of messages, "write*10 read*3
+// write-only": verb and number of packets of 1024 bytes. PSNs are relative and 1-based. Each line is a packet or a
+// range of packets:
 //
 //	> 1-10          requests 1 to 10, as the traffic defines them
 //	> 5 drop        an event: drop, corrupt, ecn, delay
@@ -144,7 +145,8 @@ func (w *writer) request(psn int64) trace.Record {
 func (w *writer) response(kind string, psn int64) trace.Record {
 	m, done := w.at(psn)
 	_, before := w.at(psn - 1)
-	r := trace.Record{Opcode: packet.Acknowledge, Flags: trace.HasAETH, MSN: uint32(done), Syndrome: packet.SyndromeAckNoCredit}
+	r := trace.Record{Opcode: packet.Acknowledge, Flags: trace.HasAETH, MSN: uint32(done),
+		Syndrome: packet.SyndromeAckNoCredit}
 	switch kind {
 	case "ack":
 	case "nak":
@@ -341,7 +343,8 @@ func firstPacket(f analyzers.Finding) uint64 {
 func dump(fs []analyzers.Finding) string {
 	var b strings.Builder
 	for _, f := range fs {
-		fmt.Fprintf(&b, "  %s %s packets %v psn %d\n    expected %s\n    actual   %s\n", f.Severity, f.Rule, f.Packets, f.PSN, f.Expected, f.Actual)
+		fmt.Fprintf(&b, "  %s %s packets %v psn %d\n    expected %s\n    actual   %s\n", f.Severity, f.Rule, f.Packets, f.PSN,
+			f.Expected, f.Actual)
 	}
 	return b.String()
 }

@@ -5,12 +5,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// ordinary follows r, a request on flow, if it is what nearly all requests are: a packet of a SEND or WRITE, right in every respect, sent for
-// the first time, in order, to a responder that waits for it, on a connection of which everything is known. It does what requestSent and
-// requestPassed do for such a packet (a test compares the two), and returns false, with nothing done, for any other.
+// ordinary follows r, a request on flow, if it is what nearly all requests are: a packet of a SEND or WRITE, right in
+// every respect, sent for the first time, in order, to a responder that waits for it, on a connection of which
+// everything is known. It does what requestSent and requestPassed do for such a packet (a test compares the two), and
+// returns false, with nothing done, for any other.
 func (s *session) ordinary(r *trace.Record) bool {
 	q, p := &s.req, s.req.next
-	if s.slow() || r.Flags&(trace.Sent|trace.Passed|trace.Solicited|trace.ForeignPKey|trace.ForeignRKey) != trace.Sent|trace.Passed ||
+	if s.slow() ||
+		r.Flags&(trace.Sent|trace.Passed|trace.Solicited|trace.ForeignPKey|trace.ForeignRKey) != trace.Sent|trace.Passed ||
 		r.Event != trace.EventNone || r.ICRC == packet.ICRCInvalid || r.PSN != s.psn(p) {
 		return false
 	}
@@ -36,7 +38,8 @@ func (s *session) ordinary(r *trace.Record) bool {
 func (s *session) slow() bool {
 	q, rsp := &s.req, &s.rsp
 	l := &rsp.log
-	return !q.started || s.captured || s.fateUnknown || !s.mtuShown || s.mtu != l.mtu || q.state > rqSending || rsp.state != rsReady ||
+	return !q.started || s.captured || s.fateUnknown || !s.mtuShown || s.mtu != l.mtu || q.state > rqSending ||
+		rsp.state != rsReady ||
 		rsp.adrift || q.cur != q.next || q.fatalID != 0 || len(q.claims) > 0 ||
 		l.len == len(l.ring) || l.most.expected != q.next || l.most.awaiting || l.most.failed || !l.most.agrees(&q.message)
 }
@@ -49,7 +52,8 @@ func (st *receipt) agrees(m *message) bool {
 	return st.open == m.verb && (m.verb != packet.VerbWrite || st.left == m.left)
 }
 
-// followed returns the message after r, a packet of a SEND or WRITE, or false if r is no such packet or wrong in any respect.
+// followed returns the message after r, a packet of a SEND or WRITE, or false if r is no such packet or wrong in any
+// respect.
 func (m *message) followed(r *trace.Record, mtu int) (next message, ok bool) {
 	op := r.Opcode
 	verb, starts, ends, n := op.Verb(), op.Starts(), op.Ends(), int(r.PayloadLen)

@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// What is done for an ordinary packet is what is done for any: after every record of a trace, sound or spoiled at random, an analyzer that
-// knows ordinary packets and one that does not have come to the same state.
+// What is done for an ordinary packet is what is done for any: after every record of a trace, sound or spoiled at
+// random, an analyzer that knows ordinary packets and one that does not have come to the same state.
 func TestOrdinaryPacketsAreFollowedLikeAnyOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawConfig(rt)
@@ -43,7 +43,8 @@ func TestOrdinaryPacketsAreFollowedLikeAnyOther(t *testing.T) {
 // spoiled returns the records of a trace, some of them changed.
 func spoiled(t *testing.T, rt *rapid.T, c *trace.Checked) []trace.Record {
 	var records []trace.Record
-	if err := c.ForEach(t.Context(), func(r *trace.Record) error { records = append(records, *r); return nil }); err != nil {
+	if err := c.ForEach(t.Context(),
+		func(r *trace.Record) error { records = append(records, *r); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	for range rapid.SampledFrom([]int{0, 1, 3, 30}).Draw(rt, "changes") {
@@ -64,7 +65,8 @@ func spoiled(t *testing.T, rt *rapid.T, c *trace.Checked) []trace.Record {
 		case 4:
 			r.PadCount = uint8(n & 3)
 		case 5:
-			r.Flags ^= []trace.Flags{trace.Sent, trace.Passed, trace.AckReq, trace.Solicited, trace.ForeignRKey, trace.ForeignPKey}[n]
+			r.Flags ^= []trace.Flags{trace.Sent, trace.Passed, trace.AckReq, trace.Solicited, trace.ForeignRKey,
+				trace.ForeignPKey}[n]
 		case 6:
 			r.Event = trace.EventType(n)
 		case 7:

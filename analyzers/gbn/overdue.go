@@ -1,8 +1,8 @@
 package gbn
 
-// A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again before it. Nobody
-// prescribes how long a responder may take for it. So that it was not sent shows only if the gap stayed open until it was overdue, or if
-// what lies behind the gap was answered.
+// A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again
+// before it. Nobody prescribes how long a responder may take for it. So that it was not sent shows only if the gap
+// stayed open until it was overdue, or if what lies behind the gap was answered.
 
 // nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave: as long
 // as the request takes to the host and the NAK back.
@@ -14,7 +14,8 @@ func (s *session) nakDelayNS() int64 {
 	return 2*s.a.host.BesideNS(t) + s.a.meta.ClockUncertaintyNS
 }
 
-// followGap notes what arrival a, the newest, means for the gap that it opens or closes; awaiting says whether one was open.
+// followGap notes what arrival a, the newest, means for the gap that it opens or closes; awaiting says whether one was
+// open.
 func (s *session) followGap(a *arrival, awaiting bool) {
 	q := &s.rsp
 	switch {
@@ -25,7 +26,8 @@ func (s *session) followGap(a *arrival, awaiting bool) {
 	}
 }
 
-// outrunGap marks the newest gap, which has just closed, if its NAK may not have left yet or a READ before it is not answered at all.
+// outrunGap marks the newest gap, which has just closed, if its NAK may not have left yet or a READ before it is not
+// answered at all.
 func (l *arrivals) outrunGap(inTime bool) {
 	i := l.len - 1
 	for i >= 0 && l.at(i).fate != fateAhead {

@@ -6,8 +6,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// checkPartition judges the partition key of a packet by its sender's first one, and notes where it leaves open what the
-// receiver accepts: before the receiver's own packets show its key, either of two keys may be the one that it refuses.
+// checkPartition judges the partition key of a packet by its sender's first one, and notes where it leaves open what
+// the receiver accepts: before the receiver's own packets show its key, either of two keys may be the one that it
+// refuses.
 func (a *Analyzer) checkPartition(r *trace.Record) {
 	if a.partitions.Usual(r) {
 		return
@@ -37,8 +38,8 @@ func (a *Analyzer) mistrust(flow trace.FlowID) {
 	a.session(flow.Peer()).fateUnknown = true
 }
 
-// strangers reports whether nothing shows that the responder to the requests on flow accepts their partition: a key other than
-// the default one, and no packet of the responder's. Then its silence is not held against it.
+// strangers reports whether nothing shows that the responder to the requests on flow accepts their partition: a key
+// other than the default one, and no packet of the responder's. Then its silence is not held against it.
 func (a *Analyzer) strangers(flow trace.FlowID) bool {
 	key, known := a.partitions.Key(flow)
 	_, confirmed := a.partitions.Key(flow.Peer())

@@ -18,8 +18,8 @@ type keyed struct {
 	key  uint16
 }
 
-// TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse holds the rule against both sides, and against labs whose partition is
-// not the default one.
+// TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse holds the rule against both sides, and against labs whose
+// partition is not the default one.
 func TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse(t *testing.T) {
 	const lab, other, full = 0x8123, 0x8001, trace.DefaultPKey
 	for name, tt := range map[string]struct {
@@ -43,7 +43,8 @@ func TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse(t *testing.T) {
 			},
 			[]string{"gbn.p-key-changed", "gbn.p-key-changed", "gbn.p-key-changed"}},
 		"the responder": {
-			[]keyed{{"send", 0, full}, {"ack", 0, full}, {"send", 1, full}, {"ack", 1, other}, {"send", 1, full}, {"ack", 1, full}},
+			[]keyed{{"send", 0, full}, {"ack", 0, full}, {"send", 1, full}, {"ack", 1, other}, {"send", 1, full},
+				{"ack", 1, full}},
 			[]string{"gbn.p-key-changed"}},
 		"a lost last request stays the requester's fault": {
 			[]keyed{{"send", 0, full}, {"ack", 0, full}, {"send", 1, other}},

@@ -8,11 +8,13 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestAPartKnowsWhatWasRewrittenForItsConnections: the injector may give a packet another queue pair, and so another part.
+// TestAPartKnowsWhatWasRewrittenForItsConnections: the injector may give a packet another queue pair, and so another
+// part.
 func TestAPartKnowsWhatWasRewrittenForItsConnections(t *testing.T) {
 	meta := trace.CheckedRecords(trace.Meta{Connections: tracetest.Connections(2, true)}, nil).Meta()
 	parts := New(meta, Config{}).Split(2)
-	sent := trace.Record{ID: 7, Flow: trace.NewFlowID(1, false), Opcode: packet.WriteOnly, Event: trace.EventRewrite, Flags: trace.Sent}
+	sent := trace.Record{ID: 7, Flow: trace.NewFlowID(1, false), Opcode: packet.WriteOnly, Event: trace.EventRewrite,
+		Flags: trace.Sent}
 	passed := sent
 	passed.Flow, passed.Flags = trace.NewFlowID(2, false), trace.Passed
 	for _, p := range parts {

@@ -88,8 +88,9 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 		q.performed = a.pos
 	}
 	q.stream = stream{
-		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id, askedNS: a.timeNS,
-		kernel: again && !r.Opcode.Starts() && !s.req.spans.starts(p),
+		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id,
+		askedNS: a.timeNS,
+		kernel:  again && !r.Opcode.Starts() && !s.req.spans.starts(p),
 	}
 	switch {
 	case q.stream.kernel:

@@ -32,8 +32,9 @@ const (
 	verdictsFile = "testdata/verdicts.txt"
 )
 
-// TestVerdictsAreThoseRecorded judges traces that differ in what they make the analyzer do, and compares with what it said of each
-// before. What is right the oracle decides (analyzers/oracle/comparison); this test shows what a change of the analyzer changes.
+// TestVerdictsAreThoseRecorded judges traces that differ in what they make the analyzer do, and compares with what it
+// said of each before. What is right the oracle decides (analyzers/oracle/comparison); this test shows what a change of
+// the analyzer changes.
 func TestVerdictsAreThoseRecorded(t *testing.T) {
 	if *update && *draw {
 		drawTraces(t)
@@ -90,17 +91,19 @@ func TestVerdictsAreThoseRecorded(t *testing.T) {
 		}
 	}
 	if changed > 0 {
-		t.Errorf("%d of %d verdicts changed. If the change is meant and the oracle agrees: go test ./analyzers/gbn -run Recorded -update", changed, len(is))
+		t.Errorf("%d of %d verdicts changed. If the change is meant and the oracle agrees: go test ./analyzers/gbn -run "+
+			"Recorded -update", changed, len(is))
 	}
 }
 
-// disturbed judges a run of correct endpoints of which some records were changed: by events of the injector, by damage, or by what no
-// endpoint sends; in a random view, with random knowledge.
+// disturbed judges a run of correct endpoints of which some records were changed: by events of the injector, by damage,
+// or by what no endpoint sends; in a random view, with random knowledge.
 func disturbed(t *testing.T, seed uint64) (string, analyzers.Result) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	cfg := simConfig{
-		seed: seed, messages: 3 + rng.IntN(5), maxPSNs: 8, verbs: allVerbs, delayNS: 1000, lossPct: 8 * rng.IntN(2), losses: 6,
+		seed: seed, messages: 3 + rng.IntN(5), maxPSNs: 8, verbs: allVerbs, delayNS: 1000, lossPct: 8 * rng.IntN(2),
+		losses:    6,
 		timeoutNS: 1_000_000, window: 20, ipsn: 0xfffff0, rnrs: rng.IntN(3),
 	}
 	s := simulate(cfg)
@@ -131,7 +134,8 @@ func disturb(rng *rand.Rand, r *trace.Record) {
 	response := !r.Opcode.IsRequest()
 	switch rng.IntN(14) {
 	case 0:
-		r.Event = []trace.EventType{trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite}[rng.IntN(4)]
+		r.Event = []trace.EventType{trace.EventDelay, trace.EventDuplicate, trace.EventReorder,
+			trace.EventRewrite}[rng.IntN(4)]
 	case 1:
 		r.Event = trace.EventTrim
 	case 2:
@@ -154,9 +158,11 @@ func disturb(rng *rand.Rand, r *trace.Record) {
 		r.MSN += uint32(rng.IntN(4))
 	case 10:
 		if response {
-			r.Opcode = []packet.Opcode{packet.AtomicAcknowledge, packet.ReadResponseOnly, packet.ReadResponseMiddle, packet.Acknowledge}[rng.IntN(4)]
+			r.Opcode = []packet.Opcode{packet.AtomicAcknowledge, packet.ReadResponseOnly, packet.ReadResponseMiddle,
+				packet.Acknowledge}[rng.IntN(4)]
 		} else {
-			r.Opcode = []packet.Opcode{packet.FetchAdd, packet.ReadRequest, packet.SendOnly, packet.WriteMiddle, packet.SendLast}[rng.IntN(5)]
+			r.Opcode = []packet.Opcode{packet.FetchAdd, packet.ReadRequest, packet.SendOnly, packet.WriteMiddle,
+				packet.SendLast}[rng.IntN(5)]
 		}
 	case 11:
 		r.Flags ^= trace.AckReq

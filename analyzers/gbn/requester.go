@@ -24,8 +24,10 @@ type requester struct {
 	ended    int64 // messages sent to their end
 	message  message
 	window   window
-	claims   []knowledge // what responses about what was never sent say of requests that may have been sent by the time they arrive, oldest first
-	una      frontier
+	// what responses about what was never sent say of requests that may have been sent by the time they arrive, oldest
+	// first
+	claims []knowledge
+	una    frontier
 
 	spans spans
 	iter  int // ITER of data packets as the injector counts it, for reports
@@ -85,7 +87,8 @@ func (s *session) requestSent(r *trace.Record) {
 	p := s.unwrap(r.PSN)
 	n := s.psns(r)
 	if q.fatalID != 0 && !s.captured && !s.fateUnknown && r.TimeNS-q.fatalNS > s.a.delay {
-		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection",
+			s.request(r.Opcode, p))
 		return
 	}
 	s.checkSolicited(r, p)
@@ -147,8 +150,8 @@ func (q *requester) countIter(op packet.Opcode, p pos) {
 	q.lastData = p
 }
 
-// place finds out what a request at p amounts to: the requester's input. It is here that knowledge is raised: only a jump
-// shows what the requester knows.
+// place finds out what a request at p amounts to: the requester's input. It is here that knowledge is raised: only a
+// jump shows what the requester knows.
 func (s *session) place(r *trace.Record, p pos) uint8 {
 	q := &s.req
 	if p == q.cur {
@@ -232,7 +235,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	forward := p > q.cur
 	certain := !s.captured && !s.fateUnknown
 	if certain && q.fatalID != 0 && k.id == q.fatalID && !forward { // nothing but that NAK has acknowledged what is before
-		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection",
+			s.request(r.Opcode, p))
 		return rqRestartTimeout
 	}
 	kind := k.nak
@@ -240,9 +244,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 		kind = nakNone
 	}
 	k.answered = true
-	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival is
-	// the one thing that explains this restart.
-	// Carried NACKs are older than its own and lapse first.
+	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival
+	// is the one thing that explains this restart. Carried NACKs are older than its own and lapse first.
 	if kind != nakNone && !forward && s.ruledOut(r, p, k) && !s.spendCarried(r) {
 		k.spent++
 	}
@@ -272,17 +275,18 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	return rqRestartTimeout
 }
 
-// obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout that
-// crossed that NACK, where nothing is known about the requester's settings.
+// obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout
+// that crossed that NACK, where nothing is known about the requester's settings.
 func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
-	if s.limits != (Limits{}) || s.a.unpunctual() || s.req.state != rqNacked || s.req.carried > 0 || p == s.req.una.most().una {
+	if s.limits != (Limits{}) || s.a.unpunctual() || s.req.state != rqNacked || s.req.carried > 0 ||
+		p == s.req.una.most().una {
 		return false
 	}
 	return s.sooner(r, p, k, bounds.ShortestTimeoutNS)
 }
 
-// carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged when the
-// requester gets round to it.
+// carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged
+// when the requester gets round to it.
 func (q *requester) carry(i int) {
 	id := q.una.at(i).id
 	for j := range i {
@@ -309,8 +313,8 @@ func (s *session) spendCarried(r *trace.Record) bool {
 	return true
 }
 
-// countRestart bounds the retransmissions of one PSN without progress. A restart that a NACK from before the progress to it may
-// have caused is not counted: progress restored the retries in between. No RNR NAK explains more than one.
+// countRestart bounds the retransmissions of one PSN without progress. A restart that a NACK from before the progress
+// to it may have caused is not counted: progress restored the retries in between. No RNR NAK explains more than one.
 func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKind) {
 	q := &s.req
 	if p != q.restartAt {
@@ -358,8 +362,9 @@ func (s *session) checkBoth(r *trace.Record, p pos) {
 	}
 }
 
-// timerStart returns the earliest instant at which the timer that guards p can have started: IB restarts it with progress and
-// with a retransmission, and starts it with the first packet of an idle requester (IBTA volume 1, 9.7.6.1.3).
+// timerStart returns the earliest instant at which the timer that guards p can have started: IB restarts it with
+// progress and with a retransmission, and starts it with the first packet of an idle requester (IBTA volume 1,
+// 9.7.6.1.3).
 func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok bool) {
 	first, ok := s.req.window.get(p)
 	if !ok && k.id != 0 { // inside a READ, whose earlier responses brought k
@@ -368,15 +373,16 @@ func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok 
 	return max(first.firstNS, k.timeNS, s.req.jumpNS), first.id, ok
 }
 
-// tooEarly reports whether a timeout certainly cannot explain that p is sent again now: T is known and has not passed. Delays
-// between host and observer may make the span between two packets look shorter than it was: package bounds says by how much.
+// tooEarly reports whether a timeout certainly cannot explain that p is sent again now: T is known and has not passed.
+// Delays between host and observer may make the span between two packets look shorter than it was: package bounds says
+// by how much.
 func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, s.limits.TimeoutNS)
 }
 
-// ruledOut reports whether no timeout can be behind it that p is sent again now, so that something else must be. Software hosts may hold
-// a packet up for as long as a timer runs: an instant of theirs proves nothing but what the rules about times, which are reported only,
-// say of it.
+// ruledOut reports whether no timeout can be behind it that p is sent again now, so that something else must be.
+// Software hosts may hold a packet up for as long as a timer runs: an instant of theirs proves nothing but what the
+// rules about times, which are reported only, say of it.
 func (s *session) ruledOut(r *trace.Record, p pos, k *knowledge) bool {
 	return !s.a.unpunctual() && s.tooEarly(r, p, k)
 }
@@ -430,7 +436,8 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		return
 	}
 	if certain && s.req.fatalID != 0 { // nothing but that NAK can be behind it
-		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection", s.request(r.Opcode, p))
+		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection",
+			s.request(r.Opcode, p))
 		return
 	}
 	start, id, _ := s.timerStart(p, k)
@@ -439,8 +446,8 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(r.TimeNS-start)/1000))
 }
 
-// checkRNRTimer judges the instant of a restart after an RNR NAK. Delays only lengthen what the observer sees of the timer,
-// but a local ACK timeout may have crossed the RNR NAK: only where T is known can that be ruled out.
+// checkRNRTimer judges the instant of a restart after an RNR NAK. Delays only lengthen what the observer sees of the
+// timer, but a local ACK timeout may have crossed the RNR NAK: only where T is known can that be ruled out.
 func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	waited := r.TimeNS - k.nakNS
 	if k.waitNS != 0 {
@@ -448,12 +455,14 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
 	// Nothing but the RNR NAK has acknowledged what is before: the requester has received it.
-	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown && !s.disturbed
+	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown &&
+		!s.disturbed
 	if waited < k.rnrNS && !known && (otherNack || !s.tooEarly(r, p, k)) {
 		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
 	}
 	if k.waitNS = 0; k.obeyed < k.rnrs {
-		k.waitNS = k.nakNS // another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
+		// another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
+		k.waitNS = k.nakNS
 	}
 	if waited >= k.rnrNS {
 		return
@@ -477,7 +486,8 @@ func (s *session) misplaced(rule Rule, r *trace.Record, p pos) {
 		say(s.report(rule, r, p, most.nakID), s.retransmission(most.una)+", the packet that the NACK asked for", actual)
 	case RuleResendAcknowledged:
 		least := q.una.least()
-		say(s.report(rule, r, p, least.id), s.retransmission(least.una)+" or later: everything before is acknowledged", actual)
+		say(s.report(rule, r, p, least.id), s.retransmission(least.una)+" or later: everything before is acknowledged",
+			actual)
 	default:
 		say(s.report(rule, r, p, most.id), s.retransmission(most.una)+", the oldest unacknowledged packet", actual)
 	}
@@ -499,8 +509,9 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	}
 	if r.Opcode == packet.ReadRequest || r.Opcode.Verb() == packet.VerbAtomic {
 		q.spans.push(span{
-			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, rkey: r.RKey, atomic: r.Opcode != packet.ReadRequest,
-			high: p - 1,
+			first: p, last: p + n - 1, va: r.VA, id: r.ID, length: r.DMALen, rkey: r.RKey,
+			atomic: r.Opcode != packet.ReadRequest,
+			high:   p - 1,
 		})
 	}
 	q.window.put(p, q.una.most().una, r)
@@ -525,9 +536,11 @@ func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
 		s.readAgain(r, p, sp)
 		n = sp.last + 1 - p
 	} else if old, ok := q.window.get(p); ok && !old.damaged && r.ICRC != packet.ICRCInvalid {
-		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen || old.rkey != r.RKey {
+		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen ||
+			old.rkey != r.RKey {
 			say(s.report(RuleRetransmitChanged, r, p, old.id),
-				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", old.opcode, old.payload, old.va, old.rkey, old.dmaLen),
+				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", old.opcode, old.payload, old.va, old.rkey,
+					old.dmaLen),
 				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", r.Opcode, r.PayloadLen, r.VA, r.RKey, r.DMALen))
 		}
 	}
@@ -552,12 +565,15 @@ func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
 func (s *session) finishRequester() {
 	q := &s.req
 	most := q.una.most()
-	if most.una >= q.next || s.mayHaveFailed() || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 || s.endedByPeer() {
+	if most.una >= q.next || s.mayHaveFailed() || s.limits.ErrorsExpected || s.rsp.earned && q.fatalID != 0 ||
+		s.endedByPeer() {
 		return
 	}
 	rule := RuleIncomplete
-	// Without a known timer a requester may wait for ever where a response is missing, but not where a NAK asks for the rest.
-	if most.nak != nakNone && (most.nak != nakImplied || s.limits.TimeoutNS > 0 || !s.limits.AtRest) && !most.answered && q.state == rqNacked {
+	// Without a known timer a requester may wait for ever where a response is missing, but not where a NAK asks for the
+	// rest.
+	if most.nak != nakNone && (most.nak != nakImplied || s.limits.TimeoutNS > 0 || !s.limits.AtRest) && !most.answered &&
+		q.state == rqNacked {
 		rule = RuleNakUnanswered
 	}
 	var last uint64
@@ -576,13 +592,15 @@ func (s *session) finishRequester() {
 		if f != nil {
 			f.Severity = analyzers.Note
 		}
-		say(f, fmt.Sprintf("the requester gives up: psn %d was retransmitted %d times without progress (%s)", most.una+1, retries, setting),
+		say(f, fmt.Sprintf("the requester gives up: psn %d was retransmitted %d times without progress (%s)", most.una+1,
+			retries, setting),
 			"it gave up")
 		return
 	}
 	switch {
 	case f != nil && q.fatalID != 0 && s.a.meta.Kind == trace.KindPair:
-		f.Severity = analyzers.Warning // an application may have asked for what its peer must refuse: captures do not show the keys
+		// an application may have asked for what its peer must refuse: captures do not show the keys
+		f.Severity = analyzers.Warning
 	case f == nil || !s.captured:
 	case most.id == 0, s.a.meta.EventsKnown:
 		f.Severity = analyzers.Note // the capture shows one direction, or began behind the acknowledgement

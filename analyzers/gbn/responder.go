@@ -11,8 +11,8 @@ import (
 // A responder is what the observer knows of the receiver of requests.
 type responder struct {
 	state uint8
-	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only. If it is unsettled which
-	// of several copies the responder took, that ends when it has acknowledged everything: see settle.
+	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only. If it is
+	// unsettled which of several copies the responder took, that ends when it has acknowledged everything: see settle.
 	adrift, unsettled bool
 	forged            bool // a request that its requester did not send so has passed
 
@@ -33,11 +33,13 @@ type responder struct {
 	dueID     uint64
 	dueNS     int64 // when it passed
 
-	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived before others.
+	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived
+	// before others.
 	late bool
 	// overdueNS is when the responder must have sent the NAK of the open gap.
 	overdueNS int64
-	// skipped: it answered what lies behind that gap, so that it has not waited for what is missing, nor for the NAK's time to come.
+	// skipped: it answered what lies behind that gap, so that it has not waited for what is missing, nor for the NAK's
+	// time to come.
 	skipped bool
 
 	stream stream
@@ -100,8 +102,8 @@ func (s *session) answerAfterError(r *trace.Record, p pos) {
 	say(s.report(RuleAfterError, r, p, s.rsp.fatalID), "nothing after the NAK that ends the connection", response(r, p))
 }
 
-// beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder had
-// received when the trace began is not known. Only responses until the first acceptable one are asked.
+// beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder
+// had received when the trace began is not known. Only responses until the first acceptable one are asked.
 func (s *session) beganBefore(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	if q.spoke > 0 {
@@ -174,8 +176,8 @@ func (s *session) actsOnLost(f *analyzers.Finding, from, to pos) {
 	}
 }
 
-// foldThrough raises the least state until the request at p is accepted in it. What was owed before then and was not sent
-// is missing: responses keep the order of their requests (IBTA volume 1, 9.7.5.1.1).
+// foldThrough raises the least state until the request at p is accepted in it. What was owed before then and was not
+// sent is missing: responses keep the order of their requests (IBTA volume 1, 9.7.5.1.1).
 func (s *session) foldThrough(r *trace.Record, p pos) {
 	s.cutStream(r, p)
 	q := &s.rsp
@@ -203,16 +205,17 @@ func (s *session) fold(r *trace.Record) {
 		s.nakMissing(r, expected, a)
 	case a.owesData() && (a.fate == fateExpected || a.fate == fateDuplicate && a.heir):
 		s.readMissing(r, a)
-	case r != nil && a.unanswered() && !s.disturbed && (a.op == packet.ReadRequest || q.performed <= a.pos) && !s.superseded(a.pos):
+	case r != nil && a.unanswered() && !s.disturbed && (a.op == packet.ReadRequest || q.performed <= a.pos) &&
+		!s.superseded(a.pos):
 		s.readMissing(r, a)
 	case a.fate == fateExpected && a.ackReq:
 		q.due, q.dueID, q.dueNS = a.pos, a.id, a.timeNS
 	}
 }
 
-// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before the NAK for it
-// could leave the responder, because it was only late or was sent again for another reason: a NAK names the expected PSN (IBTA
-// volume 1, 9.7.5.2), so the responder need not ask for it any more.
+// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before the
+// NAK for it could leave the responder, because it was only late or was sent again for another reason: a NAK names the
+// expected PSN (IBTA volume 1, 9.7.5.2), so the responder need not ask for it any more.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 	if s.rsp.late || a.outrun || r == nil && s.silenced(a.timeNS) {
 		return
@@ -244,8 +247,8 @@ func (s *session) readMissing(r *trace.Record, a *arrival) {
 	say(s.report(s.step(rsReadMissing), r, a.pos, a.id), fmt.Sprintf("%s psn %d", what, a.pos+1), actual)
 }
 
-// superseded reports whether a repeated READ or atomic request at or before p may have arrived: the responder may then give up
-// what it still had to answer, and answer the repeated requests instead.
+// superseded reports whether a repeated READ or atomic request at or before p may have arrived: the responder may then
+// give up what it still had to answer, and answer the repeated requests instead.
 func (s *session) superseded(p pos) bool {
 	l := &s.rsp.log
 	return l.duplicates > 0 && l.find(func(a *arrival) bool {
@@ -263,7 +266,8 @@ func (s *session) reAck(r *trace.Record, p pos) {
 	}
 	if i < 0 {
 		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
-			fmt.Sprintf("ack psn %d or later: no duplicate of psn %d or before can have arrived", q.acked+1, p+1), response(r, p))
+			fmt.Sprintf("ack psn %d or later: no duplicate of psn %d or before can have arrived", q.acked+1, p+1),
+			response(r, p))
 		return
 	}
 	s.step(rsReAck)
@@ -300,7 +304,8 @@ func (s *session) sequenceNak(r *trace.Record, p pos) {
 	q.nak, q.nakID = gap, r.ID
 }
 
-// foldToGap raises the least state up to the oldest arrival that is owed a NAK and returns the PSN that is expected there.
+// foldToGap raises the least state up to the oldest arrival that is owed a NAK and returns the PSN that is expected
+// there.
 func (s *session) foldToGap(r *trace.Record) pos {
 	q := &s.rsp
 	for !q.log.showsGap(q.log.at(0)) {
@@ -324,7 +329,8 @@ func (s *session) nakWithoutGap(r *trace.Record, p pos) {
 		expected = fmt.Sprintf("no nack: psn %d has been nacked already and is still missing", q.nak+1)
 	case p <= q.log.most.expected && q.log.duplicates > 0:
 		input = rsNackDuplicate
-		expected = fmt.Sprintf("ack: everything up to psn %d arrived in order, and duplicates are acknowledged", q.log.most.expected)
+		expected = fmt.Sprintf("ack: everything up to psn %d arrived in order, and duplicates are acknowledged",
+			q.log.most.expected)
 	}
 	say(s.report(s.step(input), r, p, support), expected, response(r, p))
 }
@@ -342,7 +348,8 @@ func (s *session) foldTo(r *trace.Record, p pos) bool {
 // checkRNRField judges the timer that an RNR NAK asks for.
 func (s *session) checkRNRField(r *trace.Record, p pos) {
 	if got := packet.RNRTimer(r.Syndrome.TimerCode()); got < s.limits.MinRNRTimerNS {
-		say(s.report(RuleRNRTimer, r, p), fmt.Sprintf("an RNR timer of %.2f us or more", float64(s.limits.MinRNRTimerNS)/1000),
+		say(s.report(RuleRNRTimer, r, p),
+			fmt.Sprintf("an RNR timer of %.2f us or more", float64(s.limits.MinRNRTimerNS)/1000),
 			fmt.Sprintf("%s with %.2f us", response(r, p), float64(got)/1000))
 	}
 }
@@ -350,8 +357,10 @@ func (s *session) checkRNRField(r *trace.Record, p pos) {
 // rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
-	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected && (!ok || sp.first == p || s.disturbed) {
-		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their PSNs.
+	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected &&
+		(!ok || sp.first == p || s.disturbed) {
+		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their
+		// PSNs.
 		s.step(rsRNRNak)
 		q.adrift, q.unsettled = true, true
 		q.acked, q.ackID = max(q.acked, p-1), r.ID
@@ -364,7 +373,8 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	if again := q.log.refuse(); again && s.disturbed {
-		q.adrift, q.unsettled = true, true // a repetition, or a copy that the injector made: whether that is refused, too, is not known
+		// a repetition, or a copy that the injector made: whether that is refused, too, is not known
+		q.adrift, q.unsettled = true, true
 	} else if q.log.gaps > 0 {
 		q.overdueNS, q.skipped = r.TimeNS+s.nakDelayNS(), false
 	}
@@ -379,7 +389,8 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 		// It fails while it answers a READ: the NAK takes the place of the next response.
 	} else if s.cutStream(r, p-1); (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
-			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1), response(r, p))
+			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1),
+			response(r, p))
 	} else {
 		s.checkNakCode(r, p, q.log.at(0))
 		s.checkMSN(r, p, q.log.least.msn)
@@ -388,8 +399,8 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	q.fatalID = r.ID
 }
 
-// refusesDuplicate folds up to a repeated READ at p that a fatal NAK may answer, because the memory is gone or the repetition is none:
-// or to what comes from before the connection.
+// refusesDuplicate folds up to a repeated READ at p that a fatal NAK may answer, because the memory is gone or the
+// repetition is none: or to what comes from before the connection.
 func (s *session) refusesDuplicate(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	i := q.log.find(func(a *arrival) bool {
@@ -421,12 +432,13 @@ func (s *session) finishResponder() bool {
 	return len(s.a.findings) > before
 }
 
-// duplicateMissed reports the oldest arrival if it is a duplicate that the requester still needs an answer to and after which
-// the responder sent nothing any more.
+// duplicateMissed reports the oldest arrival if it is a duplicate that the requester still needs an answer to and after
+// which the responder sent nothing any more.
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
-	silent := a.number >= q.spoke || a.unanswered() && !s.disturbed || a.fate == fateDuplicate && a.ackReq && !a.owesData() && a.got <= a.pos && !s.disturbed
+	silent := a.number >= q.spoke || a.unanswered() && !s.disturbed || a.fate == fateDuplicate && a.ackReq &&
+		!a.owesData() && a.got <= a.pos && !s.disturbed
 	if a.fate != fateDuplicate || !silent || s.silenced(a.timeNS) || a.pos < 0 || !a.ackReq && !a.owesData() {
 		return
 	}

@@ -83,7 +83,8 @@ var ruleTable = []ruleInfo{
 	{RuleRetransmitChanged, analyzers.Violation, "9.7.2",
 		"A request that is sent again is the same packet: opcode, payload length, RETH and remote key."},
 	{RuleReadRestart, analyzers.Violation, "9.4.4; 9.7.2",
-		"A READ request that is sent again starts at the first missing response, with address and length moved accordingly, and " +
+		"A READ request that is sent again starts at the first missing response, with address and length moved " +
+			"accordingly, and " +
 			"ends where the original ends."},
 	{RuleTimeoutEarly, analyzers.Violation, "9.7.6.1.3",
 		"Without a NACK a request is not sent again before the local ACK timeout T has passed."},
@@ -114,9 +115,11 @@ var ruleTable = []ruleInfo{
 	{RuleNakDuplicate, analyzers.Violation, "9.7.5.1.3; 9.7.4.1.1",
 		"A duplicate request is never answered by a sequence NAK."},
 	{RuleNakUnprovoked, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
-		"A NAK answers a request that can have been received: a sequence NAK one out of order, a fatal one the PSN that it names."},
+		"A NAK answers a request that can have been received: a sequence NAK one out of order, a fatal one the PSN that it " +
+			"names."},
 	{RuleNakMissing, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
-		"A request received out of order is answered by a sequence NAK, before any later response, unless the missing request " +
+		"A request received out of order is answered by a sequence NAK, before any later response, unless the missing " +
+			"request " +
 			"arrives before the NAK can have left."},
 	{RuleRNRUnprovoked, analyzers.Violation, "9.7.5.2.8",
 		"An RNR NAK names a request that can have been received in order and was not acknowledged."},
@@ -142,11 +145,14 @@ var ruleTable = []ruleInfo{
 	{RuleIncomplete, analyzers.Violation, "9.7.1; Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4",
 		"At the end of the trace every request has been delivered and acknowledged."},
 	{RuleCaptureGap, analyzers.Note, "docs/architecture.md, The observer sits at the switch",
-		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is not judged."},
+		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is " +
+			"not judged."},
 	{RuleAfterError, analyzers.Violation, "9.7.5.2; 10.3.1",
-		"After a fatal NAK the queue pairs are in error: the responder answers nothing more, and the requester sends nothing more."},
+		"After a fatal NAK the queue pairs are in error: the responder answers nothing more, and the requester sends " +
+			"nothing more."},
 	{RuleNakFatalMissing, analyzers.Violation, "9.7.4.1.2 to 9.7.4.1.6; 9.7.5.2",
-		"An invalid request that arrives in order (opcode out of sequence, wrong length, no right to the memory) is not executed, but " +
+		"An invalid request that arrives in order (opcode out of sequence, wrong length, no right to the memory) is not " +
+			"executed, but " +
 			"answered by a NAK that ends the connection."},
 	{RuleNakCode, analyzers.Violation, "9.7.5.2; table 46",
 		"The code of a NAK that ends the connection is that of the fault: invalid request, or remote access error."},
@@ -166,7 +172,8 @@ var ruleTable = []ruleInfo{
 func Rules() []analyzers.Rule {
 	list := make([]analyzers.Rule, 0, len(ruleTable))
 	for _, r := range ruleTable {
-		list = append(list, analyzers.Rule{ID: string(r.Rule), Severity: r.Severity, Clause: r.Clause, Statement: r.Statement})
+		list = append(list, analyzers.Rule{ID: string(r.Rule), Severity: r.Severity, Clause: r.Clause,
+			Statement: r.Statement})
 	}
 	return list
 }

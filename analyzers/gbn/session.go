@@ -24,11 +24,11 @@ type session struct {
 	midway bool
 	// lossBefore and lossBehind: a capture has shown requests to be lost before or behind its tap.
 	lossBefore, lossBehind bool
-	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered, duplicated or
-	// rewrote a packet, or because too much was in flight to keep.
+	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered,
+	// duplicated or rewrote a packet, or because too much was in flight to keep.
 	fateUnknown bool
-	// disturbed: an event has delayed, reordered, doubled or rewritten a packet, and hosts do what they never do else. What this
-	// package expects beyond the choices of the standard it does not expect then.
+	// disturbed: an event has delayed, reordered, doubled or rewritten a packet, and hosts do what they never do else.
+	// What this package expects beyond the choices of the standard it does not expect then.
 	disturbed bool
 	// trims: what the responder does with the headers of trimmed requests.
 	trims trace.TrimReaction
@@ -66,8 +66,8 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 // exact reports whether every delivery to the responder and its order are known.
 func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.adrift }
 
-// seesAll reports whether the trace holds every request that was sent. A capture whose tap missed no frame does if requests are
-// lost behind it; it is assumed that there is one place in a path where packets are lost.
+// seesAll reports whether the trace holds every request that was sent. A capture whose tap missed no frame does if
+// requests are lost behind it; it is assumed that there is one place in a path where packets are lost.
 func (s *session) seesAll() bool {
 	return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown && !s.a.meta.MayMiss
 }
@@ -87,8 +87,8 @@ func (s *session) psns(r *trace.Record) int64 {
 	return max(1, (int64(r.DMALen)+int64(s.mtu)-1)/int64(s.mtu))
 }
 
-// report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil. The
-// caller adds what was expected and seen.
+// report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil.
+// The caller adds what was expected and seen.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
 	f := s.a.report(rule, r, s.flow.Connection())
 	if f == nil {

@@ -5,10 +5,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// settle ends the doubt which of several copies of a request the responder took. A response that acknowledges everything that was ever
-// sent leaves one state that it can be in, whichever way it got there: all was received in order, and what is still on its way to
-// it is a duplicate. Answers to READs and atomics that it may still owe, or be in the middle of, keep the doubt alive, as does what
-// its requester did not send so.
+// settle ends the doubt which of several copies of a request the responder took. A response that acknowledges
+// everything that was ever sent leaves one state that it can be in, whichever way it got there: all was received in
+// order, and what is still on its way to it is a duplicate. Answers to READs and atomics that it may still owe, or be
+// in the middle of, keep the doubt alive, as does what its requester did not send so.
 func (s *session) settle(r *trace.Record, p pos) {
 	q := &s.rsp
 	if !q.unsettled || s.captured || s.fateUnknown || q.forged || q.state == rsFailed {

@@ -1,7 +1,8 @@
 package gbn
 
-// silenced reports whether the responder may have been in error since fromNS. A queue pair is requester and responder in one: when
-// its own requests ended in error, because it ran out of retries, was refused or got a response that made no sense, it answers nothing any more (IBTA volume 1,
+// silenced reports whether the responder may have been in error since fromNS. A queue pair is requester and responder
+// in one: when its own requests ended in error, because it ran out of retries, was refused or got a response that made
+// no sense, it answers nothing any more (IBTA volume 1,
 // 9.9.2.4). What it sent last shows that it was not in error before.
 func (s *session) silenced(fromNS int64) bool {
 	if s.a.strangers(s.flow) {
@@ -28,7 +29,8 @@ func (s *session) silenced(fromNS int64) bool {
 	return q.exhausted || unfinished && q.tried >= peer.fewest()
 }
 
-// endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error for that.
+// endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error
+// for that.
 func (s *session) endedByPeer() bool {
 	peer := s.a.sessions[s.flow.Peer()]
 	return peer != nil && peer.rsp.fatalID != 0

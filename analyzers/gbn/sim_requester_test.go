@@ -97,7 +97,8 @@ func (a *simRequester) pump() {
 func (a *simRequester) sendOne() {
 	p, n := a.build(a.cur)
 	again := a.cur < a.next
-	if !again && a.s.cfg.bug == bugSkipPSN && a.cur > 5 && !a.s.fired && a.s.messageAt(a.cur).verb != packet.VerbRead && a.cur+1 < a.end {
+	if !again && a.s.cfg.bug == bugSkipPSN && a.cur > 5 && !a.s.fired && a.s.messageAt(a.cur).verb != packet.VerbRead &&
+		a.cur+1 < a.end {
 		a.s.fired = true
 		a.cur++
 		p, n = a.build(a.cur)

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// The simulation below is a second, independent reading of the protocol: an RC requester and responder written for this test,
-// joined by links of random delay through an observer that loses packets. Whatever such endpoints do is right by
+// The simulation below is a second, independent reading of the protocol: an RC requester and responder written for this
+// test, joined by links of random delay through an observer that loses packets. Whatever such endpoints do is right by
 // construction, so the analyzer must be silent; with one of the bugs below it must not.
 
 type bug string
@@ -107,7 +107,8 @@ func simulate(cfg simConfig) *simulation {
 		next += n
 	}
 	s.a = simRequester{s: s, end: next, skip: s.rng.IntN(2) == 0 && cfg.bug == bugNone, pipeline: s.rng.IntN(6)}
-	s.b = simResponder{s: s, acked: -1, lazy: s.rng.IntN(3), ownPSN: s.rng.IntN(2) == 0, rnrs: cfg.rnrs, eager: s.rng.IntN(8)}
+	s.b = simResponder{s: s, acked: -1, lazy: s.rng.IntN(3), ownPSN: s.rng.IntN(2) == 0, rnrs: cfg.rnrs,
+		eager: s.rng.IntN(8)}
 	s.b.lateMSN = s.rng.IntN(2) == 0
 	s.after(0, s.a.pump)
 	limit := 200_000
@@ -223,6 +224,7 @@ func (s *simulation) messageAt(rel int64) *simMessage {
 }
 
 func (c simConfig) String() string {
-	return fmt.Sprintf("seed %d: %d messages of up to %d packets, verbs %v, delay %d ns, loss %d%% (%d), T %d ns, window %d, ipsn %d, rnr %d",
+	return fmt.Sprintf("seed %d: %d messages of up to %d packets, verbs %v, delay %d ns, loss %d%% (%d), T %d ns, "+
+		"window %d, ipsn %d, rnr %d",
 		c.seed, c.messages, c.maxPSNs, c.verbs, c.delayNS, c.lossPct, c.losses, c.timeoutNS, c.window, c.ipsn, c.rnrs)
 }

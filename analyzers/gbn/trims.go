@@ -2,17 +2,17 @@ package gbn
 
 import "candela.dev/candela/trace"
 
-// The header of a trimmed request is a loss that carries information. A responder without a trim reaction takes no notice of it,
-// as of any damaged packet. One that reacts NAKs the expected PSN if the header shows it to be missing: because it is the
-// header's own, also when it was NAKed before, or because the header is the first behind it. That NAK takes the place of the
-// one that the next request out of order would be owed. Whether the NAK comes is not judged here: analyzer trim does that where
-// the test says that the device reacts.
+// The header of a trimmed request is a loss that carries information. A responder without a trim reaction takes no
+// notice of it, as of any damaged packet. One that reacts NAKs the expected PSN if the header shows it to be missing:
+// because it is the header's own, also when it was NAKed before, or because the header is the first behind it. That NAK
+// takes the place of the one that the next request out of order would be owed. Whether the NAK comes is not judged
+// here: analyzer trim does that where the test says that the device reacts.
 //
-// If nothing is said about the responder, it is taken for one that does not react until a NAK that nothing else explains shows
-// that it does.
+// If nothing is said about the responder, it is taken for one that does not react until a NAK that nothing else
+// explains shows that it does.
 //
-// A trimmed READ response has the same effect on a requester that reacts as a response out of order, but nothing in it is
-// acknowledged. So it may explain one restart at whatever is unacknowledged when the requester gets round to it.
+// A trimmed READ response has the same effect on a requester that reacts as a response out of order, but nothing in it
+// is acknowledged. So it may explain one restart at whatever is unacknowledged when the requester gets round to it.
 
 // setTrims says whether the responder NAKs headers.
 func (l *arrivals) setTrims(t trace.TrimReaction) {
@@ -28,8 +28,8 @@ func (l *arrivals) showsGap(a *arrival) bool {
 // anyGap reports whether some arrival makes the responder NAK.
 func (l *arrivals) anyGap() bool { return l.gaps > 0 || l.headers > 0 && l.least.answersTrims }
 
-// learnTrims concludes from a NAK for p, of a responder of which nothing is said, that it reacts to trimmed headers, if nothing
-// else explains the NAK.
+// learnTrims concludes from a NAK for p, of a responder of which nothing is said, that it reacts to trimmed headers, if
+// nothing else explains the NAK.
 func (s *session) learnTrims(p pos) {
 	l := &s.rsp.log
 	if s.trims != trace.TrimReactionUnknown || l.headers == 0 || l.gapAt(p) {
@@ -65,8 +65,8 @@ func (s *session) looseTrimmed(r *trace.Record, p pos) {
 // trimmedAt reports whether a trimmed header may be what a NAK for p answers.
 func (s *session) trimmedAt(p pos) bool { return s.rsp.loose.header >= p }
 
-// trimmedAgain reports whether a second NAK for p may answer the header of a retransmission that was trimmed, too. A plain capture
-// may have been taken before the switch that trims: there the retransmission alone must do.
+// trimmedAgain reports whether a second NAK for p may answer the header of a retransmission that was trimmed, too. A
+// plain capture may have been taken before the switch that trims: there the retransmission alone must do.
 func (s *session) trimmedAgain(p pos) bool {
 	if s.trims == trace.TrimIgnored {
 		return false

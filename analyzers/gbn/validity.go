@@ -10,9 +10,9 @@ import (
 // maxDMALength is the longest message in bytes (IBTA volume 1, 9.7.2).
 const maxDMALength = 1 << 31
 
-// validate returns the syndrome of the NAK that an expected request deserves, 0 if it is valid as far as the observer can tell
-// (IBTA volume 1, 9.7.4.1: opcode sequence, then lengths, then the right to the memory). Whether a SEND fits its buffer, or
-// one READ more its responder's resources, does not show.
+// validate returns the syndrome of the NAK that an expected request deserves, 0 if it is valid as far as the observer
+// can tell (IBTA volume 1, 9.7.4.1: opcode sequence, then lengths, then the right to the memory). Whether a SEND fits
+// its buffer, or one READ more its responder's resources, does not show.
 func (st *receipt) validate(a *arrival, mtu int) packet.Syndrome {
 	verb := a.op.Verb()
 	open := st.open != packet.VerbNone
@@ -61,7 +61,8 @@ func (l *arrivals) invalid() int {
 	return l.find(func(a *arrival) bool { return a.flaw != 0 })
 }
 
-// executed reports a response that shows an invalid request to have been executed, or returns false if r shows no such thing.
+// executed reports a response that shows an invalid request to have been executed, or returns false if r shows no such
+// thing.
 func (s *session) executed(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	i := q.log.invalid()
@@ -80,16 +81,19 @@ func nakFor(a *arrival) string {
 	return fmt.Sprintf("%v psn %d: %v is invalid", a.flaw, a.pos+1, a.op)
 }
 
-// fatalMissing reports an invalid request that was never answered. A queue pair that is in error for another reason is silent.
+// fatalMissing reports an invalid request that was never answered. A queue pair that is in error for another reason is
+// silent.
 func (s *session) fatalMissing(a *arrival) {
-	if peer := s.a.sessions[s.flow.Peer()]; peer != nil && (peer.req.fatalID != 0 || peer.rsp.fatalID != 0 || peer.req.una.most().una < peer.req.next) {
+	if peer := s.a.sessions[s.flow.Peer()]; peer != nil &&
+		(peer.req.fatalID != 0 || peer.rsp.fatalID != 0 || peer.req.una.most().una < peer.req.next) {
 		return
 	}
 	say(s.report(s.step(rsFatalMissing), nil, a.pos, a.id), nakFor(a), "nothing by the end of the trace")
 }
 
-// checkNakCode judges the code of the NAK r that ends the connection at request a. Without a flaw in the trace the responder may
-// still have had its reasons; only in the middle of a WRITE, whose beginning it accepted, there are none for an invalid request.
+// checkNakCode judges the code of the NAK r that ends the connection at request a. Without a flaw in the trace the
+// responder may still have had its reasons; only in the middle of a WRITE, whose beginning it accepted, there are none
+// for an invalid request.
 func (s *session) checkNakCode(r *trace.Record, p pos, a *arrival) {
 	s.rsp.earned = a.flaw != 0
 	switch {
@@ -97,7 +101,8 @@ func (s *session) checkNakCode(r *trace.Record, p pos, a *arrival) {
 	case a.flaw != 0 && r.Syndrome != a.flaw:
 		say(s.report(RuleNakCode, r, p, a.id), nakFor(a), fmt.Sprintf("%v", r.Syndrome))
 	case a.flaw == 0 && r.Syndrome == packet.SyndromeNakInvalid && a.op.Verb() == packet.VerbWrite && !a.op.Starts():
-		say(s.report(RuleNakCode, r, p, a.id), fmt.Sprintf("ack: %v is what follows in the message", a.op), fmt.Sprintf("%v", r.Syndrome))
+		say(s.report(RuleNakCode, r, p, a.id), fmt.Sprintf("ack: %v is what follows in the message", a.op),
+			fmt.Sprintf("%v", r.Syndrome))
 	}
 }
 

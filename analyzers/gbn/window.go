@@ -29,8 +29,8 @@ type window struct {
 }
 
 const (
-	// windowStart is the length at first, so that a connection that carries next to nothing takes little memory. Up to windowMin a window
-	// grows rather than forget a request.
+	// windowStart is the length at first, so that a connection that carries next to nothing takes little memory. Up to
+	// windowMin a window grows rather than forget a request.
 	windowStart = 4
 	windowMin   = 32
 	windowMax   = 1 << 14
@@ -67,8 +67,10 @@ func (w *window) put(p, oldest pos, r *trace.Record) {
 		return
 	}
 	// Field by field, as a composite is made elsewhere and copied.
-	slot.pos, slot.va, slot.id, slot.firstNS, slot.dmaLen, slot.rkey, slot.payload = p, r.VA, r.ID, first, r.DMALen, r.RKey, r.PayloadLen
-	slot.opcode, slot.first, slot.known, slot.lost, slot.dropped, slot.damaged = r.Opcode, opcode, true, lost, dropped, damaged
+	slot.pos, slot.va, slot.id, slot.firstNS, slot.dmaLen, slot.rkey, slot.payload = p, r.VA, r.ID, first, r.DMALen,
+		r.RKey, r.PayloadLen
+	slot.opcode, slot.first, slot.known, slot.lost, slot.dropped, slot.damaged = r.Opcode, opcode, true, lost, dropped,
+		damaged
 }
 
 func (w *window) grow() {
@@ -93,8 +95,8 @@ type span struct {
 	high        pos // highest response seen, in a plain capture
 }
 
-// spans keeps READ and atomic requests in order of position, from the oldest that the requester may still ask for again to
-// the newest. The first missing response is at next, in span number open.
+// spans keeps READ and atomic requests in order of position, from the oldest that the requester may still ask for again
+// to the newest. The first missing response is at next, in span number open.
 type spans struct {
 	ring      []span // len is a power of two
 	head, len int

@@ -21,6 +21,7 @@ func TestAWindowForgetsNothingBeforeItHasItsUsualLength(t *testing.T) {
 	}
 	w.put(windowMin, windowMin, &trace.Record{})
 	if _, ok := w.get(0); ok || len(w.ring) != windowMin {
-		t.Errorf("ring of %d, the first request is known: %v; want %d, as all but the latest are acknowledged", len(w.ring), ok, windowMin)
+		t.Errorf("ring of %d, the first request is known: %v; want %d, as all but the latest are acknowledged", len(w.ring),
+			ok, windowMin)
 	}
 }

@@ -10,27 +10,31 @@ import (
 
 // Config is what the analyzer must know beside the packets.
 type Config struct {
-	// InitialWindow is how many packets a connection may send unasked; 0: unknown, and nobody is blamed for sending unasked.
+	// InitialWindow is how many packets a connection may send unasked; 0: unknown, and nobody is blamed for sending
+	// unasked.
 	InitialWindow int
-	// PullGap is the time between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not judged.
+	// PullGap is the time between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not
+	// judged.
 	PullGap clock.Duration
 	RTO     clock.Duration // of the hosts; 0: they have none
-	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link and
-	// whatever waits at its NIC. Default 50 µs.
+	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link
+	// and whatever waits at its NIC. Default 50 µs.
 	RoundTrip clock.Duration
-	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 µs, for thousands of headers at once.
+	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 µs, for thousands of
+	// headers at once.
 	Answer clock.Duration
 	// Transit bounds how long a data packet may be inside the network; default 10 ms.
 	Transit clock.Duration
 	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.
 	Burst clock.Duration
-	// Occupies returns how long a frame of so many bytes keeps a host's link busy; nil: a full packet takes PullGap, others their
-	// share of it.
+	// Occupies returns how long a frame of so many bytes keeps a host's link busy; nil: a full packet takes PullGap,
+	// others their share of it.
 	Occupies func(bytes int) clock.Duration
-	// Paused says that flow control may silence hosts: then nobody is blamed for not sending, nor for when an RTO runs out.
+	// Paused says that flow control may silence hosts: then nobody is blamed for not sending, nor for when an RTO runs
+	// out.
 	Paused bool
-	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it connections are
-	// numbered in the order of first sight.
+	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it
+	// connections are numbered in the order of first sight.
 	Number func(from, to, id uint32) int
 	// Drained says that nothing was left to happen when the observation ended: then everything still owed is missing.
 	Drained bool
@@ -51,8 +55,8 @@ func (c *Config) complete() {
 	}
 }
 
-// Analyzer judges the hosts and the network between the taps. Feed it every observation in order of time, then Finish. Memory
-// follows what is in flight and the number of connections.
+// Analyzer judges the hosts and the network between the taps. Feed it every observation in order of time, then Finish.
+// Memory follows what is in flight and the number of connections.
 type Analyzer struct {
 	cfg    Config
 	report *analyzers.Reporter
@@ -134,7 +138,8 @@ func (a *Analyzer) advance(now clock.Time) {
 	}
 }
 
-// Outage says that a switch which was out of service lost a data packet, whole or trimmed: its loss is not the network's fault.
+// Outage says that a switch which was out of service lost a data packet, whole or trimmed: its loss is not the
+// network's fault.
 func (a *Analyzer) Outage(t *trace.Tap) {
 	if t.NDP.Kind != ndp.Data {
 		return

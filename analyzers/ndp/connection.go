@@ -18,7 +18,8 @@ type connection struct {
 	base, next uint32
 	last       uint32 // number of packets in all, once known; 0: unknown
 
-	// The sender, as what passed towards it can have left it. Links are FIFOs, so these are exact at any point of that order.
+	// The sender, as what passed towards it can have left it. Links are FIFOs, so these are exact at any point of that
+	// order.
 	transmissions uint32
 	pulled        uint32 // highest PULL counter
 	pulledAt      clock.Time
@@ -51,9 +52,10 @@ type connection struct {
 
 // packet is what has been seen of one data packet.
 type packet struct {
-	sent, answered             clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
-	delivered                  clock.Time // latest header
-	repeated                   clock.Time // latest NACK or return after the one of told, since the latest transmission; 0: none
+	sent, answered clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
+	delivered      clock.Time // latest header
+	// latest NACK or return after the one of told, since the latest transmission; 0: none
+	repeated                   clock.Time
 	tx, rx                     uint8
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16
@@ -91,11 +93,13 @@ func (c *connection) push() *packet {
 	return p
 }
 
-// forget moves base over packets that nothing more can be said about: acknowledged longer than a round trip ago, nothing owed.
+// forget moves base over packets that nothing more can be said about: acknowledged longer than a round trip ago,
+// nothing owed.
 func (c *connection) forget(now clock.Time, roundTrip clock.Duration) {
 	for c.base < c.next {
 		p := c.at(c.base)
-		if p.tx != txAcked || p.answered.Add(roundTrip) >= now || p.wholeAnswered < p.wholeSeen || p.headerAnswered < p.headerSeen {
+		if p.tx != txAcked || p.answered.Add(roundTrip) >= now || p.wholeAnswered < p.wholeSeen ||
+			p.headerAnswered < p.headerSeen {
 			return
 		}
 		c.base++

@@ -23,7 +23,8 @@ func TestAnAnswerThatCrossesARetransmissionAllowsExactlyOneMore(t *testing.T) {
 		{"the second NACK crosses, and there is a third retransmission", []int{100, 200}, []int{201, 202, 203}, true},
 		{"the second NACK came a round trip before the first retransmission", []int{100, 150}, []int{201, 202}, true},
 		{"one NACK, two retransmissions", []int{200}, []int{201, 202}, true},
-		{"the RTO runs out, and each of two NACKs crosses a retransmission", []int{20_000, 20_002}, []int{20_001, 20_003, 20_004}, false},
+		{"the RTO runs out, and each of two NACKs crosses a retransmission", []int{20_000, 20_002},
+			[]int{20_001, 20_003, 20_004}, false},
 		{"the same, and a fourth retransmission", []int{20_000, 20_002}, []int{20_001, 20_003, 20_004, 20_005}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -45,10 +45,13 @@ var rate = 100 * clock.Gbps
 
 func (s *scenario) run(t testing.TB) analyzers.Result {
 	t.Helper()
-	spec := &fabric.Spec{Seed: s.seed, Topology: fabric.TopologySpec{Hosts: s.hosts, Link: fabric.LinkSpec{Rate: rate, Delay: s.delay}}}
+	spec := &fabric.Spec{Seed: s.seed,
+		Topology: fabric.TopologySpec{Hosts: s.hosts, Link: fabric.LinkSpec{Rate: rate, Delay: s.delay}}}
 	model := ideal(t)
-	v, err := model.Parameters.Values(fmt.Sprintf("data-queue-bytes=%d", s.queue*packetSize), fmt.Sprintf("header-queue-bytes=%d", s.headers*headerSize),
-		fmt.Sprintf("return-to-sender=%v", s.bounce), "scheduler=wrr", fmt.Sprintf("header-weight=%d", stdcmp.Or(s.weight, 10)), "trim-bytes=64")
+	v, err := model.Parameters.Values(fmt.Sprintf("data-queue-bytes=%d", s.queue*packetSize),
+		fmt.Sprintf("header-queue-bytes=%d", s.headers*headerSize),
+		fmt.Sprintf("return-to-sender=%v", s.bounce), "scheduler=wrr",
+		fmt.Sprintf("header-weight=%d", stdcmp.Or(s.weight, 10)), "trim-bytes=64")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +63,8 @@ func (s *scenario) run(t testing.TB) analyzers.Result {
 	cfg := fabric.NDPConfig{InitialWindow: s.window, PacketSize: packetSize, RTO: s.rto, Bugs: s.bugs}
 	s.attach(t, net, cfg)
 	a := ndp.New(ndp.Config{
-		InitialWindow: s.window, PullGap: cfg.PullGap(rate), RTO: s.rto, RoundTrip: 2*s.delay + 20*clock.Microsecond, Drained: true,
+		InitialWindow: s.window, PullGap: cfg.PullGap(rate), RTO: s.rto, RoundTrip: 2*s.delay + 20*clock.Microsecond,
+		Drained: true,
 	})
 	at := 0
 	if s.nics {
@@ -143,7 +147,8 @@ func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
 	for _, bug := range generator.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
 			s := scenario{hosts: 9, queue: 8, headers: 400, window: 60, delay: 500 * clock.Nanosecond, rto: clock.Millisecond,
-				bugs: generator.NewBugs(bug.Bug), flows: incast(8, 300), seed: 1, bounce: true, until: clock.Time(20 * clock.Millisecond)}
+				bugs: generator.NewBugs(bug.Bug), flows: incast(8, 300), seed: 1, bounce: true,
+				until: clock.Time(20 * clock.Millisecond)}
 			switch bug.Bug {
 			case generator.BugEchoesIncast, generator.BugIgnoresReturned:
 				s.headers, s.weight = 20, 1
@@ -182,7 +187,8 @@ func TestSoundHostsAreNeverBlamed(t *testing.T) {
 	if testing.Short() {
 		return // a fifth of the draws need not show every transition
 	}
-	for _, name := range []string{"sender: nacked + again -> sent", "receiver: header + nack -> nacked", "receiver: whole + ack -> acked",
+	for _, name := range []string{"sender: nacked + again -> sent", "receiver: header + nack -> nacked",
+		"receiver: whole + ack -> acked",
 		"receiver: nacked + whole -> whole"} {
 		if covered[name] == 0 {
 			t.Errorf("%s was never taken", name)
@@ -192,9 +198,11 @@ func TestSoundHostsAreNeverBlamed(t *testing.T) {
 
 func TestASwitchThatLosesHeadersIsBlamedAndNoHostIs(t *testing.T) {
 	// Nine windows of a hundred packets meet a queue of four and room for two headers: most are lost.
-	crowd := scenario{hosts: 10, queue: 4, headers: 2, weight: 1, window: 100, delay: clock.Microsecond, rto: 5 * clock.Millisecond, seed: 1}
+	crowd := scenario{hosts: 10, queue: 4, headers: 2, weight: 1, window: 100, delay: clock.Microsecond,
+		rto: 5 * clock.Millisecond, seed: 1}
 	for from := 1; from < crowd.hosts; from++ {
-		crowd.flows = append(crowd.flows, generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{Bytes: 100 * payload}})
+		crowd.flows = append(crowd.flows,
+			generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{Bytes: 100 * payload}})
 	}
 	if got := rules(crowd.run(t)); !slices.Equal(got, []string{"ndp.silent-loss"}) {
 		t.Errorf("a crowd draws %v, want ndp.silent-loss alone", got)
@@ -215,9 +223,10 @@ func drawScenario(rt *rapid.T) scenario {
 	s := scenario{
 		hosts: rapid.IntRange(2, 10).Draw(rt, "hosts"), queue: rapid.IntRange(2, 20).Draw(rt, "queue"),
 		headers: rapid.IntRange(20, 600).Draw(rt, "headers"), weight: rapid.IntRange(1, 10).Draw(rt, "weight"),
-		window: rapid.IntRange(1, 100).Draw(rt, "window"), delay: clock.Duration(rapid.IntRange(0, 3000).Draw(rt, "delay")) * clock.Nanosecond,
-		rto:  rapid.SampledFrom([]clock.Duration{300 * clock.Microsecond, 5 * clock.Millisecond}).Draw(rt, "rto"),
-		seed: rapid.Uint64().Draw(rt, "seed"), nics: rapid.Bool().Draw(rt, "nics"),
+		window: rapid.IntRange(1, 100).Draw(rt, "window"),
+		delay:  clock.Duration(rapid.IntRange(0, 3000).Draw(rt, "delay")) * clock.Nanosecond,
+		rto:    rapid.SampledFrom([]clock.Duration{300 * clock.Microsecond, 5 * clock.Millisecond}).Draw(rt, "rto"),
+		seed:   rapid.Uint64().Draw(rt, "seed"), nics: rapid.Bool().Draw(rt, "nics"),
 	}
 	for range rapid.IntRange(1, 14).Draw(rt, "flows") {
 		from := rapid.IntRange(0, s.hosts-1).Draw(rt, "from")
@@ -225,9 +234,10 @@ func drawScenario(rt *rapid.T) scenario {
 		if rapid.Bool().Draw(rt, "incast") && from != 0 {
 			to = 0
 		}
-		s.flows = append(s.flows, generator.Transfer{From: generator.Endpoint(from), Flow: generator.Flow{To: generator.Endpoint(to),
-			Bytes: uint64(rapid.IntRange(1, 300*payload).Draw(rt, "bytes")),
-			Start: clock.Time(clock.Duration(rapid.IntRange(0, 100).Draw(rt, "start")) * clock.Microsecond)}})
+		s.flows = append(s.flows, generator.Transfer{From: generator.Endpoint(from),
+			Flow: generator.Flow{To: generator.Endpoint(to),
+				Bytes: uint64(rapid.IntRange(1, 300*payload).Draw(rt, "bytes")),
+				Start: clock.Time(clock.Duration(rapid.IntRange(0, 100).Draw(rt, "start")) * clock.Microsecond)}})
 	}
 	return s
 }
@@ -272,7 +282,8 @@ func TestFaultsOfTheNetworkAreNamed(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := scenario{hosts: 5, queue: 8, headers: 400, window: 30, delay: 500, rto: clock.Millisecond, bounce: true, flows: incast(4, 60),
+			s := scenario{hosts: 5, queue: 8, headers: 400, window: 30, delay: 500, rto: clock.Millisecond, bounce: true,
+				flows: incast(4, 60),
 				spoil: test.spoil, seed: 3}
 			if found := rules(s.run(t)); !slices.Contains(found, test.rule) {
 				t.Errorf("want %s, got %v", test.rule, found)
@@ -282,8 +293,9 @@ func TestFaultsOfTheNetworkAreNamed(t *testing.T) {
 }
 
 func TestAnalysisIsTheSameEveryTime(t *testing.T) {
-	s := scenario{hosts: 9, queue: 8, headers: 40, weight: 1, window: 60, delay: 500, rto: clock.Millisecond, flows: incast(8, 100),
-		bugs: generator.NewBugs(generator.BugForgetsPull, generator.BugForgetsNack, generator.BugPullBackwards), seed: 1}
+	s := scenario{hosts: 9, queue: 8, headers: 40, weight: 1, window: 60, delay: 500, rto: clock.Millisecond,
+		flows: incast(8, 100),
+		bugs:  generator.NewBugs(generator.BugForgetsPull, generator.BugForgetsNack, generator.BugPullBackwards), seed: 1}
 	if diff := cmp.Diff(s.run(t), s.run(t)); diff != "" {
 		t.Error(diff)
 	}
@@ -291,14 +303,16 @@ func TestAnalysisIsTheSameEveryTime(t *testing.T) {
 
 // BenchmarkObserve measures the analyzer on an incast of 16: one operation is one observation.
 func BenchmarkObserve(b *testing.B) {
-	s := scenario{hosts: 17, queue: 8, headers: 400, window: 30, delay: 500, bounce: true, flows: incast(16, 500), rto: clock.Millisecond}
+	s := scenario{hosts: 17, queue: 8, headers: 400, window: 30, delay: 500, bounce: true, flows: incast(16, 500),
+		rto: clock.Millisecond}
 	var list []trace.Tap
 	s.spoil = func(o *trace.Tap) bool { list = append(list, *o); return false }
 	s.run(b)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := 0; i < b.N; {
-		a := ndp.New(ndp.Config{InitialWindow: 30, PullGap: 120 * clock.Nanosecond, RTO: clock.Millisecond, RoundTrip: 30 * clock.Microsecond})
+		a := ndp.New(ndp.Config{InitialWindow: 30, PullGap: 120 * clock.Nanosecond, RTO: clock.Millisecond,
+			RoundTrip: 30 * clock.Microsecond})
 		for j := 0; j < len(list) && i < b.N; j, i = j+1, i+1 {
 			a.Observe(&list[j])
 		}

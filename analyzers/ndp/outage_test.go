@@ -22,13 +22,15 @@ func TestOnlyLossesOutsideAnOutageAreBlamed(t *testing.T) {
 			p.Src, p.Dst, p.NDP.Flags = p.Dst, p.Src, wire.FlagTrimmed|wire.FlagReturned
 			return true
 		}, 1},
-		{"a stopped switch lost a packet of another connection", func(p *trace.Tap) bool { p.NDP.Connection++; return true }, 2},
+		{"a stopped switch lost a packet of another connection", func(p *trace.Tap) bool { p.NDP.Connection++; return true },
+			2},
 		{"a stopped switch lost its ACK", func(p *trace.Tap) bool { p.NDP.Kind = wire.Ack; return true }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := ndp.New(ndp.Config{InitialWindow: 8})
 			for i := range uint32(8) {
-				p := trace.Tap{Time: clock.Time(int64(i+1) * int64(clock.Microsecond)), Point: trace.TapBefore, At: 2, Src: 1, Dst: 0, Size: 1500,
+				p := trace.Tap{Time: clock.Time(int64(i+1) * int64(clock.Microsecond)), Point: trace.TapBefore, At: 2, Src: 1,
+					Dst: 0, Size: 1500,
 					Payload: payload, NDP: wire.Header{Kind: wire.Data, Seq: i, Counter: i, Length: payload}}
 				a.Observe(&p)
 				switch i {

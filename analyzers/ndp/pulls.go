@@ -64,8 +64,8 @@ func (a *Analyzer) pull(c *connection, t *trace.Tap) {
 	}
 }
 
-// storm reports whether PULLs can't be judged by their times: answers to a storm of headers keep the NIC busy, PULLs queue up
-// behind them and catch up afterwards, for no longer than the storm took.
+// storm reports whether PULLs can't be judged by their times: answers to a storm of headers keep the NIC busy, PULLs
+// queue up behind them and catch up afterwards, for no longer than the storm took.
 func (a *Analyzer) storm(h *host, now clock.Time) bool {
 	elapsed := now.Sub(h.last)
 	busy := h.answers.busy
@@ -100,18 +100,20 @@ func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
 		return
 	}
 	if counter > c.delivered {
-		a.blame(RulePullExcess, c, -1, t.Number, fmt.Sprintf("at most PULL %d, for as many packets that have arrived", c.delivered),
+		a.blame(RulePullExcess, c, -1, t.Number,
+			fmt.Sprintf("at most PULL %d, for as many packets that have arrived", c.delivered),
 			fmt.Sprintf("PULL %d", counter))
 		return
 	}
 	if counter > c.learned+pullLead {
-		a.blame(RulePullExcess, c, -1, t.Number, fmt.Sprintf("at most PULL %d: %d packets came no later than the last one that host %d has answered",
-			c.learned+pullLead, c.learned, c.host.id), fmt.Sprintf("PULL %d", counter))
+		a.blame(RulePullExcess, c, -1, t.Number,
+			fmt.Sprintf("at most PULL %d: %d packets came no later than the last one that host %d has answered",
+				c.learned+pullLead, c.learned, c.host.id), fmt.Sprintf("PULL %d", counter))
 	}
 }
 
-// pullLead is how many PULLs may leave before the answers to the packets that they stand for. Both go the same way in order, so that
-// what a host has answered tells what it had got, however far from it the tap is.
+// pullLead is how many PULLs may leave before the answers to the packets that they stand for. Both go the same way in
+// order, so that what a host has answered tells what it had got, however far from it the tap is.
 const pullLead = 4
 
 // delivered notes the place of a delivery among all of the host.
@@ -155,10 +157,12 @@ func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
 	h.deadline = min(h.deadline, t.Time.Add(a.cfg.Burst)).Add(gap)
 }
 
-// overdue reports PULLs that come late. A host that has just shown that it can keep the pace lacks credits: it forgot them.
+// overdue reports PULLs that come late. A host that has just shown that it can keep the pace lacks credits: it forgot
+// them.
 func (a *Analyzer) overdue(h *host, c *connection, t *trace.Tap) {
 	if t.Time.Sub(h.last) <= a.cfg.Burst && !atPace(h.pace) {
-		a.blame(RulePullSlow, c, -1, t.Number, fmt.Sprintf("a PULL of host %d every %v: it owes %d", h.id, a.cfg.PullGap, h.owed),
+		a.blame(RulePullSlow, c, -1, t.Number,
+			fmt.Sprintf("a PULL of host %d every %v: it owes %d", h.id, a.cfg.PullGap, h.owed),
 			fmt.Sprintf("a PULL at %v, the one before at %v", t.Time, h.last))
 		return
 	}
@@ -178,7 +182,8 @@ func atPace(history uint16) bool {
 func (a *Analyzer) forgotten(h *host, number uint64) {
 	for h.front != nil {
 		c := h.front
-		a.blame(RulePullMissing, c, -1, number, fmt.Sprintf("PULLs up to %d, for as many packets that have arrived", c.certain),
+		a.blame(RulePullMissing, c, -1, number,
+			fmt.Sprintf("PULLs up to %d, for as many packets that have arrived", c.certain),
 			fmt.Sprintf("none after PULL %d", c.counter))
 		c.forgiven = c.certain - c.counter
 		a.settle(c, c.certain)
@@ -198,7 +203,8 @@ func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
 	// PULLs that wait for the NIC may have been decided before the wait began.
 	began := max(head.turn, h.stormTurn) + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
 	if oldest > began {
-		a.blame(RulePullUnfair, head, -1, t.Number, fmt.Sprintf("a PULL for this connection before host %d serves another a fifth time", h.id),
+		a.blame(RulePullUnfair, head, -1, t.Number,
+			fmt.Sprintf("a PULL for this connection before host %d serves another a fifth time", h.id),
 			fmt.Sprintf("none among its last %d; PULL %d goes to %s, as four others since then",
 				h.pulls-max(head.turn, h.stormTurn), t.NDP.Counter, c.describe()))
 		head.turn = h.pulls

@@ -34,7 +34,8 @@ func (a *Analyzer) lost(t transit) {
 	if f.outage {
 		return
 	}
-	a.blame(RuleSilentLoss, t.key.c, int64(f.header.Seq), f.number, "the packet at its receiver, or its header at either end",
+	a.blame(RuleSilentLoss, t.key.c, int64(f.header.Seq), f.number,
+		"the packet at its receiver, or its header at either end",
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }
 
@@ -46,7 +47,8 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 	}
 	c := a.find(from, to, t.NDP.Connection)
 	if t.At > 0 && t.At-1 != t.Dst {
-		a.blame(RuleMisdelivered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at host %d", t.Dst), fmt.Sprintf("data %d reaches host %d", t.NDP.Seq, t.At-1))
+		a.blame(RuleMisdelivered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at host %d", t.Dst),
+			fmt.Sprintf("data %d reaches host %d", t.NDP.Seq, t.At-1))
 		return
 	}
 	if !a.landed(c, t) {
@@ -80,7 +82,8 @@ func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
 			a.blame(RuleDuplicated, c, int64(t.NDP.Seq), t.Number, "each transmission once",
 				fmt.Sprintf("data %d, transmission %d, arrives once more", t.NDP.Seq, t.NDP.Counter))
 		} else if !c.opened || t.NDP.Counter >= c.transmissions && !c.late {
-			a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, "headers as they were sent", "a header that nobody sent: "+t.NDP.String())
+			a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, "headers as they were sent",
+				"a header that nobody sent: "+t.NDP.String())
 		}
 		return false
 	}
@@ -128,11 +131,13 @@ func (a *Analyzer) unanswered(d pendingAnswer) {
 	p := d.c.at(d.seq)
 	if d.header && p.headerAnswered < d.nth {
 		p.headerAnswered = d.nth
-		a.blame(RuleNackMissing, d.c, int64(d.seq), d.number, fmt.Sprintf("a NACK for data %d, whose header passed at %v", d.seq, d.at), "no NACK")
+		a.blame(RuleNackMissing, d.c, int64(d.seq), d.number,
+			fmt.Sprintf("a NACK for data %d, whose header passed at %v", d.seq, d.at), "no NACK")
 	}
 	if !d.header && p.wholeAnswered < d.nth {
 		p.wholeAnswered = d.nth
-		a.blame(RuleAckMissing, d.c, int64(d.seq), d.number, fmt.Sprintf("an ACK for data %d, which passed at %v", d.seq, d.at), "no ACK")
+		a.blame(RuleAckMissing, d.c, int64(d.seq), d.number,
+			fmt.Sprintf("an ACK for data %d, which passed at %v", d.seq, d.at), "no ACK")
 	}
 }
 
@@ -163,7 +168,8 @@ func (a *Analyzer) answered(t *trace.Tap) {
 func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 	seq := t.NDP.Seq
 	if t.NDP.Counter > c.inOrder && !c.late {
-		a.blame(RuleAckUnprovoked, c, int64(t.NDP.Counter)-1, t.Number, fmt.Sprintf("at most everything below data %d acknowledged", c.inOrder),
+		a.blame(RuleAckUnprovoked, c, int64(t.NDP.Counter)-1, t.Number,
+			fmt.Sprintf("at most everything below data %d acknowledged", c.inOrder),
 			fmt.Sprintf("an ACK for everything below data %d", t.NDP.Counter))
 	}
 	if !c.holds(seq) {
@@ -186,7 +192,8 @@ func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 		p.headerAnswered++
 	}
 	if rule != "" {
-		a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
+		a.blame(rule, c, int64(seq), t.Number,
+			fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
 			fmt.Sprintf("an ACK for data %d", seq))
 	}
 }
@@ -210,7 +217,8 @@ func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 		p.wholeAnswered++
 	}
 	if rule != "" {
-		a.blame(rule, c, int64(seq), t.Number, fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
+		a.blame(rule, c, int64(seq), t.Number,
+			fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
 			fmt.Sprintf("a NACK for data %d", seq))
 	}
 }
@@ -221,5 +229,6 @@ func (a *Analyzer) straggler(c *connection, t *trace.Tap, rule Rule, kind string
 		c.stragglers--
 		return
 	}
-	a.blame(rule, c, int64(t.NDP.Seq), t.Number, "an answer to something that arrived", fmt.Sprintf("%s for data %d", kind, t.NDP.Seq))
+	a.blame(rule, c, int64(t.NDP.Seq), t.Number, "an answer to something that arrived",
+		fmt.Sprintf("%s for data %d", kind, t.NDP.Seq))
 }

@@ -67,7 +67,8 @@ var ruleTable = []ruleInfo{
 	{RuleHeaderChanged, "A trimmed or returned header is the one that was sent, but for the trimmed and returned marks."},
 	{RuleDuplicated, "No transmission of a data packet is delivered twice."},
 	{RuleMisdelivered, "A packet goes to its destination, a returned header to its sender."},
-	{RuleSendWithoutPull, "After its first window a connection sends one packet for each PULL, and one more for each RTO."},
+	{RuleSendWithoutPull,
+		"After its first window a connection sends one packet for each PULL, and one more for each RTO."},
 	{RuleRetransmitFirst, "A NACKed packet is sent again before new data."},
 	{RuleReturnUnanswered, "A packet whose header came back is sent again before new data."},
 	{RuleReturnEcho, "While PULLs are still to come, a packet whose header came back waits for one."},
@@ -86,7 +87,8 @@ var ruleTable = []ruleInfo{
 	{RulePullFast, "A host's PULLs, of all connections together, leave no faster than its link takes full packets."},
 	{RulePullSlow, "While a host owes PULLs they leave as fast as its link takes full packets."},
 	{RulePullUnfair, "The connections of a host that are owed PULLs get them in turn."},
-	{RulePullUnanswered, "A sender that has new data and a free link sends as many packets as were PULLed, however many of the PULLs were lost."},
+	{RulePullUnanswered, "A sender that has new data and a free link sends as many packets as were PULLed, however many " +
+		"of the PULLs were lost."},
 }
 
 // Rules lists what the analyzer checks.

@@ -43,16 +43,17 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	a.hostOf(c.from).sent = t.Time
 }
 
-// unspent blames a sender that has been silent while it could send: its link was free, the last packet has never been sent, and there were
-// fewer transmissions than the first window and PULLs allow. What an RTO lets go now shows it.
+// unspent blames a sender that has been silent while it could send: its link was free, the last packet has never been
+// sent, and there were fewer transmissions than the first window and PULLs allow. What an RTO lets go now shows it.
 func (a *Analyzer) unspent(c *connection, t *trace.Tap) {
 	if a.cfg.InitialWindow == 0 || a.cfg.Paused || c.late || c.last > 0 || c.next < uint32(a.cfg.InitialWindow) {
 		return
 	}
 	since := max(c.pulledAt, a.hostOf(c.from).sent)
 	if due := uint32(a.cfg.InitialWindow) + c.pulled; c.transmissions < due && since.Add(2*a.cfg.RoundTrip) < t.Time {
-		a.blame(RulePullUnanswered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("%d packets since %v: %d in the first window, PULL counter %d", due, since,
-			a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent only now", c.transmissions+1))
+		a.blame(RulePullUnanswered, c, int64(t.NDP.Seq), t.Number,
+			fmt.Sprintf("%d packets since %v: %d in the first window, PULL counter %d", due, since,
+				a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent only now", c.transmissions+1))
 	}
 }
 
@@ -62,7 +63,8 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	if seq < c.base { // acknowledged longer than a round trip ago
 		state := txAcked
 		rule := a.sender.Step(&state, inRetransmit)
-		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet", fmt.Sprintf("data %d is sent again", seq))
+		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet",
+			fmt.Sprintf("data %d is sent again", seq))
 		return true
 	}
 	if seq >= c.next {
@@ -93,7 +95,8 @@ func (a *Analyzer) retransmission(p *packet, now clock.Time) uint8 {
 	switch {
 	case p.tx == txAcked && p.answered.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
 		return inRetransmitCrossed
-	case a.cfg.RTO > 0 && (a.cfg.Paused || now.Sub(p.sent) >= tolerance(a.cfg.RTO)): // what was paused left later than its RTO began
+	// what was paused left later than its RTO began
+	case a.cfg.RTO > 0 && (a.cfg.Paused || now.Sub(p.sent) >= tolerance(a.cfg.RTO)):
 		return inRetransmitLate
 	}
 	return inRetransmit
@@ -104,7 +107,8 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	seq := t.NDP.Seq
 	skipped := seq > c.next && !c.late
 	if skipped {
-		a.blame(RuleSeqSkip, c, int64(seq), t.Number, fmt.Sprintf("data %d", c.next), fmt.Sprintf("data %d is sent for the first time", seq))
+		a.blame(RuleSeqSkip, c, int64(seq), t.Number, fmt.Sprintf("data %d", c.next),
+			fmt.Sprintf("data %d is sent for the first time", seq))
 	}
 	if seq-c.next > 1<<16 { // not a gap to be filled
 		return true
@@ -142,8 +146,8 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 	}
 }
 
-// credit checks that a transmission is covered: by the first window, a PULL, a return that may be answered at once, or an RTO.
-// before is the state that the packet was in.
+// credit checks that a transmission is covered: by the first window, a PULL, a return that may be answered at once, or
+// an RTO. before is the state that the packet was in.
 func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8) {
 	if a.cfg.InitialWindow == 0 || c.late {
 		return
@@ -164,8 +168,9 @@ func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8
 	if before == txReturned {
 		rule = RuleReturnEcho
 	}
-	a.blame(rule, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at most %d packets: %d in the first window, PULL counter %d", allowed,
-		a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent, data %d", c.transmissions+1, t.NDP.Seq))
+	a.blame(rule, c, int64(t.NDP.Seq), t.Number,
+		fmt.Sprintf("at most %d packets: %d in the first window, PULL counter %d", allowed,
+			a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent, data %d", c.transmissions+1, t.NDP.Seq))
 }
 
 func (a *Analyzer) allowance(c *connection) uint32 {
@@ -182,8 +187,8 @@ func (a *Analyzer) expire(c *connection, now clock.Time) {
 	}
 }
 
-// lapse counts the RTO of the latest transmission of p once, if it may have run out by then: each lets one packet go, also when
-// several of one connection run out together, and also when an answer comes before the packet goes.
+// lapse counts the RTO of the latest transmission of p once, if it may have run out by then: each lets one packet go,
+// also when several of one connection run out together, and also when an answer comes before the packet goes.
 func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 	if a.cfg.RTO > 0 && p.tx == txSent && !p.expired && p.sent.Add(tolerance(a.cfg.RTO)) <= by {
 		p.expired = true
@@ -191,13 +196,15 @@ func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 	}
 }
 
-// crossed reports whether the latest NACK or returned header of p may reach the sender only after a retransmission at now, which the RTO or
-// an earlier answer explains, one that crossed the transmission before included: then the latest answer allows another one.
+// crossed reports whether the latest NACK or returned header of p may reach the sender only after a retransmission at
+// now, which the RTO or an earlier answer explains, one that crossed the transmission before included: then the latest
+// answer allows another one.
 func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 	if p.tx != txNacked && p.tx != txReturned {
 		return false
 	}
-	return (p.expired || p.crossed) && p.answered.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 && p.repeated.Add(a.cfg.RoundTrip) >= now
+	return (p.expired || p.crossed) && p.answered.Add(a.cfg.RoundTrip) >= now || p.repeated > 0 &&
+		p.repeated.Add(a.cfg.RoundTrip) >= now
 }
 
 // heard takes an answer that passes towards the sender of data.

@@ -11,11 +11,16 @@ func TestStormsOfHeadersBlameNobody(t *testing.T) {
 		name string
 		s    scenario
 	}{
-		{"sixty-four first windows of a thousand", scenario{hosts: 65, queue: 8, headers: 375, weight: 10, window: 1000, flows: incast(64, 1000)}},
-		{"the same, watched at the NICs", scenario{hosts: 65, queue: 8, headers: 375, weight: 10, window: 1000, flows: incast(64, 1000), nics: true}},
-		{"headers nearly always first", scenario{hosts: 65, queue: 8, headers: 375, weight: 100_000, window: 1000, flows: incast(64, 1000), nics: true}},
-		{"headers and packets in turn", scenario{hosts: 33, queue: 20, headers: 100, weight: 1, window: 400, flows: incast(32, 600)}},
-		{"a large header queue", scenario{hosts: 41, queue: 8, headers: 20_000, weight: 10, window: 300, flows: incast(40, 300)}},
+		{"sixty-four first windows of a thousand",
+			scenario{hosts: 65, queue: 8, headers: 375, weight: 10, window: 1000, flows: incast(64, 1000)}},
+		{"the same, watched at the NICs",
+			scenario{hosts: 65, queue: 8, headers: 375, weight: 10, window: 1000, flows: incast(64, 1000), nics: true}},
+		{"headers nearly always first",
+			scenario{hosts: 65, queue: 8, headers: 375, weight: 100_000, window: 1000, flows: incast(64, 1000), nics: true}},
+		{"headers and packets in turn",
+			scenario{hosts: 33, queue: 20, headers: 100, weight: 1, window: 400, flows: incast(32, 600)}},
+		{"a large header queue", scenario{hosts: 41, queue: 8, headers: 20_000, weight: 10, window: 300,
+			flows: incast(40, 300)}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

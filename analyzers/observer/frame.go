@@ -31,12 +31,13 @@ type frame struct {
 // unknownTail is the length of the last packet where the path MTU is not known.
 const unknownTail = -1
 
-// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces. MTU is the path MTU, 0 if it is not
-// known.
+// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces. MTU is the path
+// MTU, 0 if it is not known.
 func newFrame(r *trace.Record, psn, n int64, mtu int32) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: int32(n), msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
-		length: int64(r.DMALen), payload: int32(r.PayloadLen), ackReq: r.Has(trace.AckReq), damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
+		length: int64(r.DMALen), payload: int32(r.PayloadLen), ackReq: r.Has(trace.AckReq),
+		damaged: r.ICRC == packet.ICRCInvalid, lost: !r.Delivered(), sent: r.Has(trace.Sent),
 		foreign: r.Has(trace.ForeignRKey) && (r.DMALen > 0 || r.Opcode.Verb() == packet.VerbAtomic),
 	}
 	f.tail = unknownTail
@@ -73,7 +74,8 @@ func (f *frame) rnrAt(psn int64) bool {
 	return f != nil && f.op == packet.Acknowledge && f.syndrome.IsRNR() && f.psn == psn
 }
 
-// fits reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message (IBTA volume 1,
+// fits reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message
+// (IBTA volume 1,
 // 9.7.4.1.6).
 func (f *frame) fits(mtu int32) bool {
 	verb := f.op.Verb()
@@ -100,7 +102,8 @@ func (f *frame) fits(mtu int32) bool {
 type extent struct {
 	from, to int64
 	request  frame
-	// left is how many packets of a WRITE follow the request, or unknownLeft, and tail how many bytes the last of them has, or unknownTail.
+	// left is how many packets of a WRITE follow the request, or unknownLeft, and tail how many bytes the last of them
+	// has, or unknownTail.
 	left, tail int32
 }
 

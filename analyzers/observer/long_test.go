@@ -166,8 +166,9 @@ func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
 	}
 }
 
-// TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints cuts the front off long captures, of which nobody
-// knows where their connections begin. What happens once the endpoints are found must be judged, and nothing before.
+// TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints cuts the front off long captures, of which
+// nobody knows where their connections begin. What happens once the endpoints are found must be judged, and nothing
+// before.
 func TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints(t *testing.T) {
 	observeCut := func(tr *oracle.Trace, from int) (requester, responder analyzers.Observed) {
 		connections := *oracle.Connections()

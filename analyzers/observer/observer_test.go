@@ -21,18 +21,26 @@ func TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed(t *testing.T) {
 		severity analyzers.Severity // "": none
 		rule     string
 	}{
-		"a request lost behind the tap is NAKed":            {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0", "", ""},
-		"an ACK of what one unseen request may be":          {"! plain\n> send-only 0 ar\n< ack 1 msn=2", analyzers.Warning, "gbn.ack-beyond"},
-		"the same if the capture is complete":               {"! plain complete\n> send-only 0 ar\n< ack 1 msn=2", analyzers.Violation, "gbn.ack-beyond"},
-		"an ACK of what three unseen requests may be":       {"! plain\n> send-only 0 ar\n< ack 3 msn=4", analyzers.Violation, "gbn.ack-beyond"},
-		"an atomic ACK without a request that can cause it": {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< atomic-ack 0 msn=1 va=1", analyzers.Violation, "gbn.atomic-unexpected"},
-		"a PSN left out":                       {"! plain\n> send-only 0 ar\n> send-only 2 ar", analyzers.Warning, "gbn.capture-gap"},
-		"a PSN left out of a complete capture": {"! plain complete\n> send-only 0 ar\n> send-only 2 ar", analyzers.Violation, "gbn.psn-skip"},
+		"a request lost behind the tap is NAKed": {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0",
+			"", ""},
+		"an ACK of what one unseen request may be": {"! plain\n> send-only 0 ar\n< ack 1 msn=2", analyzers.Warning,
+			"gbn.ack-beyond"},
+		"the same if the capture is complete": {"! plain complete\n> send-only 0 ar\n< ack 1 msn=2",
+			analyzers.Violation, "gbn.ack-beyond"},
+		"an ACK of what three unseen requests may be": {"! plain\n> send-only 0 ar\n< ack 3 msn=4", analyzers.Violation,
+			"gbn.ack-beyond"},
+		"an atomic ACK without a request that can cause it": {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< atomic-ack 0 " +
+			"msn=1 va=1", analyzers.Violation, "gbn.atomic-unexpected"},
+		"a PSN left out": {"! plain\n> send-only 0 ar\n> send-only 2 ar", analyzers.Warning,
+			"gbn.capture-gap"},
+		"a PSN left out of a complete capture": {"! plain complete\n> send-only 0 ar\n> send-only 2 ar", analyzers.Violation,
+			"gbn.psn-skip"},
 		"a message too many": {
 			"! plain\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=9", analyzers.Violation, "gbn.msn",
 		},
 		"a READ response for a SEND": {
-			"! plain\n> send-only 0 ar\n> send-only 1 ar\n< read-response-only 1 msn=2", analyzers.Violation, "gbn.read-unexpected",
+			"! plain\n> send-only 0 ar\n> send-only 1 ar\n< read-response-only 1 msn=2", analyzers.Violation,
+			"gbn.read-unexpected",
 		},
 		"a NAK comes twice": {
 			"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0\n< nak 0 msn=0", analyzers.Violation, "gbn.nak-repeat",
@@ -41,7 +49,8 @@ func TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed(t *testing.T) {
 			"! plain\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=2\n> send-only 0 ar\n< ack 0 msn=2", "", "",
 		},
 		"an older ACK without one in a complete capture": {
-			"! plain complete\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=2\n< ack 0 msn=2", analyzers.Violation, "gbn.ack-decreasing",
+			"! plain complete\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=2\n< ack 0 msn=2", analyzers.Violation,
+			"gbn.ack-decreasing",
 		},
 		"an unseen request turns out to be another one": {
 			"! plain\n> send-first 0 ar\n< ack 0 msn=1\n> send-first 1", analyzers.Violation, "gbn.msn",
@@ -61,7 +70,8 @@ func TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed(t *testing.T) {
 				if f.Severity == c.severity && (worst.Rule == "" || f.Rule == c.rule) {
 					worst = f
 				}
-				if f.Severity == analyzers.Violation && c.severity != analyzers.Violation || f.Severity == analyzers.Warning && c.severity == "" {
+				if f.Severity == analyzers.Violation && c.severity != analyzers.Violation || f.Severity == analyzers.Warning &&
+					c.severity == "" {
 					t.Errorf("%s %s: expected %s; actual %s", f.Severity, f.Rule, f.Expected, f.Actual)
 				}
 			}
@@ -85,12 +95,15 @@ func writes(n int) (trace.Meta, []trace.Record) {
 	records := make([]trace.Record, 0, 2*n)
 	for i := range n {
 		request := trace.Record{
-			ID: uint64(2*i + 1), TimeNS: int64(2000 * i), Flow: trace.NewFlowID(1, false), PSN: packet.NewPSN(int64(conn.Requester.IPSN) + int64(i)),
-			Opcode: packet.WriteOnly, Flags: trace.Sent | trace.Passed | trace.AckReq | trace.HasRETH, DMALen: 64, PayloadLen: 64, ICRC: packet.ICRCValid,
+			ID: uint64(2*i + 1), TimeNS: int64(2000 * i), Flow: trace.NewFlowID(1, false),
+			PSN:    packet.NewPSN(int64(conn.Requester.IPSN) + int64(i)),
+			Opcode: packet.WriteOnly, Flags: trace.Sent | trace.Passed | trace.AckReq | trace.HasRETH, DMALen: 64,
+			PayloadLen: 64, ICRC: packet.ICRCValid,
 		}
 		ack := request
 		ack.ID, ack.TimeNS, ack.Flow, ack.Opcode = request.ID+1, request.TimeNS+1000, request.Flow.Peer(), packet.Acknowledge
-		ack.Flags, ack.MSN, ack.Syndrome = trace.Sent|trace.Passed|trace.HasAETH, uint32(i+1)&0xffffff, packet.SyndromeAckNoCredit
+		ack.Flags, ack.MSN, ack.Syndrome = trace.Sent|trace.Passed|trace.HasAETH, uint32(i+1)&0xffffff,
+			packet.SyndromeAckNoCredit
 		records = append(records, request, ack)
 	}
 	return trace.Meta{Kind: trace.KindPlain, Connections: connections}, records
@@ -169,8 +182,9 @@ func message(records []trace.Record, at int) {
 	}
 }
 
-// TestWhatWasAcceptedUnseenIsDoubtedWhereItWas lacks one request that the responder acknowledges, and holds what is in doubt then
-// against what each of two devices may have done: the tap missed it, or it was lost before the tap and the responder accepts gaps.
+// TestWhatWasAcceptedUnseenIsDoubtedWhereItWas lacks one request that the responder acknowledges, and holds what is in
+// doubt then against what each of two devices may have done: the tap missed it, or it was lost before the tap and the
+// responder accepts gaps.
 func TestWhatWasAcceptedUnseenIsDoubtedWhereItWas(t *testing.T) {
 	const at, near, far = 10, 24, 150
 	beyond := func(records []trace.Record, ack int) { records[2*ack+1].PSN = records[2*ack+1].PSN.Add(9) }

@@ -79,7 +79,8 @@ func (q *requester) sendNew(n senderNode, f *frame, add func(senderNode)) reason
 	return q.left(n, f, idle, add)
 }
 
-// restart goes back to una: for a NAK at once, after an RNR NAK when its time is over, else when the timer expires (9.7.5.2.8,
+// restart goes back to una: for a NAK at once, after an RNR NAK when its time is over, else when the timer expires
+// (9.7.5.2.8,
 // 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it (9.9.2.1.1).
 func (q *requester) restart(n senderNode) (senderNode, reason) {
 	s, c := &n.state, q.x.limits
@@ -151,7 +152,8 @@ func (q *requester) follows(f *frame) bool {
 	case f.op.Starts() || f.op.Verb() != x.request.op.Verb():
 		return false
 	}
-	return x.left == unknownLeft || f.op.Ends() == (x.left == 1) && (x.left != 1 || x.tail == unknownTail || f.payload == x.tail)
+	return x.left == unknownLeft || f.op.Ends() == (x.left == 1) &&
+		(x.left != 1 || x.tail == unknownTail || f.payload == x.tail)
 }
 
 // same reports whether f repeats the request of its PSN: identical, or the rest of a READ (9.7.2; 9.4.4).
@@ -165,7 +167,8 @@ func (q *requester) same(f *frame) bool {
 	case f.op == packet.ReadRequest:
 		return f.end == first.end && f.tail == first.tail && f.va == first.va+uint64(f.psn-first.psn)*uint64(q.x.mtu)
 	}
-	return first.psn == f.psn && first.va == f.va && first.count == f.count && first.length == f.length && first.payload == f.payload
+	return first.psn == f.psn && first.va == f.va && first.count == f.count && first.length == f.length &&
+		first.payload == f.payload
 }
 
 // receive takes a response.
@@ -260,8 +263,8 @@ func (q *requester) ignores(_ *senderStep, n senderNode, f *frame) bool {
 	return first != nil && !q.answers(first, f)
 }
 
-// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that
-// open, the responder is to blame.
+// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard
+// leaves that open, the responder is to blame.
 func (q *requester) unasked(st *senderStep, n senderNode) {
 	q.fail(st, n)
 	m := n
@@ -272,8 +275,8 @@ func (q *requester) unasked(st *senderStep, n senderNode) {
 	}
 }
 
-// acknowledged adds what follows when everything through psn is acknowledged. A READ or atomic without its answer stops that, an
-// implied NAK (9.7.5.1.2, 9.7.6.1.1).
+// acknowledged adds what follows when everything through psn is acknowledged. A READ or atomic without its answer stops
+// that, an implied NAK (9.7.5.1.2, 9.7.6.1.1).
 func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) {
 	for p := n.state.una; p <= psn; p++ {
 		q.x.credit--
@@ -295,8 +298,8 @@ func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) 
 	q.progressed(n, psn+1, add)
 }
 
-// progressed adds the states after progress to una. A restart that was decided before, for a NAK or because the timer had run out,
-// may still come. It starts at what is the oldest then.
+// progressed adds the states after progress to una. A restart that was decided before, for a NAK or because the timer
+// had run out, may still come. It starts at what is the oldest then.
 func (q *requester) progressed(n senderNode, una int64, add func(senderNode)) {
 	m := q.progress(n, una)
 	add(m)
@@ -517,11 +520,12 @@ func (q *requester) inError(n senderNode) bool {
 	return !c.Retry.Known || int(s.retries) >= c.Retry.Max
 }
 
-// advance follows a request that is next in order. What the requester has received by now shows only when it goes back: so
-// nothing of that is decided yet.
+// advance follows a request that is next in order. What the requester has received by now shows only when it goes back:
+// so nothing of that is decided yet.
 func (q *requester) advance(n *senderNode, f *frame, at int64) bool {
 	s := &n.state
-	if f.psn != s.next || s.cur != s.next || s.failed || q.x.ghosts >= n.in || f.damaged || !q.follows(f) || n.now > f.timeNS {
+	if f.psn != s.next || s.cur != s.next || s.failed || q.x.ghosts >= n.in || f.damaged || !q.follows(f) ||
+		n.now > f.timeNS {
 		return false
 	}
 	if q.x.exact && !q.x.commutes(n) || !q.x.exact && q.x.limits.HostDelayNS > 0 {
@@ -540,8 +544,8 @@ func (q *requester) advance(n *senderNode, f *frame, at int64) bool {
 	return true
 }
 
-// commutes reports whether it makes no difference to a requester whether it sends a new request before or after it receives what has passed:
-// that only acknowledges, and leaves requests outstanding, so that the timer runs on.
+// commutes reports whether it makes no difference to a requester whether it sends a new request before or after it
+// receives what has passed: that only acknowledges, and leaves requests outstanding, so that the timer runs on.
 func (s *session) commutes(n *senderNode) bool {
 	if s.arrived < n.in {
 		return true

@@ -24,24 +24,25 @@ const (
 	inSomething // not known
 )
 
-// A receiver is what a responder may be doing (IBTA volume 1, 9.7.4, 9.7.5 and 9.7.7). It serves requests one after the other:
-// what a pipeline does looks the same as serving each a little later.
+// A receiver is what a responder may be doing (IBTA volume 1, 9.7.4, 9.7.5 and 9.7.7). It serves requests one after the
+// other: what a pipeline does looks the same as serving each a little later.
 type receiver struct {
 	expect int64 // PSN of the next request to execute
 	// What it owes: of READ responses the PSN of the next, of the first, and the one after the last.
 	at, first, end int64
-	acks           int64 // one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
-	duplicate      int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
-	msn, said      int64 // messages completed; the highest number of them that a response told
-	tail           int32 // bytes of the last packet of the open WRITE, or unknownTail
-	readTail       int32 // bytes of the last READ response that it owes, or unknownTail
-	rest           int32 // packets that the open WRITE lacks; negative: not known
-	owes           debt
-	message        stretch
-	silent         bool // a NAK is out: requests after the missing one are dropped
-	failed         bool // the queue pair is in error
-	anyMSN         bool // msn is not known
-	replay         bool // what it owes answers a duplicate
+	// one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
+	acks      int64
+	duplicate int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
+	msn, said int64 // messages completed; the highest number of them that a response told
+	tail      int32 // bytes of the last packet of the open WRITE, or unknownTail
+	readTail  int32 // bytes of the last READ response that it owes, or unknownTail
+	rest      int32 // packets that the open WRITE lacks; negative: not known
+	owes      debt
+	message   stretch
+	silent    bool // a NAK is out: requests after the missing one are dropped
+	failed    bool // the queue pair is in error
+	anyMSN    bool // msn is not known
+	replay    bool // what it owes answers a duplicate
 	// pulled is one more than the index of a frame that was served before earlier ones; 0: none.
 	pulled int64
 }
@@ -56,8 +57,8 @@ type responder struct{ x *session }
 
 func (p *responder) mine(f *frame) bool { return f.back }
 
-// mayPull: a repeated READ or atomic may be answered before requests that came earlier and have later PSNs, since responses keep
-// the order of PSNs. One at a time is looked for.
+// mayPull: a repeated READ or atomic may be answered before requests that came earlier and have later PSNs, since
+// responses keep the order of PSNs. One at a time is looked for.
 func (p *responder) mayPull(n receiverNode, f *frame, k int64) bool {
 	s := &n.state
 	return k > n.in && s.owes == owesNothing && !s.failed && s.pulled <= n.in && demands(f.op) && f.end <= s.expect &&
@@ -157,8 +158,8 @@ func (p *responder) badNak(s *receiver, f *frame) reason {
 	return reasonNak
 }
 
-// mayAcknowledge reports whether an ACK may carry psn: everything up to it was executed (9.7.5.1.1). A duplicate may be answered with its
-// own PSN or any later one (9.7.5.1.3).
+// mayAcknowledge reports whether an ACK may carry psn: everything up to it was executed (9.7.5.1.1). A duplicate may be
+// answered with its own PSN or any later one (9.7.5.1.3).
 func (s *receiver) mayAcknowledge(psn int64) reason {
 	latest := s.expect - 1
 	switch {
@@ -174,9 +175,9 @@ func (s *receiver) mayAcknowledge(psn int64) reason {
 	return reasonNone
 }
 
-// counts reports whether the MSN of f is one that the responder can have had (9.7.7.1), and notes it: at least the messages that
-// the response answers, where the first of several READ responses need not count the READ; at most those that it can have completed;
-// and never fewer than it said.
+// counts reports whether the MSN of f is one that the responder can have had (9.7.7.1), and notes it: at least the
+// messages that the response answers, where the first of several READ responses need not count the READ; at most those
+// that it can have completed; and never fewer than it said.
 func (p *responder) counts(n *receiverNode, f *frame) bool {
 	s := &n.state
 	if s.anyMSN {
@@ -202,8 +203,8 @@ func (p *responder) least(s *receiver, f *frame) int64 {
 	return s.msn
 }
 
-// firstCount returns how many messages may have been completed when what f repeats was sent for the first time: the answer to a
-// duplicate may carry that number.
+// firstCount returns how many messages may have been completed when what f repeats was sent for the first time: the
+// answer to a duplicate may carry that number.
 func (p *responder) firstCount(s *receiver, f *frame) int64 {
 	count := s.msn - p.completedAfter(s, f.psn)
 	if f.op == packet.ReadResponseFirst {
@@ -287,7 +288,8 @@ func (s *receiver) acknowledge(psn int64) {
 	}
 }
 
-// fits reports whether the opcode of a READ response is that of its place among the responses, or among those to the first request.
+// fits reports whether the opcode of a READ response is that of its place among the responses, or among those to the
+// first request.
 func (p *responder) fits(s *receiver, f *frame) bool {
 	if f.op == readOpcode(s.first, s.end, f.psn) {
 		return true
@@ -322,8 +324,8 @@ func readOpcode(first, end, psn int64) packet.Opcode {
 	return packet.ReadResponseMiddle
 }
 
-// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer left after it had passed,
-// and an atomic whose result may be gone because a later READ or atomic was executed (9.4.5).
+// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer
+// left after it had passed, and an atomic whose result may be gone because a later READ or atomic was executed (9.4.5).
 func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 	s := &n.state
 	switch {
@@ -337,12 +339,14 @@ func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 		return s.silent
 	}
 	first := p.x.requests.at(f.psn)
-	return f.psn < 0 || f.op == packet.ReadRequest && p.exceeds(s, first, f) || first != nil && first.op != f.op && (demands(f.op) || demands(first.op)) ||
-		f.atomic() && p.x.requests.demandsBetween(f.end, s.expect) || demands(f.op) && s.owes == owesNothing && p.answeredSince(st, &n, f)
+	return f.psn < 0 || f.op == packet.ReadRequest && p.exceeds(s, first, f) || first != nil && first.op != f.op &&
+		(demands(f.op) || demands(first.op)) ||
+		f.atomic() && p.x.requests.demandsBetween(f.end, s.expect) || demands(f.op) && s.owes == owesNothing &&
+		p.answeredSince(st, &n, f)
 }
 
-// answeredSince reports whether the answer to all that f asks for left after f, the latest frame that n has received, had passed: f may
-// have arrived while that answer was due.
+// answeredSince reports whether the answer to all that f asks for left after f, the latest frame that n has received,
+// had passed: f may have arrived while that answer was due.
 func (p *responder) answeredSince(st *receiverStep, n *receiverNode, f *frame) bool {
 	end := f.end
 	for k := st.limit - 1; k >= n.in; k-- {
@@ -353,10 +357,12 @@ func (p *responder) answeredSince(st *receiverStep, n *receiverNode, f *frame) b
 	return end <= f.psn
 }
 
-// coveredSince reports whether a response that acknowledges psn left after the latest frame that n has received had passed.
+// coveredSince reports whether a response that acknowledges psn left after the latest frame that n has received had
+// passed.
 func (p *responder) coveredSince(st *receiverStep, n *receiverNode, psn int64) bool {
 	for k := st.limit - 1; k >= n.in; k-- {
-		if g := p.x.frame(k); g.back && g.sent && (g.psn > psn || g.psn == psn && (g.op != packet.Acknowledge || g.syndrome.IsAck())) {
+		if g := p.x.frame(k); g.back && g.sent &&
+			(g.psn > psn || g.psn == psn && (g.op != packet.Acknowledge || g.syndrome.IsAck())) {
 			return true
 		}
 	}
@@ -381,21 +387,24 @@ func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// absorb takes the repetition of a READ while it is being answered: one answer serves both if it brings all that the repetition
-// asks for.
+// absorb takes the repetition of a READ while it is being answered: one answer serves both if it brings all that the
+// repetition asks for.
 func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
 	s := &n.state
-	if s.owes == owesReadResponses && f.op == packet.ReadRequest && f.psn <= s.at && f.psn >= s.first && f.end == s.end && f.tail == s.readTail {
+	if s.owes == owesReadResponses && f.op == packet.ReadRequest && f.psn <= s.at && f.psn >= s.first && f.end == s.end &&
+		f.tail == s.readTail {
 		s.first, s.at = f.psn, f.psn
 		st.add(n)
 	}
 }
 
-// outOfOrder takes a request while an earlier one is missing: a gap is NAKed once (9.7.4.1.1, 9.7.5.2). That a responder which
-// need not send the NAK does not send it looks as if the request had been lost, which is possible behind every tap.
+// outOfOrder takes a request while an earlier one is missing: a gap is NAKed once (9.7.4.1.1, 9.7.5.2). That a
+// responder which need not send the NAK does not send it looks as if the request had been lost, which is possible
+// behind every tap.
 func (p *responder) outOfOrder(st *receiverStep, n receiverNode) {
 	s := &n.state
-	if s.silent || !p.x.exact && (st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence || st.goal.psn != s.expect) {
+	if s.silent || !p.x.exact && (st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence ||
+		st.goal.psn != s.expect) {
 		return
 	}
 	s.silent, s.duplicate = true, none
@@ -406,7 +415,8 @@ func (p *responder) outOfOrder(st *receiverStep, n receiverNode) {
 	st.add(n)
 }
 
-// repaired reports whether the missing request may arrive before the NAK for the latest frame that n has received must leave.
+// repaired reports whether the missing request may arrive before the NAK for the latest frame that n has received must
+// leave.
 func (p *responder) repaired(st *receiverStep, n *receiverNode) bool {
 	due := p.x.latest(p.x.frame(n.in - 1))
 	for k := n.in; k < st.limit; k++ {
@@ -452,8 +462,8 @@ func (p *responder) refuse(st *receiverStep, n receiverNode) {
 	}
 }
 
-// takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it announced
-// (9.7.4.1.2, 9.7.4.1.6).
+// takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it
+// announced (9.7.4.1.2, 9.7.4.1.6).
 func (s *receiver) takes(f *frame) bool {
 	if f.misfit || f.foreign {
 		return false
@@ -548,9 +558,11 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// exceeds reports whether f, a READ for what was executed before, asks for more than the request that was first seen there.
+// exceeds reports whether f, a READ for what was executed before, asks for more than the request that was first seen
+// there.
 func (p *responder) exceeds(s *receiver, first, f *frame) bool {
-	return f.end > s.expect || first != nil && (first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail)
+	return f.end > s.expect || first != nil &&
+		(first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail)
 }
 
 // nonsense takes a duplicate that repeats nothing: dropped, or refused.
@@ -598,7 +610,8 @@ func (p *responder) missResponse(st *receiverStep, n receiverNode) {
 	st.add(n)
 }
 
-// missDuplicates adds the requests that may have come again unseen and lead to the goal: one frame suffices, just before it.
+// missDuplicates adds the requests that may have come again unseen and lead to the goal: one frame suffices, just
+// before it.
 func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
 	if st.goal == nil {
 		return

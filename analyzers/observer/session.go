@@ -54,15 +54,16 @@ type session struct {
 const (
 	// maxStumbles bounds what one session reports.
 	maxStumbles = 32
-	// firstCredit and creditPerFrame bound the work of searches, of which a frame in ordinary traffic needs none. A search that
-	// uses the credit up is not finished, and the endpoint not judged.
+	// firstCredit and creditPerFrame bound the work of searches, of which a frame in ordinary traffic needs none. A search
+	// that uses the credit up is not finished, and the endpoint not judged.
 	firstCredit, creditPerFrame = 1 << 18, 16
 )
 
 func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	s := &session{
 		cfg: cfg, limits: cfg.limits(flow.Connection()), flow: flow, ipsn: meta.Connections.InitialPSN(flow, packet.Requests),
-		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1, arrived: -1, odd: -1,
+		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
+		arrived: -1, odd: -1,
 		exact:    meta.Kind != trace.KindPlain || meta.EventsKnown,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
@@ -91,12 +92,14 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 // begin puts both endpoints where they are before the first packet.
 func (s *session) begin() {
 	for i := range s.observed {
-		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1, Vouched: s.vouched[i], Away: s.observed[i].Away}
+		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1,
+			Vouched: s.vouched[i], Away: s.observed[i].Away}
 	}
 	s.stumbled, s.gap = 0, psnRange{}
 	const longAgo = -1 << 61
 	s.req.start(senderNode{state: sender{hazy: none}, route: route{now: longAgo, timer: longAgo}}, 0)
-	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}}, 0)
+	s.rsp.start(receiverNode{state: receiver{acks: none, duplicate: none, anyMSN: s.midway}, route: route{now: longAgo}},
+		0)
 }
 
 func (s *session) end() int64 { return s.base + int64(len(s.frames)) }
@@ -165,8 +168,8 @@ func (s *session) observe(r *trace.Record) {
 	s.trim()
 }
 
-// begins follows the first packet. Unless that is the first request, the connection is older than the capture, and what its endpoints
-// had received and sent before is not known.
+// begins follows the first packet. Unless that is the first request, the connection is older than the capture, and what
+// its endpoints had received and sent before is not known.
 func (s *session) begins(r *trace.Record) {
 	s.started = true
 	switch {
@@ -267,12 +270,12 @@ func (s *session) response(f *frame, at int64) {
 // A psnRange is the PSNs from from to before to.
 type psnRange struct{ from, to int64 }
 
-// maxSwallowed is how many gaps a responder may accept without counting the messages in them: of one the requester may have sent
-// other requests than those that were seen.
+// maxSwallowed is how many gaps a responder may accept without counting the messages in them: of one the requester may
+// have sent other requests than those that were seen.
 const maxSwallowed = 1
 
-// tally compares the count of messages in f with those that the tap saw. If the responder has counted messages that must have been in what
-// it accepted unseen, the tap missed them. If it has not, it accepts gaps.
+// tally compares the count of messages in f with those that the tap saw. If the responder has counted messages that
+// must have been in what it accepted unseen, the tap missed them. If it has not, it accepts gaps.
 func (s *session) tally(f *frame, at int64) {
 	if f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 {
 		return
@@ -293,8 +296,8 @@ func (s *session) tally(f *frame, at int64) {
 	s.more, s.uncounted = more, 0
 }
 
-// testify notes whether f acknowledges what the requester seems to have left out. A responder that lacks a request refuses what
-// comes after it, so both endpoints show that the tap missed something.
+// testify notes whether f acknowledges what the requester seems to have left out. A responder that lacks a request
+// refuses what comes after it, so both endpoints show that the tap missed something.
 func (s *session) testify(f *frame, at int64) {
 	switch {
 	case s.gap.to == 0:
@@ -317,7 +320,8 @@ func (s *session) acceptGap(at int64) {
 	}
 }
 
-// doubtSpan is how many frames before and after an unseen one are in doubt: those that states with unseen frames are followed through.
+// doubtSpan is how many frames before and after an unseen one are in doubt: those that states with unseen frames are
+// followed through.
 const doubtSpan = 2 * anchorSpan
 
 // doubt notes that the responder acted at frame at on a request that was not seen.
@@ -363,16 +367,19 @@ func (s *session) resyncRequester(at int64) {
 	s.req.start(n, at)
 }
 
-// resyncResponder takes an acknowledgement of everything that was sent, and sent once, for what shows where the responder is.
+// resyncResponder takes an acknowledgement of everything that was sent, and sent once, for what shows where the
+// responder is.
 func (s *session) resyncResponder(f *frame, at int64) {
-	if s.stumbled >= maxStumbles || f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 || s.fresh < resyncAfter && !s.whole(f) {
+	if s.stumbled >= maxStumbles || f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 ||
+		s.fresh < resyncAfter && !s.whole(f) {
 		return
 	}
 	last := s.requests.at(f.psn)
 	if last == nil || demands(last.op) {
 		return
 	}
-	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, msn: int64(f.msn), said: int64(f.msn), rest: -1, message: inSomething}}
+	n := receiverNode{state: receiver{expect: s.top, acks: none, duplicate: none, msn: int64(f.msn), said: int64(f.msn),
+		rest: -1, message: inSomething}}
 	if last.op.Ends() {
 		n.state.message, n.state.rest = betweenMessages, 0
 	}
@@ -409,8 +416,8 @@ func (s *session) trim() {
 }
 
 const (
-	// maxLag is how many frames may pass before a requester that never goes back is taken to have received the older ones. What it
-	// does about PSNs before that is then not judged.
+	// maxLag is how many frames may pass before a requester that never goes back is taken to have received the older ones.
+	// What it does about PSNs before that is then not judged.
 	maxLag = 64
 	// maxFrames bounds what is remembered of a session.
 	maxFrames = 2048
@@ -450,8 +457,8 @@ func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 	}
 }
 
-// foldRequester makes the requester one that has received the responses before cut. If one was missing that stops all progress, it has
-// not shown for long that it lacks that: so the tap may.
+// foldRequester makes the requester one that has received the responses before cut. If one was missing that stops all
+// progress, it has not shown for long that it lacks that: so the tap may.
 func (s *session) foldRequester(cut int64) {
 	t := &s.req
 	calm := len(t.set) > 0
@@ -475,7 +482,8 @@ func (s *session) foldRequester(cut int64) {
 	if best.in = cut; una > asked.una {
 		best.ready = 0
 	} else { // a NAK that it has not obeyed yet still explains a restart
-		best.state.nak, best.state.implied, best.state.rnr, best.state.resent = asked.nak, asked.implied, asked.rnr, asked.resent
+		best.state.nak, best.state.implied, best.state.rnr, best.state.resent = asked.nak, asked.implied, asked.rnr,
+			asked.resent
 	}
 	level := t.level
 	t.start(best, s.end())
@@ -499,7 +507,8 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 		n.now = max(n.now, f.timeNS)
 		s.req.m.receive(st, n, f)
 		for _, m := range st.queue {
-			if m.state.una > best.state.una || m.state.una == best.state.una && m.state.asked() && !best.state.asked() && m.now <= n.now {
+			if m.state.una > best.state.una || m.state.una == best.state.una && m.state.asked() && !best.state.asked() &&
+				m.now <= n.now {
 				best = m
 			}
 		}
@@ -542,7 +551,8 @@ func (s *session) note(endpoint int, st *stumble) {
 		severity = analyzers.Violation
 	}
 	f := analyzers.Finding{
-		Rule: ruleOf[st.why].rule, Severity: severity, Connection: s.flow.Connection(), Expected: ruleOf[st.why].expected, Packets: []uint64{},
+		Rule: ruleOf[st.why].rule, Severity: severity, Connection: s.flow.Connection(), Expected: ruleOf[st.why].expected,
+		Packets: []uint64{},
 	}
 	if st.id == 0 {
 		if endpoint == 1 {
@@ -578,7 +588,8 @@ func (s *session) mark(id uint64) {
 	}
 }
 
-// excused returns what is missing at the end if the other host sends requests, too: one unseen frame may have put the queue pair in error.
+// excused returns what is missing at the end if the other host sends requests, too: one unseen frame may have put the
+// queue pair in error.
 func (st *stumble) excused(peer *session) *stumble {
 	if st != nil && peer != nil && !(peer.vouched[0] && peer.vouched[1]) && st.needs > maxUnseen {
 		st.needs, st.total = 1, st.total+1
@@ -586,8 +597,8 @@ func (st *stumble) excused(peer *session) *stumble {
 	return st
 }
 
-// finish judges the end and returns what was observed of both endpoints. Peer is the session of the other host's requests, or nil: a queue
-// pair in error owes neither requests nor responses.
+// finish judges the end and returns what was observed of both endpoints. Peer is the session of the other host's
+// requests, or nil: a queue pair in error owes neither requests nor responses.
 func (s *session) finish(peer *session) []analyzers.Observed {
 	if s.limits.AtRest && (peer == nil || !peer.rsp.endsInError()) {
 		s.note(0, s.req.finish().excused(peer))
@@ -601,7 +612,8 @@ func (s *session) finish(peer *session) []analyzers.Observed {
 	return s.observed[:]
 }
 
-// rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one must have been.
+// rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one
+// must have been.
 func (s *session) rejudge() {
 	if s.base > 0 || len(s.frames) > anchorSpan || s.midway || s.exact {
 		return

@@ -11,8 +11,8 @@ type route struct {
 	ready  int64 // end of the wait that an RNR NAK asked for
 }
 
-// covers reports whether all that is possible after o is possible after r, for equal states: any frame may be lost behind the
-// tap, so having more to receive takes nothing away.
+// covers reports whether all that is possible after o is possible after r, for equal states: any frame may be lost
+// behind the tap, so having more to receive takes nothing away.
 func (r *route) covers(o *route) bool {
 	return r.in <= o.in && r.unseen <= o.unseen && r.now <= o.now && r.timer <= o.timer && r.ready <= o.ready
 }
@@ -33,8 +33,8 @@ type machine[K comparable] interface {
 	miss(s *step[K], n node[K])
 	// send adds what follows if n sends f, or returns why it can't.
 	send(n node[K], f *frame, add func(node[K])) reason
-	// advance moves the only state of an ordinary endpoint to where it has sent f, in constant time per frame. It returns false,
-	// with nothing done, if anything is out of the ordinary.
+	// advance moves the only state of an ordinary endpoint to where it has sent f, in constant time per frame. It returns
+	// false, with nothing done, if anything is out of the ordinary.
 	advance(n *node[K], f *frame, at int64) bool
 	// mayPull reports whether n may serve f, frame k, before frames that came earlier; pull notes that it does.
 	mayPull(n node[K], f *frame, k int64) bool
@@ -63,7 +63,8 @@ type tracker[K comparable] struct {
 	timed   bool   // host delays bound when this endpoint of an exact session receives what passed
 	why     reason // why the latest frame that nothing explains can't be sent
 	anchor  []node[K]
-	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle; middle is empty at first.
+	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle; middle is empty at
+	// first.
 	anchorAt, middleAt int64
 	middle             []node[K]
 }
@@ -144,7 +145,8 @@ func (s *step[K]) run(set []node[K]) bool {
 			if !s.t.timed || !s.t.overdue(&n, s.goal) {
 				s.why = max(s.why, s.t.m.send(n, s.goal, after))
 			}
-		} else if (!s.t.x.exact || s.t.pending(&n) == nil) && (s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
+		} else if (!s.t.x.exact || s.t.pending(&n) == nil) &&
+			(s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
 			s.result = append(s.result, n)
 			return true
 		}
@@ -368,7 +370,8 @@ func (t *tracker[K]) freeze(at int64) {
 	t.anchorAt, t.middleAt = at, at
 }
 
-// replay follows the frames from the anchor to at with up to budget unseen frames. It reports false if that is too much.
+// replay follows the frames from the anchor to at with up to budget unseen frames. It reports false if that is too
+// much.
 func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
 	set := append([]node[K](nil), t.anchor...)
 	for k := t.anchorAt; k <= at && k < t.x.end(); k++ {
@@ -392,7 +395,8 @@ func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
 	return set, true
 }
 
-// refresh follows everything since the anchor anew, because more is known of what was sent. It returns what nothing explains now.
+// refresh follows everything since the anchor anew, because more is known of what was sent. It returns what nothing
+// explains now.
 func (t *tracker[K]) refresh(at int64) *stumble {
 	if t.blind || t.level == 0 {
 		return nil
@@ -413,7 +417,8 @@ func (t *tracker[K]) refresh(at int64) *stumble {
 	return t.stumble(t.x.frame(last), last)
 }
 
-// endsInError reports whether the queue pair may be in error at the end of the trace. An endpoint that nobody can explain may be.
+// endsInError reports whether the queue pair may be in error at the end of the trace. An endpoint that nobody can
+// explain may be.
 func (t *tracker[K]) endsInError() bool {
 	if t.blind || len(t.set) == 0 {
 		return true
@@ -451,7 +456,8 @@ func (t *tracker[K]) finish() *stumble {
 	return &stumble{at: end, why: reasonUnfinished, needs: maxUnseen + 1}
 }
 
-// anchorSpan is how many frames lie between two anchors: what an unseen frame before them would explain is not looked for.
+// anchorSpan is how many frames lie between two anchors: what an unseen frame before them would explain is not looked
+// for.
 const anchorSpan = 32
 
 // settle moves the anchor on.

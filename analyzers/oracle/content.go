@@ -2,8 +2,8 @@ package oracle
 
 import "candela.dev/candela/packet"
 
-// contents maps each PSN to the request that first occupied it, as the tap saw the requester send it. PSNs of requests that
-// the tap did not see have none.
+// contents maps each PSN to the request that first occupied it, as the tap saw the requester send it. PSNs of requests
+// that the tap did not see have none.
 type contents struct {
 	base int // PSN of index 0
 	of   []int16
@@ -53,8 +53,8 @@ func (c *contents) at(psn int) *Packet {
 	return &c.all[c.of[k]]
 }
 
-// explicit reports whether psn asks for a response of its own, a READ response or an atomic ACK. The second result is false if
-// that is not known.
+// explicit reports whether psn asks for a response of its own, a READ response or an atomic ACK. The second result is
+// false if that is not known.
 func (c *contents) explicit(psn int) (yes, known bool) {
 	p := c.at(psn)
 	if p == nil {

@@ -25,7 +25,8 @@ const (
 // Connections returns the document of the one connection that traces made here have.
 func Connections() *trace.Connections {
 	c, err := trace.NewConnections([]trace.Connection{{
-		Index: 1, Verbs: []string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add", "send-invalidate"}, MTU: MTU,
+		Index: 1, Verbs: []string{"write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add",
+			"send-invalidate"}, MTU: MTU,
 		Requester: trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, 1}), QPN: 0x100, IPSN: requesterIPSN},
 		Responder: trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, 2}), QPN: 0x200, IPSN: responderIPSN},
 	}})
@@ -75,7 +76,8 @@ func (t *Trace) overtaken(sent, passed int) bool {
 	return false
 }
 
-// matchTaps numbers the frames of a pair of taps: what passed is the oldest equal packet of its direction that was sent and has not passed.
+// matchTaps numbers the frames of a pair of taps: what passed is the oldest equal packet of its direction that was sent
+// and has not passed.
 func (t *Trace) matchTaps() {
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -215,8 +217,8 @@ func (p *Packet) payload() bool {
 	}
 }
 
-// FromRecords returns what the oracle sees of one connection of a trace. Packets that it does not judge, such as CNPs, are left
-// out.
+// FromRecords returns what the oracle sees of one connection of a trace. Packets that it does not judge, such as CNPs,
+// are left out.
 func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace {
 	t := &Trace{View: view}
 	near := map[bool]int{} // by whose requests
@@ -232,7 +234,8 @@ func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace 
 		}
 		at := packet.NewPSN(int64(ipsn) + int64(near[other]))
 		p := Packet{
-			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near[other] + r.PSN.Sub(at), AckReq: r.Has(trace.AckReq),
+			TimeNS: r.TimeNS, Back: r.Flow.Reverse(), Op: r.Opcode, PSN: near[other] + r.PSN.Sub(at),
+			AckReq:   r.Has(trace.AckReq),
 			Syndrome: r.Syndrome, MSN: int(r.MSN), VA: r.VA, Seen: r.Flags & (trace.Sent | trace.Passed),
 			Lost: !r.Delivered() && r.Has(trace.Passed),
 		}

@@ -14,14 +14,15 @@ import (
 //
 //	[TIME] DIRECTION WHAT PSN[+COUNT] [FLAG…]
 //
-// TIME is in microseconds; without it packets are 1 us apart. DIRECTION is > from the first host to the second or < back; requests
-// that go < are those of the second host, which have PSNs of their own. WHAT is an
-// opcode in lower case with hyphens (write-first, read-request, read-response-only, …), or ack, nak, nak-inv, nak-acc, nak-op, rnr
-// or atomic-ack. PSN is relative, from 0. COUNT is the number of packets that a READ or the first packet of a WRITE announces; 1
-// for an ONLY, 0 if it has no bytes. Flags: short=N (bytes that the last of these lacks), lacks=N (bytes that the payload of this packet
-// lacks of the path MTU), ar (acknowledge request), msn=N, va=N (address; of an atomic ACK the value), code=N (RNR timer), drop (lost at
-// the injector), sent or passed (seen only before or only after it). A line that starts with ! sets the view: plain, complete,
-// closed, mid, retry=N, rnr-retry=N, T=US, H=US, U=US (timeout, bound of host delay, uncertainty of the clock of the second tap).
+// TIME is in microseconds; without it packets are 1 us apart. DIRECTION is > from the first host to the second or <
+// back; requests that go < are those of the second host, which have PSNs of their own. WHAT is an opcode in lower case
+// with hyphens (write-first, read-request, read-response-only, …), or ack, nak, nak-inv, nak-acc, nak-op, rnr or
+// atomic-ack. PSN is relative, from 0. COUNT is the number of packets that a READ or the first packet of a WRITE
+// announces; 1 for an ONLY, 0 if it has no bytes. Flags: short=N (bytes that the last of these lacks), lacks=N (bytes
+// that the payload of this packet lacks of the path MTU), ar (acknowledge request), msn=N, va=N (address; of an atomic
+// ACK the value), code=N (RNR timer), drop (lost at the injector), sent or passed (seen only before or only after it).
+// A line that starts with ! sets the view: plain, complete, closed, mid, retry=N, rnr-retry=N, T=US, H=US, U=US
+// (timeout, bound of host delay, uncertainty of the clock of the second tap).
 func Parse(text string) (*Trace, error) {
 	t := &Trace{View: View{Retry: -1, RNRRetry: -1}}
 	for n, line := range strings.Split(text, "\n") {

@@ -1,11 +1,12 @@
-// Package oracle decides small traces of one reliable connection by exhaustive search: could an endpoint that follows the
-// standard have produced what the tap saw? It is test support. No production code imports it, and it shares nothing with the
-// analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic machines written from IBTA
-// volume 1, chapter 9. docs/oracle.md lists each choice that they allow, with its clause.
+// Package oracle decides small traces of one reliable connection by exhaustive search: could an endpoint that follows
+// the standard have produced what the tap saw? It is test support. No production code imports it, and it shares nothing
+// with the analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic machines
+// written from IBTA volume 1, chapter 9. docs/oracle.md lists each choice that they allow, with its clause.
 //
-// The tap is at the switch. A frame from an endpoint left it before the tap saw the frame; a frame towards an endpoint arrives
-// after that; each direction is a FIFO. So the only freedom is how many of the frames that passed towards an endpoint it had
-// received when it sent each of its own. The search follows every such interleaving at once, as sets of endpoint states.
+// The tap is at the switch. A frame from an endpoint left it before the tap saw the frame; a frame towards an endpoint
+// arrives after that; each direction is a FIFO. So the only freedom is how many of the frames that passed towards an
+// endpoint it had received when it sent each of its own. The search follows every such interleaving at once, as sets of
+// endpoint states.
 package oracle
 
 import (
@@ -13,8 +14,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Packet is one frame as the oracle sees it. Its fields are the alphabet of the oracle; rules about other fields are excluded by
-// name (rules.go).
+// Packet is one frame as the oracle sees it. Its fields are the alphabet of the oracle; rules about other fields are
+// excluded by name (rules.go).
 type Packet struct {
 	TimeNS   int64
 	Back     bool // from responder to requester
@@ -28,8 +29,8 @@ type Packet struct {
 	MSN      int
 	VA       uint64 // RETH address of READ and WRITE requests; what an atomic ACK brings back
 
-	// What the tap knows of the frame. A mirror sees a frame on its way from its sender and knows whether it goes on (Lost). In a
-	// pair of captures the first yields frames that were Sent, the second those that Passed.
+	// What the tap knows of the frame. A mirror sees a frame on its way from its sender and knows whether it goes on
+	// (Lost). In a pair of captures the first yields frames that were Sent, the second those that Passed.
 	Seen trace.Flags // trace.Sent, trace.Passed
 	Lost bool        // dropped or corrupted by the injector
 	// Frame is the same for what two taps saw of one frame. 0: seen once.
@@ -39,7 +40,8 @@ type Packet struct {
 // request reports whether the packet belongs to the requester's direction by its opcode.
 func (p *Packet) request() bool { return p.Op.IsRequest() }
 
-// other reports whether the packet belongs to the requests of the other host: requests from there, and responses to there.
+// other reports whether the packet belongs to the requests of the other host: requests from there, and responses to
+// there.
 func (p *Packet) other() bool { return p.Op != packet.CNP && p.request() == p.Back }
 
 // packets returns how many PSNs a request occupies.
@@ -50,8 +52,8 @@ func (p *Packet) packets() int {
 	return 1
 }
 
-// Endpoint is one end of the requests of one host. Each host of a connection may send requests: it is then a requester and a
-// responder. Which of the two works faster is its own business, so each is judged alone.
+// Endpoint is one end of the requests of one host. Each host of a connection may send requests: it is then a requester
+// and a responder. Which of the two works faster is its own business, so each is judged alone.
 type Endpoint int
 
 // Endpoints.
@@ -77,8 +79,8 @@ func (e Endpoint) Neighbour() Endpoint { return OtherResponder - e }
 
 // View says what is known beside the packets.
 type View struct {
-	// Plain says that the trace is one capture at a tap: frames may be lost behind it, and the tap may have missed frames unless
-	// Complete. Otherwise every loss is marked, as in a mirror trace or a pair of captures.
+	// Plain says that the trace is one capture at a tap: frames may be lost behind it, and the tap may have missed frames
+	// unless Complete. Otherwise every loss is marked, as in a mirror trace or a pair of captures.
 	Plain    bool
 	Complete bool
 	// Closed says that the connection came to rest: every obligation is due. An open trace may be cut anywhere at its end.
@@ -122,8 +124,8 @@ const maxUnseen = 2
 type Decision struct {
 	Verdict Verdict
 	Unseen  int // frames that the tap must have missed at least; maxUnseen+1: more than that, or impossible
-	// At is the index in Trace.Packets of the first packet of the endpoint that nothing explains without unseen frames; the number
-	// of packets if what is missing at the end is wrong.
+	// At is the index in Trace.Packets of the first packet of the endpoint that nothing explains without unseen frames;
+	// the number of packets if what is missing at the end is wrong.
 	At int
 	// States is how many endpoint states the search visited.
 	States int
@@ -173,8 +175,9 @@ func (t *Trace) lastOf(e Endpoint) (ns int64) {
 	return ns
 }
 
-// mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because nobody can explain what e sent.
-// That e owes something at the end is no reason: else a host that stops working would be excused twice.
+// mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because nobody can
+// explain what e sent. That e owes something at the end is no reason: else a host that stops working would be excused
+// twice.
 func (t *Trace) mayFail(e Endpoint, unseen int) bool {
 	half, _ := t.half(e)
 	if len(half.Packets) == 0 {

@@ -331,7 +331,8 @@ func TestHandWrittenTraces(t *testing.T) {
 		for e := Requester; e <= Responder; e++ {
 			got := Decide(tr, e)
 			if got.Verdict != c.want[e] {
-				t.Errorf("%s (%s): %v: %v (unseen %d, at %d), want %v\n%s", c.name, c.clause, e, got.Verdict, got.Unseen, got.At, c.want[e],
+				t.Errorf("%s (%s): %v: %v (unseen %d, at %d), want %v\n%s", c.name, c.clause, e, got.Verdict, got.Unseen, got.At,
+					c.want[e],
 					strings.TrimSpace(c.trace))
 			}
 			if c.want[e] != Possible {

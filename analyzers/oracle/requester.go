@@ -153,8 +153,9 @@ func (r *requester) send(s requesterState, p *Packet, add func(requesterState)) 
 	}
 }
 
-// restart is the decision to go back to una: for a NAK or an implied NAK at once, after an RNR NAK when its time is over, else
-// when the timer expires (9.7.5.2.2, 9.7.5.2.8, 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it (9.9.2.1.1).
+// restart is the decision to go back to una: for a NAK or an implied NAK at once, after an RNR NAK when its time is
+// over, else when the timer expires (9.7.5.2.2, 9.7.5.2.8, 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it
+// (9.9.2.1.1).
 func (r *requester) restart(s requesterState) (requesterState, bool) {
 	v := &r.x.view
 	switch {
@@ -210,7 +211,8 @@ func (r *requester) sent(n requesterState, startsTimer bool, add func(requesterS
 	add(n)
 }
 
-// follows reports whether p may be the first transmission behind the request before it (9.7.3.1 and table 38 of 9.7.4.1.2).
+// follows reports whether p may be the first transmission behind the request before it (9.7.3.1 and table 38 of
+// 9.7.4.1.2).
 func (r *requester) follows(p *Packet) bool {
 	if !announces(p) || !p.fits() {
 		return false
@@ -245,8 +247,8 @@ func announces(p *Packet) bool {
 	}
 }
 
-// fits reports whether the payload is as long as its place in the message allows: FIRST and MIDDLE fill the path MTU, LAST has
-// at least one byte (9.7.4.1.6).
+// fits reports whether the payload is as long as its place in the message allows: FIRST and MIDDLE fill the path MTU,
+// LAST has at least one byte (9.7.4.1.6).
 func (p *Packet) fits() bool {
 	switch {
 	case !p.payload():
@@ -263,7 +265,8 @@ func (p *Packet) fits() bool {
 // own reports whether p is what the trace knows as the request of its PSN: the first that was seen there.
 func (r *requester) own(p *Packet) bool { return r.x.contents.at(p.PSN) == p || r.same(p) }
 
-// firstOfWrite returns the packet that announced the length of the WRITE of which p is a later packet; nil if it was not seen.
+// firstOfWrite returns the packet that announced the length of the WRITE of which p is a later packet; nil if it was
+// not seen.
 func (r *requester) firstOfWrite(p *Packet) *Packet {
 	if p.Op.Verb() != packet.VerbWrite {
 		return nil
@@ -279,8 +282,8 @@ func (r *requester) firstOfWrite(p *Packet) *Packet {
 	}
 }
 
-// same reports whether p repeats the request of its PSN: identical, or the rest of a READ from p's PSN on (9.7.2; 9.4.4: a
-// repeated READ asks for exactly the part that is missing).
+// same reports whether p repeats the request of its PSN: identical, or the rest of a READ from p's PSN on (9.7.2;
+// 9.4.4: a repeated READ asks for exactly the part that is missing).
 func (r *requester) same(p *Packet) bool {
 	first := r.x.contents.at(p.PSN)
 	if first == nil {
@@ -291,9 +294,11 @@ func (r *requester) same(p *Packet) bool {
 	}
 	if p.Op == packet.ReadRequest {
 		skipped := p.PSN - first.PSN
-		return p.PSN+p.packets() == first.PSN+first.packets() && p.lacksAtEnd() == first.lacksAtEnd() && p.VA == first.VA+uint64(skipped)*MTU
+		return p.PSN+p.packets() == first.PSN+first.packets() && p.lacksAtEnd() == first.lacksAtEnd() &&
+			p.VA == first.VA+uint64(skipped)*MTU
 	}
-	return first.PSN == p.PSN && (p.Op.Headers()&packet.HasRETH == 0 || first.Count == p.Count && first.Short == p.Short) && first.VA == p.VA &&
+	return first.PSN == p.PSN && (p.Op.Headers()&packet.HasRETH == 0 || first.Count == p.Count &&
+		first.Short == p.Short) && first.VA == p.VA &&
 		first.Lacks == p.Lacks
 }
 
@@ -368,8 +373,8 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	}
 }
 
-// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard leaves that open:
-// the responder is to blame.
+// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard
+// leaves that open: the responder is to blame.
 func (r *requester) unasked(s requesterState, add func(requesterState)) {
 	n := s
 	n.failed = true
@@ -382,8 +387,8 @@ func (r *requester) unasked(s requesterState, add func(requesterState)) {
 	}
 }
 
-// acknowledged adds what follows when everything up to and with psn is acknowledged: a READ or atomic without its answer stops
-// it there, an implied NAK (9.7.5.1.2, 9.7.6.1.1).
+// acknowledged adds what follows when everything up to and with psn is acknowledged: a READ or atomic without its
+// answer stops it there, an implied NAK (9.7.5.1.2, 9.7.6.1.1).
 func (r *requester) acknowledged(s requesterState, psn int32, add func(requesterState)) {
 	for p := s.una; p <= psn; p++ {
 		explicit, known := r.x.contents.explicit(int(p))
@@ -399,8 +404,8 @@ func (r *requester) acknowledged(s requesterState, psn int32, add func(requester
 	r.advanced(s, psn+1, add)
 }
 
-// advanced adds the state after progress to una. A restart that was decided before, by a NAK or because the timer had run out, may
-// still come; it starts at what is the oldest then.
+// advanced adds the state after progress to una. A restart that was decided before, by a NAK or because the timer had
+// run out, may still come; it starts at what is the oldest then.
 func (r *requester) advanced(s requesterState, una int32, add func(requesterState)) {
 	n := r.advance(s, una)
 	add(n)
@@ -468,8 +473,8 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	})
 }
 
-// expected reports whether the opcode of a READ response is one that the requester may count on at its place; else it may also
-// drop the response.
+// expected reports whether the opcode of a READ response is one that the requester may count on at its place; else it
+// may also drop the response.
 func (r *requester) expected(first, p *Packet) bool {
 	if first == nil || first.Op != packet.ReadRequest {
 		return true

@@ -14,8 +14,8 @@ const (
 	readResponses
 )
 
-// responderState is what a responder that follows the standard may be doing. It serves requests one after the other: what a
-// pipelined responder does looks the same as serving each a little later. PSNs are relative.
+// responderState is what a responder that follows the standard may be doing. It serves requests one after the other:
+// what a pipelined responder does looks the same as serving each a little later. PSNs are relative.
 type responderState struct {
 	i, j   int16 // frames received and sent
 	unseen int8
@@ -143,7 +143,8 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 	psn := int32(p.PSN)
 	switch {
 	case p.Op.IsReadResponse():
-		if s.owes != readResponses || psn != s.at || !r.fitsPlace(s, p) || !s.brings(p) || p.Op != packet.ReadResponseMiddle && !p.Syndrome.IsAck() {
+		if s.owes != readResponses || psn != s.at || !r.fitsPlace(s, p) || !s.brings(p) ||
+			p.Op != packet.ReadResponseMiddle && !p.Syndrome.IsAck() {
 			return
 		}
 		r.responded(&s, psn)
@@ -157,7 +158,8 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 	case p.Op != packet.Acknowledge:
 		return
 	case p.Syndrome.IsAck():
-		// 9.7.5.1.1: everything up to the PSN was executed. A duplicate may be answered with its own PSN or any later (9.7.5.1.3).
+		// 9.7.5.1.1: everything up to the PSN was executed. A duplicate may be answered with its own PSN or any later
+		// (9.7.5.1.3).
 		latest := s.expect - 1
 		if s.owes != nothing || psn > latest || psn < latest && (s.duplicate == none || psn < s.duplicate) || !s.began() {
 			return
@@ -186,10 +188,10 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 // began reports whether the responder has executed anything that an ACK could name.
 func (s *responderState) began() bool { return s.msn == anyMSN || s.expect > 0 }
 
-// counts reports whether the MSN of a response is one that the responder can have had when it sent it, and takes note of it. It
-// is the number of messages completed (9.7.7.1): at least those that the response answers. Later requests may be complete, too,
-// since SENDs and WRITEs may pass a READ and the MSN may be filled in last. The first of several READ responses need not count the
-// READ.
+// counts reports whether the MSN of a response is one that the responder can have had when it sent it, and takes note
+// of it. It is the number of messages completed (9.7.7.1): at least those that the response answers. Later requests may
+// be complete, too, since SENDs and WRITEs may pass a READ and the MSN may be filled in last. The first of several READ
+// responses need not count the READ.
 func (r *responder) counts(s *responderState, p *Packet) bool {
 	msn := int32(p.MSN)
 	if s.msn == anyMSN {
@@ -271,8 +273,8 @@ func (r *responder) covered(s *responderState, psn int32) {
 	}
 }
 
-// fitsPlace reports whether the opcode of a READ response is that of its place in the request being answered, or in the request
-// that this one repeats: the rule about the opcodes of replays is not the oracle's.
+// fitsPlace reports whether the opcode of a READ response is that of its place in the request being answered, or in the
+// request that this one repeats: the rule about the opcodes of replays is not the oracle's.
 func (r *responder) fitsPlace(s responderState, p *Packet) bool {
 	if p.Op == placeOpcode(int(s.start), int(s.end), p.PSN) {
 		return true
@@ -326,8 +328,8 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 	}
 }
 
-// pull serves a repeated READ or atomic before requests that came earlier and have later PSNs: responses keep the order of PSNs. Those
-// requests wait for their answers meanwhile.
+// pull serves a repeated READ or atomic before requests that came earlier and have later PSNs: responses keep the order
+// of PSNs. Those requests wait for their answers meanwhile.
 func (r *responder) pull(s responderState, add func(responderState)) {
 	x := r.x
 	if s.failed || s.owes != nothing {
@@ -352,14 +354,15 @@ func (r *responder) pull(s responderState, add func(responderState)) {
 	}
 }
 
-// absorb takes the repetition of a READ or atomic whose answer is still due: one answer serves both if it brings all that the
-// repetition asks for (9.7.5.1.3 wants the duplicate answered, not each copy of it).
+// absorb takes the repetition of a READ or atomic whose answer is still due: one answer serves both if it brings all
+// that the repetition asks for (9.7.5.1.3 wants the duplicate answered, not each copy of it).
 func (r *responder) absorb(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	switch {
 	case s.owes == atomicAck && psn == s.at && p.Op.Verb() == packet.VerbAtomic:
 		add(s)
-	case s.owes == readResponses && p.Op == packet.ReadRequest && psn <= s.at && psn >= s.start && psn+int32(p.packets()) == s.end &&
+	case s.owes == readResponses && p.Op == packet.ReadRequest && psn <= s.at && psn >= s.start &&
+		psn+int32(p.packets()) == s.end &&
 		(s.lacks < 0 || p.lacksAtEnd() == int(s.lacks)):
 		n := s
 		n.start, n.at = psn, psn
@@ -367,8 +370,8 @@ func (r *responder) absorb(s responderState, p *Packet, add func(responderState)
 	}
 }
 
-// outOfOrder: a request is missing. A gap is NACKed once (9.7.4.1.1, 9.7.5.2); a NAK that has not left when the missing request
-// arrives need not leave.
+// outOfOrder: a request is missing. A gap is NACKed once (9.7.4.1.1, 9.7.5.2); a NAK that has not left when the missing
+// request arrives need not leave.
 func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderState)) {
 	if s.silent {
 		add(s)
@@ -382,8 +385,8 @@ func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderSt
 	add(s)
 }
 
-// repairedBeforeNext reports whether the expected request can have arrived before the next response left and, where the delays of
-// hosts are bounded, before the NAK for p had to leave.
+// repairedBeforeNext reports whether the expected request can have arrived before the next response left and, where the
+// delays of hosts are bounded, before the NAK for p had to leave.
 func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j); k++ {
 		h := r.x.view.HostDelayNS
@@ -397,7 +400,8 @@ func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	return false
 }
 
-// nextIs reports whether the next frame that the responder sends, as far as the tap knows, is a NAK for psn that is of this kind.
+// nextIs reports whether the next frame that the responder sends, as far as the tap knows, is a NAK for psn that is of
+// this kind.
 func (r *responder) nextIs(s responderState, psn int32, kind func(packet.Syndrome) bool) bool {
 	if int(s.unseen) < r.x.budget {
 		return true
@@ -439,7 +443,8 @@ func (r *responder) inOrder(s responderState, p *Packet, add func(responderState
 	add(execute(s, p))
 }
 
-// valid reports whether the opcode follows the one before, and whether a WRITE has the length that it announced (9.7.4.1.2,
+// valid reports whether the opcode follows the one before, and whether a WRITE has the length that it announced
+// (9.7.4.1.2,
 // 9.7.4.1.6).
 func valid(s responderState, p *Packet) bool {
 	if !announces(p) || !p.fits() {
@@ -512,7 +517,8 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 		if r.answeredSince(s, psn, psn+int32(p.packets())) {
 			add(s)
 		}
-		s.owes, s.start, s.at, s.end, s.lacks, s.replay = readResponses, psn, psn, psn+int32(p.packets()), int16(p.lacksAtEnd()), true
+		s.owes, s.start, s.at, s.end, s.lacks, s.replay = readResponses, psn, psn, psn+int32(p.packets()),
+			int16(p.lacksAtEnd()), true
 		add(s)
 	case p.Op.Verb() == packet.VerbAtomic:
 		if first != nil && first.Op != p.Op {
@@ -548,8 +554,9 @@ func (r *responder) again(s responderState, p *Packet, add func(responderState))
 // end is where the data of a READ ends, in bytes from PSN 0.
 func (p *Packet) end() int { return p.PSN*MTU + p.Count*MTU - p.Short }
 
-// answeredSince reports whether the answer to [psn, end) left after the duplicate that is being received had passed the tap: it may then
-// have arrived while that answer was due, before requests that the search served in between, and shares the answer.
+// answeredSince reports whether the answer to [psn, end) left after the duplicate that is being received had passed the
+// tap: it may then have arrived while that answer was due, before requests that the search served in between, and
+// shares the answer.
 func (r *responder) answeredSince(s responderState, psn, end int32) bool {
 	x := r.x
 	if s.i == 0 {
@@ -565,7 +572,8 @@ func (r *responder) answeredSince(s responderState, psn, end int32) bool {
 	return end <= psn
 }
 
-// coveredSince reports whether a response that acknowledges psn left after the duplicate that is being received had passed the tap.
+// coveredSince reports whether a response that acknowledges psn left after the duplicate that is being received had
+// passed the tap.
 func (r *responder) coveredSince(s responderState, psn int32) bool {
 	x := r.x
 	for j := int(s.j) - 1; s.i > 0 && j >= 0 && x.out[j].index > x.in[s.i-1].index; j-- {

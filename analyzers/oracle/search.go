@@ -11,7 +11,8 @@ type event struct {
 	index int // in Trace.Packets
 }
 
-// experience is what a tap shows of one endpoint: the frames that passed towards it and those that it sent, each in FIFO order.
+// experience is what a tap shows of one endpoint: the frames that passed towards it and those that it sent, each in
+// FIFO order.
 type experience struct {
 	view     View
 	in, out  []event
@@ -47,8 +48,8 @@ func (x *experience) mayReceive(i, j int16) bool {
 	return int(j) == len(x.out) || x.in[i].index < x.out[j].index
 }
 
-// sendTime returns the earliest instant at which the endpoint can have sent frame j if it was not done with earlier things
-// before t. The second result is false if that is too late for the tap to see it when it did.
+// sendTime returns the earliest instant at which the endpoint can have sent frame j if it was not done with earlier
+// things before t. The second result is false if that is too late for the tap to see it when it did.
 func (x *experience) sendTime(i, j int16, t int64) (int64, bool) {
 	if !x.timed {
 		return 0, true

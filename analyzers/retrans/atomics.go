@@ -12,7 +12,8 @@ import (
 // results remembers what the latest atomics of one stream of requests brought back, by place.
 type results [keptResults]result
 
-// keptResults is more than the atomics that a requester may have outstanding on any NIC known: an older one is not repeated.
+// keptResults is more than the atomics that a requester may have outstanding on any NIC known: an older one is not
+// repeated.
 const keptResults = 128
 
 // result is the first answer to an atomic.
@@ -22,8 +23,9 @@ type result struct {
 	id    uint64 // of the record
 }
 
-// atomic compares the answer to a repeated atomic with the first one. Both are the responder's own words, whatever the injector does
-// to them behind the observer; and a place in the stream stands for one atomic, however often its request reached the responder.
+// atomic compares the answer to a repeated atomic with the first one. Both are the responder's own words, whatever the
+// injector does to them behind the observer; and a place in the stream stands for one atomic, however often its request
+// reached the responder.
 func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 	value, ok := r.Original()
 	if !ok || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid {
@@ -42,7 +44,8 @@ func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: RuleAtomicReplay, Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place, PSNAbs: uint32(r.PSN),
+		Rule: RuleAtomicReplay, Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place,
+		PSNAbs:   uint32(r.PSN),
 		Expected: fmt.Sprintf("0x%x, the result of the atomic", first.value), Actual: fmt.Sprintf("0x%x", value),
 		About:   step.Flow + 1,
 		Message: "the repeated atomic was executed again, or answered with another one's result",

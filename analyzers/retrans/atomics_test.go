@@ -27,7 +27,8 @@ func TestTheFirstResultIsKnownWhateverItsRecordAndPlace(t *testing.T) {
 		}{{0, 5}, {0, 5}, {1, 6}, {0, 6}}
 		for i, answer := range answers {
 			r := trace.Record{
-				ID: uint64(i + 1), TimeNS: int64(i), Flow: trace.NewFlowID(2, true), Opcode: packet.AtomicAcknowledge, VA: answer.value,
+				ID: uint64(i + 1), TimeNS: int64(i), Flow: trace.NewFlowID(2, true), Opcode: packet.AtomicAcknowledge,
+				VA:  answer.value,
 				PSN: 0x77, Flags: trace.Sent | trace.Passed | trace.HasAETH, ICRC: packet.ICRCValid,
 			}
 			a.Follow(&r, &rounds.Step{Flow: trace.NewFlowID(2, false), Place: answer.place})
@@ -42,7 +43,8 @@ func TestTheFirstResultIsKnownWhateverItsRecordAndPlace(t *testing.T) {
 			want.Severity = analyzers.Warning
 			want.Message += "; or the queue pair was connected anew, which a capture does not tell"
 		}
-		if diff := cmp.Diff([]analyzers.Finding{want}, a.Finish().Findings, cmpopts.IgnoreFields(analyzers.Finding{}, "About")); diff != "" {
+		if diff := cmp.Diff([]analyzers.Finding{want}, a.Finish().Findings,
+			cmpopts.IgnoreFields(analyzers.Finding{}, "About")); diff != "" {
 			t.Errorf("findings (-want +got):\n%s", diff)
 		}
 	}
@@ -61,7 +63,8 @@ func answered(t *testing.T, values [3]uint64, change func(answer int, r *trace.R
 			Opcode: packet.FetchAdd, ICRC: packet.ICRCValid,
 		}
 		answer := request
-		answer.ID, answer.TimeNS, answer.Flow, answer.Opcode, answer.VA = uint64(2*i+2), at+2000, 1, packet.AtomicAcknowledge, value
+		answer.ID, answer.TimeNS, answer.Flow, answer.Opcode, answer.VA = uint64(2*i+2), at+2000, 1, packet.AtomicAcknowledge,
+			value
 		answer.Flags = trace.Sent | trace.Passed | trace.HasAETH
 		answer.Event = trace.EventDrop
 		change(i, &answer)
@@ -88,7 +91,8 @@ func TestRepeatedAtomicsBringBackTheFirstResult(t *testing.T) {
 		want   []string
 	}{
 		{"the saved result, three times", [3]uint64{7, 7, 7}, same, nil},
-		{"executed again", [3]uint64{7, 7, 8}, same, []string{"violation retrans.atomic-replay 0x7, the result of the atomic 0x8"}},
+		{"executed again", [3]uint64{7, 7, 8}, same,
+			[]string{"violation retrans.atomic-replay 0x7, the result of the atomic 0x8"}},
 		{"an answer with a bad iCRC says nothing", [3]uint64{7, 9, 7}, func(i int, r *trace.Record) {
 			if i == 1 {
 				r.ICRC = packet.ICRCInvalid

@@ -6,12 +6,13 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Calibration measures the way from the switch to each host and back in a run without events. It is an Analyzer of its own.
+// Calibration measures the way from the switch to each host and back in a run without events. It is an Analyzer of its
+// own.
 //
-// On the responder's side that is the time from a request that asks for an acknowledgement to its ACK or first response. On
-// the requester's side it is the time from the response that acknowledges everything outstanding to the next request, which
-// needs traffic with tx-depth 1. Both contain the host's shortest processing time, so that a corrected latency is what the
-// host takes beyond answering at once.
+// On the responder's side that is the time from a request that asks for an acknowledgement to its ACK or first
+// response. On the requester's side it is the time from the response that acknowledges everything outstanding to the
+// next request, which needs traffic with tx-depth 1. Both contain the host's shortest processing time, so that a
+// corrected latency is what the host takes beyond answering at once.
 type Calibration struct {
 	streams []calibrated
 	sides   [2][]*analyzers.Distribution // by side and connection, 0 being all

@@ -17,7 +17,8 @@ func TestCalibrationMeasuresWholeRoundTripsOnly(t *testing.T) {
 		name, text string
 		want       trips
 	}{
-		{"packets of no stream", "0 > only 1 ar\n 1 < cnp psn=0xfffffc\n 2 < ack 1 stray\n 3 > only 1 stray ar\n 4 < ack 1", trips{responder: {4000}}},
+		{"packets of no stream", "0 > only 1 ar\n 1 < cnp psn=0xfffffc\n 2 < ack 1 stray\n 3 > only 1 stray ar\n 4 < ack 1",
+			trips{responder: {4000}}},
 		{"an ACK before any request", "0 < ack 0\n 1 > only 1", nil},
 		{"a request that asks for nothing", "0 > only 1\n 2 < ack 1\n 3 > only 2", trips{requester: {1000}}},
 		{"a lost request is not answered", "0 > only 1 ar drop\n 2 < ack 1", nil},
@@ -28,10 +29,12 @@ func TestCalibrationMeasuresWholeRoundTripsOnly(t *testing.T) {
 		{"a NAK starts nothing", "0 > only 1\n 2 < nak 1\n 3 > only 2", nil},
 		{"an ACK of a part starts nothing", "0 > first 1\n 1 > last 2\n 2 < ack 1\n 3 > only 3", nil},
 		{"a repetition is no new request", "0 > only 1\n 2 < ack 1\n 3 > only 1\n 4 > only 2", nil},
-		{"the second request after an ACK is not its consequence", "0 > only 1\n 2 < ack 1\n 3 > only 2\n 4 > only 3", trips{requester: {1000}}},
+		{"the second request after an ACK is not its consequence", "0 > only 1\n 2 < ack 1\n 3 > only 2\n 4 > only 3",
+			trips{requester: {1000}}},
 		{"the responder's requests are answered by the requester", "0 < only 1 ar\n 3 > ack 1\n 4 < only 2",
 			trips{requester: {3000}, responder: {1000}}},
-		{"repetitions do not lower what must be acknowledged", "0 > first 1\n 1 > last 2\n 2 > first 1\n 3 < ack 1\n 4 > only 3", nil},
+		{"repetitions do not lower what must be acknowledged",
+			"0 > first 1\n 1 > last 2\n 2 > first 1\n 3 < ack 1\n 4 > only 3", nil},
 	}
 	for _, test := range tests {
 		c := retrans.Calibrate(tracetest.Meta(tracetest.Connections(1, false)))
@@ -57,7 +60,8 @@ func TestCalibrationMeasuresWholeRoundTripsOnly(t *testing.T) {
 	}
 }
 
-// TestCalibrationTakesTheShortestOfAllConnections has the shorter round trips on the second one, and lists what was measured.
+// TestCalibrationTakesTheShortestOfAllConnections has the shorter round trips on the second one, and lists what was
+// measured.
 func TestCalibrationTakesTheShortestOfAllConnections(t *testing.T) {
 	records, err := tracetest.Parse(`
 		0 > only 1 ar
@@ -84,10 +88,12 @@ func TestCalibrationTakesTheShortestOfAllConnections(t *testing.T) {
 	for _, m := range c.Finish().Metrics {
 		got = append(got, row{m.Connection, m.Count})
 	}
-	if diff := cmp.Diff([]row{{0, 2}, {0, 2}, {1, 1}, {1, 1}, {2, 1}, {2, 1}}, got, cmp.AllowUnexported(row{})); diff != "" {
+	if diff := cmp.Diff([]row{{0, 2}, {0, 2}, {1, 1}, {1, 1}, {2, 1}, {2, 1}}, got,
+		cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
-	if empty := retrans.Calibrate(tracetest.Meta(tracetest.Connections(1, false))).Finish().Metrics; len(empty) != 2 || empty[0].Connection+empty[1].Connection != 0 {
+	if empty := retrans.Calibrate(tracetest.Meta(tracetest.Connections(1, false))).Finish().Metrics; len(empty) != 2 ||
+		empty[0].Connection+empty[1].Connection != 0 {
 		t.Errorf("metrics of no trace: %+v", empty)
 	}
 }

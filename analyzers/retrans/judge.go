@@ -47,16 +47,19 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// expiredBefore reports whether the timer may have expired just before the progress that a NAK, or an acknowledgement before it, brought.
+// expiredBefore reports whether the timer may have expired just before the progress that a NAK, or an acknowledgement
+// before it, brought.
 func (a *Analyzer) expiredBefore(step *rounds.Step, p Params) bool {
-	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never || step.CauseNS-step.ProgressNS > bounds.SlowestReactionNS {
+	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never ||
+		step.CauseNS-step.ProgressNS > bounds.SlowestReactionNS {
 		return false
 	}
 	return max(step.QuietNS, step.StallNS)+a.jitterNS(p) >= p.timeoutNS()
 }
 
-// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before the progress
-// that came with a NAK: a requester that has its restart still to come then counts its retries anew, and obeys the NAK with it.
+// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before
+// the progress that came with a NAK: a requester that has its restart still to come then counts its retries anew, and
+// obeys the NAK with it.
 func (a *Analyzer) counted(step *rounds.Step) int {
 	if a.reloaded[step.Flow] {
 		return step.Retries - 1
@@ -72,8 +75,8 @@ func (a *Analyzer) timerStart(step *rounds.Step, p Params) int64 {
 	return max(step.ProgressNS, step.TimerNS-a.jitterNS(p))
 }
 
-// mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the sender:
-// the retransmission that it caused then starts at that place, but the timer had been running for longer.
+// mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the
+// sender: the retransmission that it caused then starts at that place, but the timer had been running for longer.
 func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, p Params) bool {
 	delay := a.hostDelayNS(p)
 	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*delay+bounds.SlowestReactionNS
@@ -116,8 +119,8 @@ func (a *Analyzer) allowance(step *rounds.Step, start int64, p Params) string {
 	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.jitterNS(p)))
 }
 
-// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may answer an older NAK; or it may be a
-// timeout that crossed the NAK, if time enough for one had passed.
+// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may answer an older NAK; or it may be
+// a timeout that crossed the NAK, if time enough for one had passed.
 func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 	waited := r.TimeNS - step.CauseNS
 	if waited >= step.RNRTimerNS || step.Carried {
@@ -162,7 +165,8 @@ func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule st
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: rule, Severity: t.severity, Connection: c, Packets: []uint64{r.ID}, TimeNS: r.TimeNS,
-		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message, About: step.Flow + 1,
+		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message,
+		About: step.Flow + 1,
 	})
 }
 

@@ -29,7 +29,8 @@ func follow(cfg retrans.Config, steps []restart) []analyzers.Finding {
 	a := retrans.New(meta, cfg)
 	for i, s := range steps {
 		s.step.Flow, s.step.Place, s.step.Marks = trace.NewFlowID(2, false), 7, rounds.Restart|rounds.Again
-		r := trace.Record{ID: uint64(40 + i), TimeNS: s.ns, Flow: s.step.Flow, PSN: 0xabc, Opcode: packet.WriteOnly, Flags: trace.Sent | trace.Passed}
+		r := trace.Record{ID: uint64(40 + i), TimeNS: s.ns, Flow: s.step.Flow, PSN: 0xabc, Opcode: packet.WriteOnly,
+			Flags: trace.Sent | trace.Passed}
 		a.Follow(&r, &s.step)
 	}
 	return a.Finish().Findings
@@ -94,11 +95,14 @@ func TestBoundsOfTheTimer(t *testing.T) {
 		{"and not more", patientest, 1 + 40_500_000, progress(slowestT - 40_000_001), "timeout-early"},
 		{"but at most T/4", retrans.Config{Default: known, JitterNS: 1}, 1 + 60_000, progress(knownT / 2), ""},
 		{"and not less", retrans.Config{Default: known, JitterNS: 1}, 1 + 60_000, progress(knownT/2 - 1), "timeout-early"},
-		{"at least twice the links' delay", retrans.Config{Default: known, JitterNS: 1, LinkDelayNS: 10_000}, 1 + 60_000, progress(knownT - 40_000), ""},
-		{"and exactly that", retrans.Config{Default: known, JitterNS: 1, LinkDelayNS: 10_000}, 1 + 60_000, progress(knownT - 40_001), "timeout-early"},
+		{"at least twice the links' delay", retrans.Config{Default: known, JitterNS: 1, LinkDelayNS: 10_000}, 1 + 60_000,
+			progress(knownT - 40_000), ""},
+		{"and exactly that", retrans.Config{Default: known, JitterNS: 1, LinkDelayNS: 10_000}, 1 + 60_000,
+			progress(knownT - 40_001), "timeout-early"},
 		{"a restart before this one may have been the timer's", exact, 5, doubt(knownT - 1), ""},
 		{"or may not", exact, 5, doubt(knownT - 2), "timeout-early"},
-		{"without a restart before it there is no doubt, whatever the jitter", retrans.Config{Default: known, HostDelayNS: 1, JitterNS: knownT}, 5, progress(0), "timeout-early"},
+		{"without a restart before it there is no doubt, whatever the jitter",
+			retrans.Config{Default: known, HostDelayNS: 1, JitterNS: knownT}, 5, progress(0), "timeout-early"},
 		{"without a timer it was a NAK's", withExponent(exact, 0), 5, doubt(knownT), "timer-off"},
 		{"4 T and the jitter after the latest packet", exact, 4*knownT + 1, late(0), ""},
 		{"1 ns more", exact, 4*knownT + 2, late(0), "timeout-late"},
@@ -113,7 +117,8 @@ func TestBoundsOfTheTimer(t *testing.T) {
 			s.Certain = false
 			return s
 		}(), ""},
-		{"unknown parameters", retrans.Config{HostDelayNS: 1, JitterNS: 1, Default: retrans.Params{TimeoutExponent: 4}}, 5, since(0), ""},
+		{"unknown parameters", retrans.Config{HostDelayNS: 1, JitterNS: 1, Default: retrans.Params{TimeoutExponent: 4}}, 5,
+			since(0), ""},
 	}
 	for _, test := range tests {
 		if got := ids(follow(test.cfg, []restart{{test.ns, test.step}})); got != test.convict {
@@ -182,14 +187,18 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 	}{
 		{"as long as the RNR NAK asks", exact, 11_000, rnr(certain), ""},
 		{"1 ns less", exact, 10_999, rnr(certain), "rnr-early"},
-		{"a NAK from before the progress may be behind it", exact, 10_999, rnr(both(certain, func(s *rounds.Step) { s.Carried = true })), ""},
+		{"a NAK from before the progress may be behind it", exact, 10_999,
+			rnr(both(certain, func(s *rounds.Step) { s.Carried = true })), ""},
 		{"an unknown timeout may be", unknown, 10_999, rnr(nil), "note rnr-early"},
 		{"uncertain, and T has not passed", exact, knownT + 499, rnr(long), "rnr-early"},
 		{"uncertain, and T has passed", exact, knownT + 500, rnr(long), ""},
 		{"certain, although T has passed", exact, knownT + 500, rnr(both(long, certain)), "rnr-early"},
-		{"uncertain, and nothing says when the timer started", exact, 10_999, rnr(func(s *rounds.Step) { s.TimerNS = noProgress }), ""},
-		{"uncertain, and the timer may have run before the progress", exact, 10_999, rnr(func(s *rounds.Step) { s.ProgressNS, s.StallNS = 5, knownT-2 }), ""},
-		{"uncertain, and it had not run for T", exact, 10_999, rnr(func(s *rounds.Step) { s.ProgressNS, s.StallNS = 5, knownT-3 }), "rnr-early"},
+		{"uncertain, and nothing says when the timer started", exact, 10_999,
+			rnr(func(s *rounds.Step) { s.TimerNS = noProgress }), ""},
+		{"uncertain, and the timer may have run before the progress", exact, 10_999,
+			rnr(func(s *rounds.Step) { s.ProgressNS, s.StallNS = 5, knownT-2 }), ""},
+		{"uncertain, and it had not run for T", exact, 10_999,
+			rnr(func(s *rounds.Step) { s.ProgressNS, s.StallNS = 5, knownT-3 }), "rnr-early"},
 		{"uncertain, but there is no timer", off, knownT + 500, rnr(long), "rnr-early"},
 		{"uncertain, and the NIC chooses its timeouts", adaptive, 10_999, rnr(nil), ""},
 		{"certain, and the NIC chooses its timeouts", adaptive, 10_999, rnr(certain), "note rnr-early"},
@@ -221,14 +230,15 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 	}
 }
 
-// TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess judges the third retry after a first by a NAK, where two are
-// allowed.
+// TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess judges the third retry after a first by a NAK,
+// where two are allowed.
 func TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess(t *testing.T) {
 	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1, NakSilenceNS: 1 << 40}
 	off := exact
 	off.Default.TimeoutExponent = 0
 	first := func(change func(s *rounds.Step)) rounds.Step {
-		s := rounds.Step{Cause: rounds.Nack, CauseNS: 500_100, ProgressNS: 100, TimerNS: noProgress, ActivityNS: noProgress, Retries: 1, QuietNS: knownT - 1}
+		s := rounds.Step{Cause: rounds.Nack, CauseNS: 500_100, ProgressNS: 100, TimerNS: noProgress, ActivityNS: noProgress,
+			Retries: 1, QuietNS: knownT - 1}
 		if change != nil {
 			change(&s)
 		}
@@ -245,7 +255,8 @@ func TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess(t *testin
 		{"it excuses one retry", exact, first(nil), 4, "retry-exceeded"},
 		{"it had run for too short a time", exact, first(func(s *rounds.Step) { s.QuietNS-- }), 3, "retry-exceeded"},
 		{"but stalled before", exact, first(func(s *rounds.Step) { s.QuietNS, s.StallNS = 0, knownT-1 }), 3, ""},
-		{"for too short a time", exact, first(func(s *rounds.Step) { s.QuietNS, s.StallNS = 0, knownT-2 }), 3, "retry-exceeded"},
+		{"for too short a time", exact, first(func(s *rounds.Step) { s.QuietNS, s.StallNS = 0, knownT-2 }), 3,
+			"retry-exceeded"},
 		{"the progress was too long before the NAK", exact, first(func(s *rounds.Step) { s.CauseNS++ }), 3, "retry-exceeded"},
 		{"there was no progress", exact, first(func(s *rounds.Step) { s.ProgressNS = noProgress }), 3, "retry-exceeded"},
 		{"no NAK caused it", exact, first(func(s *rounds.Step) { s.Cause = rounds.Implied }), 3, "retry-exceeded"},
@@ -253,7 +264,8 @@ func TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess(t *testin
 		{"it was not the first", exact, first(func(s *rounds.Step) { s.Retries = 2 }), 3, "retry-exceeded"},
 	}
 	for _, test := range tests {
-		last := rounds.Step{Cause: rounds.Nack, Retries: test.last, ProgressNS: noProgress, TimerNS: noProgress, ActivityNS: noProgress}
+		last := rounds.Step{Cause: rounds.Nack, Retries: test.last, ProgressNS: noProgress, TimerNS: noProgress,
+			ActivityNS: noProgress}
 		if got := ids(follow(test.cfg, []restart{{600_000, test.first}, {700_000, last}})); got != test.convict {
 			t.Errorf("%s: %q, want %q", test.name, got, test.convict)
 		}
@@ -274,7 +286,8 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 		want analyzers.Finding
 	}{
 		{
-			"early after progress", known, 60_000, rounds.Step{Cause: rounds.Timeout, Certain: true, TimerNS: rounds.Never, ActivityNS: 0},
+			"early after progress", known, 60_000,
+			rounds.Step{Cause: rounds.Timeout, Certain: true, TimerNS: rounds.Never, ActivityNS: 0},
 			analyzers.Finding{
 				Rule: "retrans.timeout-early", Severity: "violation", Clause: "IBTA volume 1, 9.7.6.1.3",
 				Expected: "retransmission at least 65.536 us after the last progress", Actual: "at most 60.000 us after it",
@@ -291,7 +304,8 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 			},
 		},
 		{
-			"early, of an adaptive NIC", adaptive, 60_000, rounds.Step{Cause: rounds.Timeout, Certain: true, TimerNS: rounds.Never},
+			"early, of an adaptive NIC", adaptive, 60_000,
+			rounds.Step{Cause: rounds.Timeout, Certain: true, TimerNS: rounds.Never},
 			analyzers.Finding{
 				Rule: "retrans.timeout-early", Severity: "note", Clause: "IBTA volume 1, 9.7.6.1.3",
 				Expected: "retransmission at least 65.536 us after the last progress", Actual: "at most 60.000 us after it",
@@ -299,7 +313,8 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 			},
 		},
 		{
-			"late", known, 700_000, rounds.Step{Cause: rounds.Timeout, Certain: true, ProgressNS: rounds.Never, TimerNS: rounds.Never, ActivityNS: 1000},
+			"late", known, 700_000, rounds.Step{Cause: rounds.Timeout, Certain: true, ProgressNS: rounds.Never,
+				TimerNS: rounds.Never, ActivityNS: 1000},
 			analyzers.Finding{
 				Rule: "retrans.timeout-late", Severity: "warning", Clause: "IBTA volume 1, 9.7.6.1.3",
 				Expected: "retransmission at most 262.144 us after the last progress (4 T)",
@@ -315,7 +330,8 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 			},
 		},
 		{
-			"before the RNR timer", known, 9000, rounds.Step{Cause: rounds.RNR, CauseNS: 2000, RNRTimerNS: 10_000, Certain: true},
+			"before the RNR timer", known, 9000,
+			rounds.Step{Cause: rounds.RNR, CauseNS: 2000, RNRTimerNS: 10_000, Certain: true},
 			analyzers.Finding{
 				Rule: "retrans.rnr-early", Severity: "violation", Clause: "IBTA volume 1, 9.7.5.2.8",
 				Expected: "retransmission at least 10.000 us after the RNR NAK", Actual: "7.000 us after it",
@@ -345,7 +361,8 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 			test.want.Analyzer, test.want.Connection, test.want.Packets = "retrans", 2, []uint64{40}
 			test.want.TimeNS, test.want.PSN, test.want.PSNAbs = test.ns, 7, 0xabc
 			cfg := retrans.Config{Connections: map[int]retrans.Params{2: test.p}, HostDelayNS: 1, JitterNS: 1500}
-			if diff := cmp.Diff([]analyzers.Finding{test.want}, follow(cfg, []restart{{test.ns, test.step}}), about); diff != "" {
+			if diff := cmp.Diff([]analyzers.Finding{test.want}, follow(cfg, []restart{{test.ns, test.step}}),
+				about); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
@@ -360,14 +377,16 @@ func TestManyFindingsOfOneRuleAreCounted(t *testing.T) {
 	}
 	found := follow(retrans.Config{Default: known}, steps)
 	last := found[len(found)-1].Message
-	if more := fmt.Sprintf("(%d more of this rule on this connection suppressed)", 130-len(found)); len(found) == 130 || !strings.HasSuffix(last, more) {
+	if more := fmt.Sprintf("(%d more of this rule on this connection suppressed)", 130-len(found)); len(found) == 130 ||
+		!strings.HasSuffix(last, more) {
 		t.Errorf("%d findings; the last says %q", len(found), last)
 	}
 }
 
 // TestOnlyRestartsAndTheirLikeAreMeasured feeds records outside every stream, and counts what restarted.
 func TestOnlyRestartsAndTheirLikeAreMeasured(t *testing.T) {
-	doc := analyse(t, tracetest.Meta(tracetest.Connections(2, false)), retrans.Config{HalfRTT: retrans.Sides{Requester: 1, Responder: 9000}}, `
+	doc := analyse(t, tracetest.Meta(tracetest.Connections(2, false)),
+		retrans.Config{HalfRTT: retrans.Sides{Requester: 1, Responder: 9000}}, `
 		0 > first 1 drop
 		0.5 < cnp
 		0.7 > only 1 stray
@@ -391,7 +410,8 @@ func TestOnlyRestartsAndTheirLikeAreMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, sums(doc)); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)
 	}
-	coverage := map[string]int64{"restart by NAK": 1, "restart by implied NAK": 0, "restart by RNR NAK": 1, "restart by timeout": 1}
+	coverage := map[string]int64{"restart by NAK": 1, "restart by implied NAK": 0, "restart by RNR NAK": 1,
+		"restart by timeout": 1}
 	if diff := cmp.Diff(coverage, doc.Coverage["retrans"]); diff != "" {
 		t.Errorf("coverage (-want +got):\n%s", diff)
 	}
@@ -402,10 +422,12 @@ func TestOnlyRestartsAndTheirLikeAreMeasured(t *testing.T) {
 			empty++
 		}
 	}
-	if units["retrans.timer-restarts"] != analyzers.UnitCount || units["retrans.timeout"] != analyzers.UnitNS || empty != 0 {
+	if units["retrans.timer-restarts"] != analyzers.UnitCount || units["retrans.timeout"] != analyzers.UnitNS ||
+		empty != 0 {
 		t.Errorf("units %v, %d empty metrics", units, empty)
 	}
-	if doc := analyse(t, tracetest.Meta(tracetest.Connections(1, false)), retrans.Config{}, "0 > only 1 ar\n 2 < ack 1"); len(doc.Metrics) != 5 {
+	if doc := analyse(t, tracetest.Meta(tracetest.Connections(1, false)), retrans.Config{},
+		"0 > only 1 ar\n 2 < ack 1"); len(doc.Metrics) != 5 {
 		t.Errorf("metrics of a trace without retransmission: %+v", doc.Metrics)
 	}
 }
@@ -417,7 +439,8 @@ func TestRetriesFromTheFifteenthOnShareOneMetric(t *testing.T) {
 		fmt.Fprintf(&text, "%d > only 1 ar drop\n", 1000*i)
 	}
 	got := map[string]int{}
-	for name, values := range sums(analyse(t, tracetest.Meta(tracetest.Connections(1, false)), retrans.Config{}, text.String())) {
+	for name, values := range sums(analyse(t, tracetest.Meta(tracetest.Connections(1, false)), retrans.Config{},
+		text.String())) {
 		if strings.HasPrefix(name, "retrans.timeout.") {
 			got[name] = len(values)
 		}

@@ -1,19 +1,20 @@
-// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry counts, and
-// that repeated atomics bring back what they did the first time.
+// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry
+// counts, and that repeated atomics bring back what they did the first time.
 //
-// All instants are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order packet);
-// NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) − t(lost packet).
-// For READ the repeated request plays the NACK. A packet lost behind an earlier loss has no NACK of its own and is repaired by
-// the round that the earlier one's NACK started. A timeout is measured on the first lost packet of its round, from its latest
-// transmission to its retransmission, also per retry of that packet. Timers that expire without a loss to repair, because a wrong NAK
-// has made the requester forget it, are counted only.
+// All instants are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order
+// packet); NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) −
+// t(lost packet). For READ the repeated request plays the NACK. A packet lost behind an earlier loss has no NACK of its
+// own and is repaired by the round that the earlier one's NACK started. A timeout is measured on the first lost packet
+// of its round, from its latest transmission to its retransmission, also per retry of that packet. Timers that expire
+// without a loss to repair, because a wrong NAK has made the requester forget it, are counted only.
 //
-// Generation and reaction contain the way from the switch to the host and back. Given that way's duration from a calibration
-// run ([Calibrate]), corrected values are reported beside the raw ones under names that end in ".corrected".
+// Generation and reaction contain the way from the switch to the host and back. Given that way's duration from a
+// calibration run ([Calibrate]), corrected values are reported beside the raw ones under names that end in
+// ".corrected".
 //
-// A finding convicts only if no reception instants at the hosts explain the trace: what a response that passed at t causes
-// happens after t, but what a sender did before a packet passed may have been any time before. Where a bound rests on a
-// packet of the sender, its path may have become faster meanwhile by [Config].JitterNS.
+// A finding convicts only if no reception instants at the hosts explain the trace: what a response that passed at t
+// causes happens after t, but what a sender did before a packet passed may have been any time before. Where a bound
+// rests on a packet of the sender, its path may have become faster meanwhile by [Config].JitterNS.
 package retrans
 
 import (
@@ -30,8 +31,8 @@ import (
 // Name is the analyzer's name in configurations, metrics and rule ids.
 const Name = "retrans"
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config measures and judges what needs no such
-// knowledge.
+// Config is what a test knows about its endpoints beyond the trace. The zero Config measures and judges what needs no
+// such knowledge.
 type Config struct {
 	// Default holds for every connection that Connections does not name.
 	Default Params
@@ -40,16 +41,17 @@ type Config struct {
 
 	// HalfRTT is the result of a calibration run. 0: not measured, no corrected metrics.
 	HalfRTT Sides
-	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: package bounds assumes one.
+	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: package bounds assumes
+	// one.
 	HostDelayNS int64
-	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described. A bound that
-	// is assumed is at least twice that: a test may set a T below the round trip on purpose.
+	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described.
+	// A bound that is assumed is at least twice that: a test may set a T below the round trip on purpose.
 	LinkDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
 
-	// AckSilenceNS and NakSilenceNS are how long the silence of a responder, or that of a requester after a NAK, lasts at least that is
-	// reported. 0: half and three quarters of the local ACK timeout.
+	// AckSilenceNS and NakSilenceNS are how long the silence of a responder, or that of a requester after a NAK, lasts at
+	// least that is reported. 0: half and three quarters of the local ACK timeout.
 	AckSilenceNS, NakSilenceNS int64
 }
 
@@ -111,7 +113,8 @@ type Analyzer struct {
 func New(meta trace.Meta, cfg Config) *Analyzer {
 	n := meta.Connections.Len()
 	a := &Analyzer{
-		cfg: cfg, host: bounds.Hosts{DelayNS: cfg.HostDelayNS, LinkNS: cfg.LinkDelayNS}.Delay(meta.Kind), tracker: rounds.New(meta), params: make([]Params, n),
+		cfg: cfg, host: bounds.Hosts{DelayNS: cfg.HostDelayNS, LinkNS: cfg.LinkDelayNS}.Delay(meta.Kind),
+		tracker: rounds.New(meta), params: make([]Params, n),
 		metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
 		results: make([]*results, 2*n), reloaded: make([]bool, 2*n), inferred: meta.Connections.Inferred,
 	}
@@ -199,8 +202,8 @@ func (a *Analyzer) response(r *trace.Record, step *rounds.Step) {
 	a.repaired(r, step, first && step.Cause == rounds.Implied)
 }
 
-// repaired measures a packet that is sent again; asked means that it is the one that a NACK asked for, so that it was lost
-// even if the observer could not see that.
+// repaired measures a packet that is sent again; asked means that it is the one that a NACK asked for, so that it was
+// lost even if the observer could not see that.
 func (a *Analyzer) repaired(r *trace.Record, step *rounds.Step, asked bool) {
 	if !step.Prev.Known {
 		return

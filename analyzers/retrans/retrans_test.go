@@ -22,7 +22,8 @@ func analyse(t *testing.T, meta trace.Meta, cfg retrans.Config, text string) *an
 		t.Fatal(err)
 	}
 	checked := trace.CheckedRecords(meta, records)
-	doc, err := analyzers.Run(context.Background(), checked, retrans.New(checked.Meta(), cfg), counters.New(checked.Meta(), counters.Input{}))
+	doc, err := analyzers.Run(context.Background(), checked, retrans.New(checked.Meta(), cfg),
+		counters.New(checked.Meta(), counters.Input{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,9 +39,11 @@ func agreesAlone(t *testing.T, shared *analyzers.Analysis, checked *trace.Checke
 	if err := checked.ForEach(context.Background(), func(r *trace.Record) error { a.Packet(r); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	alone := analyzers.Analysis{Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{}}
+	alone := analyzers.Analysis{Findings: []analyzers.Finding{}, Metrics: []analyzers.Metric{},
+		Coverage: map[string]map[string]int64{}}
 	alone.Add(retrans.Name, a.Finish())
-	if diff := cmp.Diff(alone.Findings, shared.Findings) + cmp.Diff(alone.Metrics, shared.Metrics) + cmp.Diff(alone.Coverage, shared.Coverage); diff != "" {
+	if diff := cmp.Diff(alone.Findings, shared.Findings) + cmp.Diff(alone.Metrics,
+		shared.Metrics) + cmp.Diff(alone.Coverage, shared.Coverage); diff != "" {
 		t.Errorf("alone (-) and together with another analyzer (+):\n%s", diff)
 	}
 }
@@ -163,7 +166,8 @@ func TestMeasures(t *testing.T) {
 				2 < ack 1 drop
 				300 > only 1 ar
 				302 < ack 1`,
-			want: map[string][]int64{"retrans.timeout": {300_000}, "retrans.timeout.retry-1": {300_000}, "retrans.timer-restarts": {1}},
+			want: map[string][]int64{"retrans.timeout": {300_000}, "retrans.timeout.retry-1": {300_000},
+				"retrans.timer-restarts": {1}},
 		},
 		{
 			name: "timeouts behind a NACK that made the requester forget the loss repair nothing, but are counted",
@@ -222,7 +226,8 @@ func TestMeasures(t *testing.T) {
 				3 < resp 2 drop
 				203 > read 2+1
 				206 < resp 2`,
-			want: map[string][]int64{"retrans.timeout": {203_000}, "retrans.timeout.retry-1": {203_000}, "retrans.timer-restarts": {1}},
+			want: map[string][]int64{"retrans.timeout": {203_000}, "retrans.timeout.retry-1": {203_000},
+				"retrans.timer-restarts": {1}},
 		},
 		{
 			name: "a lost READ request is a timeout of the request",
@@ -231,7 +236,8 @@ func TestMeasures(t *testing.T) {
 				200 > read 1+2
 				202 < resp 1
 				203 < resp 2`,
-			want: map[string][]int64{"retrans.timeout": {200_000}, "retrans.timeout.retry-1": {200_000}, "retrans.timer-restarts": {1}},
+			want: map[string][]int64{"retrans.timeout": {200_000}, "retrans.timeout.retry-1": {200_000},
+				"retrans.timer-restarts": {1}},
 		},
 		{
 			name: "an ACK that passes over an outstanding READ is an implied NACK",
@@ -269,7 +275,8 @@ func TestMeasures(t *testing.T) {
 				4 > first 1
 				6 2> first 1`,
 			want: map[string][]int64{
-				"retrans.nack-generation": {1000, 2000}, "retrans.nack-reaction": {2000, 3000}, "retrans.retransmission": {4000, 6000},
+				"retrans.nack-generation": {1000, 2000}, "retrans.nack-reaction": {2000, 3000},
+				"retrans.retransmission": {4000, 6000},
 			},
 		},
 		{
@@ -389,7 +396,8 @@ func TestJudges(t *testing.T) {
 		{
 			name: "a second restart after a dropped retransmission is one",
 			cfg:  exact,
-			text: "0 > only 1 ar\n 1 < ack 1\n 2 > first 2 drop\n 3 > last 3 ar\n 4 < nak 2\n 6 > first 2 drop\n 7 > last 3\n 20 > first 2",
+			text: "0 > only 1 ar\n 1 < ack 1\n 2 > first 2 drop\n 3 > last 3 ar\n 4 < nak 2\n 6 > first 2 drop\n 7 > last 3\n " +
+				"20 > first 2",
 			want: []string{"violation retrans.timeout-early"},
 		},
 		{
@@ -406,7 +414,8 @@ func TestJudges(t *testing.T) {
 		{
 			name: "so it does if an acknowledgement just before that NAK brings it",
 			cfg:  exact,
-			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < ack 1\n 61 < nak 2\n 127 > mid 2 drop\n 128 > last 3 ar drop\n" +
+			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 60 < ack 1\n 61 < nak 2\n 127 > mid 2 drop\n 128 > last 3 " +
+				"ar drop\n" +
 				"197 > mid 2 drop\n 198 > last 3 ar drop\n 267 > mid 2 drop\n 268 > last 3 ar drop",
 		},
 		{

@@ -22,7 +22,8 @@ func Rules() []analyzers.Rule {
 	return []analyzers.Rule{
 		{
 			ID: RuleTimeoutEarly, Severity: analyzers.Violation, Clause: timerClause,
-			Statement: "The requester retransmits for a timeout no earlier than the local ACK timeout T after the last progress.",
+			Statement: "The requester retransmits for a timeout " +
+				"no earlier than the local ACK timeout T after the last progress.",
 		},
 		{
 			ID: RuleTimeoutLate, Severity: analyzers.Warning, Clause: timerClause,
@@ -38,11 +39,13 @@ func Rules() []analyzers.Rule {
 		},
 		{
 			ID: RuleRNREarly, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.7.5.2.8",
-			Statement: "After an RNR NAK the requester waits at least as long as its timer field says before it repeats the request.",
+			Statement: "After an RNR NAK the requester waits at least as long as its timer field says before it repeats the " +
+				"request.",
 		},
 		{
 			ID: RuleRNRRetry, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.9.2.1.1",
-			Statement: "Without progress the requester repeats a request at most rnr_retry times after RNR NAKs, unless that is 7.",
+			Statement: "Without progress the requester repeats a request at most rnr_retry times after RNR NAKs, unless that " +
+				"is 7.",
 		},
 		{
 			ID: RuleAtomicReplay, Severity: analyzers.Violation, Clause: "IBTA volume 1, 9.4.5",
@@ -50,7 +53,8 @@ func Rules() []analyzers.Rule {
 		},
 		{
 			ID: RuleAckSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.1",
-			Statement: "A request that asks for an acknowledgement, a READ and an atomic are answered before the requester's timer has to repeat them.",
+			Statement: "A request that asks for an acknowledgement, a READ and an atomic are answered before the requester's " +
+				"timer has to repeat them.",
 		},
 		{
 			ID: RuleNakSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.2",

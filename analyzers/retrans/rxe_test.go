@@ -13,8 +13,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// analyseCapture runs the analyzers of timing and congestion over a checked trace of soft-RoCE, whose timeout exponent is 14
-// and retry count 7.
+// analyseCapture runs the analyzers of timing and congestion over a checked trace of soft-RoCE, whose timeout exponent
+// is 14 and retry count 7.
 func analyseCapture(t *testing.T, checked *trace.Checked) *analyzers.Analysis {
 	t.Helper()
 	params := retrans.Params{Known: true, TimeoutExponent: 14, RetryCount: 7, RNRRetry: 7}

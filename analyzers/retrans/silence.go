@@ -11,8 +11,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A lost acknowledgement and one that was never sent look alike to a requester: its timer repairs both. An observer who knows what arrived can
-// tell them apart. Slow answers break no rule, so what is reported here are warnings, with the time.
+// A lost acknowledgement and one that was never sent look alike to a requester: its timer repairs both. An observer who
+// knows what arrived can tell them apart. Slow answers break no rule, so what is reported here are warnings, with the
+// time.
 
 // owed is the oldest request of a stream that arrived in order, asks for an acknowledgement and has none.
 type owed struct {
@@ -60,7 +61,8 @@ func (a *Analyzer) listen(r *trace.Record, step *rounds.Step) {
 	switch verb := r.Opcode.Verb(); {
 	case verb != packet.VerbSend && verb != packet.VerbWrite && !demands:
 	case step.Is(rounds.Duplicate):
-		// Any packet that the timer's round repeats can bring the acknowledgement, before the round reaches the request that asked for it.
+		// Any packet that the timer's round repeats can bring the acknowledgement, before the round reaches the request that
+		// asked for it.
 		if o.active && step.Place <= o.place && step.Cause == rounds.Timeout && o.repeatNS == 0 {
 			o.repeatNS, o.repeatID = r.TimeNS, r.ID
 		}
@@ -80,15 +82,16 @@ func (a *Analyzer) acknowledged(r *trace.Record, step *rounds.Step, o *owed) {
 		a.slowest[a.hosts[step.Flow.Peer()]] = max(a.slowest[a.hosts[step.Flow.Peer()]], since)
 	case len(a.silent) < maxSilent && r.Syndrome.IsAck():
 		a.silent = append(a.silent, silent{
-			flow: step.Flow, place: o.place, psn: r.PSN, ns: r.TimeNS, ids: []uint64{r.ID, o.id, o.repeatID}, since: since, repeated: r.TimeNS - o.repeatNS,
+			flow: step.Flow, place: o.place, psn: r.PSN, ns: r.TimeNS, ids: []uint64{r.ID, o.id, o.repeatID}, since: since,
+			repeated: r.TimeNS - o.repeatNS,
 		})
 	}
 	o.active = o.lastPlace > step.Place
 	o.place, o.ns, o.id, o.repeatNS = o.lastPlace, o.lastNS, o.lastID, 0
 }
 
-// silenceNS returns how long a responder's silence must last to be reported: as set, or half of the local ACK timeout beyond what the links
-// take.
+// silenceNS returns how long a responder's silence must last to be reported: as set, or half of the local ACK timeout
+// beyond what the links take.
 func (a *Analyzer) silenceNS(p Params) int64 {
 	if a.cfg.AckSilenceNS > 0 {
 		return a.cfg.AckSilenceNS
@@ -100,7 +103,8 @@ func (a *Analyzer) silenceNS(p Params) int64 {
 	return bounds.TimeoutNS(t)/2 + 2*a.cfg.LinkDelayNS
 }
 
-// silences reports acknowledgements that came only with a retransmission. What this responder took for others is no silence.
+// silences reports acknowledgements that came only with a retransmission. What this responder took for others is no
+// silence.
 func (a *Analyzer) silences() {
 	for i := range a.silent {
 		s := &a.silent[i]
@@ -113,8 +117,10 @@ func (a *Analyzer) silences() {
 		a.report.Report(analyzers.Finding{
 			Rule: RuleAckSilence, Connection: c, Packets: s.ids, TimeNS: s.ns, PSN: s.place, PSNAbs: uint32(s.psn),
 			Expected: "an answer without a retransmission; the slowest other one of this host took " + micros(usual),
-			Actual:   fmt.Sprintf("one after %s, and %s after the timer had repeated the request", micros(s.since), micros(s.repeated)),
-			Message:  "the request arrived and had to be answered; the responder was silent until the requester's timer repeated it",
+			Actual: fmt.Sprintf("one after %s, and %s after the timer had repeated the request", micros(s.since),
+				micros(s.repeated)),
+			Message: "the request arrived and had to be answered; the responder was silent until the requester's timer " +
+				"repeated it",
 		})
 	}
 }

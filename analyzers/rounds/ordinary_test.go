@@ -47,7 +47,8 @@ func twoConnections(t *testing.T) *trace.Connections {
 		side := func(host byte, ipsn packet.PSN) trace.Side {
 			return trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, host}), QPN: packet.QPN(17 + i), IPSN: ipsn}
 		}
-		list[i] = trace.Connection{Index: i + 1, Requester: side(1, [2]packet.PSN{0xfffffa, 100}[i]), Responder: side(2, 500), MTU: 1024}
+		list[i] = trace.Connection{Index: i + 1, Requester: side(1, [2]packet.PSN{0xfffffa, 100}[i]), Responder: side(2, 500),
+			MTU: 1024}
 	}
 	c, err := trace.NewConnections(list)
 	if err != nil {
@@ -59,18 +60,21 @@ func twoConnections(t *testing.T) *trace.Connections {
 // drawnRecord returns a record that mostly follows the one before on its connection.
 func drawnRecord(t *rapid.T, next *[2]packet.PSN) trace.Record {
 	connection := rapid.IntRange(0, 1).Draw(t, "connection")
-	r := trace.Record{Flow: trace.NewFlowID(connection+1, false), Flags: trace.Sent | trace.Passed, PayloadLen: 1024, Opcode: packet.WriteMiddle}
+	r := trace.Record{Flow: trace.NewFlowID(connection+1, false), Flags: trace.Sent | trace.Passed, PayloadLen: 1024,
+		Opcode: packet.WriteMiddle}
 	r.PSN = next[connection]
 	switch rapid.IntRange(0, 11).Draw(t, "kind") {
 	case 0: // an answer
 		r.Flow, r.Opcode, r.Flags, r.PayloadLen = r.Flow.Peer(), packet.Acknowledge, r.Flags|trace.HasAETH, 0
 		r.PSN = r.PSN.Add(-rapid.IntRange(1, 4).Draw(t, "behind"))
-		r.Syndrome = rapid.SampledFrom([]packet.Syndrome{packet.SyndromeAck, packet.SyndromeNakSequence, packet.SyndromeRNR}).Draw(t, "syndrome")
+		r.Syndrome = rapid.SampledFrom([]packet.Syndrome{packet.SyndromeAck, packet.SyndromeNakSequence,
+			packet.SyndromeRNR}).Draw(t, "syndrome")
 		return r
 	case 1:
 		r.PSN = r.PSN.Add(rapid.IntRange(-5, 3).Draw(t, "jump"))
 	case 2:
-		r.Opcode = rapid.SampledFrom([]packet.Opcode{packet.ReadRequest, packet.CmpSwap, packet.SendOnlyInv, packet.WriteOnlyImm}).Draw(t, "opcode")
+		r.Opcode = rapid.SampledFrom([]packet.Opcode{packet.ReadRequest, packet.CmpSwap, packet.SendOnlyInv,
+			packet.WriteOnlyImm}).Draw(t, "opcode")
 		r.Flags, r.DMALen = r.Flags|trace.HasRETH, uint32(rapid.IntRange(0, 3000).Draw(t, "length"))
 	case 3:
 		r.Event = trace.EventType(rapid.IntRange(0, int(trace.MaxEventType)).Draw(t, "event"))

@@ -1,13 +1,13 @@
 package rounds
 
-// read is an outstanding request that is answered by more than an ACK: a READ or an atomic. Responses first…end−1 are due;
-// next is the first that has not been delivered.
+// read is an outstanding request that is answered by more than an ACK: a READ or an atomic. Responses first…end−1 are
+// due; next is the first that has not been delivered.
 type read struct {
 	next, end int64
 }
 
-// readQueue holds outstanding reads in request order. RC allows few (at most 255 in CM's 8-bit fields); a trace that has more
-// loses the oldest.
+// readQueue holds outstanding reads in request order. RC allows few (at most 255 in CM's 8-bit fields); a trace that
+// has more loses the oldest.
 type readQueue struct {
 	list []read
 	head int

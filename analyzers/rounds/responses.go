@@ -45,8 +45,8 @@ func (s *stream) answer(r *trace.Record, step *Step) {
 	}
 }
 
-// answersGap looks for the packet that a sequence NAK complains about. If the observer could not see the loss, it is the
-// packet behind the missing one.
+// answersGap looks for the packet that a sequence NAK complains about. If the observer could not see the loss, it is
+// the packet behind the missing one.
 func (s *stream) answersGap(step *Step) {
 	switch {
 	case s.gapOpen && s.gapNS != Never && step.Place == s.want:

@@ -1,11 +1,11 @@
 // Package rounds tells, record by record, what an observer at the switch can know about retransmission on a reliable
-// connection: which packets are repeated, what made the sender start over (a NAK, an implied NAK, an RNR NAK or the local ACK
-// timer) and when that cause passed the observer. It judges nothing; the analyzers that measure latencies and expected
-// counters share it.
+// connection: which packets are repeated, what made the sender start over (a NAK, an implied NAK, an RNR NAK or the
+// local ACK timer) and when that cause passed the observer. It judges nothing; the analyzers that measure latencies and
+// expected counters share it.
 //
-// The observer sits between the two hosts, so a packet seen towards a host reaches it at some later unknown instant. Causes
-// are therefore attributed by content (a jump back to PSN p after a NAK for p passed), and [Step.Certain] says whether any
-// other cause could explain the same packets.
+// The observer sits between the two hosts, so a packet seen towards a host reaches it at some later unknown instant.
+// Causes are therefore attributed by content (a jump back to PSN p after a NAK for p passed), and [Step.Certain] says
+// whether any other cause could explain the same packets.
 package rounds
 
 import (
@@ -49,17 +49,20 @@ type Marks uint16
 
 // Marks of a Step.
 const (
-	Again       Marks = 1 << iota // sent before: a retransmitted request or a replayed response
-	Restart                       // the sender of requests jumped back to this packet
-	Repair                        // the first lost packet to be repaired in its round, or the restart itself if no loss is known
-	GapOpened                     // delivered with earlier packets missing, the first such since the receiver was last in order
-	OutOfOrder                    // delivered with earlier packets missing
-	ByAck                         // with OutOfOrder: the packet is an ACK that passes over a missing READ or atomic response
-	Duplicate                     // a request delivered although the responder is already past it
-	AnswersGap                    // a sequence NAK for the gap that opened at CauseNS
-	FirstReplay                   // the response that the repeated request seen at CauseNS asked for
-	// Unsure: an RNR NAK that crossed a repetition of what it refuses; or a request that may have been received before although
-	// it is not marked Duplicate.
+	Again   Marks = 1 << iota // sent before: a retransmitted request or a replayed response
+	Restart                   // the sender of requests jumped back to this packet
+	// the first lost packet to be repaired in its round, or the restart itself if no loss is known
+	Repair
+	// delivered with earlier packets missing, the first such since the receiver was last in order
+	GapOpened
+	OutOfOrder // delivered with earlier packets missing
+	// with OutOfOrder: the packet is an ACK that passes over a missing READ or atomic response
+	ByAck
+	Duplicate   // a request delivered although the responder is already past it
+	AnswersGap  // a sequence NAK for the gap that opened at CauseNS
+	FirstReplay // the response that the repeated request seen at CauseNS asked for
+	// Unsure: an RNR NAK that crossed a repetition of what it refuses; or a request that may have been received before
+	// although it is not marked Duplicate.
 	Unsure
 	Progress // a delivered response that acknowledges something new
 	// TrimmedNext: the header of a trimmed request that the responder, or READ response that the requester, waits for;
@@ -72,8 +75,8 @@ const (
 // Never stands for an instant that is not known: it is before every other.
 const Never = math.MinInt64
 
-// StallWindowNS is how long progress is remembered for Step.StallNS: longer than a packet takes from the observer to a host
-// and its consequence back.
+// StallWindowNS is how long progress is remembered for Step.StallNS: longer than a packet takes from the observer to a
+// host and its consequence back.
 const StallWindowNS = bounds.ReactionNS
 
 // Transmission is an earlier transmission of a packet.
@@ -97,18 +100,19 @@ type Step struct {
 	Prev    Transmission // the packet's previous transmission, if Again
 	Certain bool         // with Restart: no other cause explains it, but see DoubtNS
 
-	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must have had
-	// (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the path from sender
-	// to observer). ActivityNS is the latest instant that anything of this stream passed before. Never if not known.
+	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must
+	// have had (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the
+	// path from sender to observer). ActivityNS is the latest instant that anything of this stream passed before. Never if
+	// not known.
 	ProgressNS, TimerNS, ActivityNS int64
-	// QuietNS, with Restart or Progress, is how long the local ACK timer may have been running at most: what is shorter than
-	// a timeout was none.
+	// QuietNS, with Restart or Progress, is how long the local ACK timer may have been running at most: what is shorter
+	// than a timeout was none.
 	QuietNS int64
-	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If that one may have
-	// been a timeout, this one may be the answer to the NAK.
+	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If that one may
+	// have been a timeout, this one may be the answer to the NAK.
 	DoubtNS int64
-	// StallNS, with Restart, is the longest QuietNS of the progress seen lately, for at least StallWindowNS. A timer that expired
-	// before that progress reached the sender may be behind the restart.
+	// StallNS, with Restart, is the longest QuietNS of the progress seen lately, for at least StallWindowNS. A timer that
+	// expired before that progress reached the sender may be behind the restart.
 	StallNS int64
 	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
 	RNRTimerNS int64
@@ -154,8 +158,8 @@ func (t *Tracker) begin(flow trace.FlowID) *stream {
 	return s
 }
 
-// Packet follows r and returns what it means, or nil for packets outside every stream: CNPs, other services and packets of
-// no known connection. The Step is valid until the next call.
+// Packet follows r and returns what it means, or nil for packets outside every stream: CNPs, other services and packets
+// of no known connection. The Step is valid until the next call.
 func (t *Tracker) Packet(r *trace.Record) *Step {
 	request := r.Opcode.IsRequest()
 	flow := r.Flow

@@ -72,7 +72,8 @@ func TestSteps(t *testing.T) {
 		{
 			name: "a NAK still on its way leaves doubt about a restart elsewhere",
 			text: "0 > first 1\n 1 > mid 2 drop\n 2 > last 3 ar\n 3 < nak 2\n 4 > first 1\n 5 > mid 2",
-			want: []string{"", "", "gap out-of-order", "answers-gap progress", "again restart duplicate by timeout", "again repair"},
+			want: []string{"", "", "gap out-of-order", "answers-gap progress", "again restart duplicate by timeout",
+				"again repair"},
 		},
 		{
 			name: "a repeated READ request after a gap is an implied NAK",

@@ -35,14 +35,14 @@ type stream struct {
 	debt   int
 	debtNS int64 // when the latest of it was incurred
 	owedNS int64 // until when such a restart may still come although everything was acknowledged in the meantime
-	// carried is debt from before the latest progress: a restart that it causes goes to where the sender is by then, and was counted
-	// before the progress restored the retries.
+	// carried is debt from before the latest progress: a restart that it causes goes to where the sender is by then, and
+	// was counted before the progress restored the retries.
 	carried   int
 	carriedNS int64
 	// spare is a NAK whose place a restart went to that an older one may have caused: the NAK may cause another one there.
 	spare struct{ place, ns int64 }
-	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been running
-	// for quiet: the NAK may then cause another restart there.
+	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been
+	// running for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
 
 	// The responder.
@@ -69,8 +69,8 @@ type stream struct {
 	}
 	gapOpen bool
 
-	// Trimmed headers: what their receivers make of them, and when the latest of a READ response passed that may still cause a
-	// repeated READ request.
+	// Trimmed headers: what their receivers make of them, and when the latest of a READ response passed that may still
+	// cause a repeated READ request.
 	responderTrims, requesterTrims trace.TrimReaction
 	trimNS                         int64
 	trimmed                        bool
@@ -105,11 +105,12 @@ func (s *stream) span(r *trace.Record) int64 {
 	return max(1, (int64(r.DMALen)+s.mtu-1)/s.mtu)
 }
 
-// ordinary follows r if it is what nearly all requests are: a packet of a SEND or WRITE, sent for the first time, in order, to a responder that
-// waits for it and gets it. It does what request does for such a packet (a test compares the two), and returns false, with nothing done, for
-// any other.
+// ordinary follows r if it is what nearly all requests are: a packet of a SEND or WRITE, sent for the first time, in
+// order, to a responder that waits for it and gets it. It does what request does for such a packet (a test compares the
+// two), and returns false, with nothing done, for any other.
 func (s *stream) ordinary(r *trace.Record) bool {
-	if !s.started || r.Event != trace.EventNone || r.Flags&(trace.Sent|trace.Passed|trace.ForeignPKey) != trace.Sent|trace.Passed ||
+	if !s.started || r.Event != trace.EventNone ||
+		r.Flags&(trace.Sent|trace.Passed|trace.ForeignPKey) != trace.Sent|trace.Passed ||
 		r.ICRC == packet.ICRCInvalid || readLike(r.Opcode) || s.unsure {
 		return false
 	}
@@ -218,7 +219,8 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	older := s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
 	spare := s.spare.place == place && r.TimeNS-s.spare.ns < StallWindowNS
 	switch i := s.findNak(place); {
-	case i >= 0 && (older || spare) && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS: // too soon for this RNR NAK, which is still to be obeyed
+	// too soon for this RNR NAK, which is still to be obeyed
+	case i >= 0 && (older || spare) && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS:
 		step.Cause, step.CauseNS, step.Certain = Nack, s.carriedNS, false
 		s.debt--
 		s.doubt(step)

@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// receiveHeader follows a trimmed request to the responder. One that reacts has noticed the gap then, so that no later packet
-// opens it.
+// receiveHeader follows a trimmed request to the responder. One that reacts has noticed the gap then, so that no later
+// packet opens it.
 func (s *stream) receiveHeader(step *Step) {
 	if s.unsure {
 		step.Marks |= Unsure
@@ -29,7 +29,8 @@ func (s *stream) receiveHeader(step *Step) {
 // learnHeader follows a trimmed response to the requester.
 func (s *stream) learnHeader(r *trace.Record, step *Step) {
 	due := s.reads.first()
-	if s.requesterTrims == trace.TrimIgnored || !r.Opcode.IsReadResponse() || due == nil || step.Place < due.next || step.Place >= s.high {
+	if s.requesterTrims == trace.TrimIgnored || !r.Opcode.IsReadResponse() || due == nil || step.Place < due.next ||
+		step.Place >= s.high {
 		return
 	}
 	if step.Marks |= TrimmedAhead; step.Place == due.next && s.una == due.next {
@@ -40,8 +41,9 @@ func (s *stream) learnHeader(r *trace.Record, step *Step) {
 	s.debt++ // the requester may have moved on before it restarts
 }
 
-// byTrim reports whether a trimmed READ response may be behind the restart at r: if nothing is known about the requester, one that comes
-// before any timer can have expired.
+// byTrim reports whether a trimmed READ response may be behind the restart at r: if nothing is known about the
+// requester, one that comes before any timer can have expired.
 func (s *stream) byTrim(r *trace.Record) bool {
-	return s.trimmed && readLike(r.Opcode) && (s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < bounds.ShortestTimeoutNS)
+	return s.trimmed && readLike(r.Opcode) &&
+		(s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < bounds.ShortestTimeoutNS)
 }

@@ -9,21 +9,21 @@ type txEntry struct {
 	timer bool
 }
 
-// txLog remembers the latest transmission of each packet that may be sent again: a ring indexed by place, which grows with
-// what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
+// txLog remembers the latest transmission of each packet that may be sent again: a ring indexed by place, which grows
+// with what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
 type txLog struct {
 	ring []txEntry
 	puts int
 }
 
 const (
-	// fewInFlight is the length of a ring at first, so that a connection that carries next to nothing takes little memory. Up to
-	// minInFlight a ring grows rather than forget a packet.
+	// fewInFlight is the length of a ring at first, so that a connection that carries next to nothing takes little memory.
+	// Up to minInFlight a ring grows rather than forget a packet.
 	fewInFlight = 4
 	minInFlight = 64
 	maxInFlight = 1 << 16
-	// placesPerPut bounds the ring by the packets seen, so that a few wild PSNs on each of many connections of a hostile trace
-	// cannot take much memory. A READ request takes as many places as it has response packets.
+	// placesPerPut bounds the ring by the packets seen, so that a few wild PSNs on each of many connections of a hostile
+	// trace cannot take much memory. A READ request takes as many places as it has response packets.
 	placesPerPut = 1024
 )
 

@@ -16,6 +16,7 @@ func TestARingForgetsNothingBeforeItHasItsUsualLength(t *testing.T) {
 		}
 	}
 	if l.put(minInFlight+1, minInFlight+1, txEntry{}); len(l.ring) != minInFlight || l.get(1).Known {
-		t.Errorf("ring of %d, the first packet is known: %v; want %d, as all but the latest are acknowledged", len(l.ring), l.get(1).Known, minInFlight)
+		t.Errorf("ring of %d, the first packet is known: %v; want %d, as all but the latest are acknowledged", len(l.ring),
+			l.get(1).Known, minInFlight)
 	}
 }

@@ -1,13 +1,15 @@
-// Package rp checks a reaction point of DCQCN: how fast a sender sends before and after congestion notification packets.
+// Package rp checks a reaction point of DCQCN: how fast a sender sends before and after congestion notification
+// packets.
 //
-// The rate is read off the gaps between neighbouring packets of one message. A gap tells the sender's pace only if nothing
-// else left its port in between, both packets are full and the second was ready when the first left; of a message under way
-// the NIC has all packets at hand. So only gaps between consecutive MIDDLE packets count, and only where no other packet of
-// the same side stands between them. A gap is measured in units of the packet's time on the wire: 1 is line rate.
+// The rate is read off the gaps between neighbouring packets of one message. A gap tells the sender's pace only if
+// nothing else left its port in between, both packets are full and the second was ready when the first left; of a
+// message under way the NIC has all packets at hand. So only gaps between consecutive MIDDLE packets count, and only
+// where no other packet of the same side stands between them. A gap is measured in units of the packet's time on the
+// wire: 1 is line rate.
 //
-// What the analyzer does not claim: how deep a cut or how steep a recovery must be. NICs differ in that, and DCQCN leaves the
-// parameters open. It convicts a sender that does nothing, that never recovers, or that slows down to a steady pace without a
-// reason; a sender that has seen losses is not judged, because slow restart is one.
+// What the analyzer does not claim: how deep a cut or how steep a recovery must be. NICs differ in that, and DCQCN
+// leaves the parameters open. It convicts a sender that does nothing, that never recovers, or that slows down to a
+// steady pace without a reason; a sender that has seen losses is not judged, because slow restart is one.
 package rp
 
 import (
@@ -189,8 +191,8 @@ func (a *Analyzer) data(r *trace.Record, before *recent) {
 	a.gap(r, f, rp, float64(r.TimeNS-before.ns)/onWire)
 }
 
-// interrupted notes that the time since the flow's latest packet says nothing of its pace, and may have been long enough to
-// recover from a CNP unseen.
+// interrupted notes that the time since the flow's latest packet says nothing of its pace, and may have been long
+// enough to recover from a CNP unseen.
 func (f *flow) interrupted() { f.fast, f.pace, f.judgeable = run{}, run{}, false }
 
 // gap judges the pace of a sender at a packet.

@@ -52,8 +52,9 @@ func enabled(on bool) rp.Config {
 
 func (w *wire) record(flow trace.FlowID, op packet.Opcode, psn packet.PSN) trace.Record {
 	w.id++
-	return trace.Record{ID: w.id, TimeNS: w.now, Flow: flow, Opcode: op, PSN: psn, PayloadLen: payload, Flags: trace.Sent | trace.Passed,
-		ICRC: packet.ICRCNotCheckable}
+	return trace.Record{ID: w.id, TimeNS: w.now, Flow: flow, Opcode: op, PSN: psn, PayloadLen: payload,
+		Flags: trace.Sent | trace.Passed,
+		ICRC:  packet.ICRCNotCheckable}
 }
 
 // send sends n packets of a connection's message under way at a multiple of their time on the wire.

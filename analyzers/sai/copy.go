@@ -67,10 +67,12 @@ func (a *Analyzer) countCopy(e *entry, o *sai.Observation, mixed bool) {
 
 // runt reports whether a packet is too short to be cut, by one of the settings that it may have met.
 func (a *Analyzer) runt(e *entry) bool {
-	return e.Length <= a.compiled[e.settings].settings.Trimming.Size || e.Length <= a.compiled[e.other].settings.Trimming.Size
+	return e.Length <= a.compiled[e.settings].settings.Trimming.Size ||
+		e.Length <= a.compiled[e.other].settings.Trimming.Size
 }
 
-// checkRemarked judges a long packet that left whole with another DSCP: it was not cut, or it should have kept its DSCP.
+// checkRemarked judges a long packet that left whole with another DSCP: it was not cut, or it should have kept its
+// DSCP.
 func (a *Analyzer) checkRemarked(e *entry, o *sai.Observation) {
 	if a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
 		a.violate(ruleSize, o, e, fmt.Sprintf("%d bytes", a.compiled[e.settings].settings.Trimming.Size),
@@ -104,14 +106,16 @@ func (a *Analyzer) checkSize(e *entry, o *sai.Observation, runt bool) {
 
 func (a *Analyzer) checkDSCP(e *entry, o *sai.Observation) {
 	if !a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
-		a.violate(ruleDSCP, o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port], a.config.Ports[o.Port]),
+		a.violate(ruleDSCP, o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port],
+			a.config.Ports[o.Port]),
 			fmt.Sprintf("DSCP %d", o.DSCP))
 	}
 	if o.Queue == sai.UnknownQueue {
 		return
 	}
 	if !a.expects(e, func(t *compiled) bool { return t.queue[o.Port] == o.Queue }) {
-		a.violate(ruleQueue, o, e, fmt.Sprintf("queue %d", a.compiled[e.settings].queue[o.Port]), fmt.Sprintf("queue %d", o.Queue))
+		a.violate(ruleQueue, o, e, fmt.Sprintf("queue %d", a.compiled[e.settings].queue[o.Port]),
+			fmt.Sprintf("queue %d", o.Queue))
 	}
 }
 
@@ -169,8 +173,8 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 // roomSlack is what a queue may hold of packets that have begun to leave: one of the largest, and some.
 const roomSlack = 10_000
 
-// checkRoom judges whether a packet was trimmed though its queue held no more than half of what it may. What has arrived and not left
-// is the most that it can have held; queues that hold copies, too, are not judged.
+// checkRoom judges whether a packet was trimmed though its queue held no more than half of what it may. What has
+// arrived and not left is the most that it can have held; queues that hold copies, too, are not judged.
 func (a *Analyzer) checkRoom(e *entry, o *sai.Observation) {
 	pool := int64(a.config.PoolBytes)
 	if pool == 0 || e.out != o.Port || e.settings != e.other || a.ports[o.Port].lostCopyTarget[e.queue] {
@@ -189,7 +193,8 @@ func (a *Analyzer) checkRoom(e *entry, o *sai.Observation) {
 	if need(e.around) > pool || need(e.ahead) > max(limit, int64(p.Reserved)) {
 		return
 	}
-	a.violate(ruleRoom, o, e, fmt.Sprintf("the packet whole: queue %d of port %s held at most %d of %d bytes", e.queue, a.config.Ports[o.Port], e.ahead, limit), "a copy")
+	a.violate(ruleRoom, o, e, fmt.Sprintf("the packet whole: queue %d of port %s held at most %d of %d bytes", e.queue,
+		a.config.Ports[o.Port], e.ahead, limit), "a copy")
 }
 
 // checkOrder judges when a copy left.
@@ -198,8 +203,9 @@ func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
 	queue := t.queue[o.Port]
 	key := orderKey{e.Port, o.Port, queue}
 	if last, ok := a.order[key]; ok && e.TimePS < last && e.settings == e.other {
-		a.violate(ruleOrder, o, e, "after the copies of packets that arrived before", fmt.Sprintf("behind that of a packet that arrived %.3f µs later",
-			float64(last-e.TimePS)/1e6))
+		a.violate(ruleOrder, o, e, "after the copies of packets that arrived before",
+			fmt.Sprintf("behind that of a packet that arrived %.3f µs later",
+				float64(last-e.TimePS)/1e6))
 	}
 	a.order[key] = max(a.order[key], e.TimePS)
 	if a.config.Strict && queue < queues && !a.ports[o.Port].shaped[queue] {
@@ -214,8 +220,10 @@ func (a *Analyzer) checkOvertaken(e *entry, o *sai.Observation, queue int) {
 	for q := range min(queue, queues) {
 		for _, at := range p.lower[q] {
 			if at > since && at < o.TimePS {
-				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %.3f µs", q, float64(since)/1e6),
-					fmt.Sprintf("a packet of queue %d left at %.3f µs, the copy at %.3f µs", q, float64(at)/1e6, float64(o.TimePS)/1e6))
+				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %.3f µs", q,
+					float64(since)/1e6),
+					fmt.Sprintf("a packet of queue %d left at %.3f µs, the copy at %.3f µs", q, float64(at)/1e6,
+						float64(o.TimePS)/1e6))
 				return
 			}
 		}

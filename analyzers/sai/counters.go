@@ -22,7 +22,8 @@ func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 		return
 	}
 	if a.unattributed > 0 {
-		a.note(fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged", a.unattributed))
+		a.note(fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged",
+			a.unattributed))
 	}
 	for _, b := range s.Invariants() {
 		rule := map[string]string{
@@ -84,11 +85,13 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	p := &a.ports[i]
 	blurred := p.blurred()
 	if blurred {
-		a.note("port " + c.Name + ": packets that looked different with the same number were inside together: counters not judged that depend on which was which")
+		a.note("port " + c.Name + ": packets that looked different with the same number were inside together: counters not " +
+			"judged that depend on which was which")
 	}
 	misplaced := !blurred && a.misplaced(p, c)
 	if misplaced {
-		a.blame(ruleOriginal, "port "+c.Name, "SAI_QUEUE_STAT_TX_TRIM_PACKETS", "on the queues that trimmed packets were meant for",
+		a.blame(ruleOriginal, "port "+c.Name, "SAI_QUEUE_STAT_TX_TRIM_PACKETS",
+			"on the queues that trimmed packets were meant for",
 			fmt.Sprintf("as many on other queues: %v", sentByQueue(c)))
 	}
 	var lost, refused, copies, ambiguous int64
@@ -104,7 +107,8 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	}
 	where := "port " + c.Name
 	if a.unattributed == 0 && !blurred {
-		a.within(ruleInterface, where, "SAI_PORT_STAT_IF_OUT_DISCARDS", c.OutDiscards, span{refused, refused + ambiguous + lost})
+		a.within(ruleInterface, where, "SAI_PORT_STAT_IF_OUT_DISCARDS", c.OutDiscards,
+			span{refused, refused + ambiguous + lost})
 	}
 	most := span{p.left - copies - ambiguous, p.left}
 	if blurred {
@@ -179,13 +183,15 @@ func (a *Analyzer) judgeLosses(at *tally, c *sai.Queue, where string) {
 	switch {
 	case !c.DroppedTrim.Known():
 		// Without the counter of lost copies, that of trimmed packets bounds them.
-		a.within(ruleTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim, span{at.copies, at.copies + at.ambiguous + at.missing})
+		a.within(ruleTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim,
+			span{at.copies, at.copies + at.ambiguous + at.missing})
 		return
 	case int64(c.DroppedTrim) > lost.high:
 		a.within(ruleLost, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", c.DroppedTrim, lost)
 	case int64(c.DroppedTrim) < lost.low && c.Trim.Known() && int64(c.Trim)-at.copies < lost.low:
 		a.blame(ruleUntrimmed, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
-			fmt.Sprintf("%v, while %d packets left neither whole nor trimmed and %v are counted as trimmed", c.DroppedTrim, at.mustTrim, c.Trim))
+			fmt.Sprintf("%v, while %d packets left neither whole nor trimmed and %v are counted as trimmed", c.DroppedTrim,
+				at.mustTrim, c.Trim))
 	case int64(c.DroppedTrim) < lost.low:
 		a.blame(ruleSilent, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
 			fmt.Sprintf("%v, while %d packets left neither whole nor trimmed", c.DroppedTrim, at.mustTrim))
@@ -194,8 +200,8 @@ func (a *Analyzer) judgeLosses(at *tally, c *sai.Queue, where string) {
 		span{at.copies + at.mustTrim, at.copies + at.ambiguous + at.mustTrim + at.mayTrim})
 }
 
-// judgeDropped holds originals that were not admitted against the counters of drops. Lost copies may count as drops of the trim
-// queue too: the proposal does not say, and test plans rely on it.
+// judgeDropped holds originals that were not admitted against the counters of drops. Lost copies may count as drops of
+// the trim queue too: the proposal does not say, and test plans rely on it.
 func (a *Analyzer) judgeDropped(p *portState, at *tally, q int, c *sai.Port, where string) {
 	var lost, lostBytes int64
 	if p.lostCopyTarget[q] {
@@ -207,7 +213,8 @@ func (a *Analyzer) judgeDropped(p *portState, at *tally, q int, c *sai.Port, whe
 	counts := &c.Queues[q]
 	packets := span{at.copies + at.missing, at.copies + at.missing + at.ambiguous + lost}
 	bytes := span{at.copiedBytes + at.missingBytes, at.copiedBytes + at.missingBytes + at.unclearBytes + lostBytes}
-	if !a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) && !bytes.framed(packets).holds(counts.DroppedBytes) {
+	if !a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) &&
+		!bytes.framed(packets).holds(counts.DroppedBytes) {
 		a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_BYTES", counts.DroppedBytes, bytes)
 	}
 }

@@ -20,7 +20,8 @@ type judge struct {
 	stopped  []bool
 }
 
-// NewJudge returns the judge of the switches of v, which speak the vocabulary of package sai: sai.Device and sai.Snapshot.
+// NewJudge returns the judge of the switches of v, which speak the vocabulary of package sai: sai.Device and
+// sai.Snapshot.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &judge{view: v, records: make([]uint64, v.Switches()), stopped: make([]bool, v.Switches())}
 	for i := range v.Switches() {
@@ -95,7 +96,8 @@ func (j *judge) Observe(t *trace.SwitchTap) {
 // Decide implements analyzers.SwitchJudge.
 func (j *judge) Decide(*trace.Decision) {}
 
-// Changed implements analyzers.SwitchJudge. Settings that cannot be read are an error of the switch, and with it of the run.
+// Changed implements analyzers.SwitchJudge. Settings that cannot be read are an error of the switch, and with it of the
+// run.
 func (j *judge) Changed(now clock.Time, sw int) {
 	if d, err := j.device(sw); err == nil {
 		j.switches[sw].AddChange(Change{FromPS: int64(now), Settings: d.Settings})
@@ -109,8 +111,8 @@ func (j *judge) Stopping(_ clock.Time, sw int) {
 	j.switches[sw].Finish(j.before[sw])
 }
 
-// Started implements analyzers.SwitchJudge: packets and counters are judged anew, and what was found and measured stays. Settings that cannot be
-// read are an error of the switch, and with it of the run.
+// Started implements analyzers.SwitchJudge: packets and counters are judged anew, and what was found and measured
+// stays. Settings that cannot be read are an error of the switch, and with it of the run.
 func (j *judge) Started(_ clock.Time, sw int) {
 	a, s, err := j.begin(sw)
 	if err != nil {
@@ -165,8 +167,8 @@ const (
 	protocolICMP = 1
 )
 
-// Observation returns what a tap on the link of a packet would see. The queue by which a packet leaves is told too: mirrored ports of a real
-// switch do not.
+// Observation returns what a tap on the link of a packet would see. The queue by which a packet leaves is told too:
+// mirrored ports of a real switch do not.
 func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Addr) sai.Observation {
 	o := sai.Observation{
 		TimePS: int64(t.Time), Port: t.Port, Side: sai.Before, Queue: sai.UnknownQueue,
@@ -194,9 +196,9 @@ func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Ad
 	return o
 }
 
-// signature is what a generator stamps on a packet: its flow and its number, which but for TCP's data count retransmissions apart. Of
-// TCP, either end counts for itself. Answers to NDP data that came twice have nothing else to differ by than the path tag: they may
-// overtake each other on different paths.
+// signature is what a generator stamps on a packet: its flow and its number, which but for TCP's data count
+// retransmissions apart. Of TCP, either end counts for itself. Answers to NDP data that came twice have nothing else to
+// differ by than the path tag: they may overtake each other on different paths.
 func signature(t *trace.SwitchTap) uint64 {
 	number := t.Number
 	switch t.Protocol {

@@ -6,8 +6,9 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// fcs is the check sequence of a frame. SAI's headers say of octets only that they are octets. The counters bear the names of those of
-// RFC 2863, and for Ethernet RFC 3635 has these count the MAC header and the FCS. Not every switch does, nor all its tables alike.
+// fcs is the check sequence of a frame. SAI's headers say of octets only that they are octets. The counters bear the
+// names of those of RFC 2863, and for Ethernet RFC 3635 has these count the MAC header and the FCS. Not every switch
+// does, nor all its tables alike.
 const fcs = 4
 
 // minFrame is the least a frame has, without FCS. Taps may see less of one that is padded on the wire.
@@ -31,7 +32,8 @@ type octets struct {
 	paused        bool   // pause frames, which the taps don't see, may be among them
 }
 
-// fits reports whether a counter is that of the packets that were seen, and of any number of pause frames, each of which has size bytes.
+// fits reports whether a counter is that of the packets that were seen, and of any number of pause frames, each of
+// which has size bytes.
 func (o *octets) fits(s span, c sai.Count, size int64) bool {
 	if s.holds(c) || !o.paused {
 		return s.holds(c)
@@ -64,13 +66,15 @@ func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) 
 // finish says whether the counters agree.
 func (o *octets) finish() {
 	if o.bare != "" && o.withFCS != "" {
-		o.a.blame(ruleOctets, "switch", "octets of "+o.kind, "with the FCS in all of them or in none", fmt.Sprintf("without it in %s, with it in %s", o.bare, o.withFCS))
+		o.a.blame(ruleOctets, "switch", "octets of "+o.kind, "with the FCS in all of them or in none",
+			fmt.Sprintf("without it in %s, with it in %s", o.bare, o.withFCS))
 	}
 }
 
 // judgeOctets holds octets against what the taps saw.
 func (a *Analyzer) judgeOctets(s *sai.Snapshot) {
-	ports, queued, acl := octets{a: a, kind: "ports", paused: a.paused()}, octets{a: a, kind: "queues"}, octets{a: a, kind: "ACL entries"}
+	ports, queued, acl := octets{a: a, kind: "ports", paused: a.paused()}, octets{a: a, kind: "queues"},
+		octets{a: a, kind: "ACL entries"}
 	for i := range s.Ports {
 		p, c := &a.ports[i], &s.Ports[i]
 		where := "port " + c.Name
@@ -104,8 +108,8 @@ func (a *Analyzer) paused() bool {
 	return false
 }
 
-// sent returns how many packets and bytes left by the port as its interface statistics count: copies may be among them or not, which
-// the counter of packets tells.
+// sent returns how many packets and bytes left by the port as its interface statistics count: copies may be among them
+// or not, which the counter of packets tells.
 func (p *portState) sent(counted sai.Count) (packets, bytes span) {
 	var ambiguous, unclear int64
 	for q := range p.queues {
@@ -130,7 +134,8 @@ func (a *Analyzer) judgeQueueOctets(o *octets, p *portState, c *sai.Port) {
 	}
 	for q := 0; known == p.left && q < min(len(c.Queues), queues); q++ {
 		at := &p.queues[q]
-		o.judge(place(c.Name, q), "SAI_QUEUE_STAT_BYTES", c.Queues[q].Bytes, a.open(span{at.sentBy, at.sentBy}), a.open(span{at.sentBytes, at.sentBytes + at.sentPadding}))
+		o.judge(place(c.Name, q), "SAI_QUEUE_STAT_BYTES", c.Queues[q].Bytes, a.open(span{at.sentBy, at.sentBy}),
+			a.open(span{at.sentBytes, at.sentBytes + at.sentPadding}))
 	}
 }
 
@@ -145,7 +150,8 @@ func (a *Analyzer) judgeACLOctets(o *octets, list []sai.ACL) {
 	for i, r := range rules {
 		for _, c := range list {
 			if t := &a.acl[i]; c.Rule == r.Name {
-				o.judge("ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_BYTES", c.Bytes, span{t.packets, t.packets}, span{t.bytes, t.bytes + t.padding})
+				o.judge("ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_BYTES", c.Bytes, span{t.packets, t.packets},
+					span{t.bytes, t.bytes + t.padding})
 			}
 		}
 	}

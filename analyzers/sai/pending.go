@@ -18,8 +18,8 @@ type slot struct {
 	twin       int32 // the next one with the same signature
 }
 
-// crowd is the arrivals with one signature that were inside together: from when there is one until there is none. Which of them
-// a departure belongs to nobody sees.
+// crowd is the arrivals with one signature that were inside together: from when there is one until there is none. Which
+// of them a departure belongs to nobody sees.
 type crowd struct {
 	head, tail int32
 	mixed      bool    // there were several at once
@@ -79,7 +79,8 @@ func (c *crowd) join(e, other *entry) {
 
 // countsAs reports whether it makes no difference to any count which of two arrivals a departure belongs to.
 func (e *entry) countsAs(o *entry) bool {
-	return e.Length == o.Length && e.DSCP == o.DSCP && e.Src == o.Src && e.Dst == o.Dst && e.settings == o.settings && e.other == o.other
+	return e.Length == o.Length && e.DSCP == o.DSCP && e.Src == o.Src && e.Dst == o.Dst && e.settings == o.settings &&
+		e.other == o.other
 }
 
 // alike reports whether nothing but their times tells two arrivals apart.

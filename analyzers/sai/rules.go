@@ -1,8 +1,8 @@
 // Package sai judges a switch that trims packets by what taps before and after it saw, and by its own counters.
 //
-// From outside nobody sees whether a queue was full, so no packet is ever blamed for having been trimmed or not: what is
-// judged is what copies look like, which packets may have them, in which order they leave, and whether every packet that
-// arrived is accounted for, delivered, trimmed or counted.
+// From outside nobody sees whether a queue was full, so no packet is ever blamed for having been trimmed or not: what
+// is judged is what copies look like, which packets may have them, in which order they leave, and whether every packet
+// that arrived is accounted for, delivered, trimmed or counted.
 package sai
 
 import "candela.dev/candela/analyzers"
@@ -62,33 +62,53 @@ func Rules() []analyzers.Rule {
 	}{
 		{ruleSize, v, proposal + ", PACKET_TRIM_SIZE", "A trimmed packet is cut to exactly the trim size."},
 		{ruleRunt, v, sonic + ", case 3", "A packet that is not longer than the trim size is sent whole."},
-		{ruleDSCP, v, proposal + ", PACKET_TRIM_DSCP_RESOLUTION_MODE", "A copy has the trim DSCP, or the one that its egress port's map gives the trim TC."},
-		{ruleQueue, v, proposal + ", PACKET_TRIM_QUEUE_RESOLUTION_MODE", "A copy leaves by the trim queue, or by the one that its new DSCP maps to."},
+		{ruleDSCP, v, proposal + ", PACKET_TRIM_DSCP_RESOLUTION_MODE",
+			"A copy has the trim DSCP, or the one that its egress port's map gives the trim TC."},
+		{ruleQueue, v, proposal + ", PACKET_TRIM_QUEUE_RESOLUTION_MODE",
+			"A copy leaves by the trim queue, or by the one that its new DSCP maps to."},
 		{ruleIPLength, v, proposal + ", DROP_AND_TRIM", "The IP length of a copy is updated."},
 		{ruleChecksum, v, proposal + ", DROP_AND_TRIM", "The IPv4 header checksum of a copy is updated."},
-		{ruleHeaders, v, proposal + ", overview", "A copy keeps addresses, ports, protocol and the bytes behind them; TTL counts the hop, ECN may be set to CE."},
-		{ruleForward, v, proposal + ", overview", "A copy goes on to the packet's destination, never back to its sender nor by another port."},
+		{ruleHeaders, v, proposal + ", overview",
+			"A copy keeps addresses, ports, protocol and the bytes behind them; TTL counts the hop, ECN may be set to CE."},
+		{ruleForward, v, proposal + ", overview",
+			"A copy goes on to the packet's destination, never back to its sender nor by another port."},
 		{ruleWhole, v, sonic + ", case 3", "A packet that is not trimmed keeps its length, its DSCP and its queue."},
-		{ruleAction, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "Only packets of queues whose profile says DROP_AND_TRIM are trimmed."},
+		{ruleAction, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION",
+			"Only packets of queues whose profile says DROP_AND_TRIM are trimmed."},
 		{ruleLossless, v, sonic + ", limitations", "A lossless queue's packets are not trimmed."},
-		{ruleACL, v, proposal + ", ACTION_PACKET_TRIM_DISABLE", "A packet that an ACL entry exempts is dropped, not trimmed."},
-		{ruleRoom, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "A packet is trimmed only if its queue does not admit it: none is while the queue holds less than half of what it may."},
-		{ruleOnce, v, proposal + ", overview", "What leaves has arrived, and leaves once: a copy is not doubled and not trimmed again."},
-		{ruleOrder, v, proposal + ", overview", "Copies of one ingress port, egress port and queue leave in the order in which their packets arrived."},
-		{ruleOvertake, v, proposal + ", overview", "While a copy waits in a queue of strict priority, no packet of a lower queue leaves by its port."},
-		{ruleSilent, v, proposal + ", counters", "A packet that would be trimmed leaves whole, leaves trimmed, or is counted as DROPPED_TRIM."},
-		{ruleUntrimmed, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "What a queue with DROP_AND_TRIM drops is trimmed, but for exempt packets."},
-		{ruleConservation, v, proposal + ", counters (inferred)", "TRIM = TX_TRIM + DROPPED_TRIM once the trim queue has drained."},
+		{ruleACL, v, proposal + ", ACTION_PACKET_TRIM_DISABLE",
+			"A packet that an ACL entry exempts is dropped, not trimmed."},
+		{ruleRoom, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "A packet is trimmed only if its queue does not admit " +
+			"it: none is while the queue holds less than half of what it may."},
+		{ruleOnce, v, proposal + ", overview",
+			"What leaves has arrived, and leaves once: a copy is not doubled and not trimmed again."},
+		{ruleOrder, v, proposal + ", overview",
+			"Copies of one ingress port, egress port and queue leave in the order in which their packets arrived."},
+		{ruleOvertake, v, proposal + ", overview",
+			"While a copy waits in a queue of strict priority, no packet of a lower queue leaves by its port."},
+		{ruleSilent, v, proposal + ", counters",
+			"A packet that would be trimmed leaves whole, leaves trimmed, or is counted as DROPPED_TRIM."},
+		{ruleUntrimmed, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION",
+			"What a queue with DROP_AND_TRIM drops is trimmed, but for exempt packets."},
+		{ruleConservation, v, proposal + ", counters (inferred)",
+			"TRIM = TX_TRIM + DROPPED_TRIM once the trim queue has drained."},
 		{ruleTrim, v, proposal + ", QUEUE_STAT_TRIM_PACKETS", "TRIM counts each packet of the queue that was trimmed."},
-		{ruleSent, v, proposal + ", QUEUE_STAT_TX_TRIM_PACKETS", "TX_TRIM counts each copy of the queue's packets that left."},
-		{ruleLost, v, proposal + ", QUEUE_STAT_DROPPED_TRIM_PACKETS", "DROPPED_TRIM counts no more copies than packets are missing."},
-		{ruleDropped, v, proposal + ", DROP_AND_TRIM", "DROPPED_PACKETS and DROPPED_BYTES count every original that was not admitted, trimmed or not."},
-		{ruleOriginal, v, proposal + ", counters", "Trim counters belong to the queue that a packet was meant for, not to the trim queue."},
+		{ruleSent, v, proposal + ", QUEUE_STAT_TX_TRIM_PACKETS",
+			"TX_TRIM counts each copy of the queue's packets that left."},
+		{ruleLost, v, proposal + ", QUEUE_STAT_DROPPED_TRIM_PACKETS",
+			"DROPPED_TRIM counts no more copies than packets are missing."},
+		{ruleDropped, v, proposal + ", DROP_AND_TRIM",
+			"DROPPED_PACKETS and DROPPED_BYTES count every original that was not admitted, trimmed or not."},
+		{ruleOriginal, v, proposal + ", counters",
+			"Trim counters belong to the queue that a packet was meant for, not to the trim queue."},
 		{rulePortSum, v, proposal + ", counters (inferred)", "A port's trim counters are the sums of its queues'."},
 		{ruleSwitchSum, v, proposal + ", counters", "The switch's trim counters are the sums of its ports'."},
-		{ruleInterface, v, proposal + ", DROP_AND_TRIM", "Interface statistics show every dropped original, and every packet that left but perhaps copies."},
-		{ruleQueueSent, v, proposal + ", counters", "A queue's counter of packets sent holds what left by it, copies included."},
-		{ruleOctets, v, rfc3635, "Octets of a port, a queue and an ACL entry are those of their packets, MAC header included, with the FCS or without it, but in all of a kind alike."},
+		{ruleInterface, v, proposal + ", DROP_AND_TRIM",
+			"Interface statistics show every dropped original, and every packet that left but perhaps copies."},
+		{ruleQueueSent, v, proposal + ", counters",
+			"A queue's counter of packets sent holds what left by it, copies included."},
+		{ruleOctets, v, rfc3635, "Octets of a port, a queue and an ACL entry are those of their packets, MAC header " +
+			"included, with the FCS or without it, but in all of a kind alike."},
 		{ruleACLCounter, v, sonic + ", case 7", "An ACL entry counts each packet that matches it."},
 		{ruleNotJudged, analyzers.Note, "Candela", "What could not be judged, and why."},
 	}

@@ -19,13 +19,14 @@ type Config struct {
 	Ports []string // names by number; bindings and maps of the settings use them
 	// Settings are in order of time; the first holds from the beginning.
 	Settings []Change
-	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second through a
-	// management plane.
+	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second
+	// through a management plane.
 	GracePS int64
-	// PortOf returns the egress port towards a destination; false if there are several or it is unknown. Nil: none is known.
+	// PortOf returns the egress port towards a destination; false if there are several or it is unknown. Nil: none is
+	// known.
 	PortOf func(netip.Addr) (int, bool)
-	// PoolBytes is the shared buffer that queues without a limit of their own are admitted to; 0: unknown, then nobody is blamed for
-	// trimming what would have had room.
+	// PoolBytes is the shared buffer that queues without a limit of their own are admitted to; 0: unknown, then nobody is
+	// blamed for trimming what would have had room.
 	PoolBytes int
 	// Strict says that a port serves its highest queue first, always: then copies may be held to overtake data.
 	Strict bool
@@ -89,7 +90,8 @@ type portState struct {
 	firstPS        int64
 	lastPS         int64
 	lostCopyTarget []bool // queues that copies of this port go to
-	shaped         []bool // queues that are held to a rate or may be paused, now or at another time: they may wait while lower ones send
+	// queues that are held to a rate or may be paused, now or at another time: they may wait while lower ones send
+	shaped []bool
 }
 
 // dataRing is how many departures of a queue are remembered to prove that a copy was overtaken.
@@ -183,7 +185,8 @@ func (a *Analyzer) compile(c Change) compiled {
 func (a *Analyzer) Name() string { return Name }
 
 func coverageNames() []string {
-	return []string{"copy", "copy-ipv4", "copy-ipv6", "runt", "exempt", "from-tc", "dynamic-queue", "settings-changed", "missing"}
+	return []string{"copy", "copy-ipv4", "copy-ipv6", "runt", "exempt", "from-tc", "dynamic-queue", "settings-changed",
+		"missing"}
 }
 
 // Observe takes the next packet.

@@ -21,8 +21,9 @@ func settings() sai.Settings {
 	s := sai.Settings{
 		Trimming: sai.Trimming{Size: 256, DSCP: 48, Queue: 6},
 		Profiles: []sai.Profile{{Name: "trim", Action: sai.DropAndTrim, Limit: 10_000}},
-		Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "trim"}, {Port: "Ethernet1", Queue: 1, Profile: "trim"}},
-		DSCPTC:   map[int]int{}, TCQueue: map[int]int{},
+		Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "trim"},
+			{Port: "Ethernet1", Queue: 1, Profile: "trim"}},
+		DSCPTC: map[int]int{}, TCQueue: map[int]int{},
 	}
 	for i := range 64 {
 		s.DSCPTC[i] = i >> 3
@@ -35,7 +36,8 @@ func settings() sai.Settings {
 
 func newAnalyzer(change func(*judge.Config)) *judge.Analyzer {
 	c := judge.Config{
-		Ports: []string{"Ethernet0", "Ethernet1"}, Settings: []judge.Change{{Settings: settings()}}, Strict: true, Closed: true,
+		Ports: []string{"Ethernet0", "Ethernet1"}, Settings: []judge.Change{{Settings: settings()}}, Strict: true,
+		Closed: true,
 		PortOf: func(a netip.Addr) (int, bool) { return 0, a == receiver },
 	}
 	if change != nil {
@@ -47,7 +49,8 @@ func newAnalyzer(change func(*judge.Config)) *judge.Analyzer {
 // packet is what arrives unless a test says otherwise: 1500 bytes in queue 1.
 func packet(number uint64, ns int64) sai.Observation {
 	return sai.Observation{
-		ID: number, TimePS: ns * 1000, Side: sai.Before, Port: 1, Queue: sai.UnknownQueue, Signature: number, Src: sender, Dst: receiver,
+		ID: number, TimePS: ns * 1000, Side: sai.Before, Port: 1, Queue: sai.UnknownQueue, Signature: number, Src: sender,
+		Dst:     receiver,
 		SrcPort: 1000, DstPort: 4791, Protocol: 17, DSCP: 8, TTL: 64, Length: 1500, IPLength: 1486,
 	}
 }
@@ -95,7 +98,8 @@ func TestWhatCopiesLookLike(t *testing.T) {
 		{"cut too early", func(_, o *sai.Observation) { o.Length, o.IPLength = 128, 114 }, "sai.trim-size"},
 		{"not cut at all", func(_, o *sai.Observation) { o.Length, o.IPLength = 1500, 1486 }, "sai.trim-size"},
 		{"the original's DSCP", func(_, o *sai.Observation) { o.DSCP = 8 }, "sai.dscp"},
-		{"whole with a DSCP of its own", func(_, o *sai.Observation) { o.Length, o.IPLength, o.DSCP = 1500, 1486, 7 }, "sai.whole-unchanged"},
+		{"whole with a DSCP of its own", func(_, o *sai.Observation) { o.Length, o.IPLength, o.DSCP = 1500, 1486, 7 },
+			"sai.whole-unchanged"},
 		{"another queue", func(_, o *sai.Observation) { o.Queue = 5 }, "sai.queue"},
 		{"the trim queue", func(_, o *sai.Observation) { o.Queue = 6 }, ""},
 		{"the old IP length", func(_, o *sai.Observation) { o.IPLength = 1486 }, "sai.ip-length"},
@@ -107,8 +111,12 @@ func TestWhatCopiesLookLike(t *testing.T) {
 		{"a TTL of another packet", func(_, o *sai.Observation) { o.TTL -= 5 }, "sai.headers"},
 		{"nothing that arrived", func(_, o *sai.Observation) { o.Signature = 77 }, "sai.once"},
 		{"of a queue that drops", func(a, _ *sai.Observation) { a.DSCP = 0 }, "sai.action"},
-		{"a runt that is cut", func(a, o *sai.Observation) { a.Length, a.IPLength, o.Length, o.IPLength = 200, 186, 62, 48 }, "sai.runt"},
-		{"a runt that is whole", func(a, o *sai.Observation) { a.Length, a.IPLength, o.Length, o.IPLength = 200, 186, 200, 186 }, ""},
+		{"a runt that is cut", func(a, o *sai.Observation) { a.Length, a.IPLength, o.Length, o.IPLength = 200, 186, 62, 48 },
+			"sai.runt"},
+		{"a runt that is whole", func(a, o *sai.Observation) {
+			a.Length, a.IPLength, o.Length, o.IPLength = 200, 186, 200,
+				186
+		}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -136,10 +144,12 @@ func TestOrderOfCopies(t *testing.T) {
 		{"in order", nil, []sai.Observation{a, b, copied(a, 300), copied(b, 320)}, nil},
 		{"the later first", nil, []sai.Observation{a, b, copied(b, 300), copied(a, 320)}, []string{"sai.order"}},
 		{"of another ingress port", nil, []sai.Observation{other, a, copied(a, 300), copied(other, 320)}, nil},
-		{"data begins while the copy waits", nil, []sai.Observation{a, b, whole(a, 250), copied(b, 320)}, []string{"sai.overtake"}},
+		{"data begins while the copy waits", nil, []sai.Observation{a, b, whole(a, 250), copied(b, 320)},
+			[]string{"sai.overtake"}},
 		{"data that had begun", nil, []sai.Observation{a, b, whole(a, 150), copied(b, 320)}, nil},
 		{"data at the very instant", nil, []sai.Observation{a, b, whole(a, 200), copied(b, 320)}, nil},
-		{"no strict priority", func(c *judge.Config) { c.Strict = false }, []sai.Observation{a, b, whole(a, 250), copied(b, 320)}, nil},
+		{"no strict priority", func(c *judge.Config) { c.Strict = false },
+			[]sai.Observation{a, b, whole(a, 250), copied(b, 320)}, nil},
 		{"a trim queue with a rate of its own", func(c *judge.Config) {
 			c.Settings[0].Settings.Shapers = []sai.Shaper{{Port: "Ethernet0", Queue: 6, BPS: 1}}
 		}, []sai.Observation{a, b, whole(a, 250), copied(b, 320)}, nil},
@@ -182,17 +192,24 @@ func TestOfPacketsThatLookTheSameEitherMayBeMeant(t *testing.T) {
 	}{
 		{"the later leaves whole, then the copy of the earlier, then one that came between", slow,
 			[]sai.Observation{p, next, repeated(p, 300), whole(p, 400), copied(p, 500), copied(next, 510)}, nil},
-		{"the order of others is judged as ever", slow, []sai.Observation{p, repeated(p, 110), next, packet(3, 210), whole(p, 400), copied(p, 500),
-			copied(packet(3, 210), 510), copied(next, 520)}, []string{"sai.order"}},
-		{"when the first pair has gone, the order is judged again", slow, []sai.Observation{p, repeated(p, 110), whole(p, 120), copied(p, 130),
-			repeated(p, 300), packet(3, 310), copied(packet(3, 310), 400), copied(p, 410)}, []string{"sai.order"}},
-		{"one was cut before: the whole one leaves first", slow, []sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410)}, nil},
+		{"the order of others is judged as ever", slow,
+			[]sai.Observation{p, repeated(p, 110), next, packet(3, 210), whole(p, 400), copied(p, 500),
+				copied(packet(3, 210), 510), copied(next, 520)}, []string{"sai.order"}},
+		{"when the first pair has gone, the order is judged again", slow,
+			[]sai.Observation{p, repeated(p, 110), whole(p, 120), copied(p, 130),
+				repeated(p, 300), packet(3, 310), copied(packet(3, 310), 400), copied(p, 410)}, []string{"sai.order"}},
+		{"one was cut before: the whole one leaves first", slow,
+			[]sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410)}, nil},
 		{"one was cut before: it leaves first", slow, []sai.Observation{p, short, whole(short, 400), whole(p, 410)}, nil},
-		{"one was cut before, the other is cut here", slow, []sai.Observation{short, repeated(p, 310), at(copied(p, 400), 0, 6), at(whole(short, 410), 0, 6)}, nil},
-		{"one was cut before, and what leaves is like neither", slow, []sai.Observation{short, repeated(p, 310), whole(short, 400), whole(cutTo(p, 700), 410)},
+		{"one was cut before, the other is cut here", slow,
+			[]sai.Observation{short, repeated(p, 310), at(copied(p, 400), 0, 6), at(whole(short, 410), 0, 6)}, nil},
+		{"one was cut before, and what leaves is like neither", slow,
+			[]sai.Observation{short, repeated(p, 310), whole(short, 400), whole(cutTo(p, 700), 410)},
 			[]string{"sai.dscp", "sai.trim-size"}},
-		{"more leave than came", slow, []sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410), whole(p, 420)}, []string{"sai.once"}},
-		{"neither may be cut", drops, []sai.Observation{p, repeated(p, 110), copied(p, 400), whole(p, 410)}, []string{"sai.action"}},
+		{"more leave than came", slow,
+			[]sai.Observation{short, repeated(p, 310), whole(p, 400), whole(short, 410), whole(p, 420)}, []string{"sai.once"}},
+		{"neither may be cut", drops, []sai.Observation{p, repeated(p, 110), copied(p, 400), whole(p, 410)},
+			[]string{"sai.action"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -214,7 +231,8 @@ func TestCountersAreNotHeldAgainstAGuessWhichPacketLeft(t *testing.T) {
 	short := cut(repeated(p, 90))
 	trimmedHere := copied(p, 200)
 	counts := func(dropped, trim, sent sai.Count) sai.Queue {
-		return sai.Queue{Packets: na, Bytes: na, DroppedPackets: dropped, DroppedBytes: na, Trim: trim, TxTrim: sent, DroppedTrim: 0}
+		return sai.Queue{Packets: na, Bytes: na, DroppedPackets: dropped, DroppedBytes: na, Trim: trim, TxTrim: sent,
+			DroppedTrim: 0}
 	}
 	for _, c := range []struct {
 		name string
@@ -222,8 +240,10 @@ func TestCountersAreNotHeldAgainstAGuessWhichPacketLeft(t *testing.T) {
 		list []sai.Observation
 		want []string
 	}{
-		{"the copy leaves, the packet that was cut before is lost", counts(1, 1, 1), []sai.Observation{short, p, trimmedHere}, nil},
-		{"the same of packets that look alike", counts(0, 0, 0), []sai.Observation{p, repeated(p, 110), trimmedHere, whole(p, 300)},
+		{"the copy leaves, the packet that was cut before is lost", counts(1, 1, 1), []sai.Observation{short, p, trimmedHere},
+			nil},
+		{"the same of packets that look alike", counts(0, 0, 0),
+			[]sai.Observation{p, repeated(p, 110), trimmedHere, whole(p, 300)},
 			[]string{"sai.counter-dropped", "sai.counter-sent", "sai.counter-trim", "sai.interface"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -270,8 +290,9 @@ func snapshot(q sai.Queue) sai.Snapshot {
 	s := sai.Snapshot{Schema: sai.Schema, TxTrim: na, DroppedTrim: na}
 	for _, name := range []string{"Ethernet0", "Ethernet1"} {
 		s.Ports = append(s.Ports, sai.Port{
-			Name: name, InPackets: na, InOctets: na, OutPackets: na, OutOctets: na, OutDiscards: na, Trim: na, TxTrim: na, DroppedTrim: na,
-			Queues: make([]sai.Queue, 8),
+			Name: name, InPackets: na, InOctets: na, OutPackets: na, OutOctets: na, OutDiscards: na, Trim: na, TxTrim: na,
+			DroppedTrim: na,
+			Queues:      make([]sai.Queue, 8),
 		})
 		for i := range s.Ports[0].Queues {
 			s.Ports[len(s.Ports)-1].Queues[i].Packets = na
@@ -286,7 +307,8 @@ func TestLossesAndCounters(t *testing.T) {
 	a, b, c := packet(1, 100), packet(2, 200), packet(3, 300)
 	seen := []sai.Observation{a, b, copied(b, 250), c, whole(a, 400)} // c is lost
 	counts := func(dropped, trim, sent, lost sai.Count) sai.Queue {
-		return sai.Queue{Packets: na, Bytes: na, DroppedPackets: dropped, DroppedBytes: na, Trim: trim, TxTrim: sent, DroppedTrim: lost}
+		return sai.Queue{Packets: na, Bytes: na, DroppedPackets: dropped, DroppedBytes: na, Trim: trim, TxTrim: sent,
+			DroppedTrim: lost}
 	}
 	tests := []struct {
 		name string
@@ -298,7 +320,8 @@ func TestLossesAndCounters(t *testing.T) {
 		{"the packet was dropped untrimmed", counts(2, 1, 1, 0), []string{"sai.counter-trim", "sai.untrimmed"}},
 		{"the copy vanished", counts(2, 2, 1, 0), []string{"sai.conservation", "sai.silent-loss"}},
 		{"the packet vanished", counts(1, 1, 1, 0), []string{"sai.counter-dropped", "sai.counter-trim", "sai.untrimmed"}},
-		{"a copy too many was lost", counts(2, 3, 1, 2), []string{"sai.counter-dropped", "sai.counter-lost", "sai.counter-trim"}},
+		{"a copy too many was lost", counts(2, 3, 1, 2),
+			[]string{"sai.counter-dropped", "sai.counter-lost", "sai.counter-trim"}},
 		{"no counter of lost copies", counts(2, 2, 1, na), nil},
 	}
 	for _, test := range tests {
@@ -377,10 +400,11 @@ func BenchmarkObserve(b *testing.B) {
 // octetCounters are those of a switch that one packet of so many bytes has crossed, from port 1 to port 0.
 func octetCounters(in, out, acl int64) sai.Snapshot {
 	none := make([]sai.Queue, 8)
-	return sai.Snapshot{Schema: sai.Schema, ACL: []sai.ACL{{Rule: "r", Packets: 1, Bytes: sai.Count(acl)}}, Ports: []sai.Port{
-		{Name: "Ethernet0", OutPackets: 1, OutOctets: sai.Count(out), Queues: none},
-		{Name: "Ethernet1", InPackets: 1, InOctets: sai.Count(in), Queues: none},
-	}}
+	return sai.Snapshot{Schema: sai.Schema, ACL: []sai.ACL{{Rule: "r", Packets: 1, Bytes: sai.Count(acl)}},
+		Ports: []sai.Port{
+			{Name: "Ethernet0", OutPackets: 1, OutOctets: sai.Count(out), Queues: none},
+			{Name: "Ethernet1", InPackets: 1, InOctets: sai.Count(in), Queues: none},
+		}}
 }
 
 func TestOctetsOfShortFramesAndBesidePauseFrames(t *testing.T) {

@@ -2,8 +2,9 @@ package tcp
 
 import "candela.dev/candela/analyzers/fsm"
 
-// The machines say what is legal; which input an observation amounts to is worked out by sender.go and receiver.go. Connections are
-// established before they are seen and never closed, and no receiver closes its window: there is no handshake, close or persist here.
+// The machines say what is legal; which input an observation amounts to is worked out by sender.go and receiver.go.
+// Connections are established before they are seen and never closed, and no receiver closes its window: there is no
+// handshake, close or persist here.
 type machine = fsm.Machine[string]
 
 // States of a sender, as far as what has reached it can have brought it.
@@ -20,18 +21,20 @@ var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "lo
 
 // Inputs of a sender: what it sends, and what reaches it.
 const (
-	txNew              uint8 = iota // the next bytes
-	txRetransmitLost                // sent again: three later segments were SACKed, or three later transmissions delivered
-	txRetransmitRescue              // sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
-	txRetransmitAll                 // sent again: it was outstanding when a timer ran out, or may have
-	txTimeout                       // the first segment sent again when the timer had run out
-	txMayExpire                     // the timer may have run out, and nothing of it was seen
-	txMayLose                       // a retransmission may be taken for lost, and need not
-	txLosses                        // three later segments of one that was sent once were SACKed, and it may be in no recovery
-	txAck                           // some more is acknowledged
-	txAckGrown                      // some more, and the window reaches the threshold
-	txAckAll                        // all that was outstanding when the recovery or the timeout came
-	txAckOld                        // nothing new is acknowledged
+	txNew            uint8 = iota // the next bytes
+	txRetransmitLost              // sent again: three later segments were SACKed, or three later transmissions delivered
+	// sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
+	txRetransmitRescue
+	txRetransmitAll // sent again: it was outstanding when a timer ran out, or may have
+	txTimeout       // the first segment sent again when the timer had run out
+	txMayExpire     // the timer may have run out, and nothing of it was seen
+	txMayLose       // a retransmission may be taken for lost, and need not
+	// three later segments of one that was sent once were SACKed, and it may be in no recovery
+	txLosses
+	txAck      // some more is acknowledged
+	txAckGrown // some more, and the window reaches the threshold
+	txAckAll   // all that was outstanding when the recovery or the timeout came
+	txAckOld   // nothing new is acknowledged
 	txBeyondWindow
 	txBeyondReceiver
 	txSkip
@@ -45,8 +48,10 @@ const (
 )
 
 var senderInputs = []string{
-	"new", "again-lost", "again-rescue", "again-after-timeout", "timeout", "may-expire", "may-lose", "losses", "ack", "ack-grown", "ack-all", "ack-old",
-	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early", "no-backoff", "no-timeout",
+	"new", "again-lost", "again-rescue", "again-after-timeout", "timeout", "may-expire", "may-lose", "losses", "ack",
+	"ack-grown", "ack-all", "ack-old",
+	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early",
+	"no-backoff", "no-timeout",
 	"incomplete",
 }
 

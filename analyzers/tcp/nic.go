@@ -25,8 +25,8 @@ func (a *Analyzer) nic(host uint32) *nic {
 	return n
 }
 
-// Leaves says that a packet of whatever protocol is leaving a host's NIC, which takes that long for it. Said before Observe, it keeps
-// a host from being blamed for a timer that ran while a packet waited behind others at the NIC.
+// Leaves says that a packet of whatever protocol is leaving a host's NIC, which takes that long for it. Said before
+// Observe, it keeps a host from being blamed for a timer that ran while a packet waited behind others at the NIC.
 func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
 	n := a.nic(host)
 	if now.Sub(n.at) > max(n.took, takes)+a.cfg.Hold && n.silenced < n.at {
@@ -35,8 +35,8 @@ func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
 	n.at, n.took, n.longest = now, takes, max(n.longest, takes)
 }
 
-// Silenced says that flow control may have kept a host from sending from the packet on that left it last until now. Said before
-// Leaves, it makes a packet that then goes one that has waited since before.
+// Silenced says that flow control may have kept a host from sending from the packet on that left it last until now.
+// Said before Leaves, it makes a packet that then goes one that has waited since before.
 func (a *Analyzer) Silenced(host uint32, now clock.Time) { a.nic(host).silenced = now }
 
 // decided returns when a host may have decided at the earliest to send what is seen to leave it now.
@@ -48,7 +48,8 @@ func (a *Analyzer) decided(host uint32) clock.Time {
 	return at.Add(-a.cfg.Hold)
 }
 
-// waiting returns from when on a host's delay counts that began at an instant: flow control may have kept it from acting.
+// waiting returns from when on a host's delay counts that began at an instant: flow control may have kept it from
+// acting.
 func (a *Analyzer) waiting(host uint32, from clock.Time) clock.Time {
 	if n := a.nics[host]; n != nil {
 		return max(from, n.silenced)
@@ -67,8 +68,8 @@ func (a *Analyzer) watched(host uint32) clock.Time {
 // transports is how many protocols may take turns at a NIC.
 const transports = 4
 
-// served returns the latest instant of which everything has left that waited at a host's NIC: when the NIC was idle last or, as connections
-// take turns, when all of them had one since.
+// served returns the latest instant of which everything has left that waited at a host's NIC: when the NIC was idle
+// last or, as connections take turns, when all of them had one since.
 func (a *Analyzer) served(host uint32) clock.Time {
 	now, n := a.watched(host), a.nics[host]
 	if n == nil || now.Sub(n.at) > n.took+a.cfg.Hold {

@@ -29,7 +29,8 @@ func (r *receiver) known() bool { return r.have > 0 || len(r.beyond) > 0 }
 // arrive enters a segment and returns what input it is.
 func (r *receiver) arrive(now clock.Time, start int64, payload int) uint8 {
 	s := span{max(0, start), start + int64(payload)}
-	if s.end <= r.have || slices.ContainsFunc(r.beyond, func(b span) bool { return b.start <= s.start && s.end <= b.end }) {
+	if s.end <= r.have || slices.ContainsFunc(r.beyond,
+		func(b span) bool { return b.start <= s.start && s.end <= b.end }) {
 		return rxOld
 	}
 	i := 0

@@ -1,14 +1,16 @@
-// Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may send again and when, how much it may
-// have on its way, and whether a receiver's acknowledgements are true. It knows the RFCs and nothing of any implementation.
+// Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may send again and when, how
+// much it may have on its way, and whether a receiver's acknowledgements are true. It knows the RFCs and nothing of any
+// implementation.
 //
-// At a NIC it is known what a host had been told when it sent a packet, but for Config.Hold. Congestion windows are not on the wire:
-// the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so far, and blames only what is
-// beyond it. Whether a timer ran out is not on the wire either: wherever one may have, all that was outstanding may be sent again.
+// At a NIC it is known what a host had been told when it sent a packet, but for Config.Hold. Congestion windows are not
+// on the wire: the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so far,
+// and blames only what is beyond it. Whether a timer ran out is not on the wire either: wherever one may have, all that
+// was outstanding may be sent again.
 //
-// When a host decided to send what leaves its NIC is known no better: it may have waited behind others. So a timer is known by the
-// interval in which it was started. It begins no earlier than the NIC's latest pause and the latest new acknowledgement; and a
-// timer that is started by a timeout begins no earlier than that timeout can have come, however long the NIC has been busy. What this
-// leaves open is said by tcp.timer-unjudged.
+// When a host decided to send what leaves its NIC is known no better: it may have waited behind others. So a timer is
+// known by the interval in which it was started. It begins no earlier than the NIC's latest pause and the latest new
+// acknowledgement; and a timer that is started by a timeout begins no earlier than that timeout can have come, however
+// long the NIC has been busy. What this leaves open is said by tcp.timer-unjudged.
 package tcp
 
 import "candela.dev/candela/analyzers"
@@ -39,23 +41,38 @@ const (
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	list := []analyzers.Rule{
-		{ID: ruleSpurious, Clause: "RFC 9293, 3.8; RFC 6675, 4", Statement: "The sender does not retransmit what is acknowledged or, unless a timeout came since, SACKed."},
-		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is retransmitted after three later segments were SACKed, three later transmissions were delivered or a timeout came, not before; a recovery may retransmit a segment before a SACK once."},
-		{ID: ruleTimeoutEarly, Clause: "RFC 6298, 2.4 and 5", Statement: "The retransmission timer runs for no less than its minimum after the latest new acknowledgement."},
-		{ID: ruleBackoff, Clause: "RFC 6298, 5.5", Statement: "Each further timeout without a new acknowledgement takes at least twice as long as the one before, up to 60 s."},
-		{ID: ruleTimeoutAbsent, Clause: "RFC 6298, 5", Statement: "The first unacknowledged segment is retransmitted when the retransmission timer has expired."},
-		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.4 and 4.6", Statement: "No more is in flight than slow start and, above the threshold, congestion avoidance allow, less what each loss and timeout takes away."},
+		{ID: ruleSpurious, Clause: "RFC 9293, 3.8; RFC 6675, 4",
+			Statement: "The sender does not retransmit what is acknowledged or, unless a timeout came since, SACKed."},
+		{ID: ruleEarly, Clause: "RFC 6675, 4 and 5", Statement: "A segment is retransmitted after three later segments " +
+			"were SACKed, three later transmissions were delivered or a timeout came, not before; a recovery may retransmit a " +
+			"segment before a SACK once."},
+		{ID: ruleTimeoutEarly, Clause: "RFC 6298, 2.4 and 5",
+			Statement: "The retransmission timer runs for no less than its minimum after the latest new acknowledgement."},
+		{ID: ruleBackoff, Clause: "RFC 6298, 5.5", Statement: "Each further timeout without a new acknowledgement takes at " +
+			"least twice as long as the one before, up to 60 s."},
+		{ID: ruleTimeoutAbsent, Clause: "RFC 6298, 5",
+			Statement: "The first unacknowledged segment is retransmitted when the retransmission timer has expired."},
+		{ID: ruleWindow, Clause: "RFC 5681, 3.1; RFC 6675, 5; RFC 9438, 4.4 and 4.6", Statement: "No more is in flight " +
+			"than slow start and, above the threshold, congestion avoidance allow, less what each loss and timeout takes away."},
 		{ID: ruleReceive, Clause: "RFC 9293, 3.8.6", Statement: "Nothing is sent beyond the receiver's window."},
 		{ID: ruleSkip, Clause: "RFC 9293, 3.4", Statement: "New data follows what was sent before; no byte is left out."},
-		{ID: ruleAckBeyond, Clause: "RFC 9293, 3.10.7.4", Statement: "A receiver acknowledges only what has arrived in order."},
+		{ID: ruleAckBeyond, Clause: "RFC 9293, 3.10.7.4",
+			Statement: "A receiver acknowledges only what has arrived in order."},
 		{ID: ruleAckBackwards, Clause: "RFC 9293, 3.4", Statement: "The acknowledgement number never goes back."},
-		{ID: ruleAckMissing, Clause: "RFC 5681, 4.2", Statement: "Data that has arrived in order is acknowledged within half a second."},
-		{ID: ruleDuplicateAbsent, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning, Statement: "A segment that arrives after a gap is acknowledged at once, which is within 10 ms here."},
+		{ID: ruleAckMissing, Clause: "RFC 5681, 4.2",
+			Statement: "Data that has arrived in order is acknowledged within half a second."},
+		{ID: ruleDuplicateAbsent, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning,
+			Statement: "A segment that arrives after a gap is acknowledged at once, which is within 10 ms here."},
 		{ID: ruleSackFalse, Clause: "RFC 2018, 4", Statement: "A SACK block holds only what has arrived."},
-		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning, Statement: "While there is data after a gap, acknowledgements carry a SACK block."},
-		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning, Statement: "The right edge of the receiver's window does not move back."},
-		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8", Statement: "In the end every byte that was sent has been acknowledged."},
-		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note, Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer that does not double, or is half as long, would look the same."},
+		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning,
+			Statement: "While there is data after a gap, acknowledgements carry a SACK block."},
+		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning,
+			Statement: "The right edge of the receiver's window does not move back."},
+		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8",
+			Statement: "In the end every byte that was sent has been acknowledged."},
+		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note,
+			Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer that does " +
+				"not double, or is half as long, would look the same."},
 	}
 	for i := range list {
 		if list[i].Severity == "" {

@@ -104,7 +104,8 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
-		a.breaks(s, txBeyondWindow, o.Number, fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
+		a.breaks(s, txBeyondWindow, o.Number,
+			fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
 			fmt.Sprintf("%d bytes are in flight; the congestion window allows %.0f", s.flight, most))
 		s.size = float64(s.flight) // once for each excess
 	}
@@ -173,8 +174,9 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 	s.next = max(s.next, r.end)
 }
 
-// rearm follows a retransmission: it moves the latest start of the timer. Whatever else explains a retransmission of the first segment, a
-// timeout may have caused it if the timer may have expired; and a recovery may start the timer at each retransmission (RFC 6675, 6).
+// rearm follows a retransmission: it moves the latest start of the timer. Whatever else explains a retransmission of
+// the first segment, a timeout may have caused it if the timer may have expired; and a recovery may start the timer at
+// each retransmission (RFC 6675, 6).
 func (a *Analyzer) rearm(s *stream, i int, expired bool) {
 	if i > 0 && s.state == txLoss {
 		return
@@ -189,7 +191,8 @@ func (a *Analyzer) rearm(s *stream, i int, expired bool) {
 	}
 }
 
-// timersWithin returns how often the timer may expire while a retransmission waits at its NIC, so that one packet stands for several timeouts.
+// timersWithin returns how often the timer may expire while a retransmission waits at its NIC, so that one packet
+// stands for several timeouts.
 func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
 	least := a.cfg.MinRTO << min(s.timeouts, 16)
 	for ; wait >= least; count++ {
@@ -209,19 +212,23 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
 		if g.sackedAt <= a.now.Add(-a.cfg.Hold) {
-			a.breaks(s, txRetransmitSACKed, number, "no byte that is SACKed", fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
+			a.breaks(s, txRetransmitSACKed, number, "no byte that is SACKed",
+				fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
 		return
 	case g.lost:
 		a.sender.Step(&s.state, txRetransmitLost)
-	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired): // of the first, a timeout that was not seen as one asked for it
+	// of the first, a timeout that was not seen as one asked for it
+	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired):
 		a.sender.Step(&s.state, txRetransmitAll)
 		return
 	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
 		a.rescue(s, g, number)
-	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon: // a timeout that was not seen, or one that came since
+	// a timeout that was not seen, or one that came since
+	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon:
 		a.sender.Step(&s.state, txRetransmitAll)
-	case i == 0 && expired && s.una > 0 && a.now.Sub(s.cleared) < a.cfg.Hold: // or the host decided it before it knew of the latest acknowledgement
+	// or the host decided it before it knew of the latest acknowledgement
+	case i == 0 && expired && s.una > 0 && a.now.Sub(s.cleared) < a.cfg.Hold:
 	case i == 0:
 		a.timeout(s, number)
 		return
@@ -241,12 +248,13 @@ func (a *Analyzer) early(s *stream, g *segment, number uint64) {
 
 // retransmitted describes a retransmission that comes too early.
 func (a *Analyzer) retransmitted(g *segment) string {
-	return fmt.Sprintf("the sender retransmitted bytes %d to %d %s after it had sent them; nothing indicated their loss", g.start, g.end,
+	return fmt.Sprintf("the sender retransmitted bytes %d to %d %s after it had sent them; nothing indicated their loss",
+		g.start, g.end,
 		a.now.Sub(g.sent).Text())
 }
 
-// mayRescue reports whether a recovery may have a segment sent again because something behind it is SACKed, if there is nothing
-// better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
+// mayRescue reports whether a recovery may have a segment sent again because something behind it is SACKed, if there is
+// nothing better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
 func (s *sender) mayRescue(g *segment) bool {
 	return s.una < s.recover && s.top > g.end && (g.ordinal <= s.entered || !s.rescued)
 }
@@ -267,7 +275,8 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	for range s.timeouts {
 		least = min(2*least, maxBackoff)
 	}
-	what := fmt.Sprintf("the sender retransmitted bytes %d to %d after %s; its timer runs for at least %s", g.start, g.end, waited.Text(),
+	what := fmt.Sprintf("the sender retransmitted bytes %d to %d after %s; its timer runs for at least %s", g.start, g.end,
+		waited.Text(),
 		least.Text())
 	switch {
 	case waited < a.cfg.MinRTO && s.top > g.end:
@@ -276,7 +285,8 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	case waited < a.cfg.MinRTO:
 		a.breaks(s, txTimeoutEarly, number, fmt.Sprintf("a timeout after at least %s", a.cfg.MinRTO.Text()), what)
 	case waited < least:
-		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()), what)
+		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()),
+			what)
 	default:
 		a.sender.Step(&s.state, txTimeout)
 		if a.now.Sub(s.timer) < least/4*3 {
@@ -299,7 +309,8 @@ func (a *Analyzer) doubt(s *stream) {
 	s.recover = s.next
 }
 
-// forgive follows a timeout, or the time when one may have come: nothing is on its way for certain, and all may be sent again.
+// forgive follows a timeout, or the time when one may have come: nothing is on its way for certain, and all may be sent
+// again.
 func (s *sender) forgive(unsure bool) {
 	s.amnesty, s.pardon, s.flight = s.next, s.ordinal, 0
 	for i := range s.segments {
@@ -327,8 +338,8 @@ func (s *sender) settle(g *segment) {
 	}
 }
 
-// reduce follows a sign of loss that no sender may overlook. Whatever began a recovery before, it has ended if una is behind the
-// latest place where it can.
+// reduce follows a sign of loss that no sender may overlook. Whatever began a recovery before, it has ended if una is
+// behind the latest place where it can.
 func (a *Analyzer) reduce(s *stream) {
 	a.sender.Step(&s.state, txLosses)
 	s.turned = a.now
@@ -349,7 +360,8 @@ func (a *Analyzer) wavers(s *stream) {
 	s.recover = s.next
 }
 
-// overdue looks for a retransmission that is missing: the timer had certainly expired, and the NIC has served the connection since.
+// overdue looks for a retransmission that is missing: the timer had certainly expired, and the NIC has served the
+// connection since.
 func (a *Analyzer) overdue(s *stream) {
 	if s.una == s.next || s.stalled {
 		return
@@ -363,7 +375,8 @@ func (a *Analyzer) overdue(s *stream) {
 	}
 }
 
-// longestTimer returns the longest time for which the timer may run. SRTT and RTTVAR are at most the longest round trip (RFC 6298, 2).
+// longestTimer returns the longest time for which the timer may run. SRTT and RTTVAR are at most the longest round trip
+// (RFC 6298, 2).
 func (a *Analyzer) longestTimer(s *stream) clock.Duration {
 	const enough = 24 * 3600 * clock.Second // twice that does not overflow
 	most := max(a.cfg.MinRTO, 5*(s.longest+a.cfg.Hold))
@@ -486,13 +499,15 @@ func (s *sender) presume() (news bool) {
 	return news
 }
 
-// retransmissions finds those that may be taken for lost: three of their successors arrived, or the originals of those did.
+// retransmissions finds those that may be taken for lost: three of their successors arrived, or the originals of those
+// did.
 func (s *sender) retransmissions() {
 	for len(s.retransmitted) > 0 && s.retransmitted[0].ordinal+dupThresh <= s.delivered {
 		t := s.retransmitted[0]
 		s.retransmitted = s.retransmitted[1:]
 		i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= t.start })
-		if i < len(s.segments) && s.segments[i].start == t.start && s.segments[i].ordinal == t.ordinal && !s.segments[i].sacked {
+		if i < len(s.segments) && s.segments[i].start == t.start && s.segments[i].ordinal == t.ordinal &&
+			!s.segments[i].sacked {
 			s.presumeLost(&s.segments[i])
 			s.doubt(&s.segments[i])
 		}

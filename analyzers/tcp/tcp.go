@@ -30,11 +30,12 @@ type Config struct {
 	MinRTO        clock.Duration // least retransmission timeout
 	Beta          float64        // share of the window that a loss leaves: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
 	FirstSequence uint32         // of every stream
-	// Hold is how long a packet may be on its way from where a host decides to send it to where it is seen leaving, beside what it waits
-	// for others to leave: what reached the host meanwhile it may not have known. Errors of times are part of it. 0 at simulated NICs.
+	// Hold is how long a packet may be on its way from where a host decides to send it to where it is seen leaving, beside
+	// what it waits for others to leave: what reached the host meanwhile it may not have known. Errors of times are part
+	// of it. 0 at simulated NICs.
 	Hold clock.Duration
-	// Until says up to when every packet that leaves a host was seen, for an observation that ends at another place of the network; nil: up
-	// to its end. What a host does not do later is not missing.
+	// Until says up to when every packet that leaves a host was seen, for an observation that ends at another place of the
+	// network; nil: up to its end. What a host does not do later is not missing.
 	Until func(host uint32) clock.Time
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
@@ -49,8 +50,8 @@ const ackLimit = 500*clock.Millisecond + slack
 // maxBackoff is where doubling may end (RFC 6298, 2.5).
 const maxBackoff = 60 * clock.Second
 
-// Analyzer judges every connection. Feed it every observation in order of time, then Finish. Memory follows what is in flight and
-// the number of connections.
+// Analyzer judges every connection. Feed it every observation in order of time, then Finish. Memory follows what is in
+// flight and the number of connections.
 type Analyzer struct {
 	cfg     Config
 	report  *analyzers.Reporter
@@ -81,7 +82,8 @@ func New(c Config) *Analyzer {
 		c.Beta = 0.7
 	}
 	return &Analyzer{
-		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream), nics: make(map[uint32]*nic),
+		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream),
+		nics:   make(map[uint32]*nic),
 		sender: fsm.NewCoverage(senderMachine), receiver: fsm.NewCoverage(receiverMachine),
 		rtt: analyzers.NewDistribution("tcp.round-trip", analyzers.UnitNS, 0),
 	}
@@ -167,7 +169,8 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 		}
 		if s.hidden > 0 {
 			a.blame(ruleUnjudged, s, 0, "timeouts whose packets leave their NIC soon",
-				fmt.Sprintf("%d timeouts are not judged: their timers seem short, but the NIC was busy and the packets may have waited", s.hidden))
+				fmt.Sprintf("%d timeouts are not judged: their timers seem short, but the NIC was busy and the packets may have "+
+					"waited", s.hidden))
 		}
 	}
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}

@@ -10,7 +10,8 @@ import (
 )
 
 func config() tcp.Config {
-	return tcp.Config{MSS: 1000, InitialWindow: 10, MinRTO: clock.Millisecond, FirstSequence: 0xfffffc00} // numbers wrap after 1024 bytes
+	// numbers wrap after 1024 bytes
+	return tcp.Config{MSS: 1000, InitialWindow: 10, MinRTO: clock.Millisecond, FirstSequence: 0xfffffc00}
 }
 
 // step is a packet of connection 1: data from host 1 to host 2, acknowledgements back.
@@ -29,7 +30,8 @@ func judgeBy(c tcp.Config, steps []step) (rules []string) {
 	now := clock.Time(0)
 	for i, s := range steps {
 		now = clock.Time(0).Add(clock.Duration(s.us) * clock.Microsecond)
-		o := tcp.Observation{Time: now, Number: uint64(i + 1), Sent: s.sent, Connection: 1, Src: 1, Dst: 2, Window: 1 << 20, Ack: config().FirstSequence}
+		o := tcp.Observation{Time: now, Number: uint64(i + 1), Sent: s.sent, Connection: 1, Src: 1, Dst: 2, Window: 1 << 20,
+			Ack: config().FirstSequence}
 		if s.ack {
 			o.Src, o.Dst, o.Ack = 2, 1, config().FirstSequence+s.at
 			if s.start != s.end {
@@ -60,7 +62,8 @@ func window(lost ...uint32) (list []step) {
 }
 
 func sack(us int, at, start, end uint32) []step {
-	return []step{{us: us, sent: true, ack: true, at: at, start: start, end: end}, {us: us + 5, ack: true, at: at, start: start, end: end}}
+	return []step{{us: us, sent: true, ack: true, at: at, start: start, end: end},
+		{us: us + 5, ack: true, at: at, start: start, end: end}}
 }
 
 func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
@@ -71,16 +74,22 @@ func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
 		want  string
 	}{
 		{"all is acknowledged", append(window(), sack(20, 5000, 0, 0)...), ""},
-		{"the first is lost, four are SACKed, it goes again", append(append(window(0), sack(20, 0, 1000, 5000)...), retransmit), ""},
-		{"two SACKed segments are too few", append(append(window(0), sack(20, 0, 1000, 3000)...), retransmit), "tcp.retransmit-early"},
+		{"the first is lost, four are SACKed, it goes again",
+			append(append(window(0), sack(20, 0, 1000, 5000)...), retransmit), ""},
+		{"two SACKed segments are too few", append(append(window(0), sack(20, 0, 1000, 3000)...), retransmit),
+			"tcp.retransmit-early"},
 		{"without any news", append(window(0), retransmit), "tcp.timeout-early"},
 		{"after the timeout", append(window(0), step{us: 1200, sent: true, at: 0}), ""},
-		{"the second timeout comes too soon", append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 2300, sent: true, at: 0}), "tcp.backoff"},
-		{"the second timeout comes in time", append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 3300, sent: true, at: 0}), ""},
-		{"what is acknowledged goes again", append(append(window(), sack(20, 5000, 0, 0)...), retransmit), "tcp.retransmit-spurious"},
+		{"the second timeout comes too soon",
+			append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 2300, sent: true, at: 0}), "tcp.backoff"},
+		{"the second timeout comes in time",
+			append(window(0), step{us: 1200, sent: true, at: 0}, step{us: 3300, sent: true, at: 0}), ""},
+		{"what is acknowledged goes again", append(append(window(), sack(20, 5000, 0, 0)...), retransmit),
+			"tcp.retransmit-spurious"},
 		{"a byte is left out", []step{{sent: true, at: 0}, {us: 1, sent: true, at: 1001}}, "tcp.seq-skip"},
 		{"a gap is acknowledged", append(window(0), sack(20, 5000, 0, 0)...), "tcp.ack-beyond"},
-		{"an acknowledgement goes back", append(append(window(), sack(20, 5000, 0, 0)...), sack(40, 4000, 0, 0)...), "tcp.ack-backwards"},
+		{"an acknowledgement goes back", append(append(window(), sack(20, 5000, 0, 0)...), sack(40, 4000, 0, 0)...),
+			"tcp.ack-backwards"},
 		{"a block that has not arrived", append(window(0, 4), sack(20, 0, 1000, 5000)...), "tcp.sack-false"},
 	} {
 		got := judge(tt.steps)
@@ -90,13 +99,15 @@ func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
 	}
 }
 
-// conversation is the first ten segments, of which the first is lost; four of them are SACKed, and what the sender does follows.
+// conversation is the first ten segments, of which the first is lost; four of them are SACKed, and what the sender does
+// follows.
 func conversation(then ...step) []step {
 	return append(append(window(0), sack(20, 0, 1000, 5000)...), then...)
 }
 
-// The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC 6298, 5.5 and 5.6: a
-// timeout would double the timer and start it again, so that the next retransmission is due two timers later.
+// The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC
+// 6298, 5.5 and 5.6: a timeout would double the timer and start it again, so that the next retransmission is due two
+// timers later.
 func TestARetransmissionThatATimeoutMayHaveCausedStartsTheTimerAgain(t *testing.T) {
 	sends := func(us int) step { return step{us: us, sent: true, at: 0} }
 	for _, tt := range []struct {
@@ -105,11 +116,14 @@ func TestARetransmissionThatATimeoutMayHaveCausedStartsTheTimerAgain(t *testing.
 		want  []string
 	}{
 		{"at the timer and two timers later", conversation(sends(20_000), sends(60_000)), nil},
-		{"at the timer and far more than two timers later", conversation(sends(20_000), sends(75_000)), []string{"tcp.timeout-missing"}},
+		{"at the timer and far more than two timers later", conversation(sends(20_000), sends(75_000)),
+			[]string{"tcp.timeout-missing"}},
 		{"fast, and at the timer", conversation(sends(40), sends(20_040), sends(60_040)), nil},
-		{"fast, and never again", conversation(sends(40), step{us: 90_000, ack: true, at: 0}), []string{"tcp.timeout-missing"}},
+		{"fast, and never again", conversation(sends(40), step{us: 90_000, ack: true, at: 0}),
+			[]string{"tcp.timeout-missing"}},
 		{"the timer starts at the fast retransmission (RFC 6675, 6)", conversation(sends(12_000), sends(35_000)), nil},
-		{"the second timer is not doubled", conversation(sends(20_000), sends(60_000), sends(80_000)), []string{"tcp.backoff"}},
+		{"the second timer is not doubled", conversation(sends(20_000), sends(60_000), sends(80_000)),
+			[]string{"tcp.backoff"}},
 		{"the second timer is doubled", conversation(sends(20_000), sends(60_000), sends(140_000)), nil},
 	} {
 		c := config()
@@ -153,7 +167,8 @@ func TestABusyNICExcusesAMissingRetransmissionForATurn(t *testing.T) {
 	judge := func(frame clock.Duration, until clock.Duration) (rules []string) {
 		a := tcp.New(config())
 		a.Leaves(1, 0, frame)
-		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000})
+		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence,
+			Ack: config().FirstSequence, Payload: 1000})
 		end := clock.Time(0).Add(until)
 		for at := clock.Time(0).Add(frame); at < end; at = at.Add(frame) {
 			a.Leaves(1, at, frame)
@@ -178,7 +193,8 @@ func TestWhatATapCannotHaveSeenIsNotMissing(t *testing.T) {
 		c := config()
 		c.Until = until
 		a := tcp.New(c)
-		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: c.FirstSequence, Ack: c.FirstSequence, Payload: 1000})
+		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: c.FirstSequence,
+			Ack: c.FirstSequence, Payload: 1000})
 		for _, f := range a.Finish(clock.Time(0).Add(20 * clock.Millisecond)).Findings {
 			rules = append(rules, f.Rule)
 		}
@@ -219,8 +235,11 @@ func FuzzObservations(f *testing.F) {
 			now = now.Add(clock.Duration(data[0]) * 10 * clock.Microsecond)
 			at := func(i int) uint32 { return config().FirstSequence + uint32(int16(binary.BigEndian.Uint16(data[i:]))) }
 			a.Observe(&tcp.Observation{
-				Time: now, Sent: data[1]&1 > 0, Damaged: data[1]&2 > 0, Src: uint32(data[2] & 1), Dst: uint32(data[2] >> 1 & 1), Connection: uint32(data[3] & 1),
-				Seq: at(4), Ack: at(6), SACKStart: at(8), SACKEnd: at(10), Window: uint64(binary.BigEndian.Uint16(data[12:])), Payload: int(binary.BigEndian.Uint16(data[14:]) % 3000),
+				Time: now, Sent: data[1]&1 > 0, Damaged: data[1]&2 > 0, Src: uint32(data[2] & 1), Dst: uint32(data[2] >> 1 & 1),
+				Connection: uint32(data[3] & 1),
+				Seq:        at(4), Ack: at(6), SACKStart: at(8), SACKEnd: at(10),
+				Window:  uint64(binary.BigEndian.Uint16(data[12:])),
+				Payload: int(binary.BigEndian.Uint16(data[14:]) % 3000),
 			})
 			data = data[16:]
 		}
@@ -229,7 +248,8 @@ func FuzzObservations(f *testing.F) {
 	})
 }
 
-// A timer runs from when the host decides to send. What leaves behind other packets was decided earlier than it is seen.
+// A timer runs from when the host decides to send. What leaves behind other packets was decided earlier than it is
+// seen.
 func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
 	const us, frame = clock.Microsecond, 2 * clock.Microsecond
 	judge := func(waits bool) (rules []string) {
@@ -237,7 +257,8 @@ func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
 		send := func(at clock.Time) {
 			a.Leaves(1, at, frame)
 			a.Observe(&tcp.Observation{
-				Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000,
+				Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence,
+				Payload: 1000,
 			})
 		}
 		send(0)
@@ -269,7 +290,8 @@ func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
 		send := func(us int) {
 			a.Leaves(1, at(us), clock.Microsecond)
 			a.Observe(&tcp.Observation{
-				Time: at(us), Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000, Window: 1 << 20,
+				Time: at(us), Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence,
+				Payload: 1000, Window: 1 << 20,
 			})
 		}
 		send(0)
@@ -309,7 +331,8 @@ func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
 			if us == times[next] {
 				next++
 				a.Observe(&tcp.Observation{
-					Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence, Payload: 1000, Window: 1 << 20,
+					Time: at, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: config().FirstSequence, Ack: config().FirstSequence,
+					Payload: 1000, Window: 1 << 20,
 				})
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever window of at most the greatest and whatever threshold of at most the highest a Reno sender has (RFC 5681, 3.1), an
-// acknowledgement leaves it no more than the greatest window that the analyzer keeps.
+// Whatever window of at most the greatest and whatever threshold of at most the highest a Reno sender has (RFC 5681,
+// 3.1), an acknowledgement leaves it no more than the greatest window that the analyzer keeps.
 func TestNoRenoSenderOutgrowsTheGreatestWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const mss = 1000
@@ -28,7 +28,8 @@ func TestNoRenoSenderOutgrowsTheGreatestWindow(t *testing.T) {
 			w, left = w+slow, left-slow
 		}
 		if w += left / w; w*mss > s.size*(1+1e-9) {
-			rt.Fatalf("a window of %g below %g with a threshold of %g below %g has %g after %g segments; the greatest is said to be %g",
+			rt.Fatalf(
+				"a window of %g below %g with a threshold of %g below %g has %g after %g segments; the greatest is said to be %g",
 				was, size, ends, threshold, w, n, s.size/mss)
 		}
 		// And some sender has as much, so that none is acquitted that has more.
@@ -44,7 +45,8 @@ func TestNoRenoSenderOutgrowsTheGreatestWindow(t *testing.T) {
 			}
 		}
 		if math.Abs(most*mss-s.size) > 1e-6*s.size {
-			rt.Fatalf("the greatest window of %g below a threshold of %g is said to be %g after %g segments; no sender has more than %g",
+			rt.Fatalf(
+				"the greatest window of %g below a threshold of %g is said to be %g after %g segments; no sender has more than %g",
 				size, threshold, s.size/mss, n, most)
 		}
 	})

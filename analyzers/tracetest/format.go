@@ -8,7 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Format prints the records of one connection, 0 meaning all, in the notation that Parse reads: what a failing test shows.
+// Format prints the records of one connection, 0 meaning all, in the notation that Parse reads: what a failing test
+// shows.
 func Format(records []trace.Record, connection int) string {
 	var b strings.Builder
 	for i := range records {

@@ -1,6 +1,6 @@
-// Package tracetest makes traces for tests of analyzers: by hand in a line notation, and from endpoints simulated with random
-// delays on both sides of the switch and any pattern of losses. The endpoints are written for this package alone, so that
-// what they share with an analyzer is the specification only.
+// Package tracetest makes traces for tests of analyzers: by hand in a line notation, and from endpoints simulated with
+// random delays on both sides of the switch and any pattern of losses. The endpoints are written for this package
+// alone, so that what they share with an analyzer is the specification only.
 package tracetest
 
 import (
@@ -53,10 +53,11 @@ func Meta(c *trace.Connections) trace.Meta {
 //
 //	TIME DIRECTION WHAT [PSN][+COUNT] [FLAG…]
 //
-// TIME is in microseconds. DIRECTION is > from requester to responder or < back, with a connection before it if that is not
-// 1: 2>. WHAT is first, mid, last, only (WRITE), send, read, atomic, resp, aack, ack, nak, rnr or cnp. PSN is relative,
-// 1-based. COUNT is the number of packets of a read. Flags: the injector's events (drop, ecn, corrupt …), ce (marked on
-// arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, stray (of no connection).
+// TIME is in microseconds. DIRECTION is > from requester to responder or < back, with a connection before it if that is
+// not 1: 2>. WHAT is first, mid, last, only (WRITE), send, read, atomic, resp, aack, ack, nak, rnr or cnp. PSN is
+// relative, 1-based. COUNT is the number of packets of a read. Flags: the injector's events (drop, ecn, corrupt …), ce
+// (marked on arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, stray (of no
+// connection).
 func Parse(text string) ([]trace.Record, error) {
 	var records []trace.Record
 	for n, line := range strings.Split(text, "\n") {
@@ -94,7 +95,8 @@ func parseLine(fields []string) (trace.Record, error) {
 	if err != nil {
 		return trace.Record{}, err
 	}
-	r := trace.Record{TimeNS: int64(us * 1000), Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0, PKey: trace.DefaultPKey}
+	r := trace.Record{TimeNS: int64(us * 1000), Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid, ECN: packet.ECT0,
+		PKey: trace.DefaultPKey}
 	dir := fields[1]
 	connection := 1
 	if prefix := dir[:len(dir)-1]; prefix != "" {

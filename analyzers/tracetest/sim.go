@@ -16,8 +16,8 @@ type Scenario struct {
 	Packets     int // per message
 	Depth       int // outstanding messages
 	Reads       bool
-	// DelayMin and DelayMax bound the one-way delay between a host and the switch; each packet draws its own, but no packet
-	// overtakes another of its direction.
+	// DelayMin and DelayMax bound the one-way delay between a host and the switch; each packet draws its own, but no
+	// packet overtakes another of its direction.
 	DelayMin, DelayMax int64
 	// Loss, Mark and NotReady are the shares of packets that are lost or marked at the switch, and of request packets that
 	// the responder answers with an RNR NAK.
@@ -63,7 +63,8 @@ type Truth struct {
 
 // Counts are the counters of one host.
 type Counts struct {
-	Tx, Rx, PacketSeqErr, OutOfSequence, ImpliedNak, Duplicates, Timeouts, CNPSent, CNPHandled, Marked, RNRReceived, RNRSent int64
+	Tx, Rx, PacketSeqErr, OutOfSequence, ImpliedNak, Duplicates, Timeouts, CNPSent, CNPHandled, Marked, RNRReceived,
+	RNRSent int64
 }
 
 // Simulate runs a scenario until nothing is left to do and returns the trace at the switch.

@@ -81,16 +81,19 @@ func (a *Analyzer) compare(l *loss, r, before *trace.Record) {
 		name string
 		same bool
 	}{
-		{"flow", r.Flow == before.Flow && r.DestQP == before.DestQP}, {"source port", !r.Has(trace.PortChanged)}, {"PSN", r.PSN == before.PSN},
+		{"flow", r.Flow == before.Flow && r.DestQP == before.DestQP}, {"source port", !r.Has(trace.PortChanged)},
+		{"PSN", r.PSN == before.PSN},
 		{"opcode", r.Opcode == before.Opcode}, {"RETH", r.VA == before.VA && r.DMALen == before.DMALen},
-		{"AETH", r.MSN == before.MSN && r.Syndrome == before.Syndrome}, {"BTH flags", r.Flags&wire == before.Flags&wire && r.PadCount == before.PadCount},
+		{"AETH", r.MSN == before.MSN && r.Syndrome == before.Syndrome},
+		{"BTH flags", r.Flags&wire == before.Flags&wire && r.PadCount == before.PadCount},
 	} {
 		if !f.same {
 			changed = append(changed, f.name)
 		}
 	}
 	if len(changed) > 0 {
-		a.finding(ruleHeaderChanged, l, []uint64{l.ID}, r.TimeNS, "the headers of the packet before the cut", "another "+strings.Join(changed, ", "),
+		a.finding(ruleHeaderChanged, l, []uint64{l.ID}, r.TimeNS, "the headers of the packet before the cut",
+			"another "+strings.Join(changed, ", "),
 			"the switch changed headers of a trimmed packet")
 	}
 }
@@ -122,7 +125,8 @@ func (a *Analyzer) describe() {
 		words = append(words, share("UDP length updated", h.udpUpdated, n))
 	}
 	a.report.Report(analyzers.Finding{
-		Rule: ruleHeaders, Packets: []uint64{h.first}, TimeNS: a.meta.EndNS, Expected: "as the switch is configured", Actual: strings.Join(words, "; "),
+		Rule: ruleHeaders, Packets: []uint64{h.first}, TimeNS: a.meta.EndNS, Expected: "as the switch is configured",
+		Actual:  strings.Join(words, "; "),
 		Message: fmt.Sprintf("%d packets were trimmed; by %s", n+h.unknown, source),
 	})
 }

@@ -20,7 +20,8 @@ func (a *Analyzer) declared(l *loss) bool {
 	return a.cfg.Follow == trace.EventTrim && a.meta.TrimReactions.Receiver(l.Flow) == trace.TrimAnswered
 }
 
-// answered looks at a packet from the receiver of open losses: whether it asks for one, or shows something that it must not.
+// answered looks at a packet from the receiver of open losses: whether it asks for one, or shows something that it must
+// not.
 func (a *Analyzer) answered(f *flowState, r *trace.Record, step *rounds.Step) {
 	for _, l := range f.open {
 		if r.Flow != l.Flow.Peer() {
@@ -70,13 +71,15 @@ func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
 		if l.nacks++; l.nacks == 1 {
 			a.asked(l, r)
 		} else if l.nacks == 2 && l.alone && a.declared(l) {
-			a.finding(ruleNackRepeat, l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS, fmt.Sprintf("one nack for the header of psn %d", l.PSN),
+			a.finding(ruleNackRepeat, l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS,
+				fmt.Sprintf("one nack for the header of psn %d", l.PSN),
 				"a second one before the packet was sent again", "a trimmed header was NAKed twice")
 		}
 	case place > l.place && l.expected && a.declared(l) && !l.blamed:
 		l.blamed = true
 		a.finding(ruleNackPSN, l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
-			fmt.Sprintf("nack psn %d", place), "the NAK for a trimmed header names a later packet, and so acknowledges the lost one")
+			fmt.Sprintf("nack psn %d", place),
+			"the NAK for a trimmed header names a later packet, and so acknowledges the lost one")
 	}
 }
 
@@ -86,14 +89,17 @@ func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
 		return
 	}
 	l.blamed = true
-	a.finding(ruleAcknowledged, l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nothing beyond psn %d: psn %d arrived without its payload", l.PSN-1, l.PSN),
+	a.finding(ruleAcknowledged, l, []uint64{r.ID, l.ID}, r.TimeNS,
+		fmt.Sprintf("nothing beyond psn %d: psn %d arrived without its payload", l.PSN-1, l.PSN),
 		fmt.Sprintf("%v psn %d", r.Class(), place), "a trimmed packet counts as received: its data is lost")
 }
 
-// missing judges at nowNS, when the packet is sent again or the trace ends, that a receiver that reacts has not asked for it.
+// missing judges at nowNS, when the packet is sent again or the trace ends, that a receiver that reacts has not asked
+// for it.
 func (a *Analyzer) missing(l *loss, nowNS int64) {
 	silent := a.cfg.ErrorsExpected && a.spoke[l.Flow.Peer()] <= l.TimeNS
-	if l.NackID != 0 || !l.expected || !a.declared(l) || l.blamed || l.busy || silent || nowNS-l.TimeNS < a.cfg.AnswerWithinNS {
+	if l.NackID != 0 || !l.expected || !a.declared(l) || l.blamed || l.busy || silent ||
+		nowNS-l.TimeNS < a.cfg.AnswerWithinNS {
 		return
 	}
 	l.blamed = true
@@ -101,8 +107,10 @@ func (a *Analyzer) missing(l *loss, nowNS int64) {
 	if l.Response {
 		what = "read-request"
 	}
-	a.finding(ruleNackMissing, l, []uint64{l.ID}, l.TimeNS, fmt.Sprintf("%s psn %d at once: its header arrived", what, l.PSN),
-		fmt.Sprintf("none within %.3f us", float64(nowNS-l.TimeNS)/1000), "the NIC is said to react to trimmed headers and kept silent")
+	a.finding(ruleNackMissing, l, []uint64{l.ID}, l.TimeNS,
+		fmt.Sprintf("%s psn %d at once: its header arrived", what, l.PSN),
+		fmt.Sprintf("none within %.3f us", float64(nowNS-l.TimeNS)/1000),
+		"the NIC is said to react to trimmed headers and kept silent")
 }
 
 func (a *Analyzer) finding(rule string, l *loss, packets []uint64, timeNS int64, expected, actual, message string) {
@@ -115,7 +123,8 @@ func (a *Analyzer) finding(rule string, l *loss, packets []uint64, timeNS int64,
 	}
 	first := a.meta.Connections.InitialPSN(flow, packet.Requests)
 	a.report.Report(analyzers.Finding{
-		Rule: rule, Connection: l.Connection, Packets: packets, TimeNS: timeNS, PSN: l.PSN, PSNAbs: uint32(first.Add(int(l.PSN - 1))),
+		Rule: rule, Connection: l.Connection, Packets: packets, TimeNS: timeNS, PSN: l.PSN,
+		PSNAbs:   uint32(first.Add(int(l.PSN - 1))),
 		Expected: expected, Actual: actual, Message: message,
 	})
 }

@@ -1,13 +1,14 @@
-// Package trim follows every packet whose payload was cut off: how long its receiver takes to ask for it, the sender to send it
-// again, and the whole repair; whether its headers survived; and whether a NIC that is said to react to trimmed headers does so,
-// once for each, for the right packet, and without taking one for data.
+// Package trim follows every packet whose payload was cut off: how long its receiver takes to ask for it, the sender to
+// send it again, and the whole repair; whether its headers survived; and whether a NIC that is said to react to trimmed
+// headers does so, once for each, for the right packet, and without taking one for data.
 //
-// Instants are those of the observer at the switch. NACK generation is t(NACK) − t(trim), for a READ response t(repeated READ
-// request) − t(trim); reaction is t(retransmission) − t(NACK); recovery is t(delivered whole) − t(trim). A packet that is trimmed
-// again on its way counts once for each trim, and all end with the same delivery.
+// Instants are those of the observer at the switch. NACK generation is t(NACK) − t(trim), for a READ response
+// t(repeated READ request) − t(trim); reaction is t(retransmission) − t(NACK); recovery is t(delivered whole) −
+// t(trim). A packet that is trimmed again on its way counts once for each trim, and all end with the same delivery.
 //
-// What a switch left of a packet is not in a mirror, which shows the packet before: size, DSCP and length fields come from the
-// entries of the run ([Config].Cuts), or from a second capture behind the switch. Without either nothing is said about them.
+// What a switch left of a packet is not in a mirror, which shows the packet before: size, DSCP and length fields come
+// from the entries of the run ([Config].Cuts), or from a second capture behind the switch. Without either nothing is
+// said about them.
 //
 // The same analyzer follows dropped packets for a comparison: see [Config].Follow.
 package trim
@@ -30,12 +31,13 @@ type Config struct {
 	Cuts []trace.Cut
 	// Follow is the event whose packets are followed; none stands for trims. Other events are measured, not judged.
 	Follow trace.EventType
-	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, there and back
-	// included. 0: 100 µs, a hundred times what any published reaction takes. An answer that comes later is measured; without any
-	// answer until then the NIC is blamed.
+	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, there and
+	// back included. 0: 100 µs, a hundred times what any published reaction takes. An answer that comes later is measured;
+	// without any answer until then the NIC is blamed.
 	AnswerWithinNS int64
-	// TimeoutNS is the local ACK timeout T of the test; 0: not known. A READ request that is repeated later than half of that after a
-	// trimmed response is taken for the timer's work, not for an answer to the header. 0: 1 ms instead of T/2.
+	// TimeoutNS is the local ACK timeout T of the test; 0: not known. A READ request that is repeated later than half of
+	// that after a trimmed response is taken for the timer's work, not for an answer to the header. 0: 1 ms instead of
+	// T/2.
 	TimeoutNS int64
 	// ErrorsExpected says that the test wants connections to fail, after which a host keeps silent.
 	ErrorsExpected bool
@@ -78,7 +80,8 @@ const keptPackets = 1000
 type loss struct {
 	Packet
 	place int64
-	// expected: its receiver waited for this very packet when the header arrived; alone: nothing else can have made it ask.
+	// expected: its receiver waited for this very packet when the header arrived; alone: nothing else can have made it
+	// ask.
 	expected, alone bool
 	busy            bool // its receiver answered something else meanwhile, so that a queue may hold its answer
 	blamed          bool
@@ -126,7 +129,8 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 	n := meta.Connections.Len()
 	a := &Analyzer{
 		meta: meta, cfg: cfg, tracker: rounds.New(meta), flows: make([]flowState, 2*n), spoke: make([]int64, 2*n),
-		cuts: trace.NewCuts(meta.Connections, cfg.Cuts), sent: map[uint64]trace.Record{}, metrics: newMetrics(n), report: analyzers.NewReporter(Name, Rules()),
+		cuts: trace.NewCuts(meta.Connections, cfg.Cuts), sent: map[uint64]trace.Record{}, metrics: newMetrics(n),
+		report: analyzers.NewReporter(Name, Rules()),
 	}
 	return a
 }
@@ -231,13 +235,15 @@ func (a *Analyzer) lost(f *flowState, r *trace.Record, step *rounds.Step) {
 	}
 	f.times[k]++
 	l := &loss{place: step.Place, index: -1, Packet: Packet{
-		ID: r.ID, Connection: r.Flow.Connection(), Flow: r.Flow, PSN: step.Place, Response: k.response, Nth: f.times[k], TimeNS: r.TimeNS,
+		ID: r.ID, Connection: r.Flow.Connection(), Flow: r.Flow, PSN: step.Place, Response: k.response, Nth: f.times[k],
+		TimeNS: r.TimeNS,
 	}}
 	if a.cfg.Follow == trace.EventTrim {
 		a.inspect(l, r, &before, pair)
 		a.reacts(l, step)
 	}
-	if step.Is(rounds.Duplicate) || a.cfg.Follow == trace.EventTrim && step.Marks&(rounds.TrimmedNext|rounds.TrimmedAhead) == 0 && a.received(step, k.response) {
+	if step.Is(rounds.Duplicate) || a.cfg.Follow == trace.EventTrim &&
+		step.Marks&(rounds.TrimmedNext|rounds.TrimmedAhead) == 0 && a.received(step, k.response) {
 		a.count[alreadyReceived]++
 	}
 	if len(a.packets) < keptPackets {
@@ -287,4 +293,5 @@ const (
 	numOutcomes
 )
 
-var outcomeNames = [numOutcomes]string{"asked for and recovered", "recovered without being asked for", "not recovered", "a duplicate"}
+var outcomeNames = [numOutcomes]string{"asked for and recovered", "recovered without being asked for", "not recovered",
+	"a duplicate"}

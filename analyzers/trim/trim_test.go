@@ -34,7 +34,8 @@ func answer(s packet.Syndrome, psn packet.PSN) seen {
 }
 func after(ns int64, s seen) seen { s.gapNS = ns; return s }
 
-func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []seen) (analyzers.Result, []trim.Packet) {
+func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []seen) (analyzers.Result,
+	[]trim.Packet) {
 	t.Helper()
 	conns, err := trace.NewConnections([]trace.Connection{{
 		Index: 1, Verb: "write", MTU: 1024,
@@ -48,14 +49,16 @@ func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []
 	now := int64(0)
 	for i, s := range list {
 		now += 1000 + s.gapNS
-		r := trace.Record{ID: uint64(i + 1), TimeNS: now, PSN: s.psn, Opcode: s.op, Syndrome: s.syndrome, Event: s.event, PayloadLen: 1024,
-			Flags: trace.Sent | trace.Passed, ICRC: packet.ICRCValid}
+		r := trace.Record{ID: uint64(i + 1), TimeNS: now, PSN: s.psn, Opcode: s.op, Syndrome: s.syndrome, Event: s.event,
+			PayloadLen: 1024,
+			Flags:      trace.Sent | trace.Passed, ICRC: packet.ICRCValid}
 		if s.op.IsResponse() {
 			r.Flow, r.Flags, r.PayloadLen = 1, r.Flags|trace.HasAETH, 0
 		}
 		records = append(records, r)
 	}
-	c := trace.CheckedRecords(trace.Meta{Connections: conns}, records).WithTrims(trace.TrimReactions{Requester: reaction, Responder: reaction}, cfg.Cuts)
+	c := trace.CheckedRecords(trace.Meta{Connections: conns},
+		records).WithTrims(trace.TrimReactions{Requester: reaction, Responder: reaction}, cfg.Cuts)
 	a := trim.New(c.Meta(), cfg)
 	if err := c.ForEach(t.Context(), func(r *trace.Record) error { a.Packet(r); return nil }); err != nil {
 		t.Fatal(err)
@@ -81,13 +84,17 @@ func TestReactionsToTrimmedHeaders(t *testing.T) {
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), nil},
 		{"nothing is demanded of an unknown device", trace.TrimReactionUnknown,
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), nil},
-		{"a NAK for the packet behind is wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 2), data(last, 2)}), []string{"trim.nack-psn"}},
-		{"two NAKs for one header are wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 1), answer(nak, 1)}, retransmitted), []string{"trim.nack-repeat"}},
+		{"a NAK for the packet behind is wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 2), data(last, 2)}),
+			[]string{"trim.nack-psn"}},
+		{"two NAKs for one header are wrong", trace.TrimAnswered,
+			with(whole, []seen{answer(nak, 1), answer(nak, 1)}, retransmitted), []string{"trim.nack-repeat"}},
 		{"a NAK for each of two headers is right", trace.TrimAnswered,
 			with(whole, []seen{answer(nak, 1), cut(middle, 1), data(last, 2), answer(nak, 1)}, retransmitted), nil},
-		{"an ACK beyond a header is wrong, declared or not", trace.TrimIgnored, with(whole, []seen{answer(ok, 2)}), []string{"trim.acknowledged"}},
+		{"an ACK beyond a header is wrong, declared or not", trace.TrimIgnored, with(whole, []seen{answer(ok, 2)}),
+			[]string{"trim.acknowledged"}},
 		{"the header of a duplicate brings nothing", trace.TrimAnswered,
-			[]seen{data(first, 0), data(last, 1), after(1_000_000, cut(last, 1)), after(1_000_000, data(last, 1)), answer(ok, 1)}, nil},
+			[]seen{data(first, 0), data(last, 1), after(1_000_000, cut(last, 1)), after(1_000_000, data(last, 1)),
+				answer(ok, 1)}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			result, _ := analyse(t, c.reaction, trim.Config{}, c.list)
@@ -105,7 +112,8 @@ func TestReactionsToTrimmedHeaders(t *testing.T) {
 }
 
 func TestEachTrimIsMeasuredFromHeaderToDelivery(t *testing.T) {
-	cuts := []trace.Cut{{Flow: 0, PSN: 1, Nth: 1, Size: 128, DSCP: 48, Flags: packet.TrimSetDSCP | packet.TrimUpdateIPLength},
+	cuts := []trace.Cut{{Flow: 0, PSN: 1, Nth: 1, Size: 128, DSCP: 48,
+		Flags: packet.TrimSetDSCP | packet.TrimUpdateIPLength},
 		{Flow: 0, PSN: 1, Nth: 2, Size: 64, DSCP: 48, Flags: packet.TrimSetDSCP}}
 	result, packets := analyse(t, trace.TrimAnswered, trim.Config{Cuts: cuts}, []seen{
 		data(first, 0), cut(middle, 1), data(last, 2), answer(nak, 1),
@@ -113,18 +121,21 @@ func TestEachTrimIsMeasuredFromHeaderToDelivery(t *testing.T) {
 		data(middle, 1), data(last, 2), answer(packet.SyndromeAckNoCredit, 2),
 	})
 	want := map[string][]int64{
-		"trim.nack-generation": {2000, 2000}, "trim.nack-reaction": {1000, 1000}, "trim.recovery": {6000, 3000}, "trim.size": {128, 64},
+		"trim.nack-generation": {2000, 2000}, "trim.nack-reaction": {1000, 1000}, "trim.recovery": {6000, 3000},
+		"trim.size": {128, 64},
 	}
 	for _, m := range result.Metrics {
 		if m.Connection == 0 && !slices.Equal(m.Values, want[m.Name]) {
 			t.Errorf("%s: %v, want %v", m.Name, m.Values, want[m.Name])
 		}
 	}
-	if len(packets) != 2 || packets[1].Nth != 2 || packets[1].Size != 64 || packets[0].RecoveredID != packets[1].RecoveredID {
+	if len(packets) != 2 || packets[1].Nth != 2 || packets[1].Size != 64 ||
+		packets[0].RecoveredID != packets[1].RecoveredID {
 		t.Errorf("packets %+v", packets)
 	}
 	note := result.Findings[0]
-	if note.Rule != "trim.headers" || note.Actual != "dscp 48 on 2; IP length updated on 1 of 2; IP checksum right on 2 of 2; UDP length updated on 0 of 2" {
+	if note.Rule != "trim.headers" || note.Actual != "dscp 48 on 2; IP length updated on 1 of 2; IP checksum right on 2 "+
+		"of 2; UDP length updated on 0 of 2" {
 		t.Errorf("note %+v", note)
 	}
 }

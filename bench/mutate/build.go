@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// sample returns count of the mutants, or all for 0. A mutant's key and the seed decide, so that an edit elsewhere changes no choice.
+// sample returns count of the mutants, or all for 0. A mutant's key and the seed decide, so that an edit elsewhere
+// changes no choice.
 func sample(mutants []*mutant, count int, seed uint64) []*mutant {
 	if count == 0 || count >= len(mutants) {
 		return mutants

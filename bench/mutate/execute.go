@@ -48,14 +48,15 @@ const wall = 2 * time.Minute
 func (r *runner) process(ctx context.Context, s *suite, names []string, env ...string) (float64, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, wall)
 	defer cancel()
-	args := []string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.parallel", "1", "-test.timeout", "0"}
+	args := []string{"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.parallel", "1",
+		"-test.timeout", "0"}
 	if r.short {
 		args = append(args, "-test.short")
 	}
 	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", s.binary}, args...)...)
 	cmd.Dir = s.Dir
-	// Properties draw the same inputs each time. They do not search for the simplest input that fails, and leave no file of it,
-	// which every later run would read.
+	// Properties draw the same inputs each time. They do not search for the simplest input that fails, and leave no file
+	// of it, which every later run would read.
 	env = append(env, "GOMAXPROCS=1", "GOTRACEBACK=none", "RAPID_SEED=1", "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")
 	cmd.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
@@ -68,7 +69,8 @@ func (r *runner) process(ctx context.Context, s *suite, names []string, env ...s
 	return used, out.Bytes(), err
 }
 
-// reach runs each test once with no mutant on, and records which mutants it reaches and how long it takes. What fails is left out.
+// reach runs each test once with no mutant on, and records which mutants it reaches and how long it takes. What fails
+// is left out.
 func (r *runner) reach(ctx context.Context, s *suite, mutants int) error {
 	_, out, err := r.process(ctx, s, nil, mutantenv.Active+"=")
 	if err != nil {
@@ -148,7 +150,8 @@ func (r *runner) judge(ctx context.Context, m *mutant, suites []*suite) (result,
 			return true
 		})
 		limit := int(5*seconds) + r.patience
-		_, out, err := r.process(ctx, batch, names, fmt.Sprintf("%s=%d", mutantenv.Active, m.ID), fmt.Sprintf("%s=%d", mutantenv.CPU, limit))
+		_, out, err := r.process(ctx, batch, names, fmt.Sprintf("%s=%d", mutantenv.Active, m.ID),
+			fmt.Sprintf("%s=%d", mutantenv.CPU, limit))
 		if ctx.Err() != nil {
 			return res, ctx.Err()
 		}
@@ -179,7 +182,8 @@ func failed(out []byte, names []string) string {
 }
 
 // all judges every mutant with so many processes at a time. Results are in the order of the mutants.
-func (r *runner) all(ctx context.Context, mutants []*mutant, suites func(*mutant) []*suite, processes int) ([]result, error) {
+func (r *runner) all(ctx context.Context, mutants []*mutant, suites func(*mutant) []*suite, processes int) ([]result,
+	error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results := make([]result, len(mutants))

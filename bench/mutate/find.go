@@ -129,8 +129,10 @@ func (v *finder) parent() ast.Node {
 // add records a mutant whose edits, formats with one %d for its number, are before and after the node.
 func (v *finder) add(op string, n ast.Node, shown, before, after string, inside ...edit) {
 	pos := v.fset.Position(n.Pos())
-	m := &mutant{Package: v.Path, File: pos.Filename, Line: pos.Line, Func: v.fn, Op: op, Expr: shown, file: v.file, from: n.Pos(), to: n.End()}
-	m.edits = append(inside, edit{at: n.Pos(), text: before, node: n}, edit{at: n.End(), text: after, node: n, closes: true})
+	m := &mutant{Package: v.Path, File: pos.Filename, Line: pos.Line, Func: v.fn, Op: op, Expr: shown, file: v.file,
+		from: n.Pos(), to: n.End()}
+	m.edits = append(inside, edit{at: n.Pos(), text: before, node: n},
+		edit{at: n.End(), text: after, node: n, closes: true})
 	v.found = append(v.found, m)
 }
 
@@ -144,7 +146,8 @@ func (v *finder) text(n ast.Node) string {
 	return s
 }
 
-// constant changes a whole constant expression by one. Names of an enumeration are left alone: conditions on them are negated.
+// constant changes a whole constant expression by one. Names of an enumeration are left alone: conditions on them are
+// negated.
 func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	b, ok := tv.Type.Underlying().(*types.Basic)
 	if !ok || v.needsConstant(n) {
@@ -180,7 +183,8 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	v.add(opFewer, n, shown, runtimeName+".Fewer["+typed+"](%d, ", ")")
 }
 
-// besideError reports whether e is returned with an error, or with a false that says that there is nothing, so that nobody looks at it.
+// besideError reports whether e is returned with an error, or with a false that says that there is nothing, so that
+// nobody looks at it.
 func (v *finder) besideError(r *ast.ReturnStmt, e ast.Expr) bool {
 	last := r.Results[len(r.Results)-1]
 	t := v.info.Types[last]
@@ -278,7 +282,8 @@ func (v *finder) expression(n ast.Expr) {
 	}
 }
 
-// leaf reports whether n is a condition that is not made of others. The conditions of loops are not negated, or most would never end.
+// leaf reports whether n is a condition that is not made of others. The conditions of loops are not negated, or most
+// would never end.
 func (v *finder) leaf(n ast.Expr) bool {
 	tv := v.info.Types[n]
 	b, ok := tv.Type.(*types.Basic)

@@ -60,7 +60,8 @@ type listed struct {
 
 // load reads and checks the packages that the patterns name.
 func load(ctx context.Context, dir string, patterns []string) ([]*source, error) {
-	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,DepOnly,Error", runtimePath}, patterns...)
+	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,DepOnly,Error", runtimePath},
+		patterns...)
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	var out, stderr bytes.Buffer

@@ -1,5 +1,5 @@
-// Command mutate measures how many small changes of a package its tests notice. It writes all mutants into one build, switched by
-// the environment, and runs for each mutant only the tests that reach it. See docs/mutation.md.
+// Command mutate measures how many small changes of a package its tests notice. It writes all mutants into one build,
+// switched by the environment, and runs for each mutant only the tests that reach it. See docs/mutation.md.
 package main
 
 import (
@@ -44,18 +44,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	fl := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	fl.SetOutput(stderr)
-	fl.StringVar(&o.packages, "packages", "", "packages to change, with commas between them: PACKAGE[+TESTS...], where TESTS are packages whose tests run, too")
+	fl.StringVar(&o.packages, "packages", "",
+		"packages to change, with commas between them: PACKAGE[+TESTS...], where TESTS are packages whose tests run, too")
 	fl.IntVar(&o.count, "count", 300, "mutants to draw of each package; 0 takes all")
 	fl.Uint64Var(&o.seed, "seed", 1, "seed of the draw")
 	fl.StringVar(&o.reasons, "reasons", "", "file of survivors with reasons")
 	fl.StringVar(&o.json, "json", "", "file to write every result to")
-	fl.StringVar(&o.only, "only", "", "run only mutants whose key or file:line contains this text; the score is then of these")
+	fl.StringVar(&o.only, "only", "",
+		"run only mutants whose key or file:line contains this text; the score is then of these")
 	fl.StringVar(&o.resume, "resume", "", "results of an earlier run, by -json: what was killed then is not run again")
 	fl.IntVar(&o.procs, "processes", 1, "test processes at a time")
-	fl.Float64Var(&o.minimum, "minimum", 0, "lowest share of killed mutants that passes, such as 0.85, for each package, without those that have a reason")
+	fl.Float64Var(&o.minimum, "minimum", 0,
+		"lowest share of killed mutants that passes, such as 0.85, for each package, without those that have a reason")
 	fl.BoolVar(&o.short, "short", false, "run the tests with -short")
-	fl.IntVar(&o.patience, "patience", 2, "seconds of processor time that a mutant may use beyond five times what its tests need; more kills it")
-	fl.Float64Var(&o.slowest, "slowest", 10, "seconds of processor time of the slowest test that judges; others are left out")
+	fl.IntVar(&o.patience, "patience", 2,
+		"seconds of processor time that a mutant may use beyond five times what its tests need; more kills it")
+	fl.Float64Var(&o.slowest, "slowest", 10,
+		"seconds of processor time of the slowest test that judges; others are left out")
 	fl.DurationVar(&o.limit, "limit", 2*time.Hour, "longest run")
 	if err := fl.Parse(args); err != nil {
 		return 2
@@ -179,7 +184,8 @@ func write(list []*target, o options) (map[string][]byte, []*mutant, error) {
 			return nil, nil, err
 		}
 		if len(compiled) != len(t.chosen) {
-			return nil, nil, fmt.Errorf("package %s: %d mutants compile only beside others", t.source.Path, len(t.chosen)-len(compiled))
+			return nil, nil, fmt.Errorf("package %s: %d mutants compile only beside others", t.source.Path,
+				len(t.chosen)-len(compiled))
 		}
 		maps.Copy(texts, written)
 	}
@@ -189,7 +195,8 @@ func write(list []*target, o options) (map[string][]byte, []*mutant, error) {
 	return texts, mutants, nil
 }
 
-func measure(ctx context.Context, o options, list []*target, texts map[string][]byte, mutants []*mutant, tmp string, stderr io.Writer) ([]result, error) {
+func measure(ctx context.Context, o options, list []*target, texts map[string][]byte, mutants []*mutant, tmp string,
+	stderr io.Writer) ([]result, error) {
 	var paths []string
 	for _, t := range list {
 		for _, p := range t.suites {

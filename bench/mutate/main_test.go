@@ -31,7 +31,8 @@ func TestEveryMutantOfTheSampleMeetsItsFate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	args := []string{"-packages", "./testdata/sample", "-count", "0", "-reasons", reasons, "-json", results, "-patience", "1", "-minimum", "0.8"}
+	args := []string{"-packages", "./testdata/sample", "-count", "0", "-reasons", reasons, "-json", results, "-patience",
+		"1", "-minimum", "0.8"}
 	if code := run(t.Context(), args, &stdout, &stderr); code != 1 {
 		t.Fatalf("exit %d, want 1 for stale reasons\n%s%s", code, &stdout, &stderr)
 	}
@@ -50,7 +51,8 @@ func TestEveryMutantOfTheSampleMeetsItsFate(t *testing.T) {
   stale: "Grade\tboundary\tn > 10" is killed by TestGrade: delete its reason
   stale: no mutant has the key "Grade\tboundary\tn > 11": delete its reason or correct the key
 `
-	if diff := cmp.Diff(want, strings.ReplaceAll(stdout.String(), "bench/mutate/testdata/sample/sample.go", "testdata/sample/sample.go")); diff != "" {
+	if diff := cmp.Diff(want, strings.ReplaceAll(stdout.String(), "bench/mutate/testdata/sample/sample.go",
+		"testdata/sample/sample.go")); diff != "" {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 	b, err := os.ReadFile(results)
@@ -66,7 +68,8 @@ func TestEveryMutantOfTheSampleMeetsItsFate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rep.Packages[0].Results {
-		if r.Function == "Endless" && r.Operator == opRemove && (r.Expression != "i++" || r.Outcome != killed || r.By != "TestEndless") {
+		if r.Function == "Endless" && r.Operator == opRemove &&
+			(r.Expression != "i++" || r.Outcome != killed || r.By != "TestEndless") {
 			t.Errorf("a mutant that never ends: %+v", r)
 		}
 	}
@@ -130,7 +133,8 @@ func TestReasonsThatCannotBeReadAreErrors(t *testing.T) {
 }
 
 func TestWrongArgumentsAreErrors(t *testing.T) {
-	for _, args := range [][]string{{}, {"-packages", "./nowhere"}, {"-packages", "./testdata/sample", "-only", "no such text"}, {"-x"}} {
+	for _, args := range [][]string{{}, {"-packages", "./nowhere"},
+		{"-packages", "./testdata/sample", "-only", "no such text"}, {"-x"}} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), args, &stdout, &stderr); code != 2 || stderr.Len() == 0 {
 			t.Errorf("%q: exit %d, %s", args, code, &stderr)

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// A report is the outcome of a run. Score counts every mutant of the sample; what is equivalent to the original counts as surviving.
+// A report is the outcome of a run. Score counts every mutant of the sample; what is equivalent to the original counts
+// as surviving.
 type report struct {
 	Seed     uint64          `json:"seed"`
 	Packages []packageReport `json:"packages"`
@@ -71,7 +72,8 @@ func share(n, of int) float64 {
 }
 
 func (p packageReport) print(w io.Writer, root string) {
-	fmt.Fprintf(w, "%s: %d of %d mutants killed, %.1f %%; %d not reached; %d of the survivors have a reason (%.1f %% without them); drawn of %d\n",
+	fmt.Fprintf(w, "%s: %d of %d mutants killed, %.1f %%; %d not reached; %d of the survivors have a reason (%.1f %% "+
+		"without them); drawn of %d\n",
 		p.Package, p.Killed, p.Sampled, 100*p.Score, p.Unreached, p.Equivalent, 100*p.Net, p.Possible)
 	for _, r := range p.Results {
 		if r.Outcome == killed {
@@ -92,7 +94,8 @@ func (p packageReport) print(w io.Writer, root string) {
 	}
 }
 
-// readReasons reads the committed list of survivors: package, function, operator, expression, perhaps #n, and the reason, between tabs.
+// readReasons reads the committed list of survivors: package, function, operator, expression, perhaps #n, and the
+// reason, between tabs.
 func readReasons(path string) (map[string]map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -110,7 +113,8 @@ func readReasons(path string) (map[string]map[string]string, error) {
 		}
 		fields := strings.Split(line, "\t")
 		if len(fields) < 5 || len(fields) > 6 || fields[len(fields)-1] == "" {
-			return nil, fmt.Errorf("%s:%d: want package, function, operator, expression, perhaps #n, and a reason, with tabs between them", path, n)
+			return nil, fmt.Errorf("%s:%d: want package, function, operator, expression, perhaps #n, and a reason, with tabs "+
+				"between them", path, n)
 		}
 		pkg, key, reason := fields[0], strings.Join(fields[1:len(fields)-1], "\t"), fields[len(fields)-1]
 		if reasons[pkg] == nil {

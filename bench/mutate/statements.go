@@ -96,7 +96,8 @@ func (v *finder) condition() string {
 	return ""
 }
 
-// ends reports whether n is, or is in, the statement that ends a function with results, or ends a function as its last statement.
+// ends reports whether n is, or is in, the statement that ends a function with results, or ends a function as its last
+// statement.
 func (v *finder) ends(n ast.Node) bool {
 	for i := len(v.parents) - 1; i >= 0; i-- {
 		var t *ast.FuncType

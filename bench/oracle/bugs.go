@@ -20,7 +20,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// bugViews are the columns of the table: what a user can have of a device under test. The run itself, with all that it knows, is the first.
+// bugViews are the columns of the table: what a user can have of a device under test. The run itself, with all that it
+// knows, is the first.
 var bugViews = []string{mirrorView, "plain", "counted", "pair-named", "hosts-named", "missing", "doubled", "ipsn0"}
 
 // profile is that of the NICs whose bugs are looked for.
@@ -58,7 +59,8 @@ func bugs(fl *flag.FlagSet, args []string, out io.Writer) error {
 	}
 	for _, l := range lines {
 		if len(l.alarms) > 0 {
-			return fmt.Errorf("the test of bug %s without the bug: a violation through %s", l.bug.Name, strings.Join(l.alarms, ", "))
+			return fmt.Errorf("the test of bug %s without the bug: a violation through %s", l.bug.Name,
+				strings.Join(l.alarms, ", "))
 		}
 	}
 	if *page != "" {
@@ -110,7 +112,8 @@ func (b *bed) bugLine(bug rdma.BugInfo) (bugLine, error) {
 	return line, nil
 }
 
-// rewrites reports whether the switch changes packets in the test of a bug, so that their sender seems to have sent two versions.
+// rewrites reports whether the switch changes packets in the test of a bug, so that their sender seems to have sent two
+// versions.
 func rewrites(bug rdma.BugInfo) bool {
 	return bug.Name == "accepts-opcode-sequence" || bug.Name == "accepts-dma-length"
 }
@@ -140,8 +143,10 @@ func (b *bed) through(bug rdma.BugInfo, v view, sound bool) (found, error) {
 	return look(bug, v, outcome), nil
 }
 
-// watch analyses what a view shows of a recording, told how the queue pairs were set, and which ones there are if connections.
-func watch(v view, recording *traffic.Recording, t *config.Test, connections bool) (_ *orchestrator.Outcome, err error) {
+// watch analyses what a view shows of a recording, told how the queue pairs were set, and which ones there are if
+// connections.
+func watch(v view, recording *traffic.Recording, t *config.Test, connections bool) (_ *orchestrator.Outcome,
+	err error) {
 	dir, err := os.MkdirTemp("", "oracle-")
 	if err != nil {
 		return nil, err
@@ -224,7 +229,8 @@ func whyLost(bug, rule, view string, cell found) string {
 		return "one or two frames that the capture missed explain it"
 	case !lone && rule == "gbn.resend-acknowledged":
 		return "how long a host may hold a packet is not known"
-	case !lone && cell == warned && (analyzers.UnseenExplains()[rule] || rule == "gbn.read-missing" || rule == "gbn.nak-psn"):
+	case !lone && cell == warned &&
+		(analyzers.UnseenExplains()[rule] || rule == "gbn.read-missing" || rule == "gbn.nak-psn"):
 		return "a frame that the second capture missed explains it (--complete rules that out)"
 	case lone && responders[rule]:
 		return "what reached the responder is not known"
@@ -236,18 +242,23 @@ func whyLost(bug, rule, view string, cell found) string {
 
 // reasonOf says it of bugs whose rule is judged elsewhere.
 var reasonOf = map[string]string{
-	"payload-changes":         "the application may have changed the memory, or the queue pair may have been connected anew",
+	"payload-changes": "the application may have changed the memory, or the queue pair may have been connected " +
+		"anew",
 	"atomic-lost":             "something else may have written at the address of the atomics",
 	"atomic-executed-again":   "the queue pair may have been connected anew, with the same numbers",
 	"atomic-replays-latest":   "the queue pair may have been connected anew, with the same numbers",
 	"access-error-as-invalid": "which remote keys are valid is not in a capture",
-	"fatal-nak-ignored":       "how long a host may hold a packet is not known: the NAK may not have reached the requester's transport",
-	"early-timeout":           "how long a host may hold a packet is not known: it may have been sent long before it passed the tap",
-	"nack-restarts-neighbour": "how long a host may hold a packet is not known: it may have been sent long before it passed the tap",
+	"fatal-nak-ignored": "how long a host may hold a packet is not known: the NAK may not have reached the " +
+		"requester's transport",
+	"early-timeout": "how long a host may hold a packet is not known: it may have been sent long before it " +
+		"passed the tap",
+	"nack-restarts-neighbour": "how long a host may hold a packet is not known: it may have been sent long before it " +
+		"passed the tap",
 }
 
-// olderExplains are the bugs that show in the first packets of their tests. A requester or responder of a connection that may be older
-// than the capture is judged from where its packets have shown what it knows. With --connections the view counted shows each of them.
+// olderExplains are the bugs that show in the first packets of their tests. A requester or responder of a connection
+// that may be older than the capture is judged from where its packets have shown what it knows. With --connections the
+// view counted shows each of them.
 var olderExplains = map[string]bool{
 	"psn-skip": true, "wrap-skips-zero": true, "read-skips-one": true, "read-opcode": true, "read-replay-from-start": true,
 	"atomic-twice": true,
@@ -267,9 +278,11 @@ func severity(rule string) analyzers.Severity {
 var (
 	responders = map[string]bool{
 		"gbn.ack-beyond": true, "gbn.ack-missing": true, "gbn.nak-missing": true, "gbn.nak-psn": true, "gbn.nak-repeat": true,
-		"gbn.nak-unprovoked": true, "gbn.nak-fatal-missing": true, "gbn.nak-code": true, "gbn.read-missing": true, "gbn.rnr-unprovoked": true,
-		"gbn.nak-duplicate": true, "cnp.unprovoked": true, "cnp.wrong-qp": true, "retrans.atomic-replay": true, "gbn.ack-decreasing": true,
-		"gbn.after-error": true, "gbn.icrc": true, "gbn.rnr-timer": true, "gbn.msn": true,
+		"gbn.nak-unprovoked": true, "gbn.nak-fatal-missing": true, "gbn.nak-code": true, "gbn.read-missing": true,
+		"gbn.rnr-unprovoked": true,
+		"gbn.nak-duplicate":  true, "cnp.unprovoked": true, "cnp.wrong-qp": true, "retrans.atomic-replay": true,
+		"gbn.ack-decreasing": true,
+		"gbn.after-error":    true, "gbn.icrc": true, "gbn.rnr-timer": true, "gbn.msn": true,
 	}
 	requesters = map[string]bool{
 		"gbn.retransmit-first": true, "gbn.round-gap": true, "gbn.timeout-start": true, "gbn.resend-acknowledged": true,
@@ -279,7 +292,8 @@ var (
 
 func writeTable(out io.Writer, lines []bugLine) {
 	fmt.Fprint(out, bugsHead)
-	fmt.Fprintf(out, "| bug | rule | %s |\n|---|---|%s\n", strings.Join(bugViews, " | "), strings.Repeat("---|", len(bugViews)))
+	fmt.Fprintf(out, "| bug | rule | %s |\n|---|---|%s\n", strings.Join(bugViews, " | "),
+		strings.Repeat("---|", len(bugViews)))
 	totals := make([]int, len(bugViews))
 	for _, l := range lines {
 		writeLine(out, l)
@@ -334,9 +348,11 @@ func writeReasons(out io.Writer, l bugLine) {
 
 const bugsHead = `# Seeded bugs through captures
 
-Which bugs of [bugs.md](bugs.md) a capture shows. The test of each bug runs on the virtual testbed with NICs of profile spec, once with the
-bug and once without; ` + "`candela analyze`" + ` judges what the taps saw, told the timeout, the retry counts and the MTU. Without the bug no view may
-give a violation (but for accepts-opcode-sequence and accepts-dma-length, in whose tests the switch rewrites packets). Made by ` + "`make bug-views`" + `; a test makes some of the lines again.
+Which bugs of [bugs.md](bugs.md) a capture shows. The test of each bug runs on the virtual testbed with NICs of
+profile spec, once with the bug and once without; ` + "`candela analyze`" +
+	` judges what the taps saw, told the timeout, the retry counts and the MTU. Without the bug no view may
+give a violation (but for accepts-opcode-sequence and accepts-dma-length, in whose tests the switch rewrites packets).
+Made by ` + "`make bug-views`" + `; a test makes some of the lines again.
 
 | view | captures |
 |---|---|

@@ -38,10 +38,13 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 	only := fl.String("view", "", "views, separated by commas; all if empty: each session gets one in turn")
 	packets := fl.Int("packets", 800, "packets of the largest session")
 	keep := fl.String("keep", "", "with -count 1: directory that keeps the captures")
-	from := fl.String("source", "endpoints", "what makes the traffic: endpoints (random ones, written for this check) or scenarios (of candela detect, NIC models without bugs)")
+	from := fl.String("source", "endpoints", "what makes the traffic: endpoints (random ones, written for this check) "+
+		"or scenarios (of candela detect, NIC models without bugs)")
 	configs := fl.String("configs", "configs", "directory of the tests that come with Candela")
-	reopen := fl.Bool("reopen", false, "some queue pairs are used again with other initial PSNs; such sessions may be blamed (docs/oracle.md)")
-	limit := fl.Int("limit", -1, "sessions without the verdict pass that are an error if there are more; negative: any number is fine")
+	reopen := fl.Bool("reopen", false,
+		"some queue pairs are used again with other initial PSNs; such sessions may be blamed (docs/oracle.md)")
+	limit := fl.Int("limit", -1,
+		"sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")
 	if err := fl.Parse(args); err != nil {
 		return err
@@ -149,7 +152,8 @@ func (r *result) add(outcome *orchestrator.Outcome) {
 		switch f.Severity {
 		case analyzers.Violation:
 			if r.rules[f.Rule]++; r.example == "" {
-				r.example = fmt.Sprintf("%s connection %d %v: expected %s; actual %s", f.Rule, f.Connection, f.Packets, f.Expected, f.Actual)
+				r.example = fmt.Sprintf("%s connection %d %v: expected %s; actual %s", f.Rule, f.Connection, f.Packets, f.Expected,
+					f.Actual)
 			}
 		case analyzers.Warning:
 			r.warned[f.Rule]++
@@ -163,7 +167,8 @@ func summary(out io.Writer, results []result) {
 	for _, r := range results {
 		byView[r.view.name] = append(byView[r.view.name], r)
 	}
-	fmt.Fprintf(out, "%-12s %8s %9s %6s %6s %8s %7s %6s\n", "view", "sessions", "packets", "pass", "fail", "invalid", "errors", "warned")
+	fmt.Fprintf(out, "%-12s %8s %9s %6s %6s %8s %7s %6s\n", "view", "sessions", "packets", "pass", "fail", "invalid",
+		"errors", "warned")
 	for _, name := range slices.Sorted(maps.Keys(byView)) {
 		list := byView[name]
 		var frames, errs, warned int
@@ -179,7 +184,8 @@ func summary(out io.Writer, results []result) {
 				warned++
 			}
 		}
-		fmt.Fprintf(out, "%-12s %8d %9d %6d %6d %8d %7d %6d\n", name, len(list), frames, verdicts[analyzers.Pass], verdicts[analyzers.Fail],
+		fmt.Fprintf(out, "%-12s %8d %9d %6d %6d %8d %7d %6d\n", name, len(list), frames, verdicts[analyzers.Pass],
+			verdicts[analyzers.Fail],
 			verdicts[analyzers.Invalid], errs, warned)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byView)) {

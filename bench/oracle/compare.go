@@ -79,9 +79,11 @@ func compareWith(newJudge func() comparison.Judge, fl *flag.FlagSet, args []stri
 	seed := fl.Uint64("seed", 1, "of the random traces")
 	examples := fl.Int("examples", 2, "printed of each class")
 	limit := fl.Int("limit", -1, "disagreements that are an error if there are more; negative: any number is fine")
-	alarms := fl.Int("false-alarms", -1, "false alarms and too severe findings that are an error if there are more; negative: any number is fine")
-	perFamily := fl.String("limits", "", "the same for each family of traces: FAMILY=DISAGREEMENTS/UNJUST with commas between "+
-		"them; families that are not named may have none")
+	alarms := fl.Int("false-alarms", -1,
+		"false alarms and too severe findings that are an error if there are more; negative: any number is fine")
+	perFamily := fl.String("limits", "",
+		"the same for each family of traces: FAMILY=DISAGREEMENTS/UNJUST with commas between "+
+			"them; families that are not named may have none")
 	views := fl.String("view", "", "kinds of tap, with commas between them: "+strings.Join(comparison.Taps(), ", ")+
 		"; default all but the last two")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")

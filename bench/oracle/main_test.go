@@ -22,7 +22,8 @@ func TestCompliantSessionsPass(t *testing.T) {
 	}
 	for _, view := range []string{"mirror", "plain", "pair", "hosts"} {
 		var out, errors bytes.Buffer
-		if status := run([]string{"check", "-view", view, "-count", count, "-packets", "300", "-limit", "0"}, &out, &errors); status != 0 {
+		if status := run([]string{"check", "-view", view, "-count", count, "-packets", "300", "-limit", "0"}, &out,
+			&errors); status != 0 {
 			t.Errorf("%s: exit %d\n%s%s", view, status, &errors, &out)
 		}
 	}
@@ -52,10 +53,12 @@ func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 	if status != 0 || strings.Contains(out.String(), "pair: ") || strings.Contains(out.String(), "mirror: ") {
 		t.Errorf("exit %d for plain traces only\n%s%s", status, &errors, &out)
 	}
-	if status := run([]string{"compare", "-view", "mirrors"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"mirrors" is not a kind`) {
+	if status := run([]string{"compare", "-view", "mirrors"}, &out, &errors); status != 2 ||
+		!strings.Contains(errors.String(), `"mirrors" is not a kind`) {
 		t.Errorf("unknown view: exit %d, %s", status, &errors)
 	}
-	if status := run([]string{"judge"}, &out, &errors); status != 2 || !strings.Contains(errors.String(), `"judge" is not a command`) {
+	if status := run([]string{"judge"}, &out, &errors); status != 2 ||
+		!strings.Contains(errors.String(), `"judge" is not a command`) {
 		t.Errorf("unknown command: exit %d, %s", status, &errors)
 	}
 }
@@ -93,7 +96,8 @@ func TestEachFamilyOfTracesHasItsLimit(t *testing.T) {
 // TestSessionsThatWereFalseAlarms analyses compliant sessions that a version of the analyzers blamed.
 func TestSessionsThatWereFalseAlarms(t *testing.T) {
 	for _, s := range [][3]string{
-		{"endpoints", "pair", "105572"}, {"endpoints", "pair", "118667"}, {"endpoints", "pair", "119648"}, // no bound of the clocks' drift late in the captures
+		// no bound of the clocks' drift late in the captures
+		{"endpoints", "pair", "105572"}, {"endpoints", "pair", "118667"}, {"endpoints", "pair", "119648"},
 		{"endpoints", "missing", "101624"},      // an old READ response is missing, too
 		{"endpoints", "missing", "100218"},      // three frames of a short connection
 		{"endpoints", "ipsn0", "100702"},        // the requests of a connection alone
@@ -112,7 +116,8 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 		{"scenarios", "pair-snapped", "700368"}, // both captures cut requests off that their answers show
 	} {
 		var out, errors bytes.Buffer
-		args := []string{"check", "-configs", "../../configs", "-source", s[0], "-view", s[1], "-seed", s[2], "-count", "1", "-limit", "0"}
+		args := []string{"check", "-configs", "../../configs", "-source", s[0], "-view", s[1], "-seed", s[2], "-count", "1",
+			"-limit", "0"}
 		if status := run(args, &out, &errors); status != 0 {
 			t.Errorf("%s: exit %d\n%s%s", s, status, &errors, &out)
 		}
@@ -160,8 +165,8 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason that docs/bug-views.md gives for bugs that the view
-// counted does not show.
+// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason that docs/bug-views.md gives for bugs
+// that the view counted does not show.
 func TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets(t *testing.T) {
 	b := newBed("../../configs")
 	defer func() {

@@ -16,19 +16,21 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// TestCompliantSessionsPassWhereTheTapIsAndWhenItStops judges sessions through the views that once blamed up to two of five: captures that
-// count no lost frame, taken after the place of the losses; pairs that end in the middle of traffic; pairs that miss frames.
+// TestCompliantSessionsPassWhereTheTapIsAndWhenItStops judges sessions through the views that once blamed up to two of
+// five: captures that count no lost frame, taken after the place of the losses; pairs that end in the middle of
+// traffic; pairs that miss frames.
 func TestCompliantSessionsPassWhereTheTapIsAndWhenItStops(t *testing.T) {
 	var out bytes.Buffer
-	args := []string{"check", "-view", "counted-behind,at-requester,at-responder,pair-cut,hosts-cut,pair-missing,hosts-missing",
+	args := []string{"check", "-view",
+		"counted-behind,at-requester,at-responder,pair-cut,hosts-cut,pair-missing,hosts-missing",
 		"-count", "70", "-seed", "5600000", "-packets", "300", "-limit", "0"}
 	if status := run(args, &out, &out); status != 0 {
 		t.Errorf("status %d:\n%s", status, out.String())
 	}
 }
 
-// TestTheHostAtTheTapIsConvicted has bugs of a host whose own port was captured, by a file that counts no lost frame: nothing else explains
-// them, and a tap at the other host leaves them open.
+// TestTheHostAtTheTapIsConvicted has bugs of a host whose own port was captured, by a file that counts no lost frame:
+// nothing else explains them, and a tap at the other host leaves them open.
 func TestTheHostAtTheTapIsConvicted(t *testing.T) {
 	b := newBed("../../configs")
 	t.Cleanup(func() {
@@ -90,11 +92,13 @@ func TestOfThreeCapturesTheTwoAtTheHostsAreCompared(t *testing.T) {
 // TestSessionsThatWereBlamedPass repeats what further draws found.
 func TestSessionsThatWereBlamedPass(t *testing.T) {
 	for _, tc := range []struct{ source, view, seed string }{
-		{"scenarios", "counted", "9101601"}, {"scenarios", "pair-missing", "9102565"}, {"scenarios", "pair-missing", "9101637"},
+		{"scenarios", "counted", "9101601"}, {"scenarios", "pair-missing", "9102565"},
+		{"scenarios", "pair-missing", "9101637"},
 		{"endpoints", "mirror", "3400205"},
 	} {
 		var out bytes.Buffer
-		args := []string{"check", "-source", tc.source, "-view", tc.view, "-seed", tc.seed, "-count", "1", "-limit", "0", "-configs", "../../configs"}
+		args := []string{"check", "-source", tc.source, "-view", tc.view, "-seed", tc.seed, "-count", "1", "-limit", "0",
+			"-configs", "../../configs"}
 		if status := run(args, &out, &out); status != 0 {
 			t.Errorf("%s through %s, seed %s: status %d:\n%s", tc.source, tc.view, tc.seed, status, out.String())
 		}

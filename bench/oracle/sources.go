@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// A source makes traffic of compliant endpoints. Where the run that it comes from was judged with all that is known of it, that is
-// returned, too.
+// A source makes traffic of compliant endpoints. Where the run that it comes from was judged with all that is known of
+// it, that is returned, too.
 type source interface {
 	draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recording, *orchestrator.Outcome, error)
 	close() error
@@ -54,11 +54,13 @@ func (s *scenarios) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recordi
 	return recording, outcome, nil
 }
 
-// session draws the traffic of compliant endpoints until every message completes. In every other session more is unusual: more draws it.
+// session draws the traffic of compliant endpoints until every message completes. In every other session more is
+// unusual: more draws it.
 func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.Session {
 	for {
 		sc := traffic.Scenario{
-			Packets: 1 + rng.IntN(12), Window: 1 + rng.IntN(32), Reads: 1 + rng.IntN(4), Verbs: traffic.Verbs(1 + rng.IntN(int(traffic.All))),
+			Packets: 1 + rng.IntN(12), Window: 1 + rng.IntN(32), Reads: 1 + rng.IntN(4),
+			Verbs:    traffic.Verbs(1 + rng.IntN(int(traffic.All))),
 			DelayMin: 300, DelayMax: 300 + rng.Int64N(5000), Transit: 300 + rng.Int64N(2000), ProcessMax: 100 + rng.Int64N(4000),
 			TimeoutNS: 4096 << (8 + rng.IntN(7)), Retry: 7, RNRRetry: 7,
 		}
@@ -81,8 +83,8 @@ func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.S
 	}
 }
 
-// unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits, credits, counts of
-// messages that wrap and queue pairs that are used again.
+// unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits,
+// credits, counts of messages that wrap and queue pairs that are used again.
 func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 	sc := &o.Scenario
 	o.MTU = 256 << rng.IntN(5)

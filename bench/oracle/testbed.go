@@ -51,9 +51,11 @@ func (b *bed) close() error {
 func models() config.Options {
 	var o config.Options
 	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP, MinTimeBetween: 4 * clock.Microsecond,
-		}})
+		o.Profiles = append(o.Profiles,
+			config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
+				DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP,
+				MinTimeBetween: 4 * clock.Microsecond,
+			}})
 	}
 	for _, bug := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, bug.Name)

@@ -17,7 +17,8 @@ type view struct {
 	name      string
 	equalIPSN bool // every initial PSN is 0
 	partial   bool // it may show too little for a judgement
-	// fateShown: what the switch delays, passes on in another order or doubles shows. Elsewhere frames are taken to keep their order.
+	// fateShown: what the switch delays, passes on in another order or doubles shows. Elsewhere frames are taken to keep
+	// their order.
 	fateShown bool
 	// undocumented: no connections document comes with the captures.
 	undocumented bool
@@ -33,10 +34,12 @@ const missing = 0.03
 const mirrorView = "mirror"
 
 var views = []view{
-	{name: mirrorView, fateShown: true, write: func(_ *rand.Rand, s *traffic.Recording, dir string) (o orchestrator.AnalyzeOptions, err error) {
-		o.Trace, o.Connections, o.Format = filepath.Join(dir, "trace.pcap"), filepath.Join(dir, "connections.json"), trace.FormatMirror
-		return o, errors.Join(save(o.Trace, s.WriteMirror), save(o.Connections, s.WriteConnections))
-	}},
+	{name: mirrorView, fateShown: true,
+		write: func(_ *rand.Rand, s *traffic.Recording, dir string) (o orchestrator.AnalyzeOptions, err error) {
+			o.Trace, o.Connections, o.Format = filepath.Join(dir, "trace.pcap"), filepath.Join(dir, "connections.json"),
+				trace.FormatMirror
+			return o, errors.Join(save(o.Trace, s.WriteMirror), save(o.Connections, s.WriteConnections))
+		}},
 	{name: "plain", write: plain(traffic.Tap{})},
 	{name: "pair", undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "hosts", undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
@@ -52,18 +55,24 @@ var views = []view{
 	{name: "responder", write: plain(traffic.Tap{Place: traffic.AtResponder})},
 	{name: "snapped", partial: true, write: plain(traffic.Tap{Snap: 64})},
 	{name: "cut", partial: true, write: cut},
-	{name: "pair-named", undocumented: true, write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
-	{name: "pair-missing", partial: true, undocumented: true, write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "pair-named", undocumented: true,
+		write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
+	{name: "pair-missing", partial: true, undocumented: true,
+		write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "pair-doubled", undocumented: true, write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
-	{name: "pair-snapped", partial: true, undocumented: true, write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
+	{name: "pair-snapped", partial: true, undocumented: true,
+		write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
 	{name: "pair-ipsn0", equalIPSN: true, undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "pair-late", partial: true, undocumented: true, write: late(bracket)},
-	{name: "hosts-missing", partial: true, undocumented: true, write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
+	{name: "hosts-missing", partial: true, undocumented: true,
+		write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
 	{name: "hosts-ipsn0", equalIPSN: true, undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
 	{name: "hosts-late", partial: true, undocumented: true, write: late(hosts)},
 	{name: "counted-behind", write: plain(traffic.Tap{Place: traffic.BehindIt, Format: traffic.PcapNG})},
-	{name: "at-requester", write: placed(plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.PcapNG}), trace.PlaceRequester)},
-	{name: "at-responder", write: placed(plain(traffic.Tap{Place: traffic.AtResponder, Format: traffic.PcapNG}), trace.PlaceResponder)},
+	{name: "at-requester", write: placed(plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.PcapNG}),
+		trace.PlaceRequester)},
+	{name: "at-responder", write: placed(plain(traffic.Tap{Place: traffic.AtResponder, Format: traffic.PcapNG}),
+		trace.PlaceResponder)},
 	{name: "pair-cut", partial: true, undocumented: true, write: stopped(bracket)},
 	{name: "hosts-cut", partial: true, undocumented: true, write: stopped(hosts)},
 }

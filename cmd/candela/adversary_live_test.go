@@ -17,7 +17,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A mangler returns the frames that leave a box for the n-th one of the traffic that came in, and one that leaves after a time.
+// A mangler returns the frames that leave a box for the n-th one of the traffic that came in, and one that leaves after
+// a time.
 type mangler func(n int, frame []byte) (now [][]byte, late []byte)
 
 // lateness is how much later than the frame that it repeats a late duplicate comes.
@@ -150,8 +151,9 @@ traffic:
   bidirectional: true
 `
 
-// TestALabWhoseCableHasAnOddFaultIsNotJudged puts a box with each of the faults into the cable of a host: the requester's, towards it, or,
-// with CANDELA_TEST_ADVERSARY=all, each cable in each direction. Runs without a fault pass, CANDELA_TEST_CLEAN (3) of them.
+// TestALabWhoseCableHasAnOddFaultIsNotJudged puts a box with each of the faults into the cable of a host: the
+// requester's, towards it, or, with CANDELA_TEST_ADVERSARY=all, each cable in each direction. Runs without a fault
+// pass, CANDELA_TEST_CLEAN (3) of them.
 func TestALabWhoseCableHasAnOddFaultIsNotJudged(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {
@@ -183,8 +185,10 @@ func TestALabWhoseCableHasAnOddFaultIsNotJudged(t *testing.T) {
 					boxes[i].corrupt(from, fault.mangle())
 					defer boxes[i].corrupt(0, nil)
 					exit, said := runTest(t, adversaryTest, description, t.TempDir())
-					if exit != orchestrator.ExitInvalid || !strings.Contains(said, "cable or port") || !strings.Contains(said, host) || !strings.Contains(said, fault.words) {
-						t.Errorf("exit %d, want %d with “cable or port”, %q and %q:\n%s", exit, orchestrator.ExitInvalid, host, fault.words, said)
+					if exit != orchestrator.ExitInvalid || !strings.Contains(said, "cable or port") || !strings.Contains(said, host) ||
+						!strings.Contains(said, fault.words) {
+						t.Errorf("exit %d, want %d with “cable or port”, %q and %q:\n%s", exit, orchestrator.ExitInvalid, host,
+							fault.words, said)
 					}
 					if strings.Count(said, "RoCE frames") == 0 {
 						t.Errorf("no counts:\n%s", said)

@@ -44,14 +44,16 @@ CAP_BPF, too.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveAgent(cmd, &o) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.listen, "listen", localSocket("agent"), "address to serve on: unix:PATH, or HOST:PORT with certificates")
+	fl.StringVar(&o.listen, "listen", localSocket("agent"),
+		"address to serve on: unix:PATH, or HOST:PORT with certificates")
 	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this agent's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
 	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the lab's authority")
 	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
 	fl.StringSliceVar(&o.interfaces, "interface", nil, "interfaces that runs may use")
-	fl.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "candela-agent"), "directory for captures; what earlier runs left there is removed")
+	fl.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "candela-agent"),
+		"directory for captures; what earlier runs left there is removed")
 	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long what a run holds outlives its orchestrator")
 	fl.BoolVar(&o.xdpPass, "xdp-pass", false, "attach a program to veth interfaces that lets frames of an XDP switch pass")
 	cmd.AddCommand(newPKI())
@@ -80,7 +82,8 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 			err = infrastructure(errors.Join(err, closing))
 		}
 	}()
-	listener, options, err := transport.Listen(o.listen, transport.ServerConfig{Files: files, Policy: agent.Policy, Group: o.group, Log: log})
+	listener, options, err := transport.Listen(o.listen,
+		transport.ServerConfig{Files: files, Policy: agent.Policy, Group: o.group, Log: log})
 	if err != nil {
 		return err
 	}

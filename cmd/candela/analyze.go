@@ -110,15 +110,18 @@ the new ones are complete.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&after, "after", "", "second capture, downstream of the injector or switch")
-	fl.StringArrayVar(&taps, "tap", nil, "PLACE=FILE: a capture and where it was taken (requester, responder, before, after), or NAME=FILE")
+	fl.StringArrayVar(&taps, "tap", nil,
+		"PLACE=FILE: a capture and where it was taken (requester, responder, before, after), or NAME=FILE")
 	fl.BoolVar(&o.SameClock, "same-clock", false, "one clock stamped both captures: do not estimate")
-	fl.BoolVar(&o.Complete, "complete", false, "the captures hold every frame that was sent or, with --tap PLACE=FILE, that passed there")
+	fl.BoolVar(&o.Complete, "complete", false,
+		"the captures hold every frame that was sent or, with --tap PLACE=FILE, that passed there")
 	settings.flags(fl)
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
 	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 	fl.BoolVar(&o.KeepPartial, "keep-partial", false, "accept a plain capture that ends in the middle of a packet")
-	fl.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "processors to analyse with, connections being divided between them; the result is the same for any number")
+	fl.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0),
+		"processors to analyse with, connections being divided between them; the result is the same for any number")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")
 	fl.StringVar(&docs.dir, "out", "", "directory for report.html, findings.json and junit.xml")
 	fl.StringVar(&docs.junit, "junit", "", "file for the result as JUnit XML")

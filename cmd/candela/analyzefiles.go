@@ -188,7 +188,8 @@ func (r stoppable) Read(p []byte) (int, error) {
 }
 
 // unpackArchive unpacks an archive that o names instead of a run directory or a capture.
-func unpackArchive(ctx context.Context, o orchestrator.AnalyzeOptions) (_ orchestrator.AnalyzeOptions, release func() error, err error) {
+func unpackArchive(ctx context.Context, o orchestrator.AnalyzeOptions) (_ orchestrator.AnalyzeOptions,
+	release func() error, err error) {
 	release = func() error { return nil }
 	if info, err := os.Stat(o.Trace); err != nil || !info.Mode().IsRegular() || len(o.More) > 0 {
 		return o, release, nil
@@ -199,7 +200,8 @@ func unpackArchive(ctx context.Context, o orchestrator.AnalyzeOptions) (_ orches
 	}
 	defer func() { err = errors.Join(err, archive.Close()) }()
 	if o.Second != "" || o.Connections != "" {
-		return o, release, fmt.Errorf("%s is a bundle, which knows its connections and events: analyse it alone, without --connections", o.Trace)
+		return o, release, fmt.Errorf("%s is a bundle, which knows its connections and events: analyse it alone, without "+
+			"--connections", o.Trace)
 	}
 	dir, err := os.MkdirTemp("", "candela-bundle-*")
 	if err != nil {

@@ -82,18 +82,26 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 		exit orchestrator.Exit
 		page []string
 	}{
-		"a run":            {[]string{run}, orchestrator.ExitFail, []string{"FAIL", "gbn.nak-psn", "Packet by packet", "PSN over time", "findings.json"}},
-		"a bundle":         {[]string{bundled(t, run, "--with-trace")}, orchestrator.ExitFail, []string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
-		"an archived run":  {[]string{tarred(t, run)}, orchestrator.ExitFail, []string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
-		"a mirror trace":   {[]string{filepath.Join(run, "trace.pcap")}, orchestrator.ExitFail, []string{"FAIL", "gbn.nak-psn", "PSN over time"}},
-		"an unjudged one":  {[]string{"--input", "plain", responses}, orchestrator.ExitInvalid, []string{"INVALID", "nothing was judged", "capture both directions"}},
-		"a plain capture":  {[]string{"--input", "plain", filepath.Join(run, "trace.pcap")}, orchestrator.ExitPass, []string{"PASS", "Warnings and notes", "PSN over time"}},
-		"a passing bundle": {[]string{bundled(t, runOf(t, oneDrop), "--with-trace")}, orchestrator.ExitPass, []string{"PASS", "Packet by packet"}},
+		"a run": {[]string{run}, orchestrator.ExitFail,
+			[]string{"FAIL", "gbn.nak-psn", "Packet by packet", "PSN over time", "findings.json"}},
+		"a bundle": {[]string{bundled(t, run, "--with-trace")}, orchestrator.ExitFail,
+			[]string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
+		"an archived run": {[]string{tarred(t, run)}, orchestrator.ExitFail,
+			[]string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
+		"a mirror trace": {[]string{filepath.Join(run, "trace.pcap")}, orchestrator.ExitFail,
+			[]string{"FAIL", "gbn.nak-psn", "PSN over time"}},
+		"an unjudged one": {[]string{"--input", "plain", responses}, orchestrator.ExitInvalid,
+			[]string{"INVALID", "nothing was judged", "capture both directions"}},
+		"a plain capture": {[]string{"--input", "plain", filepath.Join(run, "trace.pcap")}, orchestrator.ExitPass,
+			[]string{"PASS", "Warnings and notes", "PSN over time"}},
+		"a passing bundle": {[]string{bundled(t, runOf(t, oneDrop), "--with-trace")}, orchestrator.ExitPass,
+			[]string{"PASS", "Packet by packet"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new", "report")
 			junit := filepath.Join(t.TempDir(), "other.xml")
-			status, stdout, stderr := candela(t, append([]string{"analyze", "--format", "json", "--out", dir, "--junit", junit}, tt.args...)...)
+			status, stdout, stderr := candela(t,
+				append([]string{"analyze", "--format", "json", "--out", dir, "--junit", junit}, tt.args...)...)
 			if status != tt.exit || stderr != "" {
 				t.Fatalf("exit status %d, want %d\n%s%s", status, tt.exit, stdout, stderr)
 			}
@@ -107,7 +115,8 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 				t.Error("the page names files that are not there")
 			}
 			var printed analyzers.Analysis
-			if err := json.Unmarshal([]byte(stdout), &printed); err != nil || len(printed.Findings) != len(w.analysis.Findings) || printed.Verdict != w.analysis.Verdict {
+			if err := json.Unmarshal([]byte(stdout), &printed); err != nil ||
+				len(printed.Findings) != len(w.analysis.Findings) || printed.Verdict != w.analysis.Verdict {
 				t.Errorf("findings.json and what was printed differ: %v", err)
 			}
 			if failed := w.junit.Failures > 0; failed != (tt.exit == orchestrator.ExitFail) {
@@ -129,16 +138,20 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 func TestAReportOfTwoCapturesSaysHowTheyWereRead(t *testing.T) {
 	const rxe = "../../packet/testdata/rxe/write-drop5"
 	before, after := rxe+".in.pcap", rxe+".out.pcap"
-	common := []string{"Between the captures", "the first capture", "drift", "uncertainty", "dropped in between", ">taps</text>"}
+	common := []string{"Between the captures", "the first capture", "drift", "uncertainty", "dropped in between",
+		">taps</text>"}
 	for name, tt := range map[string]struct {
 		args []string
 		page []string
 	}{
-		"after":         {[]string{before, "--after", after}, append([]string{"<td>before</td>", "<td>after</td>"}, common...)},
-		"two names":     {[]string{before, after}, append([]string{"<td>first</td>", "<td>second</td>"}, common...)},
-		"places":        {[]string{"--tap", "before=" + before, "--tap", "after=" + after}, append([]string{"<td>before</td>"}, common...)},
-		"one clock":     {[]string{before, "--after", after, "--same-clock"}, []string{"one clock stamped both captures"}},
-		"other traffic": {[]string{before, "--after", "../../packet/testdata/rxe/read-drop5resp.out.pcap"}, []string{"INVALID", "read-drop5resp.out.pcap"}},
+		"after": {[]string{before, "--after", after},
+			append([]string{"<td>before</td>", "<td>after</td>"}, common...)},
+		"two names": {[]string{before, after}, append([]string{"<td>first</td>", "<td>second</td>"}, common...)},
+		"places": {[]string{"--tap", "before=" + before, "--tap", "after=" + after},
+			append([]string{"<td>before</td>"}, common...)},
+		"one clock": {[]string{before, "--after", after, "--same-clock"}, []string{"one clock stamped both captures"}},
+		"other traffic": {[]string{before, "--after", "../../packet/testdata/rxe/read-drop5resp.out.pcap"},
+			[]string{"INVALID", "read-drop5resp.out.pcap"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -153,7 +166,8 @@ func TestAReportOfTwoCapturesSaysHowTheyWereRead(t *testing.T) {
 	}
 }
 
-// TestAFailingAnalysisKeepsTheReportThatIsThere: nothing is lost to a capture that cannot be read or a place that cannot be written.
+// TestAFailingAnalysisKeepsTheReportThatIsThere: nothing is lost to a capture that cannot be read or a place that
+// cannot be written.
 func TestAFailingAnalysisKeepsTheReportThatIsThere(t *testing.T) {
 	run := runOf(t, nackPlusOne)
 	dir := t.TempDir()
@@ -204,7 +218,8 @@ func TestBundlesAreRefusedWithAReason(t *testing.T) {
 		{[]string{bundled(t, run, "--with-trace"), "--after", filepath.Join(run, "trace.pcap")}, "is a bundle"},
 	} {
 		status, _, stderr := candela(t, append([]string{"analyze"}, tt.args...)...)
-		if status != orchestrator.ExitUsage || !strings.Contains(stderr, tt.want) || strings.Contains(stderr, "candela-bundle-") {
+		if status != orchestrator.ExitUsage || !strings.Contains(stderr, tt.want) ||
+			strings.Contains(stderr, "candela-bundle-") {
 			t.Errorf("%v: exit status %d, %q, want 2 and %q", tt.args, status, stderr, tt.want)
 		}
 	}
@@ -217,7 +232,8 @@ func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
-	if status := run(ctx, []string{"analyze", file}, &out, &errs); status != orchestrator.ExitInfrastructure || !strings.Contains(errs.String(), "stopped") {
+	if status := run(ctx, []string{"analyze", file}, &out, &errs); status != orchestrator.ExitInfrastructure ||
+		!strings.Contains(errs.String(), "stopped") {
 		t.Errorf("exit status %d, %s", status, errs.String())
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
@@ -225,7 +241,8 @@ func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
 	}
 }
 
-// TestAnalyzingARunAgainGivesItsVerdict compares verdict, reasons and findings, of the directory, of a bundle and of an unpacked one.
+// TestAnalyzingARunAgainGivesItsVerdict compares verdict, reasons and findings, of the directory, of a bundle and of an
+// unpacked one.
 func TestAnalyzingARunAgainGivesItsVerdict(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pass": oneDrop, "a violation": nackPlusOne, "several verbs": severalVerbs,
@@ -267,7 +284,8 @@ func TestAnalyzingARunAgainGivesItsVerdict(t *testing.T) {
 	}
 }
 
-// TestARunOfTheVirtualTestbedIsJudgedAgainWithItsCables: no cable can have flipped the bit, so the device sent a wrong iCRC.
+// TestARunOfTheVirtualTestbedIsJudgedAgainWithItsCables: no cable can have flipped the bit, so the device sent a wrong
+// iCRC.
 func TestARunOfTheVirtualTestbedIsJudgedAgainWithItsCables(t *testing.T) {
 	run := runOf(t, oneDrop)
 	file := filepath.Join(run, "trace.pcap")
@@ -326,7 +344,8 @@ func writeTar(file, dir string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(data)), Mode: 0o644}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(data)),
+			Mode: 0o644}); err != nil {
 			return err
 		}
 		_, err = w.Write(data)

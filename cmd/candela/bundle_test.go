@@ -73,7 +73,8 @@ func TestAReplaySaysWhatDiffers(t *testing.T) {
 	if status != orchestrator.ExitFail {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
-	for _, want := range []string{"NOT reproduced: 1 files differ", "counters.json: SHA-256", "requester.packet_seq_err  9 → 1"} {
+	for _, want := range []string{"NOT reproduced: 1 files differ", "counters.json: SHA-256",
+		"requester.packet_seq_err  9 → 1"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the output lacks %q:\n%s", want, stdout)
 		}
@@ -95,7 +96,8 @@ func TestBundleAndReplayRefuseWhatTheyCannotUse(t *testing.T) {
 		{"no bundle", []string{"replay", junk}, "invalid bundle"},
 		{"no file", []string{"replay", junk + "3"}, "no such file"},
 	} {
-		if status, _, stderr := candela(t, tt.args...); status != orchestrator.ExitUsage || !strings.Contains(stderr, tt.want) {
+		if status, _, stderr := candela(t, tt.args...); status != orchestrator.ExitUsage ||
+			!strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: exit status %d, %s; want %s", tt.name, status, stderr, tt.want)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// cabledLab is a lab in this process's own namespaces whose cables a test lays: agents at n0 (requester), n1 (responder), n2 and n3
-// (dumpers), and the ports p0 to p5 of a switch.
+// cabledLab is a lab in this process's own namespaces whose cables a test lays: agents at n0 (requester), n1
+// (responder), n2 and n3 (dumpers), and the ports p0 to p5 of a switch.
 type cabledLab struct {
 	dir string // of sockets
 }
@@ -34,8 +34,8 @@ traffic:
   bidirectional: true
 `
 
-// newCabledLab starts the agents, each with more interfaces that are named like its own with a prefix, and the switch. The interfaces
-// must be there.
+// newCabledLab starts the agents, each with more interfaces that are named like its own with a prefix, and the switch.
+// The interfaces must be there.
 func newCabledLab(t *testing.T, datapath string, ports, mirrors []string, more ...string) *cabledLab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cdl") // sockets have short paths
@@ -54,7 +54,8 @@ func newCabledLab(t *testing.T, datapath string, ports, mirrors []string, more .
 		}
 		l.serve(t, name, args...)
 	}
-	l.serve(t, "switch", "switchd", "--datapath", datapath, "--cpu", "-1", "--ports", strings.Join(ports, ","), "--mirror", strings.Join(mirrors, ","))
+	l.serve(t, "switch", "switchd", "--datapath", datapath, "--cpu", "-1", "--ports", strings.Join(ports, ","), "--mirror",
+		strings.Join(mirrors, ","))
 	return l
 }
 
@@ -78,7 +79,8 @@ live:
   datapath: afpacket
   requester: {agent: "unix:%[1]s/n0.sock", interface: n0, port: %[2]d}
   responder: {agent: "unix:%[1]s/n1.sock", interface: n1, port: %[3]d}
-  dumpers: [{agent: "unix:%[1]s/n2.sock", interface: n2, port: %[4]d}, {agent: "unix:%[1]s/n3.sock", interface: n3, port: %[5]d}]
+  dumpers: [{agent: "unix:%[1]s/n2.sock", interface: n2, port: %[4]d}, {agent: "unix:%[1]s/n3.sock", interface: n3,
+  port: %[5]d}]
   switch: {address: "unix:%[1]s/switch.sock"}
 `, l.dir, ports[0], ports[1], ports[2], ports[3])
 	name := filepath.Join(t.TempDir(), "lab.yml")
@@ -134,16 +136,20 @@ func TestALabThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 	l := newCabledLab(t, "afpacket", near[:4], near[4:], "x", "d")
 	right := l.describe(t, 0, 1, 4, 5)
 	l.passes(t, right)
-	l.invalid(t, l.describe(t, 1, 0, 4, 5), "the requester is cabled to port 0, the description says 1", "the responder is cabled to port 1, the description says 0")
+	l.invalid(t, l.describe(t, 1, 0, 4, 5), "the requester is cabled to port 0, the description says 1",
+		"the responder is cabled to port 1, the description says 0")
 	l.invalid(t, l.describe(t, 0, 2, 4, 5), "the responder is cabled to port 1, the description says 2")
 	l.invalid(t, l.describe(t, 0, 0, 4, 5), "the responder is cabled to port 1, the description says 0")
-	l.invalid(t, l.describe(t, 4, 1, 0, 5), "the requester is cabled to port 0, the description says 4", "the dumper-1 is cabled to port 4, the description says 0")
-	l.invalid(t, l.describe(t, 0, 1, 5, 4), "the dumper-1 is cabled to port 4, the description says 5", "the dumper-2 is cabled to port 5, the description says 4")
+	l.invalid(t, l.describe(t, 4, 1, 0, 5), "the requester is cabled to port 0, the description says 4",
+		"the dumper-1 is cabled to port 4, the description says 0")
+	l.invalid(t, l.describe(t, 0, 1, 5, 4), "the dumper-1 is cabled to port 4, the description says 5",
+		"the dumper-2 is cabled to port 5, the description says 4")
 	l.invalid(t, l.describe(t, 0, 1, 4, 3), "the dumper-2 is cabled to port 5, the description says 3")
 	l.invalid(t, l.describe(t, 0, 1, 4, 9), "the dumper-2 is cabled to port 5, the description says 9")
 	for _, station := range []string{"n0", "n1", "n3"} {
 		for _, prefix := range []string{"x", "d"} {
-			l.invalid(t, changed(t, right, "interface: "+station, "interface: "+prefix+station), "is cabled to no port of the switch")
+			l.invalid(t, changed(t, right, "interface: "+station, "interface: "+prefix+station),
+				"is cabled to no port of the switch")
 		}
 	}
 	// The agents of the two hosts change places in the description.
@@ -151,15 +157,18 @@ func TestALabThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 	l.passes(t, right)
 }
 
-// TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged has its cables in namespaces, and a description with other ports.
+// TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged has its cables in namespaces, and a description with
+// other ports.
 func TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 	needLive(t)
 	s := &bringUp(t, "xdp", 1).State
 	right := labOf(t, s, func(n *netns.Node) string { return "unix:" + n.Socket }, "")
 	l := &cabledLab{}
 	l.passes(t, right)
-	l.invalid(t, changed(t, right, "port: 0", "port: 1", "port: 1", "port: 0"), "the requester is cabled to port 0, the description says 1")
-	l.invalid(t, changed(t, right, "port: 1", "port: 2", "port: 2", "port: 1"), "the responder is cabled to port 1, the description says 2",
+	l.invalid(t, changed(t, right, "port: 0", "port: 1", "port: 1", "port: 0"),
+		"the requester is cabled to port 0, the description says 1")
+	l.invalid(t, changed(t, right, "port: 1", "port: 2", "port: 2", "port: 1"),
+		"the responder is cabled to port 1, the description says 2",
 		"the dumper-1 is cabled to port 2, the description says 1")
 	l.passes(t, right)
 }
@@ -202,7 +211,8 @@ func harms() map[string]harm {
 	}
 }
 
-// TestALabWhoseHostCableIsFaultyIsNotJudged puts a box into the cable of each host, and harms the fifth frame of each direction in every way.
+// TestALabWhoseHostCableIsFaultyIsNotJudged puts a box into the cable of each host, and harms the fifth frame of each
+// direction in every way.
 func TestALabWhoseHostCableIsFaultyIsNotJudged(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {

@@ -71,7 +71,8 @@ directories. The exit status is 1 if a rule failed.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
-	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns with models on real packets, vm with soft-RoCE, or a description of these kinds")
+	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns with models on real packets, vm "+
+		"with soft-RoCE, or a description of these kinds")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
@@ -91,8 +92,9 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	suite := conformance.Suite{
 		Build: buildTestbed, Options: configOptions(""), Profile: f.profile, Bugs: f.bugs, Out: f.out, Workers: f.workers,
 		Version: toolVersion(), Command: toolName(), Wall: time.Now,
-		Peer: f.peer, MaxNAK: clock.Duration(f.nak * float64(clock.Microsecond)), MaxReaction: clock.Duration(f.react * float64(clock.Microsecond)),
-		Declared: declaredLatencies,
+		Peer: f.peer, MaxNAK: clock.Duration(f.nak * float64(clock.Microsecond)),
+		MaxReaction: clock.Duration(f.react * float64(clock.Microsecond)),
+		Declared:    declaredLatencies,
 	}
 	if f.role == config.Responder.String() {
 		suite.Role = config.Responder
@@ -142,7 +144,8 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 		return modelsOn(ctx, s, live, name)
 	}
 	if bed.Kind != config.KindVM {
-		return fmt.Errorf("--testbed %s is of kind %s: the kinds are vm, with a device that is no model, and netns, with models on real packets", name, bed.Kind)
+		return fmt.Errorf("--testbed %s is of kind %s: the kinds are vm, with a device that is no model, and netns, with "+
+			"models on real packets", name, bed.Kind)
 	}
 	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
 	if s.Device, err = live.device(ctx, bed); err != nil {
@@ -151,7 +154,8 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 	return nil
 }
 
-// modelsOn makes the suite run its models on real packets. What a profile declares of its latencies is not held against a machine.
+// modelsOn makes the suite run its models on real packets. What a profile declares of its latencies is not held against
+// a machine.
 func modelsOn(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
 	_, fallback, err := modelTestbed(name)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
 	out := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"conform", "--out", out, "--format", "json"}, &stdout, &stderr); status != orchestrator.ExitPass {
+	if status := run(t.Context(), []string{"conform", "--out", out, "--format", "json"}, &stdout,
+		&stderr); status != orchestrator.ExitPass {
 		t.Fatalf("status %d: %s", status, stderr.String())
 	}
 	var r conformance.Report
@@ -44,9 +45,11 @@ func TestConformFailsANICThatBreaksARule(t *testing.T) {
 }
 
 func TestConformRefusesWhatDoesNotExist(t *testing.T) {
-	for _, args := range [][]string{{"--profile", "cx9"}, {"--peer", "cx9"}, {"--role", "both"}, {"--nak-us", "-1"}, {"--bugs", "no-such-bug"}, {"--bugs", "no-nak"}, {"--format", "xml"}, {"--workers", "-1"}} {
+	for _, args := range [][]string{{"--profile", "cx9"}, {"--peer", "cx9"}, {"--role", "both"}, {"--nak-us", "-1"},
+		{"--bugs", "no-such-bug"}, {"--bugs", "no-nak"}, {"--format", "xml"}, {"--workers", "-1"}} {
 		var stdout, stderr bytes.Buffer
-		if status := run(t.Context(), append([]string{"conform", "--out", t.TempDir()}, args...), &stdout, &stderr); status != orchestrator.ExitUsage {
+		if status := run(t.Context(), append([]string{"conform", "--out", t.TempDir()}, args...), &stdout,
+			&stderr); status != orchestrator.ExitUsage {
 			t.Errorf("%v: status %d, want %d", args, status, orchestrator.ExitUsage)
 		}
 		if !strings.Contains(stderr.String(), args[0]) {

@@ -58,7 +58,8 @@ there was a false alarm.`,
 	fl.StringSliceVar(&f.profiles, "profiles", nil, "profiles instead of all; the matrix is that of the first")
 	fl.IntVar(&f.scenarios, "scenarios", 1000, "random scenarios")
 	fl.Uint64Var(&f.first, "first", 0, "number of the first scenario")
-	fl.StringVar(&f.testbed, "testbed", "", "testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
+	fl.StringVar(&f.testbed, "testbed", "",
+		"testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "bugs instead of all")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
@@ -72,7 +73,8 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 		return fmt.Errorf("--scenarios %d: want at least 0", f.scenarios)
 	}
 	if _, err := os.Stat(filepath.Join(f.configs, "detect")); err != nil {
-		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which holds a test for each bug", err)
+		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which holds a test for each bug",
+			err)
 	}
 	if f.profiles == nil {
 		for _, p := range rdma.Profiles() {

@@ -32,7 +32,8 @@ traffic:
 func TestDiffTellsEnvironmentConfigurationAndFindings(t *testing.T) {
 	a := runOf(t, oneDrop)
 	b := runOf(t, strings.Replace(oneDrop, "traffic:", "responder: {nic: {bugs: [nack-psn-plus-one]}}\ntraffic:", 1))
-	if status, stdout, stderr := candela(t, "diff", a, a); status != orchestrator.ExitPass || !strings.Contains(stdout, "no difference") {
+	if status, stdout, stderr := candela(t, "diff", a, a); status != orchestrator.ExitPass ||
+		!strings.Contains(stdout, "no difference") {
 		t.Errorf("with itself: exit status %d\n%s%s", status, stdout, stderr)
 	}
 	status, stdout, stderr := candela(t, "diff", a, b, "--format", "json")
@@ -80,11 +81,13 @@ func TestDiffRefusesWhatIsNoRun(t *testing.T) {
 	}{
 		{"an empty directory", func() error { return nil }, empty, "is no run directory"},
 		{"a file", func() error { return nil }, filepath.Join(good, "run.json"), "is no run directory"},
-		{"broken JSON", func() error { return os.WriteFile(filepath.Join(bad, "counters.json"), []byte("{"), 0o600) }, bad, "counters.json"},
+		{"broken JSON", func() error { return os.WriteFile(filepath.Join(bad, "counters.json"), []byte("{"), 0o600) }, bad,
+			"counters.json"},
 		{"a missing document", func() error {
 			return os.Rename(filepath.Join(bad, "environment.json"), filepath.Join(bad, "e"))
 		}, bad, "environment.json"},
-		{"a symbolic link", func() error { return os.Symlink("/etc/passwd", filepath.Join(bad, "environment.json")) }, bad, "no regular file"},
+		{"a symbolic link", func() error { return os.Symlink("/etc/passwd", filepath.Join(bad, "environment.json")) }, bad,
+			"no regular file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if err := tt.change(); err != nil {

@@ -76,7 +76,8 @@ func checkCommand(t *testing.T, page string, words []string) {
 	t.Helper()
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "\\" })
 	cmd, rest, err := newRoot().Find(words)
-	if err != nil || cmd == cmd.Root() || cmd.HasAvailableSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+	if err != nil || cmd == cmd.Root() || cmd.HasAvailableSubCommands() && len(rest) > 0 &&
+		!strings.HasPrefix(rest[0], "-") {
 		t.Errorf("%s: there is no command %q (%v)", page, strings.Join(words, " "), err)
 		return
 	}

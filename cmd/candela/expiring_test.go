@@ -25,17 +25,21 @@ func TestAnOrchestratorIsWarnedOnceOfItsCertificatesEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed := &config.Testbed{Name: "rack", Live: &config.Live{Certificates: &config.Certificates{Cert: files.Cert, Key: files.Key, CA: files.CA, CRL: files.CRL}}}
+	bed := &config.Testbed{Name: "rack",
+		Live: &config.Live{Certificates: &config.Certificates{Cert: files.Cert, Key: files.Key, CA: files.CA,
+			CRL: files.CRL}}}
 	var live livebeds
 	var said bytes.Buffer
 	live.warn(&said, bed)
 	live.warn(&said, bed)
-	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "nightly.pem expires at") || !strings.Contains(text, "pki renew") {
+	if text := said.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "nightly.pem expires at") ||
+		!strings.Contains(text, "pki renew") {
 		t.Errorf("it is told %q", text)
 	}
 	// The command renews it, and nothing is said any more.
 	var out bytes.Buffer
-	if exit := run(t.Context(), []string{"agent", "pki", "renew", dir}, &out, &out); exit != 0 || !strings.Contains(out.String(), "renewed nightly") {
+	if exit := run(t.Context(), []string{"agent", "pki", "renew", dir}, &out, &out); exit != 0 ||
+		!strings.Contains(out.String(), "renewed nightly") {
 		t.Errorf("exit %d: %s", exit, out.String())
 	}
 	if lines := expiring(bed, time.Now()); len(lines) > 0 {

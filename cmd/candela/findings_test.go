@@ -66,10 +66,12 @@ func TestTheBundlesShowTheFindingsThatThePageClaims(t *testing.T) {
 	t.Chdir("../..")
 	proven := map[string][]string{}
 	for _, e := range commands {
-		bundles = slices.DeleteFunc(bundles, func(b string) bool { return slices.Contains(e.args, filepath.Join("docs/findings", filepath.Base(b))) })
+		bundles = slices.DeleteFunc(bundles,
+			func(b string) bool { return slices.Contains(e.args, filepath.Join("docs/findings", filepath.Base(b))) })
 		t.Run(strings.Join(e.args, " "), func(t *testing.T) {
 			status, stdout, stderr := candela(t, append(slices.Clone(e.args), "--format", "json")...)
-			want := map[string]orchestrator.Exit{"pass": orchestrator.ExitPass, "fail": orchestrator.ExitFail, "invalid": orchestrator.ExitInvalid}[e.verdict]
+			want := map[string]orchestrator.Exit{"pass": orchestrator.ExitPass, "fail": orchestrator.ExitFail,
+				"invalid": orchestrator.ExitInvalid}[e.verdict]
 			if status != want {
 				t.Errorf("exit status %d, the page says %s\n%s", status, e.verdict, stderr)
 			}

@@ -116,7 +116,8 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	return fuzzed(cmd, e.Report(), time.Since(start), f)
 }
 
-func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept int, runners []reduction.Runner) exploration.Options {
+func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept int,
+	runners []reduction.Runner) exploration.Options {
 	return exploration.Options{
 		Seed: f.seed, Runs: f.runs, Runners: runners,
 		Kept: func(t *config.Test, reached []string) error {

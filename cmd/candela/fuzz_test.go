@@ -69,7 +69,8 @@ func TestFuzzReportsABrokenNICReadyToSend(t *testing.T) {
 	if status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "gbn.nak-psn") {
 		t.Errorf("test.yml: exit status %d\n%s", status, stdout)
 	}
-	if status, stdout, stderr = candela(t, "replay", filepath.Join(failure, "bundle.tar"), "--out", t.TempDir()); status != orchestrator.ExitPass {
+	if status, stdout, stderr = candela(t, "replay", filepath.Join(failure, "bundle.tar"), "--out",
+		t.TempDir()); status != orchestrator.ExitPass {
 		t.Errorf("bundle.tar: exit status %d\n%s%s", status, stdout, stderr)
 	}
 	text, err := os.ReadFile(filepath.Join(failure, "report.txt"))
@@ -79,7 +80,8 @@ func TestFuzzReportsABrokenNICReadyToSend(t *testing.T) {
 }
 
 func TestFuzzNamesATestOfASwitchAsSuch(t *testing.T) {
-	status, _, stderr := candela(t, "fuzz", filepath.Join("..", "..", "configs", "switch-incast-ndp.yml"), "--runs", "1", "--corpus", t.TempDir())
+	status, _, stderr := candela(t, "fuzz", filepath.Join("..", "..", "configs", "switch-incast-ndp.yml"), "--runs", "1",
+		"--corpus", t.TempDir())
 	if status != 2 || !strings.Contains(stderr, "a test of a switch") {
 		t.Errorf("status %d, want 2 and what the file is:\n%s", status, stderr)
 	}

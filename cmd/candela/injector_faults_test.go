@@ -59,7 +59,8 @@ func (f *front) stop() {
 	f.serving.Wait()
 }
 
-func (f *front) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (f *front) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+	handler grpc.StreamHandler) error {
 	if info.FullMethod != p4pb.P4Runtime_Write_FullMethodName || f.write == nil {
 		return handler(srv, stream)
 	}
@@ -160,7 +161,8 @@ func noTime() time.Time { return time.Unix(0, 0) }
 func expectFailure(t *testing.T, v orchestrator.Verdict, reason string) {
 	t.Helper()
 	if v.Exit != orchestrator.ExitInfrastructure || !strings.Contains(strings.Join(v.Reasons, "\n"), reason) {
-		t.Errorf("exit status %v, reasons %q; want %v and a reason with %q", v.Exit, v.Reasons, orchestrator.ExitInfrastructure, reason)
+		t.Errorf("exit status %v, reasons %q; want %v and a reason with %q", v.Exit, v.Reasons,
+			orchestrator.ExitInfrastructure, reason)
 	}
 }
 

@@ -85,7 +85,8 @@ injector:
   p4runtime: %s
   device-id: 1
   pipeline: {p4info: %s/p4info.txtpb, device-config: %s/config.bin}
-`, strings.Join(dumpers, ", "), station(&s.Hosts[0]), station(&s.Hosts[1]), strings.Join(machines, ", "), address, dir, dir)
+`, strings.Join(dumpers, ", "), station(&s.Hosts[0]), station(&s.Hosts[1]), strings.Join(machines, ", "), address, dir,
+		dir)
 	bed, err := config.ParseTestbed("foreign.yml", []byte(yaml))
 	if err != nil {
 		t.Fatal(err)

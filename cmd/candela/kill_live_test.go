@@ -41,7 +41,8 @@ const theOrchestrator = "orchestrator"
 const building = "build testbed"
 
 func (s strike) String() string {
-	text := fmt.Sprintf("%s of %s gets %s %v after the start of %q", s.target, s.bed, unix.SignalName(s.signal), s.delay.Round(100*time.Microsecond), s.step)
+	text := fmt.Sprintf("%s of %s gets %s %v after the start of %q", s.target, s.bed, unix.SignalName(s.signal),
+		s.delay.Round(100*time.Microsecond), s.step)
 	if s.signal == unix.SIGSTOP && s.resume > 0 {
 		text += fmt.Sprintf(", continues after %v", s.resume.Round(10*time.Millisecond))
 	}
@@ -78,7 +79,8 @@ func drawStrike(seed uint64, i int) strike {
 	}
 	at := append([]string{building}, steps...)
 	s.step = at[r.IntN(len(at))]
-	most := map[string]time.Duration{building: 500 * time.Millisecond, "prepare hosts": 300 * time.Millisecond, "run traffic": 2 * time.Second}[s.step]
+	most := map[string]time.Duration{building: 500 * time.Millisecond, "prepare hosts": 300 * time.Millisecond,
+		"run traffic": 2 * time.Second}[s.step]
 	s.delay = time.Duration(r.Int64N(int64(max(most, 20*time.Millisecond))))
 	return s
 }
@@ -198,8 +200,8 @@ func begins(out, step string, ended <-chan struct{}) time.Time {
 	return time.Now()
 }
 
-// findVictim returns the process id of a component, as its command line and its parent show it; 0: there is none any more. One that is
-// not yet there is waited for.
+// findVictim returns the process id of a component, as its command line and its parent show it; 0: there is none any
+// more. One that is not yet there is waited for.
 func findVictim(run int, name string, ended <-chan struct{}) int {
 	if name == theOrchestrator {
 		return run
@@ -233,8 +235,8 @@ func childrenOf(pid int) (list []int) {
 	return list
 }
 
-// checkNothingLeft looks for processes, which hold namespaces and links, and for the directory of a testbed. A killed orchestrator
-// leaves a directory, which the next one removes.
+// checkNothingLeft looks for processes, which hold namespaces and links, and for the directory of a testbed. A killed
+// orchestrator leaves a directory, which the next one removes.
 func checkNothingLeft(t *testing.T, run int, killed bool) {
 	t.Helper()
 	dir := filepath.Join(netns.StateDir, fmt.Sprintf("netns-%d", run))
@@ -300,15 +302,19 @@ func (s *struck) wrong() string {
 	return fmt.Sprintf("exit %d, named are %q", s.exit, culprits(s.stderr))
 }
 
-// knownStrikes are those that were judged wrongly once: a component that is killed while the testbed is built, and standstills.
+// knownStrikes are those that were judged wrongly once: a component that is killed while the testbed is built, and
+// standstills.
 func knownStrikes() (list []strike) {
 	for _, after := range []time.Duration{30, 80, 140, 200} {
-		list = append(list, strike{target: "responder", signal: unix.SIGKILL, bed: "xdp", step: building, delay: after * time.Millisecond})
+		list = append(list, strike{target: "responder", signal: unix.SIGKILL, bed: "xdp", step: building,
+			delay: after * time.Millisecond})
 	}
 	return append(list,
 		strike{target: "requester", signal: unix.SIGTERM, bed: "xdp", step: building, delay: 50 * time.Millisecond},
-		strike{target: theOrchestrator, signal: unix.SIGSTOP, resume: 20 * time.Second, bed: "xdp", step: "run traffic", delay: 500 * time.Millisecond},
-		strike{target: "switch", signal: unix.SIGSTOP, resume: 2500 * time.Millisecond, bed: "afpacket", step: "run traffic", delay: 400 * time.Millisecond},
+		strike{target: theOrchestrator, signal: unix.SIGSTOP, resume: 20 * time.Second, bed: "xdp", step: "run traffic",
+			delay: 500 * time.Millisecond},
+		strike{target: "switch", signal: unix.SIGSTOP, resume: 2500 * time.Millisecond, bed: "afpacket", step: "run traffic",
+			delay: 400 * time.Millisecond},
 		strike{target: "dumper-2", signal: unix.SIGSTOP, bed: "xdp", step: "collect"},
 	)
 }
@@ -316,7 +322,8 @@ func knownStrikes() (list []strike) {
 // killSeed is the seed of the strikes.
 const killSeed = 13
 
-// TestAKilledComponentIsNamed is the kill matrix: CANDELA_KILLS strikes (make test-kills), or the first few of them (make test-live).
+// TestAKilledComponentIsNamed is the kill matrix: CANDELA_KILLS strikes (make test-kills), or the first few of them
+// (make test-live).
 func TestAKilledComponentIsNamed(t *testing.T) {
 	needLive(t)
 	count := 10
@@ -361,9 +368,11 @@ func judgeStrike(t *testing.T, name string, s strike, exits map[string]int) bool
 	}
 	exits[fmt.Sprintf("%-12s %s%s, exit %d", s.target, unix.SignalName(s.signal), end, result.exit)]++
 	if wrong := result.wrong(); wrong != "" {
-		t.Errorf("strike %s: %v, during %q: %s\nstderr: %s\nstdout: %s", name, s, result.at, wrong, result.stderr, result.reasons)
+		t.Errorf("strike %s: %v, during %q: %s\nstderr: %s\nstdout: %s", name, s, result.at, wrong, result.stderr,
+			result.reasons)
 		return true
 	}
-	t.Logf("strike %s: %v, during %q: exit %d after %v: %s", name, s, result.at, result.exit, result.took.Round(10*time.Millisecond), strings.TrimSpace(result.stderr))
+	t.Logf("strike %s: %v, during %q: exit %d after %v: %s", name, s, result.at, result.exit,
+		result.took.Round(10*time.Millisecond), strings.TrimSpace(result.stderr))
 	return true
 }

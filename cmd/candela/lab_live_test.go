@@ -26,7 +26,8 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// A cable carries control connections to a component, until it is cut: then every connection is reset, and no new one is taken.
+// A cable carries control connections to a component, until it is cut: then every connection is reset, and no new one
+// is taken.
 type cable struct {
 	listener net.Listener
 	socket   string // unix, of the component
@@ -106,7 +107,8 @@ func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
 				for _, n := range s.Nodes() {
 					cables[n.Name] = newCable(t, n.Socket)
 				}
-				p := livePlan(t, fmt.Sprintf(smallTest, 2), labOf(t, s, func(n *netns.Node) string { return "unix:" + cables[n.Name].listener.Addr().String() }, ""))
+				p := livePlan(t, fmt.Sprintf(smallTest, 2),
+					labOf(t, s, func(n *netns.Node) string { return "unix:" + cables[n.Name].listener.Addr().String() }, ""))
 				var live livebeds
 				start := time.Now()
 				o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed), orchestrator.Options{
@@ -151,12 +153,13 @@ live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "%s"}%s}
 // inOwnMachine says that this process is the test in namespaces of its own.
 const inOwnMachine = "CANDELA_TEST_OWN_MACHINE"
 
-// aloneInNamespaces runs the test again as the first process of new namespaces, and reports whether this is that process. Its
-// children end with it.
+// aloneInNamespaces runs the test again as the first process of new namespaces, and reports whether this is that
+// process. Its children end with it.
 func aloneInNamespaces(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inOwnMachine) != "" {
-		mounts := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("candela", "/proc", "proc", 0, ""),
+		mounts := errors.Join(unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("candela", "/proc", "proc", 0, ""),
 			unix.Mount("candela", "/sys", "sysfs", 0, ""))
 		if mounts != nil {
 			t.Fatal(mounts)
@@ -221,12 +224,13 @@ func (l *tlsLab) candela(t *testing.T, args ...string) {
 func (l *tlsLab) start(t *testing.T, name, address string, args ...string) {
 	t.Helper()
 	file := func(n string) string { return filepath.Join(l.dir, n) }
-	startServer(t, name, address, append(args, "--cert", file(name+".pem"), "--key", file(name+".key"), "--ca", file("ca.pem"),
+	startServer(t, name, address, append(args, "--cert", file(name+".pem"), "--key", file(name+".key"), "--ca",
+		file("ca.pem"),
 		"--crl", file("revoked.crl"))...)
 }
 
-// startServer starts a server that ends with the test, and waits until it takes connections. The address of one without certificates is
-// a socket.
+// startServer starts a server that ends with the test, and waits until it takes connections. The address of one without
+// certificates is a socket.
 func startServer(t *testing.T, name, address string, args ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -314,7 +318,8 @@ func newTLSLab(t *testing.T) *tlsLab {
 		issue(name, "agent", "127.0.0.1")
 		near = append(near, fmt.Sprintf("p%d", i))
 		linktest.Veth(t, near[i], fmt.Sprintf("n%d", i))
-		l.start(t, name, fmt.Sprintf("127.0.0.1:%d", 9560+i), "agent", "--interface", fmt.Sprintf("n%d", i), "--dir", t.TempDir())
+		l.start(t, name, fmt.Sprintf("127.0.0.1:%d", 9560+i), "agent", "--interface", fmt.Sprintf("n%d", i), "--dir",
+			t.TempDir())
 	}
 	l.start(t, "old-host", expiredAddress, "agent", "--interface", "n1", "--dir", t.TempDir())
 	issue("switch-1", "switch", "127.0.0.1")
@@ -322,7 +327,8 @@ func newTLSLab(t *testing.T) *tlsLab {
 	return l
 }
 
-// runs runs the small test on a lab, again if the machine was too busy for it, and returns the exit status with all that it said.
+// runs runs the small test on a lab, again if the machine was too busy for it, and returns the exit status with all
+// that it said.
 func (l *tlsLab) runs(t *testing.T, description string) (exit orchestrator.Exit, said string) {
 	t.Helper()
 	return runSmall(t, description, t.TempDir())
@@ -383,8 +389,10 @@ func TestALabOverTCPServesOnlyCertificatesThatAreValidAndOfTheRightRole(t *testi
 	refused(l.description(t, "host-1", tlsLabCRL), `certificate "host-1" has none of the roles`)
 	refused(l.description(t, "retired", tlsLabCRL), "certificate")
 	// Who serves.
-	refused(l.description(t, "nightly", tlsLabCRL, switchAddress, "127.0.0.1:9561"), `certificate "host-1" of the server has not the role "switch"`)
-	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", switchAddress), `certificate "switch-1" of the server has not the role "agent"`)
+	refused(l.description(t, "nightly", tlsLabCRL, switchAddress, "127.0.0.1:9561"),
+		`certificate "host-1" of the server has not the role "switch"`)
+	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", switchAddress),
+		`certificate "switch-1" of the server has not the role "agent"`)
 	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", expiredAddress), "expired")
 	// Revoked, on either side; the files of a revoked certificate are renamed, a thief has copies.
 	for _, name := range []string{"nightly.pem", "nightly.key"} {
@@ -398,8 +406,8 @@ func TestALabOverTCPServesOnlyCertificatesThatAreValidAndOfTheRightRole(t *testi
 	served(l.description(t, "spare", "")) // who has no list knows nothing of it
 }
 
-// TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder leaves the placement of receive processing to the kernel: packets of
-// the two hosts may then be numbered and stamped at once.
+// TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder leaves the placement of receive processing to the kernel:
+// packets of the two hosts may then be numbered and stamped at once.
 func TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {
@@ -417,7 +425,8 @@ func TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder(t *testing.T) {
 		swaps = append(swaps, fmt.Sprintf("127.0.0.1:%d", 9560+i), socket(far))
 		startServer(t, far, socket(far), "agent", "--interface", far, "--dir", t.TempDir(), "--xdp-pass")
 	}
-	startServer(t, "switch", socket("switch"), "switchd", "--ports", "p0,p1", "--mirror", "p2", "--multi-queue", "--cpu", "-1")
+	startServer(t, "switch", socket("switch"), "switchd", "--ports", "p0,p1", "--mirror", "p2", "--multi-queue", "--cpu",
+		"-1")
 	l := &tlsLab{}
 	swaps = append(swaps, switchAddress, socket("switch"), "  certificates: {cert: /.pem, key: /.key, ca: /ca.pem}\n", "")
 	description := l.description(t, "", "", swaps...)
@@ -447,8 +456,8 @@ func copyFile(t *testing.T, from, to string) {
 // orchestratorDies says to this process, a copy of the test, at which step of a run on which testbed it is to die.
 const orchestratorDies = "CANDELA_TEST_ORCHESTRATOR_DIES"
 
-// TestAKilledOrchestratorLeavesATestbedThatServesTheNext kills it with signal 9 at each step of a run on a testbed that stays. The next
-// run takes the machines over at once, and passes.
+// TestAKilledOrchestratorLeavesATestbedThatServesTheNext kills it with signal 9 at each step of a run on a testbed that
+// stays. The next run takes the machines over at once, and passes.
 func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
 	needLive(t)
 	if step, dir, ok := strings.Cut(os.Getenv(orchestratorDies), "|"); ok {
@@ -476,7 +485,8 @@ func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
 	p := livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t))
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), self, "-test.run", "^TestAKilledOrchestratorLeavesATestbedThatServesTheNext$")
+			cmd := exec.CommandContext(t.Context(), self, "-test.run",
+				"^TestAKilledOrchestratorLeavesATestbedThatServesTheNext$")
 			cmd.Env = append(os.Environ(), orchestratorDies+"="+step+"|"+filepath.Dir(b.State.Dir))
 			out, err := cmd.CombinedOutput()
 			if bytes.Contains(out, []byte("SKIP-busy")) {

@@ -33,7 +33,8 @@ import (
 
 // TestMain lets this binary be the processes of a testbed.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && (os.Args[1] == "testbed" && os.Args[2] == "node" || os.Args[1] == "agent" || os.Args[1] == "switchd" || os.Args[1] == "run") {
+	if len(os.Args) > 2 && (os.Args[1] == "testbed" && os.Args[2] == "node" || os.Args[1] == "agent" ||
+		os.Args[1] == "switchd" || os.Args[1] == "run") {
 		main()
 	}
 	os.Exit(m.Run())
@@ -82,7 +83,8 @@ func bringUpIn(t testing.TB, dir, datapath string, dumpers int) *netns.Bed {
 	return b
 }
 
-// checkGone reports what a testbed has left: a namespace lives as long as a process in it, links and programs as long as it.
+// checkGone reports what a testbed has left: a namespace lives as long as a process in it, links and programs as long
+// as it.
 func checkGone(t testing.TB, s *netns.State) {
 	t.Helper()
 	for _, n := range s.Nodes() {
@@ -119,7 +121,8 @@ func livePlan(t testing.TB, text, testbed string) *plan.Plan {
 
 func runOn(t *testing.T, p *plan.Plan, s *netns.State, progress func(string)) *orchestrator.Outcome {
 	t.Helper()
-	out, err := orchestrator.Run(t.Context(), p, func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(s.Testbed(spec)) },
+	out, err := orchestrator.Run(t.Context(), p,
+		func(spec testbeds.Spec) (orchestrator.Testbed, error) { return built(s.Testbed(spec)) },
 		orchestrator.Options{Out: t.TempDir(), ID: "live", Wall: time.Now, NoReports: true, Progress: progress})
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +144,9 @@ func tellings(o *orchestrator.Outcome) (list []string) {
 	return slices.Compact(list)
 }
 
-// timeouts are the exponents of the retransmission timeout that a comparison tries one after the other: the file's own, and
-// longer ones where the machine kept the models waiting for too long to judge them by that. Both testbeds get the same.
+// timeouts are the exponents of the retransmission timeout that a comparison tries one after the other: the file's own,
+// and longer ones where the machine kept the models waiting for too long to judge them by that. Both testbeds get the
+// same.
 var timeouts = []int{0, 14, 16, 17}
 
 func TestLiveFindingsAreThoseOfTheVirtualTestbed(t *testing.T) {
@@ -164,7 +168,8 @@ func TestLiveFindingsAreThoseOfTheVirtualTestbed(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			datapath := "xdp"
 			tests, err := config.LoadAll(file, configOptions(config.NetnsTestbed))
-			if err != nil && strings.Contains(err.Error(), "afpacket") || strings.Contains(string(data), "type: delay") || strings.Contains(string(data), "software") {
+			if err != nil && strings.Contains(err.Error(), "afpacket") || strings.Contains(string(data), "type: delay") ||
+				strings.Contains(string(data), "software") {
 				datapath = "afpacket"
 				tests, err = config.LoadAll(file, configOptions(afpacketTestbed(t)))
 			}
@@ -265,7 +270,8 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 }
 
 // steps are those of a run.
-var steps = []string{"prepare hosts", "check cabling", "program injector", "start dumpers", "run traffic", "collect", "reconstruct", "check integrity", "analyse"}
+var steps = []string{"prepare hosts", "check cabling", "program injector", "start dumpers", "run traffic", "collect",
+	"reconstruct", "check integrity", "analyse"}
 
 // A fault is a thing that happens to a component when a step begins.
 func TestNoFaultPassesOrLeavesAnything(t *testing.T) {
@@ -289,7 +295,8 @@ func TestNoFaultPassesOrLeavesAnything(t *testing.T) {
 // oneDumper is the description of a testbed with a single dumper.
 func oneDumper(t *testing.T) string {
 	name := filepath.Join(t.TempDir(), "one.yml")
-	text := "name: t\nkind: netns\nlinks: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}\nmirror: {snap-bytes: 128}\ndumpers: [{name: dumper-1, cores: 1}]\n"
+	text := "name: t\nkind: netns\nlinks: {requester: {rate-gbps: 1}, responder: {rate-gbps: 1}}\nmirror: {snap-bytes: " +
+		"128}\ndumpers: [{name: dumper-1, cores: 1}]\n"
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -412,17 +419,19 @@ func TestAPortThatFlapsIsNoPass(t *testing.T) {
 func flap(t *testing.T, n *netns.Node) {
 	for _, state := range []string{"down", "up"} {
 		pid := fmt.Sprint(n.Process.PID)
-		if out, err := exec.Command("nsenter", "-t", pid, "-n", "ip", "link", "set", n.Interface, state).CombinedOutput(); err != nil {
+		if out, err := exec.Command("nsenter", "-t", pid, "-n", "ip", "link", "set", n.Interface,
+			state).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	}
 }
 
-// observed are the steps of a run at whose beginning what happens to a port belongs to it: its baseline is taken, and not all
-// is collected.
+// observed are the steps of a run at whose beginning what happens to a port belongs to it: its baseline is taken, and
+// not all is collected.
 var observed = []string{"program injector", "start dumpers", "run traffic", "collect"}
 
-// unopened reports whether a port is a dumper's before it captures: what happens to it then is over when the first copy comes.
+// unopened reports whether a port is a dumper's before it captures: what happens to it then is over when the first copy
+// comes.
 func unopened(port, step string) bool {
 	return strings.HasPrefix(port, "dumper") && (step == "program injector" || step == "start dumpers")
 }
@@ -473,7 +482,8 @@ func TestAKilledOrchestratorLeavesNothing(t *testing.T) {
 	}
 	for _, after := range []time.Duration{20, 100, 200, 300, 400, 600, 800, 1000, 1500, 2500} {
 		t.Run(fmt.Sprint(after, " ms"), func(t *testing.T) {
-			cmd := exec.Command(self, "run", "--repeat", "50", "--testbed", "netns", "--out", t.TempDir(), "../../configs/quickstart.yml")
+			cmd := exec.Command(self, "run", "--repeat", "50", "--testbed", "netns", "--out", t.TempDir(),
+				"../../configs/quickstart.yml")
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -530,13 +540,15 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	}
 	var said bytes.Buffer
 	e := run(t.Context(), []string{"testbed", "check", name}, io.Discard, &said)
-	if want := "the requester is cabled to port 0, the description says 1"; e != orchestrator.ExitInfrastructure || !strings.Contains(said.String(), want) {
-		t.Errorf("check of swapped cables: exit %d, want %d and %q:\n%s", e, orchestrator.ExitInfrastructure, want, said.String())
+	if want := "the requester is cabled to port 0, the description says 1"; e != orchestrator.ExitInfrastructure ||
+		!strings.Contains(said.String(), want) {
+		t.Errorf("check of swapped cables: exit %d, want %d and %q:\n%s", e, orchestrator.ExitInfrastructure, want,
+			said.String())
 	}
 }
 
-// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity. A round that the machine called off says nothing
-// about mirroring and is run again; one without integrity must say which counter has the loss.
+// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity. A round that the machine called off says
+// nothing about mirroring and is run again; one without integrity must say which counter has the loss.
 func TestL2(t *testing.T) {
 	needLive(t)
 	for _, dumpers := range []int{2, 1} {
@@ -566,18 +578,20 @@ func TestL2(t *testing.T) {
 				t.Errorf("round %d: packets are missing that no counter has: %v", round, o.Verdict.Reasons)
 			}
 		}
-		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers; %d more were called off, the machine being busy", sound, rounds, dumpers, repeats)
+		t.Logf("FIGURE L2 integrity: %d of %d rounds with %d dumpers; %d more were called off, the machine being busy", sound,
+			rounds, dumpers, repeats)
 	}
 }
 
 // explained reports whether somebody counted what a run without integrity lacks.
 func explained(o *orchestrator.Outcome) bool {
 	reasons := strings.Join(o.Verdict.Reasons, "\n")
-	return strings.Contains(reasons, "dropped") || strings.Contains(reasons, "had no capacity") || strings.Contains(reasons, "switch-discards")
+	return strings.Contains(reasons, "dropped") || strings.Contains(reasons, "had no capacity") ||
+		strings.Contains(reasons, "switch-discards")
 }
 
-// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time, over pairs of runs
-// one right after the other, in turns which comes first: the machine's mood is the same for both.
+// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time, over pairs
+// of runs one right after the other, in turns which comes first: the machine's mood is the same for both.
 func TestL1(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 2)
@@ -596,8 +610,10 @@ func TestL1(t *testing.T) {
 	}
 	slices.Sort(ratios)
 	slices.Sort(plain)
-	t.Logf("FIGURE L1 overhead of injection and mirroring on the mean completion time: median %.1f %% of %d pairs, quartiles %.1f and %.1f %% "+
-		"(target 5 %%; Lumina 4.1 to 7.2 %%); plain %.1f us", ratios[pairs/2], pairs, ratios[pairs/4], ratios[3*pairs/4], plain[pairs/2])
+	t.Logf("FIGURE L1 overhead of injection and mirroring on the mean completion time: median %.1f %% of %d pairs, "+
+		"quartiles %.1f and %.1f %% "+
+		"(target 5 %%; Lumina 4.1 to 7.2 %%); plain %.1f us", ratios[pairs/2], pairs, ratios[pairs/4], ratios[3*pairs/4],
+		plain[pairs/2])
 }
 
 // meanCompletion runs the traffic of p alone, with or without mirroring, and returns the mean completion time in ns.

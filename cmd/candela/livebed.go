@@ -46,8 +46,8 @@ func (l *livebeds) warn(w io.Writer, bed *config.Testbed) {
 	}
 }
 
-// builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought up,
-// and stays until close.
+// builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought
+// up, and stays until close.
 func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrator.Builder {
 	switch bed.Kind {
 	case config.KindNetns:

@@ -22,7 +22,8 @@ import (
 const probeTest = `name: testbed-check
 requester: {nic: {profile: spec, ip-list: [10.99.0.2/24]}}
 responder: {nic: {profile: spec, ip-list: [10.99.0.1/24]}}
-traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024, message-size: 4096, min-retransmit-timeout: 16}
+traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024, message-size: 4096,
+  min-retransmit-timeout: 16}
 `
 
 // checkLive asks every machine what it is, then runs a probe and says what got lost where.
@@ -108,7 +109,8 @@ func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) 
 }
 
 // CheckCabling finds out where every machine is cabled to.
-func (p *probed) CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) ([]string, error) {
+func (p *probed) CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) ([]string,
+	error) {
 	if p.remote == nil {
 		return nil, nil
 	}
@@ -148,7 +150,8 @@ func (p *probed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	for _, d := range dump.Dumpers {
 		p.lines = append(p.lines, fmt.Sprintf("%s: %d copies", d.Name, d.Received))
 		if d.Received == 0 {
-			p.problems = append(p.problems, fmt.Sprintf("%s got no mirror copy: the way from the switch to it loses everything", d.Name))
+			p.problems = append(p.problems,
+				fmt.Sprintf("%s got no mirror copy: the way from the switch to it loses everything", d.Name))
 		}
 	}
 	return dump, err

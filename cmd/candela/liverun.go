@@ -60,7 +60,8 @@ func (r *liveRunner) close() error {
 	return err
 }
 
-// modelTestbed reads the description of a testbed on which models are hosts, and returns what tests run on that it has no events for.
+// modelTestbed reads the description of a testbed on which models are hosts, and returns what tests run on that it has
+// no events for.
 func modelTestbed(name string) (bed *config.Testbed, fallback string, err error) {
 	if bed, err = config.LoadTestbed(name); err != nil {
 		return nil, "", err

@@ -19,7 +19,8 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// TestALabTellsWhoIsAtTheOtherEndOfItsCables lets the switch's ports speak LLDP, and names the right neighbours, then a wrong one.
+// TestALabTellsWhoIsAtTheOtherEndOfItsCables lets the switch's ports speak LLDP, and names the right neighbours, then a
+// wrong one.
 func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "afpacket", 1)
@@ -55,7 +56,8 @@ func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 	named(t, description, "responder", `{port: Ethernet1/1}`)
 	said := check()
 	for i, n := range []*netns.Node{&s.Hosts[0], &s.Hosts[1], &s.Dumpers[0]} {
-		if want := fmt.Sprintf("%s: LLDP neighbour on %s: rack-7 port Ethernet1/%d\n", n.Name, n.Interface, i); !strings.Contains(said, want) {
+		if want := fmt.Sprintf("%s: LLDP neighbour on %s: rack-7 port Ethernet1/%d\n", n.Name, n.Interface,
+			i); !strings.Contains(said, want) {
 			t.Errorf("no %q in:\n%s", want, said)
 		}
 	}
@@ -64,7 +66,8 @@ func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 		t.Errorf("the right neighbours are taken for wrong ones:\n%s", said)
 	}
 	named(t, description, "requester", `{system: rack-7, port: Ethernet1/1}`)
-	want := "problem: requester: " + wrong + s.Hosts[0].Interface + " is cabled to rack-7 port Ethernet1/1; LLDP says rack-7 port Ethernet1/0\n"
+	want := "problem: requester: " + wrong + s.Hosts[0].Interface +
+		" is cabled to rack-7 port Ethernet1/1; LLDP says rack-7 port Ethernet1/0\n"
 	if said := check("--lldp-wait", "1s"); !strings.Contains(said, want) || strings.Count(said, wrong) != 1 {
 		t.Errorf("no %q, or more of that, in:\n%s", want, said)
 	}

@@ -24,12 +24,13 @@ func main() {
 	os.Exit(int(status))
 }
 
-// impatience is how long after the first signal a second one is ignored: timeout(1) sends each twice. A later one ends the process at
-// once; what it has made ends with it.
+// impatience is how long after the first signal a second one is ignored: timeout(1) sends each twice. A later one ends
+// the process at once; what it has made ends with it.
 const impatience = time.Second
 
-// signalContext returns a context that ends when this process is told to stop. A node of a testbed keeps the default: before it becomes
-// what it is to be, it has nothing to clean up, and a signal that it took note of would be forgotten then.
+// signalContext returns a context that ends when this process is told to stop. A node of a testbed keeps the default:
+// before it becomes what it is to be, it has nothing to clean up, and a signal that it took note of would be forgotten
+// then.
 func signalContext(args []string) (context.Context, context.CancelFunc) {
 	if len(args) > 1 && args[0] == "testbed" && args[1] == nodeCommand {
 		return context.Background(), func() {}
@@ -46,8 +47,8 @@ func signalContext(args []string) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// outlivePipe makes a write to a pipe that nobody reads an error, until the returned function is called: the signal that is the default
-// would end the process before it has taken its testbed down. Children keep the default.
+// outlivePipe makes a write to a pipe that nobody reads an error, until the returned function is called: the signal
+// that is the default would end the process before it has taken its testbed down. Children keep the default.
 func outlivePipe() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)

@@ -216,7 +216,8 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 		return path
 	}
 	runDir := filepath.Join(dir, "runs", "quickstart")
-	if status, _, stderr := candela(t, "run", "../../configs/quickstart.yml", "--out", filepath.Join(dir, "runs")); status != 0 {
+	if status, _, stderr := candela(t, "run", "../../configs/quickstart.yml", "--out",
+		filepath.Join(dir, "runs")); status != 0 {
 		t.Fatal(stderr)
 	}
 	pcap, err := os.ReadFile(filepath.Join(runDir, "trace.pcap"))
@@ -248,9 +249,11 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 		{"a word for a number", []string{"run", "--seed", "one"}, 2, `--seed "one": want a whole number`},
 		{"a time without unit", []string{"fuzz", "--time", "3"}, 2, `--time "3": want a time with its unit`},
 		{"no repetition at all", []string{"run", "../../configs/quickstart.yml", "--repeat", "0"}, 2, "--repeat"},
-		{"garbage for a trace", []string{"analyze", write("g.pcap", "this is no capture at all, not even nearly")}, 2, "g.pcap"},
+		{"garbage for a trace", []string{"analyze", write("g.pcap", "this is no capture at all, not even nearly")}, 2,
+			"g.pcap"},
 		{"an empty trace", []string{"analyze", write("e.pcap", "")}, 2, "e.pcap"},
-		{"a trace that ends in the middle of a packet", []string{"analyze", write("t.pcap", string(pcap[:len(pcap)-7]))}, 2, "t.pcap"},
+		{"a trace that ends in the middle of a packet", []string{"analyze", write("t.pcap", string(pcap[:len(pcap)-7]))}, 2,
+			"t.pcap"},
 		{"a directory that is no run", []string{"analyze", dir}, 2, "no run directory"},
 		{"a missing shard", []string{"trace", "merge", shards[0], filepath.Join(dir, "gone.pcap"), "--out",
 			filepath.Join(dir, "m.pcap")}, 2, "gone.pcap"},
@@ -312,7 +315,8 @@ func TestInterruptedRunKeepsWhatItHasAndSaysSo(t *testing.T) {
 
 func TestUnfiredEventTurnsAPassIntoInvalidAndSaysWhy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "unfired.yml")
-	text := "name: unfired\ntraffic:\n  message-size: 10240\n  data-pkt-events:\n    - {qpn: 1, psn: 5, iter: 3, type: drop}\n"
+	text := "name: unfired\ntraffic:\n  message-size: 10240\n  data-pkt-events:\n    - {qpn: 1, psn: 5, iter: 3, type: " +
+		"drop}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -150,9 +150,10 @@ func failureOfNICs(test *config.Test, target reduction.Target) failure {
 		if err != nil {
 			return s, err
 		}
-		return smallest{leftOf("event", events(r.Test), events(test)), r.Runs, func(from, file, testbed string) reduction.Document {
-			return r.Written(configOptions(""), from, file, testbed, toolName())
-		}}, nil
+		return smallest{leftOf("event", events(r.Test), events(test)), r.Runs,
+			func(from, file, testbed string) reduction.Document {
+				return r.Written(configOptions(""), from, file, testbed, toolName())
+			}}, nil
 	}}
 }
 

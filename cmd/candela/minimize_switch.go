@@ -26,7 +26,8 @@ func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
 		if err != nil {
 			return s, err
 		}
-		left := leftOf("flow", flowCount(r.Test), flowCount(test)) + ", " + leftOf("change", len(r.Test.Changes), len(test.Changes))
+		left := leftOf("flow", flowCount(r.Test), flowCount(test)) + ", " + leftOf("change", len(r.Test.Changes),
+			len(test.Changes))
 		return smallest{left, r.Runs, func(from, file, _ string) reduction.Document {
 			return reduction.Document{Test: r.Written(configOptions(""), from, file, toolName())}
 		}}, nil
@@ -43,7 +44,8 @@ func switchRunner(scratch string) reduction.SwitchRunner {
 		}
 		n++
 		out := filepath.Join(scratch, strconv.Itoa(n))
-		outcome, err := switchtest.Run(ctx, p, orchestrator.Options{Out: out, Version: toolVersion(), Command: toolName(), Wall: time.Now, NoReports: true})
+		outcome, err := switchtest.Run(ctx, p,
+			orchestrator.Options{Out: out, Version: toolVersion(), Command: toolName(), Wall: time.Now, NoReports: true})
 		return outcome, errors.Join(err, os.RemoveAll(out))
 	}
 }

@@ -42,10 +42,12 @@ func TestMinimizeLeavesOneEventOnOneConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := &m.Traffic
-	if events(m) != 1 || tr.Connections != 1 || tr.Messages != 1 || tr.MTU != 256 || len(tr.Verbs) != 1 || tr.MessageSize != 257 {
+	if events(m) != 1 || tr.Connections != 1 || tr.Messages != 1 || tr.MTU != 256 || len(tr.Verbs) != 1 ||
+		tr.MessageSize != 257 {
 		t.Errorf("not the smallest test:\n%s", stdout)
 	}
-	for _, want := range []string{"# Smallest test found that shows gbn.nak-psn", "# Expected: ", "run " + file, "profile: cx5"} {
+	for _, want := range []string{"# Smallest test found that shows gbn.nak-psn", "# Expected: ", "run " + file,
+		"profile: cx5"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("the test lacks %q:\n%s", want, stdout)
 		}
@@ -79,7 +81,8 @@ func TestMinimizePreservesAFailedExpectation(t *testing.T) {
 	text := strings.Replace(oneDrop, "traffic:", "expect: {retrans: {retransmission-us: {max: 0.001}}}\ntraffic:", 1)
 	run, file := runOf(t, text), filepath.Join(t.TempDir(), "min.yml")
 	status, stdout, stderr := candela(t, "minimize", run, "-o", file)
-	if status != orchestrator.ExitPass || !strings.Contains(stdout, "retransmission-us") || !strings.Contains(stdout, "type: drop") {
+	if status != orchestrator.ExitPass || !strings.Contains(stdout, "retransmission-us") ||
+		!strings.Contains(stdout, "type: drop") {
 		t.Errorf("exit status %d\n%s%s", status, stdout, stderr)
 	}
 }
@@ -87,7 +90,8 @@ func TestMinimizePreservesAFailedExpectation(t *testing.T) {
 func TestMinimizeRefusesRunsThatDoNotFail(t *testing.T) {
 	good := runOf(t, oneDrop)
 	expected := runOf(t, strings.Replace(oneDrop, "traffic:",
-		"responder: {nic: {bugs: [nack-each]}}\nexpect: {gbn: fail, completion: {qpn 1: {status: IBV_WC_SUCCESS}}}\ntraffic:", 1))
+		"responder: {nic: {bugs: [nack-each]}}\nexpect: {gbn: fail, completion: {qpn 1: {status: IBV_WC_SUCCESS}}}\ntraffic:",
+		1))
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -99,7 +103,8 @@ func TestMinimizeRefusesRunsThatDoNotFail(t *testing.T) {
 		{"no run", []string{t.TempDir()}, "is no run directory"},
 		{"no runs", []string{good, "--runs", "0"}, "want at least one run"},
 	} {
-		if status, _, stderr := candela(t, append([]string{"minimize"}, tt.args...)...); status != orchestrator.ExitUsage || !strings.Contains(stderr, tt.want) {
+		if status, _, stderr := candela(t, append([]string{"minimize"}, tt.args...)...); status != orchestrator.ExitUsage ||
+			!strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: exit status %d, %s; want %s", tt.name, status, stderr, tt.want)
 		}
 	}
@@ -108,7 +113,8 @@ func TestMinimizeRefusesRunsThatDoNotFail(t *testing.T) {
 func TestMinimizeLeavesTwoFlowsThroughABrokenSwitch(t *testing.T) {
 	run := runOf(t, `name: wide
 topology: {kind: single-switch, hosts: 12}
-switch-under-test: {model: sai, bugs: [wrong-dscp], trim-dscp: 48, trim-queue: 5, profiles: [{action: trim, queues: [0], limit-bytes: 20000}]}
+switch-under-test: {model: sai, bugs: [wrong-dscp], trim-dscp: 48, trim-queue: 5, profiles: [{action: trim,
+  queues: [0], limit-bytes: 20000}]}
 hosts: {transport: raw}
 workload:
   - incast: {senders: 6, packets: 100}
@@ -116,13 +122,16 @@ workload:
 `)
 	file := filepath.Join(t.TempDir(), "min.yml")
 	status, stdout, stderr := candela(t, "minimize", run, "-o", file)
-	if status != orchestrator.ExitPass || !strings.Contains(stdout, "# Smallest test found that shows sai.dscp") || !strings.Contains(stderr, "2 of 7 flows") {
+	if status != orchestrator.ExitPass || !strings.Contains(stdout, "# Smallest test found that shows sai.dscp") ||
+		!strings.Contains(stderr, "2 of 7 flows") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
-	if status, stdout, _ = candela(t, "run", file, "--out", t.TempDir(), "--format", "json"); status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "sai.dscp") {
+	if status, stdout, _ = candela(t, "run", file, "--out", t.TempDir(), "--format",
+		"json"); status != orchestrator.ExitFail || !hasRule(findingsOf(t, stdout), "sai.dscp") {
 		t.Errorf("the smallest test does not fail: exit status %d\n%s", status, stdout)
 	}
-	if status, _, stderr = candela(t, "minimize", run, "--rule", "sai.queue"); status != orchestrator.ExitUsage || !strings.Contains(stderr, "no finding of rule sai.queue") {
+	if status, _, stderr = candela(t, "minimize", run, "--rule", "sai.queue"); status != orchestrator.ExitUsage ||
+		!strings.Contains(stderr, "no finding of rule sai.queue") {
 		t.Errorf("a rule that did not fire: exit status %d, %s", status, stderr)
 	}
 }

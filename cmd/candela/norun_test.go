@@ -12,7 +12,8 @@ import (
 func TestADirectoryOfRunsSaysWhichRunsAreInIt(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
-	if status, stdout, stderr := candela(t, "run", writeTest(t, sweepOfThree), "--out", out); status != orchestrator.ExitPass {
+	if status, stdout, stderr := candela(t, "run", writeTest(t, sweepOfThree), "--out",
+		out); status != orchestrator.ExitPass {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
 	}
 	sweep := filepath.Join(out, "three")
@@ -20,7 +21,8 @@ func TestADirectoryOfRunsSaysWhichRunsAreInIt(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"analyze", sweep}, "is the directory of a sweep, not of one run; in it are p1, p2, p3: name one, such as " + sweep + "/p1"},
+		{[]string{"analyze", sweep}, "is the directory of a sweep, not of one run; in it are p1, p2, p3: name one, such as " +
+			sweep + "/p1"},
 		{[]string{"trace", "show", sweep}, "is the directory of a sweep, not of one run; in it are p1, p2, p3"},
 		{[]string{"trace", "stats", sweep}, "is the directory of a sweep"},
 		{[]string{"diff", sweep, sweep + "/p1"}, "is the directory of a sweep"},
@@ -34,7 +36,8 @@ func TestADirectoryOfRunsSaysWhichRunsAreInIt(t *testing.T) {
 	if err := os.Remove(filepath.Join(sweep, "sweep.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, stderr := candela(t, "analyze", sweep); !strings.Contains(stderr, "is a directory of runs, not of one run; in it are p1, p2, p3") {
+	if _, _, stderr := candela(t, "analyze", sweep); !strings.Contains(stderr,
+		"is a directory of runs, not of one run; in it are p1, p2, p3") {
 		t.Error(stderr)
 	}
 }
@@ -50,7 +53,8 @@ func TestAnalyzeJudgesNoRunOfWhichTheDocumentIsBroken(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if status, stdout, stderr := candela(t, "analyze", dir); status != orchestrator.ExitUsage || !strings.Contains(stderr, want) {
+		if status, stdout, stderr := candela(t, "analyze", dir); status != orchestrator.ExitUsage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit status %d, %s%s; want %s", content, status, stdout, stderr, want)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// tellReady tells the service manager, if one started this process, that it serves (sd_notify(3)): only then is the unit up.
+// tellReady tells the service manager, if one started this process, that it serves (sd_notify(3)): only then is the
+// unit up.
 func tellReady() error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

@@ -33,12 +33,13 @@ const (
 	messagesInTurns = 1000 // all of which a report lists
 	packetsEach     = 10   // of a message of smallTest
 	turn            = 50 * time.Millisecond
-	turnSettles     = 25 // messages at the beginning of a turn that are left out: what the dumpers hold is of the turn before
-	leastEach       = 100
+	// messages at the beginning of a turn that are left out: what the dumpers hold is of the turn before
+	turnSettles = 25
+	leastEach   = 100
 )
 
-// TestL1InTurns measures what TestL1 does with the mirror opened and closed every 50 ms of a run: whatever else the machine does
-// hits both alike, where whole runs one after the other differ by more than what is measured.
+// TestL1InTurns measures what TestL1 does with the mirror opened and closed every 50 ms of a run: whatever else the
+// machine does hits both alike, where whole runs one after the other differ by more than what is measured.
 func TestL1InTurns(t *testing.T) {
 	needLive(t)
 	const runs = 21
@@ -49,7 +50,8 @@ func TestL1InTurns(t *testing.T) {
 	slices.Sort(ratios)
 	slices.Sort(plain)
 	n := len(ratios)
-	t.Logf("FIGURE L1 in turns of %v within a run: median %.1f %% of %d runs, quartiles %.1f and %.1f %% (target 5 %%; Lumina 4.1 to 7.2 %%); "+
+	t.Logf("FIGURE L1 in turns of %v within a run: median %.1f %% of %d runs, quartiles %.1f and %.1f %% (target 5 %%; "+
+		"Lumina 4.1 to 7.2 %%); "+
 		"plain %.1f us", turn, ratios[n/2], n, ratios[n/4], ratios[3*n/4], plain[n/2])
 }
 
@@ -71,8 +73,8 @@ func BenchmarkOverhead(b *testing.B) {
 	b.ReportMetric(all[len(all)/2], "overhead-%")
 }
 
-// overheads returns for each of some runs by how many per cent the mean completion time with injection and mirroring is above that
-// without, and the latter in microseconds. Runs that the machine called off are left out.
+// overheads returns for each of some runs by how many per cent the mean completion time with injection and mirroring is
+// above that without, and the latter in microseconds. Runs that the machine called off are left out.
 func overheads(t testing.TB, runs int) (ratios, plain []float64) {
 	t.Helper()
 	b := bringUp(t, "xdp", 2)
@@ -88,8 +90,8 @@ func overheads(t testing.TB, runs int) (ratios, plain []float64) {
 	return ratios, plain
 }
 
-// inTurns runs p with the mirror open and closed in turns, and returns the mean completion times in microseconds of messages of
-// which no packet, and of which every packet, was mirrored.
+// inTurns runs p with the mirror open and closed in turns, and returns the mean completion times in microseconds of
+// messages of which no packet, and of which every packet, was mirrored.
 func inTurns(t testing.TB, p *plan.Plan, s *netns.State) (means [2]float64, ok bool) {
 	t.Helper()
 	gate := &turningGate{}
@@ -145,7 +147,8 @@ func meansOf(messages []generator.MessageResult, seen map[int]bool) (means [2]fl
 	return means, min(counts[0], counts[1]) >= leastEach
 }
 
-// mirroredPSNs returns which data packets of the one connection a trace has, by their number from the first, which was mirrored.
+// mirroredPSNs returns which data packets of the one connection a trace has, by their number from the first, which was
+// mirrored.
 func mirroredPSNs(name string) (seen map[int]bool, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -42,7 +42,9 @@ func statusesOn(t *testing.T, args ...string) (list map[string]conformance.Statu
 	for i := range r.Results {
 		rule := &r.Results[i]
 		list[rule.ID] = rule.Status
-		if rule.Status == conformance.NotExercised && (strings.HasPrefix(rule.Reason, "the testbed failed again") || strings.HasPrefix(rule.Reason, "the run cannot be judged")) {
+		if rule.Status == conformance.NotExercised &&
+			(strings.HasPrefix(rule.Reason, "the testbed failed again") ||
+				strings.HasPrefix(rule.Reason, "the run cannot be judged")) {
 			list[rule.ID] = unjudged
 			busy = append(busy, rule.ID+": "+rule.Reason)
 		}
@@ -82,15 +84,16 @@ func skipIfBusy(t *testing.T, busy []string) {
 	}
 }
 
-// mayMiss is how many seeded bugs may go without being caught by their rules in one run: on hosts in software the order of events that some need is
-// up to the machine.
+// mayMiss is how many seeded bugs may go without being caught by their rules in one run: on hosts in software the order
+// of events that some need is up to the machine.
 const mayMiss = 1
 
 // TestParityOfDetection gives the model each seeded bug on real packets. No sound device may be blamed.
 func TestParityOfDetection(t *testing.T) {
 	needNamespaces(t)
 	start := time.Now()
-	_, stdout, stderr := candela(t, "detect", "--testbed", "netns", "--profiles", "spec", "--configs", "../../configs", "--format", "json")
+	_, stdout, stderr := candela(t, "detect", "--testbed", "netns", "--profiles", "spec", "--configs", "../../configs",
+		"--format", "json")
 	if strings.Contains(stderr, waiting) {
 		t.Skipf("SKIP-busy: %s", stderr)
 	}
@@ -106,7 +109,8 @@ func TestParityOfDetection(t *testing.T) {
 			busy = append(busy, b.Name+": "+b.Why)
 		}
 	}
-	t.Logf("FIGURE %d of %d seeded bugs caught by their rules on netns in %v, %d not observable there", count[detection.Right], len(r.Bugs),
+	t.Logf("FIGURE %d of %d seeded bugs caught by their rules on netns in %v, %d not observable there",
+		count[detection.Right], len(r.Bugs),
 		time.Since(start).Round(time.Second), count[detection.Unobservable])
 	r.Bugs = slices.DeleteFunc(r.Bugs, func(b detection.BugResult) bool { return b.Catch == detection.Unjudged })
 	var missed []string

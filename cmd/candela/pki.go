@@ -70,7 +70,8 @@ func newPKIIssue() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "orchestrator, agent, switch or viewer")
-	cmd.Flags().StringArrayVar(&hosts, "host", nil, "name or address under which the agent or switch is reached; may be repeated")
+	cmd.Flags().StringArrayVar(&hosts, "host", nil,
+		"name or address under which the agent or switch is reached; may be repeated")
 	return cmd
 }
 
@@ -97,9 +98,11 @@ before stays valid until it expires; revoke revokes all.`,
 				fmt.Fprintf(w, "renewed %s; copy %s.pem to its machine\n", name, name)
 			}
 			if done.Authority {
-				fmt.Fprintln(w, "renewed the authority; copy ca.pem to all machines, and restart their servers before the one before expires")
+				fmt.Fprintln(w,
+					"renewed the authority; copy ca.pem to all machines, and restart their servers before the one before expires")
 			}
-			fmt.Fprintf(w, "the list of revoked certificates is good until %s; copy revoked.crl to the machines that hold ca.pem\n",
+			fmt.Fprintf(w,
+				"the list of revoked certificates is good until %s; copy revoked.crl to the machines that hold ca.pem\n",
 				done.List.UTC().Format(time.DateOnly))
 			return nil
 		},

@@ -18,8 +18,8 @@ type refusal struct {
 	reason        error
 }
 
-// refused reports whether a test that does not load is refused for the testbed alone: on its own testbed it loads, and the testbed's
-// description is correct. Everything else is a mistake in a file.
+// refused reports whether a test that does not load is refused for the testbed alone: on its own testbed it loads, and
+// the testbed's description is correct. Everything else is a mistake in a file.
 func refused(file string, f runFlags, err error) (refusal, bool) {
 	if f.testbed == "" {
 		return refusal{}, false
@@ -88,6 +88,7 @@ func scaledTimes(plans []planned, w io.Writer) {
 	if n := len(files); n > 1 {
 		tests = fmt.Sprintf("of %d tests", n)
 	}
-	fmt.Fprintf(w, "note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run has the times that it ran with\n",
+	fmt.Fprintf(w, "note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run has "+
+		"the times that it ran with\n",
 		bed.Name, tests, bed.Floor())
 }

@@ -70,7 +70,8 @@ func readBundle(path string) (b *bundle.Bundle, err error) {
 	return b, nil
 }
 
-// openBundle opens a bundle, plain or compressed. What is no archive is opened, too: the bundle's reader says what is wrong.
+// openBundle opens a bundle, plain or compressed. What is no archive is opened, too: the bundle's reader says what is
+// wrong.
 func openBundle(path string) (io.ReadCloser, error) {
 	if archive, err := bundle.OpenArchive(path); archive != nil || err != nil {
 		return archive, err

@@ -107,7 +107,8 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 	return presentReproduction(cmd, f, results)
 }
 
-// presentReproduction writes results to stdout and, if asked for, into a directory. A value out of tolerance is an exit status.
+// presentReproduction writes results to stdout and, if asked for, into a directory. A value out of tolerance is an exit
+// status.
 func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparison.Results) error {
 	if f.out != "" {
 		if err := writeReproduction(f.out, results); err != nil {
@@ -179,7 +180,8 @@ measure only those.`,
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "every fourth point of sweeps")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
-	fl.StringArrayVar(&f.set, "set", nil, "change a switch model for this reproduction: MODEL.PARAMETER=VALUE (repeatable)")
+	fl.StringArrayVar(&f.set, "set", nil,
+		"change a switch model for this reproduction: MODEL.PARAMETER=VALUE (repeatable)")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
 }
@@ -188,7 +190,8 @@ func reproduceTrimming(ctx context.Context, cmd *cobra.Command, f reproduceFlags
 	if err := f.check(); err != nil {
 		return err
 	}
-	cfg := trimming.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(), Wall: time.Now, Set: f.set}
+	cfg := trimming.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
+		Wall: time.Now, Set: f.set}
 	if err := cfg.Check(ids); err != nil {
 		return err
 	}

@@ -75,11 +75,13 @@ file is wrong.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "runs", "directory for run directories")
-	fl.StringVar(&f.testbed, "testbed", "", `testbed instead of the file's: a description, "virtual", "netns", "netns-afpacket", "bmv2" or "vm"`)
+	fl.StringVar(&f.testbed, "testbed", "",
+		`testbed instead of the file's: a description, "virtual", "netns", "netns-afpacket", "bmv2" or "vm"`)
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
 	fl.IntVar(&f.repeat, "repeat", 1, "run each test N times; repetition i > 1 uses a seed derived from the first")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
-	fl.BoolVar(&f.calibrate, "calibrate", false, "first measure the way to each host without events, and correct latencies by it")
+	fl.BoolVar(&f.calibrate, "calibrate", false,
+		"first measure the way to each host without events, and correct latencies by it")
 	fl.BoolVar(&f.strict, "strict", false, "warnings fail, too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show all rows")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
@@ -130,7 +132,8 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	return s.all(cmd.Context())
 }
 
-// all runs everything and takes down the testbeds that it had to make. What runs in the background has ended when it returns.
+// all runs everything and takes down the testbeds that it had to make. What runs in the background has ended when it
+// returns.
 func (s *suite) all(ctx context.Context) (err error) {
 	defer s.running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -190,8 +193,8 @@ type planned struct {
 	file       string
 }
 
-// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. Of several tests those that
-// are not for the testbed are refused, and the others run.
+// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. Of several
+// tests those that are not for the testbed are refused, and the others run.
 func loadPlans(files []string, f runFlags, stderr io.Writer) (plans []planned, unfit []refusal, err error) {
 	var errs []error
 	for _, file := range files {
@@ -355,7 +358,8 @@ func (s *suite) repeatSeed(seed uint64, repeat int) (uint64, bool) {
 }
 
 // concluded records and prints what a run came to.
-func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, err error, sweep *orchestrator.Sweep, point *config.Point) error {
+func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, err error, sweep *orchestrator.Sweep,
+	point *config.Point) error {
 	if outcome != nil {
 		s.record(outcome, sweep, point)
 		s.worst = worse(s.worst, outcome.Verdict.Exit)
@@ -428,7 +432,8 @@ func buildTestbed(spec testbeds.Spec) (orchestrator.Testbed, error) { return vir
 // worse returns the exit status that outranks the other.
 func worse(a, b orchestrator.Exit) orchestrator.Exit {
 	rank := []orchestrator.Exit{
-		orchestrator.ExitPass, orchestrator.ExitInvalid, orchestrator.ExitFail, orchestrator.ExitUsage, orchestrator.ExitInfrastructure,
+		orchestrator.ExitPass, orchestrator.ExitInvalid, orchestrator.ExitFail, orchestrator.ExitUsage,
+		orchestrator.ExitInfrastructure,
 	}
 	if slices.Index(rank, b) > slices.Index(rank, a) {
 		return b
@@ -440,7 +445,8 @@ func (s *suite) print(o *orchestrator.Outcome) error {
 	if s.flags.format == "json" {
 		return orchestrator.WriteOutcome(s.cmd.OutOrStdout(), o)
 	}
-	if s.total > 1 && !s.flags.verbose && (o.Verdict.Exit == orchestrator.ExitPass || len(s.order) > 0 && len(s.singles) == 0) {
+	if s.total > 1 && !s.flags.verbose &&
+		(o.Verdict.Exit == orchestrator.ExitPass || len(s.order) > 0 && len(s.singles) == 0) {
 		return nil // the summary, or the table of the sweep, has a line for it
 	}
 	return report.Text(s.cmd.OutOrStdout(), o.Report, s.textOptions())

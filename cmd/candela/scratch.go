@@ -16,7 +16,10 @@ type scratch struct {
 
 func newScratch() *scratch {
 	s := &scratch{}
-	s.Scratch = orchestrator.NewScratch(func(spec testbeds.Spec) (orchestrator.Testbed, error) { return s.rack.Build(spec) })
+	s.Scratch = orchestrator.NewScratch(func(spec testbeds.Spec) (orchestrator.Testbed,
+		error) {
+		return s.rack.Build(spec)
+	})
 	return s
 }
 

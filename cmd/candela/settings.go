@@ -14,7 +14,8 @@ import (
 type captureSettings struct{ timeout, retry, rnrRetry, mtu int }
 
 func (s *captureSettings) flags(fl *pflag.FlagSet) {
-	fl.IntVar(&s.timeout, "timeout", 0, "local ACK timeout exponent t of the requesters, 4.096 us * 2^t (ibv_qp_attr.timeout); 0: no timer")
+	fl.IntVar(&s.timeout, "timeout", 0,
+		"local ACK timeout exponent t of the requesters, 4.096 us * 2^t (ibv_qp_attr.timeout); 0: no timer")
 	fl.IntVar(&s.retry, "retry", 0, "retry_cnt of the requesters")
 	fl.IntVar(&s.rnrRetry, "rnr-retry", 0, "rnr_retry of the requesters; 7: no limit")
 	fl.IntVar(&s.mtu, "mtu", 0, "path MTU in bytes, where neither packets nor the connection manager show it")

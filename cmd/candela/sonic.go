@@ -41,7 +41,8 @@ no encryption, so other addresses are refused.`,
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&flags.address, "address", sonic.DefaultAddress, "the switch's databases: unix:/PATH or LOOPBACK:PORT")
-	f.StringVar(&flags.databases, "database-config", "", "the switch's database_config.json, where its numbers differ from SONiC's defaults")
+	f.StringVar(&flags.databases, "database-config", "",
+		"the switch's database_config.json, where its numbers differ from SONiC's defaults")
 	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "for the whole command")
 	cmd.AddCommand(newSonicShow(flags), newSonicApply(flags), newSonicCounters(flags), newSonicRestore(flags))
 	return cmd
@@ -158,7 +159,8 @@ ACL_TABLE and ACL_RULE. What it replaces is saved first; restore puts it back.`,
 func saveChange(path string, c sonic.Change) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s holds what an earlier apply replaced: restore it first, or name another file with --state", path)
+		return fmt.Errorf("%s holds what an earlier apply replaced: restore it first, or name another file with --state",
+			path)
 	}
 	if err != nil {
 		return err
@@ -245,7 +247,8 @@ count as dropped. Counters that the switch does not keep (N/A) are left out.`,
 			return statusError{orchestrator.ExitFail, nil}
 		},
 	}
-	cmd.Flags().BoolVar(&settled, "settled", false, "wait until the counters rest: two readings one and a half polls apart agree")
+	cmd.Flags().BoolVar(&settled, "settled", false,
+		"wait until the counters rest: two readings one and a half polls apart agree")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print the snapshot as JSON")
 	cmd.Flags().StringVar(&since, "since", "", "subtract a snapshot that was saved with --json")
 	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 if the counters do not add up")
@@ -291,9 +294,11 @@ func writeCounters(out io.Writer, s sai.Snapshot) error {
 	fmt.Fprintln(w, "Port\tTxQ\tCounter/pkts\tDrop/pkts\tTrim/pkts\tTrimSent/pkts\tTrimDrop/pkts\t")
 	for _, p := range s.Ports {
 		for i, q := range p.Queues {
-			fmt.Fprintf(w, "%s\tUC%d\t%v\t%v\t%v\t%v\t%v\t\n", p.Name, i, q.Packets, q.DroppedPackets, q.Trim, q.TxTrim, q.DroppedTrim)
+			fmt.Fprintf(w, "%s\tUC%d\t%v\t%v\t%v\t%v\t%v\t\n", p.Name, i, q.Packets, q.DroppedPackets, q.Trim, q.TxTrim,
+				q.DroppedTrim)
 		}
-		fmt.Fprintf(w, "%s\tall\t%v\t%v\t%v\t%v\t%v\t\n", p.Name, p.OutPackets, p.OutDiscards, p.Trim, p.TxTrim, p.DroppedTrim)
+		fmt.Fprintf(w, "%s\tall\t%v\t%v\t%v\t%v\t%v\t\n", p.Name, p.OutPackets, p.OutDiscards, p.Trim, p.TxTrim,
+			p.DroppedTrim)
 	}
 	fmt.Fprintf(w, "switch\t\t\t\t\t%v\t%v\t\n", s.TxTrim, s.DroppedTrim)
 	for _, a := range s.ACL {

@@ -62,7 +62,8 @@ func sonicServer(t *testing.T) (address string) {
 	load(2, map[string]map[string]string{
 		"COUNTERS_PORT_NAME_MAP": {"Ethernet0": "oid:0x1"}, "COUNTERS_QUEUE_NAME_MAP": {"Ethernet0:0": "oid:0x2"},
 		"COUNTERS:oid:0x1": {"SAI_PORT_STAT_TRIM_PACKETS": "9"},
-		"COUNTERS:oid:0x2": {"SAI_QUEUE_STAT_TRIM_PACKETS": "10", "SAI_QUEUE_STAT_TX_TRIM_PACKETS": "10", "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS": "0"},
+		"COUNTERS:oid:0x2": {"SAI_QUEUE_STAT_TRIM_PACKETS": "10", "SAI_QUEUE_STAT_TX_TRIM_PACKETS": "10",
+			"SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS": "0"},
 	})
 	return "unix:" + socket
 }

@@ -61,7 +61,8 @@ func TestASweepRunsEveryPointAndEndsInOneTable(t *testing.T) {
 	for i, run := range s.Runs {
 		m := run.Metrics
 		tail := i == 2
-		if (m.NackGeneration == nil) != tail || (m.Timeout != nil) != tail || m.Completion == nil || run.Exit != orchestrator.ExitPass {
+		if (m.NackGeneration == nil) != tail || (m.Timeout != nil) != tail || m.Completion == nil ||
+			run.Exit != orchestrator.ExitPass {
 			t.Errorf("point %d: %+v", i+1, run)
 		}
 		if _, err := os.Stat(filepath.Join(out, "three", run.Dir, "run.json")); err != nil {
@@ -84,7 +85,8 @@ func TestAPointRunsAloneAsItDidInTheSweep(t *testing.T) {
 	if diff := cmp.Diff(all.Runs[1], one.Runs[0]); diff != "" {
 		t.Errorf("(-in the sweep +alone)\n%s", diff)
 	}
-	status, stdout, _ = candela(t, "run", filepath.Join(out, "three", "p2", "config.yml"), "--out", out, "--format", "json")
+	status, stdout, _ = candela(t, "run", filepath.Join(out, "three", "p2", "config.yml"), "--out", out, "--format",
+		"json")
 	if status != orchestrator.ExitPass || stdout == "" {
 		t.Errorf("the point's config.yml: exit status %d\n%s", status, stdout)
 	}

@@ -60,13 +60,15 @@ needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and CAP_PERFMON, too.
 It runs until it is interrupted. Events and mirroring are flushed when the
 controller has been gone for --lease; forwarding goes on.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
-  candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
+  candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 \
+    --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
   candela switchd --datapath qemu --ports /tmp/a,/tmp/b --mirror /tmp/dumper-1 --listen unix:/run/candela/vm.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveSwitch(cmd, &o) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&o.listen, "listen", localSocket("switchd"), "address to serve on: unix:PATH, or HOST:PORT with certificates")
+	fl.StringVar(&o.listen, "listen", localSocket("switchd"),
+		"address to serve on: unix:PATH, or HOST:PORT with certificates")
 	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this server's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
@@ -77,9 +79,11 @@ controller has been gone for --lease; forwarding goes on.`,
 	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp, afpacket, qemu or bmv2")
 	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts, or paths of sockets")
 	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers, or paths of sockets")
-	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long events and mirroring outlive their controller; 0: for ever")
+	fl.DurationVar(&o.lease, "lease", 30*time.Second,
+		"how long events and mirroring outlive their controller; 0: for ever")
 	fl.IntVar(&o.cpu, "cpu", 0, "CPU that handles all ports' packets (xdp)")
-	fl.BoolVar(&o.multiQueue, "multi-queue", false, "allow several receive queues; stamps of different ports may then disagree (xdp)")
+	fl.BoolVar(&o.multiQueue, "multi-queue", false,
+		"allow several receive queues; stamps of different ports may then disagree (xdp)")
 	return cmd
 }
 
@@ -101,7 +105,8 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 		return errors.New("no interface: give --ports, such as --ports eth1,eth2")
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
-	listener, options, err := transport.Listen(o.listen, transport.ServerConfig{Files: files, Policy: transport.SwitchPolicy, Group: o.group, Log: log})
+	listener, options, err := transport.Listen(o.listen,
+		transport.ServerConfig{Files: files, Policy: transport.SwitchPolicy, Group: o.group, Log: log})
 	if err != nil {
 		return err
 	}
@@ -128,10 +133,12 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 
 func openSwitch(ctx context.Context, o *switchdOptions, log *slog.Logger) (injectorSwitch, error) {
 	if o.datapath == bmv2.Datapath {
-		return bmv2.Open(ctx, bmv2.Config{Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Version: toolVersion(), Log: log})
+		return bmv2.Open(ctx, bmv2.Config{Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Version: toolVersion(),
+			Log: log})
 	}
 	return softswitch.Open(softswitch.Config{
-		Datapath: o.datapath, Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Seed: o.seed, Lease: o.lease, CPU: o.cpu,
+		Datapath: o.datapath, Ports: o.ports, Mirrors: o.mirrors, DeviceID: o.device, Seed: o.seed, Lease: o.lease,
+		CPU:        o.cpu,
 		MultiQueue: o.multiQueue, Version: toolVersion(), Log: log,
 	})
 }

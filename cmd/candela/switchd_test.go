@@ -50,7 +50,8 @@ func serveController(t *testing.T, datapath string) {
 	})
 	var stdout, stderr bytes.Buffer
 	// Interfaces belong to the namespace of this thread; the socket does not.
-	status := run(ctx, []string{"switchd", "--datapath", datapath, "--ports", "s0,s1", "--mirror", "s2", "--listen", address},
+	status := run(ctx, []string{"switchd", "--datapath", datapath, "--ports", "s0,s1", "--mirror", "s2", "--listen",
+		address},
 		&stdout, &stderr)
 	interrupt()
 	controller.Wait()
@@ -96,7 +97,8 @@ func TestSwitchdRefusesToServeTheNetworkWithoutTLS(t *testing.T) {
 		{"switchd", "--cert", "a.pem"},
 	} {
 		status, _, stderr := candela(t, args...)
-		if status != orchestrator.ExitUsage || !strings.Contains(stderr, "TCP needs mutual TLS") && !strings.Contains(stderr, "go together") {
+		if status != orchestrator.ExitUsage || !strings.Contains(stderr, "TCP needs mutual TLS") &&
+			!strings.Contains(stderr, "go together") {
 			t.Errorf("%v: exit status %d, %s", args, status, stderr)
 		}
 	}

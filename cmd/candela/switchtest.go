@@ -67,8 +67,8 @@ type aheadRun struct {
 	err     error
 }
 
-// oneSwitch runs a test of a switch. All tests of its file start with the first, as many at a time as there are cores: they are
-// simulated, and share nothing. They are printed in their order.
+// oneSwitch runs a test of a switch. All tests of its file start with the first, as many at a time as there are cores:
+// they are simulated, and share nothing. They are printed in their order.
 func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error {
 	sweep, err := s.sweepOf(from)
 	if err != nil {
@@ -90,7 +90,8 @@ func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error 
 	return s.concluded(ctx, run.outcome, run.err, sweep, point)
 }
 
-// startFile starts every run of a file, in the order of the points, so that the first is ready first. The suite waits for them all.
+// startFile starts every run of a file, in the order of the points, so that the first is ready first. The suite waits
+// for them all.
 func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.Sweep) {
 	var queue []aheadKey
 	for i := range s.plans {
@@ -143,7 +144,8 @@ func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrat
 		return orchestrator.Analyze(ctx, o)
 	}
 	if o.Second != "" || o.Connections != "" {
-		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace), opened.Close())
+		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace),
+			opened.Close())
 	}
 	outcome, err := switchtest.Analyze(opened, o)
 	return outcome, errors.Join(err, opened.Close())

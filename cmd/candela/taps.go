@@ -22,7 +22,8 @@ const (
 func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []string, after string, taps []string) error {
 	if len(taps) > 0 {
 		if len(args) > 0 || after != "" {
-			return fmt.Errorf("--tap names every capture: leave out %s", strings.Join(append(args, nonEmpty("--after", after)...), " "))
+			return fmt.Errorf("--tap names every capture: leave out %s",
+				strings.Join(append(args, nonEmpty("--after", after)...), " "))
 		}
 		return placedTaps(o, taps)
 	}
@@ -43,7 +44,8 @@ func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []stri
 		o.More, o.Second = nil, args[1]
 		return nil
 	}
-	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name each capture with its files: --tap NAME=FILE,FILE",
+	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name each capture "+
+		"with its files: --tap NAME=FILE,FILE",
 		strings.Join(args, ", "))
 }
 
@@ -95,7 +97,8 @@ func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
 			return nil
 		}
 	}
-	o.Notes = append(o.Notes, "the names of the captures do not give their places: which one is upstream is inferred from the packets")
+	o.Notes = append(o.Notes,
+		"the names of the captures do not give their places: which one is upstream is inferred from the packets")
 	if len(taps) > 2 {
 		o.Taps = taps
 		return nil
@@ -107,11 +110,13 @@ func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
 // loneTap is a single capture whose place is given.
 func loneTap(o *orchestrator.AnalyzeOptions, t *orchestrator.Tap) error {
 	places := map[string]trace.Place{
-		tapRequester: trace.PlaceRequester, tapResponder: trace.PlaceResponder, tapBefore: trace.PlaceBefore, tapAfter: trace.PlaceAfter,
+		tapRequester: trace.PlaceRequester, tapResponder: trace.PlaceResponder, tapBefore: trace.PlaceBefore,
+		tapAfter: trace.PlaceAfter,
 	}
 	place, ok := places[t.Name]
 	if !ok {
-		return fmt.Errorf("--tap %s: the name of a single capture is its place: %s, %s, %s or %s", t.Name, tapRequester, tapResponder, tapBefore, tapAfter)
+		return fmt.Errorf("--tap %s: the name of a single capture is its place: %s, %s, %s or %s", t.Name, tapRequester,
+			tapResponder, tapBefore, tapAfter)
 	}
 	o.Trace, o.More, o.Place = t.Files[0], t.Files[1:], place
 	return nil

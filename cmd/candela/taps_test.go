@@ -31,8 +31,9 @@ func TestTapFlagsSayWhichCapturesAreUsed(t *testing.T) {
 		{flags: []string{"x=a", "y=b"}, first: "a", second: "b", note: "inferred from the packets"},
 		{flags: []string{"x=a", "y=b", "z=c"}, several: 3, note: "inferred from the packets"},
 		{
-			flags: []string{"before=c", "requester=a", "responder=b", "x=d"}, first: "a", second: "b", placement: trace.PlacementHosts,
-			note: "not used: before (c), x (d)",
+			flags: []string{"before=c", "requester=a", "responder=b", "x=d"}, first: "a", second: "b",
+			placement: trace.PlacementHosts,
+			note:      "not used: before (c), x (d)",
 		},
 		{flags: []string{"x=a", "x=b"}, err: "x was named before, as a"},
 		{flags: []string{"x="}, err: "want PLACE=FILE or NAME=FILE"},
@@ -51,7 +52,8 @@ func TestTapFlagsSayWhichCapturesAreUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.Trace != tc.first || o.Second != tc.second || o.Place != tc.place || o.Placement != tc.placement || len(o.Taps) != tc.several {
+			if o.Trace != tc.first || o.Second != tc.second || o.Place != tc.place || o.Placement != tc.placement ||
+				len(o.Taps) != tc.several {
 				t.Errorf("%+v", o)
 			}
 			if notes := strings.Join(o.Notes, "\n"); !strings.Contains(notes, tc.note) || tc.note == "" && notes != "" {

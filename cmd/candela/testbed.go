@@ -31,7 +31,8 @@ func newTestbedList() *cobra.Command {
 		Short: "List testbeds and what is up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed, config.VMTestbed}
+			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed,
+				config.VMTestbed}
 			found, err := filepath.Glob(filepath.Join(dir, "*.yml"))
 			if err != nil {
 				return err
@@ -114,7 +115,8 @@ needs an image (make vm-image) and no privilege; a run on it boots nothing.`,
 			if err != nil {
 				return infrastructure(err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is up: datapath %s, %d dumpers; logs in %s\n", t.Name, t.Live.Datapath, len(t.Dumpers), b.State.Dir)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is up: datapath %s, %d dumpers; logs in %s\n", t.Name, t.Live.Datapath,
+				len(t.Dumpers), b.State.Dir)
 			return b.Close()
 		},
 	}
@@ -197,6 +199,7 @@ up to --lldp-wait. One of network namespaces that isn't up is brought up for it.
 			return checkLive(cmd, args[0], t, patience)
 		},
 	}
-	cmd.Flags().DurationVar(&patience, "lldp-wait", lldpPatience, "how long to wait for LLDP neighbours that the description names; 0: don't listen")
+	cmd.Flags().DurationVar(&patience, "lldp-wait", lldpPatience,
+		"how long to wait for LLDP neighbours that the description names; 0: don't listen")
 	return cmd
 }

@@ -32,12 +32,14 @@ type traceInput struct {
 }
 
 func (in *traceInput) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&in.connections, "connections", "", "connections document (candela.connections/v1); a run directory has its own")
+	cmd.Flags().StringVar(&in.connections, "connections", "",
+		"connections document (candela.connections/v1); a run directory has its own")
 	cmd.Flags().StringVar(&in.input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 }
 
 // source returns the capture that args name and how to read it; release frees what it holds.
-func (in *traceInput) source(cmd *cobra.Command, args []string) (src trace.Source, o trace.Options, release func(), err error) {
+func (in *traceInput) source(cmd *cobra.Command, args []string) (src trace.Source, o trace.Options, release func(),
+	err error) {
 	release = func() {}
 	if o.Format, err = trace.ParseFormat(in.input); err != nil {
 		return src, o, release, fmt.Errorf("--input: %w", err)
@@ -72,8 +74,8 @@ func (in *traceInput) source(cmd *cobra.Command, args []string) (src trace.Sourc
 	}, err
 }
 
-// readable returns the trace for looking at. Unlike an analysis, looking does not need integrity: an incomplete mirror trace
-// is read as the capture that it is, with a warning.
+// readable returns the trace for looking at. Unlike an analysis, looking does not need integrity: an incomplete mirror
+// trace is read as the capture that it is, with a warning.
 func (in *traceInput) readable(cmd *cobra.Command, args []string) (checked *trace.Checked, release func(), err error) {
 	src, o, release, err := in.source(cmd, args)
 	if err != nil {
@@ -178,9 +180,11 @@ damaged.`,
 			}
 			return writeFile(out, func(w io.Writer) error {
 				r, err := dumper.Reconstruct(cmd.Context(), shards, w, out)
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d packets from %d shards, mirror #%d to #%d\n", r.Packets, r.Shards, r.FirstSeq, r.LastSeq)
+				fmt.Fprintf(cmd.ErrOrStderr(), "%d packets from %d shards, mirror #%d to #%d\n", r.Packets, r.Shards, r.FirstSeq,
+					r.LastSeq)
 				if err == nil && r.FirstProblem != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d duplicates, %d out of order; first: %s\n", r.Duplicates, r.Regressions, r.FirstProblem)
+					fmt.Fprintf(cmd.ErrOrStderr(), "warning: %d duplicates, %d out of order; first: %s\n", r.Duplicates, r.Regressions,
+						r.FirstProblem)
 				}
 				return err
 			})
@@ -272,7 +276,8 @@ func newTraceConvert() *cobra.Command {
 	return cmd
 }
 
-func convert(ctx context.Context, src trace.Source, from trace.Format, to, view string, w io.Writer, name string) (int64, error) {
+func convert(ctx context.Context, src trace.Source, from trace.Format, to, view string, w io.Writer,
+	name string) (int64, error) {
 	views := map[string]trace.View{"before": trace.ViewBefore, "after": trace.ViewAfter}
 	v, ok := views[view]
 	switch {

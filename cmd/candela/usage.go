@@ -15,8 +15,9 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// explainUsage makes every command below c say what it takes when it is called wrongly. A command that only holds others
-// shows its help, and refuses a name that is none of theirs: cobra would show the help of a misspelt command and succeed.
+// explainUsage makes every command below c say what it takes when it is called wrongly. A command that only holds
+// others shows its help, and refuses a name that is none of theirs: cobra would show the help of a misspelt command and
+// succeed.
 func explainUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	for _, sub := range c.Commands() {
@@ -108,7 +109,8 @@ func writable(path string) error {
 
 // machineFailed reports whether an error tells of the machine, not of what a user asked for.
 func machineFailed(err error) bool {
-	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE, syscall.EPIPE} {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE,
+		syscall.EPIPE} {
 		if errors.Is(err, cause) {
 			return true
 		}
@@ -116,7 +118,8 @@ func machineFailed(err error) bool {
 	return false
 }
 
-// interrupted reports whether err is what became of a command that was told to stop. What failed in the lab by then failed by it.
+// interrupted reports whether err is what became of a command that was told to stop. What failed in the lab by then
+// failed by it.
 func interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() == nil {
 		return false

@@ -24,7 +24,8 @@ func TestADiskWithoutSpaceIsNoBadUsage(t *testing.T) {
 		var stderr strings.Builder
 		status := run(t.Context(), args, fullDisk{}, &stderr)
 		if status != orchestrator.ExitInfrastructure || !strings.Contains(stderr.String(), "no space left") {
-			t.Errorf("%v: exit status %d, want %d and the reason: %s", args, status, orchestrator.ExitInfrastructure, stderr.String())
+			t.Errorf("%v: exit status %d, want %d and the reason: %s", args, status, orchestrator.ExitInfrastructure,
+				stderr.String())
 		}
 	}
 }
@@ -40,7 +41,8 @@ func TestAnInterruptedCommandSaysSoOnceAndWithItsOwnStatus(t *testing.T) {
 		var stderr strings.Builder
 		status := run(ctx, args, io.Discard, &stderr)
 		if status != orchestrator.ExitInfrastructure || stderr.String() != "candela: stopped: interrupt signal received\n" {
-			t.Errorf("%v: exit status %d, want %d, and one line: %s", args, status, orchestrator.ExitInfrastructure, stderr.String())
+			t.Errorf("%v: exit status %d, want %d, and one line: %s", args, status, orchestrator.ExitInfrastructure,
+				stderr.String())
 		}
 	}
 }

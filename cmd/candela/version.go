@@ -16,7 +16,8 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of this binary",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "candela %s %s %s/%s\n", toolVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "candela %s %s %s/%s\n", toolVersion(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return err
 		},
 	}
@@ -43,7 +44,8 @@ func toolVersion() string {
 	return revision[:min(12, len(revision))] + dirty
 }
 
-// toolName is what to type to call this binary again: its path as it was called, or its bare name if that is on the PATH.
+// toolName is what to type to call this binary again: its path as it was called, or its bare name if that is on the
+// PATH.
 func toolName() string {
 	if name := os.Args[0]; strings.ContainsRune(name, os.PathSeparator) && !strings.HasSuffix(name, ".test") {
 		return name

@@ -82,7 +82,8 @@ func TestVMTestbedStaysForSeveralCommands(t *testing.T) {
 	upVM(t, "vm")
 	pids := vmProcesses(t, state)
 	for i := range 3 {
-		if status, out := callCandela(t, "run", "--testbed", "vm", "--out", t.TempDir(), vmQuickstart); status != orchestrator.ExitPass {
+		if status, out := callCandela(t, "run", "--testbed", "vm", "--out", t.TempDir(),
+			vmQuickstart); status != orchestrator.ExitPass {
 			t.Fatalf("run %d: %d: %s", i+1, status, out)
 		}
 	}
@@ -119,7 +120,8 @@ func vmProcesses(t *testing.T, state string) map[string]int {
 	if err := json.Unmarshal(text, &s); err != nil {
 		t.Fatal(err)
 	}
-	return map[string]int{"switch": s.Switch.PID, "requester": s.Guests["requester"].PID, "responder": s.Guests["responder"].PID}
+	return map[string]int{"switch": s.Switch.PID, "requester": s.Guests["requester"].PID,
+		"responder": s.Guests["responder"].PID}
 }
 
 func zombie(pid int) bool {
@@ -157,7 +159,8 @@ func TestVMWhateverIsKilledIsAnInfrastructureFailureWithTheConsole(t *testing.T)
 				}
 			}
 			// What is broken stays so, and says what to do.
-			if status, out := callCandela(t, "run", "--testbed", "vm", "--out", t.TempDir(), vmQuickstart); status != orchestrator.ExitInfrastructure ||
+			if status, out := callCandela(t, "run", "--testbed", "vm", "--out", t.TempDir(),
+				vmQuickstart); status != orchestrator.ExitInfrastructure ||
 				!strings.Contains(out, "candela testbed down vm") {
 				t.Errorf("the next run: %d: %s", status, out)
 			}
@@ -247,8 +250,10 @@ func TestVMModelsAndSoftRoCEUnderstandEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		upVM(t, bed)
-		for _, verb := range []string{"write", "write-imm", "send", "send-imm", "read", "fetch-add", "compare-swap", "[write, send, read]"} {
-			for _, events := range []string{"", "  iter-scope: packet\n  data-pkt-events: [{qpn: 1, psn: 3, type: drop}, {qpn: 1, psn: 2, from: responder, type: corrupt}]\n"} {
+		for _, verb := range []string{"write", "write-imm", "send", "send-imm", "read", "fetch-add", "compare-swap",
+			"[write, send, read]"} {
+			for _, events := range []string{"", "  iter-scope: packet\n  data-pkt-events: [{qpn: 1, psn: 3, type: drop}, " +
+				"{qpn: 1, psn: 2, from: responder, type: corrupt}]\n"} {
 				t.Run(fmt.Sprintf("model as %s, %s, events %t", side, verb, events != ""), func(t *testing.T) {
 					interoperate(t, bed, strings.Replace(interoperability, "VERB", verb, 1)+events)
 				})

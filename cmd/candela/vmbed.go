@@ -24,8 +24,8 @@ func vmConfig(bed *config.Testbed) vm.Config {
 	return cfg
 }
 
-// guests returns the virtual machines of a testbed: those that are up, or else some of this command's own, booted once, and
-// again if one has ended.
+// guests returns the virtual machines of a testbed: those that are up, or else some of this command's own, booted once,
+// and again if one has ended.
 func (l *livebeds) guests(ctx context.Context, bed *config.Testbed) (*vm.Guests, error) {
 	cfg := vmConfig(bed)
 	if have := l.vms[bed.Name]; have != nil {
@@ -64,7 +64,8 @@ func vmUp(ctx context.Context, w io.Writer, bed *config.Testbed) error {
 	if guests.Restored() {
 		how = "restored from a snapshot"
 	}
-	fmt.Fprintf(w, "%s is up: Linux %s, %s in %.1f s, %d dumpers; consoles and logs in %s\n", bed.Name, guests.Kernel(), how,
+	fmt.Fprintf(w, "%s is up: Linux %s, %s in %.1f s, %d dumpers; consoles and logs in %s\n", bed.Name, guests.Kernel(),
+		how,
 		time.Since(begin).Seconds(), len(bed.Dumpers), guests.Dir())
 	return infrastructureIf(guests.Close())
 }

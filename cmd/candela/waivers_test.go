@@ -10,7 +10,8 @@ import (
 )
 
 func waiver(rule, model, expires string) string {
-	return "waivers:\n  - {rule: " + rule + ", dut: {model: " + model + "}, owner: lab, reference: FW-1234, expires: " + expires + "}\n"
+	return "waivers:\n  - {rule: " + rule + ", dut: {model: " + model + "}, owner: lab, reference: FW-1234, expires: " +
+		expires + "}\n"
 }
 
 func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
@@ -22,11 +23,16 @@ func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
 		stdout        string
 		stderr        string
 	}{
-		{"waived", waiver("gbn.nak-repeat", "spec", "2999-12-31"), orchestrator.ExitPass, "waived: FW-1234, lab, until 2999-12-31", ""},
-		{"expired", waiver("gbn.nak-repeat", "spec", "2020-01-01"), orchestrator.ExitFail, "gbn.nak-repeat", "expired on 2020-01-01"},
-		{"of another device", waiver("gbn.nak-repeat", "cx9", "2999-12-31"), orchestrator.ExitFail, "gbn.nak-repeat", "excused nothing"},
-		{"of another rule", waiver("gbn.nak-missing", "spec", "2999-12-31"), orchestrator.ExitFail, "gbn.nak-repeat", "excused nothing"},
-		{"of no rule", waiver("gbn.nak-repaet", "spec", "2999-12-31"), orchestrator.ExitUsage, "", `there is no rule "gbn.nak-repaet" (did you mean "gbn.nak-repeat"?)`},
+		{"waived", waiver("gbn.nak-repeat", "spec", "2999-12-31"), orchestrator.ExitPass,
+			"waived: FW-1234, lab, until 2999-12-31", ""},
+		{"expired", waiver("gbn.nak-repeat", "spec", "2020-01-01"), orchestrator.ExitFail, "gbn.nak-repeat",
+			"expired on 2020-01-01"},
+		{"of another device", waiver("gbn.nak-repeat", "cx9", "2999-12-31"), orchestrator.ExitFail, "gbn.nak-repeat",
+			"excused nothing"},
+		{"of another rule", waiver("gbn.nak-missing", "spec", "2999-12-31"), orchestrator.ExitFail, "gbn.nak-repeat",
+			"excused nothing"},
+		{"of no rule", waiver("gbn.nak-repaet", "spec", "2999-12-31"), orchestrator.ExitUsage, "",
+			`there is no rule "gbn.nak-repaet" (did you mean "gbn.nak-repeat"?)`},
 		{"never", waiver("gbn.nak-repeat", "spec", "2999-02-31"), orchestrator.ExitUsage, "", "is no day of the calendar"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -36,7 +42,8 @@ func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, stdout, stderr := candela(t, "run", broken, "--out", dir, "--waivers", file, "--junit", junit)
-			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || tt.stderr == "" && stderr != "" {
+			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) ||
+				tt.stderr == "" && stderr != "" {
 				t.Fatalf("exit status %d, want %d\n%s\n%s", status, tt.status, stdout, stderr)
 			}
 			if tt.name != "waived" {
@@ -46,7 +53,8 @@ func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
 			if err != nil || !strings.Contains(string(data), "<skipped") {
 				t.Errorf("junit.xml has no skipped test (%v):\n%s", err, data)
 			}
-			if status, stdout, _ := candela(t, "analyze", filepath.Join(dir, "broken"), "--waivers", file); status != orchestrator.ExitPass {
+			if status, stdout, _ := candela(t, "analyze", filepath.Join(dir, "broken"), "--waivers",
+				file); status != orchestrator.ExitPass {
 				t.Errorf("analyze: exit status %d\n%s", status, stdout)
 			}
 		})
@@ -63,11 +71,14 @@ func TestAWaivedViolationOfASwitchIsReportedAndDoesNotFail(t *testing.T) {
 		status         orchestrator.Exit
 		stdout, stderr string
 	}{
-		{"waived by the switch's model", waiver("sai.dscp", "sai", "2999-12-31"), orchestrator.ExitPass, "waived: FW-1234, lab, until 2999-12-31", ""},
-		{"of the hosts' transport, which the rule is not about", waiver("sai.dscp", "raw", "2999-12-31"), orchestrator.ExitFail, "sai.dscp",
+		{"waived by the switch's model", waiver("sai.dscp", "sai", "2999-12-31"), orchestrator.ExitPass,
+			"waived: FW-1234, lab, until 2999-12-31", ""},
+		{"of the hosts' transport, which the rule is not about", waiver("sai.dscp", "raw", "2999-12-31"),
+			orchestrator.ExitFail, "sai.dscp",
 			"excused nothing"},
 		{"expired", waiver("sai.dscp", "sai", "2020-01-01"), orchestrator.ExitFail, "sai.dscp", "expired on 2020-01-01"},
-		{"of another model", waiver("sai.dscp", "tofino", "2999-12-31"), orchestrator.ExitFail, "sai.dscp", "excused nothing"},
+		{"of another model", waiver("sai.dscp", "tofino", "2999-12-31"), orchestrator.ExitFail, "sai.dscp",
+			"excused nothing"},
 		{"of another rule", waiver("sai.queue", "sai", "2999-12-31"), orchestrator.ExitFail, "sai.dscp", "excused nothing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +88,8 @@ func TestAWaivedViolationOfASwitchIsReportedAndDoesNotFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, stdout, stderr := candela(t, "run", broken, "--out", dir, "--waivers", file, "--junit", junit)
-			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || tt.stderr == "" && stderr != "" {
+			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) ||
+				tt.stderr == "" && stderr != "" {
 				t.Fatalf("exit status %d, want %d\n%s\n%s", status, tt.status, stdout, stderr)
 			}
 			if tt.status != orchestrator.ExitPass {
@@ -87,7 +99,8 @@ func TestAWaivedViolationOfASwitchIsReportedAndDoesNotFail(t *testing.T) {
 			if err != nil || !strings.Contains(string(data), "<skipped") {
 				t.Errorf("junit.xml has no skipped test (%v):\n%s", err, data)
 			}
-			if status, stdout, _ := candela(t, "analyze", filepath.Join(dir, "broken"), "--waivers", file); status != orchestrator.ExitPass {
+			if status, stdout, _ := candela(t, "analyze", filepath.Join(dir, "broken"), "--waivers",
+				file); status != orchestrator.ExitPass {
 				t.Errorf("analyze: exit status %d\n%s", status, stdout)
 			}
 			if status, stdout, _ := candela(t, "analyze", filepath.Join(dir, "broken")); status != orchestrator.ExitFail {

@@ -1,5 +1,5 @@
-// Package lumina holds the tests that reproduce Lumina's evaluation, one file for a figure or table, and the testbeds that
-// they run on.
+// Package lumina holds the tests that reproduce Lumina's evaluation, one file for a figure or table, and the testbeds
+// that they run on.
 package lumina
 
 import "embed"

@@ -62,9 +62,9 @@ func (o *others) count(frame []byte) {
 	}
 }
 
-// linkLocal reports whether a frame is one that no bridge forwards: to an address that is reserved for that (IEEE Std 802.1Q,
-// table 8-1), or of a slow protocol such as LACP or of LLDP wherever it goes. The other end of a dumper's cable may say such things
-// at any time, and they tell nothing about the mirror.
+// linkLocal reports whether a frame is one that no bridge forwards: to an address that is reserved for that (IEEE Std
+// 802.1Q, table 8-1), or of a slow protocol such as LACP or of LLDP wherever it goes. The other end of a dumper's cable
+// may say such things at any time, and they tell nothing about the mirror.
 func linkLocal(frame []byte) bool {
 	const slow, lldp = 0x8809, 0x88cc
 	if len(frame) < packet.EthernetLen {
@@ -74,8 +74,8 @@ func linkLocal(frame []byte) bool {
 	return kind == slow || kind == lldp || bytes.HasPrefix(frame, []byte{0x01, 0x80, 0xc2, 0, 0}) && frame[5] <= 0x0f
 }
 
-// copies lists the mirror copies in the order of their numbers, equal ones as they came, and counts other frames. A switch that
-// mirrors on several CPUs, or by several queues, hands them over in nearly that order.
+// copies lists the mirror copies in the order of their numbers, equal ones as they came, and counts other frames. A
+// switch that mirrors on several CPUs, or by several queues, hands them over in nearly that order.
 func (a *arena) copies() (list []copyAt, rest others) {
 	const seqBits = 48
 	first := uint64(0)

@@ -14,9 +14,9 @@ import (
 	"candela.dev/candela/link/linktest"
 )
 
-// BenchmarkRecorder captures mirror copies of 128 bytes that the kernel itself sends through a veth, a million a second, and
-// reports how many got lost, and what part of a core the capture takes: every thread's time but the sender's, in whose time
-// the kernel fills the ring. Writing the shards comes afterwards and is not in it.
+// BenchmarkRecorder captures mirror copies of 128 bytes that the kernel itself sends through a veth, a million a
+// second, and reports how many got lost, and what part of a core the capture takes: every thread's time but the
+// sender's, in whose time the kernel fills the ring. Writing the shards comes afterwards and is not in it.
 func BenchmarkRecorder(b *testing.B) { benchmarkRecorder(b, 1_000_000) }
 
 // BenchmarkRecorderFlatOut is the same as fast as the sender can.

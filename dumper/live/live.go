@@ -1,11 +1,12 @@
-// Package live captures mirror copies from network interfaces, as fast as they come, and writes them when the capture ends.
+// Package live captures mirror copies from network interfaces, as fast as they come, and writes them when the capture
+// ends.
 //
-// Each core has a packet ring and an arena. While packets pass, a core does nothing but move snapped frames from ring to
-// arena; both are allocated before. When the capture ends, the frames become shards as those of the virtual testbed's
-// dumpers: nanosecond pcap, UDP ports restored, pcap time from the mirror stamp.
+// Each core has a packet ring and an arena. While packets pass, a core does nothing but move snapped frames from ring
+// to arena; both are allocated before. When the capture ends, the frames become shards as those of the virtual
+// testbed's dumpers: nanosecond pcap, UDP ports restored, pcap time from the mirror stamp.
 //
-// What is lost is counted: by the kernel when a ring is full, by us when an arena is. Whether the trace is complete is for
-// the integrity check to say.
+// What is lost is counted: by the kernel when a ring is full, by us when an arena is. Whether the trace is complete is
+// for the integrity check to say.
 package live
 
 import (
@@ -35,10 +36,12 @@ const (
 	maxCores     = 256
 	defaultBytes = 256 << 20
 	blockTimeout = 8 * time.Millisecond
-	// gather is how long a reader looks away. What pours in meanwhile must find room: at 3 million a second, a sixth of a ring.
+	// gather is how long a reader looks away. What pours in meanwhile must find room: at 3 million a second, a sixth of a
+	// ring.
 	gather = 4 * time.Millisecond
-	// For each core some 65,000 copies of 128 bytes. The kernel ends a block that has a frame when blockTimeout is over, however
-	// empty it is: so blocks times blockTimeout is how long a reader may be kept from its CPU while copies drip in.
+	// For each core some 65,000 copies of 128 bytes. The kernel ends a block that has a frame when blockTimeout is over,
+	// however empty it is: so blocks times blockTimeout is how long a reader may be kept from its CPU while copies drip
+	// in.
 	blockBytes = 32 << 10
 	blocks     = 512
 	// settle bounds how long a capture that ends waits for frames that the kernel has counted and not yet handed over.

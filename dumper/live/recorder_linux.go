@@ -32,8 +32,8 @@ type core struct {
 	err      error // of the reader
 }
 
-// Open starts a capture: every copy that arrives after it returns is recorded. It turns the interface's offloads off. It
-// needs CAP_NET_RAW and CAP_NET_ADMIN. The caller closes the Recorder.
+// Open starts a capture: every copy that arrives after it returns is recorded. It turns the interface's offloads off.
+// It needs CAP_NET_RAW and CAP_NET_ADMIN. The caller closes the Recorder.
 func Open(cfg Config) (_ *Recorder, err error) {
 	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("dumper %s: %w", cfg.Name, err)
@@ -59,7 +59,8 @@ func Open(cfg Config) (_ *Recorder, err error) {
 }
 
 func (r *Recorder) openCore() error {
-	config := link.RingConfig{Interface: r.cfg.Interface, BlockBytes: blockBytes, Blocks: blocks, BlockTimeout: blockTimeout, Snap: r.cfg.Snap, Promiscuous: true}
+	config := link.RingConfig{Interface: r.cfg.Interface, BlockBytes: blockBytes, Blocks: blocks,
+		BlockTimeout: blockTimeout, Snap: r.cfg.Snap, Promiscuous: true}
 	if r.cfg.Cores > 1 {
 		config.Fanout = &link.Fanout{Group: r.cfg.FanoutGroup, Mode: link.FanoutByFlow}
 	}
@@ -99,8 +100,8 @@ func (c *core) read() {
 	}
 }
 
-// wait returns the next block. It lets some gather first, since every time that a reader is woken somebody else loses the CPU:
-// on a small machine a NIC model or the switch.
+// wait returns the next block. It lets some gather first, since every time that a reader is woken somebody else loses
+// the CPU: on a small machine a NIC model or the switch.
 func (c *core) wait() (*link.Block, error) {
 	if block, err := c.ring.Wait(0); block != nil || err != nil {
 		return block, err
@@ -126,8 +127,8 @@ func (c *core) take(block *link.Block) {
 // Offloads returns which offloads the driver kept on.
 func (r *Recorder) Offloads() []string { return r.offloads.Remaining }
 
-// Finish ends the capture, waits for what the kernel still holds, and writes the shards. What failed to be written is in the
-// error; the report counts what was.
+// Finish ends the capture, waits for what the kernel still holds, and writes the shards. What failed to be written is
+// in the error; the report counts what was.
 func (r *Recorder) Finish(create Create) (Report, error) {
 	report := Report{Name: r.cfg.Name}
 	if r.finished {
@@ -169,7 +170,8 @@ func (r *Recorder) stop() (failed []error) {
 				break
 			}
 			if time.Now().After(deadline) {
-				failed = append(failed, fmt.Errorf("the kernel counts %d frames and handed over %d within %v", stats.Frames, taken, settle))
+				failed = append(failed, fmt.Errorf("the kernel counts %d frames and handed over %d within %v", stats.Frames, taken,
+					settle))
 				break
 			}
 			time.Sleep(blockTimeout / 4)

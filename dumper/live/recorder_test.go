@@ -67,7 +67,8 @@ func TestEveryCopyIsInTheShardsOfItsCores(t *testing.T) {
 		t.Run(fmt.Sprint(cores, " cores"), func(t *testing.T) {
 			linktest.Namespace(t, func() {
 				linktest.Veth(t, "a", "b")
-				r, err := live.Open(live.Config{Name: "d1", Interface: "b", Cores: cores, Snap: 128, EpochNS: 5e9, FanoutGroup: 7, Bytes: 8 << 20})
+				r, err := live.Open(live.Config{Name: "d1", Interface: "b", Cores: cores, Snap: 128, EpochNS: 5e9, FanoutGroup: 7,
+					Bytes: 8 << 20})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +87,8 @@ func TestEveryCopyIsInTheShardsOfItsCores(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if report.Received != n+1 || report.Written != n || report.Other != 1 || report.Dropped != 0 || len(report.Shards) != cores {
+				if report.Received != n+1 || report.Written != n || report.Other != 1 || report.Dropped != 0 ||
+					len(report.Shards) != cores {
 					t.Errorf("%+v", report)
 				}
 				var sources []trace.Source
@@ -141,7 +143,8 @@ func TestFramesForTheNeighbourAreNobodysCopies(t *testing.T) {
 				defer r.Close()
 				send(t, "a", tt.frame)
 				report, err := r.Finish(func(string) (io.WriteCloser, error) { return file{new(bytes.Buffer)}, nil })
-				if err != nil || report.Received != 1 || report.Written != tt.written || report.Foreign != tt.foreign || report.Other != tt.other {
+				if err != nil || report.Received != 1 || report.Written != tt.written || report.Foreign != tt.foreign ||
+					report.Other != tt.other {
 					t.Errorf("%v, %+v", err, report)
 				}
 			})
@@ -149,12 +152,14 @@ func TestFramesForTheNeighbourAreNobodysCopies(t *testing.T) {
 	}
 }
 
-// TestTheKernelAnswersNoCopyWhateverItsStamp: a stamp stands where the destination address does, and looks like a group's in every
-// other window of 2^40 ns. A copy of what was sent to the dumper's own IP address would be answered if it came to the interface's own.
+// TestTheKernelAnswersNoCopyWhateverItsStamp: a stamp stands where the destination address does, and looks like a
+// group's in every other window of 2^40 ns. A copy of what was sent to the dumper's own IP address would be answered if
+// it came to the interface's own.
 func TestTheKernelAnswersNoCopyWhateverItsStamp(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
-		for _, command := range []string{"ip address add 10.0.0.2/24 dev b", "ip neighbour add 10.0.0.1 lladdr 02:00:00:00:00:09 dev b"} {
+		for _, command := range []string{"ip address add 10.0.0.2/24 dev b",
+			"ip neighbour add 10.0.0.1 lladdr 02:00:00:00:00:09 dev b"} {
 			words := strings.Fields(command)
 			if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {
 				t.Skipf("SKIP-tool: %s: %v: %s", command, err, out)
@@ -170,7 +175,8 @@ func TestTheKernelAnswersNoCopyWhateverItsStamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		for i, stamp := range []string{"\x00\x12\x34\x56\x78\x9a", "\x01\x12\x34\x56\x78\x9a", "\x01\x00\x5e\x00\x00\x01", "\x33\x33\x00\x00\x00\x01"} {
+		for i, stamp := range []string{"\x00\x12\x34\x56\x78\x9a", "\x01\x12\x34\x56\x78\x9a", "\x01\x00\x5e\x00\x00\x01",
+			"\x33\x33\x00\x00\x00\x01"} {
 			frame := mirrorCopy(t, uint64(i+1))
 			copy(frame, stamp)
 			send(t, "a", frame)
@@ -237,7 +243,8 @@ func TestCopiesThatCameOutOfOrderStandInTheShardByNumber(t *testing.T) {
 }
 
 func source(name string, b *bytes.Buffer) trace.Source {
-	return trace.Source{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }}
+	return trace.Source{Name: name,
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }}
 }
 
 func TestCopiesBeyondTheArenaAreCounted(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 func TestCopiesThatDripInWaitForAReaderThatHasNoCPU(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
-		ring, err := link.OpenRing(link.RingConfig{Interface: "b", BlockBytes: blockBytes, Blocks: blocks, BlockTimeout: blockTimeout, Snap: 128})
+		ring, err := link.OpenRing(link.RingConfig{Interface: "b", BlockBytes: blockBytes, Blocks: blocks,
+			BlockTimeout: blockTimeout, Snap: 128})
 		if err != nil {
 			t.Fatal(err)
 		}

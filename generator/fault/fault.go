@@ -1,5 +1,5 @@
-// Package fault is what the catalogues of seeded faults of sans-IO hosts have in common: faults by name, and sets of them. What a
-// fault does stands in the core that has it.
+// Package fault is what the catalogues of seeded faults of sans-IO hosts have in common: faults by name, and sets of
+// them. What a fault does stands in the core that has it.
 package fault
 
 import (

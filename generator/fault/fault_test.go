@@ -19,7 +19,8 @@ func TestNamesBecomeASetAndUnknownOnesAnErrorThatListsThoseThatExist(t *testing.
 	if none, err := table.Parse(nil); err != nil || none != 0 {
 		t.Errorf("no names: %v, %v", none, err)
 	}
-	if _, err := table.Parse([]string{"late", "los"}); err == nil || !strings.Contains(err.Error(), `"los" is unknown (known: late, lost)`) {
+	if _, err := table.Parse([]string{"late", "los"}); err == nil ||
+		!strings.Contains(err.Error(), `"los" is unknown (known: late, lost)`) {
 		t.Error(err)
 	}
 }

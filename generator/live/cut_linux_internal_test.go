@@ -11,8 +11,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestACutPacketReachesTheNIC: a switch that trims below the extended headers leaves a RoCE frame, which the NIC counts as received and
-// as damaged; other frames that cannot be read are not the NIC's.
+// TestACutPacketReachesTheNIC: a switch that trims below the extended headers leaves a RoCE frame, which the NIC counts
+// as received and as damaged; other frames that cannot be read are not the NIC's.
 func TestACutPacketReachesTheNIC(t *testing.T) {
 	own := packet.MAC{2, 0, 0, 0, 0, 1}
 	ip := [2]netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")}
@@ -20,8 +20,10 @@ func TestACutPacketReachesTheNIC(t *testing.T) {
 		size int // of what the trim leaves, from the IP header
 		port uint16
 		take bool
-	}{{60, packet.Port, true}, {63, packet.Port, true}, {64, packet.Port, true}, {59, packet.Port, false}, {60, 4790, false}} {
-		nic, err := rdma.NewNIC(rdma.Config{Name: "n", MAC: own, IPs: ip[:1], Profile: rdma.Spec(), PortRate: clock.Gbps, Rand: rand.New(rand.NewPCG(1, 2))})
+	}{{60, packet.Port, true}, {63, packet.Port, true}, {64, packet.Port, true}, {59, packet.Port, false},
+		{60, 4790, false}} {
+		nic, err := rdma.NewNIC(rdma.Config{Name: "n", MAC: own, IPs: ip[:1], Profile: rdma.Spec(), PortRate: clock.Gbps,
+			Rand: rand.New(rand.NewPCG(1, 2))})
 		if err != nil {
 			t.Fatal(err)
 		}

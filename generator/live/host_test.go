@@ -86,7 +86,8 @@ func run(t *testing.T, hosts [2]*live.Host) generator.Report {
 
 func TestEveryVerbCompletesBetweenTwoHosts(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	for _, verb := range []generator.Verb{generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.Read,
+	for _, verb := range []generator.Verb{generator.Write, generator.WriteImm, generator.Send, generator.SendImm,
+		generator.Read,
 		generator.CompareSwap, generator.FetchAdd} {
 		for _, ips := range [][2]netip.Addr{addresses, {netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")}} {
 			t.Run(verb.String()+" "+ips[0].String(), func(t *testing.T) {
@@ -112,7 +113,8 @@ func TestEveryVerbCompletesBetweenTwoHosts(t *testing.T) {
 
 func TestTheEndpointAnswersForItsAddressAndTheKernelForNone(t *testing.T) {
 	linktest.Namespace(t, func() {
-		hosts := pair(t, addresses, generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1, MTU: mtu, TxDepth: 1})
+		hosts := pair(t, addresses, generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1, MTU: mtu,
+			TxDepth: 1})
 		_ = hosts
 		r, err := link.OpenRing(link.RingConfig{Interface: "a", Promiscuous: true})
 		if err != nil {
@@ -131,7 +133,8 @@ func TestTheEndpointAnswersForItsAddressAndTheKernelForNone(t *testing.T) {
 		request = append(request, 10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1)
 		// A UDP packet to a port that nobody listens on: a kernel that had the address would complain.
 		p := &packet.Packet{Derived: true, HasUDP: true, IP: packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP,
-			Src: netip.MustParseAddr("10.0.0.9"), Dst: addresses[1]}, UDP: packet.UDP{SrcPort: 5, DstPort: 7}, Payload: make([]byte, 40)}
+			Src: netip.MustParseAddr("10.0.0.9"), Dst: addresses[1]}, UDP: packet.UDP{SrcPort: 5, DstPort: 7},
+			Payload: make([]byte, 40)}
 		p.Eth = packet.Ethernet{Dst: packet.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, Src: asker, Type: packet.EtherTypeIPv4}
 		if err := s.Queue(request); err != nil {
 			t.Fatal(err)
@@ -175,8 +178,9 @@ func TestTheEndpointAnswersForItsAddressAndTheKernelForNone(t *testing.T) {
 func TestAHostThatNeverGetsAnAnswerReportsIt(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
-		cfg := config("a", generator.Requester, addresses, generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1,
-			MessageSize: 100, MTU: mtu, TxDepth: 1})
+		cfg := config("a", generator.Requester, addresses,
+			generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1,
+				MessageSize: 100, MTU: mtu, TxDepth: 1})
 		cfg.Connections[0].QP.RetryCount, cfg.Connections[0].QP.Timeout = 1, 8 // 2^8 × 4.096 µs: about a millisecond
 		h, err := live.Open(cfg)
 		if err != nil {
@@ -204,8 +208,9 @@ func TestAHostThatNeverGetsAnAnswerReportsIt(t *testing.T) {
 func TestMetadataOfAnotherNumberOfConnectionsIsRefused(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
-		h, err := live.Open(config("a", generator.Requester, addresses, generator.Traffic{Verbs: []generator.Verb{generator.Write},
-			Messages: 1, MTU: mtu, TxDepth: 1}))
+		h, err := live.Open(config("a", generator.Requester, addresses,
+			generator.Traffic{Verbs: []generator.Verb{generator.Write},
+				Messages: 1, MTU: mtu, TxDepth: 1}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -97,8 +97,8 @@ func (w *interfaceWire) close() error {
 	return errors.Join(failed...)
 }
 
-// socketWire is a pair of Unix datagram sockets, one frame per datagram, as virtual machines have it. Nothing is lost on it
-// while there is somebody at the other end: what that one has no room for waits.
+// socketWire is a pair of Unix datagram sockets, one frame per datagram, as virtual machines have it. Nothing is lost
+// on it while there is somebody at the other end: what that one has no room for waits.
 type socketWire struct {
 	config Socket
 	mac    packet.MAC // of echoes' answers

@@ -1,11 +1,11 @@
-// Package live drives the RoCE endpoints of package rdma with the real clock on a network interface: a host that needs no
-// RDMA NIC.
+// Package live drives the RoCE endpoints of package rdma with the real clock on a network interface: a host that needs
+// no RDMA NIC.
 //
 // The endpoint owns its addresses. They are not configured on the interface, so the kernel neither answers for them nor
 // complains about packets that it does not know: ARP and neighbour discovery are answered here (see [Neighbour]).
 //
-// A [Host] has one goroutine, which owns NIC model, workload and sockets; every method may be called by any goroutine and
-// waits for that one.
+// A [Host] has one goroutine, which owns NIC model, workload and sockets; every method may be called by any goroutine
+// and waits for that one.
 package live
 
 import (
@@ -43,7 +43,8 @@ type Config struct {
 	Side        generator.Side // of every connection
 	Connections []Connection
 
-	// Log asks for a record of every RoCE frame that is sent or received; Snap is what mirror copies of the switch keep of one.
+	// Log asks for a record of every RoCE frame that is sent or received; Snap is what mirror copies of the switch keep of
+	// one.
 	Log  bool
 	Snap int
 

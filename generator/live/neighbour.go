@@ -29,7 +29,8 @@ const (
 	optionLen      = 8
 )
 
-// Answer appends the answer to a frame to b, or returns nil if the frame asks for nothing of ours. The frame is untagged.
+// Answer appends the answer to a frame to b, or returns nil if the frame asks for nothing of ours. The frame is
+// untagged.
 func (n *Neighbour) Answer(b, frame []byte) []byte {
 	if len(frame) < packet.EthernetLen {
 		return nil

@@ -8,7 +8,8 @@ import (
 )
 
 func neighbour() *Neighbour {
-	return &Neighbour{MAC: packet.MAC{2, 0, 0, 0, 0, 1}, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}
+	return &Neighbour{MAC: packet.MAC{2, 0, 0, 0, 0, 1},
+		IPs: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("fd00::1")}}
 }
 
 // solicit returns a valid solicitation for a target.
@@ -47,8 +48,9 @@ func TestWhatIsNotForUsStaysUnanswered(t *testing.T) {
 	routed[21] = 64
 	damaged := solicit(netip.MustParseAddr("fd00::9"), n.IPs[1])
 	damaged[57] ^= 1
-	for name, frame := range map[string][]byte{"another target": other, "over a router": routed, "a wrong checksum": damaged,
-		"nothing": nil, "half a header": other[:30]} {
+	for name, frame := range map[string][]byte{"another target": other, "over a router": routed,
+		"a wrong checksum": damaged,
+		"nothing":          nil, "half a header": other[:30]} {
 		if got := n.Answer(nil, frame); got != nil {
 			t.Errorf("%s: % x", name, got)
 		}
@@ -58,7 +60,8 @@ func TestWhatIsNotForUsStaysUnanswered(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	n := neighbour()
 	f.Add(solicit(netip.MustParseAddr("fd00::9"), n.IPs[1]))
-	f.Add(append(make([]byte, 12), 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 1, 2, 3, 4, 5, 6, 10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1))
+	f.Add(append(make([]byte, 12), 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 1, 2, 3, 4, 5, 6, 10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 10, 0, 0,
+		1))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		if got := n.Answer(nil, frame); got != nil && (len(got) < packet.EthernetLen || packet.MAC(got[6:12]) != n.MAC) {
 			t.Errorf("answer % x", got)

@@ -19,7 +19,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A core is a protocol without I/O that a station drives, with what belongs to it. Its methods run in the station's goroutine.
+// A core is a protocol without I/O that a station drives, with what belongs to it. Its methods run in the station's
+// goroutine.
 type core interface {
 	// take hands over a frame that arrived and reports whether it was the protocol's. The frame is valid during the call.
 	take(now clock.Time, frame []byte) (ours bool, err error)
@@ -252,7 +253,8 @@ func (s *station) take(frame []byte) error {
 	return err
 }
 
-// concerns reports whether a frame is addressed to this host, by Ethernet or by IP: a switch also delivers what it has no port for.
+// concerns reports whether a frame is addressed to this host, by Ethernet or by IP: a switch also delivers what it has
+// no port for.
 func (s *station) concerns(frame []byte) bool {
 	if len(frame) >= packet.EthernetLen && packet.MAC(frame) == s.neighbour.MAC {
 		return true

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// Foresee returns lines with those that HandlePacket will use for a packet with header d, or without one Poll, in three steps that
-// lead to each other: a caller that lets time pass between them never waits. Each reads what the step before asked for, and changes
-// nothing.
+// Foresee returns lines with those that HandlePacket will use for a packet with header d, or without one Poll, in three
+// steps that lead to each other: a caller that lets time pass between them never waits. Each reads what the step before
+// asked for, and changes nothing.
 func (h *Host) Foresee(step int, d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	switch step {
 	case 0: // all but what only faults and timers use

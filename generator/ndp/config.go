@@ -18,14 +18,14 @@ type Config struct {
 	Payload int
 	// PullGap is the time between two PULLs: that of a full data packet on the receiver's link, or a little more.
 	PullGap clock.Duration
-	// RTO is when an unanswered packet is taken for lost, and a connection that waits for a PULL gives up waiting; it doubles for
-	// each further loss of the packet, up to 64 times. 0: never. It only has to cover what trimming leaves uncovered: headers lost
-	// to corruption, or to a header queue that returns nothing.
+	// RTO is when an unanswered packet is taken for lost, and a connection that waits for a PULL gives up waiting; it
+	// doubles for each further loss of the packet, up to 64 times. 0: never. It only has to cover what trimming leaves
+	// uncovered: headers lost to corruption, or to a header queue that returns nothing.
 	RTO clock.Duration
 	// Paths is the number of paths to spray over, tagged 0 to Paths-1; at least 1.
 	Paths int
-	// FirstConnection is the number of the host's first connection. A live host draws it, so that a packet of an earlier life does
-	// not meet a connection of this one.
+	// FirstConnection is the number of the host's first connection. A live host draws it, so that a packet of an earlier
+	// life does not meet a connection of this one.
 	FirstConnection uint32
 	Seed            uint64
 	Bugs            Bugs

@@ -15,20 +15,22 @@ import (
 type Packet struct {
 	From, To Endpoint
 	Header   ndp.Header
-	// Entropy is the path tag that the network sprays by. For data it equals Header.Path; the answers echo that and are sprayed
-	// by themselves.
+	// Entropy is the path tag that the network sprays by. For data it equals Header.Path; the answers echo that and are
+	// sprayed by themselves.
 	Entropy uint16
 	// Payload is how many bytes of payload the packet carries; less than Header.Length if it was trimmed.
 	Payload uint16
 }
 
-// Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller carries
-// packets and brings time, which must not go backwards:
+// Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
+// carries packets and brings time, which must not go backwards:
 //
 //   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
-//   - after either, Poll whenever the NIC can take a packet, until it returns false. Pacing at line rate is the caller's.
+//   - after either, Poll whenever the NIC can take a packet, until it returns false. Pacing at line rate is the
+//     caller's.
 //
-// Its fields stand in the order of use: of a large network's hosts, each is gone from the caches when its next packet comes.
+// Its fields stand in the order of use: of a large network's hosts, each is gone from the caches when its next packet
+// comes.
 type Host struct {
 	cfg      Config
 	starts   []pendingFlow // by time, the earliest last
@@ -73,12 +75,14 @@ func (h *Host) rng(connection uint32) *rand.Rand {
 // maxPackets keeps packet numbers from wrapping.
 const maxPackets = 1 << 31
 
-// Send makes a connection for f and returns its number. The connection sends nothing before f.Start; NextTimer covers that.
+// Send makes a connection for f and returns its number. The connection sends nothing before f.Start; NextTimer covers
+// that.
 func (h *Host) Send(f Flow) (connection uint32, err error) {
 	packets := (f.Bytes + uint64(h.cfg.Payload) - 1) / uint64(h.cfg.Payload)
 	switch {
 	case packets > maxPackets:
-		return 0, fmt.Errorf("flow of %d bytes to host %d: %d packets, at most %d have numbers", f.Bytes, f.To, packets, maxPackets)
+		return 0, fmt.Errorf("flow of %d bytes to host %d: %d packets, at most %d have numbers", f.Bytes, f.To, packets,
+			maxPackets)
 	}
 	if f.Bytes == 0 {
 		packets = math.MaxUint32
@@ -142,7 +146,8 @@ func (h *Host) HandleTimer(now clock.Time) {
 	}
 }
 
-// Poll fills p with the next packet to send and reports whether there is one: answers first, then data, connections in turn.
+// Poll fills p with the next packet to send and reports whether there is one: answers first, then data, connections in
+// turn.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	if h.answers.len() > 0 {
 		*p = h.answers.pop()

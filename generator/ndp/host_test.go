@@ -55,7 +55,8 @@ func TestEveryPacketIsAnsweredAndNothingIsSentWithoutNeed(t *testing.T) {
 	w.send(t, ndp.Incast(endpoints(1, 8), endpoints(0, 1), 100*payload, 0))
 	w.run(soon)
 	c := w.hosts[0].core.Counters()
-	if c.WholeReceived != 800 || c.Duplicates != 0 || c.TrimmedReceived != uint64(w.trims) || c.BytesReceived != 800*payload {
+	if c.WholeReceived != 800 || c.Duplicates != 0 || c.TrimmedReceived != uint64(w.trims) ||
+		c.BytesReceived != 800*payload {
 		t.Errorf("the receiver counted %+v, %d were trimmed", c, w.trims)
 	}
 	if c.AcksSent != c.WholeReceived || c.NacksSent != c.TrimmedReceived {
@@ -279,7 +280,8 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzHost throws arbitrary packets at a host: it may ignore them, but must not panic or send what it was not asked for.
+// FuzzHost throws arbitrary packets at a host: it may ignore them, but must not panic or send what it was not asked
+// for.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 0, 0, 2, 0, 0, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -348,7 +350,8 @@ func returned(h *ndp.Host, seq uint32) {
 	feed(h, wire.Header{Kind: wire.Data, Seq: seq, Flags: wire.FlagTrimmed | wire.FlagReturned, Length: payload})
 }
 
-// BenchmarkTransfer moves packets between two hosts without a network: one operation is a data packet, its ACK and its PULL.
+// BenchmarkTransfer moves packets between two hosts without a network: one operation is a data packet, its ACK and its
+// PULL.
 func BenchmarkTransfer(b *testing.B) {
 	cfg := ndp.Config{Address: 0, InitialWindow: 100, Payload: payload, PullGap: 1, Paths: 1}
 	sender, err := ndp.New(cfg, nil)

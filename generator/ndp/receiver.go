@@ -24,8 +24,8 @@ type receiver struct {
 	place   int32  // in Host.pulls, while not done
 }
 
-// receiver returns the connection of a data packet, or nil. Only a packet of the first window makes one: no other can be the
-// first to arrive, since without an answer nothing else is sent.
+// receiver returns the connection of a data packet, or nil. Only a packet of the first window makes one: no other can
+// be the first to arrive, since without an answer nothing else is sent.
 func (h *Host) receiver(now clock.Time, p *Packet) *receiver {
 	key := receiverKey{p.From, p.Header.Connection}
 	if h.last != nil && h.last.receiverKey == key {
@@ -45,8 +45,8 @@ func (h *Host) receiver(now clock.Time, p *Packet) *receiver {
 	return r
 }
 
-// handleData answers a data packet and takes a credit for it. A header whose packet has arrived whole before is acknowledged,
-// so that it is not sent once more.
+// handleData answers a data packet and takes a credit for it. A header whose packet has arrived whole before is
+// acknowledged, so that it is not sent once more.
 func (h *Host) handleData(now clock.Time, p *Packet) {
 	r := h.receiver(now, p)
 	if r == nil {
@@ -124,7 +124,8 @@ func (h *Host) complete(now clock.Time, r *receiver) {
 	h.credits -= int(r.credits)
 	r.credits = 0
 	h.pulls.remove(r)
-	h.report(now, Event{Kind: Received, Sender: r.from, Receiver: h.cfg.Address, Connection: r.connection, Started: r.started, Bytes: r.bytes})
+	h.report(now, Event{Kind: Received, Sender: r.from, Receiver: h.cfg.Address, Connection: r.connection,
+		Started: r.started, Bytes: r.bytes})
 }
 
 // credit notes that a PULL is due for a packet of r that has arrived.
@@ -145,8 +146,9 @@ func (h *Host) credit(now clock.Time, r *receiver) {
 	h.pulls.mark(r)
 }
 
-// pace sends the PULLs that are due: one connection after the other, PullGap apart. A caller late by less than a gap makes the
-// next PULL early by as much, which keeps the rate; one that is later loses its turn, which keeps PULLs from bunching.
+// pace sends the PULLs that are due: one connection after the other, PullGap apart. A caller late by less than a gap
+// makes the next PULL early by as much, which keeps the rate; one that is later loses its turn, which keeps PULLs from
+// bunching.
 func (h *Host) pace(now clock.Time) {
 	gap := h.pullGap()
 	for h.credits > 0 && h.nextPull <= now {

@@ -38,7 +38,8 @@ func (s *sender) start(now clock.Time) {
 		s.first = min(2*uint32(s.host.cfg.InitialWindow), s.packets)
 	}
 	s.firstPending = s.first
-	s.host.report(now, Event{Kind: Started, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection, Started: now})
+	s.host.report(now, Event{Kind: Started, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection,
+		Started: now})
 	s.activate()
 }
 
@@ -111,7 +112,8 @@ func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Pa
 	}
 	if retransmission {
 		h.counters.Retransmitted++
-		h.report(now, Event{Kind: Retransmitted, Cause: slot.cause, Sender: h.cfg.Address, Receiver: s.to, Connection: s.connection, Seq: seq})
+		h.report(now, Event{Kind: Retransmitted, Cause: slot.cause, Sender: h.cfg.Address, Receiver: s.to,
+			Connection: s.connection, Seq: seq})
 	}
 }
 
@@ -154,7 +156,8 @@ func (h *Host) handleFeedback(now clock.Time, p *Packet) {
 	s.settle(now)
 }
 
-// settle follows every packet that was handled: the sender is queued if it may send, watched if only a PULL can move it.
+// settle follows every packet that was handled: the sender is queued if it may send, watched if only a PULL can move
+// it.
 func (s *sender) settle(now clock.Time) {
 	s.activate()
 	if s.host.cfg.RTO > 0 && !s.done && s.inFlight == 0 && !s.maySend() {
@@ -240,10 +243,10 @@ func (s *sender) handlePull(counter uint32) {
 	}
 }
 
-// handleReturned takes a header that a switch sent back. It earned no PULL, for the receiver never saw it, so sending it again
-// at once would repeat the incast that overflowed the switch's header queue. It waits for the next PULL, which makes the
-// connection's window smaller by one, unless none will come: no PULL is owed and the first window is through. A connection of
-// which every packet was returned comes to life that way, with one packet.
+// handleReturned takes a header that a switch sent back. It earned no PULL, for the receiver never saw it, so sending
+// it again at once would repeat the incast that overflowed the switch's header queue. It waits for the next PULL, which
+// makes the connection's window smaller by one, unless none will come: no PULL is owed and the first window is through.
+// A connection of which every packet was returned comes to life that way, with one packet.
 func (h *Host) handleReturned(now clock.Time, p *Packet) {
 	h.counters.ReturnedReceived++
 	s := h.sender(p.Header.Connection, p.From)

@@ -10,7 +10,8 @@ import (
 	wire "candela.dev/candela/packet/ndp"
 )
 
-// A world is hosts around one output-queued trimming switch: small, slow and obvious. The testbed's fabric is another matter.
+// A world is hosts around one output-queued trimming switch: small, slow and obvious. The testbed's fabric is another
+// matter.
 type world struct {
 	cfg                  worldConfig
 	now                  clock.Time
@@ -271,8 +272,8 @@ func (q *worldPort) leave() {
 	})
 }
 
-// usual is the setting of csg-htsim: frames of payload plus 64 bytes, queues in multiples of the payload, the header queue
-// twice the data queue, PULLs at 99 % of line rate.
+// usual is the setting of csg-htsim: frames of payload plus 64 bytes, queues in multiples of the payload, the header
+// queue twice the data queue, PULLs at 99 % of line rate.
 func usual(hosts, queue, window int) worldConfig {
 	const payload, header = 1500, 64
 	rate := 100 * clock.Gbps

@@ -4,8 +4,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// timeout is a retransmission timer. Timers of one level have one duration, so they run out in the order of their setting, and
-// a queue holds them; one that was answered in time is dropped when it comes to the front.
+// timeout is a retransmission timer. Timers of one level have one duration, so they run out in the order of their
+// setting, and a queue holds them; one that was answered in time is dropped when it comes to the front.
 type timeout struct {
 	at     clock.Time
 	sender uint32
@@ -32,7 +32,8 @@ func (h *Host) arm(now clock.Time, s *sender, seq uint32, slot *slot) {
 	h.timeouts[level].push(timeout{at: now.Add(h.rto(level)), sender: s.index, seq: seq, sent: slot.sent})
 }
 
-// armStall starts the timer of a connection that has nothing on its way and no credit: the PULL that it waits for may be lost.
+// armStall starts the timer of a connection that has nothing on its way and no credit: the PULL that it waits for may
+// be lost.
 func (h *Host) armStall(now clock.Time, s *sender) {
 	h.timeouts[0].push(timeout{at: now.Add(h.rto(0)), sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
 }

@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// turns is whose PULL is next: connections take turns in the order of their senders, round and round, those without a credit left
-// out. An order that followed the arrival of credits would favour connections whose packets were trimmed, since headers
-// overtake data: they come first, need more PULLs than others, and would have those of the rest come later than a turn.
+// turns is whose PULL is next: connections take turns in the order of their senders, round and round, those without a
+// credit left out. An order that followed the arrival of credits would favour connections whose packets were trimmed,
+// since headers overtake data: they come first, need more PULLs than others, and would have those of the rest come
+// later than a turn.
 type turns struct {
 	ring []*receiver // connections that are not complete, by sender and number
 	due  []uint64    // bit i: ring[i] has credits

@@ -18,8 +18,8 @@ const (
 	acked
 )
 
-// sendWindow holds the packets from the oldest one that is not acknowledged to the newest one sent: rings that grow to the
-// next power of two. Numbers do not wrap: Send refuses flows so long.
+// sendWindow holds the packets from the oldest one that is not acknowledged to the newest one sent: rings that grow to
+// the next power of two. Numbers do not wrap: Send refuses flows so long.
 type sendWindow struct {
 	base, next uint32
 	slots      []slot

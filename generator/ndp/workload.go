@@ -21,8 +21,8 @@ func Incast(senders, receivers []Endpoint, bytes uint64, start clock.Time) []Tra
 	return list
 }
 
-// Permutation has every host send so many bytes to one other host and receive from one other host, drawn by seed: a random
-// cycle through all hosts, so that nobody sends to itself.
+// Permutation has every host send so many bytes to one other host and receive from one other host, drawn by seed: a
+// random cycle through all hosts, so that nobody sends to itself.
 func Permutation(hosts []Endpoint, bytes uint64, start clock.Time, seed uint64) []Transfer {
 	order := append([]Endpoint(nil), hosts...)
 	rng := rand.New(rand.NewPCG(seed, uint64(len(hosts))))

@@ -2,7 +2,8 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// sluggish is what slow faults add: far beyond any NIC's reaction, and well below the shortest timeout of the detection tests.
+// sluggish is what slow faults add: far beyond any NIC's reaction, and well below the shortest timeout of the detection
+// tests.
 const sluggish = 500 * clock.Microsecond
 
 // misconfigure applies the faults that amount to other settings than the NIC was given.

@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// mistake takes the ACK or NAK p as a requester does that confuses old and new, or one queue pair and the next. It reports whether that
-// was all.
+// mistake takes the ACK or NAK p as a requester does that confuses old and new, or one queue pair and the next. It
+// reports whether that was all.
 func (r *requester) mistake(now clock.Time, p *packet.Packet) bool {
 	bugs := r.q.nic.bugs
 	psn := r.una + int64(p.BTH.PSN.Sub(packet.NewPSN(r.una)))

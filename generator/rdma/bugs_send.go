@@ -232,7 +232,8 @@ func (r *responder) spoilAtomicAck(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// spoilRead spoils a READ response. The answer that it belongs to is still at the head of the queue unless this was its last.
+// spoilRead spoils a READ response. The answer that it belongs to is still at the head of the queue unless this was its
+// last.
 func (r *responder) spoilRead(p *packet.Packet) {
 	bugs := r.q.nic.bugs
 	if p.BTH.Opcode.Starts() {

@@ -8,7 +8,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Each fault must show on the wire as its description says; the clean behaviour stands in the responder and requester tests.
+// Each fault must show on the wire as its description says; the clean behaviour stands in the responder and requester
+// tests.
 func TestSeededFaults(t *testing.T) {
 	for name, script := range map[string]string{
 		"nack-psn-plus-one": `

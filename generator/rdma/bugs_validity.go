@@ -37,8 +37,8 @@ func (r *responder) misreject(now clock.Time, s packet.Syndrome) bool {
 	return false
 }
 
-// misjudge changes other, a copy of the ACK or NAK p, into what a broken requester takes it for, or returns true if that is
-// nothing at all.
+// misjudge changes other, a copy of the ACK or NAK p, into what a broken requester takes it for, or returns true if
+// that is nothing at all.
 func (r *requester) misjudge(p, other *packet.Packet) (ignored bool) {
 	bugs := r.q.nic.bugs
 	s := p.AETH.Syndrome

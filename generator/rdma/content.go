@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/packet"
 
-// Content is what the imaginary memory of our endpoints holds. An endpoint with real memory that is to exchange data with one
-// of them, and to be verified byte by byte, holds the same.
+// Content is what the imaginary memory of our endpoints holds. An endpoint with real memory that is to exchange data
+// with one of them, and to be verified byte by byte, holds the same.
 type Content struct{ memory memory }
 
 // NewContent returns the content of every region.

@@ -1,7 +1,7 @@
 package rdma
 
-// Counters are what a NIC counts, by canonical names; a profile's CounterNames translate them into the vendor's. They count
-// from the creation of the NIC and never go back.
+// Counters are what a NIC counts, by canonical names; a profile's CounterNames translate them into the vendor's. They
+// count from the creation of the NIC and never go back.
 type Counters struct {
 	TxPackets, TxBytes uint64 // RoCE frames put on the wire, without FCS
 	RxPackets, RxBytes uint64 // RoCE frames addressed to the NIC, those with a bad iCRC included
@@ -48,7 +48,8 @@ type Counter struct {
 	Value     uint64
 }
 
-// canonical lists all counters in the order in which reports print them. Names are NVIDIA's where NVIDIA has the counter.
+// canonical lists all counters in the order in which reports print them. Names are NVIDIA's where NVIDIA has the
+// counter.
 var canonical = []struct {
 	name  string
 	value func(*Counters) uint64
@@ -84,8 +85,8 @@ var canonical = []struct {
 	{"tx_discards", func(c *Counters) uint64 { return c.TxDiscards }},
 }
 
-// List returns the counters in a fixed order under the names that a vendor gives them; one without an entry in names keeps
-// its canonical name.
+// List returns the counters in a fixed order under the names that a vendor gives them; one without an entry in names
+// keeps its canonical name.
 func (c *Counters) List(names map[string]string) []Counter {
 	list := make([]Counter, len(canonical))
 	for i, e := range canonical {

@@ -7,20 +7,21 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// ReactionPoint configures the sender's part of DCQCN. Zero values stand for the defaults, which are those of the DCQCN paper
-// (Zhu et al., SIGCOMM 2015, sections 4 and 5.2) unless said otherwise.
+// ReactionPoint configures the sender's part of DCQCN. Zero values stand for the defaults, which are those of the DCQCN
+// paper (Zhu et al., SIGCOMM 2015, sections 4 and 5.2) unless said otherwise.
 type ReactionPoint struct {
-	Enable         bool
-	G              float64        // weight of a new sample of alpha; 1/256
-	AlphaTimer     clock.Duration // alpha decays after this time without a CNP; 55 µs
-	IncreaseTimer  clock.Duration // a rate increase is due after this time; 55 µs
-	ByteCounter    int64          // and after this many bytes; 10 MB
-	FastRecovery   int            // steps of fast recovery, F; 5
-	AdditiveRate   clock.BitRate  // step of additive increase, R_AI; 40 Mb/s
-	HyperRate      clock.BitRate  // step of hyper increase, R_HAI; 400 Mb/s (ours: ten times the additive one)
-	MinRate        clock.BitRate  // floor; 10 Mb/s (ours)
-	ReduceInterval clock.Duration // CNPs within this time after a cut do not cut again; 4 µs (NVIDIA's rate_reduce_monitor_period)
-	InitialAlpha   float64        // 1
+	Enable        bool
+	G             float64        // weight of a new sample of alpha; 1/256
+	AlphaTimer    clock.Duration // alpha decays after this time without a CNP; 55 µs
+	IncreaseTimer clock.Duration // a rate increase is due after this time; 55 µs
+	ByteCounter   int64          // and after this many bytes; 10 MB
+	FastRecovery  int            // steps of fast recovery, F; 5
+	AdditiveRate  clock.BitRate  // step of additive increase, R_AI; 40 Mb/s
+	HyperRate     clock.BitRate  // step of hyper increase, R_HAI; 400 Mb/s (ours: ten times the additive one)
+	MinRate       clock.BitRate  // floor; 10 Mb/s (ours)
+	// CNPs within this time after a cut do not cut again; 4 µs (NVIDIA's rate_reduce_monitor_period)
+	ReduceInterval clock.Duration
+	InitialAlpha   float64 // 1
 }
 
 func (c *ReactionPoint) setDefaults() {
@@ -57,15 +58,16 @@ func (c *ReactionPoint) validate() error {
 	return errors.Join(errs...)
 }
 
-// rateLimiter is DCQCN's reaction point for one queue pair. Its timers are served lazily, when a packet is sent or a CNP
-// arrives: between those instants nobody can see the rate. The rate never leaves float64, and products are rounded
+// rateLimiter is DCQCN's reaction point for one queue pair. Its timers are served lazily, when a packet is sent or a
+// CNP arrives: between those instants nobody can see the rate. The rate never leaves float64, and products are rounded
 // explicitly, so that every platform computes the same.
 type rateLimiter struct {
 	cfg  ReactionPoint
 	line float64 // port rate in bit/s
 
-	gate            clock.Time // earliest transmission of the next packet; stays 0 while the limiter is off or at line rate
-	current, target float64    // R_C and R_T in bit/s
+	// earliest transmission of the next packet; stays 0 while the limiter is off or at line rate
+	gate            clock.Time
+	current, target float64 // R_C and R_T in bit/s
 	alpha           float64
 	limited         bool // a CNP has cut the rate, and it has not recovered yet
 

@@ -23,11 +23,13 @@ func ExampleNIC() {
 	}
 	for i, q := range qps {
 		peer := qps[1-i]
-		_ = q.Connect(rdma.Remote{IP: peer.LocalIP(), QPN: peer.QPN(), IPSN: peer.IPSN(), MAC: packet.MAC{2, 0, 0, 0, 0, byte(1 - i)}})
+		_ = q.Connect(rdma.Remote{IP: peer.LocalIP(), QPN: peer.QPN(), IPSN: peer.IPSN(),
+			MAC: packet.MAC{2, 0, 0, 0, 0, byte(1 - i)}})
 	}
 
 	target := qps[1].Region()
-	_ = qps[0].PostSend(0, generator.WorkRequest{Verb: generator.Write, Length: 2500, RemoteAddr: target.Base, RKey: target.RKey})
+	_ = qps[0].PostSend(0, generator.WorkRequest{Verb: generator.Write, Length: 2500, RemoteAddr: target.Base,
+		RKey: target.RKey})
 
 	var now clock.Time
 	var p packet.Packet

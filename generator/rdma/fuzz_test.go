@@ -9,9 +9,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// FuzzQP reads its input as operations on one queue pair: post, receive a packet of any kind near the current PSNs, let time
-// pass. Whatever a peer sends, the invariants of the requester hold, nothing panics, no request completes twice, and when the
-// peer falls silent the queue pair comes to rest.
+// FuzzQP reads its input as operations on one queue pair: post, receive a packet of any kind near the current PSNs, let
+// time pass. Whatever a peer sends, the invariants of the requester hold, nothing panics, no request completes twice,
+// and when the peer falls silent the queue pair comes to rest.
 func FuzzQP(f *testing.F) {
 	f.Add([]byte{0, 3, 1, 0x11, 0, 31, 2, 200})
 	f.Add([]byte{0, 5, 0, 1, 1, 0x0d, 0, 31, 1, 0x0f, 2, 31, 3, 9})
@@ -37,7 +37,8 @@ type fuzzed struct {
 
 func newFuzzed(t *testing.T) *fuzzed {
 	nic, err := NewNIC(Config{Name: "dut", IPs: addresses[:1], Profile: Spec(), PortRate: 100 * clock.Gbps,
-		Rand: rand.New(rand.NewPCG(1, 1)), NP: NotificationPoint{Enable: true, Mode: CNPPerPort}, RP: ReactionPoint{Enable: true}})
+		Rand: rand.New(rand.NewPCG(1, 1)), NP: NotificationPoint{Enable: true, Mode: CNPPerPort},
+		RP: ReactionPoint{Enable: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,8 @@ func (x *fuzzed) op(ops []byte) []byte {
 	return ops[min(used, len(ops)):]
 }
 
-// packet returns a packet with plausible numbers: a PSN within ±128 of what the queue pair expects; variant decides the rest.
+// packet returns a packet with plausible numbers: a PSN within ±128 of what the queue pair expects; variant decides the
+// rest.
 func (x *fuzzed) packet(op packet.Opcode, psn int, variant byte) packet.Packet {
 	base := x.qp.resp.expected
 	if op.IsResponse() {

@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// timerHeap holds the queue pairs that wait for an instant, earliest first. Every queue pair knows its place, so moving one
-// costs a logarithm. Ties break by the order of creation, which keeps runs reproducible.
+// timerHeap holds the queue pairs that wait for an instant, earliest first. Every queue pair knows its place, so moving
+// one costs a logarithm. Ties break by the order of creation, which keeps runs reproducible.
 type timerHeap struct {
 	items []*QP
 }
@@ -23,8 +23,9 @@ func (h *timerHeap) pop() *QP {
 	return q
 }
 
-// set makes q wait for at; Never removes it. A later instant than the one that q already waits for is not entered: q is then
-// woken early, finds nothing due and waits again. So restarting a retransmission timer with each ACK costs nothing.
+// set makes q wait for at; Never removes it. A later instant than the one that q already waits for is not entered: q is
+// then woken early, finds nothing due and waits again. So restarting a retransmission timer with each ACK costs
+// nothing.
 func (h *timerHeap) set(q *QP, at clock.Time) {
 	switch {
 	case at == clock.Never:

@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// nakReady returns when a NAK that is decided now may take the wire. Where out-of-sequence packets are reported in batches, a
-// sequence NAK waits until its batch is complete or too old.
+// nakReady returns when a NAK that is decided now may take the wire. Where out-of-sequence packets are reported in
+// batches, a sequence NAK waits until its batch is complete or too old.
 func (r *responder) nakReady(now clock.Time, s packet.Syndrome) clock.Time {
 	p := &r.q.nic.profile
 	at := now.Add(p.NackGeneration)

@@ -1,5 +1,5 @@
-// Package rdma models RoCEv2 NICs: reliable connections as IBTA volume 1, chapter 9, describes them, requester and responder
-// of every queue pair, and the congestion notification of DCQCN.
+// Package rdma models RoCEv2 NICs: reliable connections as IBTA volume 1, chapter 9, describes them, requester and
+// responder of every queue pair, and the congestion notification of DCQCN.
 //
 // A [NIC] performs no I/O and knows no clock. Whoever drives it brings packets and instants:
 //
@@ -8,10 +8,10 @@
 //	nic.Poll(now, p)           // the wire is idle: which frame is next?
 //	nic.NextTimer()            // when to call again
 //
-// Inside, packet sequence numbers are 64 bits wide and never wrap; they become 24-bit PSNs at the border, where packets are
-// read and written. All latencies, and everything else in which real NICs differ, come from a [Profile]; deliberate faults
-// are switched on by [Bugs]. Payloads are a pure function of what they belong to (see pattern.go), so both sides verify every
-// byte that they accept.
+// Inside, packet sequence numbers are 64 bits wide and never wrap; they become 24-bit PSNs at the border, where packets
+// are read and written. All latencies, and everything else in which real NICs differ, come from a [Profile]; deliberate
+// faults are switched on by [Bugs]. Payloads are a pure function of what they belong to (see pattern.go), so both sides
+// verify every byte that they accept.
 //
 // A NIC is not safe for concurrent use.
 package rdma
@@ -162,7 +162,8 @@ func (n *NIC) PollCompletion(c *generator.Completion) bool {
 	return true
 }
 
-// CreateQP returns a new queue pair in the initial state, with QPN, IPSN and memory key drawn from the NIC's random source.
+// CreateQP returns a new queue pair in the initial state, with QPN, IPSN and memory key drawn from the NIC's random
+// source.
 func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	cfg.setDefaults()
 	n.bugs.misconfigureQP(&cfg)
@@ -179,7 +180,8 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	return q, nil
 }
 
-// drawQPN returns an unused QPN: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), 0xffffff stands for multicast.
+// drawQPN returns an unused QPN: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), 0xffffff stands for
+// multicast.
 func (n *NIC) drawQPN() packet.QPN {
 	for {
 		qpn := packet.QPN(2 + n.cfg.Rand.Uint32N(1<<24-3))
@@ -233,7 +235,8 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// lookup returns the connected queue pair that p is for, nil if p must be dropped silently (IBTA 9.6.1: header validation).
+// lookup returns the connected queue pair that p is for, nil if p must be dropped silently (IBTA 9.6.1: header
+// validation).
 func (n *NIC) lookup(p *packet.Packet) *QP {
 	q := n.byQPN.find(p.BTH.DestQP)
 	if q == nil {
@@ -251,8 +254,9 @@ func (n *NIC) lookup(p *packet.Packet) *QP {
 	return q
 }
 
-// NextTimer returns the earliest instant at which HandleTimer or Poll may have something to do: an instant in the past if a
-// packet waits for the wire, [clock.Never] if nothing is pending. Now and then it is earlier than necessary, never later.
+// NextTimer returns the earliest instant at which HandleTimer or Poll may have something to do: an instant in the past
+// if a packet waits for the wire, [clock.Never] if nothing is pending. Now and then it is earlier than necessary, never
+// later.
 func (n *NIC) NextTimer() clock.Time {
 	if n.control.len() > 0 || n.data.len() > 0 || n.pipe.len() > 0 {
 		return n.now
@@ -268,8 +272,9 @@ func (n *NIC) HandleTimer(now clock.Time) {
 	}
 }
 
-// Poll fills p with the next frame for the wire and returns true, or returns false if no frame is eligible at now. CNPs go
-// first, then acknowledgements, then data of all queue pairs in turn. p's payload is shared and must not be written to.
+// Poll fills p with the next frame for the wire and returns true, or returns false if no frame is eligible at now. CNPs
+// go first, then acknowledgements, then data of all queue pairs in turn. p's payload is shared and must not be written
+// to.
 func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
 	n.HandleTimer(now)
 	if !n.notify.poll(now, n, p) && !n.pollControl(now, p) && !n.pollData(now, p) {

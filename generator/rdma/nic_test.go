@@ -15,7 +15,8 @@ func TestNICConfigIsChecked(t *testing.T) {
 	_, err := NewNIC(Config{Name: "a", IPs: []netip.Addr{netip.MustParseAddr("::ffff:10.0.0.1")}, DSCP: 64,
 		Profile: Profile{TimeoutFactor: -1}, NP: NotificationPoint{Enable: true, Interval: -1},
 		RP: ReactionPoint{G: 2, MinRate: -1, ByteCounter: -1}})
-	for _, want := range []string{`NIC "a"`, "random", "port rate 0", "::ffff:10.0.0.1", "DSCP 64", "negative timeout factor",
+	for _, want := range []string{`NIC "a"`, "random", "port rate 0", "::ffff:10.0.0.1", "DSCP 64",
+		"negative timeout factor",
 		"time between CNPs", "g 2", "DCQCN rate is negative", "byte counter"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
@@ -40,7 +41,8 @@ func newTestNIC(t *testing.T) *NIC {
 func TestQPConfigIsChecked(t *testing.T) {
 	_, err := newTestNIC(t).CreateQP(QPConfig{LocalIP: addresses[0], MTU: 1500, RetryCount: 8, RNRRetry: 8, Timeout: 32,
 		MinRNRTimer: 32, MaxReads: 256, IPSN: 1 << 24})
-	for _, want := range []string{"MTU 1500", "retry count 8", "RNR retry count 8", "timeout exponent 32", "RNR timer code 32",
+	for _, want := range []string{"MTU 1500", "retry count 8", "RNR retry count 8", "timeout exponent 32",
+		"RNR timer code 32",
 		"256 outstanding", "initial PSN 16777216"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v lacks %q", err, want)
@@ -155,8 +157,8 @@ func TestProfilesByName(t *testing.T) {
 	}
 }
 
-// The timer must not run while only packets are outstanding that demand no ACK: sending a long message may take longer than
-// the timeout.
+// The timer must not run while only packets are outstanding that demand no ACK: sending a long message may take longer
+// than the timeout.
 func TestTimerWaitsForADemandedAck(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 1}, record: true})
 	w.start(load(4, 512<<10, 2, generator.Write))

@@ -80,8 +80,8 @@ type cnpPacer struct {
 	last clock.Time // trigger of the latest CNP
 }
 
-// allow reports whether a trigger at now yields a CNP: the first of its scope does, then any that comes more than interval
-// after the last one that did.
+// allow reports whether a trigger at now yields a CNP: the first of its scope does, then any that comes more than
+// interval after the last one that did.
 func (c *cnpPacer) allow(now clock.Time, interval clock.Duration) bool {
 	if c.sent && interval > 0 && now.Sub(c.last) <= interval {
 		return false

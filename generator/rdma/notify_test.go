@@ -94,7 +94,8 @@ func TestCNPFormat(t *testing.T) {
 	if !s.nic.Poll(clock.Time(clock.Microsecond), &p) {
 		t.Fatal("no CNP")
 	}
-	got := fmt.Sprintf("%s becn=%t psn=%d qp=%s dscp=%d payload=%x dst=%s", p.BTH.Opcode, p.BTH.BECN, p.BTH.PSN, p.BTH.DestQP,
+	got := fmt.Sprintf("%s becn=%t psn=%d qp=%s dscp=%d payload=%x dst=%s", p.BTH.Opcode, p.BTH.BECN, p.BTH.PSN,
+		p.BTH.DestQP,
 		p.IP.DSCP(), p.Payload, p.IP.Dst)
 	want := "CNP becn=true psn=0 qp=0x001234 dscp=46 payload=00000000000000000000000000000000 dst=10.0.0.1"
 	if got != want {

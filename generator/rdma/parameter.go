@@ -10,12 +10,14 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Set gives the parameter with a field's name another value: a whole number, a number, true or false, a duration with its unit
-// such as 2.5us, a CNP mode, or numbers separated by commas. The profile's name stays.
+// Set gives the parameter with a field's name another value: a whole number, a number, true or false, a duration with
+// its unit such as 2.5us, a CNP mode, or numbers separated by commas. The profile's name stays.
 func (p *Profile) Set(parameter, value string) error {
 	f := reflect.ValueOf(p).Elem().FieldByName(parameter)
-	if !f.IsValid() || parameter == "Name" || parameter == "Description" || parameter == "Vendor" || f.Kind() == reflect.Map {
-		return fmt.Errorf("profile %s: no parameter %q (there are: %s)", p.Name, parameter, strings.Join(parameterNames(), ", "))
+	if !f.IsValid() || parameter == "Name" || parameter == "Description" || parameter == "Vendor" ||
+		f.Kind() == reflect.Map {
+		return fmt.Errorf("profile %s: no parameter %q (there are: %s)", p.Name, parameter,
+			strings.Join(parameterNames(), ", "))
 	}
 	if err := setField(f, value); err != nil {
 		return fmt.Errorf("profile %s: parameter %s: %w", p.Name, parameter, err)

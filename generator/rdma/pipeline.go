@@ -13,8 +13,8 @@ type committed struct {
 	demands bool // a request that demands an acknowledgement
 }
 
-// commit fills the transmit pipeline from all queue pairs in turn. Fetching is faster than any wire, so the pipeline is full
-// whenever there is enough to send, and a retransmission enters it behind whatever was committed before.
+// commit fills the transmit pipeline from all queue pairs in turn. Fetching is faster than any wire, so the pipeline is
+// full whenever there is enough to send, and a retransmission enters it behind whatever was committed before.
 func (n *NIC) commit(now clock.Time) {
 	for n.pipe.len() < n.profile.PipelineDepth && n.data.len() > 0 {
 		q := n.data.pop()
@@ -33,7 +33,8 @@ func (n *NIC) commit(now clock.Time) {
 	}
 }
 
-// pollPipeline fills p with the oldest committed packet. Requests of a queue pair that has failed meanwhile are discarded.
+// pollPipeline fills p with the oldest committed packet. Requests of a queue pair that has failed meanwhile are
+// discarded.
 func (n *NIC) pollPipeline(now clock.Time, p *packet.Packet) bool {
 	n.commit(now)
 	for n.pipe.len() > 0 {

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Profile is the behaviour of a NIC model beyond what the specification fixes. Every latency runs from the full arrival of
-// the packet (or the posting) that causes an action to the instant at which the caused packet may take the wire.
+// Profile is the behaviour of a NIC model beyond what the specification fixes. Every latency runs from the full arrival
+// of the packet (or the posting) that causes an action to the instant at which the caused packet may take the wire.
 type Profile struct {
 	Name        string
 	Description string
@@ -25,27 +25,28 @@ type Profile struct {
 
 	// NackReactionSpread is added to NackReaction with a uniformly drawn share: firmware is busy with other things, too.
 	NackReactionSpread clock.Duration
-	// NackBatch is how many out-of-sequence packets of a gap are reported together: the NAK is generated when that many have
-	// arrived, or NackBatchTimeout after the first. 0 and 1: each at once.
+	// NackBatch is how many out-of-sequence packets of a gap are reported together: the NAK is generated when that many
+	// have arrived, or NackBatchTimeout after the first. 0 and 1: each at once.
 	NackBatch        int
 	NackBatchTimeout clock.Duration
 
-	// PipelineDepth is how many packets the transmit pipeline holds that all queue pairs of the port share. It is filled as long
-	// as any of them has something to send; what has entered it leaves in that order, so a retransmission queues behind it.
-	// 0: no pipeline, the next packet is chosen when the wire is idle.
+	// PipelineDepth is how many packets the transmit pipeline holds that all queue pairs of the port share. It is filled
+	// as long as any of them has something to send; what has entered it leaves in that order, so a retransmission queues
+	// behind it. 0: no pipeline, the next packet is chosen when the wire is idle.
 	PipelineDepth int
 	// SendsOn lets the old round go on while the NIC reacts to a NAK. Without it a NAK stops the queue pair at once.
 	SendsOn bool
 
-	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
+	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to
+	// 4.
 	TimeoutFactor float64
-	// FirstTimeoutLow and FirstTimeoutHigh are shares of that timeout between which the first timeout after progress is drawn.
-	// Both 0: it is like all others.
+	// FirstTimeoutLow and FirstTimeoutHigh are shares of that timeout between which the first timeout after progress is
+	// drawn. Both 0: it is like all others.
 	FirstTimeoutLow, FirstTimeoutHigh float64
 
-	// AdaptiveSchedule are the timeouts of adaptive retransmission, in units of T, one after the other; the last one repeats.
-	// The place in the schedule belongs to the queue pair: it does not start over with the next message. Empty: the NIC has no
-	// adaptive retransmission.
+	// AdaptiveSchedule are the timeouts of adaptive retransmission, in units of T, one after the other; the last one
+	// repeats. The place in the schedule belongs to the queue pair: it does not start over with the next message. Empty:
+	// the NIC has no adaptive retransmission.
 	AdaptiveSchedule []float64
 	// AdaptiveFreeUpTo is the longest adaptive timeout, in units of T, that is not charged to the retry count.
 	AdaptiveFreeUpTo float64
@@ -56,21 +57,23 @@ type Profile struct {
 	// AckCoalescing lets a later ACK replace one that still waits in the NIC.
 	AckCoalescing bool
 
-	// SerialReaction says that one processor of the NIC serves all NAKs one after the other: each reaction starts when the one
-	// before is over, so that losses of some connections delay the repair of others.
+	// SerialReaction says that one processor of the NIC serves all NAKs one after the other: each reaction starts when the
+	// one before is over, so that losses of some connections delay the repair of others.
 	SerialReaction bool
 	// ClearsMigReq makes the NIC send BTH.MigReq = 0: it never considers a path as migrated.
 	ClearsMigReq bool
-	// SlowPathQueue is how many packets with MigReq = 0 may wait for the slow path that looks at their path, at SlowPathService
-	// for each; more are discarded. 0: there is no slow path.
+	// SlowPathQueue is how many packets with MigReq = 0 may wait for the slow path that looks at their path, at
+	// SlowPathService for each; more are discarded. 0: there is no slow path.
 	SlowPathQueue   int
 	SlowPathService clock.Duration
-	// ETSShares divides the port among as many classes, in percent; queue pairs belong to them in the order of their creation, in
-	// turn. No class gets more than its share, even if the others are idle: the scheduler is not work-conserving. Empty: one class.
+	// ETSShares divides the port among as many classes, in percent; queue pairs belong to them in the order of their
+	// creation, in turn. No class gets more than its share, even if the others are idle: the scheduler is not
+	// work-conserving. Empty: one class.
 	ETSShares []float64
 
-	// TrimReaction makes the NIC recognise trimmed headers by TrimDSCP and ask at once for what they name, TrimLatency after their
-	// arrival: a request by a NAK, a READ response by repeating the READ request. Without it a trimmed packet is a damaged one.
+	// TrimReaction makes the NIC recognise trimmed headers by TrimDSCP and ask at once for what they name, TrimLatency
+	// after their arrival: a request by a NAK, a READ response by repeating the READ request. Without it a trimmed packet
+	// is a damaged one.
 	TrimReaction bool
 	TrimDSCP     int
 	TrimLatency  clock.Duration

@@ -108,13 +108,14 @@ func TestFirmwareReactsWithinItsSpread(t *testing.T) {
 	for lost := 1; lost <= 10; lost++ {
 		got := losing(t, p, lost, 20).repeatAfter
 		if got < p.NackReaction || got > p.NackReaction+p.NackReactionSpread {
-			t.Errorf("packet %d: repeated after %s, want %s to %s", lost, got, p.NackReaction, p.NackReaction+p.NackReactionSpread)
+			t.Errorf("packet %d: repeated after %s, want %s to %s", lost, got, p.NackReaction,
+				p.NackReaction+p.NackReactionSpread)
 		}
 	}
 }
 
-// tailLosses returns the times between transmissions of the last packet of five messages that loses its tail each time, until
-// the queue pair gives up at message last; the messages before lose it seven times.
+// tailLosses returns the times between transmissions of the last packet of five messages that loses its tail each time,
+// until the queue pair gives up at message last; the messages before lose it seven times.
 func tailLosses(t *testing.T, p Profile, adaptive bool, last int) []clock.Duration {
 	t.Helper()
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 14}, record: true,
@@ -176,7 +177,8 @@ func TestRetriesUntilError(t *testing.T) {
 	}
 }
 
-// isTimeout reports whether a time between transmissions is a timeout of share · T, T = 67.1 ms, plus what sending takes.
+// isTimeout reports whether a time between transmissions is a timeout of share · T, T = 67.1 ms, plus what sending
+// takes.
 func isTimeout(got clock.Duration, share float64) bool {
 	want := clock.Duration(share * float64(4096*clock.Nanosecond<<14))
 	return got >= want && got < want+10*clock.Microsecond
@@ -210,7 +212,8 @@ func TestFixedTimeoutsAreEightTimesTheMinimumAndTheFirstIsShorter(t *testing.T) 
 
 // An ACK must not overtake READ responses that are still in the transmit pipeline.
 func TestAnswersStayInOrderBehindThePipeline(t *testing.T) {
-	w := newWire(t, setup{seed: 1, qps: 2, qp: reliable(), record: true, nic: func(_ generator.Side, c *Config) { c.Profile = CX6Dx() }})
+	w := newWire(t, setup{seed: 1, qps: 2, qp: reliable(), record: true,
+		nic: func(_ generator.Side, c *Config) { c.Profile = CX6Dx() }})
 	w.start(load(40, 20480, 6, generator.Read, generator.Write, generator.FetchAdd, generator.Send))
 	w.run(5000)
 	w.checkAllDone()

@@ -2,20 +2,22 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// The vendor profiles are models. They reproduce, by the mechanisms that the fields of Profile describe, what Lumina observed
-// on the wire (L3 to L9 of candela reproduce lumina; figures 5-8 to 5-12 and tables 5-II to 5-IV of Yu's thesis); nobody has
-// seen the inside of these NICs. Lumina's numbers are those of an observer at the switch, so they contain the way from there
-// to the host and back. The latencies here are what is left of them on testbeds/lumina-100g.yml and lumina-40g.yml: a switch
-// of 400 ns, 10 ns of cable, and the serialisation of the packets involved. Numbers without a source are ours.
+// The vendor profiles are models. They reproduce, by the mechanisms that the fields of Profile describe, what Lumina
+// observed on the wire (L3 to L9 of candela reproduce lumina; figures 5-8 to 5-12 and tables 5-II to 5-IV of Yu's
+// thesis); nobody has seen the inside of these NICs. Lumina's numbers are those of an observer at the switch, so they
+// contain the way from there to the host and back. The latencies here are what is left of them on
+// testbeds/lumina-100g.yml and lumina-40g.yml: a switch of 400 ns, 10 ns of cable, and the serialisation of the packets
+// involved. Numbers without a source are ours.
 
 // connectX returns what the three ConnectX models have in common.
 //
-//   - Timeouts: 8 T each, the first after progress between 3 T and 6 T (figure 5-12b: 0.537 s and 0.2 to 0.4 s for T = 67 ms).
-//   - Adaptive schedule: figure 5-12a, 5.6, 4.1, 8.4, 16.7, 25.1, 67.1, 134.2 ms are T/12, T/16, T/8, T/4, 3T/8, T and 2T.
-//     That message 2, after seven timeouts, starts with 0.267 s = 4 T, and later ones with 0.671 s = 10 T, is explained by a
-//     place in the schedule that outlives the message.
-//   - Retry limits: table 5-II, 13 for message 1 and 8 for message 2, is explained by timeouts up to T that cost nothing, and a
-//     first timeout of a message that costs nothing.
+//   - Timeouts: 8 T each, the first after progress between 3 T and 6 T (figure 5-12b: 0.537 s and 0.2 to 0.4 s for T =
+//     67 ms).
+//   - Adaptive schedule: figure 5-12a, 5.6, 4.1, 8.4, 16.7, 25.1, 67.1, 134.2 ms are T/12, T/16, T/8, T/4, 3T/8, T and
+//     2T. That message 2, after seven timeouts, starts with 0.267 s = 4 T, and later ones with 0.671 s = 10 T, is
+//     explained by a place in the schedule that outlives the message.
+//   - Retry limits: table 5-II, 13 for message 1 and 8 for message 2, is explained by timeouts up to T that cost
+//     nothing, and a first timeout of a message that costs nothing.
 //   - SendLatency, AckLatency, ReadResponseLatency, CNPLatency: ours; they make a base round trip of about 2 µs.
 func connectX() Profile {
 	return Profile{
@@ -50,11 +52,11 @@ func connectX() Profile {
 //
 //   - NACK generation: 1.1 µs for every dropped PSN (figure 5-8), of which 515 ns are the way: 585 ns.
 //   - NACK reaction: 3 µs with an empty pipeline (figure 5-9), of which 515 ns are the way: 2.485 µs.
-//   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet, so for the fifth packet of
-//     a message the pipeline still holds something if the message has more than 52 packets, and is full from 120 on (L5). That
-//     a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 µs (L4: "about 3") follows from the same
-//     numbers. The source's two figures do not quite agree in this model: with 34 packets L4's level is 6.0 µs instead of 6.8,
-//     but L5's second knee is at 90 KB.
+//   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet, so for the fifth
+//     packet of a message the pipeline still holds something if the message has more than 52 packets, and is full from
+//     120 on (L5). That a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 µs (L4: "about
+//     3") follows from the same numbers. The source's two figures do not quite agree in this model: with 34 packets
+//     L4's level is 6.0 µs instead of 6.8, but L5's second knee is at 90 KB.
 //   - CNPs: paced per destination IP (table 5-IV), also sent with NAKs if slow restart is on (Lumina's prototype).
 func CX5() Profile {
 	p := connectX()
@@ -63,7 +65,8 @@ func CX5() Profile {
 	return p
 }
 
-// CX6Dx models a ConnectX-6 Dx at 100 Gb/s. It differs from CX5 in that all CNPs of a port share one pacer (table 5-IV).
+// CX6Dx models a ConnectX-6 Dx at 100 Gb/s. It differs from CX5 in that all CNPs of a port share one pacer (table
+// 5-IV).
 func CX6Dx() Profile {
 	p := connectX()
 	p.Name = "cx6-dx"
@@ -75,10 +78,11 @@ func CX6Dx() Profile {
 // CX4Lx models a ConnectX-4 Lx at 40 Gb/s, whose retransmission is firmware.
 //
 //   - NACK reaction: 150 to 200 µs at the switch (figure 5-9), drawn uniformly; about 0.65 µs are the way.
-//   - NACK generation: out-of-sequence packets reach the firmware in batches of three, and a batch that stays incomplete only
-//     after 12 µs: losses in the middle of a message are NAKed after 1.1 µs, those of the last packets but one and two after 13
-//     µs (figure 5-8; the mechanism and the batch size are ours).
-//   - Retry limits: once the adaptive schedule has reached its end, a first timeout is charged: 13, 8, 7, 7, 7 (table 5-II).
+//   - NACK generation: out-of-sequence packets reach the firmware in batches of three, and a batch that stays
+//     incomplete only after 12 µs: losses in the middle of a message are NAKed after 1.1 µs, those of the last packets
+//     but one and two after 13 µs (figure 5-8; the mechanism and the batch size are ours).
+//   - Retry limits: once the adaptive schedule has reached its end, a first timeout is charged: 13, 8, 7, 7, 7 (table
+//     5-II).
 //   - Pipeline: as deep as that of CX5; nothing was published that tells, and the firmware's latency hides it.
 //   - CNPs: paced per destination IP (table 5-IV), none with NAKs (Lumina's prototype).
 func CX4Lx() Profile {
@@ -96,7 +100,8 @@ func CX4Lx() Profile {
 }
 
 // E810 models an Intel E810. Lumina's thesis does not measure it: apart from the absence of CNPs with NAKs (Lumina's
-// prototype) and the names of its counters (the irdma driver), all numbers are ours, chosen between those of cx4-lx and cx5.
+// prototype) and the names of its counters (the irdma driver), all numbers are ours, chosen between those of cx4-lx and
+// cx5.
 func E810() Profile {
 	p := connectX()
 	p.Name = "e810"

@@ -155,7 +155,8 @@ func (q *QP) Connect(r Remote) error {
 	case q.state != stateInit:
 		return fmt.Errorf("connect queue pair %s: it is connected already", q.qpn)
 	case !r.IP.IsValid() || r.IP.Is4In6() || r.IP.Is4() != q.cfg.LocalIP.Is4():
-		return fmt.Errorf("connect queue pair %s: remote address %s does not fit local address %s", q.qpn, r.IP, q.cfg.LocalIP)
+		return fmt.Errorf("connect queue pair %s: remote address %s does not fit local address %s", q.qpn, r.IP,
+			q.cfg.LocalIP)
 	case r.QPN < 2 || r.QPN >= 1<<24-1:
 		return fmt.Errorf("connect queue pair %s: remote QPN %s is not one of a queue pair", q.qpn, r.QPN)
 	case r.IPSN > 1<<24-1:
@@ -198,8 +199,8 @@ func (q *QP) newFrame() packet.Packet {
 	return p
 }
 
-// sourcePort spreads connections over equal-cost paths: a hash of both QPNs in the dynamic range (IBTA A17.5.2 leaves the
-// value to the sender as long as it is constant for a connection).
+// sourcePort spreads connections over equal-cost paths: a hash of both QPNs in the dynamic range (IBTA A17.5.2 leaves
+// the value to the sender as long as it is constant for a connection).
 func sourcePort(local, remote packet.QPN) uint16 {
 	h := uint32(local)*0x9e3779b1 ^ uint32(remote)*0x85ebca6b
 	return 0xc000 | uint16(h>>16)&0x3fff
@@ -238,8 +239,8 @@ func (q *QP) PostRecv(now clock.Time, rr generator.ReceiveRequest) error {
 	return nil
 }
 
-// schedule enters the queue pair in the NIC's lists as its state demands. It must be called after every change that can make
-// a packet eligible or start a timer.
+// schedule enters the queue pair in the NIC's lists as its state demands. It must be called after every change that can
+// make a packet eligible or start a timer.
 func (q *QP) schedule(now clock.Time) {
 	at := q.req.deadline
 	resp, control := q.resp.eligibleAt()
@@ -304,8 +305,8 @@ func (q *QP) pollData(now clock.Time, p *packet.Packet) (response, ok bool) {
 	return response, true
 }
 
-// fail moves the queue pair to the error state: the oldest work request completes with status, everything else posted is
-// flushed (IBTA 10.3.1.5). With status Success no work request is to blame: the fault is the responder's.
+// fail moves the queue pair to the error state: the oldest work request completes with status, everything else posted
+// is flushed (IBTA 10.3.1.5). With status Success no work request is to blame: the fault is the responder's.
 func (q *QP) fail(now clock.Time, status generator.Status) {
 	if q.state == stateError {
 		return

@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/packet"
 
-// qpTable finds queue pairs by number: open addressing with linear probing. QPNs are drawn at random, so their low bits are
-// hash enough. It is on the path of every packet and twice as fast there as a map.
+// qpTable finds queue pairs by number: open addressing with linear probing. QPNs are drawn at random, so their low bits
+// are hash enough. It is on the path of every packet and twice as fast there as a map.
 type qpTable struct {
 	slots []qpSlot // length is a power of two, at most half full
 	n     int

@@ -37,7 +37,8 @@ func TestRingBehavesLikeASlice(t *testing.T) {
 	})
 }
 
-// The heap wakes every queue pair no later than the earliest instant that was set last, and equal instants in order of creation.
+// The heap wakes every queue pair no later than the earliest instant that was set last, and equal instants in order of
+// creation.
 func TestHeapWakesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h timerHeap

@@ -26,7 +26,8 @@ func dropTimes(w *wire, op func(packet.Opcode) bool, psn, n int) {
 }
 
 func TestTailLossTakesOneTimeoutPerLoss(t *testing.T) {
-	outcome := map[int]generator.Status{0: generator.Success, 1: generator.Success, 7: generator.Success, 8: generator.RetryExceeded}
+	outcome := map[int]generator.Status{0: generator.Success, 1: generator.Success, 7: generator.Success,
+		8: generator.RetryExceeded}
 	for losses, want := range outcome {
 		w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 14}, record: true})
 		dropTimes(w, packet.Opcode.IsData, 10, losses)
@@ -163,9 +164,10 @@ func TestSameSeedSameBytes(t *testing.T) {
 // What the endpoints send must survive parsing and checking by somebody who sees only the bytes.
 func TestPacketsParseBack(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
-		w := newWire(t, setup{seed: 2, qps: 1, qp: reliable(), record: true, ipv6: ipv6, nic: func(_ generator.Side, c *Config) {
-			c.Tagged, c.TCI, c.DSCP = true, 0x6001, 26
-		}})
+		w := newWire(t, setup{seed: 2, qps: 1, qp: reliable(), record: true, ipv6: ipv6,
+			nic: func(_ generator.Side, c *Config) {
+				c.Tagged, c.TCI, c.DSCP = true, 0x6001, 26
+			}})
 		w.start(load(4, 1501, 4, generator.Write, generator.Read, generator.SendImm, generator.CompareSwap))
 		w.run(100)
 		for _, s := range w.log {
@@ -191,7 +193,8 @@ func TestPacketsParseBack(t *testing.T) {
 }
 
 func TestEveryPairOfLossesIsRepaired(t *testing.T) {
-	for _, verbs := range [][]generator.Verb{{generator.Write}, {generator.Read}, {generator.Write, generator.Read, generator.FetchAdd}} {
+	for _, verbs := range [][]generator.Verb{{generator.Write}, {generator.Read},
+		{generator.Write, generator.Read, generator.FetchAdd}} {
 		packets := 40
 		for first := 1; first <= packets; first++ {
 			for second := first + 1; second <= packets+10; second++ {

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// maxOutstanding is how many PSNs may be unacknowledged: one less than half the space, so that old and new never look alike
-// (IBTA 9.7.4.1).
+// maxOutstanding is how many PSNs may be unacknowledged: one less than half the space, so that old and new never look
+// alike (IBTA 9.7.4.1).
 const maxOutstanding = 1<<23 - 1
 
 // maxMessage is the longest message in bytes (IBTA 9.7.2).
@@ -33,7 +33,8 @@ type rewind struct {
 	skipFirst bool       // BugRetransmitSkipsFirst, BugTimeoutSkipsFirst
 }
 
-// requester is the sending half of a queue pair (IBTA 9.7.3 to 9.7.6). PSNs are unwrapped; una ≤ outstanding PSNs < high.
+// requester is the sending half of a queue pair (IBTA 9.7.3 to 9.7.6). PSNs are unwrapped; una ≤ outstanding PSNs <
+// high.
 type requester struct {
 	q   *QP
 	out ring[sendRequest] // posted and not completed, oldest first
@@ -59,7 +60,8 @@ type requester struct {
 
 func (r *requester) init(q *QP) {
 	start := int64(q.ipsn)
-	*r = requester{q: q, una: start, nxt: start, high: start, end: start, ackDue: start, impliedAt: -1, deadline: clock.Never}
+	*r = requester{q: q, una: start, nxt: start, high: start, end: start, ackDue: start, impliedAt: -1,
+		deadline: clock.Never}
 	r.ackTimeout = localAckTimeout(q)
 	r.reload()
 	r.rate.init(q.nic.cfg.RP, q.nic.cfg.PortRate)
@@ -74,10 +76,10 @@ func localAckTimeout(q *QP) clock.Duration {
 	return clock.Duration(float64(base) * q.nic.profile.TimeoutFactor)
 }
 
-// reload restores the retry counters. Progress does that: a request completes, a NAK names a later packet than the one that
-// was repeated last, a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message does not: after a timeout it answers
-// the duplicates that the repetition begins with, and says nothing about the packet that was lost. So a lost tail is
-// repeated exactly RetryCount times.
+// reload restores the retry counters. Progress does that: a request completes, a NAK names a later packet than the one
+// that was repeated last, a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message does not: after a timeout
+// it answers the duplicates that the repetition begins with, and says nothing about the packet that was lost. So a lost
+// tail is repeated exactly RetryCount times.
 func (r *requester) reload() {
 	r.retries, r.rnrRetries, r.expiries = r.q.cfg.RetryCount, r.q.cfg.RNRRetry, 0
 }
@@ -211,7 +213,8 @@ func (r *requester) timeout(now clock.Time) {
 	r.retry(now, rewind{at: now.Add(r.q.nic.profile.TimeoutReaction), skipFirst: r.q.nic.bugs.Has(BugTimeoutSkipsFirst)})
 }
 
-// retry schedules w, a repetition from the oldest unacknowledged PSN on, or fails the queue pair if no retries are left.
+// retry schedules w, a repetition from the oldest unacknowledged PSN on, or fails the queue pair if no retries are
+// left.
 func (r *requester) retry(now clock.Time, w rewind) {
 	if r.retries == 0 {
 		r.q.fail(now, generator.RetryExceeded)

@@ -2,7 +2,8 @@ package rdma
 
 import "testing"
 
-// Each script is one rule of the requester (IBTA volume 1, 9.7.2 to 9.7.6). The IPSN lies so that the third packet wraps.
+// Each script is one rule of the requester (IBTA volume 1, 9.7.2 to 9.7.6). The IPSN lies so that the third packet
+// wraps.
 func TestRequester(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
 		{"a message is cut at the MTU and its last packet demands an ACK", `

@@ -97,8 +97,8 @@ func (r *responder) push(now clock.Time, a response) {
 	r.q.schedule(now)
 }
 
-// acknowledge queues an ACK of everything received so far. If one is still waiting, it is brought up to date instead; and a
-// NAK that waits acknowledges as much.
+// acknowledge queues an ACK of everything received so far. If one is still waiting, it is brought up to date instead;
+// and a NAK that waits acknowledges as much.
 func (r *responder) acknowledge(now clock.Time) {
 	psn := r.expected - 1
 	if tail := r.out.tail(); tail != nil && r.q.nic.profile.AckCoalescing && tail.kind == answerAck {
@@ -115,9 +115,9 @@ func (r *responder) acknowledge(now clock.Time) {
 	r.push(now, response{psn: psn, syndrome: packet.SyndromeAckNoCredit, ready: now.Add(r.q.nic.profile.AckLatency)})
 }
 
-// duplicate serves a packet that was received before (IBTA 9.7.5.1.4): a SEND or WRITE is acknowledged again, with the PSN of
-// the last packet received in order and without execution; a READ is executed again; an atomic's saved result is repeated.
-// Nothing of that touches the expected PSN or an open message.
+// duplicate serves a packet that was received before (IBTA 9.7.5.1.4): a SEND or WRITE is acknowledged again, with the
+// PSN of the last packet received in order and without execution; a READ is executed again; an atomic's saved result is
+// repeated. Nothing of that touches the expected PSN or an open message.
 func (r *responder) duplicate(now clock.Time, p *packet.Packet, psn int64) {
 	r.q.nic.counters.DuplicateRequest++
 	switch p.BTH.Opcode.Verb() {
@@ -135,7 +135,8 @@ func (r *responder) duplicate(now clock.Time, p *packet.Packet, psn int64) {
 	}
 }
 
-// replayRead executes a repeated READ request. It may start anywhere in the original, but must end before the expected PSN.
+// replayRead executes a repeated READ request. It may start anywhere in the original, but must end before the expected
+// PSN.
 func (r *responder) replayRead(now clock.Time, p *packet.Packet, psn int64) {
 	job := r.readJob(now, p, psn)
 	if job.end > r.expected || !r.allowed(p.RETH.RKey, p.RETH.VA, uint64(p.RETH.Length)) {
@@ -205,8 +206,8 @@ func (r *responder) expectedPacket(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// reject answers an expected packet that can't be executed. An RNR NAK leaves everything as it was; any other one is the end
-// of the queue pair (IBTA 9.9.3).
+// reject answers an expected packet that can't be executed. An RNR NAK leaves everything as it was; any other one is
+// the end of the queue pair (IBTA 9.9.3).
 func (r *responder) reject(now clock.Time, s packet.Syndrome) {
 	r.silent = true
 	if r.q.nic.broken && r.misreject(now, s) {
@@ -238,8 +239,8 @@ func (r *responder) receiveSend(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// invalidate takes back the peer's right to the memory, as a SEND with invalidate asks. The application, which learns of it with
-// the completion, registers the memory again at once, with the next key.
+// invalidate takes back the peer's right to the memory, as a SEND with invalidate asks. The application, which learns
+// of it with the completion, registers the memory again at once, with the next key.
 func (r *responder) invalidate(rkey uint32) {
 	if r.q.nic.bugs.Has(BugInvalidateIgnored) {
 		r.kept = append(r.kept, rkey)

@@ -30,8 +30,8 @@ type response struct {
 	original uint64     // result of an atomic
 }
 
-// responseQueue holds a queue pair's answers in the order of the requests, which is the order in which the requester must
-// get them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
+// responseQueue holds a queue pair's answers in the order of the requests, which is the order in which the requester
+// must get them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
 type responseQueue struct{ ring[response] }
 
 // tail returns the newest answer, nil if there is none.
@@ -42,9 +42,10 @@ func (q *responseQueue) tail() *response {
 	return q.at(q.len() - 1)
 }
 
-// replay enters the answer to a duplicate READ or atomic behind all others: requests are answered as they arrive. If the
-// answer to the same request still waits and nothing that was asked for before it has been queued again behind it, that one
-// serves: a READ starts over from the PSN that the duplicate names, so that useless responses do not delay the missing ones.
+// replay enters the answer to a duplicate READ or atomic behind all others: requests are answered as they arrive. If
+// the answer to the same request still waits and nothing that was asked for before it has been queued again behind it,
+// that one serves: a READ starts over from the PSN that the duplicate names, so that useless responses do not delay the
+// missing ones.
 func (q *responseQueue) replay(a response) {
 	for i := q.len() - 1; i >= 0; i-- {
 		w := q.at(i)
@@ -64,7 +65,8 @@ func (q *responseQueue) replay(a response) {
 	q.push(a)
 }
 
-// raiseMSN brings the answers from the i-th on up to msn: an MSN never goes back, and the first of them has just been renewed.
+// raiseMSN brings the answers from the i-th on up to msn: an MSN never goes back, and the first of them has just been
+// renewed.
 func (q *responseQueue) raiseMSN(i int, msn uint32) {
 	for ; i < q.len(); i++ {
 		q.at(i).msn = msn
@@ -128,8 +130,8 @@ func (r *responder) pollControl(now clock.Time, p *packet.Packet) bool {
 	return true
 }
 
-// noteNak serves what goes with a NAK that is sent: counters and, if so configured, a CNP. One that is withdrawn before has
-// no effect.
+// noteNak serves what goes with a NAK that is sent: counters and, if so configured, a CNP. One that is withdrawn before
+// has no effect.
 func (r *responder) noteNak(now clock.Time, s packet.Syndrome) {
 	switch {
 	case s == packet.SyndromeNakSequence:
@@ -164,7 +166,8 @@ func (r *responder) pollRead(now clock.Time, p *packet.Packet) {
 	r.q.class.sent(now, p.Len())
 }
 
-var readOpcodes = opcodeSet{first: packet.ReadResponseFirst, middle: packet.ReadResponseMiddle, last: packet.ReadResponseLast,
+var readOpcodes = opcodeSet{first: packet.ReadResponseFirst, middle: packet.ReadResponseMiddle,
+	last: packet.ReadResponseLast,
 	only: packet.ReadResponseOnly}
 
 func (r *responder) aeth(s packet.Syndrome, msn uint32) packet.AETH {

@@ -49,8 +49,8 @@ func readRoCE(t *testing.T, path string) []packet.Packet {
 	}
 }
 
-// answer is what two responders must agree on. Linux continues a replayed READ with MIDDLE where the specification wants
-// FIRST; ACKs of duplicates are not compared one by one, because how many there are is a matter of coalescing.
+// answer is what two responders must agree on. Linux continues a replayed READ with MIDDLE where the specification
+// wants FIRST; ACKs of duplicates are not compared one by one, because how many there are is a matter of coalescing.
 func answer(p *packet.Packet, ipsn packet.PSN) string {
 	rel := p.BTH.PSN.Sub(ipsn) + 1
 	if p.BTH.Opcode.IsReadResponse() {
@@ -106,8 +106,9 @@ func respond(t *testing.T, requests []packet.Packet, remote packet.QPN) []string
 	first := &requests[0]
 	profile := Spec()
 	profile.AckLatency, profile.NackGeneration, profile.ReadResponseLatency, profile.AckCoalescing = 0, 0, 0, false
-	nic, err := NewNIC(Config{Name: "dut", MAC: first.Eth.Dst, IPs: []netip.Addr{first.IP.Dst}, Profile: profile, PortRate: clock.Gbps,
-		Rand: rand.New(rand.NewPCG(1, 1))})
+	nic, err := NewNIC(Config{Name: "dut", MAC: first.Eth.Dst, IPs: []netip.Addr{first.IP.Dst}, Profile: profile,
+		PortRate: clock.Gbps,
+		Rand:     rand.New(rand.NewPCG(1, 1))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A script drives one NIC with one queue pair against a hand-written peer. Lines are commands, and indented under each what
-// the NIC does within the next 5 µs:
+// A script drives one NIC with one queue pair against a hand-written peer. Lines are commands, and indented under each
+// what the NIC does within the next 5 µs:
 //
 //	post VERB BYTES             post a work request
 //	postrecv BYTES              post a receive request
@@ -45,7 +45,8 @@ const (
 
 func newScript(t *testing.T, qp QPConfig, bugs Bugs, np NotificationPoint) *script {
 	t.Helper()
-	nic, err := NewNIC(Config{Name: "dut", MAC: packet.MACFromUint48(localMAC), IPs: addresses[:1], Profile: Spec(), Bugs: bugs,
+	nic, err := NewNIC(Config{Name: "dut", MAC: packet.MACFromUint48(localMAC), IPs: addresses[:1], Profile: Spec(),
+		Bugs:     bugs,
 		PortRate: 100 * clock.Gbps, Rand: rand.New(rand.NewPCG(1, 1)), NP: np})
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,8 @@ func (s *script) command(f []string) {
 		if !ok {
 			s.t.Fatalf("verb %q", f[1])
 		}
-		wr := generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5, Invalidate: 7}
+		wr := generator.WorkRequest{ID: s.next, Verb: verb, Length: s.number(f[2]), RemoteAddr: 0x10000, RKey: 7, Imm: 5,
+			Invalidate: 7}
 		err = s.qp.PostSend(s.now, wr)
 		s.next++
 	case "postrecv":

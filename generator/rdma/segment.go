@@ -12,8 +12,9 @@ type opcodeSet struct {
 }
 
 var opcodeSets = [...]opcodeSet{
-	generator.Write:          {packet.WriteFirst, packet.WriteMiddle, packet.WriteLast, packet.WriteOnly, false, false},
-	generator.WriteImm:       {packet.WriteFirst, packet.WriteMiddle, packet.WriteLastImm, packet.WriteOnlyImm, true, false},
+	generator.Write: {packet.WriteFirst, packet.WriteMiddle, packet.WriteLast, packet.WriteOnly, false, false},
+	generator.WriteImm: {packet.WriteFirst, packet.WriteMiddle, packet.WriteLastImm, packet.WriteOnlyImm, true,
+		false},
 	generator.Send:           {packet.SendFirst, packet.SendMiddle, packet.SendLast, packet.SendOnly, false, false},
 	generator.SendImm:        {packet.SendFirst, packet.SendMiddle, packet.SendLastImm, packet.SendOnlyImm, true, false},
 	generator.SendInvalidate: {packet.SendFirst, packet.SendMiddle, packet.SendLastInv, packet.SendOnlyInv, false, true},
@@ -31,7 +32,8 @@ func (s *opcodeSet) at(first, last bool) packet.Opcode {
 	return s.middle
 }
 
-// fill makes p the packet of w with PSN nxt. A repeated packet is equal to the original in all but the IP Identification.
+// fill makes p the packet of w with PSN nxt. A repeated packet is equal to the original in all but the IP
+// Identification.
 func (r *requester) fill(p *packet.Packet, w *sendRequest) {
 	*p = r.q.frame
 	p.BTH.PSN = packet.NewPSN(r.nxt)
@@ -45,8 +47,8 @@ func (r *requester) fill(p *packet.Packet, w *sendRequest) {
 	}
 }
 
-// fillData makes p a SEND or WRITE packet. The last packet of a message demands an acknowledgement, no other: the responder
-// may then acknowledge a message as a whole, and a repetition always ends with a demand.
+// fillData makes p a SEND or WRITE packet. The last packet of a message demands an acknowledgement, no other: the
+// responder may then acknowledge a message as a whole, and a repetition always ends with a demand.
 func (r *requester) fillData(p *packet.Packet, w *sendRequest) {
 	offset := int(r.nxt-w.first) * r.q.cfg.MTU
 	n := min(w.wr.Length-offset, r.q.cfg.MTU)

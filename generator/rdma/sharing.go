@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// etsClass is a traffic class with a fixed share of the port, as enhanced transmission selection (IEEE 802.1Qaz) would give it
-// at full load; unlike there the rest of the port is never lent to it.
+// etsClass is a traffic class with a fixed share of the port, as enhanced transmission selection (IEEE 802.1Qaz) would
+// give it at full load; unlike there the rest of the port is never lent to it.
 type etsClass struct {
 	rate float64    // bit/s
 	next clock.Time // earliest transmission of the next packet

@@ -23,8 +23,8 @@ func (r *requester) adaptiveTimer() clock.Duration {
 	return clock.Duration(unit * p.AdaptiveSchedule[r.level])
 }
 
-// adapt serves the expiry of an adaptive timer: the schedule goes on, and stays where it is when the message is through. It
-// reports whether the expiry is charged to the retry count (Lumina, table 5-II).
+// adapt serves the expiry of an adaptive timer: the schedule goes on, and stays where it is when the message is
+// through. It reports whether the expiry is charged to the retry count (Lumina, table 5-II).
 func (r *requester) adapt() (charged bool) {
 	p := &r.q.nic.profile
 	r.q.nic.counters.AdaptiveRet++

@@ -11,7 +11,8 @@ import (
 func trimmedScript(t *testing.T, reacts bool, bugs Bugs) *script {
 	t.Helper()
 	s := newScript(t, reliable(), bugs, NotificationPoint{})
-	s.nic.profile.TrimReaction, s.nic.profile.TrimDSCP, s.nic.profile.TrimLatency = reacts, DefaultTrimDSCP, 300*clock.Nanosecond
+	s.nic.profile.TrimReaction, s.nic.profile.TrimDSCP, s.nic.profile.TrimLatency = reacts, DefaultTrimDSCP,
+		300*clock.Nanosecond
 	return s
 }
 
@@ -22,7 +23,8 @@ func (s *script) header(words []string, dscp uint8, flags packet.TrimFlags) pack
 	return p
 }
 
-// What a NIC makes of a header depends on its reaction, on the mark, and on what it waits for, not on the length fields.
+// What a NIC makes of a header depends on its reaction, on the mark, and on what it waits for, not on the length
+// fields.
 func TestTrimmedHeadersAreNakedAtOnceByNICsThatReact(t *testing.T) {
 	full := []string{"WRITE_FIRST", "0", "len=1024", "dma=2048"}
 	for _, c := range []struct {
@@ -52,7 +54,8 @@ func TestTrimmedHeadersAreNakedAtOnceByNICsThatReact(t *testing.T) {
 			early := s.nic.Poll(clock.Time(0).Add(299*clock.Nanosecond), &out)
 			answered := s.nic.Poll(clock.Time(0).Add(300*clock.Nanosecond), &out)
 			if early || answered != c.nak {
-				t.Errorf("%s, flags %d: answered %t before and %t after the latency, want %t", c.name, flags, early, answered, c.nak)
+				t.Errorf("%s, flags %d: answered %t before and %t after the latency, want %t", c.name, flags, early, answered,
+					c.nak)
 			}
 			if answered && (out.AETH.Syndrome != packet.SyndromeNakSequence || out.BTH.PSN != s.qp.remote.IPSN) {
 				t.Errorf("%s, flags %d: answer %v psn %v", c.name, flags, out.AETH.Syndrome, out.BTH.PSN)

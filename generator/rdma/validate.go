@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// validate checks the expected request packet before it is executed and returns the syndrome of the NAK that it deserves
-// (IBTA 9.7.4.1: opcode sequence, then length, then access rights, then resources).
+// validate checks the expected request packet before it is executed and returns the syndrome of the NAK that it
+// deserves (IBTA 9.7.4.1: opcode sequence, then length, then access rights, then resources).
 func (r *responder) validate(p *packet.Packet) (packet.Syndrome, bool) {
 	op := p.BTH.Opcode
 	verb := op.Verb()
@@ -29,8 +29,8 @@ func (r *responder) validate(p *packet.Packet) (packet.Syndrome, bool) {
 	return packet.SyndromeNakInvalid, false
 }
 
-// fitsPosition reports whether the payload is as long as its place in the message demands: exactly the path MTU unless the
-// packet ends the message, at least one byte if it is the last of several (IBTA 9.7.4.1.6).
+// fitsPosition reports whether the payload is as long as its place in the message demands: exactly the path MTU unless
+// the packet ends the message, at least one byte if it is the last of several (IBTA 9.7.4.1.6).
 func (r *responder) fitsPosition(p *packet.Packet) bool {
 	op, n := p.BTH.Opcode, len(p.Payload)
 	switch {

@@ -90,7 +90,8 @@ func newWire(tb testing.TB, s setup) *wire {
 		ips = addresses6
 	}
 	for side := range w.nics {
-		cfg := Config{Name: generator.Side(side).String(), MAC: packet.MAC{2, 0, 0, 0, 0, byte(side)}, IPs: ips[side : side+1],
+		cfg := Config{Name: generator.Side(side).String(), MAC: packet.MAC{2, 0, 0, 0, 0, byte(side)},
+			IPs:     ips[side : side+1],
 			Profile: Spec(), PortRate: w.rate, Rand: rand.New(rand.NewPCG(s.seed, uint64(side)))}
 		if s.nic != nil {
 			s.nic(generator.Side(side), &cfg)
@@ -135,7 +136,8 @@ func (w *wire) ends() []generator.Ends {
 
 // load returns traffic from requester to responder.
 func load(messages, size, depth int, verbs ...generator.Verb) generator.WorkloadConfig {
-	return generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: verbs, Messages: messages, MessageSize: size, TxDepth: depth}}
+	return generator.WorkloadConfig{Traffic: generator.Traffic{Verbs: verbs, Messages: messages, MessageSize: size,
+		TxDepth: depth}}
 }
 
 // bothWays returns the same traffic in both directions.

@@ -31,8 +31,8 @@ type Header struct {
 	Flags    Flags
 }
 
-// HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's segments
-// have the same length: their options hold time stamps.
+// HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's
+// segments have the same length: their options hold time stamps.
 const HeaderLen = 32
 
 const (
@@ -54,7 +54,8 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 	b = binary.BigEndian.AppendUint16(b, h.Window)
 	b = append(b, 0, 0, 0, 0, optionNOP, optionNOP)
 	if h.SACK == (Block{}) {
-		return append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP)
+		return append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP,
+			optionNOP)
 	}
 	b = append(b, optionSACK, blockLen)
 	b = binary.BigEndian.AppendUint32(b, h.SACK.Start)
@@ -72,7 +73,8 @@ func (h *Header) Parse(b []byte) error {
 		return fmt.Errorf("%w: flags 0x%02x", ErrForeign, b[13])
 	}
 	g := Header{
-		Seq: binary.BigEndian.Uint32(b[4:]), Ack: binary.BigEndian.Uint32(b[8:]), Flags: Flags(b[13]), Window: binary.BigEndian.Uint16(b[14:]),
+		Seq: binary.BigEndian.Uint32(b[4:]), Ack: binary.BigEndian.Uint32(b[8:]), Flags: Flags(b[13]),
+		Window: binary.BigEndian.Uint16(b[14:]),
 	}
 	switch {
 	case b[22] == optionSACK && b[23] == blockLen:
@@ -93,8 +95,8 @@ type Packet struct {
 	Connection uint32
 	Header     Header
 	Payload    int // bytes
-	// Number tells packets apart for observers, and is not on the wire: of data the segment's number in its direction of the
-	// connection, from 0, again in retransmissions; of packets without payload a number that no other has.
+	// Number tells packets apart for observers, and is not on the wire: of data the segment's number in its direction of
+	// the connection, from 0, again in retransmissions; of packets without payload a number that no other has.
 	Number uint64
 	// Trimmed: the payload was cut on the way.
 	Trimmed bool
@@ -106,7 +108,8 @@ const numberAck = 1 << 63
 // sequence is a 32-bit number on the wire and its place in the stream.
 func (c *Config) sequence(offset uint64) uint32 { return uint32(offset) + c.FirstSequence }
 
-// offset returns the place in the stream, nearest to one that is known, of a number on the wire; false if it lies before the stream.
+// offset returns the place in the stream, nearest to one that is known, of a number on the wire; false if it lies
+// before the stream.
 func (c *Config) offset(sequence uint32, near uint64) (uint64, bool) {
 	at := int64(near) + int64(int32(sequence-c.FirstSequence-uint32(near)))
 	return uint64(at), at >= 0
@@ -151,7 +154,8 @@ func (c *Config) Validate() error {
 	case c.InitialWindow < 1 || c.InitialWindow > 1<<20:
 		return fmt.Errorf("initial window %d: must be 1 to %d segments", c.InitialWindow, 1<<20)
 	case c.tellable() < c.MSS || c.ReceiveWindow > 0xffff<<WindowScale:
-		return fmt.Errorf("receive window %d: must be at least the MSS (%d), rounded up to a multiple of %d, and at most %d bytes",
+		return fmt.Errorf(
+			"receive window %d: must be at least the MSS (%d), rounded up to a multiple of %d, and at most %d bytes",
 			c.ReceiveWindow, c.MSS, 1<<WindowScale, 0xffff<<WindowScale)
 	case c.MinRTO <= 0 || c.MinRTO > maxRTO:
 		return fmt.Errorf("minimum RTO %v: must be positive, at most %v", c.MinRTO, maxRTO)

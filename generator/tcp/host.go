@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Host is the TCP of one machine. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller carries
-// packets and brings time, which must not go backwards:
+// Host is the TCP of one machine. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
+// carries packets and brings time, which must not go backwards:
 //
 //   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
 //   - after either, Poll whenever the NIC can take a packet, until it returns false.
@@ -80,8 +80,8 @@ func (h *Host) connection(k key) *connection {
 // Endless is a number of bytes that keeps a connection sending for ever.
 const Endless = 1 << 62
 
-// Write gives the connection with a peer bytes to send at an instant, or at once if that has passed. A caller that writes while
-// nothing else happens has the host polled and its timer read again.
+// Write gives the connection with a peer bytes to send at an instant, or at once if that has passed. A caller that
+// writes while nothing else happens has the host polled and its timer read again.
 func (h *Host) Write(peer Endpoint, number uint32, bytes uint64, at clock.Time) error {
 	if bytes == 0 || bytes > Endless {
 		return fmt.Errorf("write of %d bytes to connection %d: must be 1 to %d", bytes, number, uint64(Endless))
@@ -152,8 +152,9 @@ func (h *Host) HandleTimer(now clock.Time) {
 	}
 }
 
-// Poll fills p with the next packet to send and reports whether there is one. Connections take turns; of one, what has to be sent
-// again goes first, then what is new; either carries the acknowledgement, which goes alone if there is no data.
+// Poll fills p with the next packet to send and reports whether there is one. Connections take turns; of one, what has
+// to be sent again goes first, then what is new; either carries the acknowledgement, which goes alone if there is no
+// data.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	for len(h.ready) > 0 {
 		c := h.ready[0]

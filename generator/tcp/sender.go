@@ -81,7 +81,8 @@ func (s *sender) used(limited bool) {
 	}
 }
 
-// mayGrow reports whether the window has been used: in slow start half of it, as a burst at the NIC's rate may be under way.
+// mayGrow reports whether the window has been used: in slow start half of it, as a burst at the NIC's rate may be under
+// way.
 func (s *sender) mayGrow() bool {
 	if s.window.size < s.window.threshold {
 		return s.window.size < 2*float64(s.usage.most)
@@ -91,7 +92,8 @@ func (s *sender) mayGrow() bool {
 
 func newSender(cfg *Config) sender {
 	return sender{
-		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, minRTO: cfg.MinRTO, minRTT: clock.Duration(clock.Never),
+		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, minRTO: cfg.MinRTO,
+		minRTT: clock.Duration(clock.Never),
 		window: newWindow(cfg.Control, cfg.InitialWindow),
 	}
 }
@@ -271,8 +273,8 @@ func (h *Host) sack(now clock.Time, s *sender, b Block) {
 	}
 }
 
-// detect marks what is lost and reports whether anything was: segments below three that were SACKed (RFC 6675, IsLost), and
-// retransmissions three of whose successors were delivered.
+// detect marks what is lost and reports whether anything was: segments below three that were SACKed (RFC 6675, IsLost),
+// and retransmissions three of whose successors were delivered.
 func (s *sender) detect() bool {
 	before := s.lost
 	edge := s.base
@@ -317,7 +319,8 @@ func (s *sender) lose(number uint64, g *segment) {
 	s.lostFrom = min(s.lostFrom, number)
 }
 
-// timeout follows RFC 5681, 3.1 and RFC 6298, 5: everything is taken for lost, and the window starts again from one segment.
+// timeout follows RFC 5681, 3.1 and RFC 6298, 5: everything is taken for lost, and the window starts again from one
+// segment.
 func (h *Host) timeout(now clock.Time, c *connection) {
 	s := &c.sender
 	h.counters.Timeouts++

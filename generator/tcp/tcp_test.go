@@ -30,7 +30,8 @@ func TestTheFirstWindowIsTenSegmentsAndDoublesEachRoundTrip(t *testing.T) {
 func TestASmallWriteTakesHalfARoundTripAndOneSegment(t *testing.T) {
 	w := newWire(t, config())
 	w.write(t, 1)
-	if !w.run(clock.Time(clock.Second), 0) || len(w.sent) != 1 || w.sent[0].Payload != 1 || w.sent[0].Header.Flags != tcp.FlagACK|tcp.FlagPSH {
+	if !w.run(clock.Time(clock.Second), 0) || len(w.sent) != 1 || w.sent[0].Payload != 1 ||
+		w.sent[0].Header.Flags != tcp.FlagACK|tcp.FlagPSH {
 		t.Fatalf("sent %+v", w.sent)
 	}
 	if c := w.hosts[1].Counters(); c.ACKsSent != 1 || c.SegmentsReceived != 1 {
@@ -106,7 +107,8 @@ func TestLossShrinksTheWindow(t *testing.T) {
 			w.fate = dropping(35) // the window is 40 when it is sent, and grows until the loss is seen
 			w.write(t, 2000*mss)
 			w.run(clock.Time(10*rtt), 0)
-			// 10, 20, 40 segments; the loss of segment 35, in the third round, shows in the fourth after some 5 more ACKs, at a window of 45.
+			// 10, 20, 40 segments; the loss of segment 35, in the third round, shows in the fourth after some 5 more ACKs, at a
+			// window of 45.
 			before, after := float64(45), float64(w.perRound(5))
 			if want := before * test.share; after < want-2 || after > want+3 {
 				t.Errorf("%v segments in the round after recovery, want %v", after, want)
@@ -212,7 +214,8 @@ func TestRequestsAreAnsweredFromTheSink(t *testing.T) {
 	answered := 0
 	w.onData = func(host int, e tcp.Event) {
 		var err error
-		switch { // every response brings the acknowledgement of its request, and the other way round: nothing waits for a delayed one
+		// every response brings the acknowledgement of its request, and the other way round: nothing waits for a delayed one
+		switch {
 		case host == 1 && e.Bytes%request == 0:
 			err = w.hosts[1].Write(0, 7, response, w.now)
 		case host == 0 && e.Bytes%response == 0:
@@ -231,8 +234,8 @@ func TestRequestsAreAnsweredFromTheSink(t *testing.T) {
 	}
 }
 
-// TestEveryByteArrivesOnce: whatever is lost, repeated or put out of order, what a host delivers is at every moment what has
-// arrived in order, and in the end it is all.
+// TestEveryByteArrivesOnce: whatever is lost, repeated or put out of order, what a host delivers is at every moment
+// what has arrived in order, and in the end it is all.
 func TestEveryByteArrivesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config()
@@ -251,7 +254,8 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 				return rapid.SampledFrom([]clock.Duration{0, 0, 5, 300, 900_000}).Draw(t, "late") * clock.Microsecond
 			}), 0, 2).Draw(t, "copies")
 		}
-		bytes := [2]uint64{uint64(rapid.IntRange(1, 60_000).Draw(t, "there")), uint64(rapid.IntRange(0, 20_000).Draw(t, "back"))}
+		bytes := [2]uint64{uint64(rapid.IntRange(1, 60_000).Draw(t, "there")),
+			uint64(rapid.IntRange(0, 20_000).Draw(t, "back"))}
 		for i, n := range bytes {
 			for n > 0 {
 				part := min(n, uint64(rapid.IntRange(1, 9000).Draw(t, "write")))
@@ -266,7 +270,8 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 			t.Fatalf("not over after %v", w.now)
 		}
 		if w.model[1].delivered != bytes[0] || w.model[0].delivered != bytes[1] {
-			t.Fatalf("%d of %d bytes arrived there, %d of %d back", w.model[1].delivered, bytes[0], w.model[0].delivered, bytes[1])
+			t.Fatalf("%d of %d bytes arrived there, %d of %d back", w.model[1].delivered, bytes[0], w.model[0].delivered,
+				bytes[1])
 		}
 	})
 }
@@ -274,7 +279,8 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 func TestHeadersSurviveTheWire(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u := rapid.Uint32()
-		h := tcp.Header{Seq: u.Draw(t, "seq"), Ack: u.Draw(t, "ack"), Window: rapid.Uint16().Draw(t, "window"), Flags: tcp.FlagACK}
+		h := tcp.Header{Seq: u.Draw(t, "seq"), Ack: u.Draw(t, "ack"), Window: rapid.Uint16().Draw(t, "window"),
+			Flags: tcp.FlagACK}
 		if rapid.Bool().Draw(t, "sack") {
 			h.SACK = tcp.Block{Start: u.Draw(t, "start"), End: u.Draw(t, "end")}
 		}
@@ -286,7 +292,8 @@ func TestHeadersSurviveTheWire(t *testing.T) {
 	})
 }
 
-// A window is told in units of 1024 bytes: what is over is not the sender's to use, at the start of a connection either.
+// A window is told in units of 1024 bytes: what is over is not the sender's to use, at the start of a connection
+// either.
 func TestASenderUsesNoMoreOfAWindowThanCanBeTold(t *testing.T) {
 	cfg := config()
 	cfg.InitialWindow, cfg.ReceiveWindow = 100, 17<<10-1

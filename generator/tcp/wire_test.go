@@ -16,7 +16,8 @@ const (
 
 // config is that of both hosts unless a test changes it.
 func config() tcp.Config {
-	return tcp.Config{MSS: mss, InitialWindow: 10, ReceiveWindow: 6 << 20, MinRTO: 200 * clock.Millisecond, DelayedACK: 40 * clock.Millisecond}
+	return tcp.Config{MSS: mss, InitialWindow: 10, ReceiveWindow: 6 << 20, MinRTO: 200 * clock.Millisecond,
+		DelayedACK: 40 * clock.Millisecond}
 }
 
 // flight is a packet on its way.

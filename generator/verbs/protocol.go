@@ -1,9 +1,10 @@
 // Package verbs drives real RDMA NICs, Linux's soft-RoCE among them, through libibverbs.
 //
-// What touches the library is a program of its own, candela-verbs, built with cgo (packages ibv and candela-verbs, build tag
-// verbs), so that the harness itself stays pure Go. It serves a small protocol on standard input and output, or on a guest's
-// control port: a request is a line of JSON, its answer is another. Requests are answered in order. This package has the
-// protocol, the caller's side of it ([Client]), and what Linux tells of a device without the library.
+// What touches the library is a program of its own, candela-verbs, built with cgo (packages ibv and candela-verbs,
+// build tag verbs), so that the harness itself stays pure Go. It serves a small protocol on standard input and output,
+// or on a guest's control port: a request is a line of JSON, its answer is another. Requests are answered in order.
+// This package has the protocol, the caller's side of it ([Client]), and what Linux tells of a device without the
+// library.
 package verbs
 
 import (
@@ -130,8 +131,8 @@ type Device struct {
 // rxeVendor is the vendor of soft-RoCE devices.
 const rxeVendor = 0xffffff
 
-// Lacking returns the features that a device of a vendor declares not to have: soft-RoCE has no congestion management, so it neither
-// sends CNPs nor reacts to any.
+// Lacking returns the features that a device of a vendor declares not to have: soft-RoCE has no congestion management,
+// so it neither sends CNPs nor reacts to any.
 func Lacking(vendor uint32) []string {
 	if vendor == rxeVendor {
 		return []string{generator.NotificationPoint, generator.ReactionPoint}
@@ -170,11 +171,12 @@ type ReportResponse struct {
 // Data says of one side of a connection whether what arrived is what the peer sent. Both sides know that: every byte of
 // memory, and of a SEND, is a function of where it is (rdma.Content).
 type Data struct {
-	Checked int    `json:"checked"` // messages that this side alone could compare: SENDs that came, READs and atomics posted here
+	// messages that this side alone could compare: SENDs that came, READs and atomics posted here
+	Checked int    `json:"checked"`
 	Wrong   int    `json:"wrong"`
 	First   string `json:"first"` // difference
-	// Written is the first difference between the memory that the peer's WRITEs fill and what they should have put there; empty:
-	// they are equal. It means something only if a WRITE was done.
+	// Written is the first difference between the memory that the peer's WRITEs fill and what they should have put there;
+	// empty: they are equal. It means something only if a WRITE was done.
 	Written string `json:"written"`
 	// Word is what the peer's atomics have left, from 0.
 	Word uint64 `json:"word"`

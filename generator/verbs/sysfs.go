@@ -19,8 +19,8 @@ const DeviceRoot = "sys/class/infiniband"
 // port is the port of a device that is used: RoCE devices have one each.
 const port = "ports/1"
 
-// GIDIndex finds the RoCEv2 GID that stands for an address, in the file system root: the index that a queue pair's address
-// handle names.
+// GIDIndex finds the RoCEv2 GID that stands for an address, in the file system root: the index that a queue pair's
+// address handle names.
 func GIDIndex(root fs.FS, device string, ip netip.Addr) (int, error) {
 	dir := path.Join(DeviceRoot, device, port)
 	entries, err := fs.ReadDir(root, path.Join(dir, "gids"))

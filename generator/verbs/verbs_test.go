@@ -37,7 +37,8 @@ func TestAGIDIsFoundByAddressAndOnlyAsRoCEv2(t *testing.T) {
 			t.Errorf("%s: %d, %v; want %d", ip, got, err, want)
 		}
 	}
-	if _, err := verbs.GIDIndex(device(), "rxe0", netip.MustParseAddr("10.0.0.9")); err == nil || !strings.Contains(err.Error(), "10.0.0.9") {
+	if _, err := verbs.GIDIndex(device(), "rxe0", netip.MustParseAddr("10.0.0.9")); err == nil ||
+		!strings.Contains(err.Error(), "10.0.0.9") {
 		t.Errorf("an address without GID: %v", err)
 	}
 }
@@ -74,7 +75,8 @@ func TestACallGetsItsAnswer(t *testing.T) {
 	} {
 		var hello verbs.Hello
 		err := agent(t, line).Call(t.Context(), verbs.OpHello, nil, &hello)
-		if want == "" && (err != nil || hello.Kernel != "6.1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || hello.Kernel != "6.1") || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %+v, %v", line, hello, err)
 		}
 	}
@@ -90,11 +92,13 @@ func TestACallEndsWithItsContext(t *testing.T) {
 
 func TestStatisticsOfTheLinkAddWhatSysfsLacks(t *testing.T) {
 	known := []verbs.Counter{{Name: "sent", Value: 7}}
-	list, err := verbs.AddStatistic(known, []byte(`[{"ifindex":0,"ifname":"rxe0","port":1,"sent":99,"duplicate_request":3,"acks":18446744073709551615}]`))
+	list, err := verbs.AddStatistic(known,
+		[]byte(`[{"ifindex":0,"ifname":"rxe0","port":1,"sent":99,"duplicate_request":3,"acks":18446744073709551615}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []verbs.Counter{{Name: "acks", Value: 1<<64 - 1}, {Name: "duplicate_request", Value: 3}, {Name: "sent", Value: 7}}
+	want := []verbs.Counter{{Name: "acks", Value: 1<<64 - 1}, {Name: "duplicate_request", Value: 3},
+		{Name: "sent", Value: 7}}
 	if !slices.Equal(list, want) {
 		t.Errorf("counters are %v, want %v: what sysfs said stays, and neither interface nor port is a counter", list, want)
 	}

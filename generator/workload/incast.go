@@ -8,17 +8,19 @@ import (
 
 func incast() Kind {
 	return Kind{
-		Model: parameter.Model{Name: "incast", Doc: "Many senders to few receivers, one flow for each sender.", Parameters: parameter.Table{
-			{Name: "senders", Kind: parameter.Integer, Required: true, Min: 1, Max: MaxHosts, Doc: "Hosts that send."},
-			{Name: "receivers", Kind: parameter.Integer, Default: "1", Min: 1, Max: MaxHosts, Doc: "Hosts that receive."},
-			{Name: "first-sender", Kind: parameter.Integer, Optional: true, Max: MaxHosts - 1,
-				Doc: "First host that sends, the others follow; by default those after the receivers."},
-			{Name: "first-receiver", Kind: parameter.Integer, Default: "0", Max: MaxHosts - 1, Doc: "First host that receives, the others follow."},
-			{Name: "map", Kind: parameter.Word, Words: []string{"modulo", "block"}, Default: "modulo",
-				Doc: "modulo: sender i to receiver i modulo receivers; block: neighbours to one receiver."},
-			{Name: "hairpin", Kind: parameter.Boolean, Default: "false",
-				Doc: "Hosts may be sender and receiver, and send to themselves through the switch."},
-		}},
+		Model: parameter.Model{Name: "incast", Doc: "Many senders to few receivers, one flow for each sender.",
+			Parameters: parameter.Table{
+				{Name: "senders", Kind: parameter.Integer, Required: true, Min: 1, Max: MaxHosts, Doc: "Hosts that send."},
+				{Name: "receivers", Kind: parameter.Integer, Default: "1", Min: 1, Max: MaxHosts, Doc: "Hosts that receive."},
+				{Name: "first-sender", Kind: parameter.Integer, Optional: true, Max: MaxHosts - 1,
+					Doc: "First host that sends, the others follow; by default those after the receivers."},
+				{Name: "first-receiver", Kind: parameter.Integer, Default: "0", Max: MaxHosts - 1,
+					Doc: "First host that receives, the others follow."},
+				{Name: "map", Kind: parameter.Word, Words: []string{"modulo", "block"}, Default: "modulo",
+					Doc: "modulo: sender i to receiver i modulo receivers; block: neighbours to one receiver."},
+				{Name: "hairpin", Kind: parameter.Boolean, Default: "false",
+					Doc: "Hosts may be sender and receiver, and send to themselves through the switch."},
+			}},
 		For: Transfer, Counts: []string{"receivers", "senders"}, Sample: "senders: 1, packets: 1",
 		Check: checkIncast,
 		Flows: func(v parameter.Values, _ Scope) []Flow {
@@ -50,7 +52,8 @@ func checkIncast(v parameter.Values, hosts int) (int, []Problem) {
 	}
 	for i := range senders {
 		if src := first + i; src == receiverOf(v, i) && !v.Bool("hairpin") {
-			return senders, []Problem{{"first-sender", fmt.Sprintf("host %d would send to itself", src), "hairpin: true lets it, through the switch"}}
+			return senders, []Problem{{"first-sender", fmt.Sprintf("host %d would send to itself", src),
+				"hairpin: true lets it, through the switch"}}
 		}
 	}
 	return senders, nil

@@ -9,11 +9,13 @@ import (
 
 func permutation() Kind {
 	return Kind{
-		Model: parameter.Model{Name: "permutation", Doc: "Every host sends to one other host and receives from one other.", Parameters: parameter.Table{
-			{Name: "hosts", Kind: parameter.Integer, Optional: true, Min: 2, Max: MaxHosts, Doc: "The first so many hosts; by default all."},
-			{Name: "shift", Kind: parameter.Integer, Optional: true, Min: 1, Max: MaxHosts - 1,
-				Doc: "Host i sends to host i + shift, modulo hosts; by default the seed draws who sends to whom."},
-		}},
+		Model: parameter.Model{Name: "permutation", Doc: "Every host sends to one other host and receives from one other.",
+			Parameters: parameter.Table{
+				{Name: "hosts", Kind: parameter.Integer, Optional: true, Min: 2, Max: MaxHosts,
+					Doc: "The first so many hosts; by default all."},
+				{Name: "shift", Kind: parameter.Integer, Optional: true, Min: 1, Max: MaxHosts - 1,
+					Doc: "Host i sends to host i + shift, modulo hosts; by default the seed draws who sends to whom."},
+			}},
 		For: Transfer, Sample: "packets: 1",
 		Check: func(v parameter.Values, hosts int) (int, []Problem) {
 			n := hosts

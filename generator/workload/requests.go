@@ -9,13 +9,16 @@ import (
 
 func requests() Kind {
 	return Kind{
-		Model: parameter.Model{Name: "requests", Doc: "A closed loop: each client sends a request, waits for the response, and sends the next.",
+		Model: parameter.Model{Name: "requests",
+			Doc: "A closed loop: each client sends a request, waits for the response, and sends the next.",
 			Parameters: parameter.Table{
 				{Name: "clients", Kind: parameter.Ranges, Required: true, Max: MaxHosts - 1, Doc: "Hosts that ask."},
 				host("server", "Host that answers."),
 				{Name: "count", Kind: parameter.Integer, Default: "1000", Min: 1, Max: 1_000_000, Doc: "Requests of each client."},
-				{Name: "request-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "100", Min: 1, Max: 1 << 30, Doc: "Bytes of a request."},
-				{Name: "response-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "1000", Min: 1, Max: 1 << 30, Doc: "Bytes of a response."},
+				{Name: "request-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "100", Min: 1, Max: 1 << 30,
+					Doc: "Bytes of a request."},
+				{Name: "response-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "1000", Min: 1, Max: 1 << 30,
+					Doc: "Bytes of a response."},
 				{Name: "service-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 3_600_000_000,
 					Doc: "How long the server takes from a request to its response."},
 			}},

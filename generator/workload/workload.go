@@ -109,7 +109,8 @@ func exists(key string, host, hosts int) []Problem {
 func pair(v parameter.Values, hosts int) []Problem {
 	problems := append(exists("src", v.Int("src"), hosts), exists("dst", v.Int("dst"), hosts)...)
 	if v.Int("src") == v.Int("dst") {
-		problems = append(problems, Problem{"dst", fmt.Sprintf("host %d would send to itself", v.Int("dst")), "src and dst differ"})
+		problems = append(problems, Problem{"dst", fmt.Sprintf("host %d would send to itself", v.Int("dst")),
+			"src and dst differ"})
 	}
 	return problems
 }

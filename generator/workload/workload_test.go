@@ -81,7 +81,8 @@ func TestAnItemOfASingleFlowIsThatFlow(t *testing.T) {
 		}
 	}
 	name, v := workload.Between(4, 4)
-	if flows := workload.Find(name).Flows(v, workload.Scope{Hosts: 8}); len(flows) != 1 || flows[0].Src != 4 || flows[0].Dst != 4 {
+	if flows := workload.Find(name).Flows(v, workload.Scope{Hosts: 8}); len(flows) != 1 || flows[0].Src != 4 ||
+		flows[0].Dst != 4 {
 		t.Errorf("a host to itself: %+v", flows)
 	}
 }

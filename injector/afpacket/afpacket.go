@@ -1,5 +1,5 @@
-// Package afpacket is the injector pipeline in Go on packet rings: the portable datapath, with the events that only software
-// can do (delay, duplicate, reorder, rewrite), for every interface that Linux has.
+// Package afpacket is the injector pipeline in Go on packet rings: the portable datapath, with the events that only
+// software can do (delay, duplicate, reorder, rewrite), for every interface that Linux has.
 //
 // Frames leave through XDP sockets in copy mode, or packet sockets where an interface can't have one.
 //
@@ -27,8 +27,8 @@ type Config struct {
 	Report func(error)
 }
 
-// PortStats counts what a port lost. A run with losses must not be analysed: the trace shows frames that never left, or lacks
-// some that a host sent.
+// PortStats counts what a port lost. A run with losses must not be analysed: the trace shows frames that never left, or
+// lacks some that a host sent.
 type PortStats struct {
 	Name     string
 	Received uint64

@@ -17,8 +17,8 @@ import (
 	"candela.dev/candela/link/linktest"
 )
 
-// BenchmarkMirrored forwards and mirrors 1 KiB packets of one flow of 1024, with an event on each, and reports packets for each
-// second of CPU time of the switch's thread, system calls included: what one core can do.
+// BenchmarkMirrored forwards and mirrors 1 KiB packets of one flow of 1024, with an event on each, and reports packets
+// for each second of CPU time of the switch's thread, system calls included: what one core can do.
 func BenchmarkMirrored(b *testing.B) { benchmarkMirrored(b, false) }
 
 // BenchmarkMirroredPacketSockets is the same where there are no XDP sockets to send through.

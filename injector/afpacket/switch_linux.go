@@ -22,8 +22,8 @@ type port struct {
 	stats  PortStats
 }
 
-// count notes what was not sent when it should have been. What goes later after all, as a port comes back, stays counted: the
-// trace shows a packet at its place and the host got it at another time.
+// count notes what was not sent when it should have been. What goes later after all, as a port comes back, stays
+// counted: the trace shows a packet at its place and the host got it at another time.
 func (p *port) count() {
 	p.stats.Sent = p.sender.Sent()
 	p.stats.Unsent = max(p.stats.Unsent, p.handed-p.stats.Sent-uint64(p.sender.Pending()))
@@ -118,8 +118,8 @@ func (s *Switch) Close() error {
 	return errors.Join(failed...)
 }
 
-// Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which the
-// pipeline is programmed.
+// Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which
+// the pipeline is programmed.
 func (s *Switch) Run(ctx context.Context, do func(func())) error {
 	stop := context.AfterFunc(ctx, s.waiter.Wake)
 	defer stop()

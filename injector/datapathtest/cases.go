@@ -36,8 +36,10 @@ func connection(v version, options uint64) []Entry {
 	}
 	key := func(a, b netip.Addr) p4.Key { return p4.Key{p4.AddrValue(a), p4.AddrValue(b), p4.Uint(uint64(qpn))} }
 	return []Entry{
-		{Table: table, Key: key(src, dst), Action: p4.NewAction(p4.ActionSetFlow, flow|options, uint64(ipsn), uint64(ipsn), epoch)},
-		{Table: table, Key: key(dst, src), Action: p4.NewAction(p4.ActionSetFlow, answer|options, uint64(ipsn), uint64(ipsn), epoch)},
+		{Table: table, Key: key(src, dst),
+			Action: p4.NewAction(p4.ActionSetFlow, flow|options, uint64(ipsn), uint64(ipsn), epoch)},
+		{Table: table, Key: key(dst, src),
+			Action: p4.NewAction(p4.ActionSetFlow, answer|options, uint64(ipsn), uint64(ipsn), epoch)},
 	}
 }
 
@@ -74,8 +76,9 @@ func control(v version, o packet.Opcode, psn int, syndrome packet.Syndrome) Fram
 func frame(v version, src, dst netip.Addr) *packet.Packet {
 	p := &packet.Packet{Derived: true, HasUDP: true}
 	p.Eth.Type = packet.EtherTypeIPv4
-	p.IP = packet.IP{Version: uint8(v), TOS: 26<<2 | uint8(packet.ECT0), TTL: 64, Protocol: packet.ProtocolUDP, Src: src, Dst: dst,
-		ID: 0x1234}
+	p.IP = packet.IP{Version: uint8(v), TOS: 26<<2 | uint8(packet.ECT0), TTL: 64, Protocol: packet.ProtocolUDP, Src: src,
+		Dst: dst,
+		ID:  0x1234}
 	if v == 6 {
 		p.Eth.Type, p.IP.ID, p.IP.FlowLabel = packet.EtherTypeIPv6, 0, 0x12345
 	}
@@ -139,15 +142,18 @@ func dataCases(v version) []Case {
 		{Name: name("a drop leaves the copy only"), Entries: with(event(3, 1, drop)), In: message(v, 1, 5)},
 		{Name: name("a mark sets CE and nothing else"), Entries: with(event(2, 1, ecn)), In: message(v, 1, 3)},
 		{Name: name("a corruption fails the iCRC only"), Entries: with(event(2, 1, corrupt)), In: message(v, 1, 3)},
-		{Name: name("the second round is ITER 2, also behind the wrap"), Entries: with(event(3, 2, drop), event(4, 1, ecn)), In: twice},
+		{Name: name("the second round is ITER 2, also behind the wrap"), Entries: with(event(3, 2, drop), event(4, 1, ecn)),
+			In: twice},
 		{Name: name("any round"), Entries: with(eventAny(3, ecn)), In: twice},
 		{Name: name("the exact entry wins"), Entries: with(eventAny(3, ecn), event(3, 2, drop)), In: twice},
 		{Name: name("the n-th arrival of a PSN"), Entries: with(watched...), In: twice},
 		{Name: name("message scope returns to round 1"), Entries: append(connection(v, p4.FlowMessageScope),
 			Entry{Table: p4.TableEvent, Key: p4.KeyOf(flow|p4.FlowMessageScope, 0, uint64(ipsn.Add(3)), 1), Action: drop}),
-			In: append(append(message(v, 1, 2), message(v, 2, 3)...), data(v, packet.WriteOnly, 4, 64), data(v, packet.WriteOnly, 5, 64))},
-		{Name: name("a snap cuts the copies"), Entries: with(event(2, 1, ecn), Entry{Table: p4.TableMirrorEgress, Default: true,
-			Action: p4.NewAction(p4.ActionSetSnap, 128)}), In: message(v, 1, 3)},
+			In: append(append(message(v, 1, 2), message(v, 2, 3)...), data(v, packet.WriteOnly, 4, 64),
+				data(v, packet.WriteOnly, 5, 64))},
+		{Name: name("a snap cuts the copies"),
+			Entries: with(event(2, 1, ecn), Entry{Table: p4.TableMirrorEgress, Default: true,
+				Action: p4.NewAction(p4.ActionSetSnap, 128)}), In: message(v, 1, 3)},
 		{Name: name("a closed gate mirrors nothing, events happen all the same"), Entries: with(event(2, 1, drop), Entry{
 			Table: p4.TableMirror, Default: true, Action: p4.NewAction(p4.ActionNoAction)}), In: message(v, 1, 3)},
 	}
@@ -161,7 +167,8 @@ func controlCases(v version) []Case {
 	}
 	ack := func(psn int) Frame { return control(v, packet.Acknowledge, psn, packet.SyndromeAck) }
 	nak := func(psn int, s packet.Syndrome) Frame { return control(v, packet.Acknowledge, psn, s) }
-	all := []Frame{ack(1), nak(2, packet.SyndromeNakSequence), nak(2, packet.SyndromeRNR|3), nak(3, packet.SyndromeNakInvalid),
+	all := []Frame{ack(1), nak(2, packet.SyndromeNakSequence), nak(2, packet.SyndromeRNR|3),
+		nak(3, packet.SyndromeNakInvalid),
 		nak(3, packet.SyndromeNakAccess), nak(3, packet.SyndromeNakOperation), control(v, packet.CNP, 1, 0),
 		control(v, packet.AtomicAcknowledge, 4, packet.SyndromeAck), ack(5)}
 	var one []Entry
@@ -170,7 +177,8 @@ func controlCases(v version) []Case {
 			one = append(one, ordinal(class, 1, ecn))
 		}
 	}
-	everyNak := Entry{Table: p4.TableEventAny, Key: p4.KeyOf(answer|p4.FlowControlClass, 0, uint64(packet.ClassNak)), Action: drop}
+	everyNak := Entry{Table: p4.TableEventAny, Key: p4.KeyOf(answer|p4.FlowControlClass, 0, uint64(packet.ClassNak)),
+		Action: drop}
 	ofPSN := []Entry{
 		{Table: p4.TableWatch, Key: p4.KeyOf(answer, 1, uint64(packet.ClassAck), uint64(ipsn.Add(4))),
 			Action: p4.NewAction(p4.ActionSetWatch, p4.WatchEvery|5)},
@@ -196,7 +204,8 @@ func trimCases(v version) []Case {
 	for _, size := range []int{10, 30, 60, 64, 128, 299} {
 		for _, flags := range []packet.TrimFlags{0, packet.TrimSetDSCP, both, both | packet.TrimSetDSCP} {
 			cases = append(cases, Case{Name: fmt.Sprintf("IPv%d: a trim to %d bytes with flags %d", v, size, flags),
-				Entries: append(connection(v, 0), event(2, 1, trim(size, 5, flags))), In: message(v, 1, 3), Needs: []uint32{p4.ActionTrim}})
+				Entries: append(connection(v, 0), event(2, 1, trim(size, 5, flags))), In: message(v, 1, 3),
+				Needs: []uint32{p4.ActionTrim}})
 		}
 	}
 	return append(cases, Case{Name: fmt.Sprintf("IPv%d: a runt passes whole", v),
@@ -219,14 +228,15 @@ func oddCases() []Case {
 	}()
 	padded := Frame{HostA, append(append([]byte(nil), base...), 1, 2, 3, 4, 5)}
 	odd := []Frame{
-		edit(func(b []byte) { b[37] = 0x99 }),                                        // another UDP port
-		edit(func(b []byte) { b[23] = 6 }),                                           // TCP
-		edit(func(b []byte) { b[20] |= 0x20 }),                                       // a first fragment
-		edit(func(b []byte) { b[14] = 0x55 }),                                        // version 5
-		edit(func(b []byte) { b[12], b[13] = 0x08, 0x06 }),                           // ARP
-		edit(func(b []byte) { b[38], b[39] = 0, 12 }),                                // a UDP length that cuts the BTH
-		edit(func(b []byte) { b[42] = 0x1f }),                                        // an opcode nobody knows
-		edit(func(b []byte) { b[38], b[39] = 0x03, 0x00 }),                           // a UDP length beyond the frame: truncated
+		edit(func(b []byte) { b[37] = 0x99 }),              // another UDP port
+		edit(func(b []byte) { b[23] = 6 }),                 // TCP
+		edit(func(b []byte) { b[20] |= 0x20 }),             // a first fragment
+		edit(func(b []byte) { b[14] = 0x55 }),              // version 5
+		edit(func(b []byte) { b[12], b[13] = 0x08, 0x06 }), // ARP
+		edit(func(b []byte) { b[38], b[39] = 0, 12 }),      // a UDP length that cuts the BTH
+		edit(func(b []byte) { b[42] = 0x1f }),              // an opcode nobody knows
+		// a UDP length beyond the frame: truncated
+		edit(func(b []byte) { b[38], b[39] = 0x03, 0x00 }),
 		edit(func(b []byte) { copy(b, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}) }), // broadcast
 		edit(func(b []byte) { copy(b, []byte{2, 2, 2, 2, 2, 2}) }),                   // an unknown station
 		edit(func(b []byte) { copy(b, []byte{1, 0x80, 0xc2, 0, 0, 1}) }),             // a reserved group
@@ -261,7 +271,8 @@ func Crowd(n int) []Entry {
 	for i := range uint64(n) {
 		key := p4.Key{p4.AddrValue(src), p4.AddrValue(dst), p4.Uint(1000 + i)}
 		entries = append(entries,
-			Entry{Table: p4.TableConnectionV4, Key: key, Action: p4.NewAction(p4.ActionSetFlow, i, uint64(ipsn), uint64(ipsn), epoch)},
+			Entry{Table: p4.TableConnectionV4, Key: key,
+				Action: p4.NewAction(p4.ActionSetFlow, i, uint64(ipsn), uint64(ipsn), epoch)},
 			Entry{Table: p4.TableEvent, Key: p4.KeyOf(i, 0, uint64(ipsn.Add(1)), 1), Action: drop})
 	}
 	return entries

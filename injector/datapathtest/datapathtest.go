@@ -1,6 +1,7 @@
-// Package datapathtest is one suite of packets-in/packets-out cases for every injector datapath: the pipeline in Go, XDP,
-// packet rings, bmv2. A case is a set of table entries, frames that arrive and, computed by the Go pipeline, the frames
-// that must leave: per port, in order, byte for byte but for the stamps that a datapath takes from its own clock.
+// Package datapathtest is one suite of packets-in/packets-out cases for every injector datapath: the pipeline in Go,
+// XDP, packet rings, bmv2. A case is a set of table entries, frames that arrive and, computed by the Go pipeline, the
+// frames that must leave: per port, in order, byte for byte but for the stamps that a datapath takes from its own
+// clock.
 //
 // The pipeline itself is tested by hand-written expectations in its own package; here it is the reference.
 package datapathtest
@@ -44,7 +45,8 @@ type Frame struct {
 	Data []byte
 }
 
-// A Case is what a datapath is programmed with and what arrives. Every case starts on a fresh pipeline with [Base] entries.
+// A Case is what a datapath is programmed with and what arrives. Every case starts on a fresh pipeline with [Base]
+// entries.
 type Case struct {
 	Name    string
 	Entries []Entry
@@ -101,7 +103,8 @@ func write(d switchd.Datapath, entries []Entry) error {
 	return nil
 }
 
-// Expected returns the frames that leave each port in order, as the pipeline in Go decides, with the mirror stamps zero.
+// Expected returns the frames that leave each port in order, as the pipeline in Go decides, with the mirror stamps
+// zero.
 func Expected(c Case) ([Ports][][]byte, error) {
 	r, err := newReference(c)
 	if err != nil {

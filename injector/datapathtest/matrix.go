@@ -38,7 +38,8 @@ type way struct {
 
 func ways() []way {
 	twice := append(message(4, 1, 4), message(4, 2, 4)...)
-	acks := []Frame{control(4, packet.Acknowledge, 1, packet.SyndromeAck), control(4, packet.Acknowledge, 2, packet.SyndromeAck),
+	acks := []Frame{control(4, packet.Acknowledge, 1, packet.SyndromeAck),
+		control(4, packet.Acknowledge, 2, packet.SyndromeAck),
 		control(4, packet.Acknowledge, 2, packet.SyndromeAck)}
 	one := func(e func(p4.Action) Entry) func(p4.Action) []Entry {
 		return func(a p4.Action) []Entry { return []Entry{e(a)} }
@@ -62,7 +63,8 @@ func ways() []way {
 			return Entry{Table: p4.TableControlEvent, Key: p4.KeyOf(answer, uint64(packet.ClassAck), 2), Action: a}
 		}), acks},
 		{"control packet, nth any", p4.TableEventAny, 0, one(func(a p4.Action) Entry {
-			return Entry{Table: p4.TableEventAny, Key: p4.KeyOf(answer|p4.FlowControlClass, 0, uint64(packet.ClassAck)), Action: a}
+			return Entry{Table: p4.TableEventAny, Key: p4.KeyOf(answer|p4.FlowControlClass, 0, uint64(packet.ClassAck)),
+				Action: a}
 		}), acks},
 		{"control packet, psn, nth", p4.TableWatchedEvent, 0, watched(8, 2, ackWatch), acks},
 		{"control packet, psn, nth any", p4.TableWatchedEvent, 0, watched(p4.WatchEvery|8, 0, ackWatch), acks},

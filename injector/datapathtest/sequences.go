@@ -30,9 +30,9 @@ func (s Step) apply(d switchd.Datapath) error {
 	return write(d, s.Entries)
 }
 
-// compareCounters says which counter differs from the reference's: hits of every entry that a step names, and those of ports
-// and sessions.
-// With arrived, the bytes of roce_tx are not compared: the target counts those of packets as they arrived.
+// compareCounters says which counter differs from the reference's: hits of every entry that a step names, and those of
+// ports and sessions. With arrived, the bytes of roce_tx are not compared: the target counts those of packets as they
+// arrived.
 func (s Sequence) compareCounters(want, got switchd.Datapath, arrived bool) error {
 	for _, step := range s.Steps {
 		for _, e := range step.Entries {
@@ -48,7 +48,8 @@ func (s Sequence) compareCounters(want, got switchd.Datapath, arrived bool) erro
 		name string
 		id   uint32
 		n    int
-	}{{"roce_rx", p4.CounterRoCERx, Ports}, {"roce_tx", p4.CounterRoCETx, Ports}, {"mirrored", p4.CounterMirrored, sessionB + 1}} {
+	}{{"roce_rx", p4.CounterRoCERx, Ports}, {"roce_tx", p4.CounterRoCETx, Ports},
+		{"mirrored", p4.CounterMirrored, sessionB + 1}} {
 		for i := range c.n {
 			wantPackets, wantBytes := want.Counter(c.id, i)
 			gotPackets, gotBytes := got.Counter(c.id, i)
@@ -56,7 +57,8 @@ func (s Sequence) compareCounters(want, got switchd.Datapath, arrived bool) erro
 				wantBytes = gotBytes
 			}
 			if wantPackets != gotPackets || wantBytes != gotBytes {
-				return fmt.Errorf("counter %s[%d]: %d packets, %d bytes; want %d, %d", c.name, i, gotPackets, gotBytes, wantPackets, wantBytes)
+				return fmt.Errorf("counter %s[%d]: %d packets, %d bytes; want %d, %d", c.name, i, gotPackets, gotBytes, wantPackets,
+					wantBytes)
 			}
 		}
 	}
@@ -149,7 +151,8 @@ func tagged() Sequence {
 	return s
 }
 
-// trafficClasses are all values of the traffic class whose bits lie in two bytes of an IPv6 header, with flow labels at the edge.
+// trafficClasses are all values of the traffic class whose bits lie in two bytes of an IPv6 header, with flow labels at
+// the edge.
 func trafficClasses() Sequence {
 	s := Sequence{Name: "IPv6: traffic classes and flow labels at the edges"}
 	for _, a := range []p4.Action{ecn, trim(64, 63, 7), trim(64, 0, packet.TrimSetDSCP)} {
@@ -207,7 +210,8 @@ func randomEntry(rng *rand.Rand, options uint64) Entry {
 	case 0:
 		return Entry{Table: p4.TableEventAny, Key: p4.KeyOf(of, 0, psn), Action: a}
 	case 1:
-		return Entry{Table: p4.TableControlEvent, Key: p4.KeyOf(answer|options, uint64(packet.ClassAck)+rng.Uint64N(4), 1+rng.Uint64N(3)), Action: a}
+		return Entry{Table: p4.TableControlEvent,
+			Key: p4.KeyOf(answer|options, uint64(packet.ClassAck)+rng.Uint64N(4), 1+rng.Uint64N(3)), Action: a}
 	case 2:
 		return Entry{Table: p4.TableWatch, Key: p4.KeyOf(of, 0, 0, psn), Action: p4.NewAction(p4.ActionSetWatch, 3)}
 	case 3:
@@ -235,8 +239,8 @@ func randomFrame(rng *rand.Rand, v version, port uint16) Frame {
 	}
 	switch rng.IntN(10) {
 	case 0:
-		// Not the addresses, and no EtherType: a receiving kernel hands frames of a batch whose protocol it does not know to packet
-		// sockets after the others.
+		// Not the addresses, and no EtherType: a receiving kernel hands frames of a batch whose protocol it does not know to
+		// packet sockets after the others.
 		const from = 18
 		bit := 8*from + rng.IntN(8*(len(f.Data)-from))
 		f.Data[bit/8] ^= 1 << (bit % 8)

@@ -14,7 +14,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Differences are what a target may do unlike the pipeline in Go, as the contract leaves it open or the target can't help it.
+// Differences are what a target may do unlike the pipeline in Go, as the contract leaves it open or the target can't
+// help it.
 type Differences struct {
 	CopyPorts bool // draws the UDP ports of mirror copies otherwise
 	TxBytes   bool // counts a trimmed packet's bytes in roce_tx as they arrived
@@ -87,8 +88,8 @@ func (w *Wire) Send(t testing.TB, in []Frame) {
 	}
 }
 
-// Exchange sends frames one after the other and returns what left each port, the stamps of mirror copies cleared. It waits
-// for as many frames as are wanted, and a moment for more.
+// Exchange sends frames one after the other and returns what left each port, the stamps of mirror copies cleared. It
+// waits for as many frames as are wanted, and a moment for more.
 func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Ports][][]byte) {
 	t.Helper()
 	w.Send(t, in)
@@ -128,8 +129,8 @@ func receive(t testing.TB, r *link.Ring, n int) (frames [][]byte) {
 	}
 }
 
-// Check runs the suite and the sequences: do lets a function program the datapath, under whatever lock that takes. After each
-// step the counters must be those of the pipeline, too.
+// Check runs the suite and the sequences: do lets a function program the datapath, under whatever lock that takes.
+// After each step the counters must be those of the pipeline, too.
 func (w *Wire) Check(t *testing.T, do func(func(switchd.Datapath) error) error) {
 	t.Helper()
 	for _, c := range Cases() {
@@ -223,7 +224,8 @@ func clearPorts(lists ...[Ports][][]byte) {
 	}
 }
 
-// checkFrames lets frames arrive, those of one port at a time: which of two ports a switch serves first is its own affair.
+// checkFrames lets frames arrive, those of one port at a time: which of two ports a switch serves first is its own
+// affair.
 func (w *Wire) checkFrames(t *testing.T, ref *reference, in []Frame) error {
 	t.Helper()
 	for len(in) > 0 {

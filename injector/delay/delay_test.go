@@ -19,7 +19,8 @@ func TestCountsAreReadBackAndKnowTheLongest(t *testing.T) {
 		t.Fatalf("%v, %v: want %v", read, err, now)
 	}
 	since := read.Since(before)
-	if n, longest := since.Frames(), since.Longest(); n != 4 || longest > 300*time.Millisecond || longest < 150*time.Millisecond {
+	if n, longest := since.Frames(), since.Longest(); n != 4 || longest > 300*time.Millisecond ||
+		longest < 150*time.Millisecond {
 		t.Errorf("%d frames, the longest at least %v; want 4, and 150 to 300 ms", n, longest)
 	}
 	if (delay.Counts{}).Longest() != 0 {

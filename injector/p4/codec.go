@@ -43,8 +43,8 @@ func (v Value) Bytes() []byte {
 	return append([]byte(nil), b[16-n:]...)
 }
 
-// ParseValue reads a bytestring of a bit<width> value. Leading zeros are accepted, as the specification demands; an empty
-// string and a value that needs more bits are OUT_OF_RANGE.
+// ParseValue reads a bytestring of a bit<width> value. Leading zeros are accepted, as the specification demands; an
+// empty string and a value that needs more bits are OUT_OF_RANGE.
 func ParseValue(b []byte, width int) (Value, error) {
 	if len(b) == 0 {
 		return Value{}, status.Error(codes.OutOfRange, "empty bytestring")
@@ -143,7 +143,8 @@ func (info *Info) TableAction(a Action) *p4pb.TableAction {
 	return &p4pb.TableAction{Type: &p4pb.TableAction_Action{Action: out}}
 }
 
-// ParseAction decodes an action for an entry of t or, with asDefault, for its default entry. Its errors are gRPC statuses.
+// ParseAction decodes an action for an entry of t or, with asDefault, for its default entry. Its errors are gRPC
+// statuses.
 func (t *Table) ParseAction(ta *p4pb.TableAction, asDefault bool) (Action, error) {
 	a := ta.GetAction()
 	if a == nil {
@@ -154,9 +155,11 @@ func (t *Table) ParseAction(ta *p4pb.TableAction, asDefault bool) (Action, error
 	case ref == nil:
 		return Action{}, status.Errorf(codes.InvalidArgument, "table %q offers no action %d", t.Name, a.GetActionId())
 	case ref.DefaultOnly && !asDefault:
-		return Action{}, status.Errorf(codes.PermissionDenied, "action %q may only be the default of table %q", ref.Name, t.Name)
+		return Action{}, status.Errorf(codes.PermissionDenied, "action %q may only be the default of table %q", ref.Name,
+			t.Name)
 	case ref.TableOnly && asDefault:
-		return Action{}, status.Errorf(codes.PermissionDenied, "action %q may not be the default of table %q", ref.Name, t.Name)
+		return Action{}, status.Errorf(codes.PermissionDenied, "action %q may not be the default of table %q", ref.Name,
+			t.Name)
 	}
 	return ref.parseParams(a.GetParams())
 }

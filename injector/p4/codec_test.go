@@ -48,7 +48,8 @@ func TestValuesSurviveTheirBytestrings(t *testing.T) {
 		if len(b) > 1 && b[0] == 0 {
 			t.Fatalf("%x is not canonical", b)
 		}
-		if got, err := p4.ParseValue(append(make([]byte, rapid.IntRange(0, 20).Draw(t, "zeros")), b...), 128); err != nil || got != v {
+		if got, err := p4.ParseValue(append(make([]byte, rapid.IntRange(0, 20).Draw(t, "zeros")), b...), 128); err != nil ||
+			got != v {
 			t.Fatalf("%v became %v, %v", v, got, err)
 		}
 	})

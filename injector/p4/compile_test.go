@@ -72,16 +72,17 @@ func compare(t *testing.T, name string, made []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(withoutLines(committed), withoutLines(made)); diff != "" {
-		t.Errorf("%s is not what this compiler makes of the sources; another version may make another program of them, otherwise:"+
-			" go test ./injector/p4 -run P4 -update\n%s", name, diff)
+		t.Errorf(
+			"%s is not what this compiler makes of the sources; another version may make another program of them, otherwise:"+
+				" go test ./injector/p4 -run P4 -update\n%s", name, diff)
 	}
 }
 
 // generated is a name that the compiler makes of a source file and the number of a line in it.
 var generated = regexp.MustCompile(`\b(tbl_)?(injector_v1model|tables|constants|headers|parser|opcodes)(\d+)\b`)
 
-// withoutLines returns a program in which such names count from 1, in the order of their appearance: a comment in the sources moves
-// the lines and changes no program.
+// withoutLines returns a program in which such names count from 1, in the order of their appearance: a comment in the
+// sources moves the lines and changes no program.
 func withoutLines(program []byte) string {
 	names := map[string]int{}
 	return generated.ReplaceAllStringFunc(string(program), func(name string) string {

@@ -1,9 +1,9 @@
-// Package p4 is the injector contract in the words of P4: the frozen P4Info, its ids by name, and the translation between
-// the values of table entries and the bytestrings of P4Runtime.
+// Package p4 is the injector contract in the words of P4: the frozen P4Info, its ids by name, and the translation
+// between the values of table entries and the bytestrings of P4Runtime.
 //
-// [Base] is the contract as it stands. A target serves it minus the actions it lacks ([Info.Without]), and software targets
-// may add some; so whoever talks to a target parses what that target serves with [New] and asks the result, never Base.
-// Everything here is immutable once made and safe for concurrent use.
+// [Base] is the contract as it stands. A target serves it minus the actions it lacks ([Info.Without]), and software
+// targets may add some; so whoever talks to a target parses what that target serves with [New] and asks the result,
+// never Base. Everything here is immutable once made and safe for concurrent use.
 package p4
 
 import (
@@ -47,7 +47,8 @@ func Parse(data []byte) (*Info, error) {
 	return New(pb)
 }
 
-// Limits of what an [Info] describes; the contract stays far below them on purpose, so that keys and actions are values.
+// Limits of what an [Info] describes; the contract stays far below them on purpose, so that keys and actions are
+// values.
 const (
 	MaxFields = 4 // match fields of a table, parameters of an action
 	maxField  = 128
@@ -101,8 +102,8 @@ type Info struct {
 	counters []*Counter
 }
 
-// New indexes pb, which must not change afterwards. It accepts what this project's pipelines use: exact matches, at most
-// [MaxFields] fields and parameters, unique ids and names.
+// New indexes pb, which must not change afterwards. It accepts what this project's pipelines use: exact matches, at
+// most [MaxFields] fields and parameters, unique ids and names.
 func New(pb *configpb.P4Info) (*Info, error) {
 	info := &Info{pb: pb, tableID: map[uint32]*Table{}, actionID: map[uint32]*ActionInfo{}}
 	for _, a := range pb.GetActions() {

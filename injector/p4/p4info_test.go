@@ -52,8 +52,9 @@ func TestConstantsAreTheIdsOfTheP4Info(t *testing.T) {
 			t.Errorf("action %q does not have id %d", name, id)
 		}
 	}
-	counters := map[string]uint32{"roce_rx": p4.CounterRoCERx, "mirrored": p4.CounterMirrored, "pause_rx": p4.CounterPauseRx,
-		"roce_tx": p4.CounterRoCETx}
+	counters := map[string]uint32{"roce_rx": p4.CounterRoCERx, "mirrored": p4.CounterMirrored,
+		"pause_rx": p4.CounterPauseRx,
+		"roce_tx":  p4.CounterRoCETx}
 	for name, id := range counters {
 		if c := info.Counter(id); c == nil || c.Name != name {
 			t.Errorf("counter %q does not have id %d", name, id)

@@ -11,8 +11,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Ids of the actions that software targets add to the contract (design, "Injector contract"). Their presence in the P4Info
-// that a target serves is how a controller knows that the target has them. [trace.Actions] declares names and widths.
+// Ids of the actions that software targets add to the contract (design, "Injector contract"). Their presence in the
+// P4Info that a target serves is how a controller knows that the target has them. [trace.Actions] declares names and
+// widths.
 const (
 	ActionDelay          uint32 = 0x01000020 + iota // delay(ns)
 	ActionDuplicate                                 // duplicate(n)
@@ -34,7 +35,8 @@ var software = sync.OnceValue(func() *Info {
 		}
 		action := &configpb.Action{Preamble: &configpb.Preamble{Id: a.ID, Name: a.Name, Alias: a.Name}}
 		for n, p := range a.Params {
-			action.Params = append(action.Params, &configpb.Action_Param{Id: uint32(n + 1), Name: p.Name, Bitwidth: int32(p.Bits)})
+			action.Params = append(action.Params,
+				&configpb.Action_Param{Id: uint32(n + 1), Name: p.Name, Bitwidth: int32(p.Bits)})
 		}
 		pb.Actions = append(pb.Actions, action)
 		refs = append(refs, &configpb.ActionRef{Id: a.ID})

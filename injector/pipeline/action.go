@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// action is an event's action with its parameters, in the order of [trace.Actions]. One that changes bytes needs a case in Apply,
-// one in misses if some packets have nothing to change, and one in forwardedLen if it changes the length.
+// action is an event's action with its parameters, in the order of [trace.Actions]. One that changes bytes needs a case
+// in Apply, one in misses if some packets have nothing to change, and one in forwardedLen if it changes the length.
 type action struct {
 	event  trace.EventType
 	params [trace.MaxActionParams]uint64

@@ -47,8 +47,8 @@ func benchPacket(flow int) packet.Packet {
 	return p
 }
 
-// BenchmarkProcess decides about parsed packets of 4096 flows in random order with 8192 events programmed. Target: 60 ns
-// and no allocation a packet.
+// BenchmarkProcess decides about parsed packets of 4096 flows in random order with 8192 events programmed. Target: 60
+// ns and no allocation a packet.
 func BenchmarkProcess(b *testing.B) {
 	p := fullPipeline(b)
 	packets := make([]packet.Packet, benchFlows)

@@ -45,8 +45,10 @@ func TestTheLastOfEachIsAcceptedAndTheNextRefused(t *testing.T) {
 		bad  []error
 		text string
 	}{
-		{"flow", []error{flow(0), flow(4095), flow(4095 | 1<<15)}, []error{flow(4096)}, "flow id 4096: indices go up to 4095,"},
-		{"slot", []error{watch(0), watch(8191), watch(8191 | 1<<15)}, []error{watch(8192)}, "watch slot 8192: slots go up to 8191,"},
+		{"flow", []error{flow(0), flow(4095), flow(4095 | 1<<15)}, []error{flow(4096)},
+			"flow id 4096: indices go up to 4095,"},
+		{"slot", []error{watch(0), watch(8191), watch(8191 | 1<<15)}, []error{watch(8192)},
+			"watch slot 8192: slots go up to 8191,"},
 		{"turn", []error{turn(1), turn(1023)}, []error{turn(1024)}, "clone session 1024 is not in 1…1023"},
 		{"turn of no session", nil, []error{turn(0)}, "clone session 0 is not in 1…1023"},
 		{"session", []error{session(1), session(1023)}, []error{session(1024)}, "clone session 1024 is not in 1…1023"},
@@ -95,13 +97,15 @@ func TestDefaultsThatTablesDoNotHaveAreRefused(t *testing.T) {
 		{p4.TableMirrorEgress, snap, true}, {p4.TableMirrorEgress, none, true}, {p4.TableMirrorEgress, open, false},
 		{p4.TableL2Forward, p4.NewAction(p4.ActionFlood), true}, {p4.TableL2Forward, p4.NewAction(p4.ActionForward, 3), true},
 		{p4.TableL2Forward, p4.NewAction(p4.ActionForward, 4), false},
-		{p4.TableEvent, none, true}, {p4.TableEvent, open, false}, {p4.TableEvent, snap, false}, {p4.TableEvent, doDrop, false},
+		{p4.TableEvent, none, true}, {p4.TableEvent, open, false}, {p4.TableEvent, snap, false},
+		{p4.TableEvent, doDrop, false},
 	} {
 		if err := p.SetDefault(tt.table, tt.action); (err == nil) != tt.ok {
 			t.Errorf("table %d, action %d: %v", tt.table, tt.action.ID, err)
 		}
 	}
-	if err := p.Set(p4.TableMirror, p4.Key{}, none); err == nil || err.Error() != "this pipeline has no table 33554442 with a key" {
+	if err := p.Set(p4.TableMirror, p4.Key{}, none); err == nil ||
+		err.Error() != "this pipeline has no table 33554442 with a key" {
 		t.Errorf("an entry without a key: %v", err)
 	}
 }
@@ -133,7 +137,8 @@ func TestTheGateAndTheSnapLengthAreTurnedOnAndOff(t *testing.T) {
 
 func TestCountersEndWithTheirTables(t *testing.T) {
 	p := newPipeline(t, 4)
-	for id, cells := range map[uint32]int{p4.CounterRoCERx: 512, p4.CounterRoCETx: 512, p4.CounterPauseRx: 512, p4.CounterMirrored: 1024} {
+	for id, cells := range map[uint32]int{p4.CounterRoCERx: 512, p4.CounterRoCETx: 512, p4.CounterPauseRx: 512,
+		p4.CounterMirrored: 1024} {
 		for _, index := range []int{-1, 0, cells - 1, cells} {
 			p.SetCounter(id, index, 5, 50)
 			packets, bytes := p.Counter(id, index)

@@ -137,7 +137,8 @@ func TestEventsAct(t *testing.T) {
 				{p4.TableEvent, p4.KeyOf(0, 0, ipsn+1, 1), doDrop},
 			},
 			packets: []*packet.Packet{
-				dataPacket(ipsn), nak(5003, packet.SyndromeNakSequence), rocePacket(packet.ReadRequest, ipsn), rocePacket(packet.CNP, 0),
+				dataPacket(ipsn), nak(5003, packet.SyndromeNakSequence), rocePacket(packet.ReadRequest, ipsn),
+				rocePacket(packet.CNP, 0),
 				dataPacket(ipsn + 1), rocePacket(packet.ReadResponseOnly, 5000),
 			},
 			want: []trace.EventType{none, none, none, none, drop, drop},
@@ -190,7 +191,8 @@ func TestITERSurvivesTheWrapOfPSNs(t *testing.T) {
 	for _, e := range []struct{ psn, iter uint64 }{{0, 1}, {0xffffff, 2}, {0, 2}} {
 		mustSet(t, p, p4.TableEvent, p4.KeyOf(0, 0, e.psn, e.iter), doDrop)
 	}
-	packets := []*packet.Packet{dataPacket(0x7fffff), dataPacket(0xfffffe), dataPacket(0xffffff), dataPacket(0), dataPacket(1),
+	packets := []*packet.Packet{dataPacket(0x7fffff), dataPacket(0xfffffe), dataPacket(0xffffff), dataPacket(0),
+		dataPacket(1),
 		dataPacket(0xffffff), dataPacket(0)}
 	equal(t, "events", process(p, packets...), []trace.EventType{none, none, none, drop, none, drop, drop})
 }

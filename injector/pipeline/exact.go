@@ -2,11 +2,11 @@ package pipeline
 
 import "math/bits"
 
-// exact is an exact-match table: open addressing with linear probing, at most half full, keys apart from values so that a
-// miss touches one cache line. The zero K stands for an empty slot, so keys in use must never be zero.
+// exact is an exact-match table: open addressing with linear probing, at most half full, keys apart from values so that
+// a miss touches one cache line. The zero K stands for an empty slot, so keys in use must never be zero.
 //
-// Lookups take the key's hash as an argument because a hash passed as a function value can't be inlined; the table keeps
-// the function for when it moves keys.
+// Lookups take the key's hash as an argument because a hash passed as a function value can't be inlined; the table
+// keeps the function for when it moves keys.
 type exact[K comparable, V any] struct {
 	keys  []K
 	vals  []V
@@ -102,8 +102,8 @@ func (t *exact[K, V]) remove(k K) {
 	t.keys[i], t.vals[i] = empty, zero
 }
 
-// Odd constants with well-spread bits (2⁶⁴ over the golden ratio, and from xxHash): the top bits of a product depend on all
-// bits of the key.
+// Odd constants with well-spread bits (2⁶⁴ over the golden ratio, and from xxHash): the top bits of a product depend on
+// all bits of the key.
 const (
 	mix1 = 0x9e3779b97f4a7c15
 	mix2 = 0xc2b2ae3d27d4eb4f

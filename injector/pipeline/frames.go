@@ -23,9 +23,9 @@ type Outlet[F any] interface {
 	Drop(frame F)
 }
 
-// Frames is what every software switch does between receiving and sending, in memory and on real interfaces: it holds, drops,
-// edits, duplicates, floods and mirrors as the pipeline decides. It serves one goroutine, which programs the pipeline between
-// frames only.
+// Frames is what every software switch does between receiving and sending, in memory and on real interfaces: it holds,
+// drops, edits, duplicates, floods and mirrors as the pipeline decides. It serves one goroutine, which programs the
+// pipeline between frames only.
 type Frames[F any] struct {
 	Pipeline *Pipeline
 	Out      Outlet[F]
@@ -40,12 +40,12 @@ type outgoing[F any] struct {
 	frame F
 }
 
-// Forward lets the pipeline decide about a frame that arrived on port ingress at now, and forwards it and those that waited
-// for it. p is the frame, parsed. The mirror copy is made first.
+// Forward lets the pipeline decide about a frame that arrived on port ingress at now, and forwards it and those that
+// waited for it. p is the frame, parsed. The mirror copy is made first.
 //
-// Held frames whose time was up before now leave first. However late the owner's timer is, frames then leave in the order
-// that stamps and delays in the trace tell; or a busy machine would make the trace accuse a host of answers to packets that it
-// had not got.
+// Held frames whose time was up before now leave first. However late the owner's timer is, frames then leave in the
+// order that stamps and delays in the trace tell; or a busy machine would make the trace accuse a host of answers to
+// packets that it had not got.
 func (f *Frames[F]) Forward(now clock.Time, ingress uint16, p *packet.Packet, frame F) (roce bool, err error) {
 	f.Release(now.Add(-1))
 	r := &f.result
@@ -123,10 +123,12 @@ func (f *Frames[F]) Release(now clock.Time) {
 	}
 }
 
-// EncodeMirror writes r's mirror numbers into a copy of its frame, made in room, and returns the copy, cut to the snap length.
+// EncodeMirror writes r's mirror numbers into a copy of its frame, made in room, and returns the copy, cut to the snap
+// length.
 func (r *Result) EncodeMirror(copied []byte) ([]byte, error) {
 	m := &r.Mirror
-	err := trace.EncodeMirror(copied, trace.MirrorMeta{Event: r.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
+	err := trace.EncodeMirror(copied,
+		trace.MirrorMeta{Event: r.Event, Seq: m.Seq, TimeNS: m.TimeNS, UDPDstPort: m.UDPDstPort})
 	if err != nil {
 		return nil, fmt.Errorf("mirror a RoCE packet: %w", err) // a RoCE packet is UDP by definition
 	}

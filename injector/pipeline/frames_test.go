@@ -167,14 +167,15 @@ func program(t *rapid.T, entries []tableEntry, snap uint64) *pipeline.Pipeline {
 	return p
 }
 
-// TestFramesLeaveAsANaiveForwarderSendsThem sends frames with every kind of event, to known and unknown addresses, and frames
-// that are not RoCE or not even frames.
+// TestFramesLeaveAsANaiveForwarderSendsThem sends frames with every kind of event, to known and unknown addresses, and
+// frames that are not RoCE or not even frames.
 func TestFramesLeaveAsANaiveForwarderSendsThem(t *testing.T) { rapid.Check(t, leavesAsNaively) }
 
 func leavesAsNaively(t *rapid.T) {
 	var entries []tableEntry
 	for i := range rapid.IntRange(0, 20).Draw(t, "events") {
-		entries = append(entries, tableEntry{p4.TableEvent, p4.KeyOf(uint64(2*(i%2)), 0, uint64(ipsn+i/2), 1), everyAction(t)})
+		entries = append(entries, tableEntry{p4.TableEvent, p4.KeyOf(uint64(2*(i%2)), 0, uint64(ipsn+i/2), 1),
+			everyAction(t)})
 	}
 	snap := rapid.SampledFrom([]uint64{0, 60, 86, 128, 4000}).Draw(t, "snap")
 	want := naive{pipe: program(t, entries, snap)}

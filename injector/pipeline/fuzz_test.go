@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// FuzzProcess runs arbitrary frames, live and snapped, through every kind of event. The packet itself must stay as it was,
-// and the forwarded copy must have the length that was counted.
+// FuzzProcess runs arbitrary frames, live and snapped, through every kind of event. The packet itself must stay as it
+// was, and the forwarded copy must have the length that was counted.
 func FuzzProcess(f *testing.F) {
 	for _, p := range []*packet.Packet{dataPacket(ipsn), nak(ipsn, packet.SyndromeNakSequence), rocePacket(packet.CNP, 0),
 		rocePacket(packet.CmpSwap, ipsn)} {
@@ -18,7 +18,8 @@ func FuzzProcess(f *testing.F) {
 		f.Add(p.AppendTo(nil)[:60], uint16(30), uint8(2))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte, size uint16, flags uint8) {
-		for _, a := range []p4.Action{doDrop, doMark, doCorrupt, p4.NewAction(p4.ActionTrim, max(1, uint64(size)), 1, uint64(flags))} {
+		for _, a := range []p4.Action{doDrop, doMark, doCorrupt,
+			p4.NewAction(p4.ActionTrim, max(1, uint64(size)), 1, uint64(flags))} {
 			forwardFrame(t, frame, a)
 		}
 	})
@@ -32,7 +33,8 @@ func forwardFrame(t *testing.T, frame []byte, a p4.Action) {
 	p := newPipeline(t, 4)
 	openGate(t, p, 2)
 	if pk.IP.Src.Is4() {
-		mustSet(t, p, p4.TableConnectionV4, p4.Key{p4.AddrValue(pk.IP.Src), p4.AddrValue(pk.IP.Dst), p4.Uint(uint64(pk.BTH.DestQP))},
+		mustSet(t, p, p4.TableConnectionV4,
+			p4.Key{p4.AddrValue(pk.IP.Src), p4.AddrValue(pk.IP.Dst), p4.Uint(uint64(pk.BTH.DestQP))},
 			p4.NewAction(p4.ActionSetFlow, 0, 0, 0, 1))
 	}
 	mustSet(t, p, p4.TableEventAny, p4.KeyOf(0, uint64(pk.BTH.Opcode.Space()), uint64(pk.BTH.PSN)), a)

@@ -37,16 +37,20 @@ func TestKeysOfEntriesAreThoseOfTheirPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table, key := p.eventTable(p4.TableEvent, p4.KeyOf(3, 1, 77, 5)); table != &p.event || key != eventKey(3, packet.Responses, 77, 5) {
+	if table, key := p.eventTable(p4.TableEvent, p4.KeyOf(3, 1, 77, 5)); table != &p.event ||
+		key != eventKey(3, packet.Responses, 77, 5) {
 		t.Errorf("event: key %#x", key)
 	}
-	if table, key := p.eventTable(p4.TableEventAny, p4.KeyOf(3, 1, 77)); table != &p.eventAny || key != eventAnyKey(3, packet.Responses, 77) {
+	if table, key := p.eventTable(p4.TableEventAny, p4.KeyOf(3, 1, 77)); table != &p.eventAny ||
+		key != eventAnyKey(3, packet.Responses, 77) {
 		t.Errorf("event_any: key %#x", key)
 	}
-	if table, key := p.eventTable(p4.TableControlEvent, p4.KeyOf(3, 2, 77)); table != &p.controlEvent || key != controlKey(3, 2, 77) {
+	if table, key := p.eventTable(p4.TableControlEvent, p4.KeyOf(3, 2, 77)); table != &p.controlEvent ||
+		key != controlKey(3, 2, 77) {
 		t.Errorf("control_event: key %#x", key)
 	}
-	if table, key := p.eventTable(p4.TableWatchedEvent, p4.KeyOf(3, 2)); table != &p.watchedEvent || key != watchedKey(3, 2) {
+	if table, key := p.eventTable(p4.TableWatchedEvent, p4.KeyOf(3, 2)); table != &p.watchedEvent ||
+		key != watchedKey(3, 2) {
 		t.Errorf("watched_event: key %#x", key)
 	}
 	if table, _ := p.eventTable(p4.TableMirror, p4.Key{}); table != nil {
@@ -65,7 +69,8 @@ func spread[K comparable](hash func(K) uint64, keys []K) (longest int) {
 		*table.put(k) = i
 	}
 	if 2*len(keys) > len(table.keys) || 4*len(keys) < len(table.keys) && len(table.keys) > minSlots {
-		panic(fmt.Sprintf("%d keys in %d slots: a table is at most half full and grows by doubling", len(keys), len(table.keys)))
+		panic(fmt.Sprintf("%d keys in %d slots: a table is at most half full and grows by doubling", len(keys),
+			len(table.keys)))
 	}
 	mask := len(table.keys) - 1
 	var empty K
@@ -77,21 +82,26 @@ func spread[K comparable](hash func(K) uint64, keys []K) (longest int) {
 	return longest
 }
 
-// TestHashesSpreadWhatTestsProgram keeps lookups short for the keys that come in sequences: addresses, queue pairs, PSNs.
+// TestHashesSpreadWhatTestsProgram keeps lookups short for the keys that come in sequences: addresses, queue pairs,
+// PSNs.
 func TestHashesSpreadWhatTestsProgram(t *testing.T) {
 	const n, most = 4096, 16
 	for name, longest := range map[string]int{
-		"PSNs":          spread(hashInt, keysOf(n, func(i uint64) uint64 { return eventKey(1, 0, packet.PSN(i), 1) })),
-		"flows":         spread(hashInt, keysOf(n, func(i uint64) uint64 { return eventKey(uint16(i), 0, 7, 1) })),
-		"MACs":          spread(hashInt, keysOf(n, func(i uint64) uint64 { return macKey(i << 24) })),
-		"IPv4 sources":  spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{i<<32 | 1, 17 | occupied} })),
-		"IPv4 targets":  spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{1<<32 | i, 17 | occupied} })),
-		"QPNs of IPv4":  spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{1<<32 | 2, i | occupied} })),
-		"QPNs of IPv6":  spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{qpn: i | occupied} })),
-		"IPv6 prefixes": spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{src: [2]uint64{i, 9}, qpn: 1 | occupied} })),
-		"IPv6 sources":  spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{src: [2]uint64{8, i}, qpn: 1 | occupied} })),
-		"IPv6 networks": spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{dst: [2]uint64{i, 9}, qpn: 1 | occupied} })),
-		"IPv6 targets":  spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{dst: [2]uint64{8, i}, qpn: 1 | occupied} })),
+		"PSNs":         spread(hashInt, keysOf(n, func(i uint64) uint64 { return eventKey(1, 0, packet.PSN(i), 1) })),
+		"flows":        spread(hashInt, keysOf(n, func(i uint64) uint64 { return eventKey(uint16(i), 0, 7, 1) })),
+		"MACs":         spread(hashInt, keysOf(n, func(i uint64) uint64 { return macKey(i << 24) })),
+		"IPv4 sources": spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{i<<32 | 1, 17 | occupied} })),
+		"IPv4 targets": spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{1<<32 | i, 17 | occupied} })),
+		"QPNs of IPv4": spread(hashV4, keysOf(n, func(i uint64) v4Key { return v4Key{1<<32 | 2, i | occupied} })),
+		"QPNs of IPv6": spread(hashV6, keysOf(n, func(i uint64) v6Key { return v6Key{qpn: i | occupied} })),
+		"IPv6 prefixes": spread(hashV6,
+			keysOf(n, func(i uint64) v6Key { return v6Key{src: [2]uint64{i, 9}, qpn: 1 | occupied} })),
+		"IPv6 sources": spread(hashV6,
+			keysOf(n, func(i uint64) v6Key { return v6Key{src: [2]uint64{8, i}, qpn: 1 | occupied} })),
+		"IPv6 networks": spread(hashV6,
+			keysOf(n, func(i uint64) v6Key { return v6Key{dst: [2]uint64{i, 9}, qpn: 1 | occupied} })),
+		"IPv6 targets": spread(hashV6,
+			keysOf(n, func(i uint64) v6Key { return v6Key{dst: [2]uint64{8, i}, qpn: 1 | occupied} })),
 	} {
 		if longest > most {
 			t.Errorf("%s: a key lies %d slots from its home, at most %d is wanted", name, longest, most)
@@ -148,7 +158,8 @@ func TestFiltersAndCounts(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyNamesIsNotLookedUp checks what spares most packets their lookups, and that it returns when tables are empty.
+// TestWhatNobodyNamesIsNotLookedUp checks what spares most packets their lookups, and that it returns when tables are
+// empty.
 func TestWhatNobodyNamesIsNotLookedUp(t *testing.T) {
 	p, err := New(Config{Ports: 1})
 	if err != nil {

@@ -41,7 +41,8 @@ func leaving(t *rapid.T, packets []heldPacket, prompt bool) []packet.PSN {
 			t.Fatal(err)
 		}
 	}
-	set(p4.TableConnectionV4, p4.Key{p4.AddrValue(ipA), p4.AddrValue(ipB), p4.Uint(qpnB)}, p4.NewAction(p4.ActionSetFlow, 0, ipsn, 5000, 1))
+	set(p4.TableConnectionV4, p4.Key{p4.AddrValue(ipA), p4.AddrValue(ipB), p4.Uint(qpnB)},
+		p4.NewAction(p4.ActionSetFlow, 0, ipsn, 5000, 1))
 	set(p4.TableL2Forward, p4.KeyOf(hostB.Uint48()), p4.NewAction(p4.ActionForward, 1))
 	for i, x := range packets {
 		if x.action.ID != 0 {

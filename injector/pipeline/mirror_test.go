@@ -24,7 +24,8 @@ func TestMirroringTakesTurnsWhileTheGateIsOpen(t *testing.T) {
 		got = append(got, r.Mirror)
 	}
 	mirror := func(i int64, session, port uint16) pipeline.Mirror {
-		return pipeline.Mirror{Active: true, Session: session, Snap: 128, Seq: uint64(i) + 1, TimeNS: i, Ports: []uint16{port}}
+		return pipeline.Mirror{Active: true, Session: session, Snap: 128, Seq: uint64(i) + 1, TimeNS: i,
+			Ports: []uint16{port}}
 	}
 	equal(t, "mirror decisions", got, []pipeline.Mirror{mirror(0, 1, 5), mirror(1, 2, 6), mirror(2, 3, 5), mirror(3, 1, 5),
 		mirror(4, 2, 6), mirror(5, 3, 5)})

@@ -65,8 +65,9 @@ func (m *model) nak() trace.EventType {
 	return m.control[m.ordinal]
 }
 
-// TestPipelineAgreesWithTheModel drives pipeline and model with the same operations: data packets that go on, skip, repeat
-// and go back, NAKs, entries that come and go, new runs; around the PSN wrap or far from it, in both ITER scopes.
+// TestPipelineAgreesWithTheModel drives pipeline and model with the same operations: data packets that go on, skip,
+// repeat and go back, NAKs, entries that come and go, new runs; around the PSN wrap or far from it, in both ITER
+// scopes.
 func TestPipelineAgreesWithTheModel(t *testing.T) { rapid.Check(t, agreesWithModel) }
 
 // FuzzPipelineAgreesWithTheModel is the same with the fuzzer's bytes as the list of operations.
@@ -126,7 +127,8 @@ func (d *driver) flush() {
 	d.set = nil
 	arrivals := d.m.arrivals
 	fresh := newModel()
-	fresh.message, fresh.last, fresh.iter, fresh.ordinal, fresh.arrivals = d.m.message, d.m.last, d.m.iter, d.m.ordinal, arrivals
+	fresh.message, fresh.last, fresh.iter, fresh.ordinal, fresh.arrivals = d.m.message, d.m.last, d.m.iter, d.m.ordinal,
+		arrivals
 	d.m = fresh
 }
 

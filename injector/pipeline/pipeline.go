@@ -3,8 +3,8 @@
 //	flow → arrivals → ITER or ordinal → event → mirror → forward
 //
 // [Pipeline.Process] never changes the packet. It decides; the owner then mirrors the packet as it arrived and lets
-// [Result.Apply] edit the forwarded copy. There is no I/O, no clock and no randomness but a hash of seed and sequence, so
-// the same packets and tables give the same results.
+// [Result.Apply] edit the forwarded copy. There is no I/O, no clock and no randomness but a hash of seed and sequence,
+// so the same packets and tables give the same results.
 //
 // # Which entry wins
 //
@@ -13,13 +13,13 @@
 //	data packets     event (PSN, ITER)        → watched_event (slot, arrival) → event_any (PSN)
 //	control packets  control_event (ordinal)  → watched_event (slot, arrival) → event_any (class, with FlowControlClass)
 //
-// Only the entry that wins counts a hit. Arrivals, ordinals and ITER advance whatever matches. They are 16 bits wide and
-// stop at [p4.Saturated]. docs/adr/0005-injector-keys.md says why the keys are as they are.
+// Only the entry that wins counts a hit. Arrivals, ordinals and ITER advance whatever matches. They are 16 bits wide
+// and stop at [p4.Saturated]. docs/adr/0005-injector-keys.md says why the keys are as they are.
 //
 // # Ownership
 //
-// A Pipeline takes no locks. Its owner serialises everything, programming between packets included; in front of a P4Runtime
-// server that is what switchd's Do is for.
+// A Pipeline takes no locks. Its owner serialises everything, programming between packets included; in front of a
+// P4Runtime server that is what switchd's Do is for.
 package pipeline
 
 import (
@@ -146,7 +146,8 @@ func New(cfg Config) (*Pipeline, error) {
 // Reset forgets everything: tables, registers and counters. A pipeline that is pushed starts like this.
 func (p *Pipeline) Reset() {
 	p.v4, p.v6 = newExact[v4Key, flow](hashV4), newExact[v6Key, flow](hashV6)
-	p.event, p.eventAny, p.controlEvent = newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt)
+	p.event, p.eventAny, p.controlEvent = newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt),
+		newExact[uint64, eventEntry](hashInt)
 	p.watch, p.watchedEvent = newExact[uint64, uint16](hashInt), newExact[uint64, eventEntry](hashInt)
 	p.l2, p.l2Default = newExact[uint64, uint16](hashInt), flood
 	p.turns, p.slots, p.gateOpen, p.snap = nil, 0, false, 0
@@ -170,8 +171,8 @@ func (p *Pipeline) Reseed(seed uint64) { p.cfg.Seed = seed }
 // Ports returns the number of ports.
 func (p *Pipeline) Ports() int { return p.cfg.Ports }
 
-// Runts returns how many packets an action let pass because there was nothing to cut or change. The contract has no counter for
-// them; it is for the owner's diagnostics.
+// Runts returns how many packets an action let pass because there was nothing to cut or change. The contract has no
+// counter for them; it is for the owner's diagnostics.
 func (p *Pipeline) Runts() uint64 { return p.runts }
 
 // Keys of the integer tables: the contract's fields side by side, with occupied on top.

@@ -55,8 +55,8 @@ const (
 	reservedMACsMask = mask48 &^ 0xf
 )
 
-// Process decides about p, which arrived on port ingress at nowNS (nanoseconds on the switch's clock), and overwrites r. It
-// does not change p and allocates nothing.
+// Process decides about p, which arrived on port ingress at nowNS (nanoseconds on the switch's clock), and overwrites
+// r. It does not change p and allocates nothing.
 func (p *Pipeline) Process(nowNS int64, ingress uint16, pk *packet.Packet, r *Result) {
 	*r = Result{Flow: trace.NoFlow}
 	ingress &= MaxPorts - 1
@@ -170,7 +170,8 @@ func (p *Pipeline) lookupFlow(pk *packet.Packet) *flow {
 }
 
 // arrive counts the packet in the watch slot that waits for it.
-func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn packet.PSN) (slot, nth uint16, watched bool) {
+func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn packet.PSN) (slot, nth uint16,
+	watched bool) {
 	if p.watch.n == 0 {
 		return 0, 0, false
 	}
@@ -217,8 +218,8 @@ func (s *round) increment() {
 	}
 }
 
-// mirror gives the packet its mirror sequence number and picks the dumper whose turn it is. A turn that leads to no session
-// still takes a number: the hole shows in the trace instead of hiding a lost copy.
+// mirror gives the packet its mirror sequence number and picks the dumper whose turn it is. A turn that leads to no
+// session still takes a number: the hole shows in the trace instead of hiding a lost copy.
 func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
 	p.seq = (p.seq + 1) & mask48
 	turn := p.turn
@@ -239,8 +240,8 @@ func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
 	m.Seq, m.TimeNS, m.UDPDstPort = p.seq, nowNS&mask48, p.udpPort(p.seq)
 }
 
-// udpPort draws the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the copies
-// over a dumper's cores. It is a function of seed and sequence (the finaliser of SplitMix64).
+// udpPort draws the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the
+// copies over a dumper's cores. It is a function of seed and sequence (the finaliser of SplitMix64).
 func (p *Pipeline) udpPort(seq uint64) uint16 {
 	x := p.cfg.Seed + seq*mix1
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Set inserts an entry or replaces the action of an existing one, whose hit count stays. The values must fit the widths of
-// the contract, as p4.Table parses them. Set refuses what the registers or ports behind the tables can't serve.
+// Set inserts an entry or replaces the action of an existing one, whose hit count stays. The values must fit the widths
+// of the contract, as p4.Table parses them. Set refuses what the registers or ports behind the tables can't serve.
 func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 	switch table {
 	case p4.TableConnectionV4, p4.TableConnectionV6:
@@ -40,8 +40,8 @@ func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 	return nil
 }
 
-// noteData enters data packets of a PSN in their flow's filter. Keys of event_any that name a class of control packets set
-// a bit in vain, which costs time, never correctness.
+// noteData enters data packets of a PSN in their flow's filter. Keys of event_any that name a class of control packets
+// set a bit in vain, which costs time, never correctness.
 func (p *Pipeline) noteData(flow, space, psn p4.Value) {
 	index := flow.Lo & p4.FlowIndexMask
 	p.usedFlows = max(p.usedFlows, int(index)+1)

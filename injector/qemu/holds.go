@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Holds says how long the host at a port held frames, on the way to it or back: by echoes that went through the same queues
-// (package link/echo). It counts them by time, four classes to a power of two.
+// Holds says how long the host at a port held frames, on the way to it or back: by echoes that went through the same
+// queues (package link/echo). It counts them by time, four classes to a power of two.
 type Holds struct {
 	counts [holdClasses]uint64
 	// Waiting is for how long the oldest echo has not been answered.

@@ -34,7 +34,8 @@ func TestHoldsSurviveTheirText(t *testing.T) {
 		}
 	}
 	since := after.Since(before)
-	if bound, known := since.Longest(); !known || bound < 20*time.Millisecond || bound > 25*time.Millisecond || since.Echoes() != 1 {
+	if bound, known := since.Longest(); !known || bound < 20*time.Millisecond || bound > 25*time.Millisecond ||
+		since.Echoes() != 1 {
 		t.Errorf("since: %v, %t, %d echoes", bound, known, since.Echoes())
 	}
 	after.Waiting = 3 * time.Second

@@ -1,9 +1,10 @@
-// Package qemu is the injector pipeline in Go between virtual machines: each port is a Unix datagram socket that speaks the
-// framing of QEMU's -netdev dgram, one raw Ethernet frame per datagram, without privilege, bridge or kernel network.
+// Package qemu is the injector pipeline in Go between virtual machines: each port is a Unix datagram socket that speaks
+// the framing of QEMU's -netdev dgram, one raw Ethernet frame per datagram, without privilege, bridge or kernel
+// network.
 //
-// Such a socket loses nothing: a sender whose peer is slow has to wait. The switch never waits for one port: what a peer
-// can't take yet stands in the port's FIFO, so that stamps are those of arrival at the switch whatever the peers do. A port
-// can also be a function of this process, which is how dumpers are attached.
+// Such a socket loses nothing: a sender whose peer is slow has to wait. The switch never waits for one port: what a
+// peer can't take yet stands in the port's FIFO, so that stamps are those of arrival at the switch whatever the peers
+// do. A port can also be a function of this process, which is how dumpers are attached.
 //
 // The switch asks hosts for echoes, hundreds of bytes a second, to know for how long they hold frames ([Holds]).
 //
@@ -23,7 +24,8 @@ var ErrUnsupported = errors.New("the qemu datapath needs Linux")
 type Port struct {
 	// Local is the path that the switch binds, Remote the one that the guest's QEMU does (its local.path).
 	Local, Remote string
-	// Record is told of each frame that leaves the port, if there are no sockets; frames are its own only until it returns.
+	// Record is told of each frame that leaves the port, if there are no sockets; frames are its own only until it
+	// returns.
 	Record func(frame []byte)
 	// Echo says that a host is at the port that may answer echoes: they measure for how long it holds frames.
 	Echo bool

@@ -130,8 +130,8 @@ func (s *Switch) Close() error {
 	return errors.Join(failed...)
 }
 
-// Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which the
-// pipeline is programmed.
+// Run forwards until ctx ends, and returns nil then. Frames are processed inside do, which takes the lock under which
+// the pipeline is programmed.
 func (s *Switch) Run(ctx context.Context, do func(func())) error {
 	wake := s.wake // Close may follow before this has run
 	stop := context.AfterFunc(ctx, func() { _, _ = unix.Write(wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) })
@@ -302,8 +302,8 @@ func (o outlet) enqueue(p *port, frame []byte) {
 	p.stats.Waited++
 }
 
-// send sends a frame and reports whether it is done with: false means that the peer has no room now. A frame to nobody is
-// lost, and counted; a peer that has taken the place of another gets it.
+// send sends a frame and reports whether it is done with: false means that the peer has no room now. A frame to nobody
+// is lost, and counted; a peer that has taken the place of another gets it.
 func (s *Switch) send(p *port, frame []byte) (done bool) {
 	for {
 		fresh := !p.connected

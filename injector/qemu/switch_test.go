@@ -241,7 +241,8 @@ func TestAPeerThatIsNotThereCostsTheFrameAndIsFoundWhenItComes(t *testing.T) {
 	})
 	var err error
 	_ = os.Remove(path)
-	if r.peers[datapathtest.HostB], err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
+	if r.peers[datapathtest.HostB],
+		err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.peers[datapathtest.HostB].Close()
@@ -264,7 +265,8 @@ func TestAPeerThatTakesAnothersPlaceGetsEveryFrame(t *testing.T) {
 	}
 	_ = os.Remove(path)
 	var err error
-	if r.peers[datapathtest.HostB], err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
+	if r.peers[datapathtest.HostB],
+		err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"}); err != nil {
 		t.Fatal(err)
 	}
 	defer r.peers[datapathtest.HostB].Close()

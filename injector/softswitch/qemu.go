@@ -9,8 +9,8 @@ import (
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
 
-// A port of the qemu datapath is named by a path: the switch's socket and the one of the guest's NIC, or of a dumper, are that
-// path with one of these endings.
+// A port of the qemu datapath is named by a path: the switch's socket and the one of the guest's NIC, or of a dumper,
+// are that path with one of these endings.
 const (
 	SwitchSocket = ".port"
 	PeerSocket   = ".nic"
@@ -22,7 +22,8 @@ const (
 	QueuedFrames = "queued-frames"
 	// DelayCounts is a delay.Counts of the ways through the switch, with the qemu datapath.
 	DelayCounts = "delay-counts"
-	// WaitCounts is a delay.Counts of the times between the arrival of frames and their forwarding, with the afpacket datapath.
+	// WaitCounts is a delay.Counts of the times between the arrival of frames and their forwarding, with the afpacket
+	// datapath.
 	WaitCounts = "wait-counts"
 	// HoldsOfPort, with the number of a port, is a qemu.Holds. Ports at which nobody answers have none.
 	HoldsOfPort = "holds-of-port-"

@@ -1,5 +1,5 @@
-// Package softswitch is an injector switch made of a Linux machine: network interfaces, one of the live datapaths on them,
-// and the P4Runtime server in front. `candela switchd` runs it.
+// Package softswitch is an injector switch made of a Linux machine: network interfaces, one of the live datapaths on
+// them, and the P4Runtime server in front. `candela switchd` runs it.
 package softswitch
 
 import (
@@ -74,7 +74,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if known := Datapaths(); !slices.Contains(known, cfg.Datapath) {
-		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s", cfg.Datapath, strings.Join(known, ", "))
+		return nil, fmt.Errorf("software switch: datapath %q is unknown; allowed are %s", cfg.Datapath,
+			strings.Join(known, ", "))
 	}
 	s := &Switch{cfg: cfg}
 	defer func() {
@@ -121,8 +122,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 	return s, err
 }
 
-// Serve forwards packets and serves P4Runtime on lis until ctx is done; then it returns nil. A datapath that fails ends the
-// server, too. lis is closed.
+// Serve forwards packets and serves P4Runtime on lis until ctx is done; then it returns nil. A datapath that fails ends
+// the server, too. lis is closed.
 func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.path.run(ctx, s.server.Do) })
@@ -197,7 +198,8 @@ func (p *afpacketPath) losses() ([]*injectorpb.PortLosses, error) {
 	stats, err := p.Stats()
 	var list []*injectorpb.PortLosses
 	for i, s := range stats {
-		list = append(list, &injectorpb.PortLosses{Port: uint32(i), Interface: s.Name, Missed: s.Missed + s.Cut, Unsent: s.Unsent})
+		list = append(list, &injectorpb.PortLosses{Port: uint32(i), Interface: s.Name, Missed: s.Missed + s.Cut,
+			Unsent: s.Unsent})
 	}
 	return list, err
 }
@@ -211,7 +213,8 @@ type xdpPath struct {
 }
 
 func openXDP(cfg Config, names []string) (*xdpPath, error) {
-	d, err := xdp.Open(xdp.Config{Ports: names, Seed: cfg.Seed, Mode: xdp.ModeDriver, CPU: cfg.CPU, MultiQueue: cfg.MultiQueue})
+	d, err := xdp.Open(xdp.Config{Ports: names, Seed: cfg.Seed, Mode: xdp.ModeDriver, CPU: cfg.CPU,
+		MultiQueue: cfg.MultiQueue})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ func TestOpenNamesWhatItCannotTake(t *testing.T) {
 		{"an unknown datapath, before any interface is touched", Config{Datapath: "dpdk", Ports: []string{"nosuch0"}},
 			[]string{`"dpdk"`, "xdp, afpacket, qemu"}},
 		{"an interface that is not there", Config{Datapath: AFPacket, Ports: []string{"nosuch0"}}, []string{`"nosuch0"`}},
-		{"a socket's directory that is not there", Config{Datapath: QEMU, Ports: []string{"/nosuch/a"}}, []string{"/nosuch/a"}},
+		{"a socket's directory that is not there", Config{Datapath: QEMU, Ports: []string{"/nosuch/a"}},
+			[]string{"/nosuch/a"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, err := Open(tc.cfg)

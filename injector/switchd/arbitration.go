@@ -36,8 +36,8 @@ type controller struct {
 	overrun  chan struct{} // closed when out was full
 }
 
-// arbiter chooses the primary (P4Runtime 5.3 and 5.4). The server's lock guards it: a change of primary therefore waits for
-// writes in flight, and no write of the old primary starts after it.
+// arbiter chooses the primary (P4Runtime 5.3 and 5.4). The server's lock guards it: a change of primary therefore waits
+// for writes in flight, and no write of the old primary starts after it.
 type arbiter struct {
 	controllers []*controller // joined, in order
 	primary     *controller
@@ -130,7 +130,8 @@ func (s *Server) arbitrate(c *controller, m *p4pb.MasterArbitrationUpdate) error
 	}
 	if !c.joined {
 		if len(s.arb.controllers) >= s.cfg.MaxControllers {
-			return status.Errorf(codes.ResourceExhausted, "%d controllers are connected, no more are served", s.cfg.MaxControllers)
+			return status.Errorf(codes.ResourceExhausted, "%d controllers are connected, no more are served",
+				s.cfg.MaxControllers)
 		}
 		c.joined = true
 		s.arb.controllers = append(s.arb.controllers, c)

@@ -50,16 +50,19 @@ func TestBadArbitrationEndsTheStream(t *testing.T) {
 		{"an unknown device", nil, &p4pb.MasterArbitrationUpdate{DeviceId: 99, ElectionId: id(2)}, codes.NotFound},
 		{"the device id of nobody", nil, &p4pb.MasterArbitrationUpdate{ElectionId: id(2)}, codes.NotFound},
 		{"a role other than the default", nil,
-			&p4pb.MasterArbitrationUpdate{DeviceId: device, Role: &p4pb.Role{Name: "x"}, ElectionId: id(2)}, codes.Unimplemented},
+			&p4pb.MasterArbitrationUpdate{DeviceId: device, Role: &p4pb.Role{Name: "x"}, ElectionId: id(2)},
+			codes.Unimplemented},
 		{"a role config", nil,
-			&p4pb.MasterArbitrationUpdate{DeviceId: device, Role: &p4pb.Role{Config: &anypb.Any{}}, ElectionId: id(2)}, codes.InvalidArgument},
+			&p4pb.MasterArbitrationUpdate{DeviceId: device, Role: &p4pb.Role{Config: &anypb.Any{}}, ElectionId: id(2)},
+			codes.InvalidArgument},
 		{"an election id that another controller uses", nil,
 			&p4pb.MasterArbitrationUpdate{DeviceId: device, ElectionId: id(1)}, codes.InvalidArgument},
 		{"another device on a live stream", &p4pb.MasterArbitrationUpdate{DeviceId: device},
 			&p4pb.MasterArbitrationUpdate{DeviceId: 99}, codes.FailedPrecondition},
 		{"another role on a live stream", &p4pb.MasterArbitrationUpdate{DeviceId: device},
 			&p4pb.MasterArbitrationUpdate{DeviceId: device, Role: &p4pb.Role{Name: "x"}}, codes.FailedPrecondition},
-		{"one controller too many", nil, &p4pb.MasterArbitrationUpdate{DeviceId: device, ElectionId: id(3)}, codes.ResourceExhausted},
+		{"one controller too many", nil, &p4pb.MasterArbitrationUpdate{DeviceId: device, ElectionId: id(3)},
+			codes.ResourceExhausted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,10 +92,13 @@ func TestOnlyThePrimaryWrites(t *testing.T) {
 		want codes.Code
 	}{
 		{"an unknown device", &p4pb.WriteRequest{DeviceId: 2, ElectionId: &p4pb.Uint128{Low: 1}}, codes.NotFound},
-		{"an unknown role", &p4pb.WriteRequest{DeviceId: device, Role: "x", ElectionId: &p4pb.Uint128{Low: 1}}, codes.NotFound},
+		{"an unknown role", &p4pb.WriteRequest{DeviceId: device, Role: "x", ElectionId: &p4pb.Uint128{Low: 1}},
+			codes.NotFound},
 		{"no election id", &p4pb.WriteRequest{DeviceId: device}, codes.PermissionDenied},
-		{"another election id", &p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 2}}, codes.PermissionDenied},
-		{"no pipeline yet", &p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 1}}, codes.FailedPrecondition},
+		{"another election id", &p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 2}},
+			codes.PermissionDenied},
+		{"no pipeline yet", &p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 1}},
+			codes.FailedPrecondition},
 	}
 	for _, tt := range tests {
 		if _, err := r.Write(t.Context(), tt.req); status.Code(err) != tt.want {
@@ -120,7 +126,8 @@ func TestStreamMessagesOtherThanArbitrationAreAnswered(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := s.Recv()
-		if err != nil || got.GetError().GetCanonicalCode() != int32(codes.Unimplemented) || got.GetError().GetDetails() == nil {
+		if err != nil || got.GetError().GetCanonicalCode() != int32(codes.Unimplemented) ||
+			got.GetError().GetDetails() == nil {
 			t.Errorf("%v: answered %v, %v", m, got, err)
 		}
 	}

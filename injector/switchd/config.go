@@ -126,7 +126,8 @@ func (s *Server) verifyTable(t *p4.Table) error {
 		offered := have.Offers(a.ID)
 		if offered == nil || offered.Name != a.Name || !slices.Equal(offered.Params, a.Params) ||
 			offered.DefaultOnly != a.DefaultOnly || offered.TableOnly != a.TableOnly {
-			return invalid("table %q offers no such action %q with id %d (it has: %v)", t.Name, a.Name, a.ID, have.EntryActions())
+			return invalid("table %q offers no such action %q with id %d (it has: %v)", t.Name, a.Name, a.ID,
+				have.EntryActions())
 		}
 	}
 	return nil

@@ -67,7 +67,8 @@ func TestPipelineConfigActions(t *testing.T) {
 	if r.events(t) != 1 {
 		t.Error("the entry is gone")
 	}
-	trim := tableEntity(&p4pb.TableEntry{TableId: p4.TableEvent, Match: base.Table(p4.TableEvent).Match(p4.KeyOf(0, 0, 9, 1)),
+	trim := tableEntity(&p4pb.TableEntry{TableId: p4.TableEvent,
+		Match:  base.Table(p4.TableEvent).Match(p4.KeyOf(0, 0, 9, 1)),
 		Action: base.TableAction(p4.NewAction(p4.ActionTrim, 64))})
 	if got := codesOf(t, r.write(t, 0, update(p4pb.Update_INSERT, trim))); got[0] != codes.InvalidArgument {
 		t.Errorf("an action that the config lacks: %v", got)
@@ -107,7 +108,8 @@ func TestConfigsThatTheTargetCannotRealiseAreRefused(t *testing.T) {
 		}
 		pb := proto.Clone(info.Proto()).(*configpb.P4Info)
 		tt.edit(pb)
-		if err := r.push(t, commitNow, &p4pb.ForwardingPipelineConfig{P4Info: pb}); status.Code(err) != codes.InvalidArgument {
+		if err := r.push(t, commitNow,
+			&p4pb.ForwardingPipelineConfig{P4Info: pb}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v, want INVALID_ARGUMENT", tt.name, err)
 		}
 	}
@@ -136,7 +138,8 @@ func TestResponseTypesOfTheConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := resp.GetConfig()
-		if (c.GetP4Info() != nil) != tt.p4info || (len(c.GetP4DeviceConfig()) > 0) != tt.device || c.GetCookie().GetCookie() != 42 {
+		if (c.GetP4Info() != nil) != tt.p4info || (len(c.GetP4DeviceConfig()) > 0) != tt.device ||
+			c.GetCookie().GetCookie() != 42 {
 			t.Errorf("%v: P4Info %t, device config %t, cookie %v", tt.kind, c.GetP4Info() != nil, len(c.GetP4DeviceConfig()) > 0,
 				c.GetCookie())
 		}

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/injector/pipeline"
 )
 
-// FuzzWrite decodes arbitrary bytes as a WriteRequest. The server must not panic, and an atomic batch that fails must leave
-// no trace in what can be read.
+// FuzzWrite decodes arbitrary bytes as a WriteRequest. The server must not panic, and an atomic batch that fails must
+// leave no trace in what can be read.
 func FuzzWrite(f *testing.F) {
 	event := &p4pb.TableEntry{TableId: p4.TableEvent, Match: p4.Base().Table(p4.TableEvent).Match(p4.KeyOf(0, 0, 1, 1)),
 		Action: p4.Base().TableAction(p4.NewAction(p4.ActionTrim, 64))}

@@ -137,7 +137,8 @@ func config(info *p4.Info, cookie uint64) *p4pb.ForwardingPipelineConfig {
 		Cookie: &p4pb.ForwardingPipelineConfig_Cookie{Cookie: cookie}}
 }
 
-func (r *rig) push(tb testing.TB, action p4pb.SetForwardingPipelineConfigRequest_Action, c *p4pb.ForwardingPipelineConfig) error {
+func (r *rig) push(tb testing.TB, action p4pb.SetForwardingPipelineConfigRequest_Action,
+	c *p4pb.ForwardingPipelineConfig) error {
 	tb.Helper()
 	_, err := r.SetForwardingPipelineConfig(tb.Context(), &p4pb.SetForwardingPipelineConfigRequest{
 		DeviceId: device, ElectionId: &p4pb.Uint128{Low: 1}, Action: action, Config: c})
@@ -146,8 +147,9 @@ func (r *rig) push(tb testing.TB, action p4pb.SetForwardingPipelineConfigRequest
 
 func (r *rig) write(tb testing.TB, atomicity p4pb.WriteRequest_Atomicity, updates ...*p4pb.Update) error {
 	tb.Helper()
-	_, err := r.Write(tb.Context(), &p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 1}, Updates: updates,
-		Atomicity: atomicity})
+	_, err := r.Write(tb.Context(),
+		&p4pb.WriteRequest{DeviceId: device, ElectionId: &p4pb.Uint128{Low: 1}, Updates: updates,
+			Atomicity: atomicity})
 	return err
 }
 

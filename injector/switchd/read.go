@@ -59,8 +59,9 @@ func (s *Server) collect(req *p4pb.ReadRequest) ([]*p4pb.Entity, error) {
 		found, err := s.read(e)
 		out, outcomes[i] = append(out, found...), err
 		if len(out) > most {
-			return nil, status.Errorf(codes.ResourceExhausted, "the request selects everything that the switch has more than %d times over "+
-				"(%d of %d requests made): ask for each entity once", repeats, i+1, len(outcomes))
+			return nil, status.Errorf(codes.ResourceExhausted,
+				"the request selects everything that the switch has more than %d times over "+
+					"(%d of %d requests made): ask for each entity once", repeats, i+1, len(outcomes))
 		}
 	}
 	return out, batchError("read: some requests failed", outcomes)

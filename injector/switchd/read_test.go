@@ -50,8 +50,10 @@ func TestReadsSelectAndReturnWhatWasWritten(t *testing.T) {
 	first.Metadata, second.ControllerMetadata = []byte("mine"), 77
 	deflt := &p4pb.TableEntry{TableId: p4.TableL2Forward, IsDefaultAction: true,
 		Action: p4.Base().TableAction(p4.NewAction(p4.ActionForward, 2))}
-	err := r.write(t, 0, update(insert, tableEntity(second)), update(insert, tableEntity(first)), update(modify, tableEntity(deflt)),
-		update(insert, clone(9, nil)), update(insert, clone(3, nil)), update(insert, group(1, 4, 5)), update(modify, directCounter(2, 6)),
+	err := r.write(t, 0, update(insert, tableEntity(second)), update(insert, tableEntity(first)),
+		update(modify, tableEntity(deflt)),
+		update(insert, clone(9, nil)), update(insert, clone(3, nil)), update(insert, group(1, 4, 5)),
+		update(modify, directCounter(2, 6)),
 		update(modify, counter(p4.CounterMirrored, 9, &p4pb.CounterData{PacketCount: 2, ByteCount: 300})))
 	if err != nil {
 		t.Fatal(err)
@@ -68,17 +70,21 @@ func TestReadsSelectAndReturnWhatWasWritten(t *testing.T) {
 		ask  *p4pb.Entity
 		want []*p4pb.Entity
 	}{
-		{"all tables, in the order of insertion", tableEntity(&p4pb.TableEntry{}), []*p4pb.Entity{tableEntity(second), tableEntity(first)}},
+		{"all tables, in the order of insertion", tableEntity(&p4pb.TableEntry{}),
+			[]*p4pb.Entity{tableEntity(second), tableEntity(first)}},
 		{"one table", ofEvent(func(*p4pb.TableEntry) {}), []*p4pb.Entity{tableEntity(second), tableEntity(first)}},
 		{"another table", tableEntity(&p4pb.TableEntry{TableId: p4.TableWatch}), nil},
 		{"one key, with its counter", ofEvent(func(te *p4pb.TableEntry) {
 			te.Match, te.CounterData = second.Match, &p4pb.CounterData{}
 		}), []*p4pb.Entity{tableEntity(counted)}},
 		{"one action", ofEvent(func(te *p4pb.TableEntry) { te.Action = first.Action }), []*p4pb.Entity{tableEntity(first)}},
-		{"one cookie", ofEvent(func(te *p4pb.TableEntry) { te.ControllerMetadata = 77 }), []*p4pb.Entity{tableEntity(second)}},
-		{"one metadata", ofEvent(func(te *p4pb.TableEntry) { te.Metadata = []byte("mine") }), []*p4pb.Entity{tableEntity(first)}},
+		{"one cookie", ofEvent(func(te *p4pb.TableEntry) { te.ControllerMetadata = 77 }),
+			[]*p4pb.Entity{tableEntity(second)}},
+		{"one metadata", ofEvent(func(te *p4pb.TableEntry) { te.Metadata = []byte("mine") }),
+			[]*p4pb.Entity{tableEntity(first)}},
 		{"a priority, which none has", ofEvent(func(te *p4pb.TableEntry) { te.Priority = 1 }), nil},
-		{"a default entry", tableEntity(&p4pb.TableEntry{TableId: p4.TableL2Forward, IsDefaultAction: true}), []*p4pb.Entity{tableEntity(deflt)}},
+		{"a default entry", tableEntity(&p4pb.TableEntry{TableId: p4.TableL2Forward, IsDefaultAction: true}),
+			[]*p4pb.Entity{tableEntity(deflt)}},
 		{"all clone sessions, by id", clone(0, nil), []*p4pb.Entity{clone(3, nil), clone(9, nil)}},
 		{"one clone session", clone(9, nil), []*p4pb.Entity{clone(9, nil)}},
 		{"no such clone session", clone(4, nil), nil},
@@ -113,9 +119,11 @@ func TestBadReadsAreReportedBesideTheGoodOnes(t *testing.T) {
 	direct := func(te *p4pb.TableEntry) *p4pb.Entity {
 		return &p4pb.Entity{Entity: &p4pb.Entity_DirectCounterEntry{DirectCounterEntry: &p4pb.DirectCounterEntry{TableEntry: te}}}
 	}
-	got, err := r.readAll(t, tableEntity(&p4pb.TableEntry{TableId: 5}), tableEntity(&p4pb.TableEntry{TableId: p4.TableEvent}),
+	got, err := r.readAll(t, tableEntity(&p4pb.TableEntry{TableId: 5}),
+		tableEntity(&p4pb.TableEntry{TableId: p4.TableEvent}),
 		&p4pb.Entity{}, &p4pb.Entity{Entity: &p4pb.Entity_RegisterEntry{}}, counter(p4.CounterRoCERx, 512, nil),
-		direct(eventEntry(7, 0)), direct(&p4pb.TableEntry{TableId: p4.TableWatch}), direct(&p4pb.TableEntry{TableId: p4.TableEvent}),
+		direct(eventEntry(7, 0)), direct(&p4pb.TableEntry{TableId: p4.TableWatch}),
+		direct(&p4pb.TableEntry{TableId: p4.TableEvent}),
 		direct(&p4pb.TableEntry{TableId: 5}))
 	want := []codes.Code{codes.InvalidArgument, codes.OK, codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange,
 		codes.NotFound, codes.InvalidArgument, codes.OK, codes.InvalidArgument}
@@ -146,13 +154,15 @@ func TestHitsAreReadBack(t *testing.T) {
 
 var _ switchd.Datapath = (*pipeline.Pipeline)(nil)
 
-// A wildcard takes four bytes and selects thousands of counters: a request of 4 MiB would take all memory, and viewers may read.
+// A wildcard takes four bytes and selects thousands of counters: a request of 4 MiB would take all memory, and viewers
+// may read.
 func TestOneRequestReadsEverythingAFewTimesAtMost(t *testing.T) {
 	r := start(t, switchd.Config{})
 	r.primary(t)
 	r.commit(t)
 	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{}}}
-	one := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterMirrored, Index: &p4pb.Index{Index: 1}}}}
+	one := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterMirrored,
+		Index: &p4pb.Index{Index: 1}}}}
 	if _, err := r.readAll(t, all, all); err != nil {
 		t.Errorf("twice: %v", err)
 	}

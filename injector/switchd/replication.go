@@ -89,7 +89,8 @@ func writeReplicas[E replicated](entries map[uint32]E, program func(uint32, []ui
 }
 
 // restoreReplicas undoes a write. The datapath has held the former ports before, so programming can't fail.
-func restoreReplicas[E replicated](entries map[uint32]E, program func(uint32, []uint16) error, id uint32, before E, existed bool) {
+func restoreReplicas[E replicated](entries map[uint32]E, program func(uint32, []uint16) error, id uint32, before E,
+	existed bool) {
 	var ports []uint16
 	if existed {
 		ports, _ = replicaPorts(before.GetReplicas())
@@ -149,11 +150,15 @@ func (s *Server) readReplication(e *p4pb.PacketReplicationEngineEntry) ([]*p4pb.
 	switch t := e.GetType().(type) {
 	case *p4pb.PacketReplicationEngineEntry_CloneSessionEntry:
 		for _, c := range selected(s.clones, t.CloneSessionEntry.GetSessionId()) {
-			add(&p4pb.PacketReplicationEngineEntry{Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: c}})
+			add(&p4pb.PacketReplicationEngineEntry{
+				Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: c},
+			})
 		}
 	case *p4pb.PacketReplicationEngineEntry_MulticastGroupEntry:
 		for _, g := range selected(s.groups, t.MulticastGroupEntry.GetMulticastGroupId()) {
-			add(&p4pb.PacketReplicationEngineEntry{Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}})
+			add(&p4pb.PacketReplicationEngineEntry{
+				Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g},
+			})
 		}
 	default:
 		return nil, invalid("the packet replication engine entry is empty")
@@ -161,8 +166,8 @@ func (s *Server) readReplication(e *p4pb.PacketReplicationEngineEntry) ([]*p4pb.
 	return out, nil
 }
 
-// selected returns the entry with an id, or for id 0 all in the order of their ids. Entries are never changed in place, so
-// they may be sent after the lock is gone.
+// selected returns the entry with an id, or for id 0 all in the order of their ids. Entries are never changed in place,
+// so they may be sent after the lock is gone.
 func selected[E any](entries map[uint32]E, id uint32) []E {
 	if e, ok := entries[id]; ok {
 		return []E{e}

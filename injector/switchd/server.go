@@ -1,15 +1,15 @@
-// Package switchd is a P4Runtime server in front of an injector datapath: the pipeline in Go today, other software switches
-// later. It keeps the control plane's view (entries, sessions, metadata) and programs a [Datapath] with it.
+// Package switchd is a P4Runtime server in front of an injector datapath: the pipeline in Go today, other software
+// switches later. It keeps the control plane's view (entries, sessions, metadata) and programs a [Datapath] with it.
 //
 // What it claims of P4Runtime 1.5: one device, the default role only, primary and backup controllers; all
 // SetForwardingPipelineConfig actions for P4Infos that its target can serve; table entries with exact matches, default
-// actions, direct and indirect counters, clone sessions without truncation, multicast groups without backup replicas; all
-// three batch atomicities. Registers, meters, digests, packet I/O and action profiles answer UNIMPLEMENTED.
+// actions, direct and indirect counters, clone sessions without truncation, multicast groups without backup replicas;
+// all three batch atomicities. Registers, meters, digests, packet I/O and action profiles answer UNIMPLEMENTED.
 //
 // # Locking
 //
-// One lock covers the control state and the datapath. [Server.Do] takes it for the datapath's owner: packets are processed
-// inside Do, requests outside, so a batch is atomic from the data plane's point of view for free.
+// One lock covers the control state and the datapath. [Server.Do] takes it for the datapath's owner: packets are
+// processed inside Do, requests outside, so a batch is atomic from the data plane's point of view for free.
 package switchd
 
 import (
@@ -58,8 +58,8 @@ type Config struct {
 	MaxControllers int
 	// StopTimeout bounds how long Serve lets running requests finish; 0 means 2 s.
 	StopTimeout time.Duration
-	// Lease is how long events and mirroring outlive a broken primary stream before they are flushed (forwarding never is);
-	// 0 means for ever.
+	// Lease is how long events and mirroring outlive a broken primary stream before they are flushed (forwarding never
+	// is); 0 means for ever.
 	Lease time.Duration
 }
 
@@ -123,11 +123,13 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.Serve
 }
 
 // ServeWith is [Server.Serve] with more services on the same server, which register adds; nil: none.
-func (s *Server) ServeWith(ctx context.Context, lis net.Listener, register func(*grpc.Server), opts ...grpc.ServerOption) error {
+func (s *Server) ServeWith(ctx context.Context, lis net.Listener, register func(*grpc.Server),
+	opts ...grpc.ServerOption) error {
 	const maxRequest = 16 << 20 // bytes; P4Runtime forbids less than gRPC's default of 4 MB
 	// A controller whose machine vanishes ends no stream: pings find out, well within a lease.
 	alive := keepalive.ServerParameters{Time: 5 * time.Second, Timeout: 5 * time.Second}
-	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest), grpc.KeepaliveParams(alive)}, opts...)
+	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest),
+		grpc.KeepaliveParams(alive)}, opts...)
 	server := grpc.NewServer(opts...)
 	p4pb.RegisterP4RuntimeServer(server, s)
 	if register != nil {
@@ -182,8 +184,8 @@ func (s *Server) reset(config *pipelineConfig) {
 	s.groups = map[uint32]*p4pb.MulticastGroupEntry{}
 }
 
-// Reset brings tables, registers and counters back to what a push of the active pipeline config leaves. Sessions go on. It is
-// for the owner of a datapath that one test hands to the next.
+// Reset brings tables, registers and counters back to what a push of the active pipeline config leaves. Sessions go on.
+// It is for the owner of a datapath that one test hands to the next.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -134,7 +134,8 @@ func (s *Server) insertEntry(t *tableState, k p4.Key, te *p4pb.TableEntry, undo 
 		return invalid("table %q: %v", t.info.Name, err)
 	}
 	s.entries++
-	t.entries[k] = &entry{key: k, action: a, cookie: te.GetControllerMetadata(), metadata: te.GetMetadata(), order: s.entries}
+	t.entries[k] = &entry{key: k, action: a, cookie: te.GetControllerMetadata(), metadata: te.GetMetadata(),
+		order: s.entries}
 	s.setHits(t, k, te.GetCounterData())
 	undo.add(func() {
 		s.cfg.Datapath.Unset(t.info.ID, k)

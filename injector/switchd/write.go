@@ -24,8 +24,8 @@ func (u *undoLog) rollback() {
 	}
 }
 
-// Write applies a batch (P4Runtime 12). No packet is processed within one, so ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC are
-// the same: all or nothing. Updates are applied in their order.
+// Write applies a batch (P4Runtime 12). No packet is processed within one, so ROLLBACK_ON_ERROR and DATAPLANE_ATOMIC
+// are the same: all or nothing. Updates are applied in their order.
 func (s *Server) Write(_ context.Context, req *p4pb.WriteRequest) (*p4pb.WriteResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// bounded is the usual codec, which refuses messages that would take too much memory: an empty message within another takes two bytes
-// on the wire and a hundred times as many decoded.
+// bounded is the usual codec, which refuses messages that would take too much memory: an empty message within another
+// takes two bytes on the wire and a hundred times as many decoded.
 type bounded struct {
 	encoding.CodecV2
 	limit int
@@ -39,7 +39,8 @@ func (b bounded) Unmarshal(data mem.BufferSlice, v any) error {
 	defer buf.Free()
 	w := weight{left: b.limit}
 	if err := w.message(m.ProtoReflect().Descriptor(), buf.ReadOnlyData(), 0); err != nil {
-		return status.Errorf(codes.ResourceExhausted, "a request of %d bytes takes more than %d MiB decoded: %v", data.Len(), b.limit>>20, err)
+		return status.Errorf(codes.ResourceExhausted, "a request of %d bytes takes more than %d MiB decoded: %v", data.Len(),
+			b.limit>>20, err)
 	}
 	return proto.Unmarshal(buf.ReadOnlyData(), m)
 }
@@ -95,7 +96,8 @@ func (w *weight) message(d protoreflect.MessageDescriptor, b []byte, depth int) 
 	return nil
 }
 
-func (w *weight) field(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor, value []byte, depth int) error {
+func (w *weight) field(d protoreflect.MessageDescriptor, f protoreflect.FieldDescriptor, value []byte,
+	depth int) error {
 	switch {
 	case f != nil && f.Message() != nil:
 		if err := w.take(messageWeight, d.FullName()); err != nil {

@@ -30,7 +30,8 @@ func (d Deadline) String() string {
 	return fmt.Sprintf("the %s %s expires at %s, in %d days", d.What, d.File, stamp(d.End), d.Left/(24*time.Hour))
 }
 
-// Deadlines returns what of the files ends within [Ahead] of now. Whoever answers for them runs `candela agent pki renew`.
+// Deadlines returns what of the files ends within [Ahead] of now. Whoever answers for them runs `candela agent pki
+// renew`.
 func (f Files) Deadlines(now time.Time) ([]Deadline, error) {
 	own, err := f.load(nil)
 	if err != nil {
@@ -68,7 +69,8 @@ func (own *identity) warn(log *slog.Logger) {
 		if d.Left < 0 {
 			level, say = slog.LevelError, "has expired: calls are refused"
 		}
-		log.Log(context.Background(), level, "the "+d.What+" "+say, "file", d.File, "expires", stamp(d.End), "days-left", int(d.Left/(24*time.Hour)),
+		log.Log(context.Background(), level, "the "+d.What+" "+say, "file", d.File, "expires", stamp(d.End), "days-left",
+			int(d.Left/(24*time.Hour)),
 			"do", "candela agent pki renew, then copy the files here")
 	}
 }

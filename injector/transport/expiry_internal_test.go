@@ -57,13 +57,15 @@ type chain struct {
 // newChain makes an authority that ends at a time.
 func newChain(t *testing.T, end time.Time) *chain {
 	c := &chain{t: t, dir: t.TempDir()}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: end, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  end, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign}
 	c.cert, c.key = c.sign("ca", template, template, nil)
 	return c
 }
 
-func (c *chain) sign(name string, template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+func (c *chain) sign(name string, template, parent *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate,
+	*ecdsa.PrivateKey) {
 	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -81,7 +83,8 @@ func (c *chain) sign(name string, template, parent *x509.Certificate, by *ecdsa.
 		c.t.Fatal(err)
 	}
 	cert, err := x509.ParseCertificate(der)
-	err = errors.Join(err, os.WriteFile(c.file(name+".pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
+	err = errors.Join(err, os.WriteFile(c.file(name+".pem"),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
 		os.WriteFile(c.file(name+".key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	if err != nil {
 		c.t.Fatal(err)
@@ -109,8 +112,9 @@ func (c *chain) issue(name string, end time.Time) *Files {
 // list writes a list of revoked certificates that is good until a time.
 func (c *chain) list(end time.Time) string {
 	c.t.Helper()
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour),
-		NextUpdate: end}, c.cert, c.key)
+	der, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour),
+			NextUpdate: end}, c.cert, c.key)
 	if err == nil {
 		err = os.WriteFile(c.file("list.crl"), pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}), 0o600)
 	}
@@ -177,7 +181,8 @@ func newPair(t *testing.T, server, client *Files, limits Limits) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lis, opts := protected(raw, own, ServerConfig{Files: server, Policy: SwitchPolicy, Limits: limits, Log: slog.New(slog.DiscardHandler)})
+	lis, opts := protected(raw, own,
+		ServerConfig{Files: server, Policy: SwitchPolicy, Limits: limits, Log: slog.New(slog.DiscardHandler)})
 	g := grpc.NewServer(opts...)
 	p4pb.RegisterP4RuntimeServer(g, echo{})
 	served := make(chan struct{})
@@ -213,9 +218,12 @@ func TestAClientWhoseCertificateExpiresWhileItIsConnectedIsRefused(t *testing.T)
 		want                    string
 		code                    codes.Code
 	}{
-		"its own certificate":        {now.Add(far), now.Add(time.Hour), now.Add(far), `certificate "client" has expired`, codes.Unauthenticated},
-		"the authority's":            {now.Add(time.Hour), now.Add(far), now.Add(far), `certificate "authority" has expired`, codes.Unauthenticated},
-		"the list of revoked ones":   {now.Add(far), now.Add(far), now.Add(time.Hour), "was to be renewed by", codes.Unauthenticated},
+		"its own certificate": {now.Add(far), now.Add(time.Hour), now.Add(far), `certificate "client" has expired`,
+			codes.Unauthenticated},
+		"the authority's": {now.Add(time.Hour), now.Add(far), now.Add(far), `certificate "authority" has expired`,
+			codes.Unauthenticated},
+		"the list of revoked ones": {now.Add(far), now.Add(far), now.Add(time.Hour), "was to be renewed by",
+			codes.Unauthenticated},
 		"nothing, in the same hours": {now.Add(far), now.Add(far), now.Add(far), "", codes.OK},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,7 +273,8 @@ func TestAClientWhoseCertificateExpiresWhileItIsConnectedIsRefused(t *testing.T)
 
 func TestAServerWhoseCertificateExpiresWhileItIsConnectedIsLeft(t *testing.T) {
 	now := time.Now()
-	for name, authority := range map[string]time.Time{"its own certificate": now.Add(far), "the authority's": now.Add(time.Hour)} {
+	for name, authority := range map[string]time.Time{"its own certificate": now.Add(far),
+		"the authority's": now.Add(time.Hour)} {
 		t.Run(name, func(t *testing.T) {
 			c := newChain(t, authority)
 			end := now.Add(time.Hour)
@@ -324,8 +333,10 @@ func TestARevokedServerIsLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{Number: big.NewInt(2), ThisUpdate: now, NextUpdate: now.Add(far),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: cert.SerialNumber, RevocationTime: now}}}, c.cert, c.key)
+	der, err := x509.CreateRevocationList(rand.Reader,
+		&x509.RevocationList{Number: big.NewInt(2), ThisUpdate: now, NextUpdate: now.Add(far),
+			RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: cert.SerialNumber, RevocationTime: now}}},
+		c.cert, c.key)
 	if err == nil {
 		err = os.WriteFile(client.CRL, pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}), 0o600)
 	}
@@ -373,8 +384,9 @@ func TestServersWarnAMonthAhead(t *testing.T) {
 		want                  []string
 		not                   string
 	}{
-		"nothing":               {31 * day, 31 * day, 31 * day, nil, "expire"},
-		"the certificate":       {29 * day, far, far, []string{"level=WARN", "the certificate expires soon", "days-left=29", "pki renew"}, "authority"},
+		"nothing": {31 * day, 31 * day, 31 * day, nil, "expire"},
+		"the certificate": {29 * day, far, far,
+			[]string{"level=WARN", "the certificate expires soon", "days-left=29", "pki renew"}, "authority"},
 		"the authority":         {far, 20 * day, far, []string{"the authority expires soon", "ca.pem"}, "the certificate"},
 		"the list":              {far, far, day, []string{"the revocation list expires soon", "list.crl"}, "authority"},
 		"what has been too old": {-time.Minute, far, far, []string{"level=ERROR", "the certificate has expired"}, "soon"},

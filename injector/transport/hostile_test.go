@@ -55,7 +55,8 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	serverFiles := issued(t, a, "server", transport.Switch)
 	client := issued(t, a, "client", transport.Orchestrator)
 	client.ServerRole, client.CRL = transport.Switch, ""
-	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
+	lis, opts, err := transport.Listen("127.0.0.1:0",
+		transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	}
 	arbitrate := func(id uint64) error {
 		update := &p4pb.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &p4pb.Uint128{Low: id}}
-		if err := stream.Send(&p4pb.StreamMessageRequest{Update: &p4pb.StreamMessageRequest_Arbitration{Arbitration: update}}); err != nil {
+		if err := stream.Send(
+			&p4pb.StreamMessageRequest{Update: &p4pb.StreamMessageRequest_Arbitration{Arbitration: update}}); err != nil {
 			return err
 		}
 		_, err := stream.Recv()
@@ -98,7 +100,8 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves its socket; the next one must come up nevertheless, but never in the place of one that lives.
+// A server that was killed leaves its socket; the next one must come up nevertheless, but never in the place of one
+// that lives.
 func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -114,7 +117,8 @@ func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 		t.Fatalf("after a kill: %v", err)
 	}
 	defer alive.Close()
-	if other, _, err := transport.Listen("unix:"+path, transport.ServerConfig{Policy: transport.SwitchPolicy}); err == nil {
+	if other, _, err := transport.Listen("unix:"+path,
+		transport.ServerConfig{Policy: transport.SwitchPolicy}); err == nil {
 		other.Close()
 		t.Error("it takes the place of a server that lives")
 	}

@@ -16,8 +16,9 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Files names PEM files: this side's certificate chain and key, the authorities that the other side's must come from, and
-// the list of certificates that they have revoked (none if empty). Certificate, key and list are read anew when they change.
+// Files names PEM files: this side's certificate chain and key, the authorities that the other side's must come from,
+// and the list of certificates that they have revoked (none if empty). Certificate, key and list are read anew when
+// they change.
 type Files struct {
 	Cert, Key, CA string
 	CRL           string
@@ -138,7 +139,8 @@ type lasting struct {
 }
 
 // ClientHandshake is that of TLS.
-func (l *lasting) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (l *lasting) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo,
+	error) {
 	conn, auth, err := l.TransportCredentials.ClientHandshake(ctx, authority, raw)
 	if err != nil {
 		return conn, auth, err
@@ -230,9 +232,11 @@ func valid(chains [][]*x509.Certificate, now time.Time) (failed error) {
 func validNow(cert *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(cert.NotAfter):
-		return fmt.Errorf("certificate %q has expired at %s: candela agent pki renew", cert.Subject.CommonName, stamp(cert.NotAfter))
+		return fmt.Errorf("certificate %q has expired at %s: candela agent pki renew", cert.Subject.CommonName,
+			stamp(cert.NotAfter))
 	case now.Before(cert.NotBefore):
-		return fmt.Errorf("certificate %q is valid from %s only: compare the clocks of both machines", cert.Subject.CommonName,
+		return fmt.Errorf("certificate %q is valid from %s only: compare the clocks of both machines",
+			cert.Subject.CommonName,
 			stamp(cert.NotBefore))
 	}
 	return nil

@@ -14,7 +14,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// mute is a connection of a client whose machine can be turned off: then nothing that it says leaves, and nobody is told.
+// mute is a connection of a client whose machine can be turned off: then nothing that it says leaves, and nobody is
+// told.
 type mute struct {
 	net.Conn
 	off *atomic.Bool
@@ -55,7 +56,8 @@ func TestTheStreamOfAClientWhoseMachineIsOffEnds(t *testing.T) {
 	go func() { defer close(served); _ = server.Serve(lis) }()
 	defer func() { server.Stop(); <-served }()
 	var off atomic.Bool
-	conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 			return mute{c, &off}, err

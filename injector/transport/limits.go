@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// Limits bound what clients may take of a server. A peer is a user of this machine or an address of another. Zero values stand for the
-// defaults.
+// Limits bound what clients may take of a server. A peer is a user of this machine or an address of another. Zero
+// values stand for the defaults.
 type Limits struct {
 	Connections     int // of all peers: 256
 	PeerConnections int // of one peer: 16
@@ -39,7 +39,8 @@ func (l *Limits) setDefaults() {
 		v   *int
 		def int
 	}{
-		{&l.Connections, 256}, {&l.PeerConnections, 16}, {&l.ConnectionCalls, 32}, {&l.PeerCalls, 64}, {&l.MessageBytes, 4 << 20},
+		{&l.Connections, 256}, {&l.PeerConnections, 16}, {&l.ConnectionCalls, 32}, {&l.PeerCalls, 64},
+		{&l.MessageBytes, 4 << 20},
 		{&l.DecodedBytes, 32 << 20},
 	} {
 		if *d.v == 0 {
@@ -73,12 +74,14 @@ type gate struct {
 
 func newGate(lis net.Listener, identify func(net.Conn) (string, error), cfg ServerConfig) *gate {
 	return &gate{
-		Listener: lis, identify: identify, limits: cfg.Limits, log: cfg.Log, stopping: make(chan struct{}), conns: map[string]int{},
+		Listener: lis, identify: identify, limits: cfg.Limits, log: cfg.Log, stopping: make(chan struct{}),
+		conns: map[string]int{},
 		calls: map[string]int{},
 	}
 }
 
-// addressOf identifies the peer of a TCP connection before it has shown a certificate. A machine has as many IPv6 addresses as it likes.
+// addressOf identifies the peer of a TCP connection before it has shown a certificate. A machine has as many IPv6
+// addresses as it likes.
 func addressOf(conn net.Conn) (string, error) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -250,7 +253,8 @@ func (g *gate) admit(ctx context.Context, info *tap.Info) (context.Context, erro
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.calls[from.peer] >= g.limits.PeerCalls {
-		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d calls open, no more are served", from.peer, g.limits.PeerCalls)
+		return nil, status.Errorf(codes.ResourceExhausted, "%s has %d calls open, no more are served", from.peer,
+			g.limits.PeerCalls)
 	}
 	g.calls[from.peer]++
 	ctx, cancel := context.WithCancelCause(ctx)

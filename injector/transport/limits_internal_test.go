@@ -143,13 +143,15 @@ func newRude(path string) (*rude, error) {
 // open opens a stream that says nothing.
 func (r *rude) open() error {
 	r.block.Reset()
-	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"}, {":path", p4pb.P4Runtime_StreamChannel_FullMethodName},
+	for _, h := range [][2]string{{":method", "POST"}, {":scheme", "http"},
+		{":path", p4pb.P4Runtime_StreamChannel_FullMethodName},
 		{":authority", "localhost"}, {"content-type", "application/grpc"}, {"te", "trailers"}} {
 		if err := r.header.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			return err
 		}
 	}
-	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: r.next, BlockFragment: r.block.Bytes(), EndHeaders: true})
+	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: r.next, BlockFragment: r.block.Bytes(),
+		EndHeaders: true})
 	r.next += 2
 	return err
 }
@@ -205,7 +207,8 @@ func TestThousandsOfMuteStreamsTakeBoundedMemory(t *testing.T) {
 		t.Errorf("%d calls were served at once, want at most %d", n, defaults.PeerCalls)
 	}
 	if refused.Load() < connections-int64(defaults.PeerConnections) {
-		t.Errorf("%d of %d connections were refused, want all beyond %d", refused.Load(), connections, defaults.PeerConnections)
+		t.Errorf("%d of %d connections were refused, want all beyond %d", refused.Load(), connections,
+			defaults.PeerConnections)
 	}
 	if took > most {
 		t.Errorf("they take %d KiB, want at most %d", took>>10, most>>10)
@@ -224,7 +227,8 @@ func (raw) Marshal(v any) (mem.BufferSlice, error) {
 func (raw) Unmarshal(mem.BufferSlice, any) error { return nil }
 func (raw) Name() string                         { return "raw" }
 
-// TestRequestsThatGrowWhenTheyAreDecodedTakeBoundedMemory sends requests of 4 MiB, each of two million empty parts: 200 MiB decoded.
+// TestRequestsThatGrowWhenTheyAreDecodedTakeBoundedMemory sends requests of 4 MiB, each of two million empty parts: 200
+// MiB decoded.
 func TestRequestsThatGrowWhenTheyAreDecodedTakeBoundedMemory(t *testing.T) {
 	const requests, most = 64, 400 << 20
 	path, server := local(t, Limits{})
@@ -252,7 +256,8 @@ func TestRequestsThatGrowWhenTheyAreDecodedTakeBoundedMemory(t *testing.T) {
 	var refused atomic.Int64
 	for range requests {
 		all.Go(func() {
-			err := conn.Invoke(ctx, p4pb.P4Runtime_Write_FullMethodName, updates, new(p4pb.WriteResponse), grpc.ForceCodecV2(raw{}))
+			err := conn.Invoke(ctx, p4pb.P4Runtime_Write_FullMethodName, updates, new(p4pb.WriteResponse),
+				grpc.ForceCodecV2(raw{}))
 			if err != nil && strings.Contains(err.Error(), "takes more than 32 MiB decoded") { // gRPC makes it INTERNAL
 				refused.Add(1)
 			} else if err != nil {
@@ -280,11 +285,12 @@ func TestRequestsAreWeighedBeforeTheyAreDecoded(t *testing.T) {
 		}
 		return b
 	}
-	entry := &p4pb.Update{Type: p4pb.Update_INSERT, Entity: &p4pb.Entity{Entity: &p4pb.Entity_TableEntry{TableEntry: &p4pb.TableEntry{
-		TableId: 0x02000001, Match: []*p4pb.FieldMatch{
-			{FieldId: 1, FieldMatchType: &p4pb.FieldMatch_Exact_{Exact: &p4pb.FieldMatch_Exact{Value: []byte{1, 2, 3}}}},
-			{FieldId: 2, FieldMatchType: &p4pb.FieldMatch_Exact_{Exact: &p4pb.FieldMatch_Exact{Value: []byte{1, 2, 3}}}}},
-		Action: &p4pb.TableAction{Type: &p4pb.TableAction_Action{Action: &p4pb.Action{ActionId: 1}}}}}}}
+	entry := &p4pb.Update{Type: p4pb.Update_INSERT,
+		Entity: &p4pb.Entity{Entity: &p4pb.Entity_TableEntry{TableEntry: &p4pb.TableEntry{
+			TableId: 0x02000001, Match: []*p4pb.FieldMatch{
+				{FieldId: 1, FieldMatchType: &p4pb.FieldMatch_Exact_{Exact: &p4pb.FieldMatch_Exact{Value: []byte{1, 2, 3}}}},
+				{FieldId: 2, FieldMatchType: &p4pb.FieldMatch_Exact_{Exact: &p4pb.FieldMatch_Exact{Value: []byte{1, 2, 3}}}}},
+			Action: &p4pb.TableAction{Type: &p4pb.TableAction_Action{Action: &p4pb.Action{ActionId: 1}}}}}}}
 	batch := &p4pb.WriteRequest{DeviceId: 1}
 	for range 10_000 {
 		batch.Updates = append(batch.Updates, entry)
@@ -299,9 +305,11 @@ func TestRequestsAreWeighedBeforeTheyAreDecoded(t *testing.T) {
 		into  proto.Message
 		fits  bool
 	}{
-		"nothing":                       {nil, new(p4pb.WriteRequest), true},
-		"ten thousand entries":          {encoded(batch), new(p4pb.WriteRequest), true},
-		"a pipeline of 3 MiB":           {encoded(&p4pb.SetForwardingPipelineConfigRequest{Config: &p4pb.ForwardingPipelineConfig{P4DeviceConfig: make([]byte, 3<<20)}}), new(p4pb.SetForwardingPipelineConfigRequest), true},
+		"nothing":              {nil, new(p4pb.WriteRequest), true},
+		"ten thousand entries": {encoded(batch), new(p4pb.WriteRequest), true},
+		"a pipeline of 3 MiB": {encoded(
+			&p4pb.SetForwardingPipelineConfigRequest{Config: &p4pb.ForwardingPipelineConfig{P4DeviceConfig: make([]byte,
+				3<<20)}}), new(p4pb.SetForwardingPipelineConfigRequest), true},
 		"a million empty updates":       {bytes.Repeat([]byte{4<<3 | 2, 0}, 1<<20), new(p4pb.WriteRequest), false},
 		"a million numbers, unknown":    {bytes.Repeat([]byte{15 << 3, 0}, 2<<20), new(p4pb.WriteRequest), false},
 		"a value nested 400 times over": {nested, new(p4pb.P4Data), false},
@@ -314,7 +322,8 @@ func TestRequestsAreWeighedBeforeTheyAreDecoded(t *testing.T) {
 		}
 	}
 	// What is malformed is the decoder's to tell.
-	if err := newBounded(1<<20).Unmarshal(mem.BufferSlice{mem.SliceBuffer{0x22, 0xff}}, new(p4pb.WriteRequest)); err == nil || status.Code(err) == codes.ResourceExhausted {
+	if err := newBounded(1<<20).Unmarshal(mem.BufferSlice{mem.SliceBuffer{0x22, 0xff}},
+		new(p4pb.WriteRequest)); err == nil || status.Code(err) == codes.ResourceExhausted {
 		t.Errorf("a message that is cut: %v", err)
 	}
 }

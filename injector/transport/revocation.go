@@ -42,7 +42,8 @@ func (r *revocation) check(cert *x509.Certificate) error {
 		return err
 	}
 	if r.now().After(r.list.NextUpdate) {
-		return fmt.Errorf("revocation list %s was to be renewed by %s: nobody is served without a current one; candela agent pki renew",
+		return fmt.Errorf(
+			"revocation list %s was to be renewed by %s: nobody is served without a current one; candela agent pki renew",
 			r.path, stamp(r.list.NextUpdate))
 	}
 	if r.revoked[cert.SerialNumber.String()] {

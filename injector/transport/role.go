@@ -43,11 +43,12 @@ func has(cert *x509.Certificate, roles []Role) bool {
 	})
 }
 
-// A Policy says which roles may call a method, given as /package.Service/Method; nobody else may. No role at all: nobody.
+// A Policy says which roles may call a method, given as /package.Service/Method; nobody else may. No role at all:
+// nobody.
 type Policy func(method string) []Role
 
-// guard holds every call to a policy, to the validity of both certificates, and to the list of revoked ones: a connection may be older than
-// an entry, and last longer than a certificate.
+// guard holds every call to a policy, to the validity of both certificates, and to the list of revoked ones: a
+// connection may be older than an entry, and last longer than a certificate.
 type guard struct {
 	policy Policy
 	own    *identity
@@ -55,13 +56,15 @@ type guard struct {
 
 func (g guard) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+			next grpc.UnaryHandler) (any, error) {
 			if err := g.check(ctx, info.FullMethod); err != nil {
 				return nil, err
 			}
 			return next(ctx, req)
 		}),
-		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		grpc.ChainStreamInterceptor(func(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo,
+			next grpc.StreamHandler) error {
 			if err := g.check(s.Context(), info.FullMethod); err != nil {
 				return err
 			}
@@ -136,5 +139,6 @@ func (f Files) checkServer(cert *x509.Certificate) error {
 	if f.ServerRole == "" || has(cert, []Role{f.ServerRole}) {
 		return nil
 	}
-	return fmt.Errorf("certificate %q of the server has not the role %q (URIs: %v)", cert.Subject.CommonName, f.ServerRole, cert.URIs)
+	return fmt.Errorf("certificate %q of the server has not the role %q (URIs: %v)", cert.Subject.CommonName, f.ServerRole,
+		cert.URIs)
 }

@@ -1,10 +1,10 @@
-// Package transport connects clients and servers safely: over unix sockets, whose other end the kernel names, or over TCP with mutual
-// TLS, on loopback too: every user of a machine reaches its loopback addresses. There is no third mode; whoever asks for one gets an
-// error that says so, never a warning. The only exception is a client of a third-party server on loopback that offers no TLS, see
-// [DialForeign].
+// Package transport connects clients and servers safely: over unix sockets, whose other end the kernel names, or over
+// TCP with mutual TLS, on loopback too: every user of a machine reaches its loopback addresses. There is no third mode;
+// whoever asks for one gets an error that says so, never a warning. The only exception is a client of a third-party
+// server on loopback that offers no TLS, see [DialForeign].
 //
-// A server admits to a unix socket root, its own user, and the members of a group if one is given. Whoever is admitted may do
-// everything. Over TCP a certificate says what its owner may do, see [Role].
+// A server admits to a unix socket root, its own user, and the members of a group if one is given. Whoever is admitted
+// may do everything. Over TCP a certificate says what its owner may do, see [Role].
 package transport
 
 import (
@@ -36,8 +36,9 @@ type ServerConfig struct {
 	Log *slog.Logger
 }
 
-// Listen opens a listener for a gRPC server and returns the server options that protect it; both are needed. With no files the address
-// must be a unix socket. Otherwise clients must present a certificate from the authorities, and each of their calls is held to the policy.
+// Listen opens a listener for a gRPC server and returns the server options that protect it; both are needed. With no
+// files the address must be a unix socket. Otherwise clients must present a certificate from the authorities, and each
+// of their calls is held to the policy.
 func Listen(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOption, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -67,10 +68,12 @@ func listenTCP(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOpt
 	case err != nil:
 		return nil, nil, fmt.Errorf("address %q: %w", address, err)
 	case cfg.Files == nil:
-		return nil, nil, fmt.Errorf("address %q: %w: give certificate, key and authority files (candela agent pki makes them), "+
-			"or serve a unix socket, such as unix:/run/candela/agent.sock", address, ErrInsecure)
+		return nil, nil,
+			fmt.Errorf("address %q: %w: give certificate, key and authority files (candela agent pki makes them), "+
+				"or serve a unix socket, such as unix:/run/candela/agent.sock", address, ErrInsecure)
 	case cfg.Group != "":
-		return nil, nil, fmt.Errorf("address %q: a group is for unix sockets; certificates say who may call over TCP", address)
+		return nil, nil, fmt.Errorf("address %q: a group is for unix sockets; certificates say who may call over TCP",
+			address)
 	}
 	own, err := cfg.Files.load(cfg.Log)
 	if err != nil {
@@ -98,8 +101,8 @@ func protected(lis net.Listener, own *identity, cfg ServerConfig) (*gate, []grpc
 	return g, append(opts, grpc.Creds(credentials.NewTLS(config)))
 }
 
-// A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the machine of one
-// that lost its power, or that hangs, ends none, and a lease runs only once the stream is gone.
+// A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the
+// machine of one that lost its power, or that hangs, ends none, and a lease runs only once the stream is gone.
 const (
 	pingAfter = 15 * time.Second
 	pingWait  = 10 * time.Second
@@ -114,17 +117,20 @@ const (
 
 func keepalives(after time.Duration) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: after, Timeout: min(after, pingWait), MaxConnectionIdle: idleTime}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: after, Timeout: min(after, pingWait),
+			MaxConnectionIdle: idleTime}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsEvery, PermitWithoutStream: true}),
 	}
 }
 
-// maxTrailer bounds headers: a target answers a failed batch with one error per update in the trailer, up to some 100 bytes each.
+// maxTrailer bounds headers: a target answers a failed batch with one error per update in the trailer, up to some 100
+// bytes each.
 const maxTrailer = 4 << 20
 
-// Dial returns a client connection to one of our servers; it connects when it is first used. With no files the address must be a unix
-// socket, which root, this user, or the owner of the directories that lead to it must serve. The certificate of a server must be from
-// the authorities and name the host of address; a connection ends when that certificate expires or is revoked.
+// Dial returns a client connection to one of our servers; it connects when it is first used. With no files the address
+// must be a unix socket, which root, this user, or the owner of the directories that lead to it must serve. The
+// certificate of a server must be from the authorities and name the host of address; a connection ends when that
+// certificate expires or is revoked.
 func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 	path, local, err := socketPath(address)
 	switch {
@@ -133,24 +139,27 @@ func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 	case local && files != nil:
 		return nil, errUnixTLS
 	case local:
-		return dialer(path, path, insecure.NewCredentials(), func(ctx context.Context) (net.Conn, error) { return dialUnix(ctx, path) })
+		return dialer(path, path, insecure.NewCredentials(),
+			func(ctx context.Context) (net.Conn, error) { return dialUnix(ctx, path) })
 	}
 	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
 	if files == nil {
-		return nil, fmt.Errorf("address %q: %w: give certificate, key and authority files, or the unix: address of a server on this machine",
+		return nil, fmt.Errorf("address %q: %w: give certificate, key and authority files, or the unix: address of a "+
+			"server on this machine",
 			address, ErrInsecure)
 	}
 	own, err := files.load(nil)
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(own.client()), grpc.WithMaxHeaderListSize(maxTrailer))
+	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(own.client()),
+		grpc.WithMaxHeaderListSize(maxTrailer))
 }
 
-// DialForeign is Dial for a third-party server, which may offer plain TCP only: with no files, a loopback address is dialled without TLS.
-// Every user of this machine can then drive that server, and whoever has its port can pass for it.
+// DialForeign is Dial for a third-party server, which may offer plain TCP only: with no files, a loopback address is
+// dialled without TLS. Every user of this machine can then drive that server, and whoever has its port can pass for it.
 func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
 	if _, local, err := socketPath(address); err != nil || local || files != nil {
 		return Dial(address, files)
@@ -160,7 +169,8 @@ func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
 	if !addr.IP.IsLoopback() {
-		return nil, fmt.Errorf("address %q: without TLS only loopback addresses and unix sockets are allowed, also to third-party servers: "+
+		return nil, fmt.Errorf("address %q: without TLS only loopback addresses and unix sockets are allowed, also to "+
+			"third-party servers: "+
 			"give certificate, key and authority files: %w", address, ErrInsecure)
 	}
 	// Not the name: it may mean another machine by the time that it is dialled.
@@ -169,7 +179,10 @@ func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
 }
 
 // dialer makes a connection whose errors name it.
-func dialer(name, path string, creds credentials.TransportCredentials, dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+name, grpc.WithTransportCredentials(creds), grpc.WithMaxHeaderListSize(maxTrailer),
-		grpc.WithAuthority("localhost"), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
+func dialer(name, path string, creds credentials.TransportCredentials,
+	dial func(context.Context) (net.Conn, error)) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+name, grpc.WithTransportCredentials(creds),
+		grpc.WithMaxHeaderListSize(maxTrailer),
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))
 }

@@ -39,8 +39,10 @@ func TestMain(m *testing.M) {
 const asUser = "CANDELA_TEST_AS_USER"
 
 func TestTCPWithoutTLSIsRefusedOnLoopbackToo(t *testing.T) {
-	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0", "127.0.0.1:0", "localhost:9559", "[::1]:0"} {
-		if _, _, err := transport.Listen(address, transport.ServerConfig{Policy: transport.SwitchPolicy}); !errors.Is(err, transport.ErrInsecure) {
+	for _, address := range []string{":0", "0.0.0.0:0", "192.0.2.1:9559", "[::]:0", "127.0.0.1:0", "localhost:9559",
+		"[::1]:0"} {
+		if _, _, err := transport.Listen(address, transport.ServerConfig{Policy: transport.SwitchPolicy}); !errors.Is(err,
+			transport.ErrInsecure) {
 			t.Errorf("listen on %s: %v", address, err)
 		}
 		if _, err := transport.Dial(address, nil); !errors.Is(err, transport.ErrInsecure) {
@@ -71,7 +73,8 @@ func TestFilesMustBeWhole(t *testing.T) {
 		"no such authority":  {Cert: good.Cert, Key: good.Key, CA: "nowhere"},
 		"an empty authority": {Cert: good.Cert, Key: good.Key, CA: empty},
 	} {
-		if _, _, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &files, Policy: transport.SwitchPolicy}); err == nil {
+		if _, _, err := transport.Listen("127.0.0.1:0",
+			transport.ServerConfig{Files: &files, Policy: transport.SwitchPolicy}); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -83,7 +86,8 @@ func TestMutualTLSLetsOnlyCertifiedClientsIn(t *testing.T) {
 	serverFiles := ours.issue(t, dir, "server")
 	stranger := others.issue(t, dir, "stranger")
 	stranger.CA = serverFiles.CA // it trusts the server, but not the other way round
-	lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
+	lis, opts, err := transport.Listen("127.0.0.1:0",
+		transport.ServerConfig{Files: &serverFiles, Policy: transport.SwitchPolicy})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +176,8 @@ func template(name string, serial int64) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, URIs: []*url.URL{transport.Orchestrator.URI()},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true,
+		URIs:        []*url.URL{transport.Orchestrator.URI()},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 }

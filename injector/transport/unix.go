@@ -20,8 +20,9 @@ import (
 
 const unixPrefix = "unix:"
 
-var errUnixTLS = errors.New("certificates are for HOST:PORT; a unix: address never leaves the machine, and the kernel says who calls: " +
-	"give one or the other")
+var errUnixTLS = errors.New(
+	"certificates are for HOST:PORT; a unix: address never leaves the machine, and the kernel says who calls: " +
+		"give one or the other")
 
 // maxSocketPath is the longest path of a socket, in bytes: 107 on Linux (unix(7), less the final zero).
 const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
@@ -29,7 +30,8 @@ const maxSocketPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // socketPath returns the path of a unix: address; ok is false for any other address.
 func socketPath(address string) (path string, ok bool, err error) {
 	if strings.HasPrefix(address, "unix-abstract:") || strings.HasPrefix(address, "vsock:") {
-		return "", true, fmt.Errorf("address %q: allowed are unix:PATH and HOST:PORT; an abstract socket has neither owner nor mode", address)
+		return "", true,
+			fmt.Errorf("address %q: allowed are unix:PATH and HOST:PORT; an abstract socket has neither owner nor mode", address)
 	}
 	path, ok = strings.CutPrefix(address, unixPrefix)
 	if !ok {
@@ -46,7 +48,8 @@ func CheckSocketPath(path string) error {
 	case path[0] == '@' || strings.ContainsRune(path, 0):
 		return fmt.Errorf("socket %q: an abstract socket has neither owner nor mode; give a path in the file system", path)
 	case len(path) > maxSocketPath:
-		return fmt.Errorf("socket %s: its path has %d bytes, and the kernel takes %d: choose a shorter directory or name", path, len(path),
+		return fmt.Errorf("socket %s: its path has %d bytes, and the kernel takes %d: choose a shorter directory or name",
+			path, len(path),
 			maxSocketPath)
 	}
 	return nil
@@ -184,8 +187,8 @@ func (s *socket) Close() (err error) {
 	return err
 }
 
-// safeDirectory makes the directory of a socket, and refuses one where others could put theirs in its place. Where only the owner of
-// a file may remove it, as in /tmp, they can't.
+// safeDirectory makes the directory of a socket, and refuses one where others could put theirs in its place. Where only
+// the owner of a file may remove it, as in /tmp, they can't.
 func safeDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -195,11 +198,13 @@ func safeDirectory(dir string) error {
 		return err
 	}
 	if info.Mode().Perm()&0o022 != 0 && info.Mode()&os.ModeSticky == 0 {
-		return fmt.Errorf("directory %s has mode %v: others may write there, and put a socket of theirs in its place; chmod go-w %s", dir,
+		return fmt.Errorf(
+			"directory %s has mode %v: others may write there, and put a socket of theirs in its place; chmod go-w %s", dir,
 			info.Mode().Perm(), dir)
 	}
 	if owner, ok := ownerOf(info); ok && owner != 0 && owner != os.Geteuid() {
-		return fmt.Errorf("directory %s belongs to user %d, who could put another socket in its place; it must be root's or this user's", dir, owner)
+		return fmt.Errorf("directory %s belongs to user %d, who could put another socket in its place; it must be root's "+
+			"or this user's", dir, owner)
 	}
 	return nil
 }
@@ -242,8 +247,8 @@ func removeStale(path string) error {
 	return fmt.Errorf("%s: another server listens there, and does not answer: %w", path, err)
 }
 
-// dialUnix connects to a socket and checks who serves it: root, this user, or the owner of the directories that lead to it. In a
-// directory like /tmp anybody can be first with a name.
+// dialUnix connects to a socket and checks who serves it: root, this user, or the owner of the directories that lead to
+// it. In a directory like /tmp anybody can be first with a name.
 func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -279,7 +284,8 @@ func onlyBy(path string, uid int) error {
 		}
 		owner, known := ownerOf(info)
 		if info.Mode().Perm()&0o022 != 0 || known && owner != 0 && owner != os.Geteuid() && owner != uid {
-			return fmt.Errorf("user %d serves it, who is neither root nor user %d, and others may write to %s, too", uid, os.Geteuid(), dir)
+			return fmt.Errorf("user %d serves it, who is neither root nor user %d, and others may write to %s, too", uid,
+				os.Geteuid(), dir)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil

@@ -29,7 +29,8 @@ func beAnotherUser(task string) (exit int) {
 	var uid, gid int
 	var what, path string
 	_, err := fmt.Sscan(task, &uid, &gid, &what, &path)
-	err = errors.Join(err, syscall.Setgroups([]int{gid}), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
+	err = errors.Join(err, syscall.Setgroups([]int{gid}), syscall.Setresgid(gid, gid, gid),
+		syscall.Setresuid(uid, uid, uid))
 	if err == nil && what == "serve" {
 		err = serveAll(path)
 	}
@@ -151,7 +152,8 @@ func TestAnotherUserIsRefused(t *testing.T) {
 			t.Errorf("another user who may connect, in group %d: %s", gid, got)
 		}
 	}
-	if !strings.Contains(log.String(), "user 65534 (process ") || !strings.Contains(log.String(), "is neither root nor user 0") {
+	if !strings.Contains(log.String(), "user 65534 (process ") ||
+		!strings.Contains(log.String(), "is neither root nor user 0") {
 		t.Errorf("the server's log: %s", log.String())
 	}
 }
@@ -212,10 +214,11 @@ func TestWhatNoSocketMayBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct{ address, want string }{
-		"no path":                          {"unix:", "wants a path"},
-		"an abstract socket":               {"unix:@candela", "abstract"},
-		"an abstract socket of gRPC":       {"unix-abstract:candela", "abstract"},
-		"a path that is too long":          {"unix:/tmp/" + strings.Repeat("x", 103), "has 108 bytes, and the kernel takes 107"},
+		"no path":                    {"unix:", "wants a path"},
+		"an abstract socket":         {"unix:@candela", "abstract"},
+		"an abstract socket of gRPC": {"unix-abstract:candela", "abstract"},
+		"a path that is too long": {"unix:/tmp/" + strings.Repeat("x", 103),
+			"has 108 bytes, and the kernel takes 107"},
 		"a directory where all may write":  {"unix:" + shared + "/s", "others may write there"},
 		"a directory that is none at all":  {"unix:/dev/null/s", "not a directory"},
 		"a socket and a certificate's CRL": {"unix:" + dir + "/s", "certificates are for HOST:PORT"},
@@ -277,7 +280,8 @@ func TestAServerOfAnotherUserIsRefused(t *testing.T) {
 	if got := callAs(t, nobody, nobody, path); got != "<nil>" {
 		t.Errorf("its own user: %s", got)
 	}
-	if _, _, err := transport.Listen("unix:"+path, transport.ServerConfig{}); err == nil || !strings.Contains(err.Error(), "a socket of user 65534") {
+	if _, _, err := transport.Listen("unix:"+path, transport.ServerConfig{}); err == nil ||
+		!strings.Contains(err.Error(), "a socket of user 65534") {
 		t.Errorf("in its place: %v", err)
 	}
 }

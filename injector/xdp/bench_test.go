@@ -55,10 +55,11 @@ func BenchmarkLiveFrames(b *testing.B) {
 	})
 }
 
-// BenchmarkProgram measures the program alone, by the thread's own CPU time: no redirect is carried out. Each variant leaves a
-// part of the work away, which tells what costs; "mirror" is all of it for a packet that no event can meet, as most are, and the
-// figure of the live issue; "event" is a packet that its event is looked up for in two tables and meets in the second. "nothing"
-// is a program that returns at once: what the kernel's loop around a program costs; "bare" redirects and does nothing else.
+// BenchmarkProgram measures the program alone, by the thread's own CPU time: no redirect is carried out. Each variant
+// leaves a part of the work away, which tells what costs; "mirror" is all of it for a packet that no event can meet, as
+// most are, and the figure of the live issue; "event" is a packet that its event is looked up for in two tables and
+// meets in the second. "nothing" is a program that returns at once: what the kernel's loop around a program costs;
+// "bare" redirects and does nothing else.
 func BenchmarkProgram(b *testing.B) {
 	in := datapathtest.FlowFrame(crowdFlow)
 	other := bytes.Clone(in)
@@ -96,7 +97,8 @@ func BenchmarkProgram(b *testing.B) {
 	})
 }
 
-// eventsOf are an event that the frame meets each time, and one that it seems to, for its PSN and ITER are the frame's modulo 64.
+// eventsOf are an event that the frame meets each time, and one that it seems to, for its PSN and ITER are the frame's
+// modulo 64.
 func eventsOf(frame []byte) []datapathtest.Entry {
 	const psnAt = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen - 3
 	psn := uint64(frame[psnAt])<<16 | uint64(frame[psnAt+1])<<8 | uint64(frame[psnAt+2])
@@ -151,8 +153,8 @@ const (
 	crowdFlow  = 77 // of them
 )
 
-// BenchmarkVeth sends from a packet socket through the injector to a veth, with mirroring to two others, and reports what gets
-// lost on the way: at a port's driver, by the injector's own account, or at the far ends, by their counters.
+// BenchmarkVeth sends from a packet socket through the injector to a veth, with mirroring to two others, and reports
+// what gets lost on the way: at a port's driver, by the injector's own account, or at the far ends, by their counters.
 func BenchmarkVeth(b *testing.B) {
 	linktest.Namespace(b, func() {
 		datapathtest.NewWire(b)
@@ -190,7 +192,8 @@ func BenchmarkVeth(b *testing.B) {
 		took := time.Since(start)
 		want := 2 * sender.Sent() // the packet and its copy
 		var got uint64
-		for deadline := time.Now().Add(2 * time.Second); got < want && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Second); got < want &&
+			time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			got = farPackets(b) - before
 		}
 		b.ReportMetric(float64(sender.Sent())/took.Seconds(), "packets/s")
@@ -198,8 +201,8 @@ func BenchmarkVeth(b *testing.B) {
 	})
 }
 
-// queue sends a frame. A sender that is faster than the switch finds the first veth full, which it is told: such frames are
-// neither sent nor lost.
+// queue sends a frame. A sender that is faster than the switch finds the first veth full, which it is told: such frames
+// are neither sent nor lost.
 func queue(b *testing.B, s *link.Sender, frame []byte) {
 	b.Helper()
 	err := s.Queue(frame)
@@ -243,7 +246,8 @@ func crowd(open bool) datapathtest.Case {
 func perPacket(b *testing.B, program *ebpf.Program, frame []byte) float64 {
 	b.Helper()
 	start := time.Now()
-	if _, err := program.Run(&ebpf.RunOptions{Data: frame, Repeat: burst, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}); err != nil {
+	if _, err := program.Run(&ebpf.RunOptions{Data: frame, Repeat: burst,
+		Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}); err != nil {
 		b.Fatal(err)
 	}
 	return float64(time.Since(start).Nanoseconds()) / burst

@@ -2,8 +2,8 @@ package xdp
 
 import "candela.dev/candela/injector/p4"
 
-// Of a connection over IPv4 the program first looks at a cell, which names a slot with key and flow, and at the hash map only if
-// that is another's: a hash costs it as much as the rest of the decision.
+// Of a connection over IPv4 the program first looks at a cell, which names a slot with key and flow, and at the hash
+// map only if that is another's: a hash costs it as much as the rest of the decision.
 const (
 	flowCells = 4 * p4.MaxFlows
 	flowSlots = 2 * p4.MaxFlows
@@ -34,8 +34,9 @@ func cellOf(k bpfV4Key) uint32 {
 	return (uint32(x>>32) + k.Qpn) & (flowCells - 1)
 }
 
-// setConnection writes the hash map, which has room for all, and a slot unless the cell is another connection's. A new flow of a
-// known connection gets a new slot: the cell is one word, so that the program sees the old flow or the new one.
+// setConnection writes the hash map, which has room for all, and a slot unless the cell is another connection's. A new
+// flow of a known connection gets a new slot: the cell is one word, so that the program sees the old flow or the new
+// one.
 func (d *Datapath) setConnection(k bpfV4Key, f bpfFlow) error {
 	if err := d.table(bpfMapConnectionV4).Put(k, f); err != nil {
 		return err

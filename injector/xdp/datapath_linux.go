@@ -24,8 +24,8 @@ type port struct {
 	napi    *napi // nil: left alone
 }
 
-// A Datapath is the injector on a set of interfaces. It implements switchd.Datapath: the server calls it under its lock,
-// while packets pass. An entry takes effect as a whole, a batch of them one after the other.
+// A Datapath is the injector on a set of interfaces. It implements switchd.Datapath: the server calls it under its
+// lock, while packets pass. An entry takes effect as a whole, a batch of them one after the other.
 type Datapath struct {
 	cfg    Config
 	shared *ebpf.Collection // maps, egress programs and the one that watches their redirects
@@ -56,7 +56,8 @@ type dataEntry struct {
 }
 
 // Open loads the program, attaches it to every port and puts their receive processing on one CPU. It needs CAP_BPF and
-// CAP_NET_ADMIN. The caller closes the Datapath, which detaches everything; a process that dies takes the programs along.
+// CAP_NET_ADMIN. The caller closes the Datapath, which detaches everything; a process that dies takes the programs
+// along.
 func Open(cfg Config) (_ *Datapath, err error) {
 	if len(cfg.Ports) == 0 || len(cfg.Ports) > MaxPorts {
 		return nil, fmt.Errorf("xdp: %d ports, allowed are 1…%d", len(cfg.Ports), MaxPorts)
@@ -138,7 +139,8 @@ func (d *Datapath) attach(i int) error {
 	for _, name := range []string{bpfProgForward, bpfProgCopy, bpfProgPass, bpfProgUndelivered} {
 		delete(spec.Programs, name)
 	}
-	err = errors.Join(spec.Variables[bpfVarThisPort].Set(uint16(i)), spec.Variables[bpfVarManyQueues].Set(d.cfg.MultiQueue),
+	err = errors.Join(spec.Variables[bpfVarThisPort].Set(uint16(i)),
+		spec.Variables[bpfVarManyQueues].Set(d.cfg.MultiQueue),
 		spec.Variables[bpfVarOpcodes].Set(opcodeTable()))
 	if err != nil {
 		return err
@@ -163,11 +165,12 @@ func (d *Datapath) attach(i int) error {
 	return err
 }
 
-// attachLink tries the driver's hook first, if both are allowed. Ports on different hooks would differ in latency, so the
-// first that needs the generic one decides for those behind it.
+// attachLink tries the driver's hook first, if both are allowed. Ports on different hooks would differ in latency, so
+// the first that needs the generic one decides for those behind it.
 func (d *Datapath) attachLink(p *port) error {
 	attach := func(flags link.XDPAttachFlags) error {
-		l, err := link.AttachXDP(link.XDPOptions{Program: p.program.Programs[bpfProgInjector], Interface: p.ifindex, Flags: flags})
+		l, err := link.AttachXDP(link.XDPOptions{Program: p.program.Programs[bpfProgInjector], Interface: p.ifindex,
+			Flags: flags})
 		if err == nil {
 			p.link = l
 		}
@@ -246,8 +249,8 @@ func (d *Datapath) Diagnostics() (Diagnostics, error) {
 	return sum, nil
 }
 
-// Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was opened. It
-// also puts a port back on its CPU that was down meanwhile.
+// Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was
+// opened. It also puts a port back on its CPU that was down meanwhile.
 func (d *Datapath) Losses() ([]uint64, error) {
 	for i := range d.ports {
 		if n := d.ports[i].napi; n != nil {
@@ -328,8 +331,8 @@ func network128(v p4.Value) [4]uint32 {
 	return [4]uint32{network32(v.Hi >> 32), network32(v.Hi), network32(v.Lo >> 32), network32(v.Lo)}
 }
 
-// Pass attaches a program that lets everything pass to an interface, so that a veth takes redirected frames from its peer.
-// The caller closes it.
+// Pass attaches a program that lets everything pass to an interface, so that a veth takes redirected frames from its
+// peer. The caller closes it.
 func Pass(name string) (link.Link, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

@@ -29,8 +29,8 @@ func (genericHeader) Len() int { return nl.SizeofGenlmsg }
 // Serialize returns the bytes.
 func (h genericHeader) Serialize() []byte { return h[:] }
 
-// canTransmit reports whether frames can be redirected to an interface. A veth can only while its peer has a program or GRO;
-// the kernel skips one that can't without a word.
+// canTransmit reports whether frames can be redirected to an interface. A veth can only while its peer has a program or
+// GRO; the kernel skips one that can't without a word.
 func canTransmit(ifindex int) (bool, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {

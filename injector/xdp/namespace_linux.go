@@ -11,8 +11,8 @@ import (
 
 const currentNamespace = "/proc/thread-self/ns/net"
 
-// namespace is a network namespace. The kernel looks interface numbers up in that of the thread that writes a device map,
-// and a P4Runtime request is served by any thread.
+// namespace is a network namespace. The kernel looks interface numbers up in that of the thread that writes a device
+// map, and a P4Runtime request is served by any thread.
 type namespace struct {
 	file  *os.File
 	inode uint32

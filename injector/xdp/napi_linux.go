@@ -68,8 +68,8 @@ func raise(pid int) error {
 	return err
 }
 
-// rebind binds threads that the kernel has made anew: it ends an interface's when that goes down, and those that come with the
-// next up run anywhere. An interface that is down has none.
+// rebind binds threads that the kernel has made anew: it ends an interface's when that goes down, and those that come
+// with the next up run anywhere. An interface that is down has none.
 func (n *napi) rebind(cpu int) error {
 	for _, pid := range n.threads {
 		comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
@@ -101,13 +101,14 @@ func napiThreads(name string) ([]int, error) {
 			return threads, err
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("interface %q has no thread napi/%s-* %v after it was told to use threads", name, name, napiWait)
+			return nil, fmt.Errorf("interface %q has no thread napi/%s-* %v after it was told to use threads", name, name,
+				napiWait)
 		}
 	}
 }
 
-// threadsNamed returns the processes whose command starts with a prefix. Interfaces of other namespaces may bear the same
-// name; binding their threads, too, would be wrong, so more threads than receive queues are an error of Check.
+// threadsNamed returns the processes whose command starts with a prefix. Interfaces of other namespaces may bear the
+// same name; binding their threads, too, would be wrong, so more threads than receive queues are an error of Check.
 func threadsNamed(prefix string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -127,9 +128,9 @@ func threadsNamed(prefix string) ([]int, error) {
 	return pids, nil
 }
 
-// Check reports what would falsify a run: ports that frames can't be redirected to, which the kernel keeps quiet about, and
-// what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port, or ports on
-// different CPUs.
+// Check reports what would falsify a run: ports that frames can't be redirected to, which the kernel keeps quiet about,
+// and what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port, or
+// ports on different CPUs.
 func (d *Datapath) Check() error {
 	var failed []error
 	for i, p := range d.ports {
@@ -139,8 +140,9 @@ func (d *Datapath) Check() error {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("port %d: interface %q: %w", i, p.name, err))
 		case !ok:
-			failed = append(failed, fmt.Errorf("port %d: frames redirected to interface %q get lost: its driver can't send them; "+
-				"the peer of a veth needs an XDP program or GRO (ethtool -K PEER gro on)", i, p.name))
+			failed = append(failed,
+				fmt.Errorf("port %d: frames redirected to interface %q get lost: its driver can't send them; "+
+					"the peer of a veth needs an XDP program or GRO (ethtool -K PEER gro on)", i, p.name))
 		}
 	}
 	if !d.cfg.MultiQueue {

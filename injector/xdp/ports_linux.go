@@ -9,14 +9,15 @@ import (
 	"candela.dev/candela/injector/p4"
 )
 
-// SetCloneSession sets the mirror port of a clone session; none deletes it. A broadcast redirect reaches one forward and one
-// mirror port, so a session has one port.
+// SetCloneSession sets the mirror port of a clone session; none deletes it. A broadcast redirect reaches one forward
+// and one mirror port, so a session has one port.
 func (d *Datapath) SetCloneSession(id uint32, ports []uint16) error {
 	switch {
 	case id == 0 || id >= maxSessions:
 		return fmt.Errorf("clone session %d is not in 1…%d", id, maxSessions-1)
 	case len(ports) > 1:
-		return fmt.Errorf("clone session %d has %d ports: the xdp datapath copies a packet to one; give each dumper a session",
+		return fmt.Errorf(
+			"clone session %d has %d ports: the xdp datapath copies a packet to one; give each dumper a session",
 			id, len(ports))
 	case len(ports) == 0:
 		delete(d.sessions, id)

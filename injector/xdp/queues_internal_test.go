@@ -117,7 +117,8 @@ func openQueues(t *testing.T) *Datapath {
 			t.Error(err)
 		}
 	})
-	if err := errors.Join(d.Check(), datapathtest.Program(d, datapathtest.Case{Entries: datapathtest.Crowd(manyQueues)})); err != nil {
+	if err := errors.Join(d.Check(),
+		datapathtest.Program(d, datapathtest.Case{Entries: datapathtest.Crowd(manyQueues)})); err != nil {
 		t.Fatal(err)
 	}
 	return d
@@ -215,8 +216,8 @@ func perCPU(t *testing.T, d *Datapath) (packets []uint64) {
 	return packets
 }
 
-// judge checks the trace as a run does, with a bound that no pause of the machine reaches, and that a copy is missing only if a
-// counter has it.
+// judge checks the trace as a run does, with a bound that no pause of the machine reaches, and that a copy is missing
+// only if a counter has it.
 func judge(t *testing.T, d *Datapath, merged []byte, written, lost uint64) {
 	t.Helper()
 	var counters trace.Counters
@@ -224,7 +225,8 @@ func judge(t *testing.T, d *Datapath, merged []byte, written, lost uint64) {
 		n, _ := d.Counter(p4.CounterMirrored, session)
 		counters.Mirrored = append(counters.Mirrored, trace.Counter{Value: int64(n)})
 	}
-	source := trace.Source{Name: "trace.pcap", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(merged)), nil }}
+	source := trace.Source{Name: "trace.pcap",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(merged)), nil }}
 	check := func(bound time.Duration) (*trace.IntegrityReport, error) {
 		_, report, err := trace.Check(t.Context(), source,
 			trace.Options{Format: trace.FormatMirror, Counters: counters, TimeDisorderNS: bound.Nanoseconds()})

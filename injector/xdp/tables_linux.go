@@ -144,8 +144,8 @@ func (d *Datapath) Set(table uint32, k p4.Key, a p4.Action) error {
 	return d.setEvent(table, k, a)
 }
 
-// setForwarding writes the hash map, which has room for all addresses, and the cell of the address unless another has it. A cell
-// is one word, so that the program sees it whole. An empty one is zero, so address 0 has none.
+// setForwarding writes the hash map, which has room for all addresses, and the cell of the address unless another has
+// it. A cell is one word, so that the program sees it whole. An empty one is zero, so address 0 has none.
 func (d *Datapath) setForwarding(mac uint64, egress uint32) error {
 	if err := d.table(bpfMapL2).Put(mac, egress); err != nil {
 		return err

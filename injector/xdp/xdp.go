@@ -1,17 +1,18 @@
-// Package xdp is the injector pipeline in the Linux kernel: eBPF programs on the receive path of network interfaces, fed
-// with table entries by the P4Runtime server of package switchd. A Linux machine with two ports is then an injector switch.
+// Package xdp is the injector pipeline in the Linux kernel: eBPF programs on the receive path of network interfaces,
+// fed with table entries by the P4Runtime server of package switchd. A Linux machine with two ports is then an injector
+// switch.
 //
-// The program decides exactly as [candela.dev/candela/injector/pipeline] does (one suite of packets tests both), with the
-// base contract's actions; the events that hold packets back need the afpacket datapath.
+// The program decides exactly as [candela.dev/candela/injector/pipeline] does (one suite of packets tests both), with
+// the base contract's actions; the events that hold packets back need the afpacket datapath.
 //
 // # What must hold for a trace to be exact
 //
-// Mirror sequence, timestamps and ITER agree only if one CPU handles the packets of all ports: one receive queue for each
-// injected port, and every port's NAPI on the same CPU. [Open] arranges that and [Datapath.Check] says whether it is so.
-// Frames are linear: an interface whose MTU needs several buffers is refused.
+// Mirror sequence, timestamps and ITER agree only if one CPU handles the packets of all ports: one receive queue for
+// each injected port, and every port's NAPI on the same CPU. [Open] arranges that and [Datapath.Check] says whether it
+// is so. Frames are linear: an interface whose MTU needs several buffers is refused.
 //
-// A redirect into a veth whose far end has neither a program nor GRO is lost while every counter looks fine. [Pass] attaches
-// a program to such a far end; what really arrives is for probe packets to find out, not for counters.
+// A redirect into a veth whose far end has neither a program nor GRO is lost while every counter looks fine. [Pass]
+// attaches a program to such a far end; what really arrives is for probe packets to find out, not for counters.
 package xdp
 
 import (
@@ -22,7 +23,8 @@ import (
 // MaxPorts is how many ports the program has room for.
 const MaxPorts = 16
 
-// MaxMTU is the largest MTU of a port: veth refuses XDP from about 3.5 KB on without frags, and a page must hold the clone.
+// MaxMTU is the largest MTU of a port: veth refuses XDP from about 3.5 KB on without frags, and a page must hold the
+// clone.
 const MaxMTU = 3498
 
 // ErrUnsupported says that this operating system has no XDP.

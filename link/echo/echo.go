@@ -1,6 +1,7 @@
-// Package echo has the frames with which a switch measures how long a host takes to notice a frame and to answer it. The switch
-// sends a request by the same queue as the traffic; the host returns it as soon as it has processed everything before it. So
-// the time until the answer bounds how long any frame that passed before was held on its way to the host or back.
+// Package echo has the frames with which a switch measures how long a host takes to notice a frame and to answer it.
+// The switch sends a request by the same queue as the traffic; the host returns it as soon as it has processed
+// everything before it. So the time until the answer bounds how long any frame that passed before was held on its way
+// to the host or back.
 //
 // The frames have an Ethernet type for local experiments (IEEE 802, 9.2.3) and never leave the cable.
 package echo
@@ -49,7 +50,8 @@ func Request(number uint64) []byte {
 
 // Is reports whether frame is a request or an answer: neither belongs to the traffic.
 func Is(frame []byte) bool {
-	return len(frame) >= end && binary.BigEndian.Uint16(frame[typeAt:]) == EtherType && bytes.Equal(frame[magicAt:kindAt], magic)
+	return len(frame) >= end && binary.BigEndian.Uint16(frame[typeAt:]) == EtherType &&
+		bytes.Equal(frame[magicAt:kindAt], magic)
 }
 
 // Answer makes the answer of a request, in place. It reports false, and changes nothing, if frame is no request.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LetPass attaches a program to an end of a veth that lets every frame pass: only with one does it take redirected frames from
-// its peer. Both ends get an MTU that the program's buffers allow.
+// LetPass attaches a program to an end of a veth that lets every frame pass: only with one does it take redirected
+// frames from its peer. Both ends get an MTU that the program's buffers allow.
 func LetPass(t testing.TB, name, peer string) {
 	t.Helper()
 	const mtu = 1500

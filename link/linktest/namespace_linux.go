@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace runs f in a fresh network namespace on a thread of its own, which ends afterwards and takes the namespace with
-// everything in it along. Goroutines that f starts are not in the namespace unless they inherit open sockets.
+// Namespace runs f in a fresh network namespace on a thread of its own, which ends afterwards and takes the namespace
+// with everything in it along. Goroutines that f starts are not in the namespace unless they inherit open sockets.
 // Without the privilege the test is skipped and says so.
 func Namespace(t testing.TB, f func()) {
 	t.Helper()
@@ -36,8 +36,8 @@ func Namespace(t testing.TB, f func()) {
 	}
 }
 
-// enter moves the thread into namespaces of its own. /sys shows the interfaces of the network namespace that it was mounted
-// in, so it is mounted anew, where only this thread sees it.
+// enter moves the thread into namespaces of its own. /sys shows the interfaces of the network namespace that it was
+// mounted in, so it is mounted anew, where only this thread sees it.
 func enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare the network and the mounts: %w", err)
@@ -57,8 +57,8 @@ func Veth(t testing.TB, a, b string) {
 	VethQueues(t, a, b, 1)
 }
 
-// VethQueues is Veth with several receive and transmit queues at both ends. What a CPU sends goes through the queue with its
-// number, modulo their number, and is received on that CPU.
+// VethQueues is Veth with several receive and transmit queues at both ends. What a CPU sends goes through the queue
+// with its number, modulo their number, and is received on that CPU.
 func VethQueues(t testing.TB, a, b string, queues int) {
 	t.Helper()
 	attributes := netlink.NewLinkAttrs()

@@ -81,7 +81,8 @@ func (a *Archive) inflate(file io.Reader) (bool, error) {
 		}
 		a.close, b = append(a.close, func() error { _ = z.Close(); return nil }), bufio.NewReader(&inflated{z, "gzip"})
 	case bytes.HasPrefix(start, magicZstd):
-		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(longestWindow))
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(longestWindow))
 		if err != nil {
 			return false, fmt.Errorf("zstd: %w", err)
 		}
@@ -119,9 +120,9 @@ type Unpacked struct {
 	Inner string
 }
 
-// Unpack writes the documents and the trace of a bundle, or all files of an archived run directory, below dir, which is empty. Archives
-// come from other people: nothing is written outside dir, whatever names say, only regular files are, and no more than [UnpackLimit]
-// bytes. Errors about the archive answer to [ErrInvalid].
+// Unpack writes the documents and the trace of a bundle, or all files of an archived run directory, below dir, which is
+// empty. Archives come from other people: nothing is written outside dir, whatever names say, only regular files are,
+// and no more than [UnpackLimit] bytes. Errors about the archive answer to [ErrInvalid].
 func Unpack(r io.Reader, dir string) (*Unpacked, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -170,14 +171,16 @@ func unpackBundle(r io.Reader, root *os.Root) (b *Bundle, err error) {
 // Judgeable says why a bundle cannot be judged from what it holds, or returns nil.
 func (b *Bundle) Judgeable() error {
 	if b.Manifest.names(flowsName) {
-		return invalid("a test of a switch is judged by its captures, which bundles do not hold: run it again with candela replay")
+		return invalid(
+			"a test of a switch is judged by its captures, which bundles do not hold: run it again with candela replay")
 	}
 	for _, f := range b.Manifest.Files {
 		if f.Name == traceName && f.Stored {
 			return nil
 		}
 	}
-	return invalid("it holds the hash of the trace only: run it again with candela replay, or make it with candela bundle --with-trace")
+	return invalid(
+		"it holds the hash of the trace only: run it again with candela replay, or make it with candela bundle --with-trace")
 }
 
 // unpackRun unpacks the directory of a run and returns its path in the archive.
@@ -205,15 +208,18 @@ func unpackRun(r io.Reader, root *os.Root) (inner string, err error) {
 		case h.Typeflag == tar.TypeDir || h.Typeflag == tar.TypeXGlobalHeader:
 			continue
 		case h.Typeflag != tar.TypeReg:
-			return "", invalid("%q is not a regular file (type %q): a run directory has no links and no devices", h.Name, h.Typeflag)
+			return "", invalid("%q is not a regular file (type %q): a run directory has no links and no devices", h.Name,
+				h.Typeflag)
 		case !filepath.IsLocal(name) || strings.Contains(name, `\`):
 			return "", invalid("%q points out of the archive", h.Name)
 		case h.Size > rest:
-			return "", invalid("it unpacks to more than %d bytes: unpack it with tar and analyse the directory", int64(UnpackLimit))
+			return "", invalid("it unpacks to more than %d bytes: unpack it with tar and analyse the directory",
+				int64(UnpackLimit))
 		}
 		if path.Base(name) == "run.json" {
 			if inner != "" {
-				return "", invalid("it holds several runs, %s and %s: unpack it with tar and analyse the one that is meant", inner, path.Dir(name))
+				return "", invalid("it holds several runs, %s and %s: unpack it with tar and analyse the one that is meant", inner,
+					path.Dir(name))
 			}
 			inner = path.Dir(name)
 		}
@@ -224,7 +230,8 @@ func unpackRun(r io.Reader, root *os.Root) (inner string, err error) {
 	}
 }
 
-// writeMember writes a file and the directories on its way. One that is there already is an archive that names it twice.
+// writeMember writes a file and the directories on its way. One that is there already is an archive that names it
+// twice.
 func writeMember(root *os.Root, name string, r io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("%w: %q: %w", ErrInvalid, name, err)
@@ -245,7 +252,8 @@ type limited struct {
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.rest -= int64(len(p)); l.rest < 0 {
-		return 0, invalid("it unpacks to more than %d bytes: unpack it with tar and analyse the directory", int64(UnpackLimit))
+		return 0, invalid("it unpacks to more than %d bytes: unpack it with tar and analyse the directory",
+			int64(UnpackLimit))
 	}
 	return l.to.Write(p)
 }

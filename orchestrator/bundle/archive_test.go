@@ -63,8 +63,10 @@ func unpacked(t *testing.T, data []byte) (dir string, u *Unpacked, err error) {
 
 func TestArchivesAreUnpackedWhateverTheirForm(t *testing.T) {
 	withTrace := func(m *Manifest) { m.Files[2].Stored = true }
-	bundled := archive(t, manifest(t, withTrace), member{name: configName, data: "c"}, member{name: "testbed.yml", data: "t"}, member{name: traceName, data: "p"})
-	run := archive(t, member{name: "./runs/quick", kind: tar.TypeDir}, member{name: "./runs/quick/run.json", data: "{}"}, member{name: "./runs/quick/trace.pcap", data: "p"})
+	bundled := archive(t, manifest(t, withTrace), member{name: configName, data: "c"},
+		member{name: "testbed.yml", data: "t"}, member{name: traceName, data: "p"})
+	run := archive(t, member{name: "./runs/quick", kind: tar.TypeDir}, member{name: "./runs/quick/run.json", data: "{}"},
+		member{name: "./runs/quick/trace.pcap", data: "p"})
 	for _, how := range []string{"plain", "gzip", "zstd"} {
 		dir, u, err := unpacked(t, compressed(t, bundled, how))
 		if err != nil || u.Bundle == nil || u.Inner != "." || u.Bundle.Judgeable() != nil {
@@ -86,7 +88,8 @@ func TestArchivesAreUnpackedWhateverTheirForm(t *testing.T) {
 }
 
 func TestABundleWithoutItsTraceIsNotJudged(t *testing.T) {
-	_, u, err := unpacked(t, archive(t, manifest(t, nil), member{name: configName, data: "c"}, member{name: "testbed.yml", data: "t"}))
+	_, u, err := unpacked(t, archive(t, manifest(t, nil), member{name: configName, data: "c"},
+		member{name: "testbed.yml", data: "t"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +120,28 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		data []byte
 		want string
 	}{
-		"a path upwards":            {archive(t, run, member{name: "../evil", data: "x"}), "points out of the archive"},
-		"a path upwards and back":   {archive(t, run, member{name: "a/../../evil", data: "x"}), "points out of the archive"},
-		"an absolute path":          {archive(t, run, member{name: "/tmp/candela-evil", data: "x"}), "points out of the archive"},
-		"a backslash":               {archive(t, run, member{name: `..\evil`, data: "x"}), "points out of the archive"},
-		"a symbolic link":           {archive(t, run, member{name: "trace.pcap", kind: tar.TypeSymlink}), "not a regular file"},
-		"a hard link":               {archive(t, run, member{name: "trace.pcap", kind: tar.TypeLink}), "not a regular file"},
-		"a device":                  {archive(t, run, member{name: "trace.pcap", kind: tar.TypeChar}), "not a regular file"},
-		"a file twice":              {archive(t, run, run), "several runs"},
-		"a file twice, elsewhere":   {archive(t, run, member{name: "a", data: "x"}, member{name: "a", data: "x"}), "file exists"},
-		"a file below a file":       {archive(t, run, member{name: "a", data: "x"}, member{name: "a/b", data: "x"}), `"a/b"`},
-		"two runs":                  {archive(t, member{name: "a/run.json"}, member{name: "b/run.json"}), "several runs, a and b"},
-		"no run":                    {archive(t, member{name: "notes.txt", data: "x"}), "run.json"},
-		"too many members":          {archive(t, many...), "more than 10000 members"},
-		"more than the disk bears":  {huge, "unpacks to more than"},
-		"a wrong checksum of gzip":  {damaged, "gzip"},
-		"gzip that ends too early":  {random[:len(random)/2], "gzip"},
-		"a tar that ends too early": {archive(t, run, member{name: "trace.pcap", data: strings.Repeat("p", 4096)})[:3000], "EOF"},
+		"a path upwards":          {archive(t, run, member{name: "../evil", data: "x"}), "points out of the archive"},
+		"a path upwards and back": {archive(t, run, member{name: "a/../../evil", data: "x"}), "points out of the archive"},
+		"an absolute path": {archive(t, run, member{name: "/tmp/candela-evil", data: "x"}),
+			"points out of the archive"},
+		"a backslash": {archive(t, run, member{name: `..\evil`, data: "x"}), "points out of the archive"},
+		"a symbolic link": {archive(t, run, member{name: "trace.pcap", kind: tar.TypeSymlink}),
+			"not a regular file"},
+		"a hard link":  {archive(t, run, member{name: "trace.pcap", kind: tar.TypeLink}), "not a regular file"},
+		"a device":     {archive(t, run, member{name: "trace.pcap", kind: tar.TypeChar}), "not a regular file"},
+		"a file twice": {archive(t, run, run), "several runs"},
+		"a file twice, elsewhere": {archive(t, run, member{name: "a", data: "x"}, member{name: "a", data: "x"}),
+			"file exists"},
+		"a file below a file": {archive(t, run, member{name: "a", data: "x"}, member{name: "a/b", data: "x"}), `"a/b"`},
+		"two runs": {archive(t, member{name: "a/run.json"}, member{name: "b/run.json"}),
+			"several runs, a and b"},
+		"no run":                   {archive(t, member{name: "notes.txt", data: "x"}), "run.json"},
+		"too many members":         {archive(t, many...), "more than 10000 members"},
+		"more than the disk bears": {huge, "unpacks to more than"},
+		"a wrong checksum of gzip": {damaged, "gzip"},
+		"gzip that ends too early": {random[:len(random)/2], "gzip"},
+		"a tar that ends too early": {archive(t, run, member{name: "trace.pcap", data: strings.Repeat("p", 4096)})[:3000],
+			"EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, _, err := unpacked(t, tt.data)
@@ -164,7 +172,8 @@ func fixChecksum(header []byte) {
 
 func TestWhatIsNoArchiveIsLeftToOthers(t *testing.T) {
 	for name, data := range map[string][]byte{
-		"nothing": nil, "text": []byte("text"), "a capture": {0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0}, "compressed text": compressed(t, []byte("text"), "gzip"),
+		"nothing": nil, "text": []byte("text"), "a capture": {0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0},
+		"compressed text":          compressed(t, []byte("text"), "gzip"),
 		"the magic number of gzip": magicGzip, "the magic number of zstd": magicZstd, "zeros": make([]byte, 4096),
 	} {
 		file := filepath.Join(t.TempDir(), "file")

@@ -1,9 +1,9 @@
-// Package bundle packs a run into one file that reproduces it elsewhere, and replays such files. A bundle is a tar archive:
-// first manifest.json, which names every document of the run with its size and SHA-256, then the documents. The trace is
-// always named and hashed but only stored on demand, because whoever runs the test again has it.
+// Package bundle packs a run into one file that reproduces it elsewhere, and replays such files. A bundle is a tar
+// archive: first manifest.json, which names every document of the run with its size and SHA-256, then the documents.
+// The trace is always named and hashed but only stored on demand, because whoever runs the test again has it.
 //
-// The same run gives the same bundle to the byte: documents with times of day stay outside. Bundles come from other people.
-// The reader accepts regular files of known names only, in bounded sizes, and checks each against the manifest.
+// The same run gives the same bundle to the byte: documents with times of day stay outside. Bundles come from other
+// people. The reader accepts regular files of known names only, in bounded sizes, and checks each against the manifest.
 package bundle
 
 import (
@@ -70,8 +70,8 @@ type File struct {
 	Stored bool   `json:"stored"` // it is in the archive, not just named
 }
 
-// memberNames lists what a bundle can hold, in order. All of these are functions of the configuration and the version of the
-// tool; run.json, log.jsonl and the reports hold times of day or are made of the others.
+// memberNames lists what a bundle can hold, in order. All of these are functions of the configuration and the version
+// of the tool; run.json, log.jsonl and the reports hold times of day or are made of the others.
 func memberNames() []string {
 	names := []string{
 		configName, "testbed.yml", "calibration.json", "comparison.json", "environment.json", "connections.json", entriesName,
@@ -137,7 +137,8 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 		if !isCapture(name) && size > documentLimit {
 			return nil, fmt.Errorf("%s has %d bytes, more than the %d that a bundle takes", name, size, documentLimit)
 		}
-		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: !isCapture(name) || withTrace && name == traceName})
+		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: !isCapture(name) || withTrace &&
+			name == traceName})
 	}
 	return m, nil
 }
@@ -153,8 +154,8 @@ func hashFile(run *orchestrator.OpenedRun, name string) (size int64, sum string,
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, r.Close())
 }
 
-// openMember opens what a bundle holds of a file of a run: the file as it is, but entries.json without the places in the
-// configuration that events come from, because they name a file of whoever ran the test.
+// openMember opens what a bundle holds of a file of a run: the file as it is, but entries.json without the places in
+// the configuration that events come from, because they name a file of whoever ran the test.
 func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error) {
 	if name != entriesName {
 		return run.Open(name)

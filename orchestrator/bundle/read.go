@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// Read reads and checks a bundle. A stored trace goes to trace, which may be io.Discard. Errors answer to [ErrInvalid] unless
-// reading or writing itself failed.
+// Read reads and checks a bundle. A stored trace goes to trace, which may be io.Discard. Errors answer to [ErrInvalid]
+// unless reading or writing itself failed.
 func Read(r io.Reader, trace io.Writer) (*Bundle, error) {
 	archive := tar.NewReader(r)
 	b := &Bundle{files: make(map[string][]byte)}
@@ -79,8 +79,8 @@ func (b *Bundle) readManifest(r io.Reader, size int64) error {
 	return b.Manifest.check()
 }
 
-// readMember reads the next member, which the manifest says is f. Nothing is allocated that the manifest didn't announce
-// within the limits, and no more than the archive really holds.
+// readMember reads the next member, which the manifest says is f. Nothing is allocated that the manifest didn't
+// announce within the limits, and no more than the archive really holds.
 func (b *Bundle) readMember(archive *tar.Reader, f File, trace io.Writer) error {
 	h, err := next(archive)
 	switch {

@@ -49,7 +49,8 @@ func file(name, data string, stored bool) File {
 // manifest returns the manifest of a small bundle with the given changes.
 func manifest(t testing.TB, change func(*Manifest)) member {
 	t.Helper()
-	m := Manifest{Schema: Schema, Files: []File{file(configName, "c", true), file("testbed.yml", "t", true), file(traceName, "p", false)}}
+	m := Manifest{Schema: Schema, Files: []File{file(configName, "c", true), file("testbed.yml", "t", true),
+		file(traceName, "p", false)}}
 	if change != nil {
 		change(&m)
 	}
@@ -61,7 +62,8 @@ func manifest(t testing.TB, change func(*Manifest)) member {
 }
 
 func TestABundleIsReadBack(t *testing.T) {
-	b, err := Read(bytes.NewReader(archive(t, manifest(t, nil), member{name: configName, data: "c"}, member{name: "testbed.yml", data: "t"})), io.Discard)
+	b, err := Read(bytes.NewReader(archive(t, manifest(t, nil), member{name: configName, data: "c"},
+		member{name: "testbed.yml", data: "t"})), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,8 @@ func TestABundleIsReadBack(t *testing.T) {
 func TestAStoredTraceIsPassedOn(t *testing.T) {
 	var trace bytes.Buffer
 	stored := manifest(t, func(m *Manifest) { m.Files[2].Stored = true })
-	_, err := Read(bytes.NewReader(archive(t, stored, member{name: configName, data: "c"}, member{name: "testbed.yml", data: "t"},
+	_, err := Read(bytes.NewReader(archive(t, stored, member{name: configName, data: "c"},
+		member{name: "testbed.yml", data: "t"},
 		member{name: traceName, data: "p"})), &trace)
 	if err != nil || trace.String() != "p" {
 		t.Errorf("%q, %v", &trace, err)
@@ -97,14 +100,17 @@ func TestHostileBundlesAreRefused(t *testing.T) {
 		{"a manifest with unknown keys", []member{{name: manifestName, data: `{"x":1}`}}, "unknown field"},
 		{"another schema", []member{manifest(t, func(m *Manifest) { m.Schema = "x" })}, "schema"},
 		{"a huge manifest", []member{{name: manifestName, data: strings.Repeat(" ", manifestLimit+1)}}, "at most"},
-		{"a path out of the archive", []member{manifest(t, func(m *Manifest) { m.Files[0].Name = "../config.yml" })}, "no file of a bundle"},
-		{"an absolute path", []member{manifest(t, func(m *Manifest) { m.Files[0].Name = "/etc/passwd" })}, "no file of a bundle"},
+		{"a path out of the archive", []member{manifest(t, func(m *Manifest) { m.Files[0].Name = "../config.yml" })},
+			"no file of a bundle"},
+		{"an absolute path", []member{manifest(t, func(m *Manifest) { m.Files[0].Name = "/etc/passwd" })},
+			"no file of a bundle"},
 		{"a file named twice", []member{manifest(t, func(m *Manifest) { m.Files[1] = m.Files[0] })}, "twice"},
 		{"a missing test", []member{manifest(t, func(m *Manifest) { m.Files = m.Files[1:] })}, "does not name config.yml"},
 		{"a negative size", []member{manifest(t, func(m *Manifest) { m.Files[0].Size = -1 })}, "at most"},
 		{"a huge size", []member{manifest(t, func(m *Manifest) { m.Files[0].Size = documentLimit + 1 })}, "at most"},
 		{"no hash", []member{manifest(t, func(m *Manifest) { m.Files[0].SHA256 = "00" })}, "SHA-256"},
-		{"a document that is not stored", []member{manifest(t, func(m *Manifest) { m.Files[0].Stored = false })}, "not stored"},
+		{"a document that is not stored", []member{manifest(t, func(m *Manifest) { m.Files[0].Stored = false })},
+			"not stored"},
 		{"a symbolic link", []member{good, {name: configName, kind: tar.TypeSymlink}}, "no regular file"},
 		{"a hard link", []member{good, {name: configName, kind: tar.TypeLink}}, "no regular file"},
 		{"a device", []member{good, {name: configName, kind: tar.TypeChar}}, "no regular file"},
@@ -142,8 +148,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { holdsWhatItSays(t, data) })
 }
 
-// FuzzReadMembers gives the reader archives whose blocks are sound, with an arbitrary manifest and members: nearly all that is
-// drawn gets past the archive's own checksums, which FuzzRead seldom does.
+// FuzzReadMembers gives the reader archives whose blocks are sound, with an arbitrary manifest and members: nearly all
+// that is drawn gets past the archive's own checksums, which FuzzRead seldom does.
 func FuzzReadMembers(f *testing.F) {
 	f.Add(manifest(f, nil).data, configName, "c", "testbed.yml", "t")
 	f.Add(manifest(f, func(m *Manifest) { m.Files[2].Stored = true }).data, configName, "c", traceName, "p")
@@ -151,7 +157,8 @@ func FuzzReadMembers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, manifest, name, data, other, more string) {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
-		for _, m := range []member{{name: manifestName, data: manifest}, {name: name, data: data}, {name: other, data: more}} {
+		for _, m := range []member{{name: manifestName, data: manifest}, {name: name, data: data},
+			{name: other, data: more}} {
 			if w.WriteHeader(header(m.name, int64(len(m.data)))) != nil {
 				t.Skip("no archive can hold this name")
 			}

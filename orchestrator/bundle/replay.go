@@ -38,7 +38,8 @@ type Difference struct {
 }
 
 // Replay runs the bundle's test again. The options say where; its test, testbed and calibration are the bundle's.
-func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*Replayed, error) {
+func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options,
+	o orchestrator.Options) (*Replayed, error) {
 	outcome, err := b.rerun(ctx, build, known, o)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,8 @@ func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known c
 }
 
 // rerun runs the bundle's test.
-func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known config.Options,
+	o orchestrator.Options) (*orchestrator.Outcome, error) {
 	if b.Manifest.names(flowsName) {
 		return b.rerunSwitch(ctx, known, o)
 	}
@@ -76,7 +78,8 @@ func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known co
 }
 
 // rerunSwitch runs a test of a switch, whose configuration says everything.
-func (b *Bundle) rerunSwitch(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome, error) {
+func (b *Bundle) rerunSwitch(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome,
+	error) {
 	data, err := b.ReadFile(configName)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ series-us: 5
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := orchestrator.Options{Out: t.TempDir(), Version: "1", Command: "candela", Wall: func() time.Time { return time.Unix(0, 0) }}
+	options := orchestrator.Options{Out: t.TempDir(), Version: "1", Command: "candela",
+		Wall: func() time.Time { return time.Unix(0, 0) }}
 	o, err := switchtest.Run(t.Context(), p, options)
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,8 @@ func Write(w io.Writer, run *orchestrator.OpenedRun, withTrace bool) (*Manifest,
 
 // header gives every member the same owner, mode and date, so that the archive depends on the run alone.
 func header(name string, size int64) *tar.Header {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0).UTC(), Format: tar.FormatUSTAR}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0).UTC(),
+		Format: tar.FormatUSTAR}
 	if size > 8<<30-1 {
 		h.Format = tar.FormatPAX // USTAR has eleven octal digits for a size
 	}

@@ -1,10 +1,11 @@
-// Package config reads the description of a test. A file goes through three steps and is never changed afterwards: YAML →
-// defaults → validation → [Test]. It is strict: unknown keys, wrong types, values out of range and events that no packet
-// can meet are errors, all errors of a file are reported at once, and each names the place, the value, what is allowed and
-// why. Nothing is clamped or ignored, because a test tool that does so tests something else than was asked.
+// Package config reads the description of a test. A file goes through three steps and is never changed afterwards: YAML
+// → defaults → validation → [Test]. It is strict: unknown keys, wrong types, values out of range and events that no
+// packet can meet are errors, all errors of a file are reported at once, and each names the place, the value, what is
+// allowed and why. Nothing is clamped or ignored, because a test tool that does so tests something else than was asked.
 //
-// The configuration language is declared once, as data. Decoding, the writer of config.yml ([Test.YAML]), the schema for
-// editors ([JSONSchema]) and the reference for people ([Reference]) all walk that declaration, so they cannot drift apart.
+// The configuration language is declared once, as data. Decoding, the writer of config.yml ([Test.YAML]), the schema
+// for editors ([JSONSchema]) and the reference for people ([Reference]) all walk that declaration, so they cannot drift
+// apart.
 //
 // This package is the only one that knows YAML.
 package config
@@ -34,8 +35,8 @@ type Test struct {
 
 	// Testbeds are the kinds of testbeds that the test is meant for; empty: all.
 	Testbeds []TestbedKind
-	// TimeScale is what the test's times were multiplied by for its testbed, see Testbed.TimeoutScale; 0: by nothing. It is no part of
-	// the written form, which has the times that the test runs with.
+	// TimeScale is what the test's times were multiplied by for its testbed, see Testbed.TimeoutScale; 0: by nothing. It
+	// is no part of the written form, which has the times that the test runs with.
 	TimeScale int
 
 	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
@@ -273,7 +274,8 @@ func (t *Test) TrafficFrom(s Side, connection int) generator.Traffic {
 	return g
 }
 
-// IPs returns the addresses that the 1-based connection uses: the first of each list, or with multi-gid the lists' turns.
+// IPs returns the addresses that the 1-based connection uses: the first of each list, or with multi-gid the lists'
+// turns.
 func (t *Test) IPs(connection int) (requester, responder netip.Addr) {
 	i := 0
 	if t.Traffic.MultiGID {
@@ -283,6 +285,6 @@ func (t *Test) IPs(connection int) (requester, responder netip.Addr) {
 	return a[i%len(a)].Addr(), b[i%len(b)].Addr()
 }
 
-// Where names the place of a configuration path, such as "drop.yml:14:9: traffic.data-pkt-events[1]". Of a value that the
-// file leaves to its default it names the mapping around it.
+// Where names the place of a configuration path, such as "drop.yml:14:9: traffic.data-pkt-events[1]". Of a value that
+// the file leaves to its default it names the mapping around it.
 func (t *Test) Where(path string) string { return t.positions.where(path) }

@@ -15,7 +15,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits on what a file may ask of the decoder. Hand-written tests are a hundred times smaller; these bound hostile ones.
+// Limits on what a file may ask of the decoder. Hand-written tests are a hundred times smaller; these bound hostile
+// ones.
 const (
 	maxFileSize = 4 << 20 // bytes
 	maxNodes    = 1 << 19 // YAML values visited, each use of an alias counted
@@ -106,8 +107,8 @@ func printable(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// enter records where the value of path stands, follows an alias and counts the visit. It returns nil, once with a problem,
-// when the file has had its share.
+// enter records where the value of path stands, follows an alias and counts the visit. It returns nil, once with a
+// problem, when the file has had its share.
 func (d *decoder) enter(n *yaml.Node, path string) *yaml.Node {
 	if d.visited++; d.visited > maxNodes {
 		if d.visited == maxNodes+1 {

@@ -41,7 +41,8 @@ func isSwitchTest(t *testing.T, file string) bool {
 }
 
 // warned are the examples that show what a warning is about.
-var warned = map[string]string{"trim-runt.yml": "passes whole", "timer-never-off.yml": "there is no timer", "timer-off.yml": "there is no timer"}
+var warned = map[string]string{"trim-runt.yml": "passes whole", "timer-never-off.yml": "there is no timer",
+	"timer-off.yml": "there is no timer"}
 
 func TestEveryExampleLoadsAndPlansWithoutWarning(t *testing.T) {
 	for _, file := range examples(t) {

@@ -31,8 +31,8 @@ const (
 // String returns the outcome in the words of the configuration.
 func (o Outcome) String() string { return [...]string{"unset", "pass", "fail", "rules"}[o] }
 
-// Judgement is what an analyzer is expected to say about violations. Detection tests expect them: a checker that has never
-// failed proves nothing.
+// Judgement is what an analyzer is expected to say about violations. Detection tests expect them: a checker that has
+// never failed proves nothing.
 type Judgement struct {
 	Outcome    Outcome
 	Violations []string // OutcomeRules: rule ids, e.g. "gbn.nak-psn"; all of them must fire

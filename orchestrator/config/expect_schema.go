@@ -27,30 +27,36 @@ var (
 func expectSchema() *object {
 	return &object{
 		title: "expect",
-		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations lists the rules that " +
+		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
+			"lists the rules that " +
 			"must be violated, and no others.",
 		fields: []field{
-			{key: "gbn", doc: "Go-back-N: retransmission logic.", kind: analyzer("gbn", judgementOf(func(j *Judgement) *Judgement { return j })),
-				def: "{}", at: at(func(e *Expect) *Judgement { return &e.GBN })},
+			{key: "gbn", doc: "Go-back-N: retransmission logic.",
+				kind: analyzer("gbn", judgementOf(func(j *Judgement) *Judgement { return j })),
+				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.GBN })},
 			{key: "retrans", doc: "Latencies of retransmission.", def: "{}",
-				kind: analyzer("retrans", judgementOf(func(r *RetransExpect) *Judgement { return &r.Judgement }), retransBounds()...),
-				at:   at(func(e *Expect) *RetransExpect { return &e.Retrans })},
+				kind: analyzer("retrans", judgementOf(func(r *RetransExpect) *Judgement { return &r.Judgement }),
+					retransBounds()...),
+				at: at(func(e *Expect) *RetransExpect { return &e.Retrans })},
 			{key: "cnp", doc: "Congestion notification.", def: "{}",
 				kind: analyzer("cnp", judgementOf(func(c *CNPExpect) *Judgement { return &c.Judgement }), cnpFields()...),
 				at:   at(func(e *Expect) *CNPExpect { return &e.CNP })},
 			{key: "rp", doc: "Rate control: the reaction to congestion notification.",
 				kind: analyzer("rp", judgementOf(func(j *Judgement) *Judgement { return j })),
 				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.RP })},
-			{key: "fields", doc: "Single fields: versions, reserved bits, MigReq, source ports, marks, and what a retransmission repeats.",
+			{key: "fields",
+				doc:  "Single fields: versions, reserved bits, MigReq, source ports, marks, and what a retransmission repeats.",
 				kind: analyzer("fields", judgementOf(func(f *FieldsExpect) *Judgement { return &f.Judgement }), fieldSettings()...),
 				def:  "{}", at: at(func(e *Expect) *FieldsExpect { return &e.Fields })},
 			{key: "trim", doc: "Repair of trimmed packets.", def: "{}",
 				kind: analyzer("trim", judgementOf(func(t *TrimExpect) *Judgement { return &t.Judgement }), trimBounds()...),
 				at:   at(func(e *Expect) *TrimExpect { return &e.Trim })},
 			{key: "counters", doc: "Counters of the NICs against the trace.", def: "{}",
-				kind: analyzer("counters", judgementOf(func(c *CountersExpect) *Judgement { return &c.Judgement }), counterFields()...),
-				at:   at(func(e *Expect) *CountersExpect { return &e.Counters })},
-			{key: "completion", doc: "How the work requests of a connection end; by default all succeed, or run out of retries where the requester had to give up.", kind: completionSchema(),
+				kind: analyzer("counters", judgementOf(func(c *CountersExpect) *Judgement { return &c.Judgement }),
+					counterFields()...),
+				at: at(func(e *Expect) *CountersExpect { return &e.Counters })},
+			{key: "completion", doc: "How the work requests of a connection end; by default all succeed, or run out of " +
+				"retries where the requester had to give up.", kind: completionSchema(),
 				at: at(func(e *Expect) *[]CompletionExpect { return &e.Completion })},
 		},
 	}
@@ -79,7 +85,8 @@ func analyzer(name string, judgement func(any) *Judgement, more ...field) kind {
 		{key: "tolerated", doc: "These rules may be violated or not.", kind: rules,
 			at: func(parent any) any { return &judgement(parent).Tolerated }},
 	}
-	whole := object{title: "expect." + name, doc: "Expectations of the " + name + " analyzer.", fields: append(fields, more...)}
+	whole := object{title: "expect." + name, doc: "Expectations of the " + name + " analyzer.",
+		fields: append(fields, more...)}
 	return &orScalar{
 		object:     whole,
 		scalar:     verdicts,
@@ -103,7 +110,8 @@ func fieldSettings() []field {
 		{key: "mig-req", doc: "MigReq that both hosts send; ConnectX sends 1, E810 and soft-RoCE send 0.",
 			kind: optional[int]{integer{min: 0, max: 1}}, at: at(func(f *FieldsExpect) **int { return &f.MigReq })},
 		{key: "cnp-dscp", doc: "DSCP of CNPs. That of all other packets is traffic.dscp.",
-			kind: optional[int]{integer{min: 0, max: 63, why: "DSCP has 6 bits"}}, at: at(func(f *FieldsExpect) **int { return &f.CNPDSCP })},
+			kind: optional[int]{integer{min: 0, max: 63, why: "DSCP has 6 bits"}},
+			at:   at(func(f *FieldsExpect) **int { return &f.CNPDSCP })},
 	}
 }
 
@@ -119,8 +127,10 @@ func retransBounds() []field {
 			at: at(func(r *RetransExpect) **Bound { return &r.Retransmission })},
 		{key: "timeout-us", doc: "From the last transmission to the retransmission by timeout.", kind: bound,
 			at: at(func(r *RetransExpect) **Bound { return &r.Timeout })},
-		{key: "ack-silence-us", doc: "An acknowledgement that comes only when the timer repeats a request is a warning from this time after the request on.",
-			kind: silence, defDoc: "half of the local ACK timeout", at: at(func(r *RetransExpect) **clock.Duration { return &r.AckSilence })},
+		{key: "ack-silence-us", doc: "An acknowledgement that comes only when the timer repeats a request is a warning " +
+			"from this time after the request on.",
+			kind: silence, defDoc: "half of the local ACK timeout",
+			at: at(func(r *RetransExpect) **clock.Duration { return &r.AckSilence })},
 		{key: "nak-silence-us", doc: "A retransmission this long after its NAK is a warning: the NAK changed nothing.",
 			kind: silence, defDoc: "three quarters of the local ACK timeout, if it may have expired",
 			at: at(func(r *RetransExpect) **clock.Duration { return &r.NakSilence })},
@@ -133,8 +143,10 @@ func boundSchema() *object {
 		title: "bound",
 		doc:   "Limits of every value that is measured.",
 		fields: []field{
-			{key: "min", doc: "Least value, in microseconds.", kind: us, at: at(func(b *Bound) **clock.Duration { return &b.Min })},
-			{key: "max", doc: "Greatest value, in microseconds.", kind: us, at: at(func(b *Bound) **clock.Duration { return &b.Max })},
+			{key: "min", doc: "Least value, in microseconds.", kind: us,
+				at: at(func(b *Bound) **clock.Duration { return &b.Min })},
+			{key: "max", doc: "Greatest value, in microseconds.", kind: us,
+				at: at(func(b *Bound) **clock.Duration { return &b.Max })},
 			{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}},
 				at: at(func(b *Bound) **int64 { return &b.Count })},
 		},
@@ -183,8 +195,9 @@ func counterFields() []field {
 		compare: func(a, b CounterExpect) int { return cmp.Compare(a.Name, b.Name) },
 	}
 	return []field{
-		{key: "requester", doc: "Counters of the requester's NIC, each with its growth: N or {min: N, max: N}.", kind: counters,
-			at: at(func(c *CountersExpect) *[]CounterExpect { return &c.Requester })},
+		{key: "requester", doc: "Counters of the requester's NIC, each with its growth: N or {min: N, max: N}.",
+			kind: counters,
+			at:   at(func(c *CountersExpect) *[]CounterExpect { return &c.Requester })},
 		{key: "responder", doc: "Counters of the responder's NIC.", kind: counters,
 			at: at(func(c *CountersExpect) *[]CounterExpect { return &c.Responder })},
 	}
@@ -219,7 +232,8 @@ func completionSchema() kind {
 			doc:   "How the work requests of a connection end.",
 			fields: []field{
 				{key: "status", doc: "Status of the first work completion that is no success, or IBV_WC_SUCCESS.", required: true,
-					kind: enum[generator.Status]{values: statuses}, at: at(func(c *CompletionExpect) *generator.Status { return &c.Status })},
+					kind: enum[generator.Status]{values: statuses},
+					at:   at(func(c *CompletionExpect) *generator.Status { return &c.Status })},
 				{key: "after-retries", doc: "Retries before the error.", kind: optional[int]{integer{min: 0, max: 65535}},
 					at: at(func(c *CompletionExpect) **int { return &c.AfterRetries })},
 			},

@@ -18,7 +18,8 @@ func checkSchema(schema map[string]any, v any, path string) []string {
 	if alternatives, ok := schema["oneOf"].([]any); ok {
 		return checkOneOf(alternatives, v, path)
 	}
-	if words, ok := schema["enum"].([]any); ok && !slices.ContainsFunc(words, func(w any) bool { return fmt.Sprint(w) == fmt.Sprint(v) }) {
+	if words, ok := schema["enum"].([]any); ok &&
+		!slices.ContainsFunc(words, func(w any) bool { return fmt.Sprint(w) == fmt.Sprint(v) }) {
 		return []string{fmt.Sprintf("%s: %v is none of %v", path, v, words)}
 	}
 	if word, ok := schema["const"]; ok && word != v {
@@ -38,7 +39,8 @@ func checkSchema(schema map[string]any, v any, path string) []string {
 		}
 		return wrong
 	case float64:
-		if low, ok := schema["minimum"].(float64); ok && v < low || schema["maximum"] != nil && v > schema["maximum"].(float64) {
+		if low, ok := schema["minimum"].(float64); ok && v < low || schema["maximum"] != nil &&
+			v > schema["maximum"].(float64) {
 			return []string{fmt.Sprintf("%s: %v is out of range", path, v)}
 		}
 	case string:
@@ -167,10 +169,12 @@ func TestJSONSchemaAcceptsWhatParsesAndRefusesWhatItCanSeeIsWrong(t *testing.T) 
 		}
 	}
 	for _, text := range []string{
-		"traffic: {}", "{name: x}", "{name: X!, traffic: {}}", "{name: x, traffic: {mtuu: 1}}", "{name: x, traffic: {mtu: 1500}}",
+		"traffic: {}", "{name: x}", "{name: X!, traffic: {}}", "{name: x, traffic: {mtuu: 1}}",
+		"{name: x, traffic: {mtu: 1500}}",
 		"{name: x, traffic: {dscp: 64}}", "{name: x, traffic: {data-pkt-events: [{qpn: 1, psn: 1, type: random}]}}",
 		"{name: x, traffic: {data-pkt-events: [{qpn: 1, psn: 1, iter: all, type: drop}]}}",
-		"{name: x, traffic: {}, expect: {gbn: perhaps}}", "{name: x, traffic: {}, expect: {completion: {qpn: {status: IBV_WC_SUCCESS}}}}",
+		"{name: x, traffic: {}, expect: {gbn: perhaps}}",
+		"{name: x, traffic: {}, expect: {completion: {qpn: {status: IBV_WC_SUCCESS}}}}",
 	} {
 		if wrong := checkSchema(tests, asJSON(t, []byte(text)), ""); wrong == nil {
 			t.Errorf("the schema accepts %s", text)

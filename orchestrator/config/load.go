@@ -109,11 +109,12 @@ func (o *Options) defaults(profile string) RoCE {
 		d.TrimDSCP = cmp.Or(d.TrimDSCP, defaultTrimDSCP) // 0 is best effort's and marks nothing
 		return d
 	}
-	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort, TrimDSCP: defaultTrimDSCP}
+	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort,
+		TrimDSCP: defaultTrimDSCP}
 }
 
-// Load reads and checks the test in a file. The error is an [*Error], which lists everything that is wrong, or says that the
-// file cannot be read.
+// Load reads and checks the test in a file. The error is an [*Error], which lists everything that is wrong, or says
+// that the file cannot be read.
 func Load(file string, o Options) (*Test, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -227,8 +228,8 @@ func (d *decoder) decodeNode(root *yaml.Node, schema *object, dst any) bool {
 	return root.Kind == yaml.MappingNode
 }
 
-// loadTestbed reads the testbed that the caller or the test names. A wrong name in the test is a problem of the test; for
-// the rest of the checks the virtual testbed stands in.
+// loadTestbed reads the testbed that the caller or the test names. A wrong name in the test is a problem of the test;
+// for the rest of the checks the virtual testbed stands in.
 func (d *decoder) loadTestbed(t *Test) error {
 	if d.options.Testbed != "" {
 		t.TestbedFile = d.options.Testbed
@@ -249,7 +250,8 @@ func (d *decoder) loadTestbed(t *Test) error {
 	case errors.Is(err, ErrInvalid):
 		d.problemAt("testbed", "the testbed description is invalid", err.Error())
 	case errors.Is(err, fs.ErrNotExist):
-		d.problemAt("testbed", "there is no file "+printable(name), "looked for "+oneOf(candidates)+"; virtual is the built-in one")
+		d.problemAt("testbed", "there is no file "+printable(name),
+			"looked for "+oneOf(candidates)+"; virtual is the built-in one")
 	default:
 		return err
 	}
@@ -301,8 +303,8 @@ func (e *Expect) YAML() []byte {
 // YAML returns the description with every default made explicit. Parsing it yields the same testbed.
 func (t *Testbed) YAML() []byte { return marshal(testbedSchema().encode(t)) }
 
-// Hash identifies what a run depends on besides the version of the tool: SHA-256 over test and testbed in canonical form,
-// in hexadecimal. The names of files don't count, the seed does.
+// Hash identifies what a run depends on besides the version of the tool: SHA-256 over test and testbed in canonical
+// form, in hexadecimal. The names of files don't count, the seed does.
 func (t *Test) Hash() string {
 	canonical := *t
 	canonical.TestbedFile = VirtualTestbed
@@ -333,8 +335,8 @@ func marshal(n *yaml.Node) []byte {
 	return b.Bytes()
 }
 
-// WithTestbedFile returns a copy of t that names its testbed description by another file, such as the copy beside it in a
-// run directory. The description itself stays as it is.
+// WithTestbedFile returns a copy of t that names its testbed description by another file, such as the copy beside it in
+// a run directory. The description itself stays as it is.
 func (t *Test) WithTestbedFile(name string) *Test {
 	c := *t
 	c.TestbedFile = name

@@ -72,7 +72,8 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 	}
 }
 
-// Hostile files end in an error soon, however large they pretend to be; a quadratic step would show as a test that hangs.
+// Hostile files end in an error soon, however large they pretend to be; a quadratic step would show as a test that
+// hangs.
 func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	bomb := "name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c <= 'z'; c++ {
@@ -80,9 +81,10 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	}
 	events := strings.Repeat("{qpn: 1, psn: 99999, type: drop}, ", maxEvents-1)
 	for name, data := range map[string]string{
-		"aliases of aliases":          bomb + "traffic: {data-pkt-events: *z, rdma-verb: *z}\n",
-		"a list of aliases":           "name: x\nexpect: &e {completion: {" + strings.Repeat("? qpn 1\n: *e\n", 3) + "}}\n",
-		"many lists by alias":         "name: x\ntraffic: {data-pkt-events: [" + strings.Repeat("{trim: &t {size: 1}}, ", 9000) + "]}",
+		"aliases of aliases": bomb + "traffic: {data-pkt-events: *z, rdma-verb: *z}\n",
+		"a list of aliases":  "name: x\nexpect: &e {completion: {" + strings.Repeat("? qpn 1\n: *e\n", 3) + "}}\n",
+		"many lists by alias": "name: x\ntraffic: {data-pkt-events: [" + strings.Repeat("{trim: &t {size: 1}}, ",
+			9000) + "]}",
 		"every event is wrong":        "name: x\ntraffic: {data-pkt-events: [" + events + "{}]}",
 		"unknown keys without end":    "name: x\ntraffic:\n" + manyKeys(20_000),
 		"deep nesting":                strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000),
@@ -91,11 +93,15 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 		"a very long key":             strings.Repeat("k", 100_000) + ": 1\n",
 		"a very long number":          "name: x\nseed: " + strings.Repeat("9", 100_000),
 		"a very long decimal":         "name: x\ndeadline-ms: 1." + strings.Repeat("0", 100_000),
-		"a sweep over everything":     "name: x\nsweep: {traffic.tx-depth: 1..65536, traffic.rx-depth: 1..65536, seed: 0..999999999999999999}",
-		"a sweep of a large file":     "name: x\ntraffic: {data-pkt-events: [" + events + "{}]}\nsweep: {traffic.tx-depth: 1..1000}",
-		"a sweep of many events":      "name: x\ntraffic: {num-msgs-per-qp: 9000, data-pkt-events: [{qpn: 1, every: 1, until: 8000, type: ecn}]}\nsweep: {seed: 1..1000}",
-		"a sweep along aliases":       "name: x\ntraffic: &t {rdma-verb: *t}\nsweep: {traffic.rdma-verb.rdma-verb.rdma-verb: [1]}",
-		"more values than are read":   "name: x\ntraffic: {data-pkt-events: &e [" + events + "{}], control-pkt-events: *e}",
+		"a sweep over everything": "name: x\nsweep: {traffic.tx-depth: 1..65536, traffic.rx-depth: 1..65536, seed: " +
+			"0..999999999999999999}",
+		"a sweep of a large file": "name: x\ntraffic: {data-pkt-events: [" + events +
+			"{}]}\nsweep: {traffic.tx-depth: 1..1000}",
+		"a sweep of many events": "name: x\ntraffic: {num-msgs-per-qp: 9000, data-pkt-events: [{qpn: 1, every: 1, " +
+			"until: 8000, type: ecn}]}\nsweep: {seed: 1..1000}",
+		"a sweep along aliases": "name: x\ntraffic: &t {rdma-verb: *t}\nsweep: " +
+			"{traffic.rdma-verb.rdma-verb.rdma-verb: [1]}",
+		"more values than are read": "name: x\ntraffic: {data-pkt-events: &e [" + events + "{}], control-pkt-events: *e}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseAll("hostile.yml", []byte(data), laboratory)

@@ -11,10 +11,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Import translates a configuration of Lumina's public prototype into a test file of ours, with comments on what could not
-// be carried over. The prototype counts qpn and psn from 0, applies each event to every message, and counts ITER within
-// messages (its README and listings; Yu's thesis on Lumina, sections 5.3.3 and 5.3.4, counts from 1). The result counts from 1, lists
-// the events of all messages and has iter-scope message. Profiles that o doesn't know become spec.
+// Import translates a configuration of Lumina's public prototype into a test file of ours, with comments on what could
+// not be carried over. The prototype counts qpn and psn from 0, applies each event to every message, and counts ITER
+// within messages (its README and listings; Yu's thesis on Lumina, sections 5.3.3 and 5.3.4, counts from 1). The result
+// counts from 1, lists the events of all messages and has iter-scope message. Profiles that o doesn't know become spec.
 func Import(file string, data []byte, o Options) ([]byte, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -47,8 +47,10 @@ var prototypeProfiles = map[string]string{"CX4": "cx4-lx", "CX5": "cx5", "CX6": 
 
 // laboratoryKeys are keys of the prototype about machines, cables and files, at any level.
 var laboratoryKeys = []string{
-	"local-workspace", "result-path", "aggregate-pcap-filename", "rewrite-udp-dst-port", "switch", "workspace", "control-ip",
-	"username", "ssh-key-filepath", "if-name", "pci-addr", "ib-device", "ib-port", "switch-port", "listen-port", "responder-mirror",
+	"local-workspace", "result-path", "aggregate-pcap-filename", "rewrite-udp-dst-port", "switch", "workspace",
+	"control-ip",
+	"username", "ssh-key-filepath", "if-name", "pci-addr", "ib-device", "ib-port", "switch-port", "listen-port",
+	"responder-mirror",
 	"rte-port-id", "dump-filename", "num-pkts", "prio-dscp-map",
 }
 
@@ -95,8 +97,8 @@ func (im *importer) note(format string, args ...any) {
 	}
 }
 
-// each calls take for the keys of a mapping until take doesn't know one; keys about the laboratory are collected, others are
-// problems.
+// each calls take for the keys of a mapping until take doesn't know one; keys about the laboratory are collected,
+// others are problems.
 func (im *importer) each(n *yaml.Node, path string, take func(key string, value *yaml.Node, path string) bool) {
 	if n.Kind != yaml.MappingNode {
 		im.d.wrongType(n, path, "a mapping")
@@ -235,7 +237,8 @@ func (im *importer) roce(n *yaml.Node, path string) *yaml.Node {
 		}
 		var r RoCE
 		f.kind.decode(im.d, value, path, f.at(&r))
-		if r.AdaptiveRetrans && im.d.options.Profiles != nil && !slices.ContainsFunc(im.d.options.Profiles, func(p Profile) bool { return p.Adaptive }) {
+		if r.AdaptiveRetrans && im.d.options.Profiles != nil &&
+			!slices.ContainsFunc(im.d.options.Profiles, func(p Profile) bool { return p.Adaptive }) {
 			im.note("No model has adaptive retransmission yet; adaptive-retrans: true is left out.")
 			return true
 		}

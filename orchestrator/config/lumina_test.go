@@ -49,7 +49,8 @@ func TestImportedEventsCountFromOneInEveryMessage(t *testing.T) {
 		t.Fatalf("got %d events", len(events))
 	}
 	if first, second := events[0], events[6]; first.QPN != 1 || first.PSN != 3 || second.PSN != 7 {
-		t.Errorf("the ECN mark is at qpn %d psn %d and then %d; want qpn 1 psn 3 and then 7", first.QPN, first.PSN, second.PSN)
+		t.Errorf("the ECN mark is at qpn %d psn %d and then %d; want qpn 1 psn 3 and then 7", first.QPN, first.PSN,
+			second.PSN)
 	}
 	if got := test.Responder.NIC.Profile; got != "e810" {
 		t.Errorf("the responder's profile is %q", got)

@@ -112,7 +112,8 @@ func (im *importer) verbs(t *prototypeTraffic, verb, qps *yaml.Node, path string
 	for i, c := range counts {
 		n, err := strconv.Atoi(strings.TrimSpace(c))
 		if err != nil || n < 0 || n > maxConnections {
-			im.d.problem(qps, join(path, "num-qps"), "is "+show(qps), fmt.Sprintf("it takes a number up to %d, or two for send_read", maxConnections))
+			im.d.problem(qps, join(path, "num-qps"), "is "+show(qps),
+				fmt.Sprintf("it takes a number up to %d, or two for send_read", maxConnections))
 			return
 		}
 		numbers[i] = n
@@ -151,7 +152,8 @@ func (im *importer) events(t prototypeTraffic, path string) *yaml.Node {
 		if item = im.d.enter(item, itemPath); item != nil {
 			events = append(events, im.event(item, itemPath, packets))
 			if n := t.connections; events[len(events)-1].qpn >= n && im.d.fine(join("traffic", "num-qps")) {
-				im.d.problem(item, itemPath+".qpn", fmt.Sprintf("%d is past the last connection (%d)", events[len(events)-1].qpn, n-1), "the prototype counts from 0")
+				im.d.problem(item, itemPath+".qpn",
+					fmt.Sprintf("%d is past the last connection (%d)", events[len(events)-1].qpn, n-1), "the prototype counts from 0")
 			}
 		}
 	}
@@ -195,7 +197,8 @@ func (e prototypeEvent) packets(n int) iter.Seq[int] {
 }
 
 func (e prototypeEvent) encode(psn int) *yaml.Node {
-	n := mappingOf(stringNode("qpn"), scalarNode("!!int", itoa(e.qpn+1)), stringNode("psn"), scalarNode("!!int", itoa(psn+1)),
+	n := mappingOf(stringNode("qpn"), scalarNode("!!int", itoa(e.qpn+1)), stringNode("psn"),
+		scalarNode("!!int", itoa(psn+1)),
 		stringNode("type"), stringNode(e.action), stringNode("iter"), scalarNode("!!int", itoa(e.round)))
 	n.Style = yaml.FlowStyle
 	return n

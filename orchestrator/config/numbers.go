@@ -64,7 +64,8 @@ func (n Numbers) String() string {
 const maxSpans = maxEvents
 
 // numberForm is a number, a range, or one of them counted from the last.
-var numberForm = regexp.MustCompile(`^(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18})(?:\.\.(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18}))?$`)
+var numberForm = regexp.MustCompile(
+	`^(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18})(?:\.\.(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18}))?$`)
 
 // numbers is the kind of a set of numbers: 5, 5..9, last, last-2, or a list of these. It is kept as [Numbers].
 type numbers struct {
@@ -161,8 +162,8 @@ func (k numbers) jsonSchema() map[string]any {
 	return map[string]any{"oneOf": append(one, items)}
 }
 
-// patterned is a value of kind one, or a set of such values. Its accessor leads to the mapping around it, where each form
-// has its place.
+// patterned is a value of kind one, or a set of such values. Its accessor leads to the mapping around it, where each
+// form has its place.
 type patterned struct {
 	one      kind // integer, ordinal or an optional integer
 	set      numbers
@@ -174,13 +175,15 @@ type patterned struct {
 func (k patterned) allowed() string { return k.one.allowed() + ", " + k.set.allowed() }
 
 func (k patterned) decode(d *decoder, n *yaml.Node, path string, dst any) {
-	word := n.Kind == yaml.ScalarNode && n.Tag == "!!str" && numberForm.MatchString(n.Value) && !plainInteger.MatchString(n.Value)
+	word := n.Kind == yaml.ScalarNode && n.Tag == "!!str" && numberForm.MatchString(n.Value) &&
+		!plainInteger.MatchString(n.Value)
 	if n.Kind == yaml.SequenceNode || word {
 		k.set.decode(d, n, path, k.pattern(dst))
 		return
 	}
 	_, any := k.one.(ordinal)
-	if number := n.Tag == "!!int" || n.Tag == "!!float"; n.Kind != yaml.ScalarNode || !number && !(any && n.Value == "any") {
+	if number := n.Tag == "!!int" || n.Tag == "!!float"; n.Kind != yaml.ScalarNode || !number &&
+		!(any && n.Value == "any") {
 		d.wrongType(n, path, k.allowed())
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/injector"
 )
 
-// Pattern is what an item of a list of events says about a set of packets. Patterns are deterministic: each stands for a
-// list of single events, which take its place before anything else looks at the test. The zero value is no pattern.
+// Pattern is what an item of a list of events says about a set of packets. Patterns are deterministic: each stands for
+// a list of single events, which take its place before anything else looks at the test. The zero value is no pattern.
 type Pattern struct {
 	QPN, PSN, Nth Numbers
 	Every         int64 // every so many data packets; 0: not said
@@ -105,7 +105,8 @@ type expansion struct {
 // data appends the events that e stands for.
 func (x *expansion) data(out []DataEvent, e *DataEvent) []DataEvent {
 	path := e.Path()
-	if e.PSN == 0 && len(e.Pattern.PSN) == 0 && e.Pattern.Every == 0 && !x.d.wrong[path] && x.d.fine(path+".psn", path+".every") {
+	if e.PSN == 0 && len(e.Pattern.PSN) == 0 && e.Pattern.Every == 0 && !x.d.wrong[path] &&
+		x.d.fine(path+".psn", path+".every") {
 		x.d.problemAt(path+".psn", "is missing", "it takes "+dataPSN().allowed()+"; or give every")
 	}
 	if !x.d.fine(path) {
@@ -153,7 +154,8 @@ func (x *expansion) control(out []ControlEvent, e *ControlEvent) []ControlEvent 
 func (x *expansion) sound(path string, p *Pattern, psn bool) bool {
 	switch {
 	case p.Every != 0 && (psn || len(p.PSN) > 0):
-		x.d.problemAt(path+".every", "is given together with psn", "every counts the data packets of the connection; start and until bound it")
+		x.d.problemAt(path+".every", "is given together with psn",
+			"every counts the data packets of the connection; start and until bound it")
 	case p.Every == 0 && p.Start != 0:
 		x.d.problemAt(path+".start", "is given without every", "it says where every starts to count")
 	case p.Every == 0 && p.Until != 0:
@@ -174,8 +176,8 @@ type single struct {
 	nth  uint16
 }
 
-// each calls emit for every event that p stands for; s holds what it leaves open. A pattern that names packets which don't
-// exist, or more than there is room for, is a problem and stands for nothing.
+// each calls emit for every event that p stands for; s holds what it leaves open. A pattern that names packets which
+// don't exist, or more than there is room for, is a problem and stands for nothing.
 func (x *expansion) each(path string, p *Pattern, nth string, s single, emit func(single)) {
 	qpns, ok := x.list(path+".qpn", p.QPN, int64(s.qpn), int64(x.t.Traffic.Connections),
 		fmt.Sprintf("the last connection (%d)", x.t.Traffic.Connections), "qpn counts from 1")
@@ -226,7 +228,8 @@ func (x *expansion) every(path string, p *Pattern, g generator.Traffic) ([]int64
 		psn int64
 	}{{"every", p.Every}, {"start", p.Start}, {"until", p.Until}} {
 		if bound.psn > last {
-			x.d.problemAt(path+"."+bound.key, fmt.Sprintf("%d is past the last data packet (%d)", bound.psn, last), explainLast(g))
+			x.d.problemAt(path+"."+bound.key, fmt.Sprintf("%d is past the last data packet (%d)", bound.psn, last),
+				explainLast(g))
 			return nil, false
 		}
 	}
@@ -244,8 +247,8 @@ func (x *expansion) every(path string, p *Pattern, g generator.Traffic) ([]int64
 	return psns, true
 }
 
-// list returns the numbers of a set, or only alone if there is none. last is the greatest number that there is, and bound
-// and why say so.
+// list returns the numbers of a set, or only alone if there is none. last is the greatest number that there is, and
+// bound and why say so.
 func (x *expansion) list(path string, set Numbers, alone, last int64, bound, why string) ([]int64, bool) {
 	if len(set) == 0 {
 		return []int64{alone}, true

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every [Error] of this package is: a file that cannot be run, as opposed to one that cannot be read.
+// ErrInvalid is what every [Error] of this package is: a file that cannot be run, as opposed to one that cannot be
+// read.
 var ErrInvalid = errors.New("invalid configuration")
 
 // Pos is a place in a file; lines and columns count from 1.

@@ -9,7 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Relation is a statement about counters: two sums and how they compare. A name with * stands for the sum of all that match.
+// Relation is a statement about counters: two sums and how they compare. A name with * stands for the sum of all that
+// match.
 type Relation struct {
 	Left, Right []Term
 	Op          string // ==, !=, <=, >=, < or >
@@ -32,8 +33,8 @@ var (
 
 const maxTerms = 64
 
-// ParseRelation reads a statement such as "sw0.tx-trim-packets + sw0.dropped-trim-packets == sw0.trim-packets". Words are
-// separated by spaces.
+// ParseRelation reads a statement such as "sw0.tx-trim-packets + sw0.dropped-trim-packets == sw0.trim-packets". Words
+// are separated by spaces.
 func ParseRelation(text string) (Relation, error) {
 	var r Relation
 	side := &r.Left

@@ -22,7 +22,8 @@ import (
 
 // same compares everything but where it stood.
 var same = cmp.Options{
-	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmpopts.IgnoreTypes(Origin{}), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
+	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmpopts.IgnoreTypes(Origin{}),
+	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	cmpopts.EquateEmpty(),
 }
 
@@ -158,7 +159,8 @@ func drawNumbers(t *rapid.T, k numbers, label string) *yaml.Node {
 		last := rapid.Int64Range(first, min(k.of.max, 2000)).Draw(t, label+" last")
 		words := []string{itoa(int(first)), fmt.Sprintf("%d..%d", first, last)}
 		if k.last {
-			words = append(words, "last", fmt.Sprintf("last-%d", last), fmt.Sprintf("last-%d..last", last), fmt.Sprintf("%d..last", first))
+			words = append(words, "last", fmt.Sprintf("last-%d", last), fmt.Sprintf("last-%d..last", last),
+				fmt.Sprintf("%d..last", first))
 		}
 		n.Content = append(n.Content, mustParse(rapid.SampledFrom(words).Draw(t, label)))
 	}

@@ -6,8 +6,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A kind is one sort of value in the configuration language: it decodes a YAML node into a Go value, encodes it back, and
-// describes itself to people and to editors. Kinds hold no state.
+// A kind is one sort of value in the configuration language: it decodes a YAML node into a Go value, encodes it back,
+// and describes itself to people and to editors. Kinds hold no state.
 type kind interface {
 	// decode sets *dst from n, which is no alias, or reports problems to d.
 	decode(d *decoder, n *yaml.Node, path string, dst any)

@@ -106,7 +106,8 @@ func TestEveryMappingRefusesMisspeltKeysAndGuessesTheRightOne(t *testing.T) {
 }
 
 func TestEveryFieldRefusesAValueOfTheWrongSort(t *testing.T) {
-	wrong := []string{"[[1]]", "{a: {}}", "!!binary aGk=", "2001-01-01", ".nan", "~", "-.5", "99999999999999999999999", "\"\""}
+	wrong := []string{"[[1]]", "{a: {}}", "!!binary aGk=", "2001-01-01", ".nan", "~", "-.5", "99999999999999999999999",
+		"\"\""}
 	for root, start := range roots() {
 		for _, p := range places(start) {
 			for i := range p.object.fields {
@@ -146,7 +147,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 }
 
 func TestJSONSchemaMatchesTheDeclaration(t *testing.T) {
-	for file, data := range map[string][]byte{"testdata/test.schema.json": JSONSchema(), "testdata/testbed.schema.json": TestbedJSONSchema()} {
+	for file, data := range map[string][]byte{"testdata/test.schema.json": JSONSchema(),
+		"testdata/testbed.schema.json": TestbedJSONSchema()} {
 		var v map[string]any
 		if err := json.Unmarshal(data, &v); err != nil {
 			t.Fatalf("%s is no JSON: %v", file, err)

@@ -60,7 +60,8 @@ func (p *Point) Names() []string {
 	for i := range paths {
 		for words := 1; ; words++ {
 			name := tail(paths[i], words)
-			clash := slices.ContainsFunc(paths, func(other string) bool { return other != paths[i] && tail(other, words) == name })
+			clash := slices.ContainsFunc(paths,
+				func(other string) bool { return other != paths[i] && tail(other, words) == name })
 			if names[i] = name; !clash || name == paths[i] {
 				break
 			}
@@ -83,8 +84,8 @@ func (p *Point) has(path string) bool {
 	return slices.ContainsFunc(p.Values, func(v Assigned) bool { return slices.Contains(splitPaths(v.Path), path) })
 }
 
-// seed returns the seed of the point: a function of the sweep's seed and the point's values, so that adding a point doesn't
-// change the others.
+// seed returns the seed of the point: a function of the sweep's seed and the point's values, so that adding a point
+// doesn't change the others.
 func (p *Point) seed(base uint64) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
@@ -104,16 +105,16 @@ func (t *Test) Title() string {
 	return t.Name + " [" + t.Point.String() + "]"
 }
 
-// WithBaseSeed returns a copy of t that draws from another seed; a point of a sweep derives its own from it, unless the sweep
-// is over seeds.
+// WithBaseSeed returns a copy of t that draws from another seed; a point of a sweep derives its own from it, unless the
+// sweep is over seeds.
 func (t *Test) WithBaseSeed(seed uint64) *Test {
 	c := *t
 	c.Seed, c.Point = t.Point.reseeded(t.Seed, seed)
 	return &c
 }
 
-// reseeded returns the seed of a point, and the point, in a sweep with another seed than the one from which it has its own. A test that
-// is no point, nil, has that of the sweep.
+// reseeded returns the seed of a point, and the point, in a sweep with another seed than the one from which it has its
+// own. A test that is no point, nil, has that of the sweep.
 func (p *Point) reseeded(own, base uint64) (uint64, *Point) {
 	if p == nil {
 		return base, nil
@@ -135,8 +136,8 @@ func LoadAll(file string, o Options) ([]*Test, error) {
 	return ParseAll(file, data, o)
 }
 
-// ParseAll is [Parse] for files that may hold a sweep. Every point is checked like a test of its own, and problems say at
-// which points they occur.
+// ParseAll is [Parse] for files that may hold a sweep. Every point is checked like a test of its own, and problems say
+// at which points they occur.
 func ParseAll(file string, data []byte, o Options) ([]*Test, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)

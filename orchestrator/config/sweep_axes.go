@@ -27,7 +27,8 @@ type axis struct {
 const sweepForm = "it takes a list, a range such as 1..9, or {from: 10, to: 200, step: 10}"
 
 // pathForm is one configuration path. Keys of expectations may have a space in them.
-var pathForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?(\.[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?)*$`)
+var pathForm = regexp.MustCompile(
+	`^[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?(\.[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?)*$`)
 
 func splitPaths(key string) []string {
 	paths := strings.Split(key, ",")
@@ -68,7 +69,8 @@ func (s *sweep) checkPaths(a *axis, taken map[string]bool) bool {
 		at := "sweep." + printable(a.key.Value)
 		switch {
 		case !pathForm.MatchString(p):
-			s.d.problem(a.key, at, strconv.Quote(printable(p))+" is no configuration path", "paths look like traffic.data-pkt-events[0].psn; commas join several")
+			s.d.problem(a.key, at, strconv.Quote(printable(p))+" is no configuration path",
+				"paths look like traffic.data-pkt-events[0].psn; commas join several")
 		case p == "name" || p == "sweep" || strings.HasPrefix(p, "sweep."):
 			s.d.problem(a.key, at, p+" can't be varied", "all points of a sweep are one test")
 		case s.overlaps(p, taken):
@@ -106,7 +108,8 @@ func (s *sweep) checkSize(spec *yaml.Node) {
 	points, values := 1, nodes(s.root, maxSweepValues)
 	for _, a := range s.axes {
 		if points *= max(1, len(a.values)); points > maxPoints {
-			s.d.problem(spec, "sweep", fmt.Sprintf("has more than %d points", maxPoints), "the points are all combinations of the values; vary fewer at a time")
+			s.d.problem(spec, "sweep", fmt.Sprintf("has more than %d points", maxPoints),
+				"the points are all combinations of the values; vary fewer at a time")
 			return
 		}
 	}
@@ -165,7 +168,8 @@ func (s *sweep) item(a *axis, n *yaml.Node, path string) {
 		a.alike = false
 		a.values = append(a.values, tuple)
 	case n.Kind == yaml.SequenceNode && len(a.paths) > 1:
-		s.d.problem(n, path, fmt.Sprintf("has %d values for %d paths", len(n.Content), len(a.paths)), "it takes one for each, or a lone one for all")
+		s.d.problem(n, path, fmt.Sprintf("has %d values for %d paths", len(n.Content), len(a.paths)),
+			"it takes one for each, or a lone one for all")
 	case s.span(a, n, path):
 	case s.scalar(n, path):
 		s.add(a, n)
@@ -227,7 +231,8 @@ func stepsSchema() *object {
 		fields: []field{
 			{key: "from", doc: "First value.", kind: n, required: true, at: at(func(s *steps) *int64 { return &s.from })},
 			{key: "to", doc: "No value is greater.", kind: n, required: true, at: at(func(s *steps) *int64 { return &s.to })},
-			{key: "step", doc: "Distance of the values.", kind: integer{min: 1, max: maxRelPSN}, def: "1", at: at(func(s *steps) *int64 { return &s.step })},
+			{key: "step", doc: "Distance of the values.", kind: integer{min: 1, max: maxRelPSN}, def: "1",
+				at: at(func(s *steps) *int64 { return &s.step })},
 		},
 	}
 }
@@ -261,8 +266,8 @@ func (s *sweep) checkDistinct(a *axis, path string) {
 	}
 }
 
-// sweepKind declares the key for editors and the reference. A sweep is read before anything else ([ParseAll]); where a single
-// test is asked for it is refused.
+// sweepKind declares the key for editors and the reference. A sweep is read before anything else ([ParseAll]); where a
+// single test is asked for it is refused.
 type sweepKind struct{}
 
 func (sweepKind) allowed() string {
@@ -274,7 +279,8 @@ func (k sweepKind) decode(d *decoder, n *yaml.Node, path string, _ any) {
 		d.wrongType(n, path, k.allowed())
 		return
 	}
-	d.problem(n, path, "makes a matrix of tests, and this takes a single one", "run and config check take files with a sweep")
+	d.problem(n, path, "makes a matrix of tests, and this takes a single one",
+		"run and config check take files with a sweep")
 }
 
 func (sweepKind) encode(any) *yaml.Node { return nil }

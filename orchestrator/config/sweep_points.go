@@ -13,7 +13,8 @@ import (
 // A check reads the test in a document that has the values of one point.
 type check[T any] func(d *decoder, root *yaml.Node) (T, error)
 
-// withRest returns what is wrong with the sweep together with what is wrong with the first point that can be made of it.
+// withRest returns what is wrong with the sweep together with what is wrong with the first point that can be made of
+// it.
 func withRest[T any](s *sweep, test check[T]) error {
 	s.axes = slices.DeleteFunc(s.axes, func(a axis) bool { return len(a.values) == 0 })
 	var rest *Error
@@ -113,8 +114,8 @@ func segments(path string) []segment {
 	return list
 }
 
-// replace returns a copy of n in which the value at path is v; what doesn't lie on the path is shared. Mappings that the file
-// leaves out are made. why says what is in the way.
+// replace returns a copy of n in which the value at path is v; what doesn't lie on the path is shared. Mappings that
+// the file leaves out are made. why says what is in the way.
 func replace(n *yaml.Node, path []segment, v, at *yaml.Node) (out *yaml.Node, why string) {
 	if len(path) == 0 {
 		return v, ""

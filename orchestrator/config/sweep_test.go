@@ -24,15 +24,20 @@ func TestPointsAreTheProductOfTheValuesWithTheLastKeyFastest(t *testing.T) {
 		{"two keys", "traffic: {}\nsweep: {traffic.mtu: [256, 512], traffic.tx-depth: 1..2}",
 			"mtu=256 tx-depth=1|mtu=256 tx-depth=2|mtu=512 tx-depth=1|mtu=512 tx-depth=2"},
 		{"ranges in lists", "traffic: {}\nsweep: {seed: [1..3, 9]}", "seed=1|seed=2|seed=3|seed=9"},
-		{"steps", "traffic: {}\nsweep: {traffic.message-size: {from: 10, to: 35, step: 10}}", "message-size=10|message-size=20|message-size=30"},
-		{"an item of a list", "traffic: {data-pkt-events: [{qpn: 1, psn: 1, type: ecn}]}\nsweep: {'traffic.data-pkt-events[0].psn': [last, 2]}",
+		{"steps", "traffic: {}\nsweep: {traffic.message-size: {from: 10, to: 35, step: 10}}",
+			"message-size=10|message-size=20|message-size=30"},
+		{"an item of a list",
+			"traffic: {data-pkt-events: [{qpn: 1, psn: 1, type: ecn}]}\nsweep: {'traffic.data-pkt-events[0].psn': [last, 2]}",
 			"psn=last|psn=2"},
-		{"quotes keep a range together", "traffic: {data-pkt-events: [{qpn: 1, psn: 1, type: ecn}]}\nsweep: {'traffic.data-pkt-events[0].psn': ['1..2', 3]}",
+		{"quotes keep a range together",
+			"traffic: {data-pkt-events: [{qpn: 1, psn: 1, type: ecn}]}\nsweep: {'traffic.data-pkt-events[0].psn': ['1..2', 3]}",
 			"psn=1..2|psn=3"},
 		{"names as long as needed", "traffic: {}\nsweep: {requester.nic.profile: [spec], responder.nic.profile: [cx5]}",
 			"requester.nic.profile=spec responder.nic.profile=cx5"},
-		{"several paths alike", "traffic: {}\nsweep: {'requester.nic.profile, responder.nic.profile': [spec, cx5]}", "profile=spec|profile=cx5"},
-		{"a value for each path", "traffic: {}\nsweep: {'responder.nic.profile, expect.retrans.nack-reaction-us.max': [[spec, 5], [cx5, 8]]}",
+		{"several paths alike", "traffic: {}\nsweep: {'requester.nic.profile, responder.nic.profile': [spec, cx5]}",
+			"profile=spec|profile=cx5"},
+		{"a value for each path",
+			"traffic: {}\nsweep: {'responder.nic.profile, expect.retrans.nack-reaction-us.max': [[spec, 5], [cx5, 8]]}",
 			"profile=spec max=5|profile=cx5 max=8"},
 		{"through an alias", "traffic: &t {tx-depth: 2}\nsweep: {traffic.rx-depth: [3]}", "rx-depth=3"},
 	} {
@@ -52,7 +57,8 @@ func TestPointsAreTheProductOfTheValuesWithTheLastKeyFastest(t *testing.T) {
 }
 
 func TestAPointIsTheTestThatOneWouldWriteByHand(t *testing.T) {
-	const traffic = "traffic: {message-size: %d, data-pkt-events: [{qpn: 1, psn: %d, type: drop}, {qpn: 1, psn: 1, type: ecn}]}\nexpect: {retrans: {nack-reaction-us: {max: %d}}}\n"
+	const traffic = "traffic: {message-size: %d, data-pkt-events: [{qpn: 1, psn: %d, type: drop}, {qpn: 1, psn: 1, " +
+		"type: ecn}]}\nexpect: {retrans: {nack-reaction-us: {max: %d}}}\n"
 	swept := points(t, fmt.Sprintf(traffic, 0, 1, 1)+"sweep:\n  traffic.message-size: [10240, 20480]\n"+
 		"  'traffic.data-pkt-events[0].psn, expect.retrans.nack-reaction-us.max': [[5, 20], [6, 30]]\n")
 	var hand []*Test
@@ -109,7 +115,8 @@ func TestPointsStandForThemselvesInRunDirectories(t *testing.T) {
 
 func TestASweepIsNoSingleTest(t *testing.T) {
 	_, err := Parse("f.yml", []byte("name: x\ntraffic: {}\nsweep: {traffic.tx-depth: [1, 2]}"), laboratory)
-	const want = "f.yml:3:8: sweep: makes a matrix of tests, and this takes a single one\n  run and config check take files with a sweep"
+	const want = "f.yml:3:8: sweep: makes a matrix of tests, and this takes a single one\n  run and config check take " +
+		"files with a sweep"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -8,8 +8,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
-// SwitchTest is one validated test of a switch, with every default made explicit: the second kind of test file, recognised by its
-// key switch-under-test. Treat it as immutable. Hosts, ports, queues and switches count from 0, flows from 1.
+// SwitchTest is one validated test of a switch, with every default made explicit: the second kind of test file,
+// recognised by its key switch-under-test. Treat it as immutable. Hosts, ports, queues and switches count from 0, flows
+// from 1.
 type SwitchTest struct {
 	Name         string
 	TopologyFile string // as written: a testbed description with a topology; empty: the test has its own

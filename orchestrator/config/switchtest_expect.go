@@ -18,24 +18,31 @@ func switchExpectSchema(o *Options) *object {
 	var fields []field
 	for _, name := range o.SwitchAnalyzers {
 		fields = append(fields, field{
-			key: name, doc: "The analyzer " + name + ".", kind: analyzer(name, judgementOf(func(j *Judgement) *Judgement { return j })),
-			at: func(parent any) any { return analyzerOf(parent.(*SwitchExpect), name) },
+			key: name, doc: "The analyzer " + name + ".",
+			kind: analyzer(name, judgementOf(func(j *Judgement) *Judgement { return j })),
+			at:   func(parent any) any { return analyzerOf(parent.(*SwitchExpect), name) },
 		})
 	}
 	for i, m := range o.SwitchMetrics {
-		fields = append(fields, metricField(m, i, func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
+		fields = append(fields, metricField(m, i,
+			func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
 	}
 	return &object{
 		title: "expect",
-		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations lists the rules that " +
+		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
+			"lists the rules that " +
 			"must be violated, and no others. A metric takes a number or bounds.",
 		fields: append(fields,
-			field{key: "flows", doc: "Metrics of some flows only.", kind: list[FlowExpect]{of: flowExpectSchema(o), max: 1000, omit: true}, def: "[]",
+			field{key: "flows", doc: "Metrics of some flows only.",
+				kind: list[FlowExpect]{of: flowExpectSchema(o), max: 1000, omit: true}, def: "[]",
 				at: at(func(e *SwitchExpect) *[]FlowExpect { return &e.Flows })},
-			field{key: "counters", doc: "Counters at the end by name, each N or {min: N, max: N}; a name with * is the sum of all that match (docs/switch-tests.md lists them).",
+			field{key: "counters", doc: "Counters at the end by name, each N or {min: N, max: N}; a name with * is the sum of " +
+				"all that match (docs/switch-tests.md lists them).",
 				kind: switchCounters(), at: at(func(e *SwitchExpect) *[]CounterExpect { return &e.Counters })},
-			field{key: "relations", doc: "Statements about counters that must hold, such as `sw0.trim-packets == sw0.tx-trim-packets + sw0.dropped-trim-packets`.",
-				kind: list[Relation]{of: relationKind{}, max: 1000, omit: true}, def: "[]", at: at(func(e *SwitchExpect) *[]Relation { return &e.Relations })},
+			field{key: "relations", doc: "Statements about counters that must hold, such as `sw0.trim-packets == " +
+				"sw0.tx-trim-packets + sw0.dropped-trim-packets`.",
+				kind: list[Relation]{of: relationKind{}, max: 1000, omit: true}, def: "[]",
+				at: at(func(e *SwitchExpect) *[]Relation { return &e.Relations })},
 		),
 	}
 }
@@ -57,7 +64,8 @@ func switchCounters() keyed[CounterExpect] {
 }
 
 func flowExpectSchema(o *Options) *object {
-	fields := []field{{key: "flows", doc: "The flows, counted from 1 in the order of the workload.", kind: numbers{of: integer{min: 1, max: maxFlows}},
+	fields := []field{{key: "flows", doc: "The flows, counted from 1 in the order of the workload.",
+		kind:     numbers{of: integer{min: 1, max: maxFlows}},
 		required: true, at: at(func(e *FlowExpect) *Numbers { return &e.Flows })}}
 	for i, m := range o.SwitchMetrics {
 		if m.Flow {
@@ -96,7 +104,8 @@ func (k metricKind) value() *orScalar {
 		},
 		toScalar: func(src any) *yaml.Node {
 			m := src.(*MetricExpect)
-			if l := m.Each; m.Mean == nil && m.P50 == nil && m.P99 == nil && m.Count == nil && l.Min != nil && l.Max != nil && *l.Min == *l.Max {
+			if l := m.Each; m.Mean == nil && m.P50 == nil && m.P99 == nil && m.Count == nil && l.Min != nil && l.Max != nil &&
+				*l.Min == *l.Max {
 				return n.encode(&l.Min)
 			}
 			return nil
@@ -104,10 +113,14 @@ func (k metricKind) value() *orScalar {
 		object: object{
 			title: "metric", doc: "Bounds of every value that is measured; a lone number is both.",
 			fields: append(limitFields(func(p any) *Limit { return &p.(*MetricExpect).Each }),
-				field{key: "mean", doc: "Bounds of the mean.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.Mean })},
-				field{key: "p50", doc: "Bounds of the median.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.P50 })},
-				field{key: "p99", doc: "Bounds of the 99th percentile.", kind: optional[Limit]{limitSchema()}, at: at(func(m *MetricExpect) **Limit { return &m.P99 })},
-				field{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}}, at: at(func(m *MetricExpect) **int64 { return &m.Count })},
+				field{key: "mean", doc: "Bounds of the mean.", kind: optional[Limit]{limitSchema()},
+					at: at(func(m *MetricExpect) **Limit { return &m.Mean })},
+				field{key: "p50", doc: "Bounds of the median.", kind: optional[Limit]{limitSchema()},
+					at: at(func(m *MetricExpect) **Limit { return &m.P50 })},
+				field{key: "p99", doc: "Bounds of the 99th percentile.", kind: optional[Limit]{limitSchema()},
+					at: at(func(m *MetricExpect) **Limit { return &m.P99 })},
+				field{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}},
+					at: at(func(m *MetricExpect) **int64 { return &m.Count })},
 			),
 		},
 	}
@@ -122,7 +135,8 @@ func limitFields(of func(parent any) *Limit) []field {
 }
 
 func limitSchema() *object {
-	return &object{title: "limits", doc: "Limits of a number.", fields: limitFields(func(p any) *Limit { return p.(*Limit) })}
+	return &object{title: "limits", doc: "Limits of a number.",
+		fields: limitFields(func(p any) *Limit { return p.(*Limit) })}
 }
 
 func (k metricKind) allowed() string { return k.value().allowed() }

@@ -110,7 +110,8 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 	case own != nil && d.options.Testbed == "":
 		return nil
 	case name == "":
-		d.problemAt("", "there is neither topology nor testbed", "topology takes "+topologySchema().allowed()+"; built-in testbeds are "+oneOf(testbeds.TopologyNames()))
+		d.problemAt("", "there is neither topology nor testbed",
+			"topology takes "+topologySchema().allowed()+"; built-in testbeds are "+oneOf(testbeds.TopologyNames()))
 		return nil
 	}
 	bed, err := d.readTopology(name)
@@ -120,7 +121,8 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 	case errors.Is(err, ErrInvalid):
 		d.problemAt("testbed", "the testbed description is invalid", err.Error())
 	case errors.Is(err, fs.ErrNotExist):
-		d.problemAt("testbed", "there is no testbed "+printable(name), "it is a file, or one of "+oneOf(testbeds.TopologyNames()))
+		d.problemAt("testbed", "there is no testbed "+printable(name),
+			"it is a file, or one of "+oneOf(testbeds.TopologyNames()))
 	default:
 		return err
 	}
@@ -153,8 +155,10 @@ func switchTestbedSchema() *object {
 	return &object{
 		title: "The testbed description of a switch test", doc: "A network, for several tests.",
 		fields: []field{
-			{key: "name", doc: "Name of the testbed.", kind: nameForm, required: true, at: at(func(t *SwitchTestbed) *string { return &t.Name })},
-			{key: "topology", doc: "How hosts and switches are wired.", kind: topologySchema(), required: true, at: at(func(t *SwitchTestbed) *Topology { return &t.Topology })},
+			{key: "name", doc: "Name of the testbed.", kind: nameForm, required: true,
+				at: at(func(t *SwitchTestbed) *string { return &t.Name })},
+			{key: "topology", doc: "How hosts and switches are wired.", kind: topologySchema(), required: true,
+				at: at(func(t *SwitchTestbed) *Topology { return &t.Topology })},
 		},
 	}
 }
@@ -172,8 +176,8 @@ func ParseSwitchTestbed(file string, data []byte) (*SwitchTestbed, error) {
 	return t, nil
 }
 
-// YAML returns the test with every default and its topology made explicit, in the form of config.yml. Parsing it yields the same
-// test.
+// YAML returns the test with every default and its topology made explicit, in the form of config.yml. Parsing it yields
+// the same test.
 func (t *SwitchTest) YAML() []byte {
 	whole := *t
 	whole.TopologyFile = ""
@@ -208,7 +212,8 @@ func (e *SwitchExpect) YAML() []byte {
 	return nil
 }
 
-// Hash identifies what a run depends on besides the version of the tool: SHA-256 over the canonical form, in hexadecimal.
+// Hash identifies what a run depends on besides the version of the tool: SHA-256 over the canonical form, in
+// hexadecimal.
 func (t *SwitchTest) Hash() string {
 	sum := sha256.Sum256(t.YAML())
 	return hex.EncodeToString(sum[:])

@@ -83,8 +83,9 @@ func (k *modelled) choose(d *decoder, n *yaml.Node, path string) *parameter.Mode
 // object declares the mapping of one model.
 func (k *modelled) object(m *parameter.Model) *object {
 	values := func(parent any) *parameter.Values { return &k.of(parent).Values }
-	fields := []field{{key: k.selector, doc: k.doc, kind: enum[status]{values: []status{status(m.Name)}}, required: k.def == "",
-		def: k.def, at: func(parent any) any { return (*status)(&k.of(parent).Model) }}}
+	fields := []field{{key: k.selector, doc: k.doc, kind: enum[status]{values: []status{status(m.Name)}},
+		required: k.def == "",
+		def:      k.def, at: func(parent any) any { return (*status)(&k.of(parent).Model) }}}
 	if m.Name != k.def {
 		fields[0].def, fields[0].required = "", true
 	}
@@ -95,8 +96,10 @@ func (k *modelled) object(m *parameter.Model) *object {
 		for _, b := range m.Bugs {
 			bug.values = append(bug.values, status(b.Name))
 		}
-		fields = append(fields, field{key: "bugs", doc: "Seeded bugs that the model shall have, for tests of the harness itself.",
-			kind: bugList{list[status]{of: bug, max: 64, omit: true}}, def: "[]", at: func(parent any) any { return &k.of(parent).Bugs }})
+		fields = append(fields, field{key: "bugs",
+			doc:  "Seeded bugs that the model shall have, for tests of the harness itself.",
+			kind: bugList{list[status]{of: bug, max: 64, omit: true}}, def: "[]",
+			at: func(parent any) any { return &k.of(parent).Bugs }})
 	}
 	return &object{title: k.title + " " + m.Name, doc: m.Doc, fields: fields}
 }
@@ -202,7 +205,8 @@ func (k parameterKind) allowed() string {
 		return k.items().allowed()
 	case parameter.Integers:
 		return k.integers().allowed()
-	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate, parameter.Ranges:
+	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration,
+		parameter.Rate, parameter.Ranges:
 	}
 	return k.scalar().allowed()
 }
@@ -285,7 +289,8 @@ func (k parameterKind) jsonSchema() map[string]any {
 		return k.items().jsonSchema()
 	case parameter.Integers:
 		return k.integers().jsonSchema()
-	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration, parameter.Rate, parameter.Ranges:
+	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration,
+		parameter.Rate, parameter.Ranges:
 	}
 	return k.scalar().jsonSchema()
 }
@@ -294,7 +299,8 @@ func (k parameterKind) jsonSchema() map[string]any {
 type parameterItem struct{ table parameter.Table }
 
 func (k parameterItem) object() *object {
-	return &object{title: "item", doc: "One item.", fields: tableFields(k.table, func(parent any) *parameter.Values { return parent.(*parameter.Values) }, true)}
+	return &object{title: "item", doc: "One item.",
+		fields: tableFields(k.table, func(parent any) *parameter.Values { return parent.(*parameter.Values) }, true)}
 }
 
 func (k parameterItem) allowed() string { return k.object().allowed() }

@@ -30,40 +30,52 @@ func gbps() quantity {
 func switchTestSchema(o *Options) *object {
 	return &object{
 		title: "The switch test file",
-		doc: "A test of a switch: hosts exchange packets through a network of switches that have the model under test. The key " +
+		doc: "A test of a switch: hosts exchange packets through a network of switches that have the model under test. The " +
+			"key " +
 			"switch-under-test makes a file a switch test. Hosts, ports, queues and switches count from 0, flows from 1.",
 		refused: map[string]string{
-			"requester": "a test of a NIC has it; this file has switch-under-test", "responder": "a test of a NIC has it; this file has switch-under-test",
-			"traffic": "switch tests call it workload", "repeat": "use candela run --repeat N",
+			"requester": "a test of a NIC has it; this file has switch-under-test",
+			"responder": "a test of a NIC has it; this file has switch-under-test",
+			"traffic":   "switch tests call it workload", "repeat": "use candela run --repeat N",
 		},
 		fields: []field{
 			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
 				at: at(func(t *SwitchTest) *string { return &t.Name })},
-			{key: "testbed", doc: "File with the topology, looked for beside this file and then in the working directory, or the name of a built-in one; instead of topology.",
+			{key: "testbed", doc: "File with the topology, looked for beside this file and then in the working directory, or " +
+				"the name of a built-in one; instead of topology.",
 				kind: optionalText{fileForm}, at: at(func(t *SwitchTest) *string { return &t.TopologyFile })},
 			{key: "seed", doc: "Everything random is drawn from the seed. The same seed gives the same bytes.",
 				kind: integer{min: 0, max: math.MaxInt64}, def: "1", at: at(func(t *SwitchTest) *uint64 { return &t.Seed })},
-			{key: "topology", doc: "How hosts and switches are wired.", kind: topologySchema(), at: at(func(t *SwitchTest) *Topology { return &t.Topology })},
-			{key: "switch-under-test", doc: "The model of every switch of the topology.", kind: underTestSchema(o), required: true,
-				at: at(func(t *SwitchTest) *Modelled { return &t.Switch })},
+			{key: "topology", doc: "How hosts and switches are wired.", kind: topologySchema(),
+				at: at(func(t *SwitchTest) *Topology { return &t.Topology })},
+			{key: "switch-under-test", doc: "The model of every switch of the topology.", kind: underTestSchema(o),
+				required: true,
+				at:       at(func(t *SwitchTest) *Modelled { return &t.Switch })},
 			{key: "hosts", doc: "How hosts send and receive.", kind: hostsSchema(o), def: "{}",
 				at: at(func(t *SwitchTest) *Modelled { return &t.Hosts })},
 			{key: "workload", doc: "Who sends what to whom. Each item is a mapping with one key, its kind.",
-				kind: list[Workload]{of: workloadSchema(o), min: 1, max: 4096}, required: true, at: at(func(t *SwitchTest) *[]Workload { return &t.Workload })},
-			{key: "changes", doc: "What is set while traffic runs.", kind: list[Change]{of: changeSchema(), max: 4096, omit: true}, def: "[]",
+				kind: list[Workload]{of: workloadSchema(o), min: 1, max: 4096}, required: true,
+				at: at(func(t *SwitchTest) *[]Workload { return &t.Workload })},
+			{key: "changes", doc: "What is set while traffic runs.",
+				kind: list[Change]{of: changeSchema(), max: 4096, omit: true}, def: "[]",
 				at: at(func(t *SwitchTest) *[]Change { return &t.Changes })},
-			{key: "duration-us", doc: "The run ends here, whatever is under way. 0: when every flow has finished.", kind: us(0, maxTestUS), def: "0",
+			{key: "duration-us", doc: "The run ends here, whatever is under way. 0: when every flow has finished.",
+				kind: us(0, maxTestUS), def: "0",
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Duration })},
-			{key: "deadline-us", doc: "Flows that have not finished by then have failed; it ends a run without duration-us.", kind: us(1, maxTestUS), def: "1000000",
+			{key: "deadline-us", doc: "Flows that have not finished by then have failed; it ends a run without duration-us.",
+				kind: us(1, maxTestUS), def: "1000000",
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Deadline })},
 			{key: "taps", doc: "What is recorded before and behind the switch under test.", kind: tapsSchema(), def: "{}",
 				at: at(func(t *SwitchTest) *Taps { return &t.Taps })},
-			{key: "series-us", doc: "Distance of the samples of queues, trims and goodput in series.csv. 0: no time series.", kind: us(0, 1_000_000), def: "0",
+			{key: "series-us", doc: "Distance of the samples of queues, trims and goodput in series.csv. 0: no time series.",
+				kind: us(0, 1_000_000), def: "0",
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Series })},
-			{key: "expect", doc: "What you expect of the run. Analyzers that are not named are expected to pass.", kind: switchExpectSchema(o), def: "{}",
+			{key: "expect", doc: "What you expect of the run. Analyzers that are not named are expected to pass.",
+				kind: switchExpectSchema(o), def: "{}",
 				at: at(func(t *SwitchTest) *SwitchExpect { return &t.Expect })},
-			{key: "sweep", doc: "Run the test once for every combination of values, such as `switch-under-test.t0-us: [0, 6, 30]`. " +
-				"Paths joined by commas vary together. Points run on all cores.", kind: sweepKind{}, at: parent},
+			{key: "sweep",
+				doc: "Run the test once for every combination of values, such as `switch-under-test.t0-us: [0, 6, 30]`. " +
+					"Paths joined by commas vary together. Points run on all cores.", kind: sweepKind{}, at: parent},
 		},
 	}
 }
@@ -77,12 +89,14 @@ func topologySchema() *modelled {
 		selector: "kind", doc: "Shape of the network.", title: "topology", what: "topology", models: topologies(),
 		of: func(parent any) *Modelled { return &parent.(*Topology).Modelled },
 		more: []field{
-			{key: "link", doc: "Cable between a host and its switch.", kind: spec, def: "{}", at: at(func(t *Topology) *LinkSpec { return &t.Link })},
+			{key: "link", doc: "Cable between a host and its switch.", kind: spec, def: "{}",
+				at: at(func(t *Topology) *LinkSpec { return &t.Link })},
 			{key: "trunk", doc: "Cable between two switches; by default like link.", kind: spec,
 				preset: func(_ *decoder, parent any) { t := parent.(*Topology); t.Trunk = t.Link }, defDoc: "as link",
 				at: at(func(t *Topology) *LinkSpec { return &t.Trunk })},
 			{key: "links", doc: "Hosts with a link of their own, for example behind a slow port.",
-				kind: list[HostLink]{of: hostLinkSchema(), max: maxHosts, omit: true}, def: "[]", at: at(func(t *Topology) *[]HostLink { return &t.Links })},
+				kind: list[HostLink]{of: hostLinkSchema(), max: maxHosts, omit: true}, def: "[]",
+				at: at(func(t *Topology) *[]HostLink { return &t.Links })},
 		},
 	}
 }
@@ -91,10 +105,13 @@ func linkSpecSchema() *object {
 	return &object{
 		title: "link", doc: "A cable.",
 		fields: []field{
-			{key: "gbps", doc: "Rate in Gb/s.", kind: gbps(), def: "100", at: at(func(l *LinkSpec) *clock.BitRate { return &l.Rate })},
+			{key: "gbps", doc: "Rate in Gb/s.", kind: gbps(), def: "100",
+				at: at(func(l *LinkSpec) *clock.BitRate { return &l.Rate })},
 			{key: "delay-ns", doc: "Propagation, one way, in nanoseconds.", def: "500",
-				kind: quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000}, at: at(func(l *LinkSpec) *clock.Duration { return &l.Delay })},
-			{key: "framing-bytes", doc: "Bytes that the link adds to each frame: 24 are Ethernet's preamble, FCS and gap; 0 reproduces papers.",
+				kind: quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000},
+				at:   at(func(l *LinkSpec) *clock.Duration { return &l.Delay })},
+			{key: "framing-bytes",
+				doc:  "Bytes that the link adds to each frame: 24 are Ethernet's preamble, FCS and gap; 0 reproduces papers.",
 				kind: integer{min: 0, max: 64, unit: "bytes"}, def: "0", at: at(func(l *LinkSpec) *int { return &l.Framing })},
 		},
 	}
@@ -104,8 +121,10 @@ func hostLinkSchema() *object {
 	return &object{
 		title: "link of a host", doc: "A host with a link of its own.",
 		fields: []field{
-			{key: "host", doc: "The host.", kind: integer{min: 0, max: maxHosts - 1}, required: true, at: at(func(l *HostLink) *int { return &l.Host })},
-			{key: "gbps", doc: "Rate in Gb/s, both ways.", kind: optional[clock.BitRate]{gbps()}, at: at(func(l *HostLink) **clock.BitRate { return &l.Rate })},
+			{key: "host", doc: "The host.", kind: integer{min: 0, max: maxHosts - 1}, required: true,
+				at: at(func(l *HostLink) *int { return &l.Host })},
+			{key: "gbps", doc: "Rate in Gb/s, both ways.", kind: optional[clock.BitRate]{gbps()},
+				at: at(func(l *HostLink) **clock.BitRate { return &l.Rate })},
 			{key: "delay-ns", doc: "Propagation, one way, in nanoseconds.",
 				kind: optional[clock.Duration]{quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000}},
 				at:   at(func(l *HostLink) **clock.Duration { return &l.Delay })},
@@ -118,23 +137,28 @@ func topologies() []parameter.Model {
 	count := func(name, def, doc string, min, max int64) parameter.Parameter {
 		return parameter.Parameter{Name: name, Kind: parameter.Integer, Default: def, Min: min, Max: max, Doc: doc}
 	}
-	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word, Words: []string{"ecmp", "spray", "spray-round-robin", "path"}, Default: "ecmp",
-		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each packet, spray-round-robin each in turn; path takes the one that the path tag names."}
+	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word,
+		Words: []string{"ecmp", "spray", "spray-round-robin", "path"}, Default: "ecmp",
+		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each " +
+			"packet, spray-round-robin each in turn; path takes the one that the path tag names."}
 	return []parameter.Model{
 		{Name: "single-switch", Doc: "Hosts around one switch; host i is at port i.",
 			Parameters: parameter.Table{count("hosts", "64", "Hosts, one at each port.", 2, 512)}},
 		{Name: "dumbbell", Doc: "Two switches and a trunk between them; the first half of the hosts is at the first switch.",
 			Parameters: parameter.Table{count("hosts", "16", "Hosts at both switches together; an even number.", 2, 1022)}},
-		{Name: "leaf-spine", Doc: "Every leaf switch is joined to every spine switch; hosts are at the leaves.", Parameters: parameter.Table{
-			count("leaves", "4", "Leaf switches.", 1, 128), count("spines", "4", "Spine switches.", 1, 128), count("hosts-per-leaf", "8", "Hosts at each leaf.", 1, 128), routing}},
+		{Name: "leaf-spine", Doc: "Every leaf switch is joined to every spine switch; hosts are at the leaves.",
+			Parameters: parameter.Table{
+				count("leaves", "4", "Leaf switches.", 1, 128), count("spines", "4", "Spine switches.", 1, 128),
+				count("hosts-per-leaf", "8", "Hosts at each leaf.", 1, 128), routing}},
 		{Name: "fat-tree", Doc: "Three layers of switches with k ports each, for k³/4 hosts.", Parameters: parameter.Table{
 			count("k", "4", "Ports of each switch; an even number.", 2, 32), routing}},
 	}
 }
 
 func underTestSchema(o *Options) *modelled {
-	return &modelled{selector: "model", doc: "Model of the switch.", title: "switch-under-test", what: "model", models: o.Switches,
-		of: func(parent any) *Modelled { return parent.(*Modelled) }, bugs: true}
+	return &modelled{selector: "model", doc: "Model of the switch.", title: "switch-under-test", what: "model",
+		models: o.Switches,
+		of:     func(parent any) *Modelled { return parent.(*Modelled) }, bugs: true}
 }
 
 func hostsSchema(o *Options) *modelled {
@@ -142,7 +166,8 @@ func hostsSchema(o *Options) *modelled {
 	if len(o.Transports) > 0 {
 		def = o.Transports[0].Name
 	}
-	return &modelled{selector: "transport", doc: "Transport protocol of the hosts.", title: "hosts", what: "transport", def: def, models: o.transportModels(),
+	return &modelled{selector: "transport", doc: "Transport protocol of the hosts.", title: "hosts", what: "transport",
+		def: def, models: o.transportModels(),
 		of: func(parent any) *Modelled { return parent.(*Modelled) }}
 }
 
@@ -150,13 +175,17 @@ func changeSchema() *object {
 	return &object{
 		title: "change", doc: "Something that is set while traffic runs.",
 		fields: []field{
-			{key: "at-us", doc: "When, from the start of the run.", kind: us(0, maxTestUS), required: true, at: at(func(c *Change) *clock.Duration { return &c.At })},
-			{key: "switch", doc: "Number of the switch; by default all.", kind: optional[int]{integer{min: 0, max: 4096}}, at: at(func(c *Change) **int { return &c.Switch })},
+			{key: "at-us", doc: "When, from the start of the run.", kind: us(0, maxTestUS), required: true,
+				at: at(func(c *Change) *clock.Duration { return &c.At })},
+			{key: "switch", doc: "Number of the switch; by default all.", kind: optional[int]{integer{min: 0, max: 4096}},
+				at: at(func(c *Change) **int { return &c.Switch })},
 			{key: "set", doc: "Parameters of the switch under test and their new values.", kind: settings{},
 				at: at(func(c *Change) *parameter.Values { return &c.Set })},
-			{key: "state", doc: "Instead of set. `stopped`: the switch is out of service; what is inside, what arrives, and all of its registers are lost. " +
+			{key: "state", doc: "Instead of set. `stopped`: the switch is out of service; what is inside, what arrives, and " +
+				"all of its registers are lost. " +
 				"`running`: it is in service again, with the parameters that it was set to.",
-				kind: optional[status]{enum[status]{values: []status{Stopped, Running}}}, at: at(func(c *Change) **status { return &c.state })},
+				kind: optional[status]{enum[status]{values: []status{Stopped, Running}}},
+				at:   at(func(c *Change) **status { return &c.state })},
 		},
 	}
 }
@@ -167,9 +196,11 @@ func tapsSchema() *object {
 		fields: []field{
 			{key: "capture", doc: "Write every packet to taps/before.pcap and taps/behind.pcap.", kind: boolean{}, def: "false",
 				at: at(func(t *Taps) *bool { return &t.Capture })},
-			{key: "decisions", doc: "Write what the switches decide about each packet to decisions.csv, decisions.json (a record a line) or " +
-				"decisions.parquet, and judge it against the taps.",
-				kind: optional[status]{enum[status]{values: wordsOf(trace.DecisionFormats())}}, at: at(func(t *Taps) **status { return &t.decisions })},
+			{key: "decisions",
+				doc: "Write what the switches decide about each packet to decisions.csv, decisions.json (a record a line) or " +
+					"decisions.parquet, and judge it against the taps.",
+				kind: optional[status]{enum[status]{values: wordsOf(trace.DecisionFormats())}},
+				at:   at(func(t *Taps) **status { return &t.decisions })},
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Terse returns the test without the settings that have their default anyway. If that reads differently, because a default depends
-// on another setting, everything is written out.
+// Terse returns the test without the settings that have their default anyway. If that reads differently, because a
+// default depends on another setting, everything is written out.
 func (t *SwitchTest) Terse(o Options) []byte {
 	full := t.YAML()
 	plain, err := ParseSwitchTests("plain", t.plain(), o)
@@ -47,7 +47,8 @@ func (t *SwitchTest) Terse(o Options) []byte {
 // plain is a test with the same models and kinds of workload, and nothing else.
 func (t *SwitchTest) plain() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "name: plain\ntopology: {kind: %s}\nswitch-under-test: {model: %s}\nhosts: {transport: %s}\nworkload:\n",
+	fmt.Fprintf(&b,
+		"name: plain\ntopology: {kind: %s}\nswitch-under-test: {model: %s}\nhosts: {transport: %s}\nworkload:\n",
 		t.Topology.Model, t.Switch.Model, t.Hosts.Model)
 	var kinds []string
 	for i := range t.Workload {

@@ -35,8 +35,10 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 	d.validateTimes(t)
 	for i := range t.Expect.Flows {
 		path := fmt.Sprintf("expect.flows[%d].flows", i)
-		if high, _ := t.Expect.Flows[i].Flows.highest(); !d.touched[path] && !d.touched["workload"] && flows > 0 && high > int64(flows) {
-			d.problemAt(path, fmt.Sprintf("%d is past the last flow (%d)", high, flows), "flows count from 1 in the order of the workload")
+		if high, _ := t.Expect.Flows[i].Flows.highest(); !d.touched[path] && !d.touched["workload"] && flows > 0 &&
+			high > int64(flows) {
+			d.problemAt(path, fmt.Sprintf("%d is past the last flow (%d)", high, flows),
+				"flows count from 1 in the order of the workload")
 		}
 	}
 }
@@ -87,7 +89,8 @@ func (d *decoder) validateTopology(t *Topology) {
 		return
 	}
 	if k := t.Values; t.Model == "fat-tree" && k.Int("k")%2 != 0 {
-		d.problemAt("topology.k", fmt.Sprintf("%d is odd", k.Int("k")), "half of the ports of a fat-tree's switch lead up, half down")
+		d.problemAt("topology.k", fmt.Sprintf("%d is odd", k.Int("k")),
+			"half of the ports of a fat-tree's switch lead up, half down")
 		return
 	}
 	hosts := t.HostCount()
@@ -147,12 +150,14 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count, no packets or bytes", "")
 	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
-		d.problemAt(at, "never ends", "give packets or bytes, duration-us for the whole test, or ping or requests that it accompanies")
+		d.problemAt(at, "never ends",
+			"give packets or bytes, duration-us for the whole test, or ping or requests that it accompanies")
 	}
 	transport := t.TransportOf(l)
 	switch {
 	case l.Rate != nil && !slices.Contains(d.options.openLoops(), transport):
-		d.problemAt(at+".rate-gbps", "is for the "+oneOf(d.options.openLoops())+" transport only", "the transport "+transport+" has its own idea of when to send")
+		d.problemAt(at+".rate-gbps", "is for the "+oneOf(d.options.openLoops())+" transport only",
+			"the transport "+transport+" has its own idea of when to send")
 	case l.Rate != nil && *l.Rate < 1_000_000:
 		d.problemAt(at+".rate-gbps", "is too slow", "rates start at 0.001 Gb/s")
 	case l.Transport != "" && d.options.transport(l.Transport) == nil:
@@ -165,7 +170,8 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 
 // closedLoops reports whether the workload has pings or requests: flows without a size end with them.
 func (t *SwitchTest) closedLoops() bool {
-	return slices.ContainsFunc(t.Workload, func(w Workload) bool { k := workload.Find(w.Kind); return k != nil && k.Closed() })
+	return slices.ContainsFunc(t.Workload,
+		func(w Workload) bool { k := workload.Find(w.Kind); return k != nil && k.Closed() })
 }
 
 func (d *decoder) validateChanges(t *SwitchTest) {
@@ -177,12 +183,14 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 		}
 		switch set, state := !c.Set.IsZero(), c.state != nil; {
 		case set && state:
-			d.problemAt(path+".state", "stands beside set", "a change sets parameters or the state of the switch; make it two changes")
+			d.problemAt(path+".state", "stands beside set",
+				"a change sets parameters or the state of the switch; make it two changes")
 		case !set && !state:
 			d.problemAt(path, "changes nothing", "it takes set or state")
 		}
 		if c.Switch != nil && switches > 0 && *c.Switch >= switches {
-			d.problemAt(path+".switch", fmt.Sprintf("there is no switch %d", *c.Switch), fmt.Sprintf("switches are 0 to %d", switches-1))
+			d.problemAt(path+".switch", fmt.Sprintf("there is no switch %d", *c.Switch),
+				fmt.Sprintf("switches are 0 to %d", switches-1))
 		}
 		if t.Duration > 0 && c.At >= t.Duration {
 			d.problemAt(path+".at-us", "is past the end of the test", "duration-us says when that is")
@@ -196,7 +204,8 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 	}
 }
 
-// CheckStates reports the first change that does not suit the state that its switch is in: "" and an empty path if there is none.
+// CheckStates reports the first change that does not suit the state that its switch is in: "" and an empty path if
+// there is none.
 func (t *SwitchTest) CheckStates() (path, what, why string) {
 	order := make([]int, len(t.Changes))
 	for i := range order {
@@ -214,11 +223,13 @@ func (t *SwitchTest) CheckStates() (path, what, why string) {
 			since, down := stopped[sw]
 			switch {
 			case down && c.State() == Stopped:
-				return path + ".state", fmt.Sprintf("switch %d is stopped already, since %s", sw, since), "state: running starts it again"
+				return path + ".state", fmt.Sprintf("switch %d is stopped already, since %s", sw, since),
+					"state: running starts it again"
 			case !down && c.State() == Running:
 				return path + ".state", fmt.Sprintf("switch %d is running", sw), "only a switch that was stopped can start"
 			case down && c.State() == "":
-				return path, fmt.Sprintf("switch %d is stopped then, since %s", sw, since), "set parameters before it stops, or after it has started"
+				return path, fmt.Sprintf("switch %d is stopped then, since %s", sw, since),
+					"set parameters before it stops, or after it has started"
 			case c.State() == Stopped:
 				stopped[sw] = c.At
 			default:
@@ -238,6 +249,7 @@ func (d *decoder) validateTimes(t *SwitchTest) {
 	}
 	const maxSamples = 100_000
 	if end := t.Duration; t.Series > 0 && end > 0 && int64(end/t.Series) > maxSamples {
-		d.problemAt("series-us", fmt.Sprintf("gives %d samples", end/t.Series), fmt.Sprintf("at most %d are kept", maxSamples))
+		d.problemAt("series-us", fmt.Sprintf("gives %d samples", end/t.Series),
+			fmt.Sprintf("at most %d are kept", maxSamples))
 	}
 }

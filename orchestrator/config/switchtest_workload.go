@@ -13,9 +13,11 @@ import (
 func workloadSchema(o *Options) workloadItem {
 	item := workloadItem{&object{title: "workload", doc: "One item of the workload: exactly one of its keys."}}
 	for _, k := range workload.Kinds() {
-		kind := &object{title: k.Name, doc: k.Doc, fields: tableFields(k.Parameters, func(p any) *parameter.Values { return &p.(*Workload).Values }, true)}
+		kind := &object{title: k.Name, doc: k.Doc,
+			fields: tableFields(k.Parameters, func(p any) *parameter.Values { return &p.(*Workload).Values }, true)}
 		kind.fields = append(kind.fields, offerFields(o)...)
-		item.fields = append(item.fields, field{key: k.Name, doc: k.Doc, kind: workloadKind{kind, k.Name, k.Parameters}, at: parent})
+		item.fields = append(item.fields,
+			field{key: k.Name, doc: k.Doc, kind: workloadKind{kind, k.Name, k.Parameters}, at: parent})
 	}
 	return item
 }
@@ -64,22 +66,32 @@ func offerFields(o *Options) []field {
 		transports.values = append(transports.values, status(t.Name))
 	}
 	return []field{
-		{key: "packets", doc: "Packets that each flow sends; neither packets nor bytes: until the end of the test, which without duration-us is that of its pings and requests.",
+		{key: "packets", doc: "Packets that each flow sends; neither packets nor bytes: until the end of the test, which " +
+			"without duration-us is that of its pings and requests.",
 			kind: optional[int64]{integer{min: 1, max: 1 << 32}}, at: in(func(l *Offer) any { return &l.Packets })},
-		{key: "bytes", doc: "Bytes of payload that each flow sends.", kind: optional[int64]{integer{min: 1, max: 1 << 45}}, at: in(func(l *Offer) any { return &l.Bytes })},
-		{key: "packet-size", doc: "Bytes of a full packet as hosts count it; by default that of hosts.", kind: optional[int]{integer{min: minFrameBytes, max: maxFrameBytes, unit: "bytes"}},
-			at: in(func(l *Offer) any { return &l.PacketSize })},
-		{key: "rate-gbps", doc: "Open loop: each flow sends at this rate whatever comes back; raw transport only.", kind: optional[clock.BitRate]{gbps()},
-			at: in(func(l *Offer) any { return &l.Rate })},
-		{key: "start-us", doc: "When the first flow starts.", kind: us(0, maxTestUS), def: "0", at: in(func(l *Offer) any { return &l.Start })},
-		{key: "stagger-us", doc: "From the start of one flow of the item to that of the next.", kind: us(0, maxTestUS), def: "0",
-			at: in(func(l *Offer) any { return &l.Stagger })},
-		{key: "dscp", doc: "DSCP of data packets.", kind: integer{min: 0, max: 63}, def: "0", at: in(func(l *Offer) any { return &l.DSCP })},
-		{key: "tc", doc: "Traffic class of the packets; by default the switch maps DSCP to it.", kind: optional[int]{integer{min: 0, max: 7}},
-			at: in(func(l *Offer) any { return &l.Class })},
-		{key: "ip", doc: "Version of IP.", kind: choice{values: []int{4, 6}}, def: "4", at: in(func(l *Offer) any { return &l.IP })},
-		{key: "transport", doc: "Transport of these flows if not that of hosts, with its default parameters.", kind: optionalStatus{transports},
-			at: in(func(l *Offer) any { return (*status)(&l.Transport) })},
+		{key: "bytes", doc: "Bytes of payload that each flow sends.", kind: optional[int64]{integer{min: 1, max: 1 << 45}},
+			at: in(func(l *Offer) any { return &l.Bytes })},
+		{key: "packet-size", doc: "Bytes of a full packet as hosts count it; by default that of hosts.",
+			kind: optional[int]{integer{min: minFrameBytes, max: maxFrameBytes, unit: "bytes"}},
+			at:   in(func(l *Offer) any { return &l.PacketSize })},
+		{key: "rate-gbps", doc: "Open loop: each flow sends at this rate whatever comes back; raw transport only.",
+			kind: optional[clock.BitRate]{gbps()},
+			at:   in(func(l *Offer) any { return &l.Rate })},
+		{key: "start-us", doc: "When the first flow starts.", kind: us(0, maxTestUS), def: "0",
+			at: in(func(l *Offer) any { return &l.Start })},
+		{key: "stagger-us", doc: "From the start of one flow of the item to that of the next.", kind: us(0, maxTestUS),
+			def: "0",
+			at:  in(func(l *Offer) any { return &l.Stagger })},
+		{key: "dscp", doc: "DSCP of data packets.", kind: integer{min: 0, max: 63}, def: "0",
+			at: in(func(l *Offer) any { return &l.DSCP })},
+		{key: "tc", doc: "Traffic class of the packets; by default the switch maps DSCP to it.",
+			kind: optional[int]{integer{min: 0, max: 7}},
+			at:   in(func(l *Offer) any { return &l.Class })},
+		{key: "ip", doc: "Version of IP.", kind: choice{values: []int{4, 6}}, def: "4",
+			at: in(func(l *Offer) any { return &l.IP })},
+		{key: "transport", doc: "Transport of these flows if not that of hosts, with its default parameters.",
+			kind: optionalStatus{transports},
+			at:   in(func(l *Offer) any { return (*status)(&l.Transport) })},
 	}
 }
 

@@ -23,10 +23,12 @@ func externalInjectorSchema() *object {
 				at: at(func(i *ExternalInjector) *string { return &i.P4Runtime })},
 			{key: "device-id", doc: "Its P4Runtime device id.", kind: integer{min: 0, max: 1 << 53}, def: "1",
 				at: at(func(i *ExternalInjector) *uint64 { return &i.DeviceID })},
-			{key: "tls", doc: "For mutual TLS. Without it only unix sockets and, of a third-party server that offers no TLS, loopback addresses.", kind: optional[Certificates]{certificatesSchema()},
+			{key: "tls", doc: "For mutual TLS. Without it only unix sockets and, of a third-party server that offers no TLS, " +
+				"loopback addresses.", kind: optional[Certificates]{certificatesSchema()},
 				at: at(func(i *ExternalInjector) **Certificates { return &i.TLS })},
-			{key: "pipeline", doc: "What it shall run; pushed if it runs something else.", kind: optional[Pipeline]{pipelineSchema()},
-				at: at(func(i *ExternalInjector) **Pipeline { return &i.Pipeline })},
+			{key: "pipeline", doc: "What it shall run; pushed if it runs something else.",
+				kind: optional[Pipeline]{pipelineSchema()},
+				at:   at(func(i *ExternalInjector) **Pipeline { return &i.Pipeline })},
 		},
 	}
 }
@@ -36,10 +38,12 @@ func pipelineSchema() *object {
 		title: "pipeline",
 		doc:   "The files of a compiled pipeline.",
 		fields: []field{
-			{key: "p4info", doc: "P4Info, as text or binary: the contract, less the actions that the switch lacks.", kind: pemForm, required: true,
+			{key: "p4info", doc: "P4Info, as text or binary: the contract, less the actions that the switch lacks.",
+				kind: pemForm, required: true,
 				at: at(func(p *Pipeline) *string { return &p.P4Info })},
-			{key: "device-config", doc: "What the switch's compiler made: bmv2's JSON, a Tofino's archive.", kind: pemForm, required: true,
-				at: at(func(p *Pipeline) *string { return &p.DeviceConfig })},
+			{key: "device-config", doc: "What the switch's compiler made: bmv2's JSON, a Tofino's archive.", kind: pemForm,
+				required: true,
+				at:       at(func(p *Pipeline) *string { return &p.DeviceConfig })},
 		},
 	}
 }
@@ -47,6 +51,7 @@ func pipelineSchema() *object {
 // refuseInjector says that a kind of testbed makes its injector itself.
 func (d *decoder) refuseInjector(t *Testbed) {
 	if t.Injector != nil {
-		d.problemAt("injector", "is not for a "+t.Kind+" testbed", "it makes its own; a switch that runs already belongs to the kind lab")
+		d.problemAt("injector", "is not for a "+t.Kind+" testbed",
+			"it makes its own; a switch that runs already belongs to the kind lab")
 	}
 }

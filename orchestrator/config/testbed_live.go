@@ -72,9 +72,10 @@ type Certificates struct {
 func (t *Testbed) IsLive() bool { return t.Kind == KindNetns || t.Kind == KindLab }
 
 var (
-	addressForm = text{newPattern(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`), "an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
-	deviceForm  = text{newPattern(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
-	listForm    = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
+	addressForm = text{newPattern(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`),
+		"an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
+	deviceForm = text{newPattern(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
+	listForm   = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
 	// What LLDP calls a system or a port.
 	neighbourForm = text{newPattern(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
 	pemForm       = text{newPattern(`^[^\x00\n]{1,1000}$`), "a path"}
@@ -85,8 +86,10 @@ func liveSchema() *object {
 		title: "live",
 		doc:   "What only testbeds of kind netns and lab have.",
 		fields: []field{
-			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU, bmv2 runs the P4 program, slowly.", def: DatapathXDP,
-				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket, DatapathBMv2}}, at: at(func(l *Live) *status { return (*status)(&l.Datapath) })},
+			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU, bmv2 runs the P4 " +
+				"program, slowly.", def: DatapathXDP,
+				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket, DatapathBMv2}},
+				at:   at(func(l *Live) *status { return (*status)(&l.Datapath) })},
 			{key: "cpu", doc: "The CPU that handles the injector's packets under xdp.", def: "0",
 				kind: integer{min: 0, max: 4095}, at: at(func(l *Live) *int { return &l.CPU })},
 			{key: "requester", doc: "The requester's machine; of a lab.", kind: optional[Station]{stationSchema()},
@@ -96,9 +99,11 @@ func liveSchema() *object {
 			{key: "switch", doc: "The injector switch; of a lab.", kind: optional[LiveSwitch]{liveSwitchSchema()},
 				at: at(func(l *Live) **LiveSwitch { return &l.Switch })},
 			{key: "dumpers", doc: "The dumpers' machines, in the order of dumpers; of a lab.",
-				kind: list[Station]{of: stationSchema(), max: 64, omit: true}, at: at(func(l *Live) *[]Station { return &l.Dumpers })},
-			{key: "certificates", doc: "The orchestrator's certificate; of a lab. Needed for every address but unix:.", kind: optional[Certificates]{certificatesSchema()},
-				at: at(func(l *Live) **Certificates { return &l.Certificates })},
+				kind: list[Station]{of: stationSchema(), max: 64, omit: true},
+				at:   at(func(l *Live) *[]Station { return &l.Dumpers })},
+			{key: "certificates", doc: "The orchestrator's certificate; of a lab. Needed for every address but unix:.",
+				kind: optional[Certificates]{certificatesSchema()},
+				at:   at(func(l *Live) **Certificates { return &l.Certificates })},
 		},
 	}
 }
@@ -108,11 +113,13 @@ func stationSchema() *object {
 		title: "machine",
 		doc:   "A machine of a lab, with an agent.",
 		fields: []field{
-			{key: "agent", doc: "Address of its agent.", kind: addressForm, required: true, at: at(func(s *Station) *string { return &s.Agent })},
+			{key: "agent", doc: "Address of its agent.", kind: addressForm, required: true,
+				at: at(func(s *Station) *string { return &s.Agent })},
 			{key: "interface", doc: "The interface that is cabled to the injector.", kind: deviceForm, required: true,
 				at: at(func(s *Station) *string { return &s.Interface })},
-			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511}, required: true,
-				at: at(func(s *Station) *int { return &s.Port })},
+			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511},
+				required: true,
+				at:       at(func(s *Station) *int { return &s.Port })},
 			{key: "neighbour", doc: "What LLDP must say about the other end of the cable; `candela testbed check` waits for it.",
 				kind: optional[Neighbour]{neighbourSchema()}, at: at(func(s *Station) **Neighbour { return &s.Neighbour })},
 		},
@@ -150,11 +157,15 @@ func certificatesSchema() *object {
 		title: "certificates",
 		doc:   "PEM files for mutual TLS; see `candela agent pki`.",
 		fields: []field{
-			{key: "cert", doc: "Certificate chain.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Cert })},
-			{key: "key", doc: "Its key.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.Key })},
-			{key: "ca", doc: "The lab's authority.", kind: pemForm, required: true, at: at(func(c *Certificates) *string { return &c.CA })},
-			{key: "crl", doc: "List of certificates that the authority has revoked, read anew when it changes; empty: none.", kind: listForm,
-				def: `""`, at: at(func(c *Certificates) *string { return &c.CRL })},
+			{key: "cert", doc: "Certificate chain.", kind: pemForm, required: true,
+				at: at(func(c *Certificates) *string { return &c.Cert })},
+			{key: "key", doc: "Its key.", kind: pemForm, required: true,
+				at: at(func(c *Certificates) *string { return &c.Key })},
+			{key: "ca", doc: "The lab's authority.", kind: pemForm, required: true,
+				at: at(func(c *Certificates) *string { return &c.CA })},
+			{key: "crl", doc: "List of certificates that the authority has revoked, read anew when it changes; empty: none.",
+				kind: listForm,
+				def:  `""`, at: at(func(c *Certificates) *string { return &c.CRL })},
 		},
 	}
 }
@@ -172,7 +183,8 @@ func (d *decoder) validateLive(t *Testbed) {
 		d.refuseInjector(t)
 	case KindNetns:
 		d.orDefaultLive(t)
-		if l := t.Live; l.Requester != nil || l.Responder != nil || l.Switch != nil || l.Dumpers != nil || l.Certificates != nil {
+		if l := t.Live; l.Requester != nil || l.Responder != nil || l.Switch != nil || l.Dumpers != nil ||
+			l.Certificates != nil {
 			d.problemAt("live", "names machines", "a testbed of kind netns makes its own; machines belong to the kind lab")
 		}
 		d.refuseInjector(t)
@@ -193,21 +205,25 @@ func (d *decoder) validateMachines(t *Testbed) {
 	for _, m := range []struct {
 		key   string
 		given bool
-	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil}, {"switch", l.Switch != nil || t.Injector != nil}} {
+	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil},
+		{"switch", l.Switch != nil || t.Injector != nil}} {
 		if !m.given {
 			d.problemAt("live."+m.key, "is missing", "a lab has to say where its machines are")
 		}
 	}
 	if l.Switch != nil && t.Injector != nil {
-		d.problemAt("injector", "stands beside live.switch", "a lab has one injector: live.switch for candela switchd, injector for any other")
+		d.problemAt("injector", "stands beside live.switch",
+			"a lab has one injector: live.switch for candela switchd, injector for any other")
 	}
 	d.validateReach(l)
 	if len(l.Dumpers) != len(t.Dumpers) {
-		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)), "each dumper needs one, in the same order")
+		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)),
+			"each dumper needs one, in the same order")
 	}
 }
 
-// validateReach wants certificates for addresses over TCP, on loopback too, where every user of a machine can be a client or a server.
+// validateReach wants certificates for addresses over TCP, on loopback too, where every user of a machine can be a
+// client or a server.
 func (d *decoder) validateReach(l *Live) {
 	if l.Certificates != nil {
 		return
@@ -215,7 +231,8 @@ func (d *decoder) validateReach(l *Live) {
 	check := func(key, address string) {
 		if !strings.HasPrefix(address, "unix:") {
 			d.problemAt("live."+key, fmt.Sprintf("%s is reached over TCP, and there are no live.certificates", address),
-				"TCP needs mutual TLS, on loopback too (candela agent pki); a server on this machine may have an address such as unix:/run/candela/agent.sock")
+				"TCP needs mutual TLS, on loopback too (candela agent pki); a server on this machine may have an address such as "+
+					"unix:/run/candela/agent.sock")
 		}
 	}
 	if l.Requester != nil {
@@ -235,9 +252,11 @@ func (d *decoder) validateReach(l *Live) {
 // validateDatapath refuses what the testbed's datapath can't carry.
 func (d *decoder) validateDatapath(t *Test) {
 	live := t.Testbed.Live
-	if live == nil || t.Testbed.Injector != nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU || !d.fine("traffic.mtu", "testbed") {
+	if live == nil || t.Testbed.Injector != nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU ||
+		!d.fine("traffic.mtu", "testbed") {
 		return
 	}
-	d.problemAt("traffic.mtu", fmt.Sprintf("%d is too large for the xdp datapath, which carries up to %d", t.Traffic.MTU, MaxXDPMTU),
+	d.problemAt("traffic.mtu", fmt.Sprintf("%d is too large for the xdp datapath, which carries up to %d", t.Traffic.MTU,
+		MaxXDPMTU),
 		"choose a smaller mtu or a testbed with live.datapath: afpacket")
 }

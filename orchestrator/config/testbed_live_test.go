@@ -19,7 +19,8 @@ live:
 `
 
 func TestALabOverTCPNeedsCertificates(t *testing.T) {
-	local := []string{"REQUESTER", "unix:/run/candela/a.sock", "DUMPER", "unix:/run/candela/c.sock", "SWITCH", "unix:/run/candela/s.sock"}
+	local := []string{"REQUESTER", "unix:/run/candela/a.sock", "DUMPER", "unix:/run/candela/c.sock", "SWITCH",
+		"unix:/run/candela/s.sock"}
 	if _, err := config.ParseTestbed("lab.yml", []byte(strings.NewReplacer(local...).Replace(labText))); err != nil {
 		t.Errorf("with sockets only: %v", err)
 	}
@@ -28,10 +29,12 @@ func TestALabOverTCPNeedsCertificates(t *testing.T) {
 		swaps[2*i+1] = "127.0.0.1:9560"
 		text := strings.NewReplacer(swaps...).Replace(labText)
 		_, err := config.ParseTestbed("lab.yml", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), place) || !strings.Contains(err.Error(), "TCP needs mutual TLS, on loopback too") {
+		if err == nil || !strings.Contains(err.Error(), place) ||
+			!strings.Contains(err.Error(), "TCP needs mutual TLS, on loopback too") {
 			t.Errorf("%s over loopback TCP: %v", place, err)
 		}
-		if _, err := config.ParseTestbed("lab.yml", []byte(text+"  certificates: {cert: c.pem, key: c.key, ca: ca.pem}\n")); err != nil {
+		if _, err := config.ParseTestbed("lab.yml",
+			[]byte(text+"  certificates: {cert: c.pem, key: c.key, ca: ca.pem}\n")); err != nil {
 			t.Errorf("%s with certificates: %v", place, err)
 		}
 	}

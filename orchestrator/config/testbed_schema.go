@@ -15,13 +15,16 @@ func testbedSchema() *object {
 			"traffic": "it belongs into the test", "seed": "it belongs into the test",
 		},
 		fields: slices.Concat([]field{
-			{key: "name", doc: "Name of the testbed.", kind: nameForm, def: "virtual", at: at(func(t *Testbed) *string { return &t.Name })},
-			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines with agents; vm: virtual machines with soft-RoCE.", required: true,
+			{key: "name", doc: "Name of the testbed.", kind: nameForm, def: "virtual",
+				at: at(func(t *Testbed) *string { return &t.Name })},
+			{key: "kind", doc: "virtual: simulated in this process; netns: network namespaces of this machine; lab: machines " +
+				"with agents; vm: virtual machines with soft-RoCE.", required: true,
 				kind: enum[status]{values: []status{KindVirtual, KindNetns, KindLab, KindVM}},
 				at:   at(func(t *Testbed) *status { return (*status)(&t.Kind) })},
 			{key: "links", doc: "The cables between hosts and switch.", kind: linksSchema(), def: "{}",
 				at: at(func(t *Testbed) *Testbed { return t })},
-			{key: "switch", doc: "The injector switch.", kind: switchSchema(), def: "{}", at: at(func(t *Testbed) *Switch { return &t.Switch })},
+			{key: "switch", doc: "The injector switch.", kind: switchSchema(), def: "{}",
+				at: at(func(t *Testbed) *Switch { return &t.Switch })},
 			{key: "mirror", doc: "How packets are copied to the dumpers.", kind: mirrorSchema(), def: "{}",
 				at: at(func(t *Testbed) *Mirror { return &t.Mirror })},
 			{key: "dumpers", doc: "Hosts that record the copies, in weighted turns.",
@@ -30,8 +33,10 @@ func testbedSchema() *object {
 			{key: "live", doc: "What only testbeds of kind netns and lab have.", kind: optional[Live]{liveSchema()},
 				at: at(func(t *Testbed) **Live { return &t.Live })},
 			{key: "injector", doc: "A switch that runs already and speaks P4Runtime; of a lab, in place of live.switch.",
-				kind: optional[ExternalInjector]{externalInjectorSchema()}, at: at(func(t *Testbed) **ExternalInjector { return &t.Injector })},
-			{key: "vm", doc: "What only testbeds of kind vm have.", kind: optional[VM]{vmSchema()}, at: at(func(t *Testbed) **VM { return &t.VM })},
+				kind: optional[ExternalInjector]{externalInjectorSchema()},
+				at:   at(func(t *Testbed) **ExternalInjector { return &t.Injector })},
+			{key: "vm", doc: "What only testbeds of kind vm have.", kind: optional[VM]{vmSchema()},
+				at: at(func(t *Testbed) **VM { return &t.VM })},
 		}, timeScaleFields()),
 	}
 }
@@ -56,8 +61,10 @@ func linksSchema() *object {
 		title: "links",
 		doc:   "The cables between hosts and switch.",
 		fields: []field{
-			{key: "requester", doc: "The requester's cable.", kind: link, def: "{}", at: at(func(t *Testbed) *Link { return &t.Requester })},
-			{key: "responder", doc: "The responder's cable.", kind: link, def: "{}", at: at(func(t *Testbed) *Link { return &t.Responder })},
+			{key: "requester", doc: "The requester's cable.", kind: link, def: "{}",
+				at: at(func(t *Testbed) *Link { return &t.Requester })},
+			{key: "responder", doc: "The responder's cable.", kind: link, def: "{}",
+				at: at(func(t *Testbed) *Link { return &t.Responder })},
 		},
 	}
 }
@@ -70,7 +77,8 @@ func switchSchema() *object {
 			{key: "latency-ns", doc: "From the last bit in to the first bit out of an idle port.", def: "400",
 				kind: quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000},
 				at:   at(func(s *Switch) *clock.Duration { return &s.Latency })},
-			{key: "egress-buffer-bytes", doc: "What waits at most for one egress port; more is dropped and counted.", def: "16777216",
+			{key: "egress-buffer-bytes", doc: "What waits at most for one egress port; more is dropped and counted.",
+				def:  "16777216",
 				kind: integer{min: 16384, max: 1 << 40, unit: "bytes"}, at: at(func(s *Switch) *int { return &s.EgressBuffer })},
 			{key: "max-frame-bytes", doc: "Longest Ethernet frame without FCS.", def: "9216",
 				kind: integer{min: 512, max: 16384, unit: "bytes"}, at: at(func(s *Switch) *int { return &s.MaxFrame })},

@@ -20,11 +20,13 @@ func vmSchema() *object {
 		title: "vm",
 		doc:   "What only testbeds of kind vm have.",
 		fields: []field{
-			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; empty: CANDELA_VM_IMAGE, or .cache/vm/stable.", kind: imageForm, def: `""`,
+			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; empty: CANDELA_VM_IMAGE, or " +
+				".cache/vm/stable.", kind: imageForm, def: `""`,
 				at: at(func(v *VM) *string { return &v.Image })},
 			{key: "memory-mib", doc: "Memory of each guest.", kind: integer{min: 128, max: 65536, unit: "MiB"}, def: "256",
 				at: at(func(v *VM) *int { return &v.Memory })},
-			{key: "model", doc: "The side on which a NIC model (nic.profile) stands instead of a guest, for interoperability.", def: NoModel,
+			{key: "model", doc: "The side on which a NIC model (nic.profile) stands instead of a guest, for interoperability.",
+				def:  NoModel,
 				kind: enum[status]{values: []status{NoModel, status(Requester.String()), status(Responder.String())}},
 				at:   at(func(v *VM) *status { return (*status)(&v.Model) })},
 		},
@@ -38,6 +40,6 @@ func (d *decoder) validateVM(t *Testbed) {
 	}
 }
 
-// SoftwareHosts reports whether the devices under test are software on machines that may stand still: spans between their
-// packets are then reported, not judged.
+// SoftwareHosts reports whether the devices under test are software on machines that may stand still: spans between
+// their packets are then reported, not judged.
 func (t *Testbed) SoftwareHosts() bool { return t != nil && t.Kind == KindVM }

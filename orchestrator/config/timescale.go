@@ -21,8 +21,8 @@ const (
 // LongestBetweenCNPs is the longest minimum time between CNPs.
 const LongestBetweenCNPs = clock.Second
 
-// defaultTimeoutFloor is that of network namespaces: 67.1 ms. A host there is a process, and waits for a CPU for some milliseconds now and
-// then; a quarter of the timeout is what a run puts up with.
+// defaultTimeoutFloor is that of network namespaces: 67.1 ms. A host there is a process, and waits for a CPU for some
+// milliseconds now and then; a quarter of the timeout is what a run puts up with.
 const defaultTimeoutFloor = 14
 
 // longestTimeout is the greatest exponent of a local ACK timeout.
@@ -41,12 +41,15 @@ func (t *Testbed) Floor() int {
 
 func timeScaleFields() []field {
 	return []field{
-		{key: "timeout-floor", doc: "The least min-retransmit-timeout, as exponent, that tests run with here; 14 is 67.1 ms. A test with a shorter one is slowed down, " +
+		{key: "timeout-floor", doc: "The least min-retransmit-timeout, as exponent, that tests run with here; 14 is 67.1 " +
+			"ms. A test with a shorter one is slowed down, " +
 			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
 			kind: optional[int]{integer{min: 0, max: longestTimeout}}, defDoc: "14 of kind netns, otherwise 0: any",
 			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
-		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, min-time-between-cnps, rx-repost-delay-us, the delay-us of events and the " +
-			"bounds of latencies in expect are multiplied: a power of two. By default each test is multiplied by as much as brings its timeout to timeout-floor. 1 leaves " +
+		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, min-time-between-cnps, " +
+			"rx-repost-delay-us, the delay-us of events and the " +
+			"bounds of latencies in expect are multiplied: a power of two. By default each test is multiplied by as much as " +
+			"brings its timeout to timeout-floor. 1 leaves " +
 			"tests as they are; those with a timeout below the floor are then refused.",
 			kind: optional[int]{integer{min: 1, max: 1 << maxShift}}, defDoc: "as much as timeout-floor needs",
 			at: at(func(t *Testbed) **int { return &t.TimeoutScale })},
@@ -56,7 +59,8 @@ func timeScaleFields() []field {
 // validateTimeScale refuses a scale by which exponents cannot be multiplied.
 func (d *decoder) validateTimeScale(t *Testbed) {
 	if s := t.TimeoutScale; s != nil && bits.OnesCount(uint(*s)) != 1 && d.fine("timeout-scale") {
-		d.problemAt("timeout-scale", fmt.Sprintf("%d is no power of two", *s), "timeouts are powers of two: 1, 2, 4 and so on")
+		d.problemAt("timeout-scale", fmt.Sprintf("%d is no power of two", *s),
+			"timeouts are powers of two: 1, 2, 4 and so on")
 	}
 }
 
@@ -66,16 +70,19 @@ func (d *decoder) validatePlace(t *Test) {
 	if t.Traffic.Bidirectional {
 		messages *= 2
 	}
-	if t.Testbed.IsLive() && messages > maxLiveMessages && d.fine("traffic.num-msgs-per-qp", "traffic.num-connections", "testbed") {
-		d.problemAt("traffic.num-msgs-per-qp", fmt.Sprintf("makes %d messages", messages), fmt.Sprintf("agents take %d of all connections", maxLiveMessages))
+	if t.Testbed.IsLive() && messages > maxLiveMessages &&
+		d.fine("traffic.num-msgs-per-qp", "traffic.num-connections", "testbed") {
+		d.problemAt("traffic.num-msgs-per-qp", fmt.Sprintf("makes %d messages", messages),
+			fmt.Sprintf("agents take %d of all connections", maxLiveMessages))
 	}
 	if len(t.Testbeds) > 0 && !slices.Contains(t.Testbeds, TestbedKind(t.Testbed.Kind)) && d.fine("testbeds", "testbed") {
-		d.problemAt("testbeds", "the test is meant for "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()), fmt.Sprintf("testbed %s is of kind %s", t.Testbed.Name, t.Testbed.Kind))
+		d.problemAt("testbeds", "the test is meant for "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()),
+			fmt.Sprintf("testbed %s is of kind %s", t.Testbed.Name, t.Testbed.Kind))
 	}
 }
 
-// scaleTimes slows t down as its testbed asks, or refuses it. The test then has the times that it runs with, and its testbed asks for
-// no more.
+// scaleTimes slows t down as its testbed asks, or refuses it. The test then has the times that it runs with, and its
+// testbed asks for no more.
 func (d *decoder) scaleTimes(t *Test) {
 	const key = "traffic.min-retransmit-timeout"
 	floor, timeout := t.Testbed.Floor(), t.Traffic.AckTimeout
@@ -90,12 +97,14 @@ func (d *decoder) scaleTimes(t *Test) {
 	case scaled < floor || shift > maxShift:
 		why := fmt.Sprintf("testbed %s has a timeout-floor of %d, %v", t.Testbed.Name, floor, exponent(floor))
 		if t.Testbed.TimeoutScale != nil {
-			why += fmt.Sprintf(", and a timeout-scale of %d; without the latter the test is slowed down", *t.Testbed.TimeoutScale)
+			why += fmt.Sprintf(", and a timeout-scale of %d; without the latter the test is slowed down",
+				*t.Testbed.TimeoutScale)
 		}
 		d.problemAt(key, fmt.Sprintf("%d, %v, is too short for the testbed", timeout, exponent(timeout)), why)
 		return
 	case scaled > longestTimeout:
-		d.problemAt(key, fmt.Sprintf("%d becomes %d by the testbed's timeout-scale", timeout, scaled), fmt.Sprintf("the longest timeout is %d", longestTimeout))
+		d.problemAt(key, fmt.Sprintf("%d becomes %d by the testbed's timeout-scale", timeout, scaled),
+			fmt.Sprintf("the longest timeout is %d", longestTimeout))
 		return
 	}
 	if shift > 0 && d.staysInRange(t, shift) {
@@ -185,17 +194,20 @@ type pathBound struct {
 	bound **Bound
 }
 
-// latencyBounds are the bounds that grow with the times of a test. What is gained on a paired run is a difference of such times.
+// latencyBounds are the bounds that grow with the times of a test. What is gained on a paired run is a difference of
+// such times.
 func (t *Test) latencyBounds() []pathBound {
 	r, trim := &t.Expect.Retrans, &t.Expect.Trim
 	return []pathBound{
 		{"expect.retrans.nack-generation-us", &r.NackGeneration}, {"expect.retrans.nack-reaction-us", &r.NackReaction},
 		{"expect.retrans.retransmission-us", &r.Retransmission}, {"expect.retrans.timeout-us", &r.Timeout},
-		{"expect.trim.nack-us", &trim.Nack}, {"expect.trim.reaction-us", &trim.Reaction}, {"expect.trim.recovery-us", &trim.Recovery},
+		{"expect.trim.nack-us", &trim.Nack}, {"expect.trim.reaction-us", &trim.Reaction},
+		{"expect.trim.recovery-us", &trim.Recovery},
 	}
 }
 
-// longestDeadline is how far a deadline grows with the timeouts: the default, in which any test ends that does not hang.
+// longestDeadline is how far a deadline grows with the timeouts: the default, in which any test ends that does not
+// hang.
 const longestDeadline = 60 * clock.Second
 
 func scaled(d *clock.Duration, shift int) *clock.Duration {
@@ -206,7 +218,8 @@ func scaled(d *clock.Duration, shift int) *clock.Duration {
 	return &s
 }
 
-// rnrTimerOf returns the code of the shortest RNR timer that is not shorter than ns; of the longest one if there is none.
+// rnrTimerOf returns the code of the shortest RNR timer that is not shorter than ns; of the longest one if there is
+// none.
 func rnrTimerOf(ns int64) int {
 	for code := 1; code < 32; code++ {
 		if packet.RNRTimer(uint8(code)) >= ns {
@@ -216,16 +229,17 @@ func rnrTimerOf(ns int64) int {
 	return 0 // 655.36 ms
 }
 
-// MeasuresWaits reports whether a run on the testbed ends as an infrastructure failure if a host waited for a CPU for more than a quarter
-// of the shortest timeout.
+// MeasuresWaits reports whether a run on the testbed ends as an infrastructure failure if a host waited for a CPU for
+// more than a quarter of the shortest timeout.
 func (t *Testbed) MeasuresWaits() bool { return t != nil && t.IsLive() }
 
-// HardwareTimes reports whether the hosts of the testbed have the times of the hardware that they stand for: simulated ones do. On
-// machines with software hosts expectations of latencies are reported and not judged.
+// HardwareTimes reports whether the hosts of the testbed have the times of the hardware that they stand for: simulated
+// ones do. On machines with software hosts expectations of latencies are reported and not judged.
 func (t *Testbed) HardwareTimes() bool { return t == nil || t.Kind == KindVirtual }
 
-// WaitsForCNPs reports whether how many CNPs answer marked packets depends on when those come: a notification point keeps a time
-// between CNPs.
+// WaitsForCNPs reports whether how many CNPs answer marked packets depends on when those come: a notification point
+// keeps a time between CNPs.
 func (t *Test) WaitsForCNPs() bool {
-	return t.Requester.RoCE.DCQCNNP && t.Requester.RoCE.MinTimeBetween > 0 || t.Responder.RoCE.DCQCNNP && t.Responder.RoCE.MinTimeBetween > 0
+	return t.Requester.RoCE.DCQCNNP && t.Requester.RoCE.MinTimeBetween > 0 || t.Responder.RoCE.DCQCNNP &&
+		t.Responder.RoCE.MinTimeBetween > 0
 }

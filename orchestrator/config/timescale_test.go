@@ -47,7 +47,8 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 		{"a scale that is enough", netns + "timeout-scale: 128\n", 8, 128, ""},
 		{"a scale for a test that needs none", netns + "timeout-scale: 2\n", 14, 2, ""},
 		{"a scale that is too little", netns + "timeout-scale: 32\n", 8, 0, "8, 1.05 ms, is too short for the testbed"},
-		{"a scale of 1 leaves short timeouts to be refused", netns + "timeout-scale: 1\n", 8, 0, "and a timeout-scale of 1; without the latter"},
+		{"a scale of 1 leaves short timeouts to be refused", netns + "timeout-scale: 1\n", 8, 0,
+			"and a timeout-scale of 1; without the latter"},
 		{"a scale of 1 leaves others alone", netns + "timeout-scale: 1\n", 14, 0, ""},
 		{"a floor that is too far away", netns + "timeout-floor: 20\n", 2, 0, "is too short for the testbed"},
 		{"a timeout that is too long then", netns + "timeout-scale: 4\n", 30, 0, "30 becomes 32"},
@@ -79,8 +80,10 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 				name      string
 				got, want any
 			}{
-				{"scale", got.TimeScale, scale}, {"timeout", tr.AckTimeout, timeout}, {"receive delay", tr.RxRepostDelay, 50 * n * clock.Microsecond},
-				{"delay of data", tr.DataEvents[0].Params, delayed(3 * n)}, {"time between CNPs", got.Requester.RoCE.MinTimeBetween, 9 * n * clock.Microsecond},
+				{"scale", got.TimeScale, scale}, {"timeout", tr.AckTimeout, timeout},
+				{"receive delay", tr.RxRepostDelay, 50 * n * clock.Microsecond},
+				{"delay of data", tr.DataEvents[0].Params, delayed(3 * n)},
+				{"time between CNPs", got.Requester.RoCE.MinTimeBetween, 9 * n * clock.Microsecond},
 				{"delay of an ACK", tr.ControlEvents[0].Params, delayed(7 * n)},
 				{"bounds of timeouts", e.Timeout, &Bound{Min: us(100 * n), Max: us(200 * n)}},
 				{"bounds of reactions", e.NackReaction, &Bound{Max: us(5 * n)}},
@@ -94,10 +97,12 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 	}
 }
 
-// TestWhatWasRunCanBeRunAgain: config.yml and testbed.yml of a run directory give the same times, and are not slowed down twice.
+// TestWhatWasRunCanBeRunAgain: config.yml and testbed.yml of a run directory give the same times, and are not slowed
+// down twice.
 func TestWhatWasRunCanBeRunAgain(t *testing.T) {
 	for _, scale := range []string{"", "timeout-scale: 64\n"} {
-		first, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 50), on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"+scale))
+		first, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 50),
+			on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"+scale))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,13 +117,16 @@ func TestWhatWasRunCanBeRunAgain(t *testing.T) {
 }
 
 func TestTimesThatBecomeTooLongAreRefused(t *testing.T) {
-	_, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 1_000_000), on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"))
+	_, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 1_000_000),
+		on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"))
 	if err == nil || !strings.Contains(err.Error(), "traffic.rx-repost-delay-us: 1000000.000us times 64 is more than") {
 		t.Errorf("%v", err)
 	}
-	text := strings.Replace(fmt.Sprintf(slowTest, 1000, 8, 50), "min-time-between-cnps: 9", "min-time-between-cnps: 20000", 1)
+	text := strings.Replace(fmt.Sprintf(slowTest, 1000, 8, 50), "min-time-between-cnps: 9", "min-time-between-cnps: 20000",
+		1)
 	_, err = Parse("t.yml", []byte(text), on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"))
-	if err == nil || !strings.Contains(err.Error(), "requester.roce-parameters.min-time-between-cnps: 20000.000us times 64 is more than") {
+	if err == nil || !strings.Contains(err.Error(),
+		"requester.roce-parameters.min-time-between-cnps: 20000.000us times 64 is more than") {
 		t.Errorf("%v", err)
 	}
 }
@@ -127,7 +135,8 @@ func TestRNRTimersGrowToTheNextCode(t *testing.T) {
 	for _, tt := range []struct {
 		ns   int64
 		code int
-	}{{10_000, 1}, {640_000, 12}, {640_001, 13}, {40_960_000, 24}, {491_520_000, 31}, {600_000_000, 0}, {6_000_000_000, 0}} {
+	}{{10_000, 1}, {640_000, 12}, {640_001, 13}, {40_960_000, 24}, {491_520_000, 31}, {600_000_000, 0},
+		{6_000_000_000, 0}} {
 		if got := rnrTimerOf(tt.ns); got != tt.code {
 			t.Errorf("%d ns: code %d, want %d", tt.ns, got, tt.code)
 		}
@@ -138,14 +147,17 @@ func TestATestIsRefusedWhereItIsNotMeantToRun(t *testing.T) {
 	for _, tt := range []struct {
 		testbeds, kind string
 		refused        bool
-	}{{"[virtual]", "netns", true}, {"[virtual, netns]", "netns", false}, {"[netns]", "virtual", true}, {"[lab]", "vm", true}} {
+	}{{"[virtual]", "netns", true}, {"[virtual, netns]", "netns", false}, {"[netns]", "virtual", true},
+		{"[lab]", "vm", true}} {
 		text := "name: x\ntestbed: bed.yml\ntestbeds: " + tt.testbeds + "\ntraffic: {}\n"
 		_, err := Parse("t.yml", []byte(text), on("name: bed\nkind: "+tt.kind+"\n"))
-		if (err != nil) != tt.refused || tt.refused && !strings.Contains(err.Error(), "t.yml:3:11: testbeds: the test is meant for ") {
+		if (err != nil) != tt.refused || tt.refused &&
+			!strings.Contains(err.Error(), "t.yml:3:11: testbeds: the test is meant for ") {
 			t.Errorf("%s on %s: %v", tt.testbeds, tt.kind, err)
 		}
 	}
-	if _, err := Parse("t.yml", []byte("name: x\ntestbeds: [netsn]\ntraffic: {}\n"), Options{}); err == nil || !strings.Contains(err.Error(), "netns") {
+	if _, err := Parse("t.yml", []byte("name: x\ntestbeds: [netsn]\ntraffic: {}\n"), Options{}); err == nil ||
+		!strings.Contains(err.Error(), "netns") {
 		t.Errorf("a kind that does not exist: %v", err)
 	}
 }

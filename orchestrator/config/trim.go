@@ -11,8 +11,8 @@ import (
 // defaultTrimDSCP is what a NIC looks for where no profile says so: the DSCP of the examples in SONiC's documentation.
 const defaultTrimDSCP = 48
 
-// trimFields declares the short way to write a trim: its parameters beside the type. They are the fields of trim, which is what
-// the explicit form of a test has.
+// trimFields declares the short way to write a trim: its parameters beside the type. They are the fields of trim, which
+// is what the explicit form of a test has.
 func trimFields() []field {
 	var list []field
 	for _, f := range trimSchema().fields {
@@ -78,7 +78,8 @@ func (d *decoder) validateTrimReaction(t *Test) {
 	for _, s := range []Side{Requester, Responder} {
 		path := s.String() + ".roce-parameters.trim-dscp"
 		if r := &t.Host(s).RoCE; r.TrimReaction && r.TrimDSCP == t.Traffic.DSCP && d.fine(path, "traffic.dscp") {
-			d.problemAt(path, fmt.Sprintf("%d is the DSCP of whole packets, too (traffic.dscp)", r.TrimDSCP), "the mark has to tell trimmed packets from them")
+			d.problemAt(path, fmt.Sprintf("%d is the DSCP of whole packets, too (traffic.dscp)", r.TrimDSCP),
+				"the mark has to tell trimmed packets from them")
 		}
 	}
 }
@@ -92,11 +93,14 @@ type Compare struct {
 func compareSchema() *object {
 	return &object{
 		title: "compare",
-		doc: "A paired run with the same seed. Its traffic is the same up to the first changed event; its verdict does not count, and its run " +
+		doc: "A paired run with the same seed. Its traffic is the same up to the first changed event; its verdict does not " +
+			"count, and its run " +
 			"directory is paired in that of the run.",
 		fields: []field{
-			{key: "trim-as", doc: "What happens to trimmed packets in the paired run: drop loses them whole, corrupt leaves them with a wrong iCRC. Reports " +
-				"show for each packet how much sooner it was repaired than that.", kind: optionalEvent{enum[trace.EventType]{values: []trace.EventType{trace.EventDrop, trace.EventCorrupt}}},
+			{key: "trim-as", doc: "What happens to trimmed packets in the paired run: drop loses them whole, corrupt leaves " +
+				"them with a wrong iCRC. Reports " +
+				"show for each packet how much sooner it was repaired than that.",
+				kind:   optionalEvent{enum[trace.EventType]{values: []trace.EventType{trace.EventDrop, trace.EventCorrupt}}},
 				defDoc: "no paired run", at: at(func(c *Compare) *trace.EventType { return &c.TrimAs })},
 		},
 	}
@@ -139,9 +143,11 @@ func (d *decoder) validateCompare(t *Test) {
 func trimBounds() []field {
 	bound := optional[Bound]{boundSchema()}
 	return []field{
-		{key: "nack-us", doc: "From the trimmed header to the NAK, or for a READ response to the repeated READ request.", kind: bound,
-			at: at(func(t *TrimExpect) **Bound { return &t.Nack })},
-		{key: "reaction-us", doc: "From that to the retransmission.", kind: bound, at: at(func(t *TrimExpect) **Bound { return &t.Reaction })},
+		{key: "nack-us", doc: "From the trimmed header to the NAK, or for a READ response to the repeated READ request.",
+			kind: bound,
+			at:   at(func(t *TrimExpect) **Bound { return &t.Nack })},
+		{key: "reaction-us", doc: "From that to the retransmission.", kind: bound,
+			at: at(func(t *TrimExpect) **Bound { return &t.Reaction })},
 		{key: "recovery-us", doc: "From the trimmed header to the delivery of the whole packet.", kind: bound,
 			at: at(func(t *TrimExpect) **Bound { return &t.Recovery })},
 		{key: "gain-us", doc: "By which a trimmed packet is sooner repaired than in the paired run of compare.", kind: bound,

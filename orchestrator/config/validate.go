@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// fine reports whether no problem was found so far at, above or below any of paths. Checks that combine values ask first, so
-// that one slip yields one problem and the others are still found.
+// fine reports whether no problem was found so far at, above or below any of paths. Checks that combine values ask
+// first, so that one slip yields one problem and the others are still found.
 func (d *decoder) fine(paths ...string) bool {
 	for _, path := range paths {
 		if d.touched[path] {
@@ -82,8 +82,8 @@ func noSuch(what, name string, names []string) (message, why string) {
 	return fmt.Sprintf("there is no %s %q%s", what, name, guess), why
 }
 
-// NoSuch is the error of a name on the command line that is none of names: as for one in a file, with the name that may be meant, or
-// with all that there are on lines of their own.
+// NoSuch is the error of a name on the command line that is none of names: as for one in a file, with the name that may
+// be meant, or with all that there are on lines of their own.
 func NoSuch(what, name string, names []string) error {
 	message, why := noSuch(what, name, names)
 	return errors.New(message + indented(why))
@@ -107,14 +107,16 @@ func (d *decoder) validateAddresses(t *Test) {
 		}
 	}
 	if a, b := t.Requester.NIC.MAC, t.Responder.NIC.MAC; a != nil && b != nil && *a == *b {
-		d.problemAt("responder.nic.mac", a.String()+" is the requester's address, too", "the switch forwards by Ethernet address")
+		d.problemAt("responder.nic.mac", a.String()+" is the requester's address, too",
+			"the switch forwards by Ethernet address")
 	}
 	if d.fine("traffic.num-connections", "traffic.multi-gid") {
 		d.validatePairs(t, lists)
 	}
 }
 
-// validatePairs checks the addresses of each connection against each other. The switch forwards in one broadcast domain.
+// validatePairs checks the addresses of each connection against each other. The switch forwards in one broadcast
+// domain.
 func (d *decoder) validatePairs(t *Test, lists [2]string) {
 	a, b := t.Requester.NIC.IPs, t.Responder.NIC.IPs
 	pairs := 1
@@ -142,7 +144,8 @@ func (d *decoder) validateFrames(t *Test) {
 	}
 	frame := longestFrame(t)
 	if most := t.Testbed.Switch.MaxFrame; frame > most {
-		d.problemAt("traffic.mtu", fmt.Sprintf("%d makes frames of %d bytes; the testbed carries %d", t.Traffic.MTU, frame, most),
+		d.problemAt("traffic.mtu", fmt.Sprintf("%d makes frames of %d bytes; the testbed carries %d", t.Traffic.MTU, frame,
+			most),
 			"raise switch.max-frame-bytes of the testbed or choose a smaller mtu")
 	}
 	d.validateDatapath(t)
@@ -156,7 +159,8 @@ func (d *decoder) validateInvalidate(t *Test) {
 	i := slices.Index(t.Traffic.Verbs, generator.SendInvalidate)
 	if i < 0 {
 		if t.Traffic.StaleRKey && d.fine("traffic.stale-rkey", "traffic.rdma-verb") {
-			d.problemAt("traffic.stale-rkey", "true has no effect", "only a send-invalidate takes the key away, and rdma-verb has none")
+			d.problemAt("traffic.stale-rkey", "true has no effect",
+				"only a send-invalidate takes the key away, and rdma-verb has none")
 		}
 		return
 	}
@@ -166,17 +170,20 @@ func (d *decoder) validateInvalidate(t *Test) {
 			path += "[" + itoa(i) + "]"
 		}
 		d.problemAt(path, "send-invalidate is not for a "+t.Testbed.Kind+" testbed",
-			"its hosts register memory with keys that live as long as the queue pair; the kinds "+KindVirtual+" and "+KindNetns+" have models of hosts")
+			"its hosts register memory with keys that live as long as the queue pair; the kinds "+KindVirtual+" and "+KindNetns+
+				" have models of hosts")
 	}
 }
 
-// longestFrame returns the longest Ethernet frame of the traffic without FCS: a WRITE with immediate data that is one packet.
+// longestFrame returns the longest Ethernet frame of the traffic without FCS: a WRITE with immediate data that is one
+// packet.
 func longestFrame(t *Test) int {
 	ip := packet.IPv4Len
 	if slices.ContainsFunc(t.Requester.NIC.IPs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
 		ip = packet.IPv6Len
 	}
-	return packet.EthernetLen + ip + packet.UDPLen + packet.BTHLen + packet.RETHLen + packet.ImmDtLen + t.Traffic.MTU + packet.ICRCLen
+	return packet.EthernetLen + ip + packet.UDPLen + packet.BTHLen + packet.RETHLen + packet.ImmDtLen +
+		t.Traffic.MTU + packet.ICRCLen
 }
 
 // minSnap holds all headers of every RoCE packet: Ethernet with a tag, IPv6, UDP, BTH and AtomicETH are 106 bytes.
@@ -184,7 +191,8 @@ const minSnap = 128
 
 func (d *decoder) validateSnap(path string, snap int) {
 	if snap != 0 && snap < minSnap {
-		d.problemAt(path, fmt.Sprintf("%d bytes cut into the headers", snap), fmt.Sprintf("it takes 0 (whole packets) or at least %d", minSnap))
+		d.problemAt(path, fmt.Sprintf("%d bytes cut into the headers", snap),
+			fmt.Sprintf("it takes 0 (whole packets) or at least %d", minSnap))
 	}
 }
 
@@ -197,7 +205,8 @@ func (d *decoder) validateTestbed(t *Testbed) {
 		}
 		seen[dumper.Name] = true
 		if path := "dumpers[" + itoa(i) + "].cores"; t.IsLive() && dumper.Cores > maxLiveCores && d.fine(path, "kind") {
-			d.problemAt(path, fmt.Sprintf("%d is too many for a "+t.Kind+" testbed", dumper.Cores), fmt.Sprintf("agents record with up to %d cores", maxLiveCores))
+			d.problemAt(path, fmt.Sprintf("%d is too many for a "+t.Kind+" testbed", dumper.Cores),
+				fmt.Sprintf("agents record with up to %d cores", maxLiveCores))
 		}
 	}
 	if d.fine("mirror") {

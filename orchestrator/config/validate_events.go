@@ -55,11 +55,13 @@ func (d *decoder) validateEvents(t *Test) {
 func (d *decoder) validateTarget(t *Test, path string, qpn int, from Side) bool {
 	ok := true
 	if n := t.Traffic.Connections; qpn > n {
-		d.problemAt(path+".qpn", fmt.Sprintf("%d is past the last connection (%d)", qpn, n), "num-connections is "+itoa(n)+"; qpn counts from 1")
+		d.problemAt(path+".qpn", fmt.Sprintf("%d is past the last connection (%d)", qpn, n),
+			"num-connections is "+itoa(n)+"; qpn counts from 1")
 		ok = false
 	}
 	if from == Responder && !t.Traffic.Bidirectional {
-		d.problemAt(path+".from", "the responder posts no requests", "that needs bidirectional: true; the responses to a READ have the PSNs of the requester")
+		d.problemAt(path+".from", "the responder posts no requests",
+			"that needs bidirectional: true; the responses to a READ have the PSNs of the requester")
 		ok = false
 	}
 	return ok
@@ -92,9 +94,11 @@ func explainLast(g generator.Traffic) string {
 		case v.IsAtomic():
 			parts = append(parts, fmt.Sprintf("%v is 1 packet a message", v))
 		case len(g.Verbs) == 1:
-			parts = append(parts, fmt.Sprintf("message-size %d at mtu %d is %s a message", g.MessageSize, g.MTU, count(n, "packet")))
+			parts = append(parts, fmt.Sprintf("message-size %d at mtu %d is %s a message", g.MessageSize, g.MTU,
+				count(n, "packet")))
 		default:
-			parts = append(parts, fmt.Sprintf("%v of %d bytes at mtu %d is %s a message", v, g.MessageSize, g.MTU, count(n, "packet")))
+			parts = append(parts, fmt.Sprintf("%v of %d bytes at mtu %d is %s a message", v, g.MessageSize, g.MTU,
+				count(n, "packet")))
 		}
 	}
 	return fmt.Sprintf("%s, num-msgs-per-qp is %d; psn counts from 1", strings.Join(parts, ", "), g.Messages)
@@ -117,7 +121,8 @@ func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {
 	g := t.TrafficFrom(e.From, e.QPN)
 	d.validateParams(path, e.Type, &e.Params)
 	if e.SentBy != nil && e.Packet != packet.ClassCNP {
-		d.problemAt(path+".sent-by", "only CNPs take sent-by", "who sends the "+e.Packet.String()+" follows from whose request it belongs to")
+		d.problemAt(path+".sent-by", "only CNPs take sent-by",
+			"who sends the "+e.Packet.String()+" follows from whose request it belongs to")
 	}
 	if why := impossible(g, e.Packet); why != "" {
 		d.problemAt(path+".packet", fmt.Sprintf("connection %d has no %v packets", e.QPN, e.Packet), why)

@@ -15,7 +15,8 @@ func keysOf[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 // judgements returns the expectations of all analyzers by name.
 func (e *Expect) judgements() map[string]*Judgement {
 	return map[string]*Judgement{
-		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "rp": &e.RP, "fields": &e.Fields.Judgement, "trim": &e.Trim.Judgement, "counters": &e.Counters.Judgement,
+		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "rp": &e.RP, "fields": &e.Fields.Judgement,
+		"trim": &e.Trim.Judgement, "counters": &e.Counters.Judgement,
 	}
 }
 
@@ -39,7 +40,8 @@ func (d *decoder) finishJudgement(path, name string, j *Judgement) {
 	}
 	if len(j.Violations) > 0 {
 		if j.Outcome != OutcomeUnset {
-			d.problemAt(path+".verdict", "is said twice", "violations already says that these rules, and no others, are violated")
+			d.problemAt(path+".verdict", "is said twice",
+				"violations already says that these rules, and no others, are violated")
 		}
 		j.Outcome = OutcomeRules
 	}
@@ -74,7 +76,8 @@ func (d *decoder) validateExpect(t *Test) {
 		return
 	}
 	if n, want := len(t.Expect.CNP.PerConnection), t.Traffic.Connections; n != 0 && n != want && d.fine("expect.cnp") {
-		d.problemAt("expect.cnp.per-connection", fmt.Sprintf("has %d numbers for %d connections", n, want), "it takes one for each")
+		d.problemAt("expect.cnp.per-connection", fmt.Sprintf("has %d numbers for %d connections", n, want),
+			"it takes one for each")
 	}
 	if d.fine("expect.completion") {
 		for i := range t.Expect.Completion {

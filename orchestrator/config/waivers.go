@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Waiver excuses a known violation of one device until a date. It changes what a violation means, never how a test runs.
+// Waiver excuses a known violation of one device until a date. It changes what a violation means, never how a test
+// runs.
 type Waiver struct {
 	Rule            string
 	Model, Firmware string // of the device; an empty firmware stands for all
@@ -29,18 +30,24 @@ func waiversSchema() *object {
 	device := &object{
 		title: "dut", doc: "The device that has the defect.",
 		fields: []field{
-			{key: "model", doc: "Model of the NIC; in tests of switches that of the switch, or the transport of the hosts.", kind: wordForm, required: true, at: at(func(w *Waiver) *string { return &w.Model })},
-			{key: "firmware", doc: "Its firmware; without it all.", kind: lineForm, at: at(func(w *Waiver) *string { return &w.Firmware })},
+			{key: "model", doc: "Model of the NIC; in tests of switches that of the switch, or the transport of the hosts.",
+				kind: wordForm, required: true, at: at(func(w *Waiver) *string { return &w.Model })},
+			{key: "firmware", doc: "Its firmware; without it all.", kind: lineForm,
+				at: at(func(w *Waiver) *string { return &w.Firmware })},
 		},
 	}
 	waiver := &object{
 		title: "waivers", doc: "A known violation that does not fail a run.",
 		fields: []field{
-			{key: "rule", doc: "The rule that is violated.", kind: ruleForm, required: true, at: at(func(w *Waiver) *string { return &w.Rule })},
+			{key: "rule", doc: "The rule that is violated.", kind: ruleForm, required: true,
+				at: at(func(w *Waiver) *string { return &w.Rule })},
 			{key: "dut", doc: "The device.", kind: device, required: true, at: parent},
-			{key: "owner", doc: "Who answers for it.", kind: lineForm, required: true, at: at(func(w *Waiver) *string { return &w.Owner })},
-			{key: "reference", doc: "Where the defect is tracked.", kind: lineForm, required: true, at: at(func(w *Waiver) *string { return &w.Reference })},
-			{key: "expires", doc: "The last day on which it holds.", kind: dateForm, required: true, at: at(func(w *Waiver) *string { return &w.Expires })},
+			{key: "owner", doc: "Who answers for it.", kind: lineForm, required: true,
+				at: at(func(w *Waiver) *string { return &w.Owner })},
+			{key: "reference", doc: "Where the defect is tracked.", kind: lineForm, required: true,
+				at: at(func(w *Waiver) *string { return &w.Reference })},
+			{key: "expires", doc: "The last day on which it holds.", kind: dateForm, required: true,
+				at: at(func(w *Waiver) *string { return &w.Expires })},
 		},
 	}
 	return &object{

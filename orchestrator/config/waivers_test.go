@@ -9,14 +9,17 @@ import (
 
 func TestWaiversAreReadStrictly(t *testing.T) {
 	rules := []string{"gbn.nak-psn", "cnp.interval"}
-	const good = "waivers:\n  - {rule: gbn.nak-psn, dut: {model: cx5, firmware: 16.35.1012}, owner: lab, reference: FW-1, expires: 2027-01-31}\n"
+	const good = "waivers:\n  - {rule: gbn.nak-psn, dut: {model: cx5, firmware: 16.35.1012}, owner: lab, reference: " +
+		"FW-1, expires: 2027-01-31}\n"
 	list, err := ParseWaivers("w.yml", []byte(good), rules)
-	want := []Waiver{{Rule: "gbn.nak-psn", Model: "cx5", Firmware: "16.35.1012", Owner: "lab", Reference: "FW-1", Expires: "2027-01-31", Where: "w.yml:2:5"}}
+	want := []Waiver{{Rule: "gbn.nak-psn", Model: "cx5", Firmware: "16.35.1012", Owner: "lab", Reference: "FW-1",
+		Expires: "2027-01-31", Where: "w.yml:2:5"}}
 	if diff := cmp.Diff(want, list); diff != "" || err != nil {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
 	for _, tt := range []struct{ old, new, want string }{
-		{"gbn.nak-psn", "gbn.nak-pns", `w.yml:2:12: waivers[0].rule: there is no rule "gbn.nak-pns" (did you mean "gbn.nak-psn"?)`},
+		{"gbn.nak-psn", "gbn.nak-pns",
+			`w.yml:2:12: waivers[0].rule: there is no rule "gbn.nak-pns" (did you mean "gbn.nak-psn"?)`},
 		{"2027-01-31", "2027-02-30", "waivers[0].expires: 2027-02-30 is no day of the calendar"},
 		{"2027-01-31", "soon", "waivers[0].expires: is \"soon\"\n  it takes a date such as 2027-03-31"},
 		{"owner: lab, ", "", "w.yml:2:5: waivers[0].owner: is missing"},
@@ -32,7 +35,8 @@ func TestWaiversAreReadStrictly(t *testing.T) {
 }
 
 func FuzzParseWaivers(f *testing.F) {
-	f.Add([]byte("waivers:\n  - {rule: gbn.nak-psn, dut: {model: cx5}, owner: lab, reference: FW-1, expires: 2027-01-31}\n"))
+	f.Add(
+		[]byte("waivers:\n  - {rule: gbn.nak-psn, dut: {model: cx5}, owner: lab, reference: FW-1, expires: 2027-01-31}\n"))
 	f.Add([]byte("waivers: [{dut: 1}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		list, err := ParseWaivers("w.yml", data, nil)

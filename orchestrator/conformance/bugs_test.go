@@ -127,8 +127,8 @@ var caughtBy = map[string]string{
 	"drops-marked":                 "icrc-ignores-ecn",
 }
 
-// outsideIn are bugs that break nothing the specification says: counters are not on the wire. The suite fails them in the test
-// of the given rule, as violations outside its catalogue.
+// outsideIn are bugs that break nothing the specification says: counters are not on the wire. The suite fails them in
+// the test of the given rule, as violations outside its catalogue.
 var outsideIn = map[string]string{
 	"stuck-packet-seq-err":    "nak-sequence",
 	"stuck-implied-nak":       "implied-nak-read",
@@ -142,12 +142,14 @@ var outsideIn = map[string]string{
 	"timeout-counted-as-nak":  "timeout-lost-tail",
 	"rx-packets-without-bad":  "icrc-bad-request",
 	"tx-packets-without-cnps": "cnp-sent",
-	"ack-wrong-qp":            "neighbours-unaffected", // everything-completes and destination-qp say so where all rules are judged
-	"wrap-acks-ignored":       "psn-wrap",
-	"rnr-timer-short":         "rnr-timer", // gbn.rnr-timer has no rule in the catalogue yet
+	// everything-completes and destination-qp say so where all rules are judged
+	"ack-wrong-qp":      "neighbours-unaffected",
+	"wrap-acks-ignored": "psn-wrap",
+	"rnr-timer-short":   "rnr-timer", // gbn.rnr-timer has no rule in the catalogue yet
 }
 
-// notStimulated are bugs that show in situations that no test of the suite makes yet; configs/detect has a test of each.
+// notStimulated are bugs that show in situations that no test of the suite makes yet; configs/detect has a test of
+// each.
 var notStimulated = []string{
 	"stale-nack-obeyed", // a NAK that arrives late
 	"error-spreads",     // one of several connections that fails

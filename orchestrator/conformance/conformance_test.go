@@ -36,8 +36,9 @@ func newSuite(t *testing.T, profile string, bugs ...string) *conformance.Suite {
 	t.Helper()
 	return &conformance.Suite{
 		Build:   func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) },
-		Options: orchestrator.Models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test", Command: "candela",
-		Wall: func() time.Time { return time.Unix(0, 0) }, Declared: declared,
+		Options: orchestrator.Models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test",
+		Command: "candela",
+		Wall:    func() time.Time { return time.Unix(0, 0) }, Declared: declared,
 	}
 }
 
@@ -58,7 +59,8 @@ func judgeRules(t *testing.T, s *conformance.Suite, rules []conformance.Rule) *c
 	return r
 }
 
-// scratch returns a directory for run directories, in memory if there is a place for that: they are a thousand small files.
+// scratch returns a directory for run directories, in memory if there is a place for that: they are a thousand small
+// files.
 func scratch(t *testing.T) string {
 	t.Helper()
 	parent := "/dev/shm"
@@ -89,7 +91,8 @@ func withStatus(r *conformance.Report, s conformance.Status) []string {
 }
 
 func TestEveryRuleIsComplete(t *testing.T) {
-	known := append(orchestrator.Models().Rules, "expect.completion", "expect.retrans.timeout-us", "expect.retrans.nack-reaction-us",
+	known := append(orchestrator.Models().Rules, "expect.completion", "expect.retrans.timeout-us",
+		"expect.retrans.nack-reaction-us",
 		"expect.retrans.nack-generation-us")
 	tests, err := conformance.Tests()
 	if err != nil {
@@ -221,7 +224,8 @@ func TestABoundOfTheUserIsJudgedInsteadOfTheProfiles(t *testing.T) {
 		{"nobody sets one", 0, 0, nil, []conformance.Status{conformance.NotExercised, conformance.NotExercised}},
 		{"the profile does", 0, 0, declared, []conformance.Status{conformance.Pass, conformance.Pass}},
 		{"a tight one for NAKs", clock.Microsecond, 0, declared, []conformance.Status{conformance.Fail, conformance.Pass}},
-		{"a tight one for the reaction", 0, clock.Microsecond, nil, []conformance.Status{conformance.NotExercised, conformance.Fail}},
+		{"a tight one for the reaction", 0, clock.Microsecond, nil,
+			[]conformance.Status{conformance.NotExercised, conformance.Fail}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSuite(t, "spec")
@@ -238,7 +242,8 @@ func TestTwoNICsThatPassAloneFailTogether(t *testing.T) {
 	rules := []conformance.Rule{rule(t, "no-nak-in-order"), rule(t, "rate-cut"), rule(t, "everything-completes")}
 	for _, profile := range []string{"cx5-slow-path", "e810-no-migreq"} {
 		if r := judgeRules(t, newSuite(t, profile), rules); !r.OK() {
-			t.Errorf("%s against itself: %v fail; outside the catalogue: %v", profile, withStatus(r, conformance.Fail), r.Outside)
+			t.Errorf("%s against itself: %v fail; outside the catalogue: %v", profile, withStatus(r, conformance.Fail),
+				r.Outside)
 		}
 	}
 	s := newSuite(t, "cx5-slow-path")
@@ -273,7 +278,8 @@ func TestReportsNameEveryRule(t *testing.T) {
 	if err := json.Unmarshal(js.Bytes(), &back); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(r, &back, cmp.Transformer("empty", func(s []string) string { return strings.Join(s, "\n") })); diff != "" {
+	if diff := cmp.Diff(r, &back, cmp.Transformer("empty",
+		func(s []string) string { return strings.Join(s, "\n") })); diff != "" {
 		t.Errorf("JSON (-written +read):\n%s", diff)
 	}
 	if r.OK() || !strings.Contains(md.String(), "## Failures") {
@@ -304,7 +310,8 @@ func index(t *testing.T) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Conformance suite
 
-`+"`candela conform --profile X`"+` runs the tests in this directory and judges %d rules: what IBTA volume 1, chapter 9, demands of
+`+"`candela conform --profile X`"+
+		` runs the tests in this directory and judges %d rules: what IBTA volume 1, chapter 9, demands of
 reliable connections and annex A17 of RoCEv2, as far as it shows on the wire. A rule passes if the trace proves that its
 situation occurred (an event fired, a transition was taken, packets were seen) and none of the judges fired. Without that proof
 it is *not exercised*.
@@ -355,8 +362,8 @@ func TestADeviceWhoseRunsComeToNoEndIsNotQualified(t *testing.T) {
 	}
 }
 
-// What a testbed can't have is not held against its device; that a test or the description of the testbed is wrong, or can't be read, says
-// nothing of the device and must not pass for that.
+// What a testbed can't have is not held against its device; that a test or the description of the testbed is wrong, or
+// can't be read, says nothing of the device and must not pass for that.
 func TestOnlyWhatTheTestbedCannotHaveIsNotExercised(t *testing.T) {
 	rules := conformance.Catalogue()[:1]
 	for _, tt := range []struct {

@@ -8,20 +8,21 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of Suite.Profile.
+// Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of
+// Suite.Profile.
 type Device struct {
 	Name string // in the report, with versions
 	// Emulated says that its machine is: times are then reported and not judged, unless a bound was asked for.
 	Emulated bool
-	// AckTimeout is the least local ACK timeout, as exponent, that tests run with: a machine that stands still for longer than a
-	// timer runs shows the timer only.
+	// AckTimeout is the least local ACK timeout, as exponent, that tests run with: a machine that stands still for longer
+	// than a timer runs shows the timer only.
 	AckTimeout int
 	// Lacks are features that the specification leaves open and the device hasn't got.
 	Lacks []Lack
 }
 
-// Lack is a feature that a device hasn't got. Judges that would complain of it say nothing, and a rule with no other judge is
-// not exercised.
+// Lack is a feature that a device hasn't got. Judges that would complain of it say nothing, and a rule with no other
+// judge is not exercised.
 type Lack struct {
 	Judges []string
 	Reason string
@@ -49,7 +50,8 @@ func (d *Device) lacks(judge string) string {
 
 // timesOnly reports whether what a judge says is to be reported only.
 func (d *Device) timesOnly(judge string, bound Bound) bool {
-	return d != nil && d.Emulated && bound == Unbounded && (slices.Contains(orchestrator.TimeRules(), judge) || strings.HasPrefix(judge, expectTimes))
+	return d != nil && d.Emulated && bound == Unbounded &&
+		(slices.Contains(orchestrator.TimeRules(), judge) || strings.HasPrefix(judge, expectTimes))
 }
 
 // expectTimes begins the names of the expectations of latencies.

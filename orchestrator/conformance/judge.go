@@ -42,8 +42,8 @@ type Breach struct {
 	Count   int      `json:"count"`             // findings of the judge; Text is the first
 }
 
-// judge decides about one rule from the run that stimulates it. A breach counts even if the evidence is incomplete: a NIC
-// that breaks a rule often prevents what the test wanted to happen next.
+// judge decides about one rule from the run that stimulates it. A breach counts even if the evidence is incomplete: a
+// NIC that breaks a rule often prevents what the test wanted to happen next.
 func judge(rule *Rule, o *outcome, device *Device) Result {
 	r := Result{Rule: *rule}
 	if o.why != "" {
@@ -200,9 +200,9 @@ func findEvents(o *outcome) (n int64, why string) {
 	return n, "test " + o.name + " has no events"
 }
 
-// outside lists what speaks against the device in runs in which no rule claims it. None may be lost: if a rule fails by the
-// same judge already it is one more occurrence of that failure; if a rule holds everywhere it breaks that one; and otherwise it
-// is returned, each judge once.
+// outside lists what speaks against the device in runs in which no rule claims it. None may be lost: if a rule fails by
+// the same judge already it is one more occurrence of that failure; if a rule holds everywhere it breaks that one; and
+// otherwise it is returned, each judge once.
 func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	var stray []Breach
 	for i := range outcomes {
@@ -227,8 +227,8 @@ func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	return stray
 }
 
-// firedIn lists the violations of a run, each rule once, and whether work requests ended as they should not have or brought other
-// data. Warnings count where a rule of the catalogue says so, only.
+// firedIn lists the violations of a run, each rule once, and whether work requests ended as they should not have or
+// brought other data. Warnings count where a rule of the catalogue says so, only.
 func firedIn(o *outcome) []string {
 	ids := []string{expectCompletion, expectData}
 	for i := range o.run.Report.Findings {

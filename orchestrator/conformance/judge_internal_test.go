@@ -10,7 +10,8 @@ import (
 )
 
 func TestWrongDataSpeaksAgainstADevice(t *testing.T) {
-	const reason = "data of qpn 1 at the responder: 1 differences in 10 messages, the first: byte 7 of 9 is 0x01, want 0x02"
+	const reason = "data of qpn 1 at the responder: 1 differences in 10 messages, the first: byte 7 of 9 is 0x01, want " +
+		"0x02"
 	for _, tt := range []struct {
 		name    string
 		reasons []string
@@ -22,7 +23,8 @@ func TestWrongDataSpeaksAgainstADevice(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := outcome{name: "write", run: &orchestrator.Outcome{
-				Dir: "run", Report: &report.Report{}, Analysis: &analyzers.Analysis{}, Verdict: orchestrator.Verdict{Reasons: tt.reasons},
+				Dir: "run", Report: &report.Report{}, Analysis: &analyzers.Analysis{},
+				Verdict: orchestrator.Verdict{Reasons: tt.reasons},
 			}}
 			found := outside(nil, []outcome{o}, &Device{Emulated: true})
 			if tt.judge == "" {
@@ -38,10 +40,11 @@ func TestWrongDataSpeaksAgainstADevice(t *testing.T) {
 	}
 }
 
-// TestOnlyRunsInWhichNobodySpokeAreRepeated: on real packets a run that did not exercise a rule is tried again, a few times; one in which
-// somebody spoke against the device never is.
+// TestOnlyRunsInWhichNobodySpokeAreRepeated: on real packets a run that did not exercise a rule is tried again, a few
+// times; one in which somebody spoke against the device never is.
 func TestOnlyRunsInWhichNobodySpokeAreRepeated(t *testing.T) {
-	rules := []Rule{{Test: "write", Evidence: []Evidence{transition("responder: nacked + discarded -> nacked")}}, {Test: "read", Evidence: []Evidence{seen("x")}}}
+	rules := []Rule{{Test: "write", Evidence: []Evidence{transition("responder: nacked + discarded -> nacked")}},
+		{Test: "read", Evidence: []Evidence{seen("x")}}}
 	finding := func(s analyzers.Severity, wanted bool) []report.Finding {
 		return []report.Finding{{Finding: analyzers.Finding{Rule: "gbn.nak-repeat", Severity: s}, Wanted: wanted}}
 	}
@@ -60,7 +63,8 @@ func TestOnlyRunsInWhichNobodySpokeAreRepeated(t *testing.T) {
 		{"a violation", Suite{Real: true}, 0, finding(analyzers.Violation, false), orchestrator.ExitFail, 1, false},
 		{"a warning", Suite{Real: true}, 0, finding(analyzers.Warning, false), orchestrator.ExitPass, 1, false},
 		{"a note", Suite{Real: true}, 0, finding(analyzers.Note, false), orchestrator.ExitPass, 1, true},
-		{"a violation that the test wants", Suite{Real: true}, 0, finding(analyzers.Violation, true), orchestrator.ExitPass, 1, true},
+		{"a violation that the test wants", Suite{Real: true}, 0, finding(analyzers.Violation, true), orchestrator.ExitPass,
+			1, true},
 		{"an expectation that was not met", Suite{Real: true}, 0, nil, orchestrator.ExitFail, 1, false},
 		{"an event that never fired", Suite{Real: true}, 0, nil, orchestrator.ExitInvalid, 1, true},
 		{"the virtual testbed", Suite{}, 0, nil, orchestrator.ExitPass, 1, false},
@@ -79,10 +83,12 @@ func TestOnlyRunsInWhichNobodySpokeAreRepeated(t *testing.T) {
 func TestPacingThatIsNotJudgedIsNotExercised(t *testing.T) {
 	rule := Rule{Test: "ecn-write", Judges: []string{cnp.RuleInterval}}
 	for _, noted := range []bool{false, true} {
-		o := outcome{name: "ecn-write", tries: 1, run: &orchestrator.Outcome{Report: &report.Report{Packets: 1}, Analysis: &analyzers.Analysis{}}}
+		o := outcome{name: "ecn-write", tries: 1,
+			run: &orchestrator.Outcome{Report: &report.Report{Packets: 1}, Analysis: &analyzers.Analysis{}}}
 		want := Pass
 		if noted {
-			o.run.Report.Findings, want = []report.Finding{{Finding: analyzers.Finding{Rule: cnp.RuleNotJudged, Severity: analyzers.Note, Message: "m"}}}, NotExercised
+			o.run.Report.Findings, want = []report.Finding{{Finding: analyzers.Finding{Rule: cnp.RuleNotJudged,
+				Severity: analyzers.Note, Message: "m"}}}, NotExercised
 		}
 		if r := judge(&rule, &o, nil); r.Status != want {
 			t.Errorf("noted %v: %v (%s), want %v", noted, r.Status, r.Reason, want)

@@ -47,11 +47,13 @@ func measured(t *testing.T, p rdma.Profile, traffic string) records {
 	}
 	run, err := orchestrator.Run(t.Context(), pl, func(s testbeds.Spec) (orchestrator.Testbed, error) {
 		return virtual.NewWith(s, func(string) (rdma.Profile, error) { return p, nil })
-	}, orchestrator.Options{Out: scratch(t), Version: "test", Command: "candela", Wall: func() time.Time { return time.Unix(0, 0) }, NoReports: true})
+	}, orchestrator.Options{Out: scratch(t), Version: "test", Command: "candela",
+		Wall: func() time.Time { return time.Unix(0, 0) }, NoReports: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	checked, _, err := trace.Check(t.Context(), trace.FileSource(filepath.Join(run.Dir, "trace.pcap")), trace.Options{Format: trace.FormatMirror})
+	checked, _, err := trace.Check(t.Context(), trace.FileSource(filepath.Join(run.Dir, "trace.pcap")),
+		trace.Options{Format: trace.FormatMirror})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +125,23 @@ func between(from, to trace.Record) float64 { return float64(to.TimeNS-from.Time
 
 // Traffic of the probes.
 const (
-	twoWrites   = "  {rdma-verb: write, num-msgs-per-qp: 2, message-size: 1024, mtu: 1024}\n"
-	oneRead     = "  {rdma-verb: read, message-size: 10240, mtu: 1024}\n"
-	lossMiddle  = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: [{qpn: 1, psn: 5, type: drop}]}\n"
-	lossEarly   = "  {rdma-verb: write, message-size: 204800, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: [{qpn: 1, psn: 5, type: drop}]}\n"
-	lossNear    = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: [{qpn: 1, psn: 9, type: drop}]}\n"
-	lossTail    = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 8, data-pkt-events: [{qpn: 1, psn: 10, type: drop}]}\n"
-	lossForGood = "  {rdma-verb: write, message-size: 1024, mtu: 1024, min-retransmit-timeout: 6, max-retransmit-retry: 2, data-pkt-events: [{qpn: 1, psn: 1, iter: any, type: drop}]}\n"
-	lossRead    = "  {rdma-verb: read, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: [{qpn: 1, psn: 5, type: drop}]}\n"
-	marks       = "  {rdma-verb: write, message-size: 1048576, mtu: 1024, data-pkt-events: [{qpn: 1, psn: \"10..990\", type: ecn}]}\n"
-	longWrite   = "  {rdma-verb: write, message-size: 409600, mtu: 1024, min-retransmit-timeout: 10}\n"
+	twoWrites  = "  {rdma-verb: write, num-msgs-per-qp: 2, message-size: 1024, mtu: 1024}\n"
+	oneRead    = "  {rdma-verb: read, message-size: 10240, mtu: 1024}\n"
+	lossMiddle = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: " +
+		"[{qpn: 1, psn: 5, type: drop}]}\n"
+	lossEarly = "  {rdma-verb: write, message-size: 204800, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: " +
+		"[{qpn: 1, psn: 5, type: drop}]}\n"
+	lossNear = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: " +
+		"[{qpn: 1, psn: 9, type: drop}]}\n"
+	lossTail = "  {rdma-verb: write, message-size: 10240, mtu: 1024, min-retransmit-timeout: 8, data-pkt-events: " +
+		"[{qpn: 1, psn: 10, type: drop}]}\n"
+	lossForGood = "  {rdma-verb: write, message-size: 1024, mtu: 1024, min-retransmit-timeout: 6, max-retransmit-retry: " +
+		"2, data-pkt-events: [{qpn: 1, psn: 1, iter: any, type: drop}]}\n"
+	lossRead = "  {rdma-verb: read, message-size: 10240, mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: " +
+		"[{qpn: 1, psn: 5, type: drop}]}\n"
+	marks = "  {rdma-verb: write, message-size: 1048576, mtu: 1024, data-pkt-events: [{qpn: 1, psn: \"10..990\", " +
+		"type: ecn}]}\n"
+	longWrite = "  {rdma-verb: write, message-size: 409600, mtu: 1024, min-retransmit-timeout: 10}\n"
 )
 
 var dataOps = []packet.Opcode{packet.WriteOnly, packet.WriteFirst, packet.WriteMiddle, packet.WriteLast}
@@ -196,7 +205,8 @@ var probes = []probe{
 		}, 3, 0.001},
 	{"NackGeneration", nil, func(p *rdma.Profile) { p.NackGeneration += 3 * us }, lossMiddle, generation, 3, 0.001},
 	{"NackReaction", nil, func(p *rdma.Profile) { p.NackReaction += 30 * us }, lossMiddle, reaction, 30, 0.001},
-	{"NackReactionSpread", nil, func(p *rdma.Profile) { p.NackReactionSpread = 90 * us }, lossMiddle, reaction, math.Inf(1), 0},
+	{"NackReactionSpread", nil, func(p *rdma.Profile) { p.NackReactionSpread = 90 * us }, lossMiddle, reaction,
+		math.Inf(1), 0},
 	{"ReadRerequestLatency", nil, func(p *rdma.Profile) { p.ReadRerequestLatency += 30 * us }, lossRead,
 		func(t *testing.T, l records) float64 {
 			return between(l.nth(t, 1, packet.ReadResponseLast), l.nth(t, 2, packet.ReadRequest))
@@ -214,24 +224,32 @@ var probes = []probe{
 		}, 3, 0.001},
 	{"CNPInterval", nil, func(p *rdma.Profile) { p.CNPInterval *= 4 }, marks,
 		func(_ *testing.T, l records) float64 { return l.count(packet.CNP) }, math.Inf(-1), 0},
-	{"NackBatch", func(p *rdma.Profile) { p.NackBatch, p.NackBatchTimeout = 1, 12*us }, func(p *rdma.Profile) { p.NackBatch = 3 }, lossNear, generation, 12, 0.001},
+	{"NackBatch", func(p *rdma.Profile) { p.NackBatch, p.NackBatchTimeout = 1, 12*us },
+		func(p *rdma.Profile) { p.NackBatch = 3 }, lossNear, generation, 12, 0.001},
 	{"NackBatchTimeout", func(p *rdma.Profile) { p.NackBatch, p.NackBatchTimeout = 3, 12*us },
 		func(p *rdma.Profile) { p.NackBatchTimeout += 5 * us }, lossNear, generation, 5, 0.001},
-	{"PipelineDepth", func(p *rdma.Profile) { p.SendsOn, p.PipelineDepth = true, 16 }, func(p *rdma.Profile) { p.PipelineDepth += 32 }, lossEarly,
+	{"PipelineDepth", func(p *rdma.Profile) { p.SendsOn, p.PipelineDepth = true, 16 },
+		func(p *rdma.Profile) { p.PipelineDepth += 32 }, lossEarly,
 		reaction, 32 * 0.0882, 0.3},
-	{"AdaptiveSchedule", func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{1, 2} }, func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{1.5, 2} },
+	{"AdaptiveSchedule", func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{1, 2} },
+		func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{1.5, 2} },
 		lossTail, timeout, 0.5 * 1048.576, 0.001},
-	{"AdaptiveFreeUpTo", func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{0.5, 1, 2} }, func(p *rdma.Profile) { p.AdaptiveFreeUpTo = 1 },
+	{"AdaptiveFreeUpTo", func(p *rdma.Profile) { p.AdaptiveSchedule = []float64{0.5, 1, 2} },
+		func(p *rdma.Profile) { p.AdaptiveFreeUpTo = 1 },
 		lossForGood, func(_ *testing.T, l records) float64 { return l.rounds() }, math.Inf(1), 0},
 	{"SlowPathQueue", func(p *rdma.Profile) {
 		p.ClearsMigReq, p.SlowPathQueue, p.SlowPathService = true, 16, clock.Microsecond/4
 	},
 		func(p *rdma.Profile) { p.SlowPathQueue = 1000 }, longWrite,
 		func(_ *testing.T, l records) float64 { return l.rounds() }, math.Inf(-1), 0},
-	{"SlowPathService", func(p *rdma.Profile) { p.ClearsMigReq, p.SlowPathQueue, p.SlowPathService = true, 64, clock.Nanosecond },
+	{"SlowPathService", func(p *rdma.Profile) {
+		p.ClearsMigReq, p.SlowPathQueue, p.SlowPathService = true, 64,
+			clock.Nanosecond
+	},
 		func(p *rdma.Profile) { p.SlowPathService = clock.Microsecond / 4 }, longWrite,
 		func(_ *testing.T, l records) float64 { return l.rounds() }, math.Inf(1), 0},
-	{"ETSShares", func(p *rdma.Profile) { p.ETSShares = []float64{50, 50} }, func(p *rdma.Profile) { p.ETSShares = []float64{25, 75} }, longWrite,
+	{"ETSShares", func(p *rdma.Profile) { p.ETSShares = []float64{50, 50} },
+		func(p *rdma.Profile) { p.ETSShares = []float64{25, 75} }, longWrite,
 		func(t *testing.T, l records) float64 {
 			return between(l.nth(t, 1, packet.WriteFirst), l.nth(t, 1, packet.WriteLast))
 		}, 70.6, 3},
@@ -255,7 +273,8 @@ func TestEveryNumericParameterOfAProfileMovesWhatIsMeasured(t *testing.T) {
 			}
 			before, after := value(nil), value(p.move)
 			moved := after - before
-			if math.IsInf(p.by, 0) && moved*p.by <= 0 || !math.IsInf(p.by, 0) && math.Abs(moved-p.by) > p.within || math.IsNaN(moved) {
+			if math.IsInf(p.by, 0) && moved*p.by <= 0 || !math.IsInf(p.by, 0) && math.Abs(moved-p.by) > p.within ||
+				math.IsNaN(moved) {
 				t.Errorf("measured %g before and %g after: moved by %g, want %g within %g", before, after, moved, p.by, p.within)
 			}
 		})

@@ -30,8 +30,8 @@ type Report struct {
 	Results      []Result `json:"results"`
 	// Outside are violations that no rule of the catalogue stands for. They fail the qualification, too.
 	Outside []Breach `json:"outside,omitempty"`
-	// Broken are the runs in which a component failed both times. It may have been the device that brought it down, so that
-	// what remains is no qualification.
+	// Broken are the runs in which a component failed both times. It may have been the device that brought it down, so
+	// that what remains is no qualification.
 	Broken []Broken `json:"broken,omitempty"`
 }
 
@@ -44,7 +44,8 @@ type Broken struct {
 // Breached reports whether a rule was broken, one of the catalogue or another.
 func (r *Report) Breached() bool { return r.Failed > 0 || len(r.Outside) > 0 }
 
-// OK reports whether every rule that was exercised passed, at least one was, every run came to its end, and nothing else was found.
+// OK reports whether every rule that was exercised passed, at least one was, every run came to its end, and nothing
+// else was found.
 func (r *Report) OK() bool { return !r.Breached() && len(r.Broken) == 0 && r.Passed > 0 }
 
 func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
@@ -98,7 +99,8 @@ func (r *Report) JSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Text writes the report for a terminal: what failed or was not exercised in full, the rest in one line each if verbose.
+// Text writes the report for a terminal: what failed or was not exercised in full, the rest in one line each if
+// verbose.
 func (r *Report) Text(w io.Writer, verbose bool) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Qualification of %s\n", r.subject())
@@ -141,7 +143,8 @@ func (r *Report) subject() string {
 }
 
 func (r *Report) summary() string {
-	s := fmt.Sprintf("%d rules in %d runs: %d pass, %d fail, %d not exercised", len(r.Results), r.Runs, r.Passed, r.Failed, r.NotExercised)
+	s := fmt.Sprintf("%d rules in %d runs: %d pass, %d fail, %d not exercised", len(r.Results), r.Runs, r.Passed, r.Failed,
+		r.NotExercised)
 	if n := len(r.Outside); n > 0 {
 		s += fmt.Sprintf("; %d violations outside the catalogue", n)
 	}
@@ -193,12 +196,15 @@ func (b *Breach) line() string {
 	return s
 }
 
-// Markdown writes the qualification report for people: a summary, a table by clause, and every failure with its evidence.
+// Markdown writes the qualification report for people: a summary, a table by clause, and every failure with its
+// evidence.
 func (r *Report) Markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Qualification of %s\n\n%s.\n\n", r.subject(), r.summary())
-	b.WriteString("A rule passes if its situation occurred and nothing broke it. A clause after *in* is the section that holds the rule; " +
-		"the paragraph is not claimed. Clause numbers are those that Candela's analyzers use and were not compared with the text " +
+	b.WriteString("A rule passes if its situation occurred and nothing broke it. A clause after *in* is the section " +
+		"that holds the rule; " +
+		"the paragraph is not claimed. Clause numbers are those that Candela's analyzers use and were not compared with " +
+		"the text " +
 		"of the specification.\n")
 	r.markdownTable(&b)
 	r.markdownDetails(&b, Fail, "Failures")

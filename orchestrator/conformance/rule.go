@@ -1,7 +1,7 @@
-// Package conformance qualifies a NIC against the transport rules of IBTA volume 1, chapter 9 (reliable connection), and annex
-// A17 (RoCEv2) that an observer on the wire can check. The catalogue says of each rule which test stimulates it, what in the
-// trace proves that the situation really occurred, and which findings of the analyzers break it. A rule of which that proof is
-// missing is not exercised; silence alone is never a pass.
+// Package conformance qualifies a NIC against the transport rules of IBTA volume 1, chapter 9 (reliable connection),
+// and annex A17 (RoCEv2) that an observer on the wire can check. The catalogue says of each rule which test stimulates
+// it, what in the trace proves that the situation really occurred, and which findings of the analyzers break it. A rule
+// of which that proof is missing is not exercised; silence alone is never a pass.
 package conformance
 
 import (
@@ -22,11 +22,11 @@ type Rule struct {
 	// Adaptive switches adaptive retransmission on for the test; NICs that have none don't exercise the rule.
 	Adaptive bool       `json:"adaptive,omitempty"`
 	Evidence []Evidence `json:"evidence"` // all of it proves that the situation occurred
-	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when they are
-	// not met. Warnings count: what is milder for a test run is still a breach of the clause.
+	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when
+	// they are not met. Warnings count: what is milder for a test run is still a breach of the clause.
 	Judges []string `json:"judges"`
-	// Basis names what the rule rests on where that is not the clause alone: DCQCN, which the annex leaves to implementations, or a
-	// bound that the user or the profile sets. Empty: the clause demands it.
+	// Basis names what the rule rests on where that is not the clause alone: DCQCN, which the annex leaves to
+	// implementations, or a bound that the user or the profile sets. Empty: the clause demands it.
 	Basis string `json:"basis,omitempty"`
 	// Bound is the latency that the suite bounds in the test; its judge is the expectation of the same name.
 	Bound Bound `json:"bound,omitempty"`

@@ -13,8 +13,9 @@ var duplicateRules = []Rule{
 		ID: "duplicate-reack", Clause: "9.7.5.1.3", Verbs: []string{"write", "send"},
 		Statement: "A duplicate SEND or WRITE is acknowledged again.",
 		Stimulus:  "lost ACKs", Test: "ack-loss",
-		Evidence: []Evidence{events(), transition("responder: * + duplicate -> *"), transition("responder: * + ack-again -> *")},
-		Judges:   []string{"gbn.ack-missing"},
+		Evidence: []Evidence{events(), transition("responder: * + duplicate -> *"),
+			transition("responder: * + ack-again -> *")},
+		Judges: []string{"gbn.ack-missing"},
 	},
 	{
 		ID: "duplicate-no-nak", Clause: "9.7.4.1.1", Verbs: []string{"write", "send"},

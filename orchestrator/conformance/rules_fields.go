@@ -1,6 +1,7 @@
 package conformance
 
-// fieldRules are about single fields of packets, and about what a retransmission repeats beside opcode, length and address.
+// fieldRules are about single fields of packets, and about what a retransmission repeats beside opcode, length and
+// address.
 var fieldRules = []Rule{
 	{
 		ID: "bth-version", Clause: "9.2", SectionOnly: true, Verbs: []string{"write", "send", "read", "atomic"},

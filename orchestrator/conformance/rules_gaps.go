@@ -1,6 +1,7 @@
 package conformance
 
-// gapRules are about what happens when requests arrive out of order: NAK codes, and the first packet that is sent again.
+// gapRules are about what happens when requests arrive out of order: NAK codes, and the first packet that is sent
+// again.
 var gapRules = []Rule{
 	{
 		ID: "nak-latency", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound, Bound: NAKBound,
@@ -10,9 +11,11 @@ var gapRules = []Rule{
 		Judges:   []string{"expect.retrans.nack-generation-us"},
 	},
 	{
-		ID: "nak-reaction-latency", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound, Bound: ReactionBound,
-		Statement: "The repetition follows the NAK within the bound: the user's, or twice what the profile declares and 20 us.",
-		Stimulus:  "a packet lost in the middle", Test: latencyTest,
+		ID: "nak-reaction-latency", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound,
+		Bound: ReactionBound,
+		Statement: "The repetition follows the NAK within the bound: the user's, or twice what the profile declares and 20 " +
+			"us.",
+		Stimulus: "a packet lost in the middle", Test: latencyTest,
 		Evidence: []Evidence{events(), measured("retrans.nack-reaction")},
 		Judges:   []string{"expect.retrans.nack-reaction-us"},
 	},
@@ -54,9 +57,10 @@ var gapRules = []Rule{
 	{
 		ID: "nak-once", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "A gap is NAKed once; what follows is dropped silently until the expected request comes.",
-		Stimulus:  "a loss with 195 packets after it, and a NAK that the switch holds until they have passed", Test: "nak-held",
-		Evidence: []Evidence{events(), transition("responder: nacked + discarded -> nacked")},
-		Judges:   []string{"gbn.nak-repeat"},
+		Stimulus:  "a loss with 195 packets after it, and a NAK that the switch holds until they have passed",
+		Test:      "nak-held",
+		Evidence:  []Evidence{events(), transition("responder: nacked + discarded -> nacked")},
+		Judges:    []string{"gbn.nak-repeat"},
 	},
 	{
 		ID: "nak-once-lost-retransmission", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"},

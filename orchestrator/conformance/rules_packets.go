@@ -1,11 +1,13 @@
 package conformance
 
-// packetRules are about what request and response packets look like: headers, lengths, opcodes and PSNs when nothing is lost.
+// packetRules are about what request and response packets look like: headers, lengths, opcodes and PSNs when nothing is
+// lost.
 var packetRules = []Rule{
 	{
 		ID: "psn-first-transmission", Clause: "9.7.3.1", Verbs: []string{"write", "send", "atomic", "read"},
-		Statement: "Each new request has the PSN after the one before; a READ request takes as many as it asks responses for.",
-		Stimulus:  "requests of all kinds, four in flight", Test: "mixed",
+		Statement: "Each new request has the PSN after the one before; " +
+			"a READ request takes as many as it asks responses for.",
+		Stimulus: "requests of all kinds, four in flight", Test: "mixed",
 		Evidence: []Evidence{transition("requester: * + new -> sending"), seen("READ_REQUEST"), seen("FETCH_ADD")},
 		Judges:   []string{"gbn.psn-skip"},
 	},

@@ -132,8 +132,9 @@ var rocev2Rules = []Rule{
 	},
 	{
 		ID: "cnp-scope", Clause: "A17.9", SectionOnly: true, Verbs: []string{"write"}, Basis: basisScope,
-		Statement: "CNPs are kept apart within the scope that the NIC documents (port, address or queue pair), and in no wider one.",
-		Stimulus:  "marks on two connections between different addresses, within the minimum time", Test: "ecn-scope",
+		Statement: "CNPs are kept apart within the scope that the NIC documents (port, address or queue pair), and in no " +
+			"wider one.",
+		Stimulus: "marks on two connections between different addresses, within the minimum time", Test: "ecn-scope",
 		Evidence: []Evidence{events(), seenTimes(seenMarked, 2), seen("CNP")},
 		Judges:   []string{"cnp.missing", "cnp.excess", "cnp.interval"},
 	},

@@ -89,7 +89,8 @@ var timerRules = []Rule{
 	{
 		ID: "retry-count-adaptive", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "The retry count limits adaptive retransmission as well.",
-		Stimulus:  "a packet that never arrives, retry_cnt 3, adaptive retransmission on", Test: "retry-exhausted", Adaptive: true,
+		Stimulus:  "a packet that never arrives, retry_cnt 3, adaptive retransmission on", Test: "retry-exhausted",
+		Adaptive: true,
 		Evidence: []Evidence{events(), restart("timeout")},
 		Judges:   []string{"expect.completion"},
 	},

@@ -1,12 +1,13 @@
 package conformance
 
-// validityRules are about requests that must not be executed, and about NAKs that end a connection. The injector makes the
-// requests invalid on their way.
+// validityRules are about requests that must not be executed, and about NAKs that end a connection. The injector makes
+// the requests invalid on their way.
 var validityRules = []Rule{
 	{
 		ID: "invalid-opcode-nak", Clause: "9.7.4.1.2", Verbs: []string{"write"},
-		Statement: "A WRITE packet whose opcode is out of sequence is answered by the NAK for invalid requests, and not executed.",
-		Stimulus:  "a MIDDLE becomes a LAST on the way", Test: "invalid-opcode",
+		Statement: "A WRITE packet whose opcode is out of sequence is answered by the NAK for invalid requests, and not " +
+			"executed.",
+		Stimulus: "a MIDDLE becomes a LAST on the way", Test: "invalid-opcode",
 		Evidence: []Evidence{events(), transition("responder: * + fatal-nak -> failed")},
 		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code"},
 	},
@@ -33,8 +34,9 @@ var validityRules = []Rule{
 	},
 	{
 		ID: "access-nak-write", Clause: "9.7.4.1.5", Verbs: []string{"write"},
-		Statement: "A WRITE without the right to the memory is answered by the NAK for remote access errors, and not executed.",
-		Stimulus:  "the remote key changes on the way", Test: "foreign-rkey-write",
+		Statement: "A WRITE without the right to the memory is answered by the NAK for remote access errors, and not " +
+			"executed.",
+		Stimulus: "the remote key changes on the way", Test: "foreign-rkey-write",
 		Evidence: []Evidence{events(), transition("responder: * + fatal-nak -> failed")},
 		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code"},
 	},
@@ -54,8 +56,9 @@ var validityRules = []Rule{
 	},
 	{
 		ID: "invalidate-revokes", Clause: "9.4.1.1", SectionOnly: true, Verbs: []string{"send", "write"},
-		Statement: "A SEND with invalidate takes the right away: a WRITE with that key is answered by the NAK for remote access errors.",
-		Stimulus:  "a WRITE with the key that the SEND before it has invalidated", Test: "invalidate-stale",
+		Statement: "A SEND with invalidate takes the right away: a WRITE with that key is answered by the NAK for remote " +
+			"access errors.",
+		Stimulus: "a WRITE with the key that the SEND before it has invalidated", Test: "invalidate-stale",
 		Evidence: []Evidence{seen("SEND_LAST_INV"), transition("responder: * + fatal-nak -> failed")},
 		Judges:   []string{"gbn.nak-fatal-missing", "gbn.nak-code", "expect.completion"},
 	},
@@ -68,8 +71,9 @@ var validityRules = []Rule{
 	},
 	{
 		ID: "invalidate-only-that", Clause: "9.4.1.1", SectionOnly: true, Verbs: []string{"send", "write", "read"},
-		Statement: "A SEND with invalidate completes like any other, and memory that is registered again is accessible under its new key.",
-		Stimulus:  "WRITEs and READs between SENDs with invalidate", Test: "invalidate",
+		Statement: "A SEND with invalidate completes like any other, and memory that is registered again is accessible " +
+			"under its new key.",
+		Stimulus: "WRITEs and READs between SENDs with invalidate", Test: "invalidate",
 		Evidence: []Evidence{seenTimes("SEND_LAST_INV", 4), seen("WRITE_LAST"), seen("READ_RESPONSE_LAST")},
 		Judges:   []string{"gbn.ack-missing", "gbn.nak-unprovoked", "expect.completion"},
 	},
@@ -120,7 +124,8 @@ var validityRules = []Rule{
 		Statement: "A packet of another partition is dropped silently, as if it was lost.",
 		Stimulus:  "the partition key changes on the way", Test: "foreign-partition",
 		Evidence: []Evidence{events(), restart("NAK")},
-		Judges:   []string{"gbn.ack-beyond", "gbn.nak-missing", "gbn.nak-unprovoked", "gbn.p-key-changed", "expect.completion"},
+		Judges: []string{"gbn.ack-beyond", "gbn.nak-missing", "gbn.nak-unprovoked", "gbn.p-key-changed",
+			"expect.completion"},
 	},
 	{
 		ID: "partition-member", Clause: "9.6.1", SectionOnly: true, Verbs: []string{"write"},

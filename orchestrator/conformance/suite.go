@@ -28,28 +28,30 @@ type Suite struct {
 	Options config.Options // the models and rules that exist
 	Profile string         // of both hosts
 	Bugs    []string       // seeded bugs of the hosts with Profile
-	// Peer is the profile of the other host where two NICs are tried together; empty: both have Profile. Then findings speak of
-	// the pair: the trace tells what was wrong between them, and its packets who sent what.
+	// Peer is the profile of the other host where two NICs are tried together; empty: both have Profile. Then findings
+	// speak of the pair: the trace tells what was wrong between them, and its packets who sent what.
 	Peer string
 	Role config.Side // of Profile's host if there is a Peer
-	// Device is what stands on the testbed in place of models; nil: models do. Its runs go one after the other, and one that
-	// the testbed breaks off is tried again once.
+	// Device is what stands on the testbed in place of models; nil: models do. Its runs go one after the other, and one
+	// that the testbed breaks off is tried again once.
 	Device *Device
-	// Real says that the models exchange real packets: runs go one after the other, and one that the machine breaks off is tried again.
+	// Real says that the models exchange real packets: runs go one after the other, and one that the machine breaks off is
+	// tried again.
 	Real bool
 	// BuildFor makes the testbed of a description where that is not the same for all tests; nil: Build does.
 	BuildFor func(*config.Testbed) orchestrator.Builder
 	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
 	Fallback *config.Options
-	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us for the way
-	// and for packets before.
+	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us
+	// for the way and for packets before.
 	MaxNAK, MaxReaction clock.Duration
-	Declared            func(profile string) rdma.Latencies // nil: without a bound of the user's the latencies are not judged
-	Out                 string                              // parent of the run directories
-	Workers             int                                 // runs at a time; 0: one for each CPU
-	Version             string                              // of the tool
-	Command             string                              // how the tool was called
-	Wall                func() time.Time
+	// nil: without a bound of the user's the latencies are not judged
+	Declared func(profile string) rdma.Latencies
+	Out      string // parent of the run directories
+	Workers  int    // runs at a time; 0: one for each CPU
+	Version  string // of the tool
+	Command  string // how the tool was called
+	Wall     func() time.Time
 	// NoReports leaves the HTML and JUnit reports out of the run directories.
 	NoReports bool
 }
@@ -159,9 +161,9 @@ func (o *outcome) judged() bool {
 	return o.run.Report != nil && o.run.Analysis != nil && o.run.Report.Packets > 0
 }
 
-// retry reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of which the machine
-// lost something, or in which the packets' order, which is the machine's, did not exercise every rule. A run in which somebody spoke
-// against the device is never repeated.
+// retry reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of
+// which the machine lost something, or in which the packets' order, which is the machine's, did not exercise every
+// rule. A run in which somebody spoke against the device is never repeated.
 func (s *Suite) retry(o *outcome, rules []Rule) bool {
 	switch {
 	case s.Real:
@@ -175,7 +177,8 @@ func (s *Suite) retry(o *outcome, rules []Rule) bool {
 // silent reports whether nothing in a run speaks against the device.
 func (o *outcome) silent() bool {
 	return o.judged() && o.run.Verdict.Exit != orchestrator.ExitFail &&
-		!slices.ContainsFunc(o.run.Report.Findings, func(f report.Finding) bool { return f.Severity != analyzers.Note && !f.Wanted })
+		!slices.ContainsFunc(o.run.Report.Findings,
+			func(f report.Finding) bool { return f.Severity != analyzers.Note && !f.Wanted })
 }
 
 // unexercised reports whether a rule that is judged by the run lacks evidence in it.
@@ -200,7 +203,8 @@ func (s *Suite) plan(file, name string, adaptive bool, profile, peer *config.Pro
 	return p, err
 }
 
-func (s *Suite) planOn(o config.Options, file, name string, adaptive bool, profile, peer *config.Profile) (*plan.Plan, error) {
+func (s *Suite) planOn(o config.Options, file, name string, adaptive bool, profile, peer *config.Profile) (*plan.Plan,
+	error) {
 	test, err := s.load(o, file, adaptive, profile, peer)
 	if err != nil {
 		return nil, err
@@ -209,8 +213,8 @@ func (s *Suite) planOn(o config.Options, file, name string, adaptive bool, profi
 	return plan.New(test)
 }
 
-// cannotHave reports whether a test was refused for what the device's testbed can't do: the complaints are about the test and not about
-// the description of the testbed, and models have none.
+// cannotHave reports whether a test was refused for what the device's testbed can't do: the complaints are about the
+// test and not about the description of the testbed, and models have none.
 func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool {
 	var refused *config.Error
 	if s.Device == nil || !errors.As(err, &refused) ||
@@ -224,7 +228,8 @@ func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool
 }
 
 // load reads a test and puts the NICs into it.
-func (s *Suite) load(o config.Options, file string, adaptive bool, profile, peer *config.Profile) (*config.Test, error) {
+func (s *Suite) load(o config.Options, file string, adaptive bool, profile, peer *config.Profile) (*config.Test,
+	error) {
 	test, err := Load(file, as(o, profile))
 	if err != nil {
 		return nil, err

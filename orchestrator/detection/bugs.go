@@ -109,8 +109,9 @@ func (b *Bench) bug(ctx context.Context, run reduction.Runner, bug rdma.BugInfo,
 // softwareTries is how often the test of a fault runs on software hosts until its events have happened.
 const softwareTries = 3
 
-// provoked runs the test of a fault. On software hosts the order of packets is the machine's: a run in which an event of the test found no
-// packet has not provoked the fault, and if nobody spoke the test runs again. What any run showed is never discarded.
+// provoked runs the test of a fault. On software hosts the order of packets is the machine's: a run in which an event
+// of the test found no packet has not provoked the fault, and if nobody spoke the test runs again. What any run showed
+// is never discarded.
 func (b *Bench) provoked(ctx context.Context, run reduction.Runner, t *config.Test) (o outcome, err error) {
 	for try := 1; ; try++ {
 		o, err = measured(ctx, run, t)
@@ -152,13 +153,14 @@ var unobservable = map[string]string{
 	"slow-nack":      "500 us more are within what a host may wait for a CPU",
 	"slow-reaction":  "500 us more are within what a host may wait for a CPU",
 	"trim-slow-nack": "500 us more are within what a host may wait for a CPU",
-	"rate-never-cut": noLineRate, "rate-never-recovers": noLineRate, "rate-cut-unasked": noLineRate, "rate-cut-when-off": noLineRate,
+	"rate-never-cut": noLineRate, "rate-never-recovers": noLineRate, "rate-cut-unasked": noLineRate,
+	"rate-cut-when-off": noLineRate,
 }
 
 const noLineRate = "a software host sends at the rate of its CPU, not at that of its port, so a cut does not show"
 
-// judge says whether a fault was caught by rule. An expectation of the test (expect.…) is written for the broken NIC: it
-// catches the fault if it holds with it and does not without it.
+// judge says whether a fault was caught by rule. An expectation of the test (expect.…) is written for the broken NIC:
+// it catches the fault if it holds with it and does not without it.
 func judge(rule string, broken, sound *outcome) Catch {
 	caught := broken.has(rule)
 	if strings.HasPrefix(rule, "expect.") {
@@ -173,8 +175,9 @@ func judge(rule string, broken, sound *outcome) Catch {
 	return Missed
 }
 
-// applies reports whether a bug makes a difference on a profile: not if the sound profile breaks the same rule by design, which
-// rules of severity warning allow, and not if it is in a counter that the profile's vendor does not offer.
+// applies reports whether a bug makes a difference on a profile: not if the sound profile breaks the same rule by
+// design, which rules of severity warning allow, and not if it is in a counter that the profile's vendor does not
+// offer.
 func applies(bug rdma.BugInfo, profile string, sound *outcome) bool {
 	if sound.has(bug.Rule) && !slices.Contains(sound.violations(), bug.Rule) {
 		return false

@@ -11,7 +11,8 @@ import (
 
 const catalogueHead = `# Seeded bugs
 
-What can be broken in a NIC model, made from the catalogue itself (` + "`go test ./orchestrator/detection -update`" + ` rewrites this page).
+What can be broken in a NIC model, made from the catalogue itself (` + "`go test ./orchestrator/detection -update`" +
+	` rewrites this page).
 Each is a switch on any profile:
 
 ` + "```yaml" + `
@@ -20,7 +21,8 @@ responder:
 ` + "```" + `
 
 The test of a bug is the smallest one that exposes it, and passes when the rule beside it fires. A rule that starts with
-` + "`expect.`" + ` is an expectation of the test about times or completions, where the specification sets no bound. ` + "`make detection`" + `
+` + "`expect.`" + ` is an expectation of the test about times or completions, where the specification sets no bound. ` +
+	"`make detection`" + `
 runs them all, and counts false alarms of sound NICs.
 
 | bug | what it does | caught by |
@@ -30,7 +32,8 @@ runs them all, and counts false alarms of sound NICs.
 const ndpHead = `
 ## NDP hosts
 
-Bugs of the hosts in tests of switches, which docs/switch-tests.md describes; the tests of package ` + "`switchtest`" + ` run them all. Those of the
+Bugs of the hosts in tests of switches, which docs/switch-tests.md describes; the tests of package ` + "`switchtest`" +
+	` run them all. Those of the
 SAI switch are in docs/sai-trimming.md.
 
 ` + "```yaml" + `
@@ -50,7 +53,8 @@ func WriteCatalogue(w io.Writer) error {
 		if bug.Origin != "" {
 			origin = "; seen in " + bug.Origin
 		}
-		fmt.Fprintf(&b, "| [%s](../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin, bug.Rule)
+		fmt.Fprintf(&b, "| [%s](../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin,
+			bug.Rule)
 	}
 	b.WriteString(ndpHead)
 	for _, bug := range ndp.Catalogue() {

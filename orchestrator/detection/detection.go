@@ -1,7 +1,7 @@
-// Package detection measures how well the analyzers tell broken NICs from sound ones. Three questions, each with numbers:
-// does every seeded fault of the catalogue fire the rule that is meant for it; are all rules silent when a sound NIC, of
-// whatever profile, runs every example; and are they silent when it runs random traffic under random losses, marks and
-// corruption.
+// Package detection measures how well the analyzers tell broken NICs from sound ones. Three questions, each with
+// numbers: does every seeded fault of the catalogue fire the rule that is meant for it; are all rules silent when a
+// sound NIC, of whatever profile, runs every example; and are they silent when it runs random traffic under random
+// losses, marks and corruption.
 package detection
 
 import (
@@ -94,7 +94,8 @@ func digest(o *orchestrator.Outcome) outcome {
 }
 
 // each calls do for 0 to n−1, on all workers, each with a runner of its own, and returns the errors in that order.
-func (b *Bench) each(ctx context.Context, n int, do func(ctx context.Context, run reduction.Runner, i int) error) error {
+func (b *Bench) each(ctx context.Context, n int,
+	do func(ctx context.Context, run reduction.Runner, i int) error) error {
 	workers := b.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -137,7 +138,8 @@ func as(o config.Options, profile string) config.Options {
 // defaultProfile is the profile of tests that name none.
 const defaultProfile = "spec"
 
-// on returns t with both hosts of a profile, unless t asks for another one than the default; and without faults if sound.
+// on returns t with both hosts of a profile, unless t asks for another one than the default; and without faults if
+// sound.
 func on(t *config.Test, profile string, sound bool) *config.Test {
 	c := *t
 	for _, h := range c.Hosts() {

@@ -111,7 +111,8 @@ func TestScenariosAreTheSameEveryTime(t *testing.T) {
 
 func TestTheMatrixSaysWhichAnalyzerCaughtWhat(t *testing.T) {
 	report := detection.Report{Bugs: []detection.BugResult{
-		{Name: "a", Rule: "gbn.msn", Profile: "spec", Catch: detection.Right, Fired: []detection.Fired{{Rule: "gbn.msn"}, {Rule: "cnp.format"}}},
+		{Name: "a", Rule: "gbn.msn", Profile: "spec", Catch: detection.Right,
+			Fired: []detection.Fired{{Rule: "gbn.msn"}, {Rule: "cnp.format"}}},
 		{Name: "b", Rule: "gbn.msn", Profile: "spec", Catch: detection.Other, Fired: []detection.Fired{{Rule: "cnp.format"}}},
 		{Name: "c", Rule: "gbn.msn", Profile: "spec", Catch: detection.Missed},
 	}}
@@ -133,11 +134,12 @@ bugs: 3, profiles: 1: 1 caught by the right rule (33.3 %), 1 by another one only
 	}
 }
 
-// TestOnlyWhatDidNotHappenIsTriedAgain: on software hosts a test whose events found no packet runs again, a few times; a bug that was
-// provoked and not caught is missed at once.
+// TestOnlyWhatDidNotHappenIsTriedAgain: on software hosts a test whose events found no packet runs again, a few times;
+// a bug that was provoked and not caught is missed at once.
 func TestOnlyWhatDidNotHappenIsTriedAgain(t *testing.T) {
 	const bug, rule, events = "stale-nack-obeyed", "gbn.resend-acknowledged", 7
-	silent, caught := &analyzers.Analysis{}, &analyzers.Analysis{Findings: []analyzers.Finding{{Rule: rule, Severity: analyzers.Violation}}}
+	silent, caught := &analyzers.Analysis{},
+		&analyzers.Analysis{Findings: []analyzers.Finding{{Rule: rule, Severity: analyzers.Violation}}}
 	for _, tt := range []struct {
 		name     string
 		software bool
@@ -146,10 +148,12 @@ func TestOnlyWhatDidNotHappenIsTriedAgain(t *testing.T) {
 		runs     int // of the broken device
 	}{
 		{"caught at once", true, []orchestrator.Outcome{{EventsFired: events, Analysis: caught}}, detection.Right, 1},
-		{"caught once its events happen", true, []orchestrator.Outcome{{Analysis: silent}, {EventsFired: events, Analysis: caught}}, detection.Right, 2},
+		{"caught once its events happen", true,
+			[]orchestrator.Outcome{{Analysis: silent}, {EventsFired: events, Analysis: caught}}, detection.Right, 2},
 		{"caught although an event did not happen", true, []orchestrator.Outcome{{Analysis: caught}}, detection.Right, 1},
 		{"missed", true, []orchestrator.Outcome{{EventsFired: events, Analysis: silent}}, detection.Missed, 1},
-		{"its events never happen", true, []orchestrator.Outcome{{Analysis: silent}, {Analysis: silent}, {Analysis: silent}}, detection.Missed, 3},
+		{"its events never happen", true, []orchestrator.Outcome{{Analysis: silent}, {Analysis: silent}, {Analysis: silent}},
+			detection.Missed, 3},
 		{"simulated hosts", false, []orchestrator.Outcome{{Analysis: silent}}, detection.Missed, 1},
 	} {
 		runs := 0

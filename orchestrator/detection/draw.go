@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Scenario returns the i-th random test: one to three connections, any mix of verbs, sizes around multiples of the MTU, and up
-// to four events on data packets and two on control packets.
+// Scenario returns the i-th random test: one to three connections, any mix of verbs, sizes around multiples of the MTU,
+// and up to four events on data packets and two on control packets.
 func Scenario(i uint64) string {
 	r := rand.New(rand.NewPCG(i, 0x5ce7a210))
 	pick := func(list ...string) string { return list[r.IntN(len(list))] }
 	mtu := []int{256, 1024, 4096}[r.IntN(3)]
 	size := []int{0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu, 10*mtu - 3, 20 * mtu}[r.IntN(8)]
-	verbs := []string{pick("write", "send", "read", "write-imm", "send-imm", "compare-swap", "fetch-add", "send-invalidate")}
+	verbs := []string{pick("write", "send", "read", "write-imm", "send-imm", "compare-swap", "fetch-add",
+		"send-invalidate")}
 	if r.IntN(2) == 0 {
 		verbs = append(verbs, pick("write", "send", "read", "fetch-add", "send-invalidate"), pick("write", "read"))
 	}
@@ -27,9 +28,11 @@ func Scenario(i uint64) string {
 	} else {
 		b.WriteString(cut.hosts("", ""))
 	}
-	fmt.Fprintf(&b, "traffic:\n  num-connections: %d\n  rdma-verb: [%s]\n  num-msgs-per-qp: %d\n  message-size: %d\n  mtu: %d\n",
+	fmt.Fprintf(&b,
+		"traffic:\n  num-connections: %d\n  rdma-verb: [%s]\n  num-msgs-per-qp: %d\n  message-size: %d\n  mtu: %d\n",
 		connections, strings.Join(verbs, ", "), messages, size, mtu)
-	fmt.Fprintf(&b, "  tx-depth: %d\n  bidirectional: %v\n  barrier-sync: %v\n  min-retransmit-timeout: %d\n", 1+r.IntN(6), bidirectional, r.IntN(3) == 0, 8+r.IntN(3))
+	fmt.Fprintf(&b, "  tx-depth: %d\n  bidirectional: %v\n  barrier-sync: %v\n  min-retransmit-timeout: %d\n", 1+r.IntN(6),
+		bidirectional, r.IntN(3) == 0, 8+r.IntN(3))
 	if r.IntN(3) == 0 {
 		fmt.Fprintf(&b, "  initial-psn: {requester: %d, responder: %d}\n", 1<<24-1-r.IntN(30), 1<<24-1-r.IntN(30))
 	}
@@ -52,7 +55,8 @@ func Scenario(i uint64) string {
 			continue
 		}
 		used[key] = true
-		fmt.Fprintf(&b, "    - {qpn: %d, psn: %d, iter: %d, from: %s, type: %s}\n", qpn, psn, iter, from, cut.event(pick("drop", "drop", "drop", "ecn", "corrupt")))
+		fmt.Fprintf(&b, "    - {qpn: %d, psn: %d, iter: %d, from: %s, type: %s}\n", qpn, psn, iter, from,
+			cut.event(pick("drop", "drop", "drop", "ecn", "corrupt")))
 	}
 	b.WriteString("  control-pkt-events:\n")
 	for range r.IntN(3) {

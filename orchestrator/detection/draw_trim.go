@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// trims draws what a third of the scenarios have beside losses: packets that are trimmed, and hosts that react to that or not.
-// It draws from a source of its own, so that the rest of a scenario is what it would be without.
+// trims draws what a third of the scenarios have beside losses: packets that are trimmed, and hosts that react to that
+// or not. It draws from a source of its own, so that the rest of a scenario is what it would be without.
 type trims struct {
 	r    *rand.Rand
 	some bool
@@ -39,8 +39,8 @@ func (t *trims) hosts(requester, responder string) string {
 	return b.String()
 }
 
-// event replaces the type of some data events by a trim: mostly with the mark, sometimes without or with another one; of sizes at
-// which small packets are runts, or that cut through headers; with lengths updated in every way.
+// event replaces the type of some data events by a trim: mostly with the mark, sometimes without or with another one;
+// of sizes at which small packets are runts, or that cut through headers; with lengths updated in every way.
 func (t *trims) event(other string) string {
 	if !t.some || t.r.IntN(4) == 0 {
 		return other

@@ -19,8 +19,8 @@ type Report struct {
 // ReportSchema names the format of a Report in JSON.
 const ReportSchema = "candela.detection/v1"
 
-// Faults returns what is wrong with the analyzers, one line each: faults that were missed or caught by another rule, and
-// false alarms. Empty: nothing.
+// Faults returns what is wrong with the analyzers, one line each: faults that were missed or caught by another rule,
+// and false alarms. Empty: nothing.
 func (r *Report) Faults() []string {
 	var list []string
 	for i := range r.Bugs {
@@ -30,10 +30,12 @@ func (r *Report) Faults() []string {
 			continue
 		}
 		if b.Catch != Right && b.Catch != NotApplicable && b.Catch != Unobservable {
-			list = append(list, fmt.Sprintf("bug %s on profile %s: %s (want %s, fired %s)", b.Name, b.Profile, b.Catch, b.Rule, ruleList(b.Fired)))
+			list = append(list, fmt.Sprintf("bug %s on profile %s: %s (want %s, fired %s)", b.Name, b.Profile, b.Catch, b.Rule,
+				ruleList(b.Fired)))
 		}
 		if len(b.Sound) > 0 {
-			list = append(list, fmt.Sprintf("the test of bug %s on profile %s without the bug: false alarm of %s", b.Name, b.Profile,
+			list = append(list, fmt.Sprintf("the test of bug %s on profile %s without the bug: false alarm of %s", b.Name,
+				b.Profile,
 				strings.Join(b.Sound, ", ")))
 		}
 	}
@@ -116,8 +118,10 @@ func (r *Report) summary(b *strings.Builder) {
 		catches[r.Bugs[i].Catch]++
 	}
 	if n := len(r.Bugs); n > 0 {
-		fmt.Fprintf(b, "\nbugs: %d, profiles: %d: %d caught by the right rule (%.1f %%), %d by another one only, %d missed; %d not applicable\n",
-			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right], 100*float64(catches[Right])/float64(max(1, n-catches[NotApplicable]-catches[Unobservable])),
+		fmt.Fprintf(b, "\nbugs: %d, profiles: %d: %d caught by the right rule (%.1f %%), %d by another one only, %d "+
+			"missed; %d not applicable\n",
+			n/profileCount(r.Bugs), profileCount(r.Bugs), catches[Right],
+			100*float64(catches[Right])/float64(max(1, n-catches[NotApplicable]-catches[Unobservable])),
 			catches[Other], catches[Missed], catches[NotApplicable])
 	}
 	if n := catches[Unobservable]; n > 0 {
@@ -137,7 +141,8 @@ func (r *Report) summary(b *strings.Builder) {
 		fmt.Fprintf(b, "sound profiles × examples: %d runs, %d with violations, %d with warnings\n", n, loud, warned)
 	}
 	if n := r.Scenarios.Scenarios; n > 0 {
-		fmt.Fprintf(b, "random scenarios: %d with %d events that fired, %d false alarms\n", n, r.Scenarios.Events, len(r.Scenarios.Alarms))
+		fmt.Fprintf(b, "random scenarios: %d with %d events that fired, %d false alarms\n", n, r.Scenarios.Events,
+			len(r.Scenarios.Alarms))
 	}
 }
 

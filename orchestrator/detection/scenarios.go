@@ -27,8 +27,8 @@ type ScenarioResult struct {
 	Alarms    []FalseAlarm `json:"false_alarms"`
 }
 
-// Scenarios runs n random scenarios from the first on, with the profiles in turn. Nothing may be said against a NIC without
-// faults, whatever happens.
+// Scenarios runs n random scenarios from the first on, with the profiles in turn. Nothing may be said against a NIC
+// without faults, whatever happens.
 func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []string) (ScenarioResult, error) {
 	alarms := make([]*FalseAlarm, n)
 	var events atomic.Int64
@@ -55,7 +55,8 @@ func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []s
 	return r, err
 }
 
-func scenario(ctx context.Context, run reduction.Runner, number uint64, profile string, o config.Options) (outcome, error) {
+func scenario(ctx context.Context, run reduction.Runner, number uint64, profile string, o config.Options) (outcome,
+	error) {
 	t, err := scenarioTest(number, profile, o)
 	if err != nil {
 		return outcome{}, err
@@ -80,18 +81,20 @@ func scenarioTest(number uint64, profile string, o config.Options) (*config.Test
 // alarm returns what was said against the device, nil if nothing. Warnings count for the profile that follows the
 // specification; others earn some by being late.
 func alarm(number uint64, profile string, o *outcome) *FalseAlarm {
-	said := len(o.violations()) > 0 || !o.analysed || o.unmet("expect.completion") || profile == defaultProfile && len(o.fired) > 0
+	said := len(o.violations()) > 0 || !o.analysed || o.unmet("expect.completion") || profile == defaultProfile &&
+		len(o.fired) > 0
 	if !said {
 		return nil
 	}
-	return &FalseAlarm{Scenario: number, Profile: profile, Findings: o.details, Reasons: o.reasons, Config: Scenario(number)}
+	return &FalseAlarm{Scenario: number, Profile: profile, Findings: o.details, Reasons: o.reasons,
+		Config: Scenario(number)}
 }
 
 // distances are the propagation delays of both hosts' links.
 type distances uint64
 
-// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK timeout
-// stays above the round trip; a shorter one would exhaust the retries of any NIC.
+// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK
+// timeout stays above the round trip; a shorter one would exhaust the retries of any NIC.
 func (d distances) apply(test *config.Test) {
 	if d/2%2 == 0 { // not d%2: profiles take turns by number, too
 		return

@@ -20,8 +20,8 @@ type SilenceResult struct {
 	Details  []string `json:"details,omitempty"`
 }
 
-// Silence runs every example, and the test of every fault without it, on a sound NIC of a profile. What a test expects of
-// times and counters is not judged: other profiles have other times.
+// Silence runs every example, and the test of every fault without it, on a sound NIC of a profile. What a test expects
+// of times and counters is not judged: other profiles have other times.
 func (b *Bench) Silence(ctx context.Context, profile string) ([]SilenceResult, error) {
 	tests, err := b.examples(profile)
 	if err != nil {

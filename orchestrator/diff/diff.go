@@ -1,5 +1,6 @@
-// Package diff compares two runs: what they ran on first, because a difference there may explain all others, then what was
-// configured, the verdicts, the findings, the distributions and the counters. Times of day and names of runs don't count.
+// Package diff compares two runs: what they ran on first, because a difference there may explain all others, then what
+// was configured, the verdicts, the findings, the distributions and the counters. Times of day and names of runs don't
+// count.
 package diff
 
 import (

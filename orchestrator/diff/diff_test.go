@@ -45,7 +45,8 @@ func TestMetricsThatOnlyOneRunHasHaveNoRatio(t *testing.T) {
 
 func TestSettingsAreNamedByTheirPath(t *testing.T) {
 	got := make(map[string]string)
-	flatten(got, "", []byte("name: x\ntraffic:\n  mtu: 1024\n  data-pkt-events:\n    - {psn: 1}\n    - {psn: 2}\nexpect: {}\n"))
+	flatten(got, "",
+		[]byte("name: x\ntraffic:\n  mtu: 1024\n  data-pkt-events:\n    - {psn: 1}\n    - {psn: 2}\nexpect: {}\n"))
 	want := map[string]string{
 		"name": "x", "traffic.mtu": "1024", "expect": "{}",
 		"traffic.data-pkt-events[0]": "{psn: 1}", "traffic.data-pkt-events[1]": "{psn: 2}",
@@ -58,7 +59,8 @@ func TestSettingsAreNamedByTheirPath(t *testing.T) {
 func TestARunDoesNotDifferFromItself(t *testing.T) {
 	r := &Run{
 		Name: "r", Document: orchestrator.RunDocument{ToolVersion: "v"}, config: map[string]string{"seed": "1"},
-		Analysis: &analyzers.Analysis{Findings: []analyzers.Finding{finding("gbn.a", 1, 1)}, Metrics: []analyzers.Metric{{Name: "m", Count: 1}}},
+		Analysis: &analyzers.Analysis{Findings: []analyzers.Finding{finding("gbn.a", 1, 1)},
+			Metrics: []analyzers.Metric{{Name: "m", Count: 1}}},
 	}
 	report := Compare(r, r)
 	if !report.Same {
@@ -83,7 +85,8 @@ func TestTextShowsNoControlCharactersOfTheFiles(t *testing.T) {
 
 // FuzzRead reads hostile documents: an error or a run that can be compared, never a panic.
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"testbed":"virtual","components":[{"name":"a","properties":[{"name":"b","value":"c"}]}]}`), []byte("a:\n  - b\n"), []byte(`{}`))
+	f.Add([]byte(`{"testbed":"virtual","components":[{"name":"a","properties":[{"name":"b","value":"c"}]}]}`),
+		[]byte("a:\n  - b\n"), []byte(`{}`))
 	f.Fuzz(func(t *testing.T, environment, config, other []byte) {
 		read := func(name string) ([]byte, error) {
 			switch name {

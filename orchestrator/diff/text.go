@@ -118,8 +118,10 @@ func (m *Metric) write(w io.Writer) {
 	if m.Ratio != nil {
 		ratio = fmt.Sprintf("%.3g", *m.Ratio)
 	}
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), connection, arrow(fmt.Sprint(m.A.Count), fmt.Sprint(m.B.Count)),
-		arrow(m.A.show(m.A.P50, m.Unit), m.B.show(m.B.P50, m.Unit)), arrow(m.A.show(m.A.P99, m.Unit), m.B.show(m.B.P99, m.Unit)), ratio)
+	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), connection,
+		arrow(fmt.Sprint(m.A.Count), fmt.Sprint(m.B.Count)),
+		arrow(m.A.show(m.A.P50, m.Unit), m.B.show(m.B.P50, m.Unit)),
+		arrow(m.A.show(m.A.P99, m.Unit), m.B.show(m.B.P99, m.Unit)), ratio)
 }
 
 func arrow(a, b string) string {

@@ -35,7 +35,8 @@ func addData(r *rand.Rand, t *config.Test) {
 func addControl(r *rand.Rand, t *config.Test) {
 	e := config.ControlEvent{
 		QPN: 1 + r.IntN(t.Traffic.Connections), From: side(r, t), Nth: ordinal(r),
-		Packet: pick(r, packet.ClassAck, packet.ClassAck, packet.ClassNak, packet.ClassNak, packet.ClassRNR, packet.ClassReadRequest,
+		Packet: pick(r, packet.ClassAck, packet.ClassAck, packet.ClassNak, packet.ClassNak, packet.ClassRNR,
+			packet.ClassReadRequest,
 			packet.ClassAtomicAck, packet.ClassCNP, packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp),
 		Type: pick(r, turns(false)...),
 	}
@@ -81,7 +82,8 @@ func params(r *rand.Rand, a *trace.Action) (p config.Params) {
 	return p
 }
 
-// rewriteValue draws what a field is set to: anything that fits, but of fields that few values of mean something, rather those.
+// rewriteValue draws what a field is set to: anything that fits, but of fields that few values of mean something,
+// rather those.
 func rewriteValue(r *rand.Rand, f packet.RewriteField) int64 {
 	switch f {
 	case packet.RewritePSN:

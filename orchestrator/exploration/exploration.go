@@ -1,6 +1,7 @@
-// Package exploration looks for tests that drive protocol machines where no test has been: it changes tests at random, keeps
-// those that take a transition of an analyzer's machine for the first time, and goes on from them. Every run is judged; what
-// violates a rule is a failure to report. A run of exploration is a function of base test, corpus, seed and number of runs.
+// Package exploration looks for tests that drive protocol machines where no test has been: it changes tests at random,
+// keeps those that take a transition of an analyzer's machine for the first time, and goes on from them. Every run is
+// judged; what violates a rule is a failure to report. A run of exploration is a function of base test, corpus, seed
+// and number of runs.
 package exploration
 
 import (
@@ -16,8 +17,8 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// batchSize is how many tests are drawn before the outcome of any of them counts. It is fixed, so that what is found does
-// not depend on how many run at a time.
+// batchSize is how many tests are drawn before the outcome of any of them counts. It is fixed, so that what is found
+// does not depend on how many run at a time.
 const batchSize = 32
 
 // Options say how to explore.
@@ -25,8 +26,8 @@ type Options struct {
 	Seed    uint64
 	Runs    int                // at most; 0: until the context ends
 	Runners []reduction.Runner // each used by one goroutine at a time; at least one
-	// Kept is told of each test that reached something new, Failed of the first run that violates each rule. Both are called
-	// by the caller's goroutine, and an error ends the exploration.
+	// Kept is told of each test that reached something new, Failed of the first run that violates each rule. Both are
+	// called by the caller's goroutine, and an error ends the exploration.
 	Kept   func(t *config.Test, reached []string) error
 	Failed func(t *config.Test, f analyzers.Finding) error
 }
@@ -41,8 +42,8 @@ type Explorer struct {
 	runs    int
 }
 
-// New returns an Explorer that starts from base, without base's expectations: what they say of its events is not true of
-// others.
+// New returns an Explorer that starts from base, without base's expectations: what they say of its events is not true
+// of others.
 func New(base *config.Test, o Options) *Explorer {
 	t := *base
 	t.Expect = config.Expect{}
@@ -55,8 +56,8 @@ func New(base *config.Test, o Options) *Explorer {
 	}
 }
 
-// withFewShards lets every dumper record with one core. A few packets don't need more, and making and merging empty shards
-// would be a good part of the time of a run. What is recorded stays the same.
+// withFewShards lets every dumper record with one core. A few packets don't need more, and making and merging empty
+// shards would be a good part of the time of a run. What is recorded stays the same.
 func withFewShards(bed *config.Testbed) *config.Testbed {
 	c := *bed
 	c.Dumpers = slices.Clone(c.Dumpers)
@@ -66,8 +67,8 @@ func withFewShards(bed *config.Testbed) *config.Testbed {
 	return &c
 }
 
-// Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests are drawn from a place
-// of the random sequence that depends on how many there are, so that going on does not repeat the beginning.
+// Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests are drawn from a
+// place of the random sequence that depends on how many there are, so that going on does not repeat the beginning.
 func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
 	if len(tests) == 0 {
 		return nil

@@ -10,9 +10,10 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// forgive judges a test again whose events made a queue pair run out of retries, as one that expects so: without that, every
-// request left behind would be held against the device. What is violated then is.
-func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run reduction.Runner) (*config.Test, *orchestrator.Outcome, error) {
+// forgive judges a test again whose events made a queue pair run out of retries, as one that expects so: without that,
+// every request left behind would be held against the device. What is violated then is.
+func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run reduction.Runner) (*config.Test,
+	*orchestrator.Outcome, error) {
 	if o.Analysis == nil || o.Analysis.Verdict != analyzers.Fail {
 		return t, o, nil
 	}

@@ -11,8 +11,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Bounds of what is drawn. Protocol machines have short memories: what ten packets and a few events don't reach, more of the
-// same hardly will, and small tests are fast and easy to read.
+// Bounds of what is drawn. Protocol machines have short memories: what ten packets and a few events don't reach, more
+// of the same hardly will, and small tests are fast and easy to read.
 const (
 	maxEvents      = 6
 	maxPackets     = 12 // of a message
@@ -102,8 +102,8 @@ func verb(r *rand.Rand) generator.Verb {
 		generator.SendImm, generator.CompareSwap, generator.FetchAdd)
 }
 
-// repair makes t legal again: events that name no packet, a packet that is taken or more than one packet are left out, and
-// the oldest of too many.
+// repair makes t legal again: events that name no packet, a packet that is taken or more than one packet are left out,
+// and the oldest of too many.
 func repair(t *config.Test) {
 	taken, named := make(claims), make(map[place]bool) // named: some PSN of the place has an event
 	tr := &t.Traffic
@@ -142,7 +142,8 @@ func repair(t *config.Test) {
 func endless(e *config.ControlEvent) bool {
 	field, rewrites := e.Params.Get("field")
 	value, _ := e.Params.Get("value")
-	return e.Nth == injector.Any && rewrites && packet.RewriteField(field) == packet.RewriteSyndrome && packet.Syndrome(value).IsRNR()
+	return e.Nth == injector.Any && rewrites && packet.RewriteField(field) == packet.RewriteSyndrome &&
+		packet.Syndrome(value).IsRNR()
 }
 
 // place is what names a packet before its ITER or ordinal.

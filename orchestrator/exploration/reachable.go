@@ -4,8 +4,8 @@ import (
 	"regexp"
 )
 
-// An Obstacle says why no exploration takes some transitions: what the virtual testbed never shows, or what it needs and does
-// not draw. Every transition that has none counts as reachable.
+// An Obstacle says why no exploration takes some transitions: what the virtual testbed never shows, or what it needs
+// and does not draw. Every transition that has none counts as reachable.
 type Obstacle struct {
 	Transitions string // regular expression of "analyzer/machine: state + input -> state"
 	Reason      string
@@ -13,8 +13,8 @@ type Obstacle struct {
 	match       *regexp.Regexp
 }
 
-// Obstacles lists them; the first that matches counts. A test holds the table against explorations: no transition that one
-// takes may have an obstacle.
+// Obstacles lists them; the first that matches counts. A test holds the table against explorations: no transition that
+// one takes may have an obstacle.
 func Obstacles() []Obstacle {
 	list := []Obstacle{
 		{
@@ -23,17 +23,21 @@ func Obstacles() []Obstacle {
 			Needs:       "candela analyze of a capture by tcpdump",
 		},
 		{
-			Transitions: `responder: failed \+ (ack|ack-again|re-ack|nack|rnr-nak|fatal-nak|atomic-ack|read-first|read-next|read-replay) ->`,
-			Reason:      "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
+			Transitions: `responder: failed \+ (ack|ack-again|re-ack|nack|rnr-nak|fatal-nak|atomic-ack|` +
+				`read-first|read-next|read-replay) ->`,
+			Reason: "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
 		},
 		{
 			Transitions: `responder: rnr \+ read-first ->`,
-			Reason: "behind an RNR NAK every request is discarded until the refused one passes again, which makes the responder ready; where it " +
-				"may have come again before the RNR NAK, nobody knows what was accepted, and first responses are not told from later ones",
+			Reason: "behind an RNR NAK every request is discarded until the refused one passes again, which makes the " +
+				"responder ready; where it " +
+				"may have come again before the RNR NAK, nobody knows what was accepted, and first responses are not told from " +
+				"later ones",
 		},
 		{
 			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,
-			Reason:      "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all the same violates a rule",
+			Reason: "idle is nothing outstanding, so nothing can be acknowledged or asked for; a device that answers all " +
+				"the same violates a rule",
 		},
 		{
 			Transitions: `\+ trimmed ->`,

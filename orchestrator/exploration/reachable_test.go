@@ -75,8 +75,10 @@ func TestTheStartsAloneTakeEveryReachableTransition(t *testing.T) {
 func TestABrokenNICIsCaughtByWhatItMakesOfForgedPackets(t *testing.T) {
 	s := newScratch(t)
 	for _, tt := range []struct{ name, bug, data, control, rule string }{
-		{"a PSN far ahead, NAKed wrong", "nack-psn-plus-one", "{qpn: 1, psn: 5, type: rewrite, field: psn, value: 9}", "", "gbn.nak-psn"},
-		{"a PSN that was received, NAKed", "nack-duplicates", "{qpn: 1, psn: 5, type: rewrite, field: psn, value: 2}", "", "gbn.nak-repeat"},
+		{"a PSN far ahead, NAKed wrong", "nack-psn-plus-one", "{qpn: 1, psn: 5, type: rewrite, field: psn, value: 9}", "",
+			"gbn.nak-psn"},
+		{"a PSN that was received, NAKed", "nack-duplicates", "{qpn: 1, psn: 5, type: rewrite, field: psn, value: 2}", "",
+			"gbn.nak-repeat"},
 		{"another queue pair, which is a loss that is NAKed wrong", "nack-psn-plus-one",
 			"{qpn: 1, psn: 5, type: rewrite, field: dest-qpn, value: 77}", "", "gbn.nak-psn"},
 		{"the end of a message in its middle, executed", "accepts-opcode-sequence",
@@ -88,7 +90,8 @@ func TestABrokenNICIsCaughtByWhatItMakesOfForgedPackets(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			broken := "{nic: {bugs: [" + tt.bug + "]}}"
-			text := "name: forged\nrequester: " + broken + "\nresponder: " + broken + "\ntraffic:\n  message-size: 10240\n  num-msgs-per-qp: 3\n" +
+			text := "name: forged\nrequester: " + broken + "\nresponder: " + broken +
+				"\ntraffic:\n  message-size: 10240\n  num-msgs-per-qp: 3\n" +
 				"  tx-depth: 3\n  data-pkt-events: [" + tt.data + "]\n  control-pkt-events: [" + tt.control + "]\n"
 			if rules := violated(t, s, text); !slices.Contains(rules, tt.rule) {
 				t.Errorf("%s: violated %v, want %s", tt.bug, rules, tt.rule)

@@ -18,15 +18,16 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// More than the default is for a machine that has nothing else to do: go test -run Sound -args -sound-runs 20000 -sound-seeds 5.
+// More than the default is for a machine that has nothing else to do: go test -run Sound -args -sound-runs 20000
+// -sound-seeds 5.
 var (
 	soundRuns  = flag.Int("sound-runs", 0, "runs of each profile and seed; 0: a quick sample")
 	soundSeeds = flag.Int("sound-seeds", 1, "seeds")
 	soundFirst = flag.Int("sound-first", 11, "the first of them")
 )
 
-// TestSoundNICsAreNotBlamed explores every profile: whatever the injector does to their packets, no rule may be held against
-// NICs without faults.
+// TestSoundNICsAreNotBlamed explores every profile: whatever the injector does to their packets, no rule may be held
+// against NICs without faults.
 func TestSoundNICsAreNotBlamed(t *testing.T) {
 	runs := *soundRuns
 	if runs == 0 {
@@ -52,7 +53,8 @@ func explore(t *testing.T, profile string, seed uint64, runs int) {
 	e := exploration.New(base, exploration.Options{
 		Seed: seed, Runs: runs, Runners: []reduction.Runner{s.Run},
 		Failed: func(failed *config.Test, f analyzers.Finding) error {
-			t.Errorf("%s psn %d packets %v: expected %s, actual %s\n%s", f.Rule, f.PSN, f.Packets, f.Expected, f.Actual, failed.YAML())
+			t.Errorf("%s psn %d packets %v: expected %s, actual %s\n%s", f.Rule, f.PSN, f.Packets, f.Expected, f.Actual,
+				failed.YAML())
 			return nil
 		},
 	})
@@ -108,9 +110,11 @@ func newScratch(t testing.TB) *orchestrator.Scratch {
 func models() config.Options {
 	var o config.Options
 	for _, p := range rdma.Profiles() {
-		o.Profiles = append(o.Profiles, config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
-			DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP, MinTimeBetween: 4 * clock.Microsecond,
-		}})
+		o.Profiles = append(o.Profiles,
+			config.Profile{Name: p.Name, Adaptive: len(p.AdaptiveSchedule) > 0, Defaults: config.RoCE{
+				DCQCNRP: true, DCQCNNP: true, TrimReaction: p.TrimReaction, TrimDSCP: p.TrimDSCP,
+				MinTimeBetween: 4 * clock.Microsecond,
+			}})
 	}
 	for _, b := range rdma.Catalogue() {
 		o.Bugs = append(o.Bugs, b.Name)
@@ -118,7 +122,8 @@ func models() config.Options {
 	return o
 }
 
-// TestAMiscountBesideARestartForAnImpliedNAK: what a restart counts is open there, but seven timeouts are no sequence NAKs.
+// TestAMiscountBesideARestartForAnImpliedNAK: what a restart counts is open there, but seven timeouts are no sequence
+// NAKs.
 func TestAMiscountBesideARestartForAnImpliedNAK(t *testing.T) {
 	test, err := config.Load("testdata/sound/nak-during-a-restart-for-an-implied-nak.yml", models())
 	if err != nil {

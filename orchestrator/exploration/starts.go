@@ -8,9 +8,9 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// startFiles are tests that lead to states that few random changes lead to together; each says which transitions it is there
-// for. Their instants are those of the profile spec on the default testbed. Together they take all that is reachable, which a
-// test asserts.
+// startFiles are tests that lead to states that few random changes lead to together; each says which transitions it is
+// there for. Their instants are those of the profile spec on the default testbed. Together they take all that is
+// reachable, which a test asserts.
 //
 //go:embed starts/*.yml
 var startFiles embed.FS

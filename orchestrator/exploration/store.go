@@ -19,8 +19,8 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Store is a corpus directory: NNNN.yml are tests that reached something new, in the order in which they were found, and
-// failures/<rule>/ holds a bug report for each rule that was violated.
+// Store is a corpus directory: NNNN.yml are tests that reached something new, in the order in which they were found,
+// and failures/<rule>/ holds a bug report for each rule that was violated.
 type Store struct {
 	Dir     string
 	Config  config.Options
@@ -68,9 +68,10 @@ func (s *Store) Keep(n int, t *config.Test, reached []string) error {
 // reductionRuns bounds how long one failure holds up the search for others.
 const reductionRuns = 300
 
-// Report reduces a test that violates a rule and writes the bug report: the smallest test, the bundle of its run, and the
-// report as text. It returns the report's directory.
-func (s *Store) Report(ctx context.Context, t *config.Test, f analyzers.Finding, run reduction.Runner) (dir string, err error) {
+// Report reduces a test that violates a rule and writes the bug report: the smallest test, the bundle of its run, and
+// the report as text. It returns the report's directory.
+func (s *Store) Report(ctx context.Context, t *config.Test, f analyzers.Finding, run reduction.Runner) (dir string,
+	err error) {
 	target := reduction.Target{Rule: f.Rule, Severity: f.Severity}
 	r, err := reduction.Reduce(ctx, t, target, forgiving(run), reduction.Options{Config: s.Config, Runs: reductionRuns})
 	if err != nil {
@@ -119,7 +120,8 @@ func (s *Store) record(ctx context.Context, t *config.Test, dir, file string) (e
 	tarFile := filepath.Join(dir, "bundle.tar")
 	o.Report.Next = []string{s.Command + " run " + file, s.Command + " replay " + tarFile}
 	return errors.Join(
-		writeFile(filepath.Join(dir, "report.txt"), func(f *os.File) error { return report.Text(f, o.Report, report.TextOptions{Verbose: true}) }),
+		writeFile(filepath.Join(dir, "report.txt"),
+			func(f *os.File) error { return report.Text(f, o.Report, report.TextOptions{Verbose: true}) }),
 		writeFile(tarFile, func(f *os.File) error { return pack(f, o.Dir) }),
 	)
 }

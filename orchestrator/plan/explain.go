@@ -18,8 +18,8 @@ import (
 // explainMessages bounds how many messages of one schedule Explain prints.
 const explainMessages = 12
 
-// Explain prints for people what the test does: who talks to whom, the schedule of messages, where each event lands, the
-// times that follow, and the warnings. The only errors are those of w.
+// Explain prints for people what the test does: who talks to whom, the schedule of messages, where each event lands,
+// the times that follow, and the warnings. The only errors are those of w.
 func (p *Plan) Explain(w io.Writer) error {
 	var b strings.Builder
 	t := p.Test
@@ -32,7 +32,8 @@ func (p *Plan) Explain(w io.Writer) error {
 	p.explainEvents(&b)
 	p.explainTimes(&b)
 	if expect := t.Expect.YAML(); expect != nil {
-		fmt.Fprintf(&b, "\nEXPECTED, and of other analyzers no violation\n  %s\n", strings.ReplaceAll(strings.TrimSpace(string(expect)), "\n", "\n  "))
+		fmt.Fprintf(&b, "\nEXPECTED, and of other analyzers no violation\n  %s\n",
+			strings.ReplaceAll(strings.TrimSpace(string(expect)), "\n", "\n  "))
 	}
 	if len(p.Warnings) > 0 {
 		b.WriteString("\nWARNINGS\n")
@@ -139,7 +140,8 @@ func scheduleRows(tr generator.Traffic, s config.Side) [][]string {
 			from, what = s.Peer(), "response"
 		}
 		rows = append(rows, []string{fmt.Sprint(m.Index + 1), m.Verb.String(), fmt.Sprint(m.Length),
-			span(m.FirstPSN, m.FirstPSN+int64(m.PSNs)-1), fmt.Sprintf("%s from %v to %v", plural(m.PSNs, what), from, from.Peer())})
+			span(m.FirstPSN, m.FirstPSN+int64(m.PSNs)-1),
+			fmt.Sprintf("%s from %v to %v", plural(m.PSNs, what), from, from.Peer())})
 	}
 	return rows
 }

@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// fits translates the events for the switch of a live testbed, as a run does once it knows the hosts' numbers. The error is the one
-// that the run would end with.
+// fits translates the events for the switch of a live testbed, as a run does once it knows the hosts' numbers. The
+// error is the one that the run would end with.
 func (p *Plan) fits() error {
 	info := offered(p.Test.Testbed)
 	if info == nil {
@@ -21,7 +21,8 @@ func (p *Plan) fits() error {
 	for i, c := range p.Connections {
 		number := packet.QPN(i + 2) // of no queue pair in particular; 0 and 1 are not for traffic
 		conns[i] = injector.Connection{
-			Requester: injector.Endpoint{IP: c.IPs[config.Requester], QPN: number}, Responder: injector.Endpoint{IP: c.IPs[config.Responder], QPN: number},
+			Requester: injector.Endpoint{IP: c.IPs[config.Requester], QPN: number},
+			Responder: injector.Endpoint{IP: c.IPs[config.Responder], QPN: number},
 		}
 	}
 	bed := p.Test.Testbed

@@ -23,22 +23,30 @@ func named(p *plan.Plan) string {
 func TestPatternsStandForSingleEvents(t *testing.T) {
 	for _, tt := range []struct{ name, traffic, want string }{
 		{"a range of packets", "{data-pkt-events: [{qpn: 1, psn: 5..8, type: drop}]}", "1:5/1 1:6/1 1:7/1 1:8/1"},
-		{"a list of packets in the order of the file", "{data-pkt-events: [{qpn: 1, psn: [7, 1, 3], type: drop}]}", "1:7/1 1:1/1 1:3/1"},
+		{"a list of packets in the order of the file", "{data-pkt-events: [{qpn: 1, psn: [7, 1, 3], type: drop}]}",
+			"1:7/1 1:1/1 1:3/1"},
 		{"a list with ranges", "{data-pkt-events: [{qpn: 1, psn: [1, 4..5, last], type: drop}]}", "1:1/1 1:4/1 1:5/1 1:10/1"},
 		{"the last data packet", "{data-pkt-events: [{qpn: 1, psn: last, type: drop}]}", "1:10/1"},
-		{"the last data packet of several messages", "{num-msgs-per-qp: 3, data-pkt-events: [{qpn: 1, psn: last, type: drop}]}", "1:30/1"},
+		{"the last data packet of several messages",
+			"{num-msgs-per-qp: 3, data-pkt-events: [{qpn: 1, psn: last, type: drop}]}", "1:30/1"},
 		{"counted from the last", "{data-pkt-events: [{qpn: 1, psn: last-2..last, type: drop}]}", "1:8/1 1:9/1 1:10/1"},
 		{"every third packet", "{data-pkt-events: [{qpn: 1, every: 3, type: ecn}]}", "1:3/1 1:6/1 1:9/1"},
-		{"every third packet from the first", "{data-pkt-events: [{qpn: 1, every: 3, start: 1, type: ecn}]}", "1:1/1 1:4/1 1:7/1 1:10/1"},
-		{"every second packet of a part", "{data-pkt-events: [{qpn: 1, every: 2, start: 4, until: 7, type: ecn}]}", "1:4/1 1:6/1"},
-		{"seven rounds of one packet", "{data-pkt-events: [{qpn: 1, psn: last, iter: 1..3, type: drop}]}", "1:10/1 1:10/2 1:10/3"},
+		{"every third packet from the first", "{data-pkt-events: [{qpn: 1, every: 3, start: 1, type: ecn}]}",
+			"1:1/1 1:4/1 1:7/1 1:10/1"},
+		{"every second packet of a part", "{data-pkt-events: [{qpn: 1, every: 2, start: 4, until: 7, type: ecn}]}",
+			"1:4/1 1:6/1"},
+		{"seven rounds of one packet", "{data-pkt-events: [{qpn: 1, psn: last, iter: 1..3, type: drop}]}",
+			"1:10/1 1:10/2 1:10/3"},
 		{"rounds by list", "{data-pkt-events: [{qpn: 1, psn: 2, iter: [1, 3], type: drop}]}", "1:2/1 1:2/3"},
-		{"packets times rounds", "{data-pkt-events: [{qpn: 1, psn: [2, 4], iter: 1..2, type: drop}]}", "1:2/1 1:2/2 1:4/1 1:4/2"},
+		{"packets times rounds", "{data-pkt-events: [{qpn: 1, psn: [2, 4], iter: 1..2, type: drop}]}",
+			"1:2/1 1:2/2 1:4/1 1:4/2"},
 		{"several connections, each with its own last packet",
-			"{num-connections: 2, rdma-verb: [write, fetch-add], verbs-by: connection, data-pkt-events: [{qpn: 1..last, psn: last, type: drop}]}",
+			"{num-connections: 2, rdma-verb: [write, fetch-add], verbs-by: connection, data-pkt-events: [{qpn: 1..last, psn: " +
+				"last, type: drop}]}",
 			"1:10/1 2:1/1"},
 		{"control packets", "{control-pkt-events: [{qpn: 1, packet: nak, nth: 1..3, type: drop}]}", "1:0/1 1:0/2 1:0/3"},
-		{"control packets by PSN", "{num-msgs-per-qp: 2, control-pkt-events: [{qpn: 1, packet: ack, psn: [10, last], type: drop}]}", "1:10/1 1:20/1"},
+		{"control packets by PSN",
+			"{num-msgs-per-qp: 2, control-pkt-events: [{qpn: 1, packet: ack, psn: [10, last], type: drop}]}", "1:10/1 1:20/1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := named(mustPlan(t, "f.yml", "name: x\ntraffic: "+tt.traffic)); got != tt.want {
@@ -49,7 +57,8 @@ func TestPatternsStandForSingleEvents(t *testing.T) {
 }
 
 func TestEventsOfAPatternKnowTheItemOfTheFile(t *testing.T) {
-	p := mustPlan(t, "f.yml", "name: x\ntraffic:\n  data-pkt-events:\n    - {qpn: 1, psn: 1..2, type: ecn}\n    - {qpn: 1, psn: 5, type: drop}\n")
+	p := mustPlan(t, "f.yml",
+		"name: x\ntraffic:\n  data-pkt-events:\n    - {qpn: 1, psn: 1..2, type: ecn}\n    - {qpn: 1, psn: 5, type: drop}\n")
 	var got []string
 	for _, in := range p.Intents {
 		got = append(got, fmt.Sprint(in.Index, " ", in.Where))

@@ -1,6 +1,7 @@
 // Package plan turns a validated test into everything that is decided before a testbed is touched: which addresses each
-// connection uses, its fixed schedule of messages, which packet every event names, and the times that follow. Planning is
-// pure, and the same on every testbed; what the endpoints draw at run time (QPNs, initial PSNs) is added by the injector.
+// connection uses, its fixed schedule of messages, which packet every event names, and the times that follow. Planning
+// is pure, and the same on every testbed; what the endpoints draw at run time (QPNs, initial PSNs) is added by the
+// injector.
 package plan
 
 import (
@@ -94,8 +95,8 @@ func AckTimeout(t int) clock.Duration {
 	return ackTimeoutUnit << min(t, longestTimerExp)
 }
 
-// longestDelay returns for how long an event holds a packet. The traffic may be over before it is released, and the packet is on its way
-// then: a run that ends earlier shows its host without it.
+// longestDelay returns for how long an event holds a packet. The traffic may be over before it is released, and the
+// packet is on its way then: a run that ends earlier shows its host without it.
 func longestDelay(t *config.Test) (longest clock.Duration) {
 	for i := range t.Traffic.DataEvents {
 		longest = max(longest, delayOf(t.Traffic.DataEvents[i].Params))
@@ -201,7 +202,8 @@ func (p *Plan) resolveControlEvents() {
 	}
 }
 
-// controlSpace returns the PSN space of control packets of class c. CNPs have none; the injector counts them with requests.
+// controlSpace returns the PSN space of control packets of class c. CNPs have none; the injector counts them with
+// requests.
 func controlSpace(c packet.Class) packet.Space {
 	if c == packet.ClassReadRequest || c == packet.ClassCNP {
 		return packet.Requests

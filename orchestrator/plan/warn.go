@@ -40,7 +40,8 @@ type warner struct {
 
 // warn looks for what is legal and yet surprising. Warnings come in the order of the file's lists.
 func (p *Plan) warn() {
-	w := warner{Plan: p, losses: make(map[stream][]loss), event: -1, first: make(map[string]int), likely: make(map[string]int)}
+	w := warner{Plan: p, losses: make(map[stream][]loss), event: -1, first: make(map[string]int),
+		likely: make(map[string]int)}
 	for i, e := range p.Test.Traffic.DataEvents {
 		if t, ok := p.target(e.QPN, e.From, e.PSN); ok && disturbs(e.Type) {
 			s := stream{e.QPN, e.From}
@@ -60,7 +61,8 @@ func (p *Plan) warn() {
 	w.likewise()
 }
 
-// disturbs reports whether an event of type t may make something be retransmitted: a late packet can look like a lost one.
+// disturbs reports whether an event of type t may make something be retransmitted: a late packet can look like a lost
+// one.
 func disturbs(t trace.EventType) bool { return t.Loses() || t.Edits() || t.Late() }
 
 // add adds a warning. Of an item that stands for many events only the first with a warning is heard.
@@ -89,7 +91,8 @@ func (w *warner) likewise() {
 func (w *warner) hosts() {
 	for _, s := range []config.Side{config.Requester, config.Responder} {
 		if n := len(w.Test.Host(s).NIC.IPs); n > 1 && !w.Test.Traffic.MultiGID {
-			w.add(s.String()+".nic.ip-list", fmt.Sprintf("only the first of %d addresses is used", n), "traffic.multi-gid deals them out")
+			w.add(s.String()+".nic.ip-list", fmt.Sprintf("only the first of %d addresses is used", n),
+				"traffic.multi-gid deals them out")
 		}
 	}
 }
@@ -101,7 +104,8 @@ func (w *warner) timers() {
 		return
 	}
 	if w.AckTimeout == 0 {
-		w.add("traffic.min-retransmit-timeout", "there is no timer", "a lost tail or a lost retransmission then stalls its connection for good")
+		w.add("traffic.min-retransmit-timeout", "there is no timer",
+			"a lost tail or a lost retransmission then stalls its connection for good")
 		return
 	}
 	// IBTA lets the timer fire between T and 4 T (volume 1, 9.7.6.1.3).
@@ -132,15 +136,18 @@ func (w *warner) dataEvent(i int) {
 		return
 	}
 	if e.Type == trace.EventECN && w.Test.Traffic.ECN == config.ECN(packet.NotECT) {
-		w.add(path, "marks a packet that is not ECN-capable", "no router would; the trace notes it, and a NIC may answer it or not")
+		w.add(path, "marks a packet that is not ECN-capable",
+			"no router would; the trace notes it, and a NIC may answer it or not")
 	}
 	if e.Type == trace.EventTrim {
 		if length := t.ipLength(w.ipHeader(e.QPN)); length <= e.Trim.Size {
-			w.add(path, fmt.Sprintf("the packet has only %d bytes and passes whole", length), "trim.size counts from the IP header; the injector counts a runt")
+			w.add(path, fmt.Sprintf("the packet has only %d bytes and passes whole", length),
+				"trim.size counts from the IP header; the injector counts a runt")
 		}
 	}
 	if at, ok := e.Params.Get("offset"); ok && at >= int64(t.payload()) {
-		w.add(path, fmt.Sprintf("the packet has only %d bytes of payload and passes whole", t.payload()), "offset counts them from 0; the injector counts a runt")
+		w.add(path, fmt.Sprintf("the packet has only %d bytes of payload and passes whole", t.payload()),
+			"offset counts them from 0; the injector counts a runt")
 	}
 	w.iteration(path, i, t)
 	w.exhaustion(path, i)
@@ -179,11 +186,13 @@ func (w *warner) iteration(path string, i int, t target) {
 	if certain == 1 && len(earlier) == 1 && e.Iter == 2 {
 		return // one round was repeated, whenever that was
 	}
-	because := fmt.Sprintf("in iter-scope connection, all packets sent after packet %d was repeated carry iter 2 or more", first.psn)
+	because := fmt.Sprintf("in iter-scope connection, all packets sent after packet %d was repeated carry iter 2 or more",
+		first.psn)
 	switch {
 	case w.Test.Traffic.IterScope == injector.IterMessage:
 		w.add(path, fmt.Sprintf("whether packet %d is first sent with iter %d depends on timing", e.PSN, e.Iter),
-			fmt.Sprintf("in iter-scope message, the rest of the message carries iter 2 or more once packet %d was repeated", first.psn))
+			fmt.Sprintf("in iter-scope message, the rest of the message carries iter 2 or more once packet %d was repeated",
+				first.psn))
 	case certain > 0 && e.Iter == 1:
 		w.add(path, fmt.Sprintf("packet %d is never sent with iter 1", e.PSN),
 			because+fmt.Sprintf(", and message %d starts only after that; use iter-scope: packet, or iter: any", t.Index+1))
@@ -193,8 +202,8 @@ func (w *warner) iteration(path string, i int, t target) {
 	}
 }
 
-// before returns the losses that raise the ITER of packets before event i's packet is first sent, and whether anything makes
-// the packet be sent again.
+// before returns the losses that raise the ITER of packets before event i's packet is first sent, and whether anything
+// makes the packet be sent again.
 func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 	e := &w.Test.Traffic.DataEvents[i]
 	for _, l := range w.losses[stream{e.QPN, e.From}] {
@@ -234,8 +243,10 @@ func (w *warner) exhaustion(path string, i int) {
 		}
 	}
 	if lost > w.Test.Traffic.RetryCount {
-		w.add(path, fmt.Sprintf("packet %d is lost more often than it is retried (max-retransmit-retry %d)", e.PSN, w.Test.Traffic.RetryCount),
-			fmt.Sprintf("the queue pair then goes to error; if that is the point, say expect: {completion: {qpn %d: {status: IBV_WC_RETRY_EXC_ERR}}}", e.QPN))
+		w.add(path, fmt.Sprintf("packet %d is lost more often than it is retried (max-retransmit-retry %d)", e.PSN,
+			w.Test.Traffic.RetryCount),
+			fmt.Sprintf("the queue pair then goes to error; if that is the point, say expect: {completion: {qpn %d: {status: "+
+				"IBV_WC_RETRY_EXC_ERR}}}", e.QPN))
 	}
 }
 
@@ -253,7 +264,8 @@ func (w *warner) controlEvent(i int) {
 		}
 	case packet.ClassNakInv, packet.ClassNakAcc, packet.ClassNakOp:
 		if !w.provokesFatal(e) {
-			w.add(path, "correct endpoints never send a "+e.Packet.String()+" here", "the generator posts valid requests only"+invalid)
+			w.add(path, "correct endpoints never send a "+e.Packet.String()+" here",
+				"the generator posts valid requests only"+invalid)
 		}
 	case packet.ClassRNR:
 		if tr := &w.Test.Traffic; tr.RxRepostDelay == 0 && tr.RxDepth >= tr.TxDepth {
@@ -298,7 +310,8 @@ func (w *warner) provokesNak(e *config.ControlEvent) bool {
 		})
 }
 
-// provokesFatal reports whether requests of the connection may be refused: the switch rewrites one, or their key is stale.
+// provokesFatal reports whether requests of the connection may be refused: the switch rewrites one, or their key is
+// stale.
 func (w *warner) provokesFatal(e *config.ControlEvent) bool {
 	return w.Test.Traffic.StaleRKey || slices.ContainsFunc(w.Test.Traffic.DataEvents, func(d config.DataEvent) bool {
 		return d.QPN == e.QPN && d.From == e.From && d.Type == trace.EventRewrite

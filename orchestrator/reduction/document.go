@@ -13,8 +13,9 @@ type Document struct {
 	Testbed []byte // nil: the test runs on the embedded description
 }
 
-// Written puts the result into the form in which people share it: what it shows, and no setting that has its default anyway.
-// from says where the failure was found, file and testbed what the files will be called, command how to run Candela.
+// Written puts the result into the form in which people share it: what it shows, and no setting that has its default
+// anyway. from says where the failure was found, file and testbed what the files will be called, command how to run
+// Candela.
 func (r *Result) Written(options config.Options, from, file, testbed, command string) Document {
 	var doc Document
 	t := r.Test.WithTestbedFile(config.VirtualTestbed)
@@ -58,8 +59,8 @@ func commentRune(r rune) rune {
 	return r
 }
 
-// terse writes t without the settings that a test with the same NICs and nothing else has, too. If that reads differently,
-// because a default depends on another setting, everything is written out.
+// terse writes t without the settings that a test with the same NICs and nothing else has, too. If that reads
+// differently, because a default depends on another setting, everything is written out.
 func terse(t *config.Test, options config.Options) []byte {
 	full := t.YAML()
 	nic := func(h *config.Host) string { return "{nic: {profile: " + h.NIC.Profile + "}}" }
@@ -123,7 +124,8 @@ func paths(document []byte) []pathLine {
 	return lines
 }
 
-// without leaves out the leaves that are defaults and then the heads of nothing. Tests without traffic keep an empty mapping.
+// without leaves out the leaves that are defaults and then the heads of nothing. Tests without traffic keep an empty
+// mapping.
 func without(lines []pathLine, omit func(pathLine) bool) []byte {
 	var b strings.Builder
 	var heads []pathLine

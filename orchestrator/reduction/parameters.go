@@ -67,7 +67,8 @@ func (r *reducer) connections() {
 // keepConnection leaves one connection and its events.
 func keepConnection(t *config.Test, only int) {
 	t.Traffic.DataEvents = slices.DeleteFunc(t.Traffic.DataEvents, func(e config.DataEvent) bool { return e.QPN != only })
-	t.Traffic.ControlEvents = slices.DeleteFunc(t.Traffic.ControlEvents, func(e config.ControlEvent) bool { return e.QPN != only })
+	t.Traffic.ControlEvents = slices.DeleteFunc(t.Traffic.ControlEvents,
+		func(e config.ControlEvent) bool { return e.QPN != only })
 	for i := range t.Traffic.DataEvents {
 		t.Traffic.DataEvents[i].QPN = 1
 	}

@@ -1,6 +1,7 @@
-// Package reduction makes failing tests small: the fewest events, and then the least traffic, with which a test still breaks
-// the same rule. Events go by delta debugging, parameters one at a time towards the simplest value that the test allows.
-// What comes out fails for certain, because it was run; and it is the same every time unless time or runs gave out.
+// Package reduction makes failing tests small: the fewest events, and then the least traffic, with which a test still
+// breaks the same rule. Events go by delta debugging, parameters one at a time towards the simplest value that the test
+// allows. What comes out fails for certain, because it was run; and it is the same every time unless time or runs gave
+// out.
 package reduction
 
 import (
@@ -20,8 +21,8 @@ import (
 type Target struct {
 	Rule     string             // of a finding; empty: Reason
 	Severity analyzers.Severity // of that finding
-	// Reason is a reason for the verdict without its numbers, "completion of qpn #: # of # messages complete …", of a run that
-	// fails without any violation.
+	// Reason is a reason for the verdict without its numbers, "completion of qpn #: # of # messages complete …", of a run
+	// that fails without any violation.
 	Reason string
 }
 
@@ -45,7 +46,8 @@ func (t Target) Shown(v orchestrator.Verdict, a *analyzers.Analysis) (f *analyze
 	if a == nil {
 		return nil, "", false
 	}
-	i := slices.IndexFunc(a.Findings, func(f analyzers.Finding) bool { return f.Rule == t.Rule && f.Severity == t.Severity })
+	i := slices.IndexFunc(a.Findings,
+		func(f analyzers.Finding) bool { return f.Rule == t.Rule && f.Severity == t.Severity })
 	if i < 0 {
 		return nil, "", false
 	}
@@ -59,7 +61,8 @@ var ErrNoFailure = errors.New("nothing to minimize")
 // reason for the verdict.
 func TargetOf(v orchestrator.Verdict, a *analyzers.Analysis, rule string) (Target, error) {
 	if a == nil {
-		return Target{}, fmt.Errorf("%w: the run was not analysed (%s: %s)", ErrNoFailure, v.Verdict, strings.Join(v.Reasons, "; "))
+		return Target{}, fmt.Errorf("%w: the run was not analysed (%s: %s)", ErrNoFailure, v.Verdict,
+			strings.Join(v.Reasons, "; "))
 	}
 	if rule != "" {
 		for _, f := range a.Findings {
@@ -72,7 +75,8 @@ func TargetOf(v orchestrator.Verdict, a *analyzers.Analysis, rule string) (Targe
 	if v.Exit != orchestrator.ExitFail {
 		hint := ""
 		if i := slices.IndexFunc(a.Findings, violates); i >= 0 {
-			hint = fmt.Sprintf("; the test expects that %s is violated, which --rule %s minimizes", a.Findings[i].Rule, a.Findings[i].Rule)
+			hint = fmt.Sprintf("; the test expects that %s is violated, which --rule %s minimizes", a.Findings[i].Rule,
+				a.Findings[i].Rule)
 		}
 		return Target{}, fmt.Errorf("%w: the run did not fail, its verdict is %s%s", ErrNoFailure, v.Verdict, hint)
 	}
@@ -114,8 +118,8 @@ type Smallest[T any] struct {
 // Result is the smallest test of NICs.
 type Result struct{ Smallest[*config.Test] }
 
-// Reduce makes t, which shows target, as small as it can. It stops early, with the smallest test so far, when ctx ends. The
-// error wraps [ErrNoFailure] if t does not show target.
+// Reduce makes t, which shows target, as small as it can. It stops early, with the smallest test so far, when ctx ends.
+// The error wraps [ErrNoFailure] if t does not show target.
 func Reduce(ctx context.Context, t *config.Test, target Target, run Runner, o Options) (*Result, error) {
 	check := func(t *config.Test) (*config.Test, error) { return recheck(t, o.Config) }
 	r := &reducer{newSearch(ctx, target, run, check, o.Runs, o.Progress)}

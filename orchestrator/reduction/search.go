@@ -25,11 +25,13 @@ type search[T hashed] struct {
 	err      error           // a run could not be made; everything ends
 }
 
-func newSearch[T hashed](ctx context.Context, target Target, run func(context.Context, T) (*orchestrator.Outcome, error), check func(T) (T, error),
+func newSearch[T hashed](ctx context.Context, target Target,
+	run func(context.Context, T) (*orchestrator.Outcome, error), check func(T) (T, error),
 	limit int, progress func(int, T),
 ) *search[T] {
 	return &search[T]{
-		Smallest: Smallest[T]{Target: target}, ctx: ctx, run: run, check: check, limit: limit, progress: progress, tried: make(map[string]bool),
+		Smallest: Smallest[T]{Target: target}, ctx: ctx, run: run, check: check, limit: limit, progress: progress,
+		tried: make(map[string]bool),
 	}
 }
 

@@ -26,9 +26,10 @@ type SwitchOptions struct {
 // SwitchResult is the smallest test of a switch.
 type SwitchResult struct{ Smallest[*config.SwitchTest] }
 
-// ReduceSwitch is [Reduce] for tests of switches: the fewest flows and changes, then the least that these send, then the plainest
-// switch, hosts and network. Seeded bugs stay: they are the device.
-func ReduceSwitch(ctx context.Context, t *config.SwitchTest, target Target, run SwitchRunner, o SwitchOptions) (*SwitchResult, error) {
+// ReduceSwitch is [Reduce] for tests of switches: the fewest flows and changes, then the least that these send, then
+// the plainest switch, hosts and network. Seeded bugs stay: they are the device.
+func ReduceSwitch(ctx context.Context, t *config.SwitchTest, target Target, run SwitchRunner,
+	o SwitchOptions) (*SwitchResult, error) {
 	check := func(t *config.SwitchTest) (*config.SwitchTest, error) {
 		checked, err := config.ParseSwitchTests("candidate", t.YAML(), o.Config)
 		if err != nil {
@@ -44,7 +45,8 @@ func ReduceSwitch(ctx context.Context, t *config.SwitchTest, target Target, run 
 	if err != nil {
 		return nil, fmt.Errorf("minimize %s: %w", t.Name, err)
 	}
-	if err := r.exhaust(start, r.expectations, r.items, r.counts, r.flows, r.amounts, r.offers, r.settings, r.network); err != nil {
+	if err := r.exhaust(start, r.expectations, r.items, r.counts, r.flows, r.amounts, r.offers, r.settings,
+		r.network); err != nil {
 		return nil, err
 	}
 	return &SwitchResult{r.Smallest}, nil
@@ -75,11 +77,16 @@ func (r *switchReducer) expectations() {
 	if r.Target.Rule != "" && r.change(func(t *config.SwitchTest) { t.Expect = config.SwitchExpect{} }) {
 		return
 	}
-	r.leave(func(e *config.SwitchExpect) int { return len(e.Analyzers) }, func(e *config.SwitchExpect, i int) { e.Analyzers = without1(e.Analyzers, i) })
-	r.leave(func(e *config.SwitchExpect) int { return len(e.Metrics) }, func(e *config.SwitchExpect, i int) { e.Metrics = without1(e.Metrics, i) })
-	r.leave(func(e *config.SwitchExpect) int { return len(e.Flows) }, func(e *config.SwitchExpect, i int) { e.Flows = without1(e.Flows, i) })
-	r.leave(func(e *config.SwitchExpect) int { return len(e.Counters) }, func(e *config.SwitchExpect, i int) { e.Counters = without1(e.Counters, i) })
-	r.leave(func(e *config.SwitchExpect) int { return len(e.Relations) }, func(e *config.SwitchExpect, i int) { e.Relations = without1(e.Relations, i) })
+	r.leave(func(e *config.SwitchExpect) int { return len(e.Analyzers) },
+		func(e *config.SwitchExpect, i int) { e.Analyzers = without1(e.Analyzers, i) })
+	r.leave(func(e *config.SwitchExpect) int { return len(e.Metrics) },
+		func(e *config.SwitchExpect, i int) { e.Metrics = without1(e.Metrics, i) })
+	r.leave(func(e *config.SwitchExpect) int { return len(e.Flows) },
+		func(e *config.SwitchExpect, i int) { e.Flows = without1(e.Flows, i) })
+	r.leave(func(e *config.SwitchExpect) int { return len(e.Counters) },
+		func(e *config.SwitchExpect, i int) { e.Counters = without1(e.Counters, i) })
+	r.leave(func(e *config.SwitchExpect) int { return len(e.Relations) },
+		func(e *config.SwitchExpect, i int) { e.Relations = without1(e.Relations, i) })
 }
 
 // leave drops expectations of one kind, one at a time from the last.
@@ -123,8 +130,8 @@ func withActions(t *config.SwitchTest, list []action) *config.SwitchTest {
 	return &c
 }
 
-// flows takes items of many flows apart and leaves only the flows that the failure needs. If it needs all of them, the items stay
-// as they were written.
+// flows takes items of many flows apart and leaves only the flows that the failure needs. If it needs all of them, the
+// items stay as they were written.
 func (r *switchReducer) flows() {
 	plan, err := switchtest.New(r.Test)
 	if err != nil || len(plan.Flows) == len(r.Test.Workload) {
@@ -141,8 +148,8 @@ func (r *switchReducer) flows() {
 	}
 }
 
-// counts lowers how many flows and exchanges an item has. It comes before the amounts: a few packets of many flows are no smaller than
-// many of a few.
+// counts lowers how many flows and exchanges an item has. It comes before the amounts: a few packets of many flows are
+// no smaller than many of a few.
 func (r *switchReducer) counts() {
 	for i := range r.Test.Workload {
 		for _, name := range workload.Find(r.Test.Workload[i].Kind).Counts {

@@ -53,7 +53,8 @@ func reduceSwitch(t *testing.T, text string) (*reduction.SwitchResult, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := reduction.ReduceSwitch(t.Context(), test, target, run, reduction.SwitchOptions{Config: switchtest.Options(), Runs: 2000})
+	r, err := reduction.ReduceSwitch(t.Context(), test, target, run,
+		reduction.SwitchOptions{Config: switchtest.Options(), Runs: 2000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func TestAFailingTestOfASwitchIsReducedToTheFlowsThatOverflowItsQueue(t *testing
 	if len(p.Flows) > 2 {
 		t.Errorf("%d flows; two senders overflow a queue\n%s", len(p.Flows), doc)
 	}
-	for _, want := range []string{"# Smallest test found that shows sai.dscp, from runs/x", "# Reproduce: candela run min.yml", "bugs: [wrong-dscp]"} {
+	for _, want := range []string{"# Smallest test found that shows sai.dscp, from runs/x",
+		"# Reproduce: candela run min.yml", "bugs: [wrong-dscp]"} {
 		if !strings.Contains(doc, want) {
 			t.Errorf("the test lacks %q:\n%s", want, doc)
 		}
@@ -135,7 +137,8 @@ expect: {drops: 0, trims: 0, total-goodput-gbps: {min: 0}}
 
 func TestATestOfASwitchThatDoesNotFailAnyMoreIsRefused(t *testing.T) {
 	test := parseSwitch(t, strings.Replace(manyFlows, "bugs: [wrong-dscp]", "bugs: []", 1))
-	_, err := reduction.ReduceSwitch(t.Context(), test, reduction.Target{Rule: "sai.dscp"}, runner(t), reduction.SwitchOptions{Config: switchtest.Options()})
+	_, err := reduction.ReduceSwitch(t.Context(), test, reduction.Target{Rule: "sai.dscp"}, runner(t),
+		reduction.SwitchOptions{Config: switchtest.Options()})
 	if err == nil || !strings.Contains(err.Error(), "does not show sai.dscp") {
 		t.Errorf("error %v", err)
 	}

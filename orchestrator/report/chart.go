@@ -123,7 +123,8 @@ type chartLine struct{ Name, Path, Colour string }
 
 func newChartView(c *Chart) chartView {
 	v := chartView{
-		Title: c.Title, X: c.X, Y: c.Y, Width: chartWidth, Height: chartHeight, Left: plotLeft, Right: chartWidth - plotRight, Top: plotTop,
+		Title: c.Title, X: c.X, Y: c.Y, Width: chartWidth, Height: chartHeight, Left: plotLeft, Right: chartWidth - plotRight,
+		Top:  plotTop,
 		Base: chartHeight - plotBottom, Label: fmt.Sprintf("%s: %d lines", c.Title, len(c.Lines)),
 	}
 	v.scale(c)

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// clean makes s safe to print on a terminal and in XML: control characters, invalid UTF-8 and characters that change the
-// direction of writing become visible escapes. Names and messages may come from a trace or a bundle that somebody sent, and
-// an escape sequence in one of them must not rewrite the verdict above it.
+// clean makes s safe to print on a terminal and in XML: control characters, invalid UTF-8 and characters that change
+// the direction of writing become visible escapes. Names and messages may come from a trace or a bundle that somebody
+// sent, and an escape sequence in one of them must not rewrite the verdict above it.
 func clean(s string) string {
 	if !strings.ContainsFunc(s, suspect) && utf8.ValidString(s) {
 		return s

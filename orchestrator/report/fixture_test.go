@@ -86,7 +86,8 @@ func passing() *Report {
 		Metrics: []analyzers.Metric{
 			metric("retrans.nack-generation", 0, 1104), metric("retrans.nack-generation", 2, 1104),
 			metric("retrans.nack-reaction", 0, 2604), metric("retrans.timeout", 0, 67_210_112),
-			{Name: "cnp.cnps", Unit: analyzers.UnitCount, Connection: 1, Count: 1, Min: 1, P50: 1, P99: 1, P999: 1, Max: 1, Sum: 1},
+			{Name: "cnp.cnps", Unit: analyzers.UnitCount, Connection: 1, Count: 1, Min: 1, P50: 1, P99: 1, P999: 1, Max: 1,
+				Sum: 1},
 		},
 		Coverage: map[string]map[string]int64{
 			"gbn": {"sender: new data": 100, "sender: NAK → resend": 1, "sender: timeout → resend": 1, "receiver: RNR": 0},
@@ -158,7 +159,8 @@ func resendSteps() []Step {
 func failing() *Report {
 	r := passing()
 	r.Name, r.File, r.Dir, r.Repeat = "nak-plus-one", "configs/broken-nic.yml", "runs/nak-plus-one", 2
-	r.Verdict, r.Reasons = analyzers.Fail, []string{"1 violation", "expect.retrans.nack-reaction-us: largest of 1 values is 2.604us, want at most 2.000us"}
+	r.Verdict, r.Reasons = analyzers.Fail,
+		[]string{"1 violation", "expect.retrans.nack-reaction-us: largest of 1 values is 2.604us, want at most 2.000us"}
 	r.Findings = []Finding{{
 		Finding: analyzers.Finding{
 			Analyzer: "gbn", Rule: "gbn.retransmit-first", Clause: "IBTA vol. 1, 9.7.5.2.3", Severity: analyzers.Violation,
@@ -206,12 +208,14 @@ func warningsOnly() *Report {
 	r.Connections = r.Connections[:1]
 	r.Events = nil
 	r.Findings = []Finding{
-		{Finding: analyzers.Finding{Analyzer: "gbn", Rule: "gbn.read-replay-opcode", Severity: analyzers.Warning, Connection: 1,
-			Packets: []uint64{31}, TimeNS: 21_400, PSN: 7, Clause: "IBTA vol. 1, 9.7.5.1.9", Expected: "READ response first",
+		{Finding: analyzers.Finding{Analyzer: "gbn", Rule: "gbn.read-replay-opcode", Severity: analyzers.Warning,
+			Connection: 1,
+			Packets:    []uint64{31}, TimeNS: 21_400, PSN: 7, Clause: "IBTA vol. 1, 9.7.5.1.9", Expected: "READ response first",
 			Actual:  "READ response middle",
 			Message: "A replayed READ response starts with MIDDLE, as the Linux kernel's does."}},
-		{Finding: analyzers.Finding{Analyzer: "retrans", Rule: "retrans.late-timeout", Severity: analyzers.Warning, Connection: 1,
-			Packets: []uint64{44}, TimeNS: 90_400, Actual: "timeout after 537.000ms, 8 T"}},
+		{Finding: analyzers.Finding{Analyzer: "retrans", Rule: "retrans.late-timeout", Severity: analyzers.Warning,
+			Connection: 1,
+			Packets:    []uint64{44}, TimeNS: 90_400, Actual: "timeout after 537.000ms, 8 T"}},
 	}
 	return r
 }
@@ -237,7 +241,8 @@ func manyConnections() *Report {
 	r.Name = "incast-64"
 	r.Connections = nil
 	for i := range 64 {
-		c := Connection{Index: i + 1, Traffic: "write 100 × 10240 B, mtu 1024", Outcome: "100 of 100 messages complete", OK: true,
+		c := Connection{Index: i + 1, Traffic: "write 100 × 10240 B, mtu 1024", Outcome: "100 of 100 messages complete",
+			OK:   true,
 			Data: 1000, Rounds: 1, Acks: 100}
 		if i == 40 {
 			c.Data, c.Resent, c.Rounds, c.Naks = 1010, 10, 2, 1
@@ -267,7 +272,8 @@ func manyFindings() *Report {
 	}
 	for i := range 12 {
 		r.Findings = append(r.Findings, Finding{Finding: analyzers.Finding{Analyzer: "cnp", Rule: "cnp.interval",
-			Severity: analyzers.Warning, Connection: 1, Packets: []uint64{uint64(i)}, Message: "CNP 48.000us after the one before"}})
+			Severity: analyzers.Warning, Connection: 1, Packets: []uint64{uint64(i)},
+			Message: "CNP 48.000us after the one before"}})
 	}
 	r.Reasons = []string{"25 violations"}
 	return r
@@ -290,12 +296,15 @@ func excused() *Report {
 func twoCaptures() *Report {
 	r := warningsOnly()
 	r.Name, r.Observation = "before.pcap", &Observation{
-		Observer: "taps", What: "Two captures of the same traffic. Comparing them shows what became of each packet in between.",
-		Captures: []Capture{{"before", []string{"before.pcap"}, nil}, {"after", []string{"ring_0.pcapng", "ring_1.pcapng"}, []string{"eth1: Ethernet, 134 frames received, 0 missed"}}},
-		Ways:     []Way{{"10.0.0.1", "10.0.0.2", "first", "the TTL decreases"}, {"10.0.0.2", "10.0.0.1", "second", "packets were lost after it"}},
-		Clock:    []Fact{{"offset of the second clock", "1.000ms"}, {"drift", "+12.5 ppm"}, {"uncertainty", "3.100us"}},
-		Between:  []Fact{{"packets at the upstream tap", "116"}, {"dropped in between", "1"}},
-		Said:     []string{"said by the tables"},
+		Observer: "taps",
+		What:     "Two captures of the same traffic. Comparing them shows what became of each packet in between.",
+		Captures: []Capture{{"before", []string{"before.pcap"}, nil},
+			{"after", []string{"ring_0.pcapng", "ring_1.pcapng"}, []string{"eth1: Ethernet, 134 frames received, 0 missed"}}},
+		Ways: []Way{{"10.0.0.1", "10.0.0.2", "first", "the TTL decreases"},
+			{"10.0.0.2", "10.0.0.1", "second", "packets were lost after it"}},
+		Clock:   []Fact{{"offset of the second clock", "1.000ms"}, {"drift", "+12.5 ppm"}, {"uncertainty", "3.100us"}},
+		Between: []Fact{{"packets at the upstream tap", "116"}, {"dropped in between", "1"}},
+		Said:    []string{"said by the tables"},
 	}
 	r.Notes = []string{"said by the tables", "before.pcap: 40 of 80 frames are second sights and were left out"}
 	return r
@@ -319,7 +328,8 @@ func hostile() *Report {
 	r.Sequences[0].Points[0].Class = 200
 	r.Ladders[0].Title = evil
 	r.Observation = &Observation{
-		Observer: evil, What: evil, Captures: []Capture{{evil, []string{evil}, []string{evil}}}, Ways: []Way{{evil, evil, evil, evil}},
+		Observer: evil, What: evil, Captures: []Capture{{evil, []string{evil}, []string{evil}}},
+		Ways:  []Way{{evil, evil, evil, evil}},
 		Clock: []Fact{{evil, evil}}, Between: []Fact{{evil, evil}},
 	}
 	r.Files, r.Apart = []File{{Name: evil, What: evil}}, true

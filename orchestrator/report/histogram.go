@@ -80,7 +80,8 @@ func (v *metricView) draw(m *analyzers.Metric) {
 		height := max(2, float64(n)/float64(most)*(histogramBase-6))
 		v.Bars = append(v.Bars, histogramBar{
 			X: round(float64(i)*width + 0.5), Y: round(histogramBase - height), Width: round(width - 1), Height: round(height),
-			Title: fmt.Sprintf("%s from %s to %s", plural(n, "value"), quantity(axis.edge(i), m.Unit), quantity(axis.edge(i+1), m.Unit)),
+			Title: fmt.Sprintf("%s from %s to %s", plural(n, "value"), quantity(axis.edge(i), m.Unit),
+				quantity(axis.edge(i+1), m.Unit)),
 		})
 	}
 	v.MedianX = round(min(max(axis.share(float64(m.P50)), 0), 1) * histogramWidth)

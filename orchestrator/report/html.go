@@ -30,8 +30,8 @@ const (
 	pageAround      = 40
 )
 
-// HTML writes r as one page that needs nothing else: no network, no script. All that comes from a trace or a bundle passes
-// through html/template and clean.
+// HTML writes r as one page that needs nothing else: no network, no script. All that comes from a trace or a bundle
+// passes through html/template and clean.
 func HTML(w io.Writer, r *Report) error {
 	t, err := template.New("page").Funcs(template.FuncMap{"clean": oneLine}).Parse(pageTemplate)
 	if err != nil {

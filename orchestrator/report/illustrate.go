@@ -23,9 +23,9 @@ const (
 	maxPoints        = 2000 // of one plot
 )
 
-// Illustrate fills in what a reader sees of the packets themselves, in one more pass over the trace: the packets around each
-// finding, and if plots are wanted, which only the HTML page shows, Sequences and Ladders. Without findings and plots it
-// reads nothing.
+// Illustrate fills in what a reader sees of the packets themselves, in one more pass over the trace: the packets around
+// each finding, and if plots are wanted, which only the HTML page shows, Sequences and Ladders. Without findings and
+// plots it reads nothing.
 func Illustrate(ctx context.Context, r *Report, c *trace.Checked, plots bool) error {
 	il := newIllustrator(r, c.Meta(), plots)
 	if len(il.wanted) == 0 && !plots {
@@ -90,7 +90,8 @@ func (rp *recentPackets) last(n int) []Point {
 func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	n := meta.Connections.Len()
 	il := &illustrator{
-		report: r, iter: trace.NewIterTracker(meta.Connections), wanted: map[uint64][]*window{}, opened: make([][]*window, n+1),
+		report: r, iter: trace.NewIterTracker(meta.Connections), wanted: map[uint64][]*window{},
+		opened: make([][]*window, n+1),
 		recent: make([]recentPackets, n+1), highest: make([]int64, 4*n), plots: map[int]*plot{}, plotting: plots,
 		atEvents: map[int]*window{},
 	}
@@ -191,8 +192,8 @@ func (il *illustrator) record(r *trace.Record) error {
 	return nil
 }
 
-// numbering returns whose PSNs r carries: 0 for the requests of the requester and all that answers them, 1 for those of the
-// responder. CNPs carry none and go with the former.
+// numbering returns whose PSNs r carries: 0 for the requests of the requester and all that answers them, 1 for those of
+// the responder. CNPs carry none and go with the former.
 func numbering(r *trace.Record) int {
 	if r.Opcode != packet.CNP && r.Flow.Reverse() != (r.Opcode.Space() == packet.Responses) {
 		return 1
@@ -237,7 +238,8 @@ func (il *illustrator) waiting(id uint64) []*window {
 // eventWindow returns a new window if p is the first packet of its connection that an event touched and there are no
 // findings to show.
 func (il *illustrator) eventWindow(p *Point, connection int) *window {
-	if !il.plotting || connection == 0 || p.Event == trace.EventNone || il.plots[connection] == nil || il.atEvents[connection] != nil {
+	if !il.plotting || connection == 0 || p.Event == trace.EventNone || il.plots[connection] == nil ||
+		il.atEvents[connection] != nil {
 		return nil
 	}
 	if len(il.ladders) > len(il.atEvents) || len(il.ladders) == maxLadders {
@@ -289,7 +291,8 @@ func (w *window) steps() []Step {
 	var steps []Step
 	for i := 0; i < len(w.points); {
 		n := 1
-		for i+n < len(w.points) && w.points[i].continuedBy(&w.points[i+n], n) && w.points[i].Resent == w.points[i+n].Resent && !w.wanted[w.points[i+n].ID] {
+		for i+n < len(w.points) && w.points[i].continuedBy(&w.points[i+n], n) && w.points[i].Resent == w.points[i+n].Resent &&
+			!w.wanted[w.points[i+n].ID] {
 			n++
 		}
 		add := func(p Point) { steps = append(steps, Step{Point: p, Accused: w.finding != nil && w.wanted[p.ID]}) }
@@ -313,8 +316,8 @@ type plot struct {
 	streams    [2]thinned // by numbering
 }
 
-// thinned keeps points in bounded memory: of ordinary ones every stride-th, and if the others alone are too many, of those
-// too the first ones.
+// thinned keeps points in bounded memory: of ordinary ones every stride-th, and if the others alone are too many, of
+// those too the first ones.
 type thinned struct {
 	points  []Point
 	stride  int64

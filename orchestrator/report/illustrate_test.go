@@ -35,7 +35,8 @@ type scene []trace.Record
 
 func (s *scene) add(flow trace.FlowID, op packet.Opcode, psn packet.PSN, change ...func(*trace.Record)) {
 	r := trace.Record{
-		ID: uint64(len(*s) + 1), TimeNS: int64(len(*s)) * 100, Flow: flow, Opcode: op, PSN: psn, Flags: trace.Sent | trace.Passed,
+		ID: uint64(len(*s) + 1), TimeNS: int64(len(*s)) * 100, Flow: flow, Opcode: op, PSN: psn,
+		Flags: trace.Sent | trace.Passed,
 	}
 	for _, f := range change {
 		f(&r)
@@ -46,8 +47,8 @@ func (s *scene) add(flow trace.FlowID, op packet.Opcode, psn packet.PSN, change 
 func dropped(r *trace.Record) { r.Event = trace.EventDrop }
 func nak(r *trace.Record)     { r.Syndrome = packet.SyndromeNakSequence }
 
-// recovery is ten WRITE packets on connection 1 of which psn 5 is lost, NAK and resend, with a READ of three packets across
-// the PSN wrap on connection 2 between them.
+// recovery is ten WRITE packets on connection 1 of which psn 5 is lost, NAK and resend, with a READ of three packets
+// across the PSN wrap on connection 2 between them.
 func recovery() scene {
 	var s scene
 	for psn := range packet.PSN(10) {
@@ -80,8 +81,9 @@ func illustrate(t *testing.T, r *Report, s scene) {
 func accusing(ids ...uint64) *Report {
 	return &Report{
 		Connections: []Connection{{Index: 1, OK: true}, {Index: 2, OK: true}},
-		Findings: []Finding{{Finding: analyzers.Finding{Rule: "gbn.retransmit-first", Severity: analyzers.Violation, Connection: 1,
-			Packets: ids}}},
+		Findings: []Finding{{Finding: analyzers.Finding{Rule: "gbn.retransmit-first", Severity: analyzers.Violation,
+			Connection: 1,
+			Packets:    ids}}},
 	}
 }
 
@@ -137,7 +139,8 @@ func TestSequencesHoldRequestsWithTheirAnswers(t *testing.T) {
 		"qpn 1 nak psn 5 resent false", "qpn 1 data psn 5 iter 2 resent true", "qpn 1 data psn 6 iter 2 resent true",
 		"qpn 1 data psn 7 iter 2 resent true", "qpn 1 data psn 8 iter 2 resent true", "qpn 1 data psn 9 iter 2 resent true",
 		"qpn 1 data psn 10 iter 2 resent true", "qpn 1 ack psn 10 resent false", "qpn 2 read-request psn 1 resent false",
-		"qpn 2 data psn 1 iter 1 resent false", "qpn 2 data psn 2 iter 1 resent false", "qpn 2 data psn 3 iter 1 resent false",
+		"qpn 2 data psn 1 iter 1 resent false", "qpn 2 data psn 2 iter 1 resent false",
+		"qpn 2 data psn 3 iter 1 resent false",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -151,7 +154,8 @@ func TestWithoutFindingsALadderShowsTheFirstEvent(t *testing.T) {
 		t.Fatalf("ladders: %+v", r.Ladders)
 	}
 	has := func(match func(Step) bool) bool { return slices.ContainsFunc(r.Ladders[0].Steps, match) }
-	if !has(func(s Step) bool { return s.Event == trace.EventDrop }) || !has(func(s Step) bool { return isNak(&s.Point) }) {
+	if !has(func(s Step) bool { return s.Event == trace.EventDrop }) ||
+		!has(func(s Step) bool { return isNak(&s.Point) }) {
 		t.Errorf("the loss or its NAK is missing: %+v", r.Ladders[0].Steps)
 	}
 }
@@ -221,7 +225,8 @@ func TestIllustrateReadsNothingWithoutNeed(t *testing.T) {
 func BenchmarkIllustrate(b *testing.B) {
 	c := trace.CheckedRecords(trace.Meta{Connections: func() *trace.Connections {
 		conns, err := trace.NewConnections([]trace.Connection{{Index: 1, Verb: "write", MTU: 1024,
-			Requester: trace.Side{IP: netip.MustParseAddr("10.0.0.2"), QPN: 17}, Responder: trace.Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 18}}})
+			Requester: trace.Side{IP: netip.MustParseAddr("10.0.0.2"), QPN: 17},
+			Responder: trace.Side{IP: netip.MustParseAddr("10.0.0.1"), QPN: 18}}})
 		if err != nil {
 			b.Fatal(err)
 		}

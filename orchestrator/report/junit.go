@@ -11,10 +11,10 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the events,
-// for each analyzer and for the expectations. Violations that count and failed expectations are failures, a verdict of
-// invalid is an error, an analyzer all of whose violations are waived is skipped, and so is a test that was refused. A run that fails has at least one failure,
-// one that is invalid at least one error, one that passes neither.
+// JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
+// events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
+// verdict of invalid is an error, an analyzer all of whose violations are waived is skipped, and so is a test that was
+// refused. A run that fails has at least one failure, one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
 	for _, r := range reports {
@@ -129,8 +129,8 @@ func properties(r *Report) []junitProperty {
 	return ps
 }
 
-// cases returns the testcases of r. What they say agrees with the verdict: the last one, "verdict", carries whatever none
-// of the others explains, such as an infrastructure failure or warnings under --strict.
+// cases returns the testcases of r. What they say agrees with the verdict: the last one, "verdict", carries whatever
+// none of the others explains, such as an infrastructure failure or warnings under --strict.
 func cases(r *Report) []junitCase {
 	if r.Refused != "" {
 		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(r.Refused)}}}
@@ -151,7 +151,8 @@ func cases(r *Report) []junitCase {
 	return append(all, expectations, verdictCase(r, all, expectations, other))
 }
 
-// splitReasons separates failed expectations, which read "expect.key: what" or "completion of qpn 1: what", from others.
+// splitReasons separates failed expectations, which read "expect.key: what" or "completion of qpn 1: what", from
+// others.
 func splitReasons(r *Report) (unmet, other []string) {
 	for _, reason := range r.Reasons {
 		expectation := strings.HasPrefix(reason, "expect.") || strings.HasPrefix(reason, "completion of ")
@@ -187,7 +188,10 @@ func (t *textReport) analyzerCase(name string) junitCase {
 	c := junitCase{Name: oneLine(name)}
 	waived := 0
 	var reasons []string
-	counting := t.findings(func(f *Finding) bool { return f.Analyzer == name && f.counts() && t.Verdict != analyzers.Pass })
+	counting := t.findings(func(f *Finding) bool {
+		return f.Analyzer == name && f.counts() &&
+			t.Verdict != analyzers.Pass
+	})
 	for i := range t.Findings {
 		if f := &t.Findings[i]; f.Analyzer == name && f.Waiver != "" {
 			waived++

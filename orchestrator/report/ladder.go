@@ -73,14 +73,16 @@ func newLadderView(r *Report, l *Ladder) ladderView {
 		y += ladderRow
 	}
 	v.Bottom, v.Height = int(y), int(y)+8
-	v.Label = fmt.Sprintf("%s between requester, %s and responder", plural(int64(len(steps)), "packet"), clean(r.observer()))
+	v.Label = fmt.Sprintf("%s between requester, %s and responder", plural(int64(len(steps)), "packet"),
+		clean(r.observer()))
 	if n := len(l.Steps) - len(steps); n > 0 {
 		v.More = "and " + moreOf(n, "packet")
 	}
 	return v
 }
 
-// longWait is the silence, in ns, from which a ladder says how long it was: well above any round trip in a machine room.
+// longWait is the silence, in ns, from which a ladder says how long it was: well above any round trip in a machine
+// room.
 const longWait = 100_000
 
 func ladderRowOf(r *Report, s *Step, y float64) ladderRowView {

@@ -28,8 +28,9 @@ func pair(t *testing.T, packets int) *trace.Checked {
 	var records []trace.Record
 	for i := range packets {
 		r := trace.Record{
-			ID: uint64(i + 1), TimeNS: int64(i) * 1000, Opcode: packet.WriteOnly, PSN: packet.PSN(1000).Add(i), Flags: trace.Sent,
-			Flow: trace.NewFlowID(1, false),
+			ID: uint64(i + 1), TimeNS: int64(i) * 1000, Opcode: packet.WriteOnly, PSN: packet.PSN(1000).Add(i),
+			Flags: trace.Sent,
+			Flow:  trace.NewFlowID(1, false),
 		}
 		if i == packets/2 {
 			r.Event = trace.EventDrop
@@ -84,7 +85,8 @@ func TestAPageStaysSmallWhateverTheTrace(t *testing.T) {
 
 func TestTicksAreShortAndTellInstantsApart(t *testing.T) {
 	r := &Report{OriginNS: 5}
-	for want, ns := range map[string]int64{"0": 5, "1 us": 1005, "0.5 us": 505, "67.115 ms": 67_114_656, "402 s": 402_000_000_005, "402.000001 s": 402_000_001_005, "-2 us": -1995} {
+	for want, ns := range map[string]int64{"0": 5, "1 us": 1005, "0.5 us": 505, "67.115 ms": 67_114_656,
+		"402 s": 402_000_000_005, "402.000001 s": 402_000_001_005, "-2 us": -1995} {
 		if got := r.tick(ns); got != want {
 			t.Errorf("%d: %q, want %q", ns, got, want)
 		}

@@ -81,8 +81,8 @@ type marker struct {
 	draw        func(b *strings.Builder, x, y float64)
 }
 
-// markers in the order in which kinds are told apart; they are drawn from the last to the first, so that what matters most
-// lies on top.
+// markers in the order in which kinds are told apart; they are drawn from the last to the first, so that what matters
+// most lies on top.
 var markers = []marker{
 	{"drop", "dropped", true, func(p *Point) bool { return p.Event == trace.EventDrop }, drawCross},
 	{"corrupt", "corrupted", true, func(p *Point) bool { return p.Event == trace.EventCorrupt || p.Damaged }, drawCross},
@@ -94,7 +94,8 @@ var markers = []marker{
 	{"resent", "resent data", true, func(p *Point) bool { return p.Resent }, drawDot},
 	{"data", "data", false, func(p *Point) bool { return p.Class == packet.ClassData }, drawDot},
 	{"read", "READ request", true, func(p *Point) bool { return p.Class == packet.ClassReadRequest }, drawBox},
-	{"ack", "ACK", false, func(p *Point) bool { return p.Class == packet.ClassAck || p.Class == packet.ClassAtomicAck }, drawDash},
+	{"ack", "ACK", false, func(p *Point) bool { return p.Class == packet.ClassAck || p.Class == packet.ClassAtomicAck },
+		drawDash},
 	{"other", "other", true, func(*Point) bool { return true }, drawBox},
 }
 
@@ -161,8 +162,8 @@ func (v *plotView) layers(r *Report, points []Point, x *timeAxis, y *psnAxis) {
 	}
 }
 
-// timeAxis maps instants to x. Silences longer than all the rest of the time together, timeouts above all, are cut down to a
-// fixed width, so that packets microseconds apart can still be told apart beside a wait of a second.
+// timeAxis maps instants to x. Silences longer than all the rest of the time together, timeouts above all, are cut down
+// to a fixed width, so that packets microseconds apart can still be told apart beside a wait of a second.
 type timeAxis struct {
 	start, end int64
 	breaks     []silence // in order of time

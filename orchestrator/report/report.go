@@ -1,5 +1,5 @@
-// Package report turns the outcome of a run or an analysis into what people and other programs read: a terminal summary, an
-// HTML page, JUnit XML. It decides nothing; everything it prints stands in [Report].
+// Package report turns the outcome of a run or an analysis into what people and other programs read: a terminal
+// summary, an HTML page, JUnit XML. It decides nothing; everything it prints stands in [Report].
 package report
 
 import (
@@ -18,7 +18,8 @@ type Report struct {
 	Repeat  int    // 1-based; 0: not repeated
 
 	Verdict analyzers.Verdict
-	// Broken says that a component of the lab or of ours failed, so that Invalid says nothing about the test either: people read ERROR.
+	// Broken says that a component of the lab or of ours failed, so that Invalid says nothing about the test either:
+	// people read ERROR.
 	Broken bool
 	// Refused says why the test was not run: it is not for the testbed; empty: it was.
 	Refused string
@@ -26,8 +27,8 @@ type Report struct {
 
 	Packets int64 // in the trace
 	SpanNS  int64 // from the first to the last packet
-	// OriginNS is the instant that is printed as t=0: 0 for runs, which count from their start, and the time of the first packet
-	// for captures with wall-clock time.
+	// OriginNS is the instant that is printed as t=0: 0 for runs, which count from their start, and the time of the first
+	// packet for captures with wall-clock time.
 	OriginNS  int64
 	PacketIDs string // trace.PacketIDsMirror or trace.PacketIDsFrame: what the numbers of findings are
 
@@ -198,8 +199,8 @@ func (r *Report) unfired() []*Event {
 	return never
 }
 
-// flowWord is what a number of findings, metrics and plots counts: the connections of NICs, which are queue pairs, or the flows of a
-// test of a switch.
+// flowWord is what a number of findings, metrics and plots counts: the connections of NICs, which are queue pairs, or
+// the flows of a test of a switch.
 func (r *Report) flowWord() string {
 	if len(r.Tables) > 0 {
 		return "flow"

@@ -17,8 +17,8 @@ const maxPassingRuns = 30
 // maxSeeds is how many seeds of one test are listed.
 const maxSeeds = 8
 
-// SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many runs of
-// each test, tests whose repeats disagree, and where to look first.
+// SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many
+// runs of each test, tests whose repeats disagree, and where to look first.
 func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
 	s := suite{printer: newPrinter(w, o), reports: reports, verbose: o.Verbose}
 	s.runs()
@@ -36,7 +36,8 @@ type suite struct {
 }
 
 func (s *suite) runs() {
-	tab := table{columns: []column{{"", false}, {"test", false}, {"repeat", true}, {"seed", true}, {"packets", true}, {"", false}}}
+	tab := table{columns: []column{{"", false}, {"test", false}, {"repeat", true}, {"seed", true}, {"packets", true},
+		{"", false}}}
 	passing, hidden := 0, 0
 	for _, r := range s.reports {
 		if r.Verdict == analyzers.Pass {
@@ -194,8 +195,9 @@ func (s *suite) flaky() {
 		if len(seeds) > maxSeeds {
 			seeds = append(seeds[:maxSeeds], "…")
 		}
-		s.labelled(2, 2, cell{"-", dim}, fmt.Sprintf("%s: %d of %d pass, %d fail, %d invalid; seeds that don't pass: %s", t.name,
-			n[analyzers.Pass], len(t.runs), n[analyzers.Fail], n[analyzers.Invalid], strings.Join(seeds, ", ")), plain)
+		s.labelled(2, 2, cell{"-", dim},
+			fmt.Sprintf("%s: %d of %d pass, %d fail, %d invalid; seeds that don't pass: %s", t.name,
+				n[analyzers.Pass], len(t.runs), n[analyzers.Fail], n[analyzers.Invalid], strings.Join(seeds, ", ")), plain)
 	}
 }
 

@@ -49,7 +49,8 @@ func sweepTable(sw *Sweep) table {
 	for i, name := range sw.Columns {
 		tab.columns = append(tab.columns, column{name, numeric(sw.Rows, i)})
 	}
-	for _, head := range []string{"repeat", "nack gen", "nack reaction", "retransmission", "timeouts", "CNPs", "mean MCT"} {
+	for _, head := range []string{"repeat", "nack gen", "nack reaction", "retransmission", "timeouts", "CNPs",
+		"mean MCT"} {
 		tab.columns = append(tab.columns, column{head, true})
 	}
 	numbers := numberNames(sw.Rows)
@@ -111,7 +112,8 @@ func numeric(rows []SweepRow, column int) bool {
 
 func (r *SweepRow) measured() []string {
 	return []string{
-		some(int64(r.Report.Repeat)), spanOrNone(r.NackGenerationNS), spanOrNone(r.NackReactionNS), spanOrNone(r.RetransmissionNS),
+		some(int64(r.Report.Repeat)), spanOrNone(r.NackGenerationNS), spanOrNone(r.NackReactionNS),
+		spanOrNone(r.RetransmissionNS),
 		some(r.Timeouts), some(r.CNPs), spanOrNone(r.CompletionNS),
 	}
 }

@@ -135,7 +135,8 @@ func (p *printer) row(indent int, columns []column, widths []int, cells []cell) 
 	p.newline()
 }
 
-// wrap breaks s at spaces into lines of at most width characters; a longer word stands alone. There is at least one line.
+// wrap breaks s at spaces into lines of at most width characters; a longer word stands alone. There is at least one
+// line.
 func wrap(s string, width int) []string {
 	if utf8.RuneCountInString(s) <= width {
 		return []string{s}

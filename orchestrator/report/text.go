@@ -30,8 +30,8 @@ const (
 	maxReasons     = 6
 )
 
-// Text writes the summary of r that belongs on a terminal: the verdict first, then what each connection did, the events, the
-// findings with the packets around them, the telling latencies, and where to look closer.
+// Text writes the summary of r that belongs on a terminal: the verdict first, then what each connection did, the
+// events, the findings with the packets around them, the telling latencies, and where to look closer.
 func Text(w io.Writer, r *Report, o TextOptions) error {
 	p := newPrinter(w, o)
 	t := textReport{printer: p, Report: r, verbose: o.Verbose}
@@ -80,7 +80,8 @@ func (t *textReport) verdict() {
 	t.labelled(0, headIndent, cell{t.word(), verdictStyle(t.Verdict)}, cmp.Or(t.Name, "(no name)"), bold)
 }
 
-// word is the headline: the verdict in capitals, or that there is none because something failed that was not under test.
+// word is the headline: the verdict in capitals, or that there is none because something failed that was not under
+// test.
 func (r *Report) word() string {
 	switch {
 	case r.Refused != "":
@@ -239,7 +240,8 @@ func connectionTable(connections []*Connection, same bool, width int) table {
 				cells[i] = col.cell(c)
 			}
 			zero := !slices.ContainsFunc(cells, func(c cell) bool { return c.text != "0" })
-			if col.head == "traffic" && same || col.head == "outcome" && !slices.ContainsFunc(cells, func(c cell) bool { return c.text != "" }) || col.dispensable && dropZeros && zero {
+			if col.head == "traffic" && same || col.head == "outcome" &&
+				!slices.ContainsFunc(cells, func(c cell) bool { return c.text != "" }) || col.dispensable && dropZeros && zero {
 				continue
 			}
 			tab.addColumn(col.column, cells)
@@ -302,7 +304,8 @@ func hiddenConnections(hidden []*Connection) string {
 			bad++
 		}
 	}
-	text := fmt.Sprintf("and %s: %s, %s resent", moreOf(len(hidden), "connection"), plural(data, "data packet"), grouped(resent))
+	text := fmt.Sprintf("and %s: %s, %s resent", moreOf(len(hidden), "connection"), plural(data, "data packet"),
+		grouped(resent))
 	if bad > 0 {
 		return text + fmt.Sprintf(", %s not complete", plural(bad, "connection"))
 	}

@@ -2,8 +2,8 @@ package report
 
 import "strconv"
 
-// Trim is one packet whose payload was cut off, and its repair. Instants are on the observer's clock and hold if the word before
-// them says so.
+// Trim is one packet whose payload was cut off, and its repair. Instants are on the observer's clock and hold if the
+// word before them says so.
 type Trim struct {
 	ID         uint64
 	Connection int
@@ -22,7 +22,8 @@ type Trim struct {
 
 // trimColumns are the headings of the table of trimmed packets.
 var trimColumns = []column{
-	{"packet", false}, {"qpn", true}, {"psn", true}, {"", false}, {"left", true}, {"nack after", true}, {"resent after", true}, {"whole after", true},
+	{"packet", false}, {"qpn", true}, {"psn", true}, {"", false}, {"left", true}, {"nack after", true},
+	{"resent after", true}, {"whole after", true},
 	{"in the paired run", true}, {"gain", true}, {"", false},
 }
 

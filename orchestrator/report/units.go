@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// instant prints an instant as `candela trace show` does, in microseconds with nanosecond digits, relative to the report's
-// origin.
+// instant prints an instant as `candela trace show` does, in microseconds with nanosecond digits, relative to the
+// report's origin.
 func (r *Report) instant(ns int64) string {
 	us := (ns - r.OriginNS) / 1000
 	rest := (ns - r.OriginNS) % 1000

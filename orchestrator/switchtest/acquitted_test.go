@@ -14,7 +14,8 @@ import (
 var acquitted = []struct{ name, text string }{
 	{"PULLs for packets that came a second time, long after the first", `
 topology: {kind: dumbbell, hosts: 4, link: {delay-ns: 1}, trunk: {gbps: 10, framing-bytes: 20}}
-switch-under-test: {model: sfc, data-queue-bytes: 65806, threshold-bytes: 32903, header-queue-bytes: 1000000, header-weight: 20, trim-bytes: 80}
+switch-under-test: {model: sfc, data-queue-bytes: 65806, threshold-bytes: 32903, header-queue-bytes: 1000000,
+  header-weight: 20, trim-bytes: 80}
 hosts: {transport: ndp, initial-window: 2, rto-us: 10, paths: 5, pull-rate: 2, packet-size: 1000}
 seed: 948572
 workload:
@@ -26,8 +27,10 @@ workload:
 	{"a switch whose latency is longer than the way to the hosts, from captures", `
 seed: 328053
 topology: {kind: single-switch, hosts: 13, link: {gbps: 40, delay-ns: 1, framing-bytes: 20}}
-switch-under-test: {model: ndp-ideal, data-queue-bytes: 32181, header-queue-bytes: 200, scheduler: strict, header-weight: 11,
-  trim-bytes: 80, return-to-sender: false, trim-last-percent: 58, latency-ns: 2133, ecn-min-bytes: 13518, ecn-max-bytes: 23978,
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 32181, header-queue-bytes: 200, scheduler: strict,
+  header-weight: 11,
+  trim-bytes: 80, return-to-sender: false, trim-last-percent: 58, latency-ns: 2133, ecn-min-bytes: 13518,
+  ecn-max-bytes: 23978,
   ecn-probability: 0.01}
 hosts: {transport: ndp, initial-window: 400, rto-us: 50, paths: 2, pull-rate: 0.99, packet-size: 300, ecn: ect0}
 deadline-us: 20000
@@ -38,8 +41,10 @@ workload:
   - incast: {senders: 4, receivers: 2, map: block, packets: 125, start-us: 67, stagger-us: 0}
 `},
 	{"several copies on their way, because the timeout is shorter than that", `
-topology: {kind: single-switch, hosts: 19, link: {gbps: 3, delay-ns: 50000, framing-bytes: 0}, links: [{host: 18, gbps: 400, delay-ns: 500}]}
-switch-under-test: {model: tofino, data-queue-bytes: 9024, header-queue-bytes: 64, ports-per-pipeline: 12, recirculation-ns: 20000,
+topology: {kind: single-switch, hosts: 19, link: {gbps: 3, delay-ns: 50000, framing-bytes: 0}, links: [{host: 18,
+  gbps: 400, delay-ns: 500}]}
+switch-under-test: {model: tofino, data-queue-bytes: 9024, header-queue-bytes: 64, ports-per-pipeline: 12,
+  recirculation-ns: 20000,
   recirculation-queue-bytes: 30000, pessimistic-us: 9, notify: own, jitter-ns: 300}
 hosts: {transport: ndp, initial-window: 1, rto-us: 10, pull-rate: 1.2}
 seed: 287785
@@ -53,8 +58,10 @@ workload:
 	{"answers that fill the link with packets so small that their framing counts", `
 seed: 31827
 topology: {kind: dumbbell, hosts: 10, link: {gbps: 10, delay-ns: 0, framing-bytes: 24}}
-switch-under-test: {model: mod, data-queue-bytes: 53404, header-queue-bytes: 640, scheduler: strict, header-weight: 1, trim-bytes: 64,
-  to-sender: false, ports-per-pipeline: 11, recirculation-gbps: 10, recirculation-ns: 20000, recirculation-queue-bytes: 1000000}
+switch-under-test: {model: mod, data-queue-bytes: 53404, header-queue-bytes: 640, scheduler: strict,
+  header-weight: 1, trim-bytes: 64,
+  to-sender: false, ports-per-pipeline: 11, recirculation-gbps: 10, recirculation-ns: 20000,
+  recirculation-queue-bytes: 1000000}
 hosts: {transport: ndp, initial-window: 30, rto-us: 50, paths: 4, pull-rate: 1.2, packet-size: 128}
 deadline-us: 20000
 workload:
@@ -64,8 +71,10 @@ workload:
   - requests: {clients: [1], server: 0, count: 17, request-bytes: 4404, response-bytes: 39010}
 `},
 	{"a queue that takes more than ten milliseconds to drain", `
-topology: {kind: dumbbell, hosts: 2, link: {gbps: 25, delay-ns: 1, framing-bytes: 20}, links: [{host: 0, gbps: 1, delay-ns: 20000}]}
-switch-under-test: {model: sai, trim-size: 381, trim-dscp: 28, trim-queue: 1, buffer-bytes: 949907, scheduler: wrr, latency-ns: 2142,
+topology: {kind: dumbbell, hosts: 2, link: {gbps: 25, delay-ns: 1, framing-bytes: 20}, links: [{host: 0, gbps: 1,
+  delay-ns: 20000}]}
+switch-under-test: {model: sai, trim-size: 381, trim-dscp: 28, trim-queue: 1, buffer-bytes: 949907, scheduler: wrr,
+  latency-ns: 2142,
   profiles: [{queues: [0], action: trim, alpha: 0.01, reserved-bytes: 1388}]}
 hosts: {transport: ndp, initial-window: 2000, rto-us: 5000, paths: 6, pull-rate: 2}
 seed: 105215
@@ -76,8 +85,10 @@ workload:
   - incast: {senders: 1, packets: 191, start-us: 61}
 `},
 	{"hosts that flow control silences", `
-topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 400, delay-ns: 777, framing-bytes: 20}, trunk: {gbps: 100, delay-ns: 500, framing-bytes: 20}}
-switch-under-test: {model: sai, trim-size: 186, trim-dscp: 59, trim-queue: 0, buffer-bytes: 1130381, pfc-classes: [0], pfc-xoff-bytes: 3281,
+topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 400, delay-ns: 777, framing-bytes: 20},
+  trunk: {gbps: 100, delay-ns: 500, framing-bytes: 20}}
+switch-under-test: {model: sai, trim-size: 186, trim-dscp: 59, trim-queue: 0, buffer-bytes: 1130381,
+  pfc-classes: [0], pfc-xoff-bytes: 3281,
   profiles: [{queues: [0], action: trim, alpha: 8, reserved-bytes: 1147}]}
 hosts: {transport: ndp, initial-window: 400, rto-us: 30, paths: 3, pull-rate: 1.2, packet-size: 9216}
 seed: 162640
@@ -87,7 +98,8 @@ workload:
 `},
 	{"a slow link that is behind with answers for longer than half a millisecond", `
 topology: {kind: leaf-spine, leaves: 4, spines: 2, hosts-per-leaf: 4, routing: spray, link: {gbps: 3, framing-bytes: 0}}
-switch-under-test: {model: ndp-ideal, data-queue-bytes: 3574, header-weight: 12, trim-bytes: 80, return-to-sender: false, trim-last-percent: 74}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 3574, header-weight: 12, trim-bytes: 80,
+  return-to-sender: false, trim-last-percent: 74}
 hosts: {transport: ndp, initial-window: 2000, rto-us: 10, paths: 4, pull-rate: 1.2, packet-size: 128}
 seed: 966483
 deadline-us: 20000
@@ -102,7 +114,8 @@ seed: 621946
 topology: {kind: dumbbell, hosts: 2, link: {gbps: 10, delay-ns: 1, framing-bytes: 20},
   trunk: {gbps: 3, delay-ns: 1, framing-bytes: 24}}
 switch-under-test: {model: sai, trim-size: 346, trim-dscp: 6, trim-queue: 7,
-  buffer-bytes: 1825185, scheduler: dwrr, profiles: [{queues: [0], action: trim, alpha: 0.1, reserved-bytes: 967}], latency-ns: 418}
+  buffer-bytes: 1825185, scheduler: dwrr, profiles: [{queues: [0], action: trim, alpha: 0.1, reserved-bytes: 967}],
+  latency-ns: 418}
 hosts: {transport: ndp, initial-window: 3, rto-us: 30, paths: 3, pull-rate: 1, packet-size: 1000}
 deadline-us: 20000
 workload:
@@ -117,7 +130,8 @@ seed: 973775
 topology: {kind: fat-tree, k: 4, routing: path, link: {gbps: 3, delay-ns: 1, framing-bytes: 24},
   links: [{host: 12, gbps: 50, delay-ns: 20000}]}
 switch-under-test: {model: sai, trim-size: 264, trim-dscp: 42, trim-queue: 5,
-  buffer-bytes: 488437, scheduler: dwrr, profiles: [{queues: [0], action: trim, limit-bytes: 34201}, {queues: [6], limit-bytes: 1000000}], latency-ns: 2832}
+  buffer-bytes: 488437, scheduler: dwrr, profiles: [{queues: [0], action: trim, limit-bytes: 34201}, {queues: [6],
+  limit-bytes: 1000000}], latency-ns: 2832}
 hosts: {transport: ndp, initial-window: 400, rto-us: 10, paths: 5, pull-rate: 0.5, packet-size: 1000}
 deadline-us: 20000
 workload:
@@ -128,10 +142,12 @@ workload:
 `},
 	{"a TCP segment and its retransmission, cut at an earlier switch", `
 seed: 903443
-topology: {kind: leaf-spine, leaves: 4, spines: 1, hosts-per-leaf: 4, routing: ecmp, link: {gbps: 100, delay-ns: 777, framing-bytes: 0},
+topology: {kind: leaf-spine, leaves: 4, spines: 1, hosts-per-leaf: 4, routing: ecmp, link: {gbps: 100, delay-ns: 777,
+  framing-bytes: 0},
   trunk: {gbps: 40, delay-ns: 1, framing-bytes: 24}}
 switch-under-test: {model: sai, trim-size: 133, trim-dscp: 50, trim-queue: 6,
-  buffer-bytes: 451304, scheduler: wrr, profiles: [{queues: [0], action: trim, limit-bytes: 4999}, {queues: [6], limit-bytes: 200}]}
+  buffer-bytes: 451304, scheduler: wrr, profiles: [{queues: [0], action: trim, limit-bytes: 4999}, {queues: [6],
+  limit-bytes: 200}]}
 hosts: {transport: ndp, initial-window: 2000, rto-us: 0, paths: 1, pull-rate: 1, packet-size: 9000}
 deadline-us: 20000
 workload:
@@ -194,7 +210,8 @@ workload:
 	{"a timeout while the NACK of an earlier transmission is on its way to the host", `
 seed: 33
 topology: {kind: fat-tree, k: 4, routing: ecmp, link: {gbps: 10, delay-ns: 0}}
-switch-under-test: {model: sfc, data-queue-bytes: 18000, threshold-bytes: 9000, header-queue-bytes: 10000, scheduler: wrr, header-weight: 1}
+switch-under-test: {model: sfc, data-queue-bytes: 18000, threshold-bytes: 9000, header-queue-bytes: 10000,
+  scheduler: wrr, header-weight: 1}
 hosts: {transport: ndp, initial-window: 400, rto-us: 10, paths: 2, pull-rate: 0.99, packet-size: 300}
 deadline-us: 20000
 workload:
@@ -204,7 +221,8 @@ workload:
 	{"a NACK at the instant of a retransmission by timeout", `
 seed: 11
 topology: {kind: single-switch, hosts: 13, link: {gbps: 100, delay-ns: 0}}
-switch-under-test: {model: dod, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict, header-weight: 10, ports-per-pipeline: 16}
+switch-under-test: {model: dod, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict,
+  header-weight: 10, ports-per-pipeline: 16}
 hosts: {transport: ndp, initial-window: 400, rto-us: 30, paths: 3, pull-rate: 1, packet-size: 9000}
 deadline-us: 20000
 workload:
@@ -249,7 +267,8 @@ func TestDataBehindHeadersThatAreAlwaysServedFirstIsNotLost(t *testing.T) {
 	for _, f := range run(t, parse(t, `
 seed: 37591
 topology: {kind: dumbbell, hosts: 12, link: {gbps: 25, delay-ns: 0}}
-switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict, header-weight: 5, return-to-sender: true, trim-last-percent: 92}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict,
+  header-weight: 5, return-to-sender: true, trim-last-percent: 92}
 hosts: {transport: ndp, initial-window: 100, rto-us: 5000, paths: 4, pull-rate: 0.99, packet-size: 300}
 deadline-us: 10200
 workload:
@@ -273,7 +292,8 @@ switch-under-test: {model: sai, scheduler: strict, trim-size: 128, trim-dscp: 48
 hosts: {transport: ndp, initial-window: 30}
 workload: [incast: {senders: 8, packets: 100}]
 `)[0])
-		lost := slices.ContainsFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == "ndp.silent-loss" })
+		lost := slices.ContainsFunc(o.Analysis.Findings,
+			func(f analyzers.Finding) bool { return f.Rule == "ndp.silent-loss" })
 		if lost != (bugs != "") {
 			t.Errorf("%q: found %v", bugs, lost)
 		}
@@ -284,11 +304,13 @@ func TestNetworksThatHostsOrJudgesWouldMisreadAreRefused(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"NDP over both versions of IP", `
 switch-under-test: {model: ndp-ideal, trim-bytes: 84}
-workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`, "flows 1 and 2 differ in ip"},
+workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`,
+			"flows 1 and 2 differ in ip"},
 		{"TCP over both versions of IP", `
 switch-under-test: {model: droptail}
 hosts: {transport: tcp}
-workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`, "flows 1 and 2 differ in ip"},
+workload: [flow: {src: 0, dst: 1, packets: 5}, flow: {src: 2, dst: 3, packets: 5, ip: 6}]`,
+			"flows 1 and 2 differ in ip"},
 		{"PULLs at no rate", `
 switch-under-test: {model: ndp-ideal}
 hosts: {transport: ndp, pull-rate: 0}
@@ -301,7 +323,8 @@ switch-under-test: {model: sai, trim-size: 63}
 workload: [flow: {src: 0, dst: 1, packets: 5}]`, "set 64 or more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\ntopology: {kind: single-switch, hosts: 4}\n"+c.text), switchtest.Options())
+			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\ntopology: {kind: single-switch, hosts: 4}\n"+c.text),
+				switchtest.Options())
 			if err == nil {
 				_, err = switchtest.New(tests[0])
 			}

@@ -28,8 +28,8 @@ func Recorded(opened *orchestrator.OpenedRun, o config.Options) (*config.SwitchT
 	return f.plan.Test, f.analysis, nil
 }
 
-// Analyze judges a recorded run again: NDP from its captures, everything else by what its documents say: flows, counters, integrity,
-// and what the analyzers found. Notes of the report say which is which.
+// Analyze judges a recorded run again: NDP from its captures, everything else by what its documents say: flows,
+// counters, integrity, and what the analyzers found. Notes of the report say which is which.
 func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
 	f, err := load(opened, o.Config)
 	if err != nil {
@@ -45,9 +45,11 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 	verdict := f.verdict(nil, o.Strict)
 	t := f.plan.Test
 	rep := &report.Report{
-		Name: t.Title(), Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: opened.Document.Repeat,
-		Verdict: verdict.Verdict, Reasons: verdict.Reasons, SpanNS: f.flows.EndNS, PacketIDs: "packet", Tables: []report.Table{f.flowTable()},
-		Dir: opened.Dir(), Next: []string{fmt.Sprintf("%s run %s", o.Command, filepath.Join(opened.Dir(), "config.yml"))},
+		Name: t.Title(), Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed,
+		Repeat:  opened.Document.Repeat,
+		Verdict: verdict.Verdict, Reasons: verdict.Reasons, SpanNS: f.flows.EndNS, PacketIDs: "packet",
+		Tables: []report.Table{f.flowTable()},
+		Dir:    opened.Dir(), Next: []string{fmt.Sprintf("%s run %s", o.Command, filepath.Join(opened.Dir(), "config.yml"))},
 	}
 	if rep.Notes, rep.Packets = notes, int64(f.flows.Sent); rep.Packets == 0 { // recorded before that was kept
 		for i := range f.flows.Flows {
@@ -59,8 +61,9 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 	}
 	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: f.analysis, Dir: opened.Dir()}
 	if out.Analysis == nil {
-		out.Analysis = &analyzers.Analysis{Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: "packet", Findings: []analyzers.Finding{},
-			Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{}}
+		out.Analysis = &analyzers.Analysis{Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: "packet",
+			Findings: []analyzers.Finding{},
+			Metrics:  []analyzers.Metric{}, Coverage: map[string]map[string]int64{}}
 	}
 	return out, nil
 }

@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// captures are the pcap files of a run: what came to the switches under test, and what left them, each frame as it was there. Of
-// several switches a list beside each file says at which port of which switch a frame was.
+// captures are the pcap files of a run: what came to the switches under test, and what left them, each frame as it was
+// there. Of several switches a list beside each file says at which port of which switch a frame was.
 type captures struct {
 	net   *fabric.Network
 	files []io.WriteCloser

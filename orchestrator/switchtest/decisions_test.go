@@ -26,20 +26,24 @@ func decisionTest(format, bugs, shaper, expect string) string {
 }
 
 func TestDecisionsOfACorrectSwitchAreWrittenAndAgreeWithTheTaps(t *testing.T) {
-	for _, c := range []struct{ format, shaper string }{{"csv", ""}, {"json", ""}, {"parquet", ""}, {"csv", "shapers: [{queues: [6], rate-gbps: 1}],"}} {
+	for _, c := range []struct{ format, shaper string }{{"csv", ""}, {"json", ""}, {"parquet", ""},
+		{"csv", "shapers: [{queues: [6], rate-gbps: 1}],"}} {
 		o := run(t, parse(t, decisionTest(c.format, "", c.shaper, "pass"))[0])
 		data, err := os.ReadFile(filepath.Join(o.Dir, "decisions."+c.format))
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-		if c.format == "parquet" && (len(data) < 10_000 || string(data[:4]) != "PAR1" || string(data[len(data)-4:]) != "PAR1") {
+		if c.format == "parquet" && (len(data) < 10_000 || string(data[:4]) != "PAR1" ||
+			string(data[len(data)-4:]) != "PAR1") {
 			t.Errorf("%d bytes are no whole Parquet file", len(data)) // trace/parquet compares values
 		}
-		if counts := o.Analysis.Coverage["decision"]; c.format != "parquet" && len(lines) < 1000 || counts["admitted"] == 0 || counts["trimmed"] == 0 || counts["copied"] == 0 || c.shaper != "" && counts["lost"] == 0 {
+		if counts := o.Analysis.Coverage["decision"]; c.format != "parquet" && len(lines) < 1000 || counts["admitted"] == 0 ||
+			counts["trimmed"] == 0 || counts["copied"] == 0 || c.shaper != "" && counts["lost"] == 0 {
 			t.Errorf("%d lines, %v", len(lines), counts)
 		}
-		if c.format == "csv" && !strings.HasSuffix(lines[0], ",occupancy,limit_bytes,reserved_bytes,pool-used_bytes,pool_bytes") {
+		if c.format == "csv" && !strings.HasSuffix(lines[0],
+			",occupancy,limit_bytes,reserved_bytes,pool-used_bytes,pool_bytes") {
 			t.Errorf("head %q", lines[0])
 		}
 		var record struct {
@@ -47,7 +51,8 @@ func TestDecisionsOfACorrectSwitchAreWrittenAndAgreeWithTheTaps(t *testing.T) {
 			Values map[string]int64
 		}
 		if c.format == "json" {
-			if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || record.Kind == "" || record.Values["pool_bytes"] != 100_000 {
+			if err := json.Unmarshal([]byte(lines[0]), &record); err != nil || record.Kind == "" ||
+				record.Values["pool_bytes"] != 100_000 {
 				t.Errorf("%v: %s", err, lines[0])
 			}
 		}
@@ -60,7 +65,8 @@ func TestDecisionsOfACorrectSwitchAreWrittenAndAgreeWithTheTaps(t *testing.T) {
 }
 
 func TestDecisionsOfASwitchThatDoesOtherThanItSaysAreContradicted(t *testing.T) {
-	for bug, rule := range map[string]string{"delivers-both": "decision.contradicted", "drops-headers": "decision.missing"} {
+	for bug, rule := range map[string]string{"delivers-both": "decision.contradicted",
+		"drops-headers": "decision.missing"} {
 		o := run(t, parse(t, decisionTest("csv", ", bugs: ["+bug+"]", "", "fail"))[0])
 		found := map[string]bool{}
 		for _, f := range o.Analysis.Findings {
@@ -73,7 +79,8 @@ func TestDecisionsOfASwitchThatDoesOtherThanItSaysAreContradicted(t *testing.T) 
 }
 
 func TestDecisionsOfAModelWithoutRecordsAreRefused(t *testing.T) {
-	text := "name: x\ntopology: {kind: single-switch, hosts: 2}\nswitch-under-test: {model: droptail}\nworkload: [flow: {src: 0, dst: 1, packets: 3}]\n" +
+	text := "name: x\ntopology: {kind: single-switch, hosts: 2}\nswitch-under-test: {model: droptail}\nworkload: [flow: " +
+		"{src: 0, dst: 1, packets: 3}]\n" +
 		"taps: {decisions: csv}\n"
 	tests, err := config.ParseSwitchTests("f.yml", []byte(text), switchtest.Options())
 	if err != nil {

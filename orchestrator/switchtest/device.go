@@ -14,7 +14,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// devices returns how many switches judges see: those of the network, and behind them the NICs of all hosts if these have queues.
+// devices returns how many switches judges see: those of the network, and behind them the NICs of all hosts if these
+// have queues.
 func devices(net *fabric.Network) int {
 	if net.NICs() {
 		return net.Switches() + net.Hosts()
@@ -130,5 +131,6 @@ func (r *run) unjudged() []string {
 	if len(r.plan.family.Decisions) == 0 {
 		why = "the switch keeps none"
 	}
-	return []string{fmt.Sprintf("judged from the taps alone, without decision records: %s; not judged: %s", why, strings.Join(names, ", "))}
+	return []string{fmt.Sprintf("judged from the taps alone, without decision records: %s; not judged: %s", why,
+		strings.Join(names, ", "))}
 }

@@ -32,7 +32,8 @@ func (m measured) with(n analyzers.Metric, unit float64) measured {
 	if n.Count == 0 {
 		return m
 	}
-	one := measured{n.Count, float64(n.Min) / unit, float64(n.Max) / unit, float64(n.Sum) / float64(n.Count) / unit, float64(n.P50) / unit, float64(n.P99) / unit}
+	one := measured{n.Count, float64(n.Min) / unit, float64(n.Max) / unit, float64(n.Sum) / float64(n.Count) / unit,
+		float64(n.P50) / unit, float64(n.P99) / unit}
 	if m.count == 0 {
 		return one
 	}
@@ -81,7 +82,8 @@ func (r *facts) unmet() []string {
 
 // unmetCompletions: in a test that lasts until all flows have finished, flows over a reliable transport have to.
 func (r *facts) unmetCompletions() []string {
-	bounded := slices.ContainsFunc(r.plan.Test.Expect.Metrics, func(m config.MetricExpect) bool { return m.Name == "unfinished" })
+	bounded := slices.ContainsFunc(r.plan.Test.Expect.Metrics,
+		func(m config.MetricExpect) bool { return m.Name == "unfinished" })
 	if r.plan.Test.Duration > 0 || bounded {
 		return nil
 	}
@@ -116,10 +118,12 @@ func (r *facts) unmetMetric(path string, e *config.MetricExpect, flows []int) []
 	}
 	check := func(what string, got float64, limit config.Limit, low, high bool) {
 		if low && limit.Min != nil && got < number(*limit.Min)-epsilon {
-			unmet = append(unmet, fmt.Sprintf("%s: %s is %s, want at least %s", path, what, decimal(got), decimal(number(*limit.Min))))
+			unmet = append(unmet, fmt.Sprintf("%s: %s is %s, want at least %s", path, what, decimal(got),
+				decimal(number(*limit.Min))))
 		}
 		if high && limit.Max != nil && got > number(*limit.Max)+epsilon {
-			unmet = append(unmet, fmt.Sprintf("%s: %s is %s, want at most %s", path, what, decimal(got), decimal(number(*limit.Max))))
+			unmet = append(unmet, fmt.Sprintf("%s: %s is %s, want at most %s", path, what, decimal(got),
+				decimal(number(*limit.Max))))
 		}
 	}
 	if m.count == 1 {
@@ -172,7 +176,8 @@ func (r *facts) unmetRelation(path string, rel config.Relation) []string {
 	left, unknown := config.Value(rel.Left, r.counted.Counters)
 	right, more := config.Value(rel.Right, r.counted.Counters)
 	if unknown = append(unknown, more...); len(unknown) > 0 {
-		return []string{fmt.Sprintf("%s: the run has no counter %s (switch-counters.json lists them)", path, strings.Join(unknown, ", "))}
+		return []string{fmt.Sprintf("%s: the run has no counter %s (switch-counters.json lists them)", path,
+			strings.Join(unknown, ", "))}
 	}
 	if !rel.Holds(left, right) {
 		return []string{fmt.Sprintf("%s: %s does not hold: %d and %d", path, rel, left, right)}

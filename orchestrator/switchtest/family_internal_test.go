@@ -14,7 +14,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
-// ranker gives every packet the rank that its flow is served by, as a scheduler by weight would, and drops one packet in so many.
+// ranker gives every packet the rank that its flow is served by, as a scheduler by weight would, and drops one packet
+// in so many.
 type ranker struct {
 	fabric.TailDrop
 	unlucky int
@@ -22,7 +23,8 @@ type ranker struct {
 	seen    int
 }
 
-func (m *ranker) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m *ranker) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	p.SetRank(uint64(p.Flow))
 	if m.seen++; m.unlucky > 0 && m.seen%m.unlucky == 0 {
 		return v.Drop(m.reason)
@@ -62,8 +64,9 @@ workload: [incast: {senders: 2, packets: 1650}]
 
 func execute(t *testing.T, p *Plan) *orchestrator.Outcome {
 	t.Helper()
-	o, err := Run(t.Context(), p, orchestrator.Options{Out: t.TempDir(), Wall: func() time.Time { return time.Unix(0, 0) }, NoReports: true,
-		Version: "test", Command: "candela"})
+	o, err := Run(t.Context(), p, orchestrator.Options{Out: t.TempDir(), Wall: func() time.Time { return time.Unix(0, 0) },
+		NoReports: true,
+		Version:   "test", Command: "candela"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,14 +86,16 @@ func TestASchedulerByRankWithoutASourceOfRanksIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := execute(t, p)
-	if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(strings.Join(o.Verdict.Reasons, " "), "must give every packet a rank") {
+	if o.Verdict.Exit != orchestrator.ExitInfrastructure ||
+		!strings.Contains(strings.Join(o.Verdict.Reasons, " "), "must give every packet a rank") {
 		t.Errorf("%+v", o.Verdict)
 	}
 }
 
 // With all packets of a flow of one rank, none is a duplicate, and the flow of the lower rank goes first.
 func TestRanksAreNotIdentities(t *testing.T) {
-	m := switches.Model{Ranks: true, New: func(*fabric.Switch, parameter.Values, []string) (fabric.Mechanism, error) { return new(ranker), nil }}
+	m := switches.Model{Ranks: true,
+		New: func(*fabric.Switch, parameter.Values, []string) (fabric.Mechanism, error) { return new(ranker), nil }}
 	p, err := planWith(t, m, fabric.ByRank)
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +132,8 @@ func TestReasonsOfAModelsOwnAreCountedByTheirNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Test.Expect.Counters = []config.CounterExpect{exactly("switch.dropped-unlucky", 330), exactly("switch.dropped-unfair", 0)}
+	p.Test.Expect.Counters = []config.CounterExpect{exactly("switch.dropped-unlucky", 330),
+		exactly("switch.dropped-unfair", 0)}
 	if o := execute(t, p); o.Verdict.Exit != 0 {
 		t.Errorf("%+v", o.Verdict)
 	}

@@ -11,7 +11,8 @@ import (
 
 // provoke returns a test that gives a bug of NDP hosts the occasion to show.
 func provoke(bug ndp.Bug, name string) string {
-	senders, window, packets, queue, more, delay, rto := 8, 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600", "", 500, 1000
+	senders, window, packets, queue, more, delay, rto := 8, 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600",
+		"", 500, 1000
 	switch bug {
 	case ndp.BugEchoesIncast, ndp.BugIgnoresReturned:
 		queue, more = "data-queue-bytes: 12000, header-queue-bytes: 1280", ", header-weight: 1"

@@ -10,7 +10,8 @@ import (
 // IntegritySchema names the format of integrity.json of a switch test.
 const IntegritySchema = "candela.switch-integrity/v1"
 
-// IntegrityDocument says whether the observation of a run is complete. If it is not, nothing can be said about the switch.
+// IntegrityDocument says whether the observation of a run is complete. If it is not, nothing can be said about the
+// switch.
 type IntegrityDocument struct {
 	Schema     string      `json:"schema"`
 	Valid      bool        `json:"valid"`
@@ -78,8 +79,10 @@ func (r *run) missedAtSwitches() string {
 		sw := r.net.Switch(i)
 		for port := range sw.Ports() {
 			c, s := sw.Port(port).Counters(), &r.ledger.taps[i]
-			if in, out := s.in[port]+c.PausesReceived, s.out[port]+c.PausesSent; in != c.Received || out < c.Sent || out-c.Sent > c.PausesSent {
-				return fmt.Sprintf("switch %s port %d: the tap saw %d in and %d out, the port counts %d and %d", sw.Name(), port, in, out, c.Received, c.Sent)
+			if in, out := s.in[port]+c.PausesReceived, s.out[port]+c.PausesSent; in != c.Received || out < c.Sent ||
+				out-c.Sent > c.PausesSent {
+				return fmt.Sprintf("switch %s port %d: the tap saw %d in and %d out, the port counts %d and %d", sw.Name(), port,
+					in, out, c.Received, c.Sent)
 			}
 		}
 	}
@@ -89,13 +92,14 @@ func (r *run) missedAtSwitches() string {
 // kinds is how many kinds of packets the network tells apart: eight for each protocol.
 const kinds = 8 * trace.Protocols
 
-// unaccounted checks that what was sent or copied and neither arrived nor was dropped exists somewhere. Pause frames exist, too,
-// and are counted nowhere.
+// unaccounted checks that what was sent or copied and neither arrived nor was dropped exists somewhere. Pause frames
+// exist, too, and are counted nowhere.
 func (r *run) unaccounted() string {
 	for k := range kinds {
 		kind := fabric.Kind(k)
 		if c := r.net.Counts(kind); c.Delivered+c.Dropped > c.Sent+c.Copied {
-			return fmt.Sprintf("%s: %d packets arrived or were dropped, only %d were sent or copied", kind, c.Delivered+c.Dropped, c.Sent+c.Copied)
+			return fmt.Sprintf("%s: %d packets arrived or were dropped, only %d were sent or copied", kind,
+				c.Delivered+c.Dropped, c.Sent+c.Copied)
 		}
 	}
 	c := r.net.Total()

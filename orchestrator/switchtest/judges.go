@@ -78,7 +78,8 @@ func (r *run) collect(analysis *analyzers.Analysis) error {
 }
 
 func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
-	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict, Waived: func(rule string) bool { return r.excuse(rule) != nil }}
+	e := orchestrator.Evidence{Infrastructure: failure, Strict: strict,
+		Waived: func(rule string) bool { return r.excuse(rule) != nil }}
 	if r.checked != nil {
 		e.Integrity = r.checked.Violations()
 	}
@@ -125,7 +126,8 @@ func ofTransport(t *transport.Transport) analyzer {
 // trial is what the judge of a transport's hosts may know of the run.
 func (r *run) trial(t *transport.Transport) *transport.Trial {
 	return &transport.Trial{
-		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t), Latency: r.plan.Spec.Switch.Latency, End: r.end,
+		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t),
+		Latency: r.plan.Spec.Switch.Latency, End: r.end,
 		Slack: r.slack(),
 		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
 			n, ok := r.ledger.named[ownerKey(t.Protocol, sender, connection)]
@@ -135,7 +137,8 @@ func (r *run) trial(t *transport.Transport) *transport.Trial {
 }
 
 // ofSwitch makes the analyzer of switches.
-func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool, build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
+func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool,
+	build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
 	return analyzer{name: name, rules: rules, applies: applies, seat: func(r *run) (*judge, error) {
 		s, err := build(device{r})
 		if err != nil {

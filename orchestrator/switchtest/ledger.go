@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// ledger observes every packet at the taps and books what became of each flow's data. It knows nothing of the endpoints' state:
-// what it says is what the wire says.
+// ledger observes every packet at the taps and books what became of each flow's data. It knows nothing of the
+// endpoints' state: what it says is what the wire says.
 type ledger struct {
 	net    *fabric.Network
 	speaks [256]*transport.Transport // by protocol
@@ -79,13 +79,14 @@ func (b *bitmap) add(n uint64) bool {
 
 func newLedger(net *fabric.Network, p *Plan) *ledger {
 	l := &ledger{
-		net: net, flows: make([]account, len(p.Flows)), taps: make([]switchTaps, net.Switches()), cutBefore: make(map[uint64]struct{}),
-		owner:   make(map[uint64]int32),
-		named:   make(map[uint64]int),
-		multi:   net.Switches() > 1,
-		latency: analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
-		sizes:   analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
-		dscps:   analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
+		net: net, flows: make([]account, len(p.Flows)), taps: make([]switchTaps, net.Switches()),
+		cutBefore: make(map[uint64]struct{}),
+		owner:     make(map[uint64]int32),
+		named:     make(map[uint64]int),
+		multi:     net.Switches() > 1,
+		latency:   analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
+		sizes:     analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
+		dscps:     analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
 	}
 	for _, t := range transports() {
 		if l.speaks[t.Protocol] == nil || p.speaks(&t) { // the kernel's TCP and ours are one protocol, and share no test
@@ -94,7 +95,8 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 	}
 	for i := range l.taps {
 		n := net.Switch(i).Ports()
-		l.taps[i] = switchTaps{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n), data: make([]uint64, n)}
+		l.taps[i] = switchTaps{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n),
+			data: make([]uint64, n)}
 	}
 	for i := range l.flows {
 		l.flows[i].first = clock.Never
@@ -129,7 +131,8 @@ func (l *ledger) flowOfConnection(protocol fabric.Protocol, sender fabric.HostID
 	return int(i) + 1
 }
 
-// data returns the account of the flow whose data p carries, or carried, and the transport that says how p is read; nil: it has none.
+// data returns the account of the flow whose data p carries, or carried, and the transport that says how p is read;
+// nil: it has none.
 func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
 	t := l.speaks[p.Protocol]
 	if !t.Carries(p) {

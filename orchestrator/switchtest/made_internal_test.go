@@ -16,15 +16,16 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// answering is a family of which the switch next to the receiver answers every packet by itself, through a path drawn from all candidates, as a
-// lock manager would. Bugs have it answer without a record, without a cause, or twice.
+// answering is a family of which the switch next to the receiver answers every packet by itself, through a path drawn
+// from all candidates, as a lock manager would. Bugs have it answer without a record, without a cause, or twice.
 func answering(makes bool) switches.Family {
 	bug := func(name, rule string) parameter.Bug { return parameter.Bug{Name: name, Doc: "Of a test.", Rule: rule} }
 	return switches.Family{
 		Name: "answering", Makes: makes,
 		Models: []switches.Model{{
 			Model: parameter.Model{Name: "answering", Doc: "Of a test.", Bugs: []parameter.Bug{
-				bug("no-record", forwarding.MadeUnasked), bug("no-cause", forwarding.MadeUnasked), bug("copies", forwarding.UnmatchedPacket)}},
+				bug("no-record", forwarding.MadeUnasked), bug("no-cause", forwarding.MadeUnasked),
+				bug("copies", forwarding.UnmatchedPacket)}},
 			Configure: func(_ parameter.Values, s *fabric.SwitchSpec) error {
 				s.Queues = []fabric.QueueSpec{{MaxBytes: 1 << 20}}
 				return nil
@@ -46,14 +47,16 @@ type answerer struct {
 	answers int
 }
 
-func (m *answerer) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m *answerer) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	const queued, answered = 0, 1
 	decide := func(p *fabric.Packet, v fabric.Verdict, kind, cause uint8) {
 		sw.Decide(now, p, trace.Decision{Kind: kind, Cause: cause, Port: int(v.Port), Queue: int(v.Queue),
 			Occupancy: int64(sw.Port(int(v.Port)).Queue(int(v.Queue)).Bytes())})
 	}
 	if to, local := sw.Port(int(v.Port)).HostAt(); local && to == p.Dst && p.Flags&fabric.Made == 0 {
-		a := sw.Make(now, fabric.Header{Src: p.Dst, Dst: p.Src, Size: 100, Protocol: fabric.Raw, Flow: p.Flow, Number: p.Number})
+		a := sw.Make(now, fabric.Header{Src: p.Dst, Dst: p.Src, Size: 100, Protocol: fabric.Raw, Flow: p.Flow,
+			Number: p.Number})
 		ways := sw.Candidates(a)
 		back := v.To(sw.Port(int(ways[sw.Rand().IntN(len(ways))])), 0)
 		m.answers++
@@ -110,7 +113,8 @@ taps: {TAPS}
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			register(t, family{Family: answering(c.makes)})
-			tests, err := config.ParseSwitchTests("f.yml", []byte(strings.NewReplacer("BUG", c.bug, "TAPS", c.taps).Replace(text)), Options())
+			tests, err := config.ParseSwitchTests("f.yml",
+				[]byte(strings.NewReplacer("BUG", c.bug, "TAPS", c.taps).Replace(text)), Options())
 			if err != nil {
 				t.Fatal(err)
 			}

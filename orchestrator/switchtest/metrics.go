@@ -53,7 +53,8 @@ func builtin() []metric {
 	const bps, ns, count, bytes = analyzers.UnitBPS, analyzers.UnitNS, analyzers.UnitCount, analyzers.UnitBytes
 	return []metric{
 		{name: "goodput-gbps", of: "goodput", unit: bps, scale: 1e9, byFlow: true,
-			doc:    "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of the run.",
+			doc: "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of " +
+				"the run.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.GoodputBPS }), chart: "Goodput of flows", axis: "Gb/s",
 			columns: []column{{"min Gb/s", 2, least}, {"mean Gb/s", 2, mean}, {"max Gb/s", 2, greatest}}},
 		{name: "fct-us", of: "fct", unit: ns, scale: 1e3, byFlow: true,
@@ -61,7 +62,8 @@ func builtin() []metric {
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.FCTNS, f.Finished && f.Kind == Transfer },
 			chart:  "Flow completion time", axis: "µs", columns: []column{{"max fct µs", 1, greatest}}},
 		{name: "sender-fct-us", of: "sender-fct", unit: ns, scale: 1e3, byFlow: true,
-			doc:    "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of ndp.",
+			doc: "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of " +
+				"ndp.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.SenderFCTNS, f.SenderFCTNS > 0 }},
 		{name: "flow-trims", of: "trims", unit: count, scale: 1, byFlow: true,
 			doc:    "Headers of trimmed packets that reached receiver or sender, per flow.",
@@ -69,20 +71,24 @@ func builtin() []metric {
 		{name: "flow-drops", of: "drops", unit: count, scale: 1, byFlow: true,
 			doc:    "Packets of the flow that neither arrived whole nor as a header.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Dropped })},
-		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true, doc: "Packets sent again, per flow.",
+		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true,
+			doc:    "Packets sent again, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Retransmissions })},
 		{name: "timeouts", of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Timeouts })},
 		{name: "rtt-us", of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
-			sample: (*run).trips, spread: (*ledger).tripsOfFlows, chart: "Round trips", axis: "µs", columns: []column{{"median rtt µs", 1, median}}},
-		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.", ofRun: (*facts).totalGoodput},
+			sample: (*run).trips, spread: (*ledger).tripsOfFlows, chart: "Round trips", axis: "µs",
+			columns: []column{{"median rtt µs", 1, median}}},
+		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.",
+			ofRun: (*facts).totalGoodput},
 		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
 		{name: "unfinished", doc: "Flows with a size that did not finish.",
 			ofRun: func(r *facts) (float64, bool) { return float64(len(r.unfinished())), true }},
 		{name: "trims", doc: "Packets that switches trimmed.", columns: []column{{"trims", 0, mean}},
 			ofRun: func(r *facts) (float64, bool) { return float64(r.counted.Counters["total.trims"]), true }},
 		{name: "drops", doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}}, ofRun: (*facts).drops},
-		{name: "queue-packets", of: "queue-packets", unit: count, scale: 1, doc: "Greatest length of each data queue, in packets.",
+		{name: "queue-packets", of: "queue-packets", unit: count, scale: 1,
+			doc: "Greatest length of each data queue, in packets.",
 			sample: func(r *run) []int64 {
 				return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
 			},
@@ -93,9 +99,11 @@ func builtin() []metric {
 			doc:    "From a trimmed packet's arrival at the switch to its header's departure.",
 			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.latency} },
 			chart:  "Latency of trimmed headers", axis: "µs"},
-		{name: "header-bytes", of: "header-bytes", unit: bytes, scale: 1, doc: "Size of each trimmed packet that reached a host.",
+		{name: "header-bytes", of: "header-bytes", unit: bytes, scale: 1,
+			doc:    "Size of each trimmed packet that reached a host.",
 			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.sizes} }},
-		{name: "header-dscp", of: "header-dscp", unit: count, scale: 1, doc: "DSCP of each trimmed packet that reached a host.",
+		{name: "header-dscp", of: "header-dscp", unit: count, scale: 1,
+			doc:    "DSCP of each trimmed packet that reached a host.",
 			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.dscps} }},
 	}
 }

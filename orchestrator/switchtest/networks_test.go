@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
-// A networkDraw draws the tests of one seed. Parameters of switches are drawn from the models' own tables, so that a new one varies
-// without a change here.
+// A networkDraw draws the tests of one seed. Parameters of switches are drawn from the models' own tables, so that a
+// new one varies without a change here.
 type networkDraw struct{ *rand.Rand }
 
 func newNetworkDraw(seed, stream uint64) networkDraw {
@@ -34,8 +34,9 @@ func (d networkDraw) of(words ...string) string { return words[d.IntN(len(words)
 // one reports true once in n draws.
 func (d networkDraw) one(n int) bool { return d.IntN(n) == 0 }
 
-// tcpNetwork draws an incast of 8 to 60 TCP senders through a switch model, and what else may make a host's life hard: sizes that no
-// segment divides, mixed links, small timeouts, windows of all sizes, traffic in both directions and of other protocols.
+// tcpNetwork draws an incast of 8 to 60 TCP senders through a switch model, and what else may make a host's life hard:
+// sizes that no segment divides, mixed links, small timeouts, windows of all sizes, traffic in both directions and of
+// other protocols.
 func (d networkDraw) tcpNetwork(model string) string {
 	senders := d.between(8, 60)
 	topology, hosts := d.topology(senders)
@@ -46,12 +47,14 @@ func (d networkDraw) tcpNetwork(model string) string {
 	}
 	size := d.of("1500", "1500", "1500", "9000", "576", strconv.Itoa(d.between(200, 9216)))
 	frame, _ := strconv.Atoi(size)
-	text := fmt.Sprintf("%s\nswitch-under-test: %s\n%s\nworkload:\n", topology, d.model(model, pauses), d.tcpHosts(size, jitter))
+	text := fmt.Sprintf("%s\nswitch-under-test: %s\n%s\nworkload:\n", topology, d.model(model, pauses),
+		d.tcpHosts(size, jitter))
 	budget := 6000 // segments of a network, so that it takes a fraction of a second
 	mark := d.of("", "", "", ", ip: 6", ", dscp: 10")
 	for i := range d.between(1, 3) {
 		if i == 0 || d.one(3) {
-			text += fmt.Sprintf("  - incast: {senders: %d, %s, %s%s}\n", min(senders, hosts-1), d.extent(frame, budget/2/senders), d.start(), mark)
+			text += fmt.Sprintf("  - incast: {senders: %d, %s, %s%s}\n", min(senders, hosts-1),
+				d.extent(frame, budget/2/senders), d.start(), mark)
 			continue
 		}
 		text += d.more(hosts, frame, budget/4, mark)
@@ -70,14 +73,17 @@ func (d networkDraw) more(hosts, frame, budget int, mark string) string {
 	switch d.IntN(6) {
 	case 0:
 		count := d.between(2, 12)
-		return fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, %s, %s%s}\n", src, dst, count, d.extent(frame, budget/count), d.start(), mark)
+		return fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, %s, %s%s}\n", src, dst, count,
+			d.extent(frame, budget/count), d.start(), mark)
 	case 1: // the incast's receiver sends, too
-		return fmt.Sprintf("  - flow: {src: 0, dst: %d, %s, %s%s}\n", d.between(1, hosts-1), d.extent(frame, budget), d.start(), mark)
+		return fmt.Sprintf("  - flow: {src: 0, dst: %d, %s, %s%s}\n", d.between(1, hosts-1), d.extent(frame, budget),
+			d.start(), mark)
 	case 2:
 		return fmt.Sprintf("  - permutation: {%s, %s%s}\n", d.extent(frame, budget/hosts), d.start(), mark)
 	case 3:
 		clients := d.between(1, min(9, hosts-1))
-		return fmt.Sprintf("  - requests: {clients: 1..%d, server: 0, count: %d, request-bytes: %d, response-bytes: %d, service-us: %s%s}\n", clients,
+		return fmt.Sprintf("  - requests: {clients: 1..%d, server: 0, count: %d, request-bytes: %d, response-bytes: %d, "+
+			"service-us: %s%s}\n", clients,
 			d.between(1, 10), int(d.magnitude(1, 20_000)), int(d.magnitude(1, 100_000)), d.of("0", "0", "10", "5000"), mark)
 	case 4:
 		return fmt.Sprintf("  - flow: {src: %d, dst: %d, packets: %d, transport: raw}\n", src, dst, d.between(1, 400))
@@ -100,7 +106,8 @@ func (d networkDraw) extent(frame, segments int) string {
 }
 
 func (d networkDraw) start() string {
-	return fmt.Sprintf("start-us: %s, stagger-us: %s", d.of("0", "0", "7", "100", "3000"), d.of("0", "0", "0", "0.05", "0.3", "20", "1000"))
+	return fmt.Sprintf("start-us: %s, stagger-us: %s", d.of("0", "0", "7", "100", "3000"),
+		d.of("0", "0", "0", "0.05", "0.3", "20", "1000"))
 }
 
 // tcpHosts draws the parameters of TCP hosts.
@@ -123,7 +130,8 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 	} else if d.one(3) {
 		more += fmt.Sprintf(", first-sequence: %d", math.MaxUint32-d.Uint32N(30_000))
 	}
-	return fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, packet-size: %s, send-jitter-us: %s%s}", d.of("cubic", "cubic", "reno"), size,
+	return fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, packet-size: %s, send-jitter-us: %s%s}",
+		d.of("cubic", "cubic", "reno"), size,
 		jitter, more)
 }
 
@@ -140,7 +148,8 @@ func (d networkDraw) topology(senders int) (text string, hosts int) {
 		leaves := d.between(2, 5)
 		per := (hosts + leaves - 1) / leaves
 		hosts = leaves * per
-		shape = fmt.Sprintf("kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s", leaves, d.between(1, 4), per, routing)
+		shape = fmt.Sprintf("kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s", leaves,
+			d.between(1, 4), per, routing)
 	case 3:
 		k := map[bool]int{true: 4, false: 6}[hosts <= 16]
 		hosts = k * k * k / 4
@@ -153,7 +162,8 @@ func (d networkDraw) topology(senders int) (text string, hosts int) {
 	if d.one(3) {
 		var links []string
 		for range d.between(1, 4) {
-			links = append(links, fmt.Sprintf("{host: %d, gbps: %s, delay-ns: %s}", len(links)*hosts/4, d.of("400", "40", "7", "1", "0.1", "0.01"), d.delay()))
+			links = append(links, fmt.Sprintf("{host: %d, gbps: %s, delay-ns: %s}", len(links)*hosts/4,
+				d.of("400", "40", "7", "1", "0.1", "0.01"), d.delay()))
 		}
 		text += ", links: [" + strings.Join(links, ", ") + "]"
 	}
@@ -166,7 +176,8 @@ func (d networkDraw) link(gbps ...string) string {
 
 // delay draws the delay of a link, in ns.
 func (d networkDraw) delay() string {
-	return d.of("0", "1", "500", "500", "500", "5000", "50000", "1000000", "20000000", strconv.Itoa(int(d.magnitude(10, 1e6))))
+	return d.of("0", "1", "500", "500", "500", "5000", "50000", "1000000", "20000000",
+		strconv.Itoa(int(d.magnitude(10, 1e6))))
 }
 
 // model draws a switch model's parameters: a third of the time all have their defaults.
@@ -195,7 +206,8 @@ func (d networkDraw) model(name, more string) string {
 // profiles draws what the model of SAI keeps in lists.
 func (d networkDraw) profiles() []string {
 	return []string{
-		fmt.Sprintf("trim-size: %d, trim-dscp: %d, trim-queue: %d, buffer-bytes: %d, scheduler: %s", d.between(84, 400), d.between(0, 63), d.between(0, 7),
+		fmt.Sprintf("trim-size: %d, trim-dscp: %d, trim-queue: %d, buffer-bytes: %d, scheduler: %s", d.between(84, 400),
+			d.between(0, 63), d.between(0, 7),
 			int(d.magnitude(50_000, 4e6)), d.of("strict", "wrr", "dwrr")),
 		fmt.Sprintf("profiles: [{queues: [0], action: %s, %s}]", d.of("trim", "trim", "drop"),
 			d.of(fmt.Sprintf("limit-bytes: %d", int(d.magnitude(1500, 1e6))), "alpha: 0.1, reserved-bytes: 3000", "alpha: 8")),
@@ -233,7 +245,8 @@ func (d networkDraw) ndpNetwork(model string, rto ...string) string {
 	}
 	size := d.of("1500", "1500", "1500", "9000", "300", strconv.Itoa(d.between(200, 9216)))
 	frame, _ := strconv.Atoi(size)
-	text := fmt.Sprintf("%s\nswitch-under-test: %s\nhosts: {transport: ndp, packet-size: %s, initial-window: %s, rto-us: %s, paths: %d, pull-rate: %s}\nworkload:\n",
+	text := fmt.Sprintf("%s\nswitch-under-test: %s\nhosts: {transport: ndp, packet-size: %s, initial-window: %s, "+
+		"rto-us: %s, paths: %d, pull-rate: %s}\nworkload:\n",
 		topology, d.model(model, pauses), size, d.of("1", "2", "7", "30", "30", "100", "400"), d.of(rto...), d.between(1, 4),
 		d.of("1", "1", "0.99", "0.5", "1.2"))
 	mark := d.of("", "", "", ", ip: 6")

@@ -23,7 +23,8 @@ changes: [{at-us: 60, switch: 0, state: stopped}, {at-us: 160, switch: 0, state:
 `
 
 const (
-	saiModel = "model: sai, trim-size: 128, trim-dscp: 48, trim-queue: 6, buffer-bytes: 100000, shapers: [{queues: [6], rate-gbps: 10}], " +
+	saiModel = "model: sai, trim-size: 128, trim-dscp: 48, trim-queue: 6, buffer-bytes: 100000, shapers: [{queues: [6], " +
+		"rate-gbps: 10}], " +
 		"profiles: [{queues: [0], action: trim, limit-bytes: 12000}]"
 	ndpHosts = "transport: ndp, rto-us: 300"
 	tcpHosts = "transport: tcp, min-rto-us: 500"
@@ -91,7 +92,8 @@ func TestTheGuiltyAreBlamedThoughASwitchStops(t *testing.T) {
 }
 
 func TestWhatAStoppedSwitchLosesIsCountedAndExplained(t *testing.T) {
-	text := outageTest(saiModel, ndpHosts) + "taps: {capture: true}\nexpect: {counters: {leaf-0.dropped-stopped: {min: 10}, leaf-1.dropped-stopped: 0}}\n"
+	text := outageTest(saiModel, ndpHosts) +
+		"taps: {capture: true}\nexpect: {counters: {leaf-0.dropped-stopped: {min: 10}, leaf-1.dropped-stopped: 0}}\n"
 	test := parse(t, text)[0]
 	p, err := switchtest.New(test)
 	if err != nil {
@@ -114,13 +116,15 @@ func TestWhatAStoppedSwitchLosesIsCountedAndExplained(t *testing.T) {
 	if err != nil || strings.Count(string(written), "state: ") != 2 {
 		t.Errorf("%v\n%s", err, written)
 	}
-	if notes := strings.Join(rejudge(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes, "ndp is not judged again: a switch was stopped") {
+	if notes := strings.Join(rejudge(t, o.Dir).Report.Notes, "\n"); !strings.Contains(notes,
+		"ndp is not judged again: a switch was stopped") {
 		t.Error(notes)
 	}
 }
 
 func TestStatesThatNoSwitchCanTakeAreRefused(t *testing.T) {
-	base := "name: x\ntopology: {kind: dumbbell, hosts: 4}\nswitch-under-test: {model: droptail}\nworkload: [flow: {src: 0, dst: 3, packets: 9}]\nchanges:\n"
+	base := "name: x\ntopology: {kind: dumbbell, hosts: 4}\nswitch-under-test: {model: droptail}\nworkload: [flow: " +
+		"{src: 0, dst: 3, packets: 9}]\nchanges:\n"
 	for changes, want := range map[string]string{
 		"  - {at-us: 1, state: stopped}\n  - {at-us: 2, switch: 1, state: stopped}\n":     "changes[1].state: switch 1 is stopped already, since 1",
 		"  - {at-us: 1, state: running}\n":                                                "changes[0].state: switch 0 is running",

@@ -15,7 +15,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A spike family: PIFO on switch ports and host NICs, declared, registered, run and judged as the families of the product are. ranks is a shim that gives each flow's packets falling ranks, as remaining bytes would.
+// A spike family: PIFO on switch ports and host NICs, declared, registered, run and judged as the families of the
+// product are. ranks is a shim that gives each flow's packets falling ranks, as remaining bytes would.
 type ranks struct{}
 
 func (ranks) Outbound(_ clock.Time, _ *fabric.Host, p *fabric.Packet) fabric.Action {
@@ -31,7 +32,8 @@ type pifo struct {
 	states *fabric.States[struct{ inverted bool }]
 }
 
-func (m pifo) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m pifo) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if s := m.states.Of(p); slices.Contains(m.bugs, "inverts") && !s.inverted {
 		s.inverted = true
 		p.SetRank(math.MaxUint64 - p.Rank)
@@ -56,7 +58,8 @@ func pifos() switches.Family {
 	}
 	return switches.Family{Name: "pifo", Reasons: []analyzers.DropReason{{Name: "evicted"}}, Models: []switches.Model{{
 		Model: parameter.Model{Name: "pifo", Doc: "Of a test.", Bugs: []parameter.Bug{
-			{Name: "inverts", Doc: "Serves the highest rank.", Rule: "pifo.order"}, {Name: "tail-drops", Doc: "Evicts nothing.", Rule: "pifo.evicts"}}},
+			{Name: "inverts", Doc: "Serves the highest rank.", Rule: "pifo.order"},
+			{Name: "tail-drops", Doc: "Evicts nothing.", Rule: "pifo.evicts"}}},
 		Ranks:     true,
 		Configure: func(_ parameter.Values, s *fabric.SwitchSpec) error { s.Queues = queues; return nil },
 		New: func(_ *fabric.Switch, _ parameter.Values, bugs []string) (fabric.Mechanism, error) {
@@ -71,10 +74,12 @@ func pifos() switches.Family {
 }
 
 func pifoRules() []analyzers.Rule {
-	return []analyzers.Rule{{ID: "pifo.order", Statement: "The lowest rank leaves first."}, {ID: "pifo.evicts", Statement: "The highest rank is dropped."}}
+	return []analyzers.Rule{{ID: "pifo.order", Statement: "The lowest rank leaves first."},
+		{ID: "pifo.evicts", Statement: "The highest rank is dropped."}}
 }
 
-// pifoJudge keeps the ranks that wait for each port: at a NIC for its only one, at a switch for that of the destination.
+// pifoJudge keeps the ranks that wait for each port: at a NIC for its only one, at a switch for that of the
+// destination.
 type pifoJudge struct {
 	analyzers.SwitchJudge // for what a test of ranks does not call
 	report                *analyzers.Reporter
@@ -108,7 +113,8 @@ func (j *pifoJudge) Observe(t *trace.SwitchTap) {
 			continue
 		}
 		if j.report.Wants(rule, 0) {
-			j.report.Report(analyzers.Finding{Rule: rule, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), Message: j.view.SwitchName(t.Switch)})
+			j.report.Report(analyzers.Finding{Rule: rule, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(),
+				Message: j.view.SwitchName(t.Switch)})
 		}
 		return
 	}
@@ -122,7 +128,8 @@ func TestASpikeFamilySchedulesByRankOnPortsAndNICs(t *testing.T) {
 	for bug, want := range map[string]string{"": "", "inverts": "pifo.order", "tail-drops": "pifo.evicts"} {
 		t.Run(bug, func(t *testing.T) {
 			register(t, family{pifos(), newPifoJudge, pifoRules()})
-			tests, err := config.ParseSwitchTests("f.yml", []byte(strings.NewReplacer("BUG", bug, "EVICTED", map[bool]string{true: "100", false: "0"}[bug == ""]).Replace(`
+			tests, err := config.ParseSwitchTests("f.yml",
+				[]byte(strings.NewReplacer("BUG", bug, "EVICTED", map[bool]string{true: "100", false: "0"}[bug == ""]).Replace(`
 name: spike
 topology: {kind: single-switch, hosts: 4}
 switch-under-test: {model: pifo, bugs: [BUG]}
@@ -142,7 +149,8 @@ expect: {counters: {nic-1.port-0.sent: 600, switch.dropped-evicted: {min: EVICTE
 			for _, f := range o.Analysis.Findings {
 				found[f.Rule] += f.Message + " "
 			}
-			unblamed := found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-") // a NIC must be blamed, too
+			// a NIC must be blamed, too
+			unblamed := found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-")
 			if want == "" && (o.Verdict.Exit != 0 || len(found) > 0) || want != "" && unblamed {
 				t.Errorf("%v, found %v", o.Verdict.Reasons, found)
 			}

@@ -73,7 +73,8 @@ func (p *Plan) try() error {
 		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
 	}
 	if format := p.Test.Taps.Decisions(); format != "" && len(p.family.Decisions) == 0 {
-		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone", p.Test.Where("taps.decisions"), p.Test.Switch.Model)
+		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone",
+			p.Test.Where("taps.decisions"), p.Test.Switch.Model)
 	}
 	sets := slices.ContainsFunc(p.Test.Changes, func(c config.Change) bool { return c.State() == "" })
 	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && sets {
@@ -110,7 +111,8 @@ func (p *Plan) expand(item int) error {
 func (p *Plan) add(item, i int, tr *transport.Transport, of workload.Flow) {
 	t, o := p.Test, &p.Test.Workload[item].Offer
 	f := Flow{
-		Flow: of, Number: len(p.Flows) + 1, Item: item, Transport: tr.Name, Src: fabric.HostID(of.Src), Dst: fabric.HostID(of.Dst),
+		Flow: of, Number: len(p.Flows) + 1, Item: item, Transport: tr.Name, Src: fabric.HostID(of.Src),
+		Dst:        fabric.HostID(of.Dst),
 		PacketSize: t.PacketSizeOf(o), Start: clock.Time(0).Add(o.Start + clock.Duration(i)*o.Stagger),
 		Mark: stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))},
 	}
@@ -173,7 +175,8 @@ func (p *Plan) network() (fabric.Spec, error) {
 	v := top.Values
 	switch top.Model {
 	case "leaf-spine":
-		s.Topology.Leaves, s.Topology.Spines, s.Topology.Balance = v.Int("leaves"), v.Int("spines"), fabric.Balance(v.Word("routing"))
+		s.Topology.Leaves, s.Topology.Spines, s.Topology.Balance = v.Int("leaves"), v.Int("spines"),
+			fabric.Balance(v.Word("routing"))
 	case "fat-tree":
 		s.Topology.K, s.Topology.Balance = v.Int("k"), fabric.Balance(v.Word("routing"))
 	}
@@ -191,7 +194,8 @@ func (p *Plan) network() (fabric.Spec, error) {
 	}
 	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
 	if slices.ContainsFunc(slices.Concat(s.Switch.Queues, s.NIC.Queues), ranked) && !p.model.Ranks {
-		return s, fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks: neither the model nor hosts are a source of ranks", t.Switch.Model)
+		return s, fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks: neither the model nor "+
+			"hosts are a source of ranks", t.Switch.Model)
 	}
 	return s, nil
 }
@@ -242,7 +246,8 @@ func (p *Plan) Explain(w io.Writer) error {
 	t := p.Test
 	e := explanation{w: w}
 	e.line("%s", t.Title())
-	e.line("  topology  %s, hosts: %d, switches: %d; links %s", t.Topology.Model, t.Topology.HostCount(), t.Topology.SwitchCount(), linkText(t.Topology.Link))
+	e.line("  topology  %s, hosts: %d, switches: %d; links %s", t.Topology.Model, t.Topology.HostCount(),
+		t.Topology.SwitchCount(), linkText(t.Topology.Link))
 	e.line("  switch    model %s", t.Switch.Model)
 	for _, s := range t.Switch.Values.Settings() {
 		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
@@ -289,7 +294,8 @@ func endText(t *config.SwitchTest) string {
 }
 
 func linkText(l config.LinkSpec) string {
-	return fmt.Sprintf("%g Gb/s, %d ns, %d bytes of framing", float64(l.Rate)/float64(clock.Gbps), l.Delay.Nanoseconds(), l.Framing)
+	return fmt.Sprintf("%g Gb/s, %d ns, %d bytes of framing", float64(l.Rate)/float64(clock.Gbps), l.Delay.Nanoseconds(),
+		l.Framing)
 }
 
 // explanation writes lines until one fails.
@@ -300,6 +306,7 @@ type explanation struct {
 
 func (e *explanation) line(format string, args ...any) {
 	if e.err == nil {
-		_, e.err = fmt.Fprintln(e.w, strings.TrimRight(fmt.Sprintf(format, args...), " ")) // not every setting has a value and a unit
+		// not every setting has a value and a unit
+		_, e.err = fmt.Fprintln(e.w, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 }

@@ -56,7 +56,8 @@ func (e *edges) next() (host fabric.HostID, ok bool, err error) {
 	n, err1 := strconv.ParseInt(number, 10, 64)
 	p, err2 := strconv.Atoi(port)
 	if err := errors.Join(err1, err2); err != nil || n != e.frame {
-		return 0, false, fmt.Errorf("%s: line %d: want frame %d, a switch and a port, got %q", e.name, e.frame+1, e.frame, e.lines.Text())
+		return 0, false, fmt.Errorf("%s: line %d: want frame %d, a switch and a port, got %q", e.name, e.frame+1, e.frame,
+			e.lines.Text())
 	}
 	ports, ok := e.hosts[sw]
 	if !ok {

@@ -10,7 +10,8 @@ import (
 func leafSpineNetwork(t testing.TB) *fabric.Network {
 	t.Helper()
 	spec := fabric.Spec{Topology: fabric.TopologySpec{
-		Kind: fabric.LeafSpine, Hosts: 4, Leaves: 2, Spines: 2, Link: fabric.LinkSpec{Rate: 100e9}, Uplink: fabric.LinkSpec{Rate: 100e9},
+		Kind: fabric.LeafSpine, Hosts: 4, Leaves: 2, Spines: 2, Link: fabric.LinkSpec{Rate: 100e9},
+		Uplink: fabric.LinkSpec{Rate: 100e9},
 	}}
 	n, err := fabric.New(&spec, func(*fabric.Switch) fabric.Mechanism { return fabric.TailDrop{} })
 	if err != nil {
@@ -41,7 +42,8 @@ func TestPortsTellTheHostsAtTheEdgeOfTheNetwork(t *testing.T) {
 // FuzzPorts reads lists of ports of somebody else's making: a host or an error, never more frames than lines.
 func FuzzPorts(f *testing.F) {
 	for _, s := range []string{
-		portsHead, portsHead + "1,leaf-1,0\n2,leaf-1,2\n", portsHead + "1,leaf-9,0\n", portsHead + "2,leaf-0,0\n", portsHead + "1,leaf-0,-1\n", "frame,port\n",
+		portsHead, portsHead + "1,leaf-1,0\n2,leaf-1,2\n", portsHead + "1,leaf-9,0\n", portsHead + "2,leaf-0,0\n",
+		portsHead + "1,leaf-0,-1\n", "frame,port\n",
 		portsHead + "1,leaf-0\n", portsHead + strings.Repeat("9", 1000),
 	} {
 		f.Add([]byte(s))

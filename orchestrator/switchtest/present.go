@@ -15,29 +15,36 @@ import (
 func (r *run) report(v orchestrator.Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Title(), File: r.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()), Seed: t.Seed, Repeat: r.Repeat,
-		Verdict: v.Verdict, Broken: v.Exit == orchestrator.ExitInfrastructure, Reasons: v.Reasons, SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
+		Name: t.Title(), File: r.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()),
+		Seed: t.Seed, Repeat: r.Repeat,
+		Verdict: v.Verdict, Broken: v.Exit == orchestrator.ExitInfrastructure, Reasons: v.Reasons,
+		SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
 		Facts: []report.Fact{
-			{Name: "tool", Value: r.Version}, {Name: "config sha256", Value: t.Hash()}, {Name: "switch under test", Value: modelText(r.plan)},
+			{Name: "tool", Value: r.Version}, {Name: "config sha256", Value: t.Hash()},
+			{Name: "switch under test", Value: modelText(r.plan)},
 			{Name: "transport", Value: withBugs(t.Hosts.Model, t.Hosts.Bugs)},
 		},
 		Files: []report.File{
-			{Name: "flows.json", What: "what became of each flow"}, {Name: "switch-counters.json", What: "every counter of every switch, and of the taps"},
-			{Name: "integrity.json", What: "whether the observation is complete"}, {Name: "config.yml", What: "the test with all defaults explicit"},
+			{Name: "flows.json", What: "what became of each flow"},
+			{Name: "switch-counters.json", What: "every counter of every switch, and of the taps"},
+			{Name: "integrity.json", What: "whether the observation is complete"},
+			{Name: "config.yml", What: "the test with all defaults explicit"},
 			{Name: "environment.json", What: "what ran it"},
 		},
 	}
 	if t.Taps.Capture {
 		for i, name := range CaptureNames() {
 			if i < len(stages()) {
-				rep.Files = append(rep.Files, report.File{Name: name, What: "every packet at that side of the switches; Wireshark reads it"})
+				rep.Files = append(rep.Files, report.File{Name: name,
+					What: "every packet at that side of the switches; Wireshark reads it"})
 			} else if t.Topology.SwitchCount() > 1 {
 				rep.Files = append(rep.Files, report.File{Name: name, What: "at which switch and port each of them was"})
 			}
 		}
 	}
 	if f := t.Taps.Decisions(); f != "" {
-		rep.Files = append(rep.Files, report.File{Name: "decisions." + f, What: "what the switches decided about each packet, and on what state"})
+		rep.Files = append(rep.Files, report.File{Name: "decisions." + f,
+			What: "what the switches decided about each packet, and on what state"})
 	}
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
@@ -89,7 +96,8 @@ func (r *facts) reportAnalysis(rep *report.Report) {
 	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
 	for _, f := range r.analysis.Findings {
 		violates := f.Severity == analyzers.Violation
-		finding := report.Finding{Finding: f, Wanted: violates && orchestrator.Allows(r.plan.Test.Expect.Of(f.Analyzer), f.Rule)}
+		finding := report.Finding{Finding: f, Wanted: violates &&
+			orchestrator.Allows(r.plan.Test.Expect.Of(f.Analyzer), f.Rule)}
 		if violates && !finding.Wanted {
 			if w := r.excuse(f.Rule); w != nil {
 				finding.Waiver = fmt.Sprintf("%s, %s, until %s", w.Reference, w.Owner, w.Expires)
@@ -111,16 +119,22 @@ func withBugs(text string, bugs []string) string {
 
 // flowTable has a row for each flow, or a few where neighbours are alike.
 func (r *facts) flowTable() report.Table {
-	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the receiver had all of the flow; at sender: until the sender knew; whole, trimmed: reached the receiver with all payload, as a header only; " +
-		"returned: as headers, to the sender; dropped: reached nobody in any form; resent: by the sender.", Columns: []report.Column{
-		{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "transport"}, {Head: "goodput", Right: true}, {Head: "fct", Right: true}, {Head: "at sender", Right: true}, {Head: "sent", Right: true},
-		{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true}, {Head: "dropped", Right: true},
-		{Head: "resent", Right: true}, {Head: "timeouts", Right: true}, {Head: "rtt p50", Right: true}, {Head: "rtt max", Right: true}, {Head: ""},
-	}}
+	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the receiver had all of the flow; at " +
+		"sender: until the sender knew; whole, trimmed: reached the receiver with all payload, as a header only; " +
+		"returned: as headers, to the sender; dropped: reached nobody in any form; resent: by the sender.",
+		Columns: []report.Column{
+			{Head: "flow", Right: true}, {Head: "hosts"}, {Head: "transport"}, {Head: "goodput", Right: true},
+			{Head: "fct", Right: true}, {Head: "at sender", Right: true}, {Head: "sent", Right: true},
+			{Head: "whole", Right: true}, {Head: "trimmed", Right: true}, {Head: "returned", Right: true},
+			{Head: "dropped", Right: true},
+			{Head: "resent", Right: true}, {Head: "timeouts", Right: true}, {Head: "rtt p50", Right: true},
+			{Head: "rtt max", Right: true}, {Head: ""},
+		}}
 	for i := range r.flows.Flows {
 		f, p := &r.flows.Flows[i], &r.plan.Flows[i]
 		row := []string{
-			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", "", some(f.Sent), some(f.Whole), some(f.Headers), some(f.Returned),
+			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", "", some(f.Sent), some(f.Whole),
+			some(f.Headers), some(f.Returned),
 			some(f.Dropped), some(f.Retransmissions), some(f.Timeouts), "", "", "",
 		}
 		if f.Kind == Transfer {
@@ -155,17 +169,21 @@ func some(n int64) string {
 
 // switchTable has a row for each switch that did more than forward, at most so many.
 func (r *run) switchTable() report.Table {
-	tab := report.Table{Title: "Switches", Note: "Packets of all kinds, at front ports. trimmed: cut by this switch; dropped: as the switch counts, so that a packet whose trimmed " +
+	tab := report.Table{Title: "Switches", Note: "Packets of all kinds, at front ports. trimmed: cut by this switch; " +
+		"dropped: as the switch counts, so that a packet whose trimmed " +
 		"copy went on may be among them; queues: greatest length, in packets.", Columns: []report.Column{
-		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true}, {Head: "dropped", Right: true},
-		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true}, {Head: "recirculation queue", Right: true}, {Head: ""},
+		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true},
+		{Head: "dropped", Right: true},
+		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true},
+		{Head: "recirculation queue", Right: true}, {Head: ""},
 	}}
 	for i := range r.net.Switches() {
 		sw, s := r.net.Switch(i), &r.ledger.taps[i]
 		var in, out, dropped, marked, pauses, longest, recirculation int64
 		for port := range sw.Ports() {
 			c := sw.Port(port).Counters()
-			in, out, dropped, pauses = in+int64(s.in[port]), out+int64(s.out[port]), dropped+int64(c.Dropped), pauses+int64(c.PausesSent)
+			in, out, dropped, pauses = in+int64(s.in[port]), out+int64(s.out[port]), dropped+int64(c.Dropped),
+				pauses+int64(c.PausesSent)
 			for q := range sw.Port(port).Queues() {
 				qc := sw.Port(port).Queue(q).Counters()
 				marked += int64(qc.Marked)
@@ -182,7 +200,8 @@ func (r *run) switchTable() report.Table {
 			}
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: []string{
-			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest), some(recirculation), "",
+			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest),
+			some(recirculation), "",
 		}})
 	}
 	return tab
@@ -190,12 +209,14 @@ func (r *run) switchTable() report.Table {
 
 // reasonTable has a row for each reason for which a switch dropped packets.
 func (r *run) reasonTable() report.Table {
-	tab := report.Table{Title: "Drops by reason", Columns: []report.Column{{Head: "switch"}, {Head: "reason"}, {Head: "packets", Right: true}, {Head: ""}}}
+	tab := report.Table{Title: "Drops by reason",
+		Columns: []report.Column{{Head: "switch"}, {Head: "reason"}, {Head: "packets", Right: true}, {Head: ""}}}
 	for i := range r.net.Switches() {
 		sw := r.net.Switch(i)
 		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
 			if reason := r.plan.family.Reason(why); sw.Dropped(why) > 0 && why != fabric.ReasonConsumed {
-				tab.Rows = append(tab.Rows, report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))), reason.Doc}})
+				tab.Rows = append(tab.Rows, report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))),
+					reason.Doc}})
 			}
 		}
 	}

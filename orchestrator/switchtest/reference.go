@@ -8,11 +8,13 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Reference returns the reference of tests of switches in Markdown: every key, model and parameter, and the rules that are checked.
+// Reference returns the reference of tests of switches in Markdown: every key, model and parameter, and the rules that
+// are checked.
 func Reference() []byte {
 	var b bytes.Buffer
 	b.Write(config.SwitchReference(Options()))
-	b.WriteString("\n## Rules\n\nWhat the analyzers of switch tests check. An id keeps its meaning for ever. The severity is that of a finding which the packets prove.\n")
+	b.WriteString("\n## Rules\n\nWhat the analyzers of switch tests check. An id keeps its meaning for ever. The " +
+		"severity is that of a finding which the packets prove.\n")
 	analyzer := ""
 	for _, r := range Rules() {
 		if name, _, _ := strings.Cut(r.ID, "."); name != analyzer {

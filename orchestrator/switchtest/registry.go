@@ -1,5 +1,6 @@
-// Package switchtest runs tests of switches: it plans the flows of a test, builds the network with the model under test, runs it,
-// observes every packet at taps, judges, and writes the run directory. A run is a function of its test and seed, to the byte.
+// Package switchtest runs tests of switches: it plans the flows of a test, builds the network with the model under
+// test, runs it, observes every packet at taps, judges, and writes the run directory. A run is a function of its test
+// and seed, to the byte.
 package switchtest
 
 import (
@@ -32,7 +33,8 @@ type family struct {
 	rules []analyzers.Rule
 }
 
-// families lists every family of switches under test. A new one is one line here. Tests of the package register families of their own.
+// families lists every family of switches under test. A new one is one line here. Tests of the package register
+// families of their own.
 var families = func() []family {
 	return []family{
 		{Family: trimming.Family()},
@@ -45,8 +47,8 @@ func transports() []transport.Transport {
 	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport(), kernel.Transport()}
 }
 
-// judgeTable lists every analyzer of switch tests, in the order of reports: what any switch owes, and the judges of the families and of the
-// hosts of the transports, by name.
+// judgeTable lists every analyzer of switch tests, in the order of reports: what any switch owes, and the judges of the
+// families and of the hosts of the transports, by name.
 func judgeTable() []analyzer {
 	var of []analyzer
 	for _, f := range families() {
@@ -61,7 +63,8 @@ func judgeTable() []analyzer {
 	}
 	slices.SortFunc(of, func(a, b analyzer) int { return strings.Compare(a.name, b.name) })
 	first := ofSwitch(forwarding.Name, forwarding.Rules(), func(*run) bool { return true }, forwarding.New)
-	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" }, decision.New)
+	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" },
+		decision.New)
 	return slices.Concat([]analyzer{first}, of, []analyzer{last})
 }
 
@@ -117,14 +120,21 @@ func Extend(o *config.Options) {
 func common() parameter.Table {
 	const most = 1 << 40
 	return parameter.Table{
-		{Name: "latency-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000, Doc: "Forwarding latency beyond store-and-forward."},
-		{Name: "ecn-min-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most, Doc: "Bytes in a queue from which on ECN-capable packets are marked with growing probability."},
-		{Name: "ecn-max-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most, Doc: "Bytes in a queue from which on all of them are marked; 0: no marking."},
+		{Name: "latency-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,
+			Doc: "Forwarding latency beyond store-and-forward."},
+		{Name: "ecn-min-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
+			Doc: "Bytes in a queue from which on ECN-capable packets are marked with growing probability."},
+		{Name: "ecn-max-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
+			Doc: "Bytes in a queue from which on all of them are marked; 0: no marking."},
 		{Name: "ecn-probability", Kind: parameter.Number, Default: "1", Max: 1, Doc: "Probability just below ecn-max-bytes."},
-		{Name: "pfc-classes", Kind: parameter.Integers, Max: 7, Doc: "Lossless traffic classes, under priority flow control."},
-		{Name: "pfc-xoff-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "100000", Min: 1, Max: most, Doc: "Bytes of a lossless class from one port beyond which its sender is paused."},
-		{Name: "pfc-xon-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most, Doc: "Bytes at which it may go on; 0: half of pfc-xoff-bytes."},
-		{Name: "pfc-headroom-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most, Doc: "Bytes that may come after the pause; 0: enough for the slowest reaction on the longest link."},
+		{Name: "pfc-classes", Kind: parameter.Integers, Max: 7,
+			Doc: "Lossless traffic classes, under priority flow control."},
+		{Name: "pfc-xoff-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "100000", Min: 1, Max: most,
+			Doc: "Bytes of a lossless class from one port beyond which its sender is paused."},
+		{Name: "pfc-xon-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
+			Doc: "Bytes at which it may go on; 0: half of pfc-xoff-bytes."},
+		{Name: "pfc-headroom-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
+			Doc: "Bytes that may come after the pause; 0: enough for the slowest reaction on the longest link."},
 	}
 }
 
@@ -146,7 +156,8 @@ func applyCommon(v parameter.Values, s *fabric.SwitchSpec) {
 	}
 	if high := v.Int("ecn-max-bytes"); high > 0 {
 		for i := range s.Queues {
-			s.Queues[i].Mark = fabric.MarkSpec{MinBytes: v.Int("ecn-min-bytes"), MaxBytes: high, Probability: v.Number("ecn-probability")}
+			s.Queues[i].Mark = fabric.MarkSpec{MinBytes: v.Int("ecn-min-bytes"), MaxBytes: high,
+				Probability: v.Number("ecn-probability")}
 		}
 	}
 	for _, class := range v.Integers("pfc-classes") {

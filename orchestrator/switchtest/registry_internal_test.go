@@ -65,7 +65,8 @@ func TestMetricsHaveOneSourceEach(t *testing.T) {
 // Waivers are of the device that a rule is about.
 func TestRulesAreOfTheHostsOrOfTheSwitch(t *testing.T) {
 	for rule, want := range map[string]string{
-		"ndp.send-without-pull": "ndp", "ndp.silent-loss": "model", "tcp.sack": "tcp", "sai.size": "model", "switch.duplicated": "model", "no.such": "model",
+		"ndp.send-without-pull": "ndp", "ndp.silent-loss": "model", "tcp.sack": "tcp", "sai.size": "model",
+		"switch.duplicated": "model", "no.such": "model",
 	} {
 		if got := deviceOf(rule, "model"); got != want {
 			t.Errorf("%s is of %s, want %s", rule, got, want)

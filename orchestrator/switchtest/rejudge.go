@@ -15,14 +15,16 @@ import (
 )
 
 // fromCaptures says of an analyzer what it judged.
-const fromCaptures = "is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, with the times of the hosts' links " +
+const fromCaptures = "is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, " +
+	"with the times of the hosts' links " +
 	"taken off and added"
 
 // rejudge puts what analyzers say of the captures in the place of what they said during the run, if the captures are
 // there and whole, and returns notes about what stands as it was recorded.
 func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 	if r.analysis == nil {
-		return []string{"nothing was analysed, as the run is not valid; expectations and findings say nothing of the switch"}, nil
+		return []string{"nothing was analysed, as the run is not valid; expectations and findings say nothing of the switch"},
+			nil
 	}
 	var kept []string
 	why := r.captured()
@@ -78,7 +80,8 @@ func (r *run) merge(o *orchestrator.OpenedRun, kept []string, reasons map[string
 	}
 	notes = append(notes, "expectations are judged again, from flows.json and switch-counters.json")
 	if len(kept) > 0 {
-		notes = append(notes, "what the run found stands for "+strings.Join(kept, ", ")+": frames don't tell ports, queues and which copy is whose")
+		notes = append(notes, "what the run found stands for "+strings.Join(kept,
+			", ")+": frames don't tell ports, queues and which copy is whose")
 	}
 	return notes, r.collect(standing)
 }

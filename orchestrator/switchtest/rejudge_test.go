@@ -98,7 +98,8 @@ func convict(t *testing.T, text, rule string) {
 	}
 	rejudged := rejudge(t, o.Dir)
 	got, flows := violations(rejudged)
-	if slices.Contains(want, rule) && !slices.Contains(got, rule) || len(want) == 0 && len(got) > 0 || rule == "" && len(want) > 0 {
+	if slices.Contains(want, rule) && !slices.Contains(got, rule) || len(want) == 0 && len(got) > 0 || rule == "" &&
+		len(want) > 0 {
 		t.Errorf("the run found %v, its captures %v", want, got)
 	}
 	for _, flow := range flows {
@@ -107,7 +108,8 @@ func convict(t *testing.T, text, rule string) {
 		}
 	}
 	if rejudged.Verdict.Exit != o.Verdict.Exit || rejudged.Report.Packets != o.Report.Packets {
-		t.Errorf("run: status %d, %d packets; rejudged: status %d, %d packets", o.Verdict.Exit, o.Report.Packets, rejudged.Verdict.Exit, rejudged.Report.Packets)
+		t.Errorf("run: status %d, %d packets; rejudged: status %d, %d packets", o.Verdict.Exit, o.Report.Packets,
+			rejudged.Verdict.Exit, rejudged.Report.Packets)
 	}
 	if notes := strings.Join(rejudged.Report.Notes, "\n"); !strings.Contains(notes, "ndp is judged again") {
 		t.Error(notes)
@@ -115,7 +117,8 @@ func convict(t *testing.T, text, rule string) {
 }
 
 func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
-	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: ndp-ideal}\nhosts: {transport: ndp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
+	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: ndp-ideal}\nhosts: {transport: " +
+		"ndp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
 	several := strings.Replace(few, "kind: single-switch, hosts: 5", "kind: dumbbell, hosts: 6", 1) + captured
 	change := func(t *testing.T, dir string, f func(string) string) {
 		file := filepath.Join(dir, "taps", "before.ports.csv")
@@ -145,17 +148,20 @@ func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
 			}
 		}},
 		{"several switches", several, "ndp is judged again from taps/before.pcap", nil},
-		{"the list of ports is cut off", several, "ndp is not judged again: taps/before.ports.csv: ends after 40 frames", func(t *testing.T, dir string) {
-			change(t, dir, func(text string) string { return strings.Join(strings.SplitAfter(text, "\n")[:41], "") })
-		}},
-		{"the list of ports names no switch", several, `line 2: the topology has no switch "middle"`, func(t *testing.T, dir string) {
-			change(t, dir, func(text string) string {
-				return strings.Replace(strings.Replace(text, "left", "middle", 1), "right", "middle", 1)
-			})
-		}},
-		{"the list of ports is something else", several, `does not begin with "frame,switch,port"`, func(t *testing.T, dir string) {
-			change(t, dir, func(string) string { return "t_ns,name,value\n" })
-		}},
+		{"the list of ports is cut off", several, "ndp is not judged again: taps/before.ports.csv: ends after 40 frames",
+			func(t *testing.T, dir string) {
+				change(t, dir, func(text string) string { return strings.Join(strings.SplitAfter(text, "\n")[:41], "") })
+			}},
+		{"the list of ports names no switch", several, `line 2: the topology has no switch "middle"`,
+			func(t *testing.T, dir string) {
+				change(t, dir, func(text string) string {
+					return strings.Replace(strings.Replace(text, "left", "middle", 1), "right", "middle", 1)
+				})
+			}},
+		{"the list of ports is something else", several, `does not begin with "frame,switch,port"`,
+			func(t *testing.T, dir string) {
+				change(t, dir, func(string) string { return "t_ns,name,value\n" })
+			}},
 		{"the switch", few + captured, "what the run found stands for switch", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,7 +65,8 @@ type Trips struct {
 
 // flowsDocument closes the books.
 func (r *run) flowsDocument() *FlowsDocument {
-	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Sent: r.net.Total().Sent, Drained: r.quiet, Flows: make([]FlowResult, len(r.plan.Flows))}
+	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Sent: r.net.Total().Sent,
+		Drained: r.quiet, Flows: make([]FlowResult, len(r.plan.Flows))}
 	for i := range r.plan.Flows {
 		doc.Flows[i] = r.flowResult(&r.plan.Flows[i], &r.ledger.flows[i])
 	}
@@ -77,8 +78,10 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 		a.Finish(a.last)
 	}
 	res := FlowResult{
-		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst), StartNS: f.Start.Nanoseconds(),
-		Bytes: f.Payload, Finished: a.Finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates, Headers: a.headers, Returned: a.returned,
+		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst),
+		StartNS: f.Start.Nanoseconds(),
+		Bytes:   f.Payload, Finished: a.Finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates,
+		Headers: a.headers, Returned: a.returned,
 		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.Retransmissions, Timeouts: a.Timeouts,
 	}
 	end := r.end
@@ -107,7 +110,8 @@ func bitsPerSecond(bytes int64, span clock.Duration) int64 {
 // CountersSchema names the format of switch-counters.json.
 const CountersSchema = "candela.switch-counters/v1"
 
-// CountersDocument is switch-counters.json. Names are made of switch, port, queue and counter: leaf-0.port-3.queue-1.max-packets.
+// CountersDocument is switch-counters.json. Names are made of switch, port, queue and counter:
+// leaf-0.port-3.queue-1.max-packets.
 type CountersDocument struct {
 	Schema   string           `json:"schema"`
 	Counters map[string]int64 `json:"counters"`
@@ -140,7 +144,8 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 		case reason.Name != "":
 			c[name+".dropped-"+reason.Name] = n
 		case n > 0:
-			return fmt.Errorf("switch %s dropped %d packets for reason %d, which the family %s does not declare", name, n, why, f.Name)
+			return fmt.Errorf("switch %s dropped %d packets for reason %d, which the family %s does not declare", name, n, why,
+				f.Name)
 		}
 	}
 	c[name+".trims"] = taps.trims()
@@ -178,17 +183,20 @@ func (c counterSet) readPort(sw *fabric.Switch, i int) {
 	}
 	n := pt.Counters()
 	for word, v := range map[string]int64{
-		"received": int64(n.Received), "received-bytes": int64(n.ReceivedBytes), "sent": int64(n.Sent), "sent-bytes": int64(n.SentBytes),
-		"dropped": int64(n.Dropped), "dropped-bytes": int64(n.DroppedBytes), "pauses-sent": int64(n.PausesSent), "pauses-received": int64(n.PausesReceived),
-		"busy-ns": n.Busy.Nanoseconds(), "max-headroom-bytes": int64(n.HeadroomBytes),
+		"received": int64(n.Received), "received-bytes": int64(n.ReceivedBytes), "sent": int64(n.Sent),
+		"sent-bytes": int64(n.SentBytes),
+		"dropped":    int64(n.Dropped), "dropped-bytes": int64(n.DroppedBytes), "pauses-sent": int64(n.PausesSent),
+		"pauses-received": int64(n.PausesReceived),
+		"busy-ns":         n.Busy.Nanoseconds(), "max-headroom-bytes": int64(n.HeadroomBytes),
 	} {
 		c[name+word] = v
 	}
 	for j := range pt.Queues() {
 		q := pt.Queue(j).Counters()
 		for word, v := range map[string]int64{
-			"enqueued": int64(q.Enqueued), "enqueued-bytes": int64(q.EnqueuedBytes), "dequeued": int64(q.Dequeued), "dequeued-bytes": int64(q.DequeuedBytes),
-			"dropped": int64(q.Dropped), "dropped-bytes": int64(q.DroppedBytes), "marked": int64(q.Marked),
+			"enqueued": int64(q.Enqueued), "enqueued-bytes": int64(q.EnqueuedBytes), "dequeued": int64(q.Dequeued),
+			"dequeued-bytes": int64(q.DequeuedBytes),
+			"dropped":        int64(q.Dropped), "dropped-bytes": int64(q.DroppedBytes), "marked": int64(q.Marked),
 			"max-packets": int64(q.MaxPackets), "max-bytes": int64(q.MaxBytes),
 		} {
 			c[fmt.Sprintf("%squeue-%d.%s", name, j, word)] = v
@@ -207,13 +215,15 @@ func (c counterSet) readTaps(l *ledger) {
 			c[fmt.Sprintf("%s.port-%d.trimmed-out", name, port)] = int64(s.trimmedGo[port])
 		}
 		c["total.trims"] += s.trims()
-		c[name+".trimmed-out"], c[name+".trimmed-in"], c[name+".trimmed-dropped"] = int64(s.trimmedOut), int64(s.trimmedIn), int64(s.cutLost)
+		c[name+".trimmed-out"], c[name+".trimmed-in"], c[name+".trimmed-dropped"] = int64(s.trimmedOut), int64(s.trimmedIn),
+			int64(s.cutLost)
 	}
 	for i := range l.flows {
 		a := &l.flows[i]
 		name := fmt.Sprintf("flow-%d.", i+1)
 		for word, v := range map[string]int64{
-			"sent": a.sent, "whole": a.whole, "headers": a.headers, "returned": a.returned, "dropped": max(0, a.dropped), "duplicates": a.duplicates,
+			"sent": a.sent, "whole": a.whole, "headers": a.headers, "returned": a.returned, "dropped": max(0, a.dropped),
+			"duplicates":      a.duplicates,
 			"retransmissions": a.Retransmissions, "timeouts": a.Timeouts,
 		} {
 			c[name+word] = v

@@ -54,7 +54,8 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
-	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed, Point: t.Point.Assigned()}
+	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed,
+		Point: t.Point.Assigned()}
 }
 
 // Steps of a run, in order.
@@ -162,11 +163,13 @@ func (r *run) environment() testbeds.Environment {
 		property("kind", t.Topology.Model), property("hosts", r.net.Hosts()), property("switches", r.net.Switches()),
 		property("link", linkText(t.Topology.Link)), property("trunk", linkText(t.Topology.Trunk)),
 	}}
-	sw := testbeds.Component{Name: "switch", Kind: "switch", Properties: []testbeds.Property{property("model", t.Switch.Model)}}
+	sw := testbeds.Component{Name: "switch", Kind: "switch",
+		Properties: []testbeds.Property{property("model", t.Switch.Model)}}
 	for _, b := range t.Switch.Bugs {
 		sw.Properties = append(sw.Properties, property("bug", b))
 	}
-	hosts := testbeds.Component{Name: "hosts", Kind: "host", Properties: []testbeds.Property{property("transport", t.Hosts.Model)}}
+	hosts := testbeds.Component{Name: "hosts", Kind: "host",
+		Properties: []testbeds.Property{property("transport", t.Hosts.Model)}}
 	for _, b := range t.Hosts.Bugs {
 		hosts.Properties = append(hosts.Properties, property("bug", b))
 	}
@@ -246,7 +249,8 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 // grace is how much longer than its flows a run may take until nothing is left to happen.
 const grace = 100 * chunk
 
-// drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be sent.
+// drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be
+// sent.
 func (r *run) drain(ctx context.Context) error {
 	for i := range r.plan.Flows {
 		if r.plan.Flows[i].Endless() {
@@ -266,7 +270,8 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// over reports whether every flow that has an end has finished. Flows of transports that finish nothing are over when nothing is left to happen.
+// over reports whether every flow that has an end has finished. Flows of transports that finish nothing are over when
+// nothing is left to happen.
 func (r *run) over() bool {
 	for i := range r.ledger.flows {
 		if !r.ledger.flows[i].Finished && !r.plan.Flows[i].Endless() {
@@ -381,7 +386,8 @@ func (r *run) Report(v orchestrator.Verdict, dir string) *report.Report {
 // Write writes the report in every format.
 func (r *run) Write(_ context.Context, rep *report.Report, _ bool) error { return r.WriteReports(rep) }
 
-// excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a waiver of that device counts.
+// excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a
+// waiver of that device counts.
 func (r *facts) excuse(rule string) *config.Waiver {
 	return r.waivers.Excuse(rule, deviceOf(rule, r.plan.Test.Switch.Model))
 }

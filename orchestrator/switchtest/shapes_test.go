@@ -11,7 +11,8 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// A shapeDraw draws networks by other distributions than a [networkDraw], from another generator, and shares nothing with it.
+// A shapeDraw draws networks by other distributions than a [networkDraw], from another generator, and shares nothing
+// with it.
 type shapeDraw struct{ *rand.Rand }
 
 func newShapeDraw(seed, model int) shapeDraw {
@@ -46,17 +47,20 @@ func (d shapeDraw) oddSize() int {
 
 // network draws one of five shapes behind a switch model.
 func (d shapeDraw) network(model string) string {
-	shapes := []func() (topology, hosts, workload string){d.mixedSizes, d.staggered, d.twoBottlenecks, d.tinyWindows, d.oddFrames}
+	shapes := []func() (topology, hosts, workload string){d.mixedSizes, d.staggered, d.twoBottlenecks, d.tinyWindows,
+		d.oddFrames}
 	topology, hosts, workload := shapes[d.IntN(len(shapes))]()
 	if model == "droptail" && d.IntN(3) > 0 {
 		model += fmt.Sprintf(", data-queue-packets: %d", 2+d.IntN(60))
 	}
-	return fmt.Sprintf("topology: {%s}\nswitch-under-test: {model: %s}\nhosts: {transport: tcp%s}\nworkload:\n%sdeadline-us: 60000000\nseed: %d\n",
+	return fmt.Sprintf("topology: {%s}\nswitch-under-test: {model: %s}\nhosts: {transport: "+
+		"tcp%s}\nworkload:\n%sdeadline-us: 60000000\nseed: %d\n",
 		topology, model, hosts, workload, d.Uint32())
 }
 
 func (d shapeDraw) single(hosts int) string {
-	return fmt.Sprintf("kind: single-switch, hosts: %d, link: {gbps: %g, delay-ns: %d}", hosts, d.pick(1, 2.5, 10, 50, 100, 200), d.pareto(50, 200_000))
+	return fmt.Sprintf("kind: single-switch, hosts: %d, link: {gbps: %g, delay-ns: %d}", hosts,
+		d.pick(1, 2.5, 10, 50, 100, 200), d.pareto(50, 200_000))
 }
 
 // mixedSizes has mice and elephants in one incast.
@@ -64,7 +68,8 @@ func (d shapeDraw) mixedSizes() (topology, hosts, workload string) {
 	first := 1
 	for first < 40 && (first == 1 || d.IntN(6) > 0) {
 		senders := 1 + d.IntN(12)
-		workload += fmt.Sprintf("  - incast: {senders: %d, first-sender: %d, bytes: %d, start-us: %d}\n", senders, first, d.pareto(40, 400_000/senders), d.IntN(2)*d.pareto(1, 900))
+		workload += fmt.Sprintf("  - incast: {senders: %d, first-sender: %d, bytes: %d, start-us: %d}\n", senders, first,
+			d.pareto(40, 400_000/senders), d.IntN(2)*d.pareto(1, 900))
 		first += senders
 	}
 	return d.single(first), fmt.Sprintf(", congestion-control: %s", []string{"cubic", "reno"}[d.IntN(2)]), workload
@@ -74,9 +79,11 @@ func (d shapeDraw) mixedSizes() (topology, hosts, workload string) {
 func (d shapeDraw) staggered() (topology, hosts, workload string) {
 	n := 5 + d.IntN(50)
 	bytes := d.normal(20_000, 9_000)
-	workload = fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %.3f}\n", n, bytes, math.Exp(d.NormFloat64()*2+1))
+	workload = fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %.3f}\n", n, bytes,
+		math.Exp(d.NormFloat64()*2+1))
 	if d.IntN(2) == 0 {
-		workload += fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %.3f, start-us: %d}\n", 1+n/2, bytes/3+1, math.Exp(d.NormFloat64()*2), d.pareto(20, 20_000))
+		workload += fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %.3f, start-us: %d}\n", 1+n/2, bytes/3+1,
+			math.Exp(d.NormFloat64()*2), d.pareto(20, 20_000))
 	}
 	return d.single(n + 1), fmt.Sprintf(", delayed-ack-us: %d", d.IntN(2)*d.pareto(5, 60_000)), workload
 }
@@ -85,25 +92,31 @@ func (d shapeDraw) staggered() (topology, hosts, workload string) {
 func (d shapeDraw) twoBottlenecks() (topology, hosts, workload string) {
 	leaves, per := 2+d.IntN(3), 4+d.IntN(8)
 	all := leaves * per
-	topology = fmt.Sprintf("kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s, link: {gbps: %g, delay-ns: %d}, trunk: {gbps: %g, delay-ns: %d}, "+
-		"links: [{host: 0, gbps: %g, delay-ns: %d}]", leaves, 1+d.IntN(2), per, []string{"ecmp", "spray"}[d.IntN(2)], d.pick(10, 25, 100), d.pareto(100, 50_000),
+	topology = fmt.Sprintf("kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s, link: {gbps: %g, "+
+		"delay-ns: %d}, trunk: {gbps: %g, delay-ns: %d}, "+
+		"links: [{host: 0, gbps: %g, delay-ns: %d}]", leaves, 1+d.IntN(2), per, []string{"ecmp", "spray"}[d.IntN(2)],
+		d.pick(10, 25, 100), d.pareto(100, 50_000),
 		d.pick(1, 5, 10, 40), d.pareto(100, 500_000), d.pick(0.2, 1, 3, 10), d.pareto(100, 100_000))
 	n := per + d.IntN(all-per-1)
 	workload = fmt.Sprintf("  - incast: {senders: %d, bytes: %d}\n", min(n, all-1), d.pareto(2_000, 60_000))
 	for range 1 + d.IntN(4) {
 		src := 1 + d.IntN(all-1)
-		workload += fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, bytes: %d, start-us: %d}\n", src, (src+per)%all, 1+d.IntN(3), d.pareto(5_000, 200_000), d.IntN(400))
+		workload += fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, bytes: %d, start-us: %d}\n", src, (src+per)%all,
+			1+d.IntN(3), d.pareto(5_000, 200_000), d.IntN(400))
 	}
 	return topology, "", workload
 }
 
-// tinyWindows has initial windows of a segment or two or, half of the time, ones that a small receive window bounds; timers are near
-// the round trip, and sequence numbers may wrap.
+// tinyWindows has initial windows of a segment or two or, half of the time, ones that a small receive window bounds;
+// timers are near the round trip, and sequence numbers may wrap.
 func (d shapeDraw) tinyWindows() (topology, hosts, workload string) {
 	n := 2 + d.IntN(30)
-	hosts = fmt.Sprintf(", initial-window: %d, receive-window-bytes: %d, packet-size: %d, min-rto-us: %d, first-sequence: %d", 1+d.IntN(2)*d.IntN(60),
+	hosts = fmt.Sprintf(", initial-window: %d, receive-window-bytes: %d, packet-size: %d, min-rto-us: %d, "+
+		"first-sequence: %d", 1+d.IntN(2)*d.IntN(60),
 		10_240+d.IntN(4_000), 600+d.IntN(900), d.pareto(60, 40_000), math.MaxUint32-d.pareto(500, math.MaxUint32))
-	return d.single(n + 1), hosts, fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %d}\n", n, d.pareto(int(d.pick(300, 15_000)), 60_000), d.IntN(5))
+	return d.single(n + 1), hosts,
+		fmt.Sprintf("  - incast: {senders: %d, bytes: %d, stagger-us: %d}\n", n, d.pareto(int(d.pick(300, 15_000)), 60_000),
+			d.IntN(5))
 }
 
 // oddFrames has an odd packet size, and flows that end a few bytes before or after a full packet.
@@ -111,7 +124,8 @@ func (d shapeDraw) oddFrames() (topology, hosts, workload string) {
 	first, size := 1, d.oddSize()
 	for range 2 + d.IntN(4) {
 		senders := 1 + d.IntN(8)
-		workload += fmt.Sprintf("  - incast: {senders: %d, first-sender: %d, bytes: %d}\n", senders, first, max(1, d.normal(15, 12)*size+d.normal(0, 40)-40))
+		workload += fmt.Sprintf("  - incast: {senders: %d, first-sender: %d, bytes: %d}\n", senders, first,
+			max(1, d.normal(15, 12)*size+d.normal(0, 40)-40))
 		first += senders
 	}
 	return d.single(first), fmt.Sprintf(", packet-size: %d", size), workload
@@ -150,7 +164,8 @@ func TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			caughtIn(t, bug.Rule, false, func(seed, stream uint64, model string) string {
-				return strings.Replace(newShapeDraw(int(seed), int(stream)).network(model), "{transport: tcp", "{transport: tcp, bugs: ["+bug.Name+"]", 1)
+				return strings.Replace(newShapeDraw(int(seed), int(stream)).network(model), "{transport: tcp",
+					"{transport: tcp, bugs: ["+bug.Name+"]", 1)
 			})
 		})
 	}

@@ -30,7 +30,8 @@ func seedsOfModel(t *testing.T, usually int) int {
 	return n
 }
 
-// Incasts of 8 to 60 compliant TCP hosts behind every switch model: nobody is blamed, neither in the run nor from its captures.
+// Incasts of 8 to 60 compliant TCP hosts behind every switch model: nobody is blamed, neither in the run nor from its
+// captures.
 func TestCompliantTCPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
 	for i, m := range switchtest.Options().Switches {
@@ -61,14 +62,16 @@ func TestIncastsOf32TCPSendersOf14212BytesBlameNobody(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range seedsOfModel(t, 4) {
-				blamesNobody(t, "topology: {kind: single-switch, hosts: 33}\nswitch-under-test: {model: "+m.Name+"}\nhosts: {transport: tcp}\n"+
+				blamesNobody(t, "topology: {kind: single-switch, hosts: 33}\nswitch-under-test: {model: "+m.Name+
+					"}\nhosts: {transport: tcp}\n"+
 					"workload: [incast: {senders: 32, bytes: 14212}]\ndeadline-us: 10000000\nseed: "+strconv.Itoa(seed)+"\n", false)
 			}
 		})
 	}
 }
 
-// The same of NDP hosts, whose timeouts may be shorter than the round trip: then several copies of a packet are in flight.
+// The same of NDP hosts, whose timeouts may be shorter than the round trip: then several copies of a packet are in
+// flight.
 func TestCompliantNDPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
 	for i, m := range switchtest.Options().Switches {
@@ -76,7 +79,8 @@ func TestCompliantNDPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 			t.Parallel()
 			refused := 0
 			for seed := range seeds {
-				text := newNetworkDraw(uint64(seed), uint64(100+i)).ndpNetwork(m.Name, "10", "15", "20", "30", "50", "50", "200", "1000", "0")
+				text := newNetworkDraw(uint64(seed), uint64(100+i)).ndpNetwork(m.Name, "10", "15", "20", "30", "50", "50", "200",
+					"1000", "0")
 				if !blamesNobody(t, text+captured, true) {
 					refused++
 				}
@@ -104,8 +108,10 @@ func blamesNobody(t *testing.T, text string, recorded bool) bool {
 	return ran
 }
 
-// findings returns what the analyzers find in a run and, if it is recorded, in its captures; false: the test is refused.
-func findings(t *testing.T, text string, recorded bool) (found, captures []analyzers.Finding, reasons []string, ran bool) {
+// findings returns what the analyzers find in a run and, if it is recorded, in its captures; false: the test is
+// refused.
+func findings(t *testing.T, text string, recorded bool) (found, captures []analyzers.Finding, reasons []string,
+	ran bool) {
 	t.Helper()
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
 	if err != nil {
@@ -128,8 +134,8 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 	return r.Analysis.Findings, captures, r.Verdict.Reasons, true
 }
 
-// Hosts with a seeded bug are caught in networks of the same kinds. A bug shows where it has an occasion, which most networks do not give;
-// make silence prints in how many each is caught.
+// Hosts with a seeded bug are caught in networks of the same kinds. A bug shows where it has an occasion, which most
+// networks do not give; make silence prints in how many each is caught.
 func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 	for _, bug := range tcp.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
@@ -141,11 +147,13 @@ func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 	}
 }
 
-// Timeouts that are shorter than the round trip excuse none of the faults that look like them, neither in the run nor in its captures.
+// Timeouts that are shorter than the round trip excuse none of the faults that look like them, neither in the run nor
+// in its captures.
 func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
 	for _, bug := range ndp.Catalogue() {
 		switch bug.Bug {
-		case ndp.BugEarlyTimeout, ndp.BugSendsWithoutPull, ndp.BugRetransmitsWithoutPull, ndp.BugRetransmitsAcknowledged, ndp.BugForgetsNack:
+		case ndp.BugEarlyTimeout, ndp.BugSendsWithoutPull, ndp.BugRetransmitsWithoutPull, ndp.BugRetransmitsAcknowledged,
+			ndp.BugForgetsNack:
 		default: // need other occasions
 			continue
 		}
@@ -159,7 +167,8 @@ func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
 	}
 }
 
-// caughtIn wants a rule to be broken in at least one of the networks that draw returns, in the run and, if they are recorded, by captures.
+// caughtIn wants a rule to be broken in at least one of the networks that draw returns, in the run and, if they are
+// recorded, by captures.
 func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream uint64, model string) string) {
 	t.Helper()
 	const tries = 108
@@ -193,8 +202,8 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 // timers are parameters of hosts.
 var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us): \d+`)
 
-// seeded gives the hosts of a network a bug. An acknowledgement is late after half a second; before that a retransmission asks for it,
-// unless the timer is longer.
+// seeded gives the hosts of a network a bug. An acknowledgement is late after half a second; before that a
+// retransmission asks for it, unless the timer is longer.
 func seeded(text string, bug tcp.BugInfo) string {
 	more := ""
 	if bug.Bug == tcp.BugNoBackoff { // a minute of timers that never double is millions of packets

@@ -93,16 +93,18 @@ expect: {timeouts: {max: 30, mean: {min: 5}}}
 	}
 }
 
-// drawTest draws a topology, a model with tight queues, hosts and traffic in all directions, so that data, headers and all that
-// hosts answer get lost.
+// drawTest draws a topology, a model with tight queues, hosts and traffic in all directions, so that data, headers and
+// all that hosts answer get lost.
 func drawTest(rt *rapid.T) string {
 	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, name) }
 	word := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }
 	topology, hosts := drawTopology(rt, number, word)
 	var b strings.Builder
-	fmt.Fprintf(&b, "name: x\nseed: %d\n%s\nswitch-under-test: %s\n", number("seed", 0, 1<<20), topology, drawModel(number, word))
+	fmt.Fprintf(&b, "name: x\nseed: %d\n%s\nswitch-under-test: %s\n", number("seed", 0, 1<<20), topology,
+		drawModel(number, word))
 	fmt.Fprintf(&b, "hosts: {transport: ndp, initial-window: %s, rto-us: %s, paths: %d, pull-rate: %s, packet-size: %s}\n",
-		word("window", "1", "2", "7", "30", "100", "400"), word("rto", "0", "10", "30", "200", "1000", "1000", "5000"), number("paths", 1, 4),
+		word("window", "1", "2", "7", "30", "100", "400"), word("rto", "0", "10", "30", "200", "1000", "1000", "5000"),
+		number("paths", 1, 4),
 		word("pull rate", "1", "1", "0.99", "0.5"), word("size", "1500", "1500", "9000", "300"))
 	b.WriteString("deadline-us: 20000\nworkload:\n")
 	for range number("items", 1, 4) {
@@ -117,18 +119,22 @@ func drawTest(rt *rapid.T) string {
 		case "permutation":
 			fmt.Fprintf(&b, "  - permutation: {%s, %s}\n", extent, start)
 		case "requests":
-			fmt.Fprintf(&b, "  - requests: {clients: [1], server: 0, count: %d, request-bytes: %d, response-bytes: %d}\n", number("count", 1, 20),
+			fmt.Fprintf(&b, "  - requests: {clients: [1], server: 0, count: %d, request-bytes: %d, response-bytes: %d}\n",
+				number("count", 1, 20),
 				number("request", 1, 5000), number("response", 1, 50_000))
 		default:
 			src := number("src", 0, hosts-1)
-			fmt.Fprintf(&b, "  - flow: {src: %d, dst: %d, count: %d, %s, %s}\n", src, (src+number("dst", 1, hosts-1))%hosts, number("flows", 1, 3), extent, start)
+			fmt.Fprintf(&b, "  - flow: {src: %d, dst: %d, count: %d, %s, %s}\n", src, (src+number("dst", 1, hosts-1))%hosts,
+				number("flows", 1, 3), extent, start)
 		}
 	}
 	return b.String()
 }
 
-func drawTopology(_ *rapid.T, number func(string, int, int) int, word func(string, ...string) string) (text string, hosts int) {
-	link := fmt.Sprintf("link: {gbps: %s, delay-ns: %s}", word("rate", "100", "100", "25", "10"), word("delay", "0", "500", "500", "5000"))
+func drawTopology(_ *rapid.T, number func(string, int, int) int, word func(string, ...string) string) (text string,
+	hosts int) {
+	link := fmt.Sprintf("link: {gbps: %s, delay-ns: %s}", word("rate", "100", "100", "25", "10"),
+		word("delay", "0", "500", "500", "5000"))
 	routing := word("routing", "ecmp", "spray", "spray-round-robin", "path")
 	switch word("topology", "single-switch", "single-switch", "dumbbell", "leaf-spine", "fat-tree") {
 	case "single-switch":
@@ -139,7 +145,8 @@ func drawTopology(_ *rapid.T, number func(string, int, int) int, word func(strin
 		return fmt.Sprintf("topology: {kind: dumbbell, hosts: %d, %s}", hosts, link), hosts
 	case "leaf-spine":
 		leaves, per := number("leaves", 2, 3), number("hosts", 1, 4)
-		return fmt.Sprintf("topology: {kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s, %s}", leaves, number("spines", 1, 3), per,
+		return fmt.Sprintf("topology: {kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s, %s}",
+			leaves, number("spines", 1, 3), per,
 			routing, link), leaves * per
 	default:
 		return fmt.Sprintf("topology: {kind: fat-tree, k: 4, routing: %s, %s}", routing, link), 16
@@ -147,28 +154,35 @@ func drawTopology(_ *rapid.T, number func(string, int, int) int, word func(strin
 }
 
 func drawModel(number func(string, int, int) int, word func(string, ...string) string) string {
-	model := word("model", "droptail", "droptail", "cp", "ndp-ideal", "ndp-ideal", "sfc", "mod", "dod", "tofino", "tofino2", "sai")
+	model := word("model", "droptail", "droptail", "cp", "ndp-ideal", "ndp-ideal", "sfc", "mod", "dod", "tofino",
+		"tofino2", "sai")
 	data := number("data queue", 1, 30) * 1500
 	headers := word("header queue", "64", "200", "640", "2000", "10000", "1000000")
-	scheduler := fmt.Sprintf("scheduler: %s, header-weight: %d", word("scheduler", "wrr", "dwrr", "strict"), number("weight", 1, 20))
+	scheduler := fmt.Sprintf("scheduler: %s, header-weight: %d", word("scheduler", "wrr", "dwrr", "strict"),
+		number("weight", 1, 20))
 	switch model {
 	case "droptail":
 		return fmt.Sprintf("{model: droptail, data-queue-bytes: %s}", word("queue", "3000", "9000", "30000", "300000"))
 	case "cp":
 		return fmt.Sprintf("{model: cp, data-queue-bytes: %d, watermark-bytes: %d}", data+number("room", 0, 20)*100, data)
 	case "ndp-ideal":
-		return fmt.Sprintf("{model: ndp-ideal, data-queue-bytes: %d, header-queue-bytes: %s, %s, return-to-sender: %s, trim-last-percent: %d}", data, headers,
+		return fmt.Sprintf("{model: ndp-ideal, data-queue-bytes: %d, header-queue-bytes: %s, %s, return-to-sender: %s, "+
+			"trim-last-percent: %d}", data, headers,
 			scheduler, word("return", "true", "false"), number("last", 0, 100))
 	case "sfc":
-		return fmt.Sprintf("{model: sfc, data-queue-bytes: %d, threshold-bytes: %d, header-queue-bytes: %s, %s}", 2*data, data, headers, scheduler)
+		return fmt.Sprintf("{model: sfc, data-queue-bytes: %d, threshold-bytes: %d, header-queue-bytes: %s, %s}", 2*data,
+			data, headers, scheduler)
 	case "mod":
-		return fmt.Sprintf("{model: mod, data-queue-bytes: %d, header-queue-bytes: %s, %s, to-sender: %s, ports-per-pipeline: %d}", data, headers, scheduler,
+		return fmt.Sprintf("{model: mod, data-queue-bytes: %d, header-queue-bytes: %s, %s, to-sender: %s, "+
+			"ports-per-pipeline: %d}", data, headers, scheduler,
 			word("to sender", "true", "false"), number("pipeline", 1, 16))
 	case "sai":
-		return fmt.Sprintf("{model: sai, trim-size: %d, trim-dscp: 48, trim-queue: 6, profiles: [{queues: [0], action: %s, limit-bytes: %d}, {queues: [6], "+
+		return fmt.Sprintf("{model: sai, trim-size: %d, trim-dscp: 48, trim-queue: 6, profiles: [{queues: [0], action: %s, "+
+			"limit-bytes: %d}, {queues: [6], "+
 			"limit-bytes: %s}]}", number("trim", 84, 256), word("action", "trim", "trim", "drop"), data, headers)
 	default:
-		return fmt.Sprintf("{model: %s, data-queue-bytes: %d, header-queue-bytes: %s, %s, ports-per-pipeline: %d}", model, data, headers, scheduler,
+		return fmt.Sprintf("{model: %s, data-queue-bytes: %d, header-queue-bytes: %s, %s, ports-per-pipeline: %d}", model,
+			data, headers, scheduler,
 			number("pipeline", 1, 16))
 	}
 }

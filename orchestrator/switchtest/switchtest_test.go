@@ -121,7 +121,8 @@ func TestOneSeedGivesTheSameBytes(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if compared++; !bytes.Equal(bytes.ReplaceAll(a, []byte(first.Dir), nil), bytes.ReplaceAll(b, []byte(second.Dir), nil)) {
+			if compared++; !bytes.Equal(bytes.ReplaceAll(a, []byte(first.Dir), nil),
+				bytes.ReplaceAll(b, []byte(second.Dir), nil)) {
 				t.Errorf("%s: two runs differ in %s", file, name)
 			}
 			return nil
@@ -163,10 +164,12 @@ func TestExpectationsThatFailSayWhatWasMeasured(t *testing.T) {
 func TestAFlowThatDoesNotFinishFailsUnlessTheTestHasAnEnd(t *testing.T) {
 	short := strings.Replace(incast, "packets: 60", "packets: 60000", 1) + "deadline-us: 100\n"
 	o := run(t, parse(t, short)[0])
-	if o.Verdict.Exit != orchestrator.ExitFail || !strings.Contains(o.Verdict.Reasons[0], "flow 1 (host 1 to 0) did not finish within 100") {
+	if o.Verdict.Exit != orchestrator.ExitFail ||
+		!strings.Contains(o.Verdict.Reasons[0], "flow 1 (host 1 to 0) did not finish within 100") {
 		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 	}
-	if o := run(t, parse(t, strings.Replace(short, "deadline", "duration", 1))[0]); o.Verdict.Exit != orchestrator.ExitPass {
+	if o := run(t, parse(t, strings.Replace(short, "deadline", "duration",
+		1))[0]); o.Verdict.Exit != orchestrator.ExitPass {
 		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 	}
 }
@@ -199,7 +202,8 @@ func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 	}
 	caught := 0
 	for _, bug := range bugs {
-		if o := run(t, parse(t, strings.Replace(trimming, "%BUGS%", "  bugs: ["+bug+"]", 1))[0]); o.Verdict.Exit == orchestrator.ExitFail {
+		if o := run(t, parse(t, strings.Replace(trimming, "%BUGS%", "  bugs: ["+bug+"]",
+			1))[0]); o.Verdict.Exit == orchestrator.ExitFail {
 			caught++
 		}
 	}
@@ -209,7 +213,8 @@ func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 }
 
 func TestChangesTakeEffectAtTheirTime(t *testing.T) {
-	text := strings.Replace(trimming, "%BUGS%", "", 1) + "changes: [{at-us: 3, set: {trim-size: 128}}]\nexpect: {header-bytes: {min: 128, max: 256}}\n"
+	text := strings.Replace(trimming, "%BUGS%", "",
+		1) + "changes: [{at-us: 3, set: {trim-size: 128}}]\nexpect: {header-bytes: {min: 128, max: 256}}\n"
 	o := run(t, parse(t, text)[0])
 	if o.Verdict.Exit != orchestrator.ExitPass {
 		t.Fatalf("%v", o.Verdict.Reasons)
@@ -223,7 +228,8 @@ func TestChangesTakeEffectAtTheirTime(t *testing.T) {
 
 func TestAChangeThatTheModelCannotMakeIsRefusedBeforeTheRun(t *testing.T) {
 	test := parse(t, incast+"changes: [{at-us: 1, set: {trim-bytes: 100}}]\n")[0]
-	if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), "changes: the model ndp-ideal can't be changed while it runs") {
+	if _, err := switchtest.New(test); err == nil ||
+		!strings.Contains(err.Error(), "changes: the model ndp-ideal can't be changed while it runs") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -256,7 +262,8 @@ func TestARecordedRunIsJudgedAgainByItsDocuments(t *testing.T) {
 		}
 		return rejudged
 	}
-	if rejudged := judge(); rejudged.Verdict.Exit != orchestrator.ExitPass || len(rejudged.Analysis.Metrics) != len(o.Analysis.Metrics) {
+	if rejudged := judge(); rejudged.Verdict.Exit != orchestrator.ExitPass ||
+		len(rejudged.Analysis.Metrics) != len(o.Analysis.Metrics) {
 		t.Errorf("%s: %v", rejudged.Verdict.Verdict, rejudged.Verdict.Reasons)
 	}
 	file := filepath.Join(o.Dir, "switch-counters.json")
@@ -285,7 +292,8 @@ func TestTheReportNamesFlowsAndSwitches(t *testing.T) {
 		}
 	}
 	html, err := os.ReadFile(filepath.Join(o.Dir, "report.html"))
-	if err != nil || !bytes.Contains(html, []byte("Flow completion time, cumulative")) || bytes.Contains(html, []byte("NaN")) {
+	if err != nil || !bytes.Contains(html, []byte("Flow completion time, cumulative")) ||
+		bytes.Contains(html, []byte("NaN")) {
 		t.Errorf("report.html lacks its chart, or has a hole in it: %v", err)
 	}
 }
@@ -298,7 +306,8 @@ func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
 		"workload: [flow: {src: 0, dst: 1, packets: 1, packet-size: 64, ip: 6}]\n":       "no room for a header of 84",
 	} {
 		test := parse(t, "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail}\n"+text)[0]
-		if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "f.yml:") {
+		if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "f.yml:") {
 			t.Errorf("%s: got %v, want something about %q with its place", text, err, want)
 		}
 	}
@@ -306,21 +315,25 @@ func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
 
 // What only the hosts' models refuse is a wrong configuration, too, and not a component that failed during the run.
 func TestPlansThatHostsCannotKeepAreRefused(t *testing.T) {
-	const network = "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail%s}\nhosts: {%s}\nworkload: [%s]\n"
+	const network = "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail%s}\nhosts: " +
+		"{%s}\nworkload: [%s]\n"
 	const alike = "flow: {src: 0, dst: 1, packets: 9, dscp: 1}}, {flow: {src: 0, dst: 2, packets: 9, dscp: 2}"
 	for want, text := range map[string]string{
-		"transport tcp: send-jitter-us and pfc-classes: a NIC that is paused": fmt.Sprintf(network, ", pfc-classes: [0]", "transport: tcp, send-jitter-us: 5",
+		"transport tcp: send-jitter-us and pfc-classes: a NIC that is paused": fmt.Sprintf(network, ", pfc-classes: [0]",
+			"transport: tcp, send-jitter-us: 5",
 			"incast: {senders: 3, packets: 9}"),
 		"transport tcp: flows 1 and 2 of host 0 differ in dscp": fmt.Sprintf(network, "", "transport: tcp", "{"+alike+"}"),
 		"transport ndp: flows 1 and 2 of host 0 differ in dscp": fmt.Sprintf(network, "", "transport: ndp", "{"+alike+"}"),
 	} {
-		if _, err := switchtest.New(parse(t, text)[0]); err == nil || !strings.Contains(err.Error(), "hosts: "+want) || !strings.HasPrefix(err.Error(), "f.yml:") {
+		if _, err := switchtest.New(parse(t, text)[0]); err == nil || !strings.Contains(err.Error(), "hosts: "+want) ||
+			!strings.HasPrefix(err.Error(), "f.yml:") {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
 	for _, fine := range []string{", pfc-classes: [0]|transport: tcp", "|transport: tcp, send-jitter-us: 5"} {
 		sw, hosts, _ := strings.Cut(fine, "|")
-		if _, err := switchtest.New(parse(t, fmt.Sprintf(network, sw, hosts, "incast: {senders: 3, packets: 9}"))[0]); err != nil {
+		if _, err := switchtest.New(parse(t,
+			fmt.Sprintf(network, sw, hosts, "incast: {senders: 3, packets: 9}"))[0]); err != nil {
 			t.Errorf("%s: %v", fine, err)
 		}
 	}
@@ -347,8 +360,8 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 	}
 }
 
-// One packet of 1564 bytes at 100 Gb/s over two cables of 1 µs arrives after 2 × (125.12 + 1000) ns; its ACK of 64 bytes takes
-// 2 × (5.12 + 1000) ns back. csg-htsim prints the sum as "finished at".
+// One packet of 1564 bytes at 100 Gb/s over two cables of 1 µs arrives after 2 × (125.12 + 1000) ns; its ACK of 64
+// bytes takes 2 × (5.12 + 1000) ns back. csg-htsim prints the sum as "finished at".
 func TestTheSenderOfAFlowKnowsHalfARoundTripAfterTheReceiver(t *testing.T) {
 	test := parse(t, `
 topology: {kind: single-switch, hosts: 2, link: {gbps: 100, delay-ns: 1000, framing-bytes: 0}}

@@ -20,7 +20,8 @@ func TestTCPHostsFinishThroughSwitchesThatDropOrTrim(t *testing.T) {
 			if testing.Short() {
 				bytes = "300000"
 			}
-			test := parse(t, "topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, link: {gbps: 25, delay-ns: 500}}\nswitch-under-test: "+model+`
+			test := parse(t, "topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, link: {gbps: 25, "+
+				"delay-ns: 500}}\nswitch-under-test: "+model+`
 workload:
   - incast: {senders: 5, first-sender: 5, bytes: `+bytes+`}
   - requests: {clients: [1..2], server: 0, count: 20, response-bytes: 30000, service-us: 10}

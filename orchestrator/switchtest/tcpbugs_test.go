@@ -22,7 +22,8 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	switch bug {
 	case tcp.BugNeverAvoids: // Reno's avoidance is the slower one
 		control = "reno"
-	case tcp.BugEarlyTimeout, tcp.BugNoBackoff, tcp.BugNoTimeout, tcp.BugHurriedTimeout: // lone segments, of which nobody tells when they are lost
+	// lone segments, of which nobody tells when they are lost
+	case tcp.BugEarlyTimeout, tcp.BugNoBackoff, tcp.BugNoTimeout, tcp.BugHurriedTimeout:
 		queue, senders, packets, window = 1, 12, 3, 10
 	case tcp.BugKeepsWindow:
 		queue, senders, packets, window = 1, 12, 10, 10
@@ -38,7 +39,8 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 14, link: {gbps: 25, delay-ns: 2000}}
 switch-under-test: {model: droptail, data-queue-packets: %d, data-queue-bytes: 10000000}
-hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: 200, initial-window: %d, receive-window-bytes: %d, first-sequence: %d, bugs: [%s]}
+hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: 200, initial-window: %d,
+  receive-window-bytes: %d, first-sequence: %d, bugs: [%s]}
 workload: [incast: {senders: %d, packets: %d}]
 %s
 `, queue, control, rto, window, receive, first, name, senders, packets, end)
@@ -53,7 +55,8 @@ func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {
 				t.Errorf("want %s, got %v", bug.Rule, found)
 			}
 			found := rulesOf(t, sound(text, bug.Name))
-			if found = slices.DeleteFunc(found, func(rule string) bool { return rule == "tcp.timer-unjudged" }); len(found) > 0 { // a note, of nobody's fault
+			// a note, of nobody's fault
+			if found = slices.DeleteFunc(found, func(rule string) bool { return rule == "tcp.timer-unjudged" }); len(found) > 0 {
 				t.Errorf("hosts without the bug break %v", found)
 			}
 		})
@@ -104,9 +107,11 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 func TestHostsBehindSlowLinksAreNotBlamedForWhatWaits(t *testing.T) {
 	for name, text := range map[string]string{
 		"many segments acknowledged at once above a low threshold": `
-topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp, link: {gbps: 10, delay-ns: 103}, links: [{host: 0, gbps: 0.1, delay-ns: 4}]}
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp, link: {gbps: 10, delay-ns: 103},
+  links: [{host: 0, gbps: 0.1, delay-ns: 4}]}
 switch-under-test: {model: droptail, data-queue-packets: 10, data-queue-bytes: 10000000}
-hosts: {transport: tcp, congestion-control: reno, min-rto-us: 200, delayed-ack-us: 1000, initial-window: 12, receive-window-bytes: 100000, send-jitter-us: 100, first-sequence: 4294900000}
+hosts: {transport: tcp, congestion-control: reno, min-rto-us: 200, delayed-ack-us: 1000, initial-window: 12,
+  receive-window-bytes: 100000, send-jitter-us: 100, first-sequence: 4294900000}
 workload:
   - incast: {senders: 5, packets: 387, ip: 6}
   - requests: {clients: 9, server: 1, count: 4, response-bytes: 2, ip: 6}
@@ -114,9 +119,11 @@ seed: 511
 deadline-us: 400000
 `,
 		"a segment on its way to the NIC when a timer ran out, and acknowledged but for it": `
-topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray, link: {gbps: 100, delay-ns: 18014}, links: [{host: 1, gbps: 0.1, delay-ns: 8}]}
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray, link: {gbps: 100,
+  delay-ns: 18014}, links: [{host: 1, gbps: 0.1, delay-ns: 8}]}
 switch-under-test: {model: droptail, data-queue-packets: 1, data-queue-bytes: 10000000}
-hosts: {transport: tcp, congestion-control: cubic, min-rto-us: 200, delayed-ack-us: 1000, initial-window: 30, receive-window-bytes: 20000, send-jitter-us: 100, first-sequence: 0}
+hosts: {transport: tcp, congestion-control: cubic, min-rto-us: 200, delayed-ack-us: 1000, initial-window: 30,
+  receive-window-bytes: 20000, send-jitter-us: 100, first-sequence: 0}
 workload:
   - incast: {senders: 2, packets: 370, ip: 6}
   - requests: {clients: 9, server: 1, count: 1, response-bytes: 12578, ip: 6}
@@ -126,7 +133,8 @@ deadline-us: 400000
 		"a timeout that looks like the recovery that it came before": `
 topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp, link: {gbps: 10, delay-ns: 621}}
 switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000}
-hosts: {transport: tcp, congestion-control: reno, min-rto-us: 200, delayed-ack-us: 0, initial-window: 16, receive-window-bytes: 6291456, send-jitter-us: 100, first-sequence: 4294900000}
+hosts: {transport: tcp, congestion-control: reno, min-rto-us: 200, delayed-ack-us: 0, initial-window: 16,
+  receive-window-bytes: 6291456, send-jitter-us: 100, first-sequence: 4294900000}
 workload:
   - incast: {senders: 8, packets: 21}
   - requests: {clients: 9, server: 1, count: 4, response-bytes: 888}
@@ -156,7 +164,8 @@ workload: [incast: {senders: 12, packets: 3}]
 		if found := rulesOf(t, text); !slices.Contains(found, "tcp.backoff") {
 			t.Errorf("jitter of %s us: want tcp.backoff, got %v", jitter, found)
 		}
-		if found := rulesOf(t, sound(text, "no-backoff")); slices.ContainsFunc(found, func(rule string) bool { return rule != "tcp.timer-unjudged" }) {
+		if found := rulesOf(t, sound(text, "no-backoff")); slices.ContainsFunc(found,
+			func(rule string) bool { return rule != "tcp.timer-unjudged" }) {
 			t.Errorf("jitter of %s us: sound hosts break %v", jitter, found)
 		}
 	}
@@ -175,23 +184,29 @@ func drawTCP(rt *rapid.T) string {
 		fmt.Sprintf("model: ndp-ideal, data-queue-bytes: %d", 1500*queue))
 	slow := ""
 	if gbps := word("slow", "", "", "", "7", "0.1"); gbps != "" {
-		slow = fmt.Sprintf(", links: [{host: %d, gbps: %s, delay-ns: %d}]", number("slow host", 0, 9), gbps, number("slow delay", 0, 5000))
+		slow = fmt.Sprintf(", links: [{host: %d, gbps: %s, delay-ns: %d}]", number("slow host", 0, 9), gbps,
+			number("slow delay", 0, 5000))
 	}
 	ip := word("ip", "", "", "", ", ip: 6")
 	text := fmt.Sprintf(`
 topology: {%s, link: {gbps: %s, delay-ns: %d}%s}
 switch-under-test: {%s%s}
-hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, delayed-ack-us: %s, initial-window: %d, receive-window-bytes: %s, send-jitter-us: %s, first-sequence: %s}
+hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, delayed-ack-us: %s, initial-window: %d,
+  receive-window-bytes: %s, send-jitter-us: %s, first-sequence: %s}
 workload:
   - incast: {senders: %d, packets: %d%s}
   - requests: {clients: 9, server: 1, count: %d, response-bytes: %d%s}
-`, word("topology", "kind: single-switch, hosts: 10", "kind: dumbbell, hosts: 10", "kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp",
+`, word("topology", "kind: single-switch, hosts: 10", "kind: dumbbell, hosts: 10",
+		"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp",
 		"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray"),
-		word("gbps", "10", "100"), number("delay", 100, 20_000), slow, model, pauses, word("control", "cubic", "reno"), word("rto", "200", "1000", "10000"),
+		word("gbps", "10", "100"), number("delay", 100, 20_000), slow, model, pauses, word("control", "cubic", "reno"),
+		word("rto", "200", "1000", "10000"),
 		word("delayed", "0", "100", "1000"), number("window", 1, 40), word("receive", "20000", "100000", "6291456"), jitter,
-		word("first", "0", "4294900000"), number("senders", 1, 8), number("packets", 1, 400), ip, number("count", 1, 10), number("response", 1, 60_000), ip)
+		word("first", "0", "4294900000"), number("senders", 1, 8), number("packets", 1, 400), ip, number("count", 1, 10),
+		number("response", 1, 60_000), ip)
 	if number("other traffic", 0, 2) == 0 {
-		text += fmt.Sprintf("  - flow: {src: %d, dst: 0, packets: %d, transport: raw}\n", number("src", 1, 9), number("raw", 1, 400))
+		text += fmt.Sprintf("  - flow: {src: %d, dst: 0, packets: %d, transport: raw}\n", number("src", 1, 9),
+			number("raw", 1, 400))
 	}
 	return text + fmt.Sprintf("seed: %d\ndeadline-us: 400000\n", number("seed", 1, 1000))
 }
@@ -229,7 +244,8 @@ func TestTheSuiteReachesTheTransitionsOfTCPThatItIsSaidTo(t *testing.T) {
 	}
 }
 
-// A NIC that flow control has silenced for longer than any timer sends late, and its packets look as if their timers had not doubled.
+// A NIC that flow control has silenced for longer than any timer sends late, and its packets look as if their timers
+// had not doubled.
 func TestPausesExplainLateSegments(t *testing.T) {
 	text := `
 topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 1000}, links: [{host: 4, gbps: 0.001}]}

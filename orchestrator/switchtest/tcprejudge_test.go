@@ -18,8 +18,9 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// tcpFindings returns what TCP's analyzer found, by time, without texts, of which times are part; unless exact, once for each rule and
-// connection: of IPv6 frames don't tell packets' numbers, and what falls into a nanosecond may excuse one of many packets.
+// tcpFindings returns what TCP's analyzer found, by time, without texts, of which times are part; unless exact, once
+// for each rule and connection: of IPv6 frames don't tell packets' numbers, and what falls into a nanosecond may excuse
+// one of many packets.
 func tcpFindings(o *orchestrator.Outcome, exact bool) (list []analyzers.Finding) {
 	for _, f := range o.Analysis.Findings {
 		if f.Analyzer == "tcp" {
@@ -27,7 +28,10 @@ func tcpFindings(o *orchestrator.Outcome, exact bool) (list []analyzers.Finding)
 			// What a warning is about may have reached the host in the nanosecond in which it answered.
 			if f.Severity == analyzers.Warning || !exact {
 				f.TimeNS, f.Packets = 0, nil
-				if slices.ContainsFunc(list, func(g analyzers.Finding) bool { return g.Rule == f.Rule && g.Connection == f.Connection }) {
+				if slices.ContainsFunc(list, func(g analyzers.Finding) bool {
+					return g.Rule == f.Rule &&
+						g.Connection == f.Connection
+				}) {
 					continue
 				}
 			}
@@ -52,7 +56,8 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 	if notes := strings.Join(rejudged.Report.Notes, "\n"); !strings.Contains(notes, "tcp is judged again") {
 		t.Fatal(notes)
 	}
-	near := gocmp.Comparer(func(a, b int64) bool { return max(a, b)-min(a, b) <= 3 }) // captures count nanoseconds, and a link's two ends
+	// captures count nanoseconds, and a link's two ends
+	near := gocmp.Comparer(func(a, b int64) bool { return max(a, b)-min(a, b) <= 3 })
 	if diff := gocmp.Diff(want, tcpFindings(rejudged, exact), near, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the run and its captures differ:\n%s", diff)
 	}
@@ -74,7 +79,8 @@ func TestTheCapturesOfTCPHostsTellWhatTheRunFound(t *testing.T) {
 			t.Parallel()
 			text := provokeTCP(bug.Bug, bug.Name) + captured
 			tell(t, run(t, parse(t, text)[0]), true)
-			tell(t, run(t, parse(t, strings.Replace(text, single, "kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 7, routing: spray", 1))[0]), true)
+			tell(t, run(t, parse(t, strings.Replace(text, single,
+				"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 7, routing: spray", 1))[0]), true)
 			tell(t, run(t, parse(t, sound(text, bug.Name))[0]), true)
 		})
 	}
@@ -83,7 +89,8 @@ func TestTheCapturesOfTCPHostsTellWhatTheRunFound(t *testing.T) {
 func TestCapturesOfOddNetworksTellWhatTheRunOfTCPHostsFound(t *testing.T) {
 	for name, text := range map[string]string{
 		"IPv6, slow links, other protocols": `
-topology: {kind: dumbbell, hosts: 6, link: {gbps: 25, delay-ns: 700, framing-bytes: 24}, links: [{host: 2, gbps: 7, delay-ns: 3000}]}
+topology: {kind: dumbbell, hosts: 6, link: {gbps: 25, delay-ns: 700, framing-bytes: 24}, links: [{host: 2, gbps: 7,
+  delay-ns: 3000}]}
 switch-under-test: {model: droptail, data-queue-bytes: 30000, latency-ns: 450}
 hosts: {transport: tcp, min-rto-us: 500, bugs: [hasty]}
 workload:
@@ -117,7 +124,8 @@ duration-us: 731
 }
 
 func TestCapturesThatDoNotTellEnoughOfTCPAreNotJudged(t *testing.T) {
-	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: droptail%s}\nhosts: {transport: tcp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
+	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: droptail%s}\nhosts: {transport: " +
+		"tcp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
 	for more, want := range map[string]string{
 		captured:               "tcp is judged again from taps/before.pcap",
 		"":                     "tcp is not judged again: the run has no captures",

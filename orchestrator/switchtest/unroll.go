@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Unrolled returns the test with a workload item of its own for each flow: the same flows under the same numbers, one of which can
-// be left out.
+// Unrolled returns the test with a workload item of its own for each flow: the same flows under the same numbers, one
+// of which can be left out.
 func (p *Plan) Unrolled() *config.SwitchTest {
 	t := *p.Test
 	t.Workload = nil

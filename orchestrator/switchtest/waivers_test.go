@@ -13,8 +13,10 @@ func TestAWaiverExcusesTheDeviceThatItNamesAndNoOther(t *testing.T) {
 	const (
 		network = "topology: {kind: single-switch, hosts: 5}\n"
 		hosts   = network + "switch-under-test: {model: ndp-ideal, data-queue-bytes: 12000}\n" +
-			"hosts: {transport: ndp, initial-window: 60, bugs: [acks-trimmed]}\nworkload: [incast: {senders: 4, packets: 200}]\ndeadline-us: 5000\n"
-		sw = network + "switch-under-test: {model: sai, trim-size: 256, profiles: [{queues: [0], action: trim, limit-bytes: 20000}], trim-queue: 6, trim-dscp: 48, bugs: [wrong-size]}\n" +
+			"hosts: {transport: ndp, initial-window: 60, bugs: [acks-trimmed]}\nworkload: [incast: {senders: 4, packets: " +
+			"200}]\ndeadline-us: 5000\n"
+		sw = network + "switch-under-test: {model: sai, trim-size: 256, profiles: [{queues: [0], action: trim, " +
+			"limit-bytes: 20000}], trim-queue: 6, trim-dscp: 48, bugs: [wrong-size]}\n" +
 			"hosts: {transport: raw}\nworkload: [incast: {senders: 4, packets: 200}]\n"
 	)
 	for _, c := range []struct{ name, text, rule, device string }{

@@ -1,6 +1,6 @@
-// Package encapsulation finds the RoCE packet in a captured frame of any supported link type, below VLAN tags and tunnel headers, and
-// returns it as a plain Ethernet frame. It allocates nothing per frame and never fails on bad input: a frame in which no RoCE packet is
-// found stays what it is.
+// Package encapsulation finds the RoCE packet in a captured frame of any supported link type, below VLAN tags and
+// tunnel headers, and returns it as a plain Ethernet frame. It allocates nothing per frame and never fails on bad
+// input: a frame in which no RoCE packet is found stays what it is.
 package encapsulation
 
 import (
@@ -29,7 +29,8 @@ const (
 	layerCount = iota
 )
 
-var layerNames = [layerCount]string{"Linux cooked", "raw IP", "VLAN tags", "MPLS", "IP in IP", "VXLAN", "GENEVE", "GRE", "ERSPAN", "ERSPAN III", "RoCEv1", "ERF"}
+var layerNames = [layerCount]string{"Linux cooked", "raw IP", "VLAN tags", "MPLS", "IP in IP", "VXLAN", "GENEVE", "GRE",
+	"ERSPAN", "ERSPAN III", "RoCEv1", "ERF"}
 
 // String lists the headers from the outermost to the innermost of the usual order.
 func (l Layers) String() string {
@@ -86,11 +87,12 @@ type Stamp struct {
 	Source uint64 // who stamped: the address and hardware of the switch
 }
 
-// An Unwrapper holds a buffer for frames that are not in one piece. The zero Unwrapper is ready. It is not safe for concurrent use.
+// An Unwrapper holds a buffer for frames that are not in one piece. The zero Unwrapper is ready. It is not safe for
+// concurrent use.
 type Unwrapper struct{ buf []byte }
 
-// Plain reports whether frame, which begins with an Ethernet header, is a RoCEv2 packet without tag, option or tunnel. Unwrap has nothing
-// to do with it. It is what nearly all frames of a capture are.
+// Plain reports whether frame, which begins with an Ethernet header, is a RoCEv2 packet without tag, option or tunnel.
+// Unwrap has nothing to do with it. It is what nearly all frames of a capture are.
 func Plain(frame []byte) bool {
 	const v4, v6 = ethernetLen + ipv4Len, ethernetLen + ipv6Len
 	if len(frame) < v4+udpLen {
@@ -105,8 +107,8 @@ func Plain(frame []byte) bool {
 	return false
 }
 
-// Unwrap finds the RoCE packet in a frame. ok is false if there is none; out then holds the frame without its link layer, if that is not
-// Ethernet, behind an Ethernet header, or the frame as it is.
+// Unwrap finds the RoCE packet in a frame. ok is false if there is none; out then holds the frame without its link
+// layer, if that is not Ethernet, behind an Ethernet header, or the frame as it is.
 func (u *Unwrapper) Unwrap(link Link, frame []byte) (out Frame, ok bool) {
 	w := walk{b: frame, ethernet: -1}
 	at, etherType := 0, uint16(typeBridged)
@@ -121,7 +123,8 @@ func (u *Unwrapper) Unwrap(link Link, frame []byte) (out Frame, ok bool) {
 	switch {
 	case ok && w.kind == typeRoCEv1:
 		return u.fromV1(&w), true
-	case ok && w.ethernet >= 0 && (w.packet == w.ethernet+ethernetLen || w.tags == 1 && w.packet == w.ethernet+ethernetLen+tagLen):
+	case ok && w.ethernet >= 0 && (w.packet == w.ethernet+ethernetLen || w.tags == 1 &&
+		w.packet == w.ethernet+ethernetLen+tagLen):
 		return Frame{Data: frame[w.ethernet:], Cut: w.ethernet, Layers: w.layers, Stamp: w.stamp}, true
 	case ok:
 		return u.assemble(&w, w.packet, w.kind), true
@@ -138,8 +141,8 @@ func (u *Unwrapper) assemble(w *walk, at int, etherType uint16) Frame {
 	return Frame{Data: u.buf, Cut: at, Added: ethernetLen, Layers: w.layers, Stamp: w.stamp}
 }
 
-// appendEthernet appends an Ethernet header with the addresses of the innermost one. Without any, the addresses are local ones that are
-// no sequence number or time of a mirror copy.
+// appendEthernet appends an Ethernet header with the addresses of the innermost one. Without any, the addresses are
+// local ones that are no sequence number or time of a mirror copy.
 func (w *walk) appendEthernet(b []byte, etherType uint16) []byte {
 	if w.ethernet >= 0 {
 		b = append(b, w.b[w.ethernet:w.ethernet+12]...)
@@ -332,8 +335,8 @@ func (w *walk) gre(at int) bool {
 	return w.payload(protocol, at)
 }
 
-// erspan3 continues behind an ERSPAN type III header (draft-foschiano-erspan): version and VLAN, session, timestamp, then SGT, P, FT, HwID,
-// D, Gra and O in the last 32 bits. O announces eight bytes more.
+// erspan3 continues behind an ERSPAN type III header (draft-foschiano-erspan): version and VLAN, session, timestamp,
+// then SGT, P, FT, HwID, D, Gra and O in the last 32 bits. O announces eight bytes more.
 func (w *walk) erspan3(at int) bool {
 	const headerLen, subheaderLen = 12, 8
 	if !w.has(at, headerLen) || w.b[at]>>4 != 2 {

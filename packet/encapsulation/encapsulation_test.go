@@ -48,7 +48,8 @@ func captures(t testing.TB, perFile int, fn func(name string, link Link, frame [
 // innermost returns the last UDP payload to port 4791 that gopacket finds, or nil.
 func innermost(link Link, frame []byte) []byte {
 	first := map[Link]gopacket.LayerType{
-		LinkEthernet: layers.LayerTypeEthernet, LinkCooked: layers.LayerTypeLinuxSLL, LinkRaw: layers.LayerTypeIPv4, LinkNull: layers.LayerTypeLoopback,
+		LinkEthernet: layers.LayerTypeEthernet, LinkCooked: layers.LayerTypeLinuxSLL, LinkRaw: layers.LayerTypeIPv4,
+		LinkNull: layers.LayerTypeLoopback,
 	}[link]
 	if first == 0 {
 		return nil
@@ -62,7 +63,8 @@ func innermost(link Link, frame []byte) []byte {
 	return payload
 }
 
-// gopacket decodes most of these headers, too, at fifty times the cost and with allocations. Where it finds a RoCE packet it is the same.
+// gopacket decodes most of these headers, too, at fifty times the cost and with allocations. Where it finds a RoCE
+// packet it is the same.
 func TestGopacketFindsTheSamePackets(t *testing.T) {
 	var u Unwrapper
 	compared := map[string]bool{}
@@ -77,7 +79,8 @@ func TestGopacketFindsTheSamePackets(t *testing.T) {
 			t.Errorf("%s: found %v, and not the bytes that gopacket finds", name, ok)
 		}
 	})
-	for _, name := range []string{"qinq", "sll", "any-sll", "vxlan-kernel", "geneve", "gre-ip", "gretap", "erspan2", "mpls", "raw", "null"} {
+	for _, name := range []string{"qinq", "sll", "any-sll", "vxlan-kernel", "geneve", "gre-ip", "gretap", "erspan2",
+		"mpls", "raw", "null"} {
 		if !compared[name+".pcap.gz"] {
 			t.Errorf("gopacket found no RoCE packet in %s", name)
 		}
@@ -94,8 +97,8 @@ func TestUnwrapAllocatesNothing(t *testing.T) {
 	})
 }
 
-// A single damaged byte of a RoCEv1 packet makes the invariant CRC of the RoCEv2 packet wrong, unless it is in a field that may change on
-// the way.
+// A single damaged byte of a RoCEv1 packet makes the invariant CRC of the RoCEv2 packet wrong, unless it is in a field
+// that may change on the way.
 func TestTheCRCOfARoCEv1PacketIsChecked(t *testing.T) {
 	var u Unwrapper
 	captures(t, 2, func(name string, link Link, frame []byte) {
@@ -129,7 +132,8 @@ func TestTheCRCOfARoCEv1PacketIsChecked(t *testing.T) {
 	})
 }
 
-// FuzzUnwrap takes any frame: no input panics, what is found is a RoCE packet in a plain frame, and unwrapping it again changes nothing.
+// FuzzUnwrap takes any frame: no input panics, what is found is a RoCE packet in a plain frame, and unwrapping it again
+// changes nothing.
 func FuzzUnwrap(f *testing.F) {
 	captures(f, 2, func(_ string, link Link, frame []byte) { f.Add(uint16(link), frame[:min(len(frame), 200)]) })
 	f.Fuzz(func(t *testing.T, link uint16, frame []byte) {

@@ -22,9 +22,12 @@ const (
 
 // linkNames names link types, the most frequent of those that are not read included.
 var linkNames = map[Link]string{
-	LinkNull: "BSD loopback", LinkEthernet: "Ethernet", 6: "Token Ring", 9: "PPP", linkRawBSD: "raw IP", linkRawOpen: "raw IP", 50: "PPP over serial",
-	51: "PPPoE", LinkRaw: "raw IP", 105: "IEEE 802.11", LinkLoop: "OpenBSD loopback", LinkCooked: "Linux cooked v1", 117: "OpenBSD pflog",
-	119: "IEEE 802.11 with Prism header", 127: "IEEE 802.11 with radiotap header", 192: "PPI", LinkERF: "ERF", LinkIPv4: "IPv4", LinkIPv6: "IPv6",
+	LinkNull: "BSD loopback", LinkEthernet: "Ethernet", 6: "Token Ring", 9: "PPP", linkRawBSD: "raw IP",
+	linkRawOpen: "raw IP", 50: "PPP over serial",
+	51: "PPPoE", LinkRaw: "raw IP", 105: "IEEE 802.11", LinkLoop: "OpenBSD loopback", LinkCooked: "Linux cooked v1",
+	117: "OpenBSD pflog",
+	119: "IEEE 802.11 with Prism header", 127: "IEEE 802.11 with radiotap header", 192: "PPI", LinkERF: "ERF",
+	LinkIPv4: "IPv4", LinkIPv6: "IPv6",
 	239: "netfilter log", 247: "InfiniBand", 249: "USB", 253: "netlink", LinkCooked2: "Linux cooked v2", 280: "vsock",
 }
 
@@ -39,19 +42,22 @@ func (l Link) String() string {
 // Check returns an error for a link type that is not read, with what helps.
 func (l Link) Check() error {
 	switch l {
-	case LinkNull, LinkEthernet, linkRawBSD, linkRawOpen, LinkRaw, LinkLoop, LinkCooked, LinkERF, LinkIPv4, LinkIPv6, LinkCooked2:
+	case LinkNull, LinkEthernet, linkRawBSD, linkRawOpen, LinkRaw, LinkLoop, LinkCooked, LinkERF, LinkIPv4, LinkIPv6,
+		LinkCooked2:
 		return nil
 	}
-	advice := "capture on the Ethernet interface, or export Ethernet or IP frames: tshark -r IN -F pcap -U PDU-NAME, or editcap -C to cut the headers before IP off and -T rawip"
+	advice := "capture on the Ethernet interface, or export Ethernet or IP frames: tshark -r IN -F pcap -U PDU-NAME, or " +
+		"editcap -C to cut the headers before IP off and -T rawip"
 	const infiniband = 247
 	if l == infiniband {
 		advice = "native InfiniBand has no RoCE packets; Candela judges RoCE"
 	}
-	return fmt.Errorf("link type %v is not read (read are Ethernet, Linux cooked v1 and v2, raw IP, BSD loopback and ERF); %s", l, advice)
+	return fmt.Errorf(
+		"link type %v is not read (read are Ethernet, Linux cooked v1 and v2, raw IP, BSD loopback and ERF); %s", l, advice)
 }
 
-// network returns where the network layer of frame starts and its EtherType, which of an ERF record with an Ethernet frame is that of a
-// bridged frame.
+// network returns where the network layer of frame starts and its EtherType, which of an ERF record with an Ethernet
+// frame is that of a bridged frame.
 func (l Link) network(frame []byte) (at int, etherType uint16, layers Layers, ok bool) {
 	switch l {
 	case LinkCooked:
@@ -86,8 +92,9 @@ func (l Link) network(frame []byte) (at int, etherType uint16, layers Layers, ok
 	return 0, 0, Raw, false
 }
 
-// ethernetOfERF returns the offset of the Ethernet frame in an ERF record, or 0 if it has another type. The record starts with 16 bytes
-// (time, type, flags, lengths), then extension headers of eight bytes, each announced by the top bit before, then two bytes of padding.
+// ethernetOfERF returns the offset of the Ethernet frame in an ERF record, or 0 if it has another type. The record
+// starts with 16 bytes (time, type, flags, lengths), then extension headers of eight bytes, each announced by the top
+// bit before, then two bytes of padding.
 func ethernetOfERF(record []byte) int {
 	const headerLen, extensionLen, padding, more, typeAt = 16, 8, 2, 0x80, 8
 	if len(record) < headerLen {

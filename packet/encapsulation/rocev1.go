@@ -9,9 +9,9 @@ import (
 // nextHeaderBTH is the next header of a global route header in front of a BTH (IBTA volume 1, 8.3).
 const nextHeaderBTH = 0x1b
 
-// fromV1 turns a RoCEv1 packet into the RoCEv2 packet with the same addresses and transport headers. A global route header is laid out like an IPv6
-// header; GIDs that are IPv4-mapped become an IPv4 header, as in RoCEv2. The invariant CRC is checked and then made right, or wrong, for
-// the new headers.
+// fromV1 turns a RoCEv1 packet into the RoCEv2 packet with the same addresses and transport headers. A global route
+// header is laid out like an IPv6 header; GIDs that are IPv4-mapped become an IPv4 header, as in RoCEv2. The invariant
+// CRC is checked and then made right, or wrong, for the new headers.
 func (u *Unwrapper) fromV1(w *walk) Frame {
 	grh := w.b[w.packet:]
 	body := grh[ipv6Len:]
@@ -58,9 +58,9 @@ func (u *Unwrapper) fromV1(w *walk) Frame {
 	return Frame{Data: b, Cut: w.packet + ipv6Len, Added: added, Layers: w.layers, Stamp: w.stamp}
 }
 
-// v1CRC returns the invariant CRC of a RoCEv1 packet from its global route header up to and without the iCRC (IBTA volume 1, 7.8.1 and
-// annex A16): CRC-32 over eight bytes of ones and the packet with traffic class, flow label, hop limit and the reserved byte of the BTH set
-// to ones.
+// v1CRC returns the invariant CRC of a RoCEv1 packet from its global route header up to and without the iCRC (IBTA
+// volume 1, 7.8.1 and annex A16): CRC-32 over eight bytes of ones and the packet with traffic class, flow label, hop
+// limit and the reserved byte of the BTH set to ones.
 func v1CRC(grh []byte) uint32 {
 	const ones = 0xff
 	var head [ipv6Len + bthLen]byte

@@ -1,17 +1,18 @@
 // Package ndp is the wire format of Candela's NDP, the receiver-driven transport that packet trimming was made for.
 //
-// NDP (Handley et al., SIGCOMM 2017) is described there by behaviour, not by bytes; this format is ours. A header is the first
-// Size bytes of a UDP payload to (or, in a returned header, from) Port, in network byte order:
+// NDP (Handley et al., SIGCOMM 2017) is described there by behaviour, not by bytes; this format is ours. A header is
+// the first Size bytes of a UDP payload to (or, in a returned header, from) Port, in network byte order:
 //
 //	byte  0     2 3 4         8     12        16     18       20         22
 //	      magic k f connection seq   counter   path   length   checksum   payload (length bytes)
 //
-// k holds the version in its high and the Kind in its low four bits, f the Flags. Over IPv4 an Ethernet frame cut to 64 bytes
-// (without FCS) holds exactly Ethernet, IPv4, UDP and NDP headers; over IPv6 it takes 84 bytes.
+// k holds the version in its high and the Kind in its low four bits, f the Flags. Over IPv4 an Ethernet frame cut to 64
+// bytes (without FCS) holds exactly Ethernet, IPv4, UDP and NDP headers; over IPv6 it takes 84 bytes.
 //
-// The checksum (RFC 1071) covers the header alone, with FlagTrimmed and FlagReturned counted as clear: a switch sets the two
-// without touching it, and whoever receives a trimmed header can still tell whether it is the one that was sent. Payload is the
-// UDP checksum's business; once cut, it can't hold, so the trimmed mark is looked at first (Header.Trimmed).
+// The checksum (RFC 1071) covers the header alone, with FlagTrimmed and FlagReturned counted as clear: a switch sets
+// the two without touching it, and whoever receives a trimmed header can still tell whether it is the one that was
+// sent. Payload is the UDP checksum's business; once cut, it can't hold, so the trimmed mark is looked at first
+// (Header.Trimmed).
 package ndp
 
 import (
@@ -22,7 +23,8 @@ import (
 )
 
 const (
-	// Port is the UDP port. It is not registered: it lies in the dynamic range (RFC 6335) above what Linux hands out by itself.
+	// Port is the UDP port. It is not registered: it lies in the dynamic range (RFC 6335) above what Linux hands out by
+	// itself.
 	Port = 61791
 	// Size is the length of a header in bytes.
 	Size = 22
@@ -55,13 +57,14 @@ func (k Kind) String() string {
 // Flags mark a packet.
 type Flags uint8
 
-// Flags. The switch sets FlagTrimmed when it cuts the payload, and FlagReturned as well when it swaps the addresses to send the
-// header back. The others are the sender's.
+// Flags. The switch sets FlagTrimmed when it cuts the payload, and FlagReturned as well when it swaps the addresses to
+// send the header back. The others are the sender's.
 const (
-	FlagSYN      Flags = 1 << iota // in the first window: Seq is the offset from the connection's start, which makes state for it
-	FlagLast                       // the connection's last data packet
-	FlagTrimmed                    // payload cut on the way
-	FlagReturned                   // on the way back to its sender
+	// in the first window: Seq is the offset from the connection's start, which makes state for it
+	FlagSYN      Flags = 1 << iota
+	FlagLast           // the connection's last data packet
+	FlagTrimmed        // payload cut on the way
+	FlagReturned       // on the way back to its sender
 	flagsKnown   = FlagSYN | FlagLast | FlagTrimmed | FlagReturned
 )
 
@@ -89,7 +92,8 @@ type Header struct {
 	// Seq is the packet number, from 0: the packet's own in data, the one answered in ACK and NACK, 0 in a PULL.
 	Seq uint32
 	// Counter is cumulative, so that the next packet makes up for a lost one. PULL: PULLs sent on the connection, this one
-	// included. ACK: every packet below it has arrived whole. Data: transmissions on the connection before this one. NACK: as ACK.
+	// included. ACK: every packet below it has arrived whole. Data: transmissions on the connection before this one. NACK:
+	// as ACK.
 	Counter uint32
 	Path    uint16 // the path tag that a data packet was sprayed by; ACK and NACK echo it
 	// Length is the payload's length in bytes before any trimming; 0 in all but data.
@@ -124,8 +128,9 @@ func (h *Header) Parse(b []byte) error {
 	}
 	*h = Header{
 		Kind: kind, Flags: flags,
-		Connection: binary.BigEndian.Uint32(b[4:]), Seq: binary.BigEndian.Uint32(b[8:]), Counter: binary.BigEndian.Uint32(b[12:]),
-		Path: binary.BigEndian.Uint16(b[16:]), Length: binary.BigEndian.Uint16(b[18:]),
+		Connection: binary.BigEndian.Uint32(b[4:]), Seq: binary.BigEndian.Uint32(b[8:]),
+		Counter: binary.BigEndian.Uint32(b[12:]),
+		Path:    binary.BigEndian.Uint16(b[16:]), Length: binary.BigEndian.Uint16(b[18:]),
 	}
 	return nil
 }
@@ -143,8 +148,8 @@ func (h *Header) AppendTo(b []byte) []byte {
 	return binary.BigEndian.AppendUint16(b, checksum(b[start:]))
 }
 
-// Trimmed reports whether a data packet of which arrived bytes of UDP payload, header included, has lost any of its own payload:
-// by the mark, or, behind a switch that only cuts, by its length.
+// Trimmed reports whether a data packet of which arrived bytes of UDP payload, header included, has lost any of its own
+// payload: by the mark, or, behind a switch that only cuts, by its length.
 func (h *Header) Trimmed(arrived int) bool {
 	return h.Kind == Data && (h.Flags&FlagTrimmed != 0 || arrived < Size+int(h.Length))
 }

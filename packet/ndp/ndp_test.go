@@ -115,7 +115,8 @@ func TestTrimmingShowsInTheMarkOrInTheLength(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, h := range []ndp.Header{{Kind: ndp.Data, Flags: 15, Length: 1458}, {Kind: ndp.Ack, Seq: 1}, {Kind: ndp.Pull, Counter: 1 << 31}} {
+	for _, h := range []ndp.Header{{Kind: ndp.Data, Flags: 15, Length: 1458}, {Kind: ndp.Ack, Seq: 1},
+		{Kind: ndp.Pull, Counter: 1 << 31}} {
 		f.Add(h.AppendTo(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -1,9 +1,10 @@
-// Package ndplayers lets gopacket see NDP: a layer with the header, whose payload is what trimming has left of the packet's.
-// It decodes and serialises with the code of package packet/ndp.
+// Package ndplayers lets gopacket see NDP: a layer with the header, whose payload is what trimming has left of the
+// packet's. It decodes and serialises with the code of package packet/ndp.
 //
 // gopacket keeps layer types and UDP ports in process-wide tables. The layer type enters its table when this package is
-// initialised, under a number from the range that gopacket leaves to applications. The UDP port is entered by [Register], which
-// a program calls once before it decodes: an import alone should not change how a program's packets decode.
+// initialised, under a number from the range that gopacket leaves to applications. The UDP port is entered by
+// [Register], which a program calls once before it decodes: an import alone should not change how a program's packets
+// decode.
 package ndplayers
 
 import (
@@ -16,13 +17,15 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// LayerTypeNDP is the type of layer NDP. 0 to 999 belong to gopacket itself; the numbers up to 1999 are array look-ups there.
-var LayerTypeNDP = gopacket.RegisterLayerType(1793, gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
+// LayerTypeNDP is the type of layer NDP. 0 to 999 belong to gopacket itself; the numbers up to 1999 are array look-ups
+// there.
+var LayerTypeNDP = gopacket.RegisterLayerType(1793,
+	gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
 
 var registerOnce sync.Once
 
-// Register makes gopacket decode the payload of UDP datagrams to or from the NDP port as NDP, in the whole process. gopacket's
-// table has no lock: call Register before the first goroutine decodes. Further calls do nothing.
+// Register makes gopacket decode the payload of UDP datagrams to or from the NDP port as NDP, in the whole process.
+// gopacket's table has no lock: call Register before the first goroutine decodes. Further calls do nothing.
 func Register() {
 	registerOnce.Do(func() { layers.RegisterUDPPortLayerType(ndp.Port, LayerTypeNDP) })
 }
@@ -45,7 +48,8 @@ func (l *NDP) LayerType() gopacket.LayerType { return LayerTypeNDP }
 // CanDecode returns LayerTypeNDP.
 func (l *NDP) CanDecode() gopacket.LayerClass { return LayerTypeNDP }
 
-// NextLayerType returns gopacket's payload, or nothing if there is none: control packets, and headers cut right behind this one.
+// NextLayerType returns gopacket's payload, or nothing if there is none: control packets, and headers cut right behind
+// this one.
 func (l *NDP) NextLayerType() gopacket.LayerType {
 	if len(l.Payload) == 0 {
 		return gopacket.LayerTypeZero
@@ -53,7 +57,8 @@ func (l *NDP) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes a UDP payload. It doesn't allocate. Payload ends where Header.Length says, or earlier if it was trimmed.
+// DecodeFromBytes decodes a UDP payload. It doesn't allocate. Payload ends where Header.Length says, or earlier if it
+// was trimmed.
 func (l *NDP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if err := l.Parse(data); err != nil {
 		if len(data) < ndp.Size {
@@ -69,8 +74,8 @@ func (l *NDP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 // Trimmed reports whether payload is missing.
 func (l *NDP) Trimmed() bool { return l.Header.Trimmed(ndp.Size + len(l.Payload)) }
 
-// SerializeTo puts the header before what b holds. With FixLengths a data packet's Length becomes that of b's bytes, unless the
-// packet is marked trimmed: then Length tells the size before.
+// SerializeTo puts the header before what b holds. With FixLengths a data packet's Length becomes that of b's bytes,
+// unless the packet is marked trimmed: then Length tells the size before.
 func (l *NDP) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	h := l.Header
 	if opts.FixLengths && h.Kind == ndp.Data && h.Flags&ndp.FlagTrimmed == 0 {

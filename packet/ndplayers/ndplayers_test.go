@@ -22,8 +22,10 @@ func TestMain(m *testing.M) {
 
 func frame(t testing.TB, h ndp.Header, payload []byte, fromPort bool) []byte {
 	t.Helper()
-	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
-	ip := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
+	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
+		EthernetType: layers.EthernetTypeIPv4}
+	ip := &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1},
+		DstIP: net.IP{10, 0, 0, 2}}
 	udp := &layers.UDP{SrcPort: 50000, DstPort: ndp.Port}
 	if fromPort {
 		udp.SrcPort, udp.DstPort = udp.DstPort, udp.SrcPort
@@ -33,7 +35,8 @@ func frame(t testing.TB, h ndp.Header, payload []byte, fromPort bool) []byte {
 	}
 	b := gopacket.NewSerializeBuffer()
 	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(b, opts, eth, ip, udp, &ndplayers.NDP{Header: h}, gopacket.Payload(payload)); err != nil {
+	if err := gopacket.SerializeLayers(b, opts, eth, ip, udp, &ndplayers.NDP{Header: h},
+		gopacket.Payload(payload)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -43,8 +46,9 @@ func TestPacketsThatWereWrittenAreRead(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		want := ndp.Header{
 			Kind: ndp.Kind(rapid.IntRange(1, 4).Draw(rt, "kind")), Flags: ndp.Flags(rapid.IntRange(0, 15).Draw(rt, "flags")),
-			Connection: rapid.Uint32().Draw(rt, "connection"), Seq: rapid.Uint32().Draw(rt, "seq"), Counter: rapid.Uint32().Draw(rt, "counter"),
-			Path: rapid.Uint16().Draw(rt, "path"),
+			Connection: rapid.Uint32().Draw(rt, "connection"), Seq: rapid.Uint32().Draw(rt, "seq"),
+			Counter: rapid.Uint32().Draw(rt, "counter"),
+			Path:    rapid.Uint16().Draw(rt, "path"),
 		}
 		var payload []byte
 		if want.Kind == ndp.Data {
@@ -54,7 +58,8 @@ func TestPacketsThatWereWrittenAreRead(t *testing.T) {
 				payload = payload[:rapid.IntRange(0, 999).Draw(rt, "left")]
 			}
 		}
-		p := gopacket.NewPacket(frame(t, want, payload, rapid.Bool().Draw(rt, "from port")), layers.LayerTypeEthernet, gopacket.Default)
+		p := gopacket.NewPacket(frame(t, want, payload, rapid.Bool().Draw(rt, "from port")), layers.LayerTypeEthernet,
+			gopacket.Default)
 		if p.ErrorLayer() != nil {
 			rt.Fatal(p.ErrorLayer().Error())
 		}

@@ -1,15 +1,15 @@
-// Package rocelayers lets gopacket see RoCEv2: a [BTH] layer with its extended headers, pad and iCRC, and a [CNP] layer for
-// what a congestion notification carries. Both decode and serialise with the code of package packet; what they add is
-// gopacket's interfaces, so that gopacket's sources, filters and other layers can be used around them.
+// Package rocelayers lets gopacket see RoCEv2: a [BTH] layer with its extended headers, pad and iCRC, and a [CNP] layer
+// for what a congestion notification carries. Both decode and serialise with the code of package packet; what they add
+// is gopacket's interfaces, so that gopacket's sources, filters and other layers can be used around them.
 //
-// gopacket keeps layer types and UDP ports in process-wide tables. The two layer types enter theirs when this package is
-// initialised, under numbers from the range that gopacket leaves to applications. The UDP port is entered by [Register],
-// which a program calls once before it decodes: an import alone should not change how a program's packets decode. A
-// DecodingLayerParser that is given these layers needs the port, too: it asks the UDP layer what comes next.
+// gopacket keeps layer types and UDP ports in process-wide tables. The two layer types enter theirs when this package
+// is initialised, under numbers from the range that gopacket leaves to applications. The UDP port is entered by
+// [Register], which a program calls once before it decodes: an import alone should not change how a program's packets
+// decode. A DecodingLayerParser that is given these layers needs the port, too: it asks the UDP layer what comes next.
 //
-// gopacket chooses the decoder of a UDP payload by port, destination first. RoCE mirrored to random destination ports would
-// therefore reach the decoders of DNS, VXLAN and others, and fail there; such frames need their port restored first (package
-// trace does) or their UDP payload decoded as [LayerTypeBTH] directly.
+// gopacket chooses the decoder of a UDP payload by port, destination first. RoCE mirrored to random destination ports
+// would therefore reach the decoders of DNS, VXLAN and others, and fail there; such frames need their port restored
+// first (package trace does) or their UDP payload decoded as [LayerTypeBTH] directly.
 package rocelayers
 
 import (
@@ -25,20 +25,22 @@ import (
 
 // Layer types of this package. 0 to 999 belong to gopacket itself; the numbers up to 1999 are array look-ups there.
 var (
-	LayerTypeBTH = gopacket.RegisterLayerType(1791, gopacket.LayerTypeMetadata{Name: "BTH", Decoder: gopacket.DecodeFunc(decodeBTH)})
-	LayerTypeCNP = gopacket.RegisterLayerType(1792, gopacket.LayerTypeMetadata{Name: "CNP", Decoder: gopacket.DecodeFunc(decodeCNP)})
+	LayerTypeBTH = gopacket.RegisterLayerType(1791,
+		gopacket.LayerTypeMetadata{Name: "BTH", Decoder: gopacket.DecodeFunc(decodeBTH)})
+	LayerTypeCNP = gopacket.RegisterLayerType(1792,
+		gopacket.LayerTypeMetadata{Name: "CNP", Decoder: gopacket.DecodeFunc(decodeCNP)})
 )
 
 var registerOnce sync.Once
 
-// Register makes gopacket decode the payload of UDP datagrams to port 4791 as BTH, in the whole process. gopacket's table has
-// no lock: call Register before the first goroutine decodes. Further calls do nothing.
+// Register makes gopacket decode the payload of UDP datagrams to port 4791 as BTH, in the whole process. gopacket's
+// table has no lock: call Register before the first goroutine decodes. Further calls do nothing.
 func Register() {
 	registerOnce.Do(func() { layers.RegisterUDPPortLayerType(packet.Port, LayerTypeBTH) })
 }
 
-// BTH is the InfiniBand transport part of a RoCEv2 packet: base transport header, the extended headers that Headers names,
-// pad and iCRC. Contents holds the headers, Payload what follows up to the pad; both alias the decoded data.
+// BTH is the InfiniBand transport part of a RoCEv2 packet: base transport header, the extended headers that Headers
+// names, pad and iCRC. Contents holds the headers, Payload what follows up to the pad; both alias the decoded data.
 type BTH struct {
 	layers.BaseLayer
 	packet.BTH
@@ -86,8 +88,8 @@ func (l *BTH) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes a UDP payload. Whether it is whole it learns from df: the layers below report a frame that ends
-// early to gopacket's parser or packet. It doesn't allocate.
+// DecodeFromBytes decodes a UDP payload. Whether it is whole it learns from df: the layers below report a frame that
+// ends early to gopacket's parser or packet. It doesn't allocate.
 func (l *BTH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	missing := 0
 	if endsEarly(df) {
@@ -128,11 +130,12 @@ func endsEarly(df gopacket.DecodeFeedback) bool {
 // SetLayersForICRC names the layers below, which the iCRC covers. SerializeTo needs them to compute it.
 func (l *BTH) SetLayersForICRC(ip NetworkLayer, udp *layers.UDP) { l.ip, l.udp = ip, udp }
 
-var errNoLayersForICRC = errors.New("BTH: the iCRC covers IP and UDP headers: call SetLayersForICRC, or serialise without ComputeChecksums")
+var errNoLayersForICRC = errors.New(
+	"BTH: the iCRC covers IP and UDP headers: call SetLayersForICRC, or serialise without ComputeChecksums")
 
-// SerializeTo puts the headers before and pad and iCRC behind what b holds. With opts.FixLengths the pad is what the payload
-// needs, with zero bytes; with opts.ComputeChecksums the iCRC is right, for which the layers below are serialised on the
-// side. Unlike gopacket's own layers it leaves l as it is. A Truncated layer ends with its payload.
+// SerializeTo puts the headers before and pad and iCRC behind what b holds. With opts.FixLengths the pad is what the
+// payload needs, with zero bytes; with opts.ComputeChecksums the iCRC is right, for which the layers below are
+// serialised on the side. Unlike gopacket's own layers it leaves l as it is. A Truncated layer ends with its payload.
 func (l *BTH) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	p := packet.Packet{
 		BTH: l.BTH, Headers: l.Headers | packet.HasBTH, RETH: l.RETH, AETH: l.AETH, AtomicETH: l.AtomicETH,

@@ -373,7 +373,8 @@ func BenchmarkDecodingLayerParser(b *testing.B) {
 func ExampleRegister() {
 	rocelayers.Register()
 
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1},
+		DstIP: net.IP{10, 0, 0, 2}}
 	udp := &layers.UDP{SrcPort: 49152, DstPort: packet.Port}
 	bth := &rocelayers.BTH{BTH: packet.BTH{Opcode: packet.SendOnly, PKey: 0xffff, DestQP: 0x11, PSN: 7, AckReq: true}}
 	bth.SetLayersForICRC(ip, udp)

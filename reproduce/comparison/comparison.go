@@ -1,5 +1,5 @@
-// Package comparison holds measured values against those of a publication: rows with tolerances, figures, and both as text, JSON,
-// SVG and HTML. It knows no paper; the packages that reproduce one fill it.
+// Package comparison holds measured values against those of a publication: rows with tolerances, figures, and both as
+// text, JSON, SVG and HTML. It knows no paper; the packages that reproduce one fill it.
 package comparison
 
 import (

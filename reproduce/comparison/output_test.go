@@ -29,7 +29,8 @@ func sample() *Results {
 func TestTheTableSaysWhatFailed(t *testing.T) {
 	var b strings.Builder
 	r := sample()
-	r.Rows = append(r.Rows, NewRow("L9", "retries, of which the table says so much that they stand in more than one line", "", 1, 1, 0,
+	r.Rows = append(r.Rows, NewRow("L9", "retries, of which the table says so much that they stand in more than one line",
+		"", 1, 1, 0,
 		math.NaN()).Noted("never"))
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
@@ -63,7 +64,8 @@ func TestResultsSurviveJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back Results
-	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Rows) != 3 || back.Schema != ResultsSchema {
+	if err := json.Unmarshal([]byte(b.String()), &back); err != nil || len(back.Rows) != 3 ||
+		back.Schema != ResultsSchema {
 		t.Errorf("%v: %+v", err, back)
 	}
 }
@@ -114,7 +116,8 @@ func TestTheReportIsOneWellFormedPageWithEveryRowAndPlot(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := b.String()
-	for _, want := range []string{"CX5 generation", "far off", "+50.0 %", "<svg", "a &lt; b", "1 of 2 values within tolerance"} {
+	for _, want := range []string{"CX5 generation", "far off", "+50.0 %", "<svg", "a &lt; b",
+		"1 of 2 values within tolerance"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

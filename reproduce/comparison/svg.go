@@ -76,7 +76,8 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 	x := newAxis(xs, svgLeft, svgLeft+plotAreaWidth)
 	y := newAxis(ys, svgTop+plotAreaHeight, svgTop)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", svgWidth, svgHeight)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+
+		"\n", svgWidth, svgHeight)
 	fmt.Fprintf(&b, `<title>%s</title><rect width="100%%" height="100%%" fill="white"/>`+"\n", html.EscapeString(p.Title))
 	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="15">%s</text>`+"\n", svgLeft, html.EscapeString(p.Title))
 	p.drawAxes(&b, x, y)
@@ -121,7 +122,8 @@ func (s *Series) draw(b *strings.Builder, x, y axis, i int) {
 		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="%s"/>`+"\n", line.String(), colour, width)
 	}
 	if s.Style == "" || s.Style == Dots {
-		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="5" stroke-linecap="round"/>`+"\n", dots.String(), colour)
+		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="5" stroke-linecap="round"/>`+"\n", dots.String(),
+			colour)
 	}
 	top, left := svgTop+legendGap+legendLine*i, svgWidth-svgRight+legendGap
 	fmt.Fprintf(b, `<path d="M%d %dh20" stroke="%s" stroke-width="3"/><text x="%d" y="%d">%s</text>`+"\n",

@@ -21,8 +21,8 @@ func (r *Results) WriteJSON(w io.Writer) error {
 // textWidth is how wide a table for people gets.
 const textWidth = 120
 
-// WriteText writes the table for people. What a row is about may be long and stands last; notes, many of which several rows
-// share, stand below by number.
+// WriteText writes the table for people. What a row is about may be long and stands last; notes, many of which several
+// rows share, stand below by number.
 func (r *Results) WriteText(w io.Writer) error {
 	head := []string{"", "", "paper", "measured", "deviation", "tolerance", "what"}
 	lines, notes := [][]string{head}, []string(nil)
@@ -60,7 +60,8 @@ func (r *Results) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeColumns aligns the cells of lines: the first two and the last at the left, the numbers between them at the right.
+// writeColumns aligns the cells of lines: the first two and the last at the left, the numbers between them at the
+// right.
 func writeColumns(b *strings.Builder, lines [][]string) {
 	last := len(lines[0]) - 1
 	widths, indent := make([]int, last), 0
@@ -105,7 +106,8 @@ func wrapped(text string, width int) []string {
 }
 
 // legend says what the columns mean.
-const legend = "deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a percentage; info: shown, not judged"
+const legend = "deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a " +
+	"percentage; info: shown, not judged"
 
 // tally sums up: how many rows are judged and how many pass.
 func (r *Results) tally() string {
@@ -124,7 +126,8 @@ type cells struct{ id, what, paper, measured, deviation, tolerance, verdict, not
 
 func (r *Row) cells() cells {
 	c := cells{
-		id: r.ID, what: r.What, paper: r.paper(), measured: withUnit(number(r.Measured), r.Unit), note: r.Note, verdict: "PASS",
+		id: r.ID, what: r.What, paper: r.paper(), measured: withUnit(number(r.Measured), r.Unit), note: r.Note,
+		verdict:   "PASS",
 		deviation: percent(r.Deviation, "%+.1f %%"), tolerance: "±" + percent(r.Tolerance, "%.3g %%"),
 	}
 	if r.Low == 0 && r.High == 0 {

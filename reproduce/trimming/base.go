@@ -83,17 +83,24 @@ func t4(ctx context.Context, l *lab) error {
 			extra = append(extra, 100*(b.trims()/a.trims()-1))
 		}
 	}
-	l.row(comparison.NewBound(id, "goodput of tofino beside the ideal switch, worst of all numbers of senders", "%", comparison.AtLeast, -5, 0, slices.Min(shares)))
-	l.row(comparison.NewBound(id, "trims of tofino beyond the ideal switch, worst", "%", comparison.AtMost, 10, 0, slices.Max(extra)))
-	l.row(comparison.NewBound(id, "trims of tofino beyond the ideal switch, mean", "%", comparison.AtMost, 6, 0, mean(extra)))
-	l.row(comparison.NewBound(id, "longest recirculation queue", "packets", comparison.AtMost, 250, 0.1, slices.Max(peaks)).
+	l.row(comparison.NewBound(id, "goodput of tofino beside the ideal switch, worst of all numbers of senders", "%",
+		comparison.AtLeast, -5, 0, slices.Min(shares)))
+	l.row(comparison.NewBound(id, "trims of tofino beyond the ideal switch, worst", "%", comparison.AtMost, 10, 0,
+		slices.Max(extra)))
+	l.row(comparison.NewBound(id, "trims of tofino beyond the ideal switch, mean", "%", comparison.AtMost, 6, 0,
+		mean(extra)))
+	l.row(comparison.NewBound(id, "longest recirculation queue", "packets", comparison.AtMost, 250, 0.1,
+		slices.Max(peaks)).
 		Noted("tolerance ours: the source gives a limit"))
-	l.plot(comparison.Plot{Name: "fig-6a", Title: "Mean goodput of a flow", X: "senders", Y: "Gb/s", Series: []comparison.Series{
-		{Name: "ideal", X: n, Y: goodIdeal}, {Name: "tofino", X: n, Y: good}}})
-	l.plot(comparison.Plot{Name: "fig-6b", Title: "Trimmed packets", X: "senders", Y: "packets", Series: []comparison.Series{
-		{Name: "ideal", X: n, Y: cutIdeal}, {Name: "tofino", X: n, Y: cut}}})
-	l.plot(comparison.Plot{Name: "fig-6-queue", Title: "Longest recirculation queue", X: "senders", Y: "packets", Series: []comparison.Series{
-		{Name: "tofino", X: n, Y: peaks}}})
+	l.plot(comparison.Plot{Name: "fig-6a", Title: "Mean goodput of a flow", X: "senders", Y: "Gb/s",
+		Series: []comparison.Series{
+			{Name: "ideal", X: n, Y: goodIdeal}, {Name: "tofino", X: n, Y: good}}})
+	l.plot(comparison.Plot{Name: "fig-6b", Title: "Trimmed packets", X: "senders", Y: "packets",
+		Series: []comparison.Series{
+			{Name: "ideal", X: n, Y: cutIdeal}, {Name: "tofino", X: n, Y: cut}}})
+	l.plot(comparison.Plot{Name: "fig-6-queue", Title: "Longest recirculation queue", X: "senders", Y: "packets",
+		Series: []comparison.Series{
+			{Name: "tofino", X: n, Y: peaks}}})
 	return nil
 }
 
@@ -110,8 +117,9 @@ func episodes(l *lab, p *point, name, title string) {
 	l.plot(comparison.Plot{Name: name, Title: title, X: "µs", Y: "output port", Series: []comparison.Series{s}})
 }
 
-// incastEnd is when the uncontrolled phase is over: the last moment at which a packet was cut beyond what pacing explains. The
-// first window lasts 120 µs at line rate; PULLs that come in meanwhile prolong it by a third with four senders to a port.
+// incastEnd is when the uncontrolled phase is over: the last moment at which a packet was cut beyond what pacing
+// explains. The first window lasts 120 µs at line rate; PULLs that come in meanwhile prolong it by a third with four
+// senders to a port.
 func incastEnd(sendersPerPort int) clock.Time {
 	const window = 120 * clock.Microsecond
 	n := clock.Duration(sendersPerPort)
@@ -140,13 +148,18 @@ func t5(ctx context.Context, l *lab) error {
 	}
 	private, shared := splitFlows(p)
 	_, best := splitFlows(ideal)
-	l.row(comparison.NewRow(id, "18 senders: slowest with a port of its own", "Gb/s", 95.7, 95.7, 0.01, slices.Min(private)))
-	l.row(comparison.NewRow(id, "18 senders: slowest of four that share two ports", "Gb/s", 46, 47, 0.01, slices.Min(shared)))
-	l.row(comparison.NewRow(id, "18 senders: fastest of four that share two ports", "Gb/s", 46, 47, 0.01, slices.Max(shared)))
-	l.row(comparison.NewBound(id, "18 senders: goodput of the four beside the ideal switch", "%", comparison.AtLeast, -1, 0, 100*(mean(shared)/mean(best)-1)).
+	l.row(comparison.NewRow(id, "18 senders: slowest with a port of its own", "Gb/s", 95.7, 95.7, 0.01,
+		slices.Min(private)))
+	l.row(comparison.NewRow(id, "18 senders: slowest of four that share two ports", "Gb/s", 46, 47, 0.01,
+		slices.Min(shared)))
+	l.row(comparison.NewRow(id, "18 senders: fastest of four that share two ports", "Gb/s", 46, 47, 0.01,
+		slices.Max(shared)))
+	l.row(comparison.NewBound(id, "18 senders: goodput of the four beside the ideal switch", "%", comparison.AtLeast, -1,
+		0, 100*(mean(shared)/mean(best)-1)).
 		Noted("46 to 47 Gb/s, \"within 1 % of optimal\": of an optimum that the source does not give").ForInformation())
 	l.row(comparison.NewBound(id, "18 senders: time pessimistic", "%", comparison.AtMost, 25, 0, p.shares(2, p.end())))
-	l.row(comparison.NewBound(id, "17 senders: longest recirculation queue", "packets", comparison.AtMost, 5, 0, seventeen.recirculationPeak()).
+	l.row(comparison.NewBound(id, "17 senders: longest recirculation queue", "packets", comparison.AtMost, 5, 0,
+		seventeen.recirculationPeak()).
 		Noted("the source: it never builds; jitter alone bunches some packets"))
 	l.row(comparison.NewRow(id, "16 senders: trimmed packets", "", 0, 0, 0, sixteen.trims()))
 	episodes(l, p, "fig-7a", "18 senders: when ports are pessimistic")
@@ -176,7 +189,8 @@ func t6(ctx context.Context, l *lab) error {
 	good := p.goodput()
 	l.row(comparison.NewRow(id, "32 senders: slowest flow", "Gb/s", 45, 46, 0.03, slices.Min(good)))
 	l.row(comparison.NewRow(id, "32 senders: fastest flow", "Gb/s", 45, 46, 0.03, slices.Max(good)))
-	l.row(comparison.NewRow(id, "32 senders: time pessimistic during the incast", "%", 25, 25, 0.25, p.shares(receivers, incastEnd(senders/receivers))).
+	l.row(comparison.NewRow(id, "32 senders: time pessimistic during the incast", "%", 25, 25, 0.25,
+		p.shares(receivers, incastEnd(senders/receivers))).
 		Noted("the source: roughly a quarter"))
 	episodes(l, p, "fig-7b", "32 senders: when ports are pessimistic")
 	return nil
@@ -198,7 +212,8 @@ func t7(ctx context.Context, l *lab) error {
 	}
 	l.row(comparison.NewBound(id, "64 senders: mean goodput beside the ideal switch", "%", comparison.AtLeast, -1, 0,
 		100*(mean(good)/mean(ideal.goodput())-1)).Noted("the source: within 1 % of optimal"))
-	l.row(comparison.NewRow(id, "64 senders: time pessimistic during the incast", "%", 100, 100, 0.05, p.shares(receivers, incastEnd(senders/receivers))))
+	l.row(comparison.NewRow(id, "64 senders: time pessimistic during the incast", "%", 100, 100, 0.05,
+		p.shares(receivers, incastEnd(senders/receivers))))
 	episodes(l, p, "fig-7c", "64 senders: when ports are pessimistic")
 	if math.IsNaN(mean(good)) {
 		return fmt.Errorf("no flow was measured")

@@ -18,8 +18,8 @@ const (
 	spines   = 3
 )
 
-// alone is the goodput of a TCP connection, or within 0.1 % of an NDP one, that has a link of 25 Gb/s for itself: a frame of 9000
-// bytes carries 8934 bytes.
+// alone is the goodput of a TCP connection, or within 0.1 % of an NDP one, that has a link of 25 Gb/s for itself: a
+// frame of 9000 bytes carries 8934 bytes.
 const alone = hostRate * 8934 / 9000
 
 func t14(ctx context.Context, l *lab) error {
@@ -48,11 +48,14 @@ func t14(ctx context.Context, l *lab) error {
 	if len(shares) == 0 {
 		return fmt.Errorf("t14-ecmp.yml: in no run do two connections share a spine")
 	}
-	l.row(comparison.NewRow(id, "ECMP: runs in which connections collide", "%", 100*7/9.0, 100*7/9.0, 0.25, 100*collisions/float64(len(points))).
+	l.row(comparison.NewRow(id, "ECMP: runs in which connections collide", "%", 100*7/9.0, 100*7/9.0, 0.25,
+		100*collisions/float64(len(points))).
 		Noted("the source: frequently; the number is that of three fair draws from three").ForInformation())
-	l.row(comparison.NewRow(id, "ECMP: mean goodput of two connections on one spine, of line rate", "%", 50, 50, 0.05, mean(shares)).
+	l.row(comparison.NewRow(id, "ECMP: mean goodput of two connections on one spine, of line rate", "%", 50, 50, 0.05,
+		mean(shares)).
 		Noted("the source: halved. TCP shares a drop-tail queue unevenly, hence the mean"))
-	l.row(comparison.NewRow(id, "trimming and spraying: slowest of three connections", "Gb/s", hostRate, hostRate, 0.05, slices.Min(sprayed[0].goodput())).
+	l.row(comparison.NewRow(id, "trimming and spraying: slowest of three connections", "Gb/s", hostRate, hostRate, 0.05,
+		slices.Min(sprayed[0].goodput())).
 		Noted("goodput, headers not counted; NDP for EQDS"))
 	return nil
 }
@@ -86,14 +89,18 @@ func t15(ctx context.Context, l *lab) error {
 		Noted("packets of 9000 bytes, inferred; tolerance ours. The source does not say which value of its plot it names"))
 	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "µs", 36, 36, 0.2, high(2)).
 		Noted("the same, NDP for TCP over EQDS"))
-	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "µs", 500, 500, 0.2, median(1)).ForInformation())
-	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "µs", 36, 36, 0.2, median(2)).ForInformation())
+	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "µs", 500, 500, 0.2,
+		median(1)).ForInformation())
+	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "µs", 36, 36, 0.2,
+		median(2)).ForInformation())
 	x, busy, trimmed := []float64{50, 99, 100}, trips[1], trips[2]
 	micros := func(t switchtest.Trips) []float64 {
 		return []float64{float64(t.P50) / us, float64(t.P99) / us, float64(t.Max) / us}
 	}
-	l.plot(comparison.Plot{Name: "fig-13", Title: "Round trips to a busy machine", X: "% of pings", Y: "µs", Series: []comparison.Series{
-		{Name: "drop tail", X: x, Y: micros(busy)}, {Name: "trimming", X: x, Y: micros(trimmed)}, {Name: "idle", X: x, Y: micros(trips[0])}}})
+	l.plot(comparison.Plot{Name: "fig-13", Title: "Round trips to a busy machine", X: "% of pings", Y: "µs",
+		Series: []comparison.Series{
+			{Name: "drop tail", X: x, Y: micros(busy)}, {Name: "trimming", X: x, Y: micros(trimmed)},
+			{Name: "idle", X: x, Y: micros(trips[0])}}})
 	return nil
 }
 
@@ -124,8 +131,8 @@ func (p *point) timeouts() float64 {
 	return sum
 }
 
-// T16's ratio depends on what an idle second is made of. With short, the assumption of the judged rows, it is round trips of many clients
-// in turn; otherwise the server's own time.
+// T16's ratio depends on what an idle second is made of. With short, the assumption of the judged rows, it is round
+// trips of many clients in turn; otherwise the server's own time.
 const short = 50 * clock.Microsecond
 
 func t16(ctx context.Context, l *lab) error {
@@ -156,10 +163,12 @@ func t16(ctx context.Context, l *lab) error {
 			row = row.ForInformation()
 		}
 		l.row(row)
-		l.row(comparison.NewBound(id, what+"busy, trimming: increase beside that of drop tail", "%", comparison.AtMost, 25, 0, 100*(b-base)/(a-base)).
+		l.row(comparison.NewBound(id, what+"busy, trimming: increase beside that of drop tail", "%", comparison.AtMost, 25, 0,
+			100*(b-base)/(a-base)).
 			Noted(fmt.Sprintf("%.2f times idle; the source: much smaller, no number; the bound is ours", b/base)))
 	}
-	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "µs of server time", Y: "times",
+	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "µs of server time",
+		Y:      "times",
 		Series: []comparison.Series{{Name: "drop tail", X: server, Y: slow}, {Name: "trimming", X: server, Y: fast}}})
 	return nil
 }

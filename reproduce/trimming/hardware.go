@@ -76,8 +76,10 @@ func fairness(l *lab, p *point, id string) {
 		rates = append(rates, total*8/float64(p.end().Sub(clock.Time(from)).Nanoseconds()))
 	}
 	l.plot(plot)
-	l.row(comparison.NewRow(id, "four flows to H1: slowest beside their mean", "%", 100, 100, 0.05, 100*slices.Min(rates)/mean(rates)).Noted("the source: almost perfect sharing"))
-	l.row(comparison.NewRow(id, "four flows to H1: fastest beside their mean", "%", 100, 100, 0.05, 100*slices.Max(rates)/mean(rates)))
+	l.row(comparison.NewRow(id, "four flows to H1: slowest beside their mean", "%", 100, 100, 0.05,
+		100*slices.Min(rates)/mean(rates)).Noted("the source: almost perfect sharing"))
+	l.row(comparison.NewRow(id, "four flows to H1: fastest beside their mean", "%", 100, 100, 0.05,
+		100*slices.Max(rates)/mean(rates)))
 }
 
 // lastStart returns when the last flow of a test starts.
@@ -99,11 +101,16 @@ func t13(ctx context.Context, l *lab) error {
 	origin := second + onTheWay(first)
 	l.plot(figure12(first, origin))
 	s := jumpOf(first, origin)
-	l.row(comparison.NewRow(id, "the queue has grown to", "µs", 4.7, 4.7, 0.05, s.longest).Noted("follows from the queue's size, which follows from the figure"))
-	l.row(comparison.NewRow(id, "first ingress-trimmed header after the second flow's start", "µs", 6, 6, 0.1, s.firstHeader))
-	l.row(comparison.NewRow(id, "it overtakes data by", "µs", 0, s.longest, 0, s.overtaken).Noted("all early ones jump the queue").ForInformation())
-	l.row(comparison.NewRow(id, "the queue has largely drained (data waits half as long)", "µs", 10, 10, 0.15, s.drained).ForInformation().
-		Noted("two pipelines still let 50 Gb/s pass: what takes 4.7 µs to fill at 100 Gb/s can't drain in 4 µs; a queue of half the size would"))
+	l.row(comparison.NewRow(id, "the queue has grown to", "µs", 4.7, 4.7, 0.05,
+		s.longest).Noted("follows from the queue's size, which follows from the figure"))
+	l.row(comparison.NewRow(id, "first ingress-trimmed header after the second flow's start", "µs", 6, 6, 0.1,
+		s.firstHeader))
+	l.row(comparison.NewRow(id, "it overtakes data by", "µs", 0, s.longest, 0,
+		s.overtaken).Noted("all early ones jump the queue").ForInformation())
+	l.row(comparison.NewRow(id, "the queue has largely drained (data waits half as long)", "µs", 10, 10, 0.15,
+		s.drained).ForInformation().
+		Noted("two pipelines still let 50 Gb/s pass: what takes 4.7 µs to fill at 100 Gb/s can't drain in 4 µs; a queue of " +
+			"half the size would"))
 	l.row(comparison.NewRow(id, "then trimmed of the first flow", "%", 50, 50, 0.1, 100*s.share))
 	return nil
 }
@@ -133,7 +140,8 @@ func onTheWay(list []arrival) float64 {
 // figure12 plots packet number against time, from the arrival of the second flow on.
 func figure12(list []arrival, origin float64) comparison.Plot {
 	series := []comparison.Series{
-		{Name: "data", Style: comparison.Dots}, {Name: "trimmed in ingress", Style: comparison.Dots}, {Name: "deflected", Style: comparison.Dots}}
+		{Name: "data", Style: comparison.Dots}, {Name: "trimmed in ingress", Style: comparison.Dots},
+		{Name: "deflected", Style: comparison.Dots}}
 	for _, a := range list {
 		at := clock.Duration(a.at).Microseconds() - origin
 		if at < -2 || at > 15 {
@@ -148,7 +156,8 @@ func figure12(list []arrival, origin float64) comparison.Plot {
 		}
 		series[i].X, series[i].Y = append(series[i].X, at), append(series[i].Y, float64(a.number))
 	}
-	return comparison.Plot{Name: "fig-12", Title: "First flow when the second one starts", X: "µs", Y: "packet", Series: series}
+	return comparison.Plot{Name: "fig-12", Title: "First flow when the second one starts", X: "µs", Y: "packet",
+		Series: series}
 }
 
 // jump is what figure 12 shows, in microseconds from the arrival of the second flow.

@@ -34,8 +34,10 @@ type lab struct {
 
 func newLab(cfg Config) (*lab, error) {
 	l := &lab{
-		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point), sweeps: make(map[string]sweep), single: make(map[int]*point),
-		results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{}, Plots: []comparison.Plot{}},
+		cfg: cfg, options: switchtest.Options(), done: make(map[string][]*point), sweeps: make(map[string]sweep),
+		single: make(map[int]*point),
+		results: comparison.Results{Schema: comparison.ResultsSchema, Paper: paper, Rows: []comparison.Row{},
+			Plots: []comparison.Plot{}},
 	}
 	l.cfg.Workers = max(1, cfg.Workers)
 	if cfg.Keep {
@@ -126,7 +128,8 @@ func (l *lab) measure(ctx context.Context, file string) ([]*point, error) {
 	return points, err
 }
 
-// measureAll runs every point of some files and returns them in order. attach, if not nil, hangs taps into each network.
+// measureAll runs every point of some files and returns them in order. attach, if not nil, hangs taps into each
+// network.
 func (l *lab) measureAll(ctx context.Context, files []string, attach func(*probe)) ([]*point, error) {
 	var tests []*config.SwitchTest
 	for _, file := range files {
@@ -149,15 +152,18 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 
 // measurePoints runs the tests of some points.
 func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*probe)) error {
-	err := orchestrator.Batch(ctx, l.cfg.Workers, len(points), func(_, i int) error { return l.run(ctx, points[i], attach) })
+	err := orchestrator.Batch(ctx, l.cfg.Workers, len(points),
+		func(_, i int) error { return l.run(ctx, points[i], attach) })
 	l.results.Runs += len(points)
 	return err
 }
 
-// seeds is how often each point of the sensitivity analysis is measured: near the threshold it is chance whether a queue stays small.
+// seeds is how often each point of the sensitivity analysis is measured: near the threshold it is chance whether a
+// queue stays small.
 const seeds = 3
 
-// measureSeeds runs every point of a file with several seeds, those of `candela run --repeat`, and returns the points of each.
+// measureSeeds runs every point of a file with several seeds, those of `candela run --repeat`, and returns the points
+// of each.
 func (l *lab) measureSeeds(ctx context.Context, file string) ([][]*point, error) {
 	tests, err := l.tests(file)
 	if err != nil {

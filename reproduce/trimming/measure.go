@@ -115,7 +115,8 @@ func (b *probe) followPackets() {
 			b.arrived[p.ID] = now
 		case at.Host && at.Stage == fabric.Ingress:
 			b.packets = append(b.packets, arrival{
-				fabric.HostID(at.Node), p.Flow, p.Number, b.arrived[p.ID], now, p.Flags&fabric.Trimmed != 0, p.Flags&fabric.Deflected != 0,
+				fabric.HostID(at.Node), p.Flow, p.Number, b.arrived[p.ID], now, p.Flags&fabric.Trimmed != 0,
+				p.Flags&fabric.Deflected != 0,
 			})
 			delete(b.arrived, p.ID)
 		}

@@ -109,7 +109,8 @@ func (l *lab) responses(ctx context.Context, file, figure, title string) (sweep,
 		{"trims", "% beyond ideal", func(c *curve) []float64 { return c.extra }},
 		{"queue", "packets", func(c *curve) []float64 { return c.queue }},
 	} {
-		p := comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "µs of response", Y: plot.unit}
+		p := comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "µs of response",
+			Y: plot.unit}
 		for i, c := range s {
 			p.Series = append(p.Series, comparison.Series{Name: fmt.Sprintf("seed %d", i+1), X: c.micros, Y: plot.y(c)})
 		}
@@ -118,8 +119,8 @@ func (l *lab) responses(ctx context.Context, file, figure, title string) (sweep,
 	return s, nil
 }
 
-// smallQueue is how long a recirculation queue is that the source's plots show as small, beside thousands: twice the 250 packets
-// that it names for its own choice.
+// smallQueue is how long a recirculation queue is that the source's plots show as small, beside thousands: twice the
+// 250 packets that it names for its own choice.
 const smallQueue = 500
 
 // stableFrom returns the shortest response from which on the recirculation queue stays small; infinity if none does.
@@ -158,9 +159,10 @@ const longest = 30 // µs of response in all sweeps
 
 // Why some rows deviate; docs/reproducing-trimming.md has the whole story.
 const (
-	steadier = "with three times as much half-pessimistic time behind it, a shorter response holds here; alone (T9) it takes 3 µs"
-	harsher  = "each packet left in the recirculation queue prolongs the full stop here; the source must drain it faster"
-	milder   = "here pipelines share deflected packets evenly, so that each hears of a port soon enough by itself"
+	steadier = "with three times as much half-pessimistic time behind it, a shorter response holds here; alone (T9) it " +
+		"takes 3 µs"
+	harsher = "each packet left in the recirculation queue prolongs the full stop here; the source must drain it faster"
+	milder  = "here pipelines share deflected packets evenly, so that each hears of a port soon enough by itself"
 )
 
 // stableRow compares where a scheme becomes stable.
@@ -191,25 +193,38 @@ func t8(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.row(comparison.NewRow(id, "no response: longest recirculation queue", "packets", 14000, 14000, 0.1, c.of(func(c *curve) float64 { return c.at(c.queue, 0) })))
-	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0, c.of(func(c *curve) float64 { return 100 * (c.at(c.good, 0)/c.ideal - 1) })).
+	l.row(comparison.NewRow(id, "no response: longest recirculation queue", "packets", 14000, 14000, 0.1,
+		c.of(func(c *curve) float64 { return c.at(c.queue, 0) })))
+	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0,
+		c.of(func(c *curve) float64 { return 100 * (c.at(c.good, 0)/c.ideal - 1) })).
 		Noted("the source: near optimal"))
-	l.row(comparison.NewBound(id, "0.5 to 1.5 µs: longest recirculation queue, shortest of them", "packets", comparison.AtLeast, smallQueue, 0,
-		c.of(func(c *curve) float64 { return slices.Min(c.within(c.queue, 0.5, 1.5)) })).Noted("the source: still large, no number; " + steadier))
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0, c.of(worstExtra)).
-		Noted("the source: a lot more than it should, no number; here outputs never idle, so trims can't exceed the ideal's").ForInformation())
+	l.row(comparison.NewBound(id, "0.5 to 1.5 µs: longest recirculation queue, shortest of them", "packets",
+		comparison.AtLeast, smallQueue, 0,
+		c.of(func(c *curve) float64 {
+			return slices.Min(c.within(c.queue, 0.5,
+				1.5))
+		})).Noted("the source: still large, no number; " + steadier))
+	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0,
+		c.of(worstExtra)).
+		Noted("the source: a lot more than it should, no number; here outputs never idle, " +
+			"so trims can't exceed the ideal's").ForInformation())
 	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: goodput beside the ideal switch, worst", "%", comparison.AtMost, -1, 0,
-		c.of(func(c *curve) float64 { return 100 * (slices.Min(c.within(c.good, 0.5, 2.5))/c.ideal - 1) })).Noted("the source: hurt, no number").ForInformation())
+		c.of(func(c *curve) float64 {
+			return 100 * (slices.Min(c.within(c.good, 0.5,
+				2.5))/c.ideal - 1)
+		})).Noted("the source: hurt, no number").ForInformation())
 	l.row(c.stableRow(id, "shortest response that keeps the queue small", 3, 3, 0.35).Noted(steadier))
 	fewer, err := l.responses(ctx, "t8-32.yml", "fig-9-full", "32 senders, full scheme")
 	if err != nil {
 		return err
 	}
 	l.row(fewer.stableRow(id, "shortest response that keeps the queue small, 32 senders", 3, 3, 0.35).ForInformation())
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst, 32 senders", "%", comparison.AtLeast, 10, 0,
+	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst, 32 senders", "%",
+		comparison.AtLeast, 10, 0,
 		fewer.of(worstExtra)).ForInformation())
 	l.row(comparison.NewBound(id, "6 µs: trims beyond the ideal switch", "%", comparison.AtMost, 10, 0, c.of(extraAt(6))))
-	l.row(comparison.NewBound(id, "30 µs: goodput less that at 6 µs", "Gb/s", comparison.AtMost, 0, 0, c.of(func(c *curve) float64 { return c.at(c.good, longest) - c.at(c.good, 6) })).
+	l.row(comparison.NewBound(id, "30 µs: goodput less that at 6 µs", "Gb/s", comparison.AtMost, 0, 0,
+		c.of(func(c *curve) float64 { return c.at(c.good, longest) - c.at(c.good, 6) })).
 		Noted("the source: longer costs throughput, no number; see T9's sweep with 32 senders").ForInformation())
 	return nil
 }
@@ -229,8 +244,10 @@ func t9(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(c.stableRow(id, "32 senders, pessimistic only: shortest response that keeps the queue small", 14, 14, 0.15))
-	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 µs", "Gb/s", 42, 42, 0.05, c.of(goodAt(14))).Noted(c.spread(goodAt(14))))
-	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 µs", "Gb/s", 46, 46, 0.05, full.of(goodAt(6))).Noted(full.spread(goodAt(6))))
+	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 µs", "Gb/s", 42, 42, 0.05,
+		c.of(goodAt(14))).Noted(c.spread(goodAt(14))))
+	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 µs", "Gb/s", 46, 46, 0.05,
+		full.of(goodAt(6))).Noted(full.spread(goodAt(6))))
 	l.row(d.stableRow(id, "64 senders, pessimistic only: shortest response that keeps the queue small", 3, 3, 0.35))
 	return nil
 }
@@ -246,10 +263,14 @@ func t10(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(c.stableRow(id, "32 senders, trim all: shortest response that keeps the queue small", 12, 12, 0.15))
-	l.row(comparison.NewRow(id, "32 senders, trim all, 12 µs: trims beyond the ideal switch", "%", 80, 80, 0.15, c.of(extraAt(12))).Noted(c.spread(extraAt(12))).Noted(harsher))
-	l.row(comparison.NewRow(id, "32 senders, trim all: best goodput of stable responses", "Gb/s", 38, 38, 0.05, c.of(best)).Noted(c.spread(best)).Noted(harsher))
-	l.row(d.stableRow(id, "64 senders, trim all: shortest response that keeps the queue small", 10, 10, 0.15).Noted(harsher))
-	l.row(comparison.NewRow(id, "64 senders, trim all, 10 µs: goodput", "Gb/s", 19, 19, 0.05, d.of(goodAt(10))).Noted(d.spread(goodAt(10))).Noted(harsher))
+	l.row(comparison.NewRow(id, "32 senders, trim all, 12 µs: trims beyond the ideal switch", "%", 80, 80, 0.15,
+		c.of(extraAt(12))).Noted(c.spread(extraAt(12))).Noted(harsher))
+	l.row(comparison.NewRow(id, "32 senders, trim all: best goodput of stable responses", "Gb/s", 38, 38, 0.05,
+		c.of(best)).Noted(c.spread(best)).Noted(harsher))
+	l.row(d.stableRow(id, "64 senders, trim all: shortest response that keeps the queue small", 10, 10,
+		0.15).Noted(harsher))
+	l.row(comparison.NewRow(id, "64 senders, trim all, 10 µs: goodput", "Gb/s", 19, 19, 0.05,
+		d.of(goodAt(10))).Noted(d.spread(goodAt(10))).Noted(harsher))
 	return nil
 }
 
@@ -268,12 +289,15 @@ func best(c *curve) float64 {
 func t11(ctx context.Context, l *lab) error {
 	const id = "T11"
 	for _, n := range []int{32, 64} {
-		c, err := l.responses(ctx, fmt.Sprintf("t11-%d.yml", n), fmt.Sprintf("fig-9-own-%d", n), fmt.Sprintf("%d senders, one pipeline notified", n))
+		c, err := l.responses(ctx, fmt.Sprintf("t11-%d.yml", n), fmt.Sprintf("fig-9-own-%d", n),
+			fmt.Sprintf("%d senders, one pipeline notified", n))
 		if err != nil {
 			return err
 		}
-		l.row(c.stableRow(id, fmt.Sprintf("%d senders, one pipeline notified: shortest response that keeps the queue small", n), 9, 12, 0.15).Noted(milder))
-		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 µs: trims beyond the ideal switch", n), "%", 20, 25, 0.15, c.of(extraAt(10))).Noted(c.spread(extraAt(10))).Noted(milder))
+		l.row(c.stableRow(id, fmt.Sprintf("%d senders, one pipeline notified: shortest response that keeps the queue small",
+			n), 9, 12, 0.15).Noted(milder))
+		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 µs: trims beyond the ideal switch", n),
+			"%", 20, 25, 0.15, c.of(extraAt(10))).Noted(c.spread(extraAt(10))).Noted(milder))
 	}
 	return nil
 }

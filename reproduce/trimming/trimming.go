@@ -1,6 +1,7 @@
 // Package trimming measures the evaluation of packet trimming in programmable switches (Popa et al.,
-// arXiv:2207.04967) again, as results T1 to T16. Every value is taken from a run of a test of configs/trimming on the virtual testbed: from flows and counters
-// of its run directory, from taps, or from the switch's own record of when its control loop was on. None is a table.
+// arXiv:2207.04967) again, as results T1 to T16. Every value is taken from a run of a test of configs/trimming on the
+// virtual testbed: from flows and counters of its run directory, from taps, or from the switch's own record of when its
+// control loop was on. None is a table.
 package trimming
 
 import (

@@ -50,7 +50,8 @@ func value(t *testing.T, r *comparison.Results, id, what string) float64 {
 
 type rowName struct{ id, what string }
 
-// outOfTolerance are the rows that don't come out, as docs/reproducing-trimming.md has them. All are of the sensitivity analysis.
+// outOfTolerance are the rows that don't come out, as docs/reproducing-trimming.md has them. All are of the sensitivity
+// analysis.
 var outOfTolerance = []rowName{
 	{"T8", "shortest response that keeps the queue small"},
 	{"T8", "0.5 to 1.5 µs: longest recirculation queue, shortest of them"},
@@ -78,7 +79,8 @@ func surprises(rows []comparison.Row, listed []rowName) (list []string) {
 		met[name] = true
 		if r.Pass == known {
 			word := map[bool]string{true: "better", false: "worse"}[r.Pass]
-			list = append(list, fmt.Sprintf("%s than documented: %s %s: paper %g to %g, measured %g %s", word, r.ID, r.What, r.Low, r.High, r.Measured, r.Unit))
+			list = append(list, fmt.Sprintf("%s than documented: %s %s: paper %g to %g, measured %g %s", word, r.ID, r.What,
+				r.Low, r.High, r.Measured, r.Unit))
 		}
 	}
 	for _, name := range listed {
@@ -91,19 +93,21 @@ func surprises(rows []comparison.Row, listed []rowName) (list []string) {
 
 func TestSurprisesAreRowsThatGotWorseOrBetterOrLost(t *testing.T) {
 	rows := []comparison.Row{
-		{ID: "T1", What: "good", Pass: true}, {ID: "T1", What: "bad"}, {ID: "T2", What: "worse"}, {ID: "T2", What: "better", Pass: true},
+		{ID: "T1", What: "good", Pass: true}, {ID: "T1", What: "bad"}, {ID: "T2", What: "worse"},
+		{ID: "T2", What: "better", Pass: true},
 		{ID: "T3", What: "not judged", Informative: true},
 	}
 	got := surprises(rows, []rowName{{"T1", "bad"}, {"T2", "better"}, {"T4", "lost"}})
-	for i, want := range []string{"worse than documented: T2 worse", "better than documented: T2 better", "there is no row T4 lost"} {
+	for i, want := range []string{"worse than documented: T2 worse", "better than documented: T2 better",
+		"there is no row T4 lost"} {
 		if len(got) != 3 || !strings.HasPrefix(got[i], want) {
 			t.Fatalf("want %q, got %q", want, got)
 		}
 	}
 }
 
-// TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full: a row that gets worse fails, and so does one that gets better,
-// as then the documents are wrong.
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full: a row that gets worse fails, and so does
+// one that gets better, as then the documents are wrong.
 func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
 		t.Skip("SKIP-slow: minutes of simulation; make test-reproduce runs it")
@@ -124,8 +128,10 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 		}
 	}
 	judged := len(results.Rows) - information
-	tally := fmt.Sprintf("%d of %d values are within tolerance, %d more are for information; %d runs", judged-results.Failed(), judged, information, results.Runs)
-	if page, err := os.ReadFile("../../docs/reproducing-trimming.md"); err != nil || !strings.Contains(string(page), tally) {
+	tally := fmt.Sprintf("%d of %d values are within tolerance, %d more are for information; %d runs",
+		judged-results.Failed(), judged, information, results.Runs)
+	if page, err := os.ReadFile("../../docs/reproducing-trimming.md"); err != nil ||
+		!strings.Contains(string(page), tally) {
 		t.Errorf("docs/reproducing-trimming.md does not say %q (%v)", tally, err)
 	}
 }
@@ -137,7 +143,8 @@ func TestResultsComeFromMechanisms(t *testing.T) {
 	}
 	t.Run("without a response nothing is ever pessimistic", func(t *testing.T) {
 		r := measured(t, testConfig("tofino.pessimistic-us=0"), "T6", "T7")
-		for _, row := range []struct{ id, what string }{{"T6", "32 senders: time pessimistic"}, {"T7", "64 senders: time pessimistic"}} {
+		for _, row := range []struct{ id, what string }{{"T6", "32 senders: time pessimistic"},
+			{"T7", "64 senders: time pessimistic"}} {
 			if got := value(t, r, row.id, row.what); got != 0 {
 				t.Errorf("%s %s: %g %%", row.id, row.what, got)
 			}
@@ -161,7 +168,8 @@ func TestResultsComeFromMechanisms(t *testing.T) {
 	})
 	t.Run("a smaller queue overflows earlier", func(t *testing.T) {
 		const what = "the queue has grown to"
-		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=30000"), "T13"), "T13", what); math.Abs(got-2.5) > 0.3 {
+		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=30000"), "T13"), "T13",
+			what); math.Abs(got-2.5) > 0.3 {
 			t.Errorf("20 packets are %g µs", got)
 		}
 	})
@@ -232,7 +240,8 @@ func TestChangesReachOnlyTheirModel(t *testing.T) {
 }
 
 func TestStableFromLooksAtAllLongerResponses(t *testing.T) {
-	c := curve{micros: []float64{0, 1, 2, 3, 4}, queue: []float64{9000, 100, 9000, 200, 100}, good: []float64{1, 2, 3, 4, 5}}
+	c := curve{micros: []float64{0, 1, 2, 3, 4}, queue: []float64{9000, 100, 9000, 200, 100},
+		good: []float64{1, 2, 3, 4, 5}}
 	if got := c.stableFrom(); got != 3 {
 		t.Errorf("stable from %g", got)
 	}

@@ -58,8 +58,8 @@ func controller(t testing.TB, conn grpc.ClientConnInterface) *controlled {
 
 func election() *p4pb.Uint128 { return &p4pb.Uint128{Low: 1} }
 
-// Reset pushes the pipeline, which empties everything but bmv2's replication engine: that would go on with the old copies
-// beside the new ones.
+// Reset pushes the pipeline, which empties everything but bmv2's replication engine: that would go on with the old
+// copies beside the new ones.
 func (c *controlled) Reset() {
 	c.t.Helper()
 	for _, e := range c.copies {
@@ -117,7 +117,8 @@ func (c *controlled) SetDefault(table uint32, a p4.Action) error {
 func replicas(ports []uint16) (list []*p4pb.Replica) {
 	for i, port := range ports {
 		list = append(list, &p4pb.Replica{
-			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)}, //nolint:staticcheck // the field that bmv2 takes port 0 in
+			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
+			//nolint:staticcheck // the field that bmv2 takes port 0 in
 			Instance: uint32(i + 1)})
 	}
 	return list
@@ -246,7 +247,8 @@ func TestBMv2DecidesAsThePipelineDoes(t *testing.T) {
 	})
 }
 
-// bmv2 keeps what multiplies packets when another pipeline is pushed: what our client left there would come beside the new copies.
+// bmv2 keeps what multiplies packets when another pipeline is pushed: what our client left there would come beside the
+// new copies.
 func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 	linktest.Namespace(t, func() {
 		c, w := openSwitch(t)
@@ -257,15 +259,17 @@ func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range []*p4.Info{p4.Base(), info} {
-			session, err := injector.Connect(t.Context(), c.conn, injector.Config{Target: "bmv2", DeviceID: deviceID, ElectionLow: 2,
-				Pipeline: injector.Pipeline{Info: i, DeviceConfig: p4.BMv2()}})
+			session, err := injector.Connect(t.Context(), c.conn,
+				injector.Config{Target: "bmv2", DeviceID: deviceID, ElectionLow: 2,
+					Pipeline: injector.Pipeline{Info: i, DeviceConfig: p4.BMv2()}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, pushed := session.Cookie(); !pushed {
 				t.Error("no pipeline was pushed")
 			}
-			setup := injector.Setup{FloodPorts: []uint16{0, 1}, Mirrors: []injector.Mirror{{Port: 2, Weight: 1}, {Port: 3, Weight: 1}}}
+			setup := injector.Setup{FloodPorts: []uint16{0, 1},
+				Mirrors: []injector.Mirror{{Port: 2, Weight: 1}, {Port: 3, Weight: 1}}}
 			if i == info {
 				session.Close()
 				break // pushed; what was set up before must be gone
@@ -275,10 +279,12 @@ func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 			}
 			session.Close()
 		}
-		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until we are the primary controller again
+		// until we are the primary controller again
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			group := &p4pb.MulticastGroupEntry{MulticastGroupId: 77}
-			err := c.write(p4pb.Update_DELETE, &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
-				Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: group}}}})
+			err := c.write(p4pb.Update_DELETE,
+				&p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
+					Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: group}}}})
 			if err != nil && strings.Contains(err.Error(), "NotFound") {
 				break
 			}

@@ -30,9 +30,9 @@ type losses struct {
 	tally tally
 }
 
-// A tally adds up what is missing more at every reading than at the one before, so that it never decreases: whoever wants the
-// losses of a run subtracts what it was before. What came out once too often, as packets that were flooded, or is forgotten with
-// counters that start anew, makes up for no later loss.
+// A tally adds up what is missing more at every reading than at the one before, so that it never decreases: whoever
+// wants the losses of a run subtracts what it was before. What came out once too often, as packets that were flooded,
+// or is forgotten with counters that start anew, makes up for no later loss.
 type tally struct {
 	lost    uint64
 	missing int64 // at the latest reading
@@ -73,8 +73,8 @@ func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 	return list, nil
 }
 
-// pause is how long all counters have to stand still. While packets pass, those that bmv2 holds look lost; and a switch is asked during
-// a run, too, for a sign of life.
+// pause is how long all counters have to stand still. While packets pass, those that bmv2 holds look lost; and a switch
+// is asked during a run, too, for a sign of life.
 const pause = 10 * time.Millisecond
 
 // count reads how many packets came from hosts, and how many were sent to hosts or dropped by events.

@@ -1,5 +1,5 @@
-// Package fieldtest walks the fields of structs, for tests which show that a value keeps every field on its way through a conversion.
-// A field that is added later is walked, too, and a type that the walk does not know is an error.
+// Package fieldtest walks the fields of structs, for tests which show that a value keeps every field on its way through
+// a conversion. A field that is added later is walked, too, and a type that the walk does not know is an error.
 package fieldtest
 
 import (
@@ -16,8 +16,8 @@ type Leaf struct {
 	Value reflect.Value
 }
 
-// Leaves lists the leaves of the struct that v points to. Pointers and slices must be set: what they hold would not be found. Fields
-// that are not exported are no leaves; a test that needs them walks from within their package.
+// Leaves lists the leaves of the struct that v points to. Pointers and slices must be set: what they hold would not be
+// found. Fields that are not exported are no leaves; a test that needs them walks from within their package.
 func Leaves(t testing.TB, v any) []Leaf {
 	t.Helper()
 	return Walk(t, "", reflect.ValueOf(v).Elem())
@@ -90,8 +90,8 @@ func join(path string, f reflect.StructField) string {
 	return path + "." + f.Name
 }
 
-// Change gives a leaf another value, which is not the zero value: the number after, the other truth, the next address. For a word it
-// takes the first of words that is another.
+// Change gives a leaf another value, which is not the zero value: the number after, the other truth, the next address.
+// For a word it takes the first of words that is another.
 func Change(t testing.TB, l Leaf, words ...string) {
 	t.Helper()
 	v := l.Value

@@ -1,5 +1,5 @@
-// Package lab connects to the machines of a real laboratory: hosts and dumpers that agents serve, and an injector switch that
-// speaks P4Runtime. What happens there is package remote's business, as on one machine.
+// Package lab connects to the machines of a real laboratory: hosts and dumpers that agents serve, and an injector
+// switch that speaks P4Runtime. What happens there is package remote's business, as on one machine.
 package lab
 
 import (

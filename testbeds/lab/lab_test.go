@@ -22,14 +22,17 @@ import (
 
 func spec() testbeds.Spec {
 	ip := [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
-	return testbeds.Spec{Hosts: [2]testbeds.Host{{Name: "requester", Profile: "spec"}, {Name: "responder", Profile: "spec"}},
-		Connections: []testbeds.Connection{{IPs: ip, MTU: 1024}}, Dumpers: []testbeds.Dumper{{Name: "dumper-1", Weight: 1, Cores: 1}}}
+	return testbeds.Spec{Hosts: [2]testbeds.Host{{Name: "requester", Profile: "spec"},
+		{Name: "responder", Profile: "spec"}},
+		Connections: []testbeds.Connection{{IPs: ip, MTU: 1024}},
+		Dumpers:     []testbeds.Dumper{{Name: "dumper-1", Weight: 1, Cores: 1}}}
 }
 
 // everywhere is a lab all of whose machines are at one address.
 func everywhere(address string) lab.Config {
 	s := func(name string) lab.Station { return lab.Station{Name: name, Agent: address, Interface: "eth1"} }
-	return lab.Config{Hosts: [2]lab.Station{s("requester"), s("responder")}, Dumpers: []lab.Station{s("dumper-1")}, Switch: address, DeviceID: 1}
+	return lab.Config{Hosts: [2]lab.Station{s("requester"), s("responder")}, Dumpers: []lab.Station{s("dumper-1")},
+		Switch: address, DeviceID: 1}
 }
 
 // A connection is tried when it is first used.
@@ -85,9 +88,10 @@ func TestNoServerPassesForAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lis, opts, err := transport.Listen("127.0.0.1:0", transport.ServerConfig{Files: &files, Policy: func(string) []transport.Role {
-			return []transport.Role{transport.Orchestrator}
-		}})
+		lis, opts, err := transport.Listen("127.0.0.1:0",
+			transport.ServerConfig{Files: &files, Policy: func(string) []transport.Role {
+				return []transport.Role{transport.Orchestrator}
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}

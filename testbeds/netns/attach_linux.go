@@ -25,7 +25,8 @@ func (s *State) Testbed(spec testbeds.Spec) (*remote.Testbed, error) {
 		return nil, fmt.Errorf("testbed %s: %w", s.Name, culprit) // its logs go with this process
 	}
 	if dead := s.Dead(); len(dead) > 0 {
-		return nil, fmt.Errorf("testbed %s: %s has ended; see the logs in %s, then: candela testbed down %s", s.Name, strings.Join(dead, ", "), s.Dir, s.Name)
+		return nil, fmt.Errorf("testbed %s: %s has ended; see the logs in %s, then: candela testbed down %s", s.Name,
+			strings.Join(dead, ", "), s.Dir, s.Name)
 	}
 	var id [8]byte
 	if _, err := rand.Read(id[:]); err != nil {

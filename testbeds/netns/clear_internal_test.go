@@ -54,7 +54,8 @@ func TestOnlyWhatDeadTestbedsLeftIsRemoved(t *testing.T) {
 	}
 	state := t.TempDir()
 	whole := func(name string, p Process) State {
-		return State{Name: name, Switch: Node{Process: p}, Hosts: [2]Node{{Process: p}, {Process: p}}, Dumpers: []Node{{Process: p}}}
+		return State{Name: name, Switch: Node{Process: p}, Hosts: [2]Node{{Process: p}, {Process: p}},
+			Dumpers: []Node{{Process: p}}}
 	}
 	dead, alive := Process{PID: self.PID, Start: 1}, self
 	directory(t, state, "stillborn", map[string]any{makerFile: gone(), "requester.log": "x"})
@@ -77,7 +78,8 @@ func TestOnlyWhatDeadTestbedsLeftIsRemoved(t *testing.T) {
 	if err := clearDead(state); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"alive", "empty", "foreign", "link", "nobody", "other-name", "strange-maker", "strange-state", "unborn"}
+	want := []string{"alive", "empty", "foreign", "link", "nobody", "other-name", "strange-maker", "strange-state",
+		"unborn"}
 	if diff := cmp.Diff(want, left(t, state)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/testbeds/procfs"
 )
 
-// Down ends a testbed, whatever is left of it; of one whose state can't be read, the processes that serve on its sockets. That there is
-// none is no error. A directory that no testbed has made is left alone.
+// Down ends a testbed, whatever is left of it; of one whose state can't be read, the processes that serve on its
+// sockets. That there is none is no error. A directory that no testbed has made is left alone.
 func Down(stateDir, name string) error {
 	if stateDir == "" {
 		stateDir = StateDir
@@ -51,9 +51,11 @@ func salvage(dir string, cause error) error {
 	maker, err := readMaker(dir)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s was made by no testbed (%w); if you know what it is: rm -r %s", dir, errors.Join(cause, err), dir)
+		return fmt.Errorf("%s was made by no testbed (%w); if you know what it is: rm -r %s", dir, errors.Join(cause, err),
+			dir)
 	case maker.Alive():
-		return fmt.Errorf("process %d is making it, or uses it: wait for its end, or end it with kill %d", maker.PID, maker.PID)
+		return fmt.Errorf("process %d is making it, or uses it: wait for its end, or end it with kill %d", maker.PID,
+			maker.PID)
 	}
 	pids, err := procfs.Serving(dir)
 	failed := []error{err}
@@ -68,7 +70,8 @@ func salvage(dir string, cause error) error {
 	return os.RemoveAll(dir)
 }
 
-// damaged is the error of a state that can't be read. It says how to get rid of the testbed, if one has made the directory.
+// damaged is the error of a state that can't be read. It says how to get rid of the testbed, if one has made the
+// directory.
 func damaged(dir string, err error) error {
 	err = fmt.Errorf("%s is damaged: %w", filepath.Join(dir, stateFile), err)
 	if _, unknown := readMaker(dir); unknown == nil {

@@ -54,9 +54,11 @@ func endOf(pid int, failure error) remote.Fate {
 		return remote.Fate{Condition: remote.Failed, Text: fmt.Sprintf("process %d has ended: %v", pid, failure)}
 	}
 	if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		return remote.Fate{Condition: remote.Killed, Text: fmt.Sprintf("process %d was killed (%s)", pid, unix.SignalName(w.Signal()))}
+		return remote.Fate{Condition: remote.Killed,
+			Text: fmt.Sprintf("process %d was killed (%s)", pid, unix.SignalName(w.Signal()))}
 	}
-	return remote.Fate{Condition: remote.Failed, Text: fmt.Sprintf("process %d has ended (exit status %d)", pid, exit.ExitCode())}
+	return remote.Fate{Condition: remote.Failed,
+		Text: fmt.Sprintf("process %d has ended (exit status %d)", pid, exit.ExitCode())}
 }
 
 // fates are those of all nodes, with the last words of those that failed.
@@ -81,7 +83,8 @@ func (s *State) culprit() error {
 	return remote.Fates(s.fates).Culprit(order)
 }
 
-// A patience runs out with the time in which this process was running: what it missed while it was stopped is nobody else's fault.
+// A patience runs out with the time in which this process was running: what it missed while it was stopped is nobody
+// else's fault.
 type patience struct {
 	left time.Duration
 	last time.Time

@@ -1,9 +1,9 @@
-// Package netns makes a testbed out of one Linux machine: requester, responder, injector switch and dumpers, each a process
-// in a network namespace of its own, joined by veth pairs. Control goes over unix sockets.
+// Package netns makes a testbed out of one Linux machine: requester, responder, injector switch and dumpers, each a
+// process in a network namespace of its own, joined by veth pairs. Control goes over unix sockets.
 //
 // The namespaces have no names. Each lives as long as its process: when that is gone, however it went, the kernel takes
-// namespace, links and XDP programs along. So nothing can be left behind but a directory that says which processes there
-// were; [Down] ends those, and [Up] clears what dead testbeds left.
+// namespace, links and XDP programs along. So nothing can be left behind but a directory that says which processes
+// there were; [Down] ends those, and [Up] clears what dead testbeds left.
 package netns
 
 import (

@@ -47,15 +47,18 @@ func TestANodeThatDoesNotStartIsNamedAndEverythingRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := t.TempDir()
-	_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket", Dumpers: []string{"dumper-1"}})
+	_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket",
+		Dumpers: []string{"dumper-1"}})
 	// All four end at once: while one of them is waited for, or before that.
-	if err == nil || !strings.Contains(err.Error(), "ended") || !strings.Contains(err.Error(), "the cat sat on testbed node") {
+	if err == nil || !strings.Contains(err.Error(), "ended") ||
+		!strings.Contains(err.Error(), "the cat sat on testbed node") {
 		t.Errorf("%v", err)
 	}
 	if names := left(t, state); len(names) > 0 {
 		t.Errorf("left: %v", names)
 	}
-	if _, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: "/nowhere/candela", Datapath: "afpacket", Dumpers: []string{"d"}}); err == nil || !strings.Contains(err.Error(), "start requester") {
+	if _, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: "/nowhere/candela", Datapath: "afpacket",
+		Dumpers: []string{"d"}}); err == nil || !strings.Contains(err.Error(), "start requester") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	if names := left(t, state); len(names) > 0 {
@@ -71,12 +74,14 @@ func TestANodeThatIsKilledOnItsWayUpSaysSo(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	text := "#!/bin/sh\nprintf x >&3\nhead -c 1 <&4 >/dev/null\n"
 	for end, want := range map[string]string{
-		"kill -KILL $$": "was killed (SIGKILL)", "exit 7": "has ended (exit status 7)", "exit 0": "has ended (exit status 0)"} {
+		"kill -KILL $$": "was killed (SIGKILL)", "exit 7": "has ended (exit status 7)",
+		"exit 0": "has ended (exit status 0)"} {
 		if err := os.WriteFile(program, []byte(text+end+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		state := t.TempDir()
-		_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket", Dumpers: []string{"dumper-1"}})
+		_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket",
+			Dumpers: []string{"dumper-1"}})
 		if err == nil || !strings.Contains(err.Error(), "requester: process ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", end, err, want)
 		}
@@ -128,7 +133,8 @@ func TestATestbedWithADeadNodeSaysWhichAndGoesDown(t *testing.T) {
 	state := t.TempDir()
 	_, alive := sleeper(t)
 	dead := Process{PID: alive.PID, Start: 1}
-	s := State{Name: "t", Datapath: "xdp", Switch: Node{Name: "switch", Process: alive}, Hosts: [2]Node{{Name: "requester", Process: alive}, {Name: "responder", Process: dead}},
+	s := State{Name: "t", Datapath: "xdp", Switch: Node{Name: "switch", Process: alive},
+		Hosts:   [2]Node{{Name: "requester", Process: alive}, {Name: "responder", Process: dead}},
 		Dumpers: []Node{{Name: "dumper-1", Process: alive}}}
 	directory(t, state, "t", map[string]any{stateFile: s, makerFile: gone()})
 	got, err := Load(state, "t")
@@ -138,7 +144,8 @@ func TestATestbedWithADeadNodeSaysWhichAndGoesDown(t *testing.T) {
 	if names := strings.Join(got.Dead(), " "); names != "responder" {
 		t.Errorf("dead: %s", names)
 	}
-	if _, err := got.Testbed(testbeds.Spec{}); err == nil || !strings.Contains(err.Error(), "responder has ended") || !strings.Contains(err.Error(), "candela testbed down t") {
+	if _, err := got.Testbed(testbeds.Spec{}); err == nil || !strings.Contains(err.Error(), "responder has ended") ||
+		!strings.Contains(err.Error(), "candela testbed down t") {
 		t.Errorf("%v", err)
 	}
 	if list, err := List(state); err != nil || len(list) != 1 {
@@ -161,7 +168,8 @@ func TestAStateThatIsNoTestbedsIsNotActedOn(t *testing.T) {
 	directory(t, state, "other", map[string]any{stateFile: State{Name: "t", Switch: Node{Process: alive}}})
 	directory(t, state, "empty", map[string]any{stateFile: map[string]int{}})
 	directory(t, state, "text", map[string]any{stateFile: "text"})
-	for name, want := range map[string]string{"other": `is of "t"`, "empty": `is of ""`, "text": "rm -r " + filepath.Join(state, "text"), "../x": "lower-case letters"} {
+	for name, want := range map[string]string{"other": `is of "t"`, "empty": `is of ""`,
+		"text": "rm -r " + filepath.Join(state, "text"), "../x": "lower-case letters"} {
 		if err := Down(state, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("down %s: %v, want %q", name, err, want)
 		}
@@ -176,7 +184,8 @@ func TestAStateThatIsNoTestbedsIsNotActedOn(t *testing.T) {
 
 // TestATestbedWhoseStateIsDamagedGoesDown: state.json is cut off, empty or gone.
 func TestATestbedWhoseStateIsDamagedGoesDown(t *testing.T) {
-	for name, text := range map[string]string{"cut-off": `{"name": "cut-off", "switch": {"na`, "empty": "", "gone": "none", "another": `{"name": "t"}`} {
+	for name, text := range map[string]string{"cut-off": `{"name": "cut-off", "switch": {"na`, "empty": "", "gone": "none",
+		"another": `{"name": "t"}`} {
 		state := t.TempDir()
 		dir := filepath.Join(state, name)
 		// A process that serves on a socket of the testbed, one of another testbed and one of none.
@@ -200,7 +209,8 @@ func TestATestbedWhoseStateIsDamagedGoesDown(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if processes[0].Alive() || !processes[1].Alive() || !processes[2].Alive() || len(left(t, state)) > 0 {
-			t.Errorf("%s: alive %v %v %v, want only the last two; left %v", name, processes[0].Alive(), processes[1].Alive(), processes[2].Alive(), left(t, state))
+			t.Errorf("%s: alive %v %v %v, want only the last two; left %v", name, processes[0].Alive(), processes[1].Alive(),
+				processes[2].Alive(), left(t, state))
 		}
 	}
 }

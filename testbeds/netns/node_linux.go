@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files that a node inherits: it writes to the one when its namespace is ready, and reads from the other when it may go on.
+// Files that a node inherits: it writes to the one when its namespace is ready, and reads from the other when it may go
+// on.
 const (
 	readyFD = 3
 	goFD    = 4
@@ -24,8 +25,8 @@ const (
 // leash is set in the environment of a node that shall die with who started it.
 const leash = "CANDELA_NODE_LEASH"
 
-// Become is what a node does first, in its own namespaces: it makes them fit, waits until the links are there, and becomes
-// candela with args. It returns only errors.
+// Become is what a node does first, in its own namespaces: it makes them fit, waits until the links are there, and
+// becomes candela with args. It returns only errors.
 func Become(args []string) error {
 	if err := furnish(); err != nil {
 		return fmt.Errorf("namespace: %w", err)
@@ -59,8 +60,8 @@ func Become(args []string) error {
 	return unix.Exec(self, append([]string{self}, args...), os.Environ())
 }
 
-// furnish mounts /sys anew, since it shows the interfaces of the namespace that it was mounted in, and keeps the kernel's
-// own IPv6 traffic off the links.
+// furnish mounts /sys anew, since it shows the interfaces of the namespace that it was mounted in, and keeps the
+// kernel's own IPv6 traffic off the links.
 func furnish() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("private mounts: %w", err)
@@ -152,7 +153,8 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 	if node.Process, err = identify(s.command.Process.Pid); err != nil {
 		_ = s.command.Process.Kill() // most likely it has ended already
 		<-s.exited
-		return nil, errors.Join(fmt.Errorf("%s doesn't start: it ended at once%s", node.Name, node.lastWords()), readyR.Close(), goW.Close())
+		return nil, errors.Join(fmt.Errorf("%s doesn't start: it ended at once%s", node.Name, node.lastWords()),
+			readyR.Close(), goW.Close())
 	}
 	return s, nil
 }
@@ -172,7 +174,8 @@ func (s *starting) await(ctx context.Context) error {
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return fmt.Errorf("%s doesn't start: %w%s", s.node.Name, err, s.node.lastWords())
 		case patience.spent():
-			return fmt.Errorf("%s doesn't start: its namespace is not ready after %v%s", s.node.Name, startTime, s.node.lastWords())
+			return fmt.Errorf("%s doesn't start: its namespace is not ready after %v%s", s.node.Name, startTime,
+				s.node.lastWords())
 		}
 	}
 }

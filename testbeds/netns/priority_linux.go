@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What stands for hardware in this testbed must not wait long for whatever else the machine does: a NIC whose frames lie in a
-// queue for milliseconds looks, from the switch, like one that resends without need. So the processes, and the kernel threads
-// that receive for the switch, have the highest ordinary priority. Real-time priority would be too much: on a small machine
-// such a process can keep the kernel from the very work that it waits for.
+// What stands for hardware in this testbed must not wait long for whatever else the machine does: a NIC whose frames
+// lie in a queue for milliseconds looks, from the switch, like one that resends without need. So the processes, and the
+// kernel threads that receive for the switch, have the highest ordinary priority. Real-time priority would be too much:
+// on a small machine such a process can keep the kernel from the very work that it waits for.
 const niceness = -20
 
-// slice is the share of a CPU that a thread asks for at a time: the shorter, the sooner it gets one after it woke (EEVDF,
-// Linux 6.12; older kernels take no notice).
+// slice is the share of a CPU that a thread asks for at a time: the shorter, the sooner it gets one after it woke
+// (EEVDF, Linux 6.12; older kernels take no notice).
 const slice = 200 * time.Microsecond
 
-// urgent gives a thread, or a process that has but one, that priority; 0 is the calling one. Threads that it starts inherit it.
+// urgent gives a thread, or a process that has but one, that priority; 0 is the calling one. Threads that it starts
+// inherit it.
 func urgent(tid int) error {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, tid, niceness); err != nil {
 		return fmt.Errorf("priority %d: %w", niceness, err)
@@ -30,8 +31,8 @@ func urgent(tid int) error {
 	return nil
 }
 
-// urgentSession makes the calling process urgent also among other sessions: a node is the leader of one, and where the kernel
-// groups processes by session (autogroup, sched(7)), a priority counts among those of one session only.
+// urgentSession makes the calling process urgent also among other sessions: a node is the leader of one, and where the
+// kernel groups processes by session (autogroup, sched(7)), a priority counts among those of one session only.
 func urgentSession() error {
 	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(niceness)), 0)
 	if errors.Is(err, os.ErrNotExist) {

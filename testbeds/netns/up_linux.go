@@ -79,8 +79,8 @@ func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	return b, b.blame(err)
 }
 
-// blame returns the cause of an error of build: a node whose process was killed or is stopped comes before another that met the
-// consequences.
+// blame returns the cause of an error of build: a node whose process was killed or is stopped comes before another that
+// met the consequences.
 func (b *Bed) blame(err error) error {
 	if err == nil {
 		return nil
@@ -117,7 +117,8 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 		} else {
 			mirrors = append(mirrors, near)
 		}
-		args := []string{"agent", "--listen", "unix:" + n.Socket, "--interface", n.Interface, "--dir", filepath.Join(s.Dir, n.Name)}
+		args := []string{"agent", "--listen", "unix:" + n.Socket, "--interface", n.Interface, "--dir",
+			filepath.Join(s.Dir, n.Name)}
 		if cfg.Datapath == "xdp" {
 			args = append(args, "--xdp-pass")
 		}
@@ -128,8 +129,9 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 		agents = append(agents, x)
 	}
 	s.Switch.Socket = filepath.Join(s.Dir, "switch.sock")
-	sw, err := b.launcher.launch(cfg, s.Dir, &s.Switch, []string{"switchd", "--datapath", cfg.Datapath, "--ports", strings.Join(ports, ","),
-		"--mirror", strings.Join(mirrors, ","), "--listen", "unix:" + s.Switch.Socket, "--cpu", strconv.Itoa(cfg.CPU)})
+	sw, err := b.launcher.launch(cfg, s.Dir, &s.Switch,
+		[]string{"switchd", "--datapath", cfg.Datapath, "--ports", strings.Join(ports, ","),
+			"--mirror", strings.Join(mirrors, ","), "--listen", "unix:" + s.Switch.Socket, "--cpu", strconv.Itoa(cfg.CPU)})
 	if err != nil {
 		return err
 	}
@@ -191,7 +193,8 @@ func cable(sw *Node, near string, node *Node, mtu int) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MTU = near, mtu
 	attributes.NumRxQueues, attributes.NumTxQueues = 1, 1
-	err = here.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: node.Interface, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsPid(node.Process.PID)})
+	err = here.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: node.Interface, PeerMTU: uint32(mtu),
+		PeerNamespace: netlink.NsPid(node.Process.PID)})
 	if err != nil {
 		return fail(err)
 	}
@@ -447,8 +450,8 @@ func readMaker(dir string) (p Process, err error) {
 	return p, nil
 }
 
-// clearStillborn removes the directories of testbeds whose maker died before it had said which processes there are: those died
-// with it. A directory that names no maker is not ours, and stays.
+// clearStillborn removes the directories of testbeds whose maker died before it had said which processes there are:
+// those died with it. A directory that names no maker is not ours, and stays.
 func clearStillborn(stateDir string) error {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, os.ErrNotExist) {

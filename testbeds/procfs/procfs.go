@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// listeners are the options of programs of testbeds that take the address of a socket to serve on: candela's and QEMU's.
+// listeners are the options of programs of testbeds that take the address of a socket to serve on: candela's and
+// QEMU's.
 var listeners = []string{"--listen", "-qmp"}
 
 // Serving lists the processes that serve on unix sockets in dir, as their command lines say.

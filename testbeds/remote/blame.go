@@ -55,8 +55,8 @@ func (f Fates) Culprit(order []string) error {
 	return errors.New(strings.Join(list, "; "))
 }
 
-// Blame returns the cause of an error of a step: a component whose process was killed, has ended or is stopped comes before the calls
-// that failed because of it; so does a standstill of this process.
+// Blame returns the cause of an error of a step: a component whose process was killed, has ended or is stopped comes
+// before the calls that failed because of it; so does a standstill of this process.
 func (t *Testbed) Blame(err error) error {
 	if err == nil {
 		return nil
@@ -90,7 +90,8 @@ func (t *Testbed) cause(err error) error {
 		err = gone
 	}
 	if stood := t.stood.longest(); stood > standstillLimit && unanswered(err) {
-		own := fmt.Errorf("orchestrator: this process stood still for %v: it was stopped or got no CPU; the run had lost its hold of the testbed by then",
+		own := fmt.Errorf("orchestrator: this process stood still for %v: it was stopped or got no CPU; the run had lost "+
+			"its hold of the testbed by then",
 			stood.Round(100*time.Millisecond))
 		if t.m.Fates == nil { // nobody sees whether the component is there
 			own = fmt.Errorf("%w (%w)", own, err)

@@ -12,18 +12,25 @@ import (
 
 func TestTheCulpritIsWhoseConditionExplainsAFailureBest(t *testing.T) {
 	order := []string{"requester", "responder", "dumper-1", "switch"}
-	killed, stopped := remote.Fate{Condition: remote.Killed, Text: "was killed"}, remote.Fate{Condition: remote.Stopped, Text: "is stopped"}
-	failed, ended := remote.Fate{Condition: remote.Failed, Text: "has failed"}, remote.Fate{Condition: remote.Ended, Text: "has ended"}
+	killed, stopped := remote.Fate{Condition: remote.Killed, Text: "was killed"},
+		remote.Fate{Condition: remote.Stopped, Text: "is stopped"}
+	failed, ended := remote.Fate{Condition: remote.Failed, Text: "has failed"},
+		remote.Fate{Condition: remote.Ended, Text: "has ended"}
 	for name, tt := range map[string]struct {
 		fates map[string]remote.Fate
 		want  string
 	}{
 		"all are running": {nil, ""},
-		"the switch failed because a host was killed":          {map[string]remote.Fate{"responder": killed, "switch": failed}, "responder: was killed"},
-		"the switch failed because a host was told to end":     {map[string]remote.Fate{"responder": ended, "switch": failed}, "responder: has ended"},
-		"the switch failed because a dumper is stopped":        {map[string]remote.Fate{"dumper-1": stopped, "switch": failed}, "dumper-1: is stopped"},
-		"a process that was killed comes before a stopped one": {map[string]remote.Fate{"requester": stopped, "switch": killed}, "switch: was killed"},
-		"two were killed": {map[string]remote.Fate{"switch": killed, "requester": killed}, "requester: was killed; switch: was killed"},
+		"the switch failed because a host was killed": {map[string]remote.Fate{"responder": killed,
+			"switch": failed}, "responder: was killed"},
+		"the switch failed because a host was told to end": {map[string]remote.Fate{"responder": ended, "switch": failed},
+			"responder: has ended"},
+		"the switch failed because a dumper is stopped": {map[string]remote.Fate{"dumper-1": stopped,
+			"switch": failed}, "dumper-1: is stopped"},
+		"a process that was killed comes before a stopped one": {map[string]remote.Fate{"requester": stopped,
+			"switch": killed}, "switch: was killed"},
+		"two were killed": {map[string]remote.Fate{"switch": killed, "requester": killed},
+			"requester: was killed; switch: was killed"},
 	} {
 		got := ""
 		if err := remote.Fates(func() map[string]remote.Fate { return tt.fates }).Culprit(order); err != nil {
@@ -71,7 +78,8 @@ func TestAnErrorOfAStepIsKeptWhileAllAreRunning(t *testing.T) {
 
 func TestASwitchThatLetAFrameWaitIsBlamedInsteadOfTheModel(t *testing.T) {
 	// A quarter of 4.096 us × 2¹⁴ is 16.8 ms; waits are counted by powers of two.
-	for wait, blamed := range map[time.Duration]bool{0: false, 10 * time.Millisecond: false, 16 * time.Millisecond: false, 34 * time.Millisecond: true} {
+	for wait, blamed := range map[time.Duration]bool{0: false, 10 * time.Millisecond: false, 16 * time.Millisecond: false,
+		34 * time.Millisecond: true} {
 		r := newRack(t, func(r *rack, _ *remote.Machines, _ *testbeds.Spec) { r.sw.wait = wait })
 		_, err := r.run(t.Context(), t.TempDir())
 		if errors.Is(err, remote.ErrStalled) != blamed || blamed && !strings.HasPrefix(err.Error(), "switch: ") {

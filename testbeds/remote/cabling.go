@@ -26,8 +26,8 @@ const (
 	probeEvery    = 2 * time.Millisecond
 )
 
-// CheckCabling finds out at which port of the switch each machine is, by frames that only the switch counts, and returns what differs
-// from the description. No traffic may be under way.
+// CheckCabling finds out at which port of the switch each machine is, by frames that only the switch counts, and
+// returns what differs from the description. No traffic may be under way.
 func (t *Testbed) CheckCabling(ctx context.Context, received Received) (problems []string, err error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
@@ -76,8 +76,10 @@ func (t *Testbed) probesArrived(ctx context.Context) (n [2]uint64, err error) {
 	})
 }
 
-// locate probes the cable of a machine. The first attempt of a machine under load may lose frames; what three attempts show is so.
-func (t *Testbed) locate(ctx context.Context, c *agent.Client, m *Machine, route framelog.Route, received Received) (problem string, err error) {
+// locate probes the cable of a machine. The first attempt of a machine under load may lose frames; what three attempts
+// show is so.
+func (t *Testbed) locate(ctx context.Context, c *agent.Client, m *Machine, route framelog.Route,
+	received Received) (problem string, err error) {
 	for range probeAttempts {
 		before, err := received(ctx)
 		if err != nil {
@@ -98,7 +100,8 @@ func (t *Testbed) locate(ctx context.Context, c *agent.Client, m *Machine, route
 }
 
 // growth waits until a port, or any other, has counted the probes and returns how much each port has.
-func growth(ctx context.Context, before map[uint16]uint64, port uint16, received Received) (grown map[uint16]uint64, err error) {
+func growth(ctx context.Context, before map[uint16]uint64, port uint16, received Received) (grown map[uint16]uint64,
+	err error) {
 	for deadline := time.Now().Add(probePatience); ; {
 		now, err := received(ctx)
 		if err != nil {
@@ -136,12 +139,15 @@ func (m *Machine) misplaced(grown map[uint16]uint64) string {
 	}
 	switch n := grown[m.Port]; {
 	case n > 0:
-		return fmt.Sprintf("cable or port %d of the %s: the %s sent %d probe frames, the port counted %d", m.Port, m.Name, m.Name, probeFrames, n)
+		return fmt.Sprintf("cable or port %d of the %s: the %s sent %d probe frames, the port counted %d", m.Port, m.Name,
+			m.Name, probeFrames, n)
 	case len(others) > 0:
-		return fmt.Sprintf("the %s is cabled to port %s, the description says %d: it sent %d probe frames, and that port counted them",
+		return fmt.Sprintf(
+			"the %s is cabled to port %s, the description says %d: it sent %d probe frames, and that port counted them",
 			m.Name, strings.Join(others, " or "), m.Port, probeFrames)
 	}
-	return fmt.Sprintf("the %s is cabled to no port of the switch, the description says %d: it sent %d probe frames from %s, and no port counted them",
+	return fmt.Sprintf("the %s is cabled to no port of the switch, the description says %d: it sent %d probe frames "+
+		"from %s, and no port counted them",
 		m.Name, m.Port, probeFrames, m.Interface)
 }
 
@@ -155,7 +161,10 @@ func (t *Testbed) CheckDelivery(ctx context.Context) (problems []string, err err
 	}
 	arrived := [2]bool{}
 	for range probeAttempts {
-		err := each(len(t.hosts), func(i int) error { return t.hosts[i].Probe(ctx, t.m.Hosts[i].Interface, t.route(i), probeFrames) })
+		err := each(len(t.hosts), func(i int) error {
+			return t.hosts[i].Probe(ctx, t.m.Hosts[i].Interface, t.route(i),
+				probeFrames)
+		})
 		if err == nil {
 			arrived, err = t.awaitProbes(ctx, before)
 		}
@@ -168,8 +177,9 @@ func (t *Testbed) CheckDelivery(ctx context.Context) (problems []string, err err
 	}
 	for i := range arrived {
 		if h := &t.m.Hosts[i]; !arrived[i] {
-			problems = append(problems, fmt.Sprintf("cable or port %d of the %s: the %s sent it %d probe frames over the switch, and none arrived",
-				h.Port, h.Name, t.m.Hosts[1-i].Name, probeAttempts*probeFrames))
+			problems = append(problems,
+				fmt.Sprintf("cable or port %d of the %s: the %s sent it %d probe frames over the switch, and none arrived",
+					h.Port, h.Name, t.m.Hosts[1-i].Name, probeAttempts*probeFrames))
 		}
 	}
 	return problems, t.unlessFailed(problems)
@@ -208,8 +218,9 @@ func (t *Testbed) Cables(ctx context.Context) ([]testbeds.Cable, error) {
 		if err != nil {
 			return err
 		}
-		list[i] = testbeds.Cable{Host: t.spec.Hosts[i].Name, Port: t.m.Hosts[i].Port, Sent: sent.Entries, Received: received.Entries,
-			Ordered: sent.Ordered && t.timeDisorder() == 0}
+		list[i] = testbeds.Cable{Host: t.spec.Hosts[i].Name, Port: t.m.Hosts[i].Port, Sent: sent.Entries,
+			Received: received.Entries,
+			Ordered:  sent.Ordered && t.timeDisorder() == 0}
 		if n := max(sent.Count, received.Count); n > framelog.Limit {
 			list[i].Trusted = fmt.Sprintf("it records %d frames of a direction at most, and there were %d", framelog.Limit, n)
 			list[i].Sent, list[i].Received = nil, nil

@@ -15,9 +15,10 @@ import (
 // clockTolerance is how far a machine's wall clock may be off: logs of a run are compared by it, traces are not.
 const clockTolerance = time.Second
 
-// Check asks every machine what it is, after Prepare, and listens for LLDP neighbours: for as long as patience where the description
-// names one, else for a moment. lines tell what was found, problems what makes it unfit.
-func (t *Testbed) Check(ctx context.Context, version string, patience time.Duration) (lines, problems []string, err error) {
+// Check asks every machine what it is, after Prepare, and listens for LLDP neighbours: for as long as patience where
+// the description names one, else for a moment. lines tell what was found, problems what makes it unfit.
+func (t *Testbed) Check(ctx context.Context, version string, patience time.Duration) (lines, problems []string,
+	err error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
 	devices := append(t.m.Hosts[:], t.m.Dumpers...)
@@ -27,13 +28,15 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 		if err != nil {
 			return lines, problems, t.Blame(err)
 		}
-		lines = append(lines, fmt.Sprintf("%s: version %s, privileges %s", c.Name(), d.GetVersion(), strings.Join(d.GetPrivileges(), ", ")))
+		lines = append(lines, fmt.Sprintf("%s: version %s, privileges %s", c.Name(), d.GetVersion(),
+			strings.Join(d.GetPrivileges(), ", ")))
 		for _, problem := range t.unfit(d, devices[i].Interface, version, asked, time.Now()) {
 			problems = append(problems, c.Name()+": "+problem)
 		}
 	}
 	if t.described != nil {
-		lines = append(lines, fmt.Sprintf("%s: version %s, datapath %s", t.m.Switch.Name, t.described.GetVersion(), t.described.GetDatapath()))
+		lines = append(lines, fmt.Sprintf("%s: version %s, datapath %s", t.m.Switch.Name, t.described.GetVersion(),
+			t.described.GetDatapath()))
 		if v := t.described.GetVersion(); v != version {
 			problems = append(problems, fmt.Sprintf("%s: version %s, this is %s", t.m.Switch.Name, v, version))
 		}
@@ -42,7 +45,8 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 	return printable(append(lines, heard...)), printable(append(problems, strangers...)), t.Blame(err)
 }
 
-// printable makes each text one line that a terminal takes for nothing else: machines and their neighbours choose the words.
+// printable makes each text one line that a terminal takes for nothing else: machines and their neighbours choose the
+// words.
 func printable(texts []string) []string {
 	for i, text := range texts {
 		texts[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(agent.Printable(text))
@@ -91,7 +95,8 @@ const kindNetns = "netns"
 // is reports whether n is the neighbour that was named; if none was, every one tells the same.
 func (want *Neighbour) is(n lldp.Neighbour) bool { return want != nil && n.Is(want.System, want.Port) }
 
-// met compares those who were heard with the one that was named. A switch that floods LLDP lets hosts hear each other, too.
+// met compares those who were heard with the one that was named. A switch that floods LLDP lets hosts hear each other,
+// too.
 func (m *Machine) met(heard []lldp.Neighbour, waited time.Duration) (line, problem string) {
 	var names []string
 	for _, n := range heard {
@@ -116,15 +121,19 @@ func (m *Machine) met(heard []lldp.Neighbour, waited time.Duration) (line, probl
 		want = "port " + m.Neighbour.Port
 	}
 	if len(heard) == 0 {
-		return line, fmt.Sprintf("the description says that %s is cabled to %s; nobody there spoke LLDP within %v", m.Interface, want, waited)
+		return line, fmt.Sprintf("the description says that %s is cabled to %s; nobody there spoke LLDP within %v",
+			m.Interface, want, waited)
 	}
-	return line, fmt.Sprintf("the description says that %s is cabled to %s; LLDP says %s", m.Interface, want, strings.Join(names, ", "))
+	return line, fmt.Sprintf("the description says that %s is cabled to %s; LLDP says %s", m.Interface, want,
+		strings.Join(names, ", "))
 }
 
-// headers is how much longer than the path MTU a frame may be, without the Ethernet header: IPv6, UDP, BTH, RETH, immediate, iCRC.
+// headers is how much longer than the path MTU a frame may be, without the Ethernet header: IPv6, UDP, BTH, RETH,
+// immediate, iCRC.
 const headers = 40 + 8 + 12 + 16 + 4 + 4
 
-func (t *Testbed) unfit(d *agentpb.DescribeResponse, device, version string, asked, answered time.Time) (problems []string) {
+func (t *Testbed) unfit(d *agentpb.DescribeResponse, device, version string, asked,
+	answered time.Time) (problems []string) {
 	if v := d.GetVersion(); v != version {
 		problems = append(problems, fmt.Sprintf("version %s, this is %s", v, version))
 	}
@@ -168,8 +177,9 @@ func (t *Testbed) Silent(ctx context.Context) (problems []string, err error) {
 	for i := range list {
 		sent, got := value(1-i, "tx_packets"), value(i, "rx_packets")
 		if got < sent {
-			problems = append(problems, fmt.Sprintf("%s got %d of %d packets that the %s sent: the way over the switch loses them",
-				list[i].Host, got, sent, list[1-i].Host))
+			problems = append(problems,
+				fmt.Sprintf("%s got %d of %d packets that the %s sent: the way over the switch loses them",
+					list[i].Host, got, sent, list[1-i].Host))
 		}
 	}
 	return problems, nil

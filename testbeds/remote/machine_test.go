@@ -125,8 +125,9 @@ func (m *machine) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wa
 }
 
 func (m *machine) Counters(ctx context.Context, _ *agentpb.CountersRequest) (*agentpb.CountersResponse, error) {
-	return &agentpb.CountersResponse{Vendor: "spec", StallNs: m.stall.Nanoseconds(), Counters: []*agentpb.Counter{{Name: "tx_packets", Value: 10}, {Name: "rx_packets", Value: 10 - m.lost}},
-		Losses: []*agentpb.Counter{{Name: "rx_dropped", Value: m.lost}}}, m.step(ctx, "counters")
+	return &agentpb.CountersResponse{Vendor: "spec", StallNs: m.stall.Nanoseconds(),
+		Counters: []*agentpb.Counter{{Name: "tx_packets", Value: 10}, {Name: "rx_packets", Value: 10 - m.lost}},
+		Losses:   []*agentpb.Counter{{Name: "rx_dropped", Value: m.lost}}}, m.step(ctx, "counters")
 }
 
 func (m *machine) Report(ctx context.Context, _ *agentpb.ReportRequest) (*agentpb.ReportResponse, error) {
@@ -143,7 +144,8 @@ func (m *machine) Record(ctx context.Context, _ *agentpb.RecordRequest) (*agentp
 }
 
 func (m *machine) Finish(ctx context.Context, _ *agentpb.FinishRequest) (*agentpb.FinishResponse, error) {
-	answer := &agentpb.FinishResponse{Received: 20, Written: 20, Losses: []*agentpb.Counter{{Name: "carrier_changes", Value: m.lost}}}
+	answer := &agentpb.FinishResponse{Received: 20, Written: 20,
+		Losses: []*agentpb.Counter{{Name: "carrier_changes", Value: m.lost}}}
 	for name, data := range m.shards {
 		sum := sha256.Sum256(data)
 		shard := &agentpb.Shard{Name: name, Bytes: uint64(len(data)), Sha256: sum[:]}
@@ -252,7 +254,8 @@ func serve(t *testing.T, register func(*grpc.Server)) (*grpc.Server, *grpc.Clien
 func spec() testbeds.Spec {
 	ip := [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
 	return testbeds.Spec{
-		Hosts:       [2]testbeds.Host{{Name: "requester", Profile: "spec", IPs: ip[:1]}, {Name: "responder", Profile: "spec", IPs: ip[1:]}},
+		Hosts: [2]testbeds.Host{{Name: "requester", Profile: "spec", IPs: ip[:1]},
+			{Name: "responder", Profile: "spec", IPs: ip[1:]}},
 		Connections: []testbeds.Connection{{IPs: ip, MTU: 1024, AckTimeout: 14}},
 		Dumpers:     []testbeds.Dumper{{Name: "dumper-1", Weight: 1, Cores: 1}},
 		Quiesce:     clock.Millisecond, Deadline: 50 * clock.Millisecond,
@@ -272,7 +275,8 @@ func newRack(t *testing.T, change func(*rack, *remote.Machines, *testbeds.Spec))
 			agentpb.RegisterDumperServer(g, x)
 		})
 		x.server = g
-		machine := remote.Machine{Name: []string{"requester", "responder", "dumper-1"}[i], Conn: conn, Interface: "eth1", Port: uint16(i)}
+		machine := remote.Machine{Name: []string{"requester", "responder", "dumper-1"}[i], Conn: conn, Interface: "eth1",
+			Port: uint16(i)}
 		if i < len(m.Hosts) {
 			m.Hosts[i] = machine
 		} else {

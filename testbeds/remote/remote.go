@@ -1,8 +1,8 @@
-// Package remote is a testbed of machines that agents serve, with an injector switch behind P4Runtime between them: the part
-// of a live testbed that doesn't depend on how it came to stand there. Packages netns and lab do that.
+// Package remote is a testbed of machines that agents serve, with an injector switch behind P4Runtime between them: the
+// part of a live testbed that doesn't depend on how it came to stand there. Packages netns and lab do that.
 //
-// A watch follows every component from Prepare to Close. When one is gone, whatever step is under way ends at once, and its
-// error names the component.
+// A watch follows every component from Prepare to Close. When one is gone, whatever step is under way ends at once, and
+// its error names the component.
 package remote
 
 import (
@@ -96,8 +96,9 @@ func New(spec testbeds.Spec, m Machines) (*Testbed, error) {
 	t := &Testbed{spec: spec, m: m}
 	t.alive, t.fail = context.WithCancelCause(context.Background())
 	if len(m.Dumpers) != len(spec.Dumpers) {
-		return nil, errors.Join(fmt.Errorf("the testbed has %d dumpers, the test wants %d: take the testbed down and up again",
-			len(m.Dumpers), len(spec.Dumpers)), m.Close())
+		return nil,
+			errors.Join(fmt.Errorf("the testbed has %d dumpers, the test wants %d: take the testbed down and up again",
+				len(m.Dumpers), len(spec.Dumpers)), m.Close())
 	}
 	for i := range m.Hosts {
 		t.hosts[i] = agent.NewClient(m.Hosts[i].Name, m.Hosts[i].Conn, m.Run)
@@ -220,7 +221,8 @@ func (t *Testbed) switchAlive(ctx context.Context) error {
 		_, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
 		return err
 	}
-	_, err := p4pb.NewP4RuntimeClient(t.m.Switch.Conn).Capabilities(ctx, &p4pb.CapabilitiesRequest{DeviceId: t.m.Switch.DeviceID})
+	_, err := p4pb.NewP4RuntimeClient(t.m.Switch.Conn).Capabilities(ctx,
+		&p4pb.CapabilitiesRequest{DeviceId: t.m.Switch.DeviceID})
 	if status.Code(err) == codes.Unimplemented {
 		return nil
 	}
@@ -274,12 +276,14 @@ func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 		a.Forwarding = append(a.Forwarding, testbeds.Port{Number: h.Port, MAC: *t.spec.Hosts[i].MAC})
 	}
 	for i, d := range t.m.Dumpers {
-		a.Mirrors = append(a.Mirrors, testbeds.Mirror{Number: d.Port, Weight: t.spec.Dumpers[i].Weight, Name: t.spec.Dumpers[i].Name})
+		a.Mirrors = append(a.Mirrors, testbeds.Mirror{Number: d.Port, Weight: t.spec.Dumpers[i].Weight,
+			Name: t.spec.Dumpers[i].Name})
 	}
 	return a, nil
 }
 
-// softwareDatapath is the one that has the software-only actions, compiledDatapath the one that has to be given its program.
+// softwareDatapath is the one that has the software-only actions, compiledDatapath the one that has to be given its
+// program.
 const (
 	softwareDatapath = "afpacket"
 	compiledDatapath = "bmv2"
@@ -335,10 +339,12 @@ func (t *Testbed) switchComponent() testbeds.Component {
 }
 
 func machineProperties(d *agentpb.DescribeResponse, device string) []testbeds.Property {
-	list := []testbeds.Property{testbeds.NewProperty("agent-version", d.GetVersion()), testbeds.NewProperty("interface", device)}
+	list := []testbeds.Property{testbeds.NewProperty("agent-version", d.GetVersion()),
+		testbeds.NewProperty("interface", device)}
 	for _, i := range d.GetInterfaces() {
 		if i.GetName() == device {
-			list = append(list, testbeds.NewProperty("interface-mtu", i.GetMtu()), testbeds.NewProperty("interface-kind", i.GetKind()),
+			list = append(list, testbeds.NewProperty("interface-mtu", i.GetMtu()),
+				testbeds.NewProperty("interface-kind", i.GetKind()),
 				testbeds.NewProperty("offloads-on", i.GetOffloads()))
 		}
 	}

@@ -24,7 +24,8 @@ func TestARunTakesEveryStepAndGivesTheMachinesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := testbeds.Dump{Shards: []string{"dumper-1-0.pcap"}, Dumpers: []testbeds.DumperCounters{{Name: "dumper-1", Received: 20, Written: 20}}}
+	want := testbeds.Dump{Shards: []string{"dumper-1-0.pcap"},
+		Dumpers: []testbeds.DumperCounters{{Name: "dumper-1", Received: 20, Written: 20}}}
 	if diff := cmp.Diff(want, dump); diff != "" {
 		t.Errorf("dump (-want +got):\n%s", diff)
 	}
@@ -39,14 +40,16 @@ func TestARunTakesEveryStepAndGivesTheMachinesBack(t *testing.T) {
 
 func TestAFailureNamesComponentAndStep(t *testing.T) {
 	for call, component := range map[string]int{
-		"lease": 1, "prepare": 0, "connect": 1, "describe": 2, "record": 2, "start": 0, "wait": 1, "report": 0, "finish": 2, "counters": 0,
+		"lease": 1, "prepare": 0, "connect": 1, "describe": 2, "record": 2, "start": 0, "wait": 1, "report": 0, "finish": 2,
+		"counters": 0,
 	} {
 		names := []string{"requester", "responder", "dumper-1"}
 		r := newRack(t, func(r *rack, _ *remote.Machines, _ *testbeds.Spec) {
 			[]*machine{r.hosts[0], r.hosts[1], r.dumper}[component].fails[call] = refusal("the bearings are dry")
 		})
 		_, err := r.run(t.Context(), t.TempDir())
-		if err == nil || !strings.Contains(err.Error(), names[component]) || !strings.Contains(err.Error(), call) || !strings.Contains(err.Error(), "the bearings are dry") {
+		if err == nil || !strings.Contains(err.Error(), names[component]) || !strings.Contains(err.Error(), call) ||
+			!strings.Contains(err.Error(), "the bearings are dry") {
 			t.Errorf("%s of %s fails: %v", call, names[component], err)
 		}
 		_ = r.Close() // a component that can't describe itself says so again
@@ -164,11 +167,12 @@ func TestADumperWritesNowhereButIntoTheRunDirectory(t *testing.T) {
 		announce func(*agentpb.Shard)
 		want     string
 	}{
-		"a path":                    {"../x.pcap", nil, "has no plain name"},
-		"an absolute path":          {"/tmp/x.pcap", nil, "has no plain name"},
-		"the directory above":       {"..", nil, ".."},
-		"a file that is there":      {"precious", nil, "exists"},
-		"more than it may record":   {"x.pcap", func(s *agentpb.Shard) { s.Bytes = 3 << 30 }, "more than the 2048 MiB that a dumper may record"},
+		"a path":               {"../x.pcap", nil, "has no plain name"},
+		"an absolute path":     {"/tmp/x.pcap", nil, "has no plain name"},
+		"the directory above":  {"..", nil, ".."},
+		"a file that is there": {"precious", nil, "exists"},
+		"more than it may record": {"x.pcap", func(s *agentpb.Shard) { s.Bytes = 3 << 30 },
+			"more than the 2048 MiB that a dumper may record"},
 		"more than it announced":    {"x.pcap", func(s *agentpb.Shard) { s.Bytes = 3 }, "more than the 3 bytes announced"},
 		"other than it has written": {"x.pcap", func(s *agentpb.Shard) { s.Sha256[0] ^= 1 }, "checksum differs"},
 	} {
@@ -177,10 +181,12 @@ func TestADumperWritesNowhereButIntoTheRunDirectory(t *testing.T) {
 		})
 		above := t.TempDir()
 		dir := filepath.Join(above, "run")
-		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "precious"), []byte("mine"), 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(dir, 0o700),
+			os.WriteFile(filepath.Join(dir, "precious"), []byte("mine"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.run(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "dumper-1") || !strings.Contains(err.Error(), tt.want) {
+		if _, err := r.run(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "dumper-1") ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
 		_ = r.Close()
@@ -198,7 +204,8 @@ func TestATestbedOfOtherDumpersIsRefusedAndClosed(t *testing.T) {
 	closed := false
 	s := spec()
 	s.Dumpers = append(s.Dumpers, s.Dumpers[0])
-	_, err := remote.New(s, remote.Machines{Dumpers: make([]remote.Machine, 1), Close: func() error { closed = true; return nil }})
+	_, err := remote.New(s, remote.Machines{Dumpers: make([]remote.Machine, 1),
+		Close: func() error { closed = true; return nil }})
 	if err == nil || !strings.Contains(err.Error(), "1 dumpers, the test wants 2") || !closed {
 		t.Errorf("%v, closed %v", err, closed)
 	}
@@ -219,8 +226,10 @@ func TestCheckNamesWhatMakesAMachineUnfit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{
-		"requester: version v0, this is v1", "requester: it lacks CAP_NET_ADMIN", "requester: its clock is off by about -1h0m",
-		"responder: interface eth1 is down", "responder: interface eth1 has an MTU of 1100, the test needs 1108", "dumper-1: its agent doesn't serve interface eth1",
+		"requester: version v0, this is v1", "requester: it lacks CAP_NET_ADMIN",
+		"requester: its clock is off by about -1h0m",
+		"responder: interface eth1 is down", "responder: interface eth1 has an MTU of 1100, the test needs 1108",
+		"dumper-1: its agent doesn't serve interface eth1",
 	} {
 		if i >= len(problems) || !strings.HasPrefix(problems[i], want) {
 			t.Errorf("problems %q lack %q at %d", problems, want, i)
@@ -237,7 +246,8 @@ func TestSilentNamesTheDirectionThatLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 	problems, err := r.Silent(t.Context())
-	if want := "responder got 6 of 10 packets that the requester sent"; err != nil || len(problems) != 1 || !strings.HasPrefix(problems[0], want) {
+	if want := "responder got 6 of 10 packets that the requester sent"; err != nil || len(problems) != 1 ||
+		!strings.HasPrefix(problems[0], want) {
 		t.Errorf("%v, %v: want %q", problems, err, want)
 	}
 	if err := r.Close(); err != nil {

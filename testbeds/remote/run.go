@@ -70,8 +70,8 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 	return list, t.Blame(err)
 }
 
-// Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline of the
-// specification; messages that never completed are in the report.
+// Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline
+// of the specification; messages that never completed are in the report.
 func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
@@ -142,7 +142,8 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	answers := make([]*agentpb.FinishResponse, len(t.dumpers))
 	err := each(len(t.dumpers), func(i int) (err error) {
 		answers[i], err = t.dumpers[i].Finish(ctx)
-		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i])) // also what a dumper has that could not write everything
+		// also what a dumper has that could not write everything
+		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i]))
 	})
 	if err != nil {
 		return testbeds.Dump{}, t.Blame(err)
@@ -172,8 +173,8 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	return dump, t.Blame(err)
 }
 
-// unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace; that nothing was
-// lost while a carrier was away does not.
+// unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace;
+// that nothing was lost while a carrier was away does not.
 func (t *Testbed) unseen(answers []*agentpb.FinishResponse) (list []testbeds.PortDiscards) {
 	for i, a := range answers {
 		n := uint64(0)
@@ -187,8 +188,8 @@ func (t *Testbed) unseen(answers []*agentpb.FinishResponse) (list []testbeds.Por
 	return list
 }
 
-// timeDisorder is how far the switch's stamps may be apart: one that receives with several queues takes number and stamp one
-// after the other, on each CPU for itself, and an interrupt of the one may come between.
+// timeDisorder is how far the switch's stamps may be apart: one that receives with several queues takes number and
+// stamp one after the other, on each CPU for itself, and an interrupt of the one may come between.
 func (t *Testbed) timeDisorder() clock.Duration {
 	const bound = 100 * clock.Microsecond
 	for _, p := range t.described.GetProperties() {
@@ -199,8 +200,8 @@ func (t *Testbed) timeDisorder() clock.Duration {
 	return 0
 }
 
-// discards lists what was lost between a host and the switch, in either direction: the trace, taken in the middle, shows
-// neither.
+// discards lists what was lost between a host and the switch, in either direction: the trace, taken in the middle,
+// shows neither.
 func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testbeds.PortDiscards, error) {
 	own := make([]uint64, len(t.hosts))
 	err := each(len(t.hosts), func(i int) error {
@@ -210,7 +211,8 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 		}
 		if limit := t.stallLimit(); err == nil && limit > 0 && c.Stall > limit {
 			err = fmt.Errorf("%s: %w for %v; with retransmission timeouts as short as this test's more than %v is unfair to "+
-				"the device: choose a longer min-retransmit-timeout or a quieter machine", t.hosts[i].Name(), ErrStalled, c.Stall, limit)
+				"the device: choose a longer min-retransmit-timeout or a quieter machine", t.hosts[i].Name(), ErrStalled, c.Stall,
+				limit)
 		}
 		return err
 	})
@@ -223,8 +225,8 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 	return list, err
 }
 
-// checkSwitchWaits refuses a run in which the switch let a frame wait for so long that the trace, which stamps what leaves, would blame
-// the models. A datapath in the kernel lets none wait.
+// checkSwitchWaits refuses a run in which the switch let a frame wait for so long that the trace, which stamps what
+// leaves, would blame the models. A datapath in the kernel lets none wait.
 func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
 	limit := t.stallLimit()
 	before, counted, err := waits(t.described)
@@ -242,7 +244,8 @@ func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
 		return err
 	}
 	if longest := now.Since(before).Longest(); longest >= limit {
-		return fmt.Errorf("%s: %w: a frame waited in the switch for at least %v; more than %v is unfair to the device", t.m.Switch.Name, ErrStalled,
+		return fmt.Errorf("%s: %w: a frame waited in the switch for at least %v; more than %v is unfair to the device",
+			t.m.Switch.Name, ErrStalled,
 			longest.Round(time.Millisecond), limit)
 	}
 	return nil
@@ -323,8 +326,8 @@ func (t *Testbed) rescue() {
 	})
 }
 
-// Close saves what a failed run has recorded, releases the machines and closes the connections. A component that has gone
-// meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
+// Close saves what a failed run has recorded, releases the machines and closes the connections. A component that has
+// gone meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
 func (t *Testbed) Close() error {
 	t.lastWord()
 	gone := t.gone()

@@ -11,8 +11,8 @@ type standstill struct{ ns atomic.Int64 }
 
 const (
 	standstillEvery = 100 * time.Millisecond
-	// standstillLimit is how long this process may stand still before it can be the cause of a missed answer: less than the shortest
-	// deadline, that of the switch's sign of life.
+	// standstillLimit is how long this process may stand still before it can be the cause of a missed answer: less than
+	// the shortest deadline, that of the switch's sign of life.
 	standstillLimit = 2 * time.Second
 )
 

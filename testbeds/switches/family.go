@@ -1,5 +1,6 @@
-// Package switches says what a family of switches under test is. A family has a folder beside this file for its models and one in analyzers for
-// its judge, and is one line in the registry of package switchtest; everything else walks what it declares here.
+// Package switches says what a family of switches under test is. A family has a folder beside this file for its models
+// and one in analyzers for its judge, and is one line in the registry of package switchtest; everything else walks what
+// it declares here.
 package switches
 
 import (
@@ -18,7 +19,8 @@ type Model struct {
 	Configure func(v parameter.Values, s *fabric.SwitchSpec) error
 	// New returns the mechanism of one switch.
 	New func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error)
-	// NIC gives the NICs of hosts queues and a mechanism of the family; nil: they have none. Judges see a NIC as a switch with one port.
+	// NIC gives the NICs of hosts queues and a mechanism of the family; nil: they have none. Judges see a NIC as a switch
+	// with one port.
 	NIC func(v parameter.Values, bugs []string, s *fabric.NICSpec) error
 	// Shim returns what the family puts between the stack and the NIC of a host; nil, or a nil result: nothing.
 	Shim func(h *fabric.Host, v parameter.Values, bugs []string) (fabric.Shim, error)
@@ -32,13 +34,15 @@ type Family struct {
 	Models []Model
 	// Reasons are those of the family's own drops: the first is fabric.ReasonOwn, and so on.
 	Reasons []analyzers.DropReason
-	// Makes says that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, one of them is about each.
+	// Makes says that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, one of
+	// them is about each.
 	Makes bool
 	// Decisions are what its mechanisms record; none: the taps are all that judges have.
 	Decisions []trace.DecisionKind
 	// Counters adds what a mechanism counts beyond the fabric: names are completed by that of the switch.
 	Counters func(sw *fabric.Switch, add func(name string, n int64)) error
-	// Settings and Snapshot return what a switch is set to and what it counts, in the vocabulary of the family's judge; nil: it asks for neither.
+	// Settings and Snapshot return what a switch is set to and what it counts, in the vocabulary of the family's judge;
+	// nil: it asks for neither.
 	Settings func(v parameter.Values, ports int) (any, error)
 	Snapshot func(sw *fabric.Switch) (any, error)
 	// Metrics are distributions that the family's judge measures, for expectations and reports.
@@ -54,7 +58,8 @@ type Metric struct {
 	Head  string  // of the column of its mean in tables of many runs; empty: none
 }
 
-// Changer is a mechanism whose parameters can be changed while it runs: set has those that change, all has every one as it is from then on.
+// Changer is a mechanism whose parameters can be changed while it runs: set has those that change, all has every one as
+// it is from then on.
 type Changer interface {
 	Change(set, all parameter.Values) error
 }
@@ -62,12 +67,14 @@ type Changer interface {
 // MaxReasons is how many reasons of its own a family may have.
 const MaxReasons = int(fabric.ReasonStopped - fabric.ReasonOwn)
 
-// Reason returns what a reason of drops is called: the fabric's, or one of the family's. The name is empty if neither has it.
+// Reason returns what a reason of drops is called: the fabric's, or one of the family's. The name is empty if neither
+// has it.
 func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
 	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
 		return f.Reasons[i]
 	}
-	return analyzers.DropReason{Name: r.Name(), Outage: r == fabric.ReasonStopped, Decided: r == fabric.ReasonTail || r == fabric.ReasonEarly}
+	return analyzers.DropReason{Name: r.Name(), Outage: r == fabric.ReasonStopped, Decided: r == fabric.ReasonTail ||
+		r == fabric.ReasonEarly}
 }
 
 // Model returns the model of a name.

@@ -53,7 +53,8 @@ func TestReasonsOfAFamilyDoNotMeetTheFabrics(t *testing.T) {
 }
 
 func TestModelsAreFoundByTheirNames(t *testing.T) {
-	f := switches.Family{Models: []switches.Model{{Model: parameter.Model{Name: "a"}}, {Model: parameter.Model{Name: "b"}, Ranks: true}}}
+	f := switches.Family{Models: []switches.Model{{Model: parameter.Model{Name: "a"}},
+		{Model: parameter.Model{Name: "b"}, Ranks: true}}}
 	if m, ok := f.Model("b"); !ok || !m.Ranks {
 		t.Errorf("model b: %+v, %v", m, ok)
 	}

@@ -28,9 +28,10 @@ func benchSpec(messages int) testbeds.Spec {
 	const connections = 64
 	for range connections {
 		spec.Connections = append(spec.Connections, testbeds.Connection{
-			IPs:     [2]netip.Addr{spec.Hosts[0].IPs[0], spec.Hosts[1].IPs[0]},
-			Traffic: [2]generator.Traffic{{Verbs: []generator.Verb{generator.Write}, Messages: messages, MessageSize: 10240, MTU: 1024, TxDepth: 4}},
-			MTU:     1024, AckTimeout: 14, RetryCount: 7, RNRRetry: 7, MinRNRTimer: 12,
+			IPs: [2]netip.Addr{spec.Hosts[0].IPs[0], spec.Hosts[1].IPs[0]},
+			Traffic: [2]generator.Traffic{{Verbs: []generator.Verb{generator.Write}, Messages: messages, MessageSize: 10240,
+				MTU: 1024, TxDepth: 4}},
+			MTU: 1024, AckTimeout: 14, RetryCount: 7, RNRRetry: 7, MinRNRTimer: 12,
 		})
 	}
 	for _, name := range []string{"a", "b"} {
@@ -50,7 +51,8 @@ func prepare(b *testing.B, bed *Testbed) *injector.Client {
 	if err != nil {
 		b.Fatal(err)
 	}
-	client, err := injector.Connect(b.Context(), access.Conn, injector.Config{Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1})
+	client, err := injector.Connect(b.Context(), access.Conn,
+		injector.Config{Target: access.Target, DeviceID: access.DeviceID, ElectionLow: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// chassis is what of the switch can outlive a testbed: its pipeline, the P4Runtime server in front of it, and a connection
-// to that.
+// chassis is what of the switch can outlive a testbed: its pipeline, the P4Runtime server in front of it, and a
+// connection to that.
 type chassis struct {
 	ports    int
 	pipeline *pipeline.Pipeline
@@ -69,10 +69,10 @@ func (c *chassis) close() error {
 	return errors.Join(err, c.served)
 }
 
-// A Rack builds one testbed after the other around the same switch, which spares each the making of a server, a connection
-// and a session. The switch is reset in between, so that a testbed behaves to the byte as one that [New] makes. A testbed must
-// be closed before the next is built. Writes and reads of the switch are plain calls there, see [shortcut]. A Rack is used by one
-// goroutine; the caller closes it. The zero value is ready.
+// A Rack builds one testbed after the other around the same switch, which spares each the making of a server, a
+// connection and a session. The switch is reset in between, so that a testbed behaves to the byte as one that [New]
+// makes. A testbed must be closed before the next is built. Writes and reads of the switch are plain calls there, see
+// [shortcut]. A Rack is used by one goroutine; the caller closes it. The zero value is ready.
 type Rack struct{ chassis *chassis }
 
 // Build builds the testbed that spec asks for.

@@ -8,8 +8,8 @@ type actor interface {
 	act(now clock.Time)
 }
 
-// task is the one pending wake-up of an actor. Components are few (hosts and links, not packets), so the heap stays tiny
-// however much is in flight.
+// task is the one pending wake-up of an actor. Components are few (hosts and links, not packets), so the heap stays
+// tiny however much is in flight.
 type task struct {
 	actor actor
 	at    clock.Time

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// host is a machine with one NIC: it feeds the NIC what the wire brings, puts on the wire what the NIC has ready, and hands
-// completions to the application.
+// host is a machine with one NIC: it feeds the NIC what the wire brings, puts on the wire what the NIC has ready, and
+// hands completions to the application.
 type host struct {
 	name    string
 	nic     *rdma.NIC
@@ -65,8 +65,8 @@ func (h *host) act(now clock.Time) {
 	h.kick(now)
 }
 
-// kick schedules the next time that the host has something to do: now at the earliest, and no transmission before the wire
-// is free.
+// kick schedules the next time that the host has something to do: now at the earliest, and no transmission before the
+// wire is free.
 func (h *host) kick(now clock.Time) {
 	next := h.nic.NextTimer()
 	switch {

@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// wireOverhead is what a frame occupies on the wire beyond the bytes of a capture: FCS, preamble with delimiter, and the
-// inter-packet gap (IEEE 802.3 clause 4.2).
+// wireOverhead is what a frame occupies on the wire beyond the bytes of a capture: FCS, preamble with delimiter, and
+// the inter-packet gap (IEEE 802.3 clause 4.2).
 const wireOverhead = 4 + 8 + 12
 
 // A receiver takes frames that have fully arrived. It owns p from then on.
@@ -14,8 +14,8 @@ type receiver interface {
 	receive(now clock.Time, port uint16, p *packet.Packet)
 }
 
-// link is one direction of a cable with the FIFO in front of it: frames leave one after the other at the rate and arrive
-// after the propagation delay.
+// link is one direction of a cable with the FIFO in front of it: frames leave one after the other at the rate and
+// arrive after the propagation delay.
 type link struct {
 	engine *engine
 	rate   clock.BitRate
@@ -39,8 +39,8 @@ func newLink(e *engine, rate clock.BitRate, delay clock.Duration, to receiver, p
 	return l
 }
 
-// send queues p, which is ready at the instant ready, and returns when its last bit has left; ok is false if the FIFO had no
-// room, and the caller keeps p.
+// send queues p, which is ready at the instant ready, and returns when its last bit has left; ok is false if the FIFO
+// had no room, and the caller keeps p.
 func (l *link) send(ready clock.Time, p *packet.Packet) (left clock.Time, ok bool) {
 	size := p.Len() + wireOverhead
 	if l.limit > 0 && l.busyUntil > ready && backlog(l.busyUntil.Sub(ready), l.rate)+size > l.limit {

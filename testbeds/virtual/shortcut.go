@@ -13,10 +13,10 @@ import (
 	"candela.dev/candela/injector/switchd"
 )
 
-// shortcut is a connection to a server of the same process on which writes and reads of the switch are plain calls: a run makes
-// some fifteen of them, and their transport would take as long as its simulation. Everything else, the session among it, goes over gRPC.
-// What client and server exchange are the messages of P4Runtime all the same. They are not copied, which gRPC's own rule
-// allows: nobody changes a message that he has handed over.
+// shortcut is a connection to a server of the same process on which writes and reads of the switch are plain calls: a
+// run makes some fifteen of them, and their transport would take as long as its simulation. Everything else, the
+// session among it, goes over gRPC. What client and server exchange are the messages of P4Runtime all the same. They
+// are not copied, which gRPC's own rule allows: nobody changes a message that he has handed over.
 type shortcut struct {
 	grpc.ClientConnInterface
 	server *switchd.Server
@@ -36,7 +36,8 @@ func (c *shortcut) Invoke(ctx context.Context, method string, args, reply any, o
 }
 
 // NewStream implements grpc.ClientConnInterface.
-func (c *shortcut) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *shortcut) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string,
+	opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if method != p4pb.P4Runtime_Read_FullMethodName {
 		return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 	}
@@ -46,7 +47,8 @@ func (c *shortcut) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 	return &reading{ctx: ctx, server: c.server}, nil
 }
 
-// reading is one read of the switch: the client's stream and the server's at once. The request is served while it is sent.
+// reading is one read of the switch: the client's stream and the server's at once. The request is served while it is
+// sent.
 type reading struct {
 	ctx       context.Context
 	server    *switchd.Server

@@ -6,13 +6,14 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A capturer takes the mirror copies that arrive behind one port. The frame is valid during the call only; an error means
-// that copies are lost to a failing disk.
+// A capturer takes the mirror copies that arrive behind one port. The frame is valid during the call only; an error
+// means that copies are lost to a failing disk.
 type capturer interface {
 	Capture(at clock.Time, frame []byte) error
 }
 
-// injectorSwitch is the programmable switch between the hosts: the injector pipeline with ports, a latency and output queues.
+// injectorSwitch is the programmable switch between the hosts: the injector pipeline with ports, a latency and output
+// queues.
 type injectorSwitch struct {
 	frames  pipeline.Frames[*packet.Packet]
 	engine  *engine
@@ -112,8 +113,8 @@ func (s switchOutlet) Mirror(now clock.Time, p *packet.Packet, r *pipeline.Resul
 	return nil
 }
 
-// mirrorPort is a switch port with a dumper behind it: an output queue of finite depth at the dumper's link rate. Copies
-// arrive in order, so no event is needed for each.
+// mirrorPort is a switch port with a dumper behind it: an output queue of finite depth at the dumper's link rate.
+// Copies arrive in order, so no event is needed for each.
 type mirrorPort struct {
 	rate      clock.BitRate
 	limit     int      // wire bytes that may wait; more are dropped

@@ -1,10 +1,10 @@
-// Package virtual is a testbed that needs no hardware: two hosts with NIC models, links, the injector switch between them and
-// dumpers behind it, in discrete simulated time. The packets, the injector pipeline, the P4Runtime control path, the mirror
-// encoding, the shards and the analysis are those of every testbed; only time and wires are simulated.
+// Package virtual is a testbed that needs no hardware: two hosts with NIC models, links, the injector switch between
+// them and dumpers behind it, in discrete simulated time. The packets, the injector pipeline, the P4Runtime control
+// path, the mirror encoding, the shards and the analysis are those of every testbed; only time and wires are simulated.
 //
-// A run is a function of its specification and seed, to the byte. Components are actors on one [engine]; what happens at one
-// instant happens in the order in which it was scheduled. Control calls arrive over gRPC between simulated phases, never
-// inside one: a phase runs under the switch server's lock.
+// A run is a function of its specification and seed, to the byte. Components are actors on one [engine]; what happens
+// at one instant happens in the order in which it was scheduled. Control calls arrive over gRPC between simulated
+// phases, never inside one: a phase runs under the switch server's lock.
 //
 // A Testbed is driven by one goroutine. It starts one of its own, the P4Runtime server, which Close ends.
 package virtual
@@ -32,8 +32,8 @@ const deviceID = 1
 // target is the embedded switch's name in errors.
 const target = "virtual switch"
 
-// mirrorBuffer is what the switch holds for one dumper, in wire bytes: 64 KiB absorb the burst of two hosts that send at
-// line rate at once while the round robin deals their packets out.
+// mirrorBuffer is what the switch holds for one dumper, in wire bytes: 64 KiB absorb the burst of two hosts that send
+// at line rate at once while the round robin deals their packets out.
 const mirrorBuffer = 64 << 10
 
 // Testbed is a virtual testbed for one run.

@@ -12,9 +12,9 @@ import (
 // cancelEvery is how many events pass between two looks at the context: about a millisecond.
 const cancelEvery = 1 << 13
 
-// Run starts the traffic and returns when it is over: when every message is complete and the wire was quiet for the time
-// that the specification asks for, when nothing can happen any more, or at the deadline. Messages that never completed are
-// in the report; they are for the analysis to judge, not an error.
+// Run starts the traffic and returns when it is over: when every message is complete and the wire was quiet for the
+// time that the specification asks for, when nothing can happen any more, or at the deadline. Messages that never
+// completed are in the report; they are for the analysis to judge, not an error.
 func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	w, err := t.newWorkload()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // Place is where frames can be watched.
 type Place uint8
 
-// Places. The switch is watched between its ports and the injector pipeline, whose events therefore show between the two.
+// Places. The switch is watched between its ports and the injector pipeline, whose events therefore show between the
+// two.
 const (
 	RequesterPort Place = iota // at the port of the requester's host: what it sends, and what reaches it
 	ResponderPort

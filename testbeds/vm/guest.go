@@ -38,8 +38,8 @@ func (g *guest) monitor() string           { return g.file(".monitor") }
 // path names the guest's NIC and the switch's port to it.
 func (g *guest) path() string { return g.file("") }
 
-// arguments are QEMU's. The machine has an HPET: time that is taken from an emulated TSC can run away. A snapshot is that of a
-// machine with the same arguments, but for paths.
+// arguments are QEMU's. The machine has an HPET: time that is taken from an emulated TSC can run away. A snapshot is
+// that of a machine with the same arguments, but for paths.
 func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
 	args := []string{
 		"-accel", accelerator + translation(accelerator),
@@ -100,8 +100,8 @@ func (g *guest) start(c *Config, accelerator, snapshot string) (err error) {
 // errSilent says that a guest never said a word.
 var errSilent = errors.New("its console stayed empty")
 
-// connect waits until the guest's agent answers. If it has said nothing at all for silence, and silence is not 0, the error
-// is errSilent.
+// connect waits until the guest's agent answers. If it has said nothing at all for silence, and silence is not 0, the
+// error is errSilent.
 func (g *guest) connect(ctx context.Context, patience, silence time.Duration) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer of its agent within %v", patience))
@@ -120,7 +120,8 @@ func (g *guest) connect(ctx context.Context, patience, silence time.Duration) er
 	if err := g.dial(ctx); err != nil {
 		return g.blame(err)
 	}
-	if err := g.client.Call(ctx, verbs.OpHello, nil, &g.first); err != nil { // patience bounds it: the guest boots meanwhile
+	// patience bounds it: the guest boots meanwhile
+	if err := g.client.Call(ctx, verbs.OpHello, nil, &g.first); err != nil {
 		return g.blame(err)
 	}
 	g.firstAt, g.booted = time.Now(), time.Since(begin)
@@ -165,14 +166,16 @@ func (g *guest) call(ctx context.Context, op string, params, result any) error {
 // errHung says that a guest was given up. Its agent answers in milliseconds, on a busy machine in a second or two.
 var errHung = errors.New("it does not answer")
 
-// A guest may take this long for an answer, and be stopped by a signal for so long meanwhile, while this process is running.
+// A guest may take this long for an answer, and be stopped by a signal for so long meanwhile, while this process is
+// running.
 const (
 	overseeEvery = 500 * time.Millisecond
 	answerTime   = 30 * time.Second
 	stoppedTime  = 5 * time.Second
 )
 
-// oversee gives a call up that takes too long. It counts its own looks: a time in which this process was stopped is not the guest's.
+// oversee gives a call up that takes too long. It counts its own looks: a time in which this process was stopped is not
+// the guest's.
 func (g *guest) oversee(ctx context.Context, giveUp context.CancelCauseFunc) {
 	tick := time.NewTicker(overseeEvery)
 	defer tick.Stop()

@@ -65,11 +65,12 @@ func Up(ctx context.Context, cfg Config) (_ *Guests, err error) {
 // restoreTime is how long a restored guest may take to answer; it is there in half a second.
 const restoreTime = 15 * time.Second
 
-// kvmSilence is how long a guest under KVM may say nothing: a kernel's first words come within a second. Some machines have a
-// /dev/kvm that runs nothing.
+// kvmSilence is how long a guest under KVM may say nothing: a kernel's first words come within a second. Some machines
+// have a /dev/kvm that runs nothing.
 const kvmSilence = 5 * time.Second
 
-// boot tries what is fastest first: a snapshot, then a fresh boot, with the machine's virtualisation if there is one that works.
+// boot tries what is fastest first: a snapshot, then a fresh boot, with the machine's virtualisation if there is one
+// that works.
 func (g *Guests) boot(ctx context.Context) error {
 	accelerator, silence := acceleratorTCG, time.Duration(0)
 	if g.cfg.kvm() {
@@ -252,7 +253,8 @@ func (g *Guests) startSwitch(ctx context.Context) (err error) {
 		mirrors = append(mirrors, g.dumperPath(name))
 	}
 	ports := g.portPaths()
-	g.sw, err = launch(filepath.Join(g.dir, "switch.log"), false, g.cfg.Executable, "switchd", "--datapath", softswitch.QEMU,
+	g.sw, err = launch(filepath.Join(g.dir, "switch.log"), false, g.cfg.Executable, "switchd", "--datapath",
+		softswitch.QEMU,
 		"--ports", ports[0]+","+ports[1], "--mirror", join(mirrors), "--listen", "unix:"+g.switchSocket())
 	if err != nil {
 		return fmt.Errorf("switch: %w", err)

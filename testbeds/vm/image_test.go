@@ -37,7 +37,8 @@ func makeImage(t *testing.T, vmlinuz string) string {
 	cache := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "tools/vm-image", "--kernel", vmlinuz, "--modules", filepath.Dir(filepath.Dir(vmlinuz)), "--name", "mine")
+	cmd := exec.CommandContext(ctx, "tools/vm-image", "--kernel", vmlinuz, "--modules",
+		filepath.Dir(filepath.Dir(vmlinuz)), "--name", "mine")
 	cmd.Dir = "../.."
 	cmd.Env = append(os.Environ(), "CANDELA_VM_CACHE="+cache)
 	if out, err := cmd.CombinedOutput(); err != nil {

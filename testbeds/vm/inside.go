@@ -65,7 +65,8 @@ func openInside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
 	}()
 	cfg := qemu.Config{Seed: testbeds.ComponentSeed(spec.Seed, "switch"), Report: t.note}
 	for _, path := range g.portPaths() {
-		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path + softswitch.SwitchSocket, Remote: path + softswitch.PeerSocket, Echo: true})
+		cfg.Ports = append(cfg.Ports, qemu.Port{Local: path + softswitch.SwitchSocket, Remote: path + softswitch.PeerSocket,
+			Echo: true})
 	}
 	for i := range spec.Dumpers {
 		cfg.Ports = append(cfg.Ports, qemu.Port{Record: func(frame []byte) { t.capture(i, frame) }})
@@ -73,7 +74,8 @@ func openInside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
 	if t.sw, err = qemu.Open(cfg); err != nil {
 		return nil, err
 	}
-	if t.server, err = switchd.New(switchd.Config{DeviceID: deviceID, Datapath: t.sw.Pipeline(), Info: p4.Software()}); err != nil {
+	if t.server, err = switchd.New(switchd.Config{DeviceID: deviceID, Datapath: t.sw.Pipeline(),
+		Info: p4.Software()}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

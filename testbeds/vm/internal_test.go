@@ -33,12 +33,14 @@ func TestWhatArrivedIsComparedWhereItCanBe(t *testing.T) {
 	}{
 		{
 			name: "memory that a WRITE filled", verb: generator.Write, statuses: success,
-			messages: []generator.MessageResult{message(generator.Write, generator.Success), message(generator.Write, generator.Success)},
-			want:     []generator.DataReport{{Connection: 1, Side: "responder", Messages: 2}},
+			messages: []generator.MessageResult{message(generator.Write, generator.Success),
+				message(generator.Write, generator.Success)},
+			want: []generator.DataReport{{Connection: 1, Side: "responder", Messages: 2}},
 		},
 		{
-			name: "memory that a WRITE filled badly", verb: generator.Write, statuses: success, responder: verbs.Data{Written: "byte 1"},
-			messages: []generator.MessageResult{message(generator.Write, generator.Success)},
+			name: "memory that a WRITE filled badly", verb: generator.Write, statuses: success,
+			responder: verbs.Data{Written: "byte 1"},
+			messages:  []generator.MessageResult{message(generator.Write, generator.Success)},
 			want: []generator.DataReport{{Connection: 1, Side: "responder", Messages: 1, Wrong: 1,
 				First: "memory that WRITEs have filled: byte 1"}},
 		},
@@ -56,7 +58,8 @@ func TestWhatArrivedIsComparedWhereItCanBe(t *testing.T) {
 			},
 		},
 		{
-			name: "an atomic that was executed twice", verb: generator.FetchAdd, statuses: success, responder: verbs.Data{Word: 5},
+			name: "an atomic that was executed twice", verb: generator.FetchAdd, statuses: success,
+			responder: verbs.Data{Word: 5},
 			want: []generator.DataReport{{Connection: 1, Side: "responder", Messages: 2, Wrong: 1,
 				First: "2 atomics have left 5 in memory, want 3"}},
 		},

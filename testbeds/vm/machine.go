@@ -34,7 +34,8 @@ func (m *machine) open(ctx context.Context) (_ []verbs.End, err error) {
 		return nil, err
 	}
 	if m.ratio < 0.5 || m.ratio > 2 {
-		return nil, fmt.Errorf("guest %s: its clock goes %.2f times as fast as this machine's: its timers would mislead", m.name, m.ratio)
+		return nil, fmt.Errorf("guest %s: its clock goes %.2f times as fast as this machine's: its timers would mislead",
+			m.name, m.ratio)
 	}
 	var configured verbs.ConfigureResponse
 	if err := m.call(ctx, verbs.OpConfigure, m.configuration(), &configured); err != nil {
@@ -88,7 +89,8 @@ func (m *machine) component() testbeds.Component {
 		p("package", m.guests.image.Package), p("rdma-core", m.guests.image.RDMACore), p("device", m.device.Name),
 		p("firmware", m.device.Firmware), p("accelerator", accelerator), p("memory-mib", m.guests.cfg.Memory),
 		p("clock-source", m.first.ClockSource), p("clock-ratio", fmt.Sprintf("%.3f", m.ratio)),
-		p("lacks", strings.Join(m.device.Lacks, ", ")), p("from-snapshot", m.restored), p("boot", m.booted.Round(10*time.Millisecond)), p("interface-mtu", guestMTU),
+		p("lacks", strings.Join(m.device.Lacks, ", ")), p("from-snapshot", m.restored),
+		p("boot", m.booted.Round(10*time.Millisecond)), p("interface-mtu", guestMTU),
 	}}
 }
 

@@ -35,7 +35,8 @@ func (m *model) open(context.Context) (_ []verbs.End, err error) {
 	path := m.guests.modelPath(m.side)
 	cfg := live.Config{
 		Socket: &live.Socket{Local: path + softswitch.PeerSocket, Remote: path + softswitch.SwitchSocket},
-		Side:   generator.Side(m.side), BarrierSync: m.spec.BarrierSync, ReceiveDepth: m.spec.RxDepth, RepostDelay: m.spec.RxRepostDelay,
+		Side:   generator.Side(m.side), BarrierSync: m.spec.BarrierSync, ReceiveDepth: m.spec.RxDepth,
+		RepostDelay: m.spec.RxRepostDelay,
 	}
 	if cfg.NIC, err = h.NICConfig(rdma.ProfileByName, m.spec.Seed); err != nil {
 		return nil, err
@@ -113,7 +114,8 @@ func (m *model) report(context.Context) (*verbs.ReportResponse, error) {
 	return r, nil
 }
 
-// compared counts the model's READs of a connection. What the peer sends is counted by what the peer knows to have succeeded.
+// compared counts the model's READs of a connection. What the peer sends is counted by what the peer knows to have
+// succeeded.
 func (m *model) compared(connection int, r *generator.Report) (n int) {
 	s := streamOf(r, connection+1, generator.Side(m.side))
 	if s == nil {

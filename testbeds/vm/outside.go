@@ -21,8 +21,8 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// outside is the fabric of a testbed that stays: the switch is a process of its own, the dumpers are here, at the other ends of
-// its mirror ports.
+// outside is the fabric of a testbed that stays: the switch is a process of its own, the dumpers are here, at the other
+// ends of its mirror ports.
 type outside struct {
 	fault
 	guests   *Guests
@@ -47,7 +47,8 @@ const fence = "fence"
 const callTimeout = 10 * time.Second
 
 func openOutside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
-	t := &outside{guests: g, spec: spec, dumpers: make([]*dumper.Host, len(spec.Dumpers)), watching: make(chan struct{}), last: time.Now()}
+	t := &outside{guests: g, spec: spec, dumpers: make([]*dumper.Host, len(spec.Dumpers)), watching: make(chan struct{}),
+		last: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, t.close())
@@ -207,8 +208,8 @@ func (t *outside) stop(ctx context.Context) (dump testbeds.Dump, err error) {
 	return dump, t.closeDumpers()
 }
 
-// drain returns when the dumpers have everything that left the switch: first nothing waits there, then each dumper has read up
-// to a fence.
+// drain returns when the dumpers have everything that left the switch: first nothing waits there, then each dumper has
+// read up to a fence.
 func (t *outside) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

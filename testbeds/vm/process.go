@@ -23,8 +23,8 @@ type process struct {
 	failure error
 }
 
-// launch starts a program with its output in the file log. One on a leash ends with this process, however that ends: the
-// kernel kills it when the thread that started it does, so that thread stays.
+// launch starts a program with its output in the file log. One on a leash ends with this process, however that ends:
+// the kernel kills it when the thread that started it does, so that thread stays.
 func launch(log string, leash bool, name string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {

@@ -23,8 +23,9 @@ const (
 	acceleratorKVM = "kvm"
 )
 
-// snapshot names the file for the snapshot of a guest that has just booted; empty: none is kept. What it depends on is in
-// its name: image, QEMU and its arguments. Each user has snapshots of their own: one that another user could change is not restored.
+// snapshot names the file for the snapshot of a guest that has just booted; empty: none is kept. What it depends on is
+// in its name: image, QEMU and its arguments. Each user has snapshots of their own: one that another user could change
+// is not restored.
 func (c *Config) snapshot(found *image, accelerator string) string {
 	if c.NoSnapshot || found.Key == "" {
 		return ""
@@ -39,7 +40,8 @@ func (c *Config) snapshot(found *image, accelerator string) string {
 	}
 	same := &guest{name: "g", dir: "/"}
 	h := sha256.New()
-	fmt.Fprintln(h, found.Key, program, info.Size(), info.ModTime().UnixNano(), strings.Join(same.arguments(c, accelerator, ""), "\x00"))
+	fmt.Fprintln(h, found.Key, program, info.Size(), info.ModTime().UnixNano(),
+		strings.Join(same.arguments(c, accelerator, ""), "\x00"))
 	return filepath.Join(c.Image, fmt.Sprintf("snapshot-%d-%s", os.Getuid(), hex.EncodeToString(h.Sum(nil))[:16]))
 }
 

@@ -86,8 +86,8 @@ func (g *Guests) save() error {
 	return os.Rename(fresh, filepath.Join(g.dir, stateFile))
 }
 
-// checkOwn refuses a directory in which another user could say which processes a testbed has, for those are ended. In /tmp anybody can
-// make it first.
+// checkOwn refuses a directory in which another user could say which processes a testbed has, for those are ended. In
+// /tmp anybody can make it first.
 func checkOwn(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -98,7 +98,8 @@ func checkOwn(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
 	case ok && int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("directory %s belongs to user %d, not to this one: what it says about processes is not believed", dir, owner.Uid)
+		return fmt.Errorf("directory %s belongs to user %d, not to this one: what it says about processes is not believed",
+			dir, owner.Uid)
 	case info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("directory %s has mode %v: others may write there; chmod go-w %s", dir, info.Mode().Perm(), dir)
 	}
@@ -131,8 +132,8 @@ func load(dir string) (*state, error) {
 // ErrDown says that no testbed of that name is up.
 var ErrDown = errors.New("the testbed is not up")
 
-// Attach takes hold of a testbed that [Up] left with Config.Detach; ErrDown if there is none. It stays when the Guests are
-// closed. One process has it at a time.
+// Attach takes hold of a testbed that [Up] left with Config.Detach; ErrDown if there is none. It stays when the Guests
+// are closed. One process has it at a time.
 func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	cfg.setState()
 	g := &Guests{attached: true, dir: filepath.Join(cfg.StateDir, cfg.Name), watched: newWatches()}
@@ -152,13 +153,15 @@ func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 		return nil, err
 	}
 	if join(s.Dumpers) != join(cfg.Dumpers) {
-		return nil, fmt.Errorf("it is up with the dumpers %q, its description has %q: candela testbed down %s", s.Dumpers, cfg.Dumpers, cfg.Name)
+		return nil, fmt.Errorf("it is up with the dumpers %q, its description has %q: candela testbed down %s", s.Dumpers,
+			cfg.Dumpers, cfg.Name)
 	}
 	if err := cfg.chooseImage(); err != nil {
 		return nil, err
 	}
 	if cfg.Image != "" && s.Image != cfg.Image {
-		return nil, fmt.Errorf("it is up with the image %s, not with %s: candela testbed down %s", s.Image, cfg.Image, cfg.Name)
+		return nil, fmt.Errorf("it is up with the image %s, not with %s: candela testbed down %s", s.Image, cfg.Image,
+			cfg.Name)
 	}
 	cfg.Image, cfg.Memory = s.Image, s.Memory
 	if g.image, err = cfg.setDefaults(); err != nil {
@@ -167,7 +170,8 @@ func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	g.cfg = cfg
 	g.adopt(s)
 	if dead := g.Dead(); len(dead) > 0 || g.sw == nil || g.one() == nil {
-		return nil, fmt.Errorf("%s has ended: candela testbed down %s%s", strings.Join(dead, " and "), cfg.Name, g.lastWords())
+		return nil, fmt.Errorf("%s has ended: candela testbed down %s%s", strings.Join(dead, " and "), cfg.Name,
+			g.lastWords())
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, one := range g.guests {

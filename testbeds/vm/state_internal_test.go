@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestAStateOfAnotherUserIsNotBelieved: in /tmp anybody can make the directory of root's testbeds before root does, and name processes
-// in it, which `testbed down` would end.
+// TestAStateOfAnotherUserIsNotBelieved: in /tmp anybody can make the directory of root's testbeds before root does, and
+// name processes in it, which `testbed down` would end.
 func TestAStateOfAnotherUserIsNotBelieved(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP-root: only root can give a directory to another user")
@@ -31,9 +31,12 @@ func TestAStateOfAnotherUserIsNotBelieved(t *testing.T) {
 		change func(root, dir string) error
 		want   string
 	}{
-		"the root is another user's":      {func(root, _ string) error { return os.Chown(root, 12345, 12345) }, "belongs to user 12345"},
-		"the directory is another user's": {func(_, dir string) error { return os.Chown(dir, 12345, 12345) }, "belongs to user 12345"},
-		"all may write to the root":       {func(root, _ string) error { return os.Chmod(root, 0o777) }, "others may write there"},
+		"the root is another user's": {func(root, _ string) error { return os.Chown(root, 12345, 12345) },
+			"belongs to user 12345"},
+		"the directory is another user's": {func(_, dir string) error { return os.Chown(dir, 12345, 12345) },
+			"belongs to user 12345"},
+		"all may write to the root": {func(root, _ string) error { return os.Chmod(root, 0o777) },
+			"others may write there"},
 		"the root is a link": {func(root, _ string) error {
 			return errors.Join(os.Rename(root, root+"2"), os.Symlink(root+"2", root))
 		}, "is not a directory"},
@@ -41,8 +44,10 @@ func TestAStateOfAnotherUserIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := filepath.Join(t.TempDir(), "candela-vm-0")
 			dir := filepath.Join(root, "vm")
-			text, err := json.Marshal(state{Schema: stateSchema, Name: "vm", Switch: &process{ID: victim.Process.Pid, Start: since}})
-			err = errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, stateFile), text, 0o600), tt.change(root, dir))
+			text, err := json.Marshal(state{Schema: stateSchema, Name: "vm",
+				Switch: &process{ID: victim.Process.Pid, Start: since}})
+			err = errors.Join(err, os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, stateFile), text, 0o600),
+				tt.change(root, dir))
 			if err != nil {
 				t.Fatal(err)
 			}

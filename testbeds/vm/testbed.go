@@ -124,7 +124,10 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.both(ctx, func(ctx context.Context, side int, p party) error { return p.connect(ctx, t.ends[1-side]) }); err != nil {
+	if err := t.both(ctx, func(ctx context.Context, side int,
+		p party) error {
+		return p.connect(ctx, t.ends[1-side])
+	}); err != nil {
 		return nil, err
 	}
 	list := make([]injector.Connection, len(t.spec.Connections))
@@ -159,8 +162,9 @@ func (t *Testbed) Environment(context.Context) (testbeds.Environment, error) {
 	}
 	env.Components = append(env.Components, t.fabric.component())
 	for _, d := range t.spec.Dumpers {
-		env.Components = append(env.Components, testbeds.Component{Name: d.Name, Kind: "dumper", Properties: []testbeds.Property{
-			testbeds.NewProperty("weight", d.Weight), testbeds.NewProperty("cores", d.Cores)}})
+		env.Components = append(env.Components,
+			testbeds.Component{Name: d.Name, Kind: "dumper", Properties: []testbeds.Property{
+				testbeds.NewProperty("weight", d.Weight), testbeds.NewProperty("cores", d.Cores)}})
 	}
 	return env, nil
 }
@@ -206,7 +210,8 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 	return list, err
 }
 
-// pollEvery is how often guests are asked whether they are done: each question costs an emulated processor some of its time.
+// pollEvery is how often guests are asked whether they are done: each question costs an emulated processor some of its
+// time.
 const pollEvery = 30 * time.Millisecond
 
 // minQuiet is how long the wire of emulated machines is watched at least: they may stand still for a while.
@@ -261,8 +266,8 @@ func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// merged is the report of both sides; each has its own streams. Totals are those of the requester's side unless only the
-// responder sent.
+// merged is the report of both sides; each has its own streams. Totals are those of the requester's side unless only
+// the responder sent.
 func merged(a, b generator.Report) generator.Report {
 	a.Streams = append(a.Streams, b.Streams...)
 	slices.SortStableFunc(a.Streams, func(x, y generator.StreamReport) int {

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/generator/verbs"
 )
 
-// verified says of every connection and side whether what arrived there is what was sent. A side compares what it can alone:
-// SENDs that it got, READs that it made. What WRITEs and atomics left in its memory counts if the peer knows that they were
-// done.
+// verified says of every connection and side whether what arrived there is what was sent. A side compares what it can
+// alone: SENDs that it got, READs that it made. What WRITEs and atomics left in its memory counts if the peer knows
+// that they were done.
 func (t *Testbed) verified(r *generator.Report) (list []generator.DataReport) {
 	for i := range t.spec.Connections {
 		for side := range t.sides {
@@ -36,7 +36,8 @@ func streamOf(r *generator.Report, connection int, side generator.Side) *generat
 }
 
 // addWritten adds what the requests of the other side's stream did to the memory here.
-func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *generator.StreamReport, traffic *generator.Traffic) {
+func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *generator.StreamReport,
+	traffic *generator.Traffic) {
 	if s == nil {
 		return
 	}
@@ -67,7 +68,8 @@ func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *genera
 		out.Messages += traffic.Messages
 		if d.Word != want {
 			out.Wrong++
-			out.First = first(out.First, fmt.Sprintf("%d atomics have left %d in memory, want %d", traffic.Messages, d.Word, want))
+			out.First = first(out.First, fmt.Sprintf("%d atomics have left %d in memory, want %d", traffic.Messages, d.Word,
+				want))
 		}
 	}
 }

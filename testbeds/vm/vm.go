@@ -1,10 +1,10 @@
-// Package vm is a testbed of QEMU guests with Linux's soft-RoCE: a device under test that nobody here wrote, on any machine,
-// without privilege. Each guest has one virtio NIC, which is a pair of Unix sockets; between them runs the injector pipeline
-// (package injector/qemu), with the dumpers in this process. The guest's agent, candela-verbs, is spoken to over a port of
-// virtio-serial, which is a Unix socket, too.
+// Package vm is a testbed of QEMU guests with Linux's soft-RoCE: a device under test that nobody here wrote, on any
+// machine, without privilege. Each guest has one virtio NIC, which is a pair of Unix sockets; between them runs the
+// injector pipeline (package injector/qemu), with the dumpers in this process. The guest's agent, candela-verbs, is
+// spoken to over a port of virtio-serial, which is a Unix socket, too.
 //
-// Guests are booted once, by [Up], and serve one test after the other: each test gets a fresh RDMA device and queue pairs,
-// and a fresh switch. A guest's clock is never used to judge: times are the switch's.
+// Guests are booted once, by [Up], and serve one test after the other: each test gets a fresh RDMA device and queue
+// pairs, and a fresh switch. A guest's clock is never used to judge: times are the switch's.
 package vm
 
 import (

@@ -85,13 +85,15 @@ func run(t *testing.T, guests *vm.Guests, p *plan.Plan) *orchestrator.Outcome {
 
 func TestSoftRoCERecoversFromALossOfEveryVerb(t *testing.T) {
 	guests := boot(t)
-	for _, verb := range []string{"write", "write-imm", "send", "send-imm", "read", "[write, send, read]", "[compare-swap, fetch-add]"} {
+	for _, verb := range []string{"write", "write-imm", "send", "send-imm", "read", "[write, send, read]",
+		"[compare-swap, fetch-add]"} {
 		t.Run(verb, func(t *testing.T) {
 			outcome := run(t, guests, planOf(t, strings.Replace(lossy, "VERB", verb, 1)))
 			if outcome.Verdict.Exit == orchestrator.ExitInfrastructure || outcome.Verdict.Exit == orchestrator.ExitInvalid {
 				t.Fatalf("%+v", outcome.Verdict)
 			}
-			if s := outcome.Generator.Streams; len(s) != 1 || len(s[0].Statuses) != 1 || s[0].Statuses[0].Status != generator.Success {
+			if s := outcome.Generator.Streams; len(s) != 1 || len(s[0].Statuses) != 1 ||
+				s[0].Statuses[0].Status != generator.Success {
 				t.Errorf("streams: %+v", s)
 			}
 			if notes := strings.Join(outcome.Report.Notes, "\n"); !strings.Contains(notes, "hosts held packets in this run: ") {
@@ -124,7 +126,8 @@ func TestAGuestThatHangsEndsTheRunUnderItsName(t *testing.T) {
 	outcome := run(t, guests, p)
 	took := time.Since(stopped)
 	text := strings.Join(outcome.Verdict.Reasons, "\n")
-	if outcome.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(text, "guest responder") || strings.Contains(text, "guest requester") ||
+	if outcome.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(text, "guest responder") ||
+		strings.Contains(text, "guest requester") ||
 		!strings.Contains(text, "is stopped by a signal") {
 		t.Errorf("%+v", outcome.Verdict)
 	}

@@ -28,7 +28,8 @@ func written(t *testing.T, format string) []byte {
 	}
 	for i := range 30 {
 		r := trace.Decision{
-			Time: 1_000_000_007, Switch: i % 2, Port: i, Queue: i % 8, Kind: uint8(i % 3), Cause: uint8(i % 2), Packet: 1<<63 + uint64(i), Flow: 7,
+			Time: 1_000_000_007, Switch: i % 2, Port: i, Queue: i % 8, Kind: uint8(i % 3), Cause: uint8(i % 2),
+			Packet: 1<<63 + uint64(i), Flow: 7,
 			Rank: ^uint64(0), Size: 1500, Occupancy: 1 << 40, Values: [trace.DecisionValues]int64{int64(i), -int64(i)},
 		}
 		if err := w.Write(&r); err != nil {
@@ -50,7 +51,8 @@ func TestDecisionsAreTheSameInEveryFormat(t *testing.T) {
 	if got := strings.Join(lines[0], ","); got != head {
 		t.Fatalf("head %s", got)
 	}
-	if got, want := strings.Join(lines[2], ","), "1000000007,spine-0,1,1,evicted,rank,9223372036854775809,7,18446744073709551615,1500,1099511627776,,1,-1"; got != want {
+	if got, want := strings.Join(lines[2], ","),
+		"1000000007,spine-0,1,1,evicted,rank,9223372036854775809,7,18446744073709551615,1500,1099511627776,,1,-1"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for i, text := range bytes.Split(bytes.TrimSpace(written(t, "json")), []byte("\n")) {
@@ -90,7 +92,8 @@ func TestDecisionsAreTheSameInEveryFormat(t *testing.T) {
 }
 
 func TestAnUnknownFormatIsRefused(t *testing.T) {
-	if _, err := trace.NewDecisionWriter(new(bytes.Buffer), "xml", kinds, nil); err == nil || !strings.Contains(err.Error(), "csv, json, parquet") {
+	if _, err := trace.NewDecisionWriter(new(bytes.Buffer), "xml", kinds, nil); err == nil ||
+		!strings.Contains(err.Error(), "csv, json, parquet") {
 		t.Errorf("%v", err)
 	}
 }

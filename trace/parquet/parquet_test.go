@@ -76,7 +76,8 @@ func TestAnotherReaderFindsEveryValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := read(t, b.Bytes())
-	if !slices.Equal(got.Columns, []string{"n", "word", "rank", "limit_bytes"}) || got.Groups != 2 || len(got.Rows) != rows {
+	if !slices.Equal(got.Columns, []string{"n", "word", "rank", "limit_bytes"}) || got.Groups != 2 ||
+		len(got.Rows) != rows {
 		t.Fatalf("columns %v, %d groups, %d rows", got.Columns, got.Groups, len(got.Rows))
 	}
 	for i, row := range got.Rows {

@@ -1,4 +1,5 @@
-// Package wireshark holds Candela's dissectors for Wireshark and tshark: NDP, and what mirror copies of RoCE packets carry.
+// Package wireshark holds Candela's dissectors for Wireshark and tshark: NDP, and what mirror copies of RoCE packets
+// carry.
 package wireshark
 
 import (

@@ -22,14 +22,17 @@ import (
 // udp returns a frame over IPv4 or IPv6 with the given payload.
 func udp(t *testing.T, six bool, from, to uint16, payload []byte) []byte {
 	t.Helper()
-	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv4}
+	eth := &layers.Ethernet{SrcMAC: net.HardwareAddr{2, 0, 0, 0, 0, 1}, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
+		EthernetType: layers.EthernetTypeIPv4}
 	var ip interface {
 		gopacket.SerializableLayer
 		gopacket.NetworkLayer
-	} = &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1}, DstIP: net.IP{10, 0, 0, 2}}
+	} = &layers.IPv4{Version: 4, IHL: 5, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: net.IP{10, 0, 0, 1},
+		DstIP: net.IP{10, 0, 0, 2}}
 	if six {
 		eth.EthernetType = layers.EthernetTypeIPv6
-		ip = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolUDP, SrcIP: net.ParseIP("fd00::1"), DstIP: net.ParseIP("fd00::2")}
+		ip = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolUDP, SrcIP: net.ParseIP("fd00::1"),
+			DstIP: net.ParseIP("fd00::2")}
 	}
 	l4 := &layers.UDP{SrcPort: layers.UDPPort(from), DstPort: layers.UDPPort(to)}
 	if err := l4.SetNetworkLayerForChecksum(ip); err != nil {
@@ -67,7 +70,8 @@ func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"-X", "lua_script:" + script, "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields", "-E", "separator=|"}
+	args := []string{"-X", "lua_script:" + script, "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields", "-E",
+		"separator=|"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
@@ -104,10 +108,12 @@ func TestTsharkReadsNDP(t *testing.T) {
 		if h.Kind == ndp.Data && (h.Flags&ndp.FlagTrimmed != 0 || carried[i] < int(h.Length)) {
 			missing = fmt.Sprint(int(h.Length) - carried[i])
 		}
-		want = append(want, fmt.Sprintf("NDP|%d|0x%02x|%d|%d|%d|%d|%d|1|%s", h.Kind, uint8(h.Flags), h.Connection, h.Seq, h.Counter, h.Path,
+		want = append(want, fmt.Sprintf("NDP|%d|0x%02x|%d|%d|%d|%d|%d|1|%s", h.Kind, uint8(h.Flags), h.Connection, h.Seq,
+			h.Counter, h.Path,
 			h.Length, missing))
 	}
-	got := tshark(t, frames, "_ws.col.Protocol", "candela_ndp.kind", "candela_ndp.flags", "candela_ndp.connection", "candela_ndp.seq",
+	got := tshark(t, frames, "_ws.col.Protocol", "candela_ndp.kind", "candela_ndp.flags", "candela_ndp.connection",
+		"candela_ndp.seq",
 		"candela_ndp.counter", "candela_ndp.path", "candela_ndp.length", "candela_ndp.checksum.good", "candela_ndp.missing")
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
@@ -119,16 +125,19 @@ func TestTsharkReadsNDP(t *testing.T) {
 func TestTsharkTellsDamagedAndForeignPackets(t *testing.T) {
 	damaged := (&ndp.Header{Kind: ndp.Ack, Seq: 4}).AppendTo(nil)
 	damaged[11] ^= 1
-	frames := [][]byte{udp(t, false, 50000, ndp.Port, damaged), udp(t, false, 50000, ndp.Port, []byte("nothing of ours, but as long as"))}
+	frames := [][]byte{udp(t, false, 50000, ndp.Port, damaged),
+		udp(t, false, 50000, ndp.Port, []byte("nothing of ours, but as long as"))}
 	got := tshark(t, frames, "candela_ndp.kind", "candela_ndp.checksum.good", "_ws.expert.message")
-	if len(got) != 2 || got[0] != "2|0|NDP header checksum is wrong" || strings.HasPrefix(got[1], "2") || !strings.HasPrefix(got[1], "||") {
+	if len(got) != 2 || got[0] != "2|0|NDP header checksum is wrong" || strings.HasPrefix(got[1], "2") ||
+		!strings.HasPrefix(got[1], "||") {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestTsharkReadsWhatMirrorCopiesCarry(t *testing.T) {
 	roce := func(six bool) []byte {
-		return udp(t, six, 50000, packet.Port, append([]byte{4, 0x40, 0xff, 0xff, 0, 0, 0, 9, 0, 0, 0, 5}, make([]byte, 68)...))
+		return udp(t, six, 50000, packet.Port,
+			append([]byte{4, 0x40, 0xff, 0xff, 0, 0, 0, 9, 0, 0, 0, 5}, make([]byte, 68)...))
 	}
 	metas := []trace.MirrorMeta{
 		{Event: trace.EventDrop, Seq: 1, TimeNS: 123456789, UDPDstPort: packet.Port},

@@ -10,14 +10,15 @@ import (
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
-// TestAgreedTraces judges the traces of testdata/agreed.txt, on which analyzers and oracle once differed, and their neighbours in
-// which somebody is guilty. A case starts with "## VERDICT VERDICT: NAME", the verdicts being those of requester and responder.
+// TestAgreedTraces judges the traces of testdata/agreed.txt, on which analyzers and oracle once differed, and their
+// neighbours in which somebody is guilty. A case starts with "## VERDICT VERDICT: NAME", the verdicts being those of
+// requester and responder.
 func TestAgreedTraces(t *testing.T) {
 	checkAgreed(t, "testdata/agreed.txt")
 }
 
-// TestTracesThatMutantsOfTheObserverMisjudge judges random traces of single captures, minimised, each of which some mutant of the observer
-// judges otherwise than the oracle.
+// TestTracesThatMutantsOfTheObserverMisjudge judges random traces of single captures, minimised, each of which some
+// mutant of the observer judges otherwise than the oracle.
 func TestTracesThatMutantsOfTheObserverMisjudge(t *testing.T) { checkAgreed(t, "testdata/mutants.txt") }
 
 func checkAgreed(t *testing.T, file string) {

@@ -1,5 +1,5 @@
-// Package comparison holds the analyzers against the oracle on random small traces. It calls the analyzers as black boxes, by
-// the interface that every analysis uses.
+// Package comparison holds the analyzers against the oracle on random small traces. It calls the analyzers as black
+// boxes, by the interface that every analysis uses.
 package comparison
 
 import (
@@ -46,7 +46,8 @@ func Configured(meta trace.Meta, v oracle.View) []analyzers.Analyzer {
 	}
 	if v.TimeoutNS > 0 && v.Retry >= 0 && v.RNRRetry >= 0 {
 		params = retrans.Params{
-			Known: true, TimeoutExponent: uint8(bits.Len64(uint64(v.TimeoutNS/4096)) - 1), RetryCount: uint8(v.Retry), RNRRetry: uint8(v.RNRRetry),
+			Known: true, TimeoutExponent: uint8(bits.Len64(uint64(v.TimeoutNS/4096)) - 1), RetryCount: uint8(v.Retry),
+			RNRRetry: uint8(v.RNRRetry),
 		}
 	}
 	return []analyzers.Analyzer{
@@ -91,7 +92,8 @@ func (d *Disagreement) Class() string {
 	return d.Group() + " " + d.Detail
 }
 
-// Unjust reports whether the judge says more than is certain: somebody innocent is blamed, or a doubt is reported as a fact.
+// Unjust reports whether the judge says more than is certain: somebody innocent is blamed, or a doubt is reported as a
+// fact.
 func (d *Disagreement) Unjust() bool { return d.Kind == FalseAlarm || d.Kind == TooSevere }
 
 // Group names a class without what a miss stumbles over.
@@ -148,7 +150,8 @@ func compareRequests(
 			d.Kind, d.Rule, d.Detail = Missed, d.Oracle.Verdict.String(), stumblingBlock(t, d.Oracle)
 		case said > want:
 			d.Kind, d.Rule = TooSevere, rule
-		case t.View.Plain && !t.View.Complete && (analyzers.LostFirst(rule) || rule == "gbn.capture-gap" || rule == "gbn.opcode-sequence"):
+		case t.View.Plain && !t.View.Complete &&
+			(analyzers.LostFirst(rule) || rule == "gbn.capture-gap" || rule == "gbn.opcode-sequence"):
 			continue // the oracle counts up to two unseen frames, a network may lose more of them before the tap
 		default:
 			d.Kind, d.Rule = TooMild, rule

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/open.txt")
 
-// TestBlindAndParanoidJudgesDisagree checks the comparison itself: a judge that sees nothing misses, one that convicts all the time
-// raises false alarms.
+// TestBlindAndParanoidJudgesDisagree checks the comparison itself: a judge that sees nothing misses, one that convicts
+// all the time raises false alarms.
 func TestBlindAndParanoidJudgesDisagree(t *testing.T) {
 	blind := func(*oracle.Trace) ([]analyzers.Finding, error) { return nil, nil }
 	paranoid := func(*oracle.Trace) ([]analyzers.Finding, error) {
@@ -85,8 +85,9 @@ func TestTheNotationIsReadBack(t *testing.T) {
 	}
 }
 
-// TestAnalyzersAgreeWithTheOracle judges seeded traces both ways. testdata/open.txt lists the classes of disagreement that are known, with
-// their counts. Neither their sum may grow nor any class of false alarms. After a fix -update takes what is gone out of the list.
+// TestAnalyzersAgreeWithTheOracle judges seeded traces both ways. testdata/open.txt lists the classes of disagreement
+// that are known, with their counts. Neither their sum may grow nor any class of false alarms. After a fix -update
+// takes what is gone out of the list.
 func TestAnalyzersAgreeWithTheOracle(t *testing.T) {
 	const file = "testdata/open.txt"
 	traces := 6000
@@ -103,7 +104,8 @@ func TestAnalyzersAgreeWithTheOracle(t *testing.T) {
 		}
 		for _, d := range list {
 			if d.Unjust() && !tr.View.Plain {
-				t.Errorf("%s: nobody innocent is blamed where every frame and loss is known; such as\n%vanalyzers %+v", d.Group(), tr, d.Findings)
+				t.Errorf("%s: nobody innocent is blamed where every frame and loss is known; such as\n%vanalyzers %+v", d.Group(),
+					tr, d.Findings)
 				continue
 			}
 			counts[d.Group()]++

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Minimise deletes packets from the trace of a disagreement, and makes the rest plainer, while a disagreement of its class
-// stays.
+// Minimise deletes packets from the trace of a disagreement, and makes the rest plainer, while a disagreement of its
+// class stays.
 func Minimise(d Disagreement, judge Judge) Disagreement {
 	for changed := true; changed; {
 		changed = false

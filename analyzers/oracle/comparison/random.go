@@ -52,8 +52,8 @@ func DrawSeenBy(rng *rand.Rand, taps []string) (*oracle.Trace, Family) {
 	}
 }
 
-// Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, and in three of four cases something
-// near it.
+// Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, and in three of four cases
+// something near it.
 func Draw(rng *rand.Rand) *oracle.Trace {
 	t, _ := draw(rng)
 	return t
@@ -155,7 +155,8 @@ func mutateCrossings(rng *rand.Rand, t *oracle.Trace, at *[]traffic.Crossing) {
 	}
 }
 
-// Judgeable reports whether a trace begins where its connection does: a capture that begins later has not missed anything.
+// Judgeable reports whether a trace begins where its connection does: a capture that begins later has not missed
+// anything.
 func Judgeable(t *oracle.Trace) bool {
 	if !t.View.Plain {
 		return len(t.Packets) > 0
@@ -221,12 +222,14 @@ var syndromes = []packet.Syndrome{
 }
 
 var requestOpcodes = []packet.Opcode{
-	packet.SendFirst, packet.SendMiddle, packet.SendLast, packet.SendOnly, packet.WriteFirst, packet.WriteMiddle, packet.WriteLast,
+	packet.SendFirst, packet.SendMiddle, packet.SendLast, packet.SendOnly, packet.WriteFirst, packet.WriteMiddle,
+	packet.WriteLast,
 	packet.WriteOnly, packet.ReadRequest, packet.FetchAdd,
 }
 
 var responseOpcodes = []packet.Opcode{
-	packet.ReadResponseFirst, packet.ReadResponseMiddle, packet.ReadResponseLast, packet.ReadResponseOnly, packet.Acknowledge,
+	packet.ReadResponseFirst, packet.ReadResponseMiddle, packet.ReadResponseLast, packet.ReadResponseOnly,
+	packet.Acknowledge,
 	packet.AtomicAcknowledge,
 }
 

@@ -16,18 +16,22 @@ const (
 	excluded // about fields that the oracle does not see
 )
 
-// sides is the table of rules by endpoint. Excluded ones need fields outside the oracle's alphabet, or judge times that the
-// standard does not bound.
+// sides is the table of rules by endpoint. Excluded ones need fields outside the oracle's alphabet, or judge times that
+// the standard does not bound.
 var sides = map[string]side{
 	"gbn.ack-beyond": responder, "gbn.ack-decreasing": responder, "gbn.ack-missing": responder, "gbn.after-error": sender,
 	"gbn.atomic-unexpected": responder, "gbn.capture-gap": sender, "gbn.dma-length": requester, "gbn.icrc": excluded,
 	"gbn.incomplete": either, "gbn.msn": responder, "gbn.nak-code": excluded, "gbn.nak-duplicate": responder,
-	"gbn.nak-fatal-missing": responder, "gbn.nak-missing": responder, "gbn.nak-psn": responder, "gbn.nak-repeat": responder,
-	"gbn.nak-unanswered": requester, "gbn.nak-unprovoked": responder, "gbn.opcode-sequence": requester, "gbn.p-key-changed": excluded,
-	"gbn.pad-count": excluded, "gbn.payload-length": sender, "gbn.psn-skip": requester, "gbn.read-length": responder,
-	"gbn.read-missing": responder, "gbn.read-opcode": responder, "gbn.read-order": responder, "gbn.read-restart": requester,
+	"gbn.nak-fatal-missing": responder, "gbn.nak-missing": responder, "gbn.nak-psn": responder,
+	"gbn.nak-repeat":     responder,
+	"gbn.nak-unanswered": requester, "gbn.nak-unprovoked": responder, "gbn.opcode-sequence": requester,
+	"gbn.p-key-changed": excluded,
+	"gbn.pad-count":     excluded, "gbn.payload-length": sender, "gbn.psn-skip": requester, "gbn.read-length": responder,
+	"gbn.read-missing": responder, "gbn.read-opcode": responder, "gbn.read-order": responder,
+	"gbn.read-restart":    requester,
 	"gbn.read-unexpected": responder, "gbn.replay-opcode": excluded, "gbn.resend-acknowledged": requester,
-	"gbn.retransmit-changed": requester, "gbn.retransmit-first": requester, "gbn.retry-exceeded": requester, "gbn.rnr-early": requester,
+	"gbn.retransmit-changed": requester, "gbn.retransmit-first": requester, "gbn.retry-exceeded": requester,
+	"gbn.rnr-early": requester,
 	"gbn.rnr-timer": excluded, "gbn.rnr-unprovoked": responder, "gbn.round-gap": requester, "gbn.solicited": excluded,
 	"gbn.syndrome": excluded, "gbn.timeout-early": requester, "gbn.timeout-start": requester, "gbn.unknown-qp": excluded,
 
@@ -37,10 +41,11 @@ var sides = map[string]side{
 	"retrans.timer-off": requester,
 }
 
-// atTheEnd are rules that claim that something is still to come. In an open trace they need not be right, and the analyzers
-// can't be told that it is open.
+// atTheEnd are rules that claim that something is still to come. In an open trace they need not be right, and the
+// analyzers can't be told that it is open.
 var atTheEnd = map[string]bool{
-	"gbn.incomplete": true, "gbn.ack-missing": true, "gbn.read-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true,
+	"gbn.incomplete": true, "gbn.ack-missing": true, "gbn.read-missing": true, "gbn.nak-missing": true,
+	"gbn.nak-unanswered":    true,
 	"gbn.nak-fatal-missing": true,
 }
 
@@ -48,7 +53,8 @@ var atTheEnd = map[string]bool{
 type blamed struct {
 	worst [2]oracle.Verdict
 	rule  [2]string
-	// either is what findings say of the connection as a whole, or of its end. It is right if one of the endpoints is guilty.
+	// either is what findings say of the connection as a whole, or of its end. It is right if one of the endpoints is
+	// guilty.
 	either        oracle.Verdict
 	eitherRule    string
 	eitherExcused bool
@@ -118,8 +124,9 @@ func severity(f *analyzers.Finding) oracle.Verdict {
 	}
 }
 
-// of returns what was said of an endpoint, a requester or responder and by which rule. What was said of the connection counts where it is deserved; an
-// exchange that stops in the middle is one finding, though both endpoints may be to blame.
+// of returns what was said of an endpoint, a requester or responder and by which rule. What was said of the connection
+// counts where it is deserved; an exchange that stops in the middle is one finding, though both endpoints may be to
+// blame.
 func (b *blamed) of(e oracle.Endpoint, d oracle.Decision) (oracle.Verdict, string) {
 	if b.either > b.worst[e] && d.Verdict > b.worst[e] {
 		return min(b.either, d.Verdict), b.eitherRule

@@ -35,7 +35,8 @@ type Options struct {
 	Packets     int  // about as many in all
 	EqualIPSN   bool // every initial PSN is 0
 	MTU         int  // 0: 1024
-	// Reopened: some queue pairs are reset after a while and used once more, with other initial PSNs. No connections document says so.
+	// Reopened: some queue pairs are reset after a while and used once more, with other initial PSNs. No connections
+	// document says so.
 	Reopened bool
 	Scenario Scenario
 }
@@ -142,7 +143,8 @@ func direction(p *oracle.Packet) int {
 func (v Verbs) words() []string {
 	var list []string
 	for verb, names := range map[Verbs][]string{
-		Send: {"send", "send-imm", "send-invalidate"}, Write: {"write", "write-imm"}, Read: {"read"}, Atomic: {"compare-swap", "fetch-add"},
+		Send: {"send", "send-imm", "send-invalidate"}, Write: {"write", "write-imm"}, Read: {"read"},
+		Atomic: {"compare-swap", "fetch-add"},
 	} {
 		if v&verb != 0 {
 			list = append(list, names...)
@@ -175,10 +177,12 @@ func (s *Session) bytes(b []byte, f *sessionFrame) []byte {
 			PSN: packet.NewPSN(int64(ipsn) + int64(f.PSN)), PadCount: uint8(s.lacking(f.Lacks) & 3),
 		},
 		Headers: packet.HasBTH | f.Op.Headers(),
-		RETH:    packet.RETH{VA: s.address(f.VA), RKey: 0x1000 + uint32(c.Index), Length: uint32(f.Count*s.mtu - s.lacking(f.Short))},
-		AETH:    packet.AETH{Syndrome: f.Syndrome, MSN: uint32(f.MSN) & 0xffffff},
-		ImmDt:   uint32(f.PSN), IETH: 0x9000 + uint32(f.PSN),
-		AtomicETH:    packet.AtomicETH{VA: 0x4000_0000 + 8*uint64(f.PSN), RKey: 0x1000 + uint32(c.Index), Swap: uint64(f.PSN), Compare: 1},
+		RETH: packet.RETH{VA: s.address(f.VA), RKey: 0x1000 + uint32(c.Index),
+			Length: uint32(f.Count*s.mtu - s.lacking(f.Short))},
+		AETH:  packet.AETH{Syndrome: f.Syndrome, MSN: uint32(f.MSN) & 0xffffff},
+		ImmDt: uint32(f.PSN), IETH: 0x9000 + uint32(f.PSN),
+		AtomicETH: packet.AtomicETH{VA: 0x4000_0000 + 8*uint64(f.PSN), RKey: 0x1000 + uint32(c.Index), Swap: uint64(f.PSN),
+			Compare: 1},
 		AtomicAckETH: f.VA,
 	}
 	if verb := f.Op.Verb(); verb == packet.VerbSend || verb == packet.VerbWrite || f.Op.IsReadResponse() {

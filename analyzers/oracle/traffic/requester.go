@@ -63,7 +63,8 @@ func (r *requester) post() bool {
 	if verb == Atomic {
 		packets = 1
 	}
-	if r.posted > r.una && r.posted+packets-r.una > r.Window || (verb == Read || verb == Atomic) && r.explicits() >= max(1, r.Reads) {
+	if r.posted > r.una && r.posted+packets-r.una > r.Window || (verb == Read || verb == Atomic) &&
+		r.explicits() >= max(1, r.Reads) {
 		return false
 	}
 	r.messages--
@@ -254,7 +255,8 @@ func (r *requester) receive(p oracle.Packet) {
 	}
 }
 
-// progress acknowledges everything before psn, as far as READs and atomics have had their answers; missing: one has not.
+// progress acknowledges everything before psn, as far as READs and atomics have had their answers; missing: one has
+// not.
 func (r *requester) progress(psn int) (missing bool) {
 	to := r.una
 	for to < psn && !r.at(to).explicit() {

@@ -200,7 +200,8 @@ func (r *responder) answer(p oracle.Packet) {
 	})
 }
 
-// ack returns the syndrome of an acknowledgement. A credit count of 12 or more grants 64 requests at least (IBTA volume 1, 9.7.7.2, table 45).
+// ack returns the syndrome of an acknowledgement. A credit count of 12 or more grants 64 requests at least (IBTA volume
+// 1, 9.7.7.2, table 45).
 func (r *responder) ack() packet.Syndrome {
 	if !r.Credits || r.chance(0.2) {
 		return packet.SyndromeAckNoCredit

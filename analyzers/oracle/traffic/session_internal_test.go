@@ -17,7 +17,8 @@ func TestSessionsHaveWhatTheirOptionsSay(t *testing.T) {
 		},
 	}
 	s := NewSession(1, o)
-	if !s.Settled || len(s.ends) < 3 || s.ends[2].Requester.IPSN == s.ends[0].Requester.IPSN || s.ends[2].Requester.QPN != s.ends[0].Requester.QPN {
+	if !s.Settled || len(s.ends) < 3 || s.ends[2].Requester.IPSN == s.ends[0].Requester.IPSN ||
+		s.ends[2].Requester.QPN != s.ends[0].Requester.QPN {
 		t.Fatalf("settled %t, queue pairs %+v", s.Settled, s.ends)
 	}
 	dec := trace.NewDecoder(trace.FormatPlain, nil, false)
@@ -42,6 +43,7 @@ func TestSessionsHaveWhatTheirOptionsSay(t *testing.T) {
 		}
 	}
 	if full == 0 || odd == 0 || credits == 0 || long == 0 || low == 0 || high == 0 {
-		t.Errorf("%d full and %d short packets, %d credits, %d long RNR timers, %d low and %d high counts of messages", full, odd, credits, long, low, high)
+		t.Errorf("%d full and %d short packets, %d credits, %d long RNR timers, %d low and %d high counts of messages", full,
+			odd, credits, long, low, high)
 	}
 }

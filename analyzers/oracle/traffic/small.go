@@ -12,9 +12,11 @@ import (
 // Small draws a scenario of a few packets, most of them with losses.
 func Small(rng *rand.Rand) Scenario {
 	sc := Scenario{
-		Seed: rng.Uint64(), Messages: 1 + rng.IntN(4), Packets: 1 + rng.IntN(3), Window: 1 + rng.IntN(6), Reads: 1 + rng.IntN(2),
-		Verbs: Verbs(1 + rng.IntN(int(All))), DelayMin: 200, DelayMax: 200 + rng.Int64N(3000), ProcessMax: 100 + rng.Int64N(2000),
-		TimeoutNS: 4096 << (2 + rng.IntN(3)), Retry: rng.IntN(8), RNRRetry: rng.IntN(8),
+		Seed: rng.Uint64(), Messages: 1 + rng.IntN(4), Packets: 1 + rng.IntN(3), Window: 1 + rng.IntN(6),
+		Reads: 1 + rng.IntN(2),
+		Verbs: Verbs(1 + rng.IntN(int(All))), DelayMin: 200, DelayMax: 200 + rng.Int64N(3000),
+		ProcessMax: 100 + rng.Int64N(2000),
+		TimeoutNS:  4096 << (2 + rng.IntN(3)), Retry: rng.IntN(8), RNRRetry: rng.IntN(8),
 	}
 	if rng.IntN(3) == 0 {
 		sc.Odd = 0.6
@@ -34,8 +36,8 @@ func Small(rng *rand.Rand) Scenario {
 	return sc
 }
 
-// HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the processing of
-// each frame of it.
+// HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the
+// processing of each frame of it.
 func (sc *Scenario) HostDelay() int64 {
 	bound := sc.Transit + sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
 	if sc.TwoWay {
@@ -46,7 +48,8 @@ func (sc *Scenario) HostDelay() int64 {
 
 // Mirror returns what a mirror at the switch sees of a connection, with all that a test knows of it.
 func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
-	t := &oracle.Trace{View: oracle.View{TimeoutNS: sc.TimeoutNS, HostDelayNS: sc.HostDelay(), Retry: sc.Retry, RNRRetry: sc.RNRRetry}}
+	t := &oracle.Trace{View: oracle.View{TimeoutNS: sc.TimeoutNS, HostDelayNS: sc.HostDelay(), Retry: sc.Retry,
+		RNRRetry: sc.RNRRetry}}
 	for i := range frames {
 		t.Packets = append(t.Packets, frames[i].Packet)
 	}
@@ -121,8 +124,8 @@ func Cross(frames []oracle.Packet, at []Crossing, hosts bool, earlyNS int64) []o
 	return all
 }
 
-// Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by time. The frames
-// take the time transit through the switch, and stamped of it by the clock of the second tap.
+// Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by
+// time. The frames take the time transit through the switch, and stamped of it by the clock of the second tap.
 func Pair(mirror []oracle.Packet, transit, stamped int64) []oracle.Packet {
 	var all []oracle.Packet
 	for i := range mirror {

@@ -1,6 +1,7 @@
-// Package traffic makes traces of one reliable connection from two random endpoints that follow the standard, with a switch
-// between them that loses frames. The endpoints were written from IBTA volume 1, chapter 9, for this package alone: they share
-// nothing with the analyzers, nor with the nondeterministic endpoints of package oracle, which must accept all that they do.
+// Package traffic makes traces of one reliable connection from two random endpoints that follow the standard, with a
+// switch between them that loses frames. The endpoints were written from IBTA volume 1, chapter 9, for this package
+// alone: they share nothing with the analyzers, nor with the nondeterministic endpoints of package oracle, which must
+// accept all that they do.
 package traffic
 
 import (
@@ -24,7 +25,8 @@ type Scenario struct {
 	TwoWay   bool    // both hosts send requests
 
 	Loss float64 // of frames at the switch, either direction
-	// Late and Twice are the shares of frames that the switch holds up, so that others overtake them, and that it passes on twice.
+	// Late and Twice are the shares of frames that the switch holds up, so that others overtake them, and that it passes
+	// on twice.
 	Late, Twice float64
 	// Held is the share of frames that the switch holds back for up to HeldMax, so that others overtake them, Doubled of
 	// those of which it sends a second copy.

@@ -81,7 +81,8 @@ func TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem(t *testing.T) {
 	}
 }
 
-// TestTheOracleAcceptsLongConnections does the same for connections of a few hundred packets, with the losses of sessions.
+// TestTheOracleAcceptsLongConnections does the same for connections of a few hundred packets, with the losses of
+// sessions.
 func TestTheOracleAcceptsLongConnections(t *testing.T) {
 	n := 60
 	if testing.Short() {
@@ -91,7 +92,8 @@ func TestTheOracleAcceptsLongConnections(t *testing.T) {
 	packets := 0
 	for range n {
 		sc := traffic.Small(rng)
-		sc.Messages, sc.Packets, sc.Window, sc.Loss, sc.NotReady, sc.Refused = 40, 1+rng.IntN(12), 1+rng.IntN(24), 0.03, 0.01, 0
+		sc.Messages, sc.Packets, sc.Window, sc.Loss, sc.NotReady, sc.Refused = 40, 1+rng.IntN(12), 1+rng.IntN(24), 0.03, 0.01,
+			0
 		sc.Retry, sc.RNRRetry = 7, 7
 		frames, settled := traffic.Run(sc)
 		if !settled {
@@ -114,10 +116,12 @@ func TestTheOracleAcceptsLongConnections(t *testing.T) {
 // TestSessionsRepeat makes the same captures of the same seed.
 func TestSessionsRepeat(t *testing.T) {
 	o := traffic.Options{Connections: 3, Packets: 300, Scenario: traffic.Scenario{
-		Packets: 6, Window: 12, Reads: 2, Verbs: traffic.All, Loss: 0.02, DelayMin: 300, DelayMax: 900, Transit: 500, ProcessMax: 900,
-		TimeoutNS: 4096 << 8, Retry: 7, RNRRetry: 7,
+		Packets: 6, Window: 12, Reads: 2, Verbs: traffic.All, Loss: 0.02, DelayMin: 300, DelayMax: 900, Transit: 500,
+		ProcessMax: 900,
+		TimeoutNS:  4096 << 8, Retry: 7, RNRRetry: 7,
 	}}
-	tap := traffic.Tap{Place: traffic.AtResponder, OffsetNS: -12345, DriftPPM: 40, Missing: 0.1, Doubled: true, Routed: true}
+	tap := traffic.Tap{Place: traffic.AtResponder, OffsetNS: -12345, DriftPPM: 40, Missing: 0.1, Doubled: true,
+		Routed: true}
 	var files [2]bytes.Buffer
 	for i := range files {
 		if err := traffic.NewSession(7, o).Write(&files[i], 1, tap); err != nil {

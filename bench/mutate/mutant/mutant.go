@@ -1,5 +1,5 @@
-// Package mutant switches the mutants that bench/mutate writes into a package under test. A process runs at most one mutant, which
-// the environment names. No package imports it on disk; the overlay of a build does.
+// Package mutant switches the mutants that bench/mutate writes into a package under test. A process runs at most one
+// mutant, which the environment names. No package imports it on disk; the overlay of a build does.
 package mutant
 
 import (

@@ -101,7 +101,8 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		layouts[i], total = arrange(&r.Connections[i], total, sends, receives)
 	}
 	if most := a.maxMemory(); total > most {
-		return response, fmt.Errorf("the connections need %d MiB of registered memory, this machine has %d for it", total>>20, most>>20)
+		return response, fmt.Errorf("the connections need %d MiB of registered memory, this machine has %d for it", total>>20,
+			most>>20)
 	}
 	var err error
 	if a.guest {
@@ -125,12 +126,14 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		p.content = content
 		a.pairs = append(a.pairs, p)
 		a.byQPN[p.Number()] = i
-		response.Ends = append(response.Ends, verbs.End{IP: r.Connections[i].IP, QPN: p.Number(), IPSN: p.ipsn, Region: p.region()})
+		response.Ends = append(response.Ends,
+			verbs.End{IP: r.Connections[i].IP, QPN: p.Number(), IPSN: p.ipsn, Region: p.region()})
 	}
 	attr := a.device.Attributes()
 	response.Device = verbs.Device{
-		Name: r.Device, Firmware: attr.Firmware, VendorID: attr.VendorID, VendorPart: attr.VendorPart, MaxReads: attr.MaxReads,
-		Lacks: verbs.Lacking(attr.VendorID),
+		Name: r.Device, Firmware: attr.Firmware, VendorID: attr.VendorID, VendorPart: attr.VendorPart,
+		MaxReads: attr.MaxReads,
+		Lacks:    verbs.Lacking(attr.VendorID),
 	}
 	return response, nil
 }
@@ -290,7 +293,8 @@ func (a *agent) complete(c ibv.Completion) error {
 		a.pairs[i].completed(c)
 	}
 	return a.workload.Completion(a.now(), i, a.config.Side, generator.Completion{
-		ID: c.ID, Context: i, QPN: c.QPN, Receive: c.Receive, Status: status, Length: c.Length, HasImm: c.HasImm, Imm: c.Imm, At: a.now(),
+		ID: c.ID, Context: i, QPN: c.QPN, Receive: c.Receive, Status: status, Length: c.Length, HasImm: c.HasImm, Imm: c.Imm,
+		At: a.now(),
 	})
 }
 

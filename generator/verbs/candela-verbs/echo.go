@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// responder answers the switch's echoes on a guest's interface. It is a process like any other, so its answers are as late as
-// whatever else the guest does: behind the packets that came before, and when it gets the processor.
+// responder answers the switch's echoes on a guest's interface. It is a process like any other, so its answers are as
+// late as whatever else the guest does: behind the packets that came before, and when it gets the processor.
 type responder struct {
 	socket *os.File
 	ended  chan struct{}

@@ -1,7 +1,8 @@
 //go:build verbs && cgo && linux
 
-// Candela-verbs generates traffic on an RDMA NIC through libibverbs, as a caller on its standard input asks (see package
-// verbs for the protocol). It is the part of Candela that needs C; agents of hosts and the guests of the vm testbed start it.
+// Candela-verbs generates traffic on an RDMA NIC through libibverbs, as a caller on its standard input asks (see
+// package verbs for the protocol). It is the part of Candela that needs C; agents of hosts and the guests of the vm
+// testbed start it.
 //
 //	candela-verbs serve          serve the caller on standard input and output
 //	candela-verbs serve --guest  the same in a virtual machine of ours, which it also configures

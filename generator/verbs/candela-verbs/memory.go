@@ -119,7 +119,8 @@ func (p *pair) bytes(at, n int) []byte { return p.memory.Bytes[at:][:n] }
 
 // region is what the peer may access.
 func (p *pair) region() generator.Region {
-	return generator.Region{Base: p.memory.Address() + uint64(p.exposed.base), Length: uint64(p.exposed.size), RKey: p.memory.RKey()}
+	return generator.Region{Base: p.memory.Address() + uint64(p.exposed.base), Length: uint64(p.exposed.size),
+		RKey: p.memory.RKey()}
 }
 
 // fill makes memory what it should be before traffic: what the peer reads is there, and what it only writes is not.
@@ -217,7 +218,8 @@ func (p *pair) fetched(id uint64) {
 		if got := binary.NativeEndian.Uint64(p.bytes(p.sink.at(id), atomicSize)); got != p.originals[id] {
 			p.differ(fmt.Sprintf("%s of message %d found %d, want %d", m.Verb, id+1, got, p.originals[id]))
 		}
-	case generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.SendInvalidate, generator.VerbNone:
+	case generator.Write, generator.WriteImm, generator.Send, generator.SendImm, generator.SendInvalidate,
+		generator.VerbNone:
 	}
 }
 

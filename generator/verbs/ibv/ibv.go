@@ -68,12 +68,13 @@ static int candela_init_qp(struct ibv_qp *qp) {
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_INIT;
 	a.port_num = 1;
-	a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		IBV_ACCESS_REMOTE_ATOMIC;
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_t psn, int reads, int rnr_timer, const void *dgid,
-		int sgid, int hops, int tclass) {
+static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_t psn, int reads, int rnr_timer,
+		const void *dgid, int sgid, int hops, int tclass) {
 	struct ibv_qp_attr a;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTR;
@@ -121,8 +122,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Device is an open RDMA device with a protection domain and a completion queue that all its queue pairs share. It belongs
-// to one goroutine.
+// Device is an open RDMA device with a protection domain and a completion queue that all its queue pairs share. It
+// belongs to one goroutine.
 type Device struct {
 	context *C.struct_ibv_context
 	pd      *C.struct_ibv_pd
@@ -173,7 +174,8 @@ func Open(name string, completions int) (_ *Device, err error) {
 	if err := unix.SetNonblock(int(d.channel.fd), true); err != nil {
 		return nil, err
 	}
-	if d.cq, err = C.ibv_create_cq(d.context, C.int(min(completions, int(d.attr.max_cqe))), nil, d.channel, 0); d.cq == nil {
+	if d.cq, err = C.ibv_create_cq(d.context, C.int(min(completions, int(d.attr.max_cqe))), nil, d.channel,
+		0); d.cq == nil {
 		return nil, fmt.Errorf("create completion queue of %d: %w", completions, err)
 	}
 	return d, nil
@@ -205,8 +207,9 @@ func openContext(name string) (*C.struct_ibv_context, error) {
 // Attributes returns what the device says of itself.
 func (d *Device) Attributes() Attributes {
 	return Attributes{
-		Firmware: C.GoString(&d.attr.fw_ver[0]), VendorID: uint32(d.attr.vendor_id), VendorPart: uint32(d.attr.vendor_part_id),
-		MaxReads: d.reads(),
+		Firmware: C.GoString(&d.attr.fw_ver[0]), VendorID: uint32(d.attr.vendor_id),
+		VendorPart: uint32(d.attr.vendor_part_id),
+		MaxReads:   d.reads(),
 	}
 }
 
@@ -245,7 +248,8 @@ func (d *Device) Register(n int) (*Memory, error) {
 		return nil, fmt.Errorf("allocate %d bytes: %w", n, err)
 	}
 	m := &Memory{Bytes: bytes}
-	access := C.int(C.IBV_ACCESS_LOCAL_WRITE | C.IBV_ACCESS_REMOTE_WRITE | C.IBV_ACCESS_REMOTE_READ | C.IBV_ACCESS_REMOTE_ATOMIC)
+	access := C.int(
+		C.IBV_ACCESS_LOCAL_WRITE | C.IBV_ACCESS_REMOTE_WRITE | C.IBV_ACCESS_REMOTE_READ | C.IBV_ACCESS_REMOTE_ATOMIC)
 	if m.mr, err = C.ibv_reg_mr(d.pd, unsafe.Pointer(&bytes[0]), C.size_t(len(bytes)), access); m.mr == nil {
 		return nil, errors.Join(fmt.Errorf("register %d bytes: %w", n, err), unix.Munmap(bytes))
 	}
@@ -308,7 +312,8 @@ type Path struct {
 
 // Connect makes the queue pair ready to receive and to send.
 func (q *QP) Connect(p Path) error {
-	mtu, ok := map[int]C.int{256: C.IBV_MTU_256, 512: C.IBV_MTU_512, 1024: C.IBV_MTU_1024, 2048: C.IBV_MTU_2048, 4096: C.IBV_MTU_4096}[p.MTU]
+	mtu, ok := map[int]C.int{256: C.IBV_MTU_256, 512: C.IBV_MTU_512, 1024: C.IBV_MTU_1024, 2048: C.IBV_MTU_2048,
+		4096: C.IBV_MTU_4096}[p.MTU]
 	if !ok {
 		return fmt.Errorf("path MTU %d is not 256, 512, 1024, 2048 or 4096", p.MTU)
 	}
@@ -340,8 +345,10 @@ func (q *QP) PostSend(wr generator.WorkRequest, m *Memory, offset, length int) e
 	if wr.Verb == generator.FetchAdd {
 		compare = wr.SwapAdd
 	}
-	code := C.candela_post_send(q.qp, C.uint64_t(wr.ID), opcode, C.uint64_t(m.Address()+uint64(offset)), C.uint32_t(length),
-		C.uint32_t(m.mr.lkey), C.uint32_t(wr.Imm), C.uint64_t(wr.RemoteAddr), C.uint32_t(wr.RKey), C.uint64_t(compare), C.uint64_t(wr.SwapAdd))
+	code := C.candela_post_send(q.qp, C.uint64_t(wr.ID), opcode, C.uint64_t(m.Address()+uint64(offset)),
+		C.uint32_t(length),
+		C.uint32_t(m.mr.lkey), C.uint32_t(wr.Imm), C.uint64_t(wr.RemoteAddr), C.uint32_t(wr.RKey), C.uint64_t(compare),
+		C.uint64_t(wr.SwapAdd))
 	if code != 0 {
 		return failed("post send", code)
 	}
@@ -350,7 +357,8 @@ func (q *QP) PostSend(wr generator.WorkRequest, m *Memory, offset, length int) e
 
 // PostRecv posts a receive request for length bytes of m from offset on.
 func (q *QP) PostRecv(id uint64, m *Memory, offset, length int) error {
-	code := C.candela_post_recv(q.qp, C.uint64_t(id), C.uint64_t(m.Address()+uint64(offset)), C.uint32_t(length), C.uint32_t(m.mr.lkey))
+	code := C.candela_post_recv(q.qp, C.uint64_t(id), C.uint64_t(m.Address()+uint64(offset)), C.uint32_t(length),
+		C.uint32_t(m.mr.lkey))
 	if code != 0 {
 		return failed("post receive", code)
 	}

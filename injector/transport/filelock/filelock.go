@@ -17,8 +17,8 @@ type Lock struct{ file *os.File }
 // pollEvery is how often a lock that another process holds is tried. Waiting in the kernel could not be called off.
 const pollEvery = 2 * time.Millisecond
 
-// Acquire locks the file at path, which it makes if needed, and waits no longer than patience for another holder. The file stays when
-// the lock is released: whoever removed it could lock another file than those who wait.
+// Acquire locks the file at path, which it makes if needed, and waits no longer than patience for another holder. The
+// file stays when the lock is released: whoever removed it could lock another file than those who wait.
 func Acquire(path string, patience time.Duration) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -40,7 +40,8 @@ func Acquire(path string, patience time.Duration) (*Lock, error) {
 		case !errors.Is(err, syscall.EWOULDBLOCK):
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 		case time.Now().After(deadline):
-			return nil, errors.Join(fmt.Errorf("%s is locked by %s for more than %v; try again when that has ended", path, holder(f), patience),
+			return nil, errors.Join(fmt.Errorf("%s is locked by %s for more than %v; try again when that has ended", path,
+				holder(f), patience),
 				f.Close())
 		}
 	}

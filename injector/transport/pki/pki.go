@@ -1,8 +1,8 @@
-// Package pki is the small certificate authority of a lab: one directory with the authority's key, which stays with whoever
-// orchestrates, the certificates that it has issued, and the list of those that it has revoked.
+// Package pki is the small certificate authority of a lab: one directory with the authority's key, which stays with
+// whoever orchestrates, the certificates that it has issued, and the list of those that it has revoked.
 //
-// A certificate says in a URI what its owner may do (see package transport): candela:role:orchestrator drives agents and
-// switches, candela:role:agent and candela:role:switch are such, candela:role:viewer may look.
+// A certificate says in a URI what its owner may do (see package transport): candela:role:orchestrator drives agents
+// and switches, candela:role:agent and candela:role:switch are such, candela:role:viewer may look.
 package pki
 
 import (
@@ -53,7 +53,8 @@ type Authority struct {
 	now  func() time.Time
 }
 
-// Create makes an authority in dir, which it creates. There must be none yet; one whose making was cut short is made anew.
+// Create makes an authority in dir, which it creates. There must be none yet; one whose making was cut short is made
+// anew.
 func Create(dir, name string, now func() time.Time) (*Authority, error) {
 	a, err := create(dir, name, now)
 	if err != nil {
@@ -178,10 +179,11 @@ func (a *Authority) until(d time.Duration) time.Time {
 	return end
 }
 
-// Issue makes a certificate for a role and writes NAME.pem and NAME.key beside the authority, and a new list of revoked certificates.
-// Hosts are the names and addresses under which a server is reached; a client needs none.
+// Issue makes a certificate for a role and writes NAME.pem and NAME.key beside the authority, and a new list of revoked
+// certificates. Hosts are the names and addresses under which a server is reached; a client needs none.
 func (a *Authority) Issue(name string, role transport.Role, hosts []string) (transport.Files, error) {
-	files := transport.Files{Cert: a.path(name + ".pem"), Key: a.path(name + ".key"), CA: a.path(authorityCert), CRL: a.path(revokedList)}
+	files := transport.Files{Cert: a.path(name + ".pem"), Key: a.path(name + ".key"), CA: a.path(authorityCert),
+		CRL: a.path(revokedList)}
 	var err error
 	switch {
 	case !names.MatchString(name):

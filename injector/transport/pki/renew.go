@@ -15,10 +15,11 @@ type Renewed struct {
 	Authority bool      // whether the authority has one, too
 }
 
-// Renew writes a new list of revoked certificates, and new certificates for the given names, or if there are none for all names whose
-// certificate expires within a time. Keys stay as they are: only NAME.pem has to be copied, and the one before stays valid until it
-// expires or the name is revoked. The authority's own certificate is renewed when it would end before a new certificate does; until
-// theirs expire, machines that have the one before accept everything, for the key is the same.
+// Renew writes a new list of revoked certificates, and new certificates for the given names, or if there are none for
+// all names whose certificate expires within a time. Keys stay as they are: only NAME.pem has to be copied, and the one
+// before stays valid until it expires or the name is revoked. The authority's own certificate is renewed when it would
+// end before a new certificate does; until theirs expire, machines that have the one before accept everything, for the
+// key is the same.
 func (a *Authority) Renew(list []string, within time.Duration) (done Renewed, err error) {
 	err = a.locked(func() (err error) {
 		if a.cert.NotAfter.Sub(a.now()) < Lifetime+within {

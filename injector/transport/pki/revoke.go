@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// listLifetime is how long a list of revoked certificates may be used. Afterwards who has it refuses everybody; every command writes a new
-// one.
+// listLifetime is how long a list of revoked certificates may be used. Afterwards who has it refuses everybody; every
+// command writes a new one.
 const listLifetime = 365 * 24 * time.Hour
 
-// Revoke puts all certificates of a name on the list of revoked ones, and renames its files so that the name is free again. That the
-// name's certificate was revoked before is no error. Servers and clients read the list anew when it changes; copy it to them.
+// Revoke puts all certificates of a name on the list of revoked ones, and renames its files so that the name is free
+// again. That the name's certificate was revoked before is no error. Servers and clients read the list anew when it
+// changes; copy it to them.
 func (a *Authority) Revoke(name string) error {
 	if !names.MatchString(name) || reserved(name) {
 		return fmt.Errorf("revoke a certificate: there is none called %q", name)

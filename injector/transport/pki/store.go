@@ -17,14 +17,15 @@ import (
 	"candela.dev/candela/injector/transport/filelock"
 )
 
-// Commands may run at once, and may be killed at any instruction. So each change of the directory is made under a lock that the kernel
-// releases with its holder; each file is written under a name of its own, made durable, and renamed; and whoever gets the lock first
-// completes, or removes, what a killed one left. The list of revoked certificates is written before anything else of a revocation is done:
-// what is on it, is revoked.
+// Commands may run at once, and may be killed at any instruction. So each change of the directory is made under a lock
+// that the kernel releases with its holder; each file is written under a name of its own, made durable, and renamed;
+// and whoever gets the lock first completes, or removes, what a killed one left. The list of revoked certificates is
+// written before anything else of a revocation is done: what is on it, is revoked.
 
 const (
 	lockFile = ".lock"
-	// issuedDir holds every certificate ever issued, by serial number: a name may have several that are valid, after a renewal.
+	// issuedDir holds every certificate ever issued, by serial number: a name may have several that are valid, after a
+	// renewal.
 	issuedDir = "issued"
 	// unfinished starts the names of files that are being written.
 	unfinished = ".tmp-"
@@ -134,7 +135,8 @@ func (a *Authority) names() ([]string, error) {
 
 func reserved(name string) bool { return name == "ca" || name == "revoked" }
 
-// retire takes the files of a revoked certificate away, so that its name is free. The certificate stays to be looked at.
+// retire takes the files of a revoked certificate away, so that its name is free. The certificate stays to be looked
+// at.
 func (a *Authority) retire(name string, cert *x509.Certificate) error {
 	if _, err := os.Stat(a.issuedPath(cert.SerialNumber)); errors.Is(err, os.ErrNotExist) {
 		if err := a.keep(cert); err != nil {
@@ -151,8 +153,8 @@ func (a *Authority) retire(name string, cert *x509.Certificate) error {
 	return syncDir(a.dir)
 }
 
-// removeOrphan removes the key of a certificate that was retired when a command was killed. The key of one that was never issued stays,
-// and is replaced when the name gets one.
+// removeOrphan removes the key of a certificate that was retired when a command was killed. The key of one that was
+// never issued stays, and is replaced when the name gets one.
 func (a *Authority) removeOrphan(name string) error {
 	retired, err := readCertificate(a.path(name + ".pem.revoked"))
 	if err != nil {
@@ -211,7 +213,8 @@ func escapeGlob(path string) string {
 }
 
 func listed(list *x509.RevocationList, serial *big.Int) bool {
-	return slices.ContainsFunc(list.RevokedCertificateEntries, func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(serial) == 0 })
+	return slices.ContainsFunc(list.RevokedCertificateEntries,
+		func(e x509.RevocationListEntry) bool { return e.SerialNumber.Cmp(serial) == 0 })
 }
 
 func writeKey(path string, key *ecdsa.PrivateKey) error {
@@ -222,7 +225,8 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return writePEM(path, "PRIVATE KEY", der, 0o600)
 }
 
-// writePEM replaces a file: whoever reads it meanwhile, or after a crash, sees the old one or the new one, never a part.
+// writePEM replaces a file: whoever reads it meanwhile, or after a crash, sees the old one or the new one, never a
+// part.
 func writePEM(path, kind string, der []byte, mode os.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
 	if err != nil {

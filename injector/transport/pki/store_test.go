@@ -114,7 +114,8 @@ func issued(t *testing.T, a *pki.Authority, dir string, n int) (names, serials [
 	for i := range n {
 		name := fmt.Sprintf("n%d", i)
 		issue(t, a, name, transport.Viewer, nil)
-		names, serials = append(names, name), append(serials, certificate(t, filepath.Join(dir, name+".pem")).SerialNumber.String())
+		names, serials = append(names, name),
+			append(serials, certificate(t, filepath.Join(dir, name+".pem")).SerialNumber.String())
 	}
 	return names, serials
 }
@@ -157,8 +158,8 @@ func TestConcurrentRevocationsAllReachTheList(t *testing.T) {
 	}
 }
 
-// TestKilledRevocationsLoseNothing kills commands at random instants. What a command has reported stays revoked, whoever was killed, and
-// what it has not reported can be revoked afterwards.
+// TestKilledRevocationsLoseNothing kills commands at random instants. What a command has reported stays revoked,
+// whoever was killed, and what it has not reported can be revoked afterwards.
 func TestKilledRevocationsLoseNothing(t *testing.T) {
 	a, dir := create(t)
 	seed := rand.Uint64()
@@ -231,7 +232,8 @@ func TestOfConcurrentIssuesOfOneNameOneSucceeds(t *testing.T) {
 	var mu sync.Mutex
 	won := 0
 	for i := range 6 {
-		same, other, revoking := start(t, "issue", dir, "same"), start(t, "issue", dir, fmt.Sprintf("m%d", i)), start(t, "revoke", dir, fmt.Sprintf("n%d", i))
+		same, other, revoking := start(t, "issue", dir, "same"), start(t, "issue", dir, fmt.Sprintf("m%d", i)),
+			start(t, "revoke", dir, fmt.Sprintf("n%d", i))
 		all.Go(func() {
 			if same.Wait() == nil {
 				mu.Lock()
@@ -265,7 +267,8 @@ func TestOfConcurrentIssuesOfOneNameOneSucceeds(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledCommandLeftIsCompleted makes, one by one, what a command leaves that is killed between two of its steps.
+// TestWhatAKilledCommandLeftIsCompleted makes, one by one, what a command leaves that is killed between two of its
+// steps.
 func TestWhatAKilledCommandLeftIsCompleted(t *testing.T) {
 	copied := func(t *testing.T, from, to string) {
 		t.Helper()
@@ -290,7 +293,8 @@ func TestWhatAKilledCommandLeftIsCompleted(t *testing.T) {
 			if err := a.Revoke("one"); err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range [][2]string{{"revoked.crl", "revoked.crl.new"}, {"before", "revoked.crl"}, {"kept.pem", "one.pem"}, {"kept.key", "one.key"}} {
+			for _, r := range [][2]string{{"revoked.crl", "revoked.crl.new"}, {"before", "revoked.crl"}, {"kept.pem", "one.pem"},
+				{"kept.key", "one.key"}} {
 				if err := os.Rename(file(r[0]), file(r[1])); err != nil {
 					t.Fatal(err)
 				}
@@ -384,7 +388,8 @@ func TestARenewedCertificateKeepsItsKeyAndIsRevokedWithTheOneBefore(t *testing.T
 		t.Errorf("nothing expires: %+v, %v", done, err)
 	}
 	now = now.Add(pki.Lifetime - 20*24*time.Hour)
-	files := transport.Files{Cert: filepath.Join(dir, "host.pem"), Key: filepath.Join(dir, "host.key"), CA: filepath.Join(dir, "ca.pem"),
+	files := transport.Files{Cert: filepath.Join(dir, "host.pem"), Key: filepath.Join(dir, "host.key"),
+		CA:  filepath.Join(dir, "ca.pem"),
 		CRL: filepath.Join(dir, "revoked.crl")}
 	list, err := files.Deadlines(now)
 	if err != nil || len(list) != 2 || list[0].What != "certificate" || list[1].What != "revocation list" {
@@ -395,8 +400,10 @@ func TestARenewedCertificateKeepsItsKeyAndIsRevokedWithTheOneBefore(t *testing.T
 		t.Fatalf("%+v, %v", done, err)
 	}
 	after := certificate(t, filepath.Join(dir, "host.pem"))
-	if k, ok := after.PublicKey.(*ecdsa.PublicKey); !ok || !k.Equal(before.PublicKey) || after.SerialNumber.Cmp(before.SerialNumber) == 0 ||
-		!after.NotAfter.After(before.NotAfter) || after.URIs[0].String() != before.URIs[0].String() || len(after.IPAddresses) != 1 {
+	if k, ok := after.PublicKey.(*ecdsa.PublicKey); !ok || !k.Equal(before.PublicKey) ||
+		after.SerialNumber.Cmp(before.SerialNumber) == 0 ||
+		!after.NotAfter.After(before.NotAfter) || after.URIs[0].String() != before.URIs[0].String() ||
+		len(after.IPAddresses) != 1 {
 		t.Errorf("renewed: %+v", after)
 	}
 	if list, err := files.Deadlines(now); err != nil || len(list) != 0 {

@@ -7,8 +7,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Jitter is a transport whose packets take a random time from when they are decided to the NIC, in their order. The transport is asked
-// for packets at the rate of the link, as a NIC would; a NIC that is behind by more than the most that a packet may take has it wait.
+// Jitter is a transport whose packets take a random time from when they are decided to the NIC, in their order. The
+// transport is asked for packets at the rate of the link, as a NIC would; a NIC that is behind by more than the most
+// that a packet may take has it wait.
 type Jitter struct {
 	inner fabric.Stack
 	most  clock.Duration
@@ -27,7 +28,8 @@ type late struct {
 }
 
 // NewJitter returns inner with jitter of at most most; takes says how long a frame of that size occupies the link.
-func NewJitter(inner fabric.Stack, most clock.Duration, takes func(size int32) clock.Duration, random *rand.Rand) *Jitter {
+func NewJitter(inner fabric.Stack, most clock.Duration, takes func(size int32) clock.Duration,
+	random *rand.Rand) *Jitter {
 	return &Jitter{inner: inner, most: most, takes: takes, rand: random}
 }
 

@@ -11,7 +11,8 @@ import (
 
 func TestJitterDelaysPacketsWithinItsBoundAndKeepsTheirOrder(t *testing.T) {
 	const most, packets, size = 5 * clock.Microsecond, 2000, 1500
-	net, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: fabric.LinkSpec{Rate: 10 * clock.Gbps}}}, nil)
+	net, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2,
+		Link: fabric.LinkSpec{Rate: 10 * clock.Gbps}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +21,8 @@ func TestJitterDelaysPacketsWithinItsBoundAndKeepsTheirOrder(t *testing.T) {
 	frame := (10 * clock.Gbps).Serialise(size)
 	decided := make(map[uint32]clock.Time)
 	watch := &watched{Stack: raw, decided: decided}
-	net.Host(0).Attach(stack.NewJitter(watch, most, func(n int32) clock.Duration { return (10 * clock.Gbps).Serialise(int(n)) }, rand.New(rand.NewPCG(1, 2))))
+	net.Host(0).Attach(stack.NewJitter(watch, most,
+		func(n int32) clock.Duration { return (10 * clock.Gbps).Serialise(int(n)) }, rand.New(rand.NewPCG(1, 2))))
 	seen, late, last := uint32(0), clock.Duration(0), clock.Time(0)
 	net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		if !at.Host || at.Stage != fabric.Egress {

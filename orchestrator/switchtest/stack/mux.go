@@ -1,5 +1,5 @@
-// Package stack has the simplest transports of simulated hosts: packets at a rate that nothing slows down, echo requests and
-// their answers, and a mux that puts several transports behind one NIC.
+// Package stack has the simplest transports of simulated hosts: packets at a rate that nothing slows down, echo
+// requests and their answers, and a mux that puts several transports behind one NIC.
 package stack
 
 import (
@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Mux is several transports behind one NIC. Arriving packets go to the transport of their protocol; when the NIC is free they are
-// asked for a packet in turn.
+// Mux is several transports behind one NIC. Arriving packets go to the transport of their protocol; when the NIC is
+// free they are asked for a packet in turn.
 type Mux struct {
 	parts []part
 	turn  int

@@ -73,7 +73,8 @@ func hostOfMAC(mac []byte, hosts int) (fabric.HostID, bool) {
 	if len(mac) < 6 {
 		return 0, false
 	}
-	h := fabric.HostID(mac[4])<<8 | fabric.HostID(mac[5]) // a network has fewer hosts than 16 bits number; the rest must be the plan's
+	// a network has fewer hosts than 16 bits number; the rest must be the plan's
+	h := fabric.HostID(mac[4])<<8 | fabric.HostID(mac[5])
 	want := h.MAC()
 	return h, int(h) < hosts && slices.Equal(mac, want[:])
 }

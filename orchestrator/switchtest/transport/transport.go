@@ -193,7 +193,8 @@ func (l *Loop) Turn(now clock.Time, f *Flow, p *Progress) bool {
 func OneVersion(transport string, flows []*Flow) error {
 	for _, f := range flows {
 		if f.Mark.IPv6 != flows[0].Mark.IPv6 {
-			return fmt.Errorf("flows %d and %d differ in ip: all %s flows of a test are of one version of IP; make it two tests", flows[0].Number,
+			return fmt.Errorf("flows %d and %d differ in ip: all %s flows of a test are of one version of IP; make it two tests",
+				flows[0].Number,
 				f.Number, transport)
 		}
 	}
@@ -202,12 +203,14 @@ func OneVersion(transport string, flows []*Flow) error {
 
 // PacketSize is a parameter of every transport.
 func PacketSize() parameter.Parameter {
-	return parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 128, Max: 9216,
+	return parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 128,
+		Max: 9216,
 		Doc: "Bytes of a full frame without FCS, headers included."}
 }
 
 // ECN is the parameter of transports whose data packets may carry ECT.
 func ECN() parameter.Parameter {
-	return parameter.Parameter{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"}, Default: "not-ect",
-		Doc: "ECN codepoint of data packets."}
+	return parameter.Parameter{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"},
+		Default: "not-ect",
+		Doc:     "ECN codepoint of data packets."}
 }

@@ -71,7 +71,8 @@ func (t *Trial) Transit() clock.Duration {
 	const least = 10 * clock.Millisecond
 	v := t.Test.Switch.Values
 	// It may be paused, or wait for as long as others fill a queue that is always served first.
-	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict || len(v.Integers("pfc-classes")) > 0 {
+	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict ||
+		len(v.Integers("pfc-classes")) > 0 {
 		return max(least, t.Test.Deadline)
 	}
 	return max(least, t.queueing()+t.propagation())

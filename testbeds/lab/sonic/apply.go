@@ -18,7 +18,8 @@ import (
 // ChangeSchema names the version of a Change's JSON form.
 const ChangeSchema = "candela.sonic-change/v1"
 
-// Change is what was, or is about to be, written, and what was there before: enough to put it back, from another process too.
+// Change is what was, or is about to be, written, and what was there before: enough to put it back, from another
+// process too.
 type Change struct {
 	Schema string   `json:"schema"`
 	Switch string   `json:"switch"` // address of its databases
@@ -32,8 +33,8 @@ type Before struct {
 	Old     map[string]string `json:"old,omitempty"` // fields of Row that were there
 }
 
-// Plan reads what rows would replace and checks that what they refer to exists; it writes nothing. The caller keeps the Change
-// somewhere safe, then gives it to Apply: a process that dies between the two can still be undone.
+// Plan reads what rows would replace and checks that what they refer to exists; it writes nothing. The caller keeps the
+// Change somewhere safe, then gives it to Apply: a process that dies between the two can still be undone.
 func (s *Switch) Plan(ctx context.Context, rows []Row) (Change, error) {
 	capabilities, err := s.Capabilities(ctx)
 	if err != nil {
@@ -84,8 +85,8 @@ func (s *Switch) checkReferences(ctx context.Context, r Row, rows []Row) error {
 	return errors.Join(errs...)
 }
 
-// Apply writes c's rows in order, each row at once. If one can't be written, those before it are put back, and the error says
-// so.
+// Apply writes c's rows in order, each row at once. If one can't be written, those before it are put back, and the
+// error says so.
 func (s *Switch) Apply(ctx context.Context, c Change) error {
 	for i, b := range c.Rows {
 		name := b.name(s.databases.Config)
@@ -114,13 +115,15 @@ type Conflict struct {
 }
 
 func (c *Conflict) Error() string {
-	return fmt.Sprintf("CONFIG_DB %s %s: was %q, we wrote %q, now it is %q: somebody else changed it; left alone (force overwrites it)",
+	return fmt.Sprintf(
+		"CONFIG_DB %s %s: was %q, we wrote %q, now it is %q: somebody else changed it; left alone (force overwrites it)",
 		c.Row, c.Field, c.Before, c.Written, c.Here)
 }
 
 // Restore puts back what c replaced, in reverse order, and returns what SONiC does not let it remove: rows and fields
 // that were absent before are removed, except those whose removal the switch ignores, which get the proposal's
-// defaults instead. A field that no longer has the value that c wrote is left alone and reported as a Conflict, unless force.
+// defaults instead. A field that no longer has the value that c wrote is left alone and reported as a Conflict, unless
+// force.
 func (s *Switch) Restore(ctx context.Context, c Change, force bool) (left []string, err error) {
 	if c.Schema != ChangeSchema {
 		return nil, fmt.Errorf("the saved state is of schema %q, want %q", c.Schema, ChangeSchema)
@@ -165,7 +168,8 @@ func (s *Switch) restoreRow(ctx context.Context, b Before, force bool) (left []s
 }
 
 // writeBack makes one transaction of a row's return, so that the switch sees no half of it.
-func (s *Switch) writeBack(ctx context.Context, name string, b Before, now, write map[string]string, remove []string) error {
+func (s *Switch) writeBack(ctx context.Context, name string, b Before, now, write map[string]string,
+	remove []string) error {
 	if len(write) == 0 && len(remove) == 0 {
 		return nil
 	}
@@ -188,8 +192,8 @@ func (s *Switch) writeBack(ctx context.Context, name string, b Before, now, writ
 	return nil
 }
 
-// permanent returns what stands for "absent" in a field whose removal SONiC does not support: the switch would go on with
-// the old value while CONFIG_DB shows none.
+// permanent returns what stands for "absent" in a field whose removal SONiC does not support: the switch would go on
+// with the old value while CONFIG_DB shows none.
 func permanent(b Before, field string) (value string, ok bool) {
 	if b.Table == "SWITCH_TRIMMING" {
 		d := trimmingRow(sai.DefaultTrimming()).Fields
@@ -251,7 +255,8 @@ func ParseTrimming(fields map[string]string) (sai.Trimming, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			a, _ := sai.AttributeNamed(attribute)
-			errs = append(errs, &sai.AttributeError{Attribute: attribute, Where: "SWITCH_TRIMMING|GLOBAL", Value: strconv.Quote(text), Allowed: a.Allowed()})
+			errs = append(errs, &sai.AttributeError{Attribute: attribute, Where: "SWITCH_TRIMMING|GLOBAL",
+				Value: strconv.Quote(text), Allowed: a.Allowed()})
 			return
 		}
 		*into = n

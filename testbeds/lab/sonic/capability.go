@@ -84,10 +84,12 @@ func (c Capabilities) Check(t sai.Trimming) error {
 	}
 	var errs []error
 	if c.DSCPModes[t.DSCPMode] == No {
-		errs = append(errs, fmt.Errorf("%s %v (it has: %s): %w", sai.AttrDSCPMode, t.DSCPMode, supported(c.DSCPModes), ErrUnsupported))
+		errs = append(errs, fmt.Errorf("%s %v (it has: %s): %w", sai.AttrDSCPMode, t.DSCPMode, supported(c.DSCPModes),
+			ErrUnsupported))
 	}
 	if c.QueueModes[t.QueueMode] == No {
-		errs = append(errs, fmt.Errorf("%s %v (it has: %s): %w", sai.AttrQueueMode, t.QueueMode, supported(c.QueueModes), ErrUnsupported))
+		errs = append(errs, fmt.Errorf("%s %v (it has: %s): %w", sai.AttrQueueMode, t.QueueMode, supported(c.QueueModes),
+			ErrUnsupported))
 	}
 	return errors.Join(errs...)
 }

@@ -24,8 +24,8 @@ const (
 	ruleNames   = "ACL_COUNTER_RULE_MAP"     // TABLE:RULE → oid:0x…
 )
 
-// Counters reads the counters of the named ports, of all if none is named, of the switch and of every ACL rule. They are
-// as old as the switch's last poll: see Settled.
+// Counters reads the counters of the named ports, of all if none is named, of the switch and of every ACL rule. They
+// are as old as the switch's last poll: see Settled.
 func (s *Switch) Counters(ctx context.Context, ports ...string) (sai.Snapshot, error) {
 	r := countersReader{ctx: ctx, db: s.counters, separator: s.databases.Counters.Separator}
 	oids := r.hash(portNames)
@@ -34,7 +34,8 @@ func (s *Switch) Counters(ctx context.Context, ports ...string) (sai.Snapshot, e
 		return sai.Snapshot{}, r.err
 	}
 	if len(oids) == 0 {
-		return sai.Snapshot{}, fmt.Errorf("COUNTERS_DB %s is empty: are the counters on? (counterpoll port enable)", portNames)
+		return sai.Snapshot{}, fmt.Errorf("COUNTERS_DB %s is empty: are the counters on? (counterpoll port enable)",
+			portNames)
 	}
 	if len(ports) == 0 {
 		ports = slices.SortedFunc(maps.Keys(oids), comparePorts)
@@ -157,8 +158,8 @@ func comparePorts(a, b string) int {
 // Default of SONiC's flex counters, where FLEX_COUNTER_TABLE does not say.
 const defaultPoll = 10 * time.Second
 
-// PollInterval returns how often the switch refreshes the slowest of the counters of ports, queues, the switch and ACLs. A
-// group that is off is an error: its counters would stand still.
+// PollInterval returns how often the switch refreshes the slowest of the counters of ports, queues, the switch and
+// ACLs. A group that is off is an error: its counters would stand still.
 func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 	var slowest time.Duration
 	var errs []error
@@ -168,7 +169,8 @@ func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 			return 0, fmt.Errorf("CONFIG_DB FLEX_COUNTER_TABLE|%s: %w", group, err)
 		}
 		if status := fields["FLEX_COUNTER_STATUS"]; status == "disable" {
-			errs = append(errs, fmt.Errorf("the counters of group %s are off: counterpoll %s enable", group, strings.ToLower(group)))
+			errs = append(errs, fmt.Errorf("the counters of group %s are off: counterpoll %s enable", group,
+				strings.ToLower(group)))
 		}
 		interval := defaultPoll
 		if ms, err := strconv.Atoi(fields["POLL_INTERVAL"]); err == nil && ms > 0 {
@@ -179,8 +181,8 @@ func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 	return slowest, errors.Join(errs...)
 }
 
-// Settled reads the counters until two readings, a poll and a half apart, agree, and returns the last. When ctx ends first,
-// the error says what still moved.
+// Settled reads the counters until two readings, a poll and a half apart, agree, and returns the last. When ctx ends
+// first, the error says what still moved.
 func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, error) {
 	interval, err := s.PollInterval(ctx)
 	if err != nil {
@@ -231,7 +233,8 @@ func difference(a, b sai.Snapshot) string {
 	for _, p := range d.Ports {
 		for i, q := range p.Queues {
 			if q.Packets > 0 || q.DroppedPackets > 0 || q.Trim > 0 || q.TxTrim > 0 || q.DroppedTrim > 0 {
-				return fmt.Sprintf("%s queue %d: packets +%v, dropped +%v, trimmed +%v", p.Name, i, q.Packets, q.DroppedPackets, q.Trim)
+				return fmt.Sprintf("%s queue %d: packets +%v, dropped +%v, trimmed +%v", p.Name, i, q.Packets, q.DroppedPackets,
+					q.Trim)
 			}
 		}
 		if p.Trim > 0 || p.TxTrim > 0 || p.DroppedTrim > 0 || p.OutPackets > 0 {

@@ -83,8 +83,8 @@ type Switch struct {
 	config, state, counters *redis.Client
 }
 
-// Open connects to the databases and checks that they are a SONiC switch's whose configuration is loaded. The caller closes
-// the Switch.
+// Open connects to the databases and checks that they are a SONiC switch's whose configuration is loaded. The caller
+// closes the Switch.
 func Open(ctx context.Context, o Options) (*Switch, error) {
 	network, address, err := parseAddress(o.Address)
 	if err != nil {
@@ -123,7 +123,8 @@ func parseAddress(text string) (network, address string, err error) {
 	}
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		if !strings.HasPrefix(path, "/") {
-			return "", "", fmt.Errorf("SONiC database address %q: the path of a socket is absolute, as in %s", text, DefaultAddress)
+			return "", "", fmt.Errorf("SONiC database address %q: the path of a socket is absolute, as in %s", text,
+				DefaultAddress)
 		}
 		return "unix", path, nil
 	}
@@ -133,24 +134,27 @@ func parseAddress(text string) (network, address string, err error) {
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return "", "", fmt.Errorf("SONiC database address %q: the server has no encryption, so only a Unix socket or a loopback address; "+
-			"forward one with ssh -L 6379:127.0.0.1:6379 SWITCH", text)
+		return "", "",
+			fmt.Errorf("SONiC database address %q: the server has no encryption, so only a Unix socket or a loopback address; "+
+				"forward one with ssh -L 6379:127.0.0.1:6379 SWITCH", text)
 	}
 	return "tcp", text, nil
 }
 
-// checkInitialised tells a switch from any other Redis server, and a switch that has loaded its configuration from one that
-// is still booting.
+// checkInitialised tells a switch from any other Redis server, and a switch that has loaded its configuration from one
+// that is still booting.
 func (s *Switch) checkInitialised(ctx context.Context) error {
 	got, err := s.config.Get(ctx, "CONFIG_DB_INITIALIZED").Result()
 	switch {
 	case errors.Is(err, redis.Nil):
-		return fmt.Errorf("SONiC databases at %s: database %d has no CONFIG_DB_INITIALIZED: not a SONiC switch, or still booting",
+		return fmt.Errorf(
+			"SONiC databases at %s: database %d has no CONFIG_DB_INITIALIZED: not a SONiC switch, or still booting",
 			s.address, s.databases.Config.ID)
 	case err != nil:
 		return fmt.Errorf("SONiC databases at %s: %w", s.address, err)
 	case got != "1" && !strings.EqualFold(got, "true"):
-		return fmt.Errorf("SONiC databases at %s: CONFIG_DB_INITIALIZED is %q, want 1: the switch is still loading its configuration",
+		return fmt.Errorf(
+			"SONiC databases at %s: CONFIG_DB_INITIALIZED is %q, want 1: the switch is still loading its configuration",
 			s.address, got)
 	}
 	return nil

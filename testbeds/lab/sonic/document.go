@@ -24,7 +24,8 @@ type Row struct {
 
 func (r Row) name(d Database) string { return r.Table + d.Separator + r.Key }
 
-// tables are those that a document may write, in the order in which rows must be written: what is referred to comes first.
+// tables are those that a document may write, in the order in which rows must be written: what is referred to comes
+// first.
 var tables = []struct {
 	name   string
 	fields map[string]field
@@ -39,18 +40,21 @@ var tables = []struct {
 	}},
 	{"BUFFER_QUEUE", map[string]field{"profile": any1}},
 	{"SCHEDULER", map[string]field{
-		"type": either(either(word("DWRR"), word("WRR")), word("STRICT")), "weight": number(1, 100), "meter_type": either(word("bytes"), word("packets")),
-		"cir": number(0, 1<<62), "pir": number(0, 1<<62), "cbs": number(0, 1<<62), "pbs": number(0, 1<<62),
+		"type": either(either(word("DWRR"), word("WRR")), word("STRICT")), "weight": number(1, 100),
+		"meter_type": either(word("bytes"), word("packets")),
+		"cir":        number(0, 1<<62), "pir": number(0, 1<<62), "cbs": number(0, 1<<62), "pbs": number(0, 1<<62),
 	}},
 	{"QUEUE", map[string]field{"scheduler": any1}},
 	{"TC_TO_DSCP_MAP", map[string]field{"*": number(0, sai.MaxDSCP)}},
 	{"PORT_QOS_MAP", map[string]field{"tc_to_dscp_map": any1}},
 	{"ACL_TABLE_TYPE", map[string]field{"MATCHES": any1, "ACTIONS": any1, "BIND_POINTS": any1}},
-	{"ACL_TABLE", map[string]field{"POLICY_DESC": any1, "TYPE": any1, "STAGE": either(word("INGRESS"), word("EGRESS")), "PORTS": any1}},
+	{"ACL_TABLE", map[string]field{"POLICY_DESC": any1, "TYPE": any1, "STAGE": either(word("INGRESS"), word("EGRESS")),
+		"PORTS": any1}},
 	{"ACL_RULE", map[string]field{
 		"PRIORITY": number(0, 65535), "PACKET_ACTION": word("DISABLE_TRIM"),
 		"SRC_IP": prefix(4), "DST_IP": prefix(4), "SRC_IPV6": prefix(6), "DST_IPV6": prefix(6),
-		"IP_PROTOCOL": number(0, 255), "DSCP": number(0, sai.MaxDSCP), "L4_SRC_PORT": number(0, 65535), "L4_DST_PORT": number(0, 65535),
+		"IP_PROTOCOL": number(0, 255), "DSCP": number(0, sai.MaxDSCP), "L4_SRC_PORT": number(0, 65535),
+		"L4_DST_PORT": number(0, 65535),
 	}},
 }
 
@@ -79,16 +83,17 @@ func either(a, b field) field {
 }
 
 func prefix(family int) field {
-	return field{fmt.Sprintf("an IPv%d prefix such as %s", family, map[int]string{4: "10.0.0.1/32", 6: "fd00::1/128"}[family]),
+	return field{fmt.Sprintf("an IPv%d prefix such as %s", family,
+		map[int]string{4: "10.0.0.1/32", 6: "fd00::1/128"}[family]),
 		func(s string) bool {
 			p, err := netip.ParsePrefix(s)
 			return err == nil && p.Addr().Is4() == (family == 4)
 		}}
 }
 
-// ParseDocument reads settings in the form of SONiC's config_db.json, of which it takes the tables that trimming needs: every
-// table, field and value that it does not know is an error, all of them at once. Rows come in the order in which they can be
-// written.
+// ParseDocument reads settings in the form of SONiC's config_db.json, of which it takes the tables that trimming needs:
+// every table, field and value that it does not know is an error, all of them at once. Rows come in the order in which
+// they can be written.
 func ParseDocument(document []byte) ([]Row, error) {
 	var content map[string]map[string]map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(document))
@@ -109,7 +114,8 @@ func ParseDocument(document []byte) ([]Row, error) {
 		delete(content, t.name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
-		errs = append(errs, fmt.Errorf("table %q is not one of trimming's (known: %s)", name, strings.Join(tableNames(), ", ")))
+		errs = append(errs, fmt.Errorf("table %q is not one of trimming's (known: %s)", name,
+			strings.Join(tableNames(), ", ")))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -160,7 +166,8 @@ func parseRow(table, key string, known map[string]field, content map[string]json
 		}
 		switch {
 		case !ok:
-			errs = append(errs, fmt.Errorf("%s: no such field (known: %s)", where, strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
+			errs = append(errs, fmt.Errorf("%s: no such field (known: %s)", where,
+				strings.Join(slices.Sorted(maps.Keys(known)), ", ")))
 		case !check.ok(value):
 			errs = append(errs, fmt.Errorf("%s: %q is not allowed (allowed: %s)", where, value, check.allowed))
 		}
@@ -213,7 +220,8 @@ func Rows(s sai.Settings, ports []string) []Row {
 		rows = append(rows, profileRow(p))
 	}
 	for _, b := range s.Bindings {
-		rows = append(rows, Row{"BUFFER_QUEUE", fmt.Sprintf("%s|%d", b.Port, b.Queue), map[string]string{"profile": b.Profile}})
+		rows = append(rows, Row{"BUFFER_QUEUE", fmt.Sprintf("%s|%d", b.Port, b.Queue),
+			map[string]string{"profile": b.Profile}})
 	}
 	for _, m := range s.Maps {
 		fields := map[string]string{}

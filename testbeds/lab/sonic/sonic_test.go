@@ -22,8 +22,10 @@ func asymmetric() sai.Settings {
 	return sai.Settings{
 		Trimming: sai.Trimming{Size: 256, DSCPMode: sai.FromTC, TC: 5, Queue: 6},
 		Profiles: []sai.Profile{{Name: "q_lossy_trim", Action: sai.DropAndTrim, Pool: "egress_lossy_pool", Threshold: 3}},
-		Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "q_lossy_trim"}, {Port: "Ethernet4", Queue: 1, Profile: "q_lossy_trim"}},
-		Maps:     []sai.DSCPMap{{Name: "host_trim_map", DSCP: map[int]int{5: 10}}, {Name: "spine_trim_map", DSCP: map[int]int{5: 20}}},
+		Bindings: []sai.Binding{{Port: "Ethernet0", Queue: 1, Profile: "q_lossy_trim"},
+			{Port: "Ethernet4", Queue: 1, Profile: "q_lossy_trim"}},
+		Maps: []sai.DSCPMap{{Name: "host_trim_map", DSCP: map[int]int{5: 10}},
+			{Name: "spine_trim_map", DSCP: map[int]int{5: 20}}},
 		PortMaps: []sai.PortMap{{Port: "Ethernet0", Map: "host_trim_map"}, {Port: "Ethernet4", Map: "spine_trim_map"}},
 		Rules: []sai.Rule{
 			{Name: "TRIM_RULE", Priority: 999, Source: netip.MustParsePrefix("1.1.1.1/32")},
@@ -52,19 +54,22 @@ func TestSettingsReachConfigDBAndGoAgain(t *testing.T) {
 	}
 	want := maps.Clone(before)
 	maps.Copy(want, map[string]map[string]string{
-		"SWITCH_TRIMMING|GLOBAL":        {"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"},
-		"BUFFER_PROFILE|q_lossy_trim":   {"pool": "egress_lossy_pool", "size": "0", "dynamic_th": "3", "packet_discard_action": "trim"},
+		"SWITCH_TRIMMING|GLOBAL": {"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"},
+		"BUFFER_PROFILE|q_lossy_trim": {"pool": "egress_lossy_pool", "size": "0", "dynamic_th": "3",
+			"packet_discard_action": "trim"},
 		"BUFFER_QUEUE|Ethernet0|1":      {"profile": "q_lossy_trim"},
 		"BUFFER_QUEUE|Ethernet4|1":      {"profile": "q_lossy_trim"},
 		"TC_TO_DSCP_MAP|host_trim_map":  {"5": "10"},
 		"TC_TO_DSCP_MAP|spine_trim_map": {"5": "20"},
-		"PORT_QOS_MAP|Ethernet0":        {"dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "pfc_enable": "3,4", "tc_to_dscp_map": "host_trim_map"},
-		"PORT_QOS_MAP|Ethernet4":        {"tc_to_dscp_map": "spine_trim_map"},
+		"PORT_QOS_MAP|Ethernet0": {"dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "pfc_enable": "3,4",
+			"tc_to_dscp_map": "host_trim_map"},
+		"PORT_QOS_MAP|Ethernet4": {"tc_to_dscp_map": "spine_trim_map"},
 		"ACL_TABLE_TYPE|CANDELA_TRIMMING": {
 			"MATCHES@": "SRC_IP,DST_IP,SRC_IPV6,DST_IPV6", "ACTIONS@": "DISABLE_TRIM_ACTION", "BIND_POINTS@": "PORT",
 		},
 		"ACL_TABLE|CANDELA_TRIM": {
-			"POLICY_DESC": "Candela: packets that are not trimmed", "TYPE": "CANDELA_TRIMMING", "STAGE": "INGRESS", "PORTS@": "Ethernet0,Ethernet4",
+			"POLICY_DESC": "Candela: packets that are not trimmed", "TYPE": "CANDELA_TRIMMING", "STAGE": "INGRESS",
+			"PORTS@": "Ethernet0,Ethernet4",
 		},
 		"ACL_RULE|CANDELA_TRIM|TRIM_RULE":    {"PRIORITY": "999", "PACKET_ACTION": "DISABLE_TRIM", "SRC_IP": "1.1.1.1/32"},
 		"ACL_RULE|CANDELA_TRIM|TRIM_RULE_V6": {"PRIORITY": "998", "PACKET_ACTION": "DISABLE_TRIM", "SRC_IPV6": "8000::2/128"},
@@ -79,7 +84,8 @@ func TestSettingsReachConfigDBAndGoAgain(t *testing.T) {
 }
 
 // checkRestored restores through a saved state, as another process would.
-func checkRestored(t *testing.T, sw *sonic.Switch, srv server, change sonic.Change, before map[string]map[string]string) {
+func checkRestored(t *testing.T, sw *sonic.Switch, srv server, change sonic.Change,
+	before map[string]map[string]string) {
 	t.Helper()
 	var saved bytes.Buffer
 	if _, err := change.WriteTo(&saved); err != nil {
@@ -97,7 +103,8 @@ func checkRestored(t *testing.T, sw *sonic.Switch, srv server, change sonic.Chan
 		t.Errorf("left in place: %q, want the four fields of SWITCH_TRIMMING|GLOBAL", left)
 	}
 	want := maps.Clone(before)
-	want["SWITCH_TRIMMING|GLOBAL"] = map[string]string{"size": "128", "dscp_value": "0", "tc_value": "0", "queue_index": "0"}
+	want["SWITCH_TRIMMING|GLOBAL"] = map[string]string{"size": "128", "dscp_value": "0", "tc_value": "0",
+		"queue_index": "0"}
 	if diff := cmp.Diff(want, srv.dump(t, configDB)); diff != "" {
 		t.Errorf("CONFIG_DB after restoring (-want +got):\n%s", diff)
 	}
@@ -107,10 +114,12 @@ func TestAnExistingProfileGetsItsActionBack(t *testing.T) {
 	sw, srv := newSwitch(t)
 	c := srv.client(t, configDB)
 	rows := []sonic.Row{
-		{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"size": "200", "dscp_value": "48", "queue_index": "6"}},
+		{Table: "SWITCH_TRIMMING", Key: "GLOBAL",
+			Fields: map[string]string{"size": "200", "dscp_value": "48", "queue_index": "6"}},
 		{Table: "BUFFER_PROFILE", Key: "egress_lossy_profile", Fields: map[string]string{"packet_discard_action": "trim"}},
 	}
-	if err := c.HSet(t.Context(), "SWITCH_TRIMMING|GLOBAL", map[string]string{"size": "300", "dscp_value": "5", "queue_index": "2"}).Err(); err != nil {
+	if err := c.HSet(t.Context(), "SWITCH_TRIMMING|GLOBAL",
+		map[string]string{"size": "300", "dscp_value": "5", "queue_index": "2"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	change, err := sw.Plan(t.Context(), rows)
@@ -125,7 +134,8 @@ func TestAnExistingProfileGetsItsActionBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := srv.dump(t, configDB)
-	if diff := cmp.Diff(map[string]string{"size": "300", "dscp_value": "5", "queue_index": "2"}, got["SWITCH_TRIMMING|GLOBAL"]); diff != "" {
+	if diff := cmp.Diff(map[string]string{"size": "300", "dscp_value": "5", "queue_index": "2"},
+		got["SWITCH_TRIMMING|GLOBAL"]); diff != "" {
 		t.Error(diff)
 	}
 	want := map[string]string{"pool": "egress_lossy_pool", "size": "0", "dynamic_th": "3", "packet_discard_action": "drop"}
@@ -139,7 +149,8 @@ func TestAnExistingProfileGetsItsActionBack(t *testing.T) {
 
 func TestRestoringLeavesAloneWhatSomebodyElseChanged(t *testing.T) {
 	sw, srv := newSwitch(t)
-	rows := []sonic.Row{{Table: "PORT_QOS_MAP", Key: "Ethernet0", Fields: map[string]string{"tc_to_dscp_map": "unrelated"}}}
+	rows := []sonic.Row{{Table: "PORT_QOS_MAP", Key: "Ethernet0",
+		Fields: map[string]string{"tc_to_dscp_map": "unrelated"}}}
 	change, err := sw.Plan(t.Context(), rows)
 	if err != nil {
 		t.Fatal(err)
@@ -172,15 +183,20 @@ func TestPlansAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 		row  sonic.Row
 		want []string
 	}{
-		{"a DSCP of seven bits", sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"dscp_value": "64"}},
+		{"a DSCP of seven bits", sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL",
+			Fields: map[string]string{"dscp_value": "64"}},
 			[]string{sai.AttrDSCP, "64", "0 to 63"}},
-		{"a queue that no port has", sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"queue_index": "8"}},
+		{"a queue that no port has", sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL",
+			Fields: map[string]string{"queue_index": "8"}},
 			[]string{sai.AttrQueue, "8", "0 to 7"}},
-		{"a mode that the switch lacks", sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"queue_index": "dynamic"}},
+		{"a mode that the switch lacks",
+			sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"queue_index": "dynamic"}},
 			[]string{sai.AttrQueueMode, "DYNAMIC", "it has: STATIC"}},
-		{"a profile that is not there", sonic.Row{Table: "BUFFER_QUEUE", Key: "Ethernet0|3", Fields: map[string]string{"profile": "none"}},
+		{"a profile that is not there",
+			sonic.Row{Table: "BUFFER_QUEUE", Key: "Ethernet0|3", Fields: map[string]string{"profile": "none"}},
 			[]string{"BUFFER_QUEUE|Ethernet0|3", "no BUFFER_PROFILE|none"}},
-		{"a port that is not there", sonic.Row{Table: "BUFFER_QUEUE", Key: "Ethernet8|3", Fields: map[string]string{"profile": "egress_lossy_profile"}},
+		{"a port that is not there", sonic.Row{Table: "BUFFER_QUEUE", Key: "Ethernet8|3",
+			Fields: map[string]string{"profile": "egress_lossy_profile"}},
 			[]string{"no PORT|Ethernet8"}},
 	}
 	for _, test := range tests {
@@ -203,7 +219,8 @@ func TestPlansAreRefusedBeforeAnythingIsWritten(t *testing.T) {
 
 func TestASwitchThatCannotTrimIsRefused(t *testing.T) {
 	sw, srv := newSwitch(t)
-	if err := srv.client(t, stateDB).HSet(t.Context(), "SWITCH_CAPABILITY|switch", "SWITCH_TRIMMING_CAPABLE", "false").Err(); err != nil {
+	if err := srv.client(t, stateDB).HSet(t.Context(), "SWITCH_CAPABILITY|switch", "SWITCH_TRIMMING_CAPABLE",
+		"false").Err(); err != nil {
 		t.Fatal(err)
 	}
 	row := sonic.Row{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"size": "128"}}
@@ -225,9 +242,12 @@ func TestCountersComeByNameAndSayWhatIsMissing(t *testing.T) {
 	want := sai.Snapshot{
 		Schema: sai.Schema, TxTrim: 50, DroppedTrim: 50,
 		Ports: []sai.Port{
-			{Name: "Ethernet0", InPackets: 10, InOctets: na, OutPackets: 150, OutOctets: na, OutDiscards: 100, Trim: 100, TxTrim: 50, DroppedTrim: 50,
-				Queues: []sai.Queue{plain, {Packets: 7, Bytes: 10500, DroppedPackets: 100, DroppedBytes: 150000, Trim: 100, TxTrim: 50, DroppedTrim: 50}}},
-			{Name: "Ethernet4", InPackets: na, InOctets: na, OutPackets: na, OutOctets: na, OutDiscards: na, Trim: na, TxTrim: na, DroppedTrim: na,
+			{Name: "Ethernet0", InPackets: 10, InOctets: na, OutPackets: 150, OutOctets: na, OutDiscards: 100, Trim: 100,
+				TxTrim: 50, DroppedTrim: 50,
+				Queues: []sai.Queue{plain, {Packets: 7, Bytes: 10500, DroppedPackets: 100, DroppedBytes: 150000, Trim: 100,
+					TxTrim: 50, DroppedTrim: 50}}},
+			{Name: "Ethernet4", InPackets: na, InOctets: na, OutPackets: na, OutOctets: na, OutDiscards: na, Trim: na,
+				TxTrim: na, DroppedTrim: na,
 				Queues: []sai.Queue{none}},
 		},
 		ACL: []sai.ACL{{Rule: "TRIM_TABLE:TRIM_RULE", Packets: 12, Bytes: 18000}},
@@ -264,7 +284,8 @@ func TestSettledWaitsUntilCountersRest(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for i := range 5 {
-			if err := c.HSet(ctx, "COUNTERS:oid:0x15000000000011", "SAI_QUEUE_STAT_TRIM_PACKETS", strconv.Itoa(101+i)).Err(); err != nil {
+			if err := c.HSet(ctx, "COUNTERS:oid:0x15000000000011", "SAI_QUEUE_STAT_TRIM_PACKETS",
+				strconv.Itoa(101+i)).Err(); err != nil {
 				done <- err
 				return
 			}
@@ -324,7 +345,8 @@ func TestOnlyAConfiguredSwitchIsOpened(t *testing.T) {
 
 func TestAddressesBeyondThisMachineAreRefused(t *testing.T) {
 	for _, address := range []string{"10.0.0.1:6379", "switch:6379", "unix:redis.sock", "6379", "[2001:db8::1]:6379"} {
-		if _, err := sonic.Open(t.Context(), sonic.Options{Address: address}); err == nil || !strings.Contains(err.Error(), address) {
+		if _, err := sonic.Open(t.Context(), sonic.Options{Address: address}); err == nil ||
+			!strings.Contains(err.Error(), address) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -334,7 +356,8 @@ func TestOtherNumbersAndSeparatorsAreTakenFromTheSwitch(t *testing.T) {
 	got, err := sonic.ParseDatabases([]byte(`{"INSTANCES": {}, "DATABASES": {
 		"CONFIG_DB": {"id": 14, "separator": "|", "instance": "redis"},
 		"STATE_DB": {"id": 6, "separator": "|"}, "COUNTERS_DB": {"id": 2, "separator": ":"}, "APPL_DB": {"id": 0, "separator": ":"}}}`))
-	want := sonic.Databases{Config: sonic.Database{ID: 14, Separator: "|"}, State: sonic.Database{ID: 6, Separator: "|"}, Counters: sonic.Database{ID: 2, Separator: ":"}}
+	want := sonic.Databases{Config: sonic.Database{ID: 14, Separator: "|"}, State: sonic.Database{ID: 6, Separator: "|"},
+		Counters: sonic.Database{ID: 2, Separator: ":"}}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -353,10 +376,13 @@ func TestDocumentsInTheFormOfConfigDB(t *testing.T) {
 		"TC_TO_DSCP_MAP": {"m": {"5": "10"}},
 		"SWITCH_TRIMMING": {"GLOBAL": {"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"}}}`))
 	want := []sonic.Row{
-		{Table: "SWITCH_TRIMMING", Key: "GLOBAL", Fields: map[string]string{"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"}},
+		{Table: "SWITCH_TRIMMING", Key: "GLOBAL",
+			Fields: map[string]string{"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"}},
 		{Table: "TC_TO_DSCP_MAP", Key: "m", Fields: map[string]string{"5": "10"}},
-		{Table: "ACL_TABLE", Key: "T", Fields: map[string]string{"TYPE": "X", "STAGE": "INGRESS", "PORTS@": "Ethernet0,Ethernet4"}},
-		{Table: "ACL_RULE", Key: "T|R", Fields: map[string]string{"PRIORITY": "9", "SRC_IP": "1.1.1.1/32", "PACKET_ACTION": "DISABLE_TRIM"}},
+		{Table: "ACL_TABLE", Key: "T",
+			Fields: map[string]string{"TYPE": "X", "STAGE": "INGRESS", "PORTS@": "Ethernet0,Ethernet4"}},
+		{Table: "ACL_RULE", Key: "T|R",
+			Fields: map[string]string{"PRIORITY": "9", "SRC_IP": "1.1.1.1/32", "PACKET_ACTION": "DISABLE_TRIM"}},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
@@ -371,7 +397,8 @@ func TestDocumentsThatMakeNoSense(t *testing.T) {
 		{"not JSON", `size: 5`, []string{"config_db.json"}},
 		{"nothing", `{}`, []string{"no row"}},
 		{"another table", `{"PORT": {"Ethernet0": {"mtu": "1"}}}`, []string{`"PORT"`, "known:"}},
-		{"all errors at once", `{"SWITCH_TRIMMING": {"GLOBAL": {"size": "12", "dscp_value": "64", "queue_index": "auto", "sise": "1"}}}`,
+		{"all errors at once",
+			`{"SWITCH_TRIMMING": {"GLOBAL": {"size": "12", "dscp_value": "64", "queue_index": "auto", "sise": "1"}}}`,
 			[]string{`"12"`, "62 to", `"64"`, "0 to 63 or from-tc", `"auto"`, "0 to 7 or dynamic", "sise", "no such field"}},
 		{"a key of another row", `{"SWITCH_TRIMMING": {"LOCAL": {"size": "128"}}}`, []string{"LOCAL", "GLOBAL"}},
 		{"from-tc without a class", `{"SWITCH_TRIMMING": {"GLOBAL": {"dscp_value": "from-tc"}}}`, []string{"tc_value"}},
@@ -395,7 +422,9 @@ func TestDocumentsThatMakeNoSense(t *testing.T) {
 }
 
 func FuzzParseDocument(f *testing.F) {
-	f.Add([]byte(`{"SWITCH_TRIMMING": {"GLOBAL": {"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"}}}`))
+	f.Add(
+		[]byte(
+			`{"SWITCH_TRIMMING": {"GLOBAL": {"size": "256", "dscp_value": "from-tc", "tc_value": "5", "queue_index": "6"}}}`))
 	f.Add([]byte(`{"ACL_TABLE": {"T": {"TYPE": "X", "STAGE": "INGRESS", "PORTS": ["Ethernet0"]}}}`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		rows, err := sonic.ParseDocument(document)
@@ -406,7 +435,8 @@ func FuzzParseDocument(f *testing.F) {
 }
 
 func FuzzParseChange(f *testing.F) {
-	f.Add([]byte(`{"schema": "candela.sonic-change/v1", "rows": [{"table": "ACL_RULE", "key": "T|R", "fields": {"a": "b"}}]}`))
+	f.Add(
+		[]byte(`{"schema": "candela.sonic-change/v1", "rows": [{"table": "ACL_RULE", "key": "T|R", "fields": {"a": "b"}}]}`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		if c, err := sonic.ParseChange(document); err == nil && c.Schema != sonic.ChangeSchema {
 			t.Errorf("schema %q passed", c.Schema)

@@ -36,7 +36,8 @@ func conditions() map[string]condition {
 		"queue-2":  func(_ *Mechanism, at meeting) bool { return at.queue == 2 },
 		"uplink":   func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return !host },
 		"downlink": func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return host },
-		"1-in-100": func(m *Mechanism, _ meeting) bool { return m.copies%104 == 103 }, // what is done to one in eight is done to it
+		// what is done to one in eight is done to it
+		"1-in-100": func(m *Mechanism, _ meeting) bool { return m.copies%104 == 103 },
 		"1-in-1000": func(m *Mechanism, _ meeting) bool {
 			return m.copies%1000 == 999
 		},

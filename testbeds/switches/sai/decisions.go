@@ -27,7 +27,8 @@ func decisions() []trace.DecisionKind {
 		{Name: "admitted", Doc: "The packet has room in its queue.", Outcome: trace.OutcomeQueued, Values: values},
 		{Name: "refused", Doc: "It has none, and its profile does not trim.", Outcome: trace.OutcomeDropped, Values: values},
 		{Name: "trimmed", Doc: "It has none, and a copy goes on.", Outcome: trace.OutcomeDropped, Values: values},
-		{Name: "copied", Doc: "The copy has room in the trim queue.", Outcome: trace.OutcomeQueued, Copy: true, Values: values},
+		{Name: "copied", Doc: "The copy has room in the trim queue.", Outcome: trace.OutcomeQueued, Copy: true,
+			Values: values},
 		{Name: "lost", Doc: "The copy has none.", Outcome: trace.OutcomeDropped, Copy: true, Values: values},
 	}
 }

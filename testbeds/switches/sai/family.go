@@ -34,7 +34,8 @@ func Family() switches.Family {
 		Snapshot: func(sw *fabric.Switch) (any, error) { return sw.Mechanism().(*Mechanism).Snapshot(), nil },
 		Counters: count,
 		Metrics: []switches.Metric{
-			{Name: "trim-latency-us", Of: "sai.trim-latency", Doc: "From a packet's arrival to the departure of its copy. Of sai.", Scale: 1e3},
+			{Name: "trim-latency-us", Of: "sai.trim-latency",
+				Doc: "From a packet's arrival to the departure of its copy. Of sai.", Scale: 1e3},
 			{Name: "trimmed-bytes", Of: "sai.trimmed-length", Doc: "Size of each trimmed copy. Of sai.", Scale: 1},
 		},
 	}
@@ -44,7 +45,8 @@ func Family() switches.Family {
 func device(v parameter.Values, ports int) (any, error) {
 	settings, err := Settings(v, ports)
 	return sai.Device{
-		Settings: settings, Ports: portNames(ports), Strict: v.Word("scheduler") == "strict", PoolBytes: v.Int("buffer-bytes"),
+		Settings: settings, Ports: portNames(ports), Strict: v.Word("scheduler") == "strict",
+		PoolBytes: v.Int("buffer-bytes"),
 	}, err
 }
 

@@ -51,7 +51,8 @@ func TestObservationsAreWhatFramesSay(t *testing.T) {
 			}
 			frame := fromFrame(t, p.AppendFrame(nil))
 			seen := sai.Observation{
-				DSCP: last.DSCP, ECN: last.ECN, TTL: last.TTL, IPLength: last.IPLength, Length: last.Length, ChecksumWrong: last.ChecksumWrong,
+				DSCP: last.DSCP, ECN: last.ECN, TTL: last.TTL, IPLength: last.IPLength, Length: last.Length,
+				ChecksumWrong: last.ChecksumWrong,
 			}
 			if frame != seen {
 				t.Fatalf("%q: the frame says %+v, the observation %+v", bug, frame, seen)

@@ -34,8 +34,10 @@ var whole = []string{
 
 // A switch that does wrong by some packets only is to be convicted, too.
 func TestTheSuiteCatchesBugsThatFewPacketsMeet(t *testing.T) {
-	few := []string{"wrong-size@ipv6", "wrong-dscp@short", "checksum-stale@from-tc", "ignores-acl@ipv6", "drops-headers@1-in-1000", "headers-behind-data@idle",
-		"trims-lossless@ipv6", "count-misses-trims@queue-2", "clears-ecn@ect", "wrong-port-map@uplink", "delivers-both@1-in-100"}
+	few := []string{"wrong-size@ipv6", "wrong-dscp@short", "checksum-stale@from-tc", "ignores-acl@ipv6",
+		"drops-headers@1-in-1000", "headers-behind-data@idle",
+		"trims-lossless@ipv6", "count-misses-trims@queue-2", "clears-ecn@ect", "wrong-port-map@uplink",
+		"delivers-both@1-in-100"}
 	if os.Getenv("CANDELA_TEST_MATRIX") != "" {
 		few = matrix()
 	}

@@ -1,8 +1,9 @@
-// Package sai is a shared-buffer switch that trims as the Switch Abstraction Interface proposes: a packet that the buffer does not
-// admit to a queue whose profile says so is dropped, and a copy of its first bytes leaves by the trim queue instead.
+// Package sai is a shared-buffer switch that trims as the Switch Abstraction Interface proposes: a packet that the
+// buffer does not admit to a queue whose profile says so is dropped, and a copy of its first bytes leaves by the trim
+// queue instead.
 //
-// The vocabulary (attributes, settings, counters) is package candela/sai's; this package gives it a behaviour, and on request
-// one with a mistake in it.
+// The vocabulary (attributes, settings, counters) is package candela/sai's; this package gives it a behaviour, and on
+// request one with a mistake in it.
 package sai
 
 import (
@@ -43,13 +44,15 @@ func trimmingParameters() parameter.Table {
 			Doc: sai.AttrQueueMode + ": a queue index, or by the new DSCP through dscp-to-tc and tc-to-queue."},
 		{Name: "trim-queue", Kind: parameter.Integer, Default: "0", Max: lastQueue,
 			Doc: sai.AttrQueue + ": queue of every copy; counts in mode static."},
-		{Name: "tc-to-dscp", Kind: parameter.List, Doc: "TC_TO_DSCP_MAP of ports: what DSCP copies leave with in mode from-tc.",
+		{Name: "tc-to-dscp", Kind: parameter.List,
+			Doc: "TC_TO_DSCP_MAP of ports: what DSCP copies leave with in mode from-tc.",
 			Items: parameter.Table{
 				{Name: "ports", Kind: parameter.Integers, Max: 1 << 16, Doc: "Egress ports, from 0; none: all."},
 				{Name: "tc", Kind: parameter.Integer, Required: true, Max: lastQueue, Doc: "Traffic class."},
 				{Name: "dscp", Kind: parameter.Integer, Required: true, Max: sai.MaxDSCP, Doc: "DSCP."},
 			}},
-		{Name: "disable-trim", Kind: parameter.List, Doc: "ACL entries with " + sai.AttrTrimDisable + ": packets that are dropped, not trimmed.",
+		{Name: "disable-trim", Kind: parameter.List,
+			Doc: "ACL entries with " + sai.AttrTrimDisable + ": packets that are dropped, not trimmed.",
 			Items: parameter.Table{
 				{Name: "source", Kind: parameter.Integer, Optional: true, Max: 1 << 16, Doc: "Host that sends."},
 				{Name: "destination", Kind: parameter.Integer, Optional: true, Max: 1 << 16, Doc: "Host that receives."},
@@ -60,33 +63,43 @@ func trimmingParameters() parameter.Table {
 
 func bufferParameters() parameter.Table {
 	return parameter.Table{
-		{Name: "profiles", Kind: parameter.List, Doc: "Buffer profiles and the queues that they are bound to; a later one replaces an earlier one on the same queue.",
+		{Name: "profiles", Kind: parameter.List,
+			Doc: "Buffer profiles and the queues that they are bound to; a later one replaces an earlier one on the same queue.",
 			Items: parameter.Table{
 				{Name: "ports", Kind: parameter.Integers, Max: 1 << 16, Doc: "Ports, from 0; none: all."},
 				{Name: "queues", Kind: parameter.Integers, Max: lastQueue, Doc: "Queues; none: all."},
 				{Name: "action", Kind: parameter.Word, Words: []string{"drop", "trim"}, Default: "drop",
 					Doc: sai.AttrAction + ": packet_discard_action of a packet that is not admitted."},
-				{Name: "reserved-bytes", Kind: parameter.Integer, Default: "0", Max: 1 << 30, Unit: "bytes", Doc: "Bytes that the queue may always hold."},
-				{Name: "limit-bytes", Kind: parameter.Integer, Default: "0", Max: 1 << 30, Unit: "bytes", Doc: "Static threshold; 0: none."},
-				{Name: "alpha", Kind: parameter.Number, Default: "0", Max: 256, Doc: "Dynamic threshold: share of the pool's free bytes that the queue may hold; 0: none."},
-				{Name: "lossless", Kind: parameter.Boolean, Default: "false", Doc: "The queue is lossless: its packets are never trimmed."},
+				{Name: "reserved-bytes", Kind: parameter.Integer, Default: "0", Max: 1 << 30, Unit: "bytes",
+					Doc: "Bytes that the queue may always hold."},
+				{Name: "limit-bytes", Kind: parameter.Integer, Default: "0", Max: 1 << 30, Unit: "bytes",
+					Doc: "Static threshold; 0: none."},
+				{Name: "alpha", Kind: parameter.Number, Default: "0", Max: 256,
+					Doc: "Dynamic threshold: share of the pool's free bytes that the queue may hold; 0: none."},
+				{Name: "lossless", Kind: parameter.Boolean, Default: "false",
+					Doc: "The queue is lossless: its packets are never trimmed."},
 			}},
-		{Name: "buffer-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "1000000", Min: 10_000, Max: 1 << 32, Doc: "Shared buffer of the switch."},
+		{Name: "buffer-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "1000000", Min: 10_000, Max: 1 << 32,
+			Doc: "Shared buffer of the switch."},
 		{Name: "scheduler", Kind: parameter.Word, Words: []string{"strict", "wrr", "dwrr"}, Default: "strict",
 			Doc: "How a port chooses among its queues: the highest index first, or by weights in packets or bytes."},
-		{Name: "weights", Kind: parameter.Integers, Max: 1 << 16, Doc: "Weight of each of the eight queues for wrr and dwrr; 0: strictly before the others; none given: 1 each."},
+		{Name: "weights", Kind: parameter.Integers, Max: 1 << 16,
+			Doc: "Weight of each of the eight queues for wrr and dwrr; 0: strictly before the others; none given: 1 each."},
 		{Name: "shapers", Kind: parameter.List, Doc: "Queues that are held to a rate, as SONiC's SCHEDULER pir does.",
 			Items: parameter.Table{
 				{Name: "ports", Kind: parameter.Integers, Max: 1 << 16, Doc: "Ports, from 0; none: all."},
 				{Name: "queues", Kind: parameter.Integers, Max: lastQueue, Doc: "Queues."},
-				{Name: "rate-gbps", Kind: parameter.Rate, Unit: "Gbps", Required: true, Max: 10_000, Doc: "Rate in Gb/s, counted in bytes of frames; 0: none."},
+				{Name: "rate-gbps", Kind: parameter.Rate, Unit: "Gbps", Required: true, Max: 10_000,
+					Doc: "Rate in Gb/s, counted in bytes of frames; 0: none."},
 			}},
-		{Name: "dscp-to-tc", Kind: parameter.List, Doc: "DSCP_TO_TC_MAP: where it says nothing, the class is a DSCP's upper three bits.",
+		{Name: "dscp-to-tc", Kind: parameter.List,
+			Doc: "DSCP_TO_TC_MAP: where it says nothing, the class is a DSCP's upper three bits.",
 			Items: parameter.Table{
 				{Name: "dscp", Kind: parameter.Integer, Required: true, Max: sai.MaxDSCP, Doc: "DSCP."},
 				{Name: "tc", Kind: parameter.Integer, Required: true, Max: lastQueue, Doc: "Traffic class."},
 			}},
-		{Name: "tc-to-queue", Kind: parameter.List, Doc: "TC_TO_QUEUE_MAP: where it says nothing, the queue has the class's number.",
+		{Name: "tc-to-queue", Kind: parameter.List,
+			Doc: "TC_TO_QUEUE_MAP: where it says nothing, the queue has the class's number.",
 			Items: parameter.Table{
 				{Name: "tc", Kind: parameter.Integer, Required: true, Max: lastQueue, Doc: "Traffic class."},
 				{Name: "queue", Kind: parameter.Integer, Required: true, Max: lastQueue, Doc: "Queue."},
@@ -242,15 +255,17 @@ func readRules(s *sai.Settings, v parameter.Values) error {
 	return nil
 }
 
-// SwitchSpec returns the fabric's description of the switch that v asks for: buffer, queues and scheduler. Thresholds are the
-// mechanism's business, because they can be changed while traffic runs.
+// SwitchSpec returns the fabric's description of the switch that v asks for: buffer, queues and scheduler. Thresholds
+// are the mechanism's business, because they can be changed while traffic runs.
 func SwitchSpec(v parameter.Values) (fabric.SwitchSpec, error) {
-	spec := fabric.SwitchSpec{Queues: make([]fabric.QueueSpec, lastQueue+1), Buffer: fabric.BufferSpec{Bytes: v.Int("buffer-bytes")}}
+	spec := fabric.SwitchSpec{Queues: make([]fabric.QueueSpec, lastQueue+1),
+		Buffer: fabric.BufferSpec{Bytes: v.Int("buffer-bytes")}}
 	spec.Scheduler.Kind = fabric.SchedulerKind(v.Word("scheduler"))
 	weights := v.Integers("weights")
 	if len(weights) > 0 {
 		if len(weights) != lastQueue+1 {
-			return fabric.SwitchSpec{}, fmt.Errorf("weights: %d given, want one for each of the %d queues", len(weights), lastQueue+1)
+			return fabric.SwitchSpec{}, fmt.Errorf("weights: %d given, want one for each of the %d queues", len(weights),
+				lastQueue+1)
 		}
 		for _, w := range weights {
 			spec.Scheduler.Weights = append(spec.Scheduler.Weights, int(w))

@@ -16,7 +16,8 @@ import (
 func drawSettings(t *rapid.T, hosts int) func(parameter.Values) {
 	number := func(name string, low, high int) string { return fmt.Sprint(rapid.IntRange(low, high).Draw(t, name)) }
 	words := []string{
-		"trim-size", number("trim-size", 62, 1600), "trim-dscp", number("trim-dscp", 0, 63), "trim-queue", number("trim-queue", 0, 7),
+		"trim-size", number("trim-size", 62, 1600), "trim-dscp", number("trim-dscp", 0, 63), "trim-queue",
+		number("trim-queue", 0, 7),
 		"trim-tc", number("trim-tc", 0, 7), "buffer-bytes", number("buffer", 10_000, 200_000),
 		"queue-mode", rapid.SampledFrom([]string{"static", "dynamic"}).Draw(t, "queue-mode"),
 		"dscp-mode", rapid.SampledFrom([]string{"dscp-value", "from-tc"}).Draw(t, "dscp-mode"),
@@ -109,7 +110,8 @@ func drawChanges(t *rapid.T) []change {
 func TestTheCorrectSwitchIsNeverBlamed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hosts := rapid.IntRange(2, 6).Draw(t, "hosts")
-		s := scenario{hosts: hosts, set: drawSettings(t, hosts), flows: drawFlows(t, hosts), changes: drawChanges(t), blind: rapid.Bool().Draw(t, "blind")}
+		s := scenario{hosts: hosts, set: drawSettings(t, hosts), flows: drawFlows(t, hosts), changes: drawChanges(t),
+			blind: rapid.Bool().Draw(t, "blind")}
 		o := run(t, s)
 		for _, f := range o.Findings {
 			t.Errorf("%s: want %s, got %s (%s)", f.Rule, f.Expected, f.Actual, f.Message)
@@ -122,7 +124,8 @@ func TestTheCorrectSwitchIsNeverBlamed(t *testing.T) {
 
 func TestARunIsTheSameTwice(t *testing.T) {
 	once := func() string {
-		o := run(t, scenario{hosts: 6, set: trimming(asymmetric), flows: incast(5, 100, 1500), bugs: []string{"count-misses-trims"}})
+		o := run(t, scenario{hosts: 6, set: trimming(asymmetric), flows: incast(5, 100, 1500),
+			bugs: []string{"count-misses-trims"}})
 		var b strings.Builder
 		fmt.Fprintln(&b, o.counters, o.Findings, o.Metrics, o.net.Hops())
 		return b.String()

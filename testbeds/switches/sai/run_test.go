@@ -203,7 +203,8 @@ func observe(net *fabric.Network, to func(*sai.Observation)) fabric.Tap {
 
 func newJudge(s scenario, v parameter.Values, mech *model.Mechanism) *judge.Analyzer {
 	c := judge.Config{
-		Settings: []judge.Change{{Settings: mech.Settings()}}, Strict: v.Word("scheduler") == "strict", Closed: true, PoolBytes: v.Int("buffer-bytes"),
+		Settings: []judge.Change{{Settings: mech.Settings()}}, Strict: v.Word("scheduler") == "strict", Closed: true,
+		PoolBytes: v.Int("buffer-bytes"),
 		PortOf: func(a netip.Addr) (int, bool) {
 			for i := range s.hosts {
 				if model.Address(fabric.HostID(i), a.Is6()) == a {

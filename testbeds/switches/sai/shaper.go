@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// shaper holds a queue to a rate of its own (SCHEDULER pir in SONiC): how tests make one sender congest a port. Packets wait here
-// and pass into the port's queue one at a time; they count as packets of that queue for its thresholds.
+// shaper holds a queue to a rate of its own (SCHEDULER pir in SONiC): how tests make one sender congest a port. Packets
+// wait here and pass into the port's queue one at a time; they count as packets of that queue for its thresholds.
 type shaper struct {
 	rate  clock.BitRate // 0: none
 	next  clock.Time    // when the next packet may pass

@@ -56,7 +56,8 @@ type counted struct {
 	copyBytes, copyExcess     uint64 // of copies that were sent by it: their bytes, and what was cut off
 }
 
-// fcs is the check sequence of a frame, which the octets of a port count and the fabric does not: RFC 3635, ifInOctets and ifOutOctets.
+// fcs is the check sequence of a frame, which the octets of a port count and the fabric does not: RFC 3635, ifInOctets
+// and ifOutOctets.
 const fcs = 4
 
 type aclCount struct{ packets, bytes uint64 }
@@ -168,7 +169,8 @@ func (m *Mechanism) setRates() {
 	}
 }
 
-// A copy is known by Meta: the queue that its original was meant for, plus one. The fabric clears it when a packet enters a switch.
+// A copy is known by Meta: the queue that its original was meant for, plus one. The fabric clears it when a packet
+// enters a switch.
 func isCopy(p *fabric.Packet) bool { return p.Meta&metaQueue != 0 }
 
 func originalQueue(p *fabric.Packet) int { return int(p.Meta&metaQueue) - 1 }
@@ -196,7 +198,8 @@ func (m *Mechanism) admits(port, queue, size int) bool {
 }
 
 // Ingress implements fabric.Mechanism.
-func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if v.Action != fabric.Forward {
 		return v
 	}
@@ -348,7 +351,8 @@ func (m *Mechanism) Snapshot() sai.Snapshot {
 		s.Ports = append(s.Ports, p)
 	}
 	for i, c := range m.acl {
-		s.ACL = append(s.ACL, sai.ACL{Rule: m.settings.Rules[i].Name, Packets: sai.Count(c.packets), Bytes: sai.Count(c.bytes)})
+		s.ACL = append(s.ACL, sai.ACL{Rule: m.settings.Rules[i].Name, Packets: sai.Count(c.packets),
+			Bytes: sai.Count(c.bytes)})
 	}
 	m.miscountSnapshot(&s)
 	return s
@@ -358,7 +362,8 @@ func (m *Mechanism) port(i int) sai.Port {
 	port := m.sw.Port(i)
 	c := port.Counters()
 	p := sai.Port{ // pause frames go to a multicast address: they are octets, not unicast packets
-		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived), InOctets: sai.Count(c.ReceivedBytes + fcs*c.Received),
+		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived),
+		InOctets:   sai.Count(c.ReceivedBytes + fcs*c.Received),
 		OutPackets: sai.Count(c.Sent - c.PausesSent), OutOctets: sai.Count(c.SentBytes + fcs*c.Sent),
 	}
 	for j, q := range m.counters[i] {

@@ -5,15 +5,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// CutPayload is CP: above a watermark the payload is cut, and the header waits in the same queue as data (Cheng et al., NSDI
-// 2014). What lies between watermark and the queue's end is for headers; when that is full too they are lost.
+// CutPayload is CP: above a watermark the payload is cut, and the header waits in the same queue as data (Cheng et al.,
+// NSDI 2014). What lies between watermark and the queue's end is for headers; when that is full too they are lost.
 type CutPayload struct {
 	cutter
 	watermark int // bytes
 }
 
 // Ingress implements fabric.Mechanism.
-func (c *CutPayload) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (c *CutPayload) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if v.Action != fabric.Forward {
 		return v
 	}

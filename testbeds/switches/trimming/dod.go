@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// DeflectOnDrop is DoD, trimming on a Tofino without feedback: meters in each ingress pipeline cut what exceeds an egress port's
-// line rate, and what then overflows the port's queue is deflected whole to the recirculation port of the pipeline that it
-// came in by, to be cut there. Tofino adds the control loop to it.
+// DeflectOnDrop is DoD, trimming on a Tofino without feedback: meters in each ingress pipeline cut what exceeds an
+// egress port's line rate, and what then overflows the port's queue is deflected whole to the recirculation port of the
+// pipeline that it came in by, to be cut there. Tofino adds the control loop to it.
 type DeflectOnDrop struct {
 	cutter
 	config    LoopConfig
@@ -53,7 +53,8 @@ func (d *DeflectOnDrop) Start(now clock.Time, sw *fabric.Switch) {
 func (d *DeflectOnDrop) Stop(now clock.Time, sw *fabric.Switch) { d.jitter.stop(now, sw) }
 
 // Ingress implements fabric.Mechanism.
-func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	switch {
 	case recirculated(in):
 		return d.returned(sw, p, v)
@@ -90,8 +91,8 @@ func (d *DeflectOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 	return v.To(port, headerQueue)
 }
 
-// Dequeued implements fabric.Mechanism: a packet that leaves a recirculation port's queue alarms the pipelines, as soon as a
-// recirculation takes.
+// Dequeued implements fabric.Mechanism: a packet that leaves a recirculation port's queue alarms the pipelines, as soon
+// as a recirculation takes.
 func (d *DeflectOnDrop) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if out := sw.Port(int(v.Port)); d.notify != nobody && recirculated(out) {
 		sw.Wake(now.Add(sw.Spec().Recirculation.Latency), uint64(out.Pipeline())<<32|uint64(p.Meta))
@@ -136,9 +137,9 @@ func (d *DeflectOnDrop) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Pa
 	return deflect(sw, p, v)
 }
 
-// rival returns the packet that gives way to p in a full queue: the last one, if it arrived at the very same instant and chance
-// prefers p. Pipelines feed the traffic manager in parallel and none comes first; in a simulation, whose events have an order,
-// the same pipeline would win every time that senders in step meet at a port.
+// rival returns the packet that gives way to p in a full queue: the last one, if it arrived at the very same instant
+// and chance prefers p. Pipelines feed the traffic manager in parallel and none comes first; in a simulation, whose
+// events have an order, the same pipeline would win every time that senders in step meet at a port.
 func (d *DeflectOnDrop) rival(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) *fabric.Packet {
 	t := &d.ties[v.Port]
 	if t.at != now {

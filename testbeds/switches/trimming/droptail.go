@@ -9,7 +9,8 @@ import (
 type DropTail struct{ cutter }
 
 // Ingress implements fabric.Mechanism: one queue for everything.
-func (*DropTail) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (*DropTail) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	v.Queue = dataQueue
 	return v
 }

@@ -12,8 +12,9 @@ import (
 // Family declares the family.
 func Family() switches.Family {
 	f := switches.Family{
-		Name:     "trimming",
-		Reasons:  []analyzers.DropReason{{Name: "lost-header", Doc: "A header or a deflected packet that found no room anywhere."}},
+		Name: "trimming",
+		Reasons: []analyzers.DropReason{{Name: "lost-header",
+			Doc: "A header or a deflected packet that found no room anywhere."}},
 		Counters: count,
 	}
 	for _, m := range Models() {
@@ -38,7 +39,8 @@ func count(sw *fabric.Switch, add func(string, int64)) error {
 	for i := range sw.Ports() {
 		t := m.Trims(i)
 		for word, n := range map[string]uint64{
-			"trims-ingress": t.Ingress, "trims-overflow": t.Overflow, "trims-deflected": t.Deflected, "trims-returned": t.Returned, "trims-lost": t.Lost,
+			"trims-ingress": t.Ingress, "trims-overflow": t.Overflow, "trims-deflected": t.Deflected,
+			"trims-returned": t.Returned, "trims-lost": t.Lost,
 		} {
 			add(fmt.Sprintf("port-%d.%s", i, word), int64(n))
 			total[word] += int64(n)

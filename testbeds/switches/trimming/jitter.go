@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// jitter lets packets enter the ingress pipeline up to most later than they arrive, by chance, in the order of their arrival at
-// each port. Hosts that send back to back for ever, and clocks that never drift, keep packets in step: the same sender then loses
-// every time that several meet at a full queue. Nothing real does that.
+// jitter lets packets enter the ingress pipeline up to most later than they arrive, by chance, in the order of their
+// arrival at each port. Hosts that send back to back for ever, and clocks that never drift, keep packets in step: the
+// same sender then loses every time that several meet at a full queue. Nothing real does that.
 type jitter struct {
 	most  clock.Duration
 	ports []jitteredPort

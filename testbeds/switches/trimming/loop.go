@@ -56,8 +56,8 @@ type LoopConfig struct {
 	Response Response
 	Count    int // of TrimCount
 	Flavour  Flavour
-	// WrapDefect keeps the time of the last notification in 32 bits of nanoseconds, as switch.p4 does, and compares it without
-	// regard to their overflow every 4.3 s. Origin is what the switch's clock said when the simulation began.
+	// WrapDefect keeps the time of the last notification in 32 bits of nanoseconds, as switch.p4 does, and compares it
+	// without regard to their overflow every 4.3 s. Origin is what the switch's clock said when the simulation began.
 	WrapDefect bool
 	Origin     clock.Duration
 }
@@ -103,8 +103,8 @@ func (l *Loop) Notify(now clock.Time) {
 	}
 }
 
-// Trim decides on a packet of so many bytes that came in by a front port: cut it here, or let the traffic manager have it.
-// All meters run for every packet, whatever the mode: the one that will count next must know the load.
+// Trim decides on a packet of so many bytes that came in by a front port: cut it here, or let the traffic manager have
+// it. All meters run for every packet, whatever the mode: the one that will count next must know the load.
 func (l *Loop) Trim(now clock.Time, bytes int) bool {
 	if l.cfg.Flavour == TwoMeters {
 		return l.trimTwo(now, bytes)
@@ -179,8 +179,8 @@ func (l *Loop) modeByAge(now clock.Time) Mode {
 	return Pessimistic
 }
 
-// modeWrapping is switch.p4's rule as it stands there: sums and comparisons of 32 bits. In the last T1 before the clock wraps a
-// notification goes unheard, and for T1 after each wrap a port whose register is cleared counts as congested.
+// modeWrapping is switch.p4's rule as it stands there: sums and comparisons of 32 bits. In the last T1 before the clock
+// wraps a notification goes unheard, and for T1 after each wrap a port whose register is cleared counts as congested.
 func (l *Loop) modeWrapping(now clock.Time) Mode {
 	stamp := l.stamp(now)
 	nanoseconds := func(d clock.Duration) uint32 { return uint32(d.Nanoseconds()) }

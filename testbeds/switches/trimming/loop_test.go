@@ -10,7 +10,8 @@ import (
 )
 
 func paperLoop() LoopConfig {
-	return LoopConfig{Line: 100 * gbps, Burst: 2 * fullMTU, T0: 6 * us, T1: 24 * us, Response: ToQuarter, Flavour: ThreeMeters}
+	return LoopConfig{Line: 100 * gbps, Burst: 2 * fullMTU, T0: 6 * us, T1: 24 * us, Response: ToQuarter,
+		Flavour: ThreeMeters}
 }
 
 func at(d clock.Duration) clock.Time { return clock.Time(d) }
@@ -28,7 +29,8 @@ func TestModesFollowANotification(t *testing.T) {
 	}{
 		{"nothing was deflected", nil, nil, []check{{0, Optimistic}, {us, Optimistic}, {clock.Second, Optimistic}}},
 		{"6 µs pessimistic, then 18 µs half", nil, []clock.Duration{10 * us}, []check{
-			{10 * us, Pessimistic}, {16 * us, Pessimistic}, {16*us + 1*ns, HalfPessimistic}, {34 * us, HalfPessimistic}, {34*us + 1*ns, Optimistic},
+			{10 * us, Pessimistic}, {16 * us, Pessimistic}, {16*us + 1*ns, HalfPessimistic}, {34 * us, HalfPessimistic},
+			{34*us + 1*ns, Optimistic},
 		}},
 		{"a notification in the half phase starts over", nil, []clock.Duration{10 * us, 20 * us}, []check{
 			{26 * us, Pessimistic}, {27 * us, HalfPessimistic}, {44 * us, HalfPessimistic}, {45 * us, Optimistic},
@@ -63,7 +65,8 @@ func TestModesFollowANotification(t *testing.T) {
 	}
 }
 
-// share drives a loop with line rate from one port and returns which share of the packets between two instants passes whole.
+// share drives a loop with line rate from one port and returns which share of the packets between two instants passes
+// whole.
 func share(l *Loop, from, to clock.Duration) float64 {
 	passed, all := 0, 0
 	for now := from; now < to; now += 120 * ns {
@@ -155,8 +158,8 @@ func TestTheTimestampOfSwitchP4WrapsOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// TestALoopNeverPassesMoreThanTheModeAllows: whatever comes in and whenever it is told, what passes in any pessimistic phase
-// fits into a quarter of line rate plus a burst.
+// TestALoopNeverPassesMoreThanTheModeAllows: whatever comes in and whenever it is told, what passes in any pessimistic
+// phase fits into a quarter of line rate plus a burst.
 func TestALoopNeverPassesMoreThanTheModeAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := paperLoop()

@@ -27,8 +27,8 @@ func (c Colour) String() string {
 	return "none"
 }
 
-// bucketUnit is how finely a bucket counts: 10¹² units are a bit, so that a rate of r bit/s adds r units in each picosecond
-// and nothing is ever rounded.
+// bucketUnit is how finely a bucket counts: 10¹² units are a bit, so that a rate of r bit/s adds r units in each
+// picosecond and nothing is ever rounded.
 const bucketUnit = int64(clock.Second)
 
 // MaxBurst is the largest burst of a meter in bytes: what fits into 63 bits of bucketUnits.
@@ -67,8 +67,8 @@ func (b *bucket) holds(bytes int) bool { return b.level >= int64(bytes)*8*bucket
 func (b *bucket) take(bytes int) { b.level -= int64(bytes) * 8 * bucketUnit }
 
 // A Meter is a single-rate meter with one bucket (RFC 2697 with an excess burst of nothing): green within the rate, red
-// beyond it. A packet that finds it red takes no tokens. To a sender at full rate it is a virtual queue of burst bytes that
-// drains at the meter's rate.
+// beyond it. A packet that finds it red takes no tokens. To a sender at full rate it is a virtual queue of burst bytes
+// that drains at the meter's rate.
 type Meter struct{ committed bucket }
 
 // NewMeter returns a meter that starts with a full bucket. Burst is in bytes, at most MaxBurst.

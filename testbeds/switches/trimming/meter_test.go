@@ -79,8 +79,8 @@ func TestAMeterIsFullAgainAfterALongPause(t *testing.T) {
 	}
 }
 
-// TestAMeterNeverPassesMoreThanBurstPlusRate is the definition of a token bucket, over every window that starts at 0, and
-// with exact arithmetic: nothing is rounded.
+// TestAMeterNeverPassesMoreThanBurstPlusRate is the definition of a token bucket, over every window that starts at 0,
+// and with exact arithmetic: nothing is rounded.
 func TestAMeterNeverPassesMoreThanBurstPlusRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := clock.BitRate(rapid.Int64Range(1_000_000, 1_600_000_000_000).Draw(t, "rate"))

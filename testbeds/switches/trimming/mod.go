@@ -5,15 +5,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// MirrorOnDrop is MoD, as on Trident 4 and Spectrum 2: the traffic manager mirrors the header of a packet that finds its queue
-// full to the recirculation port of its pipeline; when it comes back it takes the queue of headers.
+// MirrorOnDrop is MoD, as on Trident 4 and Spectrum 2: the traffic manager mirrors the header of a packet that finds
+// its queue full to the recirculation port of its pipeline; when it comes back it takes the queue of headers.
 type MirrorOnDrop struct {
 	cutter
 	toSender bool // headers go back to the source (SFC) instead of forward
 }
 
 // Ingress implements fabric.Mechanism.
-func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	switch {
 	case recirculated(in):
 		return m.returned(sw, p, v)

@@ -16,7 +16,8 @@ type Model struct {
 
 // Models lists the trimming switches of section 1 of the specification but for SAI's, whose package has its own.
 func Models() []Model {
-	return []Model{dropTail(), cutPayload(), ideal(), sourceFlowControl(), mirrorOnDrop(), deflectOnDrop(), tofino(), tofino2()}
+	return []Model{dropTail(), cutPayload(), ideal(), sourceFlowControl(), mirrorOnDrop(), deflectOnDrop(), tofino(),
+		tofino2()}
 }
 
 // The limits of parameters: what the simulator's arithmetic holds, and more than any switch has.
@@ -67,7 +68,8 @@ func cutPayload() Model {
 func ideal() Model {
 	return Model{
 		Model: parameter.Model{
-			Name: "ndp-ideal", Doc: "NDP's output-queued switch: trims when the data queue is full, returns headers to their sender when theirs is.",
+			Name: "ndp-ideal", Doc: "NDP's output-queued switch: trims when the data queue is full, returns headers to their " +
+				"sender when theirs is.",
 			Parameters: append(twoQueues("15000", "0"),
 				wireCounts("true"),
 				parameter.Parameter{Name: "trim-last-percent", Kind: parameter.Integer, Unit: "%", Default: "50", Max: 100,
@@ -90,7 +92,8 @@ func sourceFlowControl() Model {
 		Model: parameter.Model{
 			Name: "sfc", Doc: "Source flow control: above a threshold the header of a packet goes back to its source.",
 			Parameters: append(twoQueues("30000", "0"), wireCounts("false"),
-				parameter.Parameter{Name: "threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Max: maxQueueBytes,
+				parameter.Parameter{Name: "threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000",
+					Max: maxQueueBytes,
 					Doc: "Bytes in the data queue above which an arriving packet is trimmed and returned."}),
 		},
 		Configure: configureTwoQueues,
@@ -106,7 +109,8 @@ func mirrorOnDrop() Model {
 		Doc: "Headers that come back from the recirculation port go to the source instead of the destination."})
 	return Model{
 		Model: parameter.Model{
-			Name: "mod", Doc: "Mirror on drop: the traffic manager copies the header of a dropped packet to a recirculation port.", Parameters: table,
+			Name: "mod", Doc: "Mirror on drop: the traffic manager copies the header of a dropped packet to a recirculation " +
+				"port.", Parameters: table,
 		},
 		Configure: configureRecirculation,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
@@ -118,7 +122,8 @@ func mirrorOnDrop() Model {
 func deflectOnDrop() Model {
 	return Model{
 		Model: parameter.Model{
-			Name: "dod", Doc: "Deflect on drop, Tofino without feedback: ingress meters trim to line rate, what overflows is recirculated whole.",
+			Name: "dod", Doc: "Deflect on drop, Tofino without feedback: ingress meters trim to line rate, what overflows is " +
+				"recirculated whole.",
 			Parameters: append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...),
 		},
 		Configure: configureRecirculation,
@@ -138,10 +143,13 @@ const bugWrap = "timestamp-wrap"
 func tofino() Model {
 	return Model{
 		Model: parameter.Model{
-			Name: "tofino", Doc: "Tofino's trimming: dod, and a control loop that makes ingress trim more while packets are deflected.",
-			Parameters: append(append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...), loopTable()...),
+			Name: "tofino",
+			Doc:  "Tofino's trimming: dod, and a control loop that makes ingress trim more while packets are deflected.",
+			Parameters: append(append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...),
+				loopTable()...),
 			Bugs: []parameter.Bug{{Name: bugWrap,
-				Doc: "The two-meter flavour ignores that its 32-bit clock wraps: ports seem congested after a wrap, and deaf before it."}},
+				Doc: "The two-meter flavour ignores that its 32-bit clock wraps: ports seem congested after a wrap, and deaf " +
+					"before it."}},
 		},
 		Configure: configureRecirculation,
 		New:       newTofino,
@@ -174,7 +182,8 @@ func newTofino(v parameter.Values, bugs []string) fabric.Mechanism {
 	if v.Word("notify") == "own" {
 		whom = ownPipeline
 	}
-	return &Tofino{DeflectOnDrop{cutter: newCutter(v), config: cfg, notify: whom, jitter: jitter{most: v.Duration("jitter-ns")}}}
+	return &Tofino{DeflectOnDrop{cutter: newCutter(v), config: cfg, notify: whom,
+		jitter: jitter{most: v.Duration("jitter-ns")}}}
 }
 
 func loopTable() parameter.Table {
@@ -182,57 +191,69 @@ func loopTable() parameter.Table {
 		{Name: "pessimistic-us", Kind: parameter.Duration, Unit: "us", Default: "6", Max: maxTime,
 			Doc: "T0: how long a port is pessimistic after a notification."},
 		{Name: "half-pessimistic-us", Kind: parameter.Duration, Unit: "us", Optional: true, Max: maxTime,
-			Doc: "How long it is half-pessimistic after that (T1 − T0); 0: there is no such phase. By default three times pessimistic-us, as 18 is of 6."},
+			Doc: "How long it is half-pessimistic after that (T1 − T0); 0: there is no such phase. By default three times " +
+				"pessimistic-us, as 18 is of 6."},
 		{Name: "response", Kind: parameter.Word, Words: []string{"quarter", "trim-all", "trim-count"}, Default: "quarter",
-			Doc: "What pessimistic means: trim to a quarter of line rate, trim every packet, or trim trim-count packets for each notification."},
-		{Name: "trim-count", Kind: parameter.Integer, Unit: "packets", Default: "12", Min: 1, Max: 1_000_000, Doc: "Of response trim-count."},
+			Doc: "What pessimistic means: trim to a quarter of line rate, trim every packet, or trim trim-count packets for " +
+				"each notification."},
+		{Name: "trim-count", Kind: parameter.Integer, Unit: "packets", Default: "12", Min: 1, Max: 1_000_000,
+			Doc: "Of response trim-count."},
 		{Name: "notify", Kind: parameter.Word, Words: []string{"all", "own"}, Default: "all",
 			Doc: "Which pipelines hear of a deflected packet: all, or only the one that it came in by."},
 		{Name: "flavour", Kind: parameter.Word, Words: []string{"three-meters", "two-meters"}, Default: "three-meters",
 			Doc: "three-meters as in ndp.p4, two-meters as in switch.p4."},
 		{Name: "clock-ms", Kind: parameter.Duration, Unit: "ms", Default: "1000", Max: 100_000_000,
-			Doc: "What the switch's clock says at the start; the two-meter flavour keeps 32 bits of its nanoseconds, which wrap every 4294.967296 ms."},
+			Doc: "What the switch's clock says at the start; the two-meter flavour keeps 32 bits of its nanoseconds, which " +
+				"wrap every 4294.967296 ms."},
 	}
 }
 
 func tofino2() Model {
 	table := append(append(twoQueues("15000", "1000000"), recirculation("1000000", "8")...),
 		parameter.Parameter{Name: "stages-left", Kind: parameter.Integer, Unit: "stages", Default: "4", Max: 64,
-			Doc: "Pipeline stages behind the one that reads the queue's length: so many packets per pipeline are on their way unseen."},
+			Doc: "Pipeline stages behind the one that reads the queue's length: so many packets per pipeline are on their way " +
+				"unseen."},
 		parameter.Parameter{Name: "stage-ns", Kind: parameter.Duration, Unit: "ns", Default: "1", Min: 0, Max: maxTime,
 			Doc: "Time of one stage; a pipeline takes one packet in each."})
 	return Model{
 		Model: parameter.Model{
-			Name: "tofino2", Doc: "Tofino 2: ingress sees the real length of queues, some stages late; what slips through is deflected.", Parameters: table,
+			Name: "tofino2", Doc: "Tofino 2: ingress sees the real length of queues, some stages late; what slips through is " +
+				"deflected.", Parameters: table,
 		},
 		Configure: configureRecirculation,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
-			return &Tofino2{cutter: newCutter(v), threshold: v.Int("data-queue-bytes"), cycle: v.Duration("stage-ns"), stages: v.Int("stages-left")}
+			return &Tofino2{cutter: newCutter(v), threshold: v.Int("data-queue-bytes"), cycle: v.Duration("stage-ns"),
+				stages: v.Int("stages-left")}
 		},
 	}
 }
 
 func queueBytes(def, doc string) parameter.Parameter {
-	return parameter.Parameter{Name: "data-queue-bytes", Kind: parameter.Integer, Unit: "bytes", Default: def, Min: 64, Max: maxQueueBytes, Doc: doc}
+	return parameter.Parameter{Name: "data-queue-bytes", Kind: parameter.Integer, Unit: "bytes", Default: def, Min: 64,
+		Max: maxQueueBytes, Doc: doc}
 }
 
 func trimBytes() parameter.Parameter {
-	return parameter.Parameter{Name: "trim-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "64", Min: 64, Max: 9216,
+	return parameter.Parameter{Name: "trim-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "64", Min: 64,
+		Max: 9216,
 		Doc: "What is left of a trimmed frame, from its Ethernet header on, without FCS."}
 }
 
 func wireCounts(def string) parameter.Parameter {
 	return parameter.Parameter{Name: "on-wire-counts", Kind: parameter.Boolean, Default: def,
-		Doc: "The data packet that is being sent still takes room in its queue (as in htsim); otherwise only waiting packets do."}
+		Doc: "The data packet that is being sent still takes room in its queue (as in htsim); otherwise only waiting " +
+			"packets do."}
 }
 
 // meters are the parameters of a switch whose ingress pipelines meter.
 func meters() parameter.Table {
 	return parameter.Table{
 		{Name: "meter-burst-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Min: 64, Max: MaxBurst,
-			Doc: "Burst of every ingress meter. The sources give none; the default is ten packets, about the data queue that a meter stands for."},
+			Doc: "Burst of every ingress meter. The sources give none; the default is ten packets, about the data queue that " +
+				"a meter stands for."},
 		{Name: "jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: maxTime,
-			Doc: "Packets enter the ingress pipeline up to so much later than they arrive, by chance: senders that are not in step."},
+			Doc: "Packets enter the ingress pipeline up to so much later than they arrive, by chance: senders that are not in " +
+				"step."},
 	}
 }
 
@@ -255,10 +276,12 @@ func recirculation(queue, ports string) parameter.Table {
 	return parameter.Table{
 		{Name: "ports-per-pipeline", Kind: parameter.Integer, Unit: "ports", Default: ports, Min: 1, Max: 1024,
 			Doc: "Ports of a pipeline, in order; each pipeline has one recirculation port."},
-		{Name: "recirculation-gbps", Kind: parameter.Rate, Unit: "Gbps", Default: "100", Min: 1, Max: 1600, Doc: "Rate of a recirculation port."},
+		{Name: "recirculation-gbps", Kind: parameter.Rate, Unit: "Gbps", Default: "100", Min: 1, Max: 1600,
+			Doc: "Rate of a recirculation port."},
 		{Name: "recirculation-ns", Kind: parameter.Duration, Unit: "ns", Default: "1000", Max: maxTime,
 			Doc: "Latency of a recirculation, beyond queueing and serialisation."},
-		{Name: "recirculation-queue-bytes", Kind: parameter.Integer, Unit: "bytes", Default: queue, Min: 1500, Max: maxQueueBytes,
+		{Name: "recirculation-queue-bytes", Kind: parameter.Integer, Unit: "bytes", Default: queue, Min: 1500,
+			Max: maxQueueBytes,
 			Doc: "Room of a recirculation port's queue; what finds it full is lost. The sources give none."},
 	}
 }
@@ -277,7 +300,8 @@ func configureTwoQueues(v parameter.Values, s *fabric.SwitchSpec) {
 		headers = data
 	}
 	s.Queues = []fabric.QueueSpec{dataQueue: {MaxBytes: data}, headerQueue: {MaxBytes: headers}}
-	s.Scheduler = fabric.SchedulerSpec{Kind: fabric.SchedulerKind(v.Word("scheduler")), Weights: []int{1, v.Int("header-weight")}}
+	s.Scheduler = fabric.SchedulerSpec{Kind: fabric.SchedulerKind(v.Word("scheduler")),
+		Weights: []int{1, v.Int("header-weight")}}
 }
 
 func configureRecirculation(v parameter.Values, s *fabric.SwitchSpec) {

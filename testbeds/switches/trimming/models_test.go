@@ -208,7 +208,8 @@ func TestEveryPacketArrivesWholeOrAsAHeader(t *testing.T) {
 				o := play(t, sc)
 				// Packets that are no longer than a header can't be cut: where one finds its queue full it is lost, openly.
 				if got := o.whole + o.headers + o.returned + int(o.trims.Lost); got != o.sent || len(o.wrong) > 0 {
-					t.Fatalf("%d sent: %d whole, %d headers, %d returned, %d lost; %v", o.sent, o.whole, o.headers, o.returned, o.trims.Lost, o.wrong)
+					t.Fatalf("%d sent: %d whole, %d headers, %d returned, %d lost; %v", o.sent, o.whole, o.headers, o.returned,
+						o.trims.Lost, o.wrong)
 				}
 				if shortest := sizes[0]; o.trims.Lost > 0 && shortest > 64 && len(sizes) == 1 {
 					t.Fatalf("%d packets of %d bytes are lost", o.trims.Lost, shortest)
@@ -229,14 +230,16 @@ func TestTheIdealSwitchReturnsHeadersThatFindNoRoom(t *testing.T) {
 	if o.whole+o.headers+o.returned != o.sent {
 		t.Errorf("%d of %d accounted for", o.whole+o.headers+o.returned, o.sent)
 	}
-	without := play(t, scene{model: "ndp-ideal", settings: []string{"return-to-sender=false"}, senders: 63, receivers: 1, packets: 200})
+	without := play(t, scene{model: "ndp-ideal", settings: []string{"return-to-sender=false"}, senders: 63, receivers: 1,
+		packets: 200})
 	if without.returned != 0 || without.trims.Lost == 0 {
 		t.Errorf("without return to sender: %+v", without.trims)
 	}
 }
 
 func TestDropTailCountsWhatItLoses(t *testing.T) {
-	o := play(t, scene{model: "droptail", settings: []string{"data-queue-bytes=15000"}, senders: 4, receivers: 1, packets: 100})
+	o := play(t, scene{model: "droptail", settings: []string{"data-queue-bytes=15000"}, senders: 4, receivers: 1,
+		packets: 100})
 	if o.headers != 0 || o.whole+int(o.trims.Lost) != o.sent || o.trims.Lost < 250 {
 		t.Errorf("%d sent, %d whole, %d headers, %d lost", o.sent, o.whole, o.headers, o.trims.Lost)
 	}
@@ -246,12 +249,14 @@ func TestDropTailCountsWhatItLoses(t *testing.T) {
 }
 
 func TestCutPayloadKeepsHeadersInOrder(t *testing.T) {
-	o := play(t, scene{model: "cp", settings: []string{"data-queue-bytes=200000"}, senders: 8, receivers: 1, packets: 100, protocol: fabric.NDP})
+	o := play(t, scene{model: "cp", settings: []string{"data-queue-bytes=200000"}, senders: 8, receivers: 1, packets: 100,
+		protocol: fabric.NDP})
 	if o.headers == 0 || o.trims.Lost != 0 || o.whole+o.headers != o.sent || len(o.wrong) > 0 {
 		t.Errorf("%d sent, %d whole, %d headers; %+v %v", o.sent, o.whole, o.headers, o.trims, o.wrong)
 	}
 	last := map[uint32]uint32{}
-	sc := scene{model: "cp", settings: []string{"data-queue-bytes=200000"}, senders: 8, receivers: 1, packets: 100, protocol: fabric.NDP}
+	sc := scene{model: "cp", settings: []string{"data-queue-bytes=200000"}, senders: 8, receivers: 1, packets: 100,
+		protocol: fabric.NDP}
 	sc.tap = func(at fabric.Point, _ clock.Time, p *fabric.Packet) {
 		if at.Host || at.Stage != fabric.Egress {
 			return
@@ -313,10 +318,12 @@ func TestMirroredHeadersTakeARecirculationLonger(t *testing.T) {
 }
 
 func TestIngressMetersTrimOnlyWhatOnePipelineSendsTooMuch(t *testing.T) {
-	// Four senders in one pipeline of 16 ports: the meter sees all of it, and nothing need be deflected but what headers displace.
+	// Four senders in one pipeline of 16 ports: the meter sees all of it, and nothing need be deflected but what headers
+	// displace.
 	one := play(t, scene{model: "dod", senders: 4, receivers: 1, packets: 400})
 	// One sender in each of four pipelines: no meter sees more than line rate.
-	four := play(t, scene{model: "dod", settings: []string{"ports-per-pipeline=1"}, senders: 4, receivers: 1, packets: 400})
+	four := play(t, scene{model: "dod", settings: []string{"ports-per-pipeline=1"}, senders: 4, receivers: 1,
+		packets: 400})
 	if one.trims.Ingress < 1000 || one.trims.Deflected > one.trims.Ingress/8 {
 		t.Errorf("one pipeline: %+v", one.trims)
 	}
@@ -331,7 +338,8 @@ func TestTheControlLoopKeepsTheRecirculationQueueShort(t *testing.T) {
 	worst.model = "tofino"
 	closed := play(t, worst)
 	if open.recirculationPeak < 1000 || closed.recirculationPeak > 250 {
-		t.Errorf("recirculation queues: %d packets without, %d with the loop", open.recirculationPeak, closed.recirculationPeak)
+		t.Errorf("recirculation queues: %d packets without, %d with the loop", open.recirculationPeak,
+			closed.recirculationPeak)
 	}
 	if open.trims.Lost+closed.trims.Lost > 0 {
 		t.Errorf("lost: %d without, %d with the loop", open.trims.Lost, closed.trims.Lost)
@@ -339,16 +347,20 @@ func TestTheControlLoopKeepsTheRecirculationQueueShort(t *testing.T) {
 	// Only notifications differ: the loop without a response is DoD.
 	worst.settings = []string{"pessimistic-us=0", "half-pessimistic-us=0"}
 	if off := play(t, worst); off.trims != open.trims || off.recirculationPeak != open.recirculationPeak {
-		t.Errorf("a loop without response: %+v, %d; without loop: %+v, %d", off.trims, off.recirculationPeak, open.trims, open.recirculationPeak)
+		t.Errorf("a loop without response: %+v, %d; without loop: %+v, %d", off.trims, off.recirculationPeak, open.trims,
+			open.recirculationPeak)
 	}
 }
 
 func TestTofino2DeflectsOnlyWhatSlipsThrough(t *testing.T) {
-	// A packet from each of 64 ports, as fast as eight pipelines take them: in each, four or five are judged before any is seen.
+	// A packet from each of 64 ports, as fast as eight pipelines take them: in each, four or five are judged before any is
+	// seen.
 	burst := play(t, scene{model: "tofino2", senders: 64, receivers: 1, packets: 1,
 		start: func(i int) clock.Time { return at(clock.Duration(i%8) * clock.Nanosecond) }})
-	if burst.trims.Deflected < 8 || burst.trims.Deflected > 32 || burst.recirculationPeak < 2 || burst.recirculationPeak > 5 {
-		t.Errorf("burst: %+v, recirculation queues of %d packets; the paper expects up to 32 and about 4", burst.trims, burst.recirculationPeak)
+	if burst.trims.Deflected < 8 || burst.trims.Deflected > 32 || burst.recirculationPeak < 2 ||
+		burst.recirculationPeak > 5 {
+		t.Errorf("burst: %+v, recirculation queues of %d packets; the paper expects up to 32 and about 4", burst.trims,
+			burst.recirculationPeak)
 	}
 	// Senders out of step, as they are: few packets pass in the time of four stages.
 	spread := scene{model: "tofino2", senders: 64, receivers: 1, packets: 100,
@@ -364,7 +376,8 @@ func TestTofino2DeflectsOnlyWhatSlipsThrough(t *testing.T) {
 }
 
 func TestAWrappingClockDisturbsAnIdleSwitch(t *testing.T) {
-	sc := scene{model: "tofino", settings: []string{"flavour=two-meters", "clock-ms=4294.967", "meter-burst-bytes=1500"}, senders: 1, receivers: 1, packets: 200}
+	sc := scene{model: "tofino", settings: []string{"flavour=two-meters", "clock-ms=4294.967", "meter-burst-bytes=1500"},
+		senders: 1, receivers: 1, packets: 200}
 	if o := play(t, sc); o.trims.All() != 0 {
 		t.Errorf("a sound switch trims %d packets of a lone sender", o.trims.All())
 	}

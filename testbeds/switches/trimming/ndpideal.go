@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Ideal is the switch that NDP asks for (Handley et al., SIGCOMM 2017): an output-queued switch whose data queue, when full,
-// has a packet cut, the arriving or the last one, and whose headers have a queue of their own. When that is full too, a header
-// goes back to its sender.
+// Ideal is the switch that NDP asks for (Handley et al., SIGCOMM 2017): an output-queued switch whose data queue, when
+// full, has a packet cut, the arriving or the last one, and whose headers have a queue of their own. When that is full
+// too, a header goes back to its sender.
 type Ideal struct {
 	cutter
 	room     int     // bytes of the data queue
@@ -16,7 +16,8 @@ type Ideal struct {
 }
 
 // Ingress implements fabric.Mechanism.
-func (s *Ideal) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (s *Ideal) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	switch {
 	case v.Action != fabric.Forward:
 		return v

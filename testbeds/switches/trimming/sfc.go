@@ -5,15 +5,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// SourceFlowControl is SFC: above a threshold the header goes straight back to the source, addresses reversed; nothing is cut
-// on the way forward (Lee et al., IETF 112).
+// SourceFlowControl is SFC: above a threshold the header goes straight back to the source, addresses reversed; nothing
+// is cut on the way forward (Lee et al., IETF 112).
 type SourceFlowControl struct {
 	cutter
 	threshold int // bytes
 }
 
 // Ingress implements fabric.Mechanism.
-func (s *SourceFlowControl) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (s *SourceFlowControl) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	switch {
 	case v.Action != fabric.Forward:
 		return v
@@ -40,7 +41,8 @@ func (s *SourceFlowControl) back(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 }
 
 // Overflow implements fabric.Mechanism.
-func (s *SourceFlowControl) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+func (s *SourceFlowControl) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet,
+	v fabric.Verdict) fabric.Verdict {
 	if v.Queue == dataQueue && s.cuttable(p) {
 		return s.back(sw, p, v)
 	}

@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Tofino2 lets its ingress pipelines see how long the queues of egress ports are, but early: a packet is judged some stages
-// before it can be queued, so in each pipeline as many packets as there are stages left are on their way unseen. What they add
-// beyond the queue is deflected as in DeflectOnDrop.
+// Tofino2 lets its ingress pipelines see how long the queues of egress ports are, but early: a packet is judged some
+// stages before it can be queued, so in each pipeline as many packets as there are stages left are on their way unseen.
+// What they add beyond the queue is deflected as in DeflectOnDrop.
 type Tofino2 struct {
 	cutter
 	threshold int            // bytes of the queue above which ingress cuts
@@ -32,7 +32,8 @@ func (t *Tofino2) Start(now clock.Time, sw *fabric.Switch) {
 }
 
 // Ingress implements fabric.Mechanism.
-func (t *Tofino2) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (t *Tofino2) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	switch {
 	case recirculated(in):
 		port := outlet(sw, p)

@@ -32,8 +32,8 @@ type cutter struct {
 	fabric.TailDrop
 	keep  int // bytes of a header
 	trims []Trims
-	// onWire holds, per front port, the size of the data packet that was sent last: it still counts as queued while it is sent, if
-	// wireCounts says so.
+	// onWire holds, per front port, the size of the data packet that was sent last: it still counts as queued while it is
+	// sent, if wireCounts says so.
 	onWire     []int
 	wireCounts bool
 }
@@ -109,8 +109,8 @@ func (c *cutter) Dequeued(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v f
 	return v
 }
 
-// outlet returns the front port that a deflected packet was routed to; Meta remembers it, because a second look at the routes
-// may choose another of several paths.
+// outlet returns the front port that a deflected packet was routed to; Meta remembers it, because a second look at the
+// routes may choose another of several paths.
 func outlet(sw *fabric.Switch, p *fabric.Packet) *fabric.Port { return sw.Port(int(p.Meta)) }
 
 // deflect sends p, whole or cut, to the recirculation port of the pipeline that it came in by.

@@ -7,10 +7,10 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// Looking ahead, the engine asks for the memory that the next events of the open day will use, if the network is large. What an event
-// uses is found in steps, each of which reads what the step before asked for: an arrival leads to a packet, that to the port that
-// it leaves by, that to its queue. While a batch of events is served, each step is taken for another batch behind it, so that
-// memory has the time of a batch to come, and nothing waits for it.
+// Looking ahead, the engine asks for the memory that the next events of the open day will use, if the network is large.
+// What an event uses is found in steps, each of which reads what the step before asked for: an arrival leads to a
+// packet, that to the port that it leaves by, that to its queue. While a batch of events is served, each step is taken
+// for another batch behind it, so that memory has the time of a batch to come, and nothing waits for it.
 const (
 	depth = 3 // steps
 	batch = 8 // events: so few that what they use is still in the first cache when they are served; a power of two
@@ -57,7 +57,8 @@ type exit struct {
 	lowest, highest *Queue
 }
 
-// A foreseer is a Stack that can name the memory that it will use to receive a packet, or without one to be polled, in steps.
+// A foreseer is a Stack that can name the memory that it will use to receive a packet, or without one to be polled, in
+// steps.
 type foreseer interface {
 	foresee(step int, p *Packet, lines prefetch.Lines) prefetch.Lines
 }
@@ -129,7 +130,8 @@ func (e *engine) glimpse(b *foresight, events []event) {
 	lines.Fetch()
 }
 
-// followPackets is the second step: the ports that arriving packets will leave by, with their queues, and the queues of ports that send.
+// followPackets is the second step: the ports that arriving packets will leave by, with their queues, and the queues of
+// ports that send.
 func (e *engine) followPackets(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {
@@ -153,7 +155,8 @@ func (e *engine) followPackets(b *foresight) {
 	b.followed = true
 }
 
-// followQueues is the third: the packets that others will be queued behind, or what sending at once takes, and what will be sent.
+// followQueues is the third: the packets that others will be queued behind, or what sending at once takes, and what
+// will be sent.
 func (e *engine) followQueues(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {

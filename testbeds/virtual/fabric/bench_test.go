@@ -102,8 +102,8 @@ func complete(b *testing.B, build func() *fabric.Network) {
 	b.ReportMetric(float64(hops)/cpu/1e6, "Mhops/cpu-s")
 }
 
-// BenchmarkNDPIncast is issue 5's first figure: 64 senders of 10 000 packets of 1500 B each, initial window 1000, headers that
-// don't fit returned to their sender. csg-htsim takes 0.94 s of CPU time, 4.2 M hops/s.
+// BenchmarkNDPIncast is issue 5's first figure: 64 senders of 10 000 packets of 1500 B each, initial window 1000,
+// headers that don't fit returned to their sender. csg-htsim takes 0.94 s of CPU time, 4.2 M hops/s.
 func BenchmarkNDPIncast(b *testing.B) {
 	complete(b, func() *fabric.Network { return ndpIncast(b, 10_000) })
 }
@@ -118,8 +118,9 @@ func BenchmarkNDPPermutation(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep runs the points of a sweep, which share nothing, one after the other and two at a time. On two free cores the ratio
-// of the times is the speed-up; where cores are not free, twice the ratio of cpu-s/op is what it would be.
+// BenchmarkSweep runs the points of a sweep, which share nothing, one after the other and two at a time. On two free
+// cores the ratio of the times is the speed-up; where cores are not free, twice the ratio of cpu-s/op is what it would
+// be.
 func BenchmarkSweep(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {

@@ -19,8 +19,8 @@ type task struct {
 
 const inCalendar = -1
 
-// what is something that happens, in 48 bits: its kind in the lowest, above them the number of a port or task, above it that of a
-// packet. An arrival names the port, too, so that looking ahead need not wait for the packet.
+// what is something that happens, in 48 bits: its kind in the lowest, above them the number of a port or task, above it
+// that of a packet. An arrival names the port, too, so that looking ahead need not wait for the packet.
 type what uint64
 
 const (
@@ -42,8 +42,9 @@ func (w what) port() int    { return int(w >> kindBits & portMask) }
 func (w what) packet() uint { return uint(w >> (kindBits + portBits)) }
 func (w what) task() int    { return int(w >> kindBits) }
 
-// event is one word of a day: in the highest 16 bits the picoseconds since the day began, in the others what happens then. Events are
-// this small, and hold no pointers, because a large network has tens of thousands, which all pass through the caches.
+// event is one word of a day: in the highest 16 bits the picoseconds since the day began, in the others what happens
+// then. Events are this small, and hold no pointers, because a large network has tens of thousands, which all pass
+// through the caches.
 type event uint64
 
 func (ev event) what() what     { return what(ev & whatMask) }
@@ -62,9 +63,10 @@ const (
 
 // engine orders events by (time, order of scheduling), which makes a run a function of configuration and seed.
 //
-// Nearly all events of a network lie less than a serialisation plus a propagation ahead. They go into a calendar: a ring of
-// days. Scheduling is an append to a day, which touches no other event's memory (packets of a large network are more than caches
-// hold); a day is sorted when it comes. What lies beyond the ring (retransmission timers, starts of flows) waits in a heap.
+// Nearly all events of a network lie less than a serialisation plus a propagation ahead. They go into a calendar: a
+// ring of days. Scheduling is an append to a day, which touches no other event's memory (packets of a large network are
+// more than caches hold); a day is sorted when it comes. What lies beyond the ring (retransmission timers, starts of
+// flows) waits in a heap.
 //
 // A tie between the two is the heap's: an event that was beyond the ring when it was scheduled was scheduled before any
 // event of the same instant that was not, because the ring's end only moves forward.
@@ -99,9 +101,10 @@ type engine struct {
 	look ahead
 }
 
-// span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same day, where
-// it would have to be inserted; but long enough for the calendar to reach d ahead, if that leaves days short enough. Long days are
-// better: many events are sorted at once, and few days are being appended to. There must be no events yet.
+// span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same
+// day, where it would have to be inserted; but long enough for the calendar to reach d ahead, if that leaves days short
+// enough. Long days are better: many events are sorted at once, and few days are being appended to. There must be no
+// events yet.
 func (e *engine) span(d, day clock.Duration) {
 	e.open = closed
 	e.dayLog = minDayLog
@@ -305,7 +308,8 @@ func (e *engine) near() (at clock.Time, ok bool) {
 	return clock.Never, false
 }
 
-// prepare looks ahead to the events behind the last that was looked ahead to, of the next day if need be; false if there are none.
+// prepare looks ahead to the events behind the last that was looked ahead to, of the next day if need be; false if
+// there are none.
 func (e *engine) prepare() bool {
 	if e.position == len(e.today) && !e.openNext() {
 		return false
@@ -328,7 +332,8 @@ func (e *engine) pass() {
 	e.close()
 }
 
-// openNext leaves the open day and opens the first one with events. All of them lie within one turn of the ring from now.
+// openNext leaves the open day and opens the first one with events. All of them lie within one turn of the ring from
+// now.
 func (e *engine) openNext() bool {
 	e.pass()
 	if e.filled == 0 {

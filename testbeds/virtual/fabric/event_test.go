@@ -26,8 +26,8 @@ type planned struct {
 	name  int
 }
 
-// TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with a list that
-// is sorted by (time, order of scheduling).
+// TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with
+// a list that is sorted by (time, order of scheduling).
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e engine

@@ -9,7 +9,8 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// The address plan: host h has the locally administered MAC 02:ca:de:xx:xx:xx, 10.0.0.0/8 + h+1 and fd00:ca:de::/64 + h+1.
+// The address plan: host h has the locally administered MAC 02:ca:de:xx:xx:xx, 10.0.0.0/8 + h+1 and fd00:ca:de::/64 +
+// h+1.
 
 // MAC returns the host's Ethernet address.
 func (h HostID) MAC() packet.MAC { return packet.MACFromUint48(0x02ca_de00_0000 | uint64(h)) }
@@ -71,9 +72,9 @@ func (p *Packet) transportLen() int {
 	}
 }
 
-// AppendFrame appends the packet as an Ethernet frame of Size bytes without FCS; what no header describes is zero. Lengths and
-// checksums are valid unless the packet's flags call them stale: then they are those of the packet as it was sent. A frame that
-// is shorter than its headers is cut.
+// AppendFrame appends the packet as an Ethernet frame of Size bytes without FCS; what no header describes is zero.
+// Lengths and checksums are valid unless the packet's flags call them stale: then they are those of the packet as it
+// was sent. A frame that is shorter than its headers is cut.
 func (p *Packet) AppendFrame(b []byte) []byte { return p.AppendFrameWith(b, nil) }
 
 // AppendFrameWith is AppendFrame with payload behind the transport header, which the checksum covers.
@@ -210,7 +211,8 @@ func (p *Packet) appendTransport(b, payload []byte, length, whole int) []byte {
 	return b
 }
 
-// checksum sets the transport checksum, at offset of b, of a datagram of length bytes that begins with b and goes on with zeros.
+// checksum sets the transport checksum, at offset of b, of a datagram of length bytes that begins with b and goes on
+// with zeros.
 func (p *Packet) checksum(b []byte, offset, length, announced int) {
 	var sum uint64
 	if p.Protocol != Echo || p.IPv6 {
@@ -248,7 +250,8 @@ func (p *Packet) pseudoHeader() uint64 {
 	return sum
 }
 
-// appendPause appends a PFC frame: MAC control, opcode 0x0101, class enable vector, one timer per class in quanta of 512 bit times.
+// appendPause appends a PFC frame: MAC control, opcode 0x0101, class enable vector, one timer per class in quanta of
+// 512 bit times.
 func (p *Packet) appendPause(b []byte) []byte {
 	b = append(b, 0x01, 0x80, 0xc2, 0, 0, 1) // the address of MAC control (IEEE 802.3 annex 31B)
 	b = append(b, 0x02, 0xca, 0xde, 0xff, 0xff, 0xff)

@@ -43,11 +43,13 @@ func layers(frame []byte) (header, addresses, rest []byte) {
 
 func randomPacket(t *rapid.T) *fabric.Packet {
 	var p fabric.Packet
-	p.Src, p.Dst = fabric.HostID(rapid.IntRange(0, 65535).Draw(t, "src")), fabric.HostID(rapid.IntRange(0, 65535).Draw(t, "dst"))
+	p.Src, p.Dst = fabric.HostID(rapid.IntRange(0, 65535).Draw(t, "src")),
+		fabric.HostID(rapid.IntRange(0, 65535).Draw(t, "dst"))
 	p.Protocol = rapid.SampledFrom([]fabric.Protocol{fabric.Raw, fabric.NDP, fabric.Echo}).Draw(t, "protocol")
 	p.IPv6 = rapid.Bool().Draw(t, "ipv6")
 	p.DSCP, p.ECN = uint8(rapid.IntRange(0, 63).Draw(t, "dscp")), packet.ECN(rapid.IntRange(0, 3).Draw(t, "ecn"))
-	p.Entropy, p.Flow, p.TTL = rapid.Uint16().Draw(t, "entropy"), rapid.Uint32().Draw(t, "flow"), rapid.Uint8().Draw(t, "ttl")
+	p.Entropy, p.Flow, p.TTL = rapid.Uint16().Draw(t, "entropy"), rapid.Uint32().Draw(t, "flow"),
+		rapid.Uint8().Draw(t, "ttl")
 	p.Size = int32(p.MinFrame() + rapid.IntRange(0, 9000).Draw(t, "payload"))
 	p.Original = p.Size
 	if p.Protocol == fabric.NDP {
@@ -86,7 +88,8 @@ func TestFramesHaveTheirSizeAndValidChecksums(t *testing.T) {
 		if p.IPv6 {
 			src, dst = p.Src.IPv6(), p.Dst.IPv6()
 		}
-		if parsed.IP.Src != src || parsed.IP.Dst != dst || parsed.IP.DSCP() != p.DSCP || parsed.IP.ECN() != p.ECN || parsed.IP.TTL != p.TTL {
+		if parsed.IP.Src != src || parsed.IP.Dst != dst || parsed.IP.DSCP() != p.DSCP || parsed.IP.ECN() != p.ECN ||
+			parsed.IP.TTL != p.TTL {
 			t.Errorf("parsed %+v of %+v", parsed.IP, p.Header)
 		}
 		var h ndp.Header
@@ -106,7 +109,8 @@ func TestTrimmedFramesKeepTheOriginalsUDPChecksum(t *testing.T) {
 		whole := p.AppendFrame(nil)
 		p.Trim(p.MinFrame())
 		p.NDP.Flags |= ndp.FlagTrimmed
-		p.Flags |= fabric.Flags(rapid.SampledFrom([]int{0, int(fabric.LengthStale), int(fabric.HeaderSumStale)}).Draw(t, "stale"))
+		p.Flags |= fabric.Flags(rapid.SampledFrom([]int{0, int(fabric.LengthStale), int(fabric.HeaderSumStale)}).Draw(t,
+			"stale"))
 		cut := p.AppendFrame(nil)
 		if len(cut) != p.MinFrame() {
 			t.Fatalf("%d bytes, want %d", len(cut), p.MinFrame())
@@ -137,7 +141,8 @@ func TestReturnedFramesComeFromTheNDPPort(t *testing.T) {
 	_, _, there := layers(p.AppendFrame(nil))
 	p.Return()
 	_, addresses, back := layers(p.AppendFrame(nil))
-	if !bytes.Equal(there[0:2], back[2:4]) || !bytes.Equal(there[2:4], back[0:2]) || binary.BigEndian.Uint16(back) != ndp.Port {
+	if !bytes.Equal(there[0:2], back[2:4]) || !bytes.Equal(there[2:4], back[0:2]) ||
+		binary.BigEndian.Uint16(back) != ndp.Port {
 		t.Errorf("ports %x became %x", there[:4], back[:4])
 	}
 	if !bytes.Equal(addresses, []byte{10, 0, 0, 3, 10, 0, 0, 2}) {
@@ -167,7 +172,8 @@ func TestTsharkFindsNothingWrongWithACapture(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), tshark, "-r", "-", "-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
+	cmd := exec.CommandContext(t.Context(), tshark, "-r", "-", "-o", "ip.check_checksum:TRUE", "-o",
+		"udp.check_checksum:TRUE",
 		"-Y", "ip.checksum.status==0 || udp.checksum.status==0 || _ws.malformed || udp.length.bad || !udp")
 	cmd.Stdin = &buf
 	out, err := cmd.Output()

@@ -32,21 +32,25 @@ func runs(t *testing.T) []run {
 		{"NDP incast", func() *fabric.Network { return ndpIncast(t, 60) }},
 		{"NDP permutation, fat tree", func() *fabric.Network { return ndpPermutation(t, 4, 40, 200) }},
 		{"NDP permutation, 432 hosts", func() *fabric.Network { return ndpPermutation(t, 12, 12, 12) }},
-		{"everything, one switch", func() *fabric.Network { return meddled(t, 1, fabric.TopologySpec{Hosts: 9}, fabric.PFCSpec{}) }},
+		{"everything, one switch", func() *fabric.Network {
+			return meddled(t, 1, fabric.TopologySpec{Hosts: 9},
+				fabric.PFCSpec{})
+		}},
 		{"everything, fat tree", func() *fabric.Network { return meddled(t, 2, spray, fabric.PFCSpec{}) }},
 		{"everything, lossless classes", func() *fabric.Network { return meddled(t, 3, spray, pfc) }},
 		{"everything, links of 3 ms", func() *fabric.Network {
 			return meddled(t, 4, fabric.TopologySpec{Kind: fabric.Dumbbell, Hosts: 6, Link: long}, pfc)
 		}},
 		{"everything, odd rate", func() *fabric.Network {
-			return meddled(t, 5, fabric.TopologySpec{Kind: fabric.LeafSpine, Hosts: 8, Leaves: 4, Spines: 3, Link: odd}, fabric.PFCSpec{})
+			return meddled(t, 5, fabric.TopologySpec{Kind: fabric.LeafSpine, Hosts: 8, Leaves: 4, Spines: 3, Link: odd},
+				fabric.PFCSpec{})
 		}},
 	}
 }
 
-// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything that a tap sees, in its order, and all
-// counters at the end. A change that is to make the fabric quicker must leave every one as it is; one that changes the model
-// changes them, and says why.
+// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything that a tap sees, in its order,
+// and all counters at the end. A change that is to make the fabric quicker must leave every one as it is; one that
+// changes the model changes them, and says why.
 func TestRunsAreWhatTheyWere(t *testing.T) {
 	const golden = "testdata/runs.golden"
 	var got strings.Builder
@@ -82,8 +86,8 @@ func TestLookingAheadChangesNothing(t *testing.T) {
 	}
 }
 
-// meddled is a network of hosts that send packets of all kinds to each other, through switches that copy, cut, recirculate,
-// deflect and drop.
+// meddled is a network of hosts that send packets of all kinds to each other, through switches that copy, cut,
+// recirculate, deflect and drop.
 func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric.PFCSpec) *fabric.Network {
 	t.Helper()
 	n, err := fabric.New(&fabric.Spec{Seed: seed, Topology: topology, Switch: fabric.SwitchSpec{
@@ -104,8 +108,9 @@ func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric
 		for i := range 150 {
 			s.out = append(s.out, fabric.Header{
 				Dst: fabric.HostID(rng.IntN(n.Hosts())), Size: int32(60 + rng.IntN(8940)), Protocol: fabric.Protocol(1 + i%5),
-				Class: uint8(rng.IntN(8)), Rank: uint64(rng.IntN(20)), Flow: uint32(rng.IntN(4)), Flags: fabric.Ranked, Entropy: uint16(rng.IntN(4)),
-				ECN: packet.ECN(i % 4),
+				Class: uint8(rng.IntN(8)), Rank: uint64(rng.IntN(20)), Flow: uint32(rng.IntN(4)), Flags: fabric.Ranked,
+				Entropy: uint16(rng.IntN(4)),
+				ECN:     packet.ECN(i % 4),
 			})
 		}
 		n.Host(fabric.HostID(id)).Attach(s)
@@ -121,7 +126,8 @@ func digest(t *testing.T, n *fabric.Network) string {
 	seen := 0
 	n.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		seen++
-		b = fmt.Appendln(b[:0], at, int64(now), p.ID, p.Src, p.Dst, p.Size, p.Original, p.Flags&^fabric.Ranked, p.Class, p.ECN, p.TTL, p.Hops, p.Ingress, p.Egress)
+		b = fmt.Appendln(b[:0], at, int64(now), p.ID, p.Src, p.Dst, p.Size, p.Original, p.Flags&^fabric.Ranked, p.Class,
+			p.ECN, p.TTL, p.Hops, p.Ingress, p.Egress)
 		b = p.NDP.AppendTo(b)
 		h.Write(b)
 	})
@@ -143,5 +149,6 @@ func digest(t *testing.T, n *fabric.Network) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d sights, digest %016x; %d hops until %d, %+v, counters %016x", seen, tapped, n.Hops(), n.Now(), n.Total(), h.Sum64())
+	return fmt.Sprintf("%d sights, digest %016x; %d hops until %d, %+v, counters %016x", seen, tapped, n.Hops(), n.Now(),
+		n.Total(), h.Sum64())
 }

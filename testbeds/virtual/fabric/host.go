@@ -8,16 +8,16 @@ import (
 
 // A Stack is the transport of one host: protocol endpoints without I/O. The host's NIC calls it; it never calls back.
 //
-// Every packet that a host sends is polled: when the NIC is free, after Receive, after HandleTimer and after a packet has
-// left. A stack that answered Poll with false is polled again after the next Receive or HandleTimer.
+// Every packet that a host sends is polled: when the NIC is free, after Receive, after HandleTimer and after a packet
+// has left. A stack that answered Poll with false is polled again after the next Receive or HandleTimer.
 type Stack interface {
 	// Receive takes a packet that arrived. p is valid during the call only.
 	Receive(now clock.Time, p *Packet)
-	// Poll fills p, whose header is zero but for ID and Src, with the next packet to send now: at least Dst, Size and Protocol. It
-	// returns false, and leaves p alone, if there is none.
+	// Poll fills p, whose header is zero but for ID and Src, with the next packet to send now: at least Dst, Size and
+	// Protocol. It returns false, and leaves p alone, if there is none.
 	Poll(now clock.Time, p *Packet) bool
-	// NextTimer returns when HandleTimer wants to be called, or clock.Never. It is asked after each of the other calls. It may
-	// be an instant of the past while there are packets to send.
+	// NextTimer returns when HandleTimer wants to be called, or clock.Never. It is asked after each of the other calls. It
+	// may be an instant of the past while there are packets to send.
 	NextTimer() clock.Time
 	// HandleTimer serves timers that are due, if any.
 	HandleTimer(now clock.Time)
@@ -59,7 +59,8 @@ func (h *Host) Attach(s Stack) {
 // Stack returns the host's transport, nil if it has none.
 func (h *Host) Stack() Stack { return h.stack }
 
-// Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that starts a flow).
+// Kick has the stack polled and its timer read again: for callers that changed it from outside (an application that
+// starts a flow).
 func (h *Host) Kick(now clock.Time) {
 	if h.stack != nil {
 		h.work(now)

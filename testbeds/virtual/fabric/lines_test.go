@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFieldsStandInTheCacheLinesTheyAreUsedWith: a network's speed is that of its cache misses. Offsets in bytes, lines of 64.
+// TestFieldsStandInTheCacheLinesTheyAreUsedWith: a network's speed is that of its cache misses. Offsets in bytes, lines
+// of 64.
 func TestFieldsStandInTheCacheLinesTheyAreUsedWith(t *testing.T) {
 	const line = 64
 	tests := []struct {

@@ -36,7 +36,8 @@ const Reasons = 24
 // ReasonStopped is the last of them: the switch was stopped.
 const ReasonStopped Reason = Reasons - 1
 
-var reasonNames = [...]string{ReasonTail: "tail", ReasonEarly: "early", ReasonTTL: "ttl", ReasonNoRoute: "no-route", ReasonBounced: "bounced",
+var reasonNames = [...]string{ReasonTail: "tail", ReasonEarly: "early", ReasonTTL: "ttl", ReasonNoRoute: "no-route",
+	ReasonBounced:  "bounced",
 	ReasonHeadroom: "headroom", ReasonConsumed: "consumed"}
 
 // Name returns the reason in the words of counters; empty: one of a mechanism's own.
@@ -58,22 +59,25 @@ type Verdict struct {
 	Port   uint16
 }
 
-// A Mechanism is what makes a switch the switch under test: where packets are queued, when they are cut, marked, deflected
-// or dropped. One value serves one switch. The switch calls it on a packet's way, with v filled in as a plain switch would
-// decide; returning v unchanged is tail drop. A mechanism sees queues, pipelines, random numbers and the rest through the Switch.
+// A Mechanism is what makes a switch the switch under test: where packets are queued, when they are cut, marked,
+// deflected or dropped. One value serves one switch. The switch calls it on a packet's way, with v filled in as a plain
+// switch would decide; returning v unchanged is tail drop. A mechanism sees queues, pipelines, random numbers and the
+// rest through the Switch.
 type Mechanism interface {
 	// Ingress is called for every packet that enters the switch, also through a recirculation port (in says which), after
 	// routing: v forwards to the routed port and the queue of the packet's class.
 	Ingress(now clock.Time, sw *Switch, p *Packet, in *Port, v Verdict) Verdict
-	// Overflow is called when the traffic manager has no room for p where v says. The default is to drop; v.Reason says why
-	// (ReasonTail, or ReasonHeadroom for a lossless class). A verdict to forward elsewhere is tried in turn, and may overflow again, up to eight times.
+	// Overflow is called when the traffic manager has no room for p where v says. The default is to drop; v.Reason says
+	// why (ReasonTail, or ReasonHeadroom for a lossless class). A verdict to forward elsewhere is tried in turn, and may
+	// overflow again, up to eight times.
 	Overflow(now clock.Time, sw *Switch, p *Packet, v Verdict) Verdict
-	// Dequeued is called when the scheduler has chosen p, which has left its queue (v.Port, v.Queue): the egress pipeline. It may
-	// edit p, emit copies and drop.
+	// Dequeued is called when the scheduler has chosen p, which has left its queue (v.Port, v.Queue): the egress pipeline.
+	// It may edit p, emit copies and drop.
 	Dequeued(now clock.Time, sw *Switch, p *Packet, v Verdict) Verdict
 }
 
-// Starter is a Mechanism that wants to prepare once the switch is built, before any packet: registers per port, first timers.
+// Starter is a Mechanism that wants to prepare once the switch is built, before any packet: registers per port, first
+// timers.
 type Starter interface {
 	Start(now clock.Time, sw *Switch)
 }

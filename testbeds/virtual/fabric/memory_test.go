@@ -8,13 +8,14 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// TestALongRunNeedsNoMoreMemory lets a fat tree fill up and go on for four times as long, over short and over long links: what
-// is allocated must follow what is in flight, not time.
+// TestALongRunNeedsNoMoreMemory lets a fat tree fill up and go on for four times as long, over short and over long
+// links: what is allocated must follow what is in flight, not time.
 func TestALongRunNeedsNoMoreMemory(t *testing.T) {
 	for _, delay := range []clock.Duration{500 * clock.Nanosecond, 100 * clock.Microsecond} {
 		t.Run(delay.String(), func(t *testing.T) {
 			n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{
-				Kind: fabric.FatTree, K: 4, Balance: fabric.SprayRandom, Link: fabric.LinkSpec{Rate: 10 * clock.Gbps, Delay: delay}}}, nil)
+				Kind: fabric.FatTree, K: 4, Balance: fabric.SprayRandom,
+				Link: fabric.LinkSpec{Rate: 10 * clock.Gbps, Delay: delay}}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,8 @@ import (
 
 // NDPConfig sets up NDP hosts. Zero fields take the defaults that their comments name.
 type NDPConfig struct {
-	// HeaderSize is what of each frame is headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), which is exact.
+	// HeaderSize is what of each frame is headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), which is
+	// exact.
 	HeaderSize int
 	IPv6       bool
 	// Class and DSCP of data, and of everything else.
@@ -79,10 +80,12 @@ func (n *Network) AttachNDP(id HostID, cfg NDPConfig, sink ndp.Sink) (*NDPHost, 
 	return s, nil
 }
 
-// Core returns the transport, for flows and counters. A caller that adds flows while the simulation runs calls Host.Kick after it.
+// Core returns the transport, for flows and counters. A caller that adds flows while the simulation runs calls
+// Host.Kick after it.
 func (s *NDPHost) Core() *ndp.Host { return s.core }
 
-// PullGap returns the time between two PULLs of a host on a link of rate r: that of a full packet at the configured share.
+// PullGap returns the time between two PULLs of a host on a link of rate r: that of a full packet at the configured
+// share.
 func (c NDPConfig) PullGap(r clock.BitRate) clock.Duration {
 	c.complete()
 	return clock.Duration(math.Round(float64(r.Serialise(c.PacketSize)) / c.PullRate))
@@ -127,7 +130,8 @@ func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// flowOf tells connections of all hosts apart: the sender of data in the upper half, its number for the connection below.
+// flowOf tells connections of all hosts apart: the sender of data in the upper half, its number for the connection
+// below.
 func flowOf(sender ndp.Endpoint, connection uint32) uint32 { return uint32(sender)<<16 ^ connection }
 
 // FlowOfNDP returns the Packet.Flow of a packet of NDP between two hosts.

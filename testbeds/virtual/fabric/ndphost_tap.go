@@ -5,8 +5,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// NDPTaps returns a Tap that hands every NDP packet that passes a switch, or with sw < 0 the NICs of the hosts, to observe, which
-// may use its argument during the call only. At NICs "before" is what hosts send and "after" what reaches them.
+// NDPTaps returns a Tap that hands every NDP packet that passes a switch, or with sw < 0 the NICs of the hosts, to
+// observe, which may use its argument during the call only. At NICs "before" is what hosts send and "after" what
+// reaches them.
 func NDPTaps(sw int, headerSize int, observe func(*trace.Tap)) Tap {
 	var t trace.Tap
 	return func(at Point, now clock.Time, p *Packet) {

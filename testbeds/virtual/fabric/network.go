@@ -1,10 +1,11 @@
 // Package fabric simulates packet networks: hosts, links and switches whose queueing mechanism is the thing under test.
 //
-// A run is a function of its Spec (seed included) and of what the hosts' stacks do, to the byte: one engine orders events by
-// (time, order of scheduling), and every component draws from a generator of its own, seeded by seed and name.
+// A run is a function of its Spec (seed included) and of what the hosts' stacks do, to the byte: one engine orders
+// events by (time, order of scheduling), and every component draws from a generator of its own, seeded by seed and
+// name.
 //
-// Packets are store-and-forward: a frame arrives when its last bit has, and its first bit leaves when the wire is free. A queue
-// counts waiting packets; the frame on the wire has left it and its buffer.
+// Packets are store-and-forward: a frame arrives when its last bit has, and its first bit leaves when the wire is free.
+// A queue counts waiting packets; the frame on the wire has left it and its buffer.
 package fabric
 
 import (
@@ -34,7 +35,8 @@ type Network struct {
 	sent, delivered, dropped, copied [kinds]uint64
 }
 
-// New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail drop.
+// New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail
+// drop.
 func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
 	n := &Network{spec: *spec}
 	n.pool.full = func() { n.fail(fmt.Errorf("%d packets exist, which is how many have numbers", 1<<packetBits)) }
@@ -115,7 +117,8 @@ func (n *Network) Total() (c Counts) {
 // InFlight returns how many packets exist: on links, in queues, or with a mechanism.
 func (n *Network) InFlight() int { return n.pool.inUse() }
 
-// Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's fault.
+// Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's
+// fault.
 func (n *Network) Run(until clock.Time) error {
 	if !n.started {
 		n.started = true

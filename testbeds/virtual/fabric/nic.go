@@ -8,12 +8,13 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// NICSpec gives the NICs of hosts queues and a mechanism. Without queues a NIC asks its host's stack for a packet when its wire is free.
+// NICSpec gives the NICs of hosts queues and a mechanism. Without queues a NIC asks its host's stack for a packet when
+// its wire is free.
 type NICSpec struct {
 	Queues    []QueueSpec // none: the NIC has no queues
 	Scheduler SchedulerSpec
-	// Backlog is how many packets that the stack has sent may be at the NIC, or held by its mechanism or the host's shim: with more of them the
-	// stack is not asked. Default 64.
+	// Backlog is how many packets that the stack has sent may be at the NIC, or held by its mechanism or the host's shim:
+	// with more of them the stack is not asked. Default 64.
 	Backlog int
 	// Mechanism makes the mechanism of a host's NIC, which is a switch with one port, 0; nil, or a nil result: tail drop.
 	Mechanism func(*Switch) Mechanism
@@ -30,24 +31,29 @@ type egress struct {
 	pending int  // packets that the stack has sent and that have neither left nor ended
 	eager   bool // the stack is asked although the wire is busy: the NIC has queues of its own
 	working bool
-	until   clock.Time  // the stack is not asked before: what was dropped takes its time on the wire, or an endless stack would be asked for ever
-	wakes   []*shimWake // idle ones
+	// the stack is not asked before: what was dropped takes its time on the wire, or an endless stack would be asked for
+	// ever
+	until clock.Time
+	wakes []*shimWake // idle ones
 }
 
 func (s *NICSpec) validate(c *check, pfc *PFCSpec) {
 	validateQueues(c, "nic.queues", s.Queues)
 	s.Scheduler.validate(c, "nic.scheduler", len(s.Queues))
 	c.that(s.Backlog >= 0, "nic.backlog", s.Backlog, "must not be negative")
-	c.that(s.Mechanism == nil || len(s.Queues) > 0, "nic.queues", len(s.Queues), "must be at least 1 if the NIC has a mechanism")
+	c.that(s.Mechanism == nil || len(s.Queues) > 0, "nic.queues", len(s.Queues),
+		"must be at least 1 if the NIC has a mechanism")
 	for class := range 8 {
 		if pfc.Classes&(1<<class) != 0 {
 			c.that(len(s.Queues) == 0 || class < len(s.Queues), "nic.queues", len(s.Queues),
-				fmt.Sprintf("must be more than %d: class %d is lossless, and a pause of a class stops the queue of its number", class, class))
+				fmt.Sprintf("must be more than %d: class %d is lossless, and a pause of a class stops the queue of its number",
+					class, class))
 		}
 	}
 }
 
-// complete returns s with its defaults; of a host without queues of its own, what serves its shim: a queue per class in the order of arrival.
+// complete returns s with its defaults; of a host without queues of its own, what serves its shim: a queue per class in
+// the order of arrival.
 func (s NICSpec) complete() (completed NICSpec) {
 	s.Backlog = cmp.Or(s.Backlog, 64)
 	s.Scheduler.Kind, s.Scheduler.Quantum = cmp.Or(s.Scheduler.Kind, Strict), cmp.Or(s.Scheduler.Quantum, 1500)
@@ -66,7 +72,8 @@ func (h *Host) between() *egress {
 	spec := n.spec.NIC.complete()
 	config := &SwitchSpec{Queues: spec.Queues, Scheduler: spec.Scheduler}
 	nic := &Switch{
-		net: n, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id), config: config, front: 1, pipelines: 1, first: h.port.number,
+		net: n, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id), config: config, front: 1,
+		pipelines: 1, first: h.port.number,
 		host: h, nic: true, ports: n.ports[h.port.number : h.port.number+1 : h.port.number+1],
 		routes: routes{group: make([]uint16, len(n.switches)), groups: []group{{ports: []uint16{0}}}},
 	}

@@ -12,7 +12,8 @@ import (
 // copier is a mechanism of NICs that copies every third packet and drops half of those.
 type copier struct{ fabric.TailDrop }
 
-func (copier) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (copier) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if p.ID%3 > 0 {
 		return v
 	}
@@ -30,7 +31,8 @@ type shaper struct {
 	line *[]*fabric.Packet
 }
 
-func (m shaper) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m shaper) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if *m.line = append(*m.line, p); len(*m.line) == 1 {
 		sw.Wake(now.Add(m.gap), 0)
 	}
@@ -80,15 +82,17 @@ func TestAMechanismAtTheNICPacesItsHost(t *testing.T) {
 // A queue by rank at a NIC serves as a sorted list would what the stack has sent.
 func TestANICServesByRank(t *testing.T) {
 	const backlog = 20
-	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: fabric.LinkSpec{Rate: clock.Gbps}}, NIC: fabric.NICSpec{
-		Queues: []fabric.QueueSpec{{Order: fabric.ByRank}}, Backlog: backlog,
-	}}, nil)
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: fabric.LinkSpec{Rate: clock.Gbps}},
+		NIC: fabric.NICSpec{
+			Queues: []fabric.QueueSpec{{Order: fabric.ByRank}}, Backlog: backlog,
+		}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &talker{}
 	for i := range 300 {
-		s.out = append(s.out, fabric.Header{Dst: 1, Size: 200, Protocol: fabric.Raw, Flags: fabric.Ranked, Rank: uint64(i * 7919 % 31), Number: uint32(i)})
+		s.out = append(s.out, fabric.Header{Dst: 1, Size: 200, Protocol: fabric.Raw, Flags: fabric.Ranked,
+			Rank: uint64(i * 7919 % 31), Number: uint32(i)})
 	}
 	n.Host(0).Attach(s)
 	var list []fabric.Header // the oracle
@@ -132,8 +136,8 @@ func TestANICWithoutRoomDropsAndCounts(t *testing.T) {
 	if id, ok := nic.Host(); !ok || id != 0 || nic.Name() != "nic-0" || nic.Ports() != 1 {
 		t.Errorf("the NIC is %q of %d ports, of host %d, %v", nic.Name(), nic.Ports(), id, ok)
 	}
-	// The wire takes a packet in 120 ns and is never idle. The first packet is on it when the others come, four of which find room. What is
-	// dropped takes as long as on the wire: the stack, which has no end, is asked no faster.
+	// The wire takes a packet in 120 ns and is never idle. The first packet is on it when the others come, four of which
+	// find room. What is dropped takes as long as on the wire: the stack, which has no end, is asked no faster.
 	sent, dropped := nic.Port(0).Counters().Sent, nic.Dropped(fabric.ReasonTail)
 	if c := n.Total(); sent != 17 || dropped < 1 || dropped > 17 || c.Sent != sent+dropped+4 {
 		t.Errorf("%+v, the NIC sent %d and dropped %d", c, sent, dropped)
@@ -154,7 +158,8 @@ func TestAPauseStopsOneQueueOfANIC(t *testing.T) {
 	}
 	s := &talker{}
 	for i := range 200 { // class 0 to a host behind a slow port, class 1 to one behind a fast port
-		s.out = append(s.out, fabric.Header{Dst: fabric.HostID(1 + i%2), Size: 1500, Protocol: fabric.Raw, Class: uint8(i % 2)})
+		s.out = append(s.out, fabric.Header{Dst: fabric.HostID(1 + i%2), Size: 1500, Protocol: fabric.Raw,
+			Class: uint8(i % 2)})
 	}
 	n.Host(0).Attach(s)
 	var last [3]clock.Time
@@ -176,12 +181,14 @@ func TestAPauseStopsOneQueueOfANIC(t *testing.T) {
 
 func TestWrongNICsAreRefused(t *testing.T) {
 	for want, spec := range map[string]fabric.NICSpec{
-		"nic.backlog: -1":                {Queues: make([]fabric.QueueSpec, 8), Backlog: -1},
-		"nic.queues: 0: must be at":      {Mechanism: busyless},
-		"nic.queues: 2: must be more":    {Queues: make([]fabric.QueueSpec, 2)},
-		"nic.scheduler.kind: backwards:": {Queues: make([]fabric.QueueSpec, 8), Scheduler: fabric.SchedulerSpec{Kind: "backwards"}},
+		"nic.backlog: -1":             {Queues: make([]fabric.QueueSpec, 8), Backlog: -1},
+		"nic.queues: 0: must be at":   {Mechanism: busyless},
+		"nic.queues: 2: must be more": {Queues: make([]fabric.QueueSpec, 2)},
+		"nic.scheduler.kind: backwards:": {Queues: make([]fabric.QueueSpec, 8),
+			Scheduler: fabric.SchedulerSpec{Kind: "backwards"}},
 	} {
-		_, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2}, Switch: fabric.SwitchSpec{PFC: fabric.PFCSpec{Classes: 4}}, NIC: spec}, nil)
+		_, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2},
+			Switch: fabric.SwitchSpec{PFC: fabric.PFCSpec{Classes: 4}}, NIC: spec}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)
 		}

@@ -44,11 +44,12 @@ const (
 	Made           = trace.Made
 )
 
-// Packet is a frame in flight as a switch sees it: the parsed headers that simulations act on, without payload. It belongs to
-// whoever holds it: a queue, a link, or the mechanism or stack that a call handed it to, for the length of that call.
+// Packet is a frame in flight as a switch sees it: the parsed headers that simulations act on, without payload. It
+// belongs to whoever holds it: a queue, a link, or the mechanism or stack that a call handed it to, for the length of
+// that call.
 //
-// A Packet is compact, because its size times the bandwidth-delay product is the working set of a simulation, and is recycled:
-// keep values, never the pointer.
+// A Packet is compact, because its size times the bandwidth-delay product is the working set of a simulation, and is
+// recycled: keep values, never the pointer.
 type Packet struct {
 	next, prev *Packet // in its queue
 	number     uint32  // in the pool
@@ -57,8 +58,9 @@ type Packet struct {
 	Header
 }
 
-// Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the links
-// above, what every hop touches, NDP's kind and flags included, fills one cache line of 64 bytes, the rest another.
+// Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the
+// links above, what every hop touches, NDP's kind and flags included, fills one cache line of 64 bytes, the rest
+// another.
 type Header struct {
 	Arrived clock.Time // at the switch that has it now, through a front port
 	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
@@ -84,11 +86,12 @@ type Header struct {
 
 	// Original is the length before trimming; equal to Size if whole.
 	Original int32
-	// Number tells the packets of a flow apart, and equals that of the packet which a retransmission repeats: what observers identify a packet by.
-	// Its transport sets it; that of NDP is in its own header.
+	// Number tells the packets of a flow apart, and equals that of the packet which a retransmission repeats: what
+	// observers identify a packet by. Its transport sets it; that of NDP is in its own header.
 	Number uint32
 	ID     uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is what schedulers and admission by rank go by, lowest first: set by SetRank, and meaningless without the flag Ranked.
+	// Rank is what schedulers and admission by rank go by, lowest first: set by SetRank, and meaningless without the flag
+	// Ranked.
 	Rank uint64
 	Flow uint32 // connection, for the ECMP hash and reports
 	TCP  tcp.Header
@@ -100,8 +103,8 @@ func (p *Packet) SetRank(rank uint64) {
 	p.Flags |= Ranked
 }
 
-// Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size, and
-// reports whether anything was cut. The transport checksum can't hold afterwards.
+// Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size,
+// and reports whether anything was cut. The transport checksum can't hold afterwards.
 func (p *Packet) Trim(size int) bool {
 	if int(p.Size) <= size {
 		return false

@@ -5,8 +5,8 @@ import "candela.dev/candela/clock"
 // pauseFrame is the size of a PFC frame without FCS (IEEE 802.1Q clause 36, minimum Ethernet frame).
 const pauseFrame = 60
 
-// pauseState is priority flow control for the packets that came in through one port: what each class holds of the buffer, and
-// whether the sender was told to stop.
+// pauseState is priority flow control for the packets that came in through one port: what each class holds of the
+// buffer, and whether the sender was told to stop.
 type pauseState struct {
 	held   [8]int
 	paused uint8
@@ -23,7 +23,8 @@ func (sw *Switch) headroom(p *Packet, size int) bool {
 	return held+size <= sw.config.PFC.XOff+sw.config.PFC.Headroom
 }
 
-// account books p, which was queued, against the port that it came in by, and pauses the sender there if it holds too much.
+// account books p, which was queued, against the port that it came in by, and pauses the sender there if it holds too
+// much.
 func (sw *Switch) account(now clock.Time, p *Packet) {
 	if !sw.lossless(p) {
 		return
@@ -53,8 +54,8 @@ func (sw *Switch) release(now clock.Time, p *Packet) {
 	}
 }
 
-// signal sends the peer a PFC frame with the classes that must not send, ahead of everything but the frame on the wire. Quanta
-// are not modelled: a class stays paused until a frame says otherwise, as if every pause were refreshed in time.
+// signal sends the peer a PFC frame with the classes that must not send, ahead of everything but the frame on the wire.
+// Quanta are not modelled: a class stays paused until a frame says otherwise, as if every pause were refreshed in time.
 func (pt *Port) signal(now clock.Time) {
 	if pt.sw.stopped {
 		return

@@ -18,8 +18,8 @@ const (
 	NICPort                               // of a host
 )
 
-// Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts). Its fields stand
-// in the cache lines of 64 bytes that they are used with: a large network has more ports than caches hold.
+// Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts). Its
+// fields stand in the cache lines of 64 bytes that they are used with: a large network has more ports than caches hold.
 type Port struct {
 	// Used when a packet is queued or leaves.
 	busyUntil clock.Time

@@ -52,7 +52,8 @@ func queueSpecs(t *rapid.T, order bool) []fabric.QueueSpec {
 }
 
 func topologies(t *rapid.T) fabric.TopologySpec {
-	balance := rapid.SampledFrom([]fabric.Balance{fabric.ECMP, fabric.SprayRandom, fabric.SprayRoundRobin}).Draw(t, "balance")
+	balance := rapid.SampledFrom([]fabric.Balance{fabric.ECMP, fabric.SprayRandom, fabric.SprayRoundRobin}).Draw(t,
+		"balance")
 	link := fabric.LinkSpec{
 		Rate:    clock.BitRate(rapid.SampledFrom([]int64{1, 3, 25, 100, 800}).Draw(t, "gbps")) * clock.Gbps,
 		Delay:   clock.Duration(rapid.Int64Range(0, int64(5*clock.Microsecond)).Draw(t, "delay")),
@@ -75,8 +76,9 @@ func chatter(t *rapid.T, n *fabric.Network) {
 			s.out = append(s.out, fabric.Header{
 				Dst:  fabric.HostID(rapid.IntRange(0, n.Hosts()-1).Draw(t, "to")),
 				Size: int32(rapid.IntRange(60, 9000).Draw(t, "size")), Protocol: fabric.Protocol(1 + i%5),
-				Class: uint8(rapid.IntRange(0, 7).Draw(t, "class")), Rank: uint64(rapid.IntRange(0, 20).Draw(t, "rank")), Flags: fabric.Ranked,
-				Flow: uint32(rapid.IntRange(0, 3).Draw(t, "flow")), ECN: packet.ECN(i % 4), TTL: uint8(i % 5),
+				Class: uint8(rapid.IntRange(0, 7).Draw(t, "class")), Rank: uint64(rapid.IntRange(0, 20).Draw(t, "rank")),
+				Flags: fabric.Ranked,
+				Flow:  uint32(rapid.IntRange(0, 3).Draw(t, "flow")), ECN: packet.ECN(i % 4), TTL: uint8(i % 5),
 			})
 		}
 		n.Host(fabric.HostID(id)).Attach(s)
@@ -86,7 +88,8 @@ func chatter(t *rapid.T, n *fabric.Network) {
 // busybody is a mechanism that does a bit of everything: it copies, trims, recirculates, deflects, drops and consumes.
 type busybody struct{ fabric.TailDrop }
 
-func (busybody) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (busybody) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	if v.Action != fabric.Forward {
 		return v
 	}
@@ -350,9 +353,11 @@ func TestPauseHoldsASenderBack(t *testing.T) {
 	}
 	in := n.Switch(0).Port(0).Counters()
 	if sink.received != 2000 || in.PausesSent == 0 || n.Host(0).Port().Counters().PausesReceived != in.PausesSent {
-		t.Errorf("%d received, %d pauses sent, %d received", sink.received, in.PausesSent, n.Host(0).Port().Counters().PausesReceived)
+		t.Errorf("%d received, %d pauses sent, %d received", sink.received, in.PausesSent,
+			n.Host(0).Port().Counters().PausesReceived)
 	}
-	if limit := n.Switch(0).Spec().PFC.XOff + n.Switch(0).Spec().PFC.Headroom; in.MaxIngressUsed > limit || in.MaxIngressUsed < 10_000 {
+	if limit := n.Switch(0).Spec().PFC.XOff + n.Switch(0).Spec().PFC.Headroom; in.MaxIngressUsed > limit ||
+		in.MaxIngressUsed < 10_000 {
 		t.Errorf("%d bytes held of %d", in.MaxIngressUsed, limit)
 	}
 }
@@ -485,7 +490,8 @@ func TestRunningInSlicesChangesNothing(t *testing.T) {
 }
 
 func TestByRankServesTheLowestRankAndKeepsTies(t *testing.T) {
-	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: fabric.LinkSpec{Rate: 100 * clock.Gbps}},
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2,
+		Link: fabric.LinkSpec{Rate: 100 * clock.Gbps}},
 		Switch: fabric.SwitchSpec{Queues: []fabric.QueueSpec{{Order: fabric.ByRank}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -493,7 +499,8 @@ func TestByRankServesTheLowestRankAndKeepsTies(t *testing.T) {
 	// The switch's port is busy with a large frame while small ones arrive.
 	s := &talker{out: []fabric.Header{{Dst: 1, Size: 9000, Protocol: fabric.Raw, Flags: fabric.Ranked}}}
 	for i, rank := range []uint64{3, 1, 2, 1, 3} {
-		s.out = append(s.out, fabric.Header{Dst: 1, Size: 100, Protocol: fabric.Raw, Rank: rank, Flags: fabric.Ranked, Flow: uint32(i)})
+		s.out = append(s.out, fabric.Header{Dst: 1, Size: 100, Protocol: fabric.Raw, Rank: rank, Flags: fabric.Ranked,
+			Flow: uint32(i)})
 	}
 	var got []uint32
 	n.Host(0).Attach(s)
@@ -571,7 +578,8 @@ func TestWrongSpecsNameEveryField(t *testing.T) {
 		},
 	}, nil)
 	for _, field := range []string{"topology.hosts: 7", "topology.spines", "topology.link.rate", "topology.link.delay",
-		"switch.queues[1].alpha", "switch.queues[1].mark.probability", "switch.scheduler.kind: lottery", "switch.scheduler.weights",
+		"switch.queues[1].alpha", "switch.queues[1].mark.probability", "switch.scheduler.kind: lottery",
+		"switch.scheduler.weights",
 		"switch.pfc.xon"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%q is missing in: %v", field, err)

@@ -12,11 +12,12 @@ type Order uint8
 // Orders.
 const (
 	ByArrival Order = iota // first in, first out
-	ByRank                 // lowest Packet.Rank first, first in first out among equals (PIFO); a packet without a rank ends the run
+	// lowest Packet.Rank first, first in first out among equals (PIFO); a packet without a rank ends the run
+	ByRank
 )
 
-// Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that comes
-// uses the first cache line of 64 bytes, one that leaves both.
+// Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that
+// comes uses the first cache line of 64 bytes, one that leaves both.
 type Queue struct {
 	first, last *Packet
 	packets     int32
@@ -79,7 +80,8 @@ func (q *Queue) Counters() QueueCounters {
 	return QueueCounters{
 		Enqueued: q.removed + uint64(q.packets), EnqueuedBytes: q.removedBytes + uint64(q.bytes),
 		MaxPackets: int(q.maxPackets), MaxBytes: q.maxBytes,
-		Dequeued: q.dequeued, DequeuedBytes: q.dequeuedBytes, Dropped: q.dropped, DroppedBytes: q.droppedBytes, Marked: q.marked,
+		Dequeued: q.dequeued, DequeuedBytes: q.dequeuedBytes, Dropped: q.dropped, DroppedBytes: q.droppedBytes,
+		Marked: q.marked,
 	}
 }
 
@@ -133,8 +135,8 @@ func (q *Queue) link(e, before *Packet) {
 	}
 }
 
-// remove takes p, which waits in this queue, out of it. What follows the first keeps its link to it, which means nothing then
-// (see Before): the next packet's memory is not touched.
+// remove takes p, which waits in this queue, out of it. What follows the first keeps its link to it, which means
+// nothing then (see Before): the next packet's memory is not touched.
 func (q *Queue) remove(p *Packet) {
 	if q.ranked {
 		q.config.index.remove(p, q.Before(p))
@@ -156,7 +158,8 @@ func (q *Queue) remove(p *Packet) {
 	q.removedBytes += uint64(p.Size)
 }
 
-// marks reports whether a packet that finds bytes waiting is to be marked; draw is called at most once, for a number in [0,1).
+// marks reports whether a packet that finds bytes waiting is to be marked; draw is called at most once, for a number in
+// [0,1).
 func (m *MarkSpec) marks(bytes int, draw func() float64) bool {
 	switch {
 	case bytes < m.MinBytes || m.MaxBytes == 0:

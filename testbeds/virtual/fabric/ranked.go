@@ -2,8 +2,8 @@ package fabric
 
 import "slices"
 
-// rankIndex finds the place of a packet in a queue by rank: the ranks that wait, lowest first, each with the last packet that has it. A heap
-// would find only the first packet; mechanisms also evict the last one and walk the queue.
+// rankIndex finds the place of a packet in a queue by rank: the ranks that wait, lowest first, each with the last
+// packet that has it. A heap would find only the first packet; mechanisms also evict the last one and walk the queue.
 type rankIndex struct {
 	ranks []uint64
 	lasts []*Packet

@@ -23,7 +23,8 @@ func TestAQueueByRankRefusesPacketsWithoutARank(t *testing.T) {
 		}
 		n.Host(0).Attach(&talker{out: []fabric.Header{h}})
 		err = n.Run(clock.Never)
-		if ranked && err != nil || !ranked && (err == nil || !strings.Contains(err.Error(), "must give every packet a rank")) {
+		if ranked && err != nil || !ranked &&
+			(err == nil || !strings.Contains(err.Error(), "must give every packet a rank")) {
 			t.Errorf("ranked %v: %v", ranked, err)
 		}
 	}
@@ -35,7 +36,8 @@ type evictor struct {
 	most int
 }
 
-func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	port := sw.Port(int(v.Port))
 	q := port.Queue(0)
 	if q.Packets() < e.most {
@@ -105,14 +107,16 @@ type maker struct {
 	seen map[string]bool
 }
 
-func (m maker) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m maker) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	ports := sw.Candidates(p)
 	m.seen[fmt.Sprint(len(ports))] = true
 	if !slices.Contains(ports, v.Port) {
 		m.seen["not a candidate"] = true
 	}
 	if _, local := sw.Port(int(v.Port)).HostAt(); local && p.Protocol == fabric.Raw && p.Flags&fabric.Made == 0 {
-		c := sw.Make(now, fabric.Header{Src: p.Dst, Dst: p.Src, Size: 100, Protocol: fabric.Raw, Flow: p.Flow, Number: p.Number})
+		c := sw.Make(now, fabric.Header{Src: p.Dst, Dst: p.Src, Size: 100, Protocol: fabric.Raw, Flow: p.Flow,
+			Number: p.Number})
 		port, _ := sw.Route(c)
 		sw.Place(now, c, v.To(sw.Port(port), 0))
 	}
@@ -121,7 +125,8 @@ func (m maker) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 
 func TestASwitchMakesPacketsAndSeesAllCandidates(t *testing.T) {
 	m := maker{seen: map[string]bool{}}
-	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Kind: fabric.LeafSpine, Hosts: 4, Leaves: 2, Spines: 3}},
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Kind: fabric.LeafSpine, Hosts: 4, Leaves: 2,
+		Spines: 3}},
 		func(*fabric.Switch) fabric.Mechanism { return m })
 	if err != nil {
 		t.Fatal(err)

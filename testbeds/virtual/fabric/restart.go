@@ -7,9 +7,9 @@ type Stopper interface {
 	Stop(now clock.Time, sw *Switch)
 }
 
-// Stop takes a switch out of service: what waits in it, and all that arrives, is lost for ReasonStopped, and its mechanism is gone with its
-// registers and timers. A frame that is on the wire goes on. Neighbours do not route around it, and what it had
-// paused goes on. What its counters here count goes on.
+// Stop takes a switch out of service: what waits in it, and all that arrives, is lost for ReasonStopped, and its
+// mechanism is gone with its registers and timers. A frame that is on the wire goes on. Neighbours do not route around
+// it, and what it had paused goes on. What its counters here count goes on.
 func (sw *Switch) Stop(now clock.Time) {
 	if sw.stopped {
 		return
@@ -45,7 +45,8 @@ func (sw *Switch) Stop(now clock.Time) {
 	}
 }
 
-// Start puts a stopped switch into service again, with a new mechanism; nil: tail drop. Neighbours learn that nothing is paused.
+// Start puts a stopped switch into service again, with a new mechanism; nil: tail drop. Neighbours learn that nothing
+// is paused.
 func (sw *Switch) Start(now clock.Time, m Mechanism) {
 	if !sw.stopped {
 		return

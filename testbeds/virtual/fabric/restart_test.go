@@ -23,7 +23,8 @@ func (m counter) HandleTimer(now clock.Time, sw *fabric.Switch, _ uint64) {
 	}
 }
 
-func (m counter) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m counter) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	*m.seen++
 	return v
 }
@@ -32,7 +33,8 @@ func newCounter() counter { return counter{seen: new(int), ticks: new(int)} }
 
 func TestAStoppedSwitchLosesItsRegistersTimersAndPackets(t *testing.T) {
 	first, second := newCounter(), newCounter()
-	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 3}}, func(*fabric.Switch) fabric.Mechanism { return first })
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 3}},
+		func(*fabric.Switch) fabric.Mechanism { return first })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,20 +54,25 @@ func TestAStoppedSwitchLosesItsRegistersTimersAndPackets(t *testing.T) {
 	run(10)
 	waiting, before := sw.Port(2).Queue(0).Packets(), *first.seen
 	sw.Stop(n.Now())
-	if !sw.Stopped() || waiting == 0 || sw.Port(2).Queue(0).Packets() != 0 || int(sw.Dropped(fabric.ReasonStopped)) != waiting {
-		t.Errorf("%d packets waited; after the stop %d, %d lost", waiting, sw.Port(2).Queue(0).Packets(), sw.Dropped(fabric.ReasonStopped))
+	if !sw.Stopped() || waiting == 0 || sw.Port(2).Queue(0).Packets() != 0 ||
+		int(sw.Dropped(fabric.ReasonStopped)) != waiting {
+		t.Errorf("%d packets waited; after the stop %d, %d lost", waiting, sw.Port(2).Queue(0).Packets(),
+			sw.Dropped(fabric.ReasonStopped))
 	}
 	run(12) // what was on the wire arrives
 	received := sink.received
 	run(20)
 	if *first.seen != before || *first.ticks != 10 || sink.received != received {
-		t.Errorf("stopped, the mechanism saw %d packets and %d ticks; %d packets were forwarded", *first.seen-before, *first.ticks-10, sink.received-received)
+		t.Errorf("stopped, the mechanism saw %d packets and %d ticks; %d packets were forwarded", *first.seen-before,
+			*first.ticks-10, sink.received-received)
 	}
 	lost := int(sw.Dropped(fabric.ReasonStopped))
 	sw.Start(n.Now(), second)
 	run(5000)
-	if int(sw.Dropped(fabric.ReasonStopped)) != lost || *second.seen+*first.seen+lost-waiting != 2*each || *second.ticks != 1000 || *first.ticks != 10 {
-		t.Errorf("after the start: %d more lost, %d + %d seen, %d lost on arrival, %d and %d ticks", int(sw.Dropped(fabric.ReasonStopped))-lost, *first.seen,
+	if int(sw.Dropped(fabric.ReasonStopped)) != lost || *second.seen+*first.seen+lost-waiting != 2*each ||
+		*second.ticks != 1000 || *first.ticks != 10 {
+		t.Errorf("after the start: %d more lost, %d + %d seen, %d lost on arrival, %d and %d ticks",
+			int(sw.Dropped(fabric.ReasonStopped))-lost, *first.seen,
 			*second.seen, lost-waiting, *first.ticks, *second.ticks)
 	}
 	if n.InFlight() != 0 || sink.received == received {
@@ -73,12 +80,15 @@ func TestAStoppedSwitchLosesItsRegistersTimersAndPackets(t *testing.T) {
 	}
 }
 
-// Switches stop and start at random instants, and every packet still ends once; lossless classes go on after the last start.
+// Switches stop and start at random instants, and every packet still ends once; lossless classes go on after the last
+// start.
 func TestEveryPacketEndsOnceThoughSwitchesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		pfc := fabric.PFCSpec{Classes: uint8(rapid.SampledFrom([]int{0, 0b101}).Draw(t, "pfc")), XOff: 20_000, Headroom: 400_000}
+		pfc := fabric.PFCSpec{Classes: uint8(rapid.SampledFrom([]int{0, 0b101}).Draw(t, "pfc")), XOff: 20_000,
+			Headroom: 400_000}
 		n, err := fabric.New(&fabric.Spec{Seed: 5, Topology: topologies(t), Switch: fabric.SwitchSpec{
-			Queues: queueSpecs(t, false), PFC: pfc, Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps, Latency: clock.Microsecond},
+			Queues: queueSpecs(t, false), PFC: pfc,
+			Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps, Latency: clock.Microsecond},
 		}}, busy)
 		if err != nil {
 			t.Fatal(err)

@@ -8,8 +8,8 @@ type home struct {
 	port uint16
 }
 
-// routes is a switch's forwarding table: for each switch with hosts a group of ports on shortest paths. There are far fewer such
-// switches than hosts, and all tables together should fit into a cache.
+// routes is a switch's forwarding table: for each switch with hosts a group of ports on shortest paths. There are far
+// fewer such switches than hosts, and all tables together should fit into a cache.
 type routes struct {
 	group  []uint16 // by number of a switch
 	groups []group
@@ -73,7 +73,8 @@ func (r *routes) all(sw *Switch, p *Packet) []uint16 {
 	return r.groups[r.group[to.sw]].ports
 }
 
-// likely returns the number in the network of the port that choose will return for p, unless something else draws before, or −1.
+// likely returns the number in the network of the port that choose will return for p, unless something else draws
+// before, or −1.
 func (r *routes) likely(sw *Switch, p *Packet) int32 {
 	if int(p.Dst) >= len(sw.net.homes) {
 		return -1
@@ -92,8 +93,8 @@ func (r *routes) likely(sw *Switch, p *Packet) int32 {
 	return -1
 }
 
-// digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the first
-// switch. Tags 0 to k²/4−1 are the paths between pods of a fat tree, 0 to spines−1 those between leaves.
+// digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the
+// first switch. Tags 0 to k²/4−1 are the paths between pods of a fat tree, 0 to spines−1 those between leaves.
 func digit(p *Packet, n int) int {
 	tag := int(p.Entropy)
 	for range p.Hops - 1 {
@@ -115,8 +116,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// route computes all tables: for every switch that has hosts, a breadth-first search gives each switch its distance, and the
-// ports that lead closer are the group.
+// route computes all tables: for every switch that has hosts, a breadth-first search gives each switch its distance,
+// and the ports that lead closer are the group.
 func (n *Network) route() {
 	n.homes = make([]home, len(n.hosts))
 	populated := make([]bool, len(n.switches))

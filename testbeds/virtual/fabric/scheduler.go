@@ -2,8 +2,8 @@ package fabric
 
 import "math/bits"
 
-// A Scheduler chooses the queue that a port serves next. What it chose is sent: it may book it. One serves all ports of a switch
-// alike and keeps what it has to remember in them.
+// A Scheduler chooses the queue that a port serves next. What it chose is sent: it may book it. One serves all ports of
+// a switch alike and keeps what it has to remember in them.
 type Scheduler interface {
 	// Next returns the index of a queue of pt whose bit is set in ready. At least one is; such queues have a head.
 	Next(pt *Port, ready uint64) int
@@ -40,11 +40,12 @@ func (fifo) Next(pt *Port, ready uint64) int {
 	return best
 }
 
-// weighted is deficit round robin (Shreedhar and Varghese, 1995) in bytes, or weighted round robin in packets, behind strict
-// priority for the queues without a weight.
+// weighted is deficit round robin (Shreedhar and Varghese, 1995) in bytes, or weighted round robin in packets, behind
+// strict priority for the queues without a weight.
 //
-// A queue gets its grant, weight × unit, of credit when its turn comes and is served while its head costs no more than its credit.
-// Left-over credit is kept while the queue has packets and lost when it empties, so that shares are exact to a packet.
+// A queue gets its grant, weight × unit, of credit when its turn comes and is served while its head costs no more than
+// its credit. Left-over credit is kept while the queue has packets and lost when it empties, so that shares are exact
+// to a packet.
 //
 // What each port has to remember is its queues' credit and whose turn it is.
 type weighted struct {

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// A Shim stands between a host's stack and its NIC. It sees every packet of both directions, may change it, and says what becomes of it: Forward
-// hands it on, Drop ends it, and with Consume the shim keeps it until it hands it on (Host.Transmit, Host.Deliver) or ends it (Host.Discard).
-// It belongs to one host.
+// A Shim stands between a host's stack and its NIC. It sees every packet of both directions, may change it, and says
+// what becomes of it: Forward hands it on, Drop ends it, and with Consume the shim keeps it until it hands it on
+// (Host.Transmit, Host.Deliver) or ends it (Host.Discard). It belongs to one host.
 type Shim interface {
 	// Outbound takes a packet that the stack sends.
 	Outbound(now clock.Time, h *Host, p *Packet) Action

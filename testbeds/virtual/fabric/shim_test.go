@@ -129,7 +129,8 @@ func (c *tally) see(at fabric.Point, _ clock.Time, _ *fabric.Packet) {
 func TestEveryPacketEndsOnceWithShimsAndNICs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := fabric.Spec{Seed: 9, Topology: topologies(t), Switch: fabric.SwitchSpec{
-			Queues: queueSpecs(t, true), Buffer: fabric.BufferSpec{Bytes: 60_000}, Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps},
+			Queues: queueSpecs(t, true), Buffer: fabric.BufferSpec{Bytes: 60_000},
+			Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps},
 		}}
 		nics := rapid.Bool().Draw(t, "nics")
 		if nics {
@@ -156,7 +157,8 @@ func TestEveryPacketEndsOnceWithShimsAndNICs(t *testing.T) {
 			t.Errorf("%+v, %d in flight", c, n.InFlight())
 		}
 		h := seen[0]
-		if int(c.Sent) != h[fabric.Egress] || int(c.Delivered) != h[fabric.Ingress] || int(c.Dropped) != h[fabric.Dropped]+seen[1][fabric.Dropped] {
+		if int(c.Sent) != h[fabric.Egress] || int(c.Delivered) != h[fabric.Ingress] ||
+			int(c.Dropped) != h[fabric.Dropped]+seen[1][fabric.Dropped] {
 			t.Errorf("%+v, taps %v", c, seen)
 		}
 	})

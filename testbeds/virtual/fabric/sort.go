@@ -1,8 +1,8 @@
 package fabric
 
-// sorted returns events in the order of their time; those of one instant keep their order, which is that of scheduling. Many
-// are distributed by the two halves of their time within the day, the lower first (a radix sort). With few, counting would take
-// longer than moving them one by one.
+// sorted returns events in the order of their time; those of one instant keep their order, which is that of scheduling.
+// Many are distributed by the two halves of their time within the day, the lower first (a radix sort). With few,
+// counting would take longer than moving them one by one.
 func (e *engine) sorted(events []event) []event {
 	const few = 16
 	if len(events) <= few {
@@ -17,7 +17,8 @@ func (e *engine) sorted(events []event) []event {
 	return events
 }
 
-// digits is where events go in a distribution, by a digit of up to 8 bits: how many have it, then where the next of them belongs.
+// digits is where events go in a distribution, by a digit of up to 8 bits: how many have it, then where the next of
+// them belongs.
 type digits struct {
 	at   [1 << maxDigit]uint32
 	mask event

@@ -33,10 +33,12 @@ type Balance string
 
 // Balances.
 const (
-	ECMP            Balance = "ecmp"              // by a hash of addresses, flow and entropy: one path per (flow, entropy)
-	SprayRandom     Balance = "spray"             // a random one for every packet
-	SprayRoundRobin Balance = "spray-round-robin" // in turn, per destination group, in an order that is shuffled anew each turn
-	SourcePath      Balance = "path"              // as the sender's path tag (entropy) says, a digit for each switch on the way
+	ECMP        Balance = "ecmp"  // by a hash of addresses, flow and entropy: one path per (flow, entropy)
+	SprayRandom Balance = "spray" // a random one for every packet
+	// in turn, per destination group, in an order that is shuffled anew each turn
+	SprayRoundRobin Balance = "spray-round-robin"
+	// as the sender's path tag (entropy) says, a digit for each switch on the way
+	SourcePath Balance = "path"
 )
 
 // LinkSpec describes both directions of a link.
@@ -72,8 +74,9 @@ type QueueSpec struct {
 	index *rankIndex // of one queue; nil: not by rank
 }
 
-// MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from MaxBytes on,
-// in between with a probability that grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes 0: off.
+// MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from
+// MaxBytes on, in between with a probability that grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes
+// 0: off.
 type MarkSpec struct {
 	MinBytes, MaxBytes int
 	Probability        float64
@@ -102,13 +105,14 @@ type BufferSpec struct {
 	Bytes int // shared by the queues of all ports; 0: queues have their static limits only
 }
 
-// PFCSpec is priority flow control (IEEE 802.1Q clause 36). Packets of lossless classes are bounded per ingress port and class,
-// instead of by queue limits.
+// PFCSpec is priority flow control (IEEE 802.1Q clause 36). Packets of lossless classes are bounded per ingress port
+// and class, instead of by queue limits.
 type PFCSpec struct {
-	Classes  uint8 // bit set of lossless classes; 0: PFC off
-	XOff     int   // bytes of one class from one port beyond which the sender is paused; default 100 000
-	XOn      int   // and at which it may go on; default XOff/2
-	Headroom int   // bytes that may still come after XOff; default: enough for the slowest reaction on the switch's longest link
+	Classes uint8 // bit set of lossless classes; 0: PFC off
+	XOff    int   // bytes of one class from one port beyond which the sender is paused; default 100 000
+	XOn     int   // and at which it may go on; default XOff/2
+	// bytes that may still come after XOff; default: enough for the slowest reaction on the switch's longest link
+	Headroom int
 }
 
 // RecirculationSpec describes the recirculation ports, one per pipeline. Rate 0: none.
@@ -190,7 +194,8 @@ func (t *TopologySpec) validate() error {
 	case LeafSpine:
 		c.that(t.Leaves >= 1, "topology.leaves", t.Leaves, "must be at least 1")
 		c.that(t.Spines >= 1, "topology.spines", t.Spines, "must be at least 1")
-		c.that(t.Leaves < 1 || t.Hosts%t.Leaves == 0, "topology.hosts", t.Hosts, fmt.Sprintf("must be a multiple of leaves (%d)", t.Leaves))
+		c.that(t.Leaves < 1 || t.Hosts%t.Leaves == 0, "topology.hosts", t.Hosts,
+			fmt.Sprintf("must be a multiple of leaves (%d)", t.Leaves))
 	case FatTree:
 		c.that(t.K >= 2 && t.K%2 == 0 && t.K <= 64, "topology.k", t.K, "must be even, 2 to 64")
 		c.that(t.Hosts == t.K*t.K*t.K/4, "topology.hosts", t.Hosts, fmt.Sprintf("must be k³/4 (%d)", t.K*t.K*t.K/4))
@@ -289,8 +294,9 @@ func (s *SwitchSpec) complete(t *TopologySpec) {
 	}
 }
 
-// headroom is what may still arrive over a link after a pause was decided: a round trip (with the switches' latency) at line
-// rate, the frame that the pause waits for, the frame that the sender has begun, and the pause itself (IEEE 802.1Q annex N).
+// headroom is what may still arrive over a link after a pause was decided: a round trip (with the switches' latency) at
+// line rate, the frame that the pause waits for, the frame that the sender has begun, and the pause itself (IEEE 802.1Q
+// annex N).
 func (l *LinkSpec) headroom(latency clock.Duration) int {
 	flight := 2 * (l.Delay + latency).Microseconds() * float64(l.Rate) / 8e6
 	return int(flight) + 2*(maxFrame+l.Framing) + pauseFrame + l.Framing + maxFrame

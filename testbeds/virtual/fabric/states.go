@@ -1,8 +1,9 @@
 package fabric
 
-// States is state of a family beside every packet: headers have no room for more. A packet begins with the zero value, and so does a copy,
-// whose maker copies what it needs; what was noted of a packet that has ended is gone. The state of a packet is found by the packet's place in
-// memory, which is recycled: nothing is allocated per packet once the network has filled up.
+// States is state of a family beside every packet: headers have no room for more. A packet begins with the zero value,
+// and so does a copy, whose maker copies what it needs; what was noted of a packet that has ended is gone. The state of
+// a packet is found by the packet's place in memory, which is recycled: nothing is allocated per packet once the
+// network has filled up.
 type States[T any] struct {
 	slabs []*[slab]stateOf[T]
 }

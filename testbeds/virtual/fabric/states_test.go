@@ -23,7 +23,8 @@ type noter struct {
 	wrong  *int
 }
 
-func (m noter) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m noter) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	s := m.states.Of(p)
 	if s.visits != m.oracle[p.ID] || s.visits > 0 && s.packet != p.ID {
 		*m.wrong++
@@ -34,12 +35,14 @@ func (m noter) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *
 	return m.busybody.Ingress(now, sw, p, in, v)
 }
 
-// A map from packets to what was noted of them is the oracle, while packets of many slots are copied, dropped and recycled.
+// A map from packets to what was noted of them is the oracle, while packets of many slots are copied, dropped and
+// recycled.
 func TestStateBesidePacketsIsTheirsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wrong, states, oracle := 0, fabric.NewStates[note](), map[uint64]int{}
 		n, err := fabric.New(&fabric.Spec{Seed: 3, Topology: topologies(t), Switch: fabric.SwitchSpec{
-			Queues: []fabric.QueueSpec{{MaxPackets: 6}, {MaxPackets: 3}}, Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps},
+			Queues:        []fabric.QueueSpec{{MaxPackets: 6}, {MaxPackets: 3}},
+			Recirculation: fabric.RecirculationSpec{Rate: clock.Gbps},
 		}}, func(*fabric.Switch) fabric.Mechanism { return noter{states: states, oracle: oracle, wrong: &wrong} })
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +63,8 @@ type counting struct {
 	states *fabric.States[note]
 }
 
-func (m counting) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (m counting) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	m.states.Of(p).visits++
 	return v
 }

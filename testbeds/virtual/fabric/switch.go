@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// placements bounds how many queues may refuse a packet before it is dropped: data queue, header queue, the sender's two, and
-// as many again for deflection.
+// placements bounds how many queues may refuse a packet before it is dropped: data queue, header queue, the sender's
+// two, and as many again for deflection.
 const placements = 8
 
 // Switch has ports in pipelines, a traffic manager and a Mechanism. What packets read of it comes first.
@@ -115,8 +115,8 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 // Route returns the port towards the packet's destination, chosen among equal ones as the network is configured to.
 func (sw *Switch) Route(p *Packet) (port int, ok bool) { return sw.routes.choose(sw, p) }
 
-// Candidates returns all ports on shortest paths towards the packet's destination; the caller reads it before the next call. None: there is
-// no route.
+// Candidates returns all ports on shortest paths towards the packet's destination; the caller reads it before the next
+// call. None: there is no route.
 func (sw *Switch) Candidates(p *Packet) []uint16 { return sw.routes.all(sw, p) }
 
 // Place does with p what v says: a mechanism places its copies, and packets that it consumed, with it.
@@ -135,8 +135,10 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 					sw.mark(q, p)
 				}
 				if q.ranked && p.Flags&Ranked == 0 {
-					sw.net.fail(fmt.Errorf("switch %s at %v: queue %d of port %d serves by rank, and packet %d (%s from host %d to %d) has none: "+
-						"the hosts or the mechanism must give every packet a rank", sw.name, now, v.Queue, v.Port, p.ID, p.Kind(), p.Src, p.Dst))
+					sw.net.fail(fmt.Errorf("switch %s at %v: queue %d of port %d serves by rank, and packet %d (%s from host %d to "+
+						"%d) has none: "+
+						"the hosts or the mechanism must give every packet a rank", sw.name, now, v.Queue, v.Port, p.ID, p.Kind(), p.Src,
+						p.Dst))
 				}
 				sw.buffer.take(p, q)
 				q.insert(p)
@@ -296,8 +298,8 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	sw.net.pool.put(p)
 }
 
-// Copy returns a copy of p with an ID of its own, for the mechanism to place or discard: a mirror session, cut to size bytes if
-// that is not 0 and less than p has.
+// Copy returns a copy of p with an ID of its own, for the mechanism to place or discard: a mirror session, cut to size
+// bytes if that is not 0 and less than p has.
 func (sw *Switch) Copy(p *Packet, size int) *Packet {
 	c := sw.net.pool.get()
 	id := c.ID
@@ -312,8 +314,8 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 	return c
 }
 
-// Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It has an ID of its own and
-// the flag Made.
+// Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It
+// has an ID of its own and the flag Made.
 func (sw *Switch) Make(now clock.Time, h Header) *Packet {
 	return sw.net.make(now, h)
 }

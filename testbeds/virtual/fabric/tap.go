@@ -40,8 +40,8 @@ type Point struct {
 // Tap sees every packet at every point, on one clock; p is valid during the call only, and not to be changed.
 type Tap func(at Point, now clock.Time, p *Packet)
 
-// AtSwitch fills t with what a tap of a switch shows of p, as judges see it, and reports whether at is one. NICs with queues are switches, too:
-// that of host h has the number Switches()+h and one port.
+// AtSwitch fills t with what a tap of a switch shows of p, as judges see it, and reports whether at is one. NICs with
+// queues are switches, too: that of host h has the number Switches()+h and one port.
 func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchTap) bool {
 	stage, node, internal := trace.SwitchStage(at.Stage), at.Node, false
 	if at.Host {
@@ -54,9 +54,11 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	}
 	*t = trace.SwitchTap{
 		Time: now, Stage: stage, Internal: internal, Switch: node, Port: at.Port, Queue: at.Queue,
-		Reason: uint8(at.Reason), ID: p.ID, Protocol: p.Protocol, Kind: p.NDP.Kind, Flags: p.Flags, IPv6: p.IPv6, Src: uint32(p.Src),
-		Dst: uint32(p.Dst), Flow: p.Flow, Connection: p.NDP.Connection, Number: uint64(p.Number), Rank: p.Rank, Entropy: p.Entropy,
-		DSCP: p.DSCP, ECN: uint8(p.ECN), TTL: p.TTL, Size: p.Size, Original: p.Original,
+		Reason: uint8(at.Reason), ID: p.ID, Protocol: p.Protocol, Kind: p.NDP.Kind, Flags: p.Flags, IPv6: p.IPv6,
+		Src: uint32(p.Src),
+		Dst: uint32(p.Dst), Flow: p.Flow, Connection: p.NDP.Connection, Number: uint64(p.Number), Rank: p.Rank,
+		Entropy: p.Entropy,
+		DSCP:    p.DSCP, ECN: uint8(p.ECN), TTL: p.TTL, Size: p.Size, Original: p.Original,
 	}
 	if p.Protocol == NDP {
 		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
@@ -84,7 +86,8 @@ func (n *Network) SetDecisions(f func(*trace.Decision)) { n.decided = f }
 // Decides reports whether somebody wants decisions; a mechanism need not prepare them otherwise.
 func (sw *Switch) Decides() bool { return sw.net.decided != nil }
 
-// Decide records what the mechanism decides about p. d names kind, cause, port, queue and values; the rest is filled in.
+// Decide records what the mechanism decides about p. d names kind, cause, port, queue and values; the rest is filled
+// in.
 func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
 	if sw.net.decided == nil {
 		return

@@ -52,12 +52,14 @@ func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, 
 	cfg.complete()
 	s := &TCPHost{cfg: cfg, header: TCPHeaderSize(cfg.IPv6)}
 	if cfg.PacketSize <= s.header {
-		return nil, fmt.Errorf("TCP host %d: packet size %d: must exceed the %d bytes of headers", id, cfg.PacketSize, s.header)
+		return nil, fmt.Errorf("TCP host %d: packet size %d: must exceed the %d bytes of headers", id, cfg.PacketSize,
+			s.header)
 	}
 	var err error
 	s.core, err = tcp.New(tcp.Config{
-		Address: tcp.Endpoint(id), MSS: cfg.PacketSize - s.header, InitialWindow: cfg.InitialWindow, ReceiveWindow: cfg.ReceiveWindow,
-		MinRTO: cfg.MinRTO, DelayedACK: cfg.DelayedACK, Control: cfg.Control, FirstSequence: cfg.FirstSequence,
+		Address: tcp.Endpoint(id), MSS: cfg.PacketSize - s.header, InitialWindow: cfg.InitialWindow,
+		ReceiveWindow: cfg.ReceiveWindow,
+		MinRTO:        cfg.MinRTO, DelayedACK: cfg.DelayedACK, Control: cfg.Control, FirstSequence: cfg.FirstSequence,
 	}, sink)
 	if err != nil {
 		return nil, err
@@ -66,12 +68,12 @@ func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, 
 	return s, nil
 }
 
-// Core returns the transport, for writes and counters. A caller that writes while the simulation runs, but for the sink, calls
-// Host.Kick after it.
+// Core returns the transport, for writes and counters. A caller that writes while the simulation runs, but for the
+// sink, calls Host.Kick after it.
 func (s *TCPHost) Core() *tcp.Host { return s.core }
 
-// Receive implements Stack. The flow is the number of the connection. A header that came back tells TCP as little as one that
-// arrived.
+// Receive implements Stack. The flow is the number of the connection. A header that came back tells TCP as little as
+// one that arrived.
 func (s *TCPHost) Receive(now clock.Time, p *Packet) {
 	if p.Protocol != TCP || p.Flags&Returned != 0 {
 		return

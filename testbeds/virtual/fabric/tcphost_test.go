@@ -71,7 +71,8 @@ func TestTCPFramesHaveTheirSizeAndValidChecksums(t *testing.T) {
 		p := randomPacket(t)
 		p.Protocol = fabric.TCP
 		u := rapid.Uint32()
-		p.TCP = tcp.Header{Seq: u.Draw(t, "seq"), Ack: u.Draw(t, "ack"), Flags: tcp.FlagACK, SACK: tcp.Block{Start: 7, End: u.Draw(t, "end")}}
+		p.TCP = tcp.Header{Seq: u.Draw(t, "seq"), Ack: u.Draw(t, "ack"), Flags: tcp.FlagACK,
+			SACK: tcp.Block{Start: 7, End: u.Draw(t, "end")}}
 		p.Size = int32(p.MinFrame() + rapid.IntRange(0, 9000).Draw(t, "payload"))
 		p.Original = p.Size
 		frame := p.AppendFrame(nil)

@@ -69,8 +69,8 @@ func leafSpine(t *TopologySpec) plan {
 	return p
 }
 
-// fatTree is the three-level tree of Al-Fares et al. (SIGCOMM 2008): switches in the order edges, aggregations, cores; core
-// c serves aggregation switch c/(k/2) of every pod.
+// fatTree is the three-level tree of Al-Fares et al. (SIGCOMM 2008): switches in the order edges, aggregations, cores;
+// core c serves aggregation switch c/(k/2) of every pod.
 func fatTree(k int) plan {
 	var p plan
 	half, pods := k/2, k
@@ -126,7 +126,8 @@ func (n *Network) build() error {
 	}
 	n.engine.packets, n.engine.ports = &n.pool, n.ports
 	n.engine.span(n.scales())
-	const many = 256 // links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
+	// links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
+	const many = 256
 	n.engine.look.on = prefetch.Works && len(p.cables) > many
 	n.route()
 	return nil
@@ -154,17 +155,19 @@ func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 			config.complete(&n.spec.Topology)
 		}
 		if ports := config.ports(p.degrees[i]); ports > maxPorts {
-			return nil, fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name, ports, maxPorts)
+			return nil, fmt.Errorf("switch %s: %d ports with those for recirculation: at most %d ports have numbers", name,
+				ports, maxPorts)
 		}
 		if all += config.ports(p.degrees[i]); all > 1<<portBits {
-			return nil, fmt.Errorf("%d switches: more than %d ports in all, which is how many have numbers", len(p.names), 1<<portBits)
+			return nil, fmt.Errorf("%d switches: more than %d ports in all, which is how many have numbers", len(p.names),
+				1<<portBits)
 		}
 	}
 	return configs, nil
 }
 
-// makeNodes makes switches and hosts. Their ports and queues lie side by side, each beginning with a cache line, as they would not
-// if each switch had its own.
+// makeNodes makes switches and hosts. Their ports and queues lie side by side, each beginning with a cache line, as
+// they would not if each switch had its own.
 func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 	hosts := n.spec.Topology.Hosts
 	ports, queues := hosts, 0
@@ -210,8 +213,8 @@ func (t *TopologySpec) linkOf(h HostID) LinkSpec {
 	return t.Link
 }
 
-// scales returns a span within which nearly all events lie, twice the slowest serialisation and propagation, and how long the
-// shortest frame takes on the fastest link, within which an event of a port hardly leads to another.
+// scales returns a span within which nearly all events lie, twice the slowest serialisation and propagation, and how
+// long the shortest frame takes on the fastest link, within which an event of a port hardly leads to another.
 func (n *Network) scales() (reach, least clock.Duration) {
 	const frame, minFrame = 1500, 64
 	least = clock.Second

@@ -9,13 +9,14 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// trimmer is NDP's switch in its plainest form: what does not fit is cut to its headers, which go first; if those don't fit
-// either, they go back to the sender.
+// trimmer is NDP's switch in its plainest form: what does not fit is cut to its headers, which go first; if those don't
+// fit either, they go back to the sender.
 type trimmer struct{ fabric.TailDrop }
 
 const data, header = 0, 1 // queues
 
-func (trimmer) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port, v fabric.Verdict) fabric.Verdict {
+func (trimmer) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
 	v.Queue = header
 	if p.NDP.Kind == ndp.Data && p.Flags&fabric.Trimmed == 0 {
 		v.Queue = data

@@ -12,7 +12,8 @@ import (
 // Transport declares the transport.
 func Transport() transport.Transport {
 	return transport.Transport{
-		Model: parameter.Model{Name: "echo"}, Protocol: fabric.Echo, Internal: true, Header: transport.UDPHeader(0), // ICMP's header is as long as UDP's
+		// ICMP's header is as long as UDP's
+		Model: parameter.Model{Name: "echo"}, Protocol: fabric.Echo, Internal: true, Header: transport.UDPHeader(0),
 		Wire:   transport.Wire{Data: func(*fabric.Packet) bool { return false }},
 		Attach: attach,
 	}
@@ -41,7 +42,8 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		byNumber[id] = f
 		s.Own(fabric.Echo, f.Src, id, f.Number)
 		at(f.Dst)
-		at(f.Src).Ping(stack.Ping{ID: id, To: f.Dst, Count: f.Count, Interval: f.Interval, Size: int32(f.PacketSize), Start: f.Start, Mark: f.Mark})
+		at(f.Src).Ping(stack.Ping{ID: id, To: f.Dst, Count: f.Count, Interval: f.Interval, Size: int32(f.PacketSize),
+			Start: f.Start, Mark: f.Mark})
 	}
 	return nil
 }

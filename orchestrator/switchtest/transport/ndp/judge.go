@@ -70,7 +70,8 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 		r.decoder.Know(fabric.HostID(h).IPv4(), uint32(h))
 		r.decoder.Know(fabric.HostID(h).IPv6(), uint32(h))
 	}
-	if r.cfg.Paused { // a packet may have waited for a pause to end, and captures hold no pauses: no host must have known anything
+	// a packet may have waited for a pause to end, and captures hold no pauses: no host must have known anything
+	if r.cfg.Paused {
 		r.cfg.RoundTrip = max(r.cfg.RoundTrip, t.Test.Deadline)
 	}
 	return r, ""

@@ -24,10 +24,14 @@ func Transport() transport.Transport {
 			Name: name, Doc: "NDP: a first window at line rate, then a packet for each PULL of the receiver, which paces them.",
 			Parameters: parameter.Table{
 				transport.PacketSize(),
-				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "30", Min: 1, Max: 1 << 20, Doc: "Packets that a flow sends before it has heard anything."},
-				{Name: "pull-rate", Kind: parameter.Number, Default: "1", Max: 2, Doc: "Share of the receiver's link rate that PULLs ask for; above 0."},
-				{Name: "rto-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Max: 10_000_000, Doc: "When an unanswered packet is taken for lost; 0: never."},
-				{Name: "paths", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 16, Doc: "Path tags that a sender deals out to its packets; ECMP sees them."},
+				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "30", Min: 1, Max: 1 << 20,
+					Doc: "Packets that a flow sends before it has heard anything."},
+				{Name: "pull-rate", Kind: parameter.Number, Default: "1", Max: 2,
+					Doc: "Share of the receiver's link rate that PULLs ask for; above 0."},
+				{Name: "rto-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Max: 10_000_000,
+					Doc: "When an unanswered packet is taken for lost; 0: never."},
+				{Name: "paths", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 16,
+					Doc: "Path tags that a sender deals out to its packets; ECMP sees them."},
 				{Name: "control-dscp", Kind: parameter.Integer, Default: "0", Max: 63, Doc: "DSCP of ACK, NACK and PULL."},
 				{Name: "control-tc", Kind: parameter.Integer, Default: "0", Max: 7, Doc: "Traffic class of ACK, NACK and PULL."},
 				transport.ECN(),
@@ -72,7 +76,8 @@ type connection struct {
 
 func attach(s *transport.Setup, flows []*transport.Flow) error {
 	r := &endpoints{
-		Setup: s, hosts: make(map[fabric.HostID]*fabric.NDPHost), flows: make(map[connection]*transport.Flow), loops: make(map[int]*transport.Loop),
+		Setup: s, hosts: make(map[fabric.HostID]*fabric.NDPHost), flows: make(map[connection]*transport.Flow),
+		loops: make(map[int]*transport.Loop),
 	}
 	senders := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("NDP", flows); err != nil {
@@ -82,7 +87,8 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		return err
 	}
 	if s.Values.Number("pull-rate") == 0 {
-		return errors.New("pull-rate: 0 would ask for nothing, and no flow would end: must be above 0, at most 2; 1 is the link's rate")
+		return errors.New(
+			"pull-rate: 0 would ask for nothing, and no flow would end: must be above 0, at most 2; 1 is the link's rate")
 	}
 	for _, f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
@@ -90,7 +96,8 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 				continue
 			}
 			if first := senders[h]; first != nil && first.Mark != f.Mark {
-				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of an NDP host are alike", first.Number, f.Number, h)
+				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of an NDP host are alike",
+					first.Number, f.Number, h)
 			}
 			senders[h] = f
 		}
@@ -115,7 +122,8 @@ func keepsHeaders(v *parameter.Values, flows []*transport.Flow) error {
 	need := header(len(flows) > 0 && flows[0].Mark.IPv6)
 	for _, name := range []string{"trim-bytes", "trim-size"} {
 		if v.Table().Find(name) >= 0 && v.Int(name) < need {
-			return fmt.Errorf("switch-under-test.%s: %d bytes cut into the headers of NDP; flow %d has %d bytes of them: set %d or more", name, v.Int(name),
+			return fmt.Errorf("switch-under-test.%s: %d bytes cut into the headers of NDP; flow %d has %d bytes of them: set "+
+				"%d or more", name, v.Int(name),
 				flows[0].Number, need, need)
 		}
 	}
@@ -133,8 +141,10 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 		return err
 	}
 	cfg := fabric.NDPConfig{
-		InitialWindow: v.Int("initial-window"), PacketSize: v.Int("packet-size"), PullRate: v.Number("pull-rate"), RTO: v.Duration("rto-us"),
-		Paths: v.Int("paths"), IPv6: f.Mark.IPv6, ControlDSCP: uint8(v.Int("control-dscp")), ControlClass: uint8(v.Int("control-tc")), Bugs: seeded,
+		InitialWindow: v.Int("initial-window"), PacketSize: v.Int("packet-size"), PullRate: v.Number("pull-rate"),
+		RTO:   v.Duration("rto-us"),
+		Paths: v.Int("paths"), IPv6: f.Mark.IPv6, ControlDSCP: uint8(v.Int("control-dscp")),
+		ControlClass: uint8(v.Int("control-tc")), Bugs: seeded,
 	}
 	if cfg.RTO == 0 {
 		cfg.RTO = -1

@@ -12,7 +12,8 @@ import (
 func Transport() transport.Transport {
 	return transport.Transport{
 		Model: parameter.Model{
-			Name: "raw", Doc: "Plain UDP that nothing slows down: an open loop at line rate or rate-gbps. Nothing is sent again.",
+			Name:       "raw",
+			Doc:        "Plain UDP that nothing slows down: an open loop at line rate or rate-gbps. Nothing is sent again.",
 			Parameters: parameter.Table{transport.PacketSize(), transport.ECN()},
 		},
 		Protocol: fabric.Raw, ToItself: true, OpenLoop: true, Unanswered: true, Header: header, Attach: attach,
@@ -30,7 +31,8 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		}
 		s.Own(fabric.Raw, f.Src, uint32(f.Number), f.Number)
 		header := header(f.Mark.IPv6)
-		raw := stack.Flow{ID: uint32(f.Number), To: f.Dst, Packets: f.Packets, Size: int32(f.PacketSize), Start: f.Start, Rate: f.Rate, Mark: f.Mark}
+		raw := stack.Flow{ID: uint32(f.Number), To: f.Dst, Packets: f.Packets, Size: int32(f.PacketSize), Start: f.Start,
+			Rate: f.Rate, Mark: f.Mark}
 		if last := f.Payload - (f.Packets-1)*int64(f.PacketSize-header); f.Packets > 0 {
 			raw.Last = int32(last) + int32(header)
 		}

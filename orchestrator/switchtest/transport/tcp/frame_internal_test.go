@@ -25,7 +25,8 @@ func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
 		if !f.parse(frame) {
 			t.Fatalf("IPv6 %v: not recognised", v6)
 		}
-		want := tcpFrame{src: fabric.HostID(3).IPv4(), dst: fabric.HostID(5).IPv4(), port: 0xc000 | 77, id: 0x2345, payload: 1001}
+		want := tcpFrame{src: fabric.HostID(3).IPv4(), dst: fabric.HostID(5).IPv4(), port: 0xc000 | 77, id: 0x2345,
+			payload: 1001}
 		if v6 {
 			want.src, want.dst, want.id, want.v6 = fabric.HostID(3).IPv6(), fabric.HostID(5).IPv6(), 0, true
 		}
@@ -34,7 +35,8 @@ func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
 			t.Errorf("IPv6 %v: %+v", v6, f)
 		}
 		for i := 14; i < len(frame); i++ {
-			if harmless := !v6 && (i == 15 || i >= 18 && i < 26 && i != 23 && i != 20 && i != 21) || v6 && (i == 14 || i < 18 || i == 21); harmless {
+			if harmless := !v6 && (i == 15 || i >= 18 && i < 26 && i != 23 && i != 20 && i != 21) || v6 &&
+				(i == 14 || i < 18 || i == 21); harmless {
 				continue // ToS, identification, TTL and checksum of IP
 			}
 			frame[i] ^= 0x10

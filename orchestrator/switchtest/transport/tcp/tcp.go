@@ -21,21 +21,31 @@ const name = "tcp"
 func Transport() transport.Transport {
 	return transport.Transport{
 		Model: parameter.Model{
-			Name: name, Doc: "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
+			Name: name,
+			Doc:  "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
 			Parameters: parameter.Table{
 				transport.PacketSize(),
-				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic", Doc: "How the congestion window grows and shrinks."},
-				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20, Doc: "Packets that a connection sends before it has heard anything."},
-				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000, Doc: "Least retransmission timeout; Linux has 200 ms."},
-				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000, Doc: "How long an ACK waits for a second packet; 0: not at all."},
-				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1, Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
-				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000, Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, without changing their order."},
-				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216, Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
+				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic",
+					Doc: "How the congestion window grows and shrinks."},
+				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20,
+					Doc: "Packets that a connection sends before it has heard anything."},
+				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000,
+					Doc: "Least retransmission timeout; Linux has 200 ms."},
+				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000,
+					Doc: "How long an ACK waits for a second packet; 0: not at all."},
+				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1,
+					Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
+				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000,
+					Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, " +
+						"without changing their order."},
+				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216,
+					Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
 			},
 			Bugs: bugs(),
 		},
 		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Header: fabric.TCPHeaderSize,
-		Wire:   transport.Wire{Data: func(p *fabric.Packet) bool { return int(p.Original) > fabric.TCPHeaderSize(p.IPv6) }}, // not ACKs
+		// not ACKs
+		Wire:   transport.Wire{Data: func(p *fabric.Packet) bool { return int(p.Original) > fabric.TCPHeaderSize(p.IPv6) }},
 		Attach: attach, Judge: judgement(),
 	}
 }
@@ -58,10 +68,12 @@ type endpoints struct {
 
 func attach(s *transport.Setup, flows []*transport.Flow) error {
 	if s.Values.Duration("send-jitter-us") > 0 && len(s.Test.Switch.Values.Integers("pfc-classes")) > 0 {
-		return errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no time that is known; leave out one of them")
+		return errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no time " +
+			"that is known; leave out one of them")
 	}
 	r := &endpoints{
-		Setup: s, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*transport.Flow), loops: make(map[int]*transport.Loop),
+		Setup: s, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*transport.Flow),
+		loops: make(map[int]*transport.Loop),
 	}
 	first := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("TCP", flows); err != nil {
@@ -70,7 +82,8 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 	for _, f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if other := first[h]; other != nil && other.Mark != f.Mark {
-				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike", other.Number, f.Number, h)
+				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike",
+					other.Number, f.Number, h)
 			}
 			if first[h] == nil {
 				first[h] = f
@@ -96,8 +109,9 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		return err
 	}
 	cfg := fabric.TCPConfig{
-		PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"), ReceiveWindow: v.Int("receive-window-bytes"),
-		MinRTO: v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
+		PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"),
+		ReceiveWindow: v.Int("receive-window-bytes"),
+		MinRTO:        v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
 		FirstSequence: uint32(v.Int("first-sequence")), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
 	}
 	if cfg.DelayedACK == 0 {

@@ -1,6 +1,6 @@
-// Package parameter lets a model declare its settings as data, once: name, unit, default, bounds and meaning. The strict parser of
-// test files, the JSON Schema, the reference for people and environment.json are made of these tables, so that none of them can
-// say something else than the model does.
+// Package parameter lets a model declare its settings as data, once: name, unit, default, bounds and meaning. The
+// strict parser of test files, the JSON Schema, the reference for people and environment.json are made of these tables,
+// so that none of them can say something else than the model does.
 package parameter
 
 import (
@@ -40,7 +40,8 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Parameter is one setting of a model. Names end in the unit, as everything in test files does: threshold-packets, t0-us.
+// Parameter is one setting of a model. Names end in the unit, as everything in test files does: threshold-packets,
+// t0-us.
 type Parameter struct {
 	Name     string
 	Kind     Kind
@@ -104,7 +105,8 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Check says what is wrong with the table itself: a name that is given twice, a default that isn't allowed. Tests of models call it.
+// Check says what is wrong with the table itself: a name that is given twice, a default that isn't allowed. Tests of
+// models call it.
 func (t Table) Check() error {
 	for i := range t {
 		p := &t[i]
@@ -140,7 +142,8 @@ var (
 	decimalForm = regexp.MustCompile(`^[-+]?[0-9]{1,19}(\.[0-9]{1,12})?$`)
 )
 
-// Parse returns the value that text stands for, in the smallest steps; of a word its place in Words. Lists have no text.
+// Parse returns the value that text stands for, in the smallest steps; of a word its place in Words. Lists have no
+// text.
 func (p *Parameter) Parse(text string) (int64, error) {
 	switch p.Kind {
 	case Boolean:

@@ -12,7 +12,8 @@ import (
 
 func sample() parameter.Table {
 	return parameter.Table{
-		{Name: "data-queue-packets", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 100000, Doc: "Room."},
+		{Name: "data-queue-packets", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 100000,
+			Doc: "Room."},
 		{Name: "alpha", Kind: parameter.Number, Default: "0.5", Max: 8, Doc: "Dynamic threshold."},
 		{Name: "t0-us", Kind: parameter.Duration, Unit: "us", Default: "6", Max: 1000, Doc: "Pessimistic."},
 		{Name: "recirculation-gbps", Kind: parameter.Rate, Unit: "Gbps", Default: "100", Min: 1, Max: 800, Doc: "Rate."},
@@ -42,14 +43,16 @@ func TestDefaultsAndSettingsAreReadInUnits(t *testing.T) {
 	if got := v.Duration("t0-us"); got != 1440*clock.Nanosecond {
 		t.Errorf("t0 is %v", got)
 	}
-	if v.Rate("recirculation-gbps") != 100*clock.Gbps || v.Number("alpha") != 0.5 || !v.Bool("trim-all") || v.Word("notify") != "one" {
+	if v.Rate("recirculation-gbps") != 100*clock.Gbps || v.Number("alpha") != 0.5 || !v.Bool("trim-all") ||
+		v.Word("notify") != "one" {
 		t.Errorf("settings are %v", v.Settings())
 	}
 	if v.List("acl")[1].Has("dscp") || !v.List("acl")[0].Has("dscp") {
 		t.Error("an optional parameter that is not given has a value, or one that is given has none")
 	}
 	want := []parameter.Setting{
-		{"data-queue-packets", "10", "packets"}, {"alpha", "0.5", ""}, {"t0-us", "1.44", "us"}, {"recirculation-gbps", "100", "Gbps"},
+		{"data-queue-packets", "10", "packets"}, {"alpha", "0.5", ""}, {"t0-us", "1.44", "us"},
+		{"recirculation-gbps", "100", "Gbps"},
 		{"notify", "one", ""}, {"trim-all", "true", ""}, {"weights", "3, 7", ""}, {"acl[0].dscp", "11", ""},
 	}
 	if d := cmp.Diff(want, v.Settings()); d != "" {
@@ -60,7 +63,8 @@ func TestDefaultsAndSettingsAreReadInUnits(t *testing.T) {
 func TestSettingsOutOfBoundsAreRefusedWithWhatIsAllowed(t *testing.T) {
 	for setting, want := range map[string]string{
 		"data-queue-packets=0": "1 to 100000", "alpha=9": "0 to 8", "t0-us=0.0000001": "too fine", "notify=two": "all, one",
-		"trim-all=yes": "true nor false", "weights=3,0": "1 to 100", "nothing=1": "there are: data-queue-packets", "alpha": "name=value",
+		"trim-all=yes": "true nor false", "weights=3,0": "1 to 100", "nothing=1": "there are: data-queue-packets",
+		"alpha": "name=value",
 		"acl=1": "can't be given as text",
 	} {
 		if _, err := sample().Values(setting); err == nil || !strings.Contains(err.Error(), want) {

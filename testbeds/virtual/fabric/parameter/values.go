@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Values holds a value for each parameter of a table. The getters panic on a name that the table lacks or of another kind: that is
-// a mistake of the model's author, not of a test's.
+// Values holds a value for each parameter of a table. The getters panic on a name that the table lacks or of another
+// kind: that is a mistake of the model's author, not of a test's.
 type Values struct {
 	table Table
 	cells []cell

@@ -27,9 +27,8 @@ func ExampleTranslate() {
 	}
 	fmt.Print(program)
 	// Output:
-	// connection_v4 entry (src_ip 10.0.0.2 dst_ip 10.0.0.1 dst_qpn 0x000022) -> set_flow(flow_id 0, ipsn_request 1000,
-	// ipsn_response 2000, epoch 1) connection_v4 entry (src_ip 10.0.0.1 dst_ip 10.0.0.2 dst_qpn 0x000011) ->
-	// set_flow(flow_id 1, ipsn_request 2000, ipsn_response 1000, epoch 1) event entry (flow 0 space requests psn 1004 iter
-	// 1) -> drop() # event 0: qpn 1 psn 5 iter 1 event entry (flow 0 space requests psn 1004 iter 2) -> drop() # event 1:
-	// qpn 1 psn 5 iter 2
+	// connection_v4 entry (src_ip 10.0.0.2 dst_ip 10.0.0.1 dst_qpn 0x000022) -> set_flow(flow_id 0, ipsn_request 1000, ipsn_response 2000, epoch 1)
+	// connection_v4 entry (src_ip 10.0.0.1 dst_ip 10.0.0.2 dst_qpn 0x000011) -> set_flow(flow_id 1, ipsn_request 2000, ipsn_response 1000, epoch 1)
+	// event entry (flow 0 space requests psn 1004 iter 1) -> drop()  # event 0: qpn 1 psn 5 iter 1
+	// event entry (flow 0 space requests psn 1004 iter 2) -> drop()  # event 1: qpn 1 psn 5 iter 2
 }

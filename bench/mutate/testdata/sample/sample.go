@@ -1,5 +1,4 @@
-// Package sample has mutants of every operator, whose fate its tests decide. See
-// TestEveryMutantOfTheSampleMeetsItsFate.
+// Package sample has mutants of every operator, whose fate its tests decide. See TestEveryMutantOfTheSampleMeetsItsFate.
 package sample
 
 import "errors"

@@ -25,6 +25,9 @@ func (s *session) responsePassed(r *trace.Record) {
 	}
 	switch {
 	case r.Opcode.IsReadResponse(), r.Opcode == packet.AtomicAcknowledge:
+		if r.Event.Late() && r.Has(trace.Sent) {
+			s.req.arrivesLate(p)
+		}
 		s.learnResponse(r, p)
 	case r.Syndrome.IsAck():
 		s.learnUpTo(r, p+1, nakNone)

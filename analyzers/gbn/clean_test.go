@@ -84,6 +84,9 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-9; < nak 2; > 2-9; < atomic 5; < ack 6; > 5-9; < atomic 5; < ack 9`},
 		"an atomic ACK is late, and the next ACK asks for it": {traffic: "write*4 atomic write*4", trace: `
 			> 1-6; < atomic 5 delay; < ack 6; > 7-9; > 5-9; < atomic 5; < ack 9`},
+		"a READ response is late and closes the gap that asked for it": {traffic: "read*5 write*3", trace: `
+			> 1; < resp 1; < resp 2 drop; < resp 3; < resp 4 delay; < resp 5; > 2; < resp 2-3; < resp 4 drop; < resp 5
+			> 6-8; < ack 8; > 5-8; < resp 5; < ack 8`},
 		"the first READ response is lost after the tap, and the others ask for it": {traffic: "write*4 read*3 write*2",
 			kind: trace.KindPlain, trace: `
 			> 1-9; < nak 2; > 2-9; < resp 5-7; < ack 9; > 5-9; < resp 5-7; < ack 9`},

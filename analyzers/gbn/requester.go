@@ -2,6 +2,7 @@ package gbn
 
 import (
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
@@ -27,6 +28,7 @@ type requester struct {
 	// what responses about what was never sent say of requests that may have been sent by the time they arrive, oldest
 	// first
 	claims []knowledge
+	late   []pos // of READ responses and atomic ACKs that were held up behind the observer
 	una    frontier
 
 	spans spans
@@ -172,6 +174,18 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 	if p == q.contrary && (s.captured || s.fateUnknown) {
 		return rqRestartNack
 	}
+	if most := q.una.most().una; p > most && p < q.next && q.lateUpTo(most, p) {
+		kind := nakNone
+		if q.state == rqNacked {
+			kind = nakImplied
+		}
+		// That it asks for what follows shows that they have arrived.
+		for m, ok := q.spans.missing(); ok && m < p; m, ok = q.spans.missing() {
+			q.spans.answered()
+		}
+		s.learn(r, p, kind)
+		return s.restart(r, p, q.una.search(p))
+	}
 	if !s.seesAll() {
 		return rqCaptureGap // the packets in between, or the start of the round, may have been lost before the tap
 	}
@@ -198,6 +212,28 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 		return rqRestartBeyond
 	}
 	return rqRestartOff
+}
+
+// mostLate bounds the late responses that are kept of a connection.
+const mostLate = 64
+
+// arrivesLate notes that the answer at p was held up behind the observer: it may close a gap when it arrives.
+func (q *requester) arrivesLate(p pos) {
+	least := q.una.least().una
+	q.late = slices.DeleteFunc(q.late, func(p pos) bool { return p < least })
+	if len(q.late) < mostLate {
+		q.late = append(q.late, p)
+	}
+}
+
+// lateUpTo reports whether answers that were held up can have acknowledged everything from una up to p.
+func (q *requester) lateUpTo(una, p pos) bool {
+	for ; una < p; una++ {
+		if !slices.Contains(q.late, una) {
+			return false
+		}
+	}
+	return true
 }
 
 // expire raises the least to what is certainly known by now. Where a response may have been lost or delayed behind the

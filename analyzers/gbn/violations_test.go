@@ -20,6 +20,14 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 		"only the lost packet is sent again (selective repeat)": {traffic: "write*10 write*5", want: []string{"round-gap"},
 			trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 5; > 11-15; < nak 6; > 6-15; < ack 10; < ack 15`},
+		"a restart past a READ response that is lost, and none of it was late": {traffic: "read*5 write*3",
+			want: []string{"nak-unanswered", "retransmit-first"}, trace: `
+			> 1; < resp 1; < resp 2 drop; < resp 3 delay; < resp 4-5; > 2; < resp 2-3; < resp 4 drop; < resp 5
+			> 6-8; < ack 8; > 5-8; < resp 5; < ack 8`},
+		"a restart past what late READ responses close": {traffic: "read*5 write*3",
+			want: []string{"nak-unanswered", "retransmit-first"}, trace: `
+			> 1; < resp 1; < resp 2 drop; < resp 3; < resp 4 delay; < resp 5; > 2; < resp 2-3; < resp 4 drop; < resp 5
+			> 6-8; < ack 8; > 6-8; < ack 8`},
 		"a restart before an atomic whose ACK is late": {traffic: "write*4 atomic write*4", want: []string{"timeout-start"},
 			trace: `
 			> 1-6; < atomic 5 delay; < ack 6; > 7-9; > 4-9; < atomic 5; < ack 9`},

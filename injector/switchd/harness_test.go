@@ -216,8 +216,9 @@ func clone(id uint32, edit func(*p4pb.CloneSessionEntry)) *p4pb.Entity {
 	if edit != nil {
 		edit(e)
 	}
-	return &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
-		Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: e}}}}
+	return &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{
+		PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
+			Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: e}}}}
 }
 
 func group(id uint32, ports ...byte) *p4pb.Entity {
@@ -225,8 +226,9 @@ func group(id uint32, ports ...byte) *p4pb.Entity {
 	for i, p := range ports {
 		e.Replicas = append(e.Replicas, &p4pb.Replica{PortKind: &p4pb.Replica_Port{Port: []byte{p}}, Instance: uint32(i)})
 	}
-	return &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
-		Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: e}}}}
+	return &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{
+		PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
+			Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: e}}}}
 }
 
 func counter(id uint32, index int64, data *p4pb.CounterData) *p4pb.Entity {

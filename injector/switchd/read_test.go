@@ -117,7 +117,8 @@ func TestBadReadsAreReportedBesideTheGoodOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	direct := func(te *p4pb.TableEntry) *p4pb.Entity {
-		return &p4pb.Entity{Entity: &p4pb.Entity_DirectCounterEntry{DirectCounterEntry: &p4pb.DirectCounterEntry{TableEntry: te}}}
+		entry := &p4pb.DirectCounterEntry{TableEntry: te}
+		return &p4pb.Entity{Entity: &p4pb.Entity_DirectCounterEntry{DirectCounterEntry: entry}}
 	}
 	got, err := r.readAll(t, tableEntity(&p4pb.TableEntry{TableId: 5}),
 		tableEntity(&p4pb.TableEntry{TableId: p4.TableEvent}),

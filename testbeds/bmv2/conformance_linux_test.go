@@ -117,8 +117,8 @@ func (c *controlled) SetDefault(table uint32, a p4.Action) error {
 func replicas(ports []uint16) (list []*p4pb.Replica) {
 	for i, port := range ports {
 		list = append(list, &p4pb.Replica{
-			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
 			//nolint:staticcheck // the field that bmv2 takes port 0 in
+			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
 			Instance: uint32(i + 1)})
 	}
 	return list
@@ -283,8 +283,9 @@ func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			group := &p4pb.MulticastGroupEntry{MulticastGroupId: 77}
 			err := c.write(p4pb.Update_DELETE,
-				&p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
-					Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: group}}}})
+				&p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{
+					PacketReplicationEngineEntry: &p4pb.PacketReplicationEngineEntry{
+						Type: &p4pb.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: group}}}})
 			if err != nil && strings.Contains(err.Error(), "NotFound") {
 				break
 			}

@@ -333,10 +333,10 @@ func (s *session) requestPassed(r *trace.Record) {
 	s.rsp.forged = s.rsp.forged || s.a.forged(r)
 	p := s.unwrap(r.PSN)
 	if r.Delivered() {
-		s.looseArrived(p)
+		s.uncertainArrived(p)
 	} else {
 		s.lossBefore = s.lossBefore || s.captured
-		s.looseTrimmed(r, p)
+		s.uncertainTrimmed(r, p)
 	}
 	if s.rsp.state == rsFailed && s.exact() && r.Delivered() {
 		s.step(arrivalInput[s.rsp.log.most.judge(p, false)])
@@ -344,7 +344,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if s.rsp.state == rsFailed || s.rsp.adrift && !s.rsp.unsettled {
 		return
 	}
-	// Of a plain capture the log holds each request once, at its first transmission: see looseFold.
+	// Of a plain capture the log holds each request once, at its first transmission: see uncertainFold.
 	header := !s.captured && r.HeaderArrives() && s.trims != trace.TrimIgnored
 	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered() && !header) {
 		return

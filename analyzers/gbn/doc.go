@@ -28,7 +28,7 @@
 //
 // An RNR NAK is the responder's free choice: requests behind it are judged anew when it is seen. A plain capture shows
 // no losses behind its tap and may lack packets itself; an event that delays, reorders or duplicates hides what was
-// delivered. There loose.go judges what holds whatever was delivered, and gaps are notes.
+// delivered. There uncertain.go judges what holds whatever was delivered, and gaps are notes.
 //
 // # Tables
 //

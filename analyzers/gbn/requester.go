@@ -109,7 +109,7 @@ func (s *session) requestSent(r *trace.Record) {
 	if q.fresh = p >= q.next; q.fresh {
 		s.sentFirst(r, p, n)
 	} else {
-		n = s.sentAgain(r, p, n)
+		n = s.retransmitted(r, p, n)
 	}
 	q.cur = p + n
 	q.next = max(q.next, q.cur)
@@ -565,11 +565,11 @@ func (s *session) captureGap(r *trace.Record, p pos) {
 		fmt.Sprintf("%s: others were lost before the tap, by the capture, or never sent", s.request(r.Opcode, p)))
 }
 
-// sentAgain compares a repeated request with the original, and returns how many PSNs it should take.
-func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
+// retransmitted compares a repeated request with the original, and returns how many PSNs it should take.
+func (s *session) retransmitted(r *trace.Record, p, n pos) pos {
 	q := &s.req
 	if sp, ok := q.spans.covering(p); ok && !sp.atomic {
-		s.readAgain(r, p, sp)
+		s.readRepeated(r, p, sp)
 		n = sp.last + 1 - p
 	} else if old, ok := q.window.get(p); ok && !old.damaged && r.ICRC != packet.ICRCInvalid {
 		if old.opcode != r.Opcode || old.payload != r.PayloadLen || old.va != r.VA || old.dmaLen != r.DMALen ||
@@ -584,8 +584,8 @@ func (s *session) sentAgain(r *trace.Record, p, n pos) pos {
 	return n
 }
 
-// readAgain compares a repeated READ request with the rest of the original from p on.
-func (s *session) readAgain(r *trace.Record, p pos, sp *span) {
+// readRepeated compares a repeated READ request with the rest of the original from p on.
+func (s *session) readRepeated(r *trace.Record, p pos, sp *span) {
 	sp.again++
 	done := (p - sp.first) * int64(s.mtu)
 	va, length := sp.va+uint64(done), int64(sp.length)-done

@@ -11,7 +11,7 @@ import (
 // A responder is what the observer knows of the receiver of requests.
 type responder struct {
 	state uint8
-	// adrift: what the responder has received can no longer be told exactly; it is judged by loose.go only. If it is
+	// adrift: what the responder has received can no longer be told exactly; it is judged by uncertain.go only. If it is
 	// unsettled which of several copies the responder took, that ends when it has acknowledged everything: see settle.
 	adrift, unsettled bool
 	forged            bool // a request that its requester did not send so has passed
@@ -42,13 +42,13 @@ type responder struct {
 	// time to come.
 	skipped bool
 
-	stream stream
-	loose  loose
+	stream    stream
+	uncertain uncertain
 }
 
 func (p *responder) init() {
 	p.acked, p.nak, p.due, p.performed = -1, -never, -1, -1
-	p.loose.init()
+	p.uncertain.init()
 }
 
 // responseSent judges a response on what it shows of its sender.
@@ -63,13 +63,13 @@ func (s *session) responseSent(r *trace.Record) {
 		return
 	}
 	if !s.exact() {
-		s.looseResponse(r, p)
+		s.uncertainResponse(r, p)
 		s.settle(r, p)
 		return
 	}
 	if s.midway && s.beganBefore(r, p) {
 		s.rsp.adrift, s.captured = true, true
-		s.looseResponse(r, p)
+		s.uncertainResponse(r, p)
 		return
 	}
 	s.rsp.spoke = s.rsp.log.pushed

@@ -55,23 +55,23 @@ func (s *session) responseTrimmed(r *trace.Record) {
 	s.req.carriedNS = r.TimeNS
 }
 
-// looseTrimmed notes the header of a trimmed request where deliveries are not known exactly.
-func (s *session) looseTrimmed(r *trace.Record, p pos) {
-	if l := &s.rsp.loose; r.HeaderArrives() && s.trims != trace.TrimIgnored {
+// uncertainTrimmed notes the header of a trimmed request where deliveries are not known exactly.
+func (s *session) uncertainTrimmed(r *trace.Record, p pos) {
+	if l := &s.rsp.uncertain; r.HeaderArrives() && s.trims != trace.TrimIgnored {
 		l.header, l.last, l.lastID = max(l.header, p), p, r.ID
 	}
 }
 
 // trimmedAt reports whether a trimmed header may be what a NAK for p answers.
-func (s *session) trimmedAt(p pos) bool { return s.rsp.loose.header >= p }
+func (s *session) trimmedAt(p pos) bool { return s.rsp.uncertain.header >= p }
 
-// trimmedAgain reports whether a second NAK for p may answer the header of a retransmission that was trimmed, too. A
-// plain capture may have been taken before the switch that trims: there the retransmission alone must do.
-func (s *session) trimmedAgain(p pos) bool {
+// retransmissionTrimmed reports whether a second NAK for p may answer the header of a retransmission that was trimmed,
+// too. A plain capture may have been taken before the switch that trims: there the retransmission alone must do.
+func (s *session) retransmissionTrimmed(p pos) bool {
 	if s.trims == trace.TrimIgnored {
 		return false
 	}
-	if l := &s.rsp.loose; !s.captured {
+	if l := &s.rsp.uncertain; !s.captured {
 		return l.last == p && l.lastID > s.rsp.nakID
 	}
 	again, ok := s.req.window.get(p)

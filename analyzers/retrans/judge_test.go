@@ -28,7 +28,7 @@ func follow(cfg retrans.Config, steps []restart) []analyzers.Finding {
 	meta := tracetest.Meta(tracetest.Connections(2, false))
 	a := retrans.New(meta, cfg)
 	for i, s := range steps {
-		s.step.Flow, s.step.Place, s.step.Marks = trace.NewFlowID(2, false), 7, rounds.Restart|rounds.Again
+		s.step.Flow, s.step.Place, s.step.Marks = trace.NewFlowID(2, false), 7, rounds.Restart|rounds.Retransmitted
 		r := trace.Record{ID: uint64(40 + i), TimeNS: s.ns, Flow: s.step.Flow, PSN: 0xabc, Opcode: packet.WriteOnly,
 			Flags: trace.Sent | trace.Passed}
 		a.Follow(&r, &s.step)

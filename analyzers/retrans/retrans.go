@@ -148,7 +148,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	if a.arrivals && step != nil {
 		a.listen(r, step)
 	}
-	if step == nil || step.Marks&(rounds.Again|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
+	if step == nil || step.Marks&(rounds.Retransmitted|rounds.Restart|rounds.AnswersGap|rounds.FirstReplay) == 0 {
 		return
 	}
 	if r.Opcode.IsRequest() {

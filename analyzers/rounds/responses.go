@@ -78,7 +78,7 @@ func (s *stream) reply(r *trace.Record, step *Step) {
 	if rp.active && place >= rp.from && place < rp.end {
 		step.Cause, step.Prev = rp.cause, prev
 		if prev.Known {
-			step.Marks |= Again
+			step.Marks |= Retransmitted
 		}
 		if place == rp.from && !rp.begun {
 			rp.begun = true
@@ -100,7 +100,7 @@ func (s *stream) reply(r *trace.Record, step *Step) {
 func (s *stream) learn(r *trace.Record, step *Step) {
 	place := step.Place
 	acked := place + 1
-	before, beforeNS := s.debt, s.debtNS
+	before, beforeNS := s.pending, s.pendingNS
 	switch {
 	case r.Opcode != packet.Acknowledge:
 		if !s.reads.deliver(place) {
@@ -123,8 +123,8 @@ func (s *stream) learn(r *trace.Record, step *Step) {
 	default:
 		return
 	}
-	if s.debt > before {
-		s.debtNS = r.TimeNS
+	if s.pending > before {
+		s.pendingNS = r.TimeNS
 	}
 	s.acknowledge(min(s.reads.limit(acked), s.high), r.TimeNS, step)
 	if step.Is(Progress) && before > 0 {
@@ -162,10 +162,10 @@ func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 		g.restores = g.advanced && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()
 		g.place, g.ns = due.next, r.TimeNS
 		step.Marks |= GapOpened
-		s.debt++
+		s.pending++
 	case g.answered && !g.again:
 		g.again = true
-		s.debt++
+		s.pending++
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *stream) pushNak(n nak) {
 	if s.nNaks == maxNaks {
 		s.dropNaks(1)
 	}
-	s.debt++
+	s.pending++
 	s.naks[s.nNaks] = n
 	s.nNaks++
 }
@@ -192,10 +192,10 @@ func (s *stream) acknowledge(una, ns int64, step *Step) {
 	}
 	s.retries, s.rnrRetries = 0, 0
 	if s.una == s.high {
-		if s.debt > 0 {
+		if s.pending > 0 {
 			s.owedNS = ns + StallWindowNS // the requester may send on before it gets round to the restart
 		}
-		s.lost, s.debt, s.unsure = 0, 0, false
+		s.lost, s.pending, s.unsure = 0, 0, false
 		s.want = max(s.want, s.high)
 		s.forgetNaks()
 	}

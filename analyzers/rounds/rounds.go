@@ -49,8 +49,8 @@ type Marks uint16
 
 // Marks of a Step.
 const (
-	Again   Marks = 1 << iota // sent before: a retransmitted request or a replayed response
-	Restart                   // the sender of requests jumped back to this packet
+	Retransmitted Marks = 1 << iota // sent before: a retransmitted request or a replayed response
+	Restart                         // the sender of requests jumped back to this packet
 	// the first lost packet to be repaired in its round, or the restart itself if no loss is known
 	Repair
 	// delivered with earlier packets missing, the first such since the receiver was last in order
@@ -95,9 +95,9 @@ type Step struct {
 	Place int64        // relative PSN, 1-based, unwrapped
 	Marks Marks
 
-	Cause   Cause        // of the round that this packet belongs to, if Again
+	Cause   Cause        // of the round that this packet belongs to, if Retransmitted
 	CauseNS int64        // when the cause passed the observer: a NAK, an out-of-order packet, a repeated request
-	Prev    Transmission // the packet's previous transmission, if Again
+	Prev    Transmission // the packet's previous transmission, if Retransmitted
 	Certain bool         // with Restart: no other cause explains it, but see DoubtNS
 
 	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must

@@ -15,7 +15,7 @@ var markNames = []struct {
 	mark rounds.Marks
 	name string
 }{
-	{rounds.Again, "again"}, {rounds.Restart, "restart"}, {rounds.Repair, "repair"}, {rounds.GapOpened, "gap"},
+	{rounds.Retransmitted, "again"}, {rounds.Restart, "restart"}, {rounds.Repair, "repair"}, {rounds.GapOpened, "gap"},
 	{rounds.OutOfOrder, "out-of-order"}, {rounds.ByAck, "by-ack"}, {rounds.Duplicate, "duplicate"},
 	{rounds.AnswersGap, "answers-gap"}, {rounds.FirstReplay, "first-replay"}, {rounds.Progress, "progress"},
 }

@@ -31,16 +31,17 @@ type stream struct {
 	stalls stalls
 	naks   [maxNaks]nak
 	nNaks  int
-	// debt counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
-	debt   int
-	debtNS int64 // when the latest of it was incurred
-	owedNS int64 // until when such a restart may still come although everything was acknowledged in the meantime
-	// carried is debt from before the latest progress: a restart that it causes goes to where the sender is by then, and
-	// was counted before the progress restored the retries.
+	// pending counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
+	pending   int
+	pendingNS int64 // when the latest of it was incurred
+	owedNS    int64 // until when such a restart may still come although everything was acknowledged in the meantime
+	// carried is what was pending before the latest progress: a restart that it causes goes to where the sender is by
+	// then, and was counted before the progress restored the retries.
 	carried   int
 	carriedNS int64
-	// spare is a NAK whose place a restart went to that an older one may have caused: the NAK may cause another one there.
-	spare struct{ place, ns int64 }
+	// unspent is a NAK whose place a restart went to that an older one may have caused: the NAK may cause another one
+	// there.
+	unspent struct{ place, ns int64 }
 	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been
 	// running for quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
@@ -151,14 +152,14 @@ func (s *stream) start(place int64, strict bool) {
 		s.want = 1
 	}
 	s.unaNS, s.gapNS, s.doubtful, s.highDuplicate = Never, Never, Never, Never
-	s.timeout.place, s.spare.place, s.activity, s.owedNS = Never, Never, Never, Never
+	s.timeout.place, s.unspent.place, s.activity, s.owedNS = Never, Never, Never, Never
 }
 
 // send follows a request on its way from the sender.
 func (s *stream) send(r *trace.Record, step *Step, end int64) {
 	place := step.Place
 	if place < s.high {
-		step.Marks |= Again
+		step.Marks |= Retransmitted
 		step.Prev = s.sent.get(place)
 	}
 	if place < s.next {
@@ -168,7 +169,7 @@ func (s *stream) send(r *trace.Record, step *Step, end int64) {
 		s.timerNS = r.TimeNS
 	}
 	e := txEntry{ns: r.TimeNS, lost: lost(r), timer: true}
-	if step.Is(Again) {
+	if step.Is(Retransmitted) {
 		step.Cause = s.round
 		s.repair(r, step)
 		e.tries = step.Prev.Tries
@@ -217,19 +218,19 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 	step.Certain = place == s.una
 	sure := false
 	older := s.carried > 0 && r.TimeNS-s.carriedNS < StallWindowNS
-	spare := s.spare.place == place && r.TimeNS-s.spare.ns < StallWindowNS
+	unspent := s.unspent.place == place && r.TimeNS-s.unspent.ns < StallWindowNS
 	switch i := s.findNak(place); {
 	// too soon for this RNR NAK, which is still to be obeyed
-	case i >= 0 && (older || spare) && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS:
+	case i >= 0 && (older || unspent) && r.TimeNS-s.naks[i].ns < s.naks[i].timerNS:
 		step.Cause, step.CauseNS, step.Certain = Nack, s.carriedNS, false
-		s.debt--
+		s.pending--
 		s.doubt(step)
 		if !older {
-			older, s.spare.place = true, Never
+			older, s.unspent.place = true, Never
 		}
 	case i >= 0:
 		if older && s.naks[i].timerNS == 0 {
-			s.spare.place, s.spare.ns = place, s.naks[i].ns
+			s.unspent.place, s.unspent.ns = place, s.naks[i].ns
 		}
 		s.explain(step, s.naks[i])
 		s.dropNaks(i + 1)
@@ -244,18 +245,18 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 		if s.readGap.restores { // maybe after the restart was counted
 			older, s.readGap.restores = true, false
 		}
-		s.debt--
+		s.pending--
 		s.doubt(step)
 	case s.byTrim(r):
 		step.Cause, step.CauseNS = Implied, s.trimNS
 		step.Marks |= ByTrim
 		step.Certain = false
-		s.debt--
+		s.pending--
 		s.trimmed = false
 		s.doubt(step)
 	default:
 		step.Cause = Timeout
-		step.Certain = step.Certain && s.debt <= 0 && r.TimeNS > s.owedNS
+		step.Certain = step.Certain && s.pending <= 0 && r.TimeNS > s.owedNS
 		if s.doubtful == place {
 			step.DoubtNS = s.quiet
 		}
@@ -282,7 +283,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 // explain attributes a restart to n.
 func (s *stream) explain(step *Step, n nak) {
 	step.Cause, step.CauseNS, step.RNRTimerNS = Nack, n.ns, n.timerNS
-	s.debt--
+	s.pending--
 	step.Certain = n.advanced
 	if n.timerNS > 0 {
 		step.Cause = RNR
@@ -344,7 +345,7 @@ func (s *stream) ask(r *trace.Record, step *Step, end int64) {
 		s.reads.push(read{next: step.Place, end: end})
 		return
 	}
-	if !step.Is(Again) {
+	if !step.Is(Retransmitted) {
 		return
 	}
 	s.replay.active = !lost(r)

@@ -37,8 +37,8 @@ func (s *stream) learnHeader(r *trace.Record, step *Step) {
 		step.Marks ^= TrimmedAhead | TrimmedNext
 	}
 	s.trimmed, s.trimNS = true, r.TimeNS
-	s.debtNS = r.TimeNS
-	s.debt++ // the requester may have moved on before it restarts
+	s.pendingNS = r.TimeNS
+	s.pending++ // the requester may have moved on before it restarts
 }
 
 // byTrim reports whether a trimmed READ response may be behind the restart at r: if nothing is known about the

@@ -12,7 +12,7 @@ import (
 // reacts settles what a receiver that is said to react owes for the header that l is.
 func (a *Analyzer) reacts(l *loss, step *rounds.Step) {
 	l.expected = step.Is(rounds.TrimmedNext) && !step.Is(rounds.Unsure)
-	l.alone = l.expected && !step.Is(rounds.Again)
+	l.alone = l.expected && !step.Is(rounds.Retransmitted)
 }
 
 // declared reports whether the receiver of l is said to react.
@@ -41,7 +41,7 @@ func (a *Analyzer) answered(f *flowState, r *trace.Record, step *rounds.Step) {
 
 // asks looks whether r is a repeated READ request that covers the response that l is.
 func (a *Analyzer) asks(l *loss, r *trace.Record, step *rounds.Step) {
-	if l.NackID != 0 || r.Opcode != packet.ReadRequest || !step.Is(rounds.Again) || step.Place > l.place {
+	if l.NackID != 0 || r.Opcode != packet.ReadRequest || !step.Is(rounds.Retransmitted) || step.Place > l.place {
 		return
 	}
 	mtu := int64(1)

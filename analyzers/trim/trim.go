@@ -255,7 +255,7 @@ func (a *Analyzer) lost(f *flowState, r *trace.Record, step *rounds.Step) {
 
 // received reports whether the receiver has had the packet before, as far as marks tell.
 func (a *Analyzer) received(step *rounds.Step, response bool) bool {
-	return step.Is(rounds.Again) && !response && !step.Prev.Lost
+	return step.Is(rounds.Retransmitted) && !response && !step.Prev.Lost
 }
 
 // keep brings the kept copy of a followed packet up to date.

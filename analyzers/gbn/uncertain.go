@@ -7,9 +7,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// loose is the responder's state where deliveries are not known exactly: a plain capture, which does not show losses
-// behind the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged then.
-type loose struct {
+// uncertain is the responder's state where deliveries are not known exactly: a plain capture, which does not show
+// losses behind the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged
+// then.
+type uncertain struct {
 	read   pos // of the next READ response
 	passed pos // the highest request that passed
 	header pos // the highest request of which only the trimmed header passed, -1: none
@@ -17,31 +18,31 @@ type loose struct {
 	lastID uint64
 }
 
-func (l *loose) init() { l.header, l.last = -1, -1 }
+func (l *uncertain) init() { l.header, l.last = -1, -1 }
 
-// looseArrived notes that a request may have arrived.
-func (s *session) looseArrived(p pos) {
-	l := &s.rsp.loose
+// uncertainArrived notes that a request may have arrived.
+func (s *session) uncertainArrived(p pos) {
+	l := &s.rsp.uncertain
 	l.passed = max(l.passed, p)
 }
 
-// looseResponse judges a response.
-func (s *session) looseResponse(r *trace.Record, p pos) {
+// uncertainResponse judges a response.
+func (s *session) uncertainResponse(r *trace.Record, p pos) {
 	if r.Opcode != packet.Acknowledge && r.Has(trace.HasAETH) && !r.Syndrome.IsAck() {
 		s.badSyndrome(r, p)
 	}
 	switch {
 	case r.Opcode.IsReadResponse():
-		s.looseRead(r, p)
+		s.uncertainRead(r, p)
 	case r.Opcode == packet.AtomicAcknowledge:
 		s.rsp.acked = max(s.rsp.acked, p)
 	case r.Syndrome.IsAck():
-		s.looseAck(r, p)
+		s.uncertainAck(r, p)
 	case r.Syndrome == packet.SyndromeNakSequence:
-		s.looseNak(r, p)
+		s.uncertainNak(r, p)
 	case r.Syndrome.IsRNR():
 		s.checkRNRField(r, p)
-		s.looseRNR(r, p)
+		s.uncertainRNR(r, p)
 	case r.Syndrome.IsNak() && r.Syndrome <= packet.SyndromeNakOperation:
 		s.step(rsFatal)
 		s.rsp.fatalID = r.ID
@@ -50,9 +51,9 @@ func (s *session) looseResponse(r *trace.Record, p pos) {
 	}
 }
 
-// looseFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture the
-// arrivals are all requests in the order of their first transmission: what the responder accepts sooner or later.
-func (s *session) looseFold(r *trace.Record, p, atLeast pos) {
+// uncertainFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture
+// the arrivals are all requests in the order of their first transmission: what the responder accepts sooner or later.
+func (s *session) uncertainFold(r *trace.Record, p, atLeast pos) {
 	q := &s.rsp
 	if q.adrift || !s.captured {
 		return
@@ -63,7 +64,7 @@ func (s *session) looseFold(r *trace.Record, p, atLeast pos) {
 	s.checkMSN(r, p, q.log.least.msn+atLeast)
 }
 
-func (s *session) looseAck(r *trace.Record, p pos) {
+func (s *session) uncertainAck(r *trace.Record, p pos) {
 	q := &s.rsp
 	switch {
 	case p >= s.req.next && (s.midway || s.captured):
@@ -81,17 +82,17 @@ func (s *session) looseAck(r *trace.Record, p pos) {
 		s.step(rsAckAgain)
 	default:
 		s.step(rsReAck)
-		s.looseFold(r, p, p-q.acked)
+		s.uncertainFold(r, p, p-q.acked)
 		return
 	}
 	q.acked, q.ackID = p, r.ID
-	s.looseFold(r, p, 0)
+	s.uncertainFold(r, p, 0)
 }
 
-func (s *session) looseNak(r *trace.Record, p pos) {
-	q, l := &s.rsp, &s.rsp.loose
+func (s *session) uncertainNak(r *trace.Record, p pos) {
+	q, l := &s.rsp, &s.rsp.uncertain
 	switch {
-	case p == q.nak && !s.trimmedAgain(p):
+	case p == q.nak && !s.retransmissionTrimmed(p):
 		say(s.report(s.step(rsNackRepeat), r, p, q.nakID),
 			fmt.Sprintf("no second nack for psn %d before it is received", p+1), response(r, p))
 		return
@@ -112,10 +113,10 @@ func (s *session) looseNak(r *trace.Record, p pos) {
 	}
 	q.nak, q.nakID = p, r.ID
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
-	s.looseFold(r, p-1, 0)
+	s.uncertainFold(r, p-1, 0)
 }
 
-func (s *session) looseRNR(r *trace.Record, p pos) {
+func (s *session) uncertainRNR(r *trace.Record, p pos) {
 	q := &s.rsp
 	if p <= q.acked && !s.midway {
 		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
@@ -124,12 +125,12 @@ func (s *session) looseRNR(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
-	s.looseFold(r, p-1, 0)
+	s.uncertainFold(r, p-1, 0)
 }
 
-// looseRead judges a READ response by the request that its PSN belongs to.
-func (s *session) looseRead(r *trace.Record, p pos) {
-	q, l := &s.rsp, &s.rsp.loose
+// uncertainRead judges a READ response by the request that its PSN belongs to.
+func (s *session) uncertainRead(r *trace.Record, p pos) {
+	q, l := &s.rsp, &s.rsp.uncertain
 	sp, ok := s.req.spans.covering(p)
 	if !ok || sp.atomic {
 		if !q.adrift && !s.midway && p >= s.req.una.least().una { // older requests are forgotten
@@ -137,14 +138,14 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 		}
 		return
 	}
-	again, sentAgain := s.req.window.get(p)
-	starts := p == sp.first || sentAgain && again.opcode == packet.ReadRequest
+	later, retransmitted := s.req.window.get(p)
+	starts := p == sp.first || retransmitted && later.opcode == packet.ReadRequest
 	switch {
 	case s.midway && s.a.meta.EventsKnown:
 		// Any request may be a repetition of one from before the trace, and any response still answer that one.
 	case starts && p != l.read && !r.Opcode.Starts() && sp.again == 1 && sp.high >= p:
 		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
-		say(s.report(s.step(rsReplayKernel), r, p, again.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
+		say(s.report(s.step(rsReplayKernel), r, p, later.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
 	case p != l.read && !starts && s.captured: // elsewhere responses are all there, but not all were followed
 		say(s.report(RuleCaptureGap, r, p, sp.id), fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
 	default:
@@ -152,13 +153,13 @@ func (s *session) looseRead(r *trace.Record, p pos) {
 	}
 	sp.high = max(sp.high, p)
 	l.read = p + 1
-	s.looseReadShape(r, p, sp)
-	s.looseFold(r, p, min(0, p-q.acked)-1)
+	s.uncertainReadShape(r, p, sp)
+	s.uncertainFold(r, p, min(0, p-q.acked)-1)
 	q.acked, q.ackID = max(q.acked, p), r.ID
 }
 
-// looseReadShape judges opcode, length and pad of a READ response.
-func (s *session) looseReadShape(r *trace.Record, p pos, sp *span) {
+// uncertainReadShape judges opcode, length and pad of a READ response.
+func (s *session) uncertainReadShape(r *trace.Record, p pos, sp *span) {
 	last := p == sp.last
 	middle := p != sp.first && sp.again == 0 // no request started here
 	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || !s.midway && p == sp.first && !r.Opcode.Starts() {

@@ -29,8 +29,8 @@ func (s *session) ordinary(r *trace.Record) bool {
 	}
 	q.lastData, q.cur, q.next, q.fresh = p, p+1, p+1, true
 	q.lastID, q.lastNS = r.ID, r.TimeNS
-	s.rsp.loose.passed = max(s.rsp.loose.passed, p)
-	s.rsp.log.pushOrdinary(r, p)
+	s.rsp.uncertain.passed = max(s.rsp.uncertain.passed, p)
+	s.rsp.log.pushExpected(r, p)
 	return true
 }
 
@@ -78,8 +78,8 @@ func (m *message) followed(r *trace.Record, mtu int) (next message, ok bool) {
 	return next, true
 }
 
-// pushOrdinary adds the expected and valid request r at p, for which there is room.
-func (l *arrivals) pushOrdinary(r *trace.Record, p pos) {
+// pushExpected adds the expected and valid request r at p, for which there is room.
+func (l *arrivals) pushExpected(r *trace.Record, p pos) {
 	l.len++
 	a := l.at(l.len - 1)
 	// Field by field, as a composite is made elsewhere and copied.

@@ -57,7 +57,8 @@ var plainData = func() (list [256]bool) {
 // followPlain follows r, of direction d, if it is a data packet in order with the headers of the one before, of which
 // nothing more is to be said.
 func (a *Analyzer) followPlain(r *trace.Record, step *rounds.Step, d *direction) bool {
-	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Retransmitted != 0 || len(a.regions) > 0 ||
+	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Retransmitted != 0 ||
+		len(a.regions) > 0 ||
 		headersOf(r) != d.usual {
 		return false
 	}

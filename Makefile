@@ -86,8 +86,8 @@ captures: ## 20000 sessions of compliant endpoints through every kind of capture
 	@$(GO) run ./bench/oracle check -count 20000 -limit 0 $(CAPTURESARGS)
 	@$(GO) run ./bench/oracle check -source scenarios -count 2400 -limit 0 $(CAPTURESARGS)
 
-bug-views: ## rewrite docs/bug-views.md: which seeded bugs show through which captures
-	@$(GO) run ./bench/oracle bugs -page docs/bug-views.md
+bug-views: ## rewrite docs/reference/bug-views.md: which seeded bugs show through which captures
+	@$(GO) run ./bench/oracle bugs -page docs/reference/bug-views.md
 
 bench-once: ## run each benchmark once, so that none rots
 	$(GO) test -run '^$$' -bench . -benchtime 1x ./...

@@ -21,7 +21,7 @@ const (
 // Finding is one observation that an analyzer reports (design, "Outside interface").
 type Finding struct {
 	Analyzer   string   `json:"analyzer"`
-	Rule       string   `json:"rule"`   // e.g. "gbn.retransmit-first"; docs/rules.md explains each
+	Rule       string   `json:"rule"`   // e.g. "gbn.retransmit-first"; docs/reference/rules.md explains each
 	Clause     string   `json:"clause"` // of IBTA volume 1, RFC or spec
 	Severity   Severity `json:"severity"`
 	Connection int      `json:"connection"` // 1-based; 0: none in particular

@@ -8,7 +8,7 @@ import (
 )
 
 // unseenExplains are the rules that one or two frames which a tap did not record may explain: an unseen acknowledgement
-// or NAK, request or retransmission. docs/rules.md says what each is about.
+// or NAK, request or retransmission. docs/reference/rules.md says what each is about.
 var unseenExplains = map[string]bool{
 	"gbn.ack-beyond": true, "gbn.ack-decreasing": true, "gbn.atomic-unexpected": true, "gbn.msn": true,
 	"gbn.psn-skip":    true,

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Rule is one statement that an analyzer checks. Each analyzer lists its own in a function Rules; docs/rules.md is made
+// Rule is one statement that an analyzer checks. Each analyzer lists its own in Rules; docs/reference/rules.md is made
 // of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"

@@ -37,7 +37,7 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 	return all
 }
 
-// WriteRules writes docs/rules.md.
+// WriteRules writes docs/reference/rules.md.
 func WriteRules(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprint(b, `# Rules

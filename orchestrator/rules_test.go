@@ -17,7 +17,7 @@ func TestRulesDocumentIsUpToDate(t *testing.T) {
 	if err := WriteRules(&want); err != nil {
 		t.Fatal(err)
 	}
-	const path = "../docs/rules.md"
+	const path = "../docs/reference/rules.md"
 	if *update {
 		if err := os.WriteFile(path, want.Bytes(), 0o666); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ func TestRulesDocumentIsUpToDate(t *testing.T) {
 	}
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
 		t.Errorf(
-			"docs/rules.md differs from the analyzers' tables; go test ./orchestrator -run Rules -update rewrites it:\n%s", diff)
+			"docs/reference/rules.md differs from the tables; go test ./orchestrator -run Rules -update rewrites it:\n%s", diff)
 	}
 }
 

@@ -167,7 +167,7 @@ func unjudgedCapture(o AnalyzeOptions, notes []string, why *trace.UnjudgedError)
 	doc := &analyzers.Analysis{
 		Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: trace.PacketIDsFrame,
 		Findings: []analyzers.Finding{{
-			Analyzer: integrityAnalyzer, Rule: unjudgedRule, Clause: "docs/formats.md, Exit status",
+			Analyzer: integrityAnalyzer, Rule: unjudgedRule, Clause: "docs/reference/formats.md, Exit status",
 			Severity: analyzers.Violation,
 			Packets:  []uint64{}, Expected: "packets that a rule is about", Actual: why.Reason, Message: why.Text(),
 		}},

@@ -55,7 +55,7 @@ var rules = []analyzers.Rule{
 	{ID: RuleReadChanged, Severity: analyzers.Warning, Clause: "9.4.4; 9.7.5.1.3",
 		Statement: "A READ response that is sent again carries the same data, unless the memory has changed since. A " +
 			"repeated READ may return newer data."},
-	{ID: RuleNotCompared, Severity: analyzers.Note, Clause: "docs/captures.md, Payloads",
+	{ID: RuleNotCompared, Severity: analyzers.Note, Clause: "docs/guide/captures.md, Payloads",
 		Statement: "The payloads of all retransmissions can be compared with those of the packets that they repeat."},
 	{ID: RuleAtomicAlignment, Severity: analyzers.Violation, Clause: "9.4.5",
 		Statement: "The address of an atomic request is a multiple of 8."},

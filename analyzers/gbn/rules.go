@@ -144,7 +144,7 @@ var ruleTable = []ruleInfo{
 		"An atomic ACK answers an atomic request that can have been received."},
 	{RuleIncomplete, analyzers.Violation, "9.7.1; Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4",
 		"At the end of the trace every request has been delivered and acknowledged."},
-	{RuleCaptureGap, analyzers.Note, "docs/architecture.md, The observer sits at the switch",
+	{RuleCaptureGap, analyzers.Note, "docs/internals/architecture.md, The observer sits at the switch",
 		"A capture lacks packets that the endpoints sent, or shows a loss whose place is unknown; what they would prove is " +
 			"not judged."},
 	{RuleAfterError, analyzers.Violation, "9.7.5.2; 10.3.1",

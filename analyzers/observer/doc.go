@@ -1,7 +1,7 @@
 // Package observer follows what each endpoint of a reliable connection may have received and what it may owe, as far as
 // a trace shows it. Frames may be lost after the tap of a single capture, and the tap itself may have missed frames.
 // For each packet the observer says whether an endpoint that follows the standard can have sent it, how many unseen
-// frames that needs at least, and what is wrong if not even those explain it. docs/adr/0017-observe-then-judge.md says
+// frames that needs at least, and what is wrong if not even those explain it. ADR 17 (docs/internals/adr) says
 // why this is a package of its own.
 //
 // # Sets of states

@@ -1,6 +1,6 @@
 package oracle
 
-// Choice is one freedom or duty of an endpoint as the oracle understands the standard. docs/oracle.md lists them.
+// Choice is one freedom or duty of an endpoint as the oracle understands the standard. docs/internals/oracle.md has all.
 type Choice struct {
 	Endpoint string
 	What     string

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in docs/oracle.md")
+var update = flag.Bool("update", false, "rewrite the table in docs/internals/oracle.md")
 
 func TestChoicesAreDocumented(t *testing.T) {
-	const file, begin, end = "../../docs/oracle.md", " -update -->\n", "<!-- end -->"
+	const file, begin, end = "../../docs/internals/oracle.md", " -update -->\n", "<!-- end -->"
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

@@ -94,7 +94,7 @@ var handWritten = []judged{
 		! closed retry=1 rnr-retry=7 T=10
 		0 > write-only 0 ar drop
 		20 > write-only 0 ar drop`, [2]Verdict{}},
-	{"plain capture: a loss behind the tap", "docs/architecture.md", `
+	{"plain capture: a loss behind the tap", "docs/internals/architecture.md", `
 		! plain
 		> write-only 0 ar
 		> write-only 1 ar
@@ -151,7 +151,7 @@ var handWritten = []judged{
 		! T=100 H=10
 		0 > send-only 0 ar drop
 		90 > send-only 0 ar`, [2]Verdict{Possible, Possible}},
-	{"the clock of the second tap may hide when a frame arrived", "docs/architecture.md", `
+	{"the clock of the second tap may hide when a frame arrived", "docs/internals/architecture.md", `
 		! T=1000 H=10 U=40
 		0 > send-only 0 ar sent
 		1 > send-only 0 ar passed

@@ -70,7 +70,8 @@ func Rules() []analyzers.Rule {
 			Statement: "The right edge of the receiver's window does not move back."},
 		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8",
 			Statement: "In the end every byte that was sent has been acknowledged."},
-		{ID: ruleUnjudged, Clause: "docs/architecture.md, The observer sits at the switch", Severity: analyzers.Note,
+		{ID: ruleUnjudged, Severity: analyzers.Note,
+			Clause: "docs/internals/architecture.md, The observer sits at the switch",
 			Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer that does " +
 				"not double, or is half as long, would look the same."},
 	}

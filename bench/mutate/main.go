@@ -1,5 +1,5 @@
 // Command mutate measures how many small changes of a package its tests notice. It writes all mutants into one build,
-// switched by the environment, and runs for each mutant only the tests that reach it. See docs/mutation.md.
+// switched by the environment, and runs for each mutant only the tests that reach it. See docs/internals/mutation.md.
 package main
 
 import (

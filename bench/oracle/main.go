@@ -1,5 +1,5 @@
 // Command oracle compares the analyzers with the exhaustive oracle on random small traces, and measures false alarms on
-// large traces of random compliant endpoints. See docs/oracle.md.
+// large traces of random compliant endpoints. See docs/internals/oracle.md.
 package main
 
 import (

@@ -126,7 +126,7 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 
 // TestThePageOfBugsThroughViewsIsUpToDate makes some lines of the page again.
 func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
-	page, err := os.ReadFile("../../docs/bug-views.md")
+	page, err := os.ReadFile("../../docs/reference/bug-views.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("docs/bug-views.md lacks %v (make bug-views)", missing)
+		t.Errorf("docs/reference/bug-views.md lacks %v (make bug-views)", missing)
 	}
 	lines, err := bugLines("../../configs", strings.Join(names, ","))
 	if err != nil {
@@ -156,7 +156,7 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 		writeReasons(&b, l)
 		for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
 			if !strings.Contains(string(page), "\n"+line+"\n") {
-				t.Errorf("docs/bug-views.md lacks (make bug-views): %s", line)
+				t.Errorf("docs/reference/bug-views.md lacks (make bug-views): %s", line)
 			}
 		}
 		if len(l.alarms) > 0 {
@@ -165,7 +165,7 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason that docs/bug-views.md gives for bugs
+// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason that bug-views.md gives for bugs
 // that the view counted does not show.
 func TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets(t *testing.T) {
 	b := newBed("../../configs")

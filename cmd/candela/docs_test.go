@@ -115,9 +115,9 @@ func TestEveryMakeTargetOfThePagesExists(t *testing.T) {
 }
 
 func TestTheLayoutOfTheArchitecturePageIsThatOfTheTree(t *testing.T) {
-	_, table, ok := strings.Cut(pages(t)["docs/architecture.md"], "| package | what it is |")
+	_, table, ok := strings.Cut(pages(t)["docs/internals/architecture.md"], "| package | what it is |")
 	if !ok {
-		t.Fatal("docs/architecture.md has no table of packages")
+		t.Fatal("docs/internals/architecture.md has no table of packages")
 	}
 	table, _, _ = strings.Cut(table, "\n## ")
 	var named []string

@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// evidence is a command of docs/findings.md with what the page says of its result.
+// evidence is a command of docs/reference/findings.md with what the page says of its result.
 type evidence struct {
 	section string
 	args    []string
@@ -31,7 +31,7 @@ var (
 // readFindings returns the commands of the page, and the rules that the clause line of each numbered finding names.
 func readFindings(t *testing.T) (commands []evidence, claims map[string][]string) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/findings.md")
+	page, err := os.ReadFile("../../docs/reference/findings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func readFindings(t *testing.T) (commands []evidence, claims map[string][]string
 // TestTheBundlesShowTheFindingsThatThePageClaims runs every command of the page from the top of the tree.
 func TestTheBundlesShowTheFindingsThatThePageClaims(t *testing.T) {
 	commands, claims := readFindings(t)
-	bundles, err := filepath.Glob("../../docs/findings/*.tar*")
+	bundles, err := filepath.Glob("../../docs/reference/findings/*.tar*")
 	if err != nil || len(bundles) == 0 {
 		t.Fatalf("no bundles: %v", err)
 	}
@@ -67,7 +67,9 @@ func TestTheBundlesShowTheFindingsThatThePageClaims(t *testing.T) {
 	proven := map[string][]string{}
 	for _, e := range commands {
 		bundles = slices.DeleteFunc(bundles,
-			func(b string) bool { return slices.Contains(e.args, filepath.Join("docs/findings", filepath.Base(b))) })
+			func(b string) bool {
+				return slices.Contains(e.args, filepath.Join("docs/reference/findings", filepath.Base(b)))
+			})
 		t.Run(strings.Join(e.args, " "), func(t *testing.T) {
 			status, stdout, stderr := candela(t, append(slices.Clone(e.args), "--format", "json")...)
 			want := map[string]orchestrator.Exit{"pass": orchestrator.ExitPass, "fail": orchestrator.ExitFail,

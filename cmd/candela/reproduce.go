@@ -153,9 +153,9 @@ func newReproduceTrimming() *cobra.Command {
 		Short: "Measure T1 to T16 of packet trimming again (arXiv:2207.04967)",
 		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value
 that the paper gives against what taps and counters measure on the models of
-switches that trim. docs/reproducing-trimming.md says what is assumed where the
-paper is silent. The paper is Popa et al., "Implementing packet trimming support
-in hardware" (arXiv:2207.04967):
+switches that trim. docs/internals/reproducing-trimming.md says what is
+assumed where the paper is silent. The paper is Popa et al., "Implementing
+packet trimming support in hardware" (arXiv:2207.04967):
 
   T1, T2, T3    when headers arrive, figures 5a, 5c, 5b  T11       one pipeline
                 notified, section 6.3

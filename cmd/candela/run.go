@@ -58,7 +58,7 @@ with the reason.
 
 A test of a switch is simulated. With --testbed netns the same switch runs on
 real frames, between network namespaces that the run makes (needs root): see
-docs/live.md, "A switch under test".
+docs/guide/live.md, "A switch under test".
 
 The exit status is that of the worst run: infrastructure failure (4), then fail
 (1), then invalid (3), then pass (0). It is 2 if every test was refused, or if a

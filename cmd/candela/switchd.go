@@ -49,8 +49,8 @@ dumpers' interfaces. Four datapaths do that:
             path P, the switch's socket P.port and the guest's P.nic, with one
             frame per datagram, as QEMU's -netdev dgram has it
   bmv2      simple_switch_grpc from the PATH, which runs the P4 program of
-            injector/p4; slow (docs/p4.md). It does nothing until a controller
-            pushes that program, and knows no lease
+            injector/p4; slow (docs/guide/p4.md). It forwards nothing until a
+            controller pushes that program, and has no lease
 
 Ports are numbered in the order of --ports, then --mirror. The interfaces'
 offloads are off while it runs. It listens on a unix: socket, for root, its own

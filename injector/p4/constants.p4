@@ -1,4 +1,4 @@
-// Numbers of the injector contract. Package p4 has the same in Go; docs/adr/0005-injector-keys.md gives the reasons.
+// Numbers of the injector contract. Package p4 has the same in Go; ADR 5 (docs/internals/adr) gives the reasons.
 #ifndef _CANDELA_CONSTANTS_
 #define _CANDELA_CONSTANTS_
 

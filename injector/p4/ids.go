@@ -33,7 +33,7 @@ const (
 	CounterRoCETx   uint32 = 301989892
 )
 
-// Numbers that the contract fixes beside the P4Info; docs/adr/0005-injector-keys.md gives the reasons.
+// Numbers that the contract fixes beside the P4Info; docs/internals/adr/0005-injector-keys.md gives the reasons.
 const (
 	// FloodGroup is the multicast group of flood().
 	FloodGroup = 1

@@ -1,4 +1,4 @@
-// The injector for Tofino 1 and 2: the same tables as for bmv2, the state in register actions. docs/p4.md says what was
+// The injector for Tofino 1 and 2: the same tables as for bmv2, state in register actions. docs/guide/p4.md says what was
 // checked and what was not, and how to set ports and mirror sessions up.
 //
 //	ingress  parse → flow → arrivals → ITER or ordinal → event → mirror → edit → forward

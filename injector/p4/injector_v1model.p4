@@ -1,5 +1,5 @@
-// The injector for bmv2's simple_switch: decides as package pipeline does in Go, table by table (docs/p4.md,
-// docs/adr/0015).
+// The injector for bmv2's simple_switch: decides as package pipeline does in Go, table by table (docs/guide/p4.md,
+// docs/internals/adr/0015).
 //
 //	parse → flow → arrivals → ITER or ordinal → event → mirror → edit → forward
 //
@@ -166,7 +166,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 #define FLOOD std.mcast_grp = FLOOD_GROUP;
 #include "tables.p4"
 
-    // The round of transmission of (flow, space): docs/adr/0005.
+    // The round of transmission of (flow, space): docs/internals/adr/0005.
     @hidden
     action load_round() {
         bit<32> last;

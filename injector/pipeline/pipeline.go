@@ -14,7 +14,7 @@
 //	control packets  control_event (ordinal)  → watched_event (slot, arrival) → event_any (class, with FlowControlClass)
 //
 // Only the entry that wins counts a hit. Arrivals, ordinals and ITER advance whatever matches. They are 16 bits wide
-// and stop at [p4.Saturated]. docs/adr/0005-injector-keys.md says why the keys are as they are.
+// and stop at [p4.Saturated]. docs/internals/adr/0005-injector-keys.md says why the keys are as they are.
 //
 // # Ownership
 //

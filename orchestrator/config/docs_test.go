@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// docs/config.md is what users read; it must not drift from what decoding takes.
+// docs/reference/config.md is what users read; it must not drift from what decoding takes.
 func TestTheReferenceInTheDocumentsMatchesTheDeclaration(t *testing.T) {
-	golden(t, "../../docs/config.md", string(Reference()))
+	golden(t, "../../docs/reference/config.md", string(Reference()))
 }
 
 func TestTheExamplesOfTheReferenceAreSound(t *testing.T) {

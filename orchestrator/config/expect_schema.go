@@ -18,7 +18,8 @@ type status string
 func (s status) String() string { return string(s) }
 
 var (
-	ruleForm    = text{newPattern(`^[a-z0-9]+\.[a-z0-9-]+$`), "a rule id such as gbn.nak-psn (docs/rules.md lists them)"}
+	ruleForm = text{newPattern(`^[a-z0-9]+\.[a-z0-9-]+$`),
+		"a rule id such as gbn.nak-psn (docs/reference/rules.md lists them)"}
 	counterForm = text{newPattern(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`), "names of counters as the NIC spells them"}
 	qpnForm     = text{newPattern(`^qpn [1-9][0-9]{0,8}( responder)?$`),
 		"qpn N, or qpn N responder for the responder's requests in bidirectional traffic"}

@@ -32,9 +32,9 @@ runs them all, and counts false alarms of sound NICs.
 const ndpHead = `
 ## NDP hosts
 
-Bugs of the hosts in tests of switches, which docs/switch-tests.md describes; the tests of package ` + "`switchtest`" +
+Bugs of the hosts in tests of switches, which docs/guide/switch-tests.md describes; the tests of package ` + "`switchtest`" +
 	` run them all. Those of the
-SAI switch are in docs/sai-trimming.md.
+SAI switch are in docs/guide/sai-trimming.md.
 
 ` + "```yaml" + `
 hosts: {transport: ndp, bugs: [early-timeout]}
@@ -44,7 +44,7 @@ hosts: {transport: ndp, bugs: [early-timeout]}
 |---|---|---|
 `
 
-// WriteCatalogue writes docs/bugs.md.
+// WriteCatalogue writes docs/reference/bugs.md.
 func WriteCatalogue(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(catalogueHead)
@@ -53,7 +53,7 @@ func WriteCatalogue(w io.Writer) error {
 		if bug.Origin != "" {
 			origin = "; seen in " + bug.Origin
 		}
-		fmt.Fprintf(&b, "| [%s](../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin,
+		fmt.Fprintf(&b, "| [%s](../../configs/detect/%s.yml) | %s%s | `%s` |\n", bug.Name, bug.Name, bug.Description, origin,
 			bug.Rule)
 	}
 	b.WriteString(ndpHead)

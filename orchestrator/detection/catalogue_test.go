@@ -11,10 +11,10 @@ import (
 	"candela.dev/candela/orchestrator/detection"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/bugs.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/bugs.md")
 
 func TestThePageOfBugsFollowsTheCatalogue(t *testing.T) {
-	const page = "../../docs/bugs.md"
+	const page = "../../docs/reference/bugs.md"
 	var want bytes.Buffer
 	if err := detection.WriteCatalogue(&want); err != nil {
 		t.Fatal(err)
@@ -29,6 +29,6 @@ func TestThePageOfBugsFollowsTheCatalogue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.String(), string(got)); diff != "" {
-		t.Errorf("docs/bugs.md is not up to date (-update rewrites it):\n%s", diff)
+		t.Errorf("docs/reference/bugs.md is not up to date (-update rewrites it):\n%s", diff)
 	}
 }

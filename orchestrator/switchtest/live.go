@@ -82,7 +82,7 @@ func (p *Plan) notLive() (place string, why error) {
 }
 
 // Rates of a live run. A packet that a host sends is two frames through rings and two through the kernel; see
-// docs/live.md for what was measured.
+// docs/guide/live.md for what was measured.
 const (
 	// livePackets is how many packets in a second hosts may offer to the switch together.
 	livePackets = 20_000

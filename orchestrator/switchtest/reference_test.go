@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestTheReferenceInTheDocumentsMatchesTheDeclarations(t *testing.T) {
-	const file = "../../docs/switch-reference.md"
+	const file = "../../docs/reference/switch-reference.md"
 	if *update {
 		if err := os.WriteFile(file, switchtest.Reference(), 0o666); err != nil {
 			t.Fatal(err)

@@ -157,7 +157,7 @@ func (c *curve) within(values []float64, low, high float64) []float64 {
 
 const longest = 30 // µs of response in all sweeps
 
-// Why some rows deviate; docs/reproducing-trimming.md has the whole story.
+// Why some rows deviate; docs/internals/reproducing-trimming.md has the whole story.
 const (
 	steadier = "with three times as much half-pessimistic time behind it, a shorter response holds here; alone (T9) it " +
 		"takes 3 µs"

@@ -50,7 +50,7 @@ func value(t *testing.T, r *comparison.Results, id, what string) float64 {
 
 type rowName struct{ id, what string }
 
-// outOfTolerance are the rows that don't come out, as docs/reproducing-trimming.md has them. All are of the sensitivity
+// outOfTolerance are the rows that deviate (docs/internals/reproducing-trimming.md). All are of the sensitivity
 // analysis.
 var outOfTolerance = []rowName{
 	{"T8", "shortest response that keeps the queue small"},
@@ -130,9 +130,9 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	judged := len(results.Rows) - information
 	tally := fmt.Sprintf("%d of %d values are within tolerance, %d more are for information; %d runs",
 		judged-results.Failed(), judged, information, results.Runs)
-	if page, err := os.ReadFile("../../docs/reproducing-trimming.md"); err != nil ||
+	if page, err := os.ReadFile("../../docs/internals/reproducing-trimming.md"); err != nil ||
 		!strings.Contains(string(page), tally) {
-		t.Errorf("docs/reproducing-trimming.md does not say %q (%v)", tally, err)
+		t.Errorf("docs/internals/reproducing-trimming.md does not say %q (%v)", tally, err)
 	}
 }
 

@@ -19,11 +19,11 @@ import (
 	"candela.dev/candela/testbeds/bmv2"
 )
 
-var update = flag.Bool("update", false, "write the matrix of docs/p4.md from a run")
+var update = flag.Bool("update", false, "write the matrix of docs/guide/p4.md from a run")
 
 // page has the matrix, between two lines.
 const (
-	page  = "../../docs/p4.md"
+	page  = "../../docs/guide/p4.md"
 	begin = "<!-- matrix: go test ./testbeds/bmv2 -run Matrix -update -->\n"
 	end   = "<!-- end of the matrix -->\n"
 )

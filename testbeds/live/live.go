@@ -6,7 +6,7 @@
 // into the switch at the rate of the link, and a packet that has left the switch is written to the interface. The host
 // itself is a fabric.Stack that is driven by the same clock in its namespace, or the kernel.
 //
-// One goroutine, that of Advance, serves all of them. See docs/adr/0021-live-switch.md.
+// One goroutine, that of Advance, serves all of them. See docs/internals/adr/0021-live-switch.md.
 package live
 
 import (

@@ -1,5 +1,5 @@
 -- Wireshark dissectors of Candela: NDP packets (package packet/ndp) and the metadata that mirror copies of RoCE packets carry in
--- their Ethernet addresses and TTL (docs/formats.md).
+-- their Ethernet addresses and TTL (docs/reference/formats.md).
 --
 --   tshark -X lua_script:candela.lua -r trace.pcap
 --

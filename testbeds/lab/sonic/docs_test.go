@@ -9,7 +9,7 @@ import (
 )
 
 func TestTheExamplesOfTheDocumentationAreRead(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/sonic.md")
+	page, err := os.ReadFile("../../../docs/guide/sonic.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestThePageNamesEveryParameterBugAndTest(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/sai-trimming.md")
+	page, err := os.ReadFile("../../../docs/guide/sai-trimming.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestThePageNamesEveryParameterBugAndTest(t *testing.T) {
 	}
 	for _, name := range names {
 		if !strings.Contains(string(page), name) {
-			t.Errorf("docs/sai-trimming.md does not say %s", name)
+			t.Errorf("docs/guide/sai-trimming.md does not say %s", name)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 )
 
@@ -39,8 +40,17 @@ func newConfigCheck() *cobra.Command {
 					return infrastructure(err)
 				}
 			}
+			status := orchestrator.ExitPass
 			for i := range unfit {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: refused on this testbed\n  %s\n", unfit[i].file, unfit[i].report().Refused)
+				status = worse(status, unfit[i].exit())
+				if unfit[i].wrong {
+					unfit[i].say(cmd.ErrOrStderr(), false)
+					continue
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: refused on this testbed\n  %s\n", unfit[i].file, unfit[i].brief())
+			}
+			if status != orchestrator.ExitPass {
+				return statusError{status: status}
 			}
 			return nil
 		},

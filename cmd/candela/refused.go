@@ -8,34 +8,56 @@ import (
 	"path/filepath"
 	"strings"
 
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 )
 
-// refusal is a test that is correct and not for the testbed that the command asks for.
+// refusal is a test that does not run: it is wrong, or it is correct and not for the testbed that the command asks for.
 type refusal struct {
 	file, testbed string
 	reason        error
+	wrong         bool // the file is
 }
 
-// refused reports whether a test that does not load is refused for the testbed alone: on its own testbed it loads, and
-// the testbed's description is correct. Everything else is a mistake in a file.
-func refused(file string, f runFlags, err error) (refusal, bool) {
+// refused returns why a test does not load. It is refused for the testbed alone if on its own testbed it loads and the
+// testbed's description is correct. Everything else is a mistake in a file.
+func refused(file string, f runFlags, err error) refusal {
+	r := refusal{file: file, testbed: f.testbed, reason: err, wrong: true}
 	if f.testbed == "" {
-		return refusal{}, false
+		return r
 	}
 	if _, e := config.LoadTestbed(f.testbed); e != nil {
-		return refusal{}, false
+		return r
 	}
-	r := refusal{file: file, testbed: f.testbed, reason: err}
 	f.testbed = ""
 	if _, e := loadFile(file, f); e != nil {
-		return refusal{}, false
+		return r
 	}
+	r.wrong = false
 	if data, e := os.ReadFile(file); e == nil && config.IsSwitchTest(data) && r.testbed != config.NetnsTestbed {
 		r.reason = fmt.Errorf("%s: a test of a switch runs in a network of its own, not on testbed %s", file, r.testbed)
 	}
-	return r, true
+	return r
+}
+
+// exit is what the test contributes to the exit status of the command.
+func (r *refusal) exit() orchestrator.Exit {
+	if r.wrong {
+		return orchestrator.ExitUsage
+	}
+	return orchestrator.ExitPass
+}
+
+// say tells on stderr what the summary on stdout has no room for, or does not reach: every problem of a wrong file, and
+// to programs that read JSON that a test was refused.
+func (r *refusal) say(w io.Writer, json bool) {
+	switch {
+	case r.wrong:
+		fmt.Fprintf(w, "candela: %v\n", r.reason)
+	case json:
+		fmt.Fprintf(w, "refused: %s\n", r.brief())
+	}
 }
 
 // allRefused is the error if no test is left to run.
@@ -49,10 +71,13 @@ func allRefused(list []refusal) error {
 
 // report is the line of a test in the summary of several.
 func (r *refusal) report() *report.Report {
-	return &report.Report{
-		Name: strings.TrimSuffix(filepath.Base(r.file), ".yml"), File: r.file, Testbed: r.testbed,
-		Refused: r.brief(),
+	rep := &report.Report{Name: strings.TrimSuffix(filepath.Base(r.file), ".yml"), File: r.file, Testbed: r.testbed}
+	if r.wrong {
+		rep.Wrong = r.brief()
+	} else {
+		rep.Refused = r.brief()
 	}
+	return rep
 }
 
 // brief is the first problem, how many more there are, and what the last one advises.

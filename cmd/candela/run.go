@@ -54,15 +54,16 @@ beside sweep.json; a summary table follows.
 A test that is not for the testbed of --testbed is refused before anything runs:
 one with an event that its switch does not have, or whose key testbeds names
 other kinds. Of several tests the others run, and the refused ones are listed
-with the reason.
+with the reason. A file that is wrong ends as an error of its own in the same
+way; the other tests run.
 
 A test of a switch is simulated. With --testbed netns the same switch runs on
 real frames, between network namespaces that the run makes (needs root): see
 docs/guide/live.md, "A switch under test".
 
 The exit status is that of the worst run: infrastructure failure (4), then fail
-(1), then invalid (3), then pass (0). It is 2 if every test was refused, or if a
-file is wrong.`,
+(1), then invalid (3), then pass (0). A wrong file counts as 2, between 4 and 1.
+It is also 2 if every test was refused.`,
 		Example: `  candela run configs/quickstart.yml
   candela run configs --out /tmp/runs --junit junit.xml
   candela run configs/quickstart.yml --repeat 20
@@ -125,9 +126,8 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 		r := unfit[i].report()
 		s.reports, s.singles = append(s.reports, r), append(s.singles, r)
 		s.total++
-		if f.format == "json" {
-			fmt.Fprintf(cmd.ErrOrStderr(), "refused: %s\n", r.Refused)
-		}
+		s.worst = worse(s.worst, unfit[i].exit())
+		unfit[i].say(cmd.ErrOrStderr(), f.format == "json")
 	}
 	return s.all(cmd.Context())
 }
@@ -194,28 +194,31 @@ type planned struct {
 }
 
 // loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. Of several
-// tests those that are not for the testbed are refused, and the others run.
+// files those that are not for the testbed are refused, those that are wrong fail themselves, and the others run. The
+// error is about the command line, or about every file.
 func loadPlans(files []string, f runFlags, stderr io.Writer) (plans []planned, unfit []refusal, err error) {
-	var errs []error
 	for _, file := range files {
 		list, err := loadFile(file, f)
-		if err != nil {
-			if r, ok := refused(file, f, err); ok {
-				unfit = append(unfit, r)
-			} else {
-				errs = append(errs, err)
-			}
+		var option optionError
+		switch {
+		case errors.As(err, &option):
+			return nil, nil, err
+		case err != nil:
+			unfit = append(unfit, refused(file, f, err))
 			continue
 		}
 		warn(list, stderr)
 		plans = append(plans, list...)
 	}
-	if len(plans) == 0 && len(errs) == 0 {
+	if len(plans) == 0 {
 		return nil, nil, allRefused(unfit)
 	}
 	scaledTimes(plans, stderr)
-	return plans, unfit, errors.Join(errs...)
+	return plans, unfit, nil
 }
+
+// optionError is about an option of the command, not about a file: no test runs.
+type optionError struct{ error }
 
 // warn prints the warnings of one file, each once.
 func warn(plans []planned, stderr io.Writer) {
@@ -269,12 +272,12 @@ func choosePoints[T any](file string, tests []T, points []int, sweep bool) ([]T,
 		return tests, nil
 	}
 	if !sweep {
-		return nil, fmt.Errorf("--point: %s has no sweep", file)
+		return nil, optionError{fmt.Errorf("--point: %s has no sweep", file)}
 	}
 	var chosen []T
 	for _, n := range points {
 		if n < 1 || n > len(tests) {
-			return nil, fmt.Errorf("--point %d: %s has points 1 to %d", n, file, len(tests))
+			return nil, optionError{fmt.Errorf("--point %d: %s has points 1 to %d", n, file, len(tests))}
 		}
 		chosen = append(chosen, tests[n-1])
 	}

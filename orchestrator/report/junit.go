@@ -13,12 +13,13 @@ import (
 
 // JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
 // events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
-// verdict of invalid is an error, an analyzer all of whose violations are waived is skipped, and so is a test that was
-// refused. A run that fails has at least one failure, one that is invalid at least one error, one that passes neither.
+// verdict of invalid is an error, and so is a file that is wrong. An analyzer all of whose violations are waived is
+// skipped, and so is a test that was refused. Tests of one name are told apart by their files. A run that fails has at least one failure, one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
+	names := newNaming(reports)
 	for _, r := range reports {
-		s := suiteOf(r)
+		s := suiteOf(r, names.of(r))
 		doc.Tests += s.Tests
 		doc.Failures += s.Failures
 		doc.Errors += s.Errors
@@ -83,8 +84,7 @@ type (
 	}
 )
 
-func suiteOf(r *Report) junitSuite {
-	name := oneLine(cmp.Or(r.Name, "(no name)"))
+func suiteOf(r *Report, name string) junitSuite {
 	if r.Repeat > 0 {
 		name += fmt.Sprintf(" (repeat %d)", r.Repeat)
 	}
@@ -119,7 +119,7 @@ func properties(r *Report) []junitProperty {
 	}
 	add("file", r.File)
 	add("testbed", r.Testbed)
-	if r.Testbed != "" && r.Refused == "" {
+	if r.Testbed != "" && r.unrun() == "" {
 		add("seed", strconv.FormatUint(r.Seed, 10))
 	}
 	add("directory", r.Dir)
@@ -134,6 +134,9 @@ func properties(r *Report) []junitProperty {
 func cases(r *Report) []junitCase {
 	if r.Refused != "" {
 		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(r.Refused)}}}
+	}
+	if r.Wrong != "" {
+		return []junitCase{{Name: "verdict", Errors: []junitDetail{detail("wrong-file", r.Wrong, r.Wrong)}}}
 	}
 	unmet, other := splitReasons(r)
 	var all []junitCase

@@ -82,7 +82,7 @@ func TestJUnitAgreesWithTheVerdict(t *testing.T) {
 		"warnings pass":                                        {warningsOnly(), 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := suiteOf(c.r)
+			s := suiteOf(c.r, testName(c.r))
 			if s.Failures != c.failures || s.Errors != c.errors || s.Skipped != c.skipped {
 				t.Errorf("failures %d, errors %d, skipped %d; want %d, %d, %d", s.Failures, s.Errors, s.Skipped, c.failures,
 					c.errors, c.skipped)

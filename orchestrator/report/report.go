@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -23,6 +24,8 @@ type Report struct {
 	Broken bool
 	// Refused says why the test was not run: it is not for the testbed; empty: it was.
 	Refused string
+	// Wrong says why the file holds no test that can be run; empty: it does.
+	Wrong   string
 	Reasons []string // why it is not a pass, most important first
 
 	Packets int64 // in the trace
@@ -61,6 +64,9 @@ type Report struct {
 	Next  []string // commands that look closer or repeat the run
 	Facts []Fact   // environment and provenance: tool version, profiles, config hash …
 }
+
+// unrun says why the test was not run; empty: it was.
+func (r *Report) unrun() string { return cmp.Or(r.Wrong, r.Refused) }
 
 // Fact is one line of provenance.
 type Fact struct{ Name, Value string }

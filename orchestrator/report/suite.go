@@ -20,7 +20,7 @@ const maxSeeds = 8
 // SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many
 // runs of each test, tests whose repeats disagree, and where to look first.
 func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
-	s := suite{printer: newPrinter(w, o), reports: reports, verbose: o.Verbose}
+	s := suite{printer: newPrinter(w, o), reports: reports, names: newNaming(reports), verbose: o.Verbose}
 	s.runs()
 	s.counts()
 	s.rules()
@@ -32,6 +32,7 @@ func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
 type suite struct {
 	*printer
 	reports []*Report
+	names   naming
 	verbose bool
 }
 
@@ -46,15 +47,18 @@ func (s *suite) runs() {
 				continue
 			}
 		}
-		repeat, seed := "", ""
+		repeat, seed, packets := "", "", ""
 		if r.Repeat > 0 {
 			repeat = strconv.Itoa(r.Repeat)
 		}
-		if r.Testbed != "" && r.Refused == "" {
+		if r.unrun() == "" {
+			packets = grouped(r.Packets)
+		}
+		if r.Testbed != "" && r.unrun() == "" {
 			seed = strconv.FormatUint(r.Seed, 10)
 		}
-		tab.add(cell{r.word(), verdictStyle(r.Verdict)}, cell{testName(r), bold}, cell{repeat, plain},
-			cell{seed, plain}, cell{grouped(r.Packets), plain}, cell{r.inBrief(), plain})
+		tab.add(cell{r.word(), verdictStyle(r.Verdict)}, cell{s.names.of(r), bold}, cell{repeat, plain},
+			cell{seed, plain}, cell{packets, plain}, cell{r.inBrief(), plain})
 	}
 	if len(tab.rows) > 0 {
 		tab.dropEmpty()
@@ -67,10 +71,32 @@ func (s *suite) runs() {
 
 func testName(r *Report) string { return cmp.Or(oneLine(r.Name), "(no name)") }
 
+// naming tells tests of one name apart: by name, the files that have a test of it.
+type naming map[string][]string
+
+func newNaming(reports []*Report) naming {
+	files := make(naming)
+	for _, r := range reports {
+		if name := testName(r); !slices.Contains(files[name], r.File) {
+			files[name] = append(files[name], r.File)
+		}
+	}
+	return files
+}
+
+// of returns the name of the test, with its file if a test of another file has the same name.
+func (n naming) of(r *Report) string {
+	name := testName(r)
+	if len(n[name]) > 1 && r.File != "" {
+		name += " (" + oneLine(r.File) + ")"
+	}
+	return name
+}
+
 // inBrief is what a line of a suite says about r: why it does not pass, or what happened on the way.
 func (r *Report) inBrief() string {
-	if r.Refused != "" {
-		return r.Refused
+	if why := r.unrun(); why != "" {
+		return why
 	}
 	if len(r.Reasons) > 0 {
 		text := r.Reasons[0]
@@ -101,16 +127,19 @@ func ruleNames(findings []*Finding) []string {
 }
 
 func (s *suite) counts() {
-	n, refused := map[analyzers.Verdict]int64{}, int64(0)
+	n, refused, wrong := map[analyzers.Verdict]int64{}, int64(0), int64(0)
 	for _, r := range s.reports {
-		if r.Refused != "" {
+		switch {
+		case r.Refused != "":
 			refused++
-			continue
+		case r.Wrong != "":
+			wrong++
+		default:
+			n[r.Verdict]++
 		}
-		n[r.Verdict]++
 	}
 	s.newline()
-	s.styled(plural(int64(len(s.reports))-refused, "run")+": ", plain)
+	s.styled(plural(int64(len(s.reports))-refused-wrong, "run")+": ", plain)
 	for i, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
 		if i > 0 {
 			s.styled(", ", plain)
@@ -120,6 +149,10 @@ func (s *suite) counts() {
 			st = verdictStyle(v)
 		}
 		s.styled(grouped(n[v])+" "+string(v), st)
+	}
+	if wrong > 0 {
+		s.styled("; ", plain)
+		s.styled(plural(wrong, "wrong file"), boldYellow)
 	}
 	if refused > 0 {
 		s.styled("; "+plural(refused, "test")+" refused: not for this testbed", plain)
@@ -138,10 +171,10 @@ func (s *suite) tests() []*test {
 	var all []*test
 	byName := map[string]*test{}
 	for _, r := range s.reports {
-		if r.Refused != "" {
+		if r.unrun() != "" {
 			continue
 		}
-		name := testName(r)
+		name := s.names.of(r)
 		if byName[name] == nil {
 			byName[name] = &test{name: name}
 			all = append(all, byName[name])
@@ -209,7 +242,7 @@ func (s *suite) next() {
 			first = r
 			break
 		}
-		if r.Verdict != analyzers.Pass && r.Refused == "" && first == nil {
+		if r.Verdict != analyzers.Pass && r.unrun() == "" && first == nil {
 			first = r
 		}
 	}

@@ -15,7 +15,7 @@ func TestSuiteTextMatchesGoldenFiles(t *testing.T) {
 		if i%4 == 3 {
 			r = failing()
 		}
-		r.Name, r.Repeat, r.Seed = "nak-plus-one", i+1, uint64(1000+i)
+		r.Name, r.File, r.Repeat, r.Seed = "nak-plus-one", "configs/listing-5-2.yml", i+1, uint64(1000+i)
 		repeats = append(repeats, r)
 	}
 	var many []*Report
@@ -27,12 +27,16 @@ func TestSuiteTextMatchesGoldenFiles(t *testing.T) {
 		many = append(many, r)
 	}
 	strange := hostile()
+	copied := passing()
+	copied.File = "configs/copy.yml"
+	wrong := &Report{Name: "c", File: "configs/c.yml", Wrong: "configs/c.yml:2:1: is no YAML"}
 	for name, reports := range map[string][]*Report{
 		"suite":         {passing(), failing(), withoutIntegrity(), unfired(), warningsOnly(), excused(), bareCapture()},
 		"suite-repeats": repeats,
 		"suite-many":    many,
 		"suite-passes":  {passing(), warningsOnly()},
 		"suite-none":    {},
+		"suite-wrong":   {passing(), copied, wrong},
 		"suite-hostile": {strange},
 	} {
 		t.Run(name, func(t *testing.T) {

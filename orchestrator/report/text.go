@@ -86,7 +86,7 @@ func (r *Report) word() string {
 	switch {
 	case r.Refused != "":
 		return "REFUSED"
-	case r.Broken:
+	case r.Broken, r.Wrong != "":
 		return "ERROR"
 	}
 	return verdictWord(r.Verdict)
@@ -116,8 +116,8 @@ func (t *textReport) head() {
 // about says which run of what this is.
 func (t *textReport) about() []string {
 	var about []string
-	if t.Refused != "" {
-		return []string{t.Refused}
+	if why := t.unrun(); why != "" {
+		return []string{why}
 	}
 	if t.Broken {
 		about = append(about, "a component failed, nothing was judged")

@@ -119,7 +119,7 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 		a.doubtViolations(unseen)
 		a.doubtSkips()
 	}
-	told := map[*Finding]bool{}
+	reported := map[*Finding]bool{}
 	for i := range a.Findings {
 		f := &a.Findings[i]
 		key := endpointKey{f.Connection, existenceRules[f.Rule] == byResponder}
@@ -134,13 +134,13 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 		case byRequester, byResponder:
 		}
 		if proof, judged := match(seen[key], f); proof != nil {
-			if told[proof] && f.Severity == Note {
+			if reported[proof] && f.Severity == Note {
 				continue
 			}
 			if f.Rule == "gbn.capture-gap" && proof.Severity == Violation {
 				continue
 			}
-			told[proof] = true
+			reported[proof] = true
 			f.weighted(proof.Severity)
 		} else if judged && f.Severity != Note {
 			f.Severity = Note
@@ -149,7 +149,7 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 			f.soften()
 		}
 	}
-	a.addUnexplained(told)
+	a.addUnexplained(reported)
 }
 
 // showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a
@@ -313,12 +313,12 @@ func match(list []*Observed, f *Finding) (proof *Finding, judged bool) {
 	return proof, judged
 }
 
-// addUnexplained adds what no analyzer has told.
-func (a *Analysis) addUnexplained(told map[*Finding]bool) {
+// addUnexplained adds what no analyzer has reported.
+func (a *Analysis) addUnexplained(reported map[*Finding]bool) {
 	for i := range a.Observed {
 		for j := range a.Observed[i].Unexplained {
 			u := &a.Observed[i].Unexplained[j]
-			if told[u] {
+			if reported[u] {
 				continue
 			}
 			f := *u

@@ -352,7 +352,7 @@ func TestALogReadsBackAndRefusesWhatIsNone(t *testing.T) {
 	}
 }
 
-func TestProbesAreRoCEAndAreKnownAgain(t *testing.T) {
+func TestProbesAreRoCEAndAreRecognised(t *testing.T) {
 	for _, ip := range []string{"10.0.0.1", "2001:db8::1"} {
 		from := netip.MustParseAddr(ip)
 		frame := framelog.Probe(framelog.Route{FromMAC: packet.MAC{2}, ToMAC: packet.MAC{4}, From: from, To: from.Next()})

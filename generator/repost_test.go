@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-func TestConsumedReceivesArePostedAgainAfterTheDelay(t *testing.T) {
+func TestConsumedReceivesAreRepostedAfterTheDelay(t *testing.T) {
 	ends, fakes := newFakes(1)
 	cfg := writes(3, 3)
 	cfg.Verbs = []Verb{Send}

@@ -182,7 +182,7 @@ func TestAnActionThatTheTargetLacksIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestConnectionsThatCannotBeToldApartAreRefused(t *testing.T) {
+func TestAmbiguousConnectionsAreRefused(t *testing.T) {
 	c := oneConnection()[0]
 	mixed, mapped, wide, unset := c, c, c, c
 	mixed.Responder.IP = netip.MustParseAddr("fd00::1")

@@ -194,7 +194,7 @@ func TestStopEndsAWaitingReader(t *testing.T) {
 	})
 }
 
-func TestOffloadsAreOffAfterwardsAndOnAgainWhenRestored(t *testing.T) {
+func TestOffloadsAreOffAfterwardsAndOnWhenRestored(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
 		before, err := link.ActiveOffloads("a")

@@ -120,7 +120,7 @@ func idleRead(connection int) []trace.Record {
 	}
 }
 
-// idleLoss is a WRITE whose second packet is lost, asked for and sent again.
+// idleLoss is a WRITE whose second packet is lost, asked for and retransmitted.
 func idleLoss(connection int) []trace.Record {
 	flow := trace.NewFlowID(connection, false)
 	w := idleWrite(connection)

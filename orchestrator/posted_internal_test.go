@@ -26,8 +26,8 @@ func (w *wire) ack(ms float64, psn packet.PSN) *trace.Record {
 	return w.add(ms, 1, packet.Acknowledge, psn)
 }
 
-// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms, and the last packet is sent again too early for any
-// bound of a host's delays, or it is not.
+// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms, and the last packet is retransmitted too early
+// for any bound of a host's delays, or it is not.
 func TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware(t *testing.T) {
 	for name, tt := range map[string]struct {
 		depth  int

@@ -26,7 +26,7 @@ type story struct {
 	resentHit trace.EventType // what the injector did to the repeat
 }
 
-// lost reports whether the touched packet has to be sent again.
+// lost reports whether the touched packet must be retransmitted.
 func (s *story) lost() bool { return !s.arrived && !s.touched.Delivered() }
 
 // open reports whether the story still waits for its end.

@@ -59,7 +59,7 @@ func damagedFile(t *testing.T, change func(frame []byte)) Source {
 	return memorySource("mirror.pcap", file)
 }
 
-func TestADamagedCopyIsToldFromWhatADeviceSends(t *testing.T) {
+func TestADamagedCopyIsDistinguishedFromWhatADeviceSends(t *testing.T) {
 	const ip, udp = packet.EthernetLen, packet.EthernetLen + packet.IPv4Len
 	bth := udp + packet.UDPLen
 	flip := func(at, bit int) func([]byte) {

@@ -297,7 +297,7 @@ func TestDropCountsOfPcapng(t *testing.T) {
 }
 
 // Files are parts of one capture, or captures of two places, whose clocks may be far apart.
-func TestFilesOfOneCaptureAreToldFromCapturesOfTwoPlaces(t *testing.T) {
+func TestFilesOfOneCaptureAreDistinguishedFromCapturesOfTwoPlaces(t *testing.T) {
 	file, err := readGzip("testdata/encapsulation/plain.pcap.gz")
 	if err != nil {
 		t.Fatal(err)

@@ -126,8 +126,8 @@ func TestWhatTwoTapsCompareBesideRecords(t *testing.T) {
 	}
 }
 
-// TestSecondSightsBehindARouterAreKnownByTheirTTL repeats a frame with a TTL that is lower by one.
-func TestSecondSightsBehindARouterAreKnownByTheirTTL(t *testing.T) {
+// TestSecondSightingsBehindARouterAreKnownByTheirTTL repeats a frame with a TTL that is lower by one.
+func TestSecondSightingsBehindARouterAreKnownByTheirTTL(t *testing.T) {
 	four, six := testPacket(packet.WriteMiddle, 17, 5, 64), over6(testPacket(packet.WriteMiddle, 17, 5, 64))
 	for _, p := range []*packet.Packet{four, six} {
 		first := p.AppendTo(nil)
@@ -146,8 +146,9 @@ func TestSecondSightsBehindARouterAreKnownByTheirTTL(t *testing.T) {
 	}
 }
 
-// TestRequestsOfOneWayAreSecondSightsIfIdentificationsTellRetransmissions has a capture of requests alone, each twice.
-func TestRequestsOfOneWayAreSecondSightsIfIdentificationsTellRetransmissions(t *testing.T) {
+// TestRequestsOfOneDirectionAreSecondSightingsIfIdentificationsShowRetransmissions has a capture of requests alone,
+// each twice.
+func TestRequestsOfOneDirectionAreSecondSightingsIfIdentificationsShowRetransmissions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		six, identified, twice bool
 	}{
@@ -284,8 +285,8 @@ func TestSequenceNumbersOfThePrototypeThatComeLateAreOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestFormatsAreToldByCounting has the source addresses of mirror copies and of hosts, at each bound.
-func TestFormatsAreToldByCounting(t *testing.T) {
+// TestFormatsAreFoundByCounting has the source addresses of mirror copies and of hosts, at each bound.
+func TestFormatsAreFoundByCounting(t *testing.T) {
 	count := func(from, step uint64, n int) (list []uint64) {
 		for i := range uint64(n) {
 			list = append(list, (from+i*step)&stampMask)

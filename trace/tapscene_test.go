@@ -275,8 +275,8 @@ func (s *scene) judgeClock(t *testing.T, checked *Checked, report *PairReport, u
 	}
 }
 
-// TestTapsThatMissFramesAreToldFromLosses has each tap of a router miss some.
-func TestTapsThatMissFramesAreToldFromLosses(t *testing.T) {
+// TestTapsThatMissFramesAreDistinguishedFromLosses has each tap of a router miss some.
+func TestTapsThatMissFramesAreDistinguishedFromLosses(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		first, second func(i int) bool

@@ -39,7 +39,7 @@ func TestFramesThatACaptureHoldsTwiceAreLeftOut(t *testing.T) {
 			routed[0] ^= 1
 			return []written{{at, f, len(f)}, {at + 900, routed, len(routed)}}
 		}},
-		"every request is sent again at once, and responses are not": {copies: func(at int64, f []byte,
+		"every request is retransmitted at once, and responses are not": {copies: func(at int64, f []byte,
 			request bool) []written {
 			if !request {
 				return []written{{at, f, len(f)}}

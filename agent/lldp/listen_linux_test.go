@@ -30,7 +30,7 @@ func TestNeighboursAreHeardOnAnInterface(t *testing.T) {
 		var got []lldp.Neighbour
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		// Listen opens its socket on this thread, in the namespace; frames are sent again until it has.
+		// Listen opens its socket on this thread, in the namespace; frames are repeated until it has.
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

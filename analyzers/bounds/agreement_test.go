@@ -65,9 +65,9 @@ func blamed(t *testing.T, kind trace.Kind, after int64, rule string, fresh func(
 		PayloadLen: 64,
 		Flags:      trace.Sent | trace.Passed | trace.HasRETH | trace.AckReq,
 	}
-	again := request
-	again.ID, again.TimeNS = 2, request.TimeNS+after
-	c := trace.CheckedRecords(meta, []trace.Record{request, again})
+	repeated := request
+	repeated.ID, repeated.TimeNS = 2, request.TimeNS+after
+	c := trace.CheckedRecords(meta, []trace.Record{request, repeated})
 	doc, err := analyzers.Run(t.Context(), c, fresh(c.Meta()))
 	if err != nil {
 		t.Fatal(err)

@@ -48,12 +48,12 @@ var rules = []analyzers.Rule{
 			"acknowledgements, " +
 			"so that they stay in one queue of each switch and in order."},
 	{ID: RuleRetransmission, Severity: analyzers.Violation, Clause: "9.7.2",
-		Statement: "A request that is sent again carries the same immediate data, or the same operands of an atomic " +
+		Statement: "A request that is retransmitted carries the same immediate data, or the same operands of an atomic " +
 			"operation."},
 	{ID: RulePayloadChanged, Severity: analyzers.Violation, Clause: "9.7.2",
-		Statement: "A SEND or WRITE packet that is sent again carries the same payload."},
+		Statement: "A SEND or WRITE packet that is retransmitted carries the same payload."},
 	{ID: RuleReadChanged, Severity: analyzers.Warning, Clause: "9.4.4; 9.7.5.1.3",
-		Statement: "A READ response that is sent again carries the same data, unless the memory has changed since. A " +
+		Statement: "A READ response that is retransmitted carries the same data, unless the memory has changed since. A " +
 			"repeated READ may return newer data."},
 	{ID: RuleNotCompared, Severity: analyzers.Note, Clause: "docs/guide/captures.md, Payloads",
 		Statement: "The payloads of all retransmissions can be compared with those of the packets that they repeat."},

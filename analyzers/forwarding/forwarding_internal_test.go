@@ -7,7 +7,7 @@ import (
 
 // A retransmission meets the header of a segment that another switch cut: both look alike but for their sizes, and
 // either may leave first.
-func TestPacketsThatLookAlikeAreToldApartByTheirSizes(t *testing.T) {
+func TestPacketsThatLookAlikeAreDistinguishedByTheirSizes(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		in, out    []int32

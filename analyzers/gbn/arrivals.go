@@ -225,7 +225,7 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 
 // refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
 // It reports whether the same request has come again by now: that is the next to be accepted or refused.
-func (l *arrivals) refuse() (again bool) {
+func (l *arrivals) refuse() (repeated bool) {
 	p := l.at(0).pos
 	l.remove(func(i int, _ *arrival) bool { return i == 0 })
 	l.least.awaiting = true

@@ -102,14 +102,14 @@ var responderStates = []string{"ready", "gap", "nacked", "rnr", "failed"}
 
 // Responder inputs: requests that passed towards it, and responses that it sent.
 const (
-	rsExpected  uint8 = iota // the expected PSN
-	rsDuplicate              // a PSN before the expected one
-	rsAhead                  // a PSN after the expected one: the first sign of a gap
-	rsDiscarded              // a PSN after the expected one while the NACK is out
-	rsTrimmed                // the header of a trimmed request shows the expected one to be missing
-	rsAck                    // acknowledges more
-	rsAckAgain               // acknowledges the same again
-	rsReAck                  // answers a duplicate below what was acknowledged
+	rsExpected    uint8 = iota // the expected PSN
+	rsDuplicate                // a PSN before the expected one
+	rsAhead                    // a PSN after the expected one: the first sign of a gap
+	rsDiscarded                // a PSN after the expected one while the NACK is out
+	rsTrimmed                  // the header of a trimmed request shows the expected one to be missing
+	rsAck                      // acknowledges more
+	rsAckRepeated              // acknowledges the same again
+	rsReAck                    // answers a duplicate below what was acknowledged
 	rsNack
 	rsRNRNak
 	rsReadFirst    // starts to answer a READ
@@ -149,7 +149,7 @@ var responderMachine = fsm.Declare("responder", responderStates, responderInputs
 	{Input: rsDiscarded, To: stay},
 	{Input: rsTrimmed, To: stay}, // a receiver that does not react takes no notice
 	{Input: rsAck, To: stay},
-	{Input: rsAckAgain, To: stay},
+	{Input: rsAckRepeated, To: stay},
 	{Input: rsReAck, To: stay},
 	{Input: rsNack, To: stay}, // late: the missing request has already passed
 	{Input: rsNack, States: []uint8{rsGap}, To: rsNacked},

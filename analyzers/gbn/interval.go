@@ -31,7 +31,7 @@ type knowledge struct {
 	// state.
 	refusals uint32
 	spent    uint32 // how many of them certainly caused a restart each, so that they explain no other
-	// answered: una was sent again after a NACK passed.
+	// answered: una was retransmitted after a NACK passed.
 	answered bool
 	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it
 	// restores the retries before or after it costs one is the requester's business.

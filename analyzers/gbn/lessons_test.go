@@ -149,7 +149,7 @@ func TestAnOlderNackExplainsARestartBeforeANewerOne(t *testing.T) {
 
 // Which of two copies of a refused request its responder took stays unknown until it has acknowledged everything. From
 // there on its state is known again, and it is judged like any other.
-func TestAResponderThatHasAcknowledgedEverythingIsJudgedStrictlyAgain(t *testing.T) {
+func TestAResponderThatHasAcknowledgedEverythingIsJudgedStrictly(t *testing.T) {
 	const copies = "> 1 duplicate sent; > 1 duplicate passed; > 1 duplicate passed; "
 	const refused = copies + "< rnr 1; @ 1ms; > 1; < ack 1; "
 	check(t, map[string]scene{

@@ -73,12 +73,12 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	if i < 0 {
 		return false
 	}
-	again := q.log.at(i).fate == fateDuplicate
-	if !again || p > q.stream.end {
+	duplicate := q.log.at(i).fate == fateDuplicate
+	if !duplicate || p > q.stream.end {
 		s.cutStream(r, p)
 	}
 	var a arrival
-	if again {
+	if duplicate {
 		a = s.foldToReplay(r, i)
 	} else {
 		for range i {
@@ -88,14 +88,14 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 		q.performed = a.pos
 	}
 	q.stream = stream{
-		active: true, replay: again, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id,
+		active: true, replay: duplicate, next: p, first: p, end: p + a.psns - 1, left: int64(a.length), id: a.id,
 		askedNS: a.timeNS,
-		kernel:  again && !r.Opcode.Starts() && !s.req.spans.starts(p),
+		kernel:  duplicate && !r.Opcode.Starts() && !s.req.spans.starts(p),
 	}
 	switch {
 	case q.stream.kernel:
 		say(s.report(s.step(rsReplayKernel), r, p, a.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
-	case again:
+	case duplicate:
 		s.step(rsReadReplay)
 	default:
 		s.step(rsReadFirst)
@@ -194,11 +194,11 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 		s.actsOnLost(f, p, p)
 		return
 	}
-	again := q.log.at(i).fate == fateDuplicate
-	if !again {
+	duplicate := q.log.at(i).fate == fateDuplicate
+	if !duplicate {
 		s.cutStream(r, p)
 	}
-	if again {
+	if duplicate {
 		s.foldToReplay(r, i)
 	} else {
 		for range i {
@@ -207,11 +207,11 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 		q.log.pop()
 	}
 	q.log.answer(p)
-	if s.step(rsAtomicAck); !again {
+	if s.step(rsAtomicAck); !duplicate {
 		q.performed = p
 	}
 	atLeast := q.log.least.msn
-	if again {
+	if duplicate {
 		atLeast = q.log.completedThrough(p)
 	}
 	q.acked, q.ackID = max(q.acked, p), r.ID

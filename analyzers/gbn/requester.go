@@ -62,7 +62,7 @@ type requester struct {
 	vague     int   // how often in a row, after an RNR NAK or a timeout
 	free      int   // how often in a row, for a reason that may or may not have cost a retry
 	mute      int   // responses that were lost since the latest progress
-	lowest    pos   // the lowest position that was ever sent again
+	lowest    pos   // the lowest position that was ever retransmitted
 	fatalNS   int64 // when the NAK that ended the connection passed
 }
 
@@ -409,21 +409,22 @@ func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok 
 	return max(first.firstNS, k.timeNS, s.req.jumpNS), first.id, ok
 }
 
-// tooEarly reports whether a timeout certainly cannot explain that p is sent again now: T is known and has not passed.
+// tooEarly reports whether a timeout certainly cannot explain that p is retransmitted now:
+// T is known and has not passed.
 // Delays between host and observer may make the span between two packets look shorter than it was: package bounds says
 // by how much.
 func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, s.limits.TimeoutNS)
 }
 
-// ruledOut reports whether no timeout can be behind it that p is sent again now, so that something else must be.
+// ruledOut reports whether no timeout can be behind it that p is retransmitted now, so that something else must be.
 // Software hosts may hold a packet up for as long as a timer runs: an instant of theirs proves nothing but what the
 // rules about times, which are reported only, say of it.
 func (s *session) ruledOut(r *trace.Record, p pos, k *knowledge) bool {
 	return !s.a.unpunctual() && s.tooEarly(r, p, k)
 }
 
-// sooner reports whether p is sent again before a timer of t can have run out.
+// sooner reports whether p is retransmitted before a timer of t can have run out.
 func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	if t <= 0 || s.fateUnknown || s.captured {
 		return false
@@ -586,7 +587,7 @@ func (s *session) retransmitted(r *trace.Record, p, n pos) pos {
 
 // readRepeated compares a repeated READ request with the rest of the original from p on.
 func (s *session) readRepeated(r *trace.Record, p pos, sp *span) {
-	sp.again++
+	sp.restarts++
 	done := (p - sp.first) * int64(s.mtu)
 	va, length := sp.va+uint64(done), int64(sp.length)-done
 	if r.Opcode == packet.ReadRequest && r.VA == va && int64(r.DMALen) == length && r.RKey == sp.rkey || !s.mtuShown {

@@ -136,7 +136,7 @@ func (s *session) ack(r *trace.Record, p pos) {
 		q.acked, q.ackID = p, r.ID
 		s.checkMSN(r, p, q.log.least.msn)
 	case p == q.acked && p >= 0:
-		s.step(rsAckAgain)
+		s.step(rsAckRepeated)
 		s.checkMSN(r, p, q.log.completedThrough(p))
 	default:
 		s.reAck(r, p)
@@ -213,9 +213,9 @@ func (s *session) fold(r *trace.Record) {
 	}
 }
 
-// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before the
-// NAK for it could leave the responder, because it was only late or was sent again for another reason: a NAK names the
-// expected PSN (IBTA volume 1, 9.7.5.2), so the responder need not ask for it any more.
+// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before
+// the NAK for it could leave the responder, because it was only late or was retransmitted for another reason: a NAK
+// names the expected PSN (IBTA volume 1, 9.7.5.2), so the responder need not ask for it any more.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 	if s.rsp.late || a.outrun || r == nil && s.silenced(a.timeNS) {
 		return
@@ -372,7 +372,7 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsRNRNak)
-	if again := q.log.refuse(); again && s.disturbed {
+	if repeated := q.log.refuse(); repeated && s.disturbed {
 		// a repetition, or a copy that the injector made: whether that is refused, too, is not known
 		q.adrift, q.unsettled = true, true
 	} else if q.log.gaps > 0 {

@@ -81,17 +81,17 @@ var ruleTable = []ruleInfo{
 	{RuleResendAcknowledged, analyzers.Violation, "9.7.6.1.3; 9.7.5.1.2",
 		"A retransmission does not start before a PSN that the requester certainly knows to be acknowledged."},
 	{RuleRetransmitChanged, analyzers.Violation, "9.7.2",
-		"A request that is sent again is the same packet: opcode, payload length, RETH and remote key."},
+		"A request that is retransmitted is the same packet: opcode, payload length, RETH and remote key."},
 	{RuleReadRestart, analyzers.Violation, "9.4.4; 9.7.2",
-		"A READ request that is sent again starts at the first missing response, with address and length moved " +
+		"A READ request that is retransmitted starts at the first missing response, with address and length moved " +
 			"accordingly, and " +
 			"ends where the original ends."},
 	{RuleTimeoutEarly, analyzers.Violation, "9.7.6.1.3",
-		"Without a NACK a request is not sent again before the local ACK timeout T has passed."},
+		"Without a NACK a request is not retransmitted before the local ACK timeout T has passed."},
 	{RuleRNREarly, analyzers.Violation, "9.7.5.2.8",
-		"After an RNR NAK the request is not sent again before the RNR timer that the NAK names has passed."},
+		"After an RNR NAK the request is not retransmitted before the RNR timer that the NAK names has passed."},
 	{RuleRetryExceeded, analyzers.Violation, "9.9.2.1.1; 9.7.6.1.3",
-		"Without progress a request is sent again at most retry_cnt times (rnr_retry after RNR NAKs)."},
+		"Without progress a request is retransmitted at most retry_cnt times (rnr_retry after RNR NAKs)."},
 	{RuleNakUnanswered, analyzers.Violation, "9.7.5.2; 9.7.6.1.1",
 		"A NACK that reached the requester is answered by a retransmission."},
 	{RuleOpcodeSequence, analyzers.Violation, "9.7.4.1.2; table 38",

@@ -96,14 +96,14 @@ func (a *simRequester) pump() {
 
 func (a *simRequester) sendOne() {
 	p, n := a.build(a.cur)
-	again := a.cur < a.next
-	if !again && a.s.cfg.bug == bugSkipPSN && a.cur > 5 && !a.s.fired && a.s.messageAt(a.cur).verb != packet.VerbRead &&
+	repeated := a.cur < a.next
+	if !repeated && a.s.cfg.bug == bugSkipPSN && a.cur > 5 && !a.s.fired && a.s.messageAt(a.cur).verb != packet.VerbRead &&
 		a.cur+1 < a.end {
 		a.s.fired = true
 		a.cur++
 		p, n = a.build(a.cur)
 	}
-	if again && a.s.cfg.bug == bugChangeLength && p.PayloadLen > 8 {
+	if repeated && a.s.cfg.bug == bugChangeLength && p.PayloadLen > 8 {
 		p.PayloadLen -= 4
 		a.s.fired = true
 	}
@@ -112,7 +112,7 @@ func (a *simRequester) sendOne() {
 	}
 	a.s.send(true, p)
 	a.cur += n
-	if again && a.s.cfg.bug == bugSelective && a.cur < a.next && a.una == a.cur-1 {
+	if repeated && a.s.cfg.bug == bugSelective && a.cur < a.next && a.una == a.cur-1 {
 		a.cur = a.next
 		a.s.fired = a.s.fired || a.next < a.end && a.next-a.una < int64(a.s.cfg.window)
 	}

@@ -159,7 +159,7 @@ func (b *simResponder) atomic(rel int64) {
 	}})
 }
 
-func (b *simResponder) stream(p simPacket, n int64, again bool) {
+func (b *simResponder) stream(p simPacket, n int64, repeated bool) {
 	left := int64(p.DMALen)
 	for i := range n {
 		r := simPacket{rel: p.rel + i}
@@ -175,7 +175,7 @@ func (b *simResponder) stream(p simPacket, n int64, again bool) {
 		case last:
 			r.Opcode = packet.ReadResponseLast
 		}
-		if again && b.s.cfg.kernel && first && p.rel != b.s.messageAt(p.rel).first {
+		if repeated && b.s.cfg.kernel && first && p.rel != b.s.messageAt(p.rel).first {
 			r.Opcode = packet.ReadResponseMiddle
 			if last {
 				r.Opcode = packet.ReadResponseLast
@@ -184,7 +184,7 @@ func (b *simResponder) stream(p simPacket, n int64, again bool) {
 		r.PayloadLen, r.PadCount = uint16(size), uint8(-size&3)
 		if r.Opcode != packet.ReadResponseMiddle {
 			r.Flags, r.Syndrome, r.MSN = trace.HasAETH, packet.SyndromeAckNoCredit, uint32(b.msn)
-			if b.lateMSN && !again && !last {
+			if b.lateMSN && !repeated && !last {
 				r.MSN--
 			}
 		}

@@ -74,6 +74,6 @@ func (s *session) retransmissionTrimmed(p pos) bool {
 	if l := &s.rsp.uncertain; !s.captured {
 		return l.last == p && l.lastID > s.rsp.nakID
 	}
-	again, ok := s.req.window.get(p)
-	return ok && again.id > s.rsp.nakID && s.req.lowest <= p
+	latest, ok := s.req.window.get(p)
+	return ok && latest.id > s.rsp.nakID && s.req.lowest <= p
 }

@@ -79,7 +79,7 @@ func (s *session) uncertainAck(r *trace.Record, p pos) {
 	case p > q.acked:
 		s.step(rsAck)
 	case p == q.acked:
-		s.step(rsAckAgain)
+		s.step(rsAckRepeated)
 	default:
 		s.step(rsReAck)
 		s.uncertainFold(r, p, p-q.acked)
@@ -143,7 +143,7 @@ func (s *session) uncertainRead(r *trace.Record, p pos) {
 	switch {
 	case s.midway && s.a.meta.EventsKnown:
 		// Any request may be a repetition of one from before the trace, and any response still answer that one.
-	case starts && p != l.read && !r.Opcode.Starts() && sp.again == 1 && sp.high >= p:
+	case starts && p != l.read && !r.Opcode.Starts() && sp.restarts == 1 && sp.high >= p:
 		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
 		say(s.report(s.step(rsReplayKernel), r, p, later.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
 	case p != l.read && !starts && s.captured: // elsewhere responses are all there, but not all were followed
@@ -161,7 +161,7 @@ func (s *session) uncertainRead(r *trace.Record, p pos) {
 // uncertainReadShape judges opcode, length and pad of a READ response.
 func (s *session) uncertainReadShape(r *trace.Record, p pos, sp *span) {
 	last := p == sp.last
-	middle := p != sp.first && sp.again == 0 // no request started here
+	middle := p != sp.first && sp.restarts == 0 // no request started here
 	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || !s.midway && p == sp.first && !r.Opcode.Starts() {
 		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String())
 	}

@@ -17,7 +17,7 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 6-10`},
 		"the round starts one too early": {traffic: "write*10", want: []string{"retransmit-first"}, trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 4-10; < ack 4; < ack 10`},
-		"only the lost packet is sent again (selective repeat)": {traffic: "write*10 write*5", want: []string{"round-gap"},
+		"only the lost packet is retransmitted (selective repeat)": {traffic: "write*10 write*5", want: []string{"round-gap"},
 			trace: `
 			> 1-4; > 5 drop; > 6-10; < nak 5; > 5; > 11-15; < nak 6; > 6-15; < ack 10; < ack 15`},
 		"a restart past a READ response that is lost, and none of it was late": {traffic: "read*5 write*3",
@@ -37,7 +37,7 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 		"a timeout restarts in the middle of what may be acknowledged": {traffic: "write*10", want: []string{"timeout-start"},
 			trace: `
 			> 1-10; < ack 4; @ 20ms; > 3-10; < ack 4; < ack 10`},
-		"acknowledged packets are sent again long after": {traffic: "write*10", want: []string{"resend-acknowledged"},
+		"acknowledged packets are retransmitted long after": {traffic: "write*10", want: []string{"resend-acknowledged"},
 			trace: `
 			> 1-9; > 10 drop; < ack 9; @ 68ms; > 1-10; < ack 9; < ack 10`},
 		"a nack without any answer": {traffic: "write*10", want: []string{"nak-unanswered"}, trace: `
@@ -87,7 +87,7 @@ func TestRequesterViolationsAreNamed(t *testing.T) {
 			> 1; < resp 1-4; < resp 5 drop; < resp 6-10; > 5 va=0x1000; < resp 5-10`},
 		"a missing read response is never asked for again": {traffic: "read*10", want: []string{"nak-unanswered"}, trace: `
 			> 1; < resp 1-4; < resp 5 drop; < resp 6-10`},
-		"a lost tail is never sent again": {traffic: "write*10", want: []string{"incomplete"}, trace: `> 1-9; > 10 drop`},
+		"a lost tail is never retransmitted": {traffic: "write*10", want: []string{"incomplete"}, trace: `> 1-9; > 10 drop`},
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A sent is what the observer remembers of one request: enough to recognise it when it is sent again.
+// A sent is what the observer remembers of one request: enough to recognise it when it is retransmitted.
 type sent struct {
 	pos     pos
 	va      uint64
@@ -91,7 +91,7 @@ type span struct {
 	length      uint32
 	rkey        uint32
 	atomic      bool
-	again       int // how often a part of it was asked for again
+	restarts    int // how often a part of it was asked for again
 	high        pos // highest response seen, in a plain capture
 }
 

@@ -25,9 +25,9 @@ var senderStates = []string{"unsent", "sent", "nacked", "returned", "acked"}
 // Sender inputs: transmissions of the packet, and answers that passed towards the sender.
 const (
 	inNew               uint8 = iota // sent for the first time
-	inRetransmit                     // sent again, before the RTO has run out
-	inRetransmitLate                 // sent again, after it
-	inRetransmitCrossed              // sent again when an ACK has passed that the sender may not have yet
+	inRetransmit                     // retransmitted, before the RTO has run out
+	inRetransmitLate                 // retransmitted, after it
+	inRetransmitCrossed              // retransmitted when an ACK has passed that the sender may not have yet
 	inAck
 	inNack
 	inReturn

@@ -124,7 +124,7 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	return skipped
 }
 
-// newBeforeMissing blames a sender that sends new data while it must know of a packet to be sent again.
+// newBeforeMissing blames a sender that sends new data while it must know of a packet to be retransmitted.
 func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 	for c.missing.len() > 0 {
 		m := *c.missing.front()

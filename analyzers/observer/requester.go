@@ -13,7 +13,7 @@ type sender struct {
 	nak           bool  // a sequence NAK asks for a restart
 	implied       bool  // a response overtook a missing one
 	rnr           bool  // an RNR NAK asks to wait
-	resent        bool  // una was sent again since it became the oldest
+	resent        bool  // una was retransmitted since it became the oldest
 	// hazy is the PSN before which nothing is known of what it takes for unacknowledged.
 	hazy int64
 }
@@ -218,9 +218,9 @@ func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrom
 	case syndrome.IsRNR():
 		q.acknowledged(n, psn-1, func(m senderNode) {
 			if m.state.una == psn {
-				if again := m; m.state.rnr && q.x.limits.RNRRetry.Known { // the second one may cost a retry of its own
-					again.state.rnrs++
-					st.add(again)
+				if charged := m; m.state.rnr && q.x.limits.RNRRetry.Known { // the second one may cost a retry of its own
+					charged.state.rnrs++
+					st.add(charged)
 				}
 				m.state.rnr, m.state.nak, m.state.implied = true, false, false
 				m.ready = m.now + packet.RNRTimer(syndrome.TimerCode())

@@ -2,11 +2,11 @@ package observer
 
 import "candela.dev/candela/packet"
 
-// A debt is the response that a responder must send before anything else.
-type debt uint8
+// An obligation is the response that a responder must send before anything else.
+type obligation uint8
 
 const (
-	owesNothing debt = iota
+	owesNothing obligation = iota
 	owesSequenceNak
 	owesRNRNak
 	owesFatalNak
@@ -37,7 +37,7 @@ type receiver struct {
 	tail      int32 // bytes of the last packet of the open WRITE, or unknownTail
 	readTail  int32 // bytes of the last READ response that it owes, or unknownTail
 	rest      int32 // packets that the open WRITE lacks; negative: not known
-	owes      debt
+	owes      obligation
 	message   stretch
 	silent    bool // a NAK is out: requests after the missing one are dropped
 	failed    bool // the queue pair is in error

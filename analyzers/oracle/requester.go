@@ -15,7 +15,7 @@ type requesterState struct {
 	nak           bool // a sequence NAK asks for a restart
 	implied       bool // a response that overtook a missing one allows a restart
 	rnr           bool // an RNR NAK for una: wait
-	resent        bool // una was sent again since it became the oldest
+	resent        bool // una was retransmitted since it became the oldest
 
 	now   int64 // earliest instant that explains all so far
 	timer int64 // instant since which the retry timer runs
@@ -343,9 +343,9 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	case syndrome.IsRNR():
 		r.acknowledged(s, psn-1, func(n requesterState) {
 			if n.una == psn {
-				if again := n; n.rnr && r.x.view.RNRRetry >= 0 { // it comes twice: the second one may cost a retry of its own
-					again.rnrs++
-					add(again)
+				if charged := n; n.rnr && r.x.view.RNRRetry >= 0 { // it comes twice: the second one may cost a retry of its own
+					charged.rnrs++
+					add(charged)
 				}
 				n.rnr, n.nak, n.implied = true, false, false
 				if r.x.timed {
@@ -512,11 +512,11 @@ func (r *requester) sendUnseen(s requesterState, add func(requesterState)) {
 	if s.cur == s.next {
 		r.newUnseen(s, add)
 	} else {
-		r.againUnseen(s, s.cur, add)
+		r.repeatUnseen(s, s.cur, add)
 	}
 	if s.una < s.next {
 		if n, ok := r.restart(s); ok {
-			r.againUnseen(n, n.una, add)
+			r.repeatUnseen(n, n.una, add)
 		}
 	}
 }
@@ -546,8 +546,8 @@ func (r *requester) newUnseen(s requesterState, add func(requesterState)) {
 	}
 }
 
-// againUnseen is a repetition at psn.
-func (r *requester) againUnseen(s requesterState, psn int32, add func(requesterState)) {
+// repeatUnseen is a repetition at psn.
+func (r *requester) repeatUnseen(s requesterState, psn int32, add func(requesterState)) {
 	end := psn + 1
 	if p := r.x.contents.at(int(psn)); p != nil {
 		end = int32(p.PSN + p.packets())

@@ -2,11 +2,11 @@ package oracle
 
 import "candela.dev/candela/packet"
 
-// debt is the one response that a responder must send before anything else.
-type debt uint8
+// obligation is the one response that a responder must send before anything else.
+type obligation uint8
 
 const (
-	nothing debt = iota
+	nothing obligation = iota
 	sequenceNak
 	rnrNak
 	fatalNak
@@ -21,7 +21,7 @@ type responderState struct {
 	unseen int8
 	failed bool // the queue pair is in the error state
 	silent bool // a NAK is out: requests behind the expected one are dropped without a word (9.7.5.2)
-	owes   debt
+	owes   obligation
 	at     int32 // PSN of what it owes; of READ responses the next
 	end    int32 // READ responses: the PSN behind the last
 	start  int32 // READ responses: the first
@@ -324,7 +324,7 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 	case psn > s.expect:
 		r.outOfOrder(s, p, add)
 	default:
-		r.again(s, p, add)
+		r.duplicate(s, p, add)
 	}
 }
 
@@ -345,7 +345,7 @@ func (r *responder) pull(s responderState, add func(responderState)) {
 		}
 		n := s
 		n.i, n.pulled = int16(k+1), s.pulled|bit
-		r.again(n, p, func(n responderState) {
+		r.duplicate(n, p, func(n responderState) {
 			if n.owes != nothing { // else it makes no difference
 				n.i = s.i
 				add(n)
@@ -498,8 +498,8 @@ func execute(s responderState, p *Packet) responderState {
 	return s
 }
 
-// again takes a duplicate request: it is not executed, but answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
-func (r *responder) again(s responderState, p *Packet, add func(responderState)) {
+// duplicate takes a duplicate request: it is not executed, but answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
+func (r *responder) duplicate(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	first := r.x.contents.at(p.PSN)
 	if psn < 0 && !r.x.view.MidStream {
@@ -628,7 +628,7 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 		p := c.at(psn)
 		if p != nil && answersItself(p.Op) {
 			if p.Op != packet.ReadRequest {
-				r.again(s, p, add)
+				r.duplicate(s, p, add)
 				continue
 			}
 			for end := psn + 1; end <= p.PSN+p.packets(); end++ {
@@ -639,7 +639,7 @@ func (r *responder) receiveUnseen(s responderState, add func(responderState)) {
 				} else if p.Count == 0 {
 					part.Count = 0
 				}
-				r.again(s, &part, add)
+				r.duplicate(s, &part, add)
 			}
 			continue
 		}

@@ -202,8 +202,8 @@ func (a *Analyzer) response(r *trace.Record, step *rounds.Step) {
 	a.repaired(r, step, first && step.Cause == rounds.Implied)
 }
 
-// repaired measures a packet that is sent again; asked means that it is the one that a NACK asked for, so that it was
-// lost even if the observer could not see that.
+// repaired measures a packet that is retransmitted; asked means that it is the one that a NACK asked for, so that it
+// was lost even if the observer could not see that.
 func (a *Analyzer) repaired(r *trace.Record, step *rounds.Step, asked bool) {
 	if !step.Prev.Known {
 		return

@@ -158,13 +158,13 @@ func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 	g := &s.readGap
 	switch {
 	case !g.open:
-		g.open, g.answered, g.again, g.advanced = true, false, false, due.next > s.una
+		g.open, g.answered, g.repeated, g.advanced = true, false, false, due.next > s.una
 		g.restores = g.advanced && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()
 		g.place, g.ns = due.next, r.TimeNS
 		step.Marks |= GapOpened
 		s.pending++
-	case g.answered && !g.again:
-		g.again = true
+	case g.answered && !g.repeated:
+		g.repeated = true
 		s.pending++
 	}
 }

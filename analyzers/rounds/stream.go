@@ -57,10 +57,10 @@ type stream struct {
 	// READ and atomic responses.
 	reads   readQueue
 	readGap struct {
-		open, answered  bool
-		again, advanced bool // another out-of-order response since the answer; the first one acknowledged something new
-		restores        bool // a NAK opened it that acknowledged something new, which restores the retries
-		place, ns       int64
+		open, answered     bool
+		repeated, advanced bool // another out-of-order response since the answer; the first one acknowledged something new
+		restores           bool // a NAK opened it that acknowledged something new, which restores the retries
+		place, ns          int64
 	}
 	replies txLog
 	replay  struct {
@@ -241,7 +241,7 @@ func (s *stream) restart(r *trace.Record, step *Step) {
 			step.CauseNS = s.trimNS
 		}
 		s.trimmed = false
-		s.readGap.answered, s.readGap.again = true, false
+		s.readGap.answered, s.readGap.repeated = true, false
 		if s.readGap.restores { // maybe after the restart was counted
 			older, s.readGap.restores = true, false
 		}

@@ -9,8 +9,8 @@ type txEntry struct {
 	timer bool
 }
 
-// txLog remembers the latest transmission of each packet that may be sent again: a ring indexed by place, which grows
-// with what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
+// txLog remembers the latest transmission of each packet that may be retransmitted: a ring indexed by place, which
+// grows with what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
 type txLog struct {
 	ring []txEntry
 	puts int

@@ -72,7 +72,7 @@ type flow struct {
 	overhead int64         // bytes on the wire beside the payload of a MIDDLE packet
 	started  [2]bool       // by PSN space
 	next     [2]packet.PSN // follows the latest packet
-	lossy    bool          // something was sent again, or a NAK asks for it
+	lossy    bool          // something was retransmitted, or a NAK asks for it
 
 	fast, pace run     // present runs of gaps at line rate, and at a steady pace below it
 	atLine     bool    // has been at line rate for long enough

@@ -21,12 +21,13 @@ var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "lo
 
 // Inputs of a sender: what it sends, and what reaches it.
 const (
-	txNew            uint8 = iota // the next bytes
-	txRetransmitLost              // sent again: three later segments were SACKed, or three later transmissions delivered
-	// sent again once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
+	txNew uint8 = iota // the next bytes
+	// retransmitted: three later segments were SACKed, or three later transmissions delivered
+	txRetransmitLost
+	// retransmitted once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
 	txRetransmitRescue
-	txRetransmitAll // sent again: it was outstanding when a timer ran out, or may have
-	txTimeout       // the first segment sent again when the timer had run out
+	txRetransmitAll // retransmitted: it was outstanding when a timer ran out, or may have
+	txTimeout       // the first segment retransmitted when the timer had run out
 	txMayExpire     // the timer may have run out, and nothing of it was seen
 	txMayLose       // a retransmission may be taken for lost, and need not
 	// three later segments of one that was sent once were SACKed, and it may be in no recovery

@@ -1,11 +1,11 @@
-// Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may send again and when, how
+// Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may retransmit and when, how
 // much it may have on its way, and whether a receiver's acknowledgements are true. It knows the RFCs and nothing of any
 // implementation.
 //
 // At a NIC it is known what a host had been told when it sent a packet, but for Config.Hold. Congestion windows are not
 // on the wire: the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so far,
 // and blames only what is beyond it. Whether a timer ran out is not on the wire either: wherever one may have, all that
-// was outstanding may be sent again.
+// was outstanding may be retransmitted.
 //
 // When a host decided to send what leaves its NIC is known no better: it may have waited behind others. So a timer is
 // known by the interval in which it was started. It begins no earlier than the NIC's latest pause and the latest new

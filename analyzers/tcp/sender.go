@@ -15,7 +15,7 @@ type segment struct {
 	times    int        // sent
 	sacked   bool
 	sackedAt clock.Time // when it was SACKed first
-	lost     bool       // it may be taken for lost, and was not sent again since
+	lost     bool       // it may be taken for lost, and was not retransmitted since
 	unsure   bool       // nobody can tell whether it was
 	flying   bool
 }
@@ -39,7 +39,7 @@ type sender struct {
 	retransmitted []transmission
 	top           int64  // end of the highest segment that was SACKed
 	judged        int64  // everything below that is not SACKed may be taken for lost
-	amnesty       int64  // everything below may be sent again once: a timeout may have come since it was
+	amnesty       int64  // everything below may be retransmitted once: a timeout may have come since it was
 	pardon        uint64 // transmissions before that
 
 	window
@@ -205,7 +205,7 @@ func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
 // expired reports whether the timer may have run out since it was started at the earliest.
 func (a *Analyzer) expired(s *stream) bool { return a.now.Sub(s.armed) >= a.cfg.MinRTO }
 
-// justify looks for what lets a segment be sent again.
+// justify looks for what lets a segment be retransmitted.
 func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	g := &s.segments[i]
 	expired := a.expired(s)
@@ -253,8 +253,8 @@ func (a *Analyzer) retransmitted(g *segment) string {
 		a.now.Sub(g.sent).Text())
 }
 
-// mayRescue reports whether a recovery may have a segment sent again because something behind it is SACKed, if there is
-// nothing better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
+// mayRescue reports whether a recovery may have a segment retransmitted because something behind it is SACKed, if
+// there is nothing better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
 func (s *sender) mayRescue(g *segment) bool {
 	return s.una < s.recover && s.top > g.end && (g.ordinal <= s.entered || !s.rescued)
 }

@@ -108,7 +108,7 @@ func conversation(then ...step) []step {
 // The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC
 // 6298, 5.5 and 5.6: a timeout would double the timer and start it again, so that the next retransmission is due two
 // timers later.
-func TestARetransmissionThatATimeoutMayHaveCausedStartsTheTimerAgain(t *testing.T) {
+func TestARetransmissionThatATimeoutMayHaveCausedRestartsTheTimer(t *testing.T) {
 	sends := func(us int) step { return step{us: us, sent: true, at: 0} }
 	for _, tt := range []struct {
 		name  string

@@ -73,7 +73,7 @@ func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
 		} else if l.nacks == 2 && l.alone && a.declared(l) {
 			a.finding(ruleNackRepeat, l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS,
 				fmt.Sprintf("one nack for the header of psn %d", l.PSN),
-				"a second one before the packet was sent again", "a trimmed header was NAKed twice")
+				"a second one before the packet was retransmitted", "a trimmed header was NAKed twice")
 		}
 	case place > l.place && l.expected && a.declared(l) && !l.blamed:
 		l.blamed = true
@@ -94,8 +94,8 @@ func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
 		fmt.Sprintf("%v psn %d", r.Class(), place), "a trimmed packet counts as received: its data is lost")
 }
 
-// missing judges at nowNS, when the packet is sent again or the trace ends, that a receiver that reacts has not asked
-// for it.
+// missing judges at nowNS, when the packet is retransmitted or the trace ends, that a receiver that reacts has not
+// asked for it.
 func (a *Analyzer) missing(l *loss, nowNS int64) {
 	silent := a.cfg.ErrorsExpected && a.spoke[l.Flow.Peer()] <= l.TimeNS
 	if l.NackID != 0 || !l.expected || !a.declared(l) || l.blamed || l.busy || silent ||

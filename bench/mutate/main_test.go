@@ -37,8 +37,8 @@ func TestEveryMutantOfTheSampleMeetsItsFate(t *testing.T) {
 		t.Fatalf("exit %d, want 1 for stale reasons\n%s%s", code, &stdout, &stderr)
 	}
 	const want = `candela.dev/candela/bench/mutate/testdata/sample: 45 of 56 mutants killed, 80.4 %; 4 not reached; 1 of the survivors have a reason (81.8 % without them); drawn of 56
-  testdata/sample/sample.go:29	Loose	boundary	n < big	survived
-  testdata/sample/sample.go:29	Loose	times 2	big in n < big	survived
+  testdata/sample/sample.go:29	Between	boundary	n < big	survived
+  testdata/sample/sample.go:29	Between	times 2	big in n < big	survived
   testdata/sample/sample.go:54	Name	drop branch	case Low	survived
   testdata/sample/sample.go:54	Name	remove	log("low")	survived
   testdata/sample/sample.go:62	Shift	minus 1	mask in uint32(n)<<3&mask	survived	(the low bit is 0 anyway)

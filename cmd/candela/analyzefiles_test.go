@@ -241,9 +241,9 @@ func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
 	}
 }
 
-// TestAnalyzingARunAgainGivesItsVerdict compares verdict, reasons and findings, of the directory, of a bundle and of an
-// unpacked one.
-func TestAnalyzingARunAgainGivesItsVerdict(t *testing.T) {
+// TestAnalyzingARecordedRunGivesItsVerdict compares verdict, reasons and findings, of the directory, of a bundle and
+// of an unpacked one.
+func TestAnalyzingARecordedRunGivesItsVerdict(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pass": oneDrop, "a violation": nackPlusOne, "several verbs": severalVerbs,
 		"a corrupted packet": strings.Replace(oneDrop, "type: drop", "type: corrupt", 1),
@@ -284,9 +284,9 @@ func TestAnalyzingARunAgainGivesItsVerdict(t *testing.T) {
 	}
 }
 
-// TestARunOfTheVirtualTestbedIsJudgedAgainWithItsCables: no cable can have flipped the bit, so the device sent a wrong
+// TestARunOfTheVirtualTestbedIsRejudgedWithItsCables: no cable can have flipped the bit, so the device sent a wrong
 // iCRC.
-func TestARunOfTheVirtualTestbedIsJudgedAgainWithItsCables(t *testing.T) {
+func TestARunOfTheVirtualTestbedIsRejudgedWithItsCables(t *testing.T) {
 	run := runOf(t, oneDrop)
 	file := filepath.Join(run, "trace.pcap")
 	data, err := os.ReadFile(file)

@@ -164,7 +164,7 @@ func withoutTimes(t *testing.T, name string, data []byte) string {
 	return string(text)
 }
 
-func TestRunDirectoryCanBeJudgedAgain(t *testing.T) {
+func TestRunDirectoryCanBeRejudged(t *testing.T) {
 	for _, tc := range []struct {
 		file string
 		want orchestrator.Exit

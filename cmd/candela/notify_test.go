@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAServiceManagerIsToldWhenAServiceServes(t *testing.T) {
+func TestAServiceManagerIsNotifiedWhenAServiceServes(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	if err := tellReady(); err != nil {
 		t.Errorf("without a service manager: %v", err)

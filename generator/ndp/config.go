@@ -55,7 +55,7 @@ type Flow struct {
 	Start clock.Time
 }
 
-// Cause is why a packet was sent again.
+// Cause is why a packet was retransmitted.
 type Cause uint8
 
 // Causes.
@@ -83,7 +83,7 @@ const (
 	Started       EventKind = 1 + iota // the sender may send its first packet
 	Received                           // the receiver has all of the flow
 	Finished                           // the sender knows that
-	Retransmitted                      // a packet was sent again
+	Retransmitted                      // a packet was retransmitted
 	TimedOut                           // an RTO has run out
 )
 

@@ -136,7 +136,7 @@ func TestAReturnedHeaderWaitsForAPullUnlessNoneWillCome(t *testing.T) {
 	}
 }
 
-func TestAnUnansweredPacketIsSentAgainAfterTheRTOAndThenAfterTwice(t *testing.T) {
+func TestAnUnansweredPacketIsRetransmittedAfterTheRTOAndThenAfterTwice(t *testing.T) {
 	h := host(t, ndp.Config{InitialWindow: 1, RTO: clock.Millisecond})
 	drain := connect(t, h, 5*payload)
 	drain(1)

@@ -69,7 +69,7 @@ func (s *sender) send(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// choose takes the next packet's number: the first window, then what has to be sent again, then what is new.
+// choose takes the next packet's number: the first window, then what has to be retransmitted, then what is new.
 func (s *sender) choose() (seq uint32, retransmission bool) {
 	w := &s.window
 	if w.next < s.first {

@@ -14,7 +14,7 @@ type slotState uint8
 
 const (
 	unanswered slotState = iota // on its way, or lost
-	waiting                     // to be sent again
+	waiting                     // to be retransmitted
 	acked
 )
 

@@ -12,7 +12,7 @@ type BugInfo struct {
 
 // Seeded faults. Their order means nothing: configurations name them.
 const (
-	// Requester: what is sent again, and from where on.
+	// Requester: what is retransmitted, and from where on.
 	BugRetransmitSkipsFirst Bug = iota
 	BugTimeoutSkipsFirst
 	BugRestartsMessage
@@ -20,9 +20,9 @@ const (
 	BugNackTakenForAck
 	BugAckIgnored
 	BugSendsLastTwice
-	BugReadAskedAgainWhole
-	BugReadAskedAgainAddress
-	BugReadAskedAgainLength
+	BugReadRestartWhole
+	BugReadRestartAddress
+	BugReadRestartLength
 	BugImpliedNakIgnored
 	// Requester: timers and retry counts.
 	BugEarlyTimeout
@@ -83,7 +83,7 @@ const (
 	BugReadReplayForgetsMessage
 	BugAtomicTwice
 	BugAtomicRepeatIgnored
-	BugAtomicExecutedAgain
+	BugAtomicExecutedTwice
 	BugAtomicReplaysLatest
 
 	// Receiver of trimmed headers.
@@ -195,16 +195,16 @@ var catalogue = []BugInfo{
 	{"restarts-message", BugRestartsMessage, "gbn.retransmit-first",
 		"retransmission starts at the message's first packet, acknowledged or not", ""},
 	{"selective-repeat", BugSelectiveRepeat, "gbn.round-gap",
-		"only the missing packet is sent again, then transmission goes on where it was", ""},
+		"only the missing packet is retransmitted, then transmission goes on where it was", ""},
 	{"nack-taken-for-ack", BugNackTakenForAck, "expect.retrans.nack-reaction-us",
 		"a sequence NAK only acknowledges; the timer has to repair the loss", ""},
 	{"ack-ignored", BugAckIgnored, "gbn.resend-acknowledged", "every other ACK is ignored", ""},
 	{"sends-last-twice", BugSendsLastTwice, "gbn.timeout-start", "the last packet of each message is sent twice", ""},
-	{"read-asked-again-whole", BugReadAskedAgainWhole, "gbn.retransmit-first", "a READ request is repeated as a whole",
+	{"read-asked-again-whole", BugReadRestartWhole, "gbn.retransmit-first", "a READ request is repeated as a whole",
 		""},
-	{"read-asked-again-address", BugReadAskedAgainAddress, "gbn.read-restart",
+	{"read-asked-again-address", BugReadRestartAddress, "gbn.read-restart",
 		"a repeated READ request moves its PSN, but not its address", ""},
-	{"read-asked-again-length", BugReadAskedAgainLength, "gbn.read-restart",
+	{"read-asked-again-length", BugReadRestartLength, "gbn.read-restart",
 		"a repeated READ request moves its PSN and address, but not its length", rxeRead},
 	{"implied-nak-ignored", BugImpliedNakIgnored, "expect.retrans.nack-generation-us",
 		"missing READ responses are noticed by timeout only", ""},
@@ -221,7 +221,7 @@ var catalogue = []BugInfo{
 	{"rnr-no-wait", BugRNRNoWait, "retrans.rnr-early", "the RNR timer is taken for 10 us, whatever the RNR NAK says", ""},
 	{"rnr-retries-too-often", BugRNRRetriesTooOften, "retrans.rnr-retry-exceeded",
 		"the RNR retry count is taken for three more than it is", ""},
-	{"rnr-resends-one", BugRNRResendsOne, "gbn.round-gap", "after an RNR NAK only the refused packet is sent again",
+	{"rnr-resends-one", BugRNRResendsOne, "gbn.round-gap", "after an RNR NAK only the refused packet is retransmitted",
 		cx4RNR},
 
 	{"psn-skip", BugPSNSkip, "gbn.psn-skip", "the third packet of each message is left out", ""},
@@ -280,7 +280,7 @@ var catalogue = []BugInfo{
 		"a repeated READ request closes the message that is being received", rxeReplay},
 	{"atomic-twice", BugAtomicTwice, "gbn.atomic-unexpected", "each atomic is acknowledged twice", ""},
 	{"atomic-repeat-ignored", BugAtomicRepeatIgnored, "gbn.read-missing", "repeated atomics are ignored", ""},
-	{"atomic-executed-again", BugAtomicExecutedAgain, "retrans.atomic-replay", "a repeated atomic is executed again", ""},
+	{"atomic-executed-again", BugAtomicExecutedTwice, "retrans.atomic-replay", "a repeated atomic is executed again", ""},
 	{"atomic-replays-latest", BugAtomicReplaysLatest, "retrans.atomic-replay",
 		"a repeated atomic is answered with the result of the latest one", ""},
 
@@ -388,7 +388,8 @@ var catalogue = []BugInfo{
 		"every third request that asks for an acknowledgement gets one only when it is repeated", ""},
 	{"cnp-dscp", BugCNPDSCP, "fields.dscp", "CNPs are sent with the DSCP of data", ""},
 
-	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed", "a WRITE that is sent again carries another remote key",
+	{"rkey-forgotten", BugKeyForgotten, "gbn.retransmit-changed",
+		"a WRITE that is retransmitted carries another remote key",
 		""},
 	{"stale-nack-obeyed", BugObeysStaleNack, "gbn.resend-acknowledged",
 		"a sequence NAK that arrives late is obeyed, whatever was acknowledged since", ""},

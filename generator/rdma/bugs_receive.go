@@ -112,7 +112,7 @@ func (r *responder) misrepeat(now clock.Time, p *packet.Packet, psn int64) bool 
 		verb == packet.VerbRead && bugs.Has(BugReadRepeatIgnored),
 		verb == packet.VerbAtomic && bugs.Has(BugAtomicRepeatIgnored):
 		return true
-	case verb == packet.VerbAtomic && bugs.Has(BugAtomicExecutedAgain):
+	case verb == packet.VerbAtomic && bugs.Has(BugAtomicExecutedTwice):
 		r.repeatAnswer(now, psn, r.operate(p))
 		return true
 	case verb == packet.VerbAtomic && bugs.Has(BugAtomicReplaysLatest) && r.atomics.len() > 0:

@@ -87,7 +87,7 @@ func (r *requester) spoil(now clock.Time, p *packet.Packet) {
 	r.spoilHeaders(p, w, psn)
 }
 
-// spoilRepeat spoils a request that is sent again.
+// spoilRepeat spoils a request that is retransmitted.
 func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest) {
 	bugs, m := r.q.nic.bugs, &r.q.mischief
 	if bugs.Has(BugSelectiveRepeat) || bugs.Has(BugRNRResendsOne) && m.afterRNR {
@@ -98,12 +98,12 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 	}
 	if p.BTH.Opcode == packet.ReadRequest {
 		switch {
-		case bugs.Has(BugReadAskedAgainWhole):
+		case bugs.Has(BugReadRestartWhole):
 			p.BTH.PSN = packet.NewPSN(w.first)
 			p.RETH.VA, p.RETH.Length = w.wr.RemoteAddr, uint32(w.wr.Length)
-		case bugs.Has(BugReadAskedAgainAddress):
+		case bugs.Has(BugReadRestartAddress):
 			p.RETH.VA = w.wr.RemoteAddr
-		case bugs.Has(BugReadAskedAgainLength):
+		case bugs.Has(BugReadRestartLength):
 			p.RETH.Length = uint32(w.wr.Length)
 		}
 	}

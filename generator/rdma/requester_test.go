@@ -60,7 +60,7 @@ func TestRequester(t *testing.T) {
 				WRITE_LAST 3 len=1024 ackreq
 			recv ack 3
 				done write 1 IBV_WC_SUCCESS`},
-		{"silence makes everything unacknowledged be sent again, until the retries are exhausted", `
+		{"silence makes everything unacknowledged be retransmitted, until the retries are exhausted", `
 			post write 2048
 				WRITE_FIRST 0 len=1024 va=0 dma=2048
 				WRITE_LAST 1 len=1024 ackreq

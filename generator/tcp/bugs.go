@@ -50,7 +50,7 @@ var catalogue = fault.Catalogue[Bug]{
 	BugIgnoresLoss: {Name: "ignores-loss", Rule: "tcp.congestion-window",
 		What: "the window stays as it is when segments are lost"},
 	BugResendsSACKed: {Name: "resends-sacked", Rule: "tcp.retransmit-spurious",
-		What: "what was SACKed behind a gap is sent again, too"},
+		What: "what was SACKed behind a gap is retransmitted, too"},
 	BugHasty: {Name: "hasty", Rule: "tcp.retransmit-early",
 		What: "one SACKed segment is enough to take all before it for lost"},
 	BugEarlyTimeout: {Name: "early-timeout", Rule: "tcp.timeout-early",
@@ -74,7 +74,7 @@ var catalogue = fault.Catalogue[Bug]{
 		What: "a timeout leaves the window as it is"},
 	BugNeverAvoids: {Name: "never-avoids", Rule: "tcp.congestion-window",
 		What: "behind the threshold the window grows as before it"},
-	BugResendsTwice: {Name: "resends-twice", Rule: "tcp.retransmit-early", What: "what is lost is sent again twice"},
+	BugResendsTwice: {Name: "resends-twice", Rule: "tcp.retransmit-early", What: "what is lost is retransmitted twice"},
 	BugHurriedTimeout: {Name: "hurried-timeout", Rule: "tcp.timeout-early",
 		What: "the retransmission timer runs for seven eighths of its minimum"},
 	BugWrapsBadly: {Name: "wraps-badly", Rule: "tcp.seq-skip",
@@ -162,7 +162,7 @@ func (s *sender) spoilSequence(to *Header, offset uint64) {
 	}
 }
 
-// lingers reports whether a lost segment that was just sent again stays lost.
+// lingers reports whether a lost segment that was just retransmitted stays lost.
 func (s *sender) lingers(g *segment) bool {
 	linger := s.bugs.Has(BugResendsTwice) && !g.doubled
 	g.doubled = true

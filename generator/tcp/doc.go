@@ -12,6 +12,6 @@
 // from the start, at a sequence number that both ends were given, and their timer begins at its minimum; they never
 // close. There is no urgent data, no Nagle, no ECN, no tail loss probe (for a lone segment Linux's comes no earlier
 // than the timeout), no F-RTO and no HyStart. An ACK carries one SACK block, that of the segment that caused it; the
-// further ones of RFC 2018 are insurance against lost ACKs. A segment is sent again with the bounds that it was sent
+// further ones of RFC 2018 are insurance against lost ACKs. A segment is retransmitted with the bounds that it was sent
 // with first. A trimmed segment is a damaged one: dropped, as a checksum would have it.
 package tcp

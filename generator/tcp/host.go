@@ -153,7 +153,7 @@ func (h *Host) HandleTimer(now clock.Time) {
 }
 
 // Poll fills p with the next packet to send and reports whether there is one. Connections take turns; of one, what has
-// to be sent again goes first, then what is new; either carries the acknowledgement, which goes alone if there is no
+// to be retransmitted goes first, then what is new; either carries the acknowledgement, which goes alone if there is no
 // data.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	for len(h.ready) > 0 {

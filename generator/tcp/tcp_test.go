@@ -294,7 +294,7 @@ func TestHeadersSurviveTheWire(t *testing.T) {
 
 // A window is told in units of 1024 bytes: what is over is not the sender's to use, at the start of a connection
 // either.
-func TestASenderUsesNoMoreOfAWindowThanCanBeTold(t *testing.T) {
+func TestASenderUsesNoMoreOfAWindowThanItsFieldCanHold(t *testing.T) {
 	cfg := config()
 	cfg.InitialWindow, cfg.ReceiveWindow = 100, 17<<10-1
 	w := newWire(t, cfg)

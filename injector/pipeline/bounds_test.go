@@ -205,7 +205,7 @@ func TestUDPPortsOfMirrorCopiesAreThoseOfEarlierReleases(t *testing.T) {
 	equal(t, "ports", got, []uint16{48863, 11340, 18997, 23228, 3477, 57035})
 }
 
-func TestFlowsOfIPv6AreToldApartByEveryByte(t *testing.T) {
+func TestFlowsOfIPv6AreDistinguishedByEveryByte(t *testing.T) {
 	p := newPipeline(t, 2)
 	mustSet(t, p, p4.TableConnectionV6, p4.Key{p4.AddrValue(ip6A), p4.AddrValue(ip6B), p4.Uint(qpnB)},
 		p4.NewAction(p4.ActionSetFlow, 0, ipsn, 5000, 1))

@@ -238,7 +238,7 @@ func compareSent(t *rapid.T, want, got []sentFrame) {
 	}
 }
 
-func TestAHeldFrameLastsWhenItsBufferIsUsedAgain(t *testing.T) {
+func TestAHeldFrameLastsWhenItsBufferIsReused(t *testing.T) {
 	p := newPipeline(t, 4)
 	addFlow(t, p, 0, 1)
 	mustSet(t, p, p4.TableEvent, p4.KeyOf(0, 0, ipsn, 1), p4.NewAction(p4.ActionDelay, 10))

@@ -55,7 +55,7 @@ func TestWrittenTestsReadBackTheSame(t *testing.T) {
 	}
 }
 
-func TestRunDirectoriesHoldAllThatIsNeededToRunAgain(t *testing.T) {
+func TestRunDirectoriesHoldAllThatIsNeededToRepeatARun(t *testing.T) {
 	test, err := Load("../../configs/long-distance.yml", Options{})
 	if err != nil {
 		t.Fatal(err)

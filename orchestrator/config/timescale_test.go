@@ -97,9 +97,9 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 	}
 }
 
-// TestWhatWasRunCanBeRunAgain: config.yml and testbed.yml of a run directory give the same times, and are not slowed
+// TestARunCanBeRepeated: config.yml and testbed.yml of a run directory give the same times, and are not slowed
 // down twice.
-func TestWhatWasRunCanBeRunAgain(t *testing.T) {
+func TestARunCanBeRepeated(t *testing.T) {
 	for _, scale := range []string{"", "timeout-scale: 64\n"} {
 		first, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, 8, 50),
 			on("name: bed\nkind: netns\nlive: {datapath: afpacket}\n"+scale))

@@ -93,7 +93,7 @@ func (l records) resent(t *testing.T) (retransmission, before trace.Record) {
 		}
 		before = r
 	}
-	t.Fatal("nothing was sent again")
+	t.Fatal("nothing was retransmitted")
 	return retransmission, before
 }
 

@@ -134,9 +134,9 @@ bugs: 3, profiles: 1: 1 caught by the right rule (33.3 %), 1 by another one only
 	}
 }
 
-// TestOnlyWhatDidNotHappenIsTriedAgain: on software hosts a test whose events found no packet runs again, a few times;
+// TestOnlyWhatDidNotHappenIsRetried: on software hosts a test whose events found no packet runs again, a few times;
 // a bug that was provoked and not caught is missed at once.
-func TestOnlyWhatDidNotHappenIsTriedAgain(t *testing.T) {
+func TestOnlyWhatDidNotHappenIsRetried(t *testing.T) {
 	const bug, rule, events = "stale-nack-obeyed", "gbn.resend-acknowledged", 7
 	silent, caught := &analyzers.Analysis{},
 		&analyzers.Analysis{Findings: []analyzers.Finding{{Rule: rule, Severity: analyzers.Violation}}}

@@ -18,7 +18,7 @@ type stream struct {
 	from config.Side
 }
 
-// loss is a data event after which something must be sent again.
+// loss is a data event after which something must be retransmitted.
 type loss struct {
 	event   int // index in the list of data events
 	psn     int64
@@ -203,7 +203,7 @@ func (w *warner) iteration(path string, i int, t target) {
 }
 
 // before returns the losses that raise the ITER of packets before event i's packet is first sent, and whether anything
-// makes the packet be sent again.
+// makes the packet be retransmitted.
 func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 	e := &w.Test.Traffic.DataEvents[i]
 	for _, l := range w.losses[stream{e.QPN, e.From}] {

@@ -185,7 +185,7 @@ workload:
   - incast: {senders: 13, packets: 52, start-us: 59, stagger-us: 0}
   - flow: {src: 10, dst: 11, count: 1, bytes: 88930, start-us: 90, stagger-us: 0.3}
 `},
-	{"a whole window sent again at once, which waits at the NIC for longer than the timeout", `
+	{"a whole window retransmitted at once, which waits at the NIC for longer than the timeout", `
 seed: 1599
 topology: {kind: single-switch, hosts: 12, link: {gbps: 100, delay-ns: 500}}
 switch-under-test: {model: tofino, data-queue-bytes: 1500, header-queue-bytes: 2000, scheduler: wrr, header-weight: 5,

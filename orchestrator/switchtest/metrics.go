@@ -72,7 +72,7 @@ func builtin() []metric {
 			doc:    "Packets of the flow that neither arrived whole nor as a header.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Dropped })},
 		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true,
-			doc:    "Packets sent again, per flow.",
+			doc:    "Packets retransmitted, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Retransmissions })},
 		{name: "timeouts", of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Timeouts })},

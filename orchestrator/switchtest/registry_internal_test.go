@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-func TestTransportsAreToldApart(t *testing.T) {
+func TestTransportsAreDistinguished(t *testing.T) {
 	names, first := map[string]bool{}, map[fabric.Protocol]string{}
 	for _, tr := range transports() {
 		if names[tr.Name] || tr.Protocol == 0 {

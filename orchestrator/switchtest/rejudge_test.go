@@ -116,7 +116,7 @@ func convict(t *testing.T, text, rule string) {
 	}
 }
 
-func TestWhatIsNotJudgedAgainIsSaid(t *testing.T) {
+func TestWhatIsNotRejudgedIsSaid(t *testing.T) {
 	const few = "topology: {kind: single-switch, hosts: 5}\nswitch-under-test: {model: ndp-ideal}\nhosts: {transport: " +
 		"ndp}\nworkload: [incast: {senders: 4, packets: 20}]\n"
 	several := strings.Replace(few, "kind: single-switch, hosts: 5", "kind: dumbbell, hosts: 6", 1) + captured

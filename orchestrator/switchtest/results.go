@@ -89,7 +89,7 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 		end = a.Done
 		res.FCTNS = a.Done.Sub(f.Start).Nanoseconds()
 	}
-	if a.Told {
+	if a.Acknowledged {
 		res.SenderFCTNS = a.Known.Sub(f.Start).Nanoseconds()
 	}
 	if span := end.Sub(f.Start); span > 0 && f.Kind == Transfer {

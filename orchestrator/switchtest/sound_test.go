@@ -56,7 +56,7 @@ func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 	})
 	const many = 50 // a few networks may have no switch that trims, or none that loses
 	if lost+trimmed+late == 0 || runs >= many && (lost == 0 || trimmed == 0 || late == 0) {
-		t.Errorf("of %d runs nothing was lost (%d), trimmed (%d) or sent again by a timer (%d)", runs, lost, trimmed, late)
+		t.Errorf("of %d runs nothing was lost (%d), trimmed (%d) or retransmitted by a timer (%d)", runs, lost, trimmed, late)
 	}
 }
 

@@ -248,7 +248,7 @@ expect: {rtt-us: {count: 45, min: 2}, flows: [{flows: 1, rtt-us: {min: 2.032, ma
 	}
 }
 
-func TestARecordedRunIsJudgedAgainByItsDocuments(t *testing.T) {
+func TestARecordedRunIsRejudgedByItsDocuments(t *testing.T) {
 	o := run(t, parse(t, incast+"expect: {counters: {switch.port-0.dropped: 0}}\n")[0])
 	judge := func() *orchestrator.Outcome {
 		opened, err := orchestrator.OpenRun(o.Dir)

@@ -132,7 +132,7 @@ func TestTheKernelsTCPGoesThroughALiveSwitch(t *testing.T) {
 	}
 }
 
-func TestFramesThatALinkLosesAreToldAndTheRunEnds(t *testing.T) {
+func TestFramesThatALinkLosesAreReportedAndTheRunEnds(t *testing.T) {
 	// Within a round of 2 ms a host offers thousands of packets at 100 Gb/s, and the ring has 512 slots.
 	link := fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: clock.Microsecond}
 	b := newBed(t, 2, link)

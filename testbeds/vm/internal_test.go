@@ -144,7 +144,7 @@ func TestASnapshotSavesTheBootAndABrokenOneCostsIt(t *testing.T) {
 	}
 }
 
-func TestAKVMThatRunsNothingIsForgoneUntilTheMachineBootsAgain(t *testing.T) {
+func TestAKVMThatRunsNothingIsForgoneUntilTheNextBoot(t *testing.T) {
 	cfg := Config{Image: t.TempDir()}
 	before := cfg.kvm()
 	cfg.forgoKVM()

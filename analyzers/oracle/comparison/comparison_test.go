@@ -75,12 +75,12 @@ func TestMinimisedTracesStayInTheirClass(t *testing.T) {
 func TestTheNotationIsReadBack(t *testing.T) {
 	for i := range 500 {
 		tr := comparison.Draw(rand.New(rand.NewPCG(2, uint64(i))))
-		again, err := oracle.Parse(tr.String())
+		parsed, err := oracle.Parse(tr.String())
 		if err != nil {
 			t.Fatalf("%v\n%v", err, tr)
 		}
-		if again.String() != tr.String() {
-			t.Fatalf("read back:\n%v\nfrom:\n%v", again, tr)
+		if parsed.String() != tr.String() {
+			t.Fatalf("read back:\n%v\nfrom:\n%v", parsed, tr)
 		}
 	}
 }

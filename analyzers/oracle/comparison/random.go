@@ -141,9 +141,9 @@ func mutateCrossings(rng *rand.Rand, t *oracle.Trace, at *[]traffic.Crossing) {
 	case 0:
 		t.Packets, *at = slices.Delete(t.Packets, i, i+1), slices.Delete(*at, i, i+1)
 	case 1: // sent twice
-		again, shift := (*at)[i], rng.Int64N(2*t.Packets[n-1].TimeNS+1)
-		again.First, again.Second, again.Copy = again.First+shift, again.Second+shift, 0
-		t.Packets, *at = append(t.Packets, t.Packets[i]), append(*at, again)
+		repeated, shift := (*at)[i], rng.Int64N(2*t.Packets[n-1].TimeNS+1)
+		repeated.First, repeated.Second, repeated.Copy = repeated.First+shift, repeated.Second+shift, 0
+		t.Packets, *at = append(t.Packets, t.Packets[i]), append(*at, repeated)
 	case 2: // sent earlier or later
 		shift := rng.Int64N(t.Packets[n-1].TimeNS+1) - t.Packets[n-1].TimeNS/2
 		(*at)[i].First, (*at)[i].Second = (*at)[i].First+shift, (*at)[i].Second+shift
@@ -245,10 +245,10 @@ func mutate(rng *rand.Rand, t *oracle.Trace) {
 	case 0, 1: // the frame is not there
 		t.Packets = slices.Delete(t.Packets, i, i+1)
 	case 2: // sent twice
-		again := *p
+		repeated := *p
 		j := i + 1 + rng.IntN(n-i)
-		again.TimeNS = t.Packets[min(j, n-1)].TimeNS
-		t.Packets = slices.Insert(t.Packets, j, again)
+		repeated.TimeNS = t.Packets[min(j, n-1)].TimeNS
+		t.Packets = slices.Insert(t.Packets, j, repeated)
 	case 3: // sent at another time
 		j := rng.IntN(n)
 		t.Packets[i], t.Packets[j] = t.Packets[j], t.Packets[i]

@@ -40,7 +40,7 @@ func (r *responder) receive(p oracle.Packet) {
 	case p.PSN > r.expect:
 		r.gap()
 	default:
-		r.again(p)
+		r.duplicate(p)
 	}
 }
 
@@ -131,8 +131,8 @@ func (r *responder) acknowledgeLater(psn int) {
 	})
 }
 
-// again answers a duplicate without executing it.
-func (r *responder) again(p oracle.Packet) {
+// duplicate answers a duplicate without executing it.
+func (r *responder) duplicate(p oracle.Packet) {
 	r.nak()
 	latest := r.expect - 1
 	switch {

@@ -196,14 +196,14 @@ func (n *stream) transmit(p oracle.Packet, arrive func(oracle.Packet)) {
 		} else {
 			f.Arrived = n.leg(direction, 1, f.Passed)
 		}
-		again := f.Event == trace.EventNone && n.Twice > 0 && n.chance(n.Twice)
-		if again {
+		duplicated := f.Event == trace.EventNone && n.Twice > 0 && n.chance(n.Twice)
+		if duplicated {
 			f.Event = trace.EventDuplicate
 		}
 		n.frames = append(n.frames, f)
 		p.Back = back
 		n.at(f.Arrived, func() { arrive(p) })
-		if again {
+		if duplicated {
 			f.Copy, f.Passed = true, f.Passed+1
 			f.Arrived = n.leg(direction, 1, f.Passed)
 			n.frames = append(n.frames, f)

@@ -161,12 +161,12 @@ type Books interface {
 
 // Progress is how far the endpoints of a flow have come.
 type Progress struct {
-	Trips           *analyzers.Distribution // round trips
-	Done            clock.Time              // when the receiver had all
-	Known           clock.Time              // when the sender knew
-	Retransmissions int64
-	Timeouts        int64
-	Finished, Told  bool // Told: Known is set
+	Trips                  *analyzers.Distribution // round trips
+	Done                   clock.Time              // when the receiver had all
+	Known                  clock.Time              // when the sender knew
+	Retransmissions        int64
+	Timeouts               int64
+	Finished, Acknowledged bool // Acknowledged: Known is set
 }
 
 // Finish says that the receiver has all of the flow.

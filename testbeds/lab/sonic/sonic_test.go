@@ -34,7 +34,7 @@ func asymmetric() sai.Settings {
 	}
 }
 
-func TestSettingsReachConfigDBAndGoAgain(t *testing.T) {
+func TestSettingsReachConfigDBAndAreRemoved(t *testing.T) {
 	sw, srv := newSwitch(t)
 	before := srv.dump(t, configDB)
 	s := asymmetric()

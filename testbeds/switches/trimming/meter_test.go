@@ -60,7 +60,7 @@ func TestATwoRateMeterTellsThreeColours(t *testing.T) {
 	}
 }
 
-func TestAMeterIsFullAgainAfterALongPause(t *testing.T) {
+func TestAMeterIsFullAfterALongPause(t *testing.T) {
 	m := NewMeter(100*gbps, MaxBurst)
 	for range MaxBurst / fullMTU {
 		m.Execute(0, fullMTU)

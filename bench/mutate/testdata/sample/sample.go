@@ -25,8 +25,8 @@ func Grade(n int) Level {
 	return Low
 }
 
-// Loose is tested far away from its bound only.
-func Loose(n int) bool { return n < big }
+// Between is tested far away from its bound only.
+func Between(n int) bool { return n < big }
 
 // Both is tested with two of four cases.
 func Both(a, b bool) bool { return a && b }

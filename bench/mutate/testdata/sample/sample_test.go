@@ -11,8 +11,8 @@ func TestGrade(t *testing.T) {
 	}
 }
 
-func TestLoose(t *testing.T) {
-	if !Loose(1) || Loose(20_000) {
+func TestBetween(t *testing.T) {
+	if !Between(1) || Between(20_000) {
 		t.Error("wrong")
 	}
 }

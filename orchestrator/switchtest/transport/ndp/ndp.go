@@ -203,7 +203,7 @@ func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
 		p.Finish(now)
 	case ndp.Finished:
 		if f.Kind == workload.Transfer {
-			p.Told, p.Known = true, now
+			p.Acknowledged, p.Known = true, now
 		}
 	case ndp.Started:
 	}

@@ -13,7 +13,7 @@ func Transport() transport.Transport {
 	return transport.Transport{
 		Model: parameter.Model{
 			Name:       "raw",
-			Doc:        "Plain UDP that nothing slows down: an open loop at line rate or rate-gbps. Nothing is sent again.",
+			Doc:        "Plain UDP that nothing slows down: an open loop at line rate or rate-gbps. Nothing is retransmitted.",
 			Parameters: parameter.Table{transport.PacketSize(), transport.ECN()},
 		},
 		Protocol: fabric.Raw, ToItself: true, OpenLoop: true, Unanswered: true, Header: header, Attach: attach,

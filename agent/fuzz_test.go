@@ -55,7 +55,7 @@ func FuzzRequests(f *testing.F) {
 		dir := t.TempDir()
 		s := fuzzedServer(t, filepath.Join(dir, "agent"))
 		calls := fuzzedCalls(s)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for len(data) >= 3 {
 			call, n := calls[int(data[0])%len(calls)], min(int(binary.BigEndian.Uint16(data[1:])), len(data)-3)

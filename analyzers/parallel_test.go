@@ -20,6 +20,7 @@ import (
 	"candela.dev/candela/analyzers/tracetest"
 	"candela.dev/candela/analyzers/trim"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/trace"
 )
 
@@ -134,12 +135,7 @@ func TestWorkersEndWhenTheTraceDoes(t *testing.T) {
 	if !errors.Is(err, cause) {
 		t.Errorf("error %v, want one that gives the cause", err)
 	}
-	for tries := 0; runtime.NumGoroutine() > before; tries++ {
-		if tries == 10_000_000 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		runtime.Gosched()
-	}
+	runtimetest.GoroutinesEnd(t, before)
 }
 
 // canceller gives up after some packets.

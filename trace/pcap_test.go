@@ -16,6 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"candela.dev/candela/runtimetest"
 )
 
 // written is a frame as a test writes and expects it.
@@ -310,8 +312,8 @@ func FuzzReadCapture(f *testing.F) {
 func TestReadingAllocatesNothingPerPacket(t *testing.T) {
 	data, _ := benchTrace(t, 2000)
 	src := memorySource("x", data)
-	read := func(n int) float64 {
-		return testing.AllocsPerRun(5, func() {
+	read := func(n int) uint64 {
+		return runtimetest.FewestAllocs(0, func() {
 			seen := 0
 			_ = src.ForEachFrame(context.Background(), func(*Frame) error {
 				if seen++; seen == n {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"candela.dev/candela/runtimetest"
 )
 
 // TestReadingAheadChangesNothing: the same frames, and the same error where a file is cut short.
@@ -114,10 +116,5 @@ func TestTheReaderEndsWithItsUser(t *testing.T) {
 	if !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause of the end of the context", err)
 	}
-	for tries := 0; runtime.NumGoroutine() > before; tries++ {
-		if tries == 10_000_000 {
-			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
-		}
-		runtime.Gosched()
-	}
+	runtimetest.GoroutinesEnd(t, before)
 }

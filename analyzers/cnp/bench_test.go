@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/tracetest"
+	"candela.dev/candela/runtimetest"
 )
 
 func workload() tracetest.Scenario {
@@ -29,7 +30,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		}
 	}
 	feed() // rings and distributions grow
-	if allocs := tracetest.FewestAllocs(5, feed); allocs > float64(len(records))/1000 {
+	if allocs := runtimetest.FewestAllocs(uint64(len(records)/1000), feed); allocs > uint64(len(records)/1000) {
 		t.Errorf("%v allocations for %d records", allocs, len(records))
 	}
 }

@@ -3,11 +3,13 @@ package sai_test
 import (
 	"encoding/binary"
 	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/sai"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/sai"
 )
 
@@ -355,17 +357,20 @@ func TestMemoryIsBoundedByWhatIsPending(t *testing.T) {
 	a := newAnalyzer(func(c *judge.Config) { c.MaxPending = 100 })
 	p := packet(0, 0)
 	a.Observe(&p)
-	step := func() {
-		for range 1000 {
+	observe := func(packets int) {
+		for range packets {
 			p.Signature++
 			p.TimePS += 1000
 			a.Observe(&p)
 		}
 	}
-	step()
-	if n := testing.AllocsPerRun(20, step); n > 20 { // the map moves its buckets now and then
-		t.Errorf("%v allocations for 1000 packets that are lost", n)
+	observe(1000)
+	before := runtimetest.Heap()
+	observe(50_000)
+	if grown := runtimetest.Heap() - before; grown > 1<<20 {
+		t.Errorf("the heap grew by %d bytes with 50,000 packets that are lost; 100 may be pending", grown)
 	}
+	runtime.KeepAlive(a)
 }
 
 func FuzzObserve(f *testing.F) {

@@ -36,7 +36,7 @@ func sonicServer(t *testing.T) (address string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if c, err := net.Dial("unix", socket); err == nil {
 			c.Close()
 			break

@@ -67,7 +67,7 @@ func control(t *testing.T, address string) {
 		return
 	}
 	defer conn.Close()
-	client := connectWithin(t, conn, 5*time.Second)
+	client := connectWithin(t, conn, time.Minute)
 	defer client.Close()
 	if _, err := client.Program(t.Context(), injector.Setup{FloodPorts: []uint16{0, 1}}, nil, nil); err != nil {
 		t.Error(err)

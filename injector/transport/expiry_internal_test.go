@@ -203,7 +203,7 @@ func newPair(t *testing.T, server, client *Files, limits Limits) *pair {
 }
 
 func (p *pair) call(t *testing.T, opts ...grpc.CallOption) error {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := p.client.Capabilities(ctx, &p4pb.CapabilitiesRequest{}, opts...)
 	return err
@@ -231,7 +231,7 @@ func TestAClientWhoseCertificateExpiresWhileItIsConnectedIsRefused(t *testing.T)
 			server := c.issue("server", now.Add(far))
 			server.CRL = c.list(tt.list)
 			p := newPair(t, server, c.issue("client", tt.client), Limits{})
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			stream, err := p.client.StreamChannel(ctx)
 			if err != nil {
@@ -282,7 +282,7 @@ func TestAServerWhoseCertificateExpiresWhileItIsConnectedIsLeft(t *testing.T) {
 				end = now.Add(far)
 			}
 			p := newPair(t, c.issue("server", end), c.issue("client", now.Add(far)), Limits{})
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			reading, err := p.client.Read(ctx, &p4pb.ReadRequest{})
 			if err == nil {

@@ -159,7 +159,7 @@ func capabilities(t *testing.T, address string, files *transport.Files) error {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = p4pb.NewP4RuntimeClient(conn).Capabilities(ctx, &p4pb.CapabilitiesRequest{})
 	return err

@@ -40,7 +40,7 @@ func beAnotherUser(task string) (exit int) {
 	}
 	conn, err := transport.Dial("unix:"+path, nil)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_, err = p4pb.NewP4RuntimeClient(conn).Capabilities(ctx, &p4pb.CapabilitiesRequest{})
 		conn.Close()

@@ -320,7 +320,7 @@ func (r *rack) run(ctx context.Context, dir string) (testbeds.Dump, error) {
 func (r *rack) free(t *testing.T) {
 	t.Helper()
 	for i, m := range []*machine{r.hosts[0], r.hosts[1], r.dumper} {
-		for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			m.mu.Lock()
 			held, ended := m.leases, m.ended
 			m.mu.Unlock()

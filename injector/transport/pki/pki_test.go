@@ -82,7 +82,7 @@ func calls(t *testing.T, address string, files *transport.Files) (read, write er
 	t.Helper()
 	client, done := dial(t, address, files)
 	defer done()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, read = client.Capabilities(ctx, &p4pb.CapabilitiesRequest{})
 	_, write = client.Write(ctx, &p4pb.WriteRequest{DeviceId: 1})

@@ -50,7 +50,7 @@ func startRedis(t *testing.T) server {
 
 func waitForSocket(t *testing.T, socket string) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var dialer net.Dialer
 	for {

@@ -274,30 +274,45 @@ func pollSlowly(t *testing.T, srv server) {
 	}
 }
 
-func TestSettledWaitsUntilCountersRest(t *testing.T) {
-	t.Parallel() // it waits
+// settled is what Settled returns, within limit, while a counter gets n new values with a pause before each. A machine
+// so busy that the counter rests for nearly as long as lies between two readings is asked anew.
+func settled(t *testing.T, limit time.Duration, n int, pause time.Duration) (sai.Snapshot, error) {
+	t.Helper()
 	sw, srv := newSwitch(t)
 	pollSlowly(t, srv)
 	c := srv.client(t, countersDB)
-	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-	defer stop()
-	done := make(chan error, 1)
-	go func() {
-		for i := range 5 {
-			if err := c.HSet(ctx, "COUNTERS:oid:0x15000000000011", "SAI_QUEUE_STAT_TRIM_PACKETS",
-				strconv.Itoa(101+i)).Err(); err != nil {
-				done <- err
-				return
+	for range 5 {
+		ctx, stop := context.WithTimeout(t.Context(), limit)
+		rest := make(chan time.Duration, 1)
+		go func() {
+			longest := time.Duration(0)
+			for i := 0; i < n && ctx.Err() == nil; i++ {
+				begin := time.Now()
+				time.Sleep(pause)
+				if err := c.HSet(ctx, "COUNTERS:oid:0x15000000000011", "SAI_QUEUE_STAT_TRIM_PACKETS",
+					strconv.Itoa(101+i)).Err(); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+				longest = max(longest, time.Since(begin))
 			}
-			time.Sleep(100 * time.Millisecond)
+			rest <- longest
+		}()
+		got, err := sw.Settled(ctx)
+		longest := <-rest
+		stop()
+		if longest < 250*time.Millisecond { // readings are 300 ms apart
+			return got, err
 		}
-		done <- nil
-	}()
-	got, err := sw.Settled(ctx)
-	if err != nil {
-		t.Fatal(err)
+		t.Logf("the counter rested for %v", longest)
 	}
-	if err := <-done; err != nil {
+	t.Skip("SKIP-busy: values of a counter that are to be written every 100 ms come too late")
+	return sai.Snapshot{}, nil
+}
+
+func TestSettledWaitsUntilCountersRest(t *testing.T) {
+	t.Parallel() // it waits
+	got, err := settled(t, time.Minute, 5, 100*time.Millisecond)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if trim := got.Ports[0].Queues[1].Trim; trim != 105 {
@@ -307,21 +322,7 @@ func TestSettledWaitsUntilCountersRest(t *testing.T) {
 
 func TestSettledSaysWhatStillMoved(t *testing.T) {
 	t.Parallel() // it waits
-	sw, srv := newSwitch(t)
-	pollSlowly(t, srv)
-	c := srv.client(t, countersDB)
-	ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-	defer stop()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			c.HIncrBy(ctx, "COUNTERS:oid:0x15000000000011", "SAI_QUEUE_STAT_TRIM_PACKETS", 1)
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	_, err := sw.Settled(ctx)
-	<-done
+	_, err := settled(t, 1500*time.Millisecond, 1_000_000, time.Millisecond)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}

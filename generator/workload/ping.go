@@ -1,6 +1,6 @@
 package workload
 
-import "candela.dev/candela/testbeds/virtual/fabric/parameter"
+import "candela.dev/candela/generator/parameter"
 
 func ping() Kind {
 	return Kind{

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 )
 
 func requests() Kind {

@@ -3,7 +3,7 @@ package workload
 import (
 	"slices"
 
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 )
 
 func single() Kind {

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 )
 
 // Kinds lists every kind of workload, in the order of the reference.

@@ -3,8 +3,8 @@ package workload_test
 import (
 	"testing"
 
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // item returns the least an item of a kind can say, completed as configuration does.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 	"gopkg.in/yaml.v3"
 )
 

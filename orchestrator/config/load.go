@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"gopkg.in/yaml.v3"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 )
 
 // SwitchTest is one validated test of a switch, with every default made explicit: the second kind of test file,

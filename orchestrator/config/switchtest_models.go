@@ -3,7 +3,7 @@ package config
 import (
 	"slices"
 
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 	"gopkg.in/yaml.v3"
 )
 

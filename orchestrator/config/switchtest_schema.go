@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"candela.dev/candela/trace"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"gopkg.in/yaml.v3"
 )
 

@@ -6,11 +6,11 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // SwitchRunner runs a test of a switch.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 func findTransport(name string) (*transport.Transport, error) {

@@ -8,11 +8,11 @@ import (
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"candela.dev/candela/trace"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/switchtest"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // A networkDraw draws the tests of one seed. Parameters of switches are drawn from the models' own tables, so that a

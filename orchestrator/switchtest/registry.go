@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
 	judgesai "candela.dev/candela/analyzers/sai"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
@@ -23,7 +24,6 @@ import (
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // family is a family of switches and the analyzer that judges it; nil: what any switch owes is all that is judged.

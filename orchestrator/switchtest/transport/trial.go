@@ -2,9 +2,9 @@ package transport
 
 import (
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Trial is what the judge of a transport's hosts may know of a run: the test, and what it says of the network.

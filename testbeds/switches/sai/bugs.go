@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // bugs are the mistakes that the model makes on request.

@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/packet"
 	model "candela.dev/candela/testbeds/switches/sai"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // smallTrimQueue makes the trim queue overflow.

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Family declares the family.

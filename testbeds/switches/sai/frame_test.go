@@ -7,11 +7,11 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/sai"
 	model "candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // fromFrame reads what a capture at the tap would tell.

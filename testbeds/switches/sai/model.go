@@ -9,9 +9,9 @@ package sai
 import (
 	"fmt"
 
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Model describes the model to test files, schema and reference.

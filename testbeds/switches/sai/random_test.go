@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/packet"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // drawSettings sets everything that can be set to something.

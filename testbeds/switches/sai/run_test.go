@@ -8,11 +8,11 @@ import (
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/sai"
 	model "candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"candela.dev/candela/trace"
 )
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"candela.dev/candela/generator/parameter"
 	model "candela.dev/candela/testbeds/switches/sai"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 func TestTheParameterTableIsSound(t *testing.T) {

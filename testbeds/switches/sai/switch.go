@@ -5,9 +5,9 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/sai"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Reasons of drops, beyond the fabric's, in the order in which the family declares them.

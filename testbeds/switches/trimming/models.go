@@ -1,8 +1,8 @@
 package trimming
 
 import (
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // A Model is a switch under test as test files name it.

@@ -3,10 +3,10 @@ package echo
 
 import (
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Transport declares the transport.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/live"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Name is the transport's.

@@ -6,10 +6,10 @@ import (
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 	"candela.dev/candela/trace"
 )
 

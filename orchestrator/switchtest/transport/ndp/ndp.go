@@ -8,11 +8,11 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	wire "candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 const name = "ndp"

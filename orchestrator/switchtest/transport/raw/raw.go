@@ -2,10 +2,10 @@
 package raw
 
 import (
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
 )
 
 // Transport declares the transport.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/testbeds/virtual/fabric/parameter"
+	"candela.dev/candela/generator/parameter"
 	"github.com/google/go-cmp/cmp"
 )
 

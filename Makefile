@@ -17,7 +17,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ $(LINT): tools/go.mod tools/go.sum
 	@echo "building golangci-lint (once, some minutes)"
 	@cd tools && $(GO) build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
+
+test-ci: ## test what .ci/run prints of steps that pass and of steps that fail
+	@tools/ci-test
 
 ci: ## everything that continuous integration runs
 	@.ci/run

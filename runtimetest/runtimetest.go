@@ -1,5 +1,5 @@
-// Package runtimetest measures allocations, memory and goroutines for tests, so that what the Go runtime does for itself
-// and what a busy machine delays cannot fail them.
+// Package runtimetest measures allocations, memory and goroutines for tests, so that what the Go runtime does for
+// itself and what a busy machine delays cannot fail them.
 package runtimetest
 
 import (
@@ -14,8 +14,8 @@ const (
 	patience = time.Minute
 )
 
-// FewestAllocs calls f once to warm up, then up to 20 times more, and returns the smallest number of heap allocations of
-// one call. It ends at the first call with at most enough of them.
+// FewestAllocs calls f once to warm up, then up to 20 times more, and returns the smallest number of heap allocations
+// of one call. It ends at the first call with at most enough of them.
 //
 // The runtime allocates for itself now and then, for example for a new thread: up to 40 objects at once were seen. That
 // adds to some calls; what f allocates is in every call. testing.AllocsPerRun adds up all calls.

@@ -181,15 +181,13 @@ func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 	return slowest, errors.Join(errs...)
 }
 
-// Settled reads the counters until two readings, a poll and a half apart, agree, and returns the last. When ctx ends
-// first, the error says what still moved.
+// Settled reads the counters until two readings agree, the second of which begins a poll and a half after the end of
+// the first, and returns the last. When ctx ends first, the error says what still moved.
 func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, error) {
 	interval, err := s.PollInterval(ctx)
 	if err != nil {
 		return sai.Snapshot{}, err
 	}
-	ticker := time.NewTicker(interval + interval/2)
-	defer ticker.Stop()
 	moved := "nothing yet: not one reading"
 	restless := func(err error) error {
 		cut := ctx.Err()
@@ -208,10 +206,11 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 	}
 	moved = "nothing yet: one reading only"
 	for {
+		// Not a ticker: after a slow reading its next tick would come at once.
 		select {
 		case <-ctx.Done():
 			return last, restless(ctx.Err())
-		case <-ticker.C:
+		case <-time.After(interval + interval/2):
 		}
 		next, err := s.Counters(ctx, ports...)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,16 +275,30 @@ func pollSlowly(t *testing.T, srv server) {
 	}
 }
 
-// settled is what Settled returns, within limit, while a counter gets n new values with a pause before each. A machine
-// so busy that the counter rests for nearly as long as lies between two readings is asked anew.
-func settled(t *testing.T, limit time.Duration, n int, pause time.Duration) (sai.Snapshot, error) {
+// settled is what Settled returns, within limit, while a counter gets n new values with a pause before each, and
+// requests wait from 250 ms on for delay. If a busy machine lets the counter rest for nearly as long as lies between
+// two readings, they are made anew.
+func settled(t *testing.T, limit time.Duration, n int, pause, delay time.Duration) (sai.Snapshot, error) {
 	t.Helper()
-	sw, srv := newSwitch(t)
+	_, srv := newSwitch(t)
 	pollSlowly(t, srv)
+	var requests sync.RWMutex
+	sw, err := sonic.Open(t.Context(), sonic.Options{Address: "unix:" + relay(t, srv.socket, &requests)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sw.Close()
 	c := srv.client(t, countersDB)
 	for range 5 {
 		ctx, stop := context.WithTimeout(t.Context(), limit)
 		rest := make(chan time.Duration, 1)
+		var delayed sync.WaitGroup
+		delayed.Go(func() {
+			time.Sleep(250 * time.Millisecond)
+			requests.Lock()
+			defer requests.Unlock()
+			time.Sleep(delay)
+		})
 		go func() {
 			longest := time.Duration(0)
 			for i := 0; i < n && ctx.Err() == nil; i++ {
@@ -300,6 +315,7 @@ func settled(t *testing.T, limit time.Duration, n int, pause time.Duration) (sai
 		got, err := sw.Settled(ctx)
 		longest := <-rest
 		stop()
+		delayed.Wait()
 		if longest < 250*time.Millisecond { // readings are 300 ms apart
 			return got, err
 		}
@@ -311,7 +327,7 @@ func settled(t *testing.T, limit time.Duration, n int, pause time.Duration) (sai
 
 func TestSettledWaitsUntilCountersRest(t *testing.T) {
 	t.Parallel() // it waits
-	got, err := settled(t, time.Minute, 5, 100*time.Millisecond)
+	got, err := settled(t, time.Minute, 5, 100*time.Millisecond, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,9 +336,21 @@ func TestSettledWaitsUntilCountersRest(t *testing.T) {
 	}
 }
 
+// A reading that takes as long as a poll must not be followed at once by the next one.
+func TestSettledWaitsAfterASlowReading(t *testing.T) {
+	t.Parallel() // it waits
+	got, err := settled(t, time.Minute, 10, 100*time.Millisecond, 330*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trim := got.Ports[0].Queues[1].Trim; trim != 110 {
+		t.Errorf("settled at %v, want 110", trim)
+	}
+}
+
 func TestSettledSaysWhatStillMoved(t *testing.T) {
 	t.Parallel() // it waits
-	_, err := settled(t, 1500*time.Millisecond, 1_000_000, time.Millisecond)
+	_, err := settled(t, 1500*time.Millisecond, 1_000_000, time.Millisecond, 0)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}

@@ -5,6 +5,7 @@
 package analyzers
 
 import (
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -31,13 +32,18 @@ type Finding struct {
 	PSNAbs     uint32   `json:"psn_abs"`
 	Expected   string   `json:"expected"`
 	Actual     string   `json:"actual"`
-	Message    string   `json:"message"`
+	Message    string   `json:"message"`  // the rule's statement, and what else may explain the packets
+	Cause      string   `json:"cause"`    // code of what happened, one of the rule's causes
+	Headline   string   `json:"headline"` // what happened, in a sentence
 	// About is one more than the flow of the requests that it is about; 0: that is not known.
 	About trace.FlowID `json:"-"`
 	// Undelivered says that the responder acted on a request that did not pass the second capture of a pair: that capture
 	// may have missed it.
 	Undelivered bool `json:"-"`
 }
+
+// Because completes f with what happened.
+func (f *Finding) Because(c cause.Cause) { f.Cause, f.Headline = c.Code, c.Sentence() }
 
 // Metric is a measured distribution (design, "Outside interface").
 type Metric struct {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"candela.dev/candela/analyzers/cause"
 )
 
 // Rule is one statement that an analyzer checks. Each analyzer lists its own in Rules; docs/reference/rules.md is made
@@ -84,6 +86,13 @@ func (r *Reporter) Report(f Finding) {
 		seen.last = len(r.findings)
 	}
 	r.findings = append(r.findings, f)
+}
+
+// Tell keeps a finding, for which Wants said yes, and completes it with rule, cause and headline of c.
+func (r *Reporter) Tell(c cause.Cause, f Finding) {
+	f.Rule = c.Rule
+	f.Because(c)
+	r.Report(f)
 }
 
 // Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more

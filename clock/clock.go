@@ -5,7 +5,9 @@ package clock
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"strconv"
 	"time"
 )
 
@@ -66,6 +68,24 @@ func (d Duration) Text() string {
 		unit, name = Microsecond, "us"
 	}
 	return fmt.Sprintf("%.6g %s", float64(d)/float64(unit), name)
+}
+
+// Rounded prints d for people in the unit that suits it, with three significant digits.
+func (d Duration) Rounded() string {
+	const most = 999.5 // what is larger rounds to 1000
+	v := math.Abs(float64(d)) / float64(Nanosecond)
+	name := "ns"
+	for _, larger := range []string{"us", "ms", "s"} {
+		if v < most {
+			break
+		}
+		v, name = v/1000, larger
+	}
+	format, digits := byte('g'), 3
+	if v >= most {
+		format, digits = 'f', 0
+	}
+	return strconv.FormatFloat(math.Copysign(v, float64(d)), format, digits, 64) + " " + name
 }
 
 // BitRate is a link rate in bits per second.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/fields"
@@ -37,6 +38,14 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 	return all
 }
 
+// Causes lists an example of what each analyzer may report.
+func Causes() []cause.Cause { return slices.Concat(gbn.Causes()) }
+
+// causesOf returns the causes of a rule.
+func causesOf(rule string) []cause.Cause {
+	return slices.DeleteFunc(Causes(), func(c cause.Cause) bool { return c.Rule != rule })
+}
+
 // WriteRules writes docs/reference/rules.md.
 func WriteRules(w io.Writer) error {
 	b := bufio.NewWriter(w)
@@ -49,18 +58,40 @@ The severity is that of a finding which the packets prove. Where they only sugge
 packets, connections that were inferred), the same rule is reported more mildly, and the finding says why. Only
 violations fail a run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Architecture
 Specification, volume 1, unless they name another document; where only the section is sure, the section is given.
+
+A finding says what happened. Each rule has a sentence for each cause, with the code that the key `+"`cause`"+` of
+findings in JSON has. The examples are what tests of the analyzers make them report; what depends on the trace is in
+italics. Findings that a report leaves out are counted by a note whose cause is `+"`"+cause.NotListed+"`"+`.
 `)
-	analyzer := ""
-	for _, r := range append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())...) {
-		name, _, _ := strings.Cut(r.ID, ".")
-		if name != analyzer {
-			analyzer = name
-			fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n",
-				analyzer)
+	all := append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())...)
+	for len(all) > 0 {
+		analyzer, _, _ := strings.Cut(all[0].ID, ".")
+		n := slices.IndexFunc(all, func(r analyzers.Rule) bool { return !strings.HasPrefix(r.ID, analyzer+".") })
+		if n < 0 {
+			n = len(all)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Clause), cell(r.Statement))
+		writeRules(b, analyzer, all[:n])
+		all = all[n:]
 	}
 	return b.Flush()
+}
+
+// writeRules writes the rules of an analyzer and what it reports.
+func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
+	fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n", analyzer)
+	for _, r := range rules {
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Clause), cell(r.Statement))
+	}
+	first := true
+	for _, r := range rules {
+		for _, c := range causesOf(r.ID) {
+			if first {
+				fmt.Fprintf(b, "\n### What %s reports\n\n| rule | cause | example |\n|---|---|---|\n", analyzer)
+				first = false
+			}
+			fmt.Fprintf(b, "| `%s` | `%s` | %s |\n", r.ID, c.Code, cell(c.Example()))
+		}
+	}
 }
 
 // cell makes text fit into one cell of a Markdown table.

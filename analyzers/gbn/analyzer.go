@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/packet"
@@ -157,7 +158,8 @@ func (a *Analyzer) damaged(r *trace.Record) {
 		return
 	}
 	f := a.report(RuleICRC, r, r.Flow.Connection())
-	say(f, "a valid iCRC", fmt.Sprintf("%v with a bad iCRC, and the injector did not touch it", r.Opcode))
+	say(f, "a valid iCRC", fmt.Sprintf("%v with a bad iCRC, and the injector did not touch it", r.Opcode),
+		causeICRC(cause.Sender(r), cause.At(&a.meta, r.TimeNS), r.Opcode))
 }
 
 // stray counts a packet of no known connection. Where the connections are given and the observer is a test's own switch
@@ -173,7 +175,8 @@ func (a *Analyzer) stray(r *trace.Record) {
 		return
 	}
 	say(a.report(RuleUnknownQP, r, 0), "the queue pair of a connection",
-		fmt.Sprintf("%v to queue pair %v", r.Opcode, r.DestQP))
+		fmt.Sprintf("%v to queue pair %v", r.Opcode, r.DestQP), causeUnknownQP(cause.At(&a.meta, r.TimeNS), r.Opcode,
+			r.DestQP))
 }
 
 // report adds a finding about r, which belongs to a connection or to none (0), or only counts it and returns nil when
@@ -266,27 +269,31 @@ func (a *Analyzer) noteSuppressed() {
 			if n == 0 {
 				continue
 			}
-			a.findings = append(a.findings, analyzers.Finding{
+			f := analyzers.Finding{
 				Analyzer: Name, Rule: string(ruleTable[i].Rule), Clause: ruleTable[i].Clause, Severity: analyzers.Note,
 				Connection: c,
 				TimeNS:     a.meta.EndNS, Packets: []uint64{},
 				Message: fmt.Sprintf("%d more findings of this rule on connection %d are not listed", n, c),
-			})
+			}
+			f.Because(cause.Unlisted(f.Rule, c, n))
+			a.findings = append(a.findings, f)
 		}
 	}
 }
 
 func (a *Analyzer) noteStrays() {
-	note := func(n int64, what string) {
+	note := func(n int64, what string, c happened) {
 		if n == 0 {
 			return
 		}
-		a.findings = append(a.findings, analyzers.Finding{
+		f := analyzers.Finding{
 			Analyzer: Name, Rule: string(RuleCaptureGap), Clause: ruleTable[ruleIndex[RuleCaptureGap]].Clause,
 			Severity: analyzers.Note,
 			TimeNS:   a.meta.EndNS, Packets: []uint64{}, Message: fmt.Sprintf("%d packets %s were not judged", n, what),
-		})
+		}
+		f.Because(c)
+		a.findings = append(a.findings, f)
 	}
-	note(a.strays, "of no known connection")
-	note(a.unknown, "with opcodes that a reliable connection does not have")
+	note(a.strays, "of no known connection", causeStrays(a.strays))
+	note(a.unknown, "with opcodes that a reliable connection does not have", causeUnknownOpcodes(a.unknown))
 }

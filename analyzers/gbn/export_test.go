@@ -3,6 +3,7 @@ package gbn
 import (
 	"reflect"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -21,3 +22,6 @@ func Same(a, b *Analyzer) bool {
 
 // TakeNothingForOrdinary makes a go on as one of NewGeneral.
 func TakeNothingForOrdinary(a *Analyzer) { a.general = true }
+
+// OwnCauses are those that this package reports itself, without those of its observer.
+func OwnCauses() []cause.Cause { return ownCauses() }

@@ -18,6 +18,8 @@ func TestAFindingSaysWhatWasExpectedInTheWordsOfTheConfiguration(t *testing.T) {
 		Connection: 1,
 		Packets:    []uint64{12, 11}, TimeNS: 12_000, PSN: 6, PSNAbs: 1005,
 		Expected: "data psn 5 iter 2, the packet that the NACK asked for", Actual: "data psn 6 iter 2",
+		Cause:    "restarted-elsewhere",
+		Headline: "Requester of qpn 1 sent psn 6 instead of retransmitting psn 5 after the NAK at 10 us.",
 	}}
 	got := s.run(t).Findings
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(analyzers.Finding{}, "Message", "About")); diff != "" {

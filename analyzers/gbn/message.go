@@ -3,6 +3,7 @@ package gbn
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -27,7 +28,7 @@ func (s *session) checkMessage(r *trace.Record, p, n pos) {
 	}
 	m.unknown = false
 	if op.Starts() == m.open || m.open && op.Verb() != m.verb {
-		say(s.report(RuleOpcodeSequence, r, p, m.id), m.expected(), op.String())
+		say(s.report(RuleOpcodeSequence, r, p, m.id), m.expected(), op.String(), s.causeSequence(r, p))
 		m.judged = true
 	}
 	if op.Starts() {
@@ -43,6 +44,14 @@ func (s *session) checkMessage(r *trace.Record, p, n pos) {
 // carriesPayload reports whether op is a SEND or WRITE packet.
 func carriesPayload(op packet.Opcode) bool {
 	return op.Verb() == packet.VerbSend || op.Verb() == packet.VerbWrite
+}
+
+// causeSequence says what is wrong with the opcode of r at p.
+func (s *session) causeSequence(r *trace.Record, p pos) happened {
+	if m := &s.req.message; m.open {
+		return causeInsideMessage(s.requester(), psnOf(p), r.Opcode, m.verb)
+	}
+	return causeOutsideMessage(s.requester(), psnOf(p), r.Opcode)
 }
 
 func (m *message) expected() string {
@@ -64,7 +73,8 @@ func (s *session) checkRequestLength(r *trace.Record, p pos) {
 			}
 		}
 		if got < lo || got > hi {
-			say(s.report(RulePayloadLength, r, p), bytesBetween(lo, hi), fmt.Sprintf("%v with %d bytes", op, got))
+			say(s.report(RulePayloadLength, r, p), bytesBetween(lo, hi), fmt.Sprintf("%v with %d bytes", op, got),
+				causePayloadLength(s.requester(), psnOf(p), r, lo, hi))
 		}
 	}
 	if op.Verb() != packet.VerbWrite {
@@ -76,7 +86,8 @@ func (s *session) checkRequestLength(r *trace.Record, p pos) {
 	if wrong && !m.judged {
 		say(s.report(RuleDMALength, r, p, m.id),
 			"payloads that add up to the DMA length at LAST or ONLY",
-			fmt.Sprintf("%v leaves %d of the announced bytes", op, m.left))
+			fmt.Sprintf("%v leaves %d of the announced bytes", op, m.left),
+			causeDMALength(s.requester(), psnOf(p), op, m.left))
 		m.judged = true
 	}
 }
@@ -92,6 +103,7 @@ func bytesBetween(lo, hi int) string {
 func (s *session) checkPad(r *trace.Record, p pos) {
 	if want := uint8(-int(r.PayloadLen) & 3); r.PadCount != want {
 		say(s.report(RulePadCount, r, p),
-			fmt.Sprintf("pad count %d for %d bytes", want, r.PayloadLen), fmt.Sprintf("pad count %d", r.PadCount))
+			fmt.Sprintf("pad count %d for %d bytes", want, r.PayloadLen), fmt.Sprintf("pad count %d", r.PadCount),
+			causePadCount(cause.Sender(r), psnOf(p), r.PadCount, want, r.PayloadLen))
 	}
 }

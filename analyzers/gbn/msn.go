@@ -3,6 +3,7 @@ package gbn
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -49,5 +50,6 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	if atMost > atLeast {
 		expected = fmt.Sprintf("msn %d to %d", atLeast&msnMask, atMost&msnMask)
 	}
-	say(s.report(RuleMSN, r, p), expected, fmt.Sprintf("%s with msn %d", response(r, p), r.MSN))
+	say(s.report(RuleMSN, r, p), expected, fmt.Sprintf("%s with msn %d", response(r, p), r.MSN),
+		causeMSN(s.responder(), reply{r, p}, int64(r.MSN), cause.Between{Least: atLeast & msnMask, Most: atMost & msnMask}))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -155,6 +156,8 @@ func (w *writer) response(kind string, psn int64) trace.Record {
 		r.Syndrome, r.MSN = packet.SyndromeRNR|12, uint32(before)
 	case "nak-inv":
 		r.Syndrome, r.MSN = packet.SyndromeNakInvalid, uint32(before)
+	case "nak-acc":
+		r.Syndrome, r.MSN = packet.SyndromeNakAccess, uint32(before)
 	case "atomic":
 		r.Opcode = packet.AtomicAcknowledge
 	case "resp":
@@ -257,8 +260,20 @@ func (w *writer) change(r *trace.Record, change string) {
 		r.Flags &^= trace.Passed
 	case "passed":
 		r.Flags &^= trace.Sent
+	case "pkey":
+		r.PKey = uint16(number(w.t, value))
+	case "qp":
+		r.DestQP = packet.QPN(number(w.t, value))
+	case "solicited":
+		r.Flags |= trace.Solicited
+	case "foreign":
+		r.Flags |= trace.ForeignRKey
 	case "badicrc":
 		r.ICRC = packet.ICRCInvalid
+	case "back":
+		r.PSN = r.PSN.Add(-int(number(w.t, value)))
+	case "unknown":
+		r.Opcode = 0x1f
 	default:
 		event, ok := trace.ParseEventType(key)
 		if !ok {
@@ -317,7 +332,9 @@ func analyse(t testing.TB, c *trace.Checked, cfg gbn.Config) analyzers.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Finish()
+	r := a.Finish()
+	causetest.Declared(t, gbn.Causes(), r.Findings)
+	return r
 }
 
 // rules lists the rules of findings, in the order of the packets that prove them.

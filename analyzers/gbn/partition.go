@@ -3,6 +3,7 @@ package gbn
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -26,7 +27,8 @@ func (a *Analyzer) checkPartition(r *trace.Record) {
 		return
 	}
 	say(a.report(RulePKeyChanged, r, r.Flow.Connection()), fmt.Sprintf("partition key 0x%04x, as before", key),
-		fmt.Sprintf("%v with partition key 0x%04x", r.Opcode, r.PKey))
+		fmt.Sprintf("%v with partition key 0x%04x", r.Opcode, r.PKey),
+		causePartition(cause.Sender(r), cause.At(&a.meta, r.TimeNS), r.PKey, key))
 	if !peerKnown {
 		a.mistrust(r.Flow)
 	}

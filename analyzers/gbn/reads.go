@@ -33,7 +33,8 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 	case continues:
 		// FIRST or ONLY in the middle: checkReadResponse says so.
 	case t.active:
-		say(s.report(s.step(rsReadOutOfOrder), r, p, t.id), fmt.Sprintf("read-response psn %d", t.next+1), response(r, p))
+		say(s.report(s.step(rsReadOutOfOrder), r, p, t.id), fmt.Sprintf("read-response psn %d", t.next+1), response(r, p),
+			causeReadOrder(s.responder(), psnOf(p), psnOf(t.next)))
 		if p < t.next || p > t.end {
 			return
 		}
@@ -41,7 +42,8 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 	default:
 		s.rsp.skipped = true
 		f := s.report(s.step(rsReadUnexpected), r, p)
-		say(f, "no READ response: no request for it can have arrived", response(r, p))
+		say(f, "no READ response: no request for it can have arrived", response(r, p),
+			causeReadUnexpected(s.responder(), psnOf(p)))
 		s.actsOnLost(f, p, p)
 		return
 	}
@@ -94,7 +96,8 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	}
 	switch {
 	case q.stream.kernel:
-		say(s.report(s.step(rsReplayKernel), r, p, a.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
+		say(s.report(s.step(rsReplayKernel), r, p, a.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String(),
+			causeReplayOpcode(s.responder(), psnOf(p), r.Opcode))
 	case duplicate:
 		s.step(rsReadReplay)
 	default:
@@ -130,11 +133,12 @@ func (s *session) cutStream(r *trace.Record, p pos) {
 	if r != nil && s.superseded(t.next) || r == nil && s.silenced(t.askedNS) {
 		return
 	}
-	actual := "nothing more by the end of the trace"
+	actual, why := "nothing more by the end of the trace", causeBrokeOff(s.responder(), psnOf(t.next))
 	if r != nil {
-		actual = response(r, s.unwrap(r.PSN)) + " before it"
+		sent := reply{r, s.unwrap(r.PSN)}
+		actual, why = sent.String()+" before it", causeBrokeOffFor(s.responder(), sent, psnOf(t.next))
 	}
-	say(s.report(s.step(rsReadMissing), r, t.next, t.id), fmt.Sprintf("read-response psn %d", t.next+1), actual)
+	say(s.report(s.step(rsReadMissing), r, t.next, t.id), fmt.Sprintf("read-response psn %d", t.next+1), actual, why)
 }
 
 // checkReadResponse judges opcode, length, pad, syndrome and MSN of the response that the stream is at.
@@ -142,7 +146,8 @@ func (s *session) checkReadResponse(r *trace.Record, p pos) {
 	t := &s.rsp.stream
 	first, last := p == t.first && !t.kernel, p == t.end
 	if want := readOpcode(first, last); r.Opcode != want && !(t.kernel && p == t.first && r.Opcode.Ends() == last) {
-		say(s.report(RuleReadOpcode, r, p, t.id), want.String(), r.Opcode.String())
+		say(s.report(RuleReadOpcode, r, p, t.id), want.String(), r.Opcode.String(),
+			causeReadOpcode(s.responder(), psnOf(p), r.Opcode, want))
 	}
 	want := int64(s.mtu)
 	if last {
@@ -150,7 +155,8 @@ func (s *session) checkReadResponse(r *trace.Record, p pos) {
 	}
 	if s.mtu > 0 && int64(r.PayloadLen) != want {
 		say(s.report(RuleReadLength, r, p, t.id),
-			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen))
+			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen),
+			causeReadResponseLength(s.responder(), psnOf(p), r.PayloadLen, want))
 	}
 	s.checkPad(r, p)
 	if !r.Has(trace.HasAETH) {
@@ -190,7 +196,8 @@ func (s *session) atomicAck(r *trace.Record, p pos) {
 	})
 	if i < 0 {
 		f := s.report(s.step(rsAtomicUnexpected), r, p)
-		say(f, "no atomic ACK: no request for it can have arrived", response(r, p))
+		say(f, "no atomic ACK: no request for it can have arrived", response(r, p),
+			causeAtomicUnexpected(s.responder(), psnOf(p)))
 		s.actsOnLost(f, p, p)
 		return
 	}

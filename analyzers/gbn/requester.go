@@ -90,7 +90,7 @@ func (s *session) requestSent(r *trace.Record) {
 	n := s.psns(r)
 	if q.fatalID != 0 && !s.captured && !s.fateUnknown && r.TimeNS-q.fatalNS > s.a.delay {
 		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection",
-			s.request(r.Opcode, p))
+			s.request(r.Opcode, p), s.causeAfterError(p))
 		return
 	}
 	s.checkSolicited(r, p)
@@ -272,7 +272,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	certain := !s.captured && !s.fateUnknown
 	if certain && q.fatalID != 0 && k.id == q.fatalID && !forward { // nothing but that NAK has acknowledged what is before
 		say(s.report(RuleAfterError, r, p, q.fatalID), "nothing after the NAK that ends the connection",
-			s.request(r.Opcode, p))
+			s.request(r.Opcode, p), s.causeAfterError(p))
 		return rqRestartTimeout
 	}
 	kind := k.nak
@@ -367,7 +367,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		q.free++
 		return
 	}
-	count, limit, name := &q.restarts, s.limits.Retry, "retry_cnt"
+	count, limit, name, why := &q.restarts, s.limits.Retry, "retry_cnt", causeRetries
 	switch rnr := k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
 	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && s.limits.TimeoutNS > 0 && !s.ruledOut(r, p, k):
 		q.vague++
@@ -375,7 +375,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		return
 	case rnr:
 		k.obeyed++
-		count, limit, name = &q.rnrs, s.limits.RNRRetry, "rnr_retry"
+		count, limit, name, why = &q.rnrs, s.limits.RNRRetry, "rnr_retry", causeRNRRetries
 		limit.Known = limit.Known && limit.Max < infiniteRNRRetry
 	}
 	*count++
@@ -383,7 +383,8 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 		q.exhausted = true
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (%s)", limit.Max, p+1, name),
-			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count))
+			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count),
+			why(s.requester(), psnOf(p), *count, limit.Max))
 	}
 }
 
@@ -394,7 +395,8 @@ func (s *session) checkBoth(r *trace.Record, p pos) {
 	if l.Retry.Known && l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry && n > most {
 		say(s.report(RuleRetryExceeded, r, p),
 			fmt.Sprintf("at most %d retransmissions of psn %d (retry_cnt and rnr_retry)", most, p+1),
-			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), n))
+			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), n),
+			causeBothRetries(s.requester(), psnOf(p), n, most))
 	}
 }
 
@@ -474,13 +476,14 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 	}
 	if certain && s.req.fatalID != 0 { // nothing but that NAK can be behind it
 		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection",
-			s.request(r.Opcode, p))
+			s.request(r.Opcode, p), s.causeAfterError(p))
 		return
 	}
 	start, id, _ := s.timerStart(p, k)
 	say(s.report(RuleTimeoutEarly, r, p, id),
 		fmt.Sprintf("no retransmission of psn %d before %.3f us without a NACK", p+1, float64(s.limits.TimeoutNS)/1000),
-		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(r.TimeNS-start)/1000))
+		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(r.TimeNS-start)/1000),
+		causeTimeoutEarly(s.requester(), psnOf(p), duration(r.TimeNS-start), duration(s.limits.TimeoutNS)))
 }
 
 // checkRNRTimer judges the instant of a restart after an RNR NAK. Delays only lengthen what the observer sees of the
@@ -506,27 +509,32 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	}
 	say(s.report(RuleRNREarly, r, p, k.nakID),
 		fmt.Sprintf("no retransmission of psn %d before %.3f us after the RNR NAK", p+1, float64(k.rnrNS)/1000),
-		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(waited)/1000))
+		fmt.Sprintf("%s after %.3f us", s.request(r.Opcode, p), float64(waited)/1000),
+		causeRNREarly(s.requester(), psnOf(p), duration(waited), duration(k.rnrNS)))
 }
 
 // misplaced reports a request at a PSN at which it must not be.
 func (s *session) misplaced(rule Rule, r *trace.Record, p pos) {
 	q := &s.req
-	actual := s.request(r.Opcode, p)
+	actual, who := s.request(r.Opcode, p), s.requester()
 	most := q.una.most()
 	switch rule {
 	case RulePSNSkip:
-		say(s.report(rule, r, p, q.lastID), fmt.Sprintf("psn %d, the next one", q.next+1), actual)
+		say(s.report(rule, r, p, q.lastID), fmt.Sprintf("psn %d, the next one", q.next+1), actual,
+			causeSkipped(who, psnsOf(q.next, p-1), psnOf(p)))
 	case RuleRoundGap:
-		say(s.report(rule, r, p, q.lastID), fmt.Sprintf("%s, which continues the round", s.retransmission(q.cur)), actual)
+		say(s.report(rule, r, p, q.lastID), fmt.Sprintf("%s, which continues the round", s.retransmission(q.cur)), actual,
+			causeLeftOut(who, psnsOf(q.cur, p-1), psnOf(p)))
 	case RuleRetransmitFirst:
-		say(s.report(rule, r, p, most.nakID), s.retransmission(most.una)+", the packet that the NACK asked for", actual)
+		say(s.report(rule, r, p, most.nakID), s.retransmission(most.una)+", the packet that the NACK asked for", actual,
+			causeRestartedElsewhere(who, psnOf(p), psnOf(most.una), nakWord(most.nak), s.instant(most.nakNS)))
 	case RuleResendAcknowledged:
 		least := q.una.least()
 		say(s.report(rule, r, p, least.id), s.retransmission(least.una)+" or later: everything before is acknowledged",
-			actual)
+			actual, causeAcknowledgedBefore(who, psnOf(p), psnOf(least.una)))
 	default:
-		say(s.report(rule, r, p, most.id), s.retransmission(most.una)+", the oldest unacknowledged packet", actual)
+		say(s.report(rule, r, p, most.id), s.retransmission(most.una)+", the oldest unacknowledged packet", actual,
+			causeTimeoutElsewhere(who, psnOf(p), psnOf(most.una)))
 	}
 }
 
@@ -563,7 +571,8 @@ func (s *session) captureGap(r *trace.Record, p pos) {
 	}
 	say(s.report(RuleCaptureGap, r, p, q.lastID),
 		fmt.Sprintf("%s, the next one, or a restart at the oldest unacknowledged packet", s.retransmission(q.cur)),
-		fmt.Sprintf("%s: others were lost before the tap, by the capture, or never sent", s.request(r.Opcode, p)))
+		fmt.Sprintf("%s: others were lost before the tap, by the capture, or never sent", s.request(r.Opcode, p)),
+		causeRequestsMissing(s.requester(), psnOf(p)))
 }
 
 // retransmitted compares a repeated request with the original, and returns how many PSNs it should take.
@@ -578,7 +587,8 @@ func (s *session) retransmitted(r *trace.Record, p, n pos) pos {
 			say(s.report(RuleRetransmitChanged, r, p, old.id),
 				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", old.opcode, old.payload, old.va, old.rkey,
 					old.dmaLen),
-				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", r.Opcode, r.PayloadLen, r.VA, r.RKey, r.DMALen))
+				fmt.Sprintf("%v of %d bytes, va 0x%x, rkey 0x%x, dma length %d", r.Opcode, r.PayloadLen, r.VA, r.RKey, r.DMALen),
+				causeChanged(s.requester(), psnOf(p), r, old))
 		}
 	}
 	q.window.put(p, q.una.most().una, r)
@@ -595,7 +605,8 @@ func (s *session) readRepeated(r *trace.Record, p pos, sp *span) {
 	}
 	say(s.report(RuleReadRestart, r, p, sp.id),
 		fmt.Sprintf("READ_REQUEST of %d bytes at va 0x%x, rkey 0x%x", length, va, sp.rkey),
-		fmt.Sprintf("%v of %d bytes at va 0x%x, rkey 0x%x", r.Opcode, r.DMALen, r.VA, r.RKey))
+		fmt.Sprintf("%v of %d bytes at va 0x%x, rkey 0x%x", r.Opcode, r.DMALen, r.VA, r.RKey),
+		causeReadRestart(s.requester(), psnOf(p), r, va, length, sp.rkey))
 }
 
 // finishRequester judges the end state of the requester.
@@ -622,7 +633,8 @@ func (s *session) finishRequester() {
 		if f != nil {
 			f.Severity = analyzers.Note
 		}
-		say(f, "a retransmission, unless the retries were used up", "none: the requester may have given up")
+		say(f, "a retransmission, unless the retries were used up", "none: the requester may have given up",
+			causeMayHaveGivenUp(s.requester(), psnOf(most.una), nakWord(most.nak), s.instant(most.nakNS)))
 		return
 	}
 	if retries, setting, ok := s.exhaustedBy(most); ok {
@@ -631,7 +643,7 @@ func (s *session) finishRequester() {
 		}
 		say(f, fmt.Sprintf("the requester gives up: psn %d was retransmitted %d times without progress (%s)", most.una+1,
 			retries, setting),
-			"it gave up")
+			"it gave up", causeGaveUp(rule, s.requester(), psnOf(most.una), retries, setting))
 		return
 	}
 	switch {
@@ -645,5 +657,37 @@ func (s *session) finishRequester() {
 		f.Severity = analyzers.Warning // the capture may simply have ended
 	}
 	say(f, fmt.Sprintf("everything up to psn %d acknowledged", q.next),
-		fmt.Sprintf("nothing acknowledged from psn %d on", most.una+1))
+		fmt.Sprintf("nothing acknowledged from psn %d on", most.una+1), s.causeIncomplete(rule))
+}
+
+// causeIncomplete says how the requester left requests unfinished.
+func (s *session) causeIncomplete(rule Rule) happened {
+	q, who := &s.req, s.requester()
+	most := q.una.most()
+	open := psnsOf(most.una, q.next-1)
+	switch k := s.lostForGood(most.una); {
+	case rule == RuleNakUnanswered:
+		return causeNeverRetransmitted(who, open.First, nakWord(most.nak), s.instant(most.nakNS))
+	case q.fatalID != 0:
+		return causeRefused(who, open, s.instant(q.fatalNS))
+	case k != nil:
+		return causeLostForGood(who, psnOf(k.pos), s.instant(k.firstNS))
+	}
+	return causeNeverAcknowledged(who, open)
+}
+
+// lostForGood returns the first request from position p on that was lost and not retransmitted, nil if none is known.
+func (s *session) lostForGood(p pos) *sent {
+	q := &s.req
+	for ; p < min(q.next, q.lowest); p++ {
+		if k, ok := q.window.get(p); ok && k.lost > 0 {
+			return k
+		}
+	}
+	return nil
+}
+
+// causeAfterError says that the requester sent p after the NAK that ended the connection.
+func (s *session) causeAfterError(p pos) happened {
+	return causeRequestAfterError(s.requester(), psnOf(p), s.instant(s.req.fatalNS))
 }

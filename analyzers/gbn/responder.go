@@ -99,7 +99,8 @@ func (s *session) responseSent(r *trace.Record) {
 
 // answerAfterError reports a response behind a fatal NAK.
 func (s *session) answerAfterError(r *trace.Record, p pos) {
-	say(s.report(RuleAfterError, r, p, s.rsp.fatalID), "nothing after the NAK that ends the connection", response(r, p))
+	say(s.report(RuleAfterError, r, p, s.rsp.fatalID), "nothing after the NAK that ends the connection", response(r, p),
+		causeResponseAfterError(s.responder(), reply{r, p}))
 }
 
 // beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder
@@ -117,7 +118,8 @@ func (s *session) beganBefore(r *trace.Record, p pos) bool {
 }
 
 func (s *session) badSyndrome(r *trace.Record, p pos) {
-	say(s.report(RuleSyndrome, r, p), "ACK, RNR NAK or NAK with a defined code", r.Syndrome.String())
+	say(s.report(RuleSyndrome, r, p), "ACK, RNR NAK or NAK with a defined code", r.Syndrome.String(),
+		causeSyndrome(s.responder(), psnOf(p), r.Syndrome))
 }
 
 // step takes an edge of the responder's machine and returns the violated rule, or "".
@@ -155,7 +157,11 @@ func (s *session) ackBeyond(r *trace.Record, p pos) {
 	}
 	s.rsp.skipped = true
 	f := s.report(s.step(rsAckBeyond), r, p, last)
-	say(f, expected, response(r, p))
+	why := causeUndelivered
+	if first >= s.req.next {
+		why = causeNeverSent
+	}
+	say(f, expected, response(r, p), why(s.responder(), reply{r, p}, psnOf(first)))
 	s.actsOnLost(f, first, p)
 }
 
@@ -220,12 +226,14 @@ func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 	if s.rsp.late || a.outrun || r == nil && s.silenced(a.timeNS) {
 		return
 	}
-	actual := "no nack by the end of the trace"
+	actual, why := "no nack by the end of the trace", causeNoNak(s.responder(), psnOf(expected), psnOf(a.pos))
 	if r != nil {
-		actual = response(r, s.unwrap(r.PSN)) + " without it"
+		sent := reply{r, s.unwrap(r.PSN)}
+		actual = sent.String() + " without it"
+		why = causeNakPassedOver(s.responder(), sent, psnOf(expected), psnOf(a.pos))
 	}
 	say(s.report(s.step(rsNackMissing), r, expected, a.id),
-		fmt.Sprintf("nack psn %d: psn %d arrived out of order", expected+1, a.pos+1), actual)
+		fmt.Sprintf("nack psn %d: psn %d arrived out of order", expected+1, a.pos+1), actual, why)
 }
 
 func (s *session) readMissing(r *trace.Record, a *arrival) {
@@ -241,10 +249,12 @@ func (s *session) readMissing(r *trace.Record, a *arrival) {
 		what = "atomic-ack"
 	}
 	actual := "nothing by the end of the trace"
+	why := causeNoAnswer(s.responder(), a.op.Verb(), psnOf(a.pos), s.instant(a.timeNS))
 	if r != nil {
-		actual = response(r, s.unwrap(r.PSN)) + " before it"
+		sent := reply{r, s.unwrap(r.PSN)}
+		actual, why = sent.String()+" before it", causeAnswerPassedOver(s.responder(), sent, a.op.Verb(), psnOf(a.pos))
 	}
-	say(s.report(s.step(rsReadMissing), r, a.pos, a.id), fmt.Sprintf("%s psn %d", what, a.pos+1), actual)
+	say(s.report(s.step(rsReadMissing), r, a.pos, a.id), fmt.Sprintf("%s psn %d", what, a.pos+1), actual, why)
 }
 
 // superseded reports whether a repeated READ or atomic request at or before p may have arrived: the responder may then
@@ -267,7 +277,7 @@ func (s *session) reAck(r *trace.Record, p pos) {
 	if i < 0 {
 		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
 			fmt.Sprintf("ack psn %d or later: no duplicate of psn %d or before can have arrived", q.acked+1, p+1),
-			response(r, p))
+			response(r, p), causeAckDecreased(s.responder(), reply{r, p}, psnOf(q.acked)))
 		return
 	}
 	s.step(rsReAck)
@@ -295,7 +305,8 @@ func (s *session) sequenceNak(r *trace.Record, p pos) {
 	a := q.log.pop()
 	if gap != p {
 		say(s.report(s.step(rsNackWrongPSN), r, p, a.id),
-			fmt.Sprintf("nack psn %d, the first missing packet", gap+1), response(r, p))
+			fmt.Sprintf("nack psn %d, the first missing packet", gap+1), response(r, p),
+			causeNakPSN(s.responder(), psnOf(p), psnOf(gap)))
 	} else {
 		s.step(rsNack)
 		q.acked, q.ackID = max(q.acked, p-1), r.ID
@@ -317,22 +328,26 @@ func (s *session) foldToGap(r *trace.Record) pos {
 
 // nakWithoutGap reports a sequence NAK that no arrival provokes.
 func (s *session) nakWithoutGap(r *trace.Record, p pos) {
-	q := &s.rsp
+	q, who := &s.rsp, s.responder()
 	expected := fmt.Sprintf("no nack: everything up to psn %d arrived in order", q.log.most.expected)
+	why := causeNakWithoutGap(who, psnOf(p), psnOf(q.log.most.expected-1))
 	input, support := rsNackUnprovoked, q.ackID
 	switch {
 	case p == q.nak:
 		input, support = rsNackRepeat, q.nakID
 		expected = fmt.Sprintf("no second nack for psn %d before it is received", p+1)
+		why = causeNakRepeat(who, psnOf(p))
 	case q.log.most.awaiting && q.nak == q.log.most.expected:
 		input, support = rsNackWrongPSN, q.nakID
 		expected = fmt.Sprintf("no nack: psn %d has been nacked already and is still missing", q.nak+1)
+		why = causeNakSecondGap(who, psnOf(p), psnOf(q.nak))
 	case p <= q.log.most.expected && q.log.duplicates > 0:
 		input = rsNackDuplicate
 		expected = fmt.Sprintf("ack: everything up to psn %d arrived in order, and duplicates are acknowledged",
 			q.log.most.expected)
+		why = causeNakForDuplicate(who, psnOf(p), psnOf(q.log.most.expected-1))
 	}
-	say(s.report(s.step(input), r, p, support), expected, response(r, p))
+	say(s.report(s.step(input), r, p, support), expected, response(r, p), why)
 }
 
 // foldTo raises the least state up to the oldest arrival at which p is expected, or returns false if there is none.
@@ -350,7 +365,8 @@ func (s *session) checkRNRField(r *trace.Record, p pos) {
 	if got := packet.RNRTimer(r.Syndrome.TimerCode()); got < s.limits.MinRNRTimerNS {
 		say(s.report(RuleRNRTimer, r, p),
 			fmt.Sprintf("an RNR timer of %.2f us or more", float64(s.limits.MinRNRTimerNS)/1000),
-			fmt.Sprintf("%s with %.2f us", response(r, p), float64(got)/1000))
+			fmt.Sprintf("%s with %.2f us", response(r, p), float64(got)/1000),
+			causeRNRTimer(s.responder(), psnOf(p), duration(got), duration(s.limits.MinRNRTimerNS)))
 	}
 }
 
@@ -368,7 +384,8 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	}
 	if p <= q.acked || !s.foldTo(r, p) {
 		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
-			fmt.Sprintf("no rnr: no request at psn %d can have arrived in order and unacknowledged", p+1), response(r, p))
+			fmt.Sprintf("no rnr: no request at psn %d can have arrived in order and unacknowledged", p+1), response(r, p),
+			causeRNR(s.responder(), psnOf(p)))
 		return
 	}
 	s.step(rsRNRNak)
@@ -390,7 +407,7 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	} else if s.cutStream(r, p-1); (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1),
-			response(r, p))
+			response(r, p), causeFatalNak(s.responder(), reply{r, p}))
 	} else {
 		s.checkNakCode(r, p, q.log.at(0))
 		s.checkMSN(r, p, q.log.least.msn)
@@ -427,7 +444,8 @@ func (s *session) finishResponder() bool {
 	}
 	if q.due > q.acked && !s.silenced(q.dueNS) {
 		say(s.report(RuleAckMissing, nil, q.due, q.dueID),
-			fmt.Sprintf("ack psn %d or later", q.due+1), "no acknowledgement of it by the end of the trace")
+			fmt.Sprintf("ack psn %d or later", q.due+1), "no acknowledgement of it by the end of the trace",
+			causeNoAck(s.responder(), psnOf(q.due), s.instant(q.dueNS)))
 	}
 	return len(s.a.findings) > before
 }
@@ -449,8 +467,10 @@ func (s *session) duplicateMissed() {
 		return // its result may be gone: a responder need not keep more than the latest (IBTA volume 1, 9.4.5)
 	}
 	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)
+	why := causeNoAckOfDuplicate(s.responder(), psnOf(a.pos), s.instant(a.timeNS))
 	if a.owesData() {
 		rule, expected = RuleReadMissing, fmt.Sprintf("the answer to the repeated request at psn %d", a.pos+1)
+		why = causeNoAnswerToDuplicate(s.responder(), a.op.Verb(), psnOf(a.pos), s.instant(a.timeNS))
 	}
-	say(s.report(rule, nil, a.pos, a.id), expected, "nothing by the end of the trace")
+	say(s.report(rule, nil, a.pos, a.id), expected, "nothing by the end of the trace", why)
 }

@@ -104,9 +104,10 @@ func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *
 }
 
 // say completes a finding; f may be nil.
-func say(f *analyzers.Finding, expected, actual string) {
+func say(f *analyzers.Finding, expected, actual string, c happened) {
 	if f != nil {
 		f.Expected, f.Actual = expected, actual
+		f.Because(c)
 	}
 }
 

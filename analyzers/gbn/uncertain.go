@@ -70,11 +70,13 @@ func (s *session) uncertainAck(r *trace.Record, p pos) {
 	case p >= s.req.next && (s.midway || s.captured):
 		return // requests before the trace may have gone further; of what a capture lacks the observer decides
 	case p >= s.req.next:
-		say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack psn %d at most", s.req.next), response(r, p))
+		say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack psn %d at most", s.req.next), response(r, p),
+			causeNeverSent(s.responder(), reply{r, p}, psnOf(s.req.next)))
 		return
 	case p < q.acked && p < s.req.lowest && !q.adrift && !s.midway:
 		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
-			fmt.Sprintf("ack psn %d or later: psn %d has not been sent again", q.acked+1, p+1), response(r, p))
+			fmt.Sprintf("ack psn %d or later: psn %d has not been sent again", q.acked+1, p+1), response(r, p),
+			causeAckDecreasedUnasked(s.responder(), reply{r, p}, psnOf(q.acked)))
 		return
 	case p > q.acked:
 		s.step(rsAck)
@@ -94,15 +96,17 @@ func (s *session) uncertainNak(r *trace.Record, p pos) {
 	switch {
 	case p == q.nak && !s.retransmissionTrimmed(p):
 		say(s.report(s.step(rsNackRepeat), r, p, q.nakID),
-			fmt.Sprintf("no second nack for psn %d before it is received", p+1), response(r, p))
+			fmt.Sprintf("no second nack for psn %d before it is received", p+1), response(r, p),
+			causeNakRepeat(s.responder(), psnOf(p)))
 		return
 	case p <= q.acked && !s.midway:
 		say(s.report(s.step(rsNackDuplicate), r, p, q.ackID),
-			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
+			fmt.Sprintf("no nack for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p),
+			causeNakAcknowledged(s.responder(), psnOf(p), psnOf(q.acked)))
 		return
 	case p+1 >= max(s.req.next, l.passed+1) && !s.captured && !s.trimmedAt(p):
 		say(s.report(s.step(rsNackUnprovoked), r, p), fmt.Sprintf("no nack: nothing after psn %d was sent", p+1),
-			response(r, p))
+			response(r, p), causeNakForTail(s.responder(), psnOf(p)))
 		return
 	}
 	s.step(rsNack)
@@ -120,7 +124,8 @@ func (s *session) uncertainRNR(r *trace.Record, p pos) {
 	q := &s.rsp
 	if p <= q.acked && !s.midway {
 		say(s.report(s.step(rsRNRUnprovoked), r, p, q.ackID),
-			fmt.Sprintf("no rnr for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p))
+			fmt.Sprintf("no rnr for psn %d: psn %d is acknowledged", p+1, q.acked+1), response(r, p),
+			causeRNRAcknowledged(s.responder(), psnOf(p), psnOf(q.acked)))
 		return
 	}
 	s.step(rsRNRNak)
@@ -134,7 +139,8 @@ func (s *session) uncertainRead(r *trace.Record, p pos) {
 	sp, ok := s.req.spans.covering(p)
 	if !ok || sp.atomic {
 		if !q.adrift && !s.midway && p >= s.req.una.least().una { // older requests are forgotten
-			say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it was seen", response(r, p))
+			say(s.report(s.step(rsReadUnexpected), r, p), "no READ response: no request for it was seen", response(r, p),
+				causeReadUnseen(s.responder(), psnOf(p)))
 		}
 		return
 	}
@@ -145,9 +151,11 @@ func (s *session) uncertainRead(r *trace.Record, p pos) {
 		// Any request may be a repetition of one from before the trace, and any response still answer that one.
 	case starts && p != l.read && !r.Opcode.Starts() && sp.restarts == 1 && sp.high >= p:
 		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
-		say(s.report(s.step(rsReplayKernel), r, p, later.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String())
+		say(s.report(s.step(rsReplayKernel), r, p, later.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String(),
+			causeReplayOpcode(s.responder(), psnOf(p), r.Opcode))
 	case p != l.read && !starts && s.captured: // elsewhere responses are all there, but not all were followed
-		say(s.report(RuleCaptureGap, r, p, sp.id), fmt.Sprintf("read-response psn %d", l.read+1), response(r, p))
+		say(s.report(RuleCaptureGap, r, p, sp.id), fmt.Sprintf("read-response psn %d", l.read+1), response(r, p),
+			causeResponsesMissing(s.responder(), psnOf(p), psnOf(l.read)))
 	default:
 		s.step(rsReadNext)
 	}
@@ -163,7 +171,8 @@ func (s *session) uncertainReadShape(r *trace.Record, p pos, sp *span) {
 	last := p == sp.last
 	middle := p != sp.first && sp.restarts == 0 // no request started here
 	if r.Opcode.Ends() != last || middle && r.Opcode.Starts() || !s.midway && p == sp.first && !r.Opcode.Starts() {
-		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String())
+		say(s.report(RuleReadOpcode, r, p, sp.id), readOpcode(p == sp.first, last).String(), r.Opcode.String(),
+			causeReadOpcode(s.responder(), psnOf(p), r.Opcode, readOpcode(p == sp.first, last)))
 	}
 	want := int64(s.mtu)
 	if last {
@@ -171,7 +180,8 @@ func (s *session) uncertainReadShape(r *trace.Record, p pos, sp *span) {
 	}
 	if s.mtu > 0 && int64(r.PayloadLen) != want {
 		say(s.report(RuleReadLength, r, p, sp.id),
-			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen))
+			fmt.Sprintf("%d bytes of payload", want), fmt.Sprintf("%v with %d bytes", r.Opcode, r.PayloadLen),
+			causeReadResponseLength(s.responder(), psnOf(p), r.PayloadLen, want))
 	}
 	s.checkPad(r, p)
 }

@@ -70,7 +70,8 @@ func (s *session) executed(r *trace.Record, p pos) bool {
 		return false
 	}
 	a := *q.log.at(i)
-	say(s.report(s.step(rsFatalMissing), r, a.pos, a.id), nakFor(&a), response(r, p))
+	say(s.report(s.step(rsFatalMissing), r, a.pos, a.id), nakFor(&a), response(r, p),
+		causeExecuted(s.responder(), reply{r, p}, psnOf(a.pos), a.op))
 	// From here on nobody knows what the queue pair is up to: one finding is enough.
 	q.adrift = true
 	return true
@@ -88,7 +89,8 @@ func (s *session) fatalMissing(a *arrival) {
 		(peer.req.fatalID != 0 || peer.rsp.fatalID != 0 || peer.req.una.most().una < peer.req.next) {
 		return
 	}
-	say(s.report(s.step(rsFatalMissing), nil, a.pos, a.id), nakFor(a), "nothing by the end of the trace")
+	say(s.report(s.step(rsFatalMissing), nil, a.pos, a.id), nakFor(a), "nothing by the end of the trace",
+		causeNotRefused(s.responder(), psnOf(a.pos), a.op))
 }
 
 // checkNakCode judges the code of the NAK r that ends the connection at request a. Without a flaw in the trace the
@@ -99,10 +101,11 @@ func (s *session) checkNakCode(r *trace.Record, p pos, a *arrival) {
 	switch {
 	case !s.rsp.log.validates:
 	case a.flaw != 0 && r.Syndrome != a.flaw:
-		say(s.report(RuleNakCode, r, p, a.id), nakFor(a), fmt.Sprintf("%v", r.Syndrome))
+		say(s.report(RuleNakCode, r, p, a.id), nakFor(a), fmt.Sprintf("%v", r.Syndrome),
+			causeNakCode(s.responder(), psnOf(p), r.Syndrome, a.flaw))
 	case a.flaw == 0 && r.Syndrome == packet.SyndromeNakInvalid && a.op.Verb() == packet.VerbWrite && !a.op.Starts():
 		say(s.report(RuleNakCode, r, p, a.id), fmt.Sprintf("ack: %v is what follows in the message", a.op),
-			fmt.Sprintf("%v", r.Syndrome))
+			fmt.Sprintf("%v", r.Syndrome), causeNakNoFault(s.responder(), psnOf(p), r.Syndrome, a.op))
 	}
 }
 
@@ -112,5 +115,6 @@ func (s *session) checkSolicited(r *trace.Record, p pos) {
 	if !r.Has(trace.Solicited) || op.Ends() && (op.Verb() == packet.VerbSend || op.Headers()&packet.HasImmDt != 0) {
 		return
 	}
-	say(s.report(RuleSolicited, r, p), "no solicited event", fmt.Sprintf("%v with it", op))
+	say(s.report(RuleSolicited, r, p), "no solicited event", fmt.Sprintf("%v with it", op),
+		causeSolicited(s.requester(), psnOf(p), op))
 }

@@ -2,6 +2,7 @@ package observer
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -550,21 +551,25 @@ func (s *session) note(endpoint int, st *stumble) {
 	if st.needs > maxUnseen || s.vouched[endpoint] || st.total > s.allowance() {
 		severity = analyzers.Violation
 	}
-	f := analyzers.Finding{
-		Rule: ruleOf[st.why].rule, Severity: severity, Connection: s.flow.Connection(), Expected: ruleOf[st.why].expected,
-		Packets: []uint64{},
+	broken, who := &ruleOf[st.why], cause.Requester(s.flow)
+	if endpoint == 1 {
+		who = cause.Responder(s.flow)
 	}
+	f := analyzers.Finding{Severity: severity, Connection: s.flow.Connection(), Packets: []uint64{}}
 	if st.id == 0 {
 		if endpoint == 1 {
-			f.Rule = "gbn.ack-missing"
+			broken = &owedAtEnd
 		}
 		f.Actual = "nothing more by the end of the trace"
 		f.PSN, f.PSNAbs = s.top, uint32(packet.NewPSN(int64(s.ipsn)+s.top-1))
+		f.Because(broken.cause(who, cause.PSNs{First: cause.PSN(s.top), Last: cause.PSN(s.top)}))
 	} else {
 		at := s.frame(st.at)
 		f.Actual, f.Packets, f.TimeNS = at.describe(), []uint64{st.id}, at.timeNS
 		f.PSN, f.PSNAbs = at.psn+1, uint32(packet.NewPSN(int64(s.ipsn)+at.psn))
+		f.Because(broken.cause(who, packetWord(f.Actual)))
 	}
+	f.Rule, f.Expected = broken.rule, broken.expected
 	s.observed[endpoint].Unexplained = append(s.observed[endpoint].Unexplained, f)
 }
 

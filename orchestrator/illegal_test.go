@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/runtimetest"
 )
 
 // Illegal transitions that no broken model takes, and why.
@@ -41,6 +42,7 @@ var notByModels = []struct{ transitions, reason string }{
 // faults and a few tests beside it take every transition that is a violation, but for those that stand above with a
 // reason.
 func TestEveryIllegalTransitionIsTakenBySomeBrokenNIC(t *testing.T) {
+	runtimetest.SkipRace(t)
 	taken := make(map[string]int64)
 	s := newScratch(t)
 	for _, dir := range []string{"../configs/detect", "testdata/illegal"} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/orchestrator/detection"
+	"candela.dev/candela/runtimetest"
 )
 
 // softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
@@ -19,6 +20,9 @@ const softwareScenarios = 60
 // analyzers must know what it saw when.
 func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *testing.T) {
 	n, start := softwareScenarios, 0
+	if runtimetest.Race {
+		n /= 8
+	}
 	if s := os.Getenv("CANDELA_SCENARIOS"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil {

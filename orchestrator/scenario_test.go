@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/detection"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -26,6 +27,9 @@ const scenarios = 150
 // on the NIC model that follows the specification. Whatever happens, nothing may be said against it.
 func TestUnbrokenNICIsNeverBlamed(t *testing.T) {
 	n := scenarios
+	if runtimetest.Race {
+		n /= 8
+	}
 	if s := os.Getenv("CANDELA_SCENARIOS"); s != "" {
 		var err error
 		if n, err = strconv.Atoi(s); err != nil {

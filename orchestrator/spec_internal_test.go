@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/fieldtest"
 	"candela.dev/candela/trace"
@@ -79,6 +80,7 @@ var notDispatched = map[string]string{
 var judgedHere = []string{"Expect", "Compare", "Point", "Testbed", "Testbeds"}
 
 func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
+	runtimetest.SkipRace(t)
 	events := []trace.EventType{
 		trace.EventDrop, trace.EventTrim, trace.EventDelay, trace.EventDuplicate, trace.EventReorder, trace.EventRewrite,
 		trace.EventCorrupt,

@@ -56,3 +56,15 @@ func GoroutinesEnd(t testing.TB, before int) {
 		}
 	}
 }
+
+// Sampled reports whether the i-th case of a long table is run: every one, and under the race detector each eighth. All
+// cases take the same ways through goroutines, and there each takes ten to twenty times as long.
+func Sampled(i int) bool { return !Race || i%8 == 0 }
+
+// SkipRace skips a test of one goroutine that is long under the race detector, which finds nothing in it.
+func SkipRace(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("one goroutine, and long under the race detector")
+	}
+}

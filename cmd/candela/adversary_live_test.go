@@ -182,9 +182,9 @@ func TestALabWhoseCableHasAnOddFaultIsNotJudged(t *testing.T) {
 		for from, direction := range directions {
 			for name, fault := range adversaries() {
 				t.Run(fmt.Sprintf("the cable %s the %s %s", direction, host, name), func(t *testing.T) {
-					boxes[i].corrupt(from, fault.mangle())
 					defer boxes[i].corrupt(0, nil)
-					exit, said := runTest(t, adversaryTest, description, t.TempDir())
+					exit, said := runTest(t, adversaryTest, description, t.TempDir(),
+						func() { boxes[i].corrupt(from, fault.mangle()) })
 					if exit != orchestrator.ExitInvalid || !strings.Contains(said, "cable or port") || !strings.Contains(said, host) ||
 						!strings.Contains(said, fault.words) {
 						t.Errorf("exit %d, want %d with “cable or port”, %q and %q:\n%s", exit, orchestrator.ExitInvalid, host,

@@ -340,14 +340,17 @@ func runSmall(t *testing.T, description, out string) (exit orchestrator.Exit, sa
 	return runTest(t, strings.ReplaceAll(fmt.Sprintf(smallTest, 2), "timeout: 14", "timeout: 17"), description, out)
 }
 
-// runTest is runSmall with another test.
-func runTest(t *testing.T, text, description, out string) (exit orchestrator.Exit, said string) {
+// runTest is runSmall with another test, before each try of which it makes preparations.
+func runTest(t *testing.T, text, description, out string, prepare ...func()) (exit orchestrator.Exit, said string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "small.yml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
+		for _, f := range prepare {
+			f()
+		}
 		var b bytes.Buffer
 		exit = run(t.Context(), []string{"run", "--testbed", description, "--out", out, name}, &b, &b)
 		// gRPC quotes a quoted error.

@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/runtimetest"
 )
 
 // examples returns the example configurations that come with Candela.
@@ -92,6 +93,7 @@ func TestEveryExampleSaysWhatItTeaches(t *testing.T) {
 }
 
 func TestExamplesAreNamedLikeTheirFiles(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, file := range examples(t) {
 		if isSwitchTest(t, file) {
 			continue

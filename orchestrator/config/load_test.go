@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/trace"
 )
 
@@ -75,6 +76,7 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 // Hostile files end in an error soon, however large they pretend to be; a quadratic step would show as a test that
 // hangs.
 func TestHostileFilesAreRefusedSoon(t *testing.T) {
+	runtimetest.SkipRace(t)
 	bomb := "name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for c := 'b'; c <= 'z'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c, ", c-1), 10), ", "))

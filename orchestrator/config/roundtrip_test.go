@@ -17,6 +17,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/trace"
 )
 
@@ -208,6 +209,7 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 }
 
 func TestWhateverDecodesEncodesToItself(t *testing.T) {
+	runtimetest.SkipRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		checkRoundTrip(t, testSchema(), func() any { return new(Test) })
 		checkRoundTrip(t, testbedSchema(), func() any { return new(Testbed) })
@@ -259,6 +261,7 @@ func TestSeedAndTestbedChangeTheHashAndTheFileNameDoesNot(t *testing.T) {
 }
 
 func TestScheduleArithmeticAgreesWithTheSchedule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		g := generator.Traffic{
 			Verbs:       rapid.SliceOfN(rapid.SampledFrom(verbs()), 1, 5).Draw(t, "verbs"),

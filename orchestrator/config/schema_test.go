@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"candela.dev/candela/runtimetest"
 )
 
 // place is a mapping of the schema and a document in which it stands alone.
@@ -106,6 +108,7 @@ func TestEveryMappingRefusesMisspeltKeysAndGuessesTheRightOne(t *testing.T) {
 }
 
 func TestEveryFieldRefusesAValueOfTheWrongSort(t *testing.T) {
+	runtimetest.SkipRace(t)
 	wrong := []string{"[[1]]", "{a: {}}", "!!binary aGk=", "2001-01-01", ".nan", "~", "-.5", "99999999999999999999999",
 		"\"\""}
 	for root, start := range roots() {

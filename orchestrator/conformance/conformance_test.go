@@ -20,6 +20,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/conformance"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 )
@@ -147,7 +148,7 @@ func TestEveryTestLoadsAndStimulatesSomeRule(t *testing.T) {
 func TestProfilesShowWhatTheirMechanismsImply(t *testing.T) {
 	adaptive := []string{"retry-count-adaptive", "timeout-adaptive"}
 	slow := []string{"retry-count-adaptive", "timeout-adaptive", "timeout-not-late"} // a timer of 8 T, and an adaptive one
-	for _, c := range []struct {
+	for i, c := range []struct {
 		profile             string
 		failed, unexercised []string
 	}{
@@ -157,6 +158,9 @@ func TestProfilesShowWhatTheirMechanismsImply(t *testing.T) {
 		{"cx6-dx", slow, nil},
 		{"e810", nil, adaptive},
 	} {
+		if !runtimetest.Sampled(i) {
+			continue
+		}
 		t.Run(c.profile, func(t *testing.T) {
 			t.Parallel()
 			r := qualify(t, c.profile)

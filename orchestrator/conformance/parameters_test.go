@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
 	"candela.dev/candela/trace"
@@ -259,7 +260,10 @@ var probes = []probe{
 func elsewhere(parameter string) bool { return strings.HasPrefix(parameter, "Trim") } // the tests of trimmed packets
 
 func TestEveryNumericParameterOfAProfileMovesWhatIsMeasured(t *testing.T) {
-	for _, p := range probes {
+	for i, p := range probes {
+		if !runtimetest.Sampled(i) {
+			continue
+		}
 		t.Run(p.parameter, func(t *testing.T) {
 			t.Parallel()
 			value := func(change func(p *rdma.Profile)) float64 {

@@ -127,17 +127,39 @@ func (u *unmet) bound(name string, b *config.Bound, m analyzers.Metric) {
 	if b.Count != nil && m.Count != *b.Count {
 		u.decide = append(u.decide, fmt.Sprintf("%s: %d values measured, want %d", name, m.Count, *b.Count))
 	}
-	low, high := clock.Duration(m.Min)*clock.Nanosecond, clock.Duration(m.Max)*clock.Nanosecond
-	if b.Min != nil && m.Count > 0 && low < *b.Min {
-		u.timed(fmt.Sprintf("%s: smallest of %d values is %v, want at least %v", name, m.Count, low, *b.Min),
-			b.Firm || u.timeout > 0 && low+u.timeout/4 < *b.Min)
+	if m.Count == 0 {
+		if b.Count == nil && b.LimitsTime() { // a bound on nothing proves nothing
+			u.decide = append(u.decide, name+": nothing was measured")
+		}
+		return
 	}
-	if b.Max != nil && m.Count > 0 && high > *b.Max {
-		u.timed(fmt.Sprintf("%s: largest of %d values is %v, want at most %v", name, m.Count, high, *b.Max),
-			b.Firm || u.timeout > 0 && high-u.timeout > *b.Max)
+	for _, l := range b.Limits() {
+		u.limit(name, l, m, b.Firm)
 	}
-	if m.Count == 0 && b.Count == nil && (b.Min != nil || b.Max != nil) { // a bound on nothing proves nothing
-		u.decide = append(u.decide, name+": nothing was measured")
+}
+
+// limit checks one limit of a bound. What waits do to single values bounds what they do to mean and percentiles.
+func (u *unmet) limit(name string, l config.BoundLimit, m analyzers.Metric, firm bool) {
+	low, high := m.Min, m.Max
+	small, large := "smallest", "largest"
+	switch l.Key {
+	case "mean":
+		low, high = m.Sum/m.Count, m.Sum/m.Count
+	case "p50":
+		low, high = m.P50, m.P50
+	case "p99":
+		low, high = m.P99, m.P99
+	}
+	if l.What != "" {
+		small, large = l.What, l.What
+	}
+	if got := clock.Duration(low) * clock.Nanosecond; l.Min != nil && got < *l.Min {
+		u.timed(fmt.Sprintf("%s: %s of %d values is %v, want at least %v", name, small, m.Count, got, *l.Min),
+			firm || u.timeout > 0 && got+u.timeout/4 < *l.Min)
+	}
+	if got := clock.Duration(high) * clock.Nanosecond; l.Max != nil && got > *l.Max {
+		u.timed(fmt.Sprintf("%s: %s of %d values is %v, want at most %v", name, large, m.Count, got, *l.Max),
+			firm || u.timeout > 0 && got-u.timeout > *l.Max)
 	}
 }
 

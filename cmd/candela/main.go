@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -76,10 +77,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestra
 		status = orchestrator.ExitInfrastructure
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "candela: %v\n", err)
+		fmt.Fprintf(stderr, "%s%v\n", errorPrefix(err), err)
 	}
 	return status
 }
+
+// errorPrefix names the program before an error, except where the error begins with the place in a file: editors and
+// CI systems find that at the start of a line only.
+func errorPrefix(err error) string {
+	if placed.MatchString(err.Error()) {
+		return ""
+	}
+	return "candela: "
+}
+
+// placed matches an error that begins with file, line and column.
+var placed = regexp.MustCompile(`^[^:\n]+:[0-9]+:[0-9]+: `)
 
 // statusError carries an exit status other than "bad usage" out of a command. err may be nil: the command has said all.
 type statusError struct {

@@ -253,6 +253,7 @@ func loadFile(file string, f runFlags) ([]planned, error) {
 		return nil, err
 	}
 	var plans []planned
+	var bare []*plan.Plan
 	for _, t := range tests {
 		if f.hasSeed {
 			t = t.WithBaseSeed(f.seed)
@@ -262,6 +263,10 @@ func loadFile(file string, f runFlags) ([]planned, error) {
 			return nil, err
 		}
 		plans = append(plans, planned{Plan: p, file: file})
+		bare = append(bare, p)
+	}
+	if err := plan.RefuseAmbiguous(bare, data); err != nil {
+		return nil, err
 	}
 	return plans, nil
 }

@@ -50,9 +50,26 @@ func Reference() []byte {
 		fmt.Fprintf(&w, "\n## %s\n\n%s\n\n", o.title, o.doc)
 		w.table("", o)
 	}
+	w.WriteString(unitsText)
 	w.WriteString(patternsText)
 	return w.Bytes()
 }
+
+// unitsText explains numbers with units.
+const unitsText = `
+## Units
+
+Where a table names a unit, a number may have a suffix: ` + "`message-size: 64KB`, `deadline-ms: 2s`, `delay-us: 100us`, `gbps: 40Gbps`" + `.
+A number without one counts in the unit of the table. ` + "`config.yml`" + ` of the run has the plain number.
+
+| of | suffixes | factor |
+|---|---|---|
+| sizes | B, K or KB or KiB, M or MB or MiB, G or GB or GiB | 1024, as in perftest and ucx_perftest |
+| times | ps, ns, us, ms, s, min | |
+| bit rates | bps, Kbps, Mbps, Gbps, Tbps; Gb/s and Gbit/s, too | 1000 |
+
+` + "`min-retransmit-timeout` and `min-rnr-timer`" + ` take the codes of the standard: the error for ` + "`67ms`" + ` names the code.
+`
 
 // patternsText explains what tables can't: what stands for several values. The package's tests parse its examples.
 const patternsText = `
@@ -72,7 +89,7 @@ One item of a list of events can name several packets. Each gets an event of its
 ` + "`sweep`" +
 	` runs the test once for every combination of the values that it gives to configuration paths. The last key varies fastest.
 Every point is checked, run and judged on its own; its seed is derived from the test's seed and the point's values, unless
-the sweep is over ` + "`seed`" + `. The runs stand in one directory, with ` + "`sweep.json`" + ` beside them; ` +
+the sweep is over ` + "`seed`" + `. Each point gets a subdirectory; ` + "`sweep.json`" + ` is beside them; ` +
 	"`candela run --point N`" + ` runs one point.
 
     sweep:

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 )
@@ -55,12 +57,42 @@ type TrimExpect struct {
 	Gain     *Bound // by which a trimmed packet is sooner repaired than in the paired run
 }
 
-// Bound limits every value of a distribution. Nil: no limit on that side.
+// TimeLimit limits a time. Nil: no limit on that side.
+type TimeLimit struct{ Min, Max *clock.Duration }
+
+// Bound limits every value of a distribution, and its mean, median and 99th percentile. Nil: no limit.
 type Bound struct {
-	Min, Max *clock.Duration
-	Count    *int64 // how many values there must be
+	Min, Max       *clock.Duration
+	Mean, P50, P99 *TimeLimit
+	Count          *int64 // how many values there must be
 	// Firm bounds hold on software hosts, too: whoever asks for them knows the machine. No part of the written form.
 	Firm bool
+}
+
+// BoundLimit is one of the limits of a bound: which value it is about, and the key that gives it.
+type BoundLimit struct {
+	Key  string // "", "mean", "p50" or "p99"
+	What string // "the mean"; empty: every value
+	TimeLimit
+}
+
+// Limits returns the limits of b: first the one of every value, then those that the test gives of mean, p50 and p99.
+func (b *Bound) Limits() []BoundLimit {
+	list := []BoundLimit{{"", "", TimeLimit{b.Min, b.Max}}}
+	for _, l := range []struct {
+		key, what string
+		of        *TimeLimit
+	}{{"mean", "the mean", b.Mean}, {"p50", "the median", b.P50}, {"p99", "the 99th percentile", b.P99}} {
+		if l.of != nil {
+			list = append(list, BoundLimit{l.key, l.what, *l.of})
+		}
+	}
+	return list
+}
+
+// LimitsTime reports whether b limits any time.
+func (b *Bound) LimitsTime() bool {
+	return slices.ContainsFunc(b.Limits(), func(l BoundLimit) bool { return l.Min != nil || l.Max != nil })
 }
 
 // RetransExpect is what is expected of retransmission latencies.

@@ -118,7 +118,7 @@ func fieldSettings() []field {
 
 func retransBounds() []field {
 	bound := optional[Bound]{boundSchema()}
-	silence := optional[clock.Duration]{quantity{unit: "µs", scale: int64(clock.Microsecond), min: 1, max: 86_400_000_000}}
+	silence := optional[clock.Duration]{quantity{unit: "us", scale: int64(clock.Microsecond), min: 1, max: 86_400_000_000}}
 	return []field{
 		{key: "nack-generation-us", doc: "From the first out-of-order packet to the NAK.", kind: bound,
 			at: at(func(r *RetransExpect) **Bound { return &r.NackGeneration })},
@@ -139,15 +139,26 @@ func retransBounds() []field {
 }
 
 func boundSchema() *object {
-	us := optional[clock.Duration]{quantity{unit: "µs", scale: int64(clock.Microsecond), max: 86_400_000_000}}
+	us := optional[clock.Duration]{quantity{unit: "us", scale: int64(clock.Microsecond), max: 86_400_000_000}}
+	limit := optional[TimeLimit]{&object{
+		title: "limits", doc: "Limits of a time.",
+		fields: []field{
+			{key: "min", doc: "Least value.", kind: us, at: at(func(l *TimeLimit) **clock.Duration { return &l.Min })},
+			{key: "max", doc: "Greatest value.", kind: us, at: at(func(l *TimeLimit) **clock.Duration { return &l.Max })},
+		},
+	}}
 	return &object{
 		title: "bound",
-		doc:   "Limits of every value that is measured.",
+		doc:   "Limits of every value that is measured, and of mean, median and 99th percentile.",
 		fields: []field{
-			{key: "min", doc: "Least value, in microseconds.", kind: us,
+			{key: "min", doc: "Least value.", kind: us,
 				at: at(func(b *Bound) **clock.Duration { return &b.Min })},
-			{key: "max", doc: "Greatest value, in microseconds.", kind: us,
+			{key: "max", doc: "Greatest value.", kind: us,
 				at: at(func(b *Bound) **clock.Duration { return &b.Max })},
+			{key: "mean", doc: "Bounds of the mean.", kind: limit, at: at(func(b *Bound) **TimeLimit { return &b.Mean })},
+			{key: "p50", doc: "Bounds of the median.", kind: limit, at: at(func(b *Bound) **TimeLimit { return &b.P50 })},
+			{key: "p99", doc: "Bounds of the 99th percentile.", kind: limit,
+				at: at(func(b *Bound) **TimeLimit { return &b.P99 })},
 			{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}},
 				at: at(func(b *Bound) **int64 { return &b.Count })},
 		},

@@ -36,14 +36,12 @@ type integer struct {
 	min, max int64
 	unit     string // for people
 	why      string // the reason for the bounds
+	// code says which number stands for a time in picoseconds, where the number is a code and not a time.
+	code func(ps *big.Rat) string
 }
 
 func (k integer) allowed() string {
-	s := "a whole number " + k.bounds()
-	if k.unit != "" {
-		s += " (" + k.unit + ")"
-	}
-	return s
+	return "a whole number " + k.bounds() + unitNote(k.unit, k.max)
 }
 
 // bounds leaves out an upper bound that only says what a machine can hold.
@@ -57,8 +55,19 @@ func (k integer) bounds() string {
 var plainInteger = regexp.MustCompile(`^([-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+)$`)
 
 func (k integer) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if ps := timeOf(n); ps != nil && k.code != nil {
+		d.problem(n, path, "is "+show(n), k.code(ps)+"; it takes "+k.allowed())
+		return
+	}
+	n, ok := d.withUnit(n, path, k.unit, k.allowed())
+	if !ok {
+		return
+	}
 	switch {
 	case n.Kind == yaml.ScalarNode && (n.Tag == "!!int" || n.Tag == "!!float") && plainInteger.MatchString(n.Value):
+	case meant(n) != "":
+		d.problem(n, path, "is "+show(n), "write it as "+meant(n)+"; it takes "+k.allowed())
+		return
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!int":
 		d.problem(n, path, "is "+printable(n.Value)+", which not everyone reads alike", "write it as a plain decimal number")
 		return
@@ -96,13 +105,14 @@ func (k integer) encode(src any) *yaml.Node {
 }
 
 func (k integer) jsonSchema() map[string]any {
-	return map[string]any{"type": "integer", "minimum": k.min, "maximum": k.max}
+	return numberSchema(map[string]any{"type": "integer", "minimum": k.min, "maximum": k.max}, k.unit)
 }
 
 // choice is an integer out of a short list.
 type choice struct {
 	values []int
 	why    string
+	unit   string // for people; empty: none
 }
 
 func (k choice) allowed() string {
@@ -114,6 +124,10 @@ func (k choice) allowed() string {
 }
 
 func (k choice) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	n, ok := d.withUnit(n, path, k.unit, k.allowed())
+	if !ok {
+		return
+	}
 	for _, v := range k.values {
 		if n.Kind == yaml.ScalarNode && n.Tag == "!!int" && n.Value == itoa(v) {
 			setInt(dst, int64(v))
@@ -140,13 +154,20 @@ type quantity struct {
 }
 
 func (k quantity) allowed() string {
-	return fmt.Sprintf("a number from %d to %d (%s)", k.min, k.max, k.unit)
+	return fmt.Sprintf("a number from %d to %d", k.min, k.max) + unitNote(k.unit, k.max)
 }
 
 var plainDecimal = regexp.MustCompile(`^[-+]?[0-9]{1,19}(\.[0-9]{1,12})?$`)
 
 func (k quantity) decode(d *decoder, n *yaml.Node, path string, dst any) {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" && n.Tag != "!!float" {
+	n, fits := d.withUnit(n, path, k.unit, k.allowed())
+	switch {
+	case !fits:
+		return
+	case meant(n) != "" && !plainDecimal.MatchString(n.Value):
+		d.problem(n, path, "is "+show(n), "write it as "+meant(n)+"; it takes "+k.allowed())
+		return
+	case n.Kind != yaml.ScalarNode || n.Tag != "!!int" && n.Tag != "!!float":
 		d.wrongType(n, path, k.allowed())
 		return
 	}
@@ -179,7 +200,7 @@ func (k quantity) encode(src any) *yaml.Node {
 }
 
 func (k quantity) jsonSchema() map[string]any {
-	return map[string]any{"type": "number", "minimum": k.min, "maximum": k.max}
+	return numberSchema(map[string]any{"type": "number", "minimum": k.min, "maximum": k.max}, k.unit)
 }
 
 // boolean is true or false; YAML 1.1's yes and on are refused because YAML 1.2 takes them for text.

@@ -72,7 +72,7 @@ func newParamKind(p *trace.ActionParam) paramKind {
 	least, most := p.Bounds()
 	switch p.Print {
 	case trace.AsDuration:
-		return paramKind{quantity{unit: "µs", scale: int64(clock.Microsecond), max: most / 1000}, p}
+		return paramKind{quantity{unit: "us", scale: int64(clock.Microsecond), max: most / 1000}, p}
 	case trace.AsField:
 		return paramKind{rewriteFields(), p}
 	default:

@@ -22,6 +22,7 @@ type Problem struct {
 	Path    string // configuration path, "" for the file as a whole
 	Message string // the value, and what is allowed
 	Why     string // the reason or the remedy; may be empty
+	Lines   string // of the file, as they should be; may be empty
 }
 
 // String prints p on one line, its reason indented on the next.
@@ -33,6 +34,9 @@ func (p Problem) String() string {
 	}
 	b.WriteString(p.Message)
 	b.WriteString(indented(p.Why))
+	for line := range strings.Lines(p.Lines) {
+		b.WriteString("\n  " + strings.TrimRight(line, "\n"))
+	}
 	return b.String()
 }
 
@@ -78,6 +82,9 @@ func (e *Error) Is(target error) bool { return target == ErrInvalid }
 
 // maxProblems bounds an error message: beyond it a reader starts over anyway.
 const maxProblems = 100
+
+// NewError returns an error that lists problems; nil if there are none.
+func NewError(problems []Problem) error { return newError(problems, 0) }
 
 func newError(problems []Problem, omitted int) error {
 	if len(problems) == 0 {

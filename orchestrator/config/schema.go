@@ -41,7 +41,8 @@ type object struct {
 	title   string // heading in the reference
 	doc     string
 	fields  []field
-	refused map[string]string // keys that people try, each with the reason why it is none
+	refused map[string]string // keys that people try, each with the reason why it is not supported
+	alias   map[string]string // other names that people try for a key, never accepted
 }
 
 func (o *object) keys() []string {
@@ -74,16 +75,21 @@ func (o *object) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		d.wrongType(n, path, o.allowed())
 		return
 	}
-	values := o.collect(d, n, path)
+	values, guessed := o.collect(d, n, path)
 	for i := range o.fields {
 		f := &o.fields[i]
+		if f.required && values[f.key] == nil && guessed[f.key] {
+			continue // one slip, one message
+		}
 		o.decodeField(d, n, f, values[f.key], path, dst)
 	}
 }
 
-// collect returns the values of n's known keys and reports unknown, refused and repeated ones.
-func (o *object) collect(d *decoder, n *yaml.Node, path string) map[string]*yaml.Node {
-	values, seen := make(map[string]*yaml.Node, len(o.fields)), make(map[string]*yaml.Node)
+// collect returns the values of n's known keys and reports unknown, refused and repeated ones. guessed are the keys that
+// unknown ones may have been meant to be.
+func (o *object) collect(d *decoder, n *yaml.Node, path string) (values map[string]*yaml.Node, guessed map[string]bool) {
+	values, guessed = make(map[string]*yaml.Node, len(o.fields)), make(map[string]bool)
+	seen := make(map[string]*yaml.Node)
 	for key, value := range d.pairs(n, path) {
 		if first := seen[key.Value]; first != nil {
 			d.problem(key, join(path, printable(key.Value)), "is given twice", "the first is in line "+itoa(first.Line))
@@ -91,33 +97,59 @@ func (o *object) collect(d *decoder, n *yaml.Node, path string) map[string]*yaml
 		}
 		seen[key.Value] = key
 		if o.field(key.Value) == nil {
-			o.unknown(d, key, path)
+			if guess := o.unknown(d, key, path); guess != "" {
+				guessed[guess] = true
+			}
 			continue
 		}
 		d.at[join(path, key.Value)] = posOf(key)
 		values[key.Value] = value
 	}
-	return values
+	return values, guessed
 }
 
-func (o *object) unknown(d *decoder, key *yaml.Node, path string) {
+// unknown reports a key that o does not have, and returns the one that may have been meant; empty: it has no idea.
+func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string) {
 	if why, ok := o.refused[key.Value]; ok {
 		d.problem(key, join(path, key.Value), "is not supported here", why)
-		return
-	}
-	place := path
-	if place == "" {
-		place = "the top level"
+		return ""
 	}
 	if len(d.problems) == maxCollected {
 		d.omitted++ // a guess costs more than the rest of the key
-		return
+		return ""
 	}
-	guess, why := didYouMean(key.Value, o.keys()), place+" takes "+oneOf(o.keys())
+	at, place := join(path, printable(key.Value)), path
+	if place == "" {
+		place = "the top level"
+	}
+	if guess = o.alias[normalise(key.Value)]; guess == "" {
+		if home := o.homeOf(key.Value); home != "" {
+			d.problem(key, at, "unknown key: it belongs in "+join(path, home), "")
+			return ""
+		}
+		guess = closest(key.Value, o.keys())
+	}
+	why := place + " takes " + oneOf(o.keys())
 	if guess != "" && len(o.fields) > fewKeys {
 		why = ""
 	}
-	d.problem(key, join(path, printable(key.Value)), "unknown key"+guess, why)
+	d.problem(key, at, "unknown key"+asked(guess), why)
+	return guess
+}
+
+// homeOf returns the key of o whose mapping takes a key; empty: none, or more than one.
+func (o *object) homeOf(key string) (home string) {
+	for i := range o.fields {
+		child := mapping(o.fields[i].kind)
+		if child == nil || child.field(normalise(key)) == nil {
+			continue
+		}
+		if home != "" {
+			return ""
+		}
+		home = o.fields[i].key
+	}
+	return home
 }
 
 func (o *object) decodeField(d *decoder, parent *yaml.Node, f *field, value *yaml.Node, path string, dst any) {

@@ -7,7 +7,18 @@ import (
 )
 
 // didYouMean returns ` (did you mean "x"?)` for the candidate that a typing slip may have turned into got, or "".
-func didYouMean(got string, candidates []string) string {
+func didYouMean(got string, candidates []string) string { return asked(closest(got, candidates)) }
+
+// asked returns ` (did you mean "x"?)` for a guess, nothing for none.
+func asked(guess string) string {
+	if guess == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", guess)
+}
+
+// closest returns the candidate that a typing slip may have turned into got, or "".
+func closest(got string, candidates []string) string {
 	best, bestDistance := "", 1+min(3, max(1, len(got)/3))
 	for _, c := range candidates {
 		if d := editDistance(normalise(got), normalise(c)); d < bestDistance {
@@ -17,10 +28,7 @@ func didYouMean(got string, candidates []string) string {
 	if best == "" {
 		best = onlyOneWith(got, candidates)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
+	return best
 }
 
 // onlyOneWith returns the candidate that contains got as one of its words, if there is just one.

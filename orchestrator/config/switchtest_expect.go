@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
@@ -89,12 +90,18 @@ type metricKind struct {
 // maxMetric is the greatest bound, in units.
 const maxMetric = 1 << 42
 
-func decimal() quantity {
-	return quantity{unit: "the metric's unit", scale: MetricUnit, max: maxMetric}
+// decimal is a bound of a metric, whose name ends in its unit.
+func decimal(metric string) quantity {
+	name := metric[strings.LastIndexByte(metric, '-')+1:]
+	if unitOf(name).of == noDimension {
+		name = "the metric's unit"
+	}
+	return quantity{unit: name, scale: MetricUnit, max: maxMetric}
 }
 
 func (k metricKind) value() *orScalar {
-	n := optional[int64]{decimal()}
+	n := optional[int64]{decimal(k.name)}
+	limits := optional[Limit]{limitSchema(k.name)}
 	return &orScalar{
 		scalar: n,
 		fromScalar: func(d *decoder, v *yaml.Node, path string, dst any) {
@@ -112,12 +119,12 @@ func (k metricKind) value() *orScalar {
 		},
 		object: object{
 			title: "metric", doc: "Bounds of every value that is measured; a lone number is both.",
-			fields: append(limitFields(func(p any) *Limit { return &p.(*MetricExpect).Each }),
-				field{key: "mean", doc: "Bounds of the mean.", kind: optional[Limit]{limitSchema()},
+			fields: append(limitFields(k.name, func(p any) *Limit { return &p.(*MetricExpect).Each }),
+				field{key: "mean", doc: "Bounds of the mean.", kind: limits,
 					at: at(func(m *MetricExpect) **Limit { return &m.Mean })},
-				field{key: "p50", doc: "Bounds of the median.", kind: optional[Limit]{limitSchema()},
+				field{key: "p50", doc: "Bounds of the median.", kind: limits,
 					at: at(func(m *MetricExpect) **Limit { return &m.P50 })},
-				field{key: "p99", doc: "Bounds of the 99th percentile.", kind: optional[Limit]{limitSchema()},
+				field{key: "p99", doc: "Bounds of the 99th percentile.", kind: limits,
 					at: at(func(m *MetricExpect) **Limit { return &m.P99 })},
 				field{key: "count", doc: "Number of values.", kind: optional[int64]{integer{min: 0, max: maxRelPSN}},
 					at: at(func(m *MetricExpect) **int64 { return &m.Count })},
@@ -126,17 +133,17 @@ func (k metricKind) value() *orScalar {
 	}
 }
 
-func limitFields(of func(parent any) *Limit) []field {
-	n := optional[int64]{decimal()}
+func limitFields(metric string, of func(parent any) *Limit) []field {
+	n := optional[int64]{decimal(metric)}
 	return []field{
 		{key: "min", doc: "Least value.", kind: n, at: func(parent any) any { return &of(parent).Min }},
 		{key: "max", doc: "Greatest value.", kind: n, at: func(parent any) any { return &of(parent).Max }},
 	}
 }
 
-func limitSchema() *object {
+func limitSchema(metric string) *object {
 	return &object{title: "limits", doc: "Limits of a number.",
-		fields: limitFields(func(p any) *Limit { return p.(*Limit) })}
+		fields: limitFields(metric, func(p any) *Limit { return p.(*Limit) })}
 }
 
 func (k metricKind) allowed() string { return k.value().allowed() }

@@ -32,14 +32,32 @@ func (k optionalStatus) encode(src any) *yaml.Node {
 // switchTestKey makes a file a switch test.
 const switchTestKey = "switch-under-test"
 
-// IsSwitchTest reports whether a file is a test of a switch, sound or not.
+// IsSwitchTest reports whether a file is a test of a switch, valid or not: it has the key switch-under-test, or none of
+// the keys of a NIC test and one that a switch test has or that people write for it.
 func IsSwitchTest(data []byte) bool {
 	root := newDecoder("", Options{}).parseDocument(data)
 	if root == nil || root.Kind != yaml.MappingNode {
 		return false
 	}
-	_, value := lookup(root, switchTestKey)
-	return value != nil
+	has := func(key string) bool {
+		_, value := lookup(root, key)
+		return value != nil
+	}
+	if has(switchTestKey) {
+		return true
+	}
+	if has("traffic") || has("requester") || has("responder") {
+		return false
+	}
+	own := []string{"workload", "topology", "hosts", "taps"}
+	for i := 0; i < len(root.Content); i += 2 {
+		key := normalise(root.Content[i].Value)
+		if slices.Contains(own, key) || switchTestAliases[key] == switchTestKey || closest(key, own) != "" ||
+			closest(key, []string{switchTestKey}) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // LoadSwitchTests reads and checks a test of a switch; of a sweep it returns a test for each point, in order.

@@ -19,11 +19,19 @@ const (
 )
 
 func us(min, max int64) quantity {
-	return quantity{unit: "µs", scale: int64(clock.Microsecond), min: min, max: max}
+	return quantity{unit: "us", scale: int64(clock.Microsecond), min: min, max: max}
 }
 
 func gbps() quantity {
 	return quantity{unit: "Gb/s", scale: int64(clock.Gbps), min: 0, max: 1600}
+}
+
+// switchTestAliases are other names that people try for the keys of switch tests.
+var switchTestAliases = map[string]string{
+	"switch": switchTestKey, "dut": switchTestKey, "device-under-test": switchTestKey, "switch-model": switchTestKey,
+	"switches": switchTestKey, "sut": switchTestKey, "flows": "workload", "workloads": "workload", "network": "topology",
+	"deadline": "deadline-us", "timeout": "deadline-us", "duration": "duration-us", "series": "series-us",
+	"expected": "expect", "expectations": "expect", "change": "changes", "tap": "taps",
 }
 
 // switchTestSchema declares the second kind of test file. The models come from the caller.
@@ -38,6 +46,7 @@ func switchTestSchema(o *Options) *object {
 			"responder": "a test of a NIC has it; this file has switch-under-test",
 			"traffic":   "switch tests call it workload", "repeat": "use candela run --repeat N",
 		},
+		alias: switchTestAliases,
 		fields: []field{
 			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
 				at: at(func(t *SwitchTest) *string { return &t.Name })},

@@ -46,9 +46,11 @@ var refusedEventKeys = map[string]string{
 
 var refusedActions = map[string]string{
 	"random": randomRefused, "loss": "the action is called drop", "bit-error": "the action is called corrupt here",
+	"lose": "the action is called drop", "mark": "the action is called ecn", "ce": "the action is called ecn",
+	"ecn-mark": "the action is called ecn", "mark-ecn": "the action is called ecn",
 }
 
-var laboratoryKey = "it describes a place, not a test: it belongs into the testbed description"
+const laboratoryKey = "it describes a place, not a test: it belongs in the testbed description"
 
 // testSchema declares the test file.
 func testSchema() *object {
@@ -58,8 +60,14 @@ func testSchema() *object {
 		refused: map[string]string{
 			"sweep":       "matrices of tests come with a later version; write one file for each point",
 			"num-repeats": "use candela run --repeat N", "repeat": "use candela run --repeat N",
-			"switch": laboratoryKey, "links": laboratoryKey, "dumpers": laboratoryKey,
+			"switch": laboratoryKey + "; a test of a switch has switch-under-test and workload, and no traffic",
+			"links":  laboratoryKey, "dumpers": laboratoryKey,
 			"requester-mirror": laboratoryKey, "responder-mirror": laboratoryKey,
+			"nic": "each host has its own: requester.nic and responder.nic",
+		},
+		alias: map[string]string{
+			"timeout": "deadline-ms", "deadline": "deadline-ms", "client": "requester", "sender": "requester",
+			"server": "responder", "receiver": "responder", "expected": "expect", "expectations": "expect",
 		},
 		fields: []field{
 			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
@@ -159,7 +167,7 @@ func roceSchema() *object {
 				defDoc: profiles, at: at(func(r *RoCE) *bool { return &r.DCQCNNP })},
 			{key: "min-time-between-cnps",
 				doc:    "Microseconds between two CNPs of one pacing group; 0: one CNP for every trigger.",
-				kind:   quantity{unit: "µs", scale: int64(clock.Microsecond), max: int64(LongestBetweenCNPs / clock.Microsecond)},
+				kind:   quantity{unit: "us", scale: int64(clock.Microsecond), max: int64(LongestBetweenCNPs / clock.Microsecond)},
 				defDoc: profiles,
 				at:     at(func(r *RoCE) *clock.Duration { return &r.MinTimeBetween })},
 			{key: "cnp-pacing", doc: "Which CNPs form a pacing group. The destination IP is that of the CNP, the data sender.",
@@ -200,6 +208,11 @@ func trafficSchema() *object {
 			"num-qps": "it is called num-connections here", "dscp-list": "it is dscp here, one value",
 			"listen-port": laboratoryKey, "external": "the user's own traffic comes with a later version",
 		},
+		alias: map[string]string{
+			"qps": "num-connections", "events": "data-pkt-events", "data-events": "data-pkt-events",
+			"control-events": "control-pkt-events", "messages": "num-msgs-per-qp", "num-messages": "num-msgs-per-qp",
+			"num-msgs": "num-msgs-per-qp", "operation": "rdma-verb", "op": "rdma-verb", "verbs": "rdma-verb",
+		},
 		fields: append([]field{
 			{key: "num-connections", doc: "RC connections, one queue pair on either side each.",
 				kind: integer{min: 1, max: maxConnections, why: atMostConnections}, def: "1",
@@ -217,7 +230,8 @@ func trafficSchema() *object {
 				kind: integer{min: 0, max: maxMessageSize, unit: "bytes", why: "IBTA volume 1 limits a message to 2^31 bytes"},
 				def:  "10240", at: at(func(t *Traffic) *int { return &t.MessageSize })},
 			{key: "mtu", doc: "Path MTU: payload bytes of a packet.",
-				kind: choice{[]int{256, 512, 1024, 2048, 4096}, "these are the path MTUs of IBTA volume 1"}, def: "1024",
+				kind: choice{values: []int{256, 512, 1024, 2048, 4096}, why: "these are the path MTUs of IBTA volume 1",
+					unit: "bytes"}, def: "1024",
 				at: at(func(t *Traffic) *int { return &t.MTU })},
 			{key: "bidirectional", doc: "Both hosts post requests on every connection.", kind: boolean{}, def: "false",
 				at: at(func(t *Traffic) *bool { return &t.Bidirectional })},
@@ -237,7 +251,7 @@ func trafficSchema() *object {
 				at: at(func(t *Traffic) *bool { return &t.StaleRKey })},
 			{key: "rx-repost-delay-us",
 				doc:  "Time from the completion of a receive to its reposting. With a small rx-depth it provokes RNR NAKs.",
-				kind: quantity{unit: "µs", scale: int64(clock.Microsecond), max: 10_000_000}, def: "0",
+				kind: quantity{unit: "us", scale: int64(clock.Microsecond), max: 10_000_000}, def: "0",
 				at: at(func(t *Traffic) *clock.Duration { return &t.RxRepostDelay })},
 		}, append(transportFields(), eventFields()...)...),
 	}
@@ -247,8 +261,8 @@ func transportFields() []field {
 	psn := optional[packet.PSN]{integer{min: 0, max: maxPSN, why: "a PSN has 24 bits"}}
 	return []field{
 		{key: "min-retransmit-timeout",
-			doc:  "Local ACK timeout exponent t: T = 4.096 µs · 2^t, so 14 is 67.1 ms; 0: no timer.",
-			kind: integer{min: 0, max: 31, why: "the local ACK timeout is an exponent of 5 bits"},
+			doc:  "Local ACK timeout exponent t: T = 4.096 us · 2^t, so 14 is 67.1 ms; 0: no timer.",
+			kind: integer{min: 0, max: 31, why: "the local ACK timeout is an exponent of 5 bits", code: timeoutCode},
 			def:  "14", at: at(func(t *Traffic) *int { return &t.AckTimeout })},
 		{key: "max-retransmit-retry", doc: "Retries after NAKs and timeouts without progress; 7 means seven.",
 			kind: integer{min: 0, max: 7, why: "retry_cnt has 3 bits"}, def: "7",
@@ -257,7 +271,7 @@ func transportFields() []field {
 			kind: integer{min: 0, max: 7, why: "rnr_retry has 3 bits"}, def: "7",
 			at: at(func(t *Traffic) *int { return &t.RNRRetry })},
 		{key: "min-rnr-timer", doc: "Code of the delay that RNR NAKs ask for (IBTA volume 1, table 45); 12 is 0.64 ms.",
-			kind: integer{min: 0, max: 31, why: "the RNR timer code has 5 bits"}, def: "12",
+			kind: integer{min: 0, max: 31, why: "the RNR timer code has 5 bits", code: rnrCode}, def: "12",
 			at: at(func(t *Traffic) *int { return &t.MinRNRTimer })},
 		{key: "initial-psn",
 			doc:  "First PSN of both sides, or of each: {requester: N, responder: N}. By default it is drawn from the seed.",

@@ -44,7 +44,7 @@ func timeScaleFields() []field {
 		{key: "timeout-floor", doc: "The least min-retransmit-timeout, as exponent, that tests run with here; 14 is 67.1 " +
 			"ms. A test with a shorter one is slowed down, " +
 			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
-			kind: optional[int]{integer{min: 0, max: longestTimeout}}, defDoc: "14 of kind netns, otherwise 0: any",
+			kind: optional[int]{integer{min: 0, max: longestTimeout, code: timeoutCode}}, defDoc: "14 of kind netns, otherwise 0: any",
 			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
 		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, min-time-between-cnps, " +
 			"rx-repost-delay-us, the delay-us of events and the " +
@@ -140,9 +140,11 @@ func (d *decoder) staysInRange(t *Test, shift int) bool {
 		if *b.bound == nil {
 			continue
 		}
-		for _, v := range []*clock.Duration{(*b.bound).Min, (*b.bound).Max} {
-			if v != nil {
-				check(b.path, *v, longestBound)
+		for _, l := range (*b.bound).Limits() {
+			for _, v := range []*clock.Duration{l.Min, l.Max} {
+				if v != nil {
+					check(b.path, *v, longestBound)
+				}
 			}
 		}
 	}
@@ -183,7 +185,7 @@ func (t *Test) scale(shift int) {
 	}
 	for _, b := range t.latencyBounds() {
 		if *b.bound != nil {
-			*b.bound = &Bound{Min: scaled((*b.bound).Min, shift), Max: scaled((*b.bound).Max, shift), Count: (*b.bound).Count}
+			*b.bound = (*b.bound).scaled(shift)
 		}
 	}
 }
@@ -209,6 +211,18 @@ func (t *Test) latencyBounds() []pathBound {
 // longestDeadline is how far a deadline grows with the timeouts: the default, in which any test ends that does not
 // hang.
 const longestDeadline = 60 * clock.Second
+
+// scaled returns a copy of b with its times multiplied by a power of two.
+func (b *Bound) scaled(shift int) *Bound {
+	c := *b
+	c.Min, c.Max = scaled(b.Min, shift), scaled(b.Max, shift)
+	for _, l := range []**TimeLimit{&c.Mean, &c.P50, &c.P99} {
+		if *l != nil {
+			*l = &TimeLimit{scaled((*l).Min, shift), scaled((*l).Max, shift)}
+		}
+	}
+	return &c
+}
 
 func scaled(d *clock.Duration, shift int) *clock.Duration {
 	if d == nil {

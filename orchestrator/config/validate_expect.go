@@ -90,12 +90,27 @@ func (d *decoder) validateBounds(r *RetransExpect) {
 	const path = "expect.retrans."
 	keys := [...]string{"nack-generation-us", "nack-reaction-us", "retransmission-us", "timeout-us"}
 	for i, b := range []*Bound{r.NackGeneration, r.NackReaction, r.Retransmission, r.Timeout} {
+		if b != nil && d.fine(path+keys[i]) {
+			d.validateBound(path+keys[i], b)
+		}
+	}
+}
+
+func (d *decoder) validateBound(path string, b *Bound) {
+	if !b.LimitsTime() && b.Count == nil {
+		d.problemAt(path, "says nothing", "it takes min, max, mean, p50, p99 or count")
+		return
+	}
+	for _, l := range b.Limits() {
+		at := path
+		if l.Key != "" {
+			at = join(path, l.Key)
+		}
 		switch {
-		case b == nil || !d.fine(path+keys[i]):
-		case b.Min == nil && b.Max == nil && b.Count == nil:
-			d.problemAt(path+keys[i], "says nothing", "it takes min, max or count")
-		case b.Min != nil && b.Max != nil && *b.Min > *b.Max:
-			d.problemAt(path+keys[i], fmt.Sprintf("min %v is greater than max %v", *b.Min, *b.Max), "")
+		case l.Key != "" && l.Min == nil && l.Max == nil:
+			d.problemAt(at, "says nothing", "it takes min or max")
+		case l.Min != nil && l.Max != nil && *l.Min > *l.Max:
+			d.problemAt(at, fmt.Sprintf("min %v is greater than max %v", *l.Min, *l.Max), "no value can be within")
 		}
 	}
 }

@@ -170,20 +170,20 @@ func TestWarningsNameWhatTimingDecidesAndWhatNeverComes(t *testing.T) {
 			shortTimer + "data-pkt-events: [{qpn: 1, psn: 5, type: drop}, {qpn: 1, psn: 5, iter: 2, type: drop}]", "", nil},
 		{"two losses in one message depend on timing",
 			shortTimer + "data-pkt-events: [{qpn: 1, psn: 5, type: drop}, {qpn: 1, psn: 8, type: drop}]", "",
-			[]string{"data-pkt-events[1]: which transmission of packet 8 carries iter 1 depends on timing"}},
+			[]string{"data-pkt-events[1]: packet 8 may first be sent in round 2"}},
 		{"a loss before is none of an earlier packet's business",
 			shortTimer + "data-pkt-events: [{qpn: 1, psn: 8, type: drop}, {qpn: 1, psn: 5, type: ecn}]", "", nil},
 		{"after a loss the next message never has iter 1", shortTimer + "num-msgs-per-qp: 2, data-pkt-events: [{qpn: 1, " +
 			"psn: 5, type: drop}, {qpn: 1, psn: 15, type: drop}]", "",
-			[]string{"packet 15 is never sent with iter 1"}},
+			[]string{"packet 15 is first sent in round 2; iter 1 never names it"}},
 		{"but iter 2 it has for certain", shortTimer + "num-msgs-per-qp: 2, data-pkt-events: [{qpn: 1, psn: 5, type: " +
 			"drop}, {qpn: 1, psn: 15, iter: 2, type: drop}]", "", nil},
 		{"with more requests under way it is timing again", shortTimer + "tx-depth: 2, num-msgs-per-qp: 2, " +
 			"data-pkt-events: [{qpn: 1, psn: 5, type: drop}, {qpn: 1, psn: 15, type: drop}]", "",
-			[]string{"which transmission of packet 15 carries iter 1 depends on timing"}},
+			[]string{"packet 15 may first be sent in round 2"}},
 		{"in message scope only the own message counts", shortTimer + "iter-scope: message, num-msgs-per-qp: 2, " +
 			"data-pkt-events: [{qpn: 1, psn: 5, type: drop}, {qpn: 1, psn: 9, type: drop}, {qpn: 1, psn: 15, type: drop}]", "",
-			[]string{"data-pkt-events[1]: whether packet 9 is first sent with iter 1 depends on timing"}},
+			[]string{"data-pkt-events[1]: packet 9 may first be sent in round 2 of its message"}},
 		{"in packet scope nothing depends on timing", shortTimer + "iter-scope: packet, data-pkt-events: [{qpn: 1, psn: 5, " +
 			"type: drop}, {qpn: 1, psn: 8, type: drop}]", "", nil},
 		{"connections don't disturb each other", shortTimer + "num-connections: 2, data-pkt-events: [{qpn: 1, psn: 5, " +

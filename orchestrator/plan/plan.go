@@ -42,9 +42,11 @@ type Connection struct {
 
 // Warning is something that the author of a test should know and that is no error.
 type Warning struct {
-	Where   string // "drop.yml:14:9: traffic.data-pkt-events[1]"
-	Message string
-	Why     string
+	Where     string // "drop.yml:14:9: traffic.data-pkt-events[1]"
+	Path      string // "traffic.data-pkt-events[1]"
+	Message   string
+	Why       string
+	Ambiguous bool // which transmission an event names depends on timing and on iter-scope
 }
 
 // String prints w like a problem of the configuration, its reason indented on the next line.

@@ -72,7 +72,16 @@ func (w *warner) add(path, message, why string) {
 		return
 	}
 	w.first[path] = w.event
-	w.Warnings = append(w.Warnings, Warning{Where: w.Test.Where(path), Message: message, Why: why})
+	w.Warnings = append(w.Warnings, Warning{Where: w.Test.Where(path), Path: path, Message: message, Why: why})
+}
+
+// ambiguous adds a warning about an event whose ITER depends on what iter counts.
+func (w *warner) ambiguous(path, message, why string) {
+	before := len(w.Warnings)
+	w.add(path, message, why)
+	for i := before; i < len(w.Warnings); i++ {
+		w.Warnings[i].Ambiguous = true
+	}
 }
 
 // likewise counts the warnings that patterns did not repeat.
@@ -186,19 +195,21 @@ func (w *warner) iteration(path string, i int, t target) {
 	if certain == 1 && len(earlier) == 1 && e.Iter == 2 {
 		return // one round was repeated, whenever that was
 	}
-	because := fmt.Sprintf("in iter-scope connection, all packets sent after packet %d was repeated carry iter 2 or more",
-		first.psn)
 	switch {
 	case w.Test.Traffic.IterScope == injector.IterMessage:
-		w.add(path, fmt.Sprintf("whether packet %d is first sent with iter %d depends on timing", e.PSN, e.Iter),
-			fmt.Sprintf("in iter-scope message, the rest of the message carries iter 2 or more once packet %d was repeated",
-				first.psn))
+		w.ambiguous(path, fmt.Sprintf("packet %d may first be sent in round 2 of its message; iter %d may name another "+
+			"transmission, or none", e.PSN, e.Iter),
+			fmt.Sprintf("packet %d of the same message is retransmitted, and in iter-scope message the rest of the message then "+
+				"carries iter 2 or more; iter-scope: packet counts each packet's own transmissions", first.psn))
 	case certain > 0 && e.Iter == 1:
-		w.add(path, fmt.Sprintf("packet %d is never sent with iter 1", e.PSN),
-			because+fmt.Sprintf(", and message %d starts only after that; use iter-scope: packet, or iter: any", t.Index+1))
+		w.ambiguous(path, fmt.Sprintf("packet %d is first sent in round 2; iter 1 never names it", e.PSN),
+			fmt.Sprintf("packet %d is retransmitted before message %d starts, and in iter-scope connection all packets after "+
+				"that carry iter 2 or more; use iter-scope: packet, or iter: any", first.psn, t.Index+1))
 	default:
-		w.add(path, fmt.Sprintf("which transmission of packet %d carries iter %d depends on timing", e.PSN, e.Iter),
-			because+"; iter-scope: packet counts the packet's own transmissions")
+		w.ambiguous(path, fmt.Sprintf("packet %d may first be sent in round 2; iter %d may name another transmission, or none",
+			e.PSN, e.Iter),
+			fmt.Sprintf("packet %d is retransmitted, and in iter-scope connection all packets after that carry iter 2 or more; "+
+				"iter-scope: packet counts each packet's own transmissions", first.psn))
 	}
 }
 

@@ -1,0 +1,39 @@
+package plan
+
+import (
+	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
+)
+
+// iterScope is the path of the key that says what iter counts.
+const iterScope = "traffic.iter-scope"
+
+// RefuseAmbiguous returns an error if an event of a plan has an ITER that depends on timing and the test does not say
+// what iter counts. The plans are the points of one file; source is its text, of which the error shows the corrected
+// lines. A test that gives iter-scope has decided: it gets warnings.
+func RefuseAmbiguous(plans []*Plan, source []byte) error {
+	var problems []config.Problem
+	var first *config.Test
+	for _, p := range plans {
+		if p.Test.Wrote(iterScope) {
+			continue
+		}
+		for _, w := range p.Warnings {
+			if !w.Ambiguous {
+				continue
+			}
+			problems = append(problems, p.Test.ProblemAt(w.Path, w.Message, w.Why))
+			if first == nil {
+				first = p.Test
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	missing := first.ProblemAt(iterScope, "is missing, and without it iter is ambiguous in this test",
+		"iter-scope: packet counts the transmissions of each packet. iter-scope: connection, the default, counts rounds of "+
+			"the connection: after a go-back packets that were never sent before carry iter 2, too. Corrected:")
+	missing.Lines = first.Corrected(source, iterScope, injector.IterPacket.String())
+	return config.NewError(append(problems, missing))
+}

@@ -38,6 +38,16 @@ func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 		{"waits cannot make it that slow", &config.Bound{Max: &timeout}, measured(900_000_000), 1, 0},
 		{"waits can make it that slow", &config.Bound{Max: &quarter}, measured(60_000_000), 0, 1},
 		{"a wait can make a timeout that short", &config.Bound{Min: &timeout}, measured(63_000_000), 0, 1},
+		{"a mean within bounds", &config.Bound{Mean: &config.TimeLimit{Max: &us}}, measured(500, 600, 1500), 0, 0},
+		{"a mean that is too slow", &config.Bound{Mean: &config.TimeLimit{Max: &us}}, measured(500, 500, 5000), 0, 1},
+		{"a mean that is too fast", &config.Bound{Mean: &config.TimeLimit{Min: &us}}, measured(500, 1300), 0, 1},
+		{"a median within bounds", &config.Bound{P50: &config.TimeLimit{Max: &us}}, measured(500, 500, 500, 500, 5000), 0, 0},
+		{"a 99th percentile that is too slow", &config.Bound{P50: &config.TimeLimit{Max: &us},
+			P99: &config.TimeLimit{Max: &us}}, measured(500, 500, 500, 500, 5000), 0, 1},
+		{"mean and largest value", &config.Bound{Max: &us, Mean: &config.TimeLimit{Max: &us}}, measured(5000), 0, 2},
+		{"waits cannot make a mean that slow", &config.Bound{Mean: &config.TimeLimit{Max: &timeout}}, measured(900_000_000), 1,
+			0},
+		{"a mean of nothing", &config.Bound{Mean: &config.TimeLimit{Max: &us}}, measured(), 1, 0},
 		{"nothing, as wanted", &config.Bound{Max: &us, Count: new(int64)}, measured(), 0, 0},
 	} {
 		for _, software := range []bool{false, true} {

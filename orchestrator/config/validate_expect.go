@@ -69,7 +69,7 @@ func rulesOf(analyzer string, rules []string) []string {
 }
 
 func (d *decoder) validateExpect(t *Test) {
-	d.validateBounds(&t.Expect.Retrans)
+	d.validateBounds(t)
 	d.validateCounters("expect.counters.requester", t.Expect.Counters.Requester)
 	d.validateCounters("expect.counters.responder", t.Expect.Counters.Responder)
 	if !d.fine("traffic.num-connections", "traffic.bidirectional") {
@@ -86,12 +86,10 @@ func (d *decoder) validateExpect(t *Test) {
 	}
 }
 
-func (d *decoder) validateBounds(r *RetransExpect) {
-	const path = "expect.retrans."
-	keys := [...]string{"nack-generation-us", "nack-reaction-us", "retransmission-us", "timeout-us"}
-	for i, b := range []*Bound{r.NackGeneration, r.NackReaction, r.Retransmission, r.Timeout} {
-		if b != nil && d.fine(path+keys[i]) {
-			d.validateBound(path+keys[i], b)
+func (d *decoder) validateBounds(t *Test) {
+	for _, b := range append(t.latencyBounds(), pathBound{"expect.trim.gain-us", &t.Expect.Trim.Gain}) {
+		if *b.bound != nil && d.fine(b.path) {
+			d.validateBound(b.path, *b.bound)
 		}
 	}
 }

@@ -45,12 +45,18 @@ func experiments() []experiment {
 	}
 }
 
+// IDs lists the results in the order of the report.
+func IDs() []string {
+	var ids []string
+	for _, e := range experiments() {
+		ids = append(ids, e.id)
+	}
+	return ids
+}
+
 // Check refuses results that don't exist and changes that no model knows.
 func (c *Config) Check(ids []string) error {
-	var known []string
-	for _, e := range experiments() {
-		known = append(known, e.id)
-	}
+	known := IDs()
 	for _, id := range ids {
 		if !slices.Contains(known, id) {
 			return fmt.Errorf("result %q: there are %s", id, strings.Join(known, ", "))

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/reproduce/trimming"
+	"candela.dev/candela/testbeds"
+)
+
+// completer lists what may stand at the cursor, for a shell.
+type completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
+
+// completeValues makes every command below c complete the values of its flags and its arguments. What a flag takes
+// follows from its name, which means the same in all commands.
+func completeValues(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		completeValues(sub)
+	}
+	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 {
+		c.ValidArgsFunction = completeArgs
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if complete := flagCompleter(c, f.Name); complete != nil {
+			// The error is about a flag that there is not, or that has a function already.
+			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
+		}
+	})
+}
+
+// flagCompleter returns what completes a flag, nil for a number or a free text.
+func flagCompleter(c *cobra.Command, flag string) completer {
+	switch flag {
+	case "testbed":
+		return testbedNames
+	case "profile", "peer":
+		return words(profileNames)
+	case "profiles":
+		return listOf(profileNames)
+	case "bugs":
+		return listOf(func() []string { return configOptions("").Bugs })
+	case "rule":
+		return words(func() []string { return configOptions("").Rules })
+	case "set":
+		return words(func() []string { return modelNames(c.Name()) }, cobra.ShellCompDirectiveNoSpace)
+	case "tap":
+		return words(fixed("requester=", "responder=", "before=", "after="), cobra.ShellCompDirectiveNoSpace)
+	case "format":
+		return words(fixed("text", "json"))
+	case "input":
+		return words(fixed("auto", "mirror", "plain", "lumina"))
+	case "role":
+		return words(fixed("requester", "responder"))
+	case "datapath":
+		return words(fixed("xdp", "afpacket", "qemu", "bmv2"))
+	case "ports", "mirror", "interface":
+		return listOf(interfaceNames)
+	case "after", "connections", "junit", "waivers", "output", "ca", "cert", "key", "crl", "database-config":
+		return nil // files, as shells complete by themselves
+	case "out", "configs", "corpus", "dir":
+		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		}
+	}
+	return nil
+}
+
+// completeArgs completes arguments by the words that the usage line has for them.
+func completeArgs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	_, takes, _ := strings.Cut(cmd.Use, " ")
+	switch {
+	case strings.HasPrefix(takes, "FILE|DIR"), takes == "CONFIG":
+		return []string{"yml", "yaml"}, cobra.ShellCompDirectiveFilterFileExt
+	case takes == "TESTBED":
+		return testbedNames(cmd, args, typed)
+	case strings.HasPrefix(takes, "RESULT"), strings.HasPrefix(takes, "[RESULT]"):
+		return beginning(trimming.IDs(), typed), cobra.ShellCompDirectiveNoFileComp
+	case takes == "":
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault // runs and captures are files
+}
+
+func fixed(list ...string) func() []string { return func() []string { return list } }
+
+// words completes one of a list of words.
+func words(list func() []string, more ...cobra.ShellCompDirective) completer {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	for _, m := range more {
+		directive |= m
+	}
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return beginning(list(), typed), directive
+	}
+}
+
+// listOf completes words that commas separate; a word that is there already is not offered again.
+func listOf(list func() []string) completer {
+	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		before, last := "", typed
+		if i := strings.LastIndexByte(typed, ','); i >= 0 {
+			before, last = typed[:i+1], typed[i+1:]
+		}
+		given := strings.Split(before, ",")
+		var found []string
+		for _, w := range beginning(list(), last) {
+			if !slices.Contains(given, w) {
+				found = append(found, before+w)
+			}
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// beginning returns the words that begin with what is typed, sorted.
+func beginning(list []string, typed string) []string {
+	found := slices.DeleteFunc(slices.Clone(list), func(w string) bool { return !strings.HasPrefix(w, typed) })
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func profileNames() []string {
+	var names []string
+	for _, p := range configOptions("").Profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// modelNames lists what --set of a reproduction changes.
+func modelNames(paper string) []string {
+	var names []string
+	if paper == "lumina" {
+		for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
+			names = append(names, p.Name+".")
+		}
+		return names
+	}
+	for _, m := range configOptions("").Switches {
+		for _, p := range m.Parameters.Names() {
+			names = append(names, m.Name+"."+p+"=")
+		}
+	}
+	return names
+}
+
+// testbedNames completes built-in testbeds and descriptions in files.
+func testbedNames(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names := append([]string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed,
+		config.VMTestbed}, testbeds.TopologyNames()...)
+	files, err := filepath.Glob(typed + "*")
+	if err != nil {
+		files = nil // what is typed is no pattern
+	}
+	for _, f := range files {
+		switch info, err := os.Stat(f); {
+		case err != nil:
+		case info.IsDir():
+			names = append(names, f+"/")
+		case strings.HasSuffix(f, ".yml"):
+			names = append(names, f)
+		}
+	}
+	found := beginning(names, typed)
+	if len(found) == 1 && strings.HasSuffix(found[0], "/") {
+		return found, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// interfaceNames lists the network interfaces of this machine.
+func interfaceNames() []string {
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return nil // another system
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// completed returns what a shell is offered for a command line whose last word is being typed.
+func completed(t *testing.T, args ...string) (words []string, directive string) {
+	t.Helper()
+	_, stdout, _ := candela(t, append([]string{"__complete"}, args...)...)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	return lines[:len(lines)-1], lines[len(lines)-1]
+}
+
+func TestValuesCompleteInShells(t *testing.T) {
+	t.Chdir("../..")
+	for _, tt := range []struct {
+		args []string
+		want []string // among what is offered
+		not  string   // prefix of what is not offered
+	}{
+		{[]string{"conform", "--profile", ""}, []string{"spec", "cx5", "e810"}, "droptail"},
+		{[]string{"conform", "--profile", "cx6"}, []string{"cx6-dx"}, "cx5"},
+		{[]string{"conform", "--peer", ""}, []string{"cx4-lx"}, ""},
+		{[]string{"conform", "--bugs", "nack-p"}, []string{"nack-psn-plus-one"}, "double"},
+		{[]string{"detect", "--bugs", "no-nack,double-n"}, []string{"no-nack,double-nack"}, "no-nack,no-nack"},
+		{[]string{"detect", "--profiles", "spec,"}, []string{"spec,cx5"}, "spec,spec"},
+		{[]string{"minimize", "--rule", "gbn.nak"}, []string{"gbn.nak-psn"}, "retrans"},
+		{[]string{"run", "--testbed", ""}, []string{"virtual", "netns", "vm", "bmv2"}, ""},
+		{[]string{"run", "--testbed", "testbeds/vm-"}, []string{"testbeds/vm-model-requester.yml"}, "virtual"},
+		{[]string{"testbed", "check", "net"}, []string{"netns", "netns-afpacket"}, "vm"},
+		{[]string{"reproduce", "trimming", "T1"}, []string{"T1", "T10", "T16"}, "T2"},
+		{[]string{"reproduce", "trimming", "--set", "tofino."}, []string{"tofino.pessimistic-us="}, "sai"},
+		{[]string{"reproduce", "lumina", "--set", "cx6"}, []string{"cx6-dx."}, "tofino"},
+		{[]string{"analyze", "--tap", ""}, []string{"requester=", "after="}, ""},
+		{[]string{"analyze", "--format", ""}, []string{"json", "text"}, ""},
+	} {
+		got, _ := completed(t, tt.args...)
+		for _, want := range tt.want {
+			if !slices.Contains(got, want) {
+				t.Errorf("%q offers %q, and not %s", tt.args, got, want)
+			}
+		}
+		if tt.not != "" && slices.ContainsFunc(got, func(w string) bool { return strings.HasPrefix(w, tt.not) }) {
+			t.Errorf("%q offers %q, with %s", tt.args, got, tt.not)
+		}
+	}
+	for _, command := range [][]string{{"run", ""}, {"config", "check", ""}, {"fuzz", ""}} {
+		if got, directive := completed(t, command...); directive != ":8" || !slices.Contains(got, "yml") {
+			t.Errorf("%q offers %q %s, want files with names in .yml", command, got, directive)
+		}
+	}
+	if _, err := os.Stat("/sys/class/net/lo"); err == nil {
+		if got, _ := completed(t, "switchd", "--ports", ""); !slices.Contains(got, "lo") {
+			t.Errorf("switchd --ports offers %q, without lo", got)
+		}
+	}
+}

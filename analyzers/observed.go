@@ -19,6 +19,9 @@ type Observed struct {
 	Away bool
 	// Short says that no more packets were seen than those in which a tap is not expected to miss more than two.
 	Short bool
+	// Certain says that nothing was assumed of the hosts' delays and timers, where they are not known: what is unexplained
+	// then is unexplained for certain.
+	Certain bool
 	// AtRest says that what is missing at the end was judged, too.
 	AtRest bool
 	// Missed says that the responder counted a message of which the tap saw no end: so the tap missed frames.

@@ -21,9 +21,10 @@ type Observer interface {
 	Finish() []Observed
 }
 
-// review has every connection observed on which an endpoint seems to break a rule about what it can have sent, and
-// takes back the violations that a compliant endpoint explains. That packets may mean more to an endpoint than
-// analyzers remember is rare, and needs sets of states.
+// review has every connection observed on which an endpoint seems to break a rule about what it can have sent or owes.
+// It takes back the violations that a compliant endpoint explains, and adds what no compliant endpoint can have done of
+// which no analyzer has found anything. That packets may mean more to an endpoint than analyzers remember is rare, and
+// needs sets of states.
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {
@@ -35,6 +36,7 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 		return nil
 	}
 	seen := map[endpointKey][]*Observed{}
+	var certain []*Observed
 	for _, one := range all {
 		r, ok := one.(Reviewer)
 		if !ok {
@@ -55,6 +57,10 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 			return err
 		}
 		for _, s := range o.Finish() {
+			if s.Certain {
+				certain = append(certain, &s)
+				continue
+			}
 			key := endpointKey{s.Connection, s.Responder}
 			seen[key] = append(seen[key], &s)
 		}
@@ -67,7 +73,34 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 		return (by == byResponder || explained(seen[endpointKey{f.Connection, false}], &f)) &&
 			(by == byRequester || explained(seen[endpointKey{f.Connection, true}], &f))
 	})
+	for _, o := range certain {
+		a.blame(o)
+	}
+	slices.SortStableFunc(a.Findings, compareFindings)
 	return nil
+}
+
+// blame adds what o can't have sent or owes at the end, unless a finding is about that endpoint or that packet.
+func (a *Analysis) blame(o *Observed) {
+	for i := range o.Unexplained {
+		u := &o.Unexplained[i]
+		if u.Severity != Violation || slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.concerns(o, u) }) {
+			continue
+		}
+		a.Findings = append(a.Findings, *u)
+	}
+}
+
+// concerns reports whether f is a violation of the endpoint o, or about what u is about.
+func (f *Finding) concerns(o *Observed, u *Finding) bool {
+	if f.Severity != Violation || f.Connection != o.Connection {
+		return false
+	}
+	if len(f.Packets) > 0 && len(u.Packets) > 0 && f.Packets[0] == u.Packets[0] {
+		return true
+	}
+	by := existenceRules[f.Rule]
+	return (f.About == 0 || f.About-1 == o.Flow) && (o.Responder && by == byResponder || !o.Responder && by == byRequester)
 }
 
 // explained reports whether the observer judged the packets of f, and found nothing wrong with them.
@@ -79,6 +112,6 @@ func explained(list []*Observed, f *Finding) bool {
 
 // reviewed reports whether f is a violation that an observer decides.
 func (f *Finding) reviewed() bool {
-	return f.Severity == Violation && existenceRules[f.Rule] != 0 && !endRules[f.Rule] &&
+	return f.Severity == Violation && existenceRules[f.Rule] != 0 &&
 		len(f.Packets) > 0 && f.Connection > 0
 }

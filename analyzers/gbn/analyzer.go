@@ -204,17 +204,72 @@ func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers
 var _ analyzers.Reviewer = (*Analyzer)(nil)
 
 // Observer implements analyzers.Reviewer: mirror traces and pairs of captures are observed where somebody seems to
-// break a rule.
+// break a rule. What is missing at the end is judged there: a run ends after a quiet time, and who analyses captures
+// softens what was not due yet.
 func (a *Analyzer) Observer() analyzers.Observer {
 	if a.observer != nil {
 		return nil
 	}
-	cfg := a.cfg
-	cfg.Default, cfg.Connections = cfg.Default.assumed(), maps.Clone(cfg.Connections)
-	for i, l := range cfg.Connections {
-		cfg.Connections[i] = l.assumed()
+	usual, certain := a.cfg, a.cfg
+	usual.Default, certain.Default = a.assumed(a.cfg.Default), a.known(a.cfg.Default)
+	usual.Connections, certain.Connections = maps.Clone(a.cfg.Connections), maps.Clone(a.cfg.Connections)
+	for i, l := range a.cfg.Connections {
+		usual.Connections[i], certain.Connections[i] = a.assumed(l), a.known(l)
 	}
-	return observer.New(a.meta, cfg.observer(func(l Limits) int64 { return a.host.BesideNS(l.TimeoutNS) }))
+	return &review{
+		a:       a,
+		usual:   observer.New(a.meta, usual.observer(func(l Limits) int64 { return a.host.BesideNS(l.TimeoutNS) })),
+		certain: observer.New(a.meta, certain.observer(func(Limits) int64 { return a.knownDelay() })),
+	}
+}
+
+// assumed returns l with the shortest timeout where none is known.
+func (a *Analyzer) assumed(l Limits) Limits {
+	l.TimeoutNS, l.AtRest = bounds.TimeoutNS(l.TimeoutNS), true
+	return l
+}
+
+// known returns what l says for certain. The instants of software hosts prove nothing.
+func (a *Analyzer) known(l Limits) Limits {
+	if l.AtRest = true; a.unpunctual() {
+		l.TimeoutNS = 0
+	}
+	return l
+}
+
+// knownDelay returns the bound of the host delays, 0 if none is known.
+func (a *Analyzer) knownDelay() int64 {
+	if a.unpunctual() {
+		return 0
+	}
+	return a.cfg.HostDelayNS
+}
+
+// A review observes twice: with what is usually so of hosts, which violations that are taken back must fit, and with
+// what is known for certain, which decides about new ones.
+type review struct {
+	a              *Analyzer
+	usual, certain *observer.Observer
+}
+
+// Packet implements analyzers.Observer.
+func (r *review) Packet(p *trace.Record) {
+	r.usual.Packet(p)
+	r.certain.Packet(p)
+}
+
+// Finish implements analyzers.Observer.
+func (r *review) Finish() []analyzers.Observed {
+	list := r.usual.Finish()
+	for _, o := range r.certain.Finish() {
+		o.Certain = true
+		if !o.Responder && r.a.cfg.limits(o.Connection).ErrorsExpected {
+			o.Unexplained = slices.DeleteFunc(o.Unexplained, func(f analyzers.Finding) bool { return len(f.Packets) == 0 })
+		}
+		list = append(list, o)
+	}
+	r.a.word(list)
+	return list
 }
 
 // Finish implements analyzers.Analyzer.
@@ -240,6 +295,12 @@ func (a *Analyzer) finishSessions() {
 func (a *Analyzer) observations() []analyzers.Observed {
 	list := append(a.observed, a.observer.Finish()...)
 	slices.SortStableFunc(list, func(x, y analyzers.Observed) int { return cmp.Compare(x.Connection, y.Connection) })
+	a.word(list)
+	return list
+}
+
+// word completes what an observer found by the table of rules.
+func (a *Analyzer) word(list []analyzers.Observed) {
 	for i := range list {
 		for j := range list[i].Unexplained {
 			f := &list[i].Unexplained[j]
@@ -250,7 +311,6 @@ func (a *Analyzer) observations() []analyzers.Observed {
 			}
 		}
 	}
-	return list
 }
 
 // Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them

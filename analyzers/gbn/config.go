@@ -85,12 +85,6 @@ func (c *Config) observer(hostDelay func(Limits) int64) observer.Config {
 	return o
 }
 
-// assumed returns l with the shortest timeout where none is known.
-func (l Limits) assumed() Limits {
-	l.TimeoutNS = bounds.TimeoutNS(l.TimeoutNS)
-	return l
-}
-
 func (l Limits) observer(hostDelay func(Limits) int64) observer.Limits {
 	return observer.Limits{
 		TimeoutNS: l.TimeoutNS, HostDelayNS: hostDelay(l), Retry: observer.Limit(l.Retry),

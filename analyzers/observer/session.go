@@ -605,16 +605,39 @@ func (st *stumble) excused(peer *session) *stumble {
 // finish judges the end and returns what was observed of both endpoints. Peer is the session of the other host's
 // requests, or nil: a queue pair in error owes neither requests nor responses.
 func (s *session) finish(peer *session) []analyzers.Observed {
-	if s.limits.AtRest && (peer == nil || !peer.rsp.endsInError()) {
-		s.note(0, s.req.finish().excused(peer))
-	}
-	if s.limits.AtRest && (peer == nil || !peer.req.endsInError()) {
-		s.note(1, s.rsp.finish().excused(peer))
+	if s.limits.AtRest {
+		failed, known := peer.failed(1)
+		judged := s.finishEndpoint(0, peer, s.req.finish, failed, known)
+		failed, known = peer.failed(0)
+		s.observed[1].AtRest = s.finishEndpoint(1, peer, s.rsp.finish, failed, known)
+		s.observed[0].AtRest = judged
 	}
 	for i := range s.observed {
-		s.observed[i].AtRest, s.observed[i].Short = s.limits.AtRest, s.end() <= maxShort
+		s.observed[i].Short = s.end() <= maxShort
 	}
 	return s.observed[:]
+}
+
+// failed reports whether the queue pair of an endpoint may be in error at the end, and whether that is known.
+func (s *session) failed(endpoint int) (failed, known bool) {
+	switch {
+	case s == nil:
+		return false, true
+	case endpoint == 0:
+		return s.req.endsInError()
+	}
+	return s.rsp.endsInError()
+}
+
+// finishEndpoint notes what an endpoint owes at the end, and reports whether that was judged. Failed says that its queue
+// pair may be in error on behalf of the other host's requests.
+func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*stumble, bool), failed, known bool) bool {
+	if failed {
+		return known || !s.exact
+	}
+	st, judged := finish()
+	s.note(endpoint, st.excused(peer))
+	return judged || !s.exact
 }
 
 // rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one

@@ -417,21 +417,22 @@ func (t *tracker[K]) refresh(at int64) *stumble {
 	return t.stumble(t.x.frame(last), last)
 }
 
-// endsInError reports whether the queue pair may be in error at the end of the trace. An endpoint that nobody can
-// explain may be.
-func (t *tracker[K]) endsInError() bool {
+// endsInError reports whether the queue pair may be in error at the end of the trace, and whether that is known. An
+// endpoint that nobody can explain may be.
+func (t *tracker[K]) endsInError() (failed, known bool) {
 	if t.blind || len(t.set) == 0 {
-		return true
+		return true, false
 	}
 	s := t.newStep(t.x.end(), t.level)
 	s.inError = true
-	return !s.run(t.set) || len(s.result) > 0
+	done := s.run(t.set)
+	return !done || len(s.result) > 0, done
 }
 
-// finish looks for a state that owes nothing.
-func (t *tracker[K]) finish() *stumble {
+// finish looks for a state that owes nothing, and reports whether it could.
+func (t *tracker[K]) finish() (st *stumble, judged bool) {
 	if t.blind || len(t.set) == 0 {
-		return nil
+		return nil, false
 	}
 	end := t.x.end()
 	for level := t.level; level <= t.level+maxUnseen && (level == 0 || !t.vouched); level++ {
@@ -440,20 +441,20 @@ func (t *tracker[K]) finish() *stumble {
 			set, ok = t.replay(end, level)
 		}
 		if !ok {
-			return nil
+			return nil, false
 		}
 		s := t.follow(set, end, level)
 		switch {
 		case s == nil:
-			return nil
+			return nil, false
 		case len(s.result) == 0:
 			continue
 		case level == t.level:
-			return nil
+			return nil, true
 		}
-		return &stumble{at: end, why: reasonUnfinished, needs: level - t.level, total: int64(level) + t.spent}
+		return &stumble{at: end, why: reasonUnfinished, needs: level - t.level, total: int64(level) + t.spent}, true
 	}
-	return &stumble{at: end, why: reasonUnfinished, needs: maxUnseen + 1}
+	return &stumble{at: end, why: reasonUnfinished, needs: maxUnseen + 1}, true
 }
 
 // anchorSpan is how many frames lie between two anchors: what an unseen frame before them would explain is not looked

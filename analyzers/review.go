@@ -3,6 +3,7 @@ package analyzers
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/trace"
 )
@@ -28,7 +29,7 @@ type Observer interface {
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {
-		if f := &a.Findings[i]; f.reviewed() {
+		if f := &a.Findings[i]; f.Severity == Violation && f.Connection > 0 && transportRule(f.Rule) {
 			blamed[f.Connection] = true
 		}
 	}
@@ -108,6 +109,11 @@ func explained(list []*Observed, f *Finding) bool {
 	about := func(o *Observed) bool { return f.About == 0 || o.Flow == f.About-1 }
 	proof, judged := match(list, f)
 	return judged && proof == nil && slices.ContainsFunc(list, about)
+}
+
+// transportRule reports whether a rule is about Go-back-N and retransmission.
+func transportRule(rule string) bool {
+	return strings.HasPrefix(rule, "gbn.") || strings.HasPrefix(rule, "retrans.")
 }
 
 // reviewed reports whether f is a violation that an observer decides.

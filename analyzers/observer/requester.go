@@ -193,10 +193,12 @@ func (q *requester) givesUp(n senderNode, f *frame) bool {
 		return false
 	case s.rnr && c.RNRRetry.Known && c.RNRRetry.Max < unlimitedRNR && int(s.rnrs) >= c.RNRRetry.Max:
 		return true
-	case !c.Retry.Known || int(s.retries) < c.Retry.Max || s.rnr && !s.implied:
+	case c.Retry.Known && int(s.retries) < c.Retry.Max || s.rnr && !s.implied:
 		return false
 	case s.nak || s.implied:
 		return true
+	case !c.Retry.Known:
+		return false
 	}
 	return c.TimeoutNS > 0 && n.timer+c.TimeoutNS <= q.x.latest(f)
 }

@@ -50,6 +50,7 @@ type session struct {
 	fold     *senderStep // room for foldRequester; few sessions need it
 	observed [2]analyzers.Observed
 	stumbled int
+	spokeNS  int64 // when the requester sent its latest frame; 0: never
 }
 
 const (
@@ -205,6 +206,7 @@ func (s *session) announced(r *trace.Record) int64 {
 }
 
 func (s *session) request(f *frame, at int64) {
+	s.spokeNS = f.timeNS
 	if f.damaged {
 		f.lost = true
 		s.note(0, s.req.sent(at))
@@ -609,6 +611,9 @@ func (s *session) finish(peer *session) []analyzers.Observed {
 		failed, known := peer.failed(1)
 		judged := s.finishEndpoint(0, peer, s.req.finish, failed, known)
 		failed, known = peer.failed(0)
+		if failed && s.exact && s.limits.HostDelayNS > 0 && peer.spokeNS > 0 {
+			s.rsp.aliveNS, failed = peer.spokeNS, false
+		}
 		s.observed[1].AtRest = s.finishEndpoint(1, peer, s.rsp.finish, failed, known)
 		s.observed[0].AtRest = judged
 	}

@@ -62,6 +62,9 @@ type tracker[K comparable] struct {
 	vouched bool   // the tap saw every frame from and to this endpoint
 	timed   bool   // host delays bound when this endpoint of an exact session receives what passed
 	why     reason // why the latest frame that nothing explains can't be sent
+	// aliveNS is when the queue pair was certainly not in error, though it may be at the end: what had arrived by then was
+	// dealt with. 0: it is not in error.
+	aliveNS int64
 	anchor  []node[K]
 	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle; middle is empty at
 	// first.
@@ -145,8 +148,7 @@ func (s *step[K]) run(set []node[K]) bool {
 			if !s.t.timed || !s.t.overdue(&n, s.goal) {
 				s.why = max(s.why, s.t.m.send(n, s.goal, after))
 			}
-		} else if (!s.t.x.exact || s.t.pending(&n) == nil) &&
-			(s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
+		} else if s.t.ended(&n) && (s.inError && s.t.m.inError(n) || !s.inError && s.t.m.settled(n)) {
 			s.result = append(s.result, n)
 			return true
 		}
@@ -230,6 +232,15 @@ func (t *tracker[K]) pending(n *node[K]) *frame {
 		}
 	}
 	return nil
+}
+
+// ended reports whether n has received all that it must have at the end.
+func (t *tracker[K]) ended(n *node[K]) bool {
+	if !t.x.exact {
+		return true
+	}
+	f := t.pending(n)
+	return f == nil || t.aliveNS > 0 && t.x.latest(f) >= t.aliveNS
 }
 
 // pulled adds what follows if n receives frame k before those that came earlier.

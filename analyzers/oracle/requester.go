@@ -105,10 +105,10 @@ func (r *requester) givesUp(s requesterState) (requesterState, bool) {
 	case s.failed || s.una == s.next || int(s.i) == len(r.x.in): // at the end settled and failed say it
 		return s, false
 	case s.rnr && v.RNRRetry >= 0 && v.RNRRetry < 7 && int(s.rnrs) >= v.RNRRetry:
-	case v.Retry < 0 || int(s.retries) < v.Retry || s.rnr && !s.implied:
+	case v.Retry >= 0 && int(s.retries) < v.Retry || s.rnr && !s.implied:
 		return s, false
 	case s.nak || s.implied:
-	case v.TimeoutNS > 0:
+	case v.Retry >= 0 && v.TimeoutNS > 0:
 		s.now = max(s.now, s.timer+v.TimeoutNS)
 	default:
 		return s, false

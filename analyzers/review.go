@@ -29,7 +29,7 @@ type Observer interface {
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {
-		if f := &a.Findings[i]; f.Severity == Violation && f.Connection > 0 && transportRule(f.Rule) {
+		if f := &a.Findings[i]; f.blames() {
 			blamed[f.Connection] = true
 		}
 	}
@@ -74,8 +74,12 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 		return (by == byResponder || explained(seen[endpointKey{f.Connection, false}], &f)) &&
 			(by == byRequester || explained(seen[endpointKey{f.Connection, true}], &f))
 	})
-	for _, o := range certain {
-		a.blame(o)
+	for _, responders := range []bool{true, false} {
+		for _, o := range certain {
+			if o.Responder == responders {
+				a.blame(o)
+			}
+		}
 	}
 	slices.SortStableFunc(a.Findings, compareFindings)
 	return nil
@@ -92,16 +96,22 @@ func (a *Analysis) blame(o *Observed) {
 	}
 }
 
-// concerns reports whether f is a violation of the endpoint o, or about what u is about.
+// concerns reports whether f is a violation of the endpoint o, or about the packet of u and not of the other endpoint.
+// An exchange that stops in the middle is one finding: what is missing of the responder keeps the requester waiting.
 func (f *Finding) concerns(o *Observed, u *Finding) bool {
-	if f.Severity != Violation || f.Connection != o.Connection {
+	if f.Severity != Violation || f.Connection != o.Connection || f.About != 0 && f.About-1 != o.Flow {
 		return false
 	}
-	if len(f.Packets) > 0 && len(u.Packets) > 0 && f.Packets[0] == u.Packets[0] {
+	if len(u.Packets) == 0 && !o.Responder && (endRules[f.Rule] || f.Rule == "gbn.incomplete") {
 		return true
 	}
-	by := existenceRules[f.Rule]
-	return (f.About == 0 || f.About-1 == o.Flow) && (o.Responder && by == byResponder || !o.Responder && by == byRequester)
+	switch existenceRules[f.Rule] {
+	case byRequester:
+		return !o.Responder
+	case byResponder:
+		return o.Responder
+	}
+	return len(f.Packets) > 0 && len(u.Packets) > 0 && f.Packets[0] == u.Packets[0]
 }
 
 // explained reports whether the observer judged the packets of f, and found nothing wrong with them.
@@ -111,9 +121,10 @@ func explained(list []*Observed, f *Finding) bool {
 	return judged && proof == nil && slices.ContainsFunc(list, about)
 }
 
-// transportRule reports whether a rule is about Go-back-N and retransmission.
-func transportRule(rule string) bool {
-	return strings.HasPrefix(rule, "gbn.") || strings.HasPrefix(rule, "retrans.")
+// blames reports whether f is a violation of Go-back-N or of the rules of retransmission on some connection.
+func (f *Finding) blames() bool {
+	transport := strings.HasPrefix(f.Rule, "gbn.") || strings.HasPrefix(f.Rule, "retrans.")
+	return transport && f.Severity == Violation && f.Connection > 0
 }
 
 // reviewed reports whether f is a violation that an observer decides.

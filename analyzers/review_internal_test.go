@@ -54,10 +54,19 @@ func TestAReviewTakesBackOnlyWhatItHasJudgedAndExplained(t *testing.T) {
 		},
 		"after an error that neither endpoint shows": {finding: found("gbn.after-error", Violation, 1, 3)},
 		"a rule about contents":                      {finding: found("gbn.pad-count", Violation, 1, 3), stays: true},
-		"what is missing at the end":                 {finding: found("gbn.ack-missing", Violation, 1, 3), stays: true},
-		"a warning":                                  {finding: found("gbn.psn-skip", Warning, 1, 3), stays: true},
-		"another connection":                         {finding: found("gbn.psn-skip", Violation, 2, 3), stays: true},
-		"no packet":                                  {finding: found("gbn.psn-skip", Violation, 1), stays: true},
+		"what is missing at the end of a trace that was not judged there": {
+			finding: found("gbn.ack-missing", Violation, 1, 3), stays: true,
+		},
+		"what seems to be missing at the end and is not owed": {
+			finding: found("gbn.ack-missing", Violation, 1, 3), responder: Observed{AtRest: true},
+		},
+		"what is missing at the end": {
+			finding: found("gbn.ack-missing", Violation, 1, 3), stays: true,
+			responder: Observed{AtRest: true, Unexplained: []Finding{found("gbn.ack-missing", Violation, 1)}},
+		},
+		"a warning":          {finding: found("gbn.psn-skip", Warning, 1, 3), stays: true},
+		"another connection": {finding: found("gbn.psn-skip", Violation, 2, 3), stays: true},
+		"no packet":          {finding: found("gbn.psn-skip", Violation, 1), stays: true},
 		"the requests of the other host, which nobody observed": {
 			finding: Finding{Rule: "gbn.psn-skip", Severity: Violation, Connection: 1, Packets: []uint64{3}, About: 2},
 			stays:   true,
@@ -87,8 +96,53 @@ func TestAReviewTakesBackOnlyWhatItHasJudgedAndExplained(t *testing.T) {
 				t.Errorf("findings: %+v", doc.Findings)
 			}
 			other := func(r trace.Record) bool { return r.Flow.Connection() != c.finding.Connection }
-			if slices.ContainsFunc(v.packets, other) || c.finding.reviewed() != (len(v.packets) > 0) {
+			if slices.ContainsFunc(v.packets, other) || c.finding.blames() != (len(v.packets) > 0) {
 				t.Errorf("observed %+v", v.packets)
+			}
+		})
+	}
+}
+
+// TestAReviewAddsWhatNoFindingIsAbout blames the requester of connection 1, and has something else unexplained.
+func TestAReviewAddsWhatNoFindingIsAbout(t *testing.T) {
+	found := func(rule string, about trace.FlowID, packets ...uint64) Finding {
+		return Finding{Rule: rule, Severity: Violation, Connection: 1, Packets: packets, About: about}
+	}
+	doubt := found("gbn.ack-beyond", 1, 4)
+	doubt.Severity = Warning
+	for name, c := range map[string]struct {
+		finding  Finding
+		observed Observed
+		added    int
+	}{
+		"the responder": {
+			found("gbn.psn-skip", 1, 3), Observed{Responder: true, Unexplained: []Finding{found("gbn.ack-beyond", 0, 4)}}, 1,
+		},
+		"the responder, at the end": {
+			found("gbn.psn-skip", 1, 3), Observed{Responder: true, Unexplained: []Finding{found("gbn.ack-missing", 0)}}, 1,
+		},
+		"the requester once more": {
+			found("gbn.psn-skip", 1, 3), Observed{Unexplained: []Finding{found("gbn.round-gap", 0, 5)}}, 0,
+		},
+		"the requester of the other host": {
+			found("gbn.psn-skip", 2, 3), Observed{Unexplained: []Finding{found("gbn.round-gap", 0, 5)}}, 1,
+		},
+		"the same packet, for its contents": {
+			found("gbn.pad-count", 1, 4), Observed{Responder: true, Unexplained: []Finding{found("gbn.ack-beyond", 0, 4)}}, 0,
+		},
+		"another packet, for its contents": {
+			found("gbn.pad-count", 1, 3), Observed{Responder: true, Unexplained: []Finding{found("gbn.ack-beyond", 0, 4)}}, 1,
+		},
+		"only in doubt": {
+			found("gbn.psn-skip", 1, 3), Observed{Responder: true, Unexplained: []Finding{doubt}}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := &Analysis{Findings: []Finding{c.finding}}
+			c.observed.Connection, c.observed.Certain = 1, true
+			a.blame(&c.observed)
+			if added := len(a.Findings) - 1; added != c.added {
+				t.Errorf("added %d, want %d: %+v", added, c.added, a.Findings)
 			}
 		})
 	}

@@ -42,6 +42,7 @@ type Analyzer struct {
 	unknown    int64                // records with an opcode that RC does not have
 	observer   *observer.Observer   // of a single capture, else nil
 	observed   []analyzers.Observed // by the parts that were joined
+	unclear    map[int]bool         // connections on which more may be lost, or less, than the trace shows
 }
 
 type ruleKey struct {
@@ -67,6 +68,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 		responder:  fsm.NewCoverage(responderMachine),
 		suppressed: map[ruleKey]int64{},
 		reported:   map[ruleKey]int{},
+		unclear:    map[int]bool{},
 	}
 	if meta.Kind == trace.KindPlain && !meta.EventsKnown {
 		a.observer = observer.New(meta, cfg.observer(func(Limits) int64 { return cfg.HostDelayNS }))
@@ -262,6 +264,9 @@ func (r *review) Packet(p *trace.Record) {
 func (r *review) Finish() []analyzers.Observed {
 	list := r.usual.Finish()
 	for _, o := range r.certain.Finish() {
+		if r.a.unclear[o.Connection] {
+			continue // a receiver drops packets of another partition, which an observer does not know
+		}
 		o.Certain = true
 		if !o.Responder && r.a.cfg.limits(o.Connection).ErrorsExpected {
 			o.Unexplained = slices.DeleteFunc(o.Unexplained, func(f analyzers.Finding) bool { return len(f.Packets) == 0 })
@@ -285,8 +290,11 @@ func (a *Analyzer) Finish() analyzers.Result {
 
 func (a *Analyzer) finishSessions() {
 	for _, s := range a.sessions {
-		if s != nil {
-			s.finish()
+		if s == nil {
+			continue
+		}
+		if s.finish(); s.captured || s.fateUnknown || a.strangers(s.flow) {
+			a.unclear[s.flow.Connection()] = true
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gbn
 
 import (
+	"maps"
 	"unsafe"
 
 	"candela.dev/candela/analyzers"
@@ -78,6 +79,7 @@ func (a *Analyzer) Join(parts []analyzers.Part) {
 		for key, n := range p.suppressed {
 			a.suppressed[key] += n
 		}
+		maps.Copy(a.unclear, p.unclear)
 		a.observed = append(a.observed, p.observer.Finish()...)
 		a.strays += p.strays
 		a.unknown += p.unknown

@@ -64,13 +64,16 @@ type requester struct {
 	mute      int   // responses that were lost since the latest progress
 	lowest    pos   // the lowest position that was ever retransmitted
 	fatalNS   int64 // when the NAK that ended the connection passed
+	// the latest restart that only the timer explains: where it went, when it was seen, and the earliest instant at which it
+	// can have left the host
+	timedAt, timedNS, timedFromNS int64
 }
 
 func (q *requester) init() {
 	q.una = newFrontier(0)
 	q.window = newWindow()
 	q.iter, q.lastData = 1, -1
-	q.restartAt, q.contrary, q.doubted, q.lowest = -1, -1, -1, never
+	q.restartAt, q.contrary, q.doubted, q.timedAt, q.lowest = -1, -1, -1, -1, never
 }
 
 // never is a position that no request has.
@@ -308,6 +311,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 		return rqRestartOff
 	}
 	s.checkTimeout(r, p, k)
+	s.noteTimed(r, p, k)
 	return rqRestartTimeout
 }
 
@@ -369,7 +373,8 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 	count, limit, name, why := &q.restarts, s.limits.Retry, "retry_cnt", causeRetries
 	switch rnr := k.obeyed < k.rnrs && k.waitNS != 0 && r.TimeNS-k.waitNS >= k.rnrNS; {
-	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && s.limits.TimeoutNS > 0 && !s.ruledOut(r, p, k):
+	case rnr && (kind == nakSequence || k.asks > k.rnrs), rnr && !s.refusedSurely(r, k) && s.limits.TimeoutNS > 0 &&
+		!s.ruledOut(r, p, k):
 		q.vague++
 		s.checkBoth(r, p)
 		return
@@ -386,6 +391,40 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count),
 			why(s.requester(), psnOf(p), *count, limit.Max))
 	}
+}
+
+// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that instants
+// prove what it had received.
+func (s *session) punctual() bool {
+	return s.a.cfg.HostDelayNS > 0 && !s.captured && !s.fateUnknown && !s.disturbed && !s.a.unpunctual()
+}
+
+// refusedSurely reports whether the requester had received the RNR NAK of state k when it sent r: it waits for that and
+// no longer for the timer.
+func (s *session) refusedSurely(r *trace.Record, k *knowledge) bool {
+	return s.punctual() && k.nak == nakRNR && !k.dubious && r.TimeNS-k.nakNS > s.a.delay
+}
+
+// noteTimed remembers the earliest instant of a restart that only the timer explains. The next one comes T after that at
+// the earliest, however long either took to the observer.
+func (s *session) noteTimed(r *trace.Record, p pos, k *knowledge) {
+	q, t := &s.req, s.limits.TimeoutNS
+	start, _, ok := s.timerStart(p, k)
+	if !s.punctual() || t <= 0 || !ok || q.carried > 0 || k.dubious {
+		q.timedAt = -1
+		return
+	}
+	since, timed := s.timedSince(p, start)
+	if !timed {
+		since = max(start-s.a.cfg.HostDelayNS, k.timeNS) // it sent the request before it passed, and got the response after
+	}
+	q.timedAt, q.timedNS, q.timedFromNS = p, r.TimeNS, max(r.TimeNS-s.a.cfg.HostDelayNS, since+t)
+}
+
+// timedSince returns the earliest instant of the restart at p that was seen at startNS, if only the timer explains it.
+func (s *session) timedSince(p pos, startNS int64) (int64, bool) {
+	q := &s.req
+	return q.timedFromNS, q.timedAt == p && q.timedNS == startNS
 }
 
 // checkBoth bounds the retransmissions of which some may be timeouts or answers to RNR NAKs.
@@ -437,6 +476,9 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 		slack = max(slack, t/2)
 	}
 	start, _, ok := s.timerStart(p, k)
+	if since, timed := s.timedSince(p, start); ok && timed && r.TimeNS < since+t {
+		return true
+	}
 	if stalled && s.req.stalledNS != 0 && p > s.req.stalledAt && r.TimeNS-s.req.waitingNS >= t-slack &&
 		r.TimeNS-s.req.stalledNS <= s.a.delay+bounds.SlowestReactionNS {
 		return false // the timer may have run out before the progress to p was known

@@ -404,6 +404,9 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	if t := &q.stream; t.active && p == t.next {
 		// It fails while it answers a READ: the NAK takes the place of the next response.
+		if !t.replay {
+			s.checkMSN(r, p, q.log.least.msn)
+		}
 	} else if s.cutStream(r, p-1); (p <= q.acked || !s.foldTo(r, p)) && !s.refusesDuplicate(r, p) {
 		say(s.report(s.step(rsNackUnprovoked), r, p, q.ackID),
 			fmt.Sprintf("no %v: no request at psn %d can have arrived in order and unacknowledged", r.Class(), p+1),

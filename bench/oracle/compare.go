@@ -76,6 +76,7 @@ func compare(fl *flag.FlagSet, args []string, out io.Writer) error {
 // compareWith compares the oracle with what newJudge returns for each goroutine.
 func compareWith(newJudge func() comparison.Judge, fl *flag.FlagSet, args []string, out io.Writer) error {
 	count := fl.Int("count", 10000, "traces")
+	first := fl.Int("first", 0, "number of the first trace of the seed")
 	seed := fl.Uint64("seed", 1, "of the random traces")
 	examples := fl.Int("examples", 2, "printed of each class")
 	limit := fl.Int("limit", -1, "disagreements that are an error if there are more; negative: any number is fine")
@@ -104,7 +105,7 @@ func compareWith(newJudge func() comparison.Judge, fl *flag.FlagSet, args []stri
 	for w := range *workers {
 		group.Go(func() {
 			judge := newJudge()
-			for i := w; i < *count; i += *workers {
+			for i := *first + w; i < *first+*count; i += *workers {
 				t, family := comparison.DrawSeenBy(rand.New(rand.NewPCG(*seed, uint64(i))), taps)
 				list, err := comparison.Compare(t, judge)
 				if err != nil {

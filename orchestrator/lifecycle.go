@@ -188,11 +188,12 @@ func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Ou
 	return out, err
 }
 
-// WriteReports writes the report as JUnit XML and as a page.
+// WriteReports writes the report as JUnit XML, as a page, and as the data from which sites are made.
 func (c *Cycle) WriteReports(rep *report.Report) error {
 	return errors.Join(
 		c.Dir.WriteFile("junit.xml", func(w io.Writer) error { return report.JUnit(w, []*report.Report{rep}) }),
 		c.Dir.WriteFile("report.html", func(w io.Writer) error { return report.HTML(w, rep) }),
+		c.Dir.WriteFile(report.DocumentFile, func(w io.Writer) error { return report.WriteDocument(w, rep) }),
 	)
 }
 

@@ -132,8 +132,9 @@ can be said about the device), 4 something of Candela or of the lab failed.`,
 			return cmd.Help()
 		},
 	}
-	root.AddCommand(newRun(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(), newDetect(),
-		newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(), newVersion(), newMan())
+	root.AddCommand(newRun(), newReport(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(),
+		newDetect(), newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(),
+		newVersion(), newMan())
 	explainUsage(root)
 	completeValues(root)
 	// Help is written for a terminal of 80 columns; flags would be as long as their lines.

@@ -38,6 +38,8 @@ type runFlags struct {
 	junit     string
 	points    []int
 	waivers   string
+	report    string
+	line      string // the command line
 }
 
 func newRun() *cobra.Command {
@@ -61,6 +63,9 @@ A test of a switch is simulated. With --testbed netns the same switch runs on
 real frames, between network namespaces that the run makes (needs root): see
 docs/guide/live.md, "A switch under test".
 
+Several runs, a sweep's too, are also written as a site: an index with filters,
+plots, a page for each run. See candela report --help.
+
 The exit status is that of the worst run: infrastructure failure (4), then fail
 (1), then invalid (3), then pass (0). A wrong file counts as 2, between 4 and 1.
 It is also 2 if every test was refused.`,
@@ -70,7 +75,7 @@ It is also 2 if every test was refused.`,
   candela run configs/sweep-psn.yml --point 3,7`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.hasSeed = cmd.Flags().Changed("seed")
+			f.hasSeed, f.line = cmd.Flags().Changed("seed"), commandLine(cmd, args)
 			return runTests(cmd, args, f)
 		},
 	}
@@ -89,6 +94,8 @@ It is also 2 if every test was refused.`,
 	fl.IntSliceVar(&f.points, "point", nil, "of a sweep run only these points, numbered from 1")
 	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")
 	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML of all runs to this file")
+	fl.StringVar(&f.report, "report", "",
+		"directory of the site that several runs get (default report beside them); none: no site")
 	return cmd
 }
 
@@ -469,6 +476,7 @@ func (s *suite) finish() error {
 	if err := s.summaries(); err != nil {
 		return infrastructure(err)
 	}
+	s.site()
 	if s.flags.junit != "" {
 		if err := writeJUnit(s.flags.junit, s.reports); err != nil {
 			return infrastructure(err)

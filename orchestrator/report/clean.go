@@ -66,3 +66,6 @@ func cleanLines(s string) []string {
 
 // oneLine is a text of several lines as one.
 func oneLine(s string) string { return strings.Join(cleanLines(s), "; ") }
+
+// OneLine prints s, wherever it comes from, as one line without control characters.
+func OneLine(s string) string { return oneLine(s) }

@@ -10,12 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"candela.dev/candela/analyzers"
 )
 
 //go:embed page.gohtml
 var pageTemplate string
+
+//go:embed parts.gohtml
+var partsTemplate string
 
 //go:embed page.css
 var pageStyle string
@@ -30,26 +34,90 @@ const (
 	pageAround      = 40
 )
 
+// Style is the style sheet of all pages.
+func Style() string { return pageStyle }
+
+// Links place a page in a site. Addresses are relative to the page.
+type Links struct {
+	Index    string // the site's first page
+	Assets   string // what goes before the names of style sheet and script
+	Title    string // of the site
+	Up       *Link  // the sweep that the run is a point of
+	Previous *Link
+	Next     *Link
+	Files    string // what goes before the names of the run's files
+	HasFiles bool   // they can be reached
+}
+
+// Link is a link to another page of a site.
+type Link struct{ Href, Text string }
+
+var parsePage = sync.OnceValues(func() (*template.Template, error) {
+	return WithParts(template.New("page").Funcs(template.FuncMap{"clean": oneLine})).Parse(pageTemplate)
+})
+
+// Parts are what other pages show in the way of a report's.
+type Parts struct {
+	Tables []tableView
+	Charts []chartView
+}
+
+// NewParts prepares tables and charts for the templates tables and charts of [WithParts].
+func NewParts(tables []Table, charts []Chart) Parts {
+	var p Parts
+	for i := range tables {
+		p.Tables = append(p.Tables, newTableView(&tables[i]))
+	}
+	for i := range charts {
+		p.Charts = append(p.Charts, newChartView(&charts[i]))
+	}
+	return p
+}
+
+// WithParts adds the templates tables and charts to t, which has the function clean.
+func WithParts(t *template.Template) *template.Template { return template.Must(t.Parse(partsTemplate)) }
+
 // HTML writes r as one page that needs nothing else: no network, no script. All that comes from a trace or a bundle
 // passes through html/template and clean.
-func HTML(w io.Writer, r *Report) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"clean": oneLine}).Parse(pageTemplate)
+func HTML(w io.Writer, r *Report) error { return SitePage(w, r, nil) }
+
+// SitePage writes r as a page of a site; without links it stands alone.
+func SitePage(w io.Writer, r *Report, links *Links) error {
+	t, err := parsePage()
 	if err != nil {
 		return fmt.Errorf("parse the page's template: %w", err)
 	}
-	if err := t.Execute(w, newPage(r)); err != nil {
+	p := newPage(r)
+	p.join(links)
+	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("write html: %w", err)
 	}
 	return nil
 }
 
+// join makes the page one of a site.
+func (p *page) join(links *Links) {
+	if p.Site = links; links == nil {
+		return
+	}
+	p.Repeated = p.Command()
+	for i := range p.Files {
+		if links.HasFiles {
+			p.Files[i].Href = links.Files + p.Files[i].Name
+		}
+	}
+}
+
 // page is what the template shows. Texts are raw: the template cleans them.
 type page struct {
 	*Report
-	Style   template.CSS
-	Verdict string // in capitals
-	Class   string // pass, fail or invalid
-	About   []string
+	Style template.CSS
+	Site  *Links // nil: the page stands alone
+	// Repeated is the command that repeats the run.
+	Repeated string
+	Verdict  string // in capitals
+	Class    string // pass, fail or invalid
+	About    []string
 
 	Connections []pageConnection
 	MoreConns   string
@@ -98,10 +166,15 @@ type pageFinding struct {
 	Class   string
 	Place   string
 	Packets string
+
+	Anchor  string // "f1"
+	Ladder  *ladderView
+	Rows    []packetRow
+	Filters []filterView
 }
 
 // pageFile is a file beside the page.
-type pageFile struct{ Name, What string }
+type pageFile struct{ Name, What, Href string }
 
 func newPage(r *Report) *page {
 	t := textReport{Report: r, printer: newPrinter(io.Discard, TextOptions{})}
@@ -125,7 +198,9 @@ func newPage(r *Report) *page {
 		p.ChartViews = append(p.ChartViews, newChartView(&r.Charts[i]))
 	}
 	for i := range r.Ladders {
-		p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
+		if !p.placed(&r.Ladders[i]) {
+			p.Ladders = append(p.Ladders, newLadderView(r, &r.Ladders[i]))
+		}
 	}
 	for _, m := range tellingMetrics(r.Metrics, allUnits) {
 		if nothing := m.Unit == analyzers.UnitCount && m.Min == 0 && m.Max == 0; !nothing && len(p.Metrics) < pageMetrics {
@@ -151,9 +226,6 @@ func (p *page) words() {
 	case "taps":
 		p.LadderNote = "One row for each packet in the order of the upstream taps, time downwards, not to scale. " +
 			"The upstream tap saw a packet at the time given; a cross shows that the downstream tap did not."
-	}
-	if len(r.Ladders) > 0 && len(p.violations())+len(p.Remarks) > len(r.Ladders) {
-		p.LadderNote += fmt.Sprintf(" The first findings are drawn, %d at most.", maxLadders)
 	}
 	if p.GeneralNotes = r.Notes; r.Observation == nil {
 		return
@@ -214,7 +286,8 @@ func (p *page) events() {
 
 func (p *page) findings(t *textReport) {
 	view := func(f *Finding) pageFinding {
-		v := pageFinding{Finding: f, Place: t.place(f)}
+		v := pageFinding{Finding: f, Place: t.place(f), Anchor: p.Report.Anchor(f), Filters: p.Report.filters(f)}
+		v.Rows = p.Report.packetRows(f, v.Anchor)
 		if f.counts() {
 			v.Word, v.Class = "FAIL", "fail"
 		} else {
@@ -245,6 +318,33 @@ func (p *page) findings(t *textReport) {
 	}
 }
 
+// Anchor is the place of a finding of r on its page.
+func (r *Report) Anchor(f *Finding) string {
+	for i := range r.Findings {
+		if f == &r.Findings[i] {
+			return fmt.Sprintf("f%d", i+1)
+		}
+	}
+	return ""
+}
+
+// placed draws a ladder within its finding, if that is shown.
+func (p *page) placed(l *Ladder) bool {
+	if l.Finding == 0 {
+		return false
+	}
+	for _, list := range [][]pageFinding{p.Failing, p.Remarks} {
+		for i := range list {
+			if list[i].Anchor == fmt.Sprintf("f%d", l.Finding) {
+				v := newLadderView(p.Report, l)
+				list[i].Ladder = &v
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func severityRank(f *Finding) int {
 	return slices.Index([]analyzers.Severity{analyzers.Violation, analyzers.Warning, analyzers.Note}, f.Severity)
 }
@@ -256,7 +356,7 @@ func (f pageFinding) ShortAround() []string { return f.Around[:min(len(f.Around)
 func (p *page) files() {
 	if p.Apart {
 		for _, f := range p.Report.Files {
-			p.Files = append(p.Files, pageFile(f))
+			p.Files = append(p.Files, pageFile{Name: f.Name, What: f.What})
 		}
 		return
 	}
@@ -264,22 +364,22 @@ func (p *page) files() {
 		return
 	}
 	p.Files = []pageFile{
-		{"trace.pcap", "every packet at the injector; tcpdump and Wireshark read it"},
-		{"config.yml", "the test with all defaults explicit"},
-		{"environment.json", "what ran it"},
+		{Name: "trace.pcap", What: "every packet at the injector; tcpdump and Wireshark read it"},
+		{Name: "config.yml", What: "the test with all defaults explicit"},
+		{Name: "environment.json", What: "what ran it"},
 	}
 	if p.Report.Files != nil {
 		p.Files = nil
 	}
 	for _, f := range p.Report.Files {
-		p.Files = append(p.Files, pageFile(f))
+		p.Files = append(p.Files, pageFile{Name: f.Name, What: f.What})
 	}
 	for _, name := range p.analyzerNames() {
 		if filepath.Base(name) == name && clean(name) == name {
-			p.Files = append(p.Files, pageFile{"analysis/" + name + ".json", "findings and metrics of " + name})
+			p.Files = append(p.Files, pageFile{Name: "analysis/" + name + ".json", What: "findings and metrics of " + name})
 		}
 	}
-	p.Files = append(p.Files, pageFile{"log.jsonl", "what happened when"})
+	p.Files = append(p.Files, pageFile{Name: "log.jsonl", What: "what happened when"})
 }
 
 // machineView is the coverage of one analyzer's state machines.

@@ -47,6 +47,7 @@ type window struct {
 	open       int     // packets still to take
 	points     []Point // in trace order
 	finding    *Finding
+	number     int // of the finding, from 1; 0: none
 	title      string
 }
 
@@ -104,6 +105,7 @@ func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	if !plots {
 		return il
 	}
+	r.nameQueuePairs(meta.Connections)
 	il.draw((*Finding).counts)
 	if len(il.ladders) == 0 {
 		il.draw(func(f *Finding) bool { return f.Severity == analyzers.Warning })
@@ -114,12 +116,29 @@ func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	return il
 }
 
+// nameQueuePairs fills in the queue pairs of connections.
+func (r *Report) nameQueuePairs(known *trace.Connections) {
+	all := known.All()
+	for i := range r.Connections {
+		c := &r.Connections[i]
+		if c.Index < 1 || c.Index > len(all) || c.QPNs != nil {
+			continue
+		}
+		for _, side := range []trace.Side{all[c.Index-1].Requester, all[c.Index-1].Responder} {
+			if side.QPN != 0 {
+				c.QPNs = append(c.QPNs, uint32(side.QPN))
+			}
+		}
+	}
+}
+
 // draw asks for ladders around the first findings of a kind.
 func (il *illustrator) draw(kind func(*Finding) bool) {
 	for i := range il.report.Findings {
 		if f := &il.report.Findings[i]; kind(f) && len(f.Packets) > 0 && len(il.ladders) < maxLadders {
 			w := il.want(f, f.Packets[:1], ladderBefore, ladderAfter)
 			w.title = fmt.Sprintf("around %s, %s %s", f.Rule, il.report.packetWord(), packetNumber(f.Packets[0]))
+			w.number = i + 1
 			il.ladders = append(il.ladders, w)
 		}
 	}
@@ -269,11 +288,12 @@ func (w *window) start(recent *recentPackets, p *Point) {
 
 func (il *illustrator) finish() {
 	for _, w := range il.windows {
-		w.finding.Around = il.report.aroundLines(w.points)
+		w.finding.Around, w.finding.Window = il.report.aroundLines(w.points), w.points
 	}
 	for _, w := range il.ladders {
 		if len(w.points) > 0 {
-			il.report.Ladders = append(il.report.Ladders, Ladder{Connection: w.connection, Title: w.title, Steps: w.steps()})
+			il.report.Ladders = append(il.report.Ladders, Ladder{Connection: w.connection, Title: w.title,
+				Finding: w.number, Steps: w.steps()})
 		}
 	}
 	for _, c := range il.report.plotted() {

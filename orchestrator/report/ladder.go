@@ -23,7 +23,7 @@ const (
 
 // ladderView is a Ladder as an SVG: time runs downwards, a row for each packet, not to scale.
 type ladderView struct {
-	Title                          string
+	Title, Observer                string
 	Label                          string
 	Width, Height, Top, Bottom     int
 	Requester, Injector, Responder int
@@ -54,6 +54,7 @@ func newLadderView(r *Report, l *Ladder) ladderView {
 	steps := l.Steps[:min(len(l.Steps), maxSteps)]
 	v := ladderView{
 		Title: fmt.Sprintf("%s %d, %s", r.flowWord(), l.Connection, l.Title), Width: ladderWidth, Top: ladderTop - 12,
+		Observer:  r.observer(),
 		Requester: ladderRequester, Injector: ladderInjector, Responder: ladderResponder,
 	}
 	y := float64(ladderTop)

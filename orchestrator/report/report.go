@@ -79,6 +79,7 @@ type Connection struct {
 	Responder string
 	Outcome   string // "10 of 10 messages complete", or the completion error
 	OK        bool
+	QPNs      []uint32 // of both sides, as far as they are known; for display filters
 
 	Data, Resent, Rounds   int64 // data packets, retransmissions among them, rounds of transmission (ITER of the last)
 	Acks, Naks, RNRs       int64
@@ -150,7 +151,8 @@ type Event struct {
 type Finding struct {
 	analyzers.Finding
 	Around []string
-	Waiver string // reference of the waiver that excuses it; empty: none
+	Window []Point // the packets of Around; nil: not known
+	Waiver string  // reference of the waiver that excuses it; empty: none
 	// Wanted says that the test asks for this violation or puts up with it, so that it doesn't count against the device.
 	Wanted bool
 }

@@ -74,6 +74,7 @@ func (p *Point) fate() string {
 type Ladder struct {
 	Connection int
 	Title      string // what it shows: "around mirror #1184"
+	Finding    int    // the number of the finding that it is about, from 1; 0: none
 	Steps      []Step
 }
 

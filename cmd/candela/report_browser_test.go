@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a headless Chromium that notes what a page must not do.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	site string // the directory in which all requests must stay
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// openBrowser starts Chromium, or skips the test where there is none.
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIP: a browser takes seconds; run without -short")
+	}
+	program := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil && program == "" {
+			program = path
+		}
+	}
+	if program == "" {
+		t.Skip("SKIP: no Chromium; tools/setup installs it")
+	}
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.WSURLReadTimeout(40 * time.Second),
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	t.Cleanup(cancel)
+	ctx, closeAll := chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(closeAll)
+	ctx, closePage := chromedp.NewContext(ctx)
+	t.Cleanup(closePage)
+	b := &browser{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, b.listen)
+	if err := chromedp.Run(ctx, network.Enable(), log.Enable(), runtime.Enable()); err != nil {
+		t.Skipf("SKIP-busy: Chromium does not start: %v", err)
+	}
+	return b
+}
+
+func (b *browser) listen(event any) {
+	var complaint string
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if url := e.Request.URL; !strings.HasPrefix(url, "file://"+b.site) && url != "about:blank" {
+			complaint = "request outside the site: " + url
+		}
+	case *runtime.EventExceptionThrown:
+		complaint = "exception: " + e.ExceptionDetails.Error()
+	case *runtime.EventConsoleAPICalled:
+		complaint = fmt.Sprintf("console: %s", e.Type)
+		for _, a := range e.Args {
+			complaint += fmt.Sprintf(" %s%s", a.Value, a.Description)
+		}
+	case *log.EventEntryAdded:
+		complaint = fmt.Sprintf("log: %s %s %s", e.Entry.Level, e.Entry.Text, e.Entry.URL)
+	}
+	if complaint == "" {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complaints = append(b.complaints, complaint)
+}
+
+// do takes steps in the browser. A machine that is too busy for them skips the test.
+func (b *browser) do(actions ...chromedp.Action) {
+	b.t.Helper()
+	if err := chromedp.Run(b.ctx, actions...); err != nil {
+		if b.ctx.Err() != nil && b.t.Context().Err() == nil {
+			b.t.Skipf("SKIP-busy: the browser took too long: %v", err)
+		}
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) open(page string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate("file://" + filepath.Join(b.site, page)))
+}
+
+// value evaluates an expression in the page.
+func value[T any](b *browser, expression string) T {
+	b.t.Helper()
+	var v T
+	b.do(chromedp.Evaluate(expression, &v))
+	return v
+}
+
+// quiet fails if a page complained.
+func (b *browser) quiet() {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.complaints {
+		b.t.Error(c)
+	}
+	b.complaints = nil
+}
+
+// eventually waits until an expression holds. While one page follows another there is none to ask.
+func (b *browser) eventually(expression string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	defer cancel()
+	for {
+		var ok bool
+		if err := chromedp.Run(ctx, chromedp.Evaluate(expression, &ok)); err == nil && ok {
+			return
+		}
+		if err := chromedp.Run(ctx, chromedp.Sleep(20*time.Millisecond)); err != nil {
+			b.t.Fatalf("does not come true: %s", expression)
+		}
+	}
+}
+
+// browsedSite is a site with a sweep, passes, a failure, an invalid run, a test of a switch, and a judged capture.
+func browsedSite(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	configs := []string{"quickstart.yml", "dcqcn.yml", "sweep-psn.yml", "broken/nack-plus-one.yml",
+		"broken/slow-dumper.yml", "switch-incast-droptail.yml"}
+	args := []string{"run", "--out", dir}
+	for _, c := range configs {
+		args = append(args, filepath.Join("../../configs", c))
+	}
+	_, stdout, stderr := candela(t, args...)
+	site := filepath.Join(dir, "report")
+	if !strings.Contains(stdout, filepath.Join(site, "index.html")) {
+		t.Fatalf("run says nothing of its site:\n%s%s", stdout, stderr)
+	}
+	return site
+}
+
+func TestASiteIsOneGlanceAndOneClickToThePacket(t *testing.T) {
+	b := openBrowser(t)
+	b.site = browsedSite(t)
+	pages := []string{"index.html", "sweeps/1.html", "runs/nack-plus-one.html", "runs/dcqcn.html",
+		"runs/switch-incast-droptail.html", "runs/slow-dumper.html"}
+	for _, width := range []int64{400, 1000, 1600} {
+		b.do(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
+		for _, page := range pages {
+			b.open(page)
+			if w := value[int64](b, "document.documentElement.scrollWidth"); w > width {
+				t.Errorf("%s scrolls sideways at %d px: it is %d px wide", page, width, w)
+			}
+		}
+	}
+	for _, part := range []struct {
+		name string
+		test func()
+	}{
+		{"filters", b.filters}, {"from the index to the packet", b.clickThrough}, {"plots of a sweep", b.plots},
+		{"accessibility", func() { b.accessible(pages) }},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			b.t = t
+			part.test()
+		})
+	}
+	b.t = t
+	b.quiet()
+}
+
+// filters chooses by verdict, rule, connection and text, and finds what was chosen after the page is loaded again.
+func (b *browser) filters() {
+	b.open("index.html")
+	const shown = `document.querySelectorAll("#list > li").length`
+	all := value[int](b, shown)
+	if all != 15 {
+		b.t.Fatalf("%d runs are listed, want 15", all)
+	}
+	pick := func(id, choice string) string {
+		return fmt.Sprintf(`{const e = document.getElementById(%q); e.value = %q; e.dispatchEvent(new Event("input"));}`+
+			shown, id, choice)
+	}
+	clear := `document.getElementById("filters").reset()`
+	b.do(chromedp.Click(`.chip[data-word=FAIL]`))
+	if n := value[int](b, shown); n != 1 {
+		b.t.Errorf("%d runs failed, want 1", n)
+	}
+	b.do(chromedp.Reload())
+	if n := value[int](b, shown); n != 1 {
+		b.t.Errorf("the filter is forgotten when the page is loaded again: %d runs", n)
+	}
+	b.do(chromedp.Evaluate(clear, nil))
+	b.eventually(fmt.Sprintf("%s === %d", shown, all))
+	for _, c := range []struct {
+		control, choice string
+		want            int
+	}{
+		{"rule", "gbn.nak-psn", 1}, {"rule", "", all}, {"text", "SWEEP psn", 10}, {"text", "nothing like it", 0},
+		{"text", "", all}, {"connection", "1", 1},
+	} {
+		if n := value[int](b, pick(c.control, c.choice)); n != c.want {
+			b.t.Errorf("%s %q shows %d runs, want %d", c.control, c.choice, n, c.want)
+		}
+	}
+}
+
+// clickThrough goes from the index by a finding to a packet and copies its display filter.
+func (b *browser) clickThrough() {
+	b.do(emulation.SetDeviceMetricsOverride(1000, 900, 1, false))
+	b.open("index.html#")
+	b.do(chromedp.Click(`#list .found a`), chromedp.WaitVisible(`.finding`))
+	b.eventually(`location.pathname.endsWith("runs/nack-plus-one.html") && location.hash === "#f1"`)
+	b.do(chromedp.Click(`#f1 tr.accused a`))
+	b.eventually(`location.hash.startsWith("#f1-p")`)
+	seen := value[bool](b, `(() => {const r = document.querySelector(":target").getBoundingClientRect();
+		return r.top >= 0 && r.bottom <= innerHeight;})()`)
+	if !seen {
+		b.t.Error("the packet is not in view")
+	}
+	filter := value[string](b, `document.querySelector(":target button[data-copy]").dataset.copy`)
+	if !strings.HasPrefix(filter, "eth.src in {00:00:") {
+		b.t.Errorf("the packet's display filter is %q", filter)
+	}
+	b.do(chromedp.Click(`:target button[data-copy]`))
+	b.eventually(`document.querySelector(":target button[data-copy]").textContent === "copied"`)
+	trace := value[string](b, `[...document.querySelectorAll("#about a")].find((a) => a.textContent === "trace.pcap").href`)
+	if _, err := os.Stat(strings.TrimPrefix(trace, "file://")); err != nil {
+		b.t.Errorf("the link to the trace leads nowhere: %v", err)
+	}
+}
+
+// plots draws another measure, and follows a cell to its run.
+func (b *browser) plots() {
+	b.open("sweeps/1.html")
+	if n := value[int](b, `document.querySelectorAll("#map-figure a").length`); n != 10 {
+		b.t.Errorf("the heat map has %d cells, want 10", n)
+	}
+	choose := `{const e = document.getElementById("map-metric");
+		e.value = [...e.options].find((o) => o.text === "message completion time, mean").value;
+		e.dispatchEvent(new Event("change"));}
+		document.querySelector("#map-figure a .cellvalue").textContent`
+	if text := value[string](b, choose); !strings.HasSuffix(text, " us") {
+		b.t.Errorf("a cell says %q, want a time in us", text)
+	}
+	texts := value[string](b, `[...document.querySelectorAll("#line-figure .title")].map((e) => e.textContent).join("|")`)
+	if !strings.HasSuffix(texts, "|traffic.message-size") {
+		b.t.Errorf("titles of the axes: %q", texts)
+	}
+	b.do(chromedp.Evaluate(`setTimeout(() => document.querySelector("#map-figure a").dispatchEvent(
+		new MouseEvent("click", {bubbles: true, cancelable: true}))); 0`, nil))
+	b.eventually(`location.pathname.endsWith("runs/sweep-psn-p01.html")`)
+}
+
+// accessible checks pages with axe-core, light and dark.
+func (b *browser) accessible(pages []string) {
+	axe, err := os.ReadFile("../../tools/axe/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		b.t.Skip("SKIP: no axe-core; tools/setup installs it with npm")
+	}
+	for _, c := range []struct {
+		scheme, options string
+		pages           []string
+	}{
+		{"light", `{resultTypes: ["violations"], preload: false}`, pages},
+		{"dark", `{runOnly: ["color-contrast"], preload: false}`, pages[:3]},
+	} {
+		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: c.scheme}}))
+		for _, page := range c.pages {
+			b.open(page)
+			b.do(chromedp.Evaluate(string(axe), nil))
+			var found []string
+			b.do(chromedp.Evaluate(`axe.run(document, `+c.options+`).then((r) => r.violations.map((v) => v.id + ": " +
+				v.help + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")))`, &found,
+				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+			for _, f := range found {
+				b.t.Errorf("%s, %s: %s", page, c.scheme, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package report
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+)
+
+// Entry is a report as one line of an index of many.
+type Entry struct {
+	Name     string         `json:"name"`
+	Word     string         `json:"word"`  // PASS, FAIL, INVALID, ERROR or REFUSED
+	Class    string         `json:"class"` // pass, fail or invalid
+	File     string         `json:"file,omitempty"`
+	Testbed  string         `json:"testbed,omitempty"`
+	Seed     string         `json:"seed,omitempty"`
+	Brief    string         `json:"brief,omitempty"` // why it is not a pass, or what else is to be said
+	Packets  string         `json:"packets,omitempty"`
+	Span     string         `json:"span,omitempty"`
+	Findings []EntryFinding `json:"findings,omitempty"`
+	More     int            `json:"more,omitempty"` // findings that are not listed
+	// Connections that a listed or unlisted finding is about, sorted.
+	Connections []int    `json:"connections,omitempty"`
+	Rules       []string `json:"rules,omitempty"` // of findings of any severity, sorted
+
+	FlowWord string `json:"flow,omitempty"` // "qpn" or "flow"
+}
+
+// EntryFinding is a finding in an Entry.
+type EntryFinding struct {
+	Word       string `json:"word"` // FAIL, waived, expected, warning, note
+	Rule       string `json:"rule"`
+	Text       string `json:"text"`
+	Connection int    `json:"connection,omitempty"`
+	Anchor     string `json:"anchor"`
+}
+
+// maxEntryFindings bounds what an index lists of one report.
+const maxEntryFindings = 30
+
+// Entry returns r as a line of an index.
+func (r *Report) Entry() Entry {
+	t := textReport{Report: r}
+	e := Entry{
+		Name: oneLine(r.Name), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
+		Testbed: oneLine(r.Testbed), Brief: oneLine(r.inBrief()), FlowWord: r.flowWord(),
+	}
+	if e.Name == "" {
+		e.Name = "(no name)"
+	}
+	if r.Testbed != "" {
+		e.Seed = strconv.FormatUint(r.Seed, 10)
+	}
+	if r.Packets > 0 {
+		e.Packets, e.Span = grouped(r.Packets), span(r.SpanNS)
+	}
+	for _, f := range r.ranked() {
+		e.Rules = append(e.Rules, oneLine(f.Rule))
+		if f.Connection > 0 {
+			e.Connections = append(e.Connections, f.Connection)
+		}
+		if len(e.Findings) == maxEntryFindings {
+			e.More++
+			continue
+		}
+		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Text: oneLine(t.headline(f)),
+			Connection: f.Connection, Anchor: r.Anchor(f)})
+	}
+	slices.Sort(e.Rules)
+	slices.Sort(e.Connections)
+	e.Rules, e.Connections = slices.Compact(e.Rules), slices.Compact(e.Connections)
+	return e
+}
+
+// ranked returns all findings, those that count first, notes last.
+func (r *Report) ranked() []*Finding {
+	all := r.findings(func(*Finding) bool { return true })
+	rank := func(f *Finding) int {
+		if f.counts() {
+			return -1
+		}
+		return severityRank(f)
+	}
+	slices.SortStableFunc(all, func(a, b *Finding) int { return rank(a) - rank(b) })
+	return all
+}
+
+// word is what a finding amounts to.
+func (f *Finding) word() string {
+	if f.counts() {
+		return "FAIL"
+	}
+	word, _ := briefWord(f)
+	return word
+}
+
+// headline says what happened.
+func (t *textReport) headline(f *Finding) string {
+	switch {
+	case f.Actual != "" && f.Severity != analyzers.Note:
+		return f.Actual
+	case f.Message != "":
+		return f.Message
+	}
+	return f.Actual
+}
+
+// FileNames returns the names of the files that the page lists.
+func (r *Report) FileNames() []string {
+	p := page{Report: r}
+	p.files()
+	var names []string
+	for _, f := range p.Files {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Command returns the command that repeats the run, or the analysis; empty: not known.
+func (r *Report) Command() string {
+	for _, c := range r.Next {
+		if strings.Contains(c, " run ") || strings.Contains(c, " analyze ") {
+			return c
+		}
+	}
+	return ""
+}

@@ -83,11 +83,11 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 		page []string
 	}{
 		"a run": {[]string{run}, orchestrator.ExitFail,
-			[]string{"FAIL", "gbn.nak-psn", "Packet by packet", "PSN over time", "findings.json"}},
+			[]string{"FAIL", "gbn.nak-psn", "f1-packets", "PSN over time", "findings.json"}},
 		"a bundle": {[]string{bundled(t, run, "--with-trace")}, orchestrator.ExitFail,
-			[]string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
+			[]string{"FAIL", "gbn.nak-psn", "f1-packets"}},
 		"an archived run": {[]string{tarred(t, run)}, orchestrator.ExitFail,
-			[]string{"FAIL", "gbn.nak-psn", "Packet by packet"}},
+			[]string{"FAIL", "gbn.nak-psn", "f1-packets"}},
 		"a mirror trace": {[]string{filepath.Join(run, "trace.pcap")}, orchestrator.ExitFail,
 			[]string{"FAIL", "gbn.nak-psn", "PSN over time"}},
 		"an unjudged one": {[]string{"--input", "plain", responses}, orchestrator.ExitInvalid,

@@ -244,7 +244,8 @@ func (b *browser) clickThrough() {
 	}
 	b.do(chromedp.Click(`:target button[data-copy]`))
 	b.eventually(`document.querySelector(":target button[data-copy]").textContent === "copied"`)
-	trace := value[string](b, `[...document.querySelectorAll("#about a")].find((a) => a.textContent === "trace.pcap").href`)
+	trace := value[string](b, `[...document.querySelectorAll("#about a")]
+		.find((a) => a.textContent === "trace.pcap").href`)
 	if _, err := os.Stat(strings.TrimPrefix(trace, "file://")); err != nil {
 		b.t.Errorf("the link to the trace leads nowhere: %v", err)
 	}

@@ -71,13 +71,15 @@ func TestADocumentLeavesOutWhatNobodyCanDraw(t *testing.T) {
 
 func TestDocumentsThatCannotBeDrawnAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
-		"no JSON":               `x`,
-		"another schema":        `{"schema": "candela.run/v1", "report": {}}`,
-		"no report":             `{"schema": "candela.report/v1"}`,
-		"a row too short":       `{"schema": "candela.report/v1", "report": {"Tables": [{"Columns": [{}], "Rows": [{}]}]}}`,
-		"values without times":  `{"schema": "candela.report/v1", "report": {"Charts": [{"Lines": [{"Values": [1]}]}]}}`,
-		"an unknown class":      `{"schema": "candela.report/v1", "report": {"Sequences": [{"Points": [[0,0,0,0,"x","",0]]}]}}`,
-		"an unknown event":      `{"schema": "candela.report/v1", "report": {"Sequences": [{"Points": [[0,0,0,0,"ack","x",0]]}]}}`,
+		"no JSON":              `x`,
+		"another schema":       `{"schema": "candela.run/v1", "report": {}}`,
+		"no report":            `{"schema": "candela.report/v1"}`,
+		"a row too short":      `{"schema": "candela.report/v1", "report": {"Tables": [{"Columns": [{}], "Rows": [{}]}]}}`,
+		"values without times": `{"schema": "candela.report/v1", "report": {"Charts": [{"Lines": [{"Values": [1]}]}]}}`,
+		"an unknown class": `{"schema": "candela.report/v1",
+			"report": {"Sequences": [{"Points": [[0,0,0,0,"x","",0]]}]}}`,
+		"an unknown event": `{"schema": "candela.report/v1",
+			"report": {"Sequences": [{"Points": [[0,0,0,0,"ack","x",0]]}]}}`,
 		"a packet with a field": `{"schema": "candela.report/v1", "report": {"Sequences": [{"Points": [[0]]}]}}`,
 	} {
 		if _, err := ReadDocument(strings.NewReader(text)); err == nil {

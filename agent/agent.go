@@ -30,8 +30,10 @@ type Config struct {
 	// XDPPass attaches a program to each veth that lets frames pass, so that an XDP switch at the other end can send to
 	// it.
 	XDPPass bool
-	Limits  Limits
-	Log     *slog.Logger
+	// Switch runs tests of switches between interfaces of the machine; nil: the agent does not.
+	Switch SwitchRunner
+	Limits Limits
+	Log    *slog.Logger
 }
 
 // Limits bound what one run may ask for. Zero values stand for the defaults.

@@ -23,17 +23,20 @@ import (
 
 // Client talks to an agent. Its errors name the component.
 type Client struct {
-	name   string
-	agent  agentpb.AgentClient
-	host   agentpb.HostClient
-	dumper agentpb.DumperClient
-	run    string
+	name     string
+	agent    agentpb.AgentClient
+	host     agentpb.HostClient
+	dumper   agentpb.DumperClient
+	sockets  agentpb.SocketsClient
+	switches agentpb.SwitchClient
+	run      string
 }
 
 // NewClient returns a client for a component on a connection, for one run.
 func NewClient(name string, conn grpc.ClientConnInterface, run string) *Client {
 	return &Client{name: name, agent: agentpb.NewAgentClient(conn), host: agentpb.NewHostClient(conn),
-		dumper: agentpb.NewDumperClient(conn), run: run}
+		dumper: agentpb.NewDumperClient(conn), sockets: agentpb.NewSocketsClient(conn),
+		switches: agentpb.NewSwitchClient(conn), run: run}
 }
 
 // Name returns the component's name.

@@ -41,6 +41,12 @@ type run struct {
 	device  string       // of the host
 	stall   *sentinel    // while there is a host
 
+	sockets    *socketHost // nil: none
+	equip      step[*agentpb.EquipRequest, *agentpb.EquipResponse]
+	unequipped *agentpb.UnequipResponse // what Unequip said, and says again
+	switching  bool
+	switches   sync.WaitGroup // of tests of switches, which gone ends
+
 	recorder   *dumper.Recorder
 	record     step[*agentpb.RecordRequest, *agentpb.RecordResponse]
 	recorded   lossCounters // of its interface, when the capture was opened
@@ -107,6 +113,12 @@ func (r *run) held() (names []string) {
 	if r.recorder != nil {
 		names = append(names, "dumper")
 	}
+	if r.sockets != nil {
+		names = append(names, "sockets")
+	}
+	if r.switching {
+		names = append(names, "switch")
+	}
 	return names
 }
 
@@ -117,15 +129,26 @@ func (r *run) release() error {
 			t.Stop()
 		}
 	}
+	if !r.end() {
+		return nil
+	}
+	r.switches.Wait() // not under the lock: their steps take it
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := errors.Join(r.closeHost(), r.closeRecorder(), r.closeSockets())
+	return errors.Join(err, r.root.Close(), r.server.root.RemoveAll(path.Join(runsDir, r.id)))
+}
+
+// end tells everybody that the run is released, and reports whether nobody has before.
+func (r *run) end() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.released {
-		return nil
+		return false
 	}
 	r.released = true
 	close(r.gone)
-	err := errors.Join(r.closeHost(), r.closeRecorder())
-	return errors.Join(err, r.root.Close(), r.server.root.RemoveAll(path.Join(runsDir, r.id)))
+	return true
 }
 
 func (r *run) closeHost() error {

@@ -24,6 +24,7 @@ type Server struct {
 	agentpb.UnimplementedAgentServer
 	agentpb.UnimplementedHostServer
 	agentpb.UnimplementedDumperServer
+	agentpb.UnimplementedSocketsServer
 	cfg    Config
 	root   *os.Root
 	passes []io.Closer
@@ -86,6 +87,8 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.Serve
 	agentpb.RegisterAgentServer(g, s)
 	agentpb.RegisterHostServer(g, s)
 	agentpb.RegisterDumperServer(g, s)
+	agentpb.RegisterSocketsServer(g, s)
+	agentpb.RegisterSwitchServer(g, &switchServer{Server: s})
 	stop := context.AfterFunc(ctx, g.Stop)
 	defer stop()
 	err := g.Serve(lis)

@@ -28,9 +28,9 @@ func newAgent() *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Serve this machine's interfaces to an orchestrator: host or dumper",
+		Short: "Serve this machine's interfaces to an orchestrator: host, dumper or switch",
 		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic
-host or a dumper of a run. One run at a time holds the machine; when its
+host or a dumper of a run, or a switch under test between its interfaces. One run at a time holds the machine; when its
 orchestrator has been gone for --lease, everything that it holds is released.
 
 The agent uses the interfaces that --interface names and no other, takes no path
@@ -73,6 +73,7 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	server, err := agent.Open(agent.Config{
 		Interfaces: o.interfaces, Dir: o.dir, Version: toolVersion(), Lease: o.lease, XDPPass: o.xdpPass, Log: log,
+		Switch: runSwitch,
 	})
 	if err != nil {
 		return infrastructure(err)

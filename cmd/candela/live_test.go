@@ -33,6 +33,10 @@ import (
 
 // TestMain lets this binary be the processes of a testbed.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "machine" {
+		fmt.Fprintln(os.Stderr, beMachine(os.Args[2:]))
+		os.Exit(1)
+	}
 	if len(os.Args) > 2 && (os.Args[1] == "testbed" && os.Args[2] == "node" || os.Args[1] == "agent" ||
 		os.Args[1] == "switchd" || os.Args[1] == "run") {
 		main()

@@ -22,8 +22,14 @@ func (p *planned) named() (string, *config.Point) {
 // loadSwitchTests checks and plans the tests of a switch in a file.
 func loadSwitchTests(file string, f runFlags) ([]planned, error) {
 	bed, plan := f.testbed, switchtest.New
-	if bed == config.NetnsTestbed { // the test's own topology, on real frames
+	network, err := networkLab(f.testbed)
+	switch {
+	case err != nil:
+		return nil, err
+	case bed == config.NetnsTestbed: // the test's own topology, on real frames
 		bed, plan = "", switchtest.NewLive
+	case network != nil:
+		bed, plan = "", func(t *config.SwitchTest) (*switchtest.Plan, error) { return switchtest.NewLab(t, network) }
 	}
 	tests, err := config.LoadSwitchTests(file, configOptions(bed))
 	if err != nil {
@@ -128,7 +134,11 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 			return nil, err
 		}
 	}
-	return switchtest.Run(ctx, p, s.options(k.plan, k.repeat, sweep))
+	o := s.options(k.plan, k.repeat, sweep)
+	if bed := p.Bed(); bed != nil {
+		return switchtest.RunLab(ctx, p, openNetwork(bed), o)
+	}
+	return switchtest.Run(ctx, p, o)
 }
 
 // analyzeAny judges a run directory, of a test of NICs or of a switch, or a capture.

@@ -196,6 +196,9 @@ up to --lldp-wait. One of network namespaces that isn't up is brought up for it.
 				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
 				return nil
 			}
+			if !t.HasInjector() {
+				return checkNetwork(cmd, args[0], t)
+			}
 			return checkLive(cmd, args[0], t, patience)
 		},
 	}

@@ -60,6 +60,20 @@ func IsSwitchTest(data []byte) bool {
 	return false
 }
 
+// IsNetworkLab reports whether a file describes a lab without an injector, correct or not.
+func IsNetworkLab(data []byte) bool {
+	root := newDecoder("", Options{}).parseDocument(data)
+	if root == nil || root.Kind != yaml.MappingNode {
+		return false
+	}
+	_, sw := lookup(root, "switch")
+	if sw == nil || sw.Kind != yaml.MappingNode {
+		return false
+	}
+	_, driver := lookup(sw, "driver")
+	return driver != nil && driver.Value == DriverNone
+}
+
 // LoadSwitchTests reads and checks a test of a switch; of a sweep it returns a test for each point, in order.
 func LoadSwitchTests(file string, o Options) ([]*SwitchTest, error) {
 	data, err := os.ReadFile(file)

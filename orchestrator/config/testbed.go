@@ -27,8 +27,18 @@ type Link struct {
 	Propagation clock.Duration // one way
 }
 
+// What drives the switch between the hosts.
+const (
+	DriverP4Runtime = "p4runtime" // it is an injector
+	DriverNone      = "none"      // there is none: a machine of the lab is the switch under test
+)
+
+// HasInjector reports whether tests of NICs can run there.
+func (t *Testbed) HasInjector() bool { return t.Switch.Driver != DriverNone }
+
 // Switch is the injector between the hosts.
 type Switch struct {
+	Driver       string         // DriverP4Runtime, which empty stands for, or DriverNone
 	Latency      clock.Duration // from the last bit in to the first bit out of an idle port
 	EgressBuffer int            // bytes that wait at most for one egress port; more are dropped and counted
 	MaxFrame     int            // longest Ethernet frame without FCS, in bytes

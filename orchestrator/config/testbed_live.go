@@ -39,6 +39,7 @@ type Live struct {
 	Requester, Responder *Station
 	Switch               *LiveSwitch
 	Dumpers              []Station // in the order of dumpers
+	Hosts                []Station // of tests of switches, by host; of a lab without an injector
 	Certificates         *Certificates
 }
 
@@ -60,6 +61,10 @@ type Neighbour struct {
 type LiveSwitch struct {
 	Address  string // of its P4Runtime server
 	DeviceID uint64
+
+	// Of the machine that is the switch of a lab without an injector.
+	Agent      string   // address of its agent
+	Interfaces []string // by port
 }
 
 // Certificates name the PEM files of the orchestrator.
@@ -96,11 +101,14 @@ func liveSchema() *object {
 				at: at(func(l *Live) **Station { return &l.Requester })},
 			{key: "responder", doc: "The responder's machine; of a lab.", kind: optional[Station]{stationSchema()},
 				at: at(func(l *Live) **Station { return &l.Responder })},
-			{key: "switch", doc: "The injector switch; of a lab.", kind: optional[LiveSwitch]{liveSwitchSchema()},
+			{key: "switch", doc: "The machine of the switch; of a lab.", kind: optional[LiveSwitch]{liveSwitchSchema()},
 				at: at(func(l *Live) **LiveSwitch { return &l.Switch })},
 			{key: "dumpers", doc: "The dumpers' machines, in the order of dumpers; of a lab.",
 				kind: list[Station]{of: stationSchema(), max: 64, omit: true},
 				at:   at(func(l *Live) *[]Station { return &l.Dumpers })},
+			{key: "hosts", doc: "The hosts' machines of a lab with switch.driver none: host i of a test is the i-th.",
+				kind: list[Station]{of: stationSchema(), max: 512, omit: true},
+				at:   at(func(l *Live) *[]Station { return &l.Hosts })},
 			{key: "certificates", doc: "The orchestrator's certificate; of a lab. Needed for every address but unix:.",
 				kind: optional[Certificates]{certificatesSchema()},
 				at:   at(func(l *Live) **Certificates { return &l.Certificates })},
@@ -142,12 +150,17 @@ func neighbourSchema() *object {
 func liveSwitchSchema() *object {
 	return &object{
 		title: "machine of the switch",
-		doc:   "A lab's injector switch.",
+		doc:   "A lab's injector switch, by address, or with switch.driver none the machine that is the switch, by agent.",
 		fields: []field{
-			{key: "address", doc: "Address of its P4Runtime server.", kind: addressForm, required: true,
+			{key: "address", doc: "Address of the injector's P4Runtime server.", kind: optionalText{addressForm},
 				at: at(func(i *LiveSwitch) *string { return &i.Address })},
 			{key: "device-id", doc: "Its P4Runtime device id.", kind: integer{min: 0, max: 1 << 53}, def: "1",
 				at: at(func(i *LiveSwitch) *uint64 { return &i.DeviceID })},
+			{key: "agent", doc: "Address of the agent of the machine that is the switch; with switch.driver none.",
+				kind: optionalText{addressForm}, at: at(func(i *LiveSwitch) *string { return &i.Agent })},
+			{key: "interfaces", doc: "Its interfaces: port i is the i-th; with switch.driver none.",
+				kind: list[string]{of: deviceForm, max: 512, omit: true},
+				at:   at(func(i *LiveSwitch) *[]string { return &i.Interfaces })},
 		},
 	}
 }
@@ -173,6 +186,11 @@ func certificatesSchema() *object {
 // validateLive checks that what a kind of testbed needs is there, and nothing else.
 func (d *decoder) validateLive(t *Testbed) {
 	if !d.fine("kind", "live") {
+		return
+	}
+	if !t.HasInjector() && t.Kind != KindLab {
+		d.problemAt("switch.driver", "is none", "only the kind lab has a machine to be the switch; tests of switches run on "+
+			"virtual and netns without a description")
 		return
 	}
 	switch t.Kind {
@@ -202,6 +220,17 @@ func (d *decoder) orDefaultLive(t *Testbed) {
 
 func (d *decoder) validateMachines(t *Testbed) {
 	l := t.Live
+	if t.Switch.Driver == DriverNone {
+		d.validateNetwork(t)
+		return
+	}
+	if l.Hosts != nil {
+		d.problemAt("live.hosts", "are for tests of switches", "they belong to a lab with switch: {driver: none}")
+	}
+	if s := l.Switch; s != nil && (s.Address == "" || s.Agent != "" || s.Interfaces != nil) {
+		d.problemAt("live.switch", "is no injector", "it needs an address; agent and interfaces belong to a lab with "+
+			"switch: {driver: none}")
+	}
 	for _, m := range []struct {
 		key   string
 		given bool
@@ -219,6 +248,61 @@ func (d *decoder) validateMachines(t *Testbed) {
 	if len(l.Dumpers) != len(t.Dumpers) {
 		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)),
 			"each dumper needs one, in the same order")
+	}
+}
+
+// validateNetwork checks a lab without an injector.
+func (d *decoder) validateNetwork(t *Testbed) {
+	l := t.Live
+	for _, m := range []struct {
+		key   string
+		given bool
+	}{{"live.requester", l.Requester != nil}, {"live.responder", l.Responder != nil}, {"live.dumpers", l.Dumpers != nil},
+		{"injector", t.Injector != nil}} {
+		if m.given {
+			d.problemAt(m.key, "is for tests of NICs", "a lab with switch: {driver: none} has no injector: its machines are "+
+				"live.switch and live.hosts")
+		}
+	}
+	s := l.Switch
+	if s == nil || s.Agent == "" || len(s.Interfaces) == 0 {
+		d.problemAt("live.switch", "names no machine that can be the switch",
+			"with switch: {driver: none} it takes the address of an agent and the interfaces that are its ports")
+		return
+	}
+	if s.Address != "" {
+		d.problemAt("live.switch.address", "is that of an injector", "a lab with switch: {driver: none} has none")
+	}
+	if len(l.Hosts) < 2 {
+		d.problemAt("live.hosts", fmt.Sprintf("has %d machines", len(l.Hosts)), "a test of a switch has two hosts at least")
+	}
+	d.validateSeats(l)
+	d.validateReach(l)
+}
+
+// validateSeats wants a port and an agent of its own for every host.
+func (d *decoder) validateSeats(l *Live) {
+	ports, agents := map[int]int{}, map[string]string{l.Switch.Agent: "live.switch"}
+	for i, h := range l.Hosts {
+		at := fmt.Sprintf("live.hosts[%d]", i)
+		if h.Port >= len(l.Switch.Interfaces) {
+			d.problemAt(at+".port", fmt.Sprintf("is %d", h.Port),
+				fmt.Sprintf("live.switch.interfaces has the ports 0 to %d", len(l.Switch.Interfaces)-1))
+		}
+		if first, taken := ports[h.Port]; taken {
+			d.problemAt(at+".port", fmt.Sprintf("is %d, as that of live.hosts[%d]", h.Port, first), "each host has its own")
+		}
+		if who := agents[h.Agent]; who != "" {
+			d.problemAt(at+".agent", "is that of "+who, "each machine has an agent of its own, which is one host or the switch")
+		}
+		ports[h.Port], agents[h.Agent] = i, at
+	}
+	seen := map[string]bool{}
+	for i, name := range l.Switch.Interfaces {
+		if seen[name] {
+			d.problemAt(fmt.Sprintf("live.switch.interfaces[%d]", i), name+" stands there twice", "each port is one interface")
+		}
+		seen[name] = true
 	}
 }
 
@@ -244,8 +328,13 @@ func (d *decoder) validateReach(l *Live) {
 	for i := range l.Dumpers {
 		check(fmt.Sprintf("dumpers[%d].agent", i+1), l.Dumpers[i].Agent)
 	}
-	if l.Switch != nil {
-		check("switch.address", l.Switch.Address)
+	for i := range l.Hosts {
+		check(fmt.Sprintf("hosts[%d].agent", i), l.Hosts[i].Agent)
+	}
+	if s := l.Switch; s != nil && s.Agent != "" {
+		check("switch.agent", s.Agent)
+	} else if s != nil && s.Address != "" {
+		check("switch.address", s.Address)
 	}
 }
 

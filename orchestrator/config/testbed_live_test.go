@@ -39,3 +39,45 @@ func TestALabOverTCPNeedsCertificates(t *testing.T) {
 		}
 	}
 }
+
+const networkText = `name: rack
+kind: lab
+switch: {driver: none}
+live:
+  switch: {agent: "unix:/run/candela/s.sock", interfaces: [eth1, eth2]}
+  hosts:
+    - {agent: "unix:/run/candela/a.sock", interface: eth1, port: 0}
+    - {agent: "unix:/run/candela/b.sock", interface: eth1, port: 1}
+`
+
+// TestALabWithoutAnInjectorNamesASwitchAndHosts: what a description says too little, twice or for tests of NICs is
+// refused at its place.
+func TestALabWithoutAnInjectorNamesASwitchAndHosts(t *testing.T) {
+	bed, err := config.ParseTestbed("rack.yml", []byte(networkText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := config.ParseTestbed("rack.yml", bed.YAML()); err != nil || again.HasInjector() ||
+		len(again.Live.Hosts) != 2 || len(again.Live.Switch.Interfaces) != 2 {
+		t.Errorf("%+v, %v from\n%s", again, err, bed.YAML())
+	}
+	for _, tt := range []struct{ from, to, want string }{
+		{"kind: lab", "kind: netns", "switch.driver: is none"},
+		{", interfaces: [eth1, eth2]", "", "live.switch: names no machine that can be the switch"},
+		{"interfaces: [eth1, eth2]", "interfaces: [eth1, eth1]", "live.switch.interfaces[1]: eth1 stands there twice"},
+		{"port: 1", "port: 0", "live.hosts[1].port: is 0, as that of live.hosts[0]"},
+		{"port: 1", "port: 2", "live.hosts[1].port: is 2"},
+		{"b.sock", "a.sock", "live.hosts[1].agent: is that of live.hosts[0]"},
+		{"b.sock", "s.sock", "live.hosts[1].agent: is that of live.switch"},
+		{`"unix:/run/candela/b.sock"`, `"10.1.0.2:9560"`, "live.hosts[1].agent: 10.1.0.2:9560 is reached over TCP"},
+		{"switch: {agent", `switch: {address: "unix:/run/x.sock", agent`, "live.switch.address: is that of an injector"},
+		{"live:\n", "live:\n  requester: {agent: \"unix:/run/r.sock\", interface: n0, port: 0}\n",
+			"live.requester: is for tests of NICs"},
+		{"switch: {driver: none}\n", "", "live.hosts: are for tests of switches"},
+	} {
+		_, err := config.ParseTestbed("rack.yml", []byte(strings.Replace(networkText, tt.from, tt.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s for %s: %v, want %q", tt.to, tt.from, err, tt.want)
+		}
+	}
+}

@@ -74,6 +74,10 @@ func switchSchema() *object {
 		title: "switch",
 		doc:   "The injector switch between the hosts.",
 		fields: []field{
+			{key: "driver", doc: "p4runtime: an injector, as where the key is missing. none: there is no injector; a machine " +
+				"of the lab runs the model of a switch between its interfaces, for tests of switches.",
+				kind: optionalStatus{enum[status]{values: []status{DriverP4Runtime, DriverNone}}},
+				at:   at(func(s *Switch) *status { return (*status)(&s.Driver) })},
 			{key: "latency-ns", doc: "From the last bit in to the first bit out of an idle port.", def: "400",
 				kind: quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000},
 				at:   at(func(s *Switch) *clock.Duration { return &s.Latency })},

@@ -75,6 +75,10 @@ func (d *decoder) validatePlace(t *Test) {
 		d.problemAt("traffic.num-msgs-per-qp", fmt.Sprintf("makes %d messages", messages),
 			fmt.Sprintf("agents take %d of all connections", maxLiveMessages))
 	}
+	if !t.Testbed.HasInjector() && d.fine("testbed") {
+		d.problemAt("testbed", "testbed "+t.Testbed.Name+" has no injector (switch: {driver: none})",
+			"tests of switches run there; a test of NICs needs a lab with an injector")
+	}
 	if len(t.Testbeds) > 0 && !slices.Contains(t.Testbeds, TestbedKind(t.Testbed.Kind)) && d.fine("testbeds", "testbed") {
 		d.problemAt("testbeds", "the test is meant for "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()),
 			fmt.Sprintf("testbed %s is of kind %s", t.Testbed.Name, t.Testbed.Kind))

@@ -16,6 +16,8 @@ type IntegrityDocument struct {
 	Schema     string      `json:"schema"`
 	Valid      bool        `json:"valid"`
 	Conditions []Condition `json:"conditions"`
+	// Live says how a run on real frames went; empty: it was simulated.
+	Live string `json:"live,omitempty"`
 }
 
 // Condition is one thing that has to hold.
@@ -52,6 +54,7 @@ func (r *run) integrity() *IntegrityDocument {
 	d.add("no packet is unaccounted for", r.unaccounted())
 	if r.live != nil {
 		d.add("every frame between hosts and switch came", r.outside())
+		d.Live = r.live.report.Text()
 	}
 	if r.capture != nil {
 		d.add("the captures hold every packet of their taps", r.capture.incomplete())

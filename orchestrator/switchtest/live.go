@@ -30,7 +30,10 @@ func NewLive(t *config.SwitchTest) (*Plan, error) {
 
 // WithSeed plans the same test with another seed, for the same testbed.
 func (p *Plan) WithSeed(seed uint64) (*Plan, error) {
-	if p.live {
+	switch {
+	case p.bed != nil:
+		return NewLab(p.Test.WithSeed(seed), p.bed)
+	case p.live:
 		return NewLive(p.Test.WithSeed(seed))
 	}
 	return New(p.Test.WithSeed(seed))
@@ -135,27 +138,23 @@ func (r *run) goLive() error {
 	if r.endpoints, err = r.plan.attach(holder, r.ledger); err != nil {
 		return err
 	}
-	t, frame := r.plan.Test, 0
-	cfg := live.Config{Net: r.net, Slowdown: r.plan.slowdown(), Finished: r.kernelFinished}
+	t := r.plan.Test
+	cfg := live.Config{Net: r.net, Slowdown: r.plan.slowdown(), Finished: r.kernelFinished, MaxFrame: r.plan.maxFrame(),
+		Remote: r.plan.remote}
 	cfg.Connections = kernel.Connections(r.plan.Flows, t.Hosts.Values)
 	kernels := make(map[fabric.HostID]bool)
 	for _, c := range cfg.Connections {
 		kernels[c.Src], kernels[c.Dst] = true, true
 		cfg.IPv6 = cfg.IPv6 || c.IPv6
 	}
-	for i := range r.plan.Flows {
-		frame = max(frame, r.plan.Flows[i].PacketSize)
-	}
 	for h := range holder.Hosts() {
 		s := holder.Host(fabric.HostID(h)).Stack()
-		if s == nil && !kernels[fabric.HostID(h)] {
+		if s == nil && !kernels[fabric.HostID(h)] && cfg.Remote == nil {
 			s = new(mute)
 		}
 		l := t.Topology.HostLinkOf(h)
 		cfg.Stacks, cfg.Links = append(cfg.Stacks, s), append(cfg.Links, linkOf(l))
 	}
-	const least, ethernet = 1280, 14 // of IPv6's MTU, where headers and answers fit, too
-	cfg.MaxFrame = max(frame, least+ethernet)
 	if t.Hosts.Model == "tcp" {
 		cfg.FirstSequence = uint32(t.Hosts.Values.Int("first-sequence"))
 	}
@@ -164,6 +163,16 @@ func (r *run) goLive() error {
 		return err
 	}
 	return nil
+}
+
+// maxFrame returns the bytes of the longest frame without FCS.
+func (p *Plan) maxFrame() int {
+	const least, ethernet = 1280, 14 // of IPv6's MTU, where headers and answers fit, too
+	frame := least + ethernet
+	for i := range p.Flows {
+		frame = max(frame, p.Flows[i].PacketSize)
+	}
+	return frame
 }
 
 // mute is the transport of a host that only receives what needs no answer.
@@ -225,10 +234,13 @@ func (r *run) outside() string { return r.live.report.Losses() }
 
 // testbed names what the test ran on.
 func (r *run) testbed() string {
-	if r.plan.live {
-		return "netns"
+	switch {
+	case r.plan.remote != nil:
+		return config.KindLab
+	case r.plan.live:
+		return config.KindNetns
 	}
-	return "virtual"
+	return config.KindVirtual
 }
 
 // observed is a packet at a tap.

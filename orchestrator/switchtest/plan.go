@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/testbeds/live"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -37,7 +38,9 @@ type Plan struct {
 
 	family *family
 	model  switches.Model
-	live   bool // on real frames
+	live   bool            // on real frames
+	remote *live.Remote    // hosts are machines of a lab; nil: they are not
+	bed    *config.Testbed // the lab; nil: none, or that of whoever has sent the test
 }
 
 // New plans a test. Errors are about the test: what only the models know.

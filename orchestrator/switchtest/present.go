@@ -49,8 +49,8 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
 	}
-	if r.live != nil && r.live.report != nil {
-		rep.Facts = append(rep.Facts, report.Fact{Name: "live", Value: r.live.report.Text()})
+	if r.checked != nil && r.checked.Live != "" {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "live", Value: r.checked.Live})
 	}
 	if r.net != nil && r.plan.Test.Stops() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "out of service", Value: r.outages()})
@@ -62,7 +62,10 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Packets = int64(r.net.Total().Sent)
 	}
 	if r.flows != nil {
-		rep.Tables = append(rep.Tables, r.flowTable(), r.switchTable())
+		rep.Tables = append(rep.Tables, r.flowTable())
+	}
+	if r.flows != nil && r.net != nil {
+		rep.Tables = append(rep.Tables, r.switchTable())
 		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
 			rep.Tables = append(rep.Tables, reasons)
 		}

@@ -1,8 +1,6 @@
 package switchtest
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -11,6 +9,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds/live"
 )
 
 // IsRun reports whether a directory is that of a run of a test of a switch.
@@ -78,38 +77,19 @@ func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &facts{flows: new(FlowsDocument), counted: new(CountersDocument), checked: new(IntegrityDocument)}
+	f := &facts{}
 	plan := New
-	if o.Document.Testbed == config.NetnsTestbed {
+	switch o.Document.Testbed {
+	case config.NetnsTestbed:
 		plan = NewLive
+	case config.KindLab:
+		plan = func(t *config.SwitchTest) (*Plan, error) { return newRemote(t, &live.Remote{}) }
 	}
 	if f.plan, err = plan(tests[0]); err != nil {
 		return nil, err
 	}
-	read := func(name, schema string, v any, got *string) error {
-		data, err := o.ReadFile(name)
-		if err == nil {
-			err = json.Unmarshal(data, v)
-		}
-		if err == nil && *got != schema {
-			err = fmt.Errorf("schema is %q, want %s", *got, schema)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
+	if err := f.read(o.ReadFile); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Dir(), err)
 	}
-	err = errors.Join(
-		read("flows.json", FlowsSchema, f.flows, &f.flows.Schema),
-		read("switch-counters.json", CountersSchema, f.counted, &f.counted.Schema),
-		read("integrity.json", IntegritySchema, f.checked, &f.checked.Schema),
-	)
-	if err != nil {
-		return nil, err
-	}
-	if len(f.flows.Flows) != len(f.plan.Flows) {
-		return nil, fmt.Errorf("%s: flows.json has %d flows, config.yml %d", o.Dir(), len(f.flows.Flows), len(f.plan.Flows))
-	}
-	f.analysis, err = orchestrator.MergeParts(append([]string{"flows"}, AnalyzerNames()...), o.ReadFile)
-	return f, err
+	return f, nil
 }

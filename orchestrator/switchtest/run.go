@@ -394,8 +394,12 @@ func (r *facts) excuse(rule string) *config.Waiver {
 
 // next lists the commands that repeat the run or look closer.
 func (r *run) next(dir string) []string {
-	if r.plan.Test.Point != nil || r.File == "" {
-		return []string{fmt.Sprintf("%s run %s", r.Command, filepath.Join(dir, "config.yml"))}
+	command := r.Command + " run"
+	if r.Testbed != "" {
+		command += " --testbed " + r.Testbed
 	}
-	return []string{fmt.Sprintf("%s run %s --seed %d", r.Command, r.File, r.plan.Test.Seed)}
+	if r.plan.Test.Point != nil || r.File == "" {
+		return []string{fmt.Sprintf("%s %s", command, filepath.Join(dir, "config.yml"))}
+	}
+	return []string{fmt.Sprintf("%s %s --seed %d", command, r.File, r.plan.Test.Seed)}
 }

@@ -29,14 +29,19 @@ type Station struct {
 	Neighbour *remote.Neighbour
 }
 
+// Credentials are the orchestrator's PEM files; without Cert there are none.
+type Credentials struct {
+	Cert, Key, CA string
+	CRL           string // of revoked certificates; empty: none is
+}
+
 // Config says where everything is. Without certificates, addresses must be unix sockets.
 type Config struct {
-	Hosts         [2]Station
-	Dumpers       []Station
-	Switch        string // address of the P4Runtime server
-	DeviceID      uint64
-	Cert, Key, CA string // PEM files
-	CRL           string // of revoked certificates; empty: none is
+	Hosts    [2]Station
+	Dumpers  []Station
+	Switch   string // address of the P4Runtime server
+	DeviceID uint64
+	Credentials
 
 	Foreign *Foreign // nil: the switch is candela switchd
 }
@@ -49,7 +54,7 @@ type Foreign struct {
 }
 
 // files returns the certificates for servers of a role, nil without certificates.
-func (c *Config) files(role transport.Role) *transport.Files {
+func (c *Credentials) files(role transport.Role) *transport.Files {
 	if c.Cert == "" {
 		return nil
 	}

@@ -169,6 +169,7 @@ type port struct {
 	flight   // of frames to the host
 	s        *Switch
 	host     *host
+	wire     *wire // of a host that is another machine; nil: the host is in a namespace
 	queue    []arrived
 	reusable [][]byte
 	foreign  uint64
@@ -227,7 +228,11 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 	if p.host.stack != nil {
 		p.add(now)
 	}
-	if err := p.send(p.s.net.AppendFrame(p.buffer(), in)); err != nil && p.failed == nil {
+	frame := p.s.net.AppendFrame(p.buffer(), in)
+	if p.wire != nil {
+		frame = p.address(frame, in)
+	}
+	if err := p.send(frame); err != nil && p.failed == nil {
 		p.failed = err
 	}
 }

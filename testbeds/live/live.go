@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/sockets"
+	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -43,6 +45,32 @@ type Config struct {
 	Connections []Connection
 	// Finished is told when the receiver of a connection has all bytes, by number.
 	Finished func(now clock.Time, number int)
+	// Remote says that hosts are other machines, joined to interfaces of this one; nil: the switch makes namespaces.
+	Remote *Remote
+}
+
+// Remote is the hosts of a live switch that are machines of their own, with the TCP of their kernels. Whoever drives
+// them has the switch's machine run the switch.
+type Remote struct {
+	Ports []RemotePort // by host
+	// Ready is called when the switch takes frames, before its clock starts. It returns when the hosts have begun.
+	Ready func() error
+	// Finished has a connection of which the receiver has all, or that failed.
+	Finished chan sockets.Ended
+	// Over is called when the traffic is over. It returns when the hosts have stopped, with what they have counted.
+	Over func() ([]HostCounts, error)
+}
+
+// RemotePort is where a host is cabled to.
+type RemotePort struct {
+	Interface string // of this machine
+	MAC       packet.MAC
+}
+
+// HostCounts is what the interface of a host has counted since before the traffic.
+type HostCounts struct {
+	Sent, Received uint64
+	Losses         []string // name and count
 }
 
 // Connection is a transfer between two kernels. Its server port is FirstPort plus its number.
@@ -54,6 +82,16 @@ type Connection struct {
 	Congestion string // as the kernel calls its congestion controls
 	DSCP       uint8
 	IPv6       bool
+}
+
+// Transfer is what the sockets of the connection's ends do.
+func (c *Connection) Transfer() sockets.Transfer {
+	t := sockets.Transfer{Number: c.Number, From: c.Src.IPv4(), To: c.Dst.IPv4(), Port: uint16(FirstPort + c.Number),
+		Bytes: c.Bytes, Congestion: c.Congestion, DSCP: c.DSCP}
+	if c.IPv6 {
+		t.From, t.To = c.Src.IPv6(), c.Dst.IPv6()
+	}
+	return t
 }
 
 // FirstPort is that of a kernel's connection number 0.

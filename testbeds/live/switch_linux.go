@@ -50,13 +50,16 @@ func Open(cfg Config) (_ *Switch, err error) {
 			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())
 		}
 	}()
-	if s.inside, err = newNamespace(); err != nil {
+	open := s.openHost
+	if cfg.Remote != nil {
+		open = s.openRemote
+	} else if s.inside, err = newNamespace(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	s.net.KeepFrames()
 	var taps []*link.Tap
 	for h := range s.net.Hosts() {
-		if err := s.openHost(h); err != nil {
+		if err := open(h); err != nil {
 			return nil, fmt.Errorf("host %d: %w", h, err)
 		}
 		taps = append(taps, s.ports[h].tap)
@@ -67,13 +70,20 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if s.waiter, err = link.NewWaiter(taps...); err != nil {
 		return nil, err
 	}
-	origin := time.Now()
-	s.clock = runClock{real: func() time.Duration { return time.Since(origin) }, slowdown: cfg.Slowdown}
 	s.report.Slowdown = cfg.Slowdown
 	if len(cfg.Connections) > 0 {
-		s.kernels, err = openKernels(s)
+		if s.kernels, err = openKernels(s); err != nil {
+			return nil, err
+		}
 	}
-	return s, err
+	if cfg.Remote != nil {
+		if err := cfg.Remote.Ready(); err != nil {
+			return nil, err
+		}
+	}
+	origin := time.Now()
+	s.clock = runClock{real: func() time.Duration { return time.Since(origin) }, slowdown: cfg.Slowdown}
+	return s, nil
 }
 
 // openHost makes a host and its port.
@@ -221,8 +231,12 @@ func (s *Switch) quiet() bool {
 
 // Finish ends the traffic and returns what the run measured of itself.
 func (s *Switch) Finish() (*Report, error) {
+	var counts []HostCounts
 	if s.kernels != nil {
-		s.kernels.stop()
+		var err error
+		if counts, err = s.kernels.stop(); err != nil {
+			return nil, err
+		}
 	}
 	r := &s.report
 	r.Real, r.Stopped, r.LongestGap = s.clock.last+s.clock.stopped, s.clock.stopped, s.clock.longest
@@ -232,7 +246,11 @@ func (s *Switch) Finish() (*Report, error) {
 		h := s.hosts[i]
 		r.Frames, r.Foreign = r.Frames+p.came, r.Foreign+p.foreign
 		failed = append(failed, p.losses(fmt.Sprintf("port %d of the switch", i), lose))
-		if h.stack == nil {
+		switch {
+		case s.cfg.Remote != nil:
+			failed = append(failed, p.remoteLosses(&counts[i], lose))
+			continue
+		case h.stack == nil:
 			failed = append(failed, h.kernelLosses(p, lose))
 			continue
 		}
@@ -280,6 +298,7 @@ func (s *Switch) Close() error {
 	for _, p := range s.ports {
 		failed = append(failed, p.close())
 	}
+	failed = append(failed, s.closeRemote())
 	if s.waiter != nil {
 		failed = append(failed, s.waiter.Close())
 	}

@@ -653,6 +653,1189 @@ func (*ProbeResponse) Descriptor() ([]byte, []int) {
 	return file_agent_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
+type ListenRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Of the interfaces of Describe.
+	Interfaces []string `protobuf:"bytes,2,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
+	// How long to listen, in nanoseconds; at most two minutes.
+	TimeoutNs     int64 `protobuf:"varint,3,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListenRequest) Reset() {
+	*x = ListenRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListenRequest) ProtoMessage() {}
+
+func (x *ListenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListenRequest.ProtoReflect.Descriptor instead.
+func (*ListenRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListenRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *ListenRequest) GetInterfaces() []string {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *ListenRequest) GetTimeoutNs() int64 {
+	if x != nil {
+		return x.TimeoutNs
+	}
+	return 0
+}
+
+type ListenResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Interface string                 `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
+	// Ethernet address that the frames came from.
+	FromMac       []byte `protobuf:"bytes,2,opt,name=from_mac,json=fromMac,proto3" json:"from_mac,omitempty"`
+	Frames        uint32 `protobuf:"varint,3,opt,name=frames,proto3" json:"frames,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListenResponse) Reset() {
+	*x = ListenResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListenResponse) ProtoMessage() {}
+
+func (x *ListenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListenResponse.ProtoReflect.Descriptor instead.
+func (*ListenResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListenResponse) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *ListenResponse) GetFromMac() []byte {
+	if x != nil {
+		return x.FromMac
+	}
+	return nil
+}
+
+func (x *ListenResponse) GetFrames() uint32 {
+	if x != nil {
+		return x.Frames
+	}
+	return 0
+}
+
+type EquipRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// One of the interfaces of Describe.
+	Interface string `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	// IP addresses of the host, 4 or 16 bytes each.
+	Ips   [][]byte `protobuf:"bytes,3,rep,name=ips,proto3" json:"ips,omitempty"`
+	Peers []*Peer  `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
+	// Of packets to the peers.
+	Mtu           uint32              `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Connections   []*SocketConnection `protobuf:"bytes,6,rep,name=connections,proto3" json:"connections,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EquipRequest) Reset() {
+	*x = EquipRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EquipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EquipRequest) ProtoMessage() {}
+
+func (x *EquipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EquipRequest.ProtoReflect.Descriptor instead.
+func (*EquipRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *EquipRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *EquipRequest) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *EquipRequest) GetIps() [][]byte {
+	if x != nil {
+		return x.Ips
+	}
+	return nil
+}
+
+func (x *EquipRequest) GetPeers() []*Peer {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+func (x *EquipRequest) GetMtu() uint32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *EquipRequest) GetConnections() []*SocketConnection {
+	if x != nil {
+		return x.Connections
+	}
+	return nil
+}
+
+// Peer is another host of the test.
+type Peer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ip    []byte                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
+	// Ethernet address, 6 bytes.
+	Mac           []byte `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Peer) Reset() {
+	*x = Peer{}
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Peer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Peer) ProtoMessage() {}
+
+func (x *Peer) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Peer.ProtoReflect.Descriptor instead.
+func (*Peer) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Peer) GetIp() []byte {
+	if x != nil {
+		return x.Ip
+	}
+	return nil
+}
+
+func (x *Peer) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+// SocketConnection is a TCP connection of the host with a peer.
+type SocketConnection struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Number uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// The host accepts the connection and receives; otherwise it opens it and sends.
+	Receives bool   `protobuf:"varint,2,opt,name=receives,proto3" json:"receives,omitempty"`
+	LocalIp  []byte `protobuf:"bytes,3,opt,name=local_ip,json=localIp,proto3" json:"local_ip,omitempty"`
+	RemoteIp []byte `protobuf:"bytes,4,opt,name=remote_ip,json=remoteIp,proto3" json:"remote_ip,omitempty"`
+	// Of the server.
+	Port uint32 `protobuf:"varint,5,opt,name=port,proto3" json:"port,omitempty"`
+	// Bytes to send; 0: until Unequip.
+	Bytes int64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// When to begin after Transfer, in nanoseconds.
+	StartNs int64 `protobuf:"varint,7,opt,name=start_ns,json=startNs,proto3" json:"start_ns,omitempty"`
+	// As the kernel calls it.
+	CongestionControl string `protobuf:"bytes,8,opt,name=congestion_control,json=congestionControl,proto3" json:"congestion_control,omitempty"`
+	Dscp              uint32 `protobuf:"varint,9,opt,name=dscp,proto3" json:"dscp,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *SocketConnection) Reset() {
+	*x = SocketConnection{}
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SocketConnection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SocketConnection) ProtoMessage() {}
+
+func (x *SocketConnection) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SocketConnection.ProtoReflect.Descriptor instead.
+func (*SocketConnection) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SocketConnection) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SocketConnection) GetReceives() bool {
+	if x != nil {
+		return x.Receives
+	}
+	return false
+}
+
+func (x *SocketConnection) GetLocalIp() []byte {
+	if x != nil {
+		return x.LocalIp
+	}
+	return nil
+}
+
+func (x *SocketConnection) GetRemoteIp() []byte {
+	if x != nil {
+		return x.RemoteIp
+	}
+	return nil
+}
+
+func (x *SocketConnection) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *SocketConnection) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SocketConnection) GetStartNs() int64 {
+	if x != nil {
+		return x.StartNs
+	}
+	return 0
+}
+
+func (x *SocketConnection) GetCongestionControl() string {
+	if x != nil {
+		return x.CongestionControl
+	}
+	return ""
+}
+
+func (x *SocketConnection) GetDscp() uint32 {
+	if x != nil {
+		return x.Dscp
+	}
+	return 0
+}
+
+type EquipResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Ethernet address of the interface, 6 bytes.
+	Mac           []byte `protobuf:"bytes,1,opt,name=mac,proto3" json:"mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EquipResponse) Reset() {
+	*x = EquipResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EquipResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EquipResponse) ProtoMessage() {}
+
+func (x *EquipResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EquipResponse.ProtoReflect.Descriptor instead.
+func (*EquipResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *EquipResponse) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+type TransferRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferRequest) Reset() {
+	*x = TransferRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferRequest) ProtoMessage() {}
+
+func (x *TransferRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
+func (*TransferRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *TransferRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type TransferResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Connection of which the host has received all bytes, or that failed.
+	Number uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Why it failed; empty: it did not.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TransferResponse) Reset() {
+	*x = TransferResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TransferResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TransferResponse) ProtoMessage() {}
+
+func (x *TransferResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TransferResponse.ProtoReflect.Descriptor instead.
+func (*TransferResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *TransferResponse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TransferResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+type UnequipRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnequipRequest) Reset() {
+	*x = UnequipRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnequipRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnequipRequest) ProtoMessage() {}
+
+func (x *UnequipRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnequipRequest.ProtoReflect.Descriptor instead.
+func (*UnequipRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *UnequipRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type UnequipResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the interface, since Equip.
+	Sent          uint64     `protobuf:"varint,1,opt,name=sent,proto3" json:"sent,omitempty"`
+	Received      uint64     `protobuf:"varint,2,opt,name=received,proto3" json:"received,omitempty"`
+	Losses        []*Counter `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnequipResponse) Reset() {
+	*x = UnequipResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnequipResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnequipResponse) ProtoMessage() {}
+
+func (x *UnequipResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnequipResponse.ProtoReflect.Descriptor instead.
+func (*UnequipResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *UnequipResponse) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *UnequipResponse) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *UnequipResponse) GetLosses() []*Counter {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+type SwitchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*SwitchRequest_Test
+	//	*SwitchRequest_Start
+	//	*SwitchRequest_Finished
+	//	*SwitchRequest_Hosts
+	What          isSwitchRequest_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchRequest) Reset() {
+	*x = SwitchRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchRequest) ProtoMessage() {}
+
+func (x *SwitchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchRequest.ProtoReflect.Descriptor instead.
+func (*SwitchRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SwitchRequest) GetWhat() isSwitchRequest_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *SwitchRequest) GetTest() *SwitchTest {
+	if x != nil {
+		if x, ok := x.What.(*SwitchRequest_Test); ok {
+			return x.Test
+		}
+	}
+	return nil
+}
+
+func (x *SwitchRequest) GetStart() *SwitchStart {
+	if x != nil {
+		if x, ok := x.What.(*SwitchRequest_Start); ok {
+			return x.Start
+		}
+	}
+	return nil
+}
+
+func (x *SwitchRequest) GetFinished() *TransferResponse {
+	if x != nil {
+		if x, ok := x.What.(*SwitchRequest_Finished); ok {
+			return x.Finished
+		}
+	}
+	return nil
+}
+
+func (x *SwitchRequest) GetHosts() *SwitchHosts {
+	if x != nil {
+		if x, ok := x.What.(*SwitchRequest_Hosts); ok {
+			return x.Hosts
+		}
+	}
+	return nil
+}
+
+type isSwitchRequest_What interface {
+	isSwitchRequest_What()
+}
+
+type SwitchRequest_Test struct {
+	Test *SwitchTest `protobuf:"bytes,1,opt,name=test,proto3,oneof"`
+}
+
+type SwitchRequest_Start struct {
+	// The hosts have begun.
+	Start *SwitchStart `protobuf:"bytes,2,opt,name=start,proto3,oneof"`
+}
+
+type SwitchRequest_Finished struct {
+	// A connection whose receiver has all, or that failed.
+	Finished *TransferResponse `protobuf:"bytes,3,opt,name=finished,proto3,oneof"`
+}
+
+type SwitchRequest_Hosts struct {
+	// What the hosts have counted, by host.
+	Hosts *SwitchHosts `protobuf:"bytes,4,opt,name=hosts,proto3,oneof"`
+}
+
+func (*SwitchRequest_Test) isSwitchRequest_What() {}
+
+func (*SwitchRequest_Start) isSwitchRequest_What() {}
+
+func (*SwitchRequest_Finished) isSwitchRequest_What() {}
+
+func (*SwitchRequest_Hosts) isSwitchRequest_What() {}
+
+// SwitchTest is a test of a switch.
+type SwitchTest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// The test as config.yml of a run directory has it: complete, without a reference to any file.
+	Config []byte `protobuf:"bytes,2,opt,name=config,proto3" json:"config,omitempty"`
+	// By host.
+	Ports         []*SwitchPort `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchTest) Reset() {
+	*x = SwitchTest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchTest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchTest) ProtoMessage() {}
+
+func (x *SwitchTest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchTest.ProtoReflect.Descriptor instead.
+func (*SwitchTest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SwitchTest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *SwitchTest) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *SwitchTest) GetPorts() []*SwitchPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+// SwitchPort is where a host is cabled to.
+type SwitchPort struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One of the interfaces of Describe.
+	Interface string `protobuf:"bytes,1,opt,name=interface,proto3" json:"interface,omitempty"`
+	// Ethernet address of the host, 6 bytes.
+	Mac           []byte `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchPort) Reset() {
+	*x = SwitchPort{}
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchPort) ProtoMessage() {}
+
+func (x *SwitchPort) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchPort.ProtoReflect.Descriptor instead.
+func (*SwitchPort) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SwitchPort) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *SwitchPort) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
+type SwitchStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchStart) Reset() {
+	*x = SwitchStart{}
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchStart) ProtoMessage() {}
+
+func (x *SwitchStart) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchStart.ProtoReflect.Descriptor instead.
+func (*SwitchStart) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
+}
+
+type SwitchHosts struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hosts         []*UnequipResponse     `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchHosts) Reset() {
+	*x = SwitchHosts{}
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchHosts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchHosts) ProtoMessage() {}
+
+func (x *SwitchHosts) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchHosts.ProtoReflect.Descriptor instead.
+func (*SwitchHosts) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SwitchHosts) GetHosts() []*UnequipResponse {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
+type SwitchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*SwitchResponse_Ready
+	//	*SwitchResponse_Over
+	//	*SwitchResponse_File
+	What          isSwitchResponse_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchResponse) Reset() {
+	*x = SwitchResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchResponse) ProtoMessage() {}
+
+func (x *SwitchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchResponse.ProtoReflect.Descriptor instead.
+func (*SwitchResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SwitchResponse) GetWhat() isSwitchResponse_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *SwitchResponse) GetReady() *SwitchReady {
+	if x != nil {
+		if x, ok := x.What.(*SwitchResponse_Ready); ok {
+			return x.Ready
+		}
+	}
+	return nil
+}
+
+func (x *SwitchResponse) GetOver() *SwitchOver {
+	if x != nil {
+		if x, ok := x.What.(*SwitchResponse_Over); ok {
+			return x.Over
+		}
+	}
+	return nil
+}
+
+func (x *SwitchResponse) GetFile() *SwitchFile {
+	if x != nil {
+		if x, ok := x.What.(*SwitchResponse_File); ok {
+			return x.File
+		}
+	}
+	return nil
+}
+
+type isSwitchResponse_What interface {
+	isSwitchResponse_What()
+}
+
+type SwitchResponse_Ready struct {
+	Ready *SwitchReady `protobuf:"bytes,1,opt,name=ready,proto3,oneof"`
+}
+
+type SwitchResponse_Over struct {
+	Over *SwitchOver `protobuf:"bytes,2,opt,name=over,proto3,oneof"`
+}
+
+type SwitchResponse_File struct {
+	File *SwitchFile `protobuf:"bytes,3,opt,name=file,proto3,oneof"`
+}
+
+func (*SwitchResponse_Ready) isSwitchResponse_What() {}
+
+func (*SwitchResponse_Over) isSwitchResponse_What() {}
+
+func (*SwitchResponse_File) isSwitchResponse_What() {}
+
+type SwitchReady struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchReady) Reset() {
+	*x = SwitchReady{}
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchReady) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchReady) ProtoMessage() {}
+
+func (x *SwitchReady) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchReady.ProtoReflect.Descriptor instead.
+func (*SwitchReady) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
+}
+
+type SwitchOver struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchOver) Reset() {
+	*x = SwitchOver{}
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchOver) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchOver) ProtoMessage() {}
+
+func (x *SwitchOver) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchOver.ProtoReflect.Descriptor instead.
+func (*SwitchOver) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
+}
+
+// SwitchFile is a piece of a file of the run.
+type SwitchFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Below the run directory.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	// CRC-32C of data.
+	Crc32C uint32 `protobuf:"varint,3,opt,name=crc32c,proto3" json:"crc32c,omitempty"`
+	// It is the last piece.
+	Last          bool `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchFile) Reset() {
+	*x = SwitchFile{}
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchFile) ProtoMessage() {}
+
+func (x *SwitchFile) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchFile.ProtoReflect.Descriptor instead.
+func (*SwitchFile) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SwitchFile) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchFile) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *SwitchFile) GetCrc32C() uint32 {
+	if x != nil {
+		return x.Crc32C
+	}
+	return 0
+}
+
+func (x *SwitchFile) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
 type PrepareRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -674,7 +1857,7 @@ type PrepareRequest struct {
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +1869,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[10]
+	mi := &file_agent_v1_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +1882,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PrepareRequest) GetRun() string {
@@ -799,7 +1982,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1994,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[11]
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +2007,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Nic) GetName() string {
@@ -980,7 +2163,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +2175,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[12]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +2188,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -1088,7 +2271,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +2283,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[13]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +2296,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -1174,7 +2357,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +2369,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[14]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +2382,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *End) GetIp() []byte {
@@ -1261,7 +2444,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1273,7 +2456,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[15]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1286,7 +2469,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
@@ -1307,7 +2490,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +2502,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[16]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +2515,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -1357,7 +2540,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +2552,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[17]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +2565,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 type StartRequest struct {
@@ -1394,7 +2577,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +2589,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[18]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +2602,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -1437,7 +2620,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1449,7 +2632,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[19]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1462,7 +2645,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 type WaitRequest struct {
@@ -1476,7 +2659,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +2671,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[20]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +2684,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -1530,7 +2713,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +2725,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[21]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +2738,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -1581,7 +2764,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +2776,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[22]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +2789,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -1634,7 +2817,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +2829,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[23]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +2842,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -1708,7 +2891,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +2903,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[24]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +2916,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Counter) GetName() string {
@@ -1761,7 +2944,7 @@ type FramesRequest struct {
 
 func (x *FramesRequest) Reset() {
 	*x = FramesRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +2956,7 @@ func (x *FramesRequest) String() string {
 func (*FramesRequest) ProtoMessage() {}
 
 func (x *FramesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[25]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +2969,7 @@ func (x *FramesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesRequest.ProtoReflect.Descriptor instead.
 func (*FramesRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{25}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *FramesRequest) GetRun() string {
@@ -1816,7 +2999,7 @@ type FramesResponse struct {
 
 func (x *FramesResponse) Reset() {
 	*x = FramesResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +3011,7 @@ func (x *FramesResponse) String() string {
 func (*FramesResponse) ProtoMessage() {}
 
 func (x *FramesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[26]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +3024,7 @@ func (x *FramesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesResponse.ProtoReflect.Descriptor instead.
 func (*FramesResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{26}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FramesResponse) GetFrames() uint64 {
@@ -1874,7 +3057,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +3069,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[27]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +3082,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{27}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -1919,7 +3102,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +3114,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[28]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +3127,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{28}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -1963,7 +3146,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1975,7 +3158,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[29]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1988,7 +3171,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{29}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -2006,7 +3189,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2018,7 +3201,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2031,7 +3214,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 type RecordRequest struct {
@@ -2055,7 +3238,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +3250,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +3263,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -2142,7 +3325,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +3337,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +3350,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -2186,7 +3369,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +3381,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +3394,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -2244,7 +3427,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +3439,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +3452,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -2342,7 +3525,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +3537,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +3550,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Shard) GetName() string {
@@ -2409,7 +3592,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2421,7 +3604,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2434,7 +3617,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -2469,7 +3652,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +3664,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +3677,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -2520,7 +3703,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +3715,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +3728,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -2563,7 +3746,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +3758,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +3771,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -2642,7 +3825,83 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\afrom_ip\x18\x05 \x01(\fR\x06fromIp\x12\x13\n" +
 	"\x05to_ip\x18\x06 \x01(\fR\x04toIp\x12\x16\n" +
 	"\x06frames\x18\a \x01(\rR\x06frames\"\x0f\n" +
-	"\rProbeResponse\"\xc1\x02\n" +
+	"\rProbeResponse\"`\n" +
+	"\rListenRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1e\n" +
+	"\n" +
+	"interfaces\x18\x02 \x03(\tR\n" +
+	"interfaces\x12\x1d\n" +
+	"\n" +
+	"timeout_ns\x18\x03 \x01(\x03R\ttimeoutNs\"a\n" +
+	"\x0eListenResponse\x12\x1c\n" +
+	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x19\n" +
+	"\bfrom_mac\x18\x02 \x01(\fR\afromMac\x12\x16\n" +
+	"\x06frames\x18\x03 \x01(\rR\x06frames\"\xd6\x01\n" +
+	"\fEquipRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\x12\x10\n" +
+	"\x03ips\x18\x03 \x03(\fR\x03ips\x12,\n" +
+	"\x05peers\x18\x04 \x03(\v2\x16.candela.agent.v1.PeerR\x05peers\x12\x10\n" +
+	"\x03mtu\x18\x05 \x01(\rR\x03mtu\x12D\n" +
+	"\vconnections\x18\x06 \x03(\v2\".candela.agent.v1.SocketConnectionR\vconnections\"(\n" +
+	"\x04Peer\x12\x0e\n" +
+	"\x02ip\x18\x01 \x01(\fR\x02ip\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\fR\x03mac\"\x86\x02\n" +
+	"\x10SocketConnection\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x1a\n" +
+	"\breceives\x18\x02 \x01(\bR\breceives\x12\x19\n" +
+	"\blocal_ip\x18\x03 \x01(\fR\alocalIp\x12\x1b\n" +
+	"\tremote_ip\x18\x04 \x01(\fR\bremoteIp\x12\x12\n" +
+	"\x04port\x18\x05 \x01(\rR\x04port\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x03R\x05bytes\x12\x19\n" +
+	"\bstart_ns\x18\a \x01(\x03R\astartNs\x12-\n" +
+	"\x12congestion_control\x18\b \x01(\tR\x11congestionControl\x12\x12\n" +
+	"\x04dscp\x18\t \x01(\rR\x04dscp\"!\n" +
+	"\rEquipResponse\x12\x10\n" +
+	"\x03mac\x18\x01 \x01(\fR\x03mac\"#\n" +
+	"\x0fTransferRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"@\n" +
+	"\x10TransferResponse\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\"\n" +
+	"\x0eUnequipRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"t\n" +
+	"\x0fUnequipResponse\x12\x12\n" +
+	"\x04sent\x18\x01 \x01(\x04R\x04sent\x12\x1a\n" +
+	"\breceived\x18\x02 \x01(\x04R\breceived\x121\n" +
+	"\x06losses\x18\x03 \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\"\xfb\x01\n" +
+	"\rSwitchRequest\x122\n" +
+	"\x04test\x18\x01 \x01(\v2\x1c.candela.agent.v1.SwitchTestH\x00R\x04test\x125\n" +
+	"\x05start\x18\x02 \x01(\v2\x1d.candela.agent.v1.SwitchStartH\x00R\x05start\x12@\n" +
+	"\bfinished\x18\x03 \x01(\v2\".candela.agent.v1.TransferResponseH\x00R\bfinished\x125\n" +
+	"\x05hosts\x18\x04 \x01(\v2\x1d.candela.agent.v1.SwitchHostsH\x00R\x05hostsB\x06\n" +
+	"\x04what\"j\n" +
+	"\n" +
+	"SwitchTest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
+	"\x06config\x18\x02 \x01(\fR\x06config\x122\n" +
+	"\x05ports\x18\x03 \x03(\v2\x1c.candela.agent.v1.SwitchPortR\x05ports\"<\n" +
+	"\n" +
+	"SwitchPort\x12\x1c\n" +
+	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\fR\x03mac\"\r\n" +
+	"\vSwitchStart\"F\n" +
+	"\vSwitchHosts\x127\n" +
+	"\x05hosts\x18\x01 \x03(\v2!.candela.agent.v1.UnequipResponseR\x05hosts\"\xb7\x01\n" +
+	"\x0eSwitchResponse\x125\n" +
+	"\x05ready\x18\x01 \x01(\v2\x1d.candela.agent.v1.SwitchReadyH\x00R\x05ready\x122\n" +
+	"\x04over\x18\x02 \x01(\v2\x1c.candela.agent.v1.SwitchOverH\x00R\x04over\x122\n" +
+	"\x04file\x18\x03 \x01(\v2\x1c.candela.agent.v1.SwitchFileH\x00R\x04fileB\x06\n" +
+	"\x04what\"\r\n" +
+	"\vSwitchReady\"\f\n" +
+	"\n" +
+	"SwitchOver\"`\n" +
+	"\n" +
+	"SwitchFile\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
+	"\x06crc32c\x18\x03 \x01(\rR\x06crc32c\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\bR\x04last\"\xc1\x02\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12'\n" +
@@ -2783,13 +4042,14 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x06crc32c\x18\x02 \x01(\rR\x06crc32c\"\"\n" +
 	"\x0eDiscardRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"\x11\n" +
-	"\x0fDiscardResponse2\xc4\x02\n" +
+	"\x0fDiscardResponse2\x93\x03\n" +
 	"\x05Agent\x12Q\n" +
 	"\bDescribe\x12!.candela.agent.v1.DescribeRequest\x1a\".candela.agent.v1.DescribeResponse\x12L\n" +
 	"\x05Lease\x12\x1e.candela.agent.v1.LeaseRequest\x1a\x1f.candela.agent.v1.LeaseResponse(\x010\x01\x12P\n" +
 	"\n" +
 	"Neighbours\x12#.candela.agent.v1.NeighboursRequest\x1a\x1b.candela.agent.v1.Neighbour0\x01\x12H\n" +
-	"\x05Probe\x12\x1e.candela.agent.v1.ProbeRequest\x1a\x1f.candela.agent.v1.ProbeResponse2\xf6\x04\n" +
+	"\x05Probe\x12\x1e.candela.agent.v1.ProbeRequest\x1a\x1f.candela.agent.v1.ProbeResponse\x12M\n" +
+	"\x06Listen\x12\x1f.candela.agent.v1.ListenRequest\x1a .candela.agent.v1.ListenResponse0\x012\xf6\x04\n" +
 	"\x04Host\x12N\n" +
 	"\aPrepare\x12 .candela.agent.v1.PrepareRequest\x1a!.candela.agent.v1.PrepareResponse\x12N\n" +
 	"\aConnect\x12 .candela.agent.v1.ConnectRequest\x1a!.candela.agent.v1.ConnectResponse\x12H\n" +
@@ -2803,7 +4063,13 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x06Record\x12\x1f.candela.agent.v1.RecordRequest\x1a .candela.agent.v1.RecordResponse\x12K\n" +
 	"\x06Finish\x12\x1f.candela.agent.v1.FinishRequest\x1a .candela.agent.v1.FinishResponse\x12J\n" +
 	"\x05Fetch\x12\x1e.candela.agent.v1.FetchRequest\x1a\x1f.candela.agent.v1.FetchResponse0\x01\x12N\n" +
-	"\aDiscard\x12 .candela.agent.v1.DiscardRequest\x1a!.candela.agent.v1.DiscardResponseB,Z*candela.dev/candela/proto/agent/v1;agentpbb\x06proto3"
+	"\aDiscard\x12 .candela.agent.v1.DiscardRequest\x1a!.candela.agent.v1.DiscardResponse2\xf8\x01\n" +
+	"\aSockets\x12H\n" +
+	"\x05Equip\x12\x1e.candela.agent.v1.EquipRequest\x1a\x1f.candela.agent.v1.EquipResponse\x12S\n" +
+	"\bTransfer\x12!.candela.agent.v1.TransferRequest\x1a\".candela.agent.v1.TransferResponse0\x01\x12N\n" +
+	"\aUnequip\x12 .candela.agent.v1.UnequipRequest\x1a!.candela.agent.v1.UnequipResponse2V\n" +
+	"\x06Switch\x12L\n" +
+	"\x03Run\x12\x1f.candela.agent.v1.SwitchRequest\x1a .candela.agent.v1.SwitchResponse(\x010\x01B,Z*candela.dev/candela/proto/agent/v1;agentpbb\x06proto3"
 
 var (
 	file_agent_v1_agent_proto_rawDescOnce sync.Once
@@ -2817,7 +4083,7 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_agent_v1_agent_proto_goTypes = []any{
 	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
 	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
@@ -2829,87 +4095,128 @@ var file_agent_v1_agent_proto_goTypes = []any{
 	(*Neighbour)(nil),         // 7: candela.agent.v1.Neighbour
 	(*ProbeRequest)(nil),      // 8: candela.agent.v1.ProbeRequest
 	(*ProbeResponse)(nil),     // 9: candela.agent.v1.ProbeResponse
-	(*PrepareRequest)(nil),    // 10: candela.agent.v1.PrepareRequest
-	(*Nic)(nil),               // 11: candela.agent.v1.Nic
-	(*Connection)(nil),        // 12: candela.agent.v1.Connection
-	(*Traffic)(nil),           // 13: candela.agent.v1.Traffic
-	(*End)(nil),               // 14: candela.agent.v1.End
-	(*PrepareResponse)(nil),   // 15: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),    // 16: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),   // 17: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),      // 18: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),     // 19: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),       // 20: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),      // 21: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),   // 22: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil),  // 23: candela.agent.v1.CountersResponse
-	(*Counter)(nil),           // 24: candela.agent.v1.Counter
-	(*FramesRequest)(nil),     // 25: candela.agent.v1.FramesRequest
-	(*FramesResponse)(nil),    // 26: candela.agent.v1.FramesResponse
-	(*ReportRequest)(nil),     // 27: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),    // 28: candela.agent.v1.ReportResponse
-	(*ReleaseRequest)(nil),    // 29: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),   // 30: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),     // 31: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),    // 32: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),     // 33: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),    // 34: candela.agent.v1.FinishResponse
-	(*Shard)(nil),             // 35: candela.agent.v1.Shard
-	(*FetchRequest)(nil),      // 36: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),     // 37: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),    // 38: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),   // 39: candela.agent.v1.DiscardResponse
+	(*ListenRequest)(nil),     // 10: candela.agent.v1.ListenRequest
+	(*ListenResponse)(nil),    // 11: candela.agent.v1.ListenResponse
+	(*EquipRequest)(nil),      // 12: candela.agent.v1.EquipRequest
+	(*Peer)(nil),              // 13: candela.agent.v1.Peer
+	(*SocketConnection)(nil),  // 14: candela.agent.v1.SocketConnection
+	(*EquipResponse)(nil),     // 15: candela.agent.v1.EquipResponse
+	(*TransferRequest)(nil),   // 16: candela.agent.v1.TransferRequest
+	(*TransferResponse)(nil),  // 17: candela.agent.v1.TransferResponse
+	(*UnequipRequest)(nil),    // 18: candela.agent.v1.UnequipRequest
+	(*UnequipResponse)(nil),   // 19: candela.agent.v1.UnequipResponse
+	(*SwitchRequest)(nil),     // 20: candela.agent.v1.SwitchRequest
+	(*SwitchTest)(nil),        // 21: candela.agent.v1.SwitchTest
+	(*SwitchPort)(nil),        // 22: candela.agent.v1.SwitchPort
+	(*SwitchStart)(nil),       // 23: candela.agent.v1.SwitchStart
+	(*SwitchHosts)(nil),       // 24: candela.agent.v1.SwitchHosts
+	(*SwitchResponse)(nil),    // 25: candela.agent.v1.SwitchResponse
+	(*SwitchReady)(nil),       // 26: candela.agent.v1.SwitchReady
+	(*SwitchOver)(nil),        // 27: candela.agent.v1.SwitchOver
+	(*SwitchFile)(nil),        // 28: candela.agent.v1.SwitchFile
+	(*PrepareRequest)(nil),    // 29: candela.agent.v1.PrepareRequest
+	(*Nic)(nil),               // 30: candela.agent.v1.Nic
+	(*Connection)(nil),        // 31: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 32: candela.agent.v1.Traffic
+	(*End)(nil),               // 33: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 34: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 35: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 36: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 37: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 38: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 39: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 40: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 41: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 42: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 43: candela.agent.v1.Counter
+	(*FramesRequest)(nil),     // 44: candela.agent.v1.FramesRequest
+	(*FramesResponse)(nil),    // 45: candela.agent.v1.FramesResponse
+	(*ReportRequest)(nil),     // 46: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 47: candela.agent.v1.ReportResponse
+	(*ReleaseRequest)(nil),    // 48: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 49: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 50: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 51: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 52: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 53: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 54: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 55: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 56: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 57: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 58: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
-	11, // 2: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	12, // 3: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
-	13, // 4: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	13, // 5: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	14, // 6: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	14, // 7: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	24, // 8: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	24, // 9: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	35, // 10: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	24, // 11: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
-	0,  // 12: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
-	4,  // 13: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
-	6,  // 14: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
-	8,  // 15: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
-	10, // 16: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	16, // 17: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	18, // 18: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	20, // 19: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	22, // 20: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	25, // 21: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
-	27, // 22: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	29, // 23: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	31, // 24: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	33, // 25: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	36, // 26: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	38, // 27: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	1,  // 28: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 29: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	7,  // 30: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
-	9,  // 31: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
-	15, // 32: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	17, // 33: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	19, // 34: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	21, // 35: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	23, // 36: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	26, // 37: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
-	28, // 38: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	30, // 39: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	32, // 40: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	34, // 41: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	37, // 42: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	39, // 43: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	28, // [28:44] is the sub-list for method output_type
-	12, // [12:28] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	13, // 2: candela.agent.v1.EquipRequest.peers:type_name -> candela.agent.v1.Peer
+	14, // 3: candela.agent.v1.EquipRequest.connections:type_name -> candela.agent.v1.SocketConnection
+	43, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
+	21, // 5: candela.agent.v1.SwitchRequest.test:type_name -> candela.agent.v1.SwitchTest
+	23, // 6: candela.agent.v1.SwitchRequest.start:type_name -> candela.agent.v1.SwitchStart
+	17, // 7: candela.agent.v1.SwitchRequest.finished:type_name -> candela.agent.v1.TransferResponse
+	24, // 8: candela.agent.v1.SwitchRequest.hosts:type_name -> candela.agent.v1.SwitchHosts
+	22, // 9: candela.agent.v1.SwitchTest.ports:type_name -> candela.agent.v1.SwitchPort
+	19, // 10: candela.agent.v1.SwitchHosts.hosts:type_name -> candela.agent.v1.UnequipResponse
+	26, // 11: candela.agent.v1.SwitchResponse.ready:type_name -> candela.agent.v1.SwitchReady
+	27, // 12: candela.agent.v1.SwitchResponse.over:type_name -> candela.agent.v1.SwitchOver
+	28, // 13: candela.agent.v1.SwitchResponse.file:type_name -> candela.agent.v1.SwitchFile
+	30, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
+	31, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	32, // 16: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	32, // 17: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	33, // 18: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	33, // 19: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	43, // 20: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	43, // 21: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	54, // 22: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	43, // 23: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	0,  // 24: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
+	4,  // 25: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
+	6,  // 26: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
+	8,  // 27: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
+	10, // 28: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
+	29, // 29: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	35, // 30: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	37, // 31: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	39, // 32: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	41, // 33: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	44, // 34: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
+	46, // 35: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	48, // 36: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	50, // 37: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	52, // 38: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	55, // 39: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	57, // 40: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	12, // 41: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
+	16, // 42: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
+	18, // 43: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
+	20, // 44: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
+	1,  // 45: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 46: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 47: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	9,  // 48: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
+	11, // 49: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
+	34, // 50: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	36, // 51: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	38, // 52: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	40, // 53: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	42, // 54: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	45, // 55: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
+	47, // 56: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	49, // 57: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	51, // 58: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	53, // 59: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	56, // 60: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	58, // 61: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	15, // 62: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
+	17, // 63: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
+	19, // 64: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
+	25, // 65: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
+	45, // [45:66] is the sub-list for method output_type
+	24, // [24:45] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_agent_v1_agent_proto_init() }
@@ -2917,16 +4224,27 @@ func file_agent_v1_agent_proto_init() {
 	if File_agent_v1_agent_proto != nil {
 		return
 	}
-	file_agent_v1_agent_proto_msgTypes[12].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[20].OneofWrappers = []any{
+		(*SwitchRequest_Test)(nil),
+		(*SwitchRequest_Start)(nil),
+		(*SwitchRequest_Finished)(nil),
+		(*SwitchRequest_Hosts)(nil),
+	}
+	file_agent_v1_agent_proto_msgTypes[25].OneofWrappers = []any{
+		(*SwitchResponse_Ready)(nil),
+		(*SwitchResponse_Over)(nil),
+		(*SwitchResponse_File)(nil),
+	}
+	file_agent_v1_agent_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   59,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   5,
 		},
 		GoTypes:           file_agent_v1_agent_proto_goTypes,
 		DependencyIndexes: file_agent_v1_agent_proto_depIdxs,

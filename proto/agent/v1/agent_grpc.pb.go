@@ -35,6 +35,7 @@ const (
 	Agent_Lease_FullMethodName      = "/candela.agent.v1.Agent/Lease"
 	Agent_Neighbours_FullMethodName = "/candela.agent.v1.Agent/Neighbours"
 	Agent_Probe_FullMethodName      = "/candela.agent.v1.Agent/Probe"
+	Agent_Listen_FullMethodName     = "/candela.agent.v1.Agent/Listen"
 )
 
 // AgentClient is the client API for Agent service.
@@ -52,6 +53,9 @@ type AgentClient interface {
 	Neighbours(ctx context.Context, in *NeighboursRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Neighbour], error)
 	// Probe sends RoCE frames that belong to no connection, so that the switch's counters show where the cable ends.
 	Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.CallOption) (*ProbeResponse, error)
+	// Listen counts the frames of Probe that come in. The first answer is empty: from then on they are counted. An answer follows
+	// for each sender at each interface, again as often as the count grows.
+	Listen(ctx context.Context, in *ListenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListenResponse], error)
 }
 
 type agentClient struct {
@@ -114,6 +118,25 @@ func (c *agentClient) Probe(ctx context.Context, in *ProbeRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *agentClient) Listen(ctx context.Context, in *ListenRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListenResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Listen_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ListenRequest, ListenResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ListenClient = grpc.ServerStreamingClient[ListenResponse]
+
 // AgentServer is the server API for Agent service.
 // All implementations must embed UnimplementedAgentServer
 // for forward compatibility.
@@ -129,6 +152,9 @@ type AgentServer interface {
 	Neighbours(*NeighboursRequest, grpc.ServerStreamingServer[Neighbour]) error
 	// Probe sends RoCE frames that belong to no connection, so that the switch's counters show where the cable ends.
 	Probe(context.Context, *ProbeRequest) (*ProbeResponse, error)
+	// Listen counts the frames of Probe that come in. The first answer is empty: from then on they are counted. An answer follows
+	// for each sender at each interface, again as often as the count grows.
+	Listen(*ListenRequest, grpc.ServerStreamingServer[ListenResponse]) error
 	mustEmbedUnimplementedAgentServer()
 }
 
@@ -150,6 +176,9 @@ func (UnimplementedAgentServer) Neighbours(*NeighboursRequest, grpc.ServerStream
 }
 func (UnimplementedAgentServer) Probe(context.Context, *ProbeRequest) (*ProbeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Probe not implemented")
+}
+func (UnimplementedAgentServer) Listen(*ListenRequest, grpc.ServerStreamingServer[ListenResponse]) error {
+	return status.Error(codes.Unimplemented, "method Listen not implemented")
 }
 func (UnimplementedAgentServer) mustEmbedUnimplementedAgentServer() {}
 func (UnimplementedAgentServer) testEmbeddedByValue()               {}
@@ -226,6 +255,17 @@ func _Agent_Probe_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Listen_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ListenRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(AgentServer).Listen(m, &grpc.GenericServerStream[ListenRequest, ListenResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ListenServer = grpc.ServerStreamingServer[ListenResponse]
+
 // Agent_ServiceDesc is the grpc.ServiceDesc for Agent service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -252,6 +292,11 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Neighbours",
 			Handler:       _Agent_Neighbours_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "Listen",
+			Handler:       _Agent_Listen_Handler,
 			ServerStreams: true,
 		},
 	},
@@ -877,6 +922,308 @@ var Dumper_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "Fetch",
 			Handler:       _Dumper_Fetch_Handler,
 			ServerStreams: true,
+		},
+	},
+	Metadata: "agent/v1/agent.proto",
+}
+
+const (
+	Sockets_Equip_FullMethodName    = "/candela.agent.v1.Sockets/Equip"
+	Sockets_Transfer_FullMethodName = "/candela.agent.v1.Sockets/Transfer"
+	Sockets_Unequip_FullMethodName  = "/candela.agent.v1.Sockets/Unequip"
+)
+
+// SocketsClient is the client API for Sockets service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Sockets is a host whose transport is that of its kernel: TCP connections of its own. Role orchestrator.
+type SocketsClient interface {
+	// Equip gives an interface the addresses of a test, and the way to its peers, until Unequip. Servers of connections listen
+	// when it answers.
+	Equip(ctx context.Context, in *EquipRequest, opts ...grpc.CallOption) (*EquipResponse, error)
+	// Transfer starts the connections that the host is to open, each at its time, and tells which the host has received as a
+	// whole. It ends with Unequip.
+	Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TransferResponse], error)
+	// Unequip closes all connections, takes back what Equip has set and returns what the interface has counted since.
+	Unequip(ctx context.Context, in *UnequipRequest, opts ...grpc.CallOption) (*UnequipResponse, error)
+}
+
+type socketsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewSocketsClient(cc grpc.ClientConnInterface) SocketsClient {
+	return &socketsClient{cc}
+}
+
+func (c *socketsClient) Equip(ctx context.Context, in *EquipRequest, opts ...grpc.CallOption) (*EquipResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EquipResponse)
+	err := c.cc.Invoke(ctx, Sockets_Equip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *socketsClient) Transfer(ctx context.Context, in *TransferRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[TransferResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Sockets_ServiceDesc.Streams[0], Sockets_Transfer_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[TransferRequest, TransferResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Sockets_TransferClient = grpc.ServerStreamingClient[TransferResponse]
+
+func (c *socketsClient) Unequip(ctx context.Context, in *UnequipRequest, opts ...grpc.CallOption) (*UnequipResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UnequipResponse)
+	err := c.cc.Invoke(ctx, Sockets_Unequip_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// SocketsServer is the server API for Sockets service.
+// All implementations must embed UnimplementedSocketsServer
+// for forward compatibility.
+//
+// Sockets is a host whose transport is that of its kernel: TCP connections of its own. Role orchestrator.
+type SocketsServer interface {
+	// Equip gives an interface the addresses of a test, and the way to its peers, until Unequip. Servers of connections listen
+	// when it answers.
+	Equip(context.Context, *EquipRequest) (*EquipResponse, error)
+	// Transfer starts the connections that the host is to open, each at its time, and tells which the host has received as a
+	// whole. It ends with Unequip.
+	Transfer(*TransferRequest, grpc.ServerStreamingServer[TransferResponse]) error
+	// Unequip closes all connections, takes back what Equip has set and returns what the interface has counted since.
+	Unequip(context.Context, *UnequipRequest) (*UnequipResponse, error)
+	mustEmbedUnimplementedSocketsServer()
+}
+
+// UnimplementedSocketsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedSocketsServer struct{}
+
+func (UnimplementedSocketsServer) Equip(context.Context, *EquipRequest) (*EquipResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Equip not implemented")
+}
+func (UnimplementedSocketsServer) Transfer(*TransferRequest, grpc.ServerStreamingServer[TransferResponse]) error {
+	return status.Error(codes.Unimplemented, "method Transfer not implemented")
+}
+func (UnimplementedSocketsServer) Unequip(context.Context, *UnequipRequest) (*UnequipResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Unequip not implemented")
+}
+func (UnimplementedSocketsServer) mustEmbedUnimplementedSocketsServer() {}
+func (UnimplementedSocketsServer) testEmbeddedByValue()                 {}
+
+// UnsafeSocketsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to SocketsServer will
+// result in compilation errors.
+type UnsafeSocketsServer interface {
+	mustEmbedUnimplementedSocketsServer()
+}
+
+func RegisterSocketsServer(s grpc.ServiceRegistrar, srv SocketsServer) {
+	// If the following call panics, it indicates UnimplementedSocketsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Sockets_ServiceDesc, srv)
+}
+
+func _Sockets_Equip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EquipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SocketsServer).Equip(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sockets_Equip_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SocketsServer).Equip(ctx, req.(*EquipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Sockets_Transfer_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(TransferRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SocketsServer).Transfer(m, &grpc.GenericServerStream[TransferRequest, TransferResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Sockets_TransferServer = grpc.ServerStreamingServer[TransferResponse]
+
+func _Sockets_Unequip_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnequipRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SocketsServer).Unequip(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Sockets_Unequip_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SocketsServer).Unequip(ctx, req.(*UnequipRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Sockets_ServiceDesc is the grpc.ServiceDesc for Sockets service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Sockets_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "candela.agent.v1.Sockets",
+	HandlerType: (*SocketsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Equip",
+			Handler:    _Sockets_Equip_Handler,
+		},
+		{
+			MethodName: "Unequip",
+			Handler:    _Sockets_Unequip_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Transfer",
+			Handler:       _Sockets_Transfer_Handler,
+			ServerStreams: true,
+		},
+	},
+	Metadata: "agent/v1/agent.proto",
+}
+
+const (
+	Switch_Run_FullMethodName = "/candela.agent.v1.Switch/Run"
+)
+
+// SwitchClient is the client API for Switch service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Switch is a model of a switch between interfaces of the machine. Role orchestrator.
+type SwitchClient interface {
+	// Run runs a test of a switch. The first request describes the test; the agent answers with ready once it takes frames, and
+	// with over when the traffic is. Then hosts stop, and what they have counted is the last request. What follows are the files
+	// of the run, each in pieces. The stream ends with them.
+	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SwitchRequest, SwitchResponse], error)
+}
+
+type switchClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewSwitchClient(cc grpc.ClientConnInterface) SwitchClient {
+	return &switchClient{cc}
+}
+
+func (c *switchClient) Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[SwitchRequest, SwitchResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Switch_ServiceDesc.Streams[0], Switch_Run_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[SwitchRequest, SwitchResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Switch_RunClient = grpc.BidiStreamingClient[SwitchRequest, SwitchResponse]
+
+// SwitchServer is the server API for Switch service.
+// All implementations must embed UnimplementedSwitchServer
+// for forward compatibility.
+//
+// Switch is a model of a switch between interfaces of the machine. Role orchestrator.
+type SwitchServer interface {
+	// Run runs a test of a switch. The first request describes the test; the agent answers with ready once it takes frames, and
+	// with over when the traffic is. Then hosts stop, and what they have counted is the last request. What follows are the files
+	// of the run, each in pieces. The stream ends with them.
+	Run(grpc.BidiStreamingServer[SwitchRequest, SwitchResponse]) error
+	mustEmbedUnimplementedSwitchServer()
+}
+
+// UnimplementedSwitchServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedSwitchServer struct{}
+
+func (UnimplementedSwitchServer) Run(grpc.BidiStreamingServer[SwitchRequest, SwitchResponse]) error {
+	return status.Error(codes.Unimplemented, "method Run not implemented")
+}
+func (UnimplementedSwitchServer) mustEmbedUnimplementedSwitchServer() {}
+func (UnimplementedSwitchServer) testEmbeddedByValue()                {}
+
+// UnsafeSwitchServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to SwitchServer will
+// result in compilation errors.
+type UnsafeSwitchServer interface {
+	mustEmbedUnimplementedSwitchServer()
+}
+
+func RegisterSwitchServer(s grpc.ServiceRegistrar, srv SwitchServer) {
+	// If the following call panics, it indicates UnimplementedSwitchServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Switch_ServiceDesc, srv)
+}
+
+func _Switch_Run_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(SwitchServer).Run(&grpc.GenericServerStream[SwitchRequest, SwitchResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Switch_RunServer = grpc.BidiStreamingServer[SwitchRequest, SwitchResponse]
+
+// Switch_ServiceDesc is the grpc.ServiceDesc for Switch service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Switch_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "candela.agent.v1.Switch",
+	HandlerType: (*SwitchServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Run",
+			Handler:       _Switch_Run_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "agent/v1/agent.proto",

@@ -21,7 +21,7 @@ const Name = "kernel-tcp"
 func Transport() transport.Transport {
 	return transport.Transport{
 		Model: parameter.Model{
-			Name: Name, Doc: "The TCP of Linux, in network namespaces: with --testbed netns alone. Only the switch is judged.",
+			Name: Name, Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged.",
 			Parameters: parameter.Table{
 				transport.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",

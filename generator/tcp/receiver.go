@@ -98,7 +98,7 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 	to.Window = uint16(h.cfg.ReceiveWindow >> WindowScale)
 	if r.latest < len(r.beyond) {
 		b := r.beyond[r.latest]
-		to.SACK = Block{h.cfg.sequence(b.start), h.cfg.sequence(b.end)}
+		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}
 	}
 	h.damageAck(r, to)
 	r.pending, r.ackNow, r.ackAt = 0, false, clock.Never

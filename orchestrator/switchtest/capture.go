@@ -63,14 +63,13 @@ func (c *captures) add(dir orchestrator.Directory, i int) error {
 		c.files, c.ports = append(c.files, list), append(c.ports, bufio.NewWriter(list))
 		_, c.err = c.ports[i].WriteString(portsHead)
 	}
-	capture := fabric.NewCapture(file, name, func(at fabric.Point, _ *fabric.Packet) bool {
+	capture := fabric.NewCapture(c.net, file, name, func(at fabric.Point, _ *fabric.Packet) bool {
 		if at.Host || at.Stage != stage || at.Port >= c.net.Switch(at.Node).Ports() {
 			return false
 		}
 		c.seen[i]++
 		return true
 	})
-	capture.Frame = c.net.AppendFrame
 	c.taps = append(c.taps, capture)
 	c.net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		before := c.seen[i]

@@ -72,7 +72,7 @@ func (d device) FlowOf(t *trace.SwitchTap) int {
 	if t.Flags&trace.Returned != 0 {
 		sender = t.Dst
 	}
-	if of := d.r.ledger.speaks[t.Protocol]; of != nil && of.Wire.Connection != nil {
+	if of := d.r.ledger.speaks[t.Protocol]; of != nil && of.Connection != nil {
 		connection = t.Connection
 	}
 	return d.r.ledger.flowOfConnection(t.Protocol, fabric.HostID(sender), connection)

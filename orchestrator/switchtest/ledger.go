@@ -135,17 +135,14 @@ func (l *ledger) flowOfConnection(protocol fabric.Protocol, sender fabric.HostID
 // nil: it has none.
 func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
 	t := l.speaks[p.Protocol]
-	if !t.Carries(p) {
+	if t == nil || !t.Carries(&p.Header) {
 		return nil, t
 	}
-	sender, connection := p.Src, p.Flow
+	sender := p.Src
 	if p.Flags&fabric.Returned != 0 {
 		sender = p.Dst
 	}
-	if t.Wire.Connection != nil {
-		connection = t.Wire.Connection(p)
-	}
-	if n := l.flowOfConnection(p.Protocol, sender, connection); n > 0 {
+	if n := l.flowOfConnection(p.Protocol, sender, t.ConnectionOf(&p.Header)); n > 0 {
 		return &l.flows[n-1], t
 	}
 	return nil, t
@@ -196,7 +193,7 @@ func (l *ledger) enter(s *switchTaps, port int, p *fabric.Packet) {
 func (l *ledger) leave(s *switchTaps, at fabric.Point, now clock.Time, p *fabric.Packet) {
 	s.out[at.Port]++
 	if p.Flags&fabric.Trimmed == 0 {
-		if l.speaks[p.Protocol].Carries(p) {
+		if t := l.speaks[p.Protocol]; t != nil && t.Carries(&p.Header) {
 			s.data[at.Port] |= 1 << at.Queue
 		}
 		return
@@ -235,7 +232,7 @@ func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
 	if a == nil {
 		return
 	}
-	sequence := t.Sequence(p)
+	sequence := t.SequenceOf(&p.Header)
 	if p.Flags&fabric.Mirrored != 0 {
 		a.dropped-- // of its original, which is not lost: its header is here
 	}
@@ -258,7 +255,7 @@ func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
 		return
 	}
 	a.whole++
-	a.payload += int64(t.Payload(p))
+	a.payload += int64(t.PayloadOf(&p.Header))
 	a.last = now
 	a.fate(now, t, sequence)
 }

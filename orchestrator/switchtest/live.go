@@ -64,8 +64,11 @@ func (p *Plan) notLive() (place string, why error) {
 		if err != nil {
 			return place, err
 		}
-		body := f.PacketSize - tr.Header(f.Mark.IPv6)
-		last := f.Payload - (f.Packets-1)*int64(body)
+		body := f.PacketSize - tr.HeaderSize(f.Mark.IPv6)
+		last, tag := f.Payload-(f.Packets-1)*int64(body), 0
+		if tr.Tag != nil {
+			tag = len(tr.Tag(new(fabric.Header)))
+		}
 		switch {
 		case f.Transport == kernel.Name && t.Hosts.Model != kernel.Name, f.Transport != kernel.Name &&
 			t.Hosts.Model == kernel.Name:
@@ -77,8 +80,9 @@ func (p *Plan) notLive() (place string, why error) {
 		case f.Src == f.Dst:
 			return place, fmt.Errorf("flow %d: host %d sends to itself: its kernel or its NIC would keep the frames", f.Number,
 				f.Src)
-		case f.Transport == "raw" && (body < live.TagLen || f.Packets > 0 && last < live.TagLen):
-			return place, fmt.Errorf("flow %d: raw packets need %d bytes of payload, for flow and number", f.Number, live.TagLen)
+		case body < tag || f.Packets > 0 && last < int64(tag):
+			return place, fmt.Errorf("flow %d: %s packets need %d bytes of payload, for flow and number", f.Number,
+				f.Transport, tag)
 		}
 	}
 	return "", nil

@@ -127,7 +127,7 @@ func (p *Plan) add(item, i int, tr *transport.Transport, of workload.Flow) {
 	} else {
 		f.Mark.Class = uint8(o.DSCP) >> 3 // class selector (RFC 2474): what a switch without a map of its own goes by
 	}
-	body := int64(f.PacketSize - tr.Header(f.Mark.IPv6))
+	body := int64(f.PacketSize - tr.HeaderSize(f.Mark.IPv6))
 	switch {
 	case f.Kind != Transfer || body <= 0:
 	case o.Packets != nil:
@@ -141,7 +141,7 @@ func (p *Plan) add(item, i int, tr *transport.Transport, of workload.Flow) {
 // check refuses what the transport of an item's flows can't do.
 func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
 	o := &p.Test.Workload[item].Offer
-	size, header := p.Test.PacketSizeOf(o), t.Header(o.IP == 6)
+	size, header := p.Test.PacketSizeOf(o), t.HeaderSize(o.IP == 6)
 	switch {
 	case k.Transport != "":
 	case size <= header:
@@ -221,6 +221,7 @@ func (p *Plan) build() (*fabric.Network, error) {
 		return m
 	})
 	if err == nil {
+		n.SetCodecs(codecs())
 		err = failure
 	}
 	if err == nil && p.model.Shim != nil {

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/analyzers/forwarding"
 	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
@@ -45,6 +46,15 @@ var families = func() []family {
 // transports lists every transport, the default first. A new one is one line here.
 func transports() []transport.Transport {
 	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport(), kernel.Transport()}
+}
+
+// codecs are those of all transports.
+func codecs() *wire.Codecs {
+	all := new(wire.Codecs)
+	for _, t := range transports() {
+		all[t.Protocol] = t.Codec
+	}
+	return all
 }
 
 // judgeTable lists every analyzer of switch tests, in the order of reports: what any switch owes, and the judges of the

@@ -9,7 +9,10 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	ndphost "candela.dev/candela/generator/ndp"
+	"candela.dev/candela/generator/raw"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -52,6 +55,8 @@ func TestARunThatStoodStillForMostOfItsTimeIsBusy(t *testing.T) {
 	}
 }
 
+var codecs = &wire.Codecs{fabric.Raw: raw.Codec(), fabric.NDP: ndphost.Codec(), fabric.TCP: tcp.Codec()}
+
 func TestAFrameOfAHostIsParsedAsThePacketThatItWas(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const hosts, first = 9, 1 << 31
@@ -69,20 +74,20 @@ func TestAFrameOfAHostIsParsedAsThePacketThatItWas(t *testing.T) {
 			p.Flow, p.Number = rapid.Uint32().Draw(t, "flow"), rapid.Uint32().Draw(t, "number")
 		case fabric.NDP:
 			p.NDP = ndp.Header{Kind: ndp.Data, Connection: rapid.Uint32().Draw(t, "connection"), Seq: 7, Length: 9}
-			p.Flow, p.Entropy = fabric.FlowOfNDP(p.Src, p.Dst, &p.NDP), uint16(rapid.IntRange(0, portMask).Draw(t, "path"))
+			p.Flow, p.Entropy = ndphost.FlowOf(p.Src, p.Dst, &p.NDP), uint16(rapid.IntRange(0, wire.PortMask).Draw(t, "path"))
 		default:
 			p.Flow = uint32(rapid.IntRange(1, MaxFlow).Draw(t, "flow"))
 			p.Entropy, p.Number = uint16(p.Flow), uint32(rapid.IntRange(0, 1<<20).Draw(t, "number"))
 			p.TCP = tcp.Header{Seq: first + p.Number, Flags: tcp.FlagACK}
 		}
-		frame := p.AppendFrameWith(nil, tag(&p))
+		frame := codecs.AppendTagged(nil, &p.Header)
 		want := p.Header
 		if trim && p.Trim(110) {
 			want = p.Header
-			frame = p.AppendFrameWith(nil, tag(&p))
+			frame = codecs.AppendTagged(nil, &p.Header)
 			want.Original, want.Flags = want.Size, 0 // the frame does not tell
 		}
-		x := parser{hosts: hosts, first: first}
+		x := parser{codecs: codecs, hosts: hosts, first: first}
 		var got fabric.Header
 		damaged, ok := x.parse(frame, &got)
 		if !ok || got != want {
@@ -98,7 +103,7 @@ func TestWhatIsNotOfTheTestIsNotParsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p fabric.Packet
 		p.Src, p.Dst, p.Protocol, p.Size, p.IPv6 = 0, 1, fabric.Raw, 200, rapid.Bool().Draw(t, "v6")
-		frame := p.AppendFrameWith(nil, tag(&p))
+		frame := codecs.AppendTagged(nil, &p.Header)
 		frame = frame[:rapid.IntRange(0, len(frame)).Draw(t, "length")]
 		for range rapid.IntRange(0, 3).Draw(t, "changes") {
 			if len(frame) > 0 {
@@ -107,7 +112,7 @@ func TestWhatIsNotOfTheTestIsNotParsed(t *testing.T) {
 		}
 		before := bytes.Clone(frame)
 		var h fabric.Header
-		x := parser{hosts: 2, kernels: 3}
+		x := parser{codecs: codecs, hosts: 2, kernels: 3}
 		if _, ok := x.parse(frame, &h); ok && (h.Src > 1 || h.Dst > 1 || int(h.Size) != len(frame)) {
 			t.Errorf("parsed %x as %+v", frame, h)
 		}

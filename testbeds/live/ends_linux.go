@@ -123,7 +123,7 @@ func (h *host) transmit(now clock.Time) error {
 	if h.between() > 100*slots {
 		return fmt.Errorf("host %d: %w: %d", h.id, errTooManyBetween, h.between())
 	}
-	return h.send(p.AppendFrameWith(h.buffer(), tag(p)))
+	return h.send(h.s.net.Codecs().AppendTagged(h.buffer(), &p.Header))
 }
 
 // next returns when the host wants to act, now or later.

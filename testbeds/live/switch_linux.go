@@ -43,8 +43,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrUnsupported
 	}
-	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{hosts: cfg.Net.Hosts(), kernels: len(cfg.Connections),
-		first: cfg.FirstSequence}}
+	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{codecs: cfg.Net.Codecs(), hosts: cfg.Net.Hosts(),
+		kernels: len(cfg.Connections), first: cfg.FirstSequence}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())

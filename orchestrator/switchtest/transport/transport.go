@@ -1,6 +1,6 @@
-// Package transport says what a transport of switch tests is: its parameters, the headers of its frames, how its
-// packets are read, its endpoints and the judge of its hosts. A transport has a folder below this one and is one line
-// in the registry of package switchtest.
+// Package transport joins what a transport of switch tests declares (package wire) with its endpoints on a network and
+// the judge of its hosts. A transport has a folder below this one and is one line in the registry of package
+// switchtest.
 package transport
 
 import (
@@ -9,65 +9,20 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Transport is what hosts speak.
+// Transport is what hosts speak: what its folder below package generator declares, its endpoints on a network, and the
+// judge of its hosts.
 type Transport struct {
-	parameter.Model
-	Protocol fabric.Protocol // of its packets
-	Internal bool            // test files don't name it: kinds of workload do
-
-	Reliable      bool // everything arrives in the end
-	OnePacketSize bool // all flows of a host have packets of one size
-	ToItself      bool // a host can send to itself
-	OpenLoop      bool // flows may have a rate
-	Unanswered    bool // nothing is retransmitted: a flow has finished when something of each packet has arrived
-
-	Header func(v6 bool) int // bytes of a full packet that are no payload, without FCS
-	Wire   Wire
+	wire.Transport
 	// Attach gives the hosts their endpoints and hands over the flows, which are all of this transport.
 	Attach func(s *Setup, flows []*Flow) error
 	Judge  *Judge // nil: its hosts are not judged
-}
-
-// Wire says how packets of a transport are read. What is nil is in the packet's own fields.
-type Wire struct {
-	Data       func(p *fabric.Packet) bool // p carries, or carried, data of a flow; nil: all but notifications
-	Connection func(p *fabric.Packet) uint32
-	Sequence   func(p *fabric.Packet) uint64 // of a data packet, in its flow
-	Payload    func(p *fabric.Packet) int    // bytes in a whole data packet
-}
-
-// Carries reports whether a packet of the transport carries, or carried, data of a flow. A nil transport carries
-// nothing.
-func (t *Transport) Carries(p *fabric.Packet) bool {
-	switch {
-	case t == nil:
-		return false
-	case t.Wire.Data != nil:
-		return t.Wire.Data(p)
-	}
-	return p.Flags&fabric.Notification == 0
-}
-
-// Sequence returns the number of a data packet in its flow.
-func (t *Transport) Sequence(p *fabric.Packet) uint64 {
-	if t.Wire.Sequence != nil {
-		return t.Wire.Sequence(p)
-	}
-	return uint64(p.Number)
-}
-
-// Payload returns the bytes of payload in a whole data packet.
-func (t *Transport) Payload(p *fabric.Packet) int {
-	if t.Wire.Payload != nil {
-		return t.Wire.Payload(p)
-	}
-	return max(0, int(p.Size)-t.Header(p.IPv6))
 }
 
 // Flow is one flow of a plan.
@@ -118,24 +73,6 @@ func (f *Flow) Text() string {
 		s += ", IPv6"
 	}
 	return s
-}
-
-// Sizes of headers of the frames that hosts send.
-const (
-	ethernetBytes = 14
-	ipv4Bytes     = 20
-	ipv6Bytes     = 40
-	udpBytes      = 8
-)
-
-// UDPHeader returns a Header of frames with more bytes of header behind that of UDP.
-func UDPHeader(more int) func(v6 bool) int {
-	return func(v6 bool) int {
-		if v6 {
-			return ethernetBytes + ipv6Bytes + udpBytes + more
-		}
-		return ethernetBytes + ipv4Bytes + udpBytes + more
-	}
 }
 
 // Setup is the hosts of a run while they get their endpoints.
@@ -199,18 +136,4 @@ func OneVersion(transport string, flows []*Flow) error {
 		}
 	}
 	return nil
-}
-
-// PacketSize is a parameter of every transport.
-func PacketSize() parameter.Parameter {
-	return parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 128,
-		Max: 9216,
-		Doc: "Bytes of a full frame without FCS, headers included."}
-}
-
-// ECN is the parameter of transports whose data packets may carry ECT.
-func ECN() parameter.Parameter {
-	return parameter.Parameter{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"},
-		Default: "not-ect",
-		Doc:     "ECN codepoint of data packets."}
 }

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/sai"
 	model "candela.dev/candela/testbeds/switches/sai"
@@ -49,7 +50,7 @@ func TestObservationsAreWhatFramesSay(t *testing.T) {
 			if at.Host || at.Stage == fabric.Dropped {
 				return
 			}
-			frame := fromFrame(t, p.AppendFrame(nil))
+			frame := fromFrame(t, new(wire.Codecs).Append(nil, &p.Header, nil))
 			seen := sai.Observation{
 				DSCP: last.DSCP, ECN: last.ECN, TTL: last.TTL, IPLength: last.IPLength, Length: last.Length,
 				ChecksumWrong: last.ChecksumWrong,

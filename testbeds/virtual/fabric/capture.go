@@ -11,21 +11,19 @@ import (
 type Capture struct {
 	w    *trace.PcapWriter
 	want func(Point, *Packet) bool
-	// Frame appends a packet as a frame; Packet.AppendFrame unless a network keeps frames.
-	Frame func(b []byte, p *Packet) []byte
-	buf   []byte
-	err   error
+	net  *Network
+	buf  []byte
+	err  error
 }
 
-// NewCapture returns a capture to dst of the points and packets that want accepts; nil: all but drops. name names the
+// NewCapture returns a capture of n to dst of the points and packets that want accepts; nil: all but drops. name names the
 // file in errors. Pass its See to Network.SetTap, and Close it at the end.
-func NewCapture(dst io.Writer, name string, want func(Point, *Packet) bool) *Capture {
+func NewCapture(n *Network, dst io.Writer, name string, want func(Point, *Packet) bool) *Capture {
 	if want == nil {
 		want = func(at Point, _ *Packet) bool { return at.Stage != Dropped }
 	}
 	const snap = 65535
-	frame := func(b []byte, p *Packet) []byte { return p.AppendFrame(b) }
-	return &Capture{w: trace.NewPcapWriter(dst, name, snap), want: want, Frame: frame}
+	return &Capture{w: trace.NewPcapWriter(dst, name, snap), want: want, net: n}
 }
 
 // See is a Tap.
@@ -33,7 +31,7 @@ func (c *Capture) See(at Point, now clock.Time, p *Packet) {
 	if c.err != nil || !c.want(at, p) {
 		return
 	}
-	c.buf = c.Frame(c.buf[:0], p)
+	c.buf = c.net.AppendFrame(c.buf[:0], p)
 	c.err = c.w.Write(now.Nanoseconds(), c.buf, len(c.buf))
 }
 

@@ -10,10 +10,19 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/echo"
+	ndphost "candela.dev/candela/generator/ndp"
+	"candela.dev/candela/generator/raw"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
+
+// codecs are those of all transports.
+var codecs = &wire.Codecs{fabric.Raw: raw.Codec(), fabric.NDP: ndphost.Codec(), fabric.TCP: tcp.Codec(),
+	fabric.Echo: echo.Codec()}
 
 // internetSum is RFC 1071 by the book.
 func internetSum(parts ...[]byte) uint16 {
@@ -50,10 +59,10 @@ func randomPacket(t *rapid.T) *fabric.Packet {
 	p.DSCP, p.ECN = uint8(rapid.IntRange(0, 63).Draw(t, "dscp")), packet.ECN(rapid.IntRange(0, 3).Draw(t, "ecn"))
 	p.Entropy, p.Flow, p.TTL = rapid.Uint16().Draw(t, "entropy"), rapid.Uint32().Draw(t, "flow"),
 		rapid.Uint8().Draw(t, "ttl")
-	p.Size = int32(p.MinFrame() + rapid.IntRange(0, 9000).Draw(t, "payload"))
+	p.Size = int32(codecs.MinFrame(&p.Header) + rapid.IntRange(0, 9000).Draw(t, "payload"))
 	p.Original = p.Size
 	if p.Protocol == fabric.NDP {
-		p.NDP = ndp.Header{Kind: ndp.Data, Seq: rapid.Uint32().Draw(t, "seq"), Length: uint16(int(p.Size) - p.MinFrame())}
+		p.NDP = ndp.Header{Kind: ndp.Data, Seq: rapid.Uint32().Draw(t, "seq"), Length: uint16(int(p.Size) - codecs.MinFrame(&p.Header))}
 	}
 	return &p
 }
@@ -61,7 +70,7 @@ func randomPacket(t *rapid.T) *fabric.Packet {
 func TestFramesHaveTheirSizeAndValidChecksums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := randomPacket(t)
-		frame := p.AppendFrame(nil)
+		frame := codecs.Append(nil, &p.Header, nil)
 		if len(frame) != int(p.Size) {
 			t.Fatalf("%d bytes, want %d", len(frame), p.Size)
 		}
@@ -104,16 +113,16 @@ func TestTrimmedFramesKeepTheOriginalsUDPChecksum(t *testing.T) {
 		p := randomPacket(t)
 		p.Protocol = fabric.NDP
 		p.NDP = ndp.Header{Kind: ndp.Data, Seq: 7, Length: 1436}
-		p.Size = int32(p.MinFrame() + 1436)
+		p.Size = int32(codecs.MinFrame(&p.Header) + 1436)
 		p.Original = p.Size
-		whole := p.AppendFrame(nil)
-		p.Trim(p.MinFrame())
+		whole := codecs.Append(nil, &p.Header, nil)
+		p.Trim(codecs.MinFrame(&p.Header))
 		p.NDP.Flags |= ndp.FlagTrimmed
 		p.Flags |= fabric.Flags(rapid.SampledFrom([]int{0, int(fabric.LengthStale), int(fabric.HeaderSumStale)}).Draw(t,
 			"stale"))
-		cut := p.AppendFrame(nil)
-		if len(cut) != p.MinFrame() {
-			t.Fatalf("%d bytes, want %d", len(cut), p.MinFrame())
+		cut := codecs.Append(nil, &p.Header, nil)
+		if len(cut) != codecs.MinFrame(&p.Header) {
+			t.Fatalf("%d bytes, want %d", len(cut), codecs.MinFrame(&p.Header))
 		}
 		before, _, from := layers(whole)
 		after, _, to := layers(cut)
@@ -138,9 +147,9 @@ func TestReturnedFramesComeFromTheNDPPort(t *testing.T) {
 	var p fabric.Packet
 	p.Src, p.Dst, p.Protocol, p.Size, p.Original = 1, 2, fabric.NDP, 64, 64
 	p.NDP.Kind = ndp.Data
-	_, _, there := layers(p.AppendFrame(nil))
+	_, _, there := layers(codecs.Append(nil, &p.Header, nil))
 	p.Return()
-	_, addresses, back := layers(p.AppendFrame(nil))
+	_, addresses, back := layers(codecs.Append(nil, &p.Header, nil))
 	if !bytes.Equal(there[0:2], back[2:4]) || !bytes.Equal(there[2:4], back[0:2]) ||
 		binary.BigEndian.Uint16(back) != ndp.Port {
 		t.Errorf("ports %x became %x", there[:4], back[:4])
@@ -162,7 +171,7 @@ func TestTsharkFindsNothingWrongWithACapture(t *testing.T) {
 	}
 	file := t.TempDir() + "/tap.pcap"
 	var buf bytes.Buffer
-	c := fabric.NewCapture(&buf, file, nil)
+	c := fabric.NewCapture(n, &buf, file, nil)
 	n.SetTap(c.See)
 	n.Host(0).Attach(&source{to: 2, size: 1500, left: 20})
 	n.Host(1).Attach(&source{to: 2, size: 300, left: 20, v6: true})

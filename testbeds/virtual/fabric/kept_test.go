@@ -30,7 +30,7 @@ func (f *framed) Poll(_ clock.Time, p *fabric.Packet) bool {
 	id, src := p.ID, p.Src
 	p.Header = *f.send
 	p.ID, p.Src, f.send = id, src, nil
-	f.net.SetFrame(p, p.AppendFrameWith(nil, []byte("payload that must pass")))
+	f.net.SetFrame(p, codecs.Append(nil, &p.Header, []byte("payload that must pass")))
 	return true
 }
 
@@ -54,7 +54,7 @@ func (e *editor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 	e.change(c)
 	same := *c
 	same.ID = p.ID // the identification is that of the frame
-	e.want = same.AppendFrameWith(nil, []byte("payload that must pass"))
+	e.want = codecs.Append(nil, &same.Header, []byte("payload that must pass"))
 	if !e.copy {
 		return v
 	}
@@ -88,6 +88,7 @@ func TestAnEditedFrameIsThatOfTheChangedPacketWithItsPayload(t *testing.T) {
 			t.Fatal(err)
 		}
 		net.KeepFrames()
+		net.SetCodecs(codecs)
 		from, to := &framed{net: net, send: &h}, &framed{net: net}
 		net.Host(0).Attach(from)
 		net.Host(1).Attach(to)
@@ -106,6 +107,7 @@ func TestAPacketThatASwitchMakesIsOfNoFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	net.KeepFrames()
+	net.SetCodecs(codecs)
 	from, to := &framed{net: net, send: &fabric.Header{Dst: 1, Protocol: fabric.Raw, Size: 100}}, &framed{net: net}
 	net.Host(0).Attach(from)
 	net.Host(1).Attach(to)
@@ -115,7 +117,7 @@ func TestAPacketThatASwitchMakesIsOfNoFrame(t *testing.T) {
 	sw := net.Switch(0)
 	made := sw.Make(net.Now(), fabric.Header{Src: 0, Dst: 1, Protocol: fabric.Raw,
 		Size: 90}) // takes the memory of the one before
-	want := made.AppendFrame(nil)
+	want := codecs.Append(nil, &made.Header, nil)
 	sw.Place(net.Now(), made, fabric.Verdict{}.To(sw.Port(1), 0))
 	if err := net.Run(clock.Never); err != nil {
 		t.Fatal(err)

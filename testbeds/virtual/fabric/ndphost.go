@@ -121,25 +121,13 @@ func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
 		return false
 	}
 	p.Protocol, p.Dst, p.NDP, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Header, o.Entropy, s.cfg.IPv6
-	p.Size = int32(s.cfg.HeaderSize) + int32(o.Payload)
+	p.Size, p.Flow = int32(s.cfg.HeaderSize)+int32(o.Payload), ndp.FlowOf(HostID(o.From), p.Dst, &o.Header)
 	if o.Header.Kind == wire.Data {
-		p.Class, p.DSCP, p.Flow = s.cfg.DataClass, s.cfg.DataDSCP, flowOf(o.From, o.Header.Connection)
+		p.Class, p.DSCP = s.cfg.DataClass, s.cfg.DataDSCP
 	} else {
-		p.Class, p.DSCP, p.Flow = s.cfg.ControlClass, s.cfg.ControlDSCP, flowOf(o.To, o.Header.Connection)
+		p.Class, p.DSCP = s.cfg.ControlClass, s.cfg.ControlDSCP
 	}
 	return true
-}
-
-// flowOf tells connections of all hosts apart: the sender of data in the upper half, its number for the connection
-// below.
-func flowOf(sender ndp.Endpoint, connection uint32) uint32 { return uint32(sender)<<16 ^ connection }
-
-// FlowOfNDP returns the Packet.Flow of a packet of NDP between two hosts.
-func FlowOfNDP(src, dst HostID, h *wire.Header) uint32 {
-	if h.Kind == wire.Data {
-		return flowOf(ndp.Endpoint(src), h.Connection)
-	}
-	return flowOf(ndp.Endpoint(dst), h.Connection)
 }
 
 // NextTimer implements Stack.

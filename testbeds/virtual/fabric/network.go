@@ -13,6 +13,7 @@ import (
 	"hash/fnv"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/trace"
 )
 
@@ -31,6 +32,7 @@ type Network struct {
 	fault    error
 	started  bool
 	frames   []keptFrame // by number of a packet; nil: no frames are kept
+	codecs   *wire.Codecs
 
 	sent, delivered, dropped, copied [kinds]uint64
 }
@@ -38,7 +40,7 @@ type Network struct {
 // New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail
 // drop.
 func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
-	n := &Network{spec: *spec}
+	n := &Network{spec: *spec, codecs: new(wire.Codecs)}
 	n.pool.full = func() { n.fail(fmt.Errorf("%d packets exist, which is how many have numbers", 1<<packetBits)) }
 	if err := n.spec.complete(); err != nil {
 		return nil, err

@@ -1,15 +1,13 @@
 package fabric
 
 import (
-	"candela.dev/candela/clock"
-	"candela.dev/candela/generator/tcp"
-	"candela.dev/candela/packet"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
 )
 
-// HostID numbers hosts from 0; the address plan (Frames) maps it to MAC, IPv4 and IPv6 addresses.
-type HostID uint16
+// HostID numbers hosts from 0.
+type HostID = wire.HostID
 
 // Protocol is what a packet carries.
 type Protocol = trace.Protocol
@@ -58,44 +56,8 @@ type Packet struct {
 	Header
 }
 
-// Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the
-// links above, what every hop touches, NDP's kind and flags included, fills one cache line of 64 bytes, the rest
-// another.
-type Header struct {
-	Arrived clock.Time // at the switch that has it now, through a front port
-	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
-	Size int32
-	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
-	Meta     uint32
-	Dst      HostID
-	Entropy  uint16 // source port or path tag, for the ECMP hash
-	Flags    Flags
-	Ingress  uint16 // front port by which it entered the switch that has it now
-	Egress   uint16 // port that routing chose there, then the one that it was queued at
-	Protocol Protocol
-	Class    uint8 // traffic class: queue of the egress port and PFC priority; set by the host or by the switch's DSCP map
-	DSCP     uint8
-	ECN      packet.ECN
-	TTL      uint8
-	IPv6     bool
-	Hops     uint8 // links traversed
-	Deflects uint8 // times that it was deflected
-	Src      HostID
-	// NDP begins in the first line, because switches read its kind and flags.
-	NDP ndp.Header
-
-	// Original is the length before trimming; equal to Size if whole.
-	Original int32
-	// Number tells the packets of a flow apart, and equals that of the packet which a retransmission repeats: what
-	// observers identify a packet by. Its transport sets it; that of NDP is in its own header.
-	Number uint32
-	ID     uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is what schedulers and admission by rank go by, lowest first: set by SetRank, and meaningless without the flag
-	// Ranked.
-	Rank uint64
-	Flow uint32 // connection, for the ECMP hash and reports
-	TCP  tcp.Header
-}
+// Header is what of a packet may be read and set, and what a copy copies.
+type Header = wire.Header
 
 // SetRank gives the packet a rank; lower is served first.
 func (p *Packet) SetRank(rank uint64) {

@@ -1,6 +1,11 @@
 package fabric
 
-import "candela.dev/candela/clock"
+import (
+	"encoding/binary"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
+)
 
 // pauseFrame is the size of a PFC frame without FCS (IEEE 802.1Q clause 36, minimum Ethernet frame).
 const pauseFrame = 60
@@ -98,4 +103,23 @@ func (pt *Port) nextControl() *Packet {
 	p := pt.control.pop()
 	pt.urgent = pt.control.first != nil
 	return p
+}
+
+// appendPause appends a PFC frame: MAC control, opcode 0x0101, class enable vector, one timer per class in quanta of
+// 512 bit times.
+func (p *Packet) appendPause(b []byte) []byte {
+	start := len(b)
+	b = append(b, 0x01, 0x80, 0xc2, 0, 0, 1) // the address of MAC control (IEEE 802.3 annex 31B)
+	b = append(b, 0x02, 0xca, 0xde, 0xff, 0xff, 0xff)
+	b = binary.BigEndian.AppendUint16(b, 0x8808)
+	b = binary.BigEndian.AppendUint16(b, 0x0101)
+	b = binary.BigEndian.AppendUint16(b, 0x00ff)
+	for class := range 8 {
+		quanta := uint16(0)
+		if p.Meta&(1<<class) != 0 {
+			quanta = 0xffff
+		}
+		b = binary.BigEndian.AppendUint16(b, quanta)
+	}
+	return wire.Fit(b, start, int(p.Size))
 }

@@ -445,7 +445,7 @@ func TestSameSeedSameBytesOtherSeedOtherBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		c := fabric.NewCapture(&file, "test", nil)
+		c := fabric.NewCapture(n, &file, "test", nil)
 		n.SetTap(c.See)
 		for id := range fabric.HostID(n.Hosts()) {
 			n.Host(id).Attach(&source{to: (id * 5) % 16, size: 700, left: 50})

@@ -1,5 +1,7 @@
 package fabric
 
+import "candela.dev/candela/generator/wire"
+
 import "slices"
 
 // home is where a host is attached.
@@ -105,15 +107,8 @@ func digit(p *Packet, n int) int {
 
 // hash mixes what ECMP looks at: addresses, flow and entropy (which stand for ports and protocol).
 func hash(p *Packet, salt uint64) uint64 {
-	h := mix(salt ^ uint64(p.Src)<<32 ^ uint64(p.Dst))
-	return mix(h^uint64(p.Flow)<<16^uint64(p.Entropy)) >> 32
-}
-
-// mix is the finaliser of SplitMix64 (Steele et al., OOPSLA 2014).
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	h := wire.Mix(salt ^ uint64(p.Src)<<32 ^ uint64(p.Dst))
+	return wire.Mix(h^uint64(p.Flow)<<16^uint64(p.Entropy)) >> 32
 }
 
 // route computes all tables: for every switch that has hosts, a breadth-first search gives each switch its distance,

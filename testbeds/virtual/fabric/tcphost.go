@@ -6,7 +6,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
-	"candela.dev/candela/packet"
+	"candela.dev/candela/generator/wire"
 )
 
 // TCPConfig sets up TCP hosts. Zero fields take the defaults that their comments name, Linux's where it has one.
@@ -30,14 +30,6 @@ func (c *TCPConfig) complete() {
 	c.DelayedACK = max(cmp.Or(c.DelayedACK, 40*clock.Millisecond), 0)
 }
 
-// TCPHeaderSize returns what of every TCP frame is headers, and the size of an ACK.
-func TCPHeaderSize(v6 bool) int {
-	if v6 {
-		return packet.EthernetLen + packet.IPv6Len + tcp.HeaderLen
-	}
-	return packet.EthernetLen + packet.IPv4Len + tcp.HeaderLen
-}
-
 // TCPHost is TCP on one host: a Stack around the transport's core.
 type TCPHost struct {
 	core   *tcp.Host
@@ -50,7 +42,7 @@ type TCPHost struct {
 // AttachTCP gives host id TCP. sink may be nil.
 func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, error) {
 	cfg.complete()
-	s := &TCPHost{cfg: cfg, header: TCPHeaderSize(cfg.IPv6)}
+	s := &TCPHost{cfg: cfg, header: wire.HeaderLen(cfg.IPv6) + tcp.HeaderLen}
 	if cfg.PacketSize <= s.header {
 		return nil, fmt.Errorf("TCP host %d: packet size %d: must exceed the %d bytes of headers", id, cfg.PacketSize,
 			s.header)

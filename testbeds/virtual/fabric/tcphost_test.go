@@ -53,7 +53,7 @@ func TestTCPFlowsShareALinkAndFillIt(t *testing.T) {
 			sum, least = sum+got[i+1], min(least, got[i+1])
 		}
 		// Goodput at 25 Gb/s but for headers; the start costs some of it.
-		all := uint64(25e9 / 8 * 0.1 * float64(size-fabric.TCPHeaderSize(false)) / size)
+		all := uint64(25e9 / 8 * 0.1 * float64(size-tcp.Codec().HeaderSize(false)) / size)
 		if sum > all || sum < all*97/100 {
 			t.Errorf("control %d: %d bytes arrived, the link has room for %d", control, sum, all)
 		}
@@ -73,10 +73,10 @@ func TestTCPFramesHaveTheirSizeAndValidChecksums(t *testing.T) {
 		u := rapid.Uint32()
 		p.TCP = tcp.Header{Seq: u.Draw(t, "seq"), Ack: u.Draw(t, "ack"), Flags: tcp.FlagACK,
 			SACK: tcp.Block{Start: 7, End: u.Draw(t, "end")}}
-		p.Size = int32(p.MinFrame() + rapid.IntRange(0, 9000).Draw(t, "payload"))
+		p.Size = int32(codecs.MinFrame(&p.Header) + rapid.IntRange(0, 9000).Draw(t, "payload"))
 		p.Original = p.Size
-		frame := p.AppendFrame(nil)
-		if len(frame) != int(p.Size) || p.MinFrame() != fabric.TCPHeaderSize(p.IPv6) {
+		frame := codecs.Append(nil, &p.Header, nil)
+		if len(frame) != int(p.Size) || codecs.MinFrame(&p.Header) != tcp.Codec().HeaderSize(p.IPv6) {
 			t.Fatalf("%d bytes, want %d", len(frame), p.Size)
 		}
 		_, addresses, rest := layers(frame)
@@ -89,7 +89,7 @@ func TestTCPFramesHaveTheirSizeAndValidChecksums(t *testing.T) {
 			t.Errorf("%+v became %+v, %v", p.TCP, h, err)
 		}
 		if p.Trim(64) {
-			if _, _, cut := layers(p.AppendFrame(nil)); !bytes.Equal(cut[:20], rest[:20]) {
+			if _, _, cut := layers(codecs.Append(nil, &p.Header, nil)); !bytes.Equal(cut[:20], rest[:20]) {
 				t.Errorf("%x was cut to %x", rest[:20], cut)
 			}
 		}
@@ -101,7 +101,7 @@ func TestTCPPacketsMustHaveRoomForPayload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, size := range []int{fabric.TCPHeaderSize(false), 1 << 20} {
+	for _, size := range []int{tcp.Codec().HeaderSize(false), 1 << 20} {
 		if _, err := net.AttachTCP(0, fabric.TCPConfig{PacketSize: size}, nil); err == nil {
 			t.Errorf("packets of %d bytes: accepted", size)
 		}

@@ -1,22 +1,17 @@
-// Package echo is the transport of pings: ICMP echo requests and their answers.
+// Package echo gives hosts of switch tests endpoints that ping and answer.
 package echo
 
 import (
 	"candela.dev/candela/clock"
-	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/echo"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Transport declares the transport.
+// Transport joins declaration and endpoints.
 func Transport() transport.Transport {
-	return transport.Transport{
-		// ICMP's header is as long as UDP's
-		Model: parameter.Model{Name: "echo"}, Protocol: fabric.Echo, Internal: true, Header: transport.UDPHeader(0),
-		Wire:   transport.Wire{Data: func(*fabric.Packet) bool { return false }},
-		Attach: attach,
-	}
+	return transport.Transport{Transport: echo.Transport(), Attach: attach}
 }
 
 func attach(s *transport.Setup, flows []*transport.Flow) error {

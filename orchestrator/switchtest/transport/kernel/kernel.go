@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/live"
@@ -19,17 +21,17 @@ const Name = "kernel-tcp"
 
 // Transport declares the transport.
 func Transport() transport.Transport {
-	return transport.Transport{
+	return transport.Transport{Transport: wire.Transport{
 		Model: parameter.Model{
 			Name: Name, Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged.",
 			Parameters: parameter.Table{
-				transport.PacketSize(),
+				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",
 					Doc: "As the kernel calls it."},
 			},
 		},
-		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Header: fabric.TCPHeaderSize, Attach: attach,
-	}
+		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Codec: tcp.Codec(),
+	}, Attach: attach}
 }
 
 func attach(s *transport.Setup, flows []*transport.Flow) error {

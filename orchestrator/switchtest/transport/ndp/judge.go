@@ -6,6 +6,7 @@ import (
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/ndp"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
@@ -20,7 +21,7 @@ func judgement() *transport.Judge {
 		OfNetwork: func(rule string) bool { return judge.OfNetwork(judge.Rule(rule)) },
 		New: func(t *transport.Trial) transport.Observer {
 			j := judge.New(configure(t))
-			return &observer{judge: j, tap: fabric.NDPTaps(-1, header(t.IPv6()), j.Observe)}
+			return &observer{judge: j, tap: fabric.NDPTaps(-1, ndp.Codec().HeaderSize(t.IPv6()), j.Observe)}
 		},
 		Recorded: record,
 	}
@@ -142,7 +143,7 @@ func flowOf(t *transport.Trial, from, to, id uint32) int {
 	for i := range t.Flows {
 		f := &t.Flows[i]
 		src, dst := uint32(f.Src), uint32(f.Dst)
-		if f.Kind != workload.Loop || f.Transport != name || (src != from || dst != to) && (src != to || dst != from) {
+		if f.Kind != workload.Loop || f.Transport != t.Name || (src != from || dst != to) && (src != to || dst != from) {
 			continue
 		}
 		if number != 0 {
@@ -180,7 +181,7 @@ func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Du
 		}
 		packets += most
 	}
-	each := t.Slowest(header(true))
+	each := t.Slowest(ndp.Codec().HeaderSize(true))
 	if most := int64(t.Test.Deadline / each); packets*copies > most/4 {
 		return roundTrip + t.Test.Deadline // longer than the test
 	}
@@ -190,7 +191,7 @@ func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Du
 // pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC
 // with other transports, whose packets hold them up.
 func pullGap(t *transport.Trial) (gap clock.Duration, alike bool) {
-	if slices.ContainsFunc(t.Flows, func(f transport.Flow) bool { return f.Transport != name }) {
+	if slices.ContainsFunc(t.Flows, func(f transport.Flow) bool { return f.Transport != t.Name }) {
 		return 0, false
 	}
 	top := &t.Test.Topology

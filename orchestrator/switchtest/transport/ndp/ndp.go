@@ -1,63 +1,21 @@
-// Package ndp is NDP as a transport of switch tests: its parameters, its endpoints and the judge of its hosts.
+// Package ndp gives hosts of switch tests NDP, and judges them.
 package ndp
 
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
-	wire "candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-const name = "ndp"
-
-// Transport declares the transport.
+// Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{
-		Model: parameter.Model{
-			Name: name, Doc: "NDP: a first window at line rate, then a packet for each PULL of the receiver, which paces them.",
-			Parameters: parameter.Table{
-				transport.PacketSize(),
-				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "30", Min: 1, Max: 1 << 20,
-					Doc: "Packets that a flow sends before it has heard anything."},
-				{Name: "pull-rate", Kind: parameter.Number, Default: "1", Max: 2,
-					Doc: "Share of the receiver's link rate that PULLs ask for; above 0."},
-				{Name: "rto-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Max: 10_000_000,
-					Doc: "When an unanswered packet is taken for lost; 0: never."},
-				{Name: "paths", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 16,
-					Doc: "Path tags that a sender deals out to its packets; ECMP sees them."},
-				{Name: "control-dscp", Kind: parameter.Integer, Default: "0", Max: 63, Doc: "DSCP of ACK, NACK and PULL."},
-				{Name: "control-tc", Kind: parameter.Integer, Default: "0", Max: 7, Doc: "Traffic class of ACK, NACK and PULL."},
-				transport.ECN(),
-			},
-			Bugs: bugs(),
-		},
-		Protocol: fabric.NDP, Reliable: true, OnePacketSize: true, Header: header,
-		Wire: transport.Wire{
-			Data:       func(p *fabric.Packet) bool { return p.NDP.Kind == wire.Data },
-			Connection: func(p *fabric.Packet) uint32 { return p.NDP.Connection },
-			Sequence:   func(p *fabric.Packet) uint64 { return uint64(p.NDP.Seq) },
-			Payload:    func(p *fabric.Packet) int { return int(p.NDP.Length) },
-		},
-		Attach: attach, Judge: judgement(),
-	}
-}
-
-var header = transport.UDPHeader(wire.Size)
-
-// bugs are the seeded bugs that NDP hosts can have.
-func bugs() []parameter.Bug {
-	var list []parameter.Bug
-	for _, b := range ndp.Catalogue() {
-		list = append(list, parameter.Bug{Name: b.Name, Doc: strings.ToUpper(b.What[:1]) + b.What[1:] + "."})
-	}
-	return list
+	return transport.Transport{Transport: ndp.Transport(), Attach: attach, Judge: judgement()}
 }
 
 // endpoints is the NDP hosts of a run. It is the sink of all of them.
@@ -119,7 +77,7 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 
 // keepsHeaders refuses a switch that cuts frames within the headers of NDP, which nobody could read behind it.
 func keepsHeaders(v *parameter.Values, flows []*transport.Flow) error {
-	need := header(len(flows) > 0 && flows[0].Mark.IPv6)
+	need := ndp.Codec().HeaderSize(len(flows) > 0 && flows[0].Mark.IPv6)
 	for _, name := range []string{"trim-bytes", "trim-size"} {
 		if v.Table().Find(name) >= 0 && v.Int(name) < need {
 			return fmt.Errorf("switch-under-test.%s: %d bytes cut into the headers of NDP; flow %d has %d bytes of them: set "+

@@ -8,6 +8,7 @@ import (
 	judge "candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -38,9 +39,6 @@ type tcpPair struct {
 
 func pairOf(a, b uint32, port uint16) tcpPair { return tcpPair{min(a, b), max(a, b), port} }
 
-// portBits are those of a connection's number that its port shows.
-const portBits = 0x3fff
-
 func record(t *transport.Trial) (transport.Recorder, string) {
 	if t.Pauses() {
 		return nil, "flow control may have kept packets in the NICs, and captures don't show it"
@@ -55,10 +53,10 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 	}
 	for i := range t.Flows {
 		f := &t.Flows[i]
-		if f.Transport != name {
+		if f.Transport != t.Name {
 			continue
 		}
-		pair := pairOf(uint32(f.Src), uint32(f.Dst), uint16(f.Number&portBits))
+		pair := pairOf(uint32(f.Src), uint32(f.Dst), uint16(f.Number&wire.PortMask))
 		number := f.Number
 		if _, twice := c.flows[pair]; twice {
 			number = 0
@@ -123,7 +121,7 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 	if !known || !fine {
 		return nil
 	}
-	flow, ok := c.flows[pairOf(src, dst, t.port&portBits)]
+	flow, ok := c.flows[pairOf(src, dst, t.port&wire.PortMask)]
 	switch {
 	case !ok:
 		return nil
@@ -136,9 +134,9 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 		Time: s.seen.Time, Sent: s.takes > 0, Src: src, Dst: dst, Connection: uint32(flow), Seq: h.Seq, Ack: h.Ack,
 		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale, Payload: t.payload,
 	}
-	if s.seen.Sent && !t.v6 {
+	if s.seen.Sent && !t.IPv6 {
 		// The identification is the lower half of the number that the run has for the packet: the nearest such number.
-		c.number += uint64(int64(int16(t.id - uint16(c.number))))
+		c.number += uint64(int64(int16(t.ID - uint16(c.number))))
 		s.seen.Number = c.number
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -13,9 +14,9 @@ func tcpSample(v6 bool, payload int) []byte {
 		Protocol: fabric.TCP, Src: 3, Dst: 5, IPv6: v6, ID: 0x12345, Entropy: 77, TTL: 9,
 		TCP: tcp.Header{Seq: 1000, Ack: 2000, Flags: tcp.FlagACK, Window: 9, SACK: tcp.Block{Start: 3000, End: 4000}},
 	}}
-	p.Size = int32(fabric.TCPHeaderSize(v6) + payload)
+	p.Size = int32(tcp.Codec().HeaderSize(v6) + payload)
 	p.Original = p.Size
-	return p.AppendFrame(nil)
+	return (&wire.Codecs{fabric.TCP: tcp.Codec()}).Append(nil, &p.Header, nil)
 }
 
 func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
@@ -25,13 +26,12 @@ func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
 		if !f.parse(frame) {
 			t.Fatalf("IPv6 %v: not recognised", v6)
 		}
-		want := tcpFrame{src: fabric.HostID(3).IPv4(), dst: fabric.HostID(5).IPv4(), port: 0xc000 | 77, id: 0x2345,
-			payload: 1001}
+		src, dst, id := fabric.HostID(3).IPv4(), fabric.HostID(5).IPv4(), uint16(0x2345)
 		if v6 {
-			want.src, want.dst, want.id, want.v6 = fabric.HostID(3).IPv6(), fabric.HostID(5).IPv6(), 0, true
+			src, dst, id = fabric.HostID(3).IPv6(), fabric.HostID(5).IPv6(), 0
 		}
-		want.header = f.header
-		if f != want || f.header.Seq != 1000 || f.header.Ack != 2000 || f.header.SACK.End != 4000 || f.header.Window != 9 {
+		if f.src != src || f.dst != dst || f.ID != id || f.IPv6 != v6 || f.port != 0xc000|77 || f.payload != 1001 ||
+			f.header.Seq != 1000 || f.header.Ack != 2000 || f.header.SACK.End != 4000 || f.header.Window != 9 {
 			t.Errorf("IPv6 %v: %+v", v6, f)
 		}
 		for i := 14; i < len(frame); i++ {
@@ -54,7 +54,7 @@ func FuzzTCPFrames(f *testing.F) {
 	f.Add(tcpSample(true, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var frame tcpFrame
-		if frame.parse(data) && (frame.payload < 0 || frame.payload > len(data)-fabric.TCPHeaderSize(frame.v6)) {
+		if frame.parse(data) && (frame.payload < 0 || frame.payload > len(data)-tcp.Codec().HeaderSize(frame.IPv6)) {
 			t.Errorf("%d bytes of payload in a frame of %d", frame.payload, len(data))
 		}
 	})

@@ -29,7 +29,7 @@ type observer struct {
 }
 
 func newObserver(t *transport.Trial) transport.Observer {
-	o := &observer{judge: judge.New(configure(t)), header: int32(fabric.TCPHeaderSize(t.IPv6())), net: t.Net,
+	o := &observer{judge: judge.New(configure(t)), header: int32(tcp.Codec().HeaderSize(t.IPv6())), net: t.Net,
 		pauses: make([]uint64, t.Net.Hosts())}
 	for id := range t.Net.Hosts() {
 		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
@@ -41,7 +41,7 @@ func newObserver(t *transport.Trial) transport.Observer {
 func configure(t *transport.Trial) judge.Config {
 	values := t.Values
 	c := judge.Config{
-		MSS: values.Int("packet-size") - fabric.TCPHeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
+		MSS: values.Int("packet-size") - tcp.Codec().HeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
 		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")),
 		Hold: hold(t) + t.Slack,
 	}

@@ -1,4 +1,4 @@
-// Package tcp is TCP as a transport of switch tests: its parameters, its endpoints and the judge of its hosts.
+// Package tcp gives hosts of switch tests TCP, and judges them.
 package tcp
 
 import (
@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/stack"
@@ -15,47 +14,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-const name = "tcp"
-
-// Transport declares the transport.
+// Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{
-		Model: parameter.Model{
-			Name: name,
-			Doc:  "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
-			Parameters: parameter.Table{
-				transport.PacketSize(),
-				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic",
-					Doc: "How the congestion window grows and shrinks."},
-				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20,
-					Doc: "Packets that a connection sends before it has heard anything."},
-				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000,
-					Doc: "Least retransmission timeout; Linux has 200 ms."},
-				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000,
-					Doc: "How long an ACK waits for a second packet; 0: not at all."},
-				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1,
-					Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
-				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000,
-					Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, " +
-						"without changing their order."},
-				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216,
-					Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
-			},
-			Bugs: bugs(),
-		},
-		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Header: fabric.TCPHeaderSize,
-		// not ACKs
-		Wire:   transport.Wire{Data: func(p *fabric.Packet) bool { return int(p.Original) > fabric.TCPHeaderSize(p.IPv6) }},
-		Attach: attach, Judge: judgement(),
-	}
-}
-
-func bugs() []parameter.Bug {
-	var list []parameter.Bug
-	for _, b := range tcp.Catalogue() {
-		list = append(list, parameter.Bug{Name: b.Name, Doc: b.What + "."})
-	}
-	return list
+	return transport.Transport{Transport: tcp.Transport(), Attach: attach, Judge: judgement()}
 }
 
 // endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.

@@ -1,90 +1,25 @@
 package tcp
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"candela.dev/candela/clock"
+	wire "candela.dev/candela/packet/tcp"
 )
 
-// Block is a range of sequence numbers, End excluded; empty: none.
-type Block struct{ Start, End uint32 }
-
-// Flags are those of RFC 9293 that occur here, as on the wire.
-type Flags uint8
-
-// Flags.
-const (
-	FlagPSH Flags = 1 << 3
-	FlagACK Flags = 1 << 4
+// The core speaks in headers as they are on the wire.
+type (
+	Header = wire.Header
+	Block  = wire.Block
+	Flags  = wire.Flags
 )
-
-// WindowScale is the shift of Header.Window (RFC 7323), the same at both ends.
-const WindowScale = 10
-
-// Header is a TCP header without ports and checksum, which belong to whoever carries it.
-type Header struct {
-	Seq, Ack uint32
-	SACK     Block  // option of ACKs
-	Window   uint16 // in units of 1<<WindowScale bytes
-	Flags    Flags
-}
-
-// HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's
-// segments have the same length: their options hold time stamps.
-const HeaderLen = 32
 
 const (
-	optionNOP  = 1
-	optionSACK = 5
-	blockLen   = 10 // SACK option with one block
+	FlagPSH     = wire.FlagPSH
+	FlagACK     = wire.FlagACK
+	WindowScale = wire.WindowScale
+	HeaderLen   = wire.HeaderLen
 )
-
-// ErrForeign says that bytes are no header of this package.
-var ErrForeign = errors.New("not a TCP header of this kind")
-
-// AppendTo appends the header with the given ports and a checksum of zero.
-func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
-	b = binary.BigEndian.AppendUint16(b, src)
-	b = binary.BigEndian.AppendUint16(b, dst)
-	b = binary.BigEndian.AppendUint32(b, h.Seq)
-	b = binary.BigEndian.AppendUint32(b, h.Ack)
-	b = append(b, HeaderLen/4<<4, byte(h.Flags))
-	b = binary.BigEndian.AppendUint16(b, h.Window)
-	b = append(b, 0, 0, 0, 0, optionNOP, optionNOP)
-	if h.SACK == (Block{}) {
-		return append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP,
-			optionNOP)
-	}
-	b = append(b, optionSACK, blockLen)
-	b = binary.BigEndian.AppendUint32(b, h.SACK.Start)
-	return binary.BigEndian.AppendUint32(b, h.SACK.End)
-}
-
-// Parse decodes a header that AppendTo made. On error h is unchanged.
-func (h *Header) Parse(b []byte) error {
-	switch {
-	case len(b) < HeaderLen:
-		return fmt.Errorf("%w: %d bytes, want at least %d", ErrForeign, len(b), HeaderLen)
-	case b[12] != HeaderLen/4<<4:
-		return fmt.Errorf("%w: data offset %d, want %d words", ErrForeign, b[12]>>4, HeaderLen/4)
-	case Flags(b[13])&^(FlagPSH|FlagACK) != 0:
-		return fmt.Errorf("%w: flags 0x%02x", ErrForeign, b[13])
-	}
-	g := Header{
-		Seq: binary.BigEndian.Uint32(b[4:]), Ack: binary.BigEndian.Uint32(b[8:]), Flags: Flags(b[13]),
-		Window: binary.BigEndian.Uint16(b[14:]),
-	}
-	switch {
-	case b[22] == optionSACK && b[23] == blockLen:
-		g.SACK = Block{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
-	case b[22] != optionNOP:
-		return fmt.Errorf("%w: option %d", ErrForeign, b[22])
-	}
-	*h = g
-	return nil
-}
 
 // Endpoint is the address of a host. The core compares endpoints and nothing else.
 type Endpoint uint32

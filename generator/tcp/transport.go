@@ -1,0 +1,63 @@
+package tcp
+
+import (
+	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/trace"
+)
+
+// Transport declares TCP as a transport of switch tests.
+func Transport() wire.Transport {
+	codec := Codec()
+	return wire.Transport{
+		Model: parameter.Model{
+			Name: "tcp",
+			Doc:  "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
+			Parameters: parameter.Table{
+				wire.PacketSize(),
+				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno"}, Default: "cubic",
+					Doc: "How the congestion window grows and shrinks."},
+				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20,
+					Doc: "Packets that a connection sends before it has heard anything."},
+				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000,
+					Doc: "Least retransmission timeout; Linux has 200 ms."},
+				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000,
+					Doc: "How long an ACK waits for a second packet; 0: not at all."},
+				{Name: "first-sequence", Kind: parameter.Integer, Default: "0", Max: 1<<32 - 1,
+					Doc: "Sequence number at which each direction of a connection begins; they wrap at 2^32."},
+				{Name: "send-jitter-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1000,
+					Doc: "Most that a packet takes from the host's decision to its NIC; drawn for each, " +
+						"without changing their order."},
+				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216,
+					Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
+			},
+			Bugs: bugModels(),
+		},
+		Protocol: trace.ProtocolTCP, Reliable: true, OnePacketSize: true, Codec: codec,
+		Data: func(h *wire.Header) bool { return int(h.Original) > codec.HeaderSize(h.IPv6) }, // not ACKs
+	}
+}
+
+// bugModels are the seeded bugs that TCP hosts can have.
+func bugModels() []parameter.Bug {
+	var list []parameter.Bug
+	for _, b := range Catalogue() {
+		list = append(list, parameter.Bug{Name: b.Name, Doc: b.What + "."})
+	}
+	return list
+}
+
+// Codec returns the codec of TCP. Both ends of a connection have the same port: data go both ways, so that neither is
+// the one that called.
+func Codec() *wire.Codec {
+	return &wire.Codec{IPv4: wire.ProtocolTCP, IPv6: wire.ProtocolTCP, Len: HeaderLen,
+		Append: func(b []byte, h *wire.Header, payload []byte, length, whole int) []byte {
+			at := len(b)
+			b = append(h.TCP.AppendTo(b, h.Port(), h.Port()), payload...)
+			if h.Flags&trace.ChecksumStale == 0 {
+				whole = length
+			}
+			h.Checksum(b[at:], wire.ProtocolTCP, 16, whole)
+			return b
+		}}
+}

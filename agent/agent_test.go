@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,10 @@ func serve(t *testing.T, cfg agent.Config, f func(conn *grpc.ClientConn)) {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+		stacks := make([]byte, 1<<20)
+		if stacks = stacks[:runtime.Stack(stacks, true)]; bytes.Contains(stacks, []byte("agent.(*Server).next")) {
+			t.Errorf("who receives a lease's messages outlives Serve:\n%s", stacks)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

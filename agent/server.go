@@ -29,6 +29,8 @@ type Server struct {
 	root   *os.Root
 	passes []io.Closer
 
+	receivers sync.WaitGroup // of leases: each ends with its stream
+
 	mu  sync.Mutex
 	run *run // that holds the machine; nil: none
 }
@@ -81,9 +83,9 @@ func Open(cfg Config) (_ *Server, err error) {
 // runsDir holds a directory for the run that holds the machine.
 const runsDir = "runs"
 
-// Serve serves the API on lis until ctx is done; then it returns nil. lis is closed.
+// Serve serves the API on lis until ctx is done; then it waits for calls under way and returns nil. lis is closed.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
-	g := grpc.NewServer(append(opts, grpc.ChainUnaryInterceptor(requireDeadline))...)
+	g := grpc.NewServer(append(opts, grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(requireDeadline))...)
 	agentpb.RegisterAgentServer(g, s)
 	agentpb.RegisterHostServer(g, s)
 	agentpb.RegisterDumperServer(g, s)
@@ -92,6 +94,8 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.Serve
 	stop := context.AfterFunc(ctx, g.Stop)
 	defer stop()
 	err := g.Serve(lis)
+	g.Stop()
+	s.receivers.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -165,10 +169,10 @@ func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agen
 		err error
 	}
 	got := make(chan received, 1)
-	go func() { // ends with the stream
+	s.receivers.Go(func() { // ends with the stream
 		m, err := stream.Recv()
 		got <- received{m, err}
-	}()
+	})
 	silence := time.NewTimer(s.cfg.Silence)
 	defer silence.Stop()
 	select {

@@ -33,6 +33,7 @@ type front struct {
 	address string
 	server  *grpc.Server
 	serving sync.WaitGroup
+	pumps   sync.WaitGroup
 	write   func(*p4pb.WriteRequest) error // told before each write; an error is the answer
 }
 
@@ -47,8 +48,8 @@ func (f *front) serve(to grpc.ClientConnInterface) {
 		f.t.Fatal(err)
 	}
 	f.address = lis.Addr().String()
-	server := grpc.NewServer(grpc.ForceServerCodecV2(bmv2.NewVerbatim()), grpc.UnknownServiceHandler(bmv2.PassThrough(to)),
-		grpc.StreamInterceptor(f.intercept))
+	server := grpc.NewServer(grpc.ForceServerCodecV2(bmv2.NewVerbatim()), grpc.UnknownServiceHandler(bmv2.PassThrough(to, &f.pumps)),
+		grpc.WaitForHandlers(true), grpc.StreamInterceptor(f.intercept))
 	f.server = server
 	f.serving.Go(func() { _ = server.Serve(lis) })
 }
@@ -57,6 +58,7 @@ func (f *front) serve(to grpc.ClientConnInterface) {
 func (f *front) stop() {
 	f.server.Stop()
 	f.serving.Wait()
+	f.pumps.Wait()
 }
 
 func (f *front) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -52,8 +53,9 @@ func (v verbatim) Unmarshal(data mem.BufferSlice, m any) error {
 }
 
 // PassThrough returns a handler that hands every call on to a server, and its answer back: messages, status and
-// details.
-func PassThrough(to grpc.ClientConnInterface) grpc.StreamHandler {
+// details. pumps is what reads the callers' messages, which ends with their streams: the caller waits for it when the
+// server has stopped, its handlers included.
+func PassThrough(to grpc.ClientConnInterface, pumps *sync.WaitGroup) grpc.StreamHandler {
 	return func(_ any, caller grpc.ServerStream) error {
 		method, ok := grpc.MethodFromServerStream(caller)
 		if !ok {
@@ -70,13 +72,13 @@ func PassThrough(to grpc.ClientConnInterface) grpc.StreamHandler {
 			return err
 		}
 		requests := make(chan error, 1)
-		go func() {
+		pumps.Go(func() {
 			err := pump(caller, server)
 			requests <- err
 			if err != nil {
 				cancel() // nobody waits for an answer
 			}
-		}()
+		})
 		for {
 			m := new(message)
 			if err := server.RecvMsg(m); err != nil {

@@ -169,8 +169,9 @@ func (s *Switch) await(ctx context.Context) error {
 // Serve serves P4Runtime and Status on lis until ctx is done; then it returns nil. A program that ends before is an
 // error. lis is closed.
 func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
-	opts = append(opts, grpc.ForceServerCodecV2(NewVerbatim()), grpc.UnknownServiceHandler(PassThrough(s.conn)),
-		grpc.MaxRecvMsgSize(largestRequest), grpc.MaxSendMsgSize(largest))
+	var pumps sync.WaitGroup
+	opts = append(opts, grpc.ForceServerCodecV2(NewVerbatim()), grpc.UnknownServiceHandler(PassThrough(s.conn, &pumps)),
+		grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(largestRequest), grpc.MaxSendMsgSize(largest))
 	server := grpc.NewServer(opts...)
 	injectorpb.RegisterStatusServer(server, s)
 	group, ctx := errgroup.WithContext(ctx)
@@ -184,7 +185,9 @@ func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.Serve
 			return fmt.Errorf("bmv2: %s ended: %s", Program, s.words)
 		}
 	})
-	return group.Wait()
+	err := group.Wait()
+	pumps.Wait()
+	return err
 }
 
 // Close ends the program and restores the interfaces' offloads.

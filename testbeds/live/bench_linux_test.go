@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/raw"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/link/linktest"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/testbeds/live"
@@ -23,9 +25,10 @@ func BenchmarkForwarded(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		raw := stack.NewRaw()
-		raw.Send(stack.Flow{ID: 1, To: 1, Packets: packets, Size: 1500})
-		s, err := live.Open(live.Config{Net: net, Stacks: []fabric.Stack{raw, stack.NewRaw()},
+		net.SetCodecs(&wire.Codecs{fabric.Raw: raw.Codec()})
+		from := stack.NewRaw()
+		from.Send(stack.Flow{ID: 1, To: 1, Packets: packets, Size: 1500})
+		s, err := live.Open(live.Config{Net: net, Stacks: []fabric.Stack{from, stack.NewRaw()},
 			Links: []fabric.LinkSpec{link, link}, Slowdown: 1, MaxFrame: 1500})
 		if err != nil {
 			b.Skip(err)

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/raw"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/testbeds/live"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -36,6 +39,7 @@ func newBed(t *testing.T, hosts int, link fabric.LinkSpec) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.net.SetCodecs(&wire.Codecs{fabric.Raw: raw.Codec(), fabric.TCP: tcp.Codec()})
 	b.cfg = live.Config{Net: b.net, Stacks: make([]fabric.Stack, hosts), Slowdown: 1, MaxFrame: 1500}
 	for range hosts {
 		b.cfg.Links = append(b.cfg.Links, link)

@@ -169,7 +169,7 @@ type port struct {
 	flight   // of frames to the host
 	s        *Switch
 	host     *host
-	wire     *wire // of a host that is another machine; nil: the host is in a namespace
+	uplink   *uplink // of a host that is another machine; nil: the host is in a namespace
 	queue    []arrived
 	reusable [][]byte
 	foreign  uint64
@@ -229,7 +229,7 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 		p.add(now)
 	}
 	frame := p.s.net.AppendFrame(p.buffer(), in)
-	if p.wire != nil {
+	if p.uplink != nil {
 		frame = p.address(frame, in)
 	}
 	if err := p.send(frame); err != nil && p.failed == nil {

@@ -20,26 +20,26 @@ func (s *Switch) openRemote(h int) (err error) {
 		return errNoConnections
 	}
 	s.hosts = append(s.hosts, &host{id: fabric.HostID(h), link: s.cfg.Links[h], s: s})
-	p := &port{s: s, host: s.hosts[h], wire: &wire{name: r.Ports[h].Interface}}
+	p := &port{s: s, host: s.hosts[h], uplink: &uplink{name: r.Ports[h].Interface}}
 	s.ports = append(s.ports, p)
-	if err := p.wire.open(s.cfg.MaxFrame); err != nil {
+	if err := p.uplink.open(s.cfg.MaxFrame); err != nil {
 		return err
 	}
-	if p.line, err = openLine(p.wire.name, kernelSlots); err != nil {
+	if p.line, err = openLine(p.uplink.name, kernelSlots); err != nil {
 		return err
 	}
 	s.net.Host(fabric.HostID(h)).Attach(p)
 	return nil
 }
 
-// wire is an interface of this machine that is a port of the switch while a run lasts.
-type wire struct {
+// uplink is an interface of this machine that is a port of the switch while a run lasts.
+type uplink struct {
 	name     string
 	offloads *link.Offloads
 	before   netlink.LinkStatistics
 }
 
-func (w *wire) open(frame int) (err error) {
+func (w *uplink) open(frame int) (err error) {
 	l, err := netlink.LinkByName(w.name)
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", w.name, err)
@@ -56,7 +56,7 @@ func (w *wire) open(frame int) (err error) {
 	return statistics(w.name, &w.before)
 }
 
-func (w *wire) close() error {
+func (w *uplink) close() error {
 	if w == nil || w.offloads == nil {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (w *wire) close() error {
 // remoteLosses says what was lost between a port and a host of another machine, by the counts of both.
 func (p *port) remoteLosses(counts *HostCounts, lose func(string, ...any)) error {
 	var now netlink.LinkStatistics
-	if err := statistics(p.wire.name, &now); err != nil {
+	if err := statistics(p.uplink.name, &now); err != nil {
 		return err
 	}
 	h := p.host.id
-	if n := now.TxDropped - p.wire.before.TxDropped; n > 0 {
-		lose("%d frames to host %d, by interface %s of the switch", n, h, p.wire.name)
+	if n := now.TxDropped - p.uplink.before.TxDropped; n > 0 {
+		lose("%d frames to host %d, by interface %s of the switch", n, h, p.uplink.name)
 	}
 	if counts.Sent > p.came {
 		lose("%d of %d frames of host %d did not come out of its port's ring", counts.Sent-p.came, counts.Sent, h)
@@ -99,7 +99,7 @@ func (p *port) address(frame []byte, in *fabric.Packet) []byte {
 func (s *Switch) closeRemote() error {
 	var failed []error
 	for _, p := range s.ports {
-		failed = append(failed, p.wire.close())
+		failed = append(failed, p.uplink.close())
 	}
 	return errors.Join(failed...)
 }

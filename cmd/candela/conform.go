@@ -57,7 +57,7 @@ netns the models exchange real packets; tests with events that its switch lacks
 run on netns-afpacket, and latencies are judged by --nak-us and --reaction-us
 only.
 
-The report stands in conformance.md and conformance.json beside the run
+The report is in conformance.md and conformance.json, next to the run
 directories. The exit status is 1 if a rule failed.`,
 		Example: `  candela conform --profile cx5
   candela conform --profile spec --bugs nack-psn-plus-one

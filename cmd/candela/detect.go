@@ -33,9 +33,9 @@ func newDetect() *cobra.Command {
 	var f detectFlags
 	cmd := &cobra.Command{
 		Use:   "detect",
-		Short: "Measure how well the analyzers tell broken NICs from sound ones",
+		Short: "Measure how well the analyzers separate broken from correct NICs",
 		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant
-for it fires; run every example on sound models, on which no rule may fire; and
+for it fires; run every example on correct models, where no rule may fire; and
 run random scenarios on them, likewise.
 
 With --testbed the test of each bug runs on real packets, such as in network

@@ -52,7 +52,7 @@ func newReproduceLumina() *cobra.Command {
 the paper gives against what traffic, injector, mirror, dumpers and analyzers
 measure on the NIC models. The models were made to behave like this; what is
 tested is that the harness measures it back. Figures and sections are those of
-Yu's thesis (Johns Hopkins 2023), which tells more than the paper (Yu et al.,
+Yu's thesis (Johns Hopkins 2023), more detailed than the paper (Yu et al.,
 SIGCOMM 2023):
 
   L1  overhead of injector and mirror, figure 5-7a      L6  timeouts, figure

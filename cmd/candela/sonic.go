@@ -197,7 +197,7 @@ func newSonicRestore(flags *sonicFlags) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also overwrite what somebody else changed since")
+	cmd.Flags().BoolVar(&force, "force", false, "also overwrite what was changed since")
 	return cmd
 }
 

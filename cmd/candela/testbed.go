@@ -174,7 +174,7 @@ func newTestbedCheck() *cobra.Command {
 	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "check TESTBED",
-		Short: "Check a description of a testbed and what stands there",
+		Short: "Check the description of a testbed and its machines",
 		Long: `Check a description of a testbed and print it with every default. On a live
 testbed also ask every machine for version, privileges, links, MTU and clock,
 and send packets through every port: a switch can lose them without any counter

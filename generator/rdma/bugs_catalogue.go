@@ -371,7 +371,7 @@ var catalogue = []BugInfo{
 	{"operand-changes", BugOperandChanges, "fields.retransmission", "a repeated atomic request carries another operand",
 		""},
 	{"atomic-misaligned", BugAtomicMisaligned, "fields.atomic-alignment",
-		"atomic requests go to an address that is no multiple of 8", ""},
+		"atomic requests go to an address that is not a multiple of 8", ""},
 	{"fecn-set", BugFECNSet, "fields.notification", "requests are sent with FECN", ""},
 	{"ack-payload", BugAckPayload, "fields.payload", "acknowledgements carry four bytes of payload", ""},
 	{"undefined-opcode", BugUndefinedOpcode, "fields.opcode",

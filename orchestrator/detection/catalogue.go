@@ -23,7 +23,7 @@ responder:
 The test of a bug is the smallest one that exposes it, and passes when the rule beside it fires. A rule that starts with
 ` + "`expect.`" + ` is an expectation of the test about times or completions, where the specification sets no bound. ` +
 	"`make detection`" + `
-runs them all, and counts false alarms of sound NICs.
+runs them all, and counts false alarms on compliant NICs.
 
 | bug | what it does | caught by |
 |---|---|---|

@@ -10,6 +10,9 @@ MUTATEARGS ?=
 VMARGS    ?= stable
 OUT       ?= runs
 
+# The version of the binary; the linker gets it by hand, as GOFLAGS may keep the toolchain from recording one.
+STAMP = -ldflags "-X main.stamped=$$(tools/version)"
+
 BIN  := bin/candela
 LINT := .cache/bin/golangci-lint
 
@@ -28,7 +31,7 @@ setup: ## install what the tests compare with (tshark, mergecap) from Debian's p
 build: $(BIN) ## build bin/candela
 
 $(BIN): FORCE
-	@$(GO) build -o $@ ./cmd/candela
+	@$(GO) build $(STAMP) -o $@ ./cmd/candela
 
 demo: $(BIN) ## lose named packets on a model NIC, see the verdict, and catch a broken one; needs Go alone
 	@tools/demo $(BIN) $(OUT)

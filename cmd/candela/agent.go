@@ -28,10 +28,11 @@ func newAgent() *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Serve this machine's interfaces to an orchestrator: host, dumper or switch",
+		Short: "Serve this machine as host, dumper or switch of a run",
 		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic
-host or a dumper of a run, or a switch under test between its interfaces. One run at a time holds the machine; when its
-orchestrator has been gone for --lease, everything that it holds is released.
+host or a dumper of a run, or a switch under test between its interfaces. One
+run at a time holds the machine; when its orchestrator has been gone for
+--lease, everything that it holds is released.
 
 The agent uses the interfaces that --interface names and no other, takes no path
 and no command from the wire, and keeps captures below --dir. It listens on a

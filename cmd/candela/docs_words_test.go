@@ -16,7 +16,7 @@ import (
 // are history and only grow by new ones.
 const (
 	maxProse   = 16000
-	maxRecords = 10500
+	maxRecords = 11000
 )
 
 // generated are pages that programs write; a test of each compares it with its source.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 	"runtime"
@@ -9,6 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 )
+
+// stamped is the version that tools/version found when make built the binary (-ldflags -X): it does not depend on what
+// GOFLAGS let the toolchain record.
+var stamped string
+
+// archived is the commit of sources from git archive, which fills the form in.
+//
+//go:embed commit.txt
+var archived string
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
@@ -23,12 +33,31 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// toolVersion names the commit that the binary was built from, as far as the Go toolchain recorded it.
+// toolVersion names the sources that the binary was built from.
 func toolVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(stamped, archived, info)
+}
+
+// versionOf returns the first of: what make stamped, what the toolchain recorded of a repository or of a released
+// module, the commit of an archive.
+func versionOf(stamp, archive string, info *debug.BuildInfo) string {
+	if stamp != "" {
+		return stamp
 	}
+	if info != nil {
+		if v := recorded(info); v != "" {
+			return v
+		}
+	}
+	if commit := strings.TrimSpace(archive); !strings.HasPrefix(commit, "$") && commit != "" {
+		return shortened(commit)
+	}
+	return "unknown"
+}
+
+// recorded returns what the Go toolchain noted: the commit, or the version of a module from a proxy.
+func recorded(info *debug.BuildInfo) string {
 	revision, dirty := "", ""
 	for _, s := range info.Settings {
 		switch {
@@ -38,11 +67,16 @@ func toolVersion() string {
 			dirty = "+changes"
 		}
 	}
-	if revision == "" {
+	switch {
+	case revision != "":
+		return shortened(revision) + dirty
+	case info.Main.Version != "(devel)":
 		return info.Main.Version
 	}
-	return revision[:min(12, len(revision))] + dirty
+	return ""
 }
+
+func shortened(commit string) string { return commit[:min(12, len(commit))] }
 
 // toolName is what to type to call this binary again: its path as it was called, or its bare name if that is on the
 // PATH.

@@ -88,7 +88,7 @@ func (r *run) collectFrames(ctx context.Context) (err error) {
 	for _, c := range r.cables {
 		doc.Cables = append(doc.Cables, cableDocument{c.Host, c.Port, c.Ordered, c.Trusted})
 		for file, data := range map[string][]byte{sentFile(c.Host): c.Sent, receivedFile(c.Host): c.Received} {
-			if err := r.WriteText(file, data); err != nil {
+			if err := r.WriteText(file, func() []byte { return data }); err != nil {
 				return err
 			}
 		}

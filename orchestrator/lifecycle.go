@@ -73,7 +73,7 @@ type Cycle struct {
 // run directory. The error is about what could not even be attempted or written; everything that the run itself came
 // to, infrastructure failures included, is in the Outcome.
 func Execute(ctx context.Context, t Runnable, o Options) (*Outcome, error) {
-	if o.ID == "" {
+	if o.ID == "" && o.memory == nil {
 		o.ID = t.Document().Name
 	}
 	dir, err := o.directory()
@@ -210,10 +210,10 @@ func (c *Cycle) WriteAnalysis(a *analyzers.Analysis, names []string) error {
 	return nil
 }
 
-// WriteText writes a document that is there already.
-func (c *Cycle) WriteText(name string, text []byte) error {
+// WriteText writes a document, which is made only if the run has a directory on disk.
+func (c *Cycle) WriteText(name string, text func() []byte) error {
 	return c.Dir.WriteFile(name, func(w io.Writer) error {
-		_, err := w.Write(text)
+		_, err := w.Write(text())
 		return err
 	})
 }

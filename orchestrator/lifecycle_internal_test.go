@@ -20,6 +20,8 @@ type scripted struct {
 	do      map[string]func() error
 	calls   []string
 	cleanUp error
+
+	documents int
 }
 
 func (s *scripted) phase(names ...string) (list []Step) {
@@ -35,7 +37,11 @@ func (s *scripted) phase(names ...string) (list []Step) {
 	return list
 }
 
-func (s *scripted) Document() RunDocument { return RunDocument{Name: "scripted"} }
+func (s *scripted) Document() RunDocument {
+	s.documents++
+	return RunDocument{Name: "scripted"}
+}
+
 func (s *scripted) Prepare(c *Cycle) []Step {
 	s.Cycle = c
 	return s.phase("prepare")
@@ -114,5 +120,23 @@ func TestARunIsCleanedUpOnceAndWrittenWhateverHappens(t *testing.T) {
 				t.Errorf("log.jsonl, %d lines wanted: %v\n%s", tt.log, err, log)
 			}
 		})
+	}
+}
+
+// TestARunInMemoryMakesNoDocuments: fuzzing runs ten thousand tests, and YAML and hash took a third of each.
+func TestARunInMemoryMakesNoDocuments(t *testing.T) {
+	for name, place := range map[string]*memory{"in memory": {}, "on disk": nil} {
+		texts := 0
+		s := &scripted{}
+		s.do = map[string]func() error{"prepare": func() error {
+			return s.WriteText("text.yml", func() []byte { texts++; return nil })
+		}}
+		o, err := Execute(t.Context(), s, Options{Out: t.TempDir(), Wall: noWall, memory: place})
+		if err != nil || len(o.Verdict.Reasons) > 0 {
+			t.Fatalf("%v, %+v", err, o)
+		}
+		if made := s.documents > 0 && texts == 1; made != (place == nil) || place != nil && s.documents+texts > 0 {
+			t.Errorf("%s: run.json was made %d times, a text %d times", name, s.documents, texts)
+		}
 	}
 }

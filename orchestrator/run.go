@@ -201,8 +201,8 @@ func (r *run) Judge() []Step { return []Step{{stepCheck, r.check}, {stepAnalyse,
 func (r *run) buildTestbed(context.Context) (err error) {
 	t := r.plan.Test
 	if err := errors.Join(
-		r.WriteText("config.yml", t.WithTestbedFile("testbed.yml").YAML()),
-		r.WriteText("testbed.yml", t.Testbed.YAML()),
+		r.WriteText("config.yml", func() []byte { return t.WithTestbedFile("testbed.yml").YAML() }),
+		r.WriteText("testbed.yml", t.Testbed.YAML),
 	); err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func (r *run) Progress(step string) []any {
 
 // build makes the network, its taps and the hosts.
 func (r *run) build(context.Context) (err error) {
-	if err := r.WriteText("config.yml", r.plan.Test.YAML()); err != nil {
+	if err := r.WriteText("config.yml", r.plan.Test.YAML); err != nil {
 		return err
 	}
 	if r.net, err = r.plan.build(); err != nil {

@@ -145,7 +145,7 @@ func (r *labRun) CleanUp(bool) error {
 
 // connect holds the machines. Before a device is blamed, each host has to be at its port.
 func (r *labRun) connect(ctx context.Context) (err error) {
-	if err := r.WriteText("config.yml", r.plan.Test.YAML()); err != nil {
+	if err := r.WriteText("config.yml", r.plan.Test.YAML); err != nil {
 		return err
 	}
 	if r.network, err = r.open(ctx, r.plan.Test.Topology.HostCount()); err != nil {

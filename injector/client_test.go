@@ -1,10 +1,12 @@
 package injector_test
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
@@ -67,7 +69,7 @@ func (tg *target) connect(t testing.TB, cfg injector.Config) *injector.Client {
 	if cfg.Target == "" {
 		cfg.Target = "embedded"
 	}
-	cfg.DeviceID = deviceID
+	cfg.DeviceID, cfg.Timeout = deviceID, cmp.Or(cfg.Timeout, time.Minute)
 	c, err := injector.Connect(t.Context(), tg.conn, cfg)
 	if err != nil {
 		t.Fatal(err)

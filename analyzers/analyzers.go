@@ -5,6 +5,8 @@
 package analyzers
 
 import (
+	"cmp"
+
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
@@ -44,6 +46,9 @@ type Finding struct {
 
 // Because completes f with what happened.
 func (f *Finding) Because(c cause.Cause) { f.Cause, f.Headline = c.Code, c.Sentence() }
+
+// Summary returns what happened in one sentence. Documents from before headlines have the statement of the rule.
+func (f *Finding) Summary() string { return cmp.Or(f.Headline, f.Message, f.Actual, f.Rule) }
 
 // Metric is a measured distribution (design, "Outside interface").
 type Metric struct {

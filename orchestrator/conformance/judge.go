@@ -158,7 +158,10 @@ const (
 )
 
 func describe(f *analyzers.Finding) string {
-	if f.Expected == "" && f.Actual == "" {
+	switch {
+	case f.Headline != "":
+		return f.Headline
+	case f.Expected == "" && f.Actual == "":
 		return f.Message
 	}
 	return fmt.Sprintf("qpn %d: expected %s, actual %s", f.Connection, f.Expected, f.Actual)

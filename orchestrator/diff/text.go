@@ -99,14 +99,14 @@ func (f *Findings) write(b *strings.Builder) {
 func writeFindings(b *strings.Builder, sign string, list []analyzers.Finding) {
 	for i := range list {
 		f := &list[i]
-		fmt.Fprintf(b, "  %s %s %s", sign, printable(string(f.Severity)), printable(f.Rule))
+		fmt.Fprintf(b, "  %s %s %s (%s", sign, printable(string(f.Severity)), printable(f.Summary()), printable(f.Rule))
 		if f.Connection != 0 {
-			fmt.Fprintf(b, " qpn %d", f.Connection)
+			fmt.Fprintf(b, ", qpn %d", f.Connection)
 		}
 		if f.PSN != 0 {
-			fmt.Fprintf(b, " psn %d", f.PSN)
+			fmt.Fprintf(b, ", psn %d", f.PSN)
 		}
-		fmt.Fprintf(b, ": %s\n", printable(f.Message))
+		b.WriteString(")\n")
 	}
 }
 

@@ -40,7 +40,10 @@ func (r *Smallest[T]) comment(from, file, command string) []byte {
 	line("%s %s, from %s in %d runs.", size, r.Target, from, r.Runs)
 	b.WriteString("#\n")
 	if f := r.Finding; f != nil {
-		line("%s", f.Message)
+		line("%s", f.Summary())
+		if f.Headline != "" {
+			line("Rule: %s: %s", f.Rule, f.Message)
+		}
 		line("Expected: %s", f.Expected)
 		line("Actual: %s", f.Actual)
 		line("Clause: %s", f.Clause)

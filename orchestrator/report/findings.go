@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -13,45 +12,131 @@ import (
 
 // judged prints the violations: those that count in full, those that are excused in one line each.
 func (t *textReport) judged() {
-	failing := t.violations()
+	failing := t.grouped(t.violations())
 	excused := t.findings(func(f *Finding) bool { return f.Severity == analyzers.Violation && !f.counts() })
 	if len(failing)+len(excused) == 0 {
 		return
 	}
 	t.section("Findings")
 	shown, hidden := pick(failing, t.limit(len(failing), maxFindings))
-	for i, f := range shown {
+	for i, g := range shown {
 		if i > 0 {
 			t.newline()
 		}
-		t.finding(f)
+		t.finding(g)
 	}
 	if len(hidden) > 0 {
 		t.newline()
-		t.more(2, len(hidden), "finding", ruleCounts(hidden)+"; "+t.seeAnalysis(hidden))
+		rest := flat(hidden)
+		t.more(2, len(rest), "finding", ruleCounts(rest)+"; "+t.seeAnalysis(rest))
 	}
 	t.brief(excused)
 }
 
-// pick chooses n findings to show: the first of each rule, then in order, so that a flood of one rule hides no other.
-func pick(findings []*Finding, n int) (shown, hidden []*Finding) {
-	chosen := make([]bool, len(findings))
-	seen := map[string]bool{}
+// A group is the findings of one rule and cause, on any connections, in the order of the report.
+type group []*Finding
+
+// group joins findings of one rule, cause and severity. Those without a cause, of older documents, stay alone.
+func groups(findings []*Finding) []group {
+	type kind struct {
+		rule, cause, waiver string
+		severity            analyzers.Severity
+		wanted              bool
+	}
+	var list []group
+	at := map[kind]int{}
+	for _, f := range findings {
+		k := kind{f.Rule, f.Cause, f.Waiver, f.Severity, f.Wanted}
+		i, ok := at[k]
+		if !ok || f.Cause == "" {
+			i, at[k] = len(list), len(list)
+			list = append(list, nil)
+		}
+		list[i] = append(list[i], f)
+	}
+	return list
+}
+
+// grouped groups findings, unless the report is to list all.
+func (t *textReport) grouped(findings []*Finding) []group {
+	if !t.verbose {
+		return groups(findings)
+	}
+	list := make([]group, len(findings))
 	for i, f := range findings {
-		if n > 0 && !seen[f.Rule] {
-			seen[f.Rule], chosen[i] = true, true
+		list[i] = group{f}
+	}
+	return list
+}
+
+// flat returns the findings of groups.
+func flat(groups []group) []*Finding { return slices.Concat(groups...) }
+
+// headline says what happened: to the first, and how many there are.
+func (t *textReport) headline(g group) string {
+	text := g[0].Summary()
+	if len(g) == 1 {
+		return text
+	}
+	n := map[int]bool{}
+	for _, f := range g {
+		n[f.Connection] = true
+	}
+	switch {
+	case len(n) == len(g):
+		return fmt.Sprintf("%s; first: %s", plural(int64(len(g)), t.connectionWord()), text)
+	case len(n) == 1:
+		return fmt.Sprintf("%s; first: %s", plural(int64(len(g)), "time"), text)
+	}
+	return fmt.Sprintf("%s on %s; first: %s", plural(int64(len(g)), "time"), plural(int64(len(n)), t.connectionWord()), text)
+}
+
+// connectionWord is what flowWord counts.
+func (t *textReport) connectionWord() string {
+	if word := t.flowWord(); word != "qpn" {
+		return word
+	}
+	return "connection"
+}
+
+// connectionList names the connections of a group of several, the first few; empty for one.
+func connectionList(g group) string {
+	var list []string
+	seen := map[int]bool{}
+	for _, f := range g {
+		if f.Connection > 0 && !seen[f.Connection] {
+			seen[f.Connection] = true
+			list = append(list, grouped(int64(f.Connection)))
+		}
+	}
+	if len(list) < 2 {
+		return ""
+	}
+	if more := len(list) - maxPacketIDs; more > 0 {
+		list = append(list[:maxPacketIDs], fmt.Sprintf("and %s more", grouped(int64(more))))
+	}
+	return strings.Join(list, " ")
+}
+
+// pick chooses n groups to show: the first of each rule, then in order, so that a flood of one rule hides no other.
+func pick(groups []group, n int) (shown, hidden []group) {
+	chosen := make([]bool, len(groups))
+	seen := map[string]bool{}
+	for i, g := range groups {
+		if rule := g[0].Rule; n > 0 && !seen[rule] {
+			seen[rule], chosen[i] = true, true
 			n--
 		}
 	}
-	for i, f := range findings {
+	for i, g := range groups {
 		if n > 0 && !chosen[i] {
 			chosen[i] = true
 			n--
 		}
 		if chosen[i] {
-			shown = append(shown, f)
+			shown = append(shown, g)
 		} else {
-			hidden = append(hidden, f)
+			hidden = append(hidden, g)
 		}
 	}
 	return shown, hidden
@@ -67,25 +152,34 @@ func (f *Finding) Citation() string {
 	return f.Clause
 }
 
-// finding prints f: what is broken, then what was expected and what came, and the packets around.
-func (t *textReport) finding(f *Finding) {
-	t.spaces(2)
-	t.styled("FAIL", boldRed)
-	t.spaces(1)
-	t.styled(f.Rule, bold)
-	t.styled(t.place(f), plain)
-	t.newline()
+// finding prints what happened, the rule that says it must not, and the packets around; of several findings about the
+// first.
+func (t *textReport) finding(g group) {
+	f := g[0]
+	t.labelled(2, 5, cell{"FAIL", boldRed}, t.headline(g), bold)
 	label := func(name string) cell { return cell{name, dim} }
-	if f.Message != "" {
-		t.labelled(4, 0, cell{}, f.Message, plain)
+	rule := f.Rule
+	if f.Headline != "" && f.Message != "" {
+		rule += ": " + f.Message
 	}
+	t.optional(4, label("rule"), rule)
+	t.optional(4, label("clause"), f.Citation())
 	t.optional(4, label("expected"), f.Expected)
 	t.optional(4, label("actual"), f.Actual)
-	t.optional(4, label("clause"), f.Citation())
+	t.optional(4, label("where"), strings.TrimSpace(t.place(f)))
+	t.optional(4, label("on"), prefixed(t.flowWord()+" ", connectionList(g)))
 	if len(f.Packets) > 1 {
 		t.optional(4, label("packets"), packetList(f.Packets))
 	}
 	t.around(f)
+}
+
+// prefixed puts a word before a text that is not empty.
+func prefixed(word, text string) string {
+	if text == "" {
+		return ""
+	}
+	return word + text
 }
 
 // place says where in the trace f is: connection, time and packet.
@@ -145,19 +239,21 @@ func (t *textReport) around(f *Finding) {
 
 // brief prints findings in one line each: violations that are excused, warnings, notes.
 func (t *textReport) brief(findings []*Finding) {
-	shown := t.limit(len(findings), maxWarnings)
-	for _, f := range findings[:shown] {
+	all := t.grouped(findings)
+	shown := t.limit(len(all), maxWarnings)
+	for _, g := range all[:shown] {
+		f := g[0]
 		word, s := briefWord(f)
-		text := f.Rule + t.place(f)
-		if what := cmp.Or(f.Message, f.Actual); what != "" {
-			text += "  " + what
+		text := f.Rule + t.place(f) + "  " + t.headline(g)
+		if f.Headline == "" && f.Message == "" && f.Actual == "" {
+			text = f.Rule + t.place(f)
 		}
 		if f.Waiver != "" {
 			text += " (waived: " + f.Waiver + ")"
 		}
 		t.labelled(2, 9, cell{word, s}, text, plain)
 	}
-	if hidden := findings[shown:]; len(hidden) > 0 {
+	if hidden := flat(all[shown:]); len(hidden) > 0 {
 		t.more(11, len(hidden), "finding", ruleCounts(hidden)+"; "+t.seeAnalysis(hidden))
 	}
 }

@@ -166,7 +166,9 @@ func failing() *Report {
 			Analyzer: "gbn", Rule: "gbn.retransmit-first", Clause: "IBTA vol. 1, 9.7.5.2.3", Severity: analyzers.Violation,
 			Connection: 2, Packets: []uint64{12, 9}, TimeNS: 7_490, PSN: 6, PSNAbs: 77125,
 			Expected: "data psn 5 iter 2, the packet that the NAK asked for", Actual: "data psn 6 iter 2",
-			Message: "The first packet after a NAK is not the one that the NAK names.",
+			Message:  "After a NAK the first jump is to the PSN that the NAK names.",
+			Cause:    "restarted-elsewhere",
+			Headline: "Requester of qpn 2 sent psn 6 instead of retransmitting psn 5 after the NAK at 5.72 us.",
 		},
 		Around: []string{"#9 nak psn 5 t=5.720us", "#10-#11 data psn 9-10 iter 1", "#12 data psn 6 iter 2 t=7.490us"},
 	}, {
@@ -320,6 +322,7 @@ func hostile() *Report {
 	r.Events[0] = Event{Where: evil, What: evil, Why: evil}
 	f := &r.Findings[0]
 	f.Analyzer, f.Rule, f.Clause, f.Expected, f.Actual, f.Message, f.Waiver = evil, evil, evil, evil, evil, evil, ""
+	f.Headline = evil
 	f.Around = []string{evil, evil}
 	r.Metrics[0].Name, r.Metrics[1].Unit, r.Metrics[0].Unit = evil, evil, evil
 	r.Coverage = map[string]map[string]int64{evil: {evil: 1}}

@@ -162,6 +162,8 @@ type pageNumber struct {
 
 type pageFinding struct {
 	*Finding
+	What    string // happened, to the first of a group
+	Others  []pageOther
 	Word    string // FAIL, waived, expected, warning, note
 	Class   string
 	Place   string
@@ -172,6 +174,9 @@ type pageFinding struct {
 	Rows    []packetRow
 	Filters []filterView
 }
+
+// pageOther is a finding of a group that is not its first.
+type pageOther struct{ Anchor, Place, What string }
 
 // pageFile is a file beside the page.
 type pageFile struct{ Name, What, Href string }
@@ -285,9 +290,14 @@ func (p *page) events() {
 }
 
 func (p *page) findings(t *textReport) {
-	view := func(f *Finding) pageFinding {
-		v := pageFinding{Finding: f, Place: t.place(f), Anchor: p.Report.Anchor(f), Filters: p.Report.filters(f)}
+	view := func(g group) pageFinding {
+		f := g[0]
+		v := pageFinding{Finding: f, Place: t.place(f), What: t.headline(g), Anchor: p.Report.Anchor(f),
+			Filters: p.Report.filters(f)}
 		v.Rows = p.Report.packetRows(f, v.Anchor)
+		for _, other := range g[1:] {
+			v.Others = append(v.Others, pageOther{p.Report.Anchor(other), t.place(other), other.Summary()})
+		}
 		if f.counts() {
 			v.Word, v.Class = "FAIL", "fail"
 		} else {
@@ -299,21 +309,21 @@ func (p *page) findings(t *textReport) {
 		}
 		return v
 	}
-	failing := p.violations()
-	shown, hidden := pick(failing, pageFindings)
-	for _, f := range shown {
-		p.Failing = append(p.Failing, view(f))
+	shown, hidden := pick(groups(p.violations()), pageFindings)
+	for _, g := range shown {
+		p.Failing = append(p.Failing, view(g))
 	}
-	if len(hidden) > 0 {
-		p.MoreFailing = "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
+	if rest := flat(hidden); len(rest) > 0 {
+		p.MoreFailing = "and " + moreOf(len(rest), "finding") + ": " + ruleCounts(rest)
 	}
 	rest := p.Report.findings(func(f *Finding) bool { return !f.counts() })
 	// Excused violations, then warnings, then notes.
 	slices.SortStableFunc(rest, func(a, b *Finding) int { return cmp.Compare(severityRank(a), severityRank(b)) })
-	for _, f := range rest[:min(len(rest), pageRemarks)] {
-		p.Remarks = append(p.Remarks, view(f))
+	remarks := groups(rest)
+	for _, g := range remarks[:min(len(remarks), pageRemarks)] {
+		p.Remarks = append(p.Remarks, view(g))
 	}
-	if hidden := rest[len(p.Remarks):]; len(hidden) > 0 {
+	if hidden := flat(remarks[len(p.Remarks):]); len(hidden) > 0 {
 		p.MoreRemarks = "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
 	}
 }

@@ -65,7 +65,7 @@ func (r *Report) Entry() Entry {
 			e.More++
 			continue
 		}
-		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Text: oneLine(t.headline(f)),
+		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Text: oneLine(f.Summary()),
 			Connection: f.Connection, Anchor: r.Anchor(f)})
 	}
 	slices.Sort(e.Rules)
@@ -94,17 +94,6 @@ func (f *Finding) word() string {
 	}
 	word, _ := briefWord(f)
 	return word
-}
-
-// headline says what happened.
-func (t *textReport) headline(f *Finding) string {
-	switch {
-	case f.Actual != "" && f.Severity != analyzers.Note:
-		return f.Actual
-	case f.Message != "":
-		return f.Message
-	}
-	return f.Actual
 }
 
 // FileNames returns the names of the files that the page lists.

@@ -201,14 +201,14 @@ func (t *textReport) analyzerCase(name string) junitCase {
 			reasons = append(reasons, f.Rule+" waived: "+f.Waiver)
 		}
 	}
-	for i, f := range counting {
+	for i, g := range groups(counting) {
 		if i == maxDetails {
-			hidden := counting[i:]
+			hidden := flat(groups(counting)[i:])
 			text := "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
 			c.Failures = append(c.Failures, detail("more", text, text))
 			break
 		}
-		c.Failures = append(c.Failures, detail(f.Rule, cmp.Or(f.Message, f.Actual, f.Rule), t.findingText(f)))
+		c.Failures = append(c.Failures, detail(g[0].Rule, t.headline(g), t.findingText(g)))
 	}
 	if len(counting) == 0 && waived > 0 {
 		c.Skipped = &junitMessage{oneLine(strings.Join(reasons, "\n"))}
@@ -216,12 +216,12 @@ func (t *textReport) analyzerCase(name string) junitCase {
 	return c
 }
 
-// findingText is a finding as the terminal shows it, without colour.
-func (t *textReport) findingText(f *Finding) string {
+// findingText is a group of findings as the terminal shows it, without colour.
+func (t *textReport) findingText(g group) string {
 	var b strings.Builder
 	one := textReport{printer: newPrinter(&b, TextOptions{}), Report: t.Report}
 	one.newline()
-	one.finding(f)
+	one.finding(g)
 	// A strings.Builder never fails.
 	_ = one.Flush()
 	return b.String()

@@ -3,6 +3,7 @@ package report
 import (
 	"bufio"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -89,7 +90,7 @@ func (p *printer) labelled(indent, labelWidth int, label cell, text string, s st
 		if labelWidth > 0 {
 			p.spaces(max(labelWidth-utf8.RuneCountInString(label.text), 1))
 		}
-		p.styled(line, s)
+		p.styled(strings.TrimRight(line, " "), s)
 		p.newline()
 	}
 }

@@ -39,7 +39,9 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 }
 
 // Causes lists an example of what each analyzer may report.
-func Causes() []cause.Cause { return slices.Concat(gbn.Causes()) }
+func Causes() []cause.Cause {
+	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), fields.Causes(), counters.Causes())
+}
 
 // causesOf returns the causes of a rule.
 func causesOf(rule string) []cause.Cause {

@@ -153,6 +153,11 @@ func (n Times) String() string {
 	return fmt.Sprintf("%d times", int64(n))
 }
 
+// Ratio is how many times as large one value is as another: "2.5 times".
+type Ratio float64
+
+func (r Ratio) String() string { return fmt.Sprintf("%.3g times", float64(r)) }
+
 // Counted is a number with its noun: "1 byte", "3 bytes".
 type Counted struct {
 	N    int64

@@ -26,6 +26,7 @@ func analyse(t *testing.T, meta trace.Meta, cfg cnp.Config, text string) *analyz
 	if err != nil {
 		t.Fatal(err)
 	}
+	book.Add(t, doc.Findings)
 	return doc
 }
 
@@ -277,6 +278,21 @@ func TestJudges(t *testing.T) {
 		{
 			name: "a CNP with a PSN",
 			text: "0 > mid 1 ecn\n 1 < cnp psn=7",
+			want: []string{"violation cnp.format"},
+		},
+		{
+			name: "a CNP with FECN",
+			text: "0 > mid 1 ecn\n 1 < cnp fecn",
+			want: []string{"violation cnp.format"},
+		},
+		{
+			name: "a CNP that asks for an acknowledgement",
+			text: "0 > mid 1 ecn\n 1 < cnp ar",
+			want: []string{"violation cnp.format"},
+		},
+		{
+			name: "a CNP with too much payload",
+			text: "0 > mid 1 ecn\n 1 < cnp len=20",
 			want: []string{"violation cnp.format"},
 		},
 		{

@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -30,8 +31,8 @@ func (a *Analyzer) reportStrays() {
 			continue
 		}
 		s := a.strays[i]
-		a.report.Report(analyzers.Finding{
-			Rule: RuleWrongQP, Severity: severity, Packets: []uint64{s.id}, TimeNS: s.ns,
+		a.report.Tell(causeNoConnection(s.destQP, cause.At(&a.meta, s.ns)), analyzers.Finding{
+			Severity: severity, Packets: []uint64{s.id}, TimeNS: s.ns,
 			Expected: "the queue pair number of a data sender", Actual: s.destQP.String(),
 			Message: "the CNP is for a queue pair of no connection",
 		})
@@ -90,8 +91,8 @@ func (a *Analyzer) noteAbsent(side int) {
 	if marks == 0 || !a.report.Wants(RuleNotOffered, 0) {
 		return
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: RuleNotOffered, Expected: "no CNPs", Actual: a.sent(side),
+	a.report.Tell(causeNotOffered(side, marks), analyzers.Finding{
+		Expected: "no CNPs", Actual: a.sent(side),
 		Message: fmt.Sprintf("the %s's device declares that it has no notification point: %d packets with CE were "+
 			"delivered to it, and their CNPs are not judged",
 			[...]string{"responder", "requester"}[side], marks),
@@ -105,10 +106,10 @@ func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
 		!a.report.Wants(RuleNotJudged, 0) {
 		return
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: RuleNotJudged, Expected: "a minimum time longer than hosts may hold packets, " + micros(a.cfg.JitterNS),
-		Actual:  micros(np.MinTimeNS),
-		Message: fmt.Sprintf("how far the %s's CNPs are apart is not judged", [...]string{"responder", "requester"}[side]),
+	a.report.Tell(causeNotJudged(side, duration(a.cfg.JitterNS), duration(np.MinTimeNS)), analyzers.Finding{
+		Expected: "a minimum time longer than hosts may hold packets, " + micros(a.cfg.JitterNS),
+		Actual:   micros(np.MinTimeNS),
+		Message:  fmt.Sprintf("how far the %s's CNPs are apart is not judged", [...]string{"responder", "requester"}[side]),
 	})
 }
 
@@ -147,8 +148,8 @@ func (a *Analyzer) noteModes(side int, fitting []string) {
 	default:
 		fits = actual
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: RuleMode, Expected: "port, destination-ip, ip-pair or qp", Actual: actual,
+	a.report.Tell(causeMode(side, fits), analyzers.Finding{
+		Expected: "port, destination-ip, ip-pair or qp", Actual: actual,
 		Message: fmt.Sprintf("the %s's CNPs fit pacing by %s; it sent %s", [...]string{"responder", "requester"}[side], fits,
 			a.sent(side)),
 	})
@@ -190,18 +191,19 @@ func sentOn(n int64, first, last int) string {
 func (a *Analyzer) compare(data trace.FlowID, m Mode, none bool) {
 	f := &a.flows[data]
 	want := f.predicted[m]
-	rule, severity := "", analyzers.Violation
+	why, severity := causeTooFew, analyzers.Violation
 	switch {
 	case f.cnps < want.least:
-		if rule = RuleMissing; a.meta.Kind != trace.KindMirror {
+		if a.meta.Kind != trace.KindMirror {
 			severity = analyzers.Warning // a capture may end, or drop packets
 		}
 	case f.cnps > want.most:
-		rule = RuleExcess
+		why = causeTooMany
 	default:
 		return
 	}
-	if !a.report.Wants(rule, data.Connection()) {
+	told := why(sender(data), f.cnps, f.marks, want, m)
+	if !a.report.Wants(told.Rule, data.Connection()) {
 		return
 	}
 	message := fmt.Sprintf("CNPs do not follow pacing per %v", m)
@@ -212,8 +214,8 @@ func (a *Analyzer) compare(data trace.FlowID, m Mode, none bool) {
 	if want.most > want.least {
 		expected = fmt.Sprintf("%d to %d", want.least, want.most)
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Severity: severity, Connection: data.Connection(), Expected: expected + " CNPs",
+	a.report.Tell(told, analyzers.Finding{
+		Severity: severity, Connection: data.Connection(), Expected: expected + " CNPs",
 		Actual: fmt.Sprintf("%d, after %d delivered packets with CE", f.cnps, f.marks), Message: message,
 	})
 }
@@ -224,8 +226,8 @@ func (a *Analyzer) noteUnanswered(side int) {
 	for i := side; i < len(a.flows); i += 2 {
 		f, c := &a.flows[i], trace.FlowID(i).Connection()
 		if f.marks > 0 && f.cnps == 0 && a.report.Wants(RuleNoResponse, c) {
-			a.report.Report(analyzers.Finding{
-				Rule: RuleNoResponse, Connection: c, Expected: "CNPs if the notification point is on", Actual: "none",
+			a.report.Tell(causeNoResponse(sender(trace.FlowID(i)), f.marks), analyzers.Finding{
+				Connection: c, Expected: "CNPs if the notification point is on", Actual: "none",
 				Message: fmt.Sprintf("%d delivered packets with CE and no CNP", f.marks),
 			})
 		}

@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -35,22 +36,23 @@ func (a *Analyzer) notification(r *trace.Record) {
 
 // checkFormat checks the fields of a CNP.
 func (a *Analyzer) checkFormat(r *trace.Record) {
-	wrong := ""
+	wrong, why := "", flaw{}
 	switch {
 	case !r.Has(trace.BECN):
-		wrong = "BECN is clear"
+		wrong, why = "BECN is clear", flawBECN
 	case r.PSN != 0:
-		wrong = fmt.Sprintf("PSN is %v", r.PSN)
+		wrong, why = fmt.Sprintf("PSN is %v", r.PSN), flawPSN
 	case r.Has(trace.FECN):
-		wrong = "FECN is set"
+		wrong, why = "FECN is set", flawFECN
 	case r.Has(trace.AckReq):
-		wrong = "an acknowledgement is requested"
+		wrong, why = "an acknowledgement is requested", flawAckReq
 	case int(r.PayloadLen)+int(r.PadCount) != packet.CNPPayloadLen:
+		why = flawPayload
 		wrong = fmt.Sprintf("payload is %d bytes", int(r.PayloadLen)+int(r.PadCount))
 	default:
 		return
 	}
-	a.finding(r, RuleFormat, text{
+	a.finding(r, causeFormat(cause.Host(r.Flow), why, cause.At(&a.meta, r.TimeNS)), text{
 		expected: "BECN set, FECN clear, PSN 0, no acknowledge request, 16 bytes of payload",
 		actual:   wrong,
 		message:  "malformed CNP",
@@ -62,7 +64,8 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	np := a.receiver(data)
 	switch {
 	case np.Known && !np.Enabled:
-		a.finding(r, RuleDisabled, text{expected: "no CNP", actual: "a CNP", message: "the notification point is off"})
+		a.finding(r, causeDisabled(cause.Host(r.Flow), cause.At(&a.meta, r.TimeNS)),
+			text{expected: "no CNP", actual: "a CNP", message: "the notification point is off"})
 		return
 	case np.Known && f.cnps <= f.most():
 		return
@@ -93,13 +96,13 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 		t.severity = analyzers.Warning
 		t.message += "; it may have passed before the trace began"
 	}
-	rule := RuleUnprovoked
+	why := causeUnprovoked(cause.Host(r.Flow), f.cnps, f.marks)
 	if other := a.markedInstead(data); f.marks == 0 && other > 0 {
-		rule = RuleWrongQP
+		why = causeOtherConnection(cause.Host(r.Flow), data.Connection(), other)
 		t.message = fmt.Sprintf("the CNP is for connection %d, whose data was not marked; that of connection %d was",
 			data.Connection(), other)
 	}
-	a.finding(r, rule, t)
+	a.finding(r, why, t)
 }
 
 // atReceiver reports whether no packet can be marked after the (downstream) tap, because that is at its receiver.
@@ -142,7 +145,7 @@ func (a *Analyzer) checkInterval(r *trace.Record, data trace.FlowID, f *flow) {
 	if !np.Known || !np.Enabled || first || since >= np.MinTimeNS-a.cfg.JitterNS {
 		return
 	}
-	a.finding(r, RuleInterval, text{
+	a.finding(r, causeInterval(cause.Host(r.Flow), duration(since), duration(np.MinTimeNS), mode), text{
 		packets:  []uint64{r.ID, before},
 		expected: fmt.Sprintf("at least %s between CNPs of one %v", micros(np.MinTimeNS), mode),
 		actual:   micros(since),
@@ -174,16 +177,16 @@ type text struct {
 	expected, actual, message string
 }
 
-func (a *Analyzer) finding(r *trace.Record, rule string, t text) {
+func (a *Analyzer) finding(r *trace.Record, why cause.Cause, t text) {
 	c := r.Flow.Connection()
-	if !a.report.Wants(rule, c) {
+	if !a.report.Wants(why.Rule, c) {
 		return
 	}
 	if t.packets == nil {
 		t.packets = []uint64{r.ID}
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Severity: t.severity, Connection: c, Packets: t.packets, TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
+	a.report.Tell(why, analyzers.Finding{
+		Severity: t.severity, Connection: c, Packets: t.packets, TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
 		Expected: t.expected, Actual: t.actual, Message: t.message,
 	})
 }

@@ -49,6 +49,7 @@ func analyse(t *testing.T, meta trace.Meta, input counters.Input, text string) [
 	if err != nil {
 		t.Fatal(err)
 	}
+	book.Add(t, doc.Findings)
 	var list []string
 	for _, f := range doc.Findings {
 		list = append(list, string(f.Severity)+" "+f.Rule+": "+f.Expected+" != "+f.Actual)
@@ -104,6 +105,7 @@ func TestCompares(t *testing.T) {
 		{"responder", "np_cnp_sent", 0, "counters.cnp-sent: 1 != 0"},
 		{"responder", "np_ecn_marked_roce_packets", 0, "counters.ecn-marked: 1 != 0"},
 		{"responder", "out_of_buffer", 1, "counters.rnr-sent: 0 != 1"},
+		{"responder", "rp_cnp_ignored", 1, "counters.cnp-ignored: 0 != 1"},
 	} {
 		t.Run(test.host+" miscounts "+test.counter, func(t *testing.T) {
 			requester, responder := right()

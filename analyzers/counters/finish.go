@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -15,10 +16,10 @@ func (a *Analyzer) Finish() analyzers.Result {
 	switch {
 	case a.discards(report):
 	case !a.meta.EventsKnown:
-		add(report, analyzers.Finding{
-			Rule: ruleNotJudged, Expected: "a trace that tells which packets were delivered",
-			Actual:  a.meta.Kind.String() + " trace",
-			Message: "counters are not compared: the trace does not tell what the injector did",
+		add(report, causeNoEvents(), analyzers.Finding{
+			Expected: "a trace that tells which packets were delivered",
+			Actual:   a.meta.Kind.String() + " trace",
+			Message:  "counters are not compared: the trace does not tell what the injector did",
 		})
 	default:
 		a.settle()
@@ -31,9 +32,9 @@ func (a *Analyzer) Finish() analyzers.Result {
 	return analyzers.Result{Findings: report.Findings(), Metrics: []analyzers.Metric{m.Metric()}}
 }
 
-func add(report *analyzers.Reporter, f analyzers.Finding) {
-	if report.Wants(f.Rule, f.Connection) {
-		report.Report(f)
+func add(report *analyzers.Reporter, c cause.Cause, f analyzers.Finding) {
+	if report.Wants(c.Rule, f.Connection) {
+		report.Tell(c, f)
 	}
 }
 
@@ -49,8 +50,8 @@ func (a *Analyzer) discards(report *analyzers.Reporter) bool {
 				continue
 			}
 			found = true
-			add(report, analyzers.Finding{
-				Rule: ruleDiscards, Expected: "0", Actual: fmt.Sprint(n),
+			add(report, causeDiscards(h.Name, name, n), analyzers.Finding{
+				Expected: "0", Actual: fmt.Sprint(n),
 				Message: fmt.Sprintf("host %s: %s is not 0, so no counter of this test is compared", h.Name, name),
 			})
 		}
@@ -107,8 +108,8 @@ func (a *Analyzer) judge(report *analyzers.Reporter, host int) (judged int64) {
 		case !ok:
 			missing = append(missing, name)
 		case got < 0:
-			add(report, analyzers.Finding{
-				Rule: ruleWentBack, Expected: fmt.Sprintf("at least %d", h.Start[name]), Actual: fmt.Sprint(h.Finish[name]),
+			add(report, causeWentBack(h.Name, name, h.Start[name], h.Finish[name]), analyzers.Finding{
+				Expected: fmt.Sprintf("at least %d", h.Start[name]), Actual: fmt.Sprint(h.Finish[name]),
 				Message: fmt.Sprintf("host %s: %s went back during the test", h.Name, name),
 			})
 		case a.moved > 0 && movable(c), a.strays > 0 && (c == TxPackets || c == RxPackets || c == CNPSent):
@@ -126,8 +127,8 @@ func (a *Analyzer) compare(report *analyzers.Reporter, h *Host, c Counter, got i
 	if got >= want.least && got <= want.most {
 		return
 	}
-	add(report, analyzers.Finding{
-		Rule: ruleIDs[c], Expected: want.String(), Actual: fmt.Sprint(got),
+	add(report, causeDiffers(c, h.Name, namings[h.Naming][c], got, want), analyzers.Finding{
+		Expected: want.String(), Actual: fmt.Sprint(got),
 		Message: fmt.Sprintf("host %s: %s counted %d, the trace shows %v", h.Name, namings[h.Naming][c], got, want),
 	})
 }
@@ -135,14 +136,14 @@ func (a *Analyzer) compare(report *analyzers.Reporter, h *Host, c Counter, got i
 // notes reports what was not compared.
 func (a *Analyzer) notes(report *analyzers.Reporter, h *Host, missing, skipped []string) {
 	if len(missing) > 0 {
-		add(report, analyzers.Finding{
-			Rule: ruleMissing, Expected: strings.Join(missing, ", "), Actual: "not offered",
+		add(report, causeMissing(h.Name, missing), analyzers.Finding{
+			Expected: strings.Join(missing, ", "), Actual: "not offered",
 			Message: fmt.Sprintf("host %s: %d counters of naming %q are missing", h.Name, len(missing), h.Naming),
 		})
 	}
 	if len(skipped) > 0 {
-		add(report, analyzers.Finding{
-			Rule: ruleNotJudged, Expected: "a trace that tells what they should be", Actual: strings.Join(skipped, ", "),
+		add(report, causeSkipped(h.Name, skipped, a.strays, a.moved), analyzers.Finding{
+			Expected: "a trace that tells what they should be", Actual: strings.Join(skipped, ", "),
 			Message: fmt.Sprintf("host %s: not compared: %d packets of no known connection, %d packets delayed, duplicated, "+
 				"reordered or rewritten", h.Name, a.strays, a.moved),
 		})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -207,7 +208,8 @@ func (a *Analyzer) atomicAnswer(r *trace.Record) {
 
 func (a *Analyzer) atomicResult(r *trace.Record, q *atomicRequest, want, got uint64, support ...uint64) {
 	expected := fmt.Sprintf("0x%x, which the atomics before have left at 0x%x, rkey 0x%x", want, q.va, q.rkey)
-	f := a.finding(RuleAtomicResult, r, expected, fmt.Sprintf("%v brought back 0x%x", q.opcode, got),
+	why := causeAtomicResult(cause.Sender(r), q.opcode, q.va, got, want)
+	f := a.finding(why, r, expected, fmt.Sprintf("%v brought back 0x%x", q.opcode, got),
 		append(support, q.id)...)
 	if f == nil {
 		return
@@ -216,5 +218,5 @@ func (a *Analyzer) atomicResult(r *trace.Record, q *atomicRequest, want, got uin
 		f.Severity = analyzers.Warning
 		f.Message += " Or something else wrote there, which the capture does not show."
 	}
-	a.report.Report(*f)
+	a.report.Tell(why, *f)
 }

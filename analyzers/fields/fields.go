@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -194,7 +195,7 @@ func (a *Analyzer) requested(r *trace.Record, d *direction) {
 func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
 	if !r.Opcode.IsResponse() {
 		if !r.Opcode.Known() {
-			a.found(RuleOpcode, r, "an opcode of the reliable connection service", r.Opcode.String())
+			a.found(causeOpcode(a.what(r)), r, "an opcode of the reliable connection service", r.Opcode.String())
 		}
 		return
 	}
@@ -215,16 +216,16 @@ func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
 }
 
 // finding returns a finding about r, or nil if enough of its kind are known.
-func (a *Analyzer) finding(rule string, r *trace.Record, expected, actual string,
+func (a *Analyzer) finding(why cause.Cause, r *trace.Record, expected, actual string,
 	support ...uint64) *analyzers.Finding {
 	connection := r.Flow.Connection()
-	if !a.report.Wants(rule, connection) {
+	if !a.report.Wants(why.Rule, connection) {
 		return nil
 	}
 	f := analyzers.Finding{
-		Rule: rule, Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS,
+		Connection: connection, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS,
 		PSNAbs:   uint32(r.PSN),
-		Expected: expected, Actual: actual, Message: statement(rule),
+		Expected: expected, Actual: actual, Message: statement(why.Rule),
 	}
 	if r.Opcode.Known() && r.Opcode != packet.CNP {
 		f.PSN = a.meta.Connections.RelPSN(r.Flow, r.Opcode.Space(), r.PSN)
@@ -243,18 +244,19 @@ func statement(rule string) string {
 }
 
 // found reports a finding about r.
-func (a *Analyzer) found(rule string, r *trace.Record, expected, actual string, support ...uint64) {
-	if f := a.finding(rule, r, expected, actual, support...); f != nil {
-		a.report.Report(*f)
+func (a *Analyzer) found(why cause.Cause, r *trace.Record, expected, actual string, support ...uint64) {
+	if f := a.finding(why, r, expected, actual, support...); f != nil {
+		a.report.Tell(why, *f)
 	}
 }
 
 func (a *Analyzer) header(r *trace.Record) {
 	if r.Version != 0 {
-		a.found(RuleVersion, r, "transport header version 0", fmt.Sprintf("%v with version %d", r.Opcode, r.Version))
+		a.found(causeVersion(a.what(r), r.Version), r, "transport header version 0", fmt.Sprintf("%v with version %d",
+			r.Opcode, r.Version))
 	}
 	if r.Reserved != 0 {
-		a.found(RuleReserved, r, "reserved bits 0",
+		a.found(causeReserved(a.what(r), r.Reserved), r, "reserved bits 0",
 			fmt.Sprintf("%v with 0x%02x beside FECN and BECN and 0x%02x beside the acknowledge request",
 				r.Opcode, r.Reserved>>8, r.Reserved&0xff))
 	}
@@ -263,11 +265,13 @@ func (a *Analyzer) header(r *trace.Record) {
 // changed reports what differs from the packets before, and goes on from r.
 func (a *Analyzer) changed(r *trace.Record, d *direction, migReq bool) {
 	if d.migReq != migReq {
-		a.found(RuleMigReq, r, fmt.Sprintf("MigReq %v, as in the packets before", bit(d.migReq)),
+		a.found(causeMigReq(a.what(r), bit(d.migReq), bit(migReq)), r, fmt.Sprintf("MigReq %v, as in the packets before",
+			bit(d.migReq)),
 			fmt.Sprintf("%v with MigReq %v", r.Opcode, bit(migReq)), d.id)
 	}
 	if d.port != r.SrcPort {
-		a.found(RuleSourcePort, r, fmt.Sprintf("UDP source port %d, as in the packets before", d.port),
+		a.found(causeSourcePort(a.what(r), d.port, r.SrcPort), r, fmt.Sprintf(
+			"UDP source port %d, as in the packets before", d.port),
 			fmt.Sprintf("%v from port %d", r.Opcode, r.SrcPort), d.id)
 	}
 	d.migReq, d.port, d.id = migReq, r.SrcPort, r.ID
@@ -298,7 +302,7 @@ func (a *Analyzer) otherDSCP(r *trace.Record, d *direction, last *uint8) {
 		return
 	}
 	if before := *last; before != 0 && (d.settings == nil || d.settings.DSCP == nil) {
-		a.found(RuleDSCPChanged, r, fmt.Sprintf("DSCP %d, as in the packets before", before-1),
+		a.found(causeDSCPChanged(a.what(r), before-1, r.DSCP), r, fmt.Sprintf("DSCP %d, as in the packets before", before-1),
 			fmt.Sprintf("%v with DSCP %d", r.Opcode, r.DSCP))
 	}
 	*last = r.DSCP + 1
@@ -314,11 +318,11 @@ func bit(on bool) int {
 // marked reports marks that a host must not set. Only where the observer is the first switch is a CE mark the host's.
 func (a *Analyzer) marked(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 {
-		a.found(RuleNotification, r, "FECN and BECN 0",
+		a.found(causeNotification(a.what(r), bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))), r, "FECN and BECN 0",
 			fmt.Sprintf("%v with FECN %d, BECN %d", r.Opcode, bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))))
 	}
 	if r.ECN == packet.CE && (a.controlled || a.atSender(r.Flow)) {
-		a.found(RuleNotification, r, "no congestion mark before the first switch", fmt.Sprintf("%v with CE", r.Opcode))
+		a.found(causeCE(a.what(r)), r, "no congestion mark before the first switch", fmt.Sprintf("%v with CE", r.Opcode))
 	}
 }
 
@@ -331,23 +335,25 @@ func (a *Analyzer) atSender(flow trace.FlowID) bool {
 // asking reports a response that asks for what only requests may ask for.
 func (a *Analyzer) asking(r *trace.Record) {
 	if r.Has(trace.Solicited) {
-		a.found(RuleSolicited, r, "solicited event 0", fmt.Sprintf("%v with the solicited event bit", r.Opcode))
+		a.found(causeSolicited(a.what(r)), r, "solicited event 0", fmt.Sprintf("%v with the solicited event bit", r.Opcode))
 	}
 	if r.Has(trace.AckReq) {
-		a.found(RuleAckReq, r, "acknowledge request 0", fmt.Sprintf("%v with the acknowledge request bit", r.Opcode))
+		a.found(causeAckReq(a.what(r)), r, "acknowledge request 0", fmt.Sprintf("%v with the acknowledge request bit",
+			r.Opcode))
 	}
 }
 
 func (a *Analyzer) atomic(r *trace.Record) {
 	if r.VA%cellLen != 0 {
-		a.found(RuleAtomicAlignment, r, "an address that is a multiple of 8", fmt.Sprintf("%v at 0x%x", r.Opcode, r.VA))
+		a.found(causeAlignment(a.what(r), r.VA), r, "an address that is a multiple of 8", fmt.Sprintf("%v at 0x%x",
+			r.Opcode, r.VA))
 	}
 	a.empty(r)
 }
 
 func (a *Analyzer) empty(r *trace.Record) {
 	if r.PayloadLen != 0 || r.PadCount != 0 {
-		a.found(RulePayload, r, "no payload",
+		a.found(causePayload(a.what(r), r.PayloadLen, r.PadCount), r, "no payload",
 			fmt.Sprintf("%v with %d bytes and %d bytes of padding", r.Opcode, r.PayloadLen, r.PadCount))
 	}
 }
@@ -360,11 +366,11 @@ func (a *Analyzer) repeatedOperands(r *trace.Record, d *direction) {
 			continue
 		}
 		if m.operand != r.Operand || m.compare != r.Compare {
-			what := "immediate data"
+			what, why := "immediate data", causeImmediate
 			if r.Opcode.Verb() == packet.VerbAtomic {
-				what = "operands"
+				what, why = "operands", causeOperands
 			}
-			a.found(RuleRetransmission, r, "the "+what+" of the request that is sent again",
+			a.found(why(a.what(r)), r, "the "+what+" of the request that is sent again",
 				fmt.Sprintf("%v with other %s", r.Opcode, what), m.id)
 		}
 		m.operand, m.compare, m.id = r.Operand, r.Compare, r.ID

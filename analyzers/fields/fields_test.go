@@ -39,6 +39,7 @@ func judgeWith(t *testing.T, meta trace.Meta, inferred bool, cfg fields.Config,
 	if err != nil {
 		t.Fatal(err)
 	}
+	book.Add(t, doc.Findings)
 	return doc.Findings
 }
 

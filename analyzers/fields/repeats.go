@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -60,16 +61,23 @@ func (a *Analyzer) Compared(list []trace.Payload) {
 		}
 	}
 	if a.skipped > 0 && a.report.Wants(RuleNotCompared, 0) {
-		a.report.Report(analyzers.Finding{
-			Rule: RuleNotCompared, TimeNS: a.meta.EndNS, Expected: "all retransmissions compared",
+		a.report.Tell(causeNotCompared(a.skipped), analyzers.Finding{
+			TimeNS: a.meta.EndNS, Expected: "all retransmissions compared",
 			Actual:  fmt.Sprintf("%d compared, %d not", len(a.repeats), a.skipped),
 			Message: "the trace has more retransmissions than are compared; analyse a part of it (candela trace slice)",
 		})
 	}
 }
 
+// sender returns who repeated a packet.
+func sender(p *repeat) subject { return cause.Sender(&trace.Record{Flow: p.flow, Opcode: p.opcode}) }
+
 // differs reports a retransmission with another payload.
 func (a *Analyzer) differs(p *repeat, before, this *trace.Payload) {
+	why := causePayloadChanged
+	if p.opcode.IsResponse() {
+		why = causeReadChanged
+	}
 	rule := RulePayloadChanged
 	if p.opcode.IsResponse() {
 		if p.changed {
@@ -82,7 +90,7 @@ func (a *Analyzer) differs(p *repeat, before, this *trace.Payload) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: rule, Connection: connection, Packets: []uint64{this.ID, before.ID}, TimeNS: p.this, PSN: p.place,
+		Connection: connection, Packets: []uint64{this.ID, before.ID}, TimeNS: p.this, PSN: p.place,
 		PSNAbs:   uint32(p.psn),
 		Expected: fmt.Sprintf("the payload of the packet that is sent again, hash %v", before.Hash),
 		Actual:   fmt.Sprintf("%v with another payload, hash %v", p.opcode, this.Hash),
@@ -93,5 +101,5 @@ func (a *Analyzer) differs(p *repeat, before, this *trace.Payload) {
 		f.Message += " Or the application changed the memory before the request was completed, or the queue pair was " +
 			"connected anew."
 	}
-	a.report.Report(f)
+	a.report.Tell(why(sender(p), p.opcode, psn(p.place)), f)
 }

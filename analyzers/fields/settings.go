@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -48,20 +49,22 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 		want = s.CNPDSCP
 	}
 	if want != nil && *want != r.DSCP {
-		a.set(RuleDSCP, r, fmt.Sprintf("DSCP %d", *want), fmt.Sprintf("%s with DSCP %d", what, r.DSCP))
+		a.set(causeDSCP(a.what(r), r.DSCP, *want), r, fmt.Sprintf("DSCP %d", *want), fmt.Sprintf("%s with DSCP %d", what,
+			r.DSCP))
 	}
 	if s.ECN != nil && r.ECN != *s.ECN && r.ECN != packet.CE {
 		// Whether what carries no data is ECN-capable is the implementation's choice.
 		if r.PayloadLen > 0 && r.Opcode != packet.CNP || r.ECN != packet.NotECT {
-			a.set(RuleECN, r, fmt.Sprint(*s.ECN), fmt.Sprintf("%s with %v", what, r.ECN))
+			a.set(causeECN(a.what(r), r.ECN, *s.ECN), r, fmt.Sprint(*s.ECN), fmt.Sprintf("%s with %v", what, r.ECN))
 		}
 	}
 	if s.MigReq != nil && *s.MigReq != r.Has(trace.MigReq) && r.Opcode != packet.CNP {
-		f := a.finding(RuleMigReqSetting, r, fmt.Sprintf("MigReq %d (%s)", bit(*s.MigReq), s.Origin),
+		why := causeMigReqSetting(a.what(r), bit(r.Has(trace.MigReq)), bit(*s.MigReq))
+		f := a.finding(why, r, fmt.Sprintf("MigReq %d (%s)", bit(*s.MigReq), s.Origin),
 			fmt.Sprintf("%s with MigReq %d", what, bit(r.Has(trace.MigReq))))
 		if f != nil {
 			f.Message += slowPathText(!*s.MigReq)
-			a.report.Report(*f)
+			a.report.Tell(why, *f)
 		}
 	}
 }
@@ -74,8 +77,8 @@ func (s *Settings) agree(r *trace.Record) bool {
 
 // set reports a field of the IP header that is not what its sender is set to. Switches may rewrite it on the way to a
 // capture.
-func (a *Analyzer) set(rule string, r *trace.Record, expected, actual string) {
-	f := a.finding(rule, r, expected, actual)
+func (a *Analyzer) set(why cause.Cause, r *trace.Record, expected, actual string) {
+	f := a.finding(why, r, expected, actual)
 	if f == nil {
 		return
 	}
@@ -83,7 +86,7 @@ func (a *Analyzer) set(rule string, r *trace.Record, expected, actual string) {
 		f.Severity = analyzers.Warning
 		f.Message += " Or a switch before the tap changed it."
 	}
-	a.report.Report(*f)
+	a.report.Tell(why, *f)
 }
 
 // slowPathText names what packets with MigReq = 0 are known to do.
@@ -123,7 +126,7 @@ func (a *Analyzer) migReqs(connection int) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: RuleMigReqDiffers, Connection: connection, Packets: []uint64{toward.id, back.id}, TimeNS: a.meta.EndNS,
+		Connection: connection, Packets: []uint64{toward.id, back.id}, TimeNS: a.meta.EndNS,
 		Expected: "the same MigReq from both sides",
 		Actual:   fmt.Sprintf("the requester sends %d, the responder %d", bit(toward.migReq), bit(back.migReq)),
 		Message:  statement(RuleMigReqDiffers) + slowPathText(false),
@@ -131,11 +134,13 @@ func (a *Analyzer) migReqs(connection int) {
 	if toward.migReq {
 		flow = flow.Peer()
 	}
+	why := causeMigReqDiffers(connection, bit(toward.migReq), bit(back.migReq))
 	if n := a.naked[flow]; n.count > 0 {
+		why = causeMigReqRefused(connection, bit(toward.migReq), bit(back.migReq), n.count)
 		f.Severity = analyzers.Warning
 		f.Packets = append(f.Packets, n.id)
 		f.Message += fmt.Sprintf(" Here the receiver asked for %d packets with MigReq = 0 again that had passed the switch "+
 			"unharmed: this is probably the cause.", n.count)
 	}
-	a.report.Report(f)
+	a.report.Tell(why, f)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -44,7 +45,7 @@ func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: RuleAtomicReplay, Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place,
+		Connection: c, Packets: []uint64{r.ID, first.id}, TimeNS: r.TimeNS, PSN: step.Place,
 		PSNAbs:   uint32(r.PSN),
 		Expected: fmt.Sprintf("0x%x, the result of the atomic", first.value), Actual: fmt.Sprintf("0x%x", value),
 		About:   step.Flow + 1,
@@ -54,5 +55,5 @@ func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 		f.Severity = analyzers.Warning
 		f.Message += "; or the queue pair was connected anew, which a capture does not tell"
 	}
-	a.report.Report(f)
+	a.report.Tell(causeAtomicReplay(cause.Responder(step.Flow), psn(step.Place), value, first.value), f)
 }

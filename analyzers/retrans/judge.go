@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/trace"
 )
@@ -34,6 +35,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 			expected: fmt.Sprintf("at most %d retries without progress", limit),
 			actual:   fmt.Sprintf("retry %d, by %v", a.counted(step), step.Cause),
 			message:  "retransmission goes on where the queue pair should be in error",
+			why:      causeRetries(cause.Requester(step.Flow), psn(step.Place), a.counted(step), limit),
 		})
 	}
 	// The RNR NAK's restart, or a timeout.
@@ -43,6 +45,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 			expected: fmt.Sprintf("at most %d retries after RNR NAKs without progress", limit),
 			actual:   fmt.Sprintf("retry %d", step.RNRRetries),
 			message:  "retransmission goes on where the queue pair should be in error",
+			why:      causeRNRRetries(cause.Requester(step.Flow), psn(step.Place), step.RNRRetries, limit),
 		})
 	}
 }
@@ -91,6 +94,7 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 			expected: "no timeout: the local ACK timeout is 0",
 			actual:   "retransmission that no NAK asked for",
 			message:  "a timeout without a timer",
+			why:      causeTimerOff(cause.Requester(step.Flow), psn(step.Place)),
 		})
 		return
 	}
@@ -101,12 +105,16 @@ func (a *Analyzer) judgeTimeout(r *trace.Record, step *rounds.Step, p Params) {
 			expected: fmt.Sprintf("retransmission at least %s after the last progress", micros(t)),
 			actual:   fmt.Sprintf("at most %s after it", micros(r.TimeNS-start)),
 			message:  "the local ACK timer expired early" + a.allowance(step, start, p),
+			why: causeTimeoutEarly(cause.Requester(step.Flow), psn(step.Place), duration(r.TimeNS-start),
+				duration(t)),
 		})
 	case step.ActivityNS != rounds.Never && r.TimeNS-step.ActivityNS > 4*t+a.jitterNS(p):
 		a.finding(r, step, p, RuleTimeoutLate, text{
 			expected: fmt.Sprintf("retransmission at most %s after the last progress (4 T)", micros(4*t)),
 			actual:   fmt.Sprintf("%s after the latest packet of the connection", micros(r.TimeNS-step.ActivityNS)),
 			message:  "the local ACK timer expired late",
+			why: causeTimeoutLate(cause.Requester(step.Flow), psn(step.Place), duration(r.TimeNS-step.ActivityNS),
+				duration(4*t)),
 		})
 	}
 }
@@ -138,6 +146,8 @@ func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 		expected: fmt.Sprintf("retransmission at least %s after the RNR NAK", micros(step.RNRTimerNS)),
 		actual:   fmt.Sprintf("%s after it", micros(waited)),
 		message:  "the requester did not wait for the RNR timer",
+		why: causeRNREarly(cause.Requester(step.Flow), psn(step.Place), duration(waited),
+			duration(step.RNRTimerNS)),
 	})
 }
 
@@ -152,6 +162,7 @@ func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bo
 type text struct {
 	severity                  analyzers.Severity
 	expected, actual, message string
+	why                       cause.Cause
 }
 
 func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule string, t text) {
@@ -163,8 +174,8 @@ func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule st
 		t.severity = analyzers.Note
 		t.message += "; allowed to adaptive retransmission"
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Severity: t.severity, Connection: c, Packets: []uint64{r.ID}, TimeNS: r.TimeNS,
+	a.report.Tell(t.why, analyzers.Finding{
+		Severity: t.severity, Connection: c, Packets: []uint64{r.ID}, TimeNS: r.TimeNS,
 		PSN: step.Place, PSNAbs: uint32(r.PSN), Expected: t.expected, Actual: t.actual, Message: t.message,
 		About: step.Flow + 1,
 	})

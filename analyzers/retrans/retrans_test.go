@@ -29,6 +29,7 @@ func analyse(t *testing.T, meta trace.Meta, cfg retrans.Config, text string) *an
 	}
 	doc = doc.Only(retrans.Name)
 	agreesAlone(t, doc, checked, cfg)
+	book.Add(t, doc.Findings)
 	return doc
 }
 

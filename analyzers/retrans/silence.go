@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -114,8 +115,8 @@ func (a *Analyzer) silences() {
 		if s.since < a.silenceNS(p) || s.since <= 2*usual || !a.report.Wants(RuleAckSilence, c) {
 			continue
 		}
-		a.report.Report(analyzers.Finding{
-			Rule: RuleAckSilence, Connection: c, Packets: s.ids, TimeNS: s.ns, PSN: s.place, PSNAbs: uint32(s.psn),
+		a.report.Tell(causeAckSilence(cause.Responder(s.flow), psn(s.place), duration(s.since)), analyzers.Finding{
+			Connection: c, Packets: s.ids, TimeNS: s.ns, PSN: s.place, PSNAbs: uint32(s.psn),
 			Expected: "an answer without a retransmission; the slowest other one of this host took " + micros(usual),
 			Actual: fmt.Sprintf("one after %s, and %s after the timer had repeated the request", micros(s.since),
 				micros(s.repeated)),
@@ -144,6 +145,7 @@ func (a *Analyzer) heeded(r *trace.Record, step *rounds.Step) {
 		expected: "a retransmission at once",
 		actual:   fmt.Sprintf("one %s after the NAK, as late as the local ACK timer would have caused it", micros(since)),
 		message:  "the NAK changed nothing until the timer repaired the loss",
+		why:      causeNakSilence(cause.Requester(step.Flow), psn(step.Place), duration(since)),
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -220,11 +221,11 @@ func (a *Analyzer) gap(r *trace.Record, f *flow, rp *ReactionPoint, gap float64)
 
 // slowDown reports a pace below line rate that nothing explains.
 func (a *Analyzer) slowDown(r *trace.Record, f *flow, rp *ReactionPoint) {
-	rule, why := RuleUnprovoked, "no CNP has reached the sender"
+	c, why := causeUnprovoked, "no CNP has reached the sender"
 	if !rp.Enabled {
-		rule, why = RuleDisabled, "the reaction point is off"
+		c, why = causeDisabled, "the reaction point is off"
 	}
-	a.finding(r, rule, nil, "packets at line rate: "+why,
+	a.finding(c(cause.Sender(r), cause.Ratio(f.pace.most)), r, nil, "packets at line rate: "+why,
 		fmt.Sprintf("%d gaps in a row of %.2f times the packets' time on the wire", f.pace.n, f.pace.most))
 }
 
@@ -242,7 +243,8 @@ func (a *Analyzer) react(r *trace.Record, f *flow, rp *ReactionPoint, slow bool)
 		return
 	}
 	if f.unmoved++; f.unmoved == enough {
-		a.finding(r, RuleNoReaction, []uint64{f.cnpID}, "packets further apart after the CNP",
+		a.finding(causeNoReaction(cause.Sender(r), cause.Duration(r.TimeNS-f.firstNS)), r, []uint64{f.cnpID},
+			"packets further apart after the CNP",
 			fmt.Sprintf("line rate, %s after it", micros(r.TimeNS-f.firstNS)))
 	}
 }
@@ -260,19 +262,20 @@ func (a *Analyzer) recover(r *trace.Record, f *flow, rp *ReactionPoint, gap floa
 	f.recovered = f.recovered || gap*spread < f.slowest || f.slowest < slowGap
 	if !f.recovered && f.later >= enough && since > rp.DelayNS+patientNS {
 		f.silent = true
-		a.finding(r, RuleNoRecovery, nil, "a higher rate than soon after the last CNP",
+		a.finding(causeNoRecovery(cause.Sender(r), cause.Ratio(gap), cause.Duration(since)), r, nil,
+			"a higher rate than soon after the last CNP",
 			fmt.Sprintf("gaps of %.2f times the packets' time on the wire, %s after it", gap, micros(since)))
 	}
 }
 
-func (a *Analyzer) finding(r *trace.Record, rule string, support []uint64, expected, actual string) {
+func (a *Analyzer) finding(why cause.Cause, r *trace.Record, support []uint64, expected, actual string) {
 	c := r.Flow.Connection()
-	if !a.report.Wants(rule, c) {
+	if !a.report.Wants(why.Rule, c) {
 		return
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Connection: c, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
-		Expected: expected, Actual: actual, Message: statement(rule),
+	a.report.Tell(why, analyzers.Finding{
+		Connection: c, Packets: append([]uint64{r.ID}, support...), TimeNS: r.TimeNS, PSNAbs: uint32(r.PSN),
+		Expected: expected, Actual: actual, Message: statement(why.Rule),
 	})
 }
 

@@ -80,9 +80,11 @@ func (w *wire) nak() {
 	w.a.Packet(&r)
 }
 
-func (w *wire) rules() []string {
+func (w *wire) rules(t *testing.T) []string {
 	rules := []string{}
-	for _, f := range w.a.Finish().Findings {
+	findings := w.a.Finish().Findings
+	book.Add(t, findings)
+	for _, f := range findings {
 		rules = append(rules, f.Rule)
 	}
 	return slices.Compact(rules)
@@ -201,7 +203,7 @@ func TestRates(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWire(t, c.cfg)
 			c.play(w)
-			if got := w.rules(); !slices.Equal(got, c.want) {
+			if got := w.rules(t); !slices.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -56,7 +56,7 @@ func Meta(c *trace.Connections) trace.Meta {
 // TIME is in microseconds. DIRECTION is > from requester to responder or < back, with a connection before it if that is
 // not 1: 2>. WHAT is first, mid, last, only (WRITE), send, read, atomic, resp, aack, ack, nak, rnr or cnp. PSN is
 // relative, 1-based. COUNT is the number of packets of a read. Flags: the injector's events (drop, ecn, corrupt …), ce
-// (marked on arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, stray (of no
+// (marked on arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, fecn, len=N (payload), stray (of no
 // connection).
 func Parse(text string) ([]trace.Record, error) {
 	var records []trace.Record
@@ -164,6 +164,10 @@ func parseFlags(r *trace.Record, flags []string) error {
 			r.PSN = packet.PSN(n)
 		case name == "nobecn":
 			r.Flags &^= trace.BECN
+		case name == "fecn":
+			r.Flags |= trace.FECN
+		case name == "len":
+			r.PayloadLen = uint16(n)
 		case name == "stray":
 			r.Flow = trace.NoFlow
 		default:

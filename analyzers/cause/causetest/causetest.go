@@ -2,8 +2,13 @@
 package causetest
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"candela.dev/candela/analyzers"
@@ -67,6 +72,12 @@ func Declared(t testing.TB, causes []cause.Cause, findings []analyzers.Finding) 
 func Reported(t *testing.T, causes []cause.Cause, findings []analyzers.Finding) {
 	t.Helper()
 	Declared(t, causes, findings)
+	for _, fault := range compare(causes, findings) {
+		t.Error(fault)
+	}
+}
+
+func compare(causes []cause.Cause, findings []analyzers.Finding) (faults []string) {
 	reported := map[[2]string][]string{}
 	for i := range findings {
 		f := &findings[i]
@@ -75,16 +86,52 @@ func Reported(t *testing.T, causes []cause.Cause, findings []analyzers.Finding) 
 	}
 	for _, c := range causes {
 		lines, want := reported[[2]string{c.Rule, c.Code}], c.Sentence()
-		found := false
-		for _, line := range lines {
-			found = found || line == want
-		}
 		switch {
 		case len(lines) == 0:
-			t.Errorf("%s/%s is declared, but no example reports it: %q", c.Rule, c.Code, want)
-		case !found:
-			t.Errorf("%s/%s is documented as\n\t%s\nbut reported as\n\t%s", c.Rule, c.Code, want,
-				strings.Join(lines[:min(len(lines), 8)], "\n\t"))
+			faults = append(faults, fmt.Sprintf("%s/%s is declared, but no example reports it: %q", c.Rule, c.Code, want))
+		case !slices.Contains(lines, want):
+			faults = append(faults, fmt.Sprintf("%s/%s is documented as\n\t%s\nbut reported as\n\t%s", c.Rule, c.Code, want,
+				strings.Join(lines[:min(len(lines), 8)], "\n\t")))
 		}
 	}
+	return faults
+}
+
+// A Book has what all tests of a package have made an analyzer report.
+type Book struct {
+	causes   []cause.Cause
+	mu       sync.Mutex
+	findings []analyzers.Finding
+}
+
+// NewBook returns an empty book on the causes of an analyzer.
+func NewBook(causes []cause.Cause) *Book { return &Book{causes: causes} }
+
+// Add checks that findings have declared causes, and keeps them.
+func (b *Book) Add(t testing.TB, findings []analyzers.Finding) {
+	t.Helper()
+	Declared(t, b.causes, findings)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.findings = append(b.findings, findings...)
+}
+
+// Main runs the tests of a package and then checks, as [Reported] does, that they made the analyzer report all causes.
+// It returns the exit status. Where only some tests are to run there is nothing to check.
+func (b *Book) Main(m *testing.M) int {
+	flag.Parse()
+	status := m.Run()
+	for _, name := range []string{"test.run", "test.skip", "test.bench", "test.fuzz", "test.list"} {
+		if f := flag.Lookup(name); f != nil && f.Value.String() != "" {
+			return status
+		}
+	}
+	faults := compare(b.causes, b.findings)
+	for _, fault := range faults {
+		fmt.Fprintln(os.Stderr, fault)
+	}
+	if status == 0 && len(faults) > 0 {
+		return 1
+	}
+	return status
 }

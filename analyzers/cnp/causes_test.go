@@ -1,0 +1,18 @@
+package cnp_test
+
+import (
+	"os"
+	"testing"
+
+	"candela.dev/candela/analyzers/cause/causetest"
+	"candela.dev/candela/analyzers/cnp"
+)
+
+// book has what the tests of this package make the analyzer report: each cause, as documented.
+var book = causetest.NewBook(cnp.Causes())
+
+func TestMain(m *testing.M) { os.Exit(book.Main(m)) }
+
+func TestEveryRuleHasCausesWithSentences(t *testing.T) {
+	causetest.Table(t, cnp.Rules(), cnp.Causes())
+}

@@ -88,7 +88,8 @@ func (t *textReport) headline(g group) string {
 	case len(n) == 1:
 		return fmt.Sprintf("%s; first: %s", plural(int64(len(g)), "time"), text)
 	}
-	return fmt.Sprintf("%s on %s; first: %s", plural(int64(len(g)), "time"), plural(int64(len(n)), t.connectionWord()), text)
+	return fmt.Sprintf("%s on %s; first: %s", plural(int64(len(g)), "time"), plural(int64(len(n)), t.connectionWord()),
+		text)
 }
 
 // connectionWord is what flowWord counts.

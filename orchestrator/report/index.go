@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"candela.dev/candela/analyzers"
 )
 
 // Entry is a report as one line of an index of many.
@@ -42,7 +40,6 @@ const maxEntryFindings = 30
 
 // Entry returns r as a line of an index.
 func (r *Report) Entry() Entry {
-	t := textReport{Report: r}
 	e := Entry{
 		Name: oneLine(r.Name), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
 		Testbed: oneLine(r.Testbed), Brief: oneLine(r.inBrief()), FlowWord: r.flowWord(),

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
@@ -411,13 +412,26 @@ func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysi
 		if c.Status != trace.StatusViolated {
 			continue
 		}
-		doc.Findings = append(doc.Findings, analyzers.Finding{
+		f := analyzers.Finding{
 			Analyzer: integrityAnalyzer, Rule: integrityAnalyzer + "." + c.Name,
 			Clause: "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.3.6", Severity: analyzers.Violation,
 			Packets: integrityPackets(c), Expected: "a complete trace", Actual: c.Message, Message: c.Message,
-		})
+		}
+		f.Because(causeIncomplete(f.Rule, c.Message))
+		doc.Findings = append(doc.Findings, f)
 	}
 	return doc
+}
+
+// causeIncomplete is that a condition of a complete trace does not hold, in the words of the condition.
+func causeIncomplete(rule, message string) cause.Cause {
+	return cause.Of(rule, "not-held", "The trace is not complete: %v.", cause.Name(strings.TrimSuffix(message, ".")))
+}
+
+// causeUnjudged is that no rule is about a capture.
+func causeUnjudged(reason string) cause.Cause {
+	return cause.Of(unjudgedRule, "nothing-judged", "No rule is about this capture: %v.",
+		cause.Name(strings.TrimPrefix(reason, "nothing was judged: ")))
 }
 
 // integrityPackets returns the numbers that a condition names: missing copies first.

@@ -173,6 +173,7 @@ func unjudgedCapture(o AnalyzeOptions, notes []string, why *trace.UnjudgedError)
 		}},
 		Metrics: []analyzers.Metric{}, Coverage: map[string]map[string]int64{},
 	}
+	doc.Findings[0].Because(causeUnjudged(why.Reason))
 	rep := &report.Report{
 		Name: o.Trace, Notes: notes, Facts: []report.Fact{{Name: "tool", Value: o.Version}},
 		Verdict: verdict.Verdict, Reasons: verdict.Reasons, PacketIDs: trace.PacketIDsFrame,

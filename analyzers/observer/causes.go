@@ -64,7 +64,7 @@ var ruleOf = [...]breach{
 	reasonReadLength: {"gbn.read-length", "as many bytes as the READ asks for at this place",
 		"other-length", "%v sent %v with another length than the READ asks for there."},
 	reasonMSN: {"gbn.msn", "a number of messages that the responder can have completed",
-		"impossible", "%v sent %v, a number of messages that it cannot have completed."},
+		"impossible", "%v sent %v, but it cannot have completed that many or that few messages."},
 	reasonUnfinished: {"gbn.incomplete", "every obligation met at the end",
 		"left-open", "%v left requests up to %v unfinished."},
 }
@@ -85,9 +85,31 @@ func (w packetWord) String() string { return string(w) }
 // Causes lists an example of what an endpoint may be found to have sent that no state explains.
 func Causes() []cause.Cause {
 	const flow = trace.FlowID(0)
-	one := cause.PSNs{First: 4, Last: 4}
-	list := []cause.Cause{
-		ruleOf[reasonUnfinished].cause(cause.Requester(flow), one), owedAtEnd.cause(cause.Responder(flow), one),
+	requester, responder := cause.Requester(flow), cause.Responder(flow)
+	var list []cause.Cause
+	for why := reasonNone; why < reasonUnfinished; why++ {
+		who := requester
+		if why >= reasonSyndrome {
+			who = responder
+		}
+		list = append(list, ruleOf[why].cause(who, packetWord(examples[why])))
 	}
-	return list
+	four := cause.PSNs{First: 4, Last: 4}
+	return append(list, ruleOf[reasonUnfinished].cause(requester, four), owedAtEnd.cause(responder, four))
+}
+
+// examples are packets that break each rule, as frames are described.
+var examples = [...]string{
+	reasonNone: "data psn 7 (WRITE_ONLY)", reasonAfterError: "data psn 7 (WRITE_ONLY)",
+	reasonAcknowledged: "data psn 3 (WRITE_ONLY)", reasonSkip: "data psn 3 (SEND_ONLY)",
+	reasonRestart: "data psn 6 (WRITE_MIDDLE)", reasonGap: "data psn 9 (WRITE_MIDDLE)",
+	reasonOpcode: "data psn 2 (SEND_MIDDLE)", reasonChanged: "data psn 2 (WRITE_FIRST)",
+	reasonRetries: "data psn 1 (WRITE_ONLY)", reasonEarly: "data psn 1 (WRITE_ONLY)",
+	reasonSyndrome: "read-response psn 3 (READ_RESPONSE_LAST)", reasonFatal: "nak-inv psn 1, msn 0",
+	reasonRNR: "rnr psn 2, msn 1", reasonNakDuplicate: "nack psn 1", reasonNakRepeat: "nack psn 1", reasonNak: "nack psn 6",
+	reasonOwes: "ack psn 4, msn 2", reasonBeyond: "ack psn 4, msn 4", reasonDecreasing: "ack psn 1, msn 2",
+	reasonAtomicUnexpected: "atomic-ack psn 1", reasonReadUnexpected: "read-response psn 2 (READ_RESPONSE_ONLY)",
+	reasonAtomicResult: "atomic-ack psn 1", reasonReadOrder: "read-response psn 4 (READ_RESPONSE_LAST)",
+	reasonReadOpcode: "read-response psn 3 (READ_RESPONSE_MIDDLE)",
+	reasonReadLength: "read-response psn 2 (READ_RESPONSE_MIDDLE)", reasonMSN: "ack psn 2, msn 9",
 }

@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // SwitchTest is one validated test of a switch, with every default made explicit: the second kind of test file,
@@ -165,34 +166,23 @@ func (e *SwitchExpect) Of(analyzer string) Judgement {
 	return Judgement{}
 }
 
-// HostCount returns how many hosts the topology has.
-func (t *Topology) HostCount() int {
-	v := t.Values
-	switch t.Model {
-	case "single-switch", "dumbbell":
-		return v.Int("hosts")
-	case "leaf-spine":
-		return v.Int("leaves") * v.Int("hosts-per-leaf")
-	case "fat-tree":
-		k := v.Int("k")
-		return k * k * k / 4
+// Spec describes the shape to the fabric, without links; an unknown shape has no hosts.
+func (t *Topology) Spec() fabric.TopologySpec {
+	spec := fabric.TopologySpec{Kind: fabric.TopologyKind(t.Model)}
+	if shape := fabric.ShapeOf(spec.Kind); shape != nil {
+		shape.Describe(t.Values, &spec)
 	}
-	return 0
+	return spec
 }
+
+// HostCount returns how many hosts the topology has.
+func (t *Topology) HostCount() int { return t.Spec().Hosts }
 
 // SwitchCount returns how many switches the topology has.
 func (t *Topology) SwitchCount() int {
-	v := t.Values
-	switch t.Model {
-	case "single-switch":
-		return 1
-	case "dumbbell":
-		return 2
-	case "leaf-spine":
-		return v.Int("leaves") + v.Int("spines")
-	case "fat-tree":
-		k := v.Int("k")
-		return k*k + k*k/4
+	spec := t.Spec()
+	if shape := fabric.ShapeOf(spec.Kind); shape != nil {
+		return shape.Switches(&spec)
 	}
 	return 0
 }

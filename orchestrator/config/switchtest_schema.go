@@ -6,6 +6,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
 
@@ -143,25 +144,11 @@ func hostLinkSchema() *object {
 
 // topologies are the shapes, declared like models.
 func topologies() []parameter.Model {
-	count := func(name, def, doc string, min, max int64) parameter.Parameter {
-		return parameter.Parameter{Name: name, Kind: parameter.Integer, Default: def, Min: min, Max: max, Doc: doc}
+	var models []parameter.Model
+	for _, s := range fabric.Shapes() {
+		models = append(models, s.Model)
 	}
-	routing := parameter.Parameter{Name: "routing", Kind: parameter.Word,
-		Words: []string{"ecmp", "spray", "spray-round-robin", "path"}, Default: "ecmp",
-		Doc: "Among several shortest paths: ecmp takes one by a hash of flow and path tag, spray a random one for each " +
-			"packet, spray-round-robin each in turn; path takes the one that the path tag names."}
-	return []parameter.Model{
-		{Name: "single-switch", Doc: "Hosts around one switch; host i is at port i.",
-			Parameters: parameter.Table{count("hosts", "64", "Hosts, one at each port.", 2, 512)}},
-		{Name: "dumbbell", Doc: "Two switches and a trunk between them; the first half of the hosts is at the first switch.",
-			Parameters: parameter.Table{count("hosts", "16", "Hosts at both switches together; an even number.", 2, 1022)}},
-		{Name: "leaf-spine", Doc: "Every leaf switch is joined to every spine switch; hosts are at the leaves.",
-			Parameters: parameter.Table{
-				count("leaves", "4", "Leaf switches.", 1, 128), count("spines", "4", "Spine switches.", 1, 128),
-				count("hosts-per-leaf", "8", "Hosts at each leaf.", 1, 128), routing}},
-		{Name: "fat-tree", Doc: "Three layers of switches with k ports each, for k³/4 hosts.", Parameters: parameter.Table{
-			count("k", "4", "Ports of each switch; an even number.", 2, 32), routing}},
-	}
+	return models
 }
 
 func underTestSchema(o *Options) *modelled {

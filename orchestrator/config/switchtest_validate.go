@@ -7,6 +7,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // finishSwitchExpectations gives each judgement its outcome.
@@ -88,15 +89,12 @@ func (d *decoder) validateTopology(t *Topology) {
 	if t.Model == "" || d.touched["topology"] {
 		return
 	}
-	if k := t.Values; t.Model == "fat-tree" && k.Int("k")%2 != 0 {
-		d.problemAt("topology.k", fmt.Sprintf("%d is odd", k.Int("k")),
-			"half of the ports of a fat-tree's switch lead up, half down")
-		return
+	if shape := fabric.ShapeOf(fabric.TopologyKind(t.Model)); shape != nil && shape.Check != nil {
+		if key, what, why := shape.Check(t.Values); key != "" {
+			d.problemAt("topology."+key, what, why)
+		}
 	}
 	hosts := t.HostCount()
-	if t.Model == "dumbbell" && hosts%2 != 0 {
-		d.problemAt("topology.hosts", fmt.Sprintf("%d is odd", hosts), "half of the hosts are at either switch")
-	}
 	if hosts > maxHosts {
 		d.problemAt("topology", fmt.Sprintf("has %d hosts", hosts), fmt.Sprintf("at most %d are simulated", maxHosts))
 	}

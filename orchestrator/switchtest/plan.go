@@ -172,17 +172,8 @@ func ecnOf(t *config.SwitchTest) packet.ECN {
 func (p *Plan) network() (fabric.Spec, error) {
 	t := p.Test
 	top := &t.Topology
-	s := fabric.Spec{Seed: t.Seed, Topology: fabric.TopologySpec{
-		Kind: fabric.TopologyKind(top.Model), Hosts: top.HostCount(), Link: linkOf(top.Link), Uplink: linkOf(top.Trunk),
-	}}
-	v := top.Values
-	switch top.Model {
-	case "leaf-spine":
-		s.Topology.Leaves, s.Topology.Spines, s.Topology.Balance = v.Int("leaves"), v.Int("spines"),
-			fabric.Balance(v.Word("routing"))
-	case "fat-tree":
-		s.Topology.K, s.Topology.Balance = v.Int("k"), fabric.Balance(v.Word("routing"))
-	}
+	s := fabric.Spec{Seed: t.Seed, Topology: top.Spec()}
+	s.Topology.Link, s.Topology.Uplink = linkOf(top.Link), linkOf(top.Trunk)
 	if len(top.Links) > 0 {
 		s.Topology.LinkOf = func(host fabric.HostID) fabric.LinkSpec { return linkOf(top.HostLinkOf(int(host))) }
 	}

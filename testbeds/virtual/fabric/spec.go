@@ -187,20 +187,10 @@ func (c *check) that(ok bool, field string, value any, reason string) {
 func (t *TopologySpec) validate() error {
 	var c check
 	c.that(t.Hosts >= 1 && t.Hosts <= 1<<16, "topology.hosts", t.Hosts, "must be 1 to 65536")
-	switch t.Kind {
-	case SingleSwitch:
-	case Dumbbell:
-		c.that(t.Hosts%2 == 0, "topology.hosts", t.Hosts, "must be even: half of them on each side")
-	case LeafSpine:
-		c.that(t.Leaves >= 1, "topology.leaves", t.Leaves, "must be at least 1")
-		c.that(t.Spines >= 1, "topology.spines", t.Spines, "must be at least 1")
-		c.that(t.Leaves < 1 || t.Hosts%t.Leaves == 0, "topology.hosts", t.Hosts,
-			fmt.Sprintf("must be a multiple of leaves (%d)", t.Leaves))
-	case FatTree:
-		c.that(t.K >= 2 && t.K%2 == 0 && t.K <= 64, "topology.k", t.K, "must be even, 2 to 64")
-		c.that(t.Hosts == t.K*t.K*t.K/4, "topology.hosts", t.Hosts, fmt.Sprintf("must be k³/4 (%d)", t.K*t.K*t.K/4))
-	default:
-		c.that(false, "topology.kind", t.Kind, "must be single-switch, dumbbell, leaf-spine or fat-tree")
+	if shape := ShapeOf(t.Kind); shape == nil {
+		c.that(false, "topology.kind", t.Kind, "must be "+shapeNames())
+	} else if shape.validate != nil {
+		shape.validate(t, &c)
 	}
 	c.that(t.Balance == ECMP || t.Balance == SprayRandom || t.Balance == SprayRoundRobin || t.Balance == SourcePath,
 		"topology.balance", t.Balance, "must be ecmp, spray, spray-round-robin or path")

@@ -21,22 +21,6 @@ type plan struct {
 	degrees []int // links of each switch
 }
 
-func (n *Network) plan() plan {
-	t := &n.spec.Topology
-	switch t.Kind {
-	case Dumbbell:
-		return dumbbell(t.Hosts)
-	case LeafSpine:
-		return leafSpine(t)
-	case FatTree:
-		return fatTree(t.K)
-	default:
-		p := plan{names: []string{"switch"}}
-		p.attach(0, 0, t.Hosts)
-		return p
-	}
-}
-
 // attach puts hosts first to first+count-1 on a switch.
 func (p *plan) attach(sw, first, count int) {
 	for h := range count {
@@ -46,15 +30,7 @@ func (p *plan) attach(sw, first, count int) {
 
 func (p *plan) join(a, b int) { p.cables = append(p.cables, cable{a: a, b: b}) }
 
-func dumbbell(hosts int) plan {
-	p := plan{names: []string{"left", "right"}}
-	p.attach(0, 0, hosts/2)
-	p.attach(1, hosts/2, hosts/2)
-	p.join(0, 1)
-	return p
-}
-
-func leafSpine(t *TopologySpec) plan {
+func planLeafSpine(t *TopologySpec) plan {
 	var p plan
 	for i := range t.Leaves {
 		p.names = append(p.names, fmt.Sprintf("leaf-%d", i))
@@ -71,7 +47,7 @@ func leafSpine(t *TopologySpec) plan {
 
 // fatTree is the three-level tree of Al-Fares et al. (SIGCOMM 2008): switches in the order edges, aggregations, cores;
 // core c serves aggregation switch c/(k/2) of every pod.
-func fatTree(k int) plan {
+func planFatTree(k int) plan {
 	var p plan
 	half, pods := k/2, k
 	for e := range pods * half {
@@ -99,7 +75,7 @@ const maxPorts = 1 << 16
 // build makes hosts, switches, links and routes.
 func (n *Network) build() error {
 	t := &n.spec.Topology
-	p := n.plan()
+	p := ShapeOf(t.Kind).plan(t)
 	configs, err := n.configure(&p)
 	if err != nil {
 		return err

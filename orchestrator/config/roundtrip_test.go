@@ -195,6 +195,8 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 		return stringNode(netip.PrefixFrom(netip.AddrFrom4([4]byte{10, b[0], b[1], b[2]%250 + 2}), 24).String())
 	case mac:
 		return stringNode(fmt.Sprintf("02:00:00:00:00:%02x", rapid.Byte().Draw(t, label)))
+	case optionalText:
+		return draw(t, k.text, label)
 	case text:
 		for _, word := range []string{"a1", "gbn.nak-psn", "unix:/run/a.sock"} {
 			if k.form.MatchString(word) {

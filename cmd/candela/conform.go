@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/conformance"
+	"candela.dev/candela/orchestrator/report/site"
 )
 
 // conformFlags are the options of candela conform.
@@ -31,6 +33,8 @@ type conformFlags struct {
 	role    string
 	nak     float64 // µs
 	react   float64 // µs
+	report  string
+	line    string // the command line
 }
 
 func newConform() *cobra.Command {
@@ -67,7 +71,10 @@ directories. The exit status is 1 if a rule failed.`,
   candela conform --testbed vm
   candela conform --testbed netns --profile cx5 --bugs no-nack`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return conform(cmd, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.line = commandLine(cmd, args)
+			return conform(cmd, f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
@@ -79,6 +86,7 @@ directories. The exit status is 1 if a rule failed.`,
 	fl.Float64Var(&f.nak, "nak-us", 0, "longest time from a packet behind a gap to the NAK, in us; 0: from the profile")
 	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the repetition, in us; 0: from the profile")
 	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
+	fl.StringVar(&f.report, "report", "", "directory for a site of the result (default report in --out); none: no site")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the rules that pass, too")
 	fl.IntVar(&f.workers, "workers", 0, "runs at a time; 0: one for each CPU")
@@ -114,6 +122,9 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 		writeFile(filepath.Join(f.out, "conformance.md"), report.Markdown),
 		writeFile(filepath.Join(f.out, "conformance.json"), report.JSON),
 	)
+	s := &site.Site{Title: "Conformance of " + cmp.Or(report.Device, report.Profile), Command: f.line,
+		Tables: report.Tables()}
+	err = errors.Join(err, tablesSite(cmd, cmp.Or(f.report, freeSite(f.out)), s, report.RunDirs(f.out)...))
 	if f.format == "json" {
 		err = errors.Join(err, report.JSON(cmd.OutOrStdout()))
 	} else {

@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/detection"
 	"candela.dev/candela/orchestrator/reduction"
+	"candela.dev/candela/orchestrator/report/site"
 )
 
 // detectFlags are the options of candela detect.
@@ -27,6 +28,8 @@ type detectFlags struct {
 	format    string
 	testbed   string
 	bugs      []string
+	report    string
+	line      string // the command line
 }
 
 func newDetect() *cobra.Command {
@@ -51,7 +54,10 @@ there was a false alarm.`,
   candela detect --testbed netns --profiles spec
   candela detect --testbed netns --profiles spec --bugs invalidate-ignored,no-nack`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return detect(cmd, f) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.line = commandLine(cmd, args)
+			return detect(cmd, f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.configs, "configs", "configs", "directory of the examples")
@@ -61,6 +67,7 @@ there was a false alarm.`,
 	fl.StringVar(&f.testbed, "testbed", "",
 		"testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "bugs instead of all")
+	reportFlag(cmd, &f.report)
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
 }
@@ -117,6 +124,10 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 		err = report.Text(cmd.OutOrStdout(), config.Analyzers())
 	}
 	if err != nil {
+		return infrastructure(err)
+	}
+	s := &site.Site{Title: "Detection of seeded bugs", Command: f.line, Tables: report.Tables()}
+	if err := tablesSite(cmd, f.report, s); err != nil {
 		return infrastructure(err)
 	}
 	if len(report.Faults()) > 0 {

@@ -7,10 +7,11 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/diff"
+	"candela.dev/candela/orchestrator/report/site"
 )
 
 func newDiff() *cobra.Command {
-	var format string
+	var format, out string
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
 		Short: "Compare two runs, environment first",
@@ -43,12 +44,17 @@ The exit status is 0 if they are the same and 1 if they differ.`,
 			if err != nil {
 				return infrastructure(err)
 			}
+			s := &site.Site{Title: "Differences of " + r.A + " and " + r.B, Command: commandLine(cmd, args), Tables: r.Tables()}
+			if err := tablesSite(cmd, out, s, args...); err != nil {
+				return infrastructure(err)
+			}
 			if !r.Same {
 				return statusError{status: orchestrator.ExitFail}
 			}
 			return nil
 		},
 	}
+	reportFlag(cmd, &out)
 	cmd.Flags().StringVar(&format, "format", "text", "output on stdout: text or json")
 	return cmd
 }

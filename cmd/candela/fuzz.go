@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/exploration"
 	"candela.dev/candela/orchestrator/reduction"
+	"candela.dev/candela/orchestrator/report/site"
 )
 
 // fuzzFlags are the options of candela fuzz.
@@ -26,6 +28,8 @@ type fuzzFlags struct {
 	seed    uint64
 	corpus  string
 	verbose bool
+	report  string
+	line    string // the command line
 }
 
 func newFuzz() *cobra.Command {
@@ -47,6 +51,7 @@ The exit status is 1 if a rule was violated.`,
   candela fuzz configs/quickstart.yml --runs 2000 --seed 7 --corpus /tmp/corpus`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.line = commandLine(cmd, args)
 			if f.runs < 0 || f.time <= 0 {
 				return fmt.Errorf("--runs %d, --time %v: want no negative number and some time", f.runs, f.time)
 			}
@@ -60,6 +65,7 @@ The exit status is 1 if a rule was violated.`,
 	fl.DurationVar(&f.time, "time", time.Minute, "how long to look; without a limit if --runs is given")
 	fl.IntVar(&f.runs, "runs", 0, "runs at most; 0: as many as the time allows")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of all that is drawn")
+	reportFlag(cmd, &f.report)
 	fl.StringVar(&f.corpus, "corpus", "corpus", "directory of tests found and of bug reports")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print transitions as they are reached")
 	return cmd
@@ -167,6 +173,11 @@ func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzz
 	fmt.Fprintf(w, "%s, %s in %s\n", count(r.Runs, "run"), count(r.Corpus, "test"), f.corpus)
 	fmt.Fprintf(cmd.ErrOrStderr(), "%.0f runs/s\n", float64(r.Runs)/took.Seconds())
 	printCoverage(w, r, f.verbose)
+	bundles, err := filepath.Glob(filepath.Join(f.corpus, "failures", "*", "bundle.tar"))
+	s := &site.Site{Title: "Exploration", Command: f.line, Tables: r.Tables()}
+	if err = errors.Join(err, tablesSite(cmd, f.report, s, bundles...)); err != nil {
+		return infrastructure(err)
+	}
 	if len(r.Rules) == 0 {
 		_, err := fmt.Fprintln(w, "no rule was violated")
 		return err

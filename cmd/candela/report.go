@@ -180,3 +180,30 @@ func (s *suite) title() string {
 	}
 	return ""
 }
+
+// tablesSite writes what a command measured of many runs as a site, with the runs, sweeps and traces of the paths that
+// exist. Without a directory it writes nothing.
+func tablesSite(cmd *cobra.Command, dir string, s *site.Site, paths ...string) error {
+	if dir == "" || dir == noSite {
+		return nil
+	}
+	c := site.Collector{Judge: func(path string) (*report.Report, error) { return judge(cmd.Context(), path) }}
+	for _, path := range paths {
+		if err := c.Add(s, path); err != nil {
+			return err
+		}
+	}
+	s.Tool, s.Workers = toolVersion(), runtime.GOMAXPROCS(0)
+	index, err := s.Write(dir)
+	if err != nil {
+		return err
+	}
+	// Standard output may be read by a program.
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "report  %s\n", index)
+	return err
+}
+
+// reportFlag adds the flag of commands that write a site when they are asked to.
+func reportFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "report", "", "directory for a site of the result, see candela report --help")
+}

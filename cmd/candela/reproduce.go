@@ -15,6 +15,7 @@ import (
 
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/report/site"
 	"candela.dev/candela/reproduce"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/trimming"
@@ -29,6 +30,7 @@ type reproduceFlags struct {
 	quick  bool
 	jobs   int
 	format string
+	report string
 	set    []string // PROFILE.PARAMETER=VALUE
 }
 
@@ -76,6 +78,7 @@ there. The exit status is 1 if a value is out of tolerance.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json and plots")
+	reportFlag(cmd, &f.report)
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "fewer messages and rounds where figures need many")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
@@ -114,6 +117,14 @@ func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparis
 		if err := writeReproduction(f.out, results); err != nil {
 			return infrastructure(err)
 		}
+	}
+	s := &site.Site{Title: results.Paper, Command: commandLine(cmd, nil), Tables: results.Tables()}
+	for i := range results.Plots {
+		p := &results.Plots[i]
+		s.Figures = append(s.Figures, site.Figure{Name: p.Name, Title: p.Title, Write: p.WriteSVG})
+	}
+	if err := tablesSite(cmd, f.report, s); err != nil {
+		return infrastructure(err)
 	}
 	write := results.WriteText
 	if f.format == "json" {
@@ -177,6 +188,7 @@ measure only those.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
+	reportFlag(cmd, &f.report)
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "every fourth point of sweeps")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")

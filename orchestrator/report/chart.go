@@ -26,6 +26,13 @@ type Column struct {
 type Row struct {
 	Cells []string
 	Loud  bool // it must not be overlooked
+	// Run names the run directory that it is about, for a site to link; empty: none.
+	Run string `json:",omitempty"`
+}
+
+// Filled returns the tables that have rows.
+func Filled(tables ...Table) []Table {
+	return slices.DeleteFunc(tables, func(t Table) bool { return len(t.Rows) == 0 })
 }
 
 // Number is a telling number of a run, by name with unit.
@@ -270,12 +277,24 @@ type tableView struct {
 	Title   string
 	Columns []Column
 	Rows    []Row
+	Hrefs   []string // by row; nil: no row is a link
 	More    string
 	Note    string
 }
 
-func newTableView(t *Table) tableView {
-	v := tableView{Title: t.Title, Note: t.Note}
+// Wide reports whether a cell of a site's table may break into lines.
+func (v *tableView) Wide(cell string) bool { return v.Hrefs != nil && len(cell) > 40 }
+
+// Href is the address of the page of a row; empty: it has none.
+func (v *tableView) Href(row int) string {
+	if row < len(v.Hrefs) {
+		return v.Hrefs[row]
+	}
+	return ""
+}
+
+func newTableView(t *Table) *tableView {
+	v := &tableView{Title: t.Title, Note: t.Note}
 	shown := t.telling(pageTableRows)
 	if more := len(t.Rows) - len(shown); more > 0 {
 		v.More = "and " + moreOf(more, "row")
@@ -288,7 +307,7 @@ func newTableView(t *Table) tableView {
 		}
 	}
 	for _, r := range shown {
-		row := Row{Loud: r.Loud}
+		row := Row{Loud: r.Loud, Run: r.Run}
 		for _, i := range kept {
 			row.Cells = append(row.Cells, r.Cells[i])
 		}

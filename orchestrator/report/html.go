@@ -58,15 +58,20 @@ var parsePage = sync.OnceValues(func() (*template.Template, error) {
 
 // Parts are what other pages show in the way of a report's.
 type Parts struct {
-	Tables []tableView
+	Tables []*tableView
 	Charts []chartView
 }
 
-// NewParts prepares tables and charts for the templates tables and charts of [WithParts].
-func NewParts(tables []Table, charts []Chart) Parts {
+// NewParts prepares tables and charts for the templates tables and charts of [WithParts]. Pages are the addresses of
+// runs.
+func NewParts(tables []Table, charts []Chart, pages map[string]string) Parts {
 	var p Parts
 	for i := range tables {
-		p.Tables = append(p.Tables, newTableView(&tables[i]))
+		v := newTableView(&tables[i])
+		for j := range v.Rows {
+			v.Hrefs = append(v.Hrefs, pages[v.Rows[j].Run])
+		}
+		p.Tables = append(p.Tables, v)
 	}
 	for i := range charts {
 		p.Charts = append(p.Charts, newChartView(&charts[i]))
@@ -131,7 +136,7 @@ type page struct {
 	MoreFailing string
 	MoreRemarks string
 	Plots       []plotView
-	TableViews  []tableView
+	TableViews  []*tableView
 	ChartViews  []chartView
 	Ladders     []ladderView
 	Metrics     []metricView

@@ -30,6 +30,7 @@ type Entry struct {
 type EntryFinding struct {
 	Word       string `json:"word"` // FAIL, waived, expected, warning, note
 	Rule       string `json:"rule"`
+	Cause      string `json:"cause,omitempty"`
 	Text       string `json:"text"`
 	Connection int    `json:"connection,omitempty"`
 	Anchor     string `json:"anchor"`
@@ -62,7 +63,8 @@ func (r *Report) Entry() Entry {
 			e.More++
 			continue
 		}
-		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Text: oneLine(f.Summary()),
+		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Cause: oneLine(f.Cause),
+			Text: oneLine(f.Summary()),
 			Connection: f.Connection, Anchor: r.Anchor(f)})
 	}
 	slices.Sort(e.Rules)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"candela.dev/candela/orchestrator/report"
@@ -32,7 +33,7 @@ type indexPage struct {
 
 type count struct{ Word, Class, Number string }
 
-// failure is what several runs have in common: a rule that they violate.
+// failure is what several runs have in common: a rule that they violate for the same cause.
 type failure struct {
 	Rule, Text, Href string
 	Where            string // of the first
@@ -56,13 +57,29 @@ func (w *writer) index() error {
 		}
 		data.Runs = append(data.Runs, line)
 	}
-	page := indexPage{Site: s, Heading: s.title(), Total: len(s.Runs), Views: report.NewParts(s.Tables, s.Charts)}
+	page := indexPage{Site: s, Heading: s.title(), Total: len(s.Runs), Views: report.NewParts(s.Tables, s.Charts, s.pages())}
 	page.Counts, page.Class = counts(s.Runs)
+	if loud := slices.ContainsFunc(s.Tables, func(t report.Table) bool {
+		return slices.ContainsFunc(t.Rows, func(r report.Row) bool { return r.Loud })
+	}); len(s.Runs) == 0 && len(s.Tables) > 0 {
+		page.Class = map[bool]string{true: "fail", false: "pass"}[loud]
+	}
 	page.Failures, page.More = failures(s.Runs)
 	for i := range s.Sweeps {
 		page.Swept = append(page.Swept, &s.Sweeps[i])
 	}
 	return errors.Join(w.script("data.js", data), w.page(IndexFile, "index.gohtml", page))
+}
+
+// pages returns the addresses of pages by the names of their run directories.
+func (s *Site) pages() map[string]string {
+	pages := map[string]string{}
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Dir != "" {
+			pages[filepath.Base(r.Dir)] = runsDir + "/" + r.file
+		}
+	}
+	return pages
 }
 
 // counts counts the verdicts; the class is that of the worst.
@@ -99,10 +116,11 @@ func failures(runs []Run) (list []failure, more int) {
 			if f.Word != "FAIL" {
 				continue
 			}
-			k, ok := byRule[f.Rule]
+			key := f.Rule + " " + f.Cause
+			k, ok := byRule[key]
 			if !ok {
 				k = len(list)
-				byRule[f.Rule] = k
+				byRule[key] = k
 				list = append(list, failure{Rule: f.Rule, Text: f.Text, Href: runsDir + "/" + runs[i].file + "#" + f.Anchor,
 					Where: runs[i].entry.Name})
 			}

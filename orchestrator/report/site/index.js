@@ -75,7 +75,7 @@
   function row(run) {
     const link = make("a", "name", run.name);
     link.href = run.page;
-    const facts = [run.point, run.group && !run.name.startsWith(run.group) ? run.group : "", run.packets &&
+    const facts = [run.name.includes("[") ? "" : run.point, run.group && !run.name.startsWith(run.group) ? run.group : "", run.packets &&
       run.packets + " packets in " + run.span, run.testbed, run.seed && "seed " + run.seed].filter(Boolean).join(" · ");
     const body = make("div", "run", make("div", "", link, " ", make("span", "pale small", facts)));
     const findings = run.findings || [];

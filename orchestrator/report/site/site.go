@@ -49,12 +49,24 @@ type Site struct {
 	// Tables and Charts are above the runs: what a command that made many runs has to say of them all.
 	Tables []report.Table
 	Charts []report.Chart
-	Facts  []report.Fact
+	// Figures are drawings that are there already.
+	Figures []Figure
+	Facts   []report.Fact
 	// Notes say what of the input is not on the site, and why.
 	Notes []string
 	// Workers is how many pages are made at a time; 0: one.
 	Workers int
 }
+
+// Figure is a drawing as SVG.
+type Figure struct {
+	Name  string // of its file, without suffix
+	Title string
+	Write func(io.Writer) error
+}
+
+// File is the name of its file on the site.
+func (f *Figure) File() string { return figuresDir + "/" + slug(f.Name) + ".svg" }
 
 // Run is one page.
 type Run struct {
@@ -112,7 +124,7 @@ func prepare(dir string) error {
 	case !IsSite(dir):
 		return fmt.Errorf("write site: %s holds other files and no %s: name a new directory", dir, Marker)
 	}
-	for _, name := range []string{runsDir, sweepsDir, filesDir} {
+	for _, name := range []string{runsDir, sweepsDir, filesDir, figuresDir} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("write site: %w", err)
 		}
@@ -125,6 +137,8 @@ const (
 	runsDir   = "runs"
 	sweepsDir = "sweeps"
 	filesDir  = "files"
+
+	figuresDir = "figures"
 )
 
 type writer struct {
@@ -146,6 +160,12 @@ func (w *writer) all() error {
 	}
 	for i := range w.site.Sweeps {
 		if err := w.sweep(i); err != nil {
+			return err
+		}
+	}
+	for i := range w.site.Figures {
+		f := &w.site.Figures[i]
+		if err := w.write(f.File(), f.Write); err != nil {
 			return err
 		}
 	}

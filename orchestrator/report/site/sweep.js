@@ -210,7 +210,8 @@
     y: document.getElementById("line-y"), fixed: document.getElementById("line-fixed"),
     zero: document.getElementById("line-zero"), box: document.getElementById("line-figure"),
   };
-  const frame = { width: 1080, height: 380, left: 104, right: 24, top: 34, bottom: 56 };
+  // The width is that of the place for it, so that its text is as large as all other.
+  const frame = { width: 0, height: 380, left: 104, right: 24, top: 34, bottom: 56 };
 
   function seriesOf(metric, x, y, filter) {
     const series = new Map();
@@ -270,6 +271,7 @@
   }
 
   function drawLines() {
+    frame.width = Math.max(340, Math.min(1106, line.box.clientWidth - 26));
     const metric = Number(line.metric.value);
     const x = Number(line.x.value);
     const y = Number(line.y.value);
@@ -293,7 +295,8 @@
     const placeY = (v) => base - (v - low) / (high - low) * (base - frame.top);
     const axis = scaleX(axes[x]);
     const title = `${metricTitle(metric)} over ${axisTitle(x)}`;
-    const svg = svgNode("svg", { viewBox: `0 0 ${frame.width} ${frame.height}`, role: "group", "aria-label": title });
+    const svg = svgNode("svg", { viewBox: `0 0 ${frame.width} ${frame.height}`, width: frame.width,
+      height: frame.height, class: "fixed", role: "group", "aria-label": title });
     const marks = ticks(low, high);
     const step = marks.length > 1 ? marks[1] - marks[0] : high - low;
     for (const v of marks) {
@@ -342,7 +345,9 @@
       into.append(titled(svgNode("a", { href: worst.page, "aria-label": where(worst) }, dot),
         `${where(worst)}: ${text(mean(numbers), unit)}${of}, ${worst.word}`));
     }
-    legend.push(make("span", "pale", "a hollow point did not pass"));
+    if (points.some((point) => point.class !== "pass")) {
+      legend.push(make("span", "pale", "a hollow point did not pass"));
+    }
     figure(line.box, title, svg, ...legend);
   }
 
@@ -383,6 +388,7 @@
     draw();
   }
   line.zero.addEventListener("change", drawLines);
+  window.addEventListener("resize", drawLines);
   for (const form of document.querySelectorAll("form.controls")) {
     form.addEventListener("submit", (event) => event.preventDefault());
   }

@@ -1,0 +1,16 @@
+package comparison
+
+import "candela.dev/candela/orchestrator/report"
+
+// Tables returns the rows for a page.
+func (r *Results) Tables() []report.Table {
+	t := report.Table{Title: "Measured against " + r.Paper, Note: r.tally(), Columns: []report.Column{{Head: "verdict"},
+		{Head: "result"}, {Head: "what"}, {Head: "paper", Right: true}, {Head: "measured", Right: true},
+		{Head: "deviation", Right: true}, {Head: "tolerance", Right: true}, {Head: "remark"}}}
+	for i := range r.Rows {
+		c := r.Rows[i].cells()
+		t.Rows = append(t.Rows, report.Row{Cells: []string{c.verdict, c.id, c.what, c.paper, c.measured, c.deviation,
+			c.tolerance, c.note}, Loud: c.verdict == "FAIL"})
+	}
+	return report.Filled(t)
+}

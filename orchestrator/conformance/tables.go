@@ -41,8 +41,9 @@ func (r *Report) Tables() []report.Table {
 	outside := report.Table{Title: "Violations outside the catalogue", Columns: []report.Column{{Head: "rule"},
 		{Head: "findings", Right: true}, {Head: "run"}, {Head: "first finding"}}}
 	for _, b := range r.Outside {
-		outside.Rows = append(outside.Rows, report.Row{Cells: []string{b.Judge, strconv.Itoa(b.Count), filepath.Base(b.Run), b.Text},
-			Loud: true, Run: filepath.Base(b.Run)})
+		outside.Rows = append(outside.Rows, report.Row{
+			Cells: []string{b.Judge, strconv.Itoa(b.Count), filepath.Base(b.Run), b.Text},
+			Loud:  true, Run: filepath.Base(b.Run)})
 	}
 	broken := report.Table{Title: "Runs that came to no end", Columns: []report.Column{{Head: "run"}, {Head: "reason"}}}
 	for _, b := range r.Broken {

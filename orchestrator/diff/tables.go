@@ -26,7 +26,8 @@ func (r *Report) Tables() []report.Table {
 	}
 	add("new", r.Findings.Appeared)
 	add("gone", r.Findings.Disappeared)
-	metrics := report.Table{Title: "Measured", Columns: []report.Column{{Head: "metric"}, {Head: "connection", Right: true},
+	metrics := report.Table{Title: "Measured", Columns: []report.Column{{Head: "metric"},
+		{Head: "connection", Right: true},
 		{Head: "median in " + r.A, Right: true}, {Head: "median in " + r.B, Right: true}, {Head: "ratio", Right: true},
 		{Head: "p99 in " + r.A, Right: true}, {Head: "p99 in " + r.B, Right: true}}}
 	for i := range r.Metrics {

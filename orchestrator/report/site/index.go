@@ -33,7 +33,7 @@ type indexPage struct {
 
 type count struct{ Word, Class, Number string }
 
-// failure is what several runs have in common: a rule that they violate for the same cause.
+// failure is what several runs have in common: a rule that they violate, and the cause.
 type failure struct {
 	Rule, Text, Href string
 	Where            string // of the first
@@ -57,7 +57,8 @@ func (w *writer) index() error {
 		}
 		data.Runs = append(data.Runs, line)
 	}
-	page := indexPage{Site: s, Heading: s.title(), Total: len(s.Runs), Views: report.NewParts(s.Tables, s.Charts, s.pages())}
+	page := indexPage{Site: s, Heading: s.title(), Total: len(s.Runs),
+		Views: report.NewParts(s.Tables, s.Charts, s.pages())}
 	page.Counts, page.Class = counts(s.Runs)
 	if loud := slices.ContainsFunc(s.Tables, func(t report.Table) bool {
 		return slices.ContainsFunc(t.Rows, func(r report.Row) bool { return r.Loud })

@@ -15,7 +15,8 @@ import (
 )
 
 func example(name string, v analyzers.Verdict) *report.Report {
-	r := &report.Report{Name: name, Testbed: "virtual", Seed: 7, Verdict: v, Packets: 10, SpanNS: 2000, Dir: "runs/" + name,
+	r := &report.Report{Name: name, Testbed: "virtual", Seed: 7, Verdict: v, Packets: 10, SpanNS: 2000,
+		Dir:         "runs/" + name,
 		Connections: []report.Connection{{Index: 1, OK: true}}}
 	if v == analyzers.Fail {
 		r.Findings = []report.Finding{{Finding: analyzers.Finding{Rule: "gbn.nak-psn", Cause: "ahead", Connection: 1,

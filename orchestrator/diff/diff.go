@@ -87,7 +87,9 @@ func (r *Run) readConfig(read func(string) ([]byte, error)) error {
 		if err != nil {
 			return err
 		}
-		r.ofSwitch = r.ofSwitch || config.IsSwitchTest(data)
+		if file.name == "config.yml" {
+			r.ofSwitch = config.IsSwitchTest(data)
+		}
 		flatten(r.config, file.prefix, data)
 	}
 	delete(r.config, "name")    // of the test: it changes nothing

@@ -64,7 +64,7 @@ func (r *Report) Entry() Entry {
 			continue
 		}
 		e.Findings = append(e.Findings, EntryFinding{Word: f.word(), Rule: oneLine(f.Rule), Cause: oneLine(f.Cause),
-			Text: oneLine(f.Summary()),
+			Text:       oneLine(f.Summary()),
 			Connection: f.Connection, Anchor: r.Anchor(f)})
 	}
 	slices.Sort(e.Rules)

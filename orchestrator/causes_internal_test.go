@@ -11,12 +11,13 @@ func TestTracesThatAreNotJudgedSayWhy(t *testing.T) {
 		{Name: "consecutive", Status: trace.StatusViolated, Message: "2 of 7 mirror copies are missing"},
 	}}
 	f := incompleteAnalysis(report, trace.PacketIDsMirror).Findings[0]
-	if want := "The trace is not complete: 2 of 7 mirror copies are missing."; f.Headline != want || f.Cause != "not-held" {
+	want := "The trace is not complete: 2 of 7 mirror copies are missing."
+	if f.Headline != want || f.Cause != "not-held" {
 		t.Errorf("%s: %q, want %q", f.Cause, f.Headline, want)
 	}
-	out := unjudgedCapture(AnalyzeOptions{}, nil, &trace.UnjudgedError{Reason: "nothing was judged: the capture holds 3 MADs"})
-	f = out.Analysis.Findings[0]
-	want := "No rule is about this capture: the capture holds 3 MADs."
+	why := &trace.UnjudgedError{Reason: "nothing was judged: the capture holds 3 MADs"}
+	f = unjudgedCapture(AnalyzeOptions{}, nil, why).Analysis.Findings[0]
+	want = "No rule is about this capture: the capture holds 3 MADs."
 	if f.Headline != want || f.Cause != "nothing-judged" {
 		t.Errorf("%s: %q, want %q", f.Cause, f.Headline, want)
 	}

@@ -328,3 +328,35 @@ func causeUnknownOpcodes(n int64) happened {
 		"The analyzer did not judge %v with opcodes that a reliable connection does not have.", cause.Counted{N: n,
 			Noun: "packet"})
 }
+
+// causeIncomplete says how the requester left requests unfinished.
+func (s *session) causeIncomplete(rule Rule) happened {
+	q, who := &s.req, s.requester()
+	most := q.una.most()
+	open := psnsOf(most.una, q.next-1)
+	switch k := s.lostForGood(most.una); {
+	case rule == RuleNakUnanswered:
+		return causeNeverRetransmitted(who, open.First, nakWord(most.nak), s.instant(most.nakNS))
+	case q.fatalID != 0:
+		return causeRefused(who, open, s.instant(q.fatalNS))
+	case k != nil:
+		return causeLostForGood(who, psnOf(k.pos), s.instant(k.firstNS))
+	}
+	return causeNeverAcknowledged(who, open)
+}
+
+// lostForGood returns the first request from position p on that was lost and not retransmitted, nil if none is known.
+func (s *session) lostForGood(p pos) *sent {
+	q := &s.req
+	for ; p < min(q.next, q.lowest); p++ {
+		if k, ok := q.window.get(p); ok && k.lost > 0 {
+			return k
+		}
+	}
+	return nil
+}
+
+// causeAfterError says that the requester sent p after the NAK that ended the connection.
+func (s *session) causeAfterError(p pos) happened {
+	return causeRequestAfterError(s.requester(), psnOf(p), s.instant(s.req.fatalNS))
+}

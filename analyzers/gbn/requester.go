@@ -64,8 +64,8 @@ type requester struct {
 	mute      int   // responses that were lost since the latest progress
 	lowest    pos   // the lowest position that was ever retransmitted
 	fatalNS   int64 // when the NAK that ended the connection passed
-	// the latest restart that only the timer explains: where it went, when it was seen, and the earliest instant at which it
-	// can have left the host
+	// the latest restart that only the timer explains: where it went, when it was seen, and the earliest instant at which
+	// it can have left the host
 	timedAt, timedNS, timedFromNS int64
 }
 
@@ -393,8 +393,8 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 }
 
-// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that instants
-// prove what it had received.
+// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that
+// instants prove what it had received.
 func (s *session) punctual() bool {
 	return s.a.cfg.HostDelayNS > 0 && !s.captured && !s.fateUnknown && !s.disturbed && !s.a.unpunctual()
 }
@@ -405,8 +405,8 @@ func (s *session) refusedSurely(r *trace.Record, k *knowledge) bool {
 	return s.punctual() && k.nak == nakRNR && !k.dubious && r.TimeNS-k.nakNS > s.a.delay
 }
 
-// noteTimed remembers the earliest instant of a restart that only the timer explains. The next one comes T after that at
-// the earliest, however long either took to the observer.
+// noteTimed remembers the earliest instant of a restart that only the timer explains. The next one comes T after that
+// at the earliest, however long either took to the observer.
 func (s *session) noteTimed(r *trace.Record, p pos, k *knowledge) {
 	q, t := &s.req, s.limits.TimeoutNS
 	start, _, ok := s.timerStart(p, k)
@@ -700,36 +700,4 @@ func (s *session) finishRequester() {
 	}
 	say(f, fmt.Sprintf("everything up to psn %d acknowledged", q.next),
 		fmt.Sprintf("nothing acknowledged from psn %d on", most.una+1), s.causeIncomplete(rule))
-}
-
-// causeIncomplete says how the requester left requests unfinished.
-func (s *session) causeIncomplete(rule Rule) happened {
-	q, who := &s.req, s.requester()
-	most := q.una.most()
-	open := psnsOf(most.una, q.next-1)
-	switch k := s.lostForGood(most.una); {
-	case rule == RuleNakUnanswered:
-		return causeNeverRetransmitted(who, open.First, nakWord(most.nak), s.instant(most.nakNS))
-	case q.fatalID != 0:
-		return causeRefused(who, open, s.instant(q.fatalNS))
-	case k != nil:
-		return causeLostForGood(who, psnOf(k.pos), s.instant(k.firstNS))
-	}
-	return causeNeverAcknowledged(who, open)
-}
-
-// lostForGood returns the first request from position p on that was lost and not retransmitted, nil if none is known.
-func (s *session) lostForGood(p pos) *sent {
-	q := &s.req
-	for ; p < min(q.next, q.lowest); p++ {
-		if k, ok := q.window.get(p); ok && k.lost > 0 {
-			return k
-		}
-	}
-	return nil
-}
-
-// causeAfterError says that the requester sent p after the NAK that ended the connection.
-func (s *session) causeAfterError(p pos) happened {
-	return causeRequestAfterError(s.requester(), psnOf(p), s.instant(s.req.fatalNS))
 }

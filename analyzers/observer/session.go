@@ -636,7 +636,8 @@ func (s *session) failed(endpoint int) (failed, known bool) {
 
 // finishEndpoint notes what an endpoint owes at the end, and reports whether that was judged. Failed says that its queue
 // pair may be in error on behalf of the other host's requests.
-func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*stumble, bool), failed, known bool) bool {
+func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*stumble, bool), failed,
+	known bool) bool {
 	if failed {
 		return known || !s.exact
 	}

@@ -51,9 +51,6 @@ func (p *Plan) notLive() (place string, why error) {
 	if len(t.Switch.Values.Integers("pfc-classes")) > 0 {
 		return "switch-under-test.pfc-classes", errors.New("namespaces have no flow control")
 	}
-	if t.Stops() {
-		return "changes", errors.New("a switch that stops and starts again is only simulated")
-	}
 	if len(p.Flows) > live.MaxFlow {
 		return "workload", fmt.Errorf("%d flows; the ports of frames tell %d apart", len(p.Flows), live.MaxFlow)
 	}

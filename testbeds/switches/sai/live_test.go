@@ -2,6 +2,7 @@ package sai_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -215,4 +216,43 @@ func hostBugs(transport string) []string {
 		}
 	}
 	return nil
+}
+
+// outage is a test of %s hosts whose switch is out of service for 100 ms of its traffic.
+const outage = `name: outage
+topology: {kind: single-switch, hosts: 3, link: {gbps: 0.02, delay-ns: 100000}}
+switch-under-test: {model: sai, trim-size: 128, trim-dscp: 48, trim-queue: 6, bugs: [%s],
+  profiles: [{queues: [1], action: trim, limit-bytes: 20000}]}
+hosts: {transport: %s}
+workload: [incast: {senders: 2, bytes: 400000, dscp: 8}]
+changes: [{at-us: 100000, state: stopped}, {at-us: 200000, state: running}]
+deadline-us: 20000000
+taps: {decisions: csv}
+expect: {trims: {min: 1}, unfinished: {max: 0}, counters: {switch.dropped-stopped: {min: 1}}}
+`
+
+// TestASwitchThatStopsOnRealFramesIsJudgedAsASimulatedOne: nobody is blamed for what a stopped switch loses, and the
+// guilty are nevertheless.
+func TestASwitchThatStopsOnRealFramesIsJudgedAsASimulatedOne(t *testing.T) {
+	for _, tt := range []struct{ hosts, bug, rule string }{
+		{"tcp, min-rto-us: 200000", "", ""},
+		{"kernel-tcp", "", ""},
+		{"kernel-tcp", "wrong-size", "sai.trim-size"},
+		{"tcp, min-rto-us: 200000, bugs: [acks-beyond]", "", "tcp.ack-beyond"},
+	} {
+		if !everything() && tt.hosts != "kernel-tcp" {
+			continue
+		}
+		t.Run(tt.hosts+" "+tt.bug, func(t *testing.T) {
+			tests, err := config.ParseSwitchTests("outage.yml", fmt.Appendf(nil, outage, tt.bug, tt.hosts), switchtest.Options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := playLive(t, tests[0])
+			if passes := out.Verdict.Verdict == analyzers.Pass; passes != (tt.rule == "") || !passes && !catches(out, tt.rule) {
+				t.Errorf("verdict %v, want a violation of %q", out.Verdict, tt.rule)
+				explain(t, out)
+			}
+		})
+	}
 }

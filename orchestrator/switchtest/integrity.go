@@ -54,6 +54,7 @@ func (r *run) integrity() *IntegrityDocument {
 	d.add("no packet is unaccounted for", r.unaccounted())
 	if r.live != nil {
 		d.add("every frame between hosts and switch came", r.outside())
+		d.add("the bytes of every frame are what the taps show", r.live.report.Differences())
 		d.Live = r.live.report.Text()
 	}
 	if r.capture != nil {

@@ -13,19 +13,26 @@ import (
 // errTooManyBetween says that frames are lost between host and switch, or that the kernel does not deliver them.
 var errTooManyBetween = errors.New("frames that were sent do not come")
 
-// flight notes when frames were sent that have not come yet: a link keeps their order.
-type flight struct{ sent []clock.Time }
+// flight notes when frames were sent that have not come yet, and what they were: a link keeps their order.
+type flight struct{ sent []sentFrame }
 
-func (f *flight) add(now clock.Time) { f.sent = append(f.sent, now) }
+type sentFrame struct {
+	at  clock.Time
+	sum uint32
+}
 
-// come returns when the frame was sent that comes now.
-func (f *flight) come() (at clock.Time, ok bool) {
+func (f *flight) add(now clock.Time, frame []byte) {
+	f.sent = append(f.sent, sentFrame{now, sumOf(frame)})
+}
+
+// come returns when the frame was sent that comes now, and whether it is the same.
+func (f *flight) come(frame []byte) (at clock.Time, same, ok bool) {
 	if len(f.sent) == 0 {
-		return 0, false
+		return 0, true, false
 	}
-	at = f.sent[0]
+	x := f.sent[0]
 	f.sent = append(f.sent[:0], f.sent[1:]...)
-	return at, true
+	return x.at, x.sum == sumOf(frame), true
 }
 
 func (f *flight) between() int { return len(f.sent) }
@@ -97,7 +104,10 @@ func (h *host) work(now clock.Time) error {
 }
 
 func (h *host) take(now clock.Time, frame []byte) {
-	at, sent := h.s.ports[h.id].come()
+	at, same, sent := h.s.ports[h.id].come(frame)
+	if !same {
+		h.s.watch.add("host %d: a frame came out of its ring that is not the one that was written", h.id)
+	}
 	damaged, ok := h.s.parser.parse(frame, &h.in.Header)
 	if !ok {
 		return
@@ -119,11 +129,12 @@ func (h *host) transmit(now clock.Time) error {
 		p.TTL = fabric.InitialTTL
 	}
 	h.free = now.Add(h.link.Rate.Serialise(int(p.Size) + h.link.Framing))
-	h.add(now)
 	if h.between() > 100*slots {
 		return fmt.Errorf("host %d: %w: %d", h.id, errTooManyBetween, h.between())
 	}
-	return h.send(h.s.net.Codecs().AppendTagged(h.buffer(), &p.Header))
+	frame := h.s.net.Codecs().AppendTagged(h.buffer(), &p.Header)
+	h.add(now, frame)
+	return h.send(frame)
 }
 
 // next returns when the host wants to act, now or later.
@@ -180,6 +191,7 @@ type port struct {
 type arrived struct {
 	fabric.Header
 	frame []byte
+	sum   uint32     // of it, as it lay in the ring
 	sent  clock.Time // by the host
 }
 
@@ -188,9 +200,12 @@ func (p *port) take(now clock.Time) {
 	before := len(p.queue)
 	p.drain(func(frame []byte) {
 		a := arrived{sent: now}
-		if at, ok := p.host.come(); ok {
-			a.sent = at
+		if at, same, ok := p.host.come(frame); ok {
+			if a.sent = at; !same {
+				p.s.watch.add("port %d: a frame came out of its ring that is not the one that its host sent", p.host.id)
+			}
 		}
+		frame = unpadded(frame)
 		if _, ok := p.s.parser.parse(frame, &a.Header); !ok || a.Src != p.host.id {
 			p.foreign++
 			return
@@ -199,7 +214,7 @@ func (p *port) take(now clock.Time) {
 		if n := len(p.reusable); n > 0 {
 			b, p.reusable = p.reusable[n-1], p.reusable[:n-1]
 		}
-		a.frame = append(b[:0], frame...)
+		a.frame, a.sum = append(b[:0], frame...), sumOf(frame)
 		p.queue = append(p.queue, a)
 	})
 	if len(p.queue) > before {
@@ -218,6 +233,7 @@ func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 	out.Header = a.Header
 	out.ID, out.Src = id, src
 	p.s.net.SetFrame(out, a.frame)
+	p.s.watch.taken[p.host.id].push(a.sum)
 	p.reusable = append(p.reusable, a.frame)
 	p.queue = append(p.queue[:0], p.queue[1:]...)
 	return true
@@ -225,10 +241,11 @@ func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 
 // Receive implements fabric.Stack: a packet has left the switch.
 func (p *port) Receive(now clock.Time, in *fabric.Packet) {
-	if p.host.stack != nil {
-		p.add(now)
-	}
 	frame := p.s.net.AppendFrame(p.buffer(), in)
+	p.s.watch.written(int(p.host.id), frame, in)
+	if p.host.stack != nil {
+		p.add(now, frame)
+	}
 	if p.uplink != nil {
 		frame = p.address(frame, in)
 	}

@@ -109,6 +109,10 @@ type Report struct {
 	Frames           uint64   // that came to the switch
 	Foreign          uint64   // of those, not of the test: the kernel's own
 	Lost             []string // what was lost outside the switch: where, and how many
+	// Mismatches are frames whose bytes are not what the taps of the switch show, or that a link has changed: the first
+	// few of Mismatched.
+	Mismatches []string
+	Mismatched int
 }
 
 // Text says in a line how the run went.
@@ -135,6 +139,15 @@ func (r *Report) Busy() error {
 
 // Losses says what was lost outside the switch; empty: nothing.
 func (r *Report) Losses() string { return strings.Join(r.Lost, "; ") }
+
+// Differences says which bytes were not what the taps show; empty: none.
+func (r *Report) Differences() string {
+	text := strings.Join(r.Mismatches, "; ")
+	if n := r.Mismatched - len(r.Mismatches); n > 0 {
+		text += fmt.Sprintf("; and %d more", n)
+	}
+	return text
+}
 
 // mostAtOnce is how far the clock of a run goes in one round beyond what the round waited for: when the machine gives
 // the run no CPU, the clock stands still, and no host or switch seems to have been late.

@@ -25,6 +25,7 @@ type Switch struct {
 	waiter  *link.Waiter
 	clock   runClock
 	parser  parser
+	watch   watch
 	report  Report
 	taken   uint64        // frames out of all rings
 	arrived time.Duration // when the latest of them came, by the run's clock before it is slowed down
@@ -57,6 +58,9 @@ func Open(cfg Config) (_ *Switch, err error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
 	}
 	s.net.KeepFrames()
+	s.watch = watch{mismatches: new(mismatches), s: s, taken: make([]sums, s.net.Hosts()),
+		leaving: make([][]fabric.Header, s.net.Hosts())}
+	s.net.SetTap(s.watch.see)
 	var taps []*link.Tap
 	for h := range s.net.Hosts() {
 		if err := open(h); err != nil {
@@ -259,6 +263,7 @@ func (s *Switch) Finish() (*Report, error) {
 			lose("%d frames between host %d and its port", n, i)
 		}
 	}
+	r.Mismatches, r.Mismatched = s.watch.list, s.watch.total
 	return r, errors.Join(failed...)
 }
 
@@ -271,9 +276,9 @@ func (s *Switch) settle() error {
 		under, came := 0, false
 		for i, p := range s.ports {
 			h := s.hosts[i]
-			p.drain(func([]byte) { came = true; h.come() })
+			p.drain(func(frame []byte) { came = true; h.come(frame) })
 			if h.stack != nil {
-				h.drain(func([]byte) { came = true; p.come() })
+				h.drain(func(frame []byte) { came = true; p.come(frame) })
 			}
 			under += h.between() + p.between()
 		}
@@ -318,11 +323,20 @@ func (s *Switch) Close() error {
 // line is the end of a link: what comes out of a ring, and what goes into an interface.
 type line struct {
 	tap    *link.Tap
-	sender *link.Sender
+	sender sender
 	arena  [][]byte // frames of the batch, which stay until they are sent
 	batch  int
 	handed uint64
 	came   uint64
+}
+
+// sender writes frames to an interface, as link.Sender does.
+type sender interface {
+	Queue(frame []byte) error
+	Pending() int
+	Flush() error
+	Sent() uint64
+	Close() error
 }
 
 func openLine(name string, slots int) (l line, err error) {

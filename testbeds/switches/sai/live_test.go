@@ -135,21 +135,30 @@ func catches(out *orchestrator.Outcome, rule string) bool {
 		slices.ContainsFunc(out.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == rule })
 }
 
+// kernelBlind are seeded bugs that a plain transfer between kernels cannot show, with what it lacks.
+var kernelBlind = map[string]string{}
+
 // TestTheKernelsTCPConvictsABrokenSwitch has each seeded bug meet hosts of the kernel: those that a transfer between
 // two kernels shows.
 func TestTheKernelsTCPConvictsABrokenSwitch(t *testing.T) {
-	bugs := map[string]string{"wrong-size": "sai.trim-size", "wrong-dscp": "sai.dscp",
-		"drops-headers": "sai.silent-loss", "wrong-queue": "sai.queue"}
+	few := []string{"wrong-size", "wrong-dscp", "drops-headers", "wrong-queue"}
 	for _, test := range load(t, "../../../configs/sai-live/live-kernel.yml") {
-		if !everything() && !strings.Contains(test.Title(), "bbr") {
+		if !strings.Contains(test.Title(), "bbr") && !everything() {
 			continue
 		}
-		for bug, rule := range bugs {
-			t.Run(test.Title()+" "+bug, func(t *testing.T) {
+		for _, bug := range seeded {
+			// With all bugs one congestion control is enough; the few meet each of them.
+			if !slices.Contains(few, bug.bug) && (!everything() || !strings.Contains(test.Title(), "cubic")) {
+				continue
+			}
+			t.Run(test.Title()+" "+bug.bug, func(t *testing.T) {
+				if why := kernelBlind[bug.bug]; why != "" {
+					t.Skip("SKIP: " + why)
+				}
 				buggy := *test
-				buggy.Switch.Bugs = []string{bug}
-				if out := playLive(t, &buggy); !catches(out, rule) {
-					t.Errorf("verdict %v, want a violation of %s", out.Verdict, rule)
+				buggy.Switch.Bugs = []string{bug.bug}
+				if out := playLive(t, &buggy); !catches(out, bug.rules[0]) {
+					t.Errorf("verdict %v, want a violation of %s", out.Verdict, bug.rules[0])
 					explain(t, out)
 				}
 			})

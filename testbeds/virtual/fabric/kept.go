@@ -36,6 +36,9 @@ func (n *Network) copyFrame(c, p *Packet) {
 	}
 }
 
+// Frame returns the frame that p was made of, nil if there is none. It is valid while p exists and is not to be changed.
+func (n *Network) Frame(p *Packet) []byte { return n.frame(p) }
+
 // frame returns the frame that p was made of, nil if there is none.
 func (n *Network) frame(p *Packet) []byte {
 	if int(p.number) >= len(n.frames) || n.frames[p.number].id != p.ID {

@@ -119,7 +119,8 @@ type Heard struct {
 func (c *Client) Listen(ctx context.Context, interfaces []string, d time.Duration, ready func()) ([]Heard, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+CallTimeout)
 	defer cancel()
-	stream, err := c.agent.Listen(ctx, &agentpb.ListenRequest{Run: c.run, Interfaces: interfaces, TimeoutNs: d.Nanoseconds()})
+	stream, err := c.agent.Listen(ctx,
+		&agentpb.ListenRequest{Run: c.run, Interfaces: interfaces, TimeoutNs: d.Nanoseconds()})
 	var list []Heard
 	for first := true; err == nil; first = false {
 		var m *agentpb.ListenResponse

@@ -103,7 +103,8 @@ func (r *run) equipHost(q *agentpb.EquipRequest) (_ *agentpb.EquipResponse, err 
 }
 
 // transfersOf returns the connections of a host: those that it receives, and those that it opens.
-func transfersOf(q *agentpb.EquipRequest, limits Limits) (receives []sockets.Transfer, sends []timedTransfer, err error) {
+func transfersOf(q *agentpb.EquipRequest, limits Limits) (receives []sockets.Transfer, sends []timedTransfer,
+	err error) {
 	if n := len(q.GetConnections()); n > limits.Connections {
 		return nil, nil, status.Errorf(codes.ResourceExhausted, "%d connections; allowed are %d", n, limits.Connections)
 	}
@@ -146,7 +147,8 @@ func (s *Server) withSockets(id string) (r *run, h *socketHost, err error) {
 }
 
 // Transfer starts the connections and tells what becomes of them.
-func (s *Server) Transfer(q *agentpb.TransferRequest, stream grpc.ServerStreamingServer[agentpb.TransferResponse]) error {
+func (s *Server) Transfer(q *agentpb.TransferRequest,
+	stream grpc.ServerStreamingServer[agentpb.TransferResponse]) error {
 	if _, ok := stream.Context().Deadline(); !ok {
 		return refuse("the call has no deadline")
 	}

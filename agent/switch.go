@@ -22,8 +22,8 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// A SwitchRunner runs a test of a switch whose ports are interfaces of this machine. It leaves the files of the run in a
-// directory below job.Dir and returns its path.
+// A SwitchRunner runs a test of a switch whose ports are interfaces of this machine. It leaves the files of the run in
+// a directory below job.Dir and returns its path.
 type SwitchRunner func(ctx context.Context, job *SwitchJob) (dir string, err error)
 
 // SwitchJob is such a test, and what its run has to do with the hosts.
@@ -53,7 +53,7 @@ const (
 
 type switchStream = grpc.BidiStreamingServer[agentpb.SwitchRequest, agentpb.SwitchResponse]
 
-// SwitchServer serves Switch: its method Run would not go with one of the same name.
+// switchServer serves Switch, whose method Run has a name of its own there.
 type switchServer struct {
 	agentpb.UnimplementedSwitchServer
 	*Server

@@ -141,7 +141,8 @@ func join(t *testing.T, a *labMachine, port string, b *labMachine, device string
 	a.in(t, func(h *netlink.Handle) error {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.NumRxQueues, attrs.NumTxQueues = port, 1, 1
-		return h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: device, PeerNamespace: netlink.NsPid(b.command.Process.Pid)})
+		return h.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: device,
+			PeerNamespace: netlink.NsPid(b.command.Process.Pid)})
 	})
 	a.setUp(t, port, "")
 	b.setUp(t, device, "")

@@ -53,8 +53,8 @@ func newRemote(t *config.SwitchTest, r *live.Remote) (*Plan, error) {
 	return p, nil
 }
 
-// Between runs a test of a switch whose ports are interfaces of this machine, for an agent, and returns the directory of
-// its run below dir. The test is complete: no file is read.
+// Between runs a test of a switch whose ports are interfaces of this machine, for an agent, and returns the directory
+// of its run below dir. The test is complete: no file is read.
 func Between(ctx context.Context, text []byte, remote *live.Remote, dir, version string) (string, error) {
 	options := Options()
 	options.ReadFile = func(name string) ([]byte, error) {
@@ -74,7 +74,8 @@ func Between(ctx context.Context, text []byte, remote *live.Remote, dir, version
 	if n, have := p.Test.Topology.HostCount(), len(remote.Ports); n != have {
 		return "", fmt.Errorf("the test has %d hosts, %d ports are given", n, have)
 	}
-	out, err := Run(ctx, p, orchestrator.Options{Out: dir, ID: "switch", NoReports: true, Wall: time.Now, Version: version})
+	out, err := Run(ctx, p,
+		orchestrator.Options{Out: dir, ID: "switch", NoReports: true, Wall: time.Now, Version: version})
 	switch {
 	case err != nil:
 		return "", err

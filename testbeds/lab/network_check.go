@@ -115,12 +115,13 @@ func (n *Network) probe(ctx context.Context) (problems []string, err error) {
 	for i, c := range n.hosts {
 		s := n.cfg.Hosts[i]
 		group.Go(func() error {
-			list, err := c.Listen(hearing, []string{s.Interface}, listenFor, n.sending(ctx, func(ctx context.Context, j int) error {
+			send := n.sending(ctx, func(ctx context.Context, j int) error {
 				if j != i {
 					return nil
 				}
 				return n.sw.Probe(ctx, n.cfg.Interfaces[s.Port], n.route(i, n.macs[i]), probes)
-			}))
+			})
+			list, err := c.Listen(hearing, []string{s.Interface}, listenFor, send)
 			for _, h := range list {
 				got[i] += h.Frames
 			}
@@ -174,6 +175,6 @@ func (n *Network) placed(s Station, mac packet.MAC, heard []agent.Heard) []strin
 		return []string{fmt.Sprintf("%s is cabled to no port of the switch, the description says port %d (%s): it sent %d "+
 			"probe frames from %s, and none came", s.Name, s.Port, want, probes, s.Interface)}
 	}
-	return []string{fmt.Sprintf("%s is described at port %d (%s) of the switch: it sent %d probe frames, and there came %s",
-		s.Name, s.Port, want, probes, strings.Join(where, ", "))}
+	return []string{fmt.Sprintf("%s is described at port %d (%s) of the switch: it sent %d probe frames, and there came "+
+		"%s", s.Name, s.Port, want, probes, strings.Join(where, ", "))}
 }

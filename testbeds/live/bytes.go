@@ -132,8 +132,10 @@ func differenceOfIPv6(b []byte, h *fabric.Header, class uint8, length int) strin
 func differenceOfTransport(b []byte, h *fabric.Header) string {
 	switch h.Protocol {
 	case fabric.TCP:
-		if seq, ack := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]); seq != h.TCP.Seq || ack != h.TCP.Ack {
-			return fmt.Sprintf("TCP sequence number %d, acknowledgement %d, the tap shows %d, %d", seq, ack, h.TCP.Seq, h.TCP.Ack)
+		seq, ack := binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
+		if seq != h.TCP.Seq || ack != h.TCP.Ack {
+			return fmt.Sprintf("TCP sequence number %d, acknowledgement %d, the tap shows %d, %d", seq, ack, h.TCP.Seq,
+				h.TCP.Ack)
 		}
 	case fabric.NDP:
 		var got ndp.Header

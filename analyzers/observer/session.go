@@ -634,8 +634,8 @@ func (s *session) failed(endpoint int) (failed, known bool) {
 	return s.rsp.endsInError()
 }
 
-// finishEndpoint notes what an endpoint owes at the end, and reports whether that was judged. Failed says that its queue
-// pair may be in error on behalf of the other host's requests.
+// finishEndpoint notes what an endpoint owes at the end, and reports whether that was judged. Failed says that its
+// queue pair may be in error on behalf of the other host's requests.
 func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*stumble, bool), failed,
 	known bool) bool {
 	if failed {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Limits on what is written by hand in docs/, in words of prose: a new issue may add 1,200 to the first. Decision records
-// are history and only grow by new ones.
+// Limits on what is written by hand in docs/, in words of prose: a new issue may add 1,200 to the first. Decision
+// records are history and only grow by new ones.
 const (
 	maxProse   = 16000
 	maxRecords = 11000
@@ -60,8 +60,8 @@ func TestTheHandWrittenPagesStayShort(t *testing.T) {
 	}
 	t.Logf("%d words of prose, and %d in decision records", all, records)
 	if all > maxProse || records > maxRecords {
-		t.Errorf("docs/ has %d words of prose written by hand and %d in decision records; the limits are %d and %d", all, records,
-			maxProse, maxRecords)
+		t.Errorf("docs/ has %d words of prose written by hand and %d in decision records; the limits are %d and %d",
+			all, records, maxProse, maxRecords)
 	}
 	if all < 5000 || records < 1000 {
 		t.Errorf("counted %d and %d words: pages are missing", all, records)
@@ -74,11 +74,13 @@ var banned = []struct {
 	instead string
 }{
 	{regexp.MustCompile(`(?i)\bsent again\b`), "retransmitted"},
-	{regexp.MustCompile(`(?i)\bsound (nic|device|host|model|endpoint|implementation)s?\b|\b(is|are) sound\b`), "compliant, correct"},
+	{regexp.MustCompile(`(?i)\bsound (nic|device|host|model|endpoint|implementation)s?\b|\b(is|are) sound\b`),
+		"compliant, correct"},
 	{regexp.MustCompile(`(?i)\bway there and back\b`), "RTT"},
 	{regexp.MustCompile(`(?i)\bby lot\b`), "at random"},
 	{regexp.MustCompile(`(?i)\b(of )?somebody else\b`), "third-party"},
-	{regexp.MustCompile(`(?i)\bis no (key|yaml|multiple|address|number|test|trace|capture|violation|retry|json)\b`), "is not a …"},
+	{regexp.MustCompile(`(?i)\bis no (key|yaml|multiple|address|number|test|trace|capture|violation|retry|json)\b`),
+		"is not a …"},
 	{regexp.MustCompile(`(?i)\bno YAML\b`), "not valid YAML"},
 	{regexp.MustCompile(`(?i)\bstands? (in|at|under|beside|there|behind|between|where)\b`), "is in, is under"},
 	{regexp.MustCompile(`(?i)\btelling (number|value|line)s?\b|\btells (more|nothing)\b`), "shows"},
@@ -163,8 +165,8 @@ func TestEveryAnchorOfThePagesExists(t *testing.T) {
 	}
 }
 
-// TestEveryPageThatTheSourcesNameExists: errors, findings, --help, comments, scripts and the Makefile name pages by path.
-// A clause names a section after a comma: "docs/guide/captures.md, Payloads".
+// TestEveryPageThatTheSourcesNameExists: errors, findings, --help, comments, scripts and the Makefile name pages by
+// path. A clause names a section after a comma: "docs/guide/captures.md, Payloads".
 func TestEveryPageThatTheSourcesNameExists(t *testing.T) {
 	named := regexp.MustCompile(`\bdocs/[a-z0-9][a-z0-9/.-]*[a-z0-9]`)
 	section := regexp.MustCompile(`"(docs/[a-z0-9/.-]+\.md), ([A-Z][A-Za-z ]+)"`)
@@ -208,7 +210,7 @@ func TestEveryPageThatTheSourcesNameExists(t *testing.T) {
 	}
 }
 
-// exists reports whether a path from the root of the repository is there, or what its number stands for: docs/…/adr/0005.
+// exists reports whether a path from the root of the repository is there, or the page of its number: docs/…/adr/0005.
 func exists(name string) bool {
 	if _, err := os.Stat(filepath.Join("../..", name)); err == nil {
 		return true

@@ -152,7 +152,8 @@ func roffText(text string) string {
 	return strings.ReplaceAll(b.String(), ".PP\n.PP\n", ".PP\n")
 }
 
-var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...", "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`,
+var roffEscapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...",
+	"'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`,
 	"µ", "u", "–", `\(en`, "×", `\(mu`, "·", `\(pc`, "→", `\(->`, "α", `\(*a`)
 
 // roff escapes text. A line that would begin with a control character gets a zero-width one before it.

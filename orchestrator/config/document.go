@@ -59,7 +59,8 @@ func Reference() []byte {
 const unitsText = `
 ## Units
 
-Where a table names a unit, a number may have a suffix: ` + "`message-size: 64KB`, `deadline-ms: 2s`, `delay-us: 100us`, `gbps: 40Gbps`" + `.
+Where a table names a unit, a number may have a suffix: ` +
+	"`message-size: 64KB`, `deadline-ms: 2s`, `delay-us: 100us`, `gbps: 40Gbps`" + `.
 A number without one counts in the unit of the table. ` + "`config.yml`" + ` of the run has the plain number.
 
 | of | suffixes | factor |
@@ -68,7 +69,8 @@ A number without one counts in the unit of the table. ` + "`config.yml`" + ` of 
 | times | ps, ns, us, ms, s, min | |
 | bit rates | bps, Kbps, Mbps, Gbps, Tbps; Gb/s and Gbit/s, too | 1000 |
 
-` + "`min-retransmit-timeout` and `min-rnr-timer`" + ` take the codes of the standard: the error for ` + "`67ms`" + ` names the code.
+` + "`min-retransmit-timeout` and `min-rnr-timer`" +
+	` take the codes of the standard: the error for ` + "`67ms`" + ` names the code.
 `
 
 // patternsText explains what tables can't: what stands for several values. The package's tests parse its examples.

@@ -85,9 +85,10 @@ func (o *object) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	}
 }
 
-// collect returns the values of n's known keys and reports unknown, refused and repeated ones. guessed are the keys that
-// unknown ones may have been meant to be.
-func (o *object) collect(d *decoder, n *yaml.Node, path string) (values map[string]*yaml.Node, guessed map[string]bool) {
+// collect returns the values of n's known keys and reports unknown, refused and repeated ones. guessed are the keys
+// that unknown ones may have been meant to be.
+func (o *object) collect(d *decoder, n *yaml.Node, path string) (values map[string]*yaml.Node,
+	guessed map[string]bool) {
 	values, guessed = make(map[string]*yaml.Node, len(o.fields)), make(map[string]bool)
 	seen := make(map[string]*yaml.Node)
 	for key, value := range d.pairs(n, path) {

@@ -69,8 +69,9 @@ func offerFields(o *Options) []field {
 		{key: "packets", doc: "Packets that each flow sends; neither packets nor bytes: until the end of the test, which " +
 			"without duration-us is that of its pings and requests.",
 			kind: optional[int64]{integer{min: 1, max: 1 << 32}}, at: in(func(l *Offer) any { return &l.Packets })},
-		{key: "bytes", doc: "Bytes of payload that each flow sends.", kind: optional[int64]{integer{min: 1, max: 1 << 45, unit: "bytes"}},
-			at: in(func(l *Offer) any { return &l.Bytes })},
+		{key: "bytes", doc: "Bytes of payload that each flow sends.",
+			kind: optional[int64]{integer{min: 1, max: 1 << 45, unit: "bytes"}},
+			at:   in(func(l *Offer) any { return &l.Bytes })},
 		{key: "packet-size", doc: "Bytes of a full packet as hosts count it; by default that of hosts.",
 			kind: optional[int]{integer{min: minFrameBytes, max: maxFrameBytes, unit: "bytes"}},
 			at:   in(func(l *Offer) any { return &l.PacketSize })},

@@ -44,8 +44,9 @@ func timeScaleFields() []field {
 		{key: "timeout-floor", doc: "The least min-retransmit-timeout, as exponent, that tests run with here; 14 is 67.1 " +
 			"ms. A test with a shorter one is slowed down, " +
 			"or refused: see timeout-scale. Software hosts wait for a CPU now and then, which a short timer takes for a loss.",
-			kind: optional[int]{integer{min: 0, max: longestTimeout, code: timeoutCode}}, defDoc: "14 of kind netns, otherwise 0: any",
-			at: at(func(t *Testbed) **int { return &t.TimeoutFloor })},
+			kind:   optional[int]{integer{min: 0, max: longestTimeout, code: timeoutCode}},
+			defDoc: "14 of kind netns, otherwise 0: any",
+			at:     at(func(t *Testbed) **int { return &t.TimeoutFloor })},
 		{key: "timeout-scale", doc: "By what min-retransmit-timeout, min-rnr-timer, min-time-between-cnps, " +
 			"rx-repost-delay-us, the delay-us of events and the " +
 			"bounds of latencies in expect are multiplied: a power of two. By default each test is multiplied by as much as " +

@@ -45,7 +45,8 @@ var units = map[string]unit{
 	"bps": {bitRate, 1}, "bit/s": {bitRate, 1},
 	"Kbps": {bitRate, 1e3}, "kbps": {bitRate, 1e3}, "Kb/s": {bitRate, 1e3}, "Kbit/s": {bitRate, 1e3},
 	"Mbps": {bitRate, 1e6}, "Mb/s": {bitRate, 1e6}, "Mbit/s": {bitRate, 1e6}, "Mbit": {bitRate, 1e6},
-	"Gbps": {bitRate, 1e9}, "Gb/s": {bitRate, 1e9}, "Gbit/s": {bitRate, 1e9}, "Gbit": {bitRate, 1e9}, "gbps": {bitRate, 1e9},
+	"Gbps": {bitRate, 1e9}, "Gb/s": {bitRate, 1e9}, "Gbit/s": {bitRate, 1e9},
+	"Gbit": {bitRate, 1e9}, "gbps": {bitRate, 1e9},
 	"Tbps": {bitRate, 1e12}, "Tb/s": {bitRate, 1e12}, "Tbit/s": {bitRate, 1e12},
 }
 
@@ -59,8 +60,8 @@ var measure = regexp.MustCompile(`^([-+]?[0-9]{1,19}(?:\.[0-9]{1,12})?) ?([A-Za-
 const unitPattern = `^[-+]?[0-9]{1,19}(\.[0-9]{1,12})? ?[A-Za-zµμ][A-Za-zµμ/]{0,15}$`
 
 // withUnit rewrites n, a number with a suffix, to the number in the unit that the schema names: 64KB of bytes is 65536.
-// It returns n itself if n is a plain number or no number at all, which the caller handles; and false, with a problem, if
-// the suffix does not fit.
+// It returns n itself if n is a plain number or no number at all, which the caller handles; and false, with a problem,
+// if the suffix does not fit.
 func (d *decoder) withUnit(n *yaml.Node, path, name, allowed string) (*yaml.Node, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		return n, true

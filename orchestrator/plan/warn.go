@@ -199,15 +199,15 @@ func (w *warner) iteration(path string, i int, t target) {
 	case w.Test.Traffic.IterScope == injector.IterMessage:
 		w.ambiguous(path, fmt.Sprintf("packet %d may first be sent in round 2 of its message; iter %d may name another "+
 			"transmission, or none", e.PSN, e.Iter),
-			fmt.Sprintf("packet %d of the same message is retransmitted, and in iter-scope message the rest of the message then "+
-				"carries iter 2 or more; iter-scope: packet counts each packet's own transmissions", first.psn))
+			fmt.Sprintf("packet %d of the same message is retransmitted, and in iter-scope message the rest of the message "+
+				"then carries iter 2 or more; iter-scope: packet counts each packet's own transmissions", first.psn))
 	case certain > 0 && e.Iter == 1:
 		w.ambiguous(path, fmt.Sprintf("packet %d is first sent in round 2; iter 1 never names it", e.PSN),
 			fmt.Sprintf("packet %d is retransmitted before message %d starts, and in iter-scope connection all packets after "+
 				"that carry iter 2 or more; use iter-scope: packet, or iter: any", first.psn, t.Index+1))
 	default:
-		w.ambiguous(path, fmt.Sprintf("packet %d may first be sent in round 2; iter %d may name another transmission, or none",
-			e.PSN, e.Iter),
+		w.ambiguous(path, fmt.Sprintf("packet %d may first be sent in round 2; iter %d may name another "+
+			"transmission, or none", e.PSN, e.Iter),
 			fmt.Sprintf("packet %d is retransmitted, and in iter-scope connection all packets after that carry iter 2 or more; "+
 				"iter-scope: packet counts each packet's own transmissions", first.psn))
 	}

@@ -5,9 +5,7 @@ package clock
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
-	"strconv"
 	"time"
 )
 
@@ -38,9 +36,6 @@ func (t Time) Sub(u Time) Duration { return Duration(t - u) }
 // Nanoseconds returns t rounded down to whole nanoseconds, the resolution of switch timestamps.
 func (t Time) Nanoseconds() int64 { return int64(t) / int64(Nanosecond) }
 
-// String prints t in microseconds, the unit of reports.
-func (t Time) String() string { return Duration(t).String() }
-
 // Nanoseconds returns d rounded towards zero.
 func (d Duration) Nanoseconds() int64 { return int64(d / Nanosecond) }
 
@@ -52,41 +47,6 @@ func (d Duration) Std() time.Duration { return time.Duration(d.Nanoseconds()) }
 
 // FromStd converts a standard library duration. It overflows above 106 days.
 func FromStd(d time.Duration) Duration { return Duration(d) * Nanosecond }
-
-// String prints d in microseconds with nanosecond digits.
-func (d Duration) String() string { return fmt.Sprintf("%.3fus", d.Microseconds()) }
-
-// Text prints d for people in the unit that suits it, with up to six significant digits: 600 ms, 2.17 us.
-func (d Duration) Text() string {
-	unit, name := Nanosecond, "ns"
-	switch size := max(d, -d); {
-	case size >= Second:
-		unit, name = Second, "s"
-	case size >= Millisecond:
-		unit, name = Millisecond, "ms"
-	case size >= Microsecond:
-		unit, name = Microsecond, "us"
-	}
-	return fmt.Sprintf("%.6g %s", float64(d)/float64(unit), name)
-}
-
-// Rounded prints d for people in the unit that suits it, with three significant digits.
-func (d Duration) Rounded() string {
-	const most = 999.5 // what is larger rounds to 1000
-	v := math.Abs(float64(d)) / float64(Nanosecond)
-	name := "ns"
-	for _, larger := range []string{"us", "ms", "s"} {
-		if v < most {
-			break
-		}
-		v, name = v/1000, larger
-	}
-	format, digits := byte('g'), 3
-	if v >= most {
-		format, digits = 'f', 0
-	}
-	return strconv.FormatFloat(math.Copysign(v, float64(d)), format, digits, 64) + " " + name
-}
 
 // BitRate is a link rate in bits per second.
 type BitRate int64

@@ -62,7 +62,7 @@ func TestInstantsAndSpans(t *testing.T) {
 	if span := end.Sub(start); span != 1500*clock.Nanosecond || span.Nanoseconds() != 1500 || span.Microseconds() != 1.5 {
 		t.Errorf("span %v", span)
 	}
-	if end.String() != "4.500us" || end.Nanoseconds() != 4500 {
+	if end.String() != "4.5 us" || end.Nanoseconds() != 4500 {
 		t.Errorf("%v, %d ns", end, end.Nanoseconds())
 	}
 	if d := clock.FromStd(7 * time.Millisecond); d != 7*clock.Millisecond || d.Std() != 7*time.Millisecond {

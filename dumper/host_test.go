@@ -98,7 +98,7 @@ func TestCapacity(t *testing.T) {
 		{"no limit", Capacity{}, []clock.Time{0, 0, 0, 0}, nil},
 		{"a burst that fits the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 3000}, []clock.Time{0, 0, 0}, nil},
 		{"a burst beyond the buffer", Capacity{Rate: clock.Gbps, BufferBytes: 3000}, []clock.Time{0, 0, 0, 0}, []int{3}},
-		{"room again when the first was served after 8 µs", Capacity{Rate: clock.Gbps, BufferBytes: 2000},
+		{"room again when the first was served after 8 us", Capacity{Rate: clock.Gbps, BufferBytes: 2000},
 			[]clock.Time{0, 0, 8*us - 1, 8 * us}, []int{2}},
 		{"packets per second bind small frames", Capacity{PacketsPerSecond: 100_000, Rate: clock.Gbps, BufferBytes: 2000},
 			[]clock.Time{0, 0, 8 * us, 10 * us}, []int{2}},

@@ -380,9 +380,9 @@ func describe(rep *report.Report, o *AnalyzeOptions, meta trace.Meta, summary *S
 	if o.Trace == StandardInput {
 		return
 	}
-	command := []string{o.Command, "trace show", shellWord(o.Trace)}
+	command := []string{o.Command, "trace show", report.ShellWord(o.Trace)}
 	for _, file := range o.More {
-		command = append(command, shellWord(file))
+		command = append(command, report.ShellWord(file))
 	}
 	rep.Next = []string{strings.Join(command, " ") + around(analysis)}
 }

@@ -154,11 +154,13 @@ func (u *unmet) limit(name string, l config.BoundLimit, m analyzers.Metric, firm
 		small, large = l.What, l.What
 	}
 	if got := clock.Duration(low) * clock.Nanosecond; l.Min != nil && got < *l.Min {
-		u.timed(fmt.Sprintf("%s: %s of %d values is %v, want at least %v", name, small, m.Count, got, *l.Min),
+		is, want := clock.TextApart(got, *l.Min)
+		u.timed(fmt.Sprintf("%s: %s of %d values is %s, want at least %s", name, small, m.Count, is, want),
 			firm || u.timeout > 0 && got+u.timeout/4 < *l.Min)
 	}
 	if got := clock.Duration(high) * clock.Nanosecond; l.Max != nil && got > *l.Max {
-		u.timed(fmt.Sprintf("%s: %s of %d values is %v, want at most %v", name, large, m.Count, got, *l.Max),
+		is, want := clock.TextApart(got, *l.Max)
+		u.timed(fmt.Sprintf("%s: %s of %d values is %s, want at most %s", name, large, m.Count, is, want),
 			firm || u.timeout > 0 && got-u.timeout > *l.Max)
 	}
 }

@@ -184,6 +184,7 @@ func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Ou
 		out.Report.Dir = out.Dir
 		return out, err
 	}
+	out.Report.Took = doc.Finished.Sub(doc.Started)
 	out.Dir, err = c.Dir.Complete()
 	return out, err
 }

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/trace"
@@ -108,15 +107,4 @@ func addInterfaces(out *report.Observation, list []trace.Interface) {
 			c.Interfaces = append(c.Interfaces, text)
 		}
 	}
-}
-
-// shellWord quotes a file name for a command line that people copy.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,=@%", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -144,18 +144,19 @@ func oneWay(t generator.Traffic) string {
 
 // next lists the commands that look closer at the run in dir or repeat it.
 func (r *facts) next(dir string) []string {
-	show := r.command + " trace show " + dir + around(r.analysis)
+	show := r.command + " trace show " + report.ShellWord(dir) + around(r.analysis)
 	var list []string
 	if r.integrity != nil { // there is a trace to look at
 		list = append(list, show)
 	}
 	switch {
 	case r.plan.Test.Point != nil:
-		list = append(list, fmt.Sprintf("%s run %s", r.command, filepath.Join(dir, "config.yml")))
+		list = append(list, fmt.Sprintf("%s run %s", r.command, report.ShellWord(filepath.Join(dir, "config.yml"))))
 	case r.file != "" && r.testbed != "":
-		list = append(list, fmt.Sprintf("%s run --testbed %s %s --seed %d", r.command, r.testbed, r.file, r.plan.Test.Seed))
+		list = append(list, fmt.Sprintf("%s run --testbed %s %s --seed %d", r.command, report.ShellWord(r.testbed),
+			report.ShellWord(r.file), r.plan.Test.Seed))
 	case r.file != "":
-		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, r.file, r.plan.Test.Seed))
+		list = append(list, fmt.Sprintf("%s run %s --seed %d", r.command, report.ShellWord(r.file), r.plan.Test.Seed))
 	}
 	return list
 }
@@ -177,11 +178,11 @@ func around(a *analyzers.Analysis) string {
 
 // nextOfArchive lists the commands that look closer at a run that was unpacked for its analysis only, or repeat it.
 func (r *facts) nextOfArchive(o AnalyzeOptions) []string {
-	file := shellWord(path.Join(o.Inner, traceFile))
-	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", shellWord(o.Archive), file, r.command, file,
+	file := report.ShellWord(path.Join(o.Inner, traceFile))
+	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", report.ShellWord(o.Archive), file, r.command, file,
 		around(r.analysis))}
 	if o.Inner == "." && r.plan.Test.Testbed.Kind == config.KindVirtual {
-		list = append(list, r.command+" replay "+shellWord(o.Archive))
+		list = append(list, r.command+" replay "+report.ShellWord(o.Archive))
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
 
@@ -111,9 +112,9 @@ func (c *comparedTaps) note(taps []Tap) string {
 	}
 	return fmt.Sprintf("%d captures: %s and %s are compared, because they bound best what happened between the hosts "+
 		"(%d packets missed by the upstream tap, "+
-		"%d lost or changed in between, at least %.3f us apart); not used: %s", len(taps), &taps[c.first], &taps[c.second],
+		"%d lost or changed in between, at least %s apart); not used: %s", len(taps), &taps[c.first], &taps[c.second],
 		c.missed, c.events,
-		float64(c.transit)/1e3, strings.Join(rest, ", "))
+		clock.TextNS(c.transit), strings.Join(rest, ", "))
 }
 
 // OnlyTaps keeps two taps of several and notes which are not used.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
@@ -78,9 +79,10 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 			f.Message += " Or it came after the captures ended: the timeout of the requester is not known (--timeout)."
 		} else if since < needs {
 			f.Severity = analyzers.Warning
+			later, certain := clock.TextApartNS(since, needs)
 			f.Message += fmt.Sprintf(
-				" Or it came after the captures ended, %.3f us later: a violation is certain after %.3f us.",
-				float64(since)/1e3, float64(needs)/1e3)
+				" Or it came after the captures ended, %s later: a violation is certain after %s.",
+				later, certain)
 		}
 	}
 	a.Reconsider()

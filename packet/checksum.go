@@ -41,7 +41,7 @@ func HeaderChecksum(header []byte) uint16 {
 	return fold(sum(sum(0, header[:10]), header[12:]))
 }
 
-// rnrTimer10us is the RNR NAK timer by code, in units of 10 µs (IBTA volume 1, 9.7.5.2.8).
+// rnrTimer10us is the RNR NAK timer by code, in units of 10 us (IBTA volume 1, 9.7.5.2.8).
 var rnrTimer10us = [32]int64{65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
 	1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152}

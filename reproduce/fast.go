@@ -74,7 +74,7 @@ func singleLosses(ctx context.Context, l *lab, sizes ...string) error {
 // reactionCDF is the distribution of the reaction to single losses.
 func reactionCDF(all []losses, n nic) comparison.Plot {
 	p := comparison.Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses",
-		X: "µs", Y: "share of losses"}
+		X: "us", Y: "share of losses"}
 	for _, s := range all {
 		var single []float64
 		for _, r := range of(s.results, n.profile) {
@@ -91,7 +91,7 @@ func reactionCDF(all []losses, n nic) comparison.Plot {
 }
 
 func placePlot(s losses, name, title, metric string) comparison.Plot {
-	p := comparison.Plot{Name: name, Title: title, X: "dropped packet of the message", Y: "µs"}
+	p := comparison.Plot{Name: name, Title: title, X: "dropped packet of the message", Y: "us"}
 	for _, n := range []nic{cx4, cx5, cx6} {
 		y := s.places(n, metric)
 		p.Series = append(p.Series, comparison.Series{Name: n.name, X: upTo(len(y)), Y: y})
@@ -106,31 +106,31 @@ func generationRows(l *lab, s losses) {
 	const id, usual, tolerance = "L3", 1.1, 0.1
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, generation)
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "µs",
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "us",
 			usual, usual, tolerance, farthest(v, usual)))
 	}
 	v := s.places(cx4, generation)
 	middle, end := v[:max(0, len(v)-tail)], v[max(0, len(v)-tail):]
-	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "µs",
+	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "us",
 		usual, usual, tolerance, farthest(middle, usual)))
-	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "µs",
-		1, 13, tolerance, mean(end)).Noted("the source says \"13-1 µs\""))
+	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "us",
+		1, 13, tolerance, mean(end)).Noted("the source says \"13-1 us\""))
 }
 
 func reactionRows(l *lab, s losses) {
 	const id, tolerance = "L4", 0.15
 	v := s.places(cx4, reaction)
-	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "µs", 150, 200, tolerance, mean(v)))
+	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "us", 150, 200, tolerance, mean(v)))
 	var single []float64
 	for _, r := range of(s.results, cx4.profile) {
 		single = append(single, r.micros(reaction)...)
 	}
-	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "µs", 150, 200,
+	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "us", 150, 200,
 		tolerance, farthest(single, 175)))
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, reaction)
 		if s.size == "20 KB" {
-			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "µs", 3, 6, tolerance,
+			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "us", 3, 6, tolerance,
 				farthest(v, 3)))
 			continue
 		}
@@ -146,17 +146,17 @@ const ramp = "the source describes a step; a pipeline makes a ramp, the same as 
 func stepRows(l *lab, n nic, v []float64, id string, tolerance float64) {
 	const first = 20
 	if len(v) <= first {
-		l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "µs", 3, 6, tolerance, math.NaN()))
+		l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "us", 3, 6, tolerance, math.NaN()))
 		return
 	}
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "µs", 6, 6, tolerance,
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "us", 6, 6, tolerance,
 		mean(v[:first])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "µs", 3, 3, tolerance,
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "us", 3, 3, tolerance,
 		median(v[first:])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "µs", 6, 6,
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "us", 6, 6,
 		tolerance, farthest(v[:first], 6)).
 		Noted(ramp).ForInformation())
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "µs", 3, 3, tolerance,
+	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "us", 3, 3, tolerance,
 		mean(v[first:])).
 		Noted(ramp).ForInformation())
 	const flat = 1.05

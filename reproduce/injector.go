@@ -61,7 +61,7 @@ func overhead(ctx context.Context, l *lab) error {
 		overheadRows(l, r, plain[i], silent[i])
 	}
 	l.plot(comparison.Plot{Name: "fig-5-7a", Title: "Mean completion time with and without the injector",
-		X: "message size, KB", Y: "µs",
+		X: "message size, KB", Y: "us",
 		Series: []comparison.Series{completionTimes("injector", full), completionTimes("no mirroring", silent),
 			completionTimes("plain forwarding", plain)}})
 	return nil

@@ -13,7 +13,7 @@ import (
 // expectedMarks are tables 5-III and 5-IV for one NIC.
 type expectedMarks struct {
 	nic
-	first, second [3]float64 // µs, marks by connection
+	first, second [3]float64 // us, marks by connection
 	cnps          [3]float64
 }
 
@@ -42,10 +42,10 @@ func cnpRows(l *lab, want expectedMarks, r *result) {
 	}
 	for c := range want.cnps {
 		first, second := r.markTime(c+1, 50), r.markTime(c+1, 950)
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "µs", want.first[c],
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "us", want.first[c],
 			want.first[c], 0, first).
 			Noted(note).ForInformation())
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "µs", want.second[c],
+		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "us", want.second[c],
 			want.second[c], 0.05, second).
 			Noted("tolerance ours"))
 	}

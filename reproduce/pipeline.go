@@ -9,8 +9,8 @@ import (
 // curve is what a sweep over message sizes shows.
 type curve struct {
 	sizes        []float64 // KB
-	latency      []float64 // µs, of the retransmission of the fifth packet
-	actual, free []float64 // µs, mean completion time with the loss and without
+	latency      []float64 // us, of the retransmission of the fifth packet
+	actual, free []float64 // us, mean completion time with the loss and without
 }
 
 // pipeline measures L5: the fifth packet is dropped, and the message gets longer.
@@ -77,7 +77,7 @@ func curveRows(l *lab, n nic, c curve) {
 		grows).Noted(note))
 	l.row(comparison.NewRow(id, n.name+" retransmission latency is constant from", "KB", 120, 120, step/120,
 		flat).Noted(note))
-	l.row(comparison.NewRow(id, n.name+" completion time, loss minus no loss, 10 KB", "µs", 4.5, 4.5, tolerance,
+	l.row(comparison.NewRow(id, n.name+" completion time, loss minus no loss, 10 KB", "us", 4.5, 4.5, tolerance,
 		c.actual[0]-c.free[0]))
 	faster := c.slope(c.actual, 50, 120) / c.slope(c.free, 50, 120)
 	const anyFaster, bound = 1.05, 100
@@ -87,16 +87,16 @@ func curveRows(l *lab, n nic, c curve) {
 }
 
 func curvePlots(l *lab, c curve) {
-	const constant = 4.5 // µs, the paper's fixed latency of an ideal retransmission
+	const constant = 4.5 // us, the paper's fixed latency of an ideal retransmission
 	ideal := make([]float64, len(c.free))
 	for i, v := range c.free {
 		ideal[i] = v + constant
 	}
 	l.plot(comparison.Plot{Name: "fig-5-10a", Title: "CX6, fifth packet dropped: retransmission latency",
-		X: "message size, KB", Y: "µs",
+		X: "message size, KB", Y: "us",
 		Series: []comparison.Series{{Name: "retransmission", X: c.sizes, Y: c.latency}}})
 	l.plot(comparison.Plot{Name: "fig-5-10b", Title: "CX6, fifth packet dropped: completion time", X: "message size, KB",
-		Y: "µs",
+		Y: "us",
 		Series: []comparison.Series{
-			{Name: "actual", X: c.sizes, Y: c.actual}, {Name: "ideal (no loss + 4.5 µs)", X: c.sizes, Y: ideal}}})
+			{Name: "actual", X: c.sizes, Y: c.actual}, {Name: "ideal (no loss + 4.5 us)", X: c.sizes, Y: ideal}}})
 }

@@ -32,7 +32,7 @@ func TestANoisyNeighbourSlowsEveryRepair(t *testing.T) {
 	}
 	alone, last := slices.Max(usual.micros(reaction)), slices.Max(noisy.micros(reaction))
 	if last < 10*alone {
-		t.Errorf("the slowest of 16 repairs takes %g µs, side by side %g µs", last, alone)
+		t.Errorf("the slowest of 16 repairs takes %g us, side by side %g us", last, alone)
 	}
 }
 

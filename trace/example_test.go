@@ -27,9 +27,9 @@ func ExampleCheck() {
 	// Output:
 	// plain capture, 116 RoCE packets, 43 others
 	// write from 10.0.0.1 QPN 18 to 10.0.0.2 QPN 18, mtu 1024
-	//   #30  t=943.808us  qpn 1 ->  data psn 8 iter 1  WRITE_MIDDLE 1024 B
-	// > #31  t=1161.336us  qpn 1 <-  nak psn 5  ACKNOWLEDGE msn 0
-	//   #32  t=1212.816us  qpn 1 ->  data psn 9 iter 1  WRITE_MIDDLE 1024 B
+	//   #30  t=944 us             qpn 1 ->  data psn 8 iter 1  WRITE_MIDDLE 1024 B
+	// > #31  t=1.16 ms  +218 us   qpn 1 <-  nak psn 5  ACKNOWLEDGE msn 0
+	//   #32  t=1.21 ms  +51.5 us  qpn 1 ->  data psn 9 iter 1  WRITE_MIDDLE 1024 B
 }
 
 // Two taps around a switch tell what it did.

@@ -7,14 +7,19 @@ import (
 	"io"
 	"strconv"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 )
 
 // Printer turns records, given in trace order, into lines in the words of the configuration: 1-based connections and
-// PSNs, rounds, classes and events. Time counts from the first packet of the trace.
+// PSNs, rounds, classes and events. Time counts from the first packet of the trace; after it stands how much later the
+// packet is than that of the line before, where there is one.
 type Printer struct {
 	meta Meta
 	iter *IterTracker
+
+	printed bool  // there is a line before
+	lastNS  int64 // the time of its packet
 }
 
 // NewPrinter returns a printer for the trace that meta describes.
@@ -38,7 +43,8 @@ func (p *Printer) append(b []byte, r *Record, iter, rel int64) []byte {
 	}
 	b = strconv.AppendUint(b, id, 10)
 	b = append(b, "  t="...)
-	b = appendMicroseconds(b, r.TimeNS-p.meta.StartNS)
+	b = appendPadded(b, clock.TextNS(r.TimeNS-p.meta.StartNS))
+	b = appendPadded(append(b, ' '), p.step(r))
 	if p.meta.Kind == KindPair {
 		b = append(b, tapName(r)...)
 	}
@@ -64,14 +70,28 @@ func (p *Printer) append(b []byte, r *Record, iter, rel int64) []byte {
 	return appendDetails(b, r)
 }
 
-// appendMicroseconds appends ns in microseconds with three digits.
-func appendMicroseconds(b []byte, ns int64) []byte {
-	if ns < 0 {
-		b, ns = append(b, '-'), -ns
+// step returns the time since the packet of the line before: packets of one moment have the same time in three digits.
+func (p *Printer) step(r *Record) string {
+	step := r.TimeNS - p.lastNS
+	first := !p.printed
+	p.printed, p.lastNS = true, r.TimeNS
+	switch {
+	case first:
+		return ""
+	case step < 0:
+		return clock.TextNS(step)
 	}
-	b = strconv.AppendInt(b, ns/1000, 10)
-	rest := ns % 1000
-	return append(b, '.', byte('0'+rest/100), byte('0'+rest/10%10), byte('0'+rest%10), 'u', 's')
+	return "+" + clock.TextNS(step)
+}
+
+// appendPadded appends a time, filled up so that what follows is aligned.
+func appendPadded(b []byte, text string) []byte {
+	const longest = len("+1.23 us")
+	b = append(b, text...)
+	for range longest - len(text) {
+		b = append(b, ' ')
+	}
+	return b
 }
 
 func tapName(r *Record) string {

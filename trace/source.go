@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/encapsulation"
 )
 
@@ -171,8 +172,8 @@ func (f *FrameFile) ended(fr *Frame, err error) error {
 	}
 	if fr.Number == number+1 && f.lastNS < last-maxDisorderNS {
 		return &FileError{Name: f.name, Packet: 1,
-			Err: fmt.Errorf("the file starts %.3f ms before the end of %s: files of one capture follow each other; "+
-				"captures of two places are compared with --after", float64(last-f.lastNS)/1e6, previous)}
+			Err: fmt.Errorf("the file starts %s before the end of %s: files of one capture follow each other; "+
+				"captures of two places are compared with --after", clock.TextNS(last-f.lastNS), previous)}
 	}
 	return nil
 }

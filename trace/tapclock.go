@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"candela.dev/candela/clock"
 )
 
 // A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the
@@ -31,15 +33,13 @@ func (c *ClockReport) String() string {
 		return "both captures are taken to be stamped by one clock"
 	case c.UncertaintyNS < 0:
 		return fmt.Sprintf("clock of the second capture: corrected by %s and %s, from %d common frames; "+
-			"no answer bounds how much later frames may have passed", microseconds(c.OffsetNS), c.drift(), c.Matched)
+			"no answer bounds how much later frames may have passed", clock.TextNS(c.OffsetNS), c.drift(), c.Matched)
 	}
 	return fmt.Sprintf("clock of the second capture: corrected by %s and %s, uncertainty %s, from %d common frames",
-		microseconds(c.OffsetNS), c.drift(), microseconds(c.UncertaintyNS), c.Matched)
+		clock.TextNS(c.OffsetNS), c.drift(), clock.TextNS(c.UncertaintyNS), c.Matched)
 }
 
 func (c *ClockReport) drift() string { return fmt.Sprintf("%+.1f ppm", float64(c.DriftPPB)/1000) }
-
-func microseconds(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
 
 // A bound is one fact about the correction θ of the second clock at an instant of that clock: θ(atNS) ≥ ns, or θ(atNS)
 // ≤ ns.
@@ -137,7 +137,7 @@ type noOffsetError struct{ byNS int64 }
 func (e *noOffsetError) Error() string {
 	return fmt.Sprintf(
 		"no clock offset explains the order of the frames: with the best one, answers still precede what they answer by %s",
-		microseconds(e.byNS))
+		clock.TextNS(e.byNS))
 }
 
 // clockEstimate is a correction with the bounds of its error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 )
 
@@ -37,7 +38,7 @@ type twinRule struct {
 // String says it for people.
 func (t *twinRule) String() string {
 	if t.hops == 0 {
-		return fmt.Sprintf("the capture holds frames twice, at most %.3f us apart", float64(t.windowNS)/1000)
+		return fmt.Sprintf("the capture holds frames twice, at most %s apart", clock.TextNS(t.windowNS))
 	}
 	return fmt.Sprintf(
 		"the capture was taken on both sides of a router: it holds frames twice, with a TTL that is %d lower", t.hops)

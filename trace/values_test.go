@@ -397,10 +397,10 @@ func TestClockReportsReadAsTheyAreMeant(t *testing.T) {
 	}{
 		{ClockReport{SameClock: true}, "both captures are taken to be stamped by one clock"},
 		{ClockReport{OffsetNS: -1500, DriftPPB: 20_400, UncertaintyNS: -1, Matched: 7},
-			"clock of the second capture: corrected by -1.500 us and +20.4 ppm, from 7 common frames; no answer bounds how " +
+			"clock of the second capture: corrected by -1.5 us and +20.4 ppm, from 7 common frames; no answer bounds how " +
 				"much later frames may have passed"},
 		{ClockReport{OffsetNS: 1500, DriftPPB: -400, UncertaintyNS: 0, Matched: 7},
-			"clock of the second capture: corrected by 1.500 us and -0.4 ppm, uncertainty 0.000 us, from 7 common frames"},
+			"clock of the second capture: corrected by 1.5 us and -0.4 ppm, uncertainty 0 ns, from 7 common frames"},
 	} {
 		if got := tc.c.String(); got != tc.want {
 			t.Errorf("got  %s\nwant %s", got, tc.want)
@@ -531,7 +531,7 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 	if got := mixed.rule(); got == nil || got.hops != 0 {
 		t.Errorf("half of the twins have a lower TTL: %+v", got)
 	}
-	if s := (&twinRule{windowNS: 2200}).String(); s != "the capture holds frames twice, at most 2.200 us apart" {
+	if s := (&twinRule{windowNS: 2200}).String(); s != "the capture holds frames twice, at most 2.2 us apart" {
 		t.Error(s)
 	}
 	if s := (&twinRule{hops: 2}).String(); !strings.HasSuffix(s, "with a TTL that is 2 lower") {

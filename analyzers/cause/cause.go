@@ -133,7 +133,7 @@ func (t Instant) String() string { return Duration(t).String() }
 // Duration is a span of time in ns.
 type Duration int64
 
-func (d Duration) String() string { return (clock.Duration(d) * clock.Nanosecond).Rounded() }
+func (d Duration) String() string { return clock.TextNS(int64(d)) }
 
 // Count is a number of something that the sentence names.
 type Count int64

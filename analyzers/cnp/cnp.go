@@ -68,7 +68,7 @@ type Config struct {
 	Ports map[netip.Addr]string
 	// JitterNS bounds how much the delays between switch and hosts change, in nanoseconds; on an idle path that is the
 	// time of one full frame on the wire, on a machine that runs the hosts the time for which a host may wait for a CPU.
-	// 0: 5 µs. A minimum time that is not longer is not judged.
+	// 0: 5 us. A minimum time that is not longer is not judged.
 	JitterNS int64
 }
 

@@ -51,7 +51,7 @@ func fitting(findings []analyzers.Finding) string {
 	return ""
 }
 
-// on is a notification point with a minimum time of 50 µs at both sides.
+// on is a notification point with a minimum time of 50 us at both sides.
 func on(mode cnp.Mode) cnp.Config {
 	np := cnp.NotificationPoint{Known: true, Enabled: true, MinTimeNS: 50_000, Mode: mode}
 	return cnp.Config{Requester: np, Responder: np, JitterNS: 1000}

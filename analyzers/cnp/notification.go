@@ -6,6 +6,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -191,5 +192,5 @@ func (a *Analyzer) finding(r *trace.Record, why cause.Cause, t text) {
 	})
 }
 
-// micros prints nanoseconds in microseconds, the unit of reports.
-func micros(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
+// micros prints nanoseconds for people.
+func micros(ns int64) string { return clock.TextNS(ns) }

@@ -50,7 +50,7 @@ type ends struct {
 	from, to int
 }
 
-// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 µs, exponent
+// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 us, exponent
 // 4. Half, because the path of packets from the host to the observer may have become faster since the timer was
 // started.
 const defaultFloorNS = 32_768

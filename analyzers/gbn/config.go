@@ -32,7 +32,7 @@ type Config struct {
 
 // Limits are the transport settings of one connection's requesters.
 type Limits struct {
-	// TimeoutNS is the local ACK timeout T in nanoseconds (4.096 µs · 2^t); 0: not known.
+	// TimeoutNS is the local ACK timeout T in nanoseconds (4.096 us · 2^t); 0: not known.
 	TimeoutNS int64
 	// Retry is retry_cnt and RNRRetry rnr_retry (whose 7 means infinite).
 	Retry, RNRRetry Limit

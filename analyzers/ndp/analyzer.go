@@ -18,9 +18,9 @@ type Config struct {
 	PullGap clock.Duration
 	RTO     clock.Duration // of the hosts; 0: they have none
 	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link
-	// and whatever waits at its NIC. Default 50 µs.
+	// and whatever waits at its NIC. Default 50 us.
 	RoundTrip clock.Duration
-	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 µs, for thousands of
+	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 us, for thousands of
 	// headers at once.
 	Answer clock.Duration
 	// Transit bounds how long a data packet may be inside the network; default 10 ms.

@@ -7,6 +7,7 @@ import (
 	"candela.dev/candela/analyzers/bounds"
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
 
@@ -181,5 +182,5 @@ func (a *Analyzer) finding(r *trace.Record, step *rounds.Step, p Params, rule st
 	})
 }
 
-// micros prints nanoseconds in microseconds, the unit of reports.
-func micros(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
+// micros prints nanoseconds for people.
+func micros(ns int64) string { return clock.TextNS(ns) }

@@ -59,7 +59,7 @@ type Config struct {
 type Params struct {
 	// Known says that the rest is: without it neither timeouts nor retries are judged.
 	Known bool
-	// TimeoutExponent is t of the local ACK timeout T = 4.096 µs · 2^t. 0: the timer is off.
+	// TimeoutExponent is t of the local ACK timeout T = 4.096 us · 2^t. 0: the timer is off.
 	TimeoutExponent uint8
 	// RetryCount is retry_cnt, RNRRetry is rnr_retry, whose 7 means no limit.
 	RetryCount, RNRRetry uint8

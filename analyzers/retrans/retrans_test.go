@@ -69,7 +69,7 @@ func rules(doc *analyzers.Analysis) []string {
 	return list
 }
 
-// known is T = 65.536 µs (exponent 4).
+// known is T = 65.5 us (exponent 4).
 var known = retrans.Params{Known: true, TimeoutExponent: 4, RetryCount: 2, RNRRetry: 1}
 
 // slow is T = 67 ms (exponent 14).

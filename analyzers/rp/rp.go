@@ -17,6 +17,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -48,7 +49,7 @@ const (
 	enough    = 64   // gaps at line rate that show a sender not to react
 	steady    = 32   // gaps that make a steady pace
 	patientNS = 5_000_000
-	// patientNS is far beyond any NIC's time to the first increase: 55 µs in the paper, 300 µs in NVIDIA's default.
+	// patientNS is far beyond any NIC's time to the first increase: 55 us in the paper, 300 us in NVIDIA's default.
 )
 
 // Analyzer follows the rate of every connection's data.
@@ -293,5 +294,5 @@ func (a *Analyzer) Finish() analyzers.Result {
 	return analyzers.Result{Findings: a.report.Findings(), Metrics: []analyzers.Metric{a.reacted.Metric()}}
 }
 
-// micros prints nanoseconds in microseconds, the unit of reports.
-func micros(ns int64) string { return fmt.Sprintf("%.3f us", float64(ns)/1000) }
+// micros prints nanoseconds for people.
+func micros(ns int64) string { return clock.TextNS(ns) }

@@ -3,6 +3,7 @@ package sai
 import (
 	"fmt"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/sai"
 )
 
@@ -204,8 +205,7 @@ func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
 	key := orderKey{e.Port, o.Port, queue}
 	if last, ok := a.order[key]; ok && e.TimePS < last && e.settings == e.other {
 		a.violate(ruleOrder, o, e, "after the copies of packets that arrived before",
-			fmt.Sprintf("behind that of a packet that arrived %.3f µs later",
-				float64(last-e.TimePS)/1e6))
+			fmt.Sprintf("behind that of a packet that arrived %s later", clock.Duration(last-e.TimePS).Text()))
 	}
 	a.order[key] = max(a.order[key], e.TimePS)
 	if a.config.Strict && queue < queues && !a.ports[o.Port].shaped[queue] {
@@ -220,10 +220,9 @@ func (a *Analyzer) checkOvertaken(e *entry, o *sai.Observation, queue int) {
 	for q := range min(queue, queues) {
 		for _, at := range p.lower[q] {
 			if at > since && at < o.TimePS {
-				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %.3f µs", q,
-					float64(since)/1e6),
-					fmt.Sprintf("a packet of queue %d left at %.3f µs, the copy at %.3f µs", q, float64(at)/1e6,
-						float64(o.TimePS)/1e6))
+				left, late := clock.TextApart(clock.Duration(at), clock.Duration(o.TimePS))
+				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %s", q,
+					clock.Duration(since).Text()), fmt.Sprintf("a packet of queue %d left at %s, the copy at %s", q, left, late))
 				return
 			}
 		}

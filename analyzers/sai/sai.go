@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/sai"
 )
 
@@ -384,7 +385,7 @@ func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, 
 	message := fmt.Sprintf("port %s, %v → %v", a.config.Ports[o.Port], o.Src, o.Dst)
 	if e != nil {
 		ids = append(ids, e.ID)
-		message += fmt.Sprintf(": %d bytes with DSCP %d arrived at %.3f µs", e.Length, e.DSCP, float64(e.TimePS)/1e6)
+		message += fmt.Sprintf(": %d bytes with DSCP %d arrived at %s", e.Length, e.DSCP, clock.Duration(e.TimePS).Text())
 	}
 	a.report.Report(analyzers.Finding{
 		Rule: rule, Packets: ids, TimeNS: o.TimePS / 1000, Expected: expected, Actual: actual, Message: message,

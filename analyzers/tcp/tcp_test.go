@@ -295,7 +295,7 @@ func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
 			})
 		}
 		send(0)
-		if paused { // from 500 µs on: the first timeout, at 1 ms, has to wait; the second comes 2 ms later
+		if paused { // from 500 us on: the first timeout, at 1 ms, has to wait; the second comes 2 ms later
 			a.Silenced(1, at(2900))
 		}
 		send(2900)

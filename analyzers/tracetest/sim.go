@@ -49,7 +49,7 @@ const (
 	AckLatency      = 500
 	CNPLatency      = 700
 	packetGap       = 100
-	// RNRCode stands for 10 µs.
+	// RNRCode stands for 10 us.
 	RNRCode = 1
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/rounds"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -109,7 +110,7 @@ func (a *Analyzer) missing(l *loss, nowNS int64) {
 	}
 	a.finding(ruleNackMissing, l, []uint64{l.ID}, l.TimeNS,
 		fmt.Sprintf("%s psn %d at once: its header arrived", what, l.PSN),
-		fmt.Sprintf("none within %.3f us", float64(nowNS-l.TimeNS)/1000),
+		fmt.Sprintf("none within %s", clock.TextNS(nowNS-l.TimeNS)),
 		"the NIC is said to react to trimmed headers and kept silent")
 }
 

@@ -32,7 +32,7 @@ type Config struct {
 	// Follow is the event whose packets are followed; none stands for trims. Other events are measured, not judged.
 	Follow trace.EventType
 	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, there and
-	// back included. 0: 100 µs, a hundred times what any published reaction takes. An answer that comes later is measured;
+	// back included. 0: 100 us, a hundred times what any published reaction takes. An answer that comes later is measured;
 	// without any answer until then the NIC is blamed.
 	AnswerWithinNS int64
 	// TimeoutNS is the local ACK timeout T of the test; 0: not known. A READ request that is repeated later than half of

@@ -9,6 +9,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/bundle"
+	"candela.dev/candela/orchestrator/report"
 )
 
 func newBundle() *cobra.Command {
@@ -37,7 +38,7 @@ each and of the trace. candela replay runs it again and compares to the byte.`,
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, %d files; replay it with\n  %s replay %s\n",
-				output, m.Verdict, len(m.Files), toolName(), output)
+				output, m.Verdict, len(m.Files), toolName(), report.ShellWord(output))
 			return err
 		},
 	}

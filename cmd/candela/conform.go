@@ -31,8 +31,8 @@ type conformFlags struct {
 	workers int
 	peer    string
 	role    string
-	nak     float64 // µs
-	react   float64 // µs
+	nak     float64 // us
+	react   float64 // us
 	report  string
 	line    string // the command line
 }

@@ -67,7 +67,9 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
-	small, err := found.reduce(ctx, f.runs)
+	m := newMeter(cmd.ErrOrStderr(), "minimize "+found.test, f.runs, f.time)
+	small, err := found.reduce(ctx, f.runs, m.begin)
+	m.end()
 	switch {
 	case errors.Is(err, reduction.ErrNoFailure):
 		return err
@@ -86,7 +88,7 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) error {
 // failure is what a run failed with, of NICs or of a switch.
 type failure struct {
 	test   string // its name
-	reduce func(ctx context.Context, runs int) (smallest, error)
+	reduce func(ctx context.Context, runs int, begin func(run int)) (smallest, error)
 }
 
 // smallest is the least that fails alike.
@@ -143,10 +145,16 @@ func openFailure(dir, rule string) (f failure, err error) {
 }
 
 func failureOfNICs(test *config.Test, target reduction.Target) failure {
-	return failure{test.Name, func(ctx context.Context, runs int) (s smallest, err error) {
+	return failure{test.Name, func(ctx context.Context, runs int, begin func(int)) (s smallest, err error) {
 		scratch := newScratch()
 		defer func() { err = errors.Join(err, scratch.Close()) }()
-		r, err := reduction.Reduce(ctx, test, target, scratch.Run, reduction.Options{Config: configOptions(""), Runs: runs})
+		n := 0
+		run := func(ctx context.Context, t *config.Test) (*orchestrator.Outcome, error) {
+			n++
+			begin(n)
+			return scratch.Run(ctx, t)
+		}
+		r, err := reduction.Reduce(ctx, test, target, run, reduction.Options{Config: configOptions(""), Runs: runs})
 		if err != nil {
 			return s, err
 		}

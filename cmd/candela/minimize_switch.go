@@ -15,14 +15,14 @@ import (
 )
 
 func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
-	return failure{test.Name, func(ctx context.Context, runs int) (s smallest, err error) {
+	return failure{test.Name, func(ctx context.Context, runs int, begin func(int)) (s smallest, err error) {
 		scratch, err := os.MkdirTemp("", "candela-minimize-")
 		if err != nil {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 		options := reduction.SwitchOptions{Config: configOptions(""), Runs: runs}
-		r, err := reduction.ReduceSwitch(ctx, test, target, switchRunner(scratch), options)
+		r, err := reduction.ReduceSwitch(ctx, test, target, switchRunner(scratch, begin), options)
 		if err != nil {
 			return s, err
 		}
@@ -35,7 +35,7 @@ func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
 }
 
 // switchRunner runs candidates one after another, below a directory of which nothing is kept.
-func switchRunner(scratch string) reduction.SwitchRunner {
+func switchRunner(scratch string, begin func(run int)) reduction.SwitchRunner {
 	n := 0
 	return func(ctx context.Context, t *config.SwitchTest) (*orchestrator.Outcome, error) {
 		p, err := switchtest.New(t)
@@ -43,6 +43,7 @@ func switchRunner(scratch string) reduction.SwitchRunner {
 			return nil, err
 		}
 		n++
+		begin(n)
 		out := filepath.Join(scratch, strconv.Itoa(n))
 		outcome, err := switchtest.Run(ctx, p,
 			orchestrator.Options{Out: out, Version: toolVersion(), Command: toolName(), Wall: time.Now, NoReports: true})

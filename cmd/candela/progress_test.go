@@ -25,3 +25,30 @@ func TestARunThatStaysInOneStepSaysSo(t *testing.T) {
 		}
 	})
 }
+
+func TestAMeterSaysHowFarACommandIsOnceAMinute(t *testing.T) {
+	var out strings.Builder
+	m := newMeter(&out, "minimize t", 100, 10*time.Minute)
+	at := m.start
+	m.now = func() time.Time { return at }
+	for run := 1; run <= 8; run++ {
+		m.begin(run)
+		at = at.Add(20 * time.Second)
+	}
+	m.end()
+	want := "candela: minimize t: run 4 of at most 100, 1m0s, at most 9m0s left\n" +
+		"candela: minimize t: run 7 of at most 100, 2m0s, at most 8m0s left\n"
+	if out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+func TestAMeterExpectsTheRestOfTheRunsToBeAsFast(t *testing.T) {
+	m := &meter{most: 10}
+	if got := m.left(5, 8*time.Second); got != ", at most 12s left" {
+		t.Errorf("%q", got)
+	}
+	if got := m.left(1, 0); got != "" {
+		t.Errorf("before the first run is over: %q", got)
+	}
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"candela.dev/candela/orchestrator/report"
@@ -26,15 +27,15 @@ func colourful(w io.Writer) bool {
 // narrowest is the width below which a report gets no narrower.
 const narrowest = 60
 
-// terminalWidth returns the width of the terminal that w is; 0 if w is none.
+// terminalWidth returns the width of the terminal that w is. If w is none it is that of COLUMNS, and 0 without that.
 func terminalWidth(w io.Writer) int {
-	file, ok := w.(*os.File)
-	if !ok {
-		return 0
+	if file, ok := w.(*os.File); ok {
+		if columns := columnsOf(file); columns > 0 {
+			return max(columns, narrowest)
+		}
 	}
-	columns := columnsOf(file)
-	if columns == 0 {
-		return 0
+	if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && columns > 0 {
+		return max(columns, narrowest)
 	}
-	return max(columns, narrowest)
+	return 0
 }

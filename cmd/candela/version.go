@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"candela.dev/candela/orchestrator/report"
 )
 
 // stamped is the version that tools/version found when make built the binary (-ldflags -X): it does not depend on what
@@ -82,7 +84,7 @@ func shortened(commit string) string { return commit[:min(12, len(commit))] }
 // PATH.
 func toolName() string {
 	if name := os.Args[0]; strings.ContainsRune(name, os.PathSeparator) && !strings.HasSuffix(name, ".test") {
-		return name
+		return report.ShellWord(name)
 	}
 	return "candela"
 }

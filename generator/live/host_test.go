@@ -181,7 +181,7 @@ func TestAHostThatNeverGetsAnAnswerReportsIt(t *testing.T) {
 		cfg := config("a", generator.Requester, addresses,
 			generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1,
 				MessageSize: 100, MTU: mtu, TxDepth: 1})
-		cfg.Connections[0].QP.RetryCount, cfg.Connections[0].QP.Timeout = 1, 8 // 2^8 × 4.096 µs: about a millisecond
+		cfg.Connections[0].QP.RetryCount, cfg.Connections[0].QP.Timeout = 1, 8 // 2^8 × 4.096 us: about a millisecond
 		h, err := live.Open(cfg)
 		if err != nil {
 			t.Fatal(err)

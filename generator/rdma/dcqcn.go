@@ -12,14 +12,14 @@ import (
 type ReactionPoint struct {
 	Enable        bool
 	G             float64        // weight of a new sample of alpha; 1/256
-	AlphaTimer    clock.Duration // alpha decays after this time without a CNP; 55 µs
-	IncreaseTimer clock.Duration // a rate increase is due after this time; 55 µs
+	AlphaTimer    clock.Duration // alpha decays after this time without a CNP; 55 us
+	IncreaseTimer clock.Duration // a rate increase is due after this time; 55 us
 	ByteCounter   int64          // and after this many bytes; 10 MB
 	FastRecovery  int            // steps of fast recovery, F; 5
 	AdditiveRate  clock.BitRate  // step of additive increase, R_AI; 40 Mb/s
 	HyperRate     clock.BitRate  // step of hyper increase, R_HAI; 400 Mb/s (ours: ten times the additive one)
 	MinRate       clock.BitRate  // floor; 10 Mb/s (ours)
-	// CNPs within this time after a cut do not cut again; 4 µs (NVIDIA's rate_reduce_monitor_period)
+	// CNPs within this time after a cut do not cut again; 4 us (NVIDIA's rate_reduce_monitor_period)
 	ReduceInterval clock.Duration
 	InitialAlpha   float64 // 1
 }

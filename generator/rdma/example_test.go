@@ -45,9 +45,9 @@ func ExampleNIC() {
 	}
 	fmt.Println(c.Verb, c.Status)
 	// Output:
-	// 0.500us WRITE_FIRST 100
-	// 0.500us WRITE_MIDDLE 101
-	// 0.500us WRITE_LAST 102
-	// 1.000us ACKNOWLEDGE 102
+	// 500 ns WRITE_FIRST 100
+	// 500 ns WRITE_MIDDLE 101
+	// 500 ns WRITE_LAST 102
+	// 1 us ACKNOWLEDGE 102
 	// write IBV_WC_SUCCESS
 }

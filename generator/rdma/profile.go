@@ -37,7 +37,7 @@ type Profile struct {
 	// SendsOn lets the old round go on while the NIC reacts to a NAK. Without it a NAK stops the queue pair at once.
 	SendsOn bool
 
-	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 µs · 2^t. IBTA 9.7.6.1.3 allows 1 to
+	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 us · 2^t. IBTA 9.7.6.1.3 allows 1 to
 	// 4.
 	TimeoutFactor float64
 	// FirstTimeoutLow and FirstTimeoutHigh are shares of that timeout between which the first timeout after progress is
@@ -96,7 +96,7 @@ var nvidiaNames = map[string]string{
 }
 
 // Spec returns the profile that follows IBTA volume 1, chapter 9, to the letter. Its latencies are round numbers of our
-// choice in the range of current NICs (500 ns of processing, 1 µs to notice and to repair a loss), not measurements.
+// choice in the range of current NICs (500 ns of processing, 1 us to notice and to repair a loss), not measurements.
 func Spec() Profile {
 	return Profile{
 		Name:                 "spec",

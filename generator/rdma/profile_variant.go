@@ -11,7 +11,7 @@ func Variants() []Profile {
 }
 
 // CX4LxNoisy is cx4-lx with a single processor for all NAKs, so that connections with losses slow down each other's
-// repair: the n-th waits for n reactions of 150 to 200 µs.
+// repair: the n-th waits for n reactions of 150 to 200 us.
 func CX4LxNoisy() Profile {
 	p := CX4Lx()
 	p.Name = "cx4-lx-noisy"

@@ -18,7 +18,7 @@ import "candela.dev/candela/clock"
 //     explained by a place in the schedule that outlives the message.
 //   - Retry limits: table 5-II, 13 for message 1 and 8 for message 2, is explained by timeouts up to T that cost
 //     nothing, and a first timeout of a message that costs nothing.
-//   - SendLatency, AckLatency, ReadResponseLatency, CNPLatency: ours; they make a base round trip of about 2 µs.
+//   - SendLatency, AckLatency, ReadResponseLatency, CNPLatency: ours; they make a base round trip of about 2 us.
 func connectX() Profile {
 	return Profile{
 		Vendor:               "nvidia",
@@ -50,13 +50,13 @@ func connectX() Profile {
 
 // CX5 models a ConnectX-5 at 100 Gb/s.
 //
-//   - NACK generation: 1.1 µs for every dropped PSN (figure 5-8), of which 515 ns are the way: 585 ns.
-//   - NACK reaction: 3 µs with an empty pipeline (figure 5-9), of which 515 ns are the way: 2.485 µs.
+//   - NACK generation: 1.1 us for every dropped PSN (figure 5-8), of which 515 ns are the way: 585 ns.
+//   - NACK reaction: 3 us with an empty pipeline (figure 5-9), of which 515 ns are the way: 2.485 us.
 //   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet, so for the fifth
 //     packet of a message the pipeline still holds something if the message has more than 52 packets, and is full from
-//     120 on (L5). That a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 µs (L4: "about
+//     120 on (L5). That a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 us (L4: "about
 //     3") follows from the same numbers. The source's two figures do not quite agree in this model: with 34 packets
-//     L4's level is 6.0 µs instead of 6.8, but L5's second knee is at 90 KB.
+//     L4's level is 6.0 us instead of 6.8, but L5's second knee is at 90 KB.
 //   - CNPs: paced per destination IP (table 5-IV), also sent with NAKs if slow restart is on (Lumina's prototype).
 func CX5() Profile {
 	p := connectX()
@@ -77,10 +77,10 @@ func CX6Dx() Profile {
 
 // CX4Lx models a ConnectX-4 Lx at 40 Gb/s, whose retransmission is firmware.
 //
-//   - NACK reaction: 150 to 200 µs at the switch (figure 5-9), drawn uniformly; about 0.65 µs are the way.
+//   - NACK reaction: 150 to 200 us at the switch (figure 5-9), drawn uniformly; about 0.65 us are the way.
 //   - NACK generation: out-of-sequence packets reach the firmware in batches of three, and a batch that stays
-//     incomplete only after 12 µs: losses in the middle of a message are NAKed after 1.1 µs, those of the last packets
-//     but one and two after 13 µs (figure 5-8; the mechanism and the batch size are ours).
+//     incomplete only after 12 us: losses in the middle of a message are NAKed after 1.1 us, those of the last packets
+//     but one and two after 13 us (figure 5-8; the mechanism and the batch size are ours).
 //   - Retry limits: once the adaptive schedule has reached its end, a first timeout is charged: 13, 8, 7, 7, 7 (table
 //     5-II).
 //   - Pipeline: as deep as that of CX5; nothing was published that tells, and the firmware's latency hides it.
@@ -88,7 +88,7 @@ func CX6Dx() Profile {
 func CX4Lx() Profile {
 	p := connectX()
 	p.Name = "cx4-lx"
-	p.Description = "model of a ConnectX-4 Lx as Lumina saw it: retransmission in firmware, 150 to 200 µs"
+	p.Description = "model of a ConnectX-4 Lx as Lumina saw it: retransmission in firmware, 150 to 200 us"
 	p.NackGeneration = 20 * clock.Nanosecond
 	p.NackBatch, p.NackBatchTimeout = 3, 12*clock.Microsecond
 	p.NackReaction = 149500 * clock.Nanosecond

@@ -17,7 +17,7 @@ type QPConfig struct {
 	MTU          int   // path MTU: 256, 512, 1024 (default), 2048 or 4096 bytes of payload
 	RetryCount   uint8 // 0 to 7 repeats without progress; 7 means seven
 	RNRRetry     uint8 // 0 to 6 repeats; 7 means for ever
-	Timeout      uint8 // local ACK timeout exponent, 0 to 31: 4.096 µs · 2^Timeout; 0 switches the timer off
+	Timeout      uint8 // local ACK timeout exponent, 0 to 31: 4.096 us · 2^Timeout; 0 switches the timer off
 	MinRNRTimer  uint8 // timer code that the responder sends in RNR NAKs, 0 to 31
 	MaxReads     int   // outstanding READs and atomics, as requester and as responder; default 16
 	RegionLength uint64

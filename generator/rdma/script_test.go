@@ -16,7 +16,7 @@ import (
 )
 
 // A script drives one NIC with one queue pair against a hand-written peer. Lines are commands, and indented under each
-// what the NIC does within the next 5 µs:
+// what the NIC does within the next 5 us:
 //
 //	post VERB BYTES             post a work request
 //	postrecv BYTES              post a receive request

@@ -145,7 +145,7 @@ func (k choice) encode(src any) *yaml.Node { return integer{}.encode(src) }
 
 func (k choice) jsonSchema() map[string]any { return map[string]any{"enum": k.values} }
 
-// quantity is a decimal number of some unit, kept as a whole number of a smaller one: 0.5 µs as 500000 ps.
+// quantity is a decimal number of some unit, kept as a whole number of a smaller one: 0.5 us as 500000 ps.
 type quantity struct {
 	unit     string
 	scale    int64 // smaller units in one unit

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 )
 
@@ -108,7 +109,8 @@ func (d *decoder) validateBound(path string, b *Bound) {
 		case l.Key != "" && l.Min == nil && l.Max == nil:
 			d.problemAt(at, "says nothing", "it takes min or max")
 		case l.Min != nil && l.Max != nil && *l.Min > *l.Max:
-			d.problemAt(at, fmt.Sprintf("min %v is greater than max %v", *l.Min, *l.Max), "no value can be within")
+			low, high := clock.TextApart(*l.Min, *l.Max)
+			d.problemAt(at, fmt.Sprintf("min %s is greater than max %s", low, high), "no value can be within")
 		}
 	}
 }

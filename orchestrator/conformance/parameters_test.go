@@ -184,7 +184,7 @@ type probe struct {
 	base      func(p *rdma.Profile) // before and after the move
 	move      func(p *rdma.Profile)
 	traffic   string
-	value     func(t *testing.T, l records) float64 // µs, or a count
+	value     func(t *testing.T, l records) float64 // us, or a count
 	by        float64                               // +Inf: some growth; −Inf: some shrinkage
 	within    float64
 }

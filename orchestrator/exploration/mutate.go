@@ -76,7 +76,7 @@ var changes = []func(r *rand.Rand, tr *config.Traffic){
 	},
 	func(r *rand.Rand, tr *config.Traffic) { tr.AckTimeout = 8 + r.IntN(4) },
 	func(r *rand.Rand, tr *config.Traffic) { tr.RetryCount, tr.RNRRetry = r.IntN(8), r.IntN(8) },
-	func(r *rand.Rand, tr *config.Traffic) { tr.MinRNRTimer = 1 + r.IntN(12) }, // 10 µs to 0.64 ms
+	func(r *rand.Rand, tr *config.Traffic) { tr.MinRNRTimer = 1 + r.IntN(12) }, // 10 us to 0.64 ms
 	func(r *rand.Rand, tr *config.Traffic) { tr.Bidirectional = !tr.Bidirectional },
 	func(r *rand.Rand, tr *config.Traffic) { tr.BarrierSync = !tr.BarrierSync },
 	func(r *rand.Rand, tr *config.Traffic) { tr.Connections = 1 + r.IntN(maxConnections) },

@@ -118,7 +118,8 @@ func (s *Store) record(ctx context.Context, t *config.Test, dir, file string) (e
 		return err
 	}
 	tarFile := filepath.Join(dir, "bundle.tar")
-	o.Report.Next = []string{s.Command + " run " + file, s.Command + " replay " + tarFile}
+	o.Report.Next = []string{s.Command + " run " + report.ShellWord(file),
+		s.Command + " replay " + report.ShellWord(tarFile)}
 	return errors.Join(
 		writeFile(filepath.Join(dir, "report.txt"),
 			func(f *os.File) error { return report.Text(f, o.Report, report.TextOptions{Verbose: true}) }),

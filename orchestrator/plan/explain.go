@@ -207,7 +207,7 @@ func actionText(a injector.Action) string {
 func paramText(p *trace.ActionParam, v uint64) string {
 	switch {
 	case p.Print == trace.AsDuration:
-		return duration(clock.Duration(v) * clock.Nanosecond)
+		return (clock.Duration(v) * clock.Nanosecond).Text()
 	case p.Print == trace.AsField:
 		return packet.RewriteField(v).String()
 	case p.Print == trace.AsHex:
@@ -250,12 +250,12 @@ func (p *Plan) packetText(in *injector.Intent) string {
 func (p *Plan) explainTimes(b *strings.Builder) {
 	timeout := "off"
 	if p.AckTimeout > 0 {
-		timeout = duration(p.AckTimeout) + " at least"
+		timeout = p.AckTimeout.Text() + " at least"
 	}
 	table(b, "TOTALS", [][]string{
 		{"data packets", fmt.Sprintf("%d, if nothing is repeated", p.DataPackets)},
 		{"local ACK timeout", timeout},
-		{"the traffic is over after", duration(p.Quiesce) + " of silence"},
-		{"deadline", duration(p.Deadline)},
+		{"the traffic is over after", p.Quiesce.Text() + " of silence"},
+		{"deadline", p.Deadline.Text()},
 	})
 }

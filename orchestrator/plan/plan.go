@@ -24,7 +24,7 @@ type Plan struct {
 	Intents     []injector.Intent // data events, then control events, each in the order of the file
 	DataPackets int64             // of all connections, transmitted once
 
-	AckTimeout clock.Duration // T = 4.096 µs · 2^t; 0: no timer
+	AckTimeout clock.Duration // T = 4.096 us · 2^t; 0: no timer
 	Quiesce    clock.Duration // silence on the wire after which the traffic is over
 	Deadline   clock.Duration // of the run
 	Snap       int            // bytes of each mirror copy that are kept; 0: all

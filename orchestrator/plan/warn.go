@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/orchestrator/config"
@@ -119,22 +118,10 @@ func (w *warner) timers() {
 	}
 	// IBTA lets the timer fire between T and 4 T (volume 1, 9.7.6.1.3).
 	if longest := 4*w.AckTimeout + w.Quiesce; longest > w.Deadline {
-		w.add("deadline-ms", fmt.Sprintf("%s may be too short for one timeout", duration(w.Deadline)),
+		w.add("deadline-ms", fmt.Sprintf("%s may be too short for one timeout", w.Deadline.Text()),
 			fmt.Sprintf("a timeout may take 4 T = %s, and the end of the traffic is noticed after another %s",
-				duration(4*w.AckTimeout), duration(w.Quiesce)))
+				(4*w.AckTimeout).Text(), w.Quiesce.Text()))
 	}
-}
-
-// duration prints d with four digits in seconds, milliseconds or microseconds.
-func duration(d clock.Duration) string {
-	unit, name := clock.Microsecond, "µs"
-	switch {
-	case d >= clock.Second:
-		unit, name = clock.Second, "s"
-	case d >= clock.Millisecond:
-		unit, name = clock.Millisecond, "ms"
-	}
-	return fmt.Sprintf("%.4g %s", float64(d)/float64(unit), name)
 }
 
 func (w *warner) dataEvent(i int) {

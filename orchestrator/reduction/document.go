@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Document is the smallest test as files.
@@ -50,7 +51,7 @@ func (r *Smallest[T]) comment(from, file, command string) []byte {
 	} else {
 		line("%s", r.Reason)
 	}
-	fmt.Fprintf(&b, "#\n# Reproduce: %s run %s\n", command, file)
+	fmt.Fprintf(&b, "#\n# Reproduce: %s run %s\n", command, report.ShellWord(file))
 	return []byte(b.String())
 }
 

@@ -88,7 +88,7 @@ func TargetOf(v orchestrator.Verdict, a *analyzers.Analysis, rule string) (Targe
 
 func violates(f analyzers.Finding) bool { return f.Severity == analyzers.Violation }
 
-var numbers = regexp.MustCompile(`[0-9][0-9.]*(ns|µs|ms|s)?`)
+var numbers = regexp.MustCompile(`[0-9][0-9.]*( ?(ns|us|µs|ms|s)\b)?`)
 
 // reasonKind returns what stays of a reason when the numbers in it change.
 func reasonKind(reason string) string { return numbers.ReplaceAllString(reason, "#") }

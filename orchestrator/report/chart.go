@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"candela.dev/candela/clock"
 )
 
 // Table is a table of a report that is not about connections, such as the flows of a test of a switch.
@@ -79,7 +81,7 @@ func CDF(title, unit string, series []Series) Chart {
 
 // Over returns values over time in microseconds.
 func Over(title, unit string, series []Series) Chart {
-	return Chart{Title: title + " over time", X: "µs", Y: unit, Lines: series}
+	return Chart{Title: title + " over time", X: micros, Y: unit, Lines: series}
 }
 
 // Greatest returns the n lines with the greatest values, in their order.
@@ -139,7 +141,8 @@ func newChartView(c *Chart) chartView {
 		colours := chartColours()
 		v.Lines = append(v.Lines, chartLine{c.Lines[i].Name, v.path(&c.Lines[i], c.Steps), colours[i%len(colours)]})
 	}
-	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, v.x), ticksOf(v.Bottom, v.Summit, v.y)
+	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, c.X, v.x), ticksOf(v.Bottom, v.Summit, c.Y, v.y)
+	v.X, v.Y = axisTitle(c.X), axisTitle(c.Y)
 	return v
 }
 
@@ -193,8 +196,18 @@ func (v *chartView) path(s *Series, steps bool) string {
 	return b.String()
 }
 
+// micros is the unit of axes of time. Their labels carry units of their own.
+const micros = "us"
+
+func axisTitle(unit string) string {
+	if unit == micros {
+		return "time"
+	}
+	return unit
+}
+
 // ticksOf labels round numbers between low and high.
-func ticksOf(low, high float64, place func(float64) float64) []plotTick {
+func ticksOf(low, high float64, unit string, place func(float64) float64) []plotTick {
 	power := math.Pow(10, math.Floor(math.Log10((high-low)/chartTicks)))
 	step := power
 	for _, m := range []float64{1, 2, 5, 10} {
@@ -203,8 +216,15 @@ func ticksOf(low, high float64, place func(float64) float64) []plotTick {
 		}
 	}
 	var ticks []plotTick
+	var ns []float64
 	for i := math.Ceil(low / step); i*step <= high*(1+1e-12) && len(ticks) < 3*chartTicks; i++ {
 		ticks = append(ticks, plotTick{place(i * step), shortNumber(i * step)})
+		ns = append(ns, i*step*float64(clock.Microsecond/clock.Nanosecond))
+	}
+	if unit == micros {
+		for i, text := range clock.TextsNS(ns) {
+			ticks[i].Text = text
+		}
 	}
 	return ticks
 }

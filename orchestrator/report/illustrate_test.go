@@ -91,9 +91,9 @@ func TestAroundAFindingStandThePacketsOfItsConnection(t *testing.T) {
 	r := accusing(12)
 	illustrate(t, r, recovery())
 	want := []string{
-		"#9-#11 data psn 8-10 iter 1 t=0.800us",
-		"#12 nak psn 5 t=1.100us",
-		"#16-#18 data psn 5-7 iter 2 t=1.500us",
+		"#9-#11 data psn 8-10 iter 1 t=800 ns",
+		"#12 nak psn 5 +300 ns",
+		"#16-#18 data psn 5-7 iter 2 +400 ns",
 	}
 	if diff := cmp.Diff(want, r.Findings[0].Around); diff != "" {
 		t.Error(diff)
@@ -104,11 +104,11 @@ func TestAroundSeparatesDistantPackets(t *testing.T) {
 	r := accusing(21, 2)
 	illustrate(t, r, recovery())
 	want := []string{
-		"#1-#4 data psn 1-4 iter 1 t=0.000us",
-		"#5 data psn 5 iter 1 [drop] t=0.400us",
+		"#1-#4 data psn 1-4 iter 1 t=0 ns",
+		"#5 data psn 5 iter 1 [drop] +400 ns",
 		"…",
-		"#18-#21 data psn 7-10 iter 2 t=1.700us",
-		"#22 ack psn 10 t=2.100us",
+		"#18-#21 data psn 7-10 iter 2 t=1.7 us",
+		"#22 ack psn 10 +400 ns",
 	}
 	if diff := cmp.Diff(want, r.Findings[0].Around); diff != "" {
 		t.Error(diff)

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"candela.dev/candela/clock"
 )
 
 // Entry is a report as one line of an index of many.
@@ -52,7 +54,7 @@ func (r *Report) Entry() Entry {
 		e.Seed = strconv.FormatUint(r.Seed, 10)
 	}
 	if r.Packets > 0 {
-		e.Packets, e.Span = grouped(r.Packets), span(r.SpanNS)
+		e.Packets, e.Span = grouped(r.Packets), clock.TextNS(r.SpanNS)
 	}
 	for _, f := range r.ranked() {
 		e.Rules = append(e.Rules, oneLine(f.Rule))

@@ -57,7 +57,7 @@ type (
 		Failures   int             `xml:"failures,attr"`
 		Errors     int             `xml:"errors,attr"`
 		Skipped    int             `xml:"skipped,attr"`
-		Time       string          `xml:"time,attr"` // seconds, of the trace: simulated time on a virtual testbed
+		Time       string          `xml:"time,attr"` // seconds that the run took; in a run directory, which repeats to the byte, those of the trace
 		Properties []junitProperty `xml:"properties>property,omitempty"`
 		Cases      []junitCase     `xml:"testcase"`
 		Output     string          `xml:"system-out,omitempty"`
@@ -88,11 +88,14 @@ func suiteOf(r *Report, name string) junitSuite {
 	if r.Repeat > 0 {
 		name += fmt.Sprintf(" (repeat %d)", r.Repeat)
 	}
-	s := junitSuite{Name: name, Time: fmt.Sprintf("%.9f", float64(max(r.SpanNS, 0))/1e9), Properties: properties(r)}
+	s := junitSuite{Name: name, Time: duration(r), Properties: properties(r)}
 	s.Cases = cases(r)
 	for i := range s.Cases {
 		c := &s.Cases[i]
 		c.ClassName, c.Time = "candela."+strings.ReplaceAll(name, ".", "_"), "0"
+		if c.Name == "verdict" { // the cases are judged together
+			c.Time = s.Time
+		}
 		s.Tests++
 		switch {
 		case len(c.Errors) > 0:
@@ -108,6 +111,14 @@ func suiteOf(r *Report, name string) junitSuite {
 	_ = Text(&out, r, TextOptions{})
 	s.Output = out.String()
 	return s
+}
+
+// duration is how long the run took, in seconds. Without that it is the time of the trace.
+func duration(r *Report) string {
+	if r.Took > 0 {
+		return fmt.Sprintf("%.9f", r.Took.Seconds())
+	}
+	return fmt.Sprintf("%.9f", float64(max(r.SpanNS, 0))/1e9)
 }
 
 func properties(r *Report) []junitProperty {
@@ -129,8 +140,7 @@ func properties(r *Report) []junitProperty {
 	return ps
 }
 
-// cases returns the testcases of r. What they say agrees with the verdict: the last one, "verdict", carries whatever
-// none of the others explains, such as an infrastructure failure or warnings under --strict.
+// cases returns the testcases of r. The last one, "verdict", agrees with the verdict and has all reasons.
 func cases(r *Report) []junitCase {
 	if r.Refused != "" {
 		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(r.Refused)}}}
@@ -138,7 +148,7 @@ func cases(r *Report) []junitCase {
 	if r.Wrong != "" {
 		return []junitCase{{Name: "verdict", Errors: []junitDetail{detail("wrong-file", r.Wrong, r.Wrong)}}}
 	}
-	unmet, other := splitReasons(r)
+	unmet := expectationsUnmet(r)
 	var all []junitCase
 	if len(r.Events) > 0 {
 		all = append(all, eventCase(r))
@@ -151,27 +161,26 @@ func cases(r *Report) []junitCase {
 	for _, reason := range unmet {
 		expectations.Failures = append(expectations.Failures, detail("expectation", reason, reason))
 	}
-	return append(all, expectations, verdictCase(r, all, expectations, other))
+	return append(all, expectations, verdictCase(r))
 }
 
-// splitReasons separates failed expectations, which read "expect.key: what" or "completion of qpn 1: what", from
-// others.
-func splitReasons(r *Report) (unmet, other []string) {
+// expectationsUnmet returns the reasons that are failed expectations, which read "expect.key: what" or "completion of
+// qpn 1: what".
+func expectationsUnmet(r *Report) []string {
+	var unmet []string
 	for _, reason := range r.Reasons {
 		expectation := strings.HasPrefix(reason, "expect.") || strings.HasPrefix(reason, "completion of ")
 		if expectation && r.Verdict == analyzers.Fail {
 			unmet = append(unmet, reason)
-		} else {
-			other = append(other, reason)
 		}
 	}
-	return unmet, other
+	return unmet
 }
 
-// eventCase is an error if an event never fired and the run is invalid for it; a failing run has its reason elsewhere.
+// eventCase is an error if an event never fired and the run is invalid, and a failure if the run fails anyway.
 func eventCase(r *Report) junitCase {
 	c := junitCase{Name: "events"}
-	if r.Verdict != analyzers.Invalid {
+	if r.Verdict == analyzers.Pass {
 		return c
 	}
 	for _, e := range r.unfired() {
@@ -179,7 +188,12 @@ func eventCase(r *Report) junitCase {
 		if e.Why != "" {
 			text += ": " + e.Why
 		}
-		c.Errors = append(c.Errors, detail("unfired-event", text, text+"\n"+e.Where))
+		d := detail("unfired-event", text, text+"\n"+e.Where)
+		if r.Verdict == analyzers.Fail {
+			c.Failures = append(c.Failures, d)
+		} else {
+			c.Errors = append(c.Errors, d)
+		}
 	}
 	return c
 }
@@ -227,16 +241,13 @@ func (t *textReport) findingText(g group) string {
 	return b.String()
 }
 
-func verdictCase(r *Report, before []junitCase, expectations junitCase, reasons []string) junitCase {
+// verdictCase fails whenever the run does, with all of its reasons.
+func verdictCase(r *Report) junitCase {
 	c := junitCase{Name: "verdict"}
-	failed := len(expectations.Failures) > 0
-	for _, b := range before {
-		failed = failed || len(b.Failures)+len(b.Errors) > 0
-	}
-	if failed || r.Verdict == analyzers.Pass {
+	if r.Verdict == analyzers.Pass {
 		return c
 	}
-	text := strings.Join(reasons, "\n")
+	text := strings.Join(r.Reasons, "\n")
 	if text == "" {
 		text = "the verdict is " + string(cmp.Or(r.Verdict, "unknown"))
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os/exec"
 	"testing"
+	"time"
 
 	"candela.dev/candela/analyzers"
 )
@@ -70,16 +71,16 @@ func TestJUnitAgreesWithTheVerdict(t *testing.T) {
 		r                         *Report
 		failures, errors, skipped int
 	}{
-		"a pass has neither failures nor errors":               {passing(), 0, 0, 0},
-		"violations and unmet expectations are failures":       {failing(), 2, 0, 0},
-		"an expectation alone is one failure":                  {unmet, 1, 0, 0},
-		"warnings under --strict are one failure":              {strict, 1, 0, 0},
-		"broken integrity is an error":                         {withoutIntegrity(), 0, 1, 0},
-		"an event that never fired is an error":                {unfired(), 0, 1, 0},
-		"an infrastructure failure is an error":                {infrastructure, 0, 1, 0},
-		"an unfired event next to a violation is no error too": {alsoUnfired, 2, 0, 0},
-		"a waived violation is skipped":                        {excused(), 0, 0, 1},
-		"warnings pass":                                        {warningsOnly(), 0, 0, 0},
+		"a pass has neither failures nor errors":            {passing(), 0, 0, 0},
+		"violations and unmet expectations are failures":    {failing(), 3, 0, 0},
+		"an expectation fails its case and the verdict":     {unmet, 2, 0, 0},
+		"warnings under --strict are one failure":           {strict, 1, 0, 0},
+		"broken integrity is an error":                      {withoutIntegrity(), 0, 1, 0},
+		"an event that never fired is an error":             {unfired(), 0, 2, 0},
+		"an infrastructure failure is an error":             {infrastructure, 0, 1, 0},
+		"an unfired event next to a violation is a failure": {alsoUnfired, 4, 0, 0},
+		"a waived violation is skipped":                     {excused(), 0, 0, 1},
+		"warnings pass":                                     {warningsOnly(), 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := suiteOf(c.r, testName(c.r))
@@ -94,5 +95,14 @@ func TestJUnitAgreesWithTheVerdict(t *testing.T) {
 func TestJUnitReportsAWriteError(t *testing.T) {
 	if err := JUnit(brokenWriter{}, []*Report{failing()}); !errors.Is(err, errFull) {
 		t.Error(err)
+	}
+}
+
+func TestJUnitHasTheRealDuration(t *testing.T) {
+	r := failing()
+	r.Took = 1500 * time.Millisecond
+	s := suiteOf(r, testName(r))
+	if s.Time != "1.500000000" || s.Cases[len(s.Cases)-1].Time != s.Time {
+		t.Errorf("the suite took %s s, its verdict %s s; want 1.5 s", s.Time, s.Cases[len(s.Cases)-1].Time)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 )
 
@@ -61,17 +62,23 @@ func newLadderView(r *Report, l *Ladder) ladderView {
 	var before *Step
 	for i := range steps {
 		s := &steps[i]
-		if before != nil && s.Skipped == 0 {
+		follows := before != nil && s.Skipped == 0
+		if follows {
 			if wait := s.TimeNS - before.TimeNS; wait >= longWait {
-				v.Rows = append(v.Rows, ladderRowView{Y: y, Aside: span(wait) + " without a packet"})
+				v.Rows = append(v.Rows, ladderRowView{Y: y, Aside: clock.TextNS(wait) + " without a packet"})
 				y += ladderRow
+				follows = false
 			}
 		}
-		if s.Skipped == 0 {
-			before = s
+		row := ladderRowOf(r, s, y)
+		if follows {
+			row.Time = since(before.TimeNS, s.TimeNS)
 		}
-		v.Rows = append(v.Rows, ladderRowOf(r, s, y))
+		v.Rows = append(v.Rows, row)
 		y += ladderRow
+		if before = s; s.Skipped > 0 {
+			before = nil
+		}
 	}
 	v.Bottom, v.Height = int(y), int(y)+8
 	v.Label = fmt.Sprintf("%s between requester, %s and responder", plural(int64(len(steps)), "packet"),

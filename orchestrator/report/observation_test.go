@@ -83,12 +83,20 @@ func TestAPageStaysSmallWhateverTheTrace(t *testing.T) {
 	}
 }
 
-func TestTicksAreShortAndTellInstantsApart(t *testing.T) {
+func TestTicksHaveThreeDigitsAndTellInstantsApart(t *testing.T) {
 	r := &Report{OriginNS: 5}
-	for want, ns := range map[string]int64{"0": 5, "1 us": 1005, "0.5 us": 505, "67.115 ms": 67_114_656,
-		"402 s": 402_000_000_005, "402.000001 s": 402_000_001_005, "-2 us": -1995} {
+	for want, ns := range map[string]int64{"0": 5, "1 us": 1005, "500 ns": 505, "67.1 ms": 67_114_656, "-2 us": -1995} {
 		if got := r.tick(ns); got != want {
 			t.Errorf("%d: %q, want %q", ns, got, want)
 		}
+	}
+	const after = 402_000_000_005 // a silence of 402 s
+	for n, want := range []string{"+0 ns", "+1 us", "+2 us"} {
+		if ns, got := r.roundTick(after, 1000, n); got != want || ns != after+int64(n)*1000 {
+			t.Errorf("tick %d after the silence: %q at %d, want %q", n, got, ns, want)
+		}
+	}
+	if ns, got := r.roundTick(1205, 500, 1); ns != 1505 || got != "1.5 us" {
+		t.Errorf("near the origin: %q at %d", got, ns)
 	}
 }

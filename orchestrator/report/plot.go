@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -216,7 +217,7 @@ func (a *timeAxis) breakViews() []plotBreak {
 	var views []plotBreak
 	free := [breakRows]float64{} // where the latest label of each row ends
 	for _, b := range a.breaks {
-		at, text := a.place(b.to)-breakWidth/2, span(b.to-b.from)
+		at, text := a.place(b.to)-breakWidth/2, clock.TextNS(b.to-b.from)
 		half := glyphWidth * float64(len(text)+1) / 2
 		row := 0
 		for row < breakRows-1 && free[row] > at-half {
@@ -232,9 +233,9 @@ func (a *timeAxis) breakViews() []plotBreak {
 func (a *timeAxis) ticks(r *Report) []plotTick {
 	var ticks []plotTick
 	last := math.Inf(-1)
-	label := func(ns int64) {
+	label := func(ns int64, text string) {
 		if at := a.place(ns); at-last >= tickRoom && at <= plotWidth-plotRight-tickRoom/2 {
-			ticks = append(ticks, plotTick{round(at), r.tick(ns)})
+			ticks = append(ticks, plotTick{round(at), text})
 			last = at
 		}
 	}
@@ -244,12 +245,12 @@ func (a *timeAxis) ticks(r *Report) []plotTick {
 		if i < len(a.breaks) {
 			to = a.breaks[i].from
 		}
-		label(from)
+		label(from, r.tick(from))
 		if step := niceStep(tickRoom / max(a.scale, 1e-12)); step > 0 && a.scale > 0 {
 			for n := 0; n < plotWidth/tickRoom; n++ {
-				next := r.OriginNS + (from-r.OriginNS)/step*step + int64(n)*step
+				next, text := r.roundTick(from, step, n)
 				if next > from && next <= to {
-					label(next)
+					label(next, text)
 				}
 			}
 		}
@@ -258,6 +259,19 @@ func (a *timeAxis) ticks(r *Report) []plotTick {
 		}
 	}
 	return ticks
+}
+
+// roundTick returns the n-th instant from an instant on that is labelled, and its label. Where three digits cannot tell
+// one label from the next, labels count from that instant.
+func (r *Report) roundTick(from, step int64, n int) (ns int64, text string) {
+	const distinct = 100 // steps that three digits tell apart
+	start := (from - r.OriginNS) / step
+	if max(start, -start)+int64(n) < distinct {
+		ns = r.OriginNS + (start+int64(n))*step
+		return ns, r.tick(ns)
+	}
+	ns = from + int64(n)*step
+	return ns, since(from, ns)
 }
 
 // niceStep returns the smallest of 1, 2, 5 times a power of ten that is at least n, or 0 if there is none in an int64.

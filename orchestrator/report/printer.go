@@ -32,8 +32,8 @@ type printer struct {
 	lines  int // written so far
 }
 
-// defaultWidth is used when the caller knows none: lines of the project's files and most terminals fit.
-const defaultWidth = 120
+// defaultWidth is used when the caller knows none: every terminal has it.
+const defaultWidth = 80
 
 func newPrinter(w io.Writer, o TextOptions) *printer {
 	p := &printer{Writer: bufio.NewWriter(w), colour: o.Color, width: o.Width}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"candela.dev/candela/analyzers"
 )
@@ -27,6 +28,9 @@ type Report struct {
 	// Wrong says why the file holds no test that can be run; empty: it does.
 	Wrong   string
 	Reasons []string // why it is not a pass, most important first
+
+	// Took is how long the run took in real time; 0: unknown. No file of a run directory holds it but run.json.
+	Took time.Duration `json:"-"`
 
 	Packets int64 // in the trace
 	SpanNS  int64 // from the first to the last packet

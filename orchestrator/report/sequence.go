@@ -94,9 +94,10 @@ func packetNumber(id uint64) string {
 }
 
 // aroundLines turns points in trace order into lines, consecutive packets of one kind into one:
-// "#1180 nak psn 5 t=809.102us", "#1181-#1183 data psn 9-11 iter 1 t=809.311us".
+// "#1180 nak psn 5 t=809 us", "#1181-#1183 data psn 9-11 iter 1 +209 ns".
 func (r *Report) aroundLines(points []Point) []string {
 	var lines []string
+	var before *Point // the first packet of the line before
 	both := bothWays(points)
 	for i := 0; i < len(points); {
 		first := &points[i]
@@ -105,7 +106,7 @@ func (r *Report) aroundLines(points []Point) []string {
 			n++
 		}
 		if first.afterGap {
-			lines = append(lines, "…")
+			lines, before = append(lines, "…"), nil
 		}
 		last := &points[i+n-1]
 		text := packetNumber(first.ID)
@@ -123,10 +124,19 @@ func (r *Report) aroundLines(points []Point) []string {
 		} else {
 			text += " " + first.what()
 		}
-		lines = append(lines, text+" t="+r.instant(first.TimeNS))
+		lines = append(lines, text+" "+r.moment(before, first))
+		before = first
 		i += n
 	}
 	return lines
+}
+
+// moment says when a packet came: the first of several by its time, the others by how much later than the one before.
+func (r *Report) moment(before, p *Point) string {
+	if before == nil {
+		return "t=" + r.instant(p.TimeNS)
+	}
+	return since(before.TimeNS, p.TimeNS)
 }
 
 // bothWays reports whether data goes in both directions: then packets of one PSN are told apart by theirs.

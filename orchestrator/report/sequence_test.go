@@ -20,10 +20,10 @@ func TestPacketsAroundAFindingSayTheirWayOnlyWhereDataGoesBothWays(t *testing.T)
 		want   []string
 	}{
 		{"one way, with an answer", []Point{data(1, 1, false), data(2, 2, false), ack},
-			[]string{"#1-#2 data psn 1-2 iter 1 t=0.100us", "#9 ack psn 2 t=0.900us"}},
+			[]string{"#1-#2 data psn 1-2 iter 1 t=100 ns", "#9 ack psn 2 +800 ns"}},
 		{"both ways, where PSNs are the same", []Point{data(1, 1, false), data(2, 1, true), data(3, 2, true), ack},
-			[]string{"#1 -> data psn 1 iter 1 t=0.100us", "#2-#3 <- data psn 1-2 iter 1 t=0.200us",
-				"#9 <- ack psn 2 t=0.900us"}},
+			[]string{"#1 -> data psn 1 iter 1 t=100 ns", "#2-#3 <- data psn 1-2 iter 1 +100 ns",
+				"#9 <- ack psn 2 +700 ns"}},
 		{"none", nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -6,14 +6,15 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
 
 // StatsText writes a summary of a trace: what it is, then one line per connection and direction.
 func StatsText(w io.Writer, s *trace.Stats) error {
 	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%s: %s trace, %d packets (%s #%d to #%d) in %d ns\n", clean(s.Name), s.Kind, s.Packets, s.PacketIDs,
-		s.FirstID, s.LastID, s.DurationNS)
+	fmt.Fprintf(b, "%s: %s trace, %d packets (%s #%d to #%d) in %s\n", clean(s.Name), s.Kind, s.Packets, s.PacketIDs,
+		s.FirstID, s.LastID, clock.TextNS(s.DurationNS))
 	for _, note := range s.Notes {
 		fmt.Fprintf(b, "note: %s\n", clean(note))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 )
 
 // Sweep is the outcome of a sweep, ready to print: one row for each run.
@@ -130,7 +131,7 @@ func spanOrNone(ns int64) string {
 	if ns < 0 {
 		return ""
 	}
-	return span(ns)
+	return clock.TextNS(ns)
 }
 
 // remark is what the verdict and the numbers leave to say.

@@ -12,7 +12,7 @@ type column struct {
 	right bool
 }
 
-// A cell is text in a style. In the last column it may be wider than the rest of the line: it wraps.
+// A cell is text in a style. Texts that are wider than the line has room for wrap between words.
 type cell struct {
 	text  string
 	style style
@@ -21,6 +21,7 @@ type cell struct {
 type table struct {
 	columns []column
 	rows    [][]cell
+	keys    int // columns at the left that name a row; 0: one
 }
 
 // add appends a row with one cell for each column.
@@ -82,30 +83,134 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// table writes t behind an indent, with its heading dimmed.
+// minText is the width below which a column of text does not wrap.
+const minText = 12
+
+// table writes t behind an indent, with its heading dimmed. A table that is wider than the line wraps its headings,
+// then its texts, and then continues below with its key columns repeated.
 func (p *printer) table(indent int, t *table) {
-	widths := t.widths()
-	last := len(widths) - 1
-	offset := indent
-	for _, w := range widths[:last] {
-		offset += w + columnGap
-	}
-	room := max(p.width-offset, minLast)
-	heads := make([]cell, len(t.columns))
-	for i, c := range t.columns {
-		heads[i] = cell{c.head, dim}
-	}
-	if strings.TrimSpace(joinHeads(t.columns)) != "" {
-		p.row(indent, t.columns, widths, heads)
-	}
-	for _, row := range t.rows {
-		lines := wrap(row[last].text, room)
-		row[last].text = lines[0]
-		p.row(indent, t.columns, widths, row)
-		for _, line := range lines[1:] {
-			p.line(offset, cell{line, row[last].style})
+	room := p.width - indent
+	for _, part := range t.parts(room) {
+		widths := part.fit(room)
+		heads := make([]cell, len(part.columns))
+		for i, c := range part.columns {
+			heads[i] = cell{c.head, dim}
+		}
+		if strings.TrimSpace(joinHeads(part.columns)) != "" {
+			p.row(indent, part.columns, widths, heads)
+		}
+		for _, row := range part.rows {
+			p.row(indent, part.columns, widths, row)
 		}
 	}
+}
+
+// parts divides the columns of a table that does not fit into tables that do, each with the key columns.
+func (t *table) parts(room int) []*table {
+	least := t.least()
+	keys := min(max(t.keys, 1), len(t.columns))
+	start := 0 // of the columns beside the keys
+	for _, w := range least[:keys] {
+		start += w + columnGap
+	}
+	var parts []*table
+	part, used := t.pick(nil, keys), start
+	for i := keys; i < len(t.columns); i++ {
+		if used += least[i]; used > room && len(part) > keys {
+			parts = append(parts, t.of(part))
+			part, used = t.pick(nil, keys), start+least[i]
+		}
+		part = append(part, i)
+		used += columnGap
+	}
+	return append(parts, t.of(part))
+}
+
+// pick appends the first n columns to list.
+func (t *table) pick(list []int, n int) []int {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+// of returns a table of some columns.
+func (t *table) of(columns []int) *table {
+	if len(columns) == len(t.columns) {
+		return t
+	}
+	part := &table{keys: t.keys, rows: make([][]cell, len(t.rows))}
+	for _, i := range columns {
+		part.columns = append(part.columns, t.columns[i])
+		for r, row := range t.rows {
+			part.rows[r] = append(part.rows[r], row[i])
+		}
+	}
+	part.dropEmptyRows(t.keys)
+	return part
+}
+
+// dropEmptyRows removes rows with nothing but keys.
+func (t *table) dropEmptyRows(keys int) {
+	t.rows = slices.DeleteFunc(t.rows, func(row []cell) bool {
+		return !slices.ContainsFunc(row[min(max(keys, 1), len(row)):], func(c cell) bool { return c.text != "" })
+	})
+}
+
+// least returns how narrow each column can be.
+func (t *table) least() []int {
+	least := t.widths()
+	for i, c := range t.columns {
+		widest, head := 0, longestWord(c.head)
+		for _, row := range t.rows {
+			n := utf8.RuneCountInString(row[i].text)
+			if !c.right {
+				n = min(n, max(minText, longestWord(row[i].text)))
+			}
+			widest = max(widest, n)
+		}
+		least[i] = min(least[i], max(widest, head))
+	}
+	return least
+}
+
+// fit returns the widths of the columns in a line of so much room.
+func (t *table) fit(room int) []int {
+	widths, least := t.widths(), t.least()
+	over := columnGap*(len(widths)-1) - room
+	for _, w := range widths {
+		over += w
+	}
+	narrow := func(i, to int) {
+		by := min(max(over, 0), widths[i]-to)
+		widths[i] -= by
+		over -= by
+	}
+	last := len(widths) - 1
+	if !t.columns[last].right { // the last column is the remark: it wraps first
+		narrow(last, min(widths[last], max(least[last], minLast)))
+	}
+	for i, c := range t.columns { // headings
+		cells := 0
+		for _, row := range t.rows {
+			cells = max(cells, utf8.RuneCountInString(row[i].text))
+		}
+		if i != last || c.right {
+			narrow(i, min(widths[i], max(cells, longestWord(c.head))))
+		}
+	}
+	for i := last; i >= 0; i-- { // texts
+		narrow(i, min(widths[i], least[i]))
+	}
+	return widths
+}
+
+func longestWord(s string) int {
+	n := 0
+	for word := range strings.SplitSeq(s, " ") {
+		n = max(n, utf8.RuneCountInString(word))
+	}
+	return n
 }
 
 func joinHeads(columns []column) string {
@@ -116,23 +221,36 @@ func joinHeads(columns []column) string {
 	return b.String()
 }
 
+// row writes the cells of a row, in as many lines as the longest of them takes.
 func (p *printer) row(indent int, columns []column, widths []int, cells []cell) {
-	p.spaces(indent)
-	pending := 0 // spaces owed before the next text: lines have none at their end
+	wrapped := make([][]string, len(cells))
+	lines := 1
 	for i, c := range cells {
-		pad := widths[i] - utf8.RuneCountInString(c.text)
-		if columns[i].right {
-			pending += pad
-			pad = 0
-		}
-		if c.text != "" {
-			p.spaces(pending)
-			p.styled(c.text, c.style)
-			pending = 0
-		}
-		pending += pad + columnGap
+		wrapped[i] = wrap(c.text, max(widths[i], 1))
+		lines = max(lines, len(wrapped[i]))
 	}
-	p.newline()
+	for n := range lines {
+		p.spaces(indent)
+		pending := 0 // spaces owed before the next text: lines have none at their end
+		for i, c := range cells {
+			text := ""
+			if n < len(wrapped[i]) {
+				text = wrapped[i][n]
+			}
+			pad := max(widths[i]-utf8.RuneCountInString(text), 0)
+			if columns[i].right {
+				pending += pad
+				pad = 0
+			}
+			if text != "" {
+				p.spaces(pending)
+				p.styled(text, c.style)
+				pending = 0
+			}
+			pending += pad + columnGap
+		}
+		p.newline()
+	}
 }
 
 // wrap breaks s at spaces into lines of at most width characters; a longer word stands alone. There is at least one

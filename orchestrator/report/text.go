@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 )
 
 // TextOptions say how a text report looks.
 type TextOptions struct {
 	Color   bool // for a terminal; never set it for a file
-	Width   int  // of the terminal, in characters; 0: 120
+	Width   int  // of the terminal, in characters; 0: 80
 	Verbose bool // everything: quiet connections, all findings, all metrics
 }
 
@@ -129,7 +130,7 @@ func (t *textReport) about() []string {
 		about = append(about, "seed "+strconv.FormatUint(t.Seed, 10), "testbed "+t.Testbed)
 	}
 	if t.Packets > 0 || t.SpanNS > 0 || t.Observation == nil {
-		about = append(about, fmt.Sprintf("%s in %s", plural(t.Packets, "packet"), span(t.SpanNS)))
+		about = append(about, fmt.Sprintf("%s in %s", plural(t.Packets, "packet"), clock.TextNS(t.SpanNS)))
 	}
 	about = append(about, t.asides()...)
 	if t.File != "" && t.File != t.Name {
@@ -470,11 +471,7 @@ func (t *textReport) steps() {
 	}
 	label := cell{"next", dim}
 	for _, command := range t.Next {
-		// Commands are copied with the mouse: never broken.
-		t.styled(label.text, label.style)
-		t.spaces(7 - len(label.text))
-		t.styled(oneLine(command), plain)
-		t.newline()
+		t.command(label, command)
 		label = cell{}
 	}
 }

@@ -1,6 +1,10 @@
 package report
 
-import "strconv"
+import (
+	"strconv"
+
+	"candela.dev/candela/clock"
+)
 
 // Trim is one packet whose payload was cut off, and its repair. Instants are on the observer's clock and hold if the
 // word before them says so.
@@ -48,16 +52,16 @@ func (m *Trim) cells() []string {
 		if !known {
 			return ""
 		}
-		return span(ns - m.TimeNS)
+		return clock.TextNS(ns - m.TimeNS)
 	}
 	paired, gain := "", ""
 	if m.PairedNS != nil {
-		paired = m.As + ": " + span(*m.PairedNS)
+		paired = m.As + ": " + clock.TextNS(*m.PairedNS)
 	} else if m.As != "" {
 		paired = m.As + ": not repaired"
 	}
 	if m.GainNS != nil {
-		gain = span(*m.GainNS)
+		gain = clock.TextNS(*m.GainNS)
 	}
 	return []string{
 		"#" + strconv.FormatUint(m.ID, 10), strconv.Itoa(m.Connection), strconv.FormatInt(m.PSN, 10), kind, left,

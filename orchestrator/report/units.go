@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -10,54 +9,27 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// instant prints an instant as `candela trace show` does, in microseconds with nanosecond digits, relative to the
-// report's origin.
-func (r *Report) instant(ns int64) string {
-	us := (ns - r.OriginNS) / 1000
-	rest := (ns - r.OriginNS) % 1000
-	sign := ""
-	if us < 0 || rest < 0 {
-		sign, us, rest = "-", -us, -rest
-	}
-	return fmt.Sprintf("%s%d.%03dus", sign, us, rest)
-}
+// instant prints an instant relative to the report's origin.
+func (r *Report) instant(ns int64) string { return clock.TextNS(ns - r.OriginNS) }
 
-// tick labels an instant on a time axis in the unit that keeps it short, with no more digits than it has: "67.115 ms".
+// tick labels an instant on a time axis.
 func (r *Report) tick(ns int64) string {
-	ns -= r.OriginNS
-	unit, name, digits := float64(clock.Microsecond/clock.Nanosecond), "us", 1e3
-	switch {
-	case ns == 0:
+	if ns == r.OriginNS {
 		return "0"
-	case max(ns, -ns) >= int64(clock.Second/clock.Nanosecond):
-		unit, name, digits = float64(clock.Second/clock.Nanosecond), "s", 1e6
-	case max(ns, -ns) >= int64(clock.Millisecond/clock.Nanosecond):
-		unit, name = float64(clock.Millisecond/clock.Nanosecond), "ms"
 	}
-	return strconv.FormatFloat(math.Round(float64(ns)/unit*digits)/digits, 'f', -1, 64) + " " + name
+	return r.instant(ns)
 }
 
-// Span prints a duration of ns in the unit that keeps it short: "1.995us".
-func Span(ns int64) string { return span(ns) }
-
-// span prints a duration of ns in the unit that keeps it short.
-func span(ns int64) string {
-	const (
-		us = int64(clock.Microsecond / clock.Nanosecond)
-		ms = int64(clock.Millisecond / clock.Nanosecond)
-		s  = int64(clock.Second / clock.Nanosecond)
-	)
-	v := float64(ns)
-	switch n := max(ns, -ns); {
-	case n < us:
-		return fmt.Sprintf("%dns", ns)
-	case n < ms:
-		return fmt.Sprintf("%.3fus", v/float64(us))
-	case n < s:
-		return fmt.Sprintf("%.3fms", v/float64(ms))
+// since prints how long after another an instant is: packets of one moment read alike otherwise.
+func since(before, ns int64) string {
+	if ns < before {
+		return clock.TextNS(ns - before)
 	}
-	return fmt.Sprintf("%.3fs", v/float64(s))
+	return "+" + clock.TextNS(ns-before)
 }
+
+// Span prints a duration of ns nanoseconds: "2 us".
+func Span(ns int64) string { return clock.TextNS(ns) }
 
 // Quantity prints a value of a metric with its unit.
 func Quantity(v int64, unit string) string { return quantity(v, unit) }
@@ -66,7 +38,7 @@ func Quantity(v int64, unit string) string { return quantity(v, unit) }
 func quantity(v int64, unit string) string {
 	switch unit {
 	case analyzers.UnitNS:
-		return span(v)
+		return clock.TextNS(v)
 	case analyzers.UnitBytes:
 		return grouped(v) + " B"
 	case analyzers.UnitBPS:

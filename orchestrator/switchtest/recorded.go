@@ -48,7 +48,8 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 		Repeat:  opened.Document.Repeat,
 		Verdict: verdict.Verdict, Reasons: verdict.Reasons, SpanNS: f.flows.EndNS, PacketIDs: "packet",
 		Tables: []report.Table{f.flowTable()},
-		Dir:    opened.Dir(), Next: []string{fmt.Sprintf("%s run %s", o.Command, filepath.Join(opened.Dir(), "config.yml"))},
+		Dir:    opened.Dir(),
+		Next:   []string{o.Command + " run " + report.ShellWord(filepath.Join(opened.Dir(), "config.yml"))},
 	}
 	if rep.Notes, rep.Packets = notes, int64(f.flows.Sent); rep.Packets == 0 { // recorded before that was kept
 		for i := range f.flows.Flows {

@@ -396,10 +396,10 @@ func (r *facts) excuse(rule string) *config.Waiver {
 func (r *run) next(dir string) []string {
 	command := r.Command + " run"
 	if r.Testbed != "" {
-		command += " --testbed " + r.Testbed
+		command += " --testbed " + report.ShellWord(r.Testbed)
 	}
 	if r.plan.Test.Point != nil || r.File == "" {
-		return []string{fmt.Sprintf("%s %s", command, filepath.Join(dir, "config.yml"))}
+		return []string{fmt.Sprintf("%s %s", command, report.ShellWord(filepath.Join(dir, "config.yml")))}
 	}
-	return []string{fmt.Sprintf("%s %s --seed %d", command, r.File, r.plan.Test.Seed)}
+	return []string{fmt.Sprintf("%s %s --seed %d", command, report.ShellWord(r.File), r.plan.Test.Seed)}
 }

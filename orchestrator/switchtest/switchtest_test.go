@@ -360,7 +360,7 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 	}
 }
 
-// One packet of 1564 bytes at 100 Gb/s over two cables of 1 µs arrives after 2 × (125.12 + 1000) ns; its ACK of 64
+// One packet of 1564 bytes at 100 Gb/s over two cables of 1 us arrives after 2 × (125.12 + 1000) ns; its ACK of 64
 // bytes takes 2 × (5.12 + 1000) ns back. csg-htsim prints the sum as "finished at".
 func TestTheSenderOfAFlowKnowsHalfARoundTripAfterTheReceiver(t *testing.T) {
 	test := parse(t, `

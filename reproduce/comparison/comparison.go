@@ -11,7 +11,7 @@ import (
 type Row struct {
 	ID   string `json:"id"`   // of the result: L1, T5
 	What string `json:"what"` // "CX5, NACK generation, 20 KB"
-	Unit string `json:"unit"` // µs, ms, s, KB, %, or empty for counts
+	Unit string `json:"unit"` // us, ms, s, KB, %, or empty for counts
 	// Low and High are what the paper says: one number twice, or a range.
 	Low       float64 `json:"paper_low"`
 	High      float64 `json:"paper_high"`

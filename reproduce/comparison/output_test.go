@@ -14,11 +14,11 @@ func sample() *Results {
 	return &Results{
 		Schema: ResultsSchema, Paper: "a paper", Runs: 3,
 		Rows: []Row{
-			NewRow("L3", "CX5 generation", "µs", 1.1, 1.1, 0.1, 1.101),
-			NewRow("L4", "CX5 reaction", "µs", 3, 6, 0.15, 9).Noted("far off"),
+			NewRow("L3", "CX5 generation", "us", 1.1, 1.1, 0.1, 1.101),
+			NewRow("L4", "CX5 reaction", "us", 3, 6, 0.15, 9).Noted("far off"),
 			NewRow("L8", "CNPs", "", 0, 0, 0, 1).ForInformation(),
 		},
-		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "µs", Series: []Series{
+		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "us", Series: []Series{
 			{Name: "one", X: []float64{1, 2, 3}, Y: []float64{1, 4, 9}}, {Name: "flat", X: []float64{1, 2}, Y: []float64{5, 5}},
 			{Name: "none"}, {Name: "dots", X: []float64{1}, Y: []float64{2}, Style: Dots},
 			{Name: "bars", X: []float64{1, 2, 4, 5}, Y: []float64{1, 1, 1, 1}, Style: Segments},
@@ -36,8 +36,8 @@ func TestTheTableSaysWhatFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `           paper  measured  deviation  tolerance  what
-L3  PASS  1.1 µs  1.101 µs     +0.1 %      ±10 %  CX5 generation
-L4  FAIL  3–6 µs      9 µs    +50.0 %      ±15 %  CX5 reaction [1]
+L3  PASS  1.1 us  1.101 us     +0.1 %      ±10 %  CX5 generation
+L4  FAIL  3–6 us      9 us    +50.0 %      ±15 %  CX5 reaction [1]
 L8  info       0         1          1             CNPs
 L9  FAIL       1         –          –       ±0 %  retries, of which the table says so much that they stand in more
                                                     than one line [2]

@@ -114,11 +114,11 @@ func episodes(l *lab, p *point, name, title string) {
 			}
 		}
 	}
-	l.plot(comparison.Plot{Name: name, Title: title, X: "µs", Y: "output port", Series: []comparison.Series{s}})
+	l.plot(comparison.Plot{Name: name, Title: title, X: "us", Y: "output port", Series: []comparison.Series{s}})
 }
 
 // incastEnd is when the uncontrolled phase is over: the last moment at which a packet was cut beyond what pacing
-// explains. The first window lasts 120 µs at line rate; PULLs that come in meanwhile prolong it by a third with four
+// explains. The first window lasts 120 us at line rate; PULLs that come in meanwhile prolong it by a third with four
 // senders to a port.
 func incastEnd(sendersPerPort int) clock.Time {
 	const window = 120 * clock.Microsecond

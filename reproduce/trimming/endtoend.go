@@ -85,19 +85,19 @@ func t15(ctx context.Context, l *lab) error {
 	idle := trips[0].P50
 	high := func(i int) float64 { return float64(trips[i].P99-idle) / us }
 	median := func(i int) float64 { return float64(trips[i].P50-idle) / us }
-	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, 99 % of all", "µs", 500, 500, 0.2, high(1)).
+	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, 99 % of all", "us", 500, 500, 0.2, high(1)).
 		Noted("packets of 9000 bytes, inferred; tolerance ours. The source does not say which value of its plot it names"))
-	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "µs", 36, 36, 0.2, high(2)).
+	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "us", 36, 36, 0.2, high(2)).
 		Noted("the same, NDP for TCP over EQDS"))
-	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "µs", 500, 500, 0.2,
+	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "us", 500, 500, 0.2,
 		median(1)).ForInformation())
-	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "µs", 36, 36, 0.2,
+	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "us", 36, 36, 0.2,
 		median(2)).ForInformation())
 	x, busy, trimmed := []float64{50, 99, 100}, trips[1], trips[2]
 	micros := func(t switchtest.Trips) []float64 {
 		return []float64{float64(t.P50) / us, float64(t.P99) / us, float64(t.Max) / us}
 	}
-	l.plot(comparison.Plot{Name: "fig-13", Title: "Round trips to a busy machine", X: "% of pings", Y: "µs",
+	l.plot(comparison.Plot{Name: "fig-13", Title: "Round trips to a busy machine", X: "% of pings", Y: "us",
 		Series: []comparison.Series{
 			{Name: "drop tail", X: x, Y: micros(busy)}, {Name: "trimming", X: x, Y: micros(trimmed)},
 			{Name: "idle", X: x, Y: micros(trips[0])}}})
@@ -154,7 +154,7 @@ func t16(ctx context.Context, l *lab) error {
 		service := p.test.Workload[0].Values.Duration("service-us")
 		base, a, b := p.slowest(), tail[i].slowest(), trimmed[i].slowest()
 		server, slow, fast = append(server, service.Microseconds()), append(slow, a/base), append(fast, b/base)
-		what := fmt.Sprintf("server takes %.0f µs, ", service.Microseconds())
+		what := fmt.Sprintf("server takes %.0f us, ", service.Microseconds())
 		l.row(comparison.NewRow(id, what+"idle: 1000 requests of a client", "s", 1, 2, 0, base).
 			Noted("assumed, not measured: the source's time is software's").ForInformation())
 		row := comparison.NewBound(id, what+"busy, drop tail: time beside idle", "times", comparison.AtLeast, 10, 0, a/base).
@@ -167,7 +167,7 @@ func t16(ctx context.Context, l *lab) error {
 			100*(b-base)/(a-base)).
 			Noted(fmt.Sprintf("%.2f times idle; the source: much smaller, no number; the bound is ours", b/base)))
 	}
-	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "µs of server time",
+	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "us of server time",
 		Y:      "times",
 		Series: []comparison.Series{{Name: "drop tail", X: server, Y: slow}, {Name: "trimming", X: server, Y: fast}}})
 	return nil

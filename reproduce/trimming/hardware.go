@@ -54,7 +54,7 @@ func fairness(l *lab, p *point, id string) {
 	from := lastStart(p) + settle
 	steps := int(p.end().Sub(0) / bin)
 	var rates []float64
-	plot := comparison.Plot{Name: "fig-11", Title: "Throughput of the flows to H1", X: "µs", Y: "Gb/s"}
+	plot := comparison.Plot{Name: "fig-11", Title: "Throughput of the flows to H1", X: "us", Y: "Gb/s"}
 	for flow := uint32(1); flow <= 4; flow++ {
 		bytes, total := make([]float64, steps), 0.0
 		for _, a := range p.probe.packets {
@@ -92,7 +92,7 @@ func lastStart(p *point) clock.Duration {
 }
 
 func t13(ctx context.Context, l *lab) error {
-	const id, second = "T13", 20.0 // µs: start of the second flow
+	const id, second = "T13", 20.0 // us: start of the second flow
 	points, err := l.measureAll(ctx, []string{"t13.yml"}, (*probe).followPackets)
 	if err != nil {
 		return err
@@ -101,15 +101,15 @@ func t13(ctx context.Context, l *lab) error {
 	origin := second + onTheWay(first)
 	l.plot(figure12(first, origin))
 	s := jumpOf(first, origin)
-	l.row(comparison.NewRow(id, "the queue has grown to", "µs", 4.7, 4.7, 0.05,
+	l.row(comparison.NewRow(id, "the queue has grown to", "us", 4.7, 4.7, 0.05,
 		s.longest).Noted("follows from the queue's size, which follows from the figure"))
-	l.row(comparison.NewRow(id, "first ingress-trimmed header after the second flow's start", "µs", 6, 6, 0.1,
+	l.row(comparison.NewRow(id, "first ingress-trimmed header after the second flow's start", "us", 6, 6, 0.1,
 		s.firstHeader))
-	l.row(comparison.NewRow(id, "it overtakes data by", "µs", 0, s.longest, 0,
+	l.row(comparison.NewRow(id, "it overtakes data by", "us", 0, s.longest, 0,
 		s.overtaken).Noted("all early ones jump the queue").ForInformation())
-	l.row(comparison.NewRow(id, "the queue has largely drained (data waits half as long)", "µs", 10, 10, 0.15,
+	l.row(comparison.NewRow(id, "the queue has largely drained (data waits half as long)", "us", 10, 10, 0.15,
 		s.drained).ForInformation().
-		Noted("two pipelines still let 50 Gb/s pass: what takes 4.7 µs to fill at 100 Gb/s can't drain in 4 µs; a queue of " +
+		Noted("two pipelines still let 50 Gb/s pass: what takes 4.7 us to fill at 100 Gb/s can't drain in 4 us; a queue of " +
 			"half the size would"))
 	l.row(comparison.NewRow(id, "then trimmed of the first flow", "%", 50, 50, 0.1, 100*s.share))
 	return nil
@@ -156,7 +156,7 @@ func figure12(list []arrival, origin float64) comparison.Plot {
 		}
 		series[i].X, series[i].Y = append(series[i].X, at), append(series[i].Y, float64(a.number))
 	}
-	return comparison.Plot{Name: "fig-12", Title: "First flow when the second one starts", X: "µs", Y: "packet",
+	return comparison.Plot{Name: "fig-12", Title: "First flow when the second one starts", X: "us", Y: "packet",
 		Series: series}
 }
 
@@ -180,7 +180,7 @@ func jumpOf(list []arrival, origin float64) jump {
 			j.firstHeader = at
 			j.overtaken = j.longest - max(0, waited)
 		}
-		const settled = 14 // µs: the pessimistic time is over
+		const settled = 14 // us: the pessimistic time is over
 		if at > settled {
 			after++
 			if a.trimmed {

@@ -14,8 +14,8 @@ var mechanisms = [...]string{"ideal", "mod", "dod", "tofino"}
 // incast is what figure 5 shows of one traffic pattern: each mechanism's headers.
 type incast struct {
 	id       string
-	arrivals map[string][]float64 // sorted, µs
-	delays   map[string][]float64 // sorted, µs
+	arrivals map[string][]float64 // sorted, us
+	delays   map[string][]float64 // sorted, us
 	points   map[string]*point
 }
 
@@ -30,10 +30,10 @@ func startUp(ctx context.Context, l *lab, id, figure, title string) (*incast, er
 		return nil, err
 	}
 	in := &incast{id, make(map[string][]float64), make(map[string][]float64), make(map[string]*point)}
-	when := comparison.Plot{Name: figure + "-arrival", Title: title + ": arrival of headers", X: "µs from the start",
+	when := comparison.Plot{Name: figure + "-arrival", Title: title + ": arrival of headers", X: "us from the start",
 		Y: "share of headers"}
 	delay := comparison.Plot{Name: figure + "-delay", Title: title + ": headers in the switch",
-		X: "µs from packet to header", Y: "share of headers"}
+		X: "us from packet to header", Y: "share of headers"}
 	const steps = 200
 	for i, m := range mechanisms {
 		in.points[m], in.arrivals[m], in.delays[m] = points[i], points[i].probe.arrivals(), points[i].probe.delays()
@@ -79,7 +79,7 @@ func (in *incast) ratio(a, b string, share float64) float64 {
 	return quantile(in.delays[a], share) / quantile(in.delays[b], share)
 }
 
-// alike is how far apart, in µs, arrivals may be that the source's plots show as one curve: a tenth of what mirroring
+// alike is how far apart, in us, arrivals may be that the source's plots show as one curve: a tenth of what mirroring
 // adds.
 const alike = 0.1
 
@@ -89,7 +89,7 @@ func t1(ctx context.Context, l *lab) error {
 		return err
 	}
 	for _, m := range []string{"dod", "tofino"} {
-		l.row(comparison.NewRow(in.id, m+": headers arrive later than on the ideal switch (mean of deciles)", "µs", -alike,
+		l.row(comparison.NewRow(in.id, m+": headers arrive later than on the ideal switch (mean of deciles)", "us", -alike,
 			alike, 0.5, in.later(m)).
 			Noted("the source: \"similar\""))
 		p := in.points[m]
@@ -97,11 +97,11 @@ func t1(ctx context.Context, l *lab) error {
 			100*p.counter("trims-deflected")/p.trims()).
 			Noted("a third (source) or 300 of 6400 Gb/s (its text)").ForInformation())
 	}
-	l.row(comparison.NewRow(in.id, "mod: the first header arrives later than on the ideal switch", "µs", 1, 1, 0.15,
+	l.row(comparison.NewRow(in.id, "mod: the first header arrives later than on the ideal switch", "us", 1, 1, 0.15,
 		quantile(in.arrivals["mod"], 0)-quantile(in.arrivals["ideal"], 0)))
-	l.row(comparison.NewRow(in.id, "mod: headers arrive later than on the ideal switch (mean of deciles)", "µs", 1, 1,
+	l.row(comparison.NewRow(in.id, "mod: headers arrive later than on the ideal switch (mean of deciles)", "us", 1, 1,
 		0.15, in.later("mod")).ForInformation().
-		Noted("the source: 1 µs for every header; but 64 headers in a packet's time are 2.7 times what the link carries, " +
+		Noted("the source: 1 us for every header; but 64 headers in a packet's time are 2.7 times what the link carries, " +
 			"and their queue hides it"))
 	return nil
 }
@@ -111,7 +111,7 @@ func t2(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.row(comparison.NewRow(in.id, "mod: header delay beyond the ideal switch (median)", "µs", 1, 1, 0.15,
+	l.row(comparison.NewRow(in.id, "mod: header delay beyond the ideal switch (median)", "us", 1, 1, 0.15,
 		in.slower("mod", 0.5)))
 	l.row(comparison.NewBound(in.id, "dod: header delay, as a multiple of mod's (median)", "", comparison.AtLeast, 10, 0,
 		in.ratio("dod", "mod", 0.5)).
@@ -119,7 +119,7 @@ func t2(ctx context.Context, l *lab) error {
 	l.row(comparison.NewRow(in.id, "dod: headers that come after the whole incast has", "%", 75, 100, 0,
 		in.lateShare("dod")).
 		Noted("no number in the source").ForInformation())
-	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (75th percentile)", "µs", comparison.AtMost, 0, 0,
+	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (75th percentile)", "us", comparison.AtMost, 0, 0,
 		quantile(in.delays["tofino"], 0.75)-quantile(in.delays["mod"],
 			0.75)).Noted("the source: tracks mod below the 90th percentile"))
 	l.row(comparison.NewBound(in.id, "tofino: header delay, as a multiple of mod's (95th percentile)", "",
@@ -149,10 +149,10 @@ func t3(ctx context.Context, l *lab) error {
 	l.row(comparison.NewBound(in.id, "dod: delay of deflected headers, as a multiple of that of ingress-trimmed ones "+
 		"(medians)", "", comparison.AtLeast, 2, 0, slow/fast).
 		Noted("the source: two modes, no number"))
-	l.row(comparison.NewRow(in.id, "tofino: header delay beyond the ideal switch (median)", "µs", -alike, alike, 0.5,
+	l.row(comparison.NewRow(in.id, "tofino: header delay beyond the ideal switch (median)", "us", -alike, alike, 0.5,
 		in.slower("tofino", 0.5)).
 		Noted("the source: closely tracks the ideal"))
-	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (median)", "µs", comparison.AtMost, 0, 0,
+	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (median)", "us", comparison.AtMost, 0, 0,
 		quantile(in.delays["tofino"], 0.5)-quantile(in.delays["mod"], 0.5)).Noted("the source: slightly faster than mod"))
 	share := in.points["tofino"].counter("trims-deflected") / in.points["tofino"].trims()
 	l.row(comparison.NewBound(in.id, "tofino: share of trims that were deflected", "%", comparison.AtMost, 10, 0,

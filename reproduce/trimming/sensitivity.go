@@ -109,7 +109,7 @@ func (l *lab) responses(ctx context.Context, file, figure, title string) (sweep,
 		{"trims", "% beyond ideal", func(c *curve) []float64 { return c.extra }},
 		{"queue", "packets", func(c *curve) []float64 { return c.queue }},
 	} {
-		p := comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "µs of response",
+		p := comparison.Plot{Name: figure + "-" + plot.what, Title: title + ": " + plot.what, X: "us of response",
 			Y: plot.unit}
 		for i, c := range s {
 			p.Series = append(p.Series, comparison.Series{Name: fmt.Sprintf("seed %d", i+1), X: c.micros, Y: plot.y(c)})
@@ -155,12 +155,12 @@ func (c *curve) within(values []float64, low, high float64) []float64 {
 	return list
 }
 
-const longest = 30 // µs of response in all sweeps
+const longest = 30 // us of response in all sweeps
 
 // Why some rows deviate; docs/internals/reproducing-trimming.md has the whole story.
 const (
 	steadier = "with three times as much half-pessimistic time behind it, a shorter response holds here; alone (T9) it " +
-		"takes 3 µs"
+		"takes 3 us"
 	harsher = "each packet left in the recirculation queue prolongs the full stop here; the source must drain it faster"
 	milder  = "here pipelines share deflected packets evenly, so that each hears of a port soon enough by itself"
 )
@@ -171,9 +171,9 @@ func (s sweep) stableRow(id, what string, low, high, tolerance float64) comparis
 	if math.IsInf(from, 1) {
 		from = math.NaN()
 	}
-	row := comparison.NewRow(id, what, "µs", low, high, tolerance, from)
+	row := comparison.NewRow(id, what, "us", low, high, tolerance, from)
 	if math.IsNaN(from) {
-		row = row.Noted(fmt.Sprintf("not stable up to %d µs", longest))
+		row = row.Noted(fmt.Sprintf("not stable up to %d us", longest))
 	}
 	return row.Noted(s.spread((*curve).stableFrom))
 }
@@ -198,17 +198,17 @@ func t8(ctx context.Context, l *lab) error {
 	l.row(comparison.NewBound(id, "no response: goodput beside the ideal switch", "%", comparison.AtLeast, -5, 0,
 		c.of(func(c *curve) float64 { return 100 * (c.at(c.good, 0)/c.ideal - 1) })).
 		Noted("the source: near optimal"))
-	l.row(comparison.NewBound(id, "0.5 to 1.5 µs: longest recirculation queue, shortest of them", "packets",
+	l.row(comparison.NewBound(id, "0.5 to 1.5 us: longest recirculation queue, shortest of them", "packets",
 		comparison.AtLeast, smallQueue, 0,
 		c.of(func(c *curve) float64 {
 			return slices.Min(c.within(c.queue, 0.5,
 				1.5))
 		})).Noted("the source: still large, no number; " + steadier))
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0,
+	l.row(comparison.NewBound(id, "0.5 to 2.5 us: trims beyond the ideal switch, worst", "%", comparison.AtLeast, 10, 0,
 		c.of(worstExtra)).
 		Noted("the source: a lot more than it should, no number; here outputs never idle, " +
 			"so trims can't exceed the ideal's").ForInformation())
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: goodput beside the ideal switch, worst", "%", comparison.AtMost, -1, 0,
+	l.row(comparison.NewBound(id, "0.5 to 2.5 us: goodput beside the ideal switch, worst", "%", comparison.AtMost, -1, 0,
 		c.of(func(c *curve) float64 {
 			return 100 * (slices.Min(c.within(c.good, 0.5,
 				2.5))/c.ideal - 1)
@@ -219,11 +219,11 @@ func t8(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(fewer.stableRow(id, "shortest response that keeps the queue small, 32 senders", 3, 3, 0.35).ForInformation())
-	l.row(comparison.NewBound(id, "0.5 to 2.5 µs: trims beyond the ideal switch, worst, 32 senders", "%",
+	l.row(comparison.NewBound(id, "0.5 to 2.5 us: trims beyond the ideal switch, worst, 32 senders", "%",
 		comparison.AtLeast, 10, 0,
 		fewer.of(worstExtra)).ForInformation())
-	l.row(comparison.NewBound(id, "6 µs: trims beyond the ideal switch", "%", comparison.AtMost, 10, 0, c.of(extraAt(6))))
-	l.row(comparison.NewBound(id, "30 µs: goodput less that at 6 µs", "Gb/s", comparison.AtMost, 0, 0,
+	l.row(comparison.NewBound(id, "6 us: trims beyond the ideal switch", "%", comparison.AtMost, 10, 0, c.of(extraAt(6))))
+	l.row(comparison.NewBound(id, "30 us: goodput less that at 6 us", "Gb/s", comparison.AtMost, 0, 0,
 		c.of(func(c *curve) float64 { return c.at(c.good, longest) - c.at(c.good, 6) })).
 		Noted("the source: longer costs throughput, no number; see T9's sweep with 32 senders").ForInformation())
 	return nil
@@ -244,9 +244,9 @@ func t9(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(c.stableRow(id, "32 senders, pessimistic only: shortest response that keeps the queue small", 14, 14, 0.15))
-	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 µs", "Gb/s", 42, 42, 0.05,
+	l.row(comparison.NewRow(id, "32 senders, pessimistic only: goodput at 14 us", "Gb/s", 42, 42, 0.05,
 		c.of(goodAt(14))).Noted(c.spread(goodAt(14))))
-	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 µs", "Gb/s", 46, 46, 0.05,
+	l.row(comparison.NewRow(id, "32 senders, full scheme: goodput at 6 us", "Gb/s", 46, 46, 0.05,
 		full.of(goodAt(6))).Noted(full.spread(goodAt(6))))
 	l.row(d.stableRow(id, "64 senders, pessimistic only: shortest response that keeps the queue small", 3, 3, 0.35))
 	return nil
@@ -263,13 +263,13 @@ func t10(ctx context.Context, l *lab) error {
 		return err
 	}
 	l.row(c.stableRow(id, "32 senders, trim all: shortest response that keeps the queue small", 12, 12, 0.15))
-	l.row(comparison.NewRow(id, "32 senders, trim all, 12 µs: trims beyond the ideal switch", "%", 80, 80, 0.15,
+	l.row(comparison.NewRow(id, "32 senders, trim all, 12 us: trims beyond the ideal switch", "%", 80, 80, 0.15,
 		c.of(extraAt(12))).Noted(c.spread(extraAt(12))).Noted(harsher))
 	l.row(comparison.NewRow(id, "32 senders, trim all: best goodput of stable responses", "Gb/s", 38, 38, 0.05,
 		c.of(best)).Noted(c.spread(best)).Noted(harsher))
 	l.row(d.stableRow(id, "64 senders, trim all: shortest response that keeps the queue small", 10, 10,
 		0.15).Noted(harsher))
-	l.row(comparison.NewRow(id, "64 senders, trim all, 10 µs: goodput", "Gb/s", 19, 19, 0.05,
+	l.row(comparison.NewRow(id, "64 senders, trim all, 10 us: goodput", "Gb/s", 19, 19, 0.05,
 		d.of(goodAt(10))).Noted(d.spread(goodAt(10))).Noted(harsher))
 	return nil
 }
@@ -296,7 +296,7 @@ func t11(ctx context.Context, l *lab) error {
 		}
 		l.row(c.stableRow(id, fmt.Sprintf("%d senders, one pipeline notified: shortest response that keeps the queue small",
 			n), 9, 12, 0.15).Noted(milder))
-		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 µs: trims beyond the ideal switch", n),
+		l.row(comparison.NewRow(id, fmt.Sprintf("%d senders, one pipeline notified, 10 us: trims beyond the ideal switch", n),
 			"%", 20, 25, 0.15, c.of(extraAt(10))).Noted(c.spread(extraAt(10))).Noted(milder))
 	}
 	return nil

@@ -54,16 +54,16 @@ type rowName struct{ id, what string }
 // analysis.
 var outOfTolerance = []rowName{
 	{"T8", "shortest response that keeps the queue small"},
-	{"T8", "0.5 to 1.5 µs: longest recirculation queue, shortest of them"},
+	{"T8", "0.5 to 1.5 us: longest recirculation queue, shortest of them"},
 	{"T9", "32 senders, pessimistic only: shortest response that keeps the queue small"},
-	{"T10", "32 senders, trim all, 12 µs: trims beyond the ideal switch"},
+	{"T10", "32 senders, trim all, 12 us: trims beyond the ideal switch"},
 	{"T10", "32 senders, trim all: best goodput of stable responses"},
 	{"T10", "64 senders, trim all: shortest response that keeps the queue small"},
-	{"T10", "64 senders, trim all, 10 µs: goodput"},
+	{"T10", "64 senders, trim all, 10 us: goodput"},
 	{"T11", "32 senders, one pipeline notified: shortest response that keeps the queue small"},
-	{"T11", "32 senders, one pipeline notified, 10 µs: trims beyond the ideal switch"},
+	{"T11", "32 senders, one pipeline notified, 10 us: trims beyond the ideal switch"},
 	{"T11", "64 senders, one pipeline notified: shortest response that keeps the queue small"},
-	{"T11", "64 senders, one pipeline notified, 10 µs: trims beyond the ideal switch"},
+	{"T11", "64 senders, one pipeline notified, 10 us: trims beyond the ideal switch"},
 }
 
 // surprises names the rows that are out of tolerance and not listed, and those listed that aren't, or don't exist.
@@ -154,23 +154,23 @@ func TestResultsComeFromMechanisms(t *testing.T) {
 		short, long := measured(t, testConfig(), "T6"), measured(t, testConfig("tofino.pessimistic-us=20"), "T6")
 		const what, speed = "32 senders: time pessimistic", "32 senders: fastest flow"
 		if a, b := value(t, short, "T6", what), value(t, long, "T6", what); b < a+1 {
-			t.Errorf("pessimistic for %g %% and with 20 µs for %g %%", a, b)
+			t.Errorf("pessimistic for %g %% and with 20 us for %g %%", a, b)
 		}
 		if a, b := value(t, short, "T6", speed), value(t, long, "T6", speed); b > a-1 {
-			t.Errorf("fastest flow %g Gb/s and with 20 µs %g Gb/s", a, b)
+			t.Errorf("fastest flow %g Gb/s and with 20 us %g Gb/s", a, b)
 		}
 	})
 	t.Run("a slower recirculation makes mirrored headers later", func(t *testing.T) {
 		const what = "mod: header delay beyond the ideal switch"
 		if got := value(t, measured(t, testConfig("mod.recirculation-ns=2500"), "T2"), "T2", what); math.Abs(got-2.5) > 0.2 {
-			t.Errorf("2.5 µs of recirculation delay headers by %g µs", got)
+			t.Errorf("2.5 us of recirculation delay headers by %g us", got)
 		}
 	})
 	t.Run("a smaller queue overflows earlier", func(t *testing.T) {
 		const what = "the queue has grown to"
 		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=30000"), "T13"), "T13",
 			what); math.Abs(got-2.5) > 0.3 {
-			t.Errorf("20 packets are %g µs", got)
+			t.Errorf("20 packets are %g us", got)
 		}
 	})
 	t.Run("larger headers are more deflection", func(t *testing.T) {

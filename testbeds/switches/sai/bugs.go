@@ -65,7 +65,7 @@ func (b *bugs) list() []struct {
 			&b.forgetsToggle},
 		{parameter.Bug{Name: "drops-headers", Doc: "Loses one copy in eight and counts it nowhere.", Rule: "sai.silent-loss"},
 			&b.dropsHeaders},
-		{parameter.Bug{Name: "headers-behind-data", Doc: "Holds each copy back for 20 µs.", Rule: "sai.overtake"},
+		{parameter.Bug{Name: "headers-behind-data", Doc: "Holds each copy back for 20 us.", Rule: "sai.overtake"},
 			&b.behindData},
 		{parameter.Bug{Name: "reorders-headers", Doc: "Sends copies in pairs, the later first.", Rule: "sai.order"},
 			&b.reorders},

@@ -28,7 +28,7 @@ func TestModesFollowANotification(t *testing.T) {
 		checks []check
 	}{
 		{"nothing was deflected", nil, nil, []check{{0, Optimistic}, {us, Optimistic}, {clock.Second, Optimistic}}},
-		{"6 µs pessimistic, then 18 µs half", nil, []clock.Duration{10 * us}, []check{
+		{"6 us pessimistic, then 18 us half", nil, []clock.Duration{10 * us}, []check{
 			{10 * us, Pessimistic}, {16 * us, Pessimistic}, {16*us + 1*ns, HalfPessimistic}, {34 * us, HalfPessimistic},
 			{34*us + 1*ns, Optimistic},
 		}},

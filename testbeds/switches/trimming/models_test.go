@@ -309,11 +309,11 @@ func TestMirroredHeadersTakeARecirculationLonger(t *testing.T) {
 	base.model, base.settings = "mod", []string{"recirculation-ns=1000"}
 	mirrored := sum(headerDelays(t, base))
 	if d := mirrored - ideal; d < 0.95 || d > 1.2 {
-		t.Errorf("headers take %.3f µs, mirrored ones %.3f µs", ideal, mirrored)
+		t.Errorf("headers take %.3f us, mirrored ones %.3f us", ideal, mirrored)
 	}
 	base.settings = []string{"recirculation-ns=3000"}
 	if d := sum(headerDelays(t, base)) - mirrored; d < 1.9 || d > 2.1 {
-		t.Errorf("2 µs more of recirculation make headers %.3f µs later", d)
+		t.Errorf("2 us more of recirculation make headers %.3f us later", d)
 	}
 }
 

@@ -563,7 +563,7 @@ func TestAForwardingStepAllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}); allocs != 0 {
-		t.Errorf("%v allocations in 10 µs of simulated time", allocs)
+		t.Errorf("%v allocations in 10 us of simulated time", allocs)
 	}
 }
 

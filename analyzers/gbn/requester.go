@@ -64,7 +64,7 @@ type requester struct {
 	mute      int   // responses that were lost since the latest progress
 	lowest    pos   // the lowest position that was ever retransmitted
 	fatalNS   int64 // when the NAK that ended the connection passed
-	// the latest restart that only the timer explains: where it went, when it was seen, and the earliest instant at which
+	// the latest restart of which the cause is known: where it went, when it was seen, and the earliest instant at which
 	// it can have left the host
 	timedAt, timedNS, timedFromNS int64
 }
@@ -296,6 +296,7 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	}
 	switch kind {
 	case nakSequence:
+		s.noteNacked(r, p, k, forward)
 		return rqRestartNack
 	case nakImplied:
 		return rqRestartImplied
@@ -391,40 +392,6 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 			fmt.Sprintf("%s, retransmission %d without progress", s.request(r.Opcode, p), *count),
 			why(s.requester(), psnOf(p), *count, limit.Max))
 	}
-}
-
-// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that
-// instants prove what it had received.
-func (s *session) punctual() bool {
-	return s.a.cfg.HostDelayNS > 0 && !s.captured && !s.fateUnknown && !s.disturbed && !s.a.unpunctual()
-}
-
-// refusedSurely reports whether the requester had received the RNR NAK of state k when it sent r: it waits for that and
-// no longer for the timer.
-func (s *session) refusedSurely(r *trace.Record, k *knowledge) bool {
-	return s.punctual() && k.nak == nakRNR && !k.dubious && r.TimeNS-k.nakNS > s.a.delay
-}
-
-// noteTimed remembers the earliest instant of a restart that only the timer explains. The next one comes T after that
-// at the earliest, however long either took to the observer.
-func (s *session) noteTimed(r *trace.Record, p pos, k *knowledge) {
-	q, t := &s.req, s.limits.TimeoutNS
-	start, _, ok := s.timerStart(p, k)
-	if !s.punctual() || t <= 0 || !ok || q.carried > 0 || k.dubious {
-		q.timedAt = -1
-		return
-	}
-	since, timed := s.timedSince(p, start)
-	if !timed {
-		since = max(start-s.a.cfg.HostDelayNS, k.timeNS) // it sent the request before it passed, and got the response after
-	}
-	q.timedAt, q.timedNS, q.timedFromNS = p, r.TimeNS, max(r.TimeNS-s.a.cfg.HostDelayNS, since+t)
-}
-
-// timedSince returns the earliest instant of the restart at p that was seen at startNS, if only the timer explains it.
-func (s *session) timedSince(p pos, startNS int64) (int64, bool) {
-	q := &s.req
-	return q.timedFromNS, q.timedAt == p && q.timedNS == startNS
 }
 
 // checkBoth bounds the retransmissions of which some may be timeouts or answers to RNR NAKs.

@@ -17,6 +17,7 @@ type session struct {
 	full    int32   // the path MTU if that is given, else 0: an inferred one may be a guess
 	midway  bool    // the connection may be older than the trace
 	exact   bool    // the trace shows which frames arrive, and in which order
+	pair    bool    // a second tap shows what arrives, whatever happened before
 	vouched [2]bool // the tap saw every frame from and to the requester, the responder
 	started bool
 	bounded bool // messages end before the gap and begin after it
@@ -67,6 +68,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 		midway: !meta.Connections.Certain(flow), counts: meta.Connections.Certain(flow), ghosts: -1, repeated: -1,
 		arrived: -1, odd: -1,
 		exact:    meta.Kind != trace.KindPlain || meta.EventsKnown,
+		pair:     meta.Kind == trace.KindPair,
 		requests: sentRequests{low: 1 << 62, high: -1 << 62}, credit: firstCredit,
 	}
 	if conn, ok := meta.Connections.Get(flow); ok {
@@ -437,7 +439,8 @@ func (s *session) absorb() {
 	}
 }
 
-// arrives notes a frame of an exact session. Where an event changes what arrives, or when, nothing more is judged.
+// arrives notes a frame of an exact session. Where an event changes what arrives, or when, nothing more is judged,
+// unless a second tap shows that.
 func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 	switch r.Event {
 	case trace.EventNone, trace.EventDrop, trace.EventCorrupt, trace.EventECN:
@@ -448,8 +451,10 @@ func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 			s.lose(1)
 		}
 	default:
-		s.lose(0)
-		s.lose(1)
+		if !s.pair {
+			s.lose(0)
+			s.lose(1)
+		}
 	}
 	if !f.back || f.lost {
 		return

@@ -48,7 +48,8 @@ func (f *front) serve(to grpc.ClientConnInterface) {
 		f.t.Fatal(err)
 	}
 	f.address = lis.Addr().String()
-	server := grpc.NewServer(grpc.ForceServerCodecV2(bmv2.NewVerbatim()), grpc.UnknownServiceHandler(bmv2.PassThrough(to, &f.pumps)),
+	server := grpc.NewServer(grpc.ForceServerCodecV2(bmv2.NewVerbatim()),
+		grpc.UnknownServiceHandler(bmv2.PassThrough(to, &f.pumps)),
 		grpc.WaitForHandlers(true), grpc.StreamInterceptor(f.intercept))
 	f.server = server
 	f.serving.Go(func() { _ = server.Serve(lis) })

@@ -16,8 +16,8 @@ type Capture struct {
 	err  error
 }
 
-// NewCapture returns a capture of n to dst of the points and packets that want accepts; nil: all but drops. name names the
-// file in errors. Pass its See to Network.SetTap, and Close it at the end.
+// NewCapture returns a capture of n to dst of the points and packets that want accepts; nil: all but drops. name
+// names the file in errors. Pass its See to Network.SetTap, and Close it at the end.
 func NewCapture(n *Network, dst io.Writer, name string, want func(Point, *Packet) bool) *Capture {
 	if want == nil {
 		want = func(at Point, _ *Packet) bool { return at.Stage != Dropped }

@@ -53,8 +53,8 @@ func (w *watch) written(port int, frame []byte, p *fabric.Packet) {
 		w.add("port %d, out: a written frame has %s", port, wrong)
 		return
 	}
-	if came, from := w.s.net.Frame(p), w.s.net.Codecs().MinFrame(&p.Header); from < len(frame) && len(frame) <= len(came) &&
-		!bytes.Equal(frame[from:], came[from:len(frame)]) {
+	came, from := w.s.net.Frame(p), w.s.net.Codecs().MinFrame(&p.Header)
+	if from < len(frame) && len(frame) <= len(came) && !bytes.Equal(frame[from:], came[from:len(frame)]) {
 		w.add("port %d, out: a written frame has another payload than the one that came in", port)
 	}
 }

@@ -23,7 +23,8 @@ const Name = "kernel-tcp"
 func Transport() transport.Transport {
 	return transport.Transport{Transport: wire.Transport{
 		Model: parameter.Model{
-			Name: Name, Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged.",
+			Name: Name,
+			Doc:  "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged.",
 			Parameters: parameter.Table{
 				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",

@@ -41,7 +41,8 @@ func (m *meter) begin(run int) {
 	}
 }
 
-// left is the estimate of what is to come: the rest of the runs as fast as those that are over, or the rest of the time.
+// left is the estimate of what is to come: the rest of the runs as fast as those that are over, or the rest of the
+// time.
 func (m *meter) left(run int, took time.Duration) string {
 	if run < 2 {
 		return ""

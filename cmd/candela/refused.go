@@ -36,7 +36,8 @@ func refused(file string, f runFlags, err error) refusal {
 	}
 	r.wrong = false
 	bed, _ := networkLab(r.testbed)
-	if data, e := os.ReadFile(file); e == nil && config.IsSwitchTest(data) && r.testbed != config.NetnsTestbed && bed == nil {
+	if data, e := os.ReadFile(file); e == nil && config.IsSwitchTest(data) && r.testbed != config.NetnsTestbed &&
+		bed == nil {
 		r.reason = fmt.Errorf("%s: a test of a switch runs in a network of its own, not on testbed %s", file, r.testbed)
 	}
 	return r

@@ -36,7 +36,8 @@ func (n *Network) copyFrame(c, p *Packet) {
 	}
 }
 
-// Frame returns the frame that p was made of, nil if there is none. It is valid while p exists and is not to be changed.
+// Frame returns the frame that p was made of, nil if there is none. It is valid while p exists and is not to be
+// changed.
 func (n *Network) Frame(p *Packet) []byte { return n.frame(p) }
 
 // frame returns the frame that p was made of, nil if there is none.

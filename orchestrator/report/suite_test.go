@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
@@ -53,5 +54,19 @@ func TestSuiteTextReportsAWriteError(t *testing.T) {
 	r := &Report{Verdict: analyzers.Pass}
 	if err := SuiteText(brokenWriter{}, []*Report{r}, TextOptions{}); !errors.Is(err, errFull) {
 		t.Error(err)
+	}
+}
+
+func TestEveryPartOfASweepsTableNamesThePoints(t *testing.T) {
+	tab := table{columns: []column{{"", false}, {"point", true}, {"a long column", true}, {"another one", true}}, keys: 2}
+	tab.add(cell{"PASS", plain}, cell{"7", plain}, cell{strings.Repeat("1", 40), plain}, cell{strings.Repeat("2", 40), plain})
+	var b strings.Builder
+	p := newPrinter(&b, TextOptions{Width: 60})
+	p.table(0, &tab)
+	if err := p.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "PASS      7  "); n != 2 {
+		t.Errorf("%d parts name the point, want 2:\n%s", n, b.String())
 	}
 }

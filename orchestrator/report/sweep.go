@@ -46,7 +46,7 @@ func SweepText(w io.Writer, sw *Sweep, o TextOptions) error {
 }
 
 func sweepTable(sw *Sweep) table {
-	tab := table{columns: []column{{"", false}, {"point", true}}}
+	tab := table{columns: []column{{"", false}, {"point", true}}, keys: 2}
 	for i, name := range sw.Columns {
 		tab.columns = append(tab.columns, column{name, numeric(sw.Rows, i)})
 	}

@@ -94,14 +94,20 @@ func (w *way) address(l netlink.Link, ip netip.Addr) error {
 	return nil
 }
 
+// Values of Linux that netlink declares there only: NUD_PERMANENT of linux/neighbour.h, RT_SCOPE_LINK of linux/rtnetlink.h.
+const (
+	permanent               = 0x80
+	onLink    netlink.Scope = 253
+)
+
 func (w *way) peer(l netlink.Link, p *SocketPeer) error {
 	index := l.Attrs().Index
-	n := &netlink.Neigh{LinkIndex: index, IP: p.IP.AsSlice(), HardwareAddr: p.MAC[:], State: netlink.NUD_PERMANENT}
+	n := &netlink.Neigh{LinkIndex: index, IP: p.IP.AsSlice(), HardwareAddr: p.MAC[:], State: permanent}
 	if err := netlink.NeighAdd(n); err != nil {
 		return wayError(w.device, "neighbour "+p.IP.String(), err)
 	}
 	w.undo = append(w.undo, func() error { return gone(netlink.NeighDel(n)) })
-	r := &netlink.Route{LinkIndex: index, Dst: single(p.IP), Scope: netlink.SCOPE_LINK, MTU: w.mtu}
+	r := &netlink.Route{LinkIndex: index, Dst: single(p.IP), Scope: onLink, MTU: w.mtu}
 	for _, ip := range w.ips {
 		if ip.Is4() == p.IP.Is4() {
 			r.Src = ip.AsSlice()

@@ -110,6 +110,7 @@ func (f *Finding) concerns(o *Observed, u *Finding) bool {
 		return !o.Responder
 	case byResponder:
 		return o.Responder
+	default:
 	}
 	return len(f.Packets) > 0 && len(u.Packets) > 0 && f.Packets[0] == u.Packets[0]
 }

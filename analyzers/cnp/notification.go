@@ -37,7 +37,8 @@ func (a *Analyzer) notification(r *trace.Record) {
 
 // checkFormat checks the fields of a CNP.
 func (a *Analyzer) checkFormat(r *trace.Record) {
-	wrong, why := "", flaw{}
+	var wrong string
+	var why flaw
 	switch {
 	case !r.Has(trace.BECN):
 		wrong, why = "BECN is clear", flawBECN

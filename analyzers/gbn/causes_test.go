@@ -13,8 +13,8 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 	causetest.Table(t, gbn.Rules(), gbn.Causes())
 }
 
-// TestEveryCauseIsReportedAsDocumented runs a trace for each cause. What docs/reference/rules.md shows of it is what the analyzer
-// says there.
+// TestEveryCauseIsReportedAsDocumented runs a trace for each cause. What docs/reference/rules.md shows of it is what
+// the analyzer says there.
 func TestEveryCauseIsReportedAsDocumented(t *testing.T) {
 	var all []analyzers.Finding
 	for _, s := range examples {

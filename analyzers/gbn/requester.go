@@ -43,19 +43,19 @@ type requester struct {
 	waitingNS int64  // which began
 	stalledNS int64  // and ended at this instant; 0: there was none
 	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
-	dubious   bool   // some response was about what was never sent
-	fails     bool   // a response may have ended the connection
 	failsNS   int64  // when it passed
 	failsAt   pos    // but not if a request that it fits had been sent there when it arrived
 	failsOp   packet.Opcode
 	failsLen  uint16
-	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
-	rewound   bool  // it went back there
+	dubious   bool  // some response was about what was never sent
+	fails     bool  // a response may have ended the connection
+	rewound   bool  // it went back to what was doubted
 	misled    bool  // a response reached it that nobody sent: it may have ended in error over that
-	tried     int   // restarts since everything was acknowledged
 	refused   bool  // an RNR NAK has passed
-	lastNack  int64 // when a NACK passed of which it had perhaps no retry left, 0: none has
 	exhausted bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
+	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
+	tried     int   // restarts since everything was acknowledged
+	lastNack  int64 // when a NACK passed of which it had perhaps no retry left, 0: none has
 	restartAt pos   // where the last restart went
 	restarts  int   // how often in a row, NACKs and timeouts
 	rnrs      int   // how often in a row, after RNR NAKs

@@ -56,8 +56,8 @@ func Meta(c *trace.Connections) trace.Meta {
 // TIME is in microseconds. DIRECTION is > from requester to responder or < back, with a connection before it if that is
 // not 1: 2>. WHAT is first, mid, last, only (WRITE), send, read, atomic, resp, aack, ack, nak, rnr or cnp. PSN is
 // relative, 1-based. COUNT is the number of packets of a read. Flags: the injector's events (drop, ecn, corrupt …), ce
-// (marked on arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, fecn, len=N (payload), stray (of no
-// connection).
+// (marked on arrival), ar (acknowledge request), code=N (RNR timer), psn=N (absolute), nobecn, fecn,
+// len=N (payload), stray (of no connection).
 func Parse(text string) ([]trace.Record, error) {
 	var records []trace.Record
 	for n, line := range strings.Split(text, "\n") {

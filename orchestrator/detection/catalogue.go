@@ -32,9 +32,8 @@ runs them all, and counts false alarms on compliant NICs.
 const ndpHead = `
 ## NDP hosts
 
-Bugs of the hosts in tests of switches, which docs/guide/switch-tests.md describes; the tests of package ` + "`switchtest`" +
-	` run them all. Those of the
-SAI switch are in docs/guide/sai-trimming.md.
+Bugs of the hosts in tests of switches, which docs/guide/switch-tests.md describes; the tests of package
+` + "`switchtest`" + ` run them all. Those of the SAI switch are in docs/guide/sai-trimming.md.
 
 ` + "```yaml" + `
 hosts: {transport: ndp, bugs: [early-timeout]}

@@ -297,11 +297,11 @@ func (p *page) events() {
 func (p *page) findings(t *textReport) {
 	view := func(g group) pageFinding {
 		f := g[0]
-		v := pageFinding{Finding: f, Place: t.place(f), What: t.headline(g), Anchor: p.Report.Anchor(f),
-			Filters: p.Report.filters(f)}
-		v.Rows = p.Report.packetRows(f, v.Anchor)
+		v := pageFinding{Finding: f, Place: t.place(f), What: t.headline(g), Anchor: p.Anchor(f),
+			Filters: p.filters(f)}
+		v.Rows = p.packetRows(f, v.Anchor)
 		for _, other := range g[1:] {
-			v.Others = append(v.Others, pageOther{p.Report.Anchor(other), t.place(other), other.Summary()})
+			v.Others = append(v.Others, pageOther{p.Anchor(other), t.place(other), other.Summary()})
 		}
 		if f.counts() {
 			v.Word, v.Class = "FAIL", "fail"

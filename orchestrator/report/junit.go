@@ -14,7 +14,8 @@ import (
 // JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
 // events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
 // verdict of invalid is an error, and so is a file that is wrong. An analyzer all of whose violations are waived is
-// skipped, and so is a test that was refused. Tests of one name are told apart by their files. A run that fails has at least one failure, one that is invalid at least one error, one that passes neither.
+// skipped, and so is a test that was refused. Tests of one name are told apart by their files. A run that fails has at
+// least one failure, one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
 	names := newNaming(reports)
@@ -52,12 +53,13 @@ type (
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
-		Name       string          `xml:"name,attr"`
-		Tests      int             `xml:"tests,attr"`
-		Failures   int             `xml:"failures,attr"`
-		Errors     int             `xml:"errors,attr"`
-		Skipped    int             `xml:"skipped,attr"`
-		Time       string          `xml:"time,attr"` // seconds that the run took; in a run directory, which repeats to the byte, those of the trace
+		Name     string `xml:"name,attr"`
+		Tests    int    `xml:"tests,attr"`
+		Failures int    `xml:"failures,attr"`
+		Errors   int    `xml:"errors,attr"`
+		Skipped  int    `xml:"skipped,attr"`
+		// Time is the seconds that the run took; in a run directory, which repeats to the byte, those of the trace.
+		Time       string          `xml:"time,attr"`
 		Properties []junitProperty `xml:"properties>property,omitempty"`
 		Cases      []junitCase     `xml:"testcase"`
 		Output     string          `xml:"system-out,omitempty"`

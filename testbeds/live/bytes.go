@@ -11,6 +11,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
+const ethernetLen = 14
+
 // Judges see packets at the taps of the network, devices see bytes. What follows holds one against the other: a run
 // whose bytes are not what its taps show says nothing about the switch.
 

@@ -135,8 +135,6 @@ func (s *Switch) openHost(h int) (err error) {
 // mostReal is how long the traffic of a run may take.
 const mostReal = 10 * time.Minute
 
-const ethernetLen = 14
-
 // Advance lets the run go on until its clock shows until, or nothing is left to happen: then it returns the time and
 // true.
 func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, quiet bool, err error) {

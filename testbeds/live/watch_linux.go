@@ -36,6 +36,7 @@ func (w *watch) see(at fabric.Point, _ clock.Time, p *fabric.Packet) {
 		}
 	case fabric.Egress:
 		w.leaving[at.Port] = append(w.leaving[at.Port], p.Header)
+	default:
 	}
 }
 

@@ -94,7 +94,8 @@ func (w *way) address(l netlink.Link, ip netip.Addr) error {
 	return nil
 }
 
-// Values of Linux that netlink declares there only: NUD_PERMANENT of linux/neighbour.h, RT_SCOPE_LINK of linux/rtnetlink.h.
+// Values of Linux that netlink declares there only: NUD_PERMANENT of linux/neighbour.h, RT_SCOPE_LINK of
+// linux/rtnetlink.h.
 const (
 	permanent               = 0x80
 	onLink    netlink.Scope = 253

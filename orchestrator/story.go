@@ -115,13 +115,13 @@ func (st *story) String() string {
 		return line
 	}
 	if st.resentID == 0 {
-		return line + " → never sent again"
+		return line + " → never retransmitted"
 	}
 	cause := ""
 	if st.answer == "" {
 		cause = " by timeout"
 	}
-	line += fmt.Sprintf(" → sent again%s as #%d, %s after the loss", cause, st.resentID, report.Span(st.resentNS-t.TimeNS))
+	line += fmt.Sprintf(" → retransmitted%s as #%d, %s after the loss", cause, st.resentID, report.Span(st.resentNS-t.TimeNS))
 	if st.resentHit != trace.EventNone {
 		line += fmt.Sprintf(" (%s, too)", st.resentHit)
 	}

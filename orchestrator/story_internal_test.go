@@ -39,7 +39,7 @@ func TestWhatWasDeliveredIsNotSaidToBeMissing(t *testing.T) {
 				tt.change(&passed)
 				s.left(&passed)
 			}
-			if got := strings.Contains(s.lines()[0], "never sent again"); got != tt.missing {
+			if got := strings.Contains(s.lines()[0], "never retransmitted"); got != tt.missing {
 				t.Errorf("%q", s.lines()[0])
 			}
 		})

@@ -82,7 +82,7 @@ func passing() *Report {
 			{Where: "data-pkt-events[1]", What: "drop qpn 2 psn 5 iter 1", Hits: 1},
 			{Where: "data-pkt-events[2]", What: "drop qpn 2 psn 5 iter 2", Hits: 1},
 		},
-		Stories: []string{"#5 qpn 2 data psn 5 iter 1: drop → nak psn 5 → sent again"},
+		Stories: []string{"#5 qpn 2 data psn 5 iter 1: drop → nak psn 5 → retransmitted"},
 		Metrics: []analyzers.Metric{
 			metric("retrans.nack-generation", 0, 1104), metric("retrans.nack-generation", 2, 1104),
 			metric("retrans.nack-reaction", 0, 2604), metric("retrans.timeout", 0, 67_210_112),

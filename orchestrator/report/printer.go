@@ -66,18 +66,6 @@ func (p *printer) styled(text string, s style) {
 	_, _ = p.WriteString("\x1b[" + string(s) + "m" + text + "\x1b[0m")
 }
 
-// line writes one line of cells behind an indent, a space between them.
-func (p *printer) line(indent int, cells ...cell) {
-	p.spaces(indent)
-	for i, c := range cells {
-		if i > 0 {
-			p.spaces(1)
-		}
-		p.styled(c.text, c.style)
-	}
-	p.newline()
-}
-
 // labelled writes text behind a label, wrapped and aligned behind it.
 func (p *printer) labelled(indent, labelWidth int, label cell, text string, s style) {
 	room := max(p.width-indent-labelWidth, minLast)

@@ -42,7 +42,7 @@ func (m *Trim) cells() []string {
 	}
 	switch {
 	case !m.Recovered && !m.Resent:
-		remark = "never sent again"
+		remark = "never retransmitted"
 	case !m.Recovered:
 		remark = "never arrived whole"
 	case !m.Nacked:

@@ -19,7 +19,7 @@ type tcpFrame struct {
 
 // parse decodes a frame and reports whether it is an undamaged TCP packet: a trimmed one has a checksum that is wrong.
 func (t *tcpFrame) parse(frame []byte) bool {
-	if !t.Datagram.Parse(frame) || t.Next != wire.ProtocolTCP || t.header.Parse(t.Body) != nil || !t.Intact() {
+	if !t.Parse(frame) || t.Next != wire.ProtocolTCP || t.header.Parse(t.Body) != nil || !t.Intact() {
 		return false
 	}
 	t.src, _ = netip.AddrFromSlice(t.Src())

@@ -121,7 +121,8 @@ func (st *story) String() string {
 	if st.answer == "" {
 		cause = " by timeout"
 	}
-	line += fmt.Sprintf(" → retransmitted%s as #%d, %s after the loss", cause, st.resentID, report.Span(st.resentNS-t.TimeNS))
+	line += fmt.Sprintf(" → retransmitted%s as #%d, %s after the loss", cause, st.resentID,
+		report.Span(st.resentNS-t.TimeNS))
 	if st.resentHit != trace.EventNone {
 		line += fmt.Sprintf(" (%s, too)", st.resentHit)
 	}

@@ -149,3 +149,17 @@ func TestDocumentListsAreNeverNull(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A judge that forgets the severity of a rule must not acquit.
+func TestAFindingWithoutSeverityIsAViolation(t *testing.T) {
+	for declared, want := range map[analyzers.Severity]analyzers.Verdict{
+		"": analyzers.Fail, analyzers.Violation: analyzers.Fail, analyzers.Warning: analyzers.Pass, analyzers.Note: analyzers.Pass,
+	} {
+		r := analyzers.NewReporter("x", []analyzers.Rule{{ID: "x.y", Severity: declared}})
+		r.Report(analyzers.Finding{Rule: "x.y"})
+		var a analyzers.Analysis
+		if a.Add("x", analyzers.Result{Findings: r.Findings()}); a.Verdict != want {
+			t.Errorf("severity %q: %s, want %s", declared, a.Verdict, want)
+		}
+	}
+}

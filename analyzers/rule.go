@@ -12,7 +12,7 @@ import (
 // of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"
-	Severity  Severity // of a finding, unless the finding says why it is milder
+	Severity  Severity // of a finding, unless the finding says why it is milder; empty: Violation
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
 }
@@ -74,11 +74,12 @@ func (r *Reporter) Open(rule string, connection int) bool {
 }
 
 // Report keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in.
+// A finding without a severity is a violation, so that a forgotten one does not acquit.
 func (r *Reporter) Report(f Finding) {
 	rule := r.rules[f.Rule]
 	f.Analyzer = r.analyzer
 	f.Clause = cmp.Or(f.Clause, rule.Clause)
-	f.Severity = cmp.Or(f.Severity, rule.Severity)
+	f.Severity = cmp.Or(f.Severity, rule.Severity, Violation)
 	if f.Packets == nil {
 		f.Packets = []uint64{}
 	}

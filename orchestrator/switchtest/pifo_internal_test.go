@@ -150,8 +150,8 @@ expect: {counters: {nic-1.port-0.sent: 600, switch.dropped-evicted: {min: EVICTE
 				found[f.Rule] += f.Message + " "
 			}
 			// a NIC must be blamed, too
-			unblamed := found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-")
-			if want == "" && (o.Verdict.Exit != 0 || len(found) > 0) || want != "" && unblamed {
+			unblamed := want != "" && found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-")
+			if (want == "") != (o.Verdict.Exit == 0) || want == "" && len(found) > 0 || unblamed {
 				t.Errorf("%v, found %v", o.Verdict.Reasons, found)
 			}
 		})

@@ -20,7 +20,8 @@ type SwitchView interface {
 	// Settings returns what a switch is set to, and Counters what it counts, in the vocabulary of its family.
 	Settings(sw int) (any, error)
 	Counters(sw int) (any, error)
-	Reason(code uint8) DropReason
+	// Reason returns what a reason of a switch's drops is called.
+	Reason(sw int, code uint8) DropReason
 	// FlowOf returns the number of the flow that a packet belongs to, 0 if none.
 	FlowOf(t *trace.SwitchTap) int
 	// Cut reports whether packets may be inside when the observation ends: Bounded from the beginning, InFlight at the
@@ -28,8 +29,8 @@ type SwitchView interface {
 	Bounded() bool
 	InFlight() bool
 	Decisions() []trace.DecisionKind
-	// Makes reports whether switches send packets of their own, as answers to others or by themselves.
-	Makes() bool
+	// Makes reports whether a switch sends packets of its own, as answers to others or by itself.
+	Makes(sw int) bool
 }
 
 // DropReason is a reason for which a switch drops packets.

@@ -139,12 +139,12 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	left := place{t.Port, t.Queue}
 	switch {
 	case p == nil || !p.decided:
-		if t.Stage == trace.Left || a.view.Reason(t.Reason).Decided {
+		if t.Stage == trace.Left || a.view.Reason(t.Switch, t.Reason).Decided {
 			a.find(Missing, t.Switch, t.Time, t.ID, "a decision about it", stageText(t))
 		}
 	case t.Stage == trace.Left && (p.outcome != trace.OutcomeQueued || p.at != left):
 		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
-	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.view.Reason(t.Reason).Outage:
+	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.view.Reason(t.Switch, t.Reason).Outage:
 		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
 	}
 	if p != nil {

@@ -17,7 +17,7 @@ type view struct{ analyzers.SwitchView }
 
 func (view) Switches() int         { return 1 }
 func (view) SwitchName(int) string { return "switch" }
-func (view) Reason(code uint8) analyzers.DropReason {
+func (view) Reason(_ int, code uint8) analyzers.DropReason {
 	return analyzers.DropReason{Name: "own", Decided: code != outage, Outage: code == outage}
 }
 func (view) Decisions() []trace.DecisionKind {

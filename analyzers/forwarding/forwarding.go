@@ -100,7 +100,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		delete(a.caused[t.Switch], t.ID)
 		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops
 		// a copy of its own drops the last of it.
-		if !a.view.Reason(t.Reason).Copied {
+		if !a.view.Reason(t.Switch, t.Reason).Copied {
 			a.forget(a.inside[t.Switch], identify(t), t.Size)
 		}
 	}
@@ -163,7 +163,7 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
 	a.made++
 	switch {
-	case !a.view.Makes():
+	case !a.view.Makes(t.Switch):
 		a.find(MadeUnasked, t, "no packets but those that come in: this family makes none", "the switch made it")
 	case a.recorded && !caused:
 		a.find(MadeUnasked, t, "a decision that names the cause", "the switch made it, and no decision says why")

@@ -20,8 +20,8 @@ type view struct {
 func (view) Switches() int               { return 2 }
 func (view) SwitchName(int) string       { return "switch" }
 func (view) FlowOf(*trace.SwitchTap) int { return 1 }
-func (v view) Makes() bool               { return v.makes }
-func (view) Reason(code uint8) analyzers.DropReason {
+func (v view) Makes(int) bool            { return v.makes }
+func (view) Reason(_ int, code uint8) analyzers.DropReason {
 	return analyzers.DropReason{Copied: code == 1}
 }
 func (view) Decisions() []trace.DecisionKind {

@@ -49,6 +49,8 @@ type Options struct {
 	Testbed  string    // replaces the file's testbed if not empty
 
 	Switches        []parameter.Model // that a switch test can have under test
+	NICs            []parameter.Model // that the NICs of its hosts can have
+	NoNICs          map[string]string // why other models can't be there, by model
 	Transports      []Transport       // of its hosts, the default first
 	SwitchAnalyzers []string          // that judge it
 	SwitchMetrics   []SwitchMetric    // that it can bound

@@ -18,7 +18,7 @@ type SwitchTest struct {
 	Topology     Topology
 	Seed         uint64
 	Switch       Modelled
-	Hosts        Modelled
+	Hosts        Hosts
 	Workload     []Workload
 	Changes      []Change
 	Duration     clock.Duration // traffic stops and the run ends here; 0: when every flow has finished
@@ -38,6 +38,18 @@ type Modelled struct {
 	Model  string
 	Values parameter.Values
 	Bugs   []string // seeded bugs, for tests of the harness itself
+}
+
+// Hosts is how hosts send and receive: a transport, and what its packets meet between it and the wire.
+type Hosts struct {
+	Modelled
+	NIC *HostNIC // nil: NICs have no queues
+}
+
+// HostNIC gives the NIC of every host the queues and the mechanism of a switch's model.
+type HostNIC struct {
+	Modelled
+	Backlog int // packets that the transport may have at its NIC
 }
 
 // Topology is how hosts and switches are wired.

@@ -1,6 +1,12 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"candela.dev/candela/generator/parameter"
+)
 
 // SwitchJSONSchema is [JSONSchema] for switch tests, with the models that o knows.
 func SwitchJSONSchema(o Options) []byte {
@@ -21,6 +27,7 @@ func SwitchReference(o Options) []byte {
 	}{{"topology", topologySchema()}, {"switch-under-test", underTestSchema(&o)}, {"hosts", hostsSchema(&o)}} {
 		w.models(k.path, k.kind)
 	}
+	w.nics(&o)
 	return w.Bytes()
 }
 
@@ -40,4 +47,29 @@ func (w *referenceWriter) models(path string, k *modelled) {
 			w.WriteString("\n")
 		}
 	}
+}
+
+// nics writes what NICs take beside what the tables of switch models have.
+func (w *referenceWriter) nics(o *Options) {
+	k := hostNICSchema(o)
+	plain := parameter.Model{Parameters: k.shared()}
+	fmt.Fprintf(w, "\n## `hosts: {nic: …}`\n\n%s It takes %s, and beside the parameters of the model:\n\n%s", nicDoc,
+		oneOf(k.names()), tableText(&object{fields: k.object(&plain).fields[1:]}))
+	for _, name := range slices.Sorted(maps.Keys(o.NoNICs)) {
+		fmt.Fprintf(w, "\n- `%s` can't be there: %s.", name, o.NoNICs[name])
+	}
+	w.WriteString("\n")
+}
+
+// shared returns the parameters that all models have.
+func (k *modelled) shared() parameter.Table {
+	var shared parameter.Table
+	for i := range k.models {
+		if i == 0 {
+			shared = k.models[0].Parameters
+		}
+		own := k.models[i].Parameters
+		shared = slices.DeleteFunc(slices.Clone(shared), func(p parameter.Parameter) bool { return own.Find(p.Name) < 0 })
+	}
+	return shared
 }

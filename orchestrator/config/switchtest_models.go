@@ -16,7 +16,8 @@ type modelled struct {
 	def      string // the model of a mapping that names none; empty: required
 	models   []parameter.Model
 	of       func(parent any) *Modelled
-	more     []field // keys that every model has
+	more     []field           // keys that every model has
+	refused  map[string]string // why a model that exists is none of models
 	bugs     bool
 }
 
@@ -74,6 +75,10 @@ func (k *modelled) choose(d *decoder, n *yaml.Node, path string) *parameter.Mode
 		return nil
 	}
 	m := k.model(value.Value)
+	if why := k.refused[value.Value]; why != "" {
+		d.problem(value, at, "is "+show(value)+", which can't be there: "+why, "it takes "+oneOf(k.names()))
+		return nil
+	}
 	if m == nil {
 		d.problem(value, at, "is "+show(value)+didYouMean(value.Value, k.names()), "it takes "+oneOf(k.names()))
 	}

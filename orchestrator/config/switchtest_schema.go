@@ -62,7 +62,7 @@ func switchTestSchema(o *Options) *object {
 				required: true,
 				at:       at(func(t *SwitchTest) *Modelled { return &t.Switch })},
 			{key: "hosts", doc: "How hosts send and receive.", kind: hostsSchema(o), def: "{}",
-				at: at(func(t *SwitchTest) *Modelled { return &t.Hosts })},
+				at: at(func(t *SwitchTest) *Hosts { return &t.Hosts })},
 			{key: "workload", doc: "Who sends what to whom. Each item is a mapping with one key, its kind.",
 				kind: list[Workload]{of: workloadSchema(o), min: 1, max: 4096}, required: true,
 				at: at(func(t *SwitchTest) *[]Workload { return &t.Workload })},
@@ -164,7 +164,21 @@ func hostsSchema(o *Options) *modelled {
 	}
 	return &modelled{selector: "transport", doc: "Transport protocol of the hosts.", title: "hosts", what: "transport",
 		def: def, models: o.transportModels(),
-		of: func(parent any) *Modelled { return parent.(*Modelled) }}
+		of: func(parent any) *Modelled { return &parent.(*Hosts).Modelled },
+		more: []field{{key: "nic", doc: nicDoc, kind: optional[HostNIC]{hostNICSchema(o)},
+			at: at(func(h *Hosts) **HostNIC { return &h.NIC })}}}
+}
+
+const nicDoc = "Queues and a mechanism on the NIC of every host, by a model of `switch-under-test`, with its parameters " +
+	"and its seeded bugs. Without it NICs have no queues: a packet leaves its host when the wire is free."
+
+func hostNICSchema(o *Options) *modelled {
+	return &modelled{selector: "model", doc: "Model of the NICs.", title: "hosts.nic", what: "model", models: o.NICs,
+		of: func(parent any) *Modelled { return &parent.(*HostNIC).Modelled }, refused: o.NoNICs,
+		more: []field{{key: "backlog-packets",
+			doc: "Packets of the transport that may be at the NIC: with so many of them the transport waits. A queue can only " +
+				"overflow if more of them are allowed than it holds.",
+			kind: integer{min: 1, max: 1 << 20, unit: "packets"}, def: "64", at: at(func(n *HostNIC) *int { return &n.Backlog })}}}
 }
 
 func changeSchema() *object {

@@ -233,6 +233,7 @@ func (r *switchReducer) settings() {
 		func(t *config.SwitchTest) { t.Series = 0 },
 		func(t *config.SwitchTest) { t.Seed = 1 },
 		func(t *config.SwitchTest) { t.Topology.Links = nil },
+		func(t *config.SwitchTest) { t.Hosts.NIC = nil },
 	} {
 		r.change(f)
 	}

@@ -31,22 +31,31 @@ func deviceAt(net *fabric.Network, i int) *fabric.Switch {
 	return net.Switch(i)
 }
 
-// device is the switches of a run as their judges see them.
-type device struct{ r *run }
+// device is switches of a run as a judge sees them: from number first on, count of them.
+type device struct {
+	r            *run
+	first, count int
+}
 
-func (d device) Switches() int                   { return devices(d.r.net) }
-func (d device) SwitchName(sw int) string        { return deviceAt(d.r.net, sw).Name() }
-func (d device) Ports(sw int) int                { return deviceAt(d.r.net, sw).Ports() }
+// at returns a switch by the number that the judge knows it by.
+func (d device) at(sw int) *fabric.Switch { return deviceAt(d.r.net, d.first+sw) }
+
+// family returns that of a switch.
+func (d device) family(sw int) *family { return d.r.familyAt(d.first + sw) }
+
+func (d device) Switches() int                   { return d.count }
+func (d device) SwitchName(sw int) string        { return d.at(sw).Name() }
+func (d device) Ports(sw int) int                { return d.at(sw).Ports() }
 func (d device) Bounded() bool                   { return d.r.plan.Test.Duration > 0 }
 func (d device) InFlight() bool                  { return d.r.net.InFlight() > 0 }
 func (d device) Decisions() []trace.DecisionKind { return d.r.plan.family.Decisions }
-func (d device) Makes() bool                     { return d.r.plan.family.Makes }
-func (d device) Reason(code uint8) analyzers.DropReason {
-	return d.r.plan.family.Reason(fabric.Reason(code))
+func (d device) Makes(sw int) bool               { return d.family(sw).Makes }
+func (d device) Reason(sw int, code uint8) analyzers.DropReason {
+	return d.family(sw).Reason(fabric.Reason(code))
 }
 
 func (d device) HostAt(sw, port int) (uint32, bool) {
-	h, ok := deviceAt(d.r.net, sw).Port(port).HostAt()
+	h, ok := d.at(sw).Port(port).HostAt()
 	return uint32(h), ok
 }
 
@@ -59,13 +68,15 @@ func (d device) Address(host uint32, v6 bool) netip.Addr {
 
 func (d device) Settings(sw int) (any, error) {
 	values := d.r.plan.Test.Switch.Values
-	if sw < len(d.r.current) {
-		values = d.r.current[sw]
+	if i := d.first + sw; i < len(d.r.current) {
+		values = d.r.current[i]
+	} else if n := d.r.plan.nics; n != nil {
+		values = n.Values
 	}
-	return d.r.plan.family.Settings(values, deviceAt(d.r.net, sw).Ports())
+	return d.family(sw).Settings(values, d.at(sw).Ports())
 }
 
-func (d device) Counters(sw int) (any, error) { return d.r.plan.family.Snapshot(deviceAt(d.r.net, sw)) }
+func (d device) Counters(sw int) (any, error) { return d.family(sw).Snapshot(d.at(sw)) }
 
 func (d device) FlowOf(t *trace.SwitchTap) int {
 	sender, connection := t.Src, t.Flow

@@ -140,20 +140,33 @@ func (r *run) trial(t *transport.Transport) *transport.Trial {
 func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool,
 	build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
 	return analyzer{name: name, rules: rules, applies: applies, seat: func(r *run) (*judge, error) {
-		s, err := build(device{r})
+		first, end := r.plan.judged(r.net, name)
+		s, err := build(device{r, first, end - first})
 		if err != nil {
 			return nil, err
 		}
 		var t trace.SwitchTap
-		return &judge{
-			name: name, decide: s.Decide, changed: s.Changed, stopping: s.Stopping, started: s.Started,
+		j := &judge{
+			name: name, changed: s.Changed, stopping: s.Stopping, started: s.Started,
 			observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
-				if r.net.AtSwitch(at, now, p, &t) {
+				if r.net.AtSwitch(at, now, p, &t) && t.Switch >= first && t.Switch < end {
+					t.Switch -= first
 					s.Observe(&t)
 				}
 			},
+			decide: func(d *trace.Decision) {
+				if d.Switch >= first && d.Switch < end {
+					own := *d
+					own.Switch -= first
+					s.Decide(&own)
+				}
+			},
 			finish: func(*run) (analyzers.Result, error) { return s.Finish() },
-		}, nil
+		}
+		if first > 0 { // NICs only: they are not changed while traffic runs
+			j.changed, j.stopping, j.started = nil, nil, nil
+		}
+		return j, nil
 	}}
 }
 

@@ -19,7 +19,7 @@ type ledger struct {
 	census census
 	// headers in transit that had been cut before the switch that has them now, by packet ID
 	cutBefore map[uint64]struct{}
-	multi     bool // more than one switch: headers may have been cut before
+	multi     bool // more than one switch, NICs with queues included: headers may have been cut before
 
 	latency *analyzers.Distribution // of headers cut at a switch: from arrival to departure
 	sizes   *analyzers.Distribution // of trimmed packets that reached a host
@@ -83,7 +83,7 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 		cutBefore: make(map[uint64]struct{}),
 		owner:     make(map[uint64]int32),
 		named:     make(map[uint64]int),
-		multi:     net.Switches() > 1,
+		multi:     devices(net) > 1,
 		latency:   analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
 		sizes:     analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
 		dscps:     analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),

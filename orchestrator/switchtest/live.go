@@ -48,6 +48,9 @@ func (p *Plan) notLive() (place string, why error) {
 	if n := t.Topology.SwitchCount(); n > 1 {
 		return "topology", fmt.Errorf("the topology %s has %d switches; a live run has one", t.Topology.Model, n)
 	}
+	if t.Hosts.NIC != nil {
+		return "hosts.nic", errors.New("the NICs of hosts are real there; models stand on those of the virtual testbed")
+	}
 	if len(t.Switch.Values.Integers("pfc-classes")) > 0 {
 		return "switch-under-test.pfc-classes", errors.New("namespaces have no flow control")
 	}

@@ -56,7 +56,7 @@ func pifos() switches.Family {
 	mechanism := func(bugs []string) fabric.Mechanism {
 		return pifo{bugs: bugs, states: fabric.NewStates[struct{ inverted bool }]()}
 	}
-	return switches.Family{Name: "pifo", Reasons: []analyzers.DropReason{{Name: "evicted"}}, Models: []switches.Model{{
+	return switches.Family{Name: "pifo", NICs: true, Reasons: []analyzers.DropReason{{Name: "evicted"}}, Models: []switches.Model{{
 		Model: parameter.Model{Name: "pifo", Doc: "Of a test.", Bugs: []parameter.Bug{
 			{Name: "inverts", Doc: "Serves the highest rank.", Rule: "pifo.order"},
 			{Name: "tail-drops", Doc: "Evicts nothing.", Rule: "pifo.evicts"}}},

@@ -38,6 +38,7 @@ type Plan struct {
 
 	family *family
 	model  switches.Model
+	nics   *nics           // as hosts.nic has them; nil: none
 	live   bool            // on real frames
 	remote *live.Remote    // hosts are machines of a lab; nil: they are not
 	bed    *config.Testbed // the lab; nil: none, or that of whoever has sent the test
@@ -65,6 +66,11 @@ func (p *Plan) complete() (err error) {
 	}
 	if p.Spec, err = p.network(); err != nil {
 		return fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
+	}
+	if t.Hosts.NIC != nil {
+		if place, err := p.addNICs(); err != nil {
+			return fmt.Errorf("%s: %w", t.Where(place), err)
+		}
 	}
 	return p.try()
 }
@@ -201,6 +207,9 @@ func linkOf(l config.LinkSpec) fabric.LinkSpec {
 // build makes the network with the mechanism under test.
 func (p *Plan) build() (*fabric.Network, error) {
 	var failure error
+	if p.nics != nil {
+		p.Spec.NIC.Mechanism = p.nics.mechanism(&failure)
+	}
 	n, err := fabric.New(&p.Spec, func(sw *fabric.Switch) fabric.Mechanism {
 		m, err := p.model.New(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
 		if err != nil && failure == nil {
@@ -257,6 +266,7 @@ func (p *Plan) Explain(w io.Writer) error {
 	for _, b := range t.Hosts.Bugs {
 		e.line("              seeded bug %s", b)
 	}
+	p.explainNICs(&e)
 	e.line("  flows     %d", len(p.Flows))
 	for i := range p.Flows {
 		e.line("    %5d  %s", p.Flows[i].Number, p.Flows[i].Text())

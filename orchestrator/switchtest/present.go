@@ -46,6 +46,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Files = append(rep.Files, report.File{Name: "decisions." + f,
 			What: "what the switches decided about each packet, and on what state"})
 	}
+	if text := r.plan.nicsText(); text != "" {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "NICs", Value: text})
+	}
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
 	}
@@ -66,6 +69,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	}
 	if r.flows != nil && r.net != nil {
 		rep.Tables = append(rep.Tables, r.switchTable())
+		if tab := r.nicTable(); len(tab.Rows) > 0 {
+			rep.Tables = append(rep.Tables, tab)
+		}
 		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
 			rep.Tables = append(rep.Tables, reasons)
 		}
@@ -214,10 +220,10 @@ func (r *run) switchTable() report.Table {
 func (r *run) reasonTable() report.Table {
 	tab := report.Table{Title: "Drops by reason",
 		Columns: []report.Column{{Head: "switch"}, {Head: "reason"}, {Head: "packets", Right: true}, {Head: ""}}}
-	for i := range r.net.Switches() {
-		sw := r.net.Switch(i)
+	for i := range devices(r.net) {
+		sw := deviceAt(r.net, i)
 		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
-			if reason := r.plan.family.Reason(why); sw.Dropped(why) > 0 && why != fabric.ReasonConsumed {
+			if reason := r.familyAt(i).Reason(why); sw.Dropped(why) > 0 && why != fabric.ReasonConsumed {
 				tab.Rows = append(tab.Rows, report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))),
 					reason.Doc}})
 			}

@@ -63,7 +63,7 @@ func judgeTable() []analyzer {
 	var of []analyzer
 	for _, f := range families() {
 		if f.judge != nil {
-			of = append(of, ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.family.Name == f.Name }, f.judge))
+			of = append(of, ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.judges(&f) }, f.judge))
 		}
 	}
 	for _, t := range transports() {
@@ -106,6 +106,7 @@ func Extend(o *config.Options) {
 	for _, f := range families() {
 		metrics = append(metrics, ofFamily(&f)...)
 		for _, m := range f.Models {
+			extendNICs(o, m)
 			m.Parameters = withCommon(m.Parameters)
 			o.Switches = append(o.Switches, m.Model)
 		}
@@ -149,9 +150,11 @@ func common() parameter.Table {
 }
 
 // withCommon appends the common parameters that the model doesn't declare itself.
-func withCommon(t parameter.Table) parameter.Table {
+func withCommon(t parameter.Table) parameter.Table { return with(t, common()) }
+
+func with(t, more parameter.Table) parameter.Table {
 	all := slices.Clone(t)
-	for _, p := range common() {
+	for _, p := range more {
 		if t.Find(p.Name) < 0 {
 			all = append(all, p)
 		}
@@ -164,16 +167,21 @@ func applyCommon(v parameter.Values, s *fabric.SwitchSpec) {
 	if d := v.Duration("latency-ns"); d > 0 {
 		s.Latency = d
 	}
-	if high := v.Int("ecn-max-bytes"); high > 0 {
-		for i := range s.Queues {
-			s.Queues[i].Mark = fabric.MarkSpec{MinBytes: v.Int("ecn-min-bytes"), MaxBytes: high,
-				Probability: v.Number("ecn-probability")}
-		}
-	}
+	applyMarking(v, s.Queues)
 	for _, class := range v.Integers("pfc-classes") {
 		s.PFC.Classes |= 1 << class
 	}
 	if s.PFC.Classes != 0 {
 		s.PFC.XOff, s.PFC.XOn, s.PFC.Headroom = v.Int("pfc-xoff-bytes"), v.Int("pfc-xon-bytes"), v.Int("pfc-headroom-bytes")
+	}
+}
+
+// applyMarking writes the common settings of ECN into the description of queues.
+func applyMarking(v parameter.Values, queues []fabric.QueueSpec) {
+	if high := v.Int("ecn-max-bytes"); high > 0 {
+		for i := range queues {
+			queues[i].Mark = fabric.MarkSpec{MinBytes: v.Int("ecn-min-bytes"), MaxBytes: high,
+				Probability: v.Number("ecn-probability")}
+		}
 	}
 }

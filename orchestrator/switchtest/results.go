@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -126,7 +127,9 @@ func (r *run) counters() (*CountersDocument, error) {
 		}
 	}
 	for i := r.net.Switches(); i < devices(r.net); i++ {
-		c.readNIC(r.plan, deviceAt(r.net, i))
+		if err := c.readNIC(&r.familyAt(i).Family, deviceAt(r.net, i)); err != nil {
+			return nil, err
+		}
 	}
 	c.readTaps(r.ledger)
 	return &CountersDocument{Schema: CountersSchema, Counters: c}, nil
@@ -165,14 +168,26 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 	return nil
 }
 
-// readNIC adds what a NIC dropped, and the counters of its port.
-func (c counterSet) readNIC(plan *Plan, nic *fabric.Switch) {
+// readNIC adds what a NIC dropped, the counters of its port, and those of its family.
+func (c counterSet) readNIC(f *switches.Family, nic *fabric.Switch) error {
+	name := nic.Name()
 	for why := fabric.ReasonTail; why < fabric.ReasonStopped; why++ {
-		if name := plan.family.Reason(why).Name; name != "" && why != fabric.ReasonConsumed {
-			c[nic.Name()+".dropped-"+name] = int64(nic.Dropped(why))
+		switch reason, n := f.Reason(why), int64(nic.Dropped(why)); {
+		case why == fabric.ReasonConsumed: // no loss
+		case reason.Name != "":
+			c[name+".dropped-"+reason.Name] = n
+		case n > 0:
+			return fmt.Errorf("%s dropped %d packets for reason %d, which the family %s does not declare", name, n, why, f.Name)
 		}
 	}
 	c.readPort(nic, 0)
+	if f.Counters == nil {
+		return nil
+	}
+	if err := f.Counters(nic, func(word string, n int64) { c[name+"."+word] = n }); err != nil {
+		return fmt.Errorf("counters of %s: %w", name, err)
+	}
+	return nil
 }
 
 func (c counterSet) readPort(sw *fabric.Switch, i int) {

@@ -181,7 +181,11 @@ func (r *run) environment() testbeds.Environment {
 			of.c.Properties = append(of.c.Properties, testbeds.Property{Name: "parameter." + s.Name, Value: s.Value})
 		}
 	}
-	return testbeds.Environment{Testbed: r.testbed(), Components: []testbeds.Component{network, sw, hosts}}
+	components := []testbeds.Component{network, sw, hosts}
+	if n := r.plan.nics; n != nil {
+		components = append(components, n.component())
+	}
+	return testbeds.Environment{Testbed: r.testbed(), Components: components}
 }
 
 // chunk is how much simulated time passes between looks at the context.

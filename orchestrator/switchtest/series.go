@@ -61,6 +61,14 @@ func (s *series) sample(now clock.Time) {
 		}
 		add(s.r.ledger.taps[i].trims(), "%s.trims", sw.Name())
 	}
+	for i := s.r.net.Switches(); i < devices(s.r.net); i++ {
+		nic := deviceAt(s.r.net, i)
+		for q := range nic.Port(0).Queues() {
+			if queue := nic.Port(0).Queue(q); queue.Counters().MaxPackets > 1 {
+				add(int64(queue.Packets()), "%s.port-0.queue-%d.packets", nic.Name(), q)
+			}
+		}
+	}
 	span := now.Sub(s.before)
 	for i := range s.payload {
 		payload := s.r.ledger.flows[i].payload

@@ -24,6 +24,9 @@ type Model struct {
 	NIC func(v parameter.Values, bugs []string, s *fabric.NICSpec) error
 	// Shim returns what the family puts between the stack and the NIC of a host; nil, or a nil result: nothing.
 	Shim func(h *fabric.Host, v parameter.Values, bugs []string) (fabric.Shim, error)
+	// NoNIC says why `hosts: {nic: …}` can't name the model; empty: it can, unless it recirculates packets or has NICs or
+	// shims of its own.
+	NoNIC string
 	// Ranks says that the mechanism or the shim gives every packet a rank.
 	Ranks bool
 }
@@ -37,6 +40,9 @@ type Family struct {
 	// Makes says that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, one of
 	// them is about each.
 	Makes bool
+	// NICs says that its judge judges the NICs of hosts as well: switches with one port, by which packets go in and out
+	// with their TTL unchanged.
+	NICs bool
 	// Decisions are what its mechanisms record; none: the taps are all that judges have.
 	Decisions []trace.DecisionKind
 	// Counters adds what a mechanism counts beyond the fabric: names are completed by that of the switch.

@@ -20,6 +20,7 @@ func Family() switches.Family {
 	for _, m := range Models() {
 		f.Models = append(f.Models, switches.Model{
 			Model:     m.Model,
+			NoNIC:     m.NoNIC,
 			Configure: func(v parameter.Values, s *fabric.SwitchSpec) error { m.Configure(v, s); return nil },
 			New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
 				return m.New(v, bugs), nil

@@ -10,6 +10,8 @@ type Model struct {
 	parameter.Model
 	// Configure gives every switch of a network the queues, scheduler and recirculation ports that the model needs.
 	Configure func(v parameter.Values, s *fabric.SwitchSpec)
+	// NoNIC says why the model can't be on the NICs of hosts; empty: it can, unless it recirculates.
+	NoNIC string
 	// New returns the mechanism of one switch.
 	New func(v parameter.Values, bugs []string) fabric.Mechanism
 }
@@ -96,6 +98,7 @@ func sourceFlowControl() Model {
 					Max: maxQueueBytes,
 					Doc: "Bytes in the data queue above which an arriving packet is trimmed and returned."}),
 		},
+		NoNIC:     "it returns headers to their source, and the source is the host itself",
 		Configure: configureTwoQueues,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
 			return &SourceFlowControl{cutter: newCutter(v), threshold: v.Int("threshold-bytes")}

@@ -13,6 +13,9 @@ import (
 type NICSpec struct {
 	Queues    []QueueSpec // none: the NIC has no queues
 	Scheduler SchedulerSpec
+	Buffer    BufferSpec // shared by the queues of a NIC
+	// ClassOfDSCP names the queue of a packet; nil: its class does. Packets keep their class.
+	ClassOfDSCP *[64]uint8
 	// Backlog is how many packets that the stack has sent may be at the NIC, or held by its mechanism or the host's shim:
 	// with more of them the stack is not asked. Default 64.
 	Backlog int
@@ -40,6 +43,7 @@ type egress struct {
 func (s *NICSpec) validate(c *check, pfc *PFCSpec) {
 	validateQueues(c, "nic.queues", s.Queues)
 	s.Scheduler.validate(c, "nic.scheduler", len(s.Queues))
+	c.that(s.Buffer.Bytes >= 0, "nic.buffer.bytes", s.Buffer.Bytes, "must not be negative")
 	c.that(s.Backlog >= 0, "nic.backlog", s.Backlog, "must not be negative")
 	c.that(s.Mechanism == nil || len(s.Queues) > 0, "nic.queues", len(s.Queues),
 		"must be at least 1 if the NIC has a mechanism")
@@ -70,10 +74,12 @@ func (h *Host) between() *egress {
 	}
 	n := h.net
 	spec := n.spec.NIC.complete()
-	config := &SwitchSpec{Queues: spec.Queues, Scheduler: spec.Scheduler}
+	config := &SwitchSpec{Queues: spec.Queues, Scheduler: spec.Scheduler, Buffer: spec.Buffer,
+		ClassOfDSCP: spec.ClassOfDSCP}
 	nic := &Switch{
 		net: n, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id), config: config, front: 1,
 		pipelines: 1, first: h.port.number,
+		buffer: buffer{spec: spec.Buffer}, classOfDSCP: spec.ClassOfDSCP,
 		host: h, nic: true, ports: n.ports[h.port.number : h.port.number+1 : h.port.number+1],
 		routes: routes{group: make([]uint16, len(n.switches)), groups: []group{{ports: []uint16{0}}}},
 	}
@@ -177,6 +183,9 @@ func (e *egress) queue(now clock.Time, p *Packet) {
 	p.Arrived, p.Ingress, p.Egress, p.Meta = now, 0, 0, 0
 	e.host.show(now, Offered, p)
 	v := Verdict{Action: Forward, Queue: p.Class}
+	if of := e.nic.classOfDSCP; of != nil {
+		v.Queue = of[p.DSCP&63]
+	}
 	if e.nic.mechanism != nil {
 		v = e.nic.mechanism.Ingress(now, e.nic, p, e.host.port, v)
 	}

@@ -1,0 +1,231 @@
+package switchtest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"candela.dev/candela/analyzers/decision"
+	"candela.dev/candela/analyzers/forwarding"
+	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/testbeds"
+	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// nics is the model that hosts.nic puts on the NIC of every host.
+type nics struct {
+	*config.HostNIC
+	family *family
+	model  switches.Model
+}
+
+// nicCommon are the common settings of switches that NICs have, too.
+func nicCommon() parameter.Table {
+	return slices.DeleteFunc(common(), func(p parameter.Parameter) bool {
+		return !slices.Contains([]string{"ecn-min-bytes", "ecn-max-bytes", "ecn-probability"}, p.Name)
+	})
+}
+
+// notOnNICs says why a model can't be on the NICs of hosts; empty: it can.
+func notOnNICs(m *switches.Model) string {
+	var s fabric.SwitchSpec
+	err := m.Configure(m.Parameters.Defaults(), &s)
+	switch {
+	case m.NoNIC != "":
+		return m.NoNIC
+	case m.NIC != nil || m.Shim != nil:
+		return "its family has parts in hosts already, which come with switch-under-test"
+	case err == nil && s.Recirculation.Rate > 0:
+		return "it recirculates packets, and a NIC has no recirculation port"
+	}
+	return ""
+}
+
+// extendNICs adds a model to those that hosts.nic takes or refuses.
+func extendNICs(o *config.Options, m switches.Model) {
+	if why := notOnNICs(&m); why != "" {
+		if o.NoNICs == nil {
+			o.NoNICs = make(map[string]string)
+		}
+		o.NoNICs[m.Name] = why
+		return
+	}
+	m.Parameters = with(m.Parameters, nicCommon())
+	o.NICs = append(o.NICs, m.Model)
+}
+
+// addNICs describes the NICs of hosts. Errors are about the place in the test.
+func (p *Plan) addNICs() (place string, err error) {
+	t := p.Test
+	n := &nics{HostNIC: t.Hosts.NIC}
+	if n.family, n.model, err = familyOf(families(), n.Model); err != nil {
+		return "hosts.nic.model", err
+	}
+	if why := notOnNICs(&n.model); why != "" {
+		return "hosts.nic.model", fmt.Errorf("%s can't be on NICs: %s", n.Model, why)
+	}
+	if p.model.NIC != nil {
+		return "hosts.nic", fmt.Errorf("the switch model %s brings NICs of its own", t.Switch.Model)
+	}
+	if t.Taps.Decisions() != "" && n.family.Name != p.family.Name {
+		return "taps.decisions", fmt.Errorf("decision records are of one family: switches are %s, NICs are %s",
+			p.family.Name, n.family.Name)
+	}
+	var s fabric.SwitchSpec
+	if err := n.model.Configure(n.Values, &s); err != nil {
+		return "hosts.nic", err
+	}
+	applyMarking(n.Values, s.Queues)
+	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
+	if slices.ContainsFunc(s.Queues, ranked) && !n.model.Ranks {
+		return "hosts.nic.model", fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks", n.Model)
+	}
+	for class := range 8 {
+		if p.Spec.Switch.PFC.Classes&(1<<class) != 0 && class >= len(s.Queues) {
+			return "hosts.nic.model", fmt.Errorf("the model %s has %d queues; class %d is lossless (pfc-classes), and its "+
+				"pause stops the queue of that number", n.Model, len(s.Queues), class)
+		}
+	}
+	p.nics = n
+	p.Spec.NIC = fabric.NICSpec{Queues: s.Queues, Scheduler: s.Scheduler, Buffer: s.Buffer, ClassOfDSCP: s.ClassOfDSCP,
+		Backlog: n.Backlog}
+	return "", p.tryNIC()
+}
+
+// tryNIC makes the mechanism of one NIC in a network of its own: what only the model sees is an error about NICs.
+func (p *Plan) tryNIC() error {
+	spec := p.Spec
+	var failure error
+	spec.NIC.Mechanism = p.nics.mechanism(&failure)
+	_, err := fabric.New(&spec, nil)
+	if failure != nil {
+		return failure
+	}
+	return err
+}
+
+// mechanism returns what makes the mechanism of a NIC; its first error goes to failure.
+func (n *nics) mechanism(failure *error) func(*fabric.Switch) fabric.Mechanism {
+	return func(nic *fabric.Switch) fabric.Mechanism {
+		m, err := n.model.New(nic, n.Values, n.Bugs)
+		if err == nil {
+			return m
+		}
+		if *failure == nil {
+			*failure = fmt.Errorf("%s: %w", nic.Name(), err)
+		}
+		return nil
+	}
+}
+
+// component describes the NICs in environment.json.
+func (n *nics) component() testbeds.Component {
+	c := testbeds.Component{Name: "nics", Kind: "nic", Properties: []testbeds.Property{
+		{Name: "model", Value: n.Model}, {Name: "backlog-packets", Value: strconv.Itoa(n.Backlog)}}}
+	for _, b := range n.Bugs {
+		c.Properties = append(c.Properties, testbeds.Property{Name: "bug", Value: b})
+	}
+	for _, s := range n.Values.Settings() {
+		c.Properties = append(c.Properties, testbeds.Property{Name: "parameter." + s.Name, Value: s.Value})
+	}
+	return c
+}
+
+// familyAt returns the family of a switch or, behind them, of a NIC.
+func (r *run) familyAt(i int) *family {
+	if n := r.plan.nics; n != nil && i >= r.net.Switches() {
+		return n.family
+	}
+	return r.plan.family
+}
+
+// judgesNICs reports whether the judge of a family sees the NICs.
+func (p *Plan) judgesNICs(f *family) bool {
+	if p.nics != nil {
+		return p.nics.family.Name == f.Name && f.NICs && f.judge != nil
+	}
+	return p.model.NIC != nil && p.family.Name == f.Name
+}
+
+// judges reports whether the judge of a family has anything to judge.
+func (p *Plan) judges(f *family) bool { return p.family.Name == f.Name || p.judgesNICs(f) }
+
+// judged returns which switches an analyzer sees: from first, up to end. NICs follow the switches of the network.
+func (p *Plan) judged(net *fabric.Network, analyzer string) (first, end int) {
+	first, end = 0, devices(net)
+	for _, f := range families() {
+		if f.Name != analyzer {
+			continue
+		}
+		if p.family.Name != analyzer {
+			first = net.Switches()
+		}
+		if !p.judgesNICs(&f) {
+			end = net.Switches()
+		}
+	}
+	return first, end
+}
+
+// nicsText says what the NICs are, who judges them, and which rules do not; empty: they have no model.
+func (p *Plan) nicsText() string {
+	n := p.nics
+	if n == nil {
+		return ""
+	}
+	by := forwarding.Name
+	if p.Test.Taps.Decisions() != "" {
+		by += " and " + decision.Name
+	}
+	text := withBugs("model "+n.Model, n.Bugs) + " on the NIC of every host"
+	switch f := n.family; {
+	case p.judgesNICs(f):
+		return fmt.Sprintf("%s; judged by %s and %s", text, by, f.Name)
+	case f.judge == nil:
+		return fmt.Sprintf("%s; judged by %s alone: the family %s has no judge, so what the model does there is not judged",
+			text, by, f.Name)
+	default:
+		return fmt.Sprintf("%s; judged by %s alone; not judged there: the %d rules %s.*, which are about switches",
+			text, by, len(f.rules), f.Name)
+	}
+}
+
+// explainNICs writes the model of the NICs.
+func (p *Plan) explainNICs(e *explanation) {
+	n := p.nics
+	if n == nil {
+		return
+	}
+	e.line("  nics      %s", p.nicsText())
+	e.line("              %-24s %d packets", "backlog-packets", n.Backlog)
+	for _, s := range n.Values.Settings() {
+		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
+	}
+	for _, b := range n.Bugs {
+		e.line("              seeded bug %s", b)
+	}
+}
+
+// nicTable has a row for each NIC with queues that has sent or dropped.
+func (r *run) nicTable() report.Table {
+	tab := report.Table{Title: "NICs", Note: "Packets of all kinds that a host's NIC sent, dropped and marked, and the " +
+		"greatest length of its queues, in packets.", Columns: []report.Column{{Head: "nic"}, {Head: "sent", Right: true},
+		{Head: "dropped", Right: true}, {Head: "marked", Right: true}, {Head: "longest queue", Right: true}, {Head: ""}}}
+	for i := r.net.Switches(); i < devices(r.net); i++ {
+		nic := deviceAt(r.net, i)
+		port := nic.Port(0)
+		var marked, longest int64
+		for q := range port.Queues() {
+			c := port.Queue(q).Counters()
+			marked, longest = marked+int64(c.Marked), max(longest, int64(c.MaxPackets))
+		}
+		if c := port.Counters(); c.Sent+c.Dropped > 0 {
+			tab.Rows = append(tab.Rows, report.Row{Cells: []string{nic.Name(), some(int64(c.Sent)), some(int64(c.Dropped)),
+				some(marked), some(longest), ""}})
+		}
+	}
+	return tab
+}

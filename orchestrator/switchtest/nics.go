@@ -92,7 +92,7 @@ func (p *Plan) addNICs() (place string, err error) {
 	p.nics = n
 	p.Spec.NIC = fabric.NICSpec{Queues: s.Queues, Scheduler: s.Scheduler, Buffer: s.Buffer, ClassOfDSCP: s.ClassOfDSCP,
 		Backlog: n.Backlog}
-	return "", p.tryNIC()
+	return "hosts.nic", p.tryNIC()
 }
 
 // tryNIC makes the mechanism of one NIC in a network of its own: what only the model sees is an error about NICs.

@@ -169,8 +169,8 @@ func hostsSchema(o *Options) *modelled {
 			at: at(func(h *Hosts) **HostNIC { return &h.NIC })}}}
 }
 
-const nicDoc = "Queues and a mechanism on the NIC of every host, by a model of `switch-under-test`, with its parameters " +
-	"and its seeded bugs. Without it NICs have no queues: a packet leaves its host when the wire is free."
+const nicDoc = "Queues and a mechanism on the NIC of every host, by a model of `switch-under-test`, with its " +
+	"parameters and its seeded bugs. Without it NICs have no queues: a packet leaves its host when the wire is free."
 
 func hostNICSchema(o *Options) *modelled {
 	return &modelled{selector: "model", doc: "Model of the NICs.", title: "hosts.nic", what: "model", models: o.NICs,
@@ -178,7 +178,8 @@ func hostNICSchema(o *Options) *modelled {
 		more: []field{{key: "backlog-packets",
 			doc: "Packets of the transport that may be at the NIC: with so many of them the transport waits. A queue can only " +
 				"overflow if more of them are allowed than it holds.",
-			kind: integer{min: 1, max: 1 << 20, unit: "packets"}, def: "64", at: at(func(n *HostNIC) *int { return &n.Backlog })}}}
+			kind: integer{min: 1, max: 1 << 20, unit: "packets"}, def: "64",
+			at: at(func(n *HostNIC) *int { return &n.Backlog })}}}
 }
 
 func changeSchema() *object {

@@ -49,10 +49,12 @@ func TestAModelOnNICsDropsMarksAndTrims(t *testing.T) {
 		hosts, expect string
 	}{
 		"a full queue drops": {"raw, nic: {model: droptail, data-queue-packets: 8, backlog-packets: 32}",
-			"nic-1.dropped-tail: {min: 100}, nic-1.port-0.queue-0.max-packets: 8, switch.dropped-tail: 0, nic-2.dropped-tail: 0"},
+			"nic-1.dropped-tail: {min: 100}, nic-1.port-0.queue-0.max-packets: 8, switch.dropped-tail: 0, " +
+				"nic-2.dropped-tail: 0"},
 		"a backlog within the queue does not": {"raw, nic: {model: droptail, data-queue-packets: 8, backlog-packets: 8}",
 			"nic-1.dropped-tail: 0, switch.port-0.sent: 301"},
-		"a long queue marks": {"{transport: raw, ecn: ect0, nic: {model: droptail, ecn-min-bytes: 6000, ecn-max-bytes: 6000}}",
+		"a long queue marks": {"{transport: raw, ecn: ect0, nic: {model: droptail, ecn-min-bytes: 6000, " +
+			"ecn-max-bytes: 6000}}",
 			"nic-1.port-0.queue-0.marked: {min: 250}, nic-2.port-0.queue-0.marked: 0, switch.port-0.queue-0.marked: 0"},
 		"NDP's queue trims": {"raw, nic: {model: ndp-ideal, data-queue-bytes: 12000, trim-last-percent: 0}",
 			"nic-1.trims-overflow: {min: 100}, switch.trims: 0, flow-1.headers: {min: 100}"},
@@ -142,7 +144,8 @@ func TestWhatCannotBeOnNICsIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewLive(tests[0]); err == nil || !strings.Contains(err.Error(), "f.yml:5:30: hosts.nic: not on testbed netns") {
+	const live = "f.yml:5:30: hosts.nic: not on testbed netns"
+	if _, err := NewLive(tests[0]); err == nil || !strings.Contains(err.Error(), live) {
 		t.Error(err)
 	}
 }
@@ -162,7 +165,8 @@ func TestNICsInTheWrittenForm(t *testing.T) {
 		t.Errorf("%v\n%s", err, none.Test.YAML())
 	}
 	var b strings.Builder
-	if err := p.Explain(&b); err != nil || !strings.Contains(b.String(), "nics      model droptail on the NIC of every host") {
+	const line = "nics      model droptail on the NIC of every host"
+	if err := p.Explain(&b); err != nil || !strings.Contains(b.String(), line) {
 		t.Errorf("%v\n%s", err, &b)
 	}
 }

@@ -128,10 +128,10 @@ func TestWhatCannotBeOnNICsIsRefused(t *testing.T) {
 	for want, c := range map[string][]string{
 		`hosts.nic.model: is "tofino", which can't be there: it recirculates packets`: {model, "model: tofino"},
 		`hosts.nic.model: is "sfc", which can't be there: it returns headers`:         {model, "model: sfc"},
-		`hosts.nic.latency-ns`:            {model, "model: droptail, latency-ns: 5"},
-		`hosts.nic.model: is missing`:     {model + ", ", ""},
+		`hosts.nic.latency-ns`:                         {model, "model: droptail, latency-ns: 5"},
+		`hosts.nic.model: is missing`:                  {model + ", ", ""},
 		`hosts.nic.backlog-packets: 0 is out of range`: {"backlog-packets: 32", "backlog-packets: 0"},
-		"class 3 is lossless":             {"3000000}", "3000000, pfc-classes: [3]}"},
+		"class 3 is lossless":                          {"3000000}", "3000000, pfc-classes: [3]}"},
 		"decision records are of one family": {"workload:", "taps: {decisions: csv}\nworkload:", model, "model: sai",
 			"model: droptail, data-queue-bytes: 3000000", "model: ndp-ideal"},
 		"hosts.nic: nic-0: ": {model, "model: sai, profiles: [{ports: [4], queues: [0], limit-bytes: 1}]"},

@@ -127,7 +127,7 @@ func ofTransport(t *transport.Transport) analyzer {
 func (r *run) trial(t *transport.Transport) *transport.Trial {
 	return &transport.Trial{
 		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t),
-		Latency: r.plan.Spec.Switch.Latency, End: r.end,
+		Latency: r.plan.Spec.Switch.Latency, Queues: r.plan.Spec.Switch.Queues, End: r.end,
 		Slack: r.slack(),
 		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
 			n, ok := r.ledger.named[ownerKey(t.Protocol, sender, connection)]

@@ -11,11 +11,12 @@ import (
 type Trial struct {
 	Net     *fabric.Network
 	Test    *config.SwitchTest
-	Name    string           // of the transport
-	Flows   []Flow           // of all transports, by number
-	Values  parameter.Values // of the transport
-	Latency clock.Duration   // of each switch
-	End     clock.Time       // of a recorded run
+	Name    string             // of the transport
+	Flows   []Flow             // of all transports, by number
+	Values  parameter.Values   // of the transport
+	Latency clock.Duration     // of each switch
+	Queues  []fabric.QueueSpec // of each port of a switch, as its model has configured them
+	End     clock.Time         // of a recorded run
 	// Slack is how much later or earlier than at the hosts packets were seen, as a live run has measured it; 0 of a
 	// simulated one.
 	Slack clock.Duration
@@ -94,6 +95,13 @@ func (t *Trial) queueing() clock.Duration {
 	if v.Table().Find("buffer-bytes") >= 0 {
 		frames += t.buffered()
 	}
+	if frames == 0 { // a model that has none of these parameters
+		room, bounded := t.room()
+		if !bounded {
+			return t.Test.Deadline
+		}
+		frames = room
+	}
 	if v.Table().Find("header-weight") >= 0 {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
@@ -102,6 +110,23 @@ func (t *Trial) queueing() clock.Duration {
 		return t.Test.Deadline + takes // longer than the test
 	}
 	return clock.Duration(frames) * takes
+}
+
+// room bounds how many frames of 1500 bytes are before a packet in a switch, from its queue. bounded is false if nothing
+// bounds them: among several queues, or by rank, others may be served first for as long as they come.
+func (t *Trial) room() (frames int64, bounded bool) {
+	const frame = 1500
+	if len(t.Queues) != 1 || t.Queues[0].Order != fabric.ByArrival {
+		return 0, false
+	}
+	switch q := &t.Queues[0]; {
+	case q.MaxPackets > 0:
+		return int64(q.MaxPackets) * (int64(t.PacketSize())/frame + 1), true
+	case q.MaxBytes > 0:
+		return int64(q.MaxBytes)/frame + 1, true
+	default:
+		return 0, false
+	}
 }
 
 // propagation bounds what the links and switches of a way take without queues.

@@ -153,7 +153,8 @@ func TestDocumentListsAreNeverNull(t *testing.T) {
 // A judge that forgets the severity of a rule must not acquit.
 func TestAFindingWithoutSeverityIsAViolation(t *testing.T) {
 	for declared, want := range map[analyzers.Severity]analyzers.Verdict{
-		"": analyzers.Fail, analyzers.Violation: analyzers.Fail, analyzers.Warning: analyzers.Pass, analyzers.Note: analyzers.Pass,
+		"": analyzers.Fail, analyzers.Violation: analyzers.Fail,
+		analyzers.Warning: analyzers.Pass, analyzers.Note: analyzers.Pass,
 	} {
 		r := analyzers.NewReporter("x", []analyzers.Rule{{ID: "x.y", Severity: declared}})
 		r.Report(analyzers.Finding{Rule: "x.y"})

@@ -112,8 +112,8 @@ func (t *Trial) queueing() clock.Duration {
 	return clock.Duration(frames) * takes
 }
 
-// room bounds how many frames of 1500 bytes are before a packet in a switch, from its queue. bounded is false if nothing
-// bounds them: among several queues, or by rank, others may be served first for as long as they come.
+// room bounds how many frames of 1500 bytes are before a packet in a switch, from its queue. bounded is false if
+// nothing bounds them: among several queues, or by rank, others may be served first for as long as they come.
 func (t *Trial) room() (frames int64, bounded bool) {
 	const frame = 1500
 	if len(t.Queues) != 1 || t.Queues[0].Order != fabric.ByArrival {

@@ -165,7 +165,7 @@ func (d *decoder) defaultNode(parent *yaml.Node, text string) *yaml.Node {
 func mustParse(text string) *yaml.Node {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		panic(fmt.Sprintf("config: a default of the schema is no YAML: %q: %v", text, err))
+		panic(fmt.Sprintf("config: a default of the schema is not valid YAML: %q: %v", text, err))
 	}
 	return doc.Content[0]
 }
@@ -242,5 +242,5 @@ func (d *decoder) syntaxError(data []byte, err error) {
 			break
 		}
 	}
-	d.problem(&yaml.Node{Line: line}, "", "is no YAML: "+printable(text[len(match[0]):]), why)
+	d.problem(&yaml.Node{Line: line}, "", "is not valid YAML: "+printable(text[len(match[0]):]), why)
 }

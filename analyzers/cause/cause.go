@@ -130,6 +130,12 @@ func At(meta *trace.Meta, ns int64) Instant { return Instant(ns - meta.StartNS) 
 
 func (t Instant) String() string { return Duration(t).String() }
 
+// Clock returns an instant of a testbed's clock, which starts at 0.
+func Clock(t clock.Time) Instant { return Instant(t.Nanoseconds()) }
+
+// Span returns a duration of a testbed's clock.
+func Span(d clock.Duration) Duration { return Duration(d.Nanoseconds()) }
+
 // Duration is a span of time in ns.
 type Duration int64
 
@@ -193,3 +199,16 @@ func (h Hex) String() string { return fmt.Sprintf("0x%x", uint64(h)) }
 type Name string
 
 func (n Name) String() string { return string(n) }
+
+// Switch is the switch of that name, as the subject of a sentence.
+type Switch string
+
+func (s Switch) String() string { return "Switch " + string(s) }
+
+// Queue is a queue of a port of a switch: "queue 2 of port 0".
+type Queue struct {
+	Queue int
+	Port  Argument
+}
+
+func (q Queue) String() string { return fmt.Sprintf("queue %d of port %v", q.Queue, q.Port) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
@@ -88,7 +89,8 @@ func (a *Analyzer) Started(_ clock.Time, sw int) {
 // Decide implements analyzers.SwitchJudge.
 func (a *Analyzer) Decide(d *trace.Decision) {
 	if int(d.Kind) >= len(a.kinds) {
-		a.find(Unknown, d.Switch, d.Time, d.Packet, "a kind that the family declares", fmt.Sprintf("kind %d", d.Kind))
+		a.find(causeUndeclared(a.what(d.Switch, d.Time, d.Packet), d.Kind), d.Switch, d.Time, d.Packet,
+			"a kind that the family declares", fmt.Sprintf("kind %d", d.Kind))
 		return
 	}
 	k := &a.kinds[d.Kind]
@@ -96,21 +98,23 @@ func (a *Analyzer) Decide(d *trace.Decision) {
 	p := a.inside[d.Switch][d.Packet]
 	switch {
 	case p == nil && !k.Copy:
-		a.find(Unknown, d.Switch, d.Time, d.Packet, "a packet that is inside",
+		a.find(causeNotInside(a.what(d.Switch, d.Time, d.Packet), k.Name), d.Switch, d.Time, d.Packet,
+			"a packet that is inside",
 			fmt.Sprintf("%q is decided of one that is not", k.Name))
 		return
 	case p == nil:
 		p = &packet{size: d.Size}
 		a.inside[d.Switch][d.Packet] = p
 	case !p.decided && p.size != d.Size:
-		a.find(Size, d.Switch, d.Time, d.Packet, fmt.Sprintf("%d bytes, as it came in", p.size),
+		a.find(causeSize(a.what(d.Switch, d.Time, d.Packet), p.size, d.Size), d.Switch, d.Time, d.Packet,
+			fmt.Sprintf("%d bytes, as it came in", p.size),
 			fmt.Sprintf("%d bytes are claimed", d.Size))
 	}
 	a.release(d.Switch, p)
 	at := place{d.Port, d.Queue}
 	if holds := a.queued[d.Switch][at]; holds != d.Occupancy {
-		a.find(Occupancy, d.Switch, d.Time, d.Packet, fmt.Sprintf("%d bytes in queue %d of port %d", holds, d.Queue, d.Port),
-			fmt.Sprintf("%d bytes are claimed", d.Occupancy))
+		a.find(causeOccupancy(a.what(d.Switch, d.Time, d.Packet), at, holds, d.Occupancy), d.Switch, d.Time, d.Packet,
+			fmt.Sprintf("%d bytes in queue %d of port %d", holds, d.Queue, d.Port), fmt.Sprintf("%d bytes are claimed", d.Occupancy))
 	}
 	p.decided, p.outcome, p.at = true, k.Outcome, at
 	if k.Outcome == trace.OutcomeQueued {
@@ -140,12 +144,14 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	switch {
 	case p == nil || !p.decided:
 		if t.Stage == trace.Left || a.view.Reason(t.Switch, t.Reason).Decided {
-			a.find(Missing, t.Switch, t.Time, t.ID, "a decision about it", stageText(t))
+			a.find(causeMissing(a.what(t.Switch, t.Time, t.ID), t), t.Switch, t.Time, t.ID, "a decision about it", stageText(t))
 		}
 	case t.Stage == trace.Left && (p.outcome != trace.OutcomeQueued || p.at != left):
-		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
+		a.find(causeContradicted(a.what(t.Switch, t.Time, t.ID), p, t), t.Switch, t.Time, t.ID,
+			"what was decided: "+p.text(), stageText(t))
 	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.view.Reason(t.Switch, t.Reason).Outage:
-		a.find(Contradicted, t.Switch, t.Time, t.ID, "what was decided: "+p.text(), stageText(t))
+		a.find(causeContradicted(a.what(t.Switch, t.Time, t.ID), p, t), t.Switch, t.Time, t.ID,
+			"what was decided: "+p.text(), stageText(t))
 	}
 	if p != nil {
 		a.release(t.Switch, p)
@@ -170,10 +176,10 @@ func stageText(t *trace.SwitchTap) string {
 	return "it is dropped"
 }
 
-func (a *Analyzer) find(rule string, sw int, now clock.Time, packet uint64, want, got string) {
-	if a.report.Wants(rule, 0) {
-		a.report.Report(analyzers.Finding{
-			Rule: rule, Packets: []uint64{packet}, TimeNS: now.Nanoseconds(), Expected: want, Actual: got,
+func (a *Analyzer) find(c cause.Cause, sw int, now clock.Time, packet uint64, want, got string) {
+	if a.report.Wants(c.Rule, 0) {
+		a.report.Tell(c, analyzers.Finding{
+			Packets: []uint64{packet}, TimeNS: now.Nanoseconds(), Expected: want, Actual: got,
 			Message: fmt.Sprintf("switch %s: packet %d: %s", a.view.SwitchName(sw), packet, got),
 		})
 	}

@@ -16,19 +16,19 @@ const outage = 9 // a reason
 type view struct{ analyzers.SwitchView }
 
 func (view) Switches() int         { return 1 }
-func (view) SwitchName(int) string { return "switch" }
+func (view) SwitchName(int) string { return "sw1" }
 func (view) Reason(_ int, code uint8) analyzers.DropReason {
 	return analyzers.DropReason{Name: "own", Decided: code != outage, Outage: code == outage}
 }
 func (view) Decisions() []trace.DecisionKind {
 	return []trace.DecisionKind{
 		{Name: "queued", Outcome: trace.OutcomeQueued}, {Name: "dropped", Outcome: trace.OutcomeDropped},
-		{Name: "copied", Outcome: trace.OutcomeQueued, Copy: true},
+		{Name: "copied", Outcome: trace.OutcomeQueued, Copy: true}, {Name: "marked"},
 	}
 }
 
 func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
-	const queued, dropped, copied = 0, 1, 2
+	const queued, dropped, copied, marked, undeclared = 0, 1, 2, 3, 9
 	type step struct {
 		tap      trace.SwitchStage // 0: a decision
 		packet   uint64
@@ -62,6 +62,12 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 			[]string{decision.Contradicted}},
 		{"sent by another queue", []step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, queued, 2, 0}, {leave, 1, 100, 0, 3, 0}},
 			[]string{decision.Contradicted}},
+		{"marked, never queued, and sent",
+			[]step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, marked, 2, 0}, {leave, 1, 100, 0, 2, 0}},
+			[]string{decision.Contradicted}},
+		{"a kind that no family declares",
+			[]step{{enter, 1, 100, 0, 0, 0}, {0, 1, 100, undeclared, 2, 0}, {drop, 1, 100, 0, 2, 0}},
+			[]string{decision.Unknown, decision.Missing}},
 		{"sent without a decision", []step{{enter, 1, 100, 0, 0, 0}, {leave, 1, 100, 0, 2, 0}}, []string{decision.Missing}},
 		{"dropped without a decision", []step{{enter, 1, 100, 0, 0, 0}, {drop, 1, 100, 0, 2, 0}}, []string{decision.Missing}},
 	} {
@@ -71,7 +77,7 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, s := range c.steps {
-				now := clock.Time(i)
+				now := clock.Time(0).Add(clock.Duration(i) * clock.Nanosecond)
 				if s.tap == 0 {
 					a.Decide(&trace.Decision{Time: now, Kind: s.kind, Packet: s.packet, Size: s.size, Queue: s.queue,
 						Occupancy: s.occupies})
@@ -83,6 +89,7 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			book.Add(t, r.Findings)
 			var got []string
 			for _, f := range r.Findings {
 				got = append(got, f.Rule)
@@ -129,6 +136,7 @@ func TestAnOutageContradictsNoClaim(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			book.Add(t, r.Findings)
 			var got []string
 			for _, f := range r.Findings {
 				got = append(got, f.Rule)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
@@ -147,13 +148,13 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 	case v == nil && t.Flags&trace.Made != 0 && t.Flags&trace.Mirrored == 0:
 		a.judgeMade(t, caused)
 	case v == nil && t.Flags&trace.Trimmed != 0:
-		a.find(UnmatchedHeader, t, "the header of a packet that came in", "nothing like it is inside")
+		a.find(causeHeader(a.what(t)), t, "the header of a packet that came in", "nothing like it is inside")
 	case v == nil:
-		a.find(UnmatchedPacket, t, "a packet that came in", "nothing like it is inside")
+		a.find(causePacket(a.what(t)), t, "a packet that came in", "nothing like it is inside")
 	default:
 		came := slices.Max(v.sizes)
 		if same := a.forget(inside, k, t.Size); !same && t.Flags&trace.Trimmed == 0 {
-			a.find(PacketChanged, t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
+			a.find(causeChanged(a.what(t), came), t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
 		}
 	}
 }
@@ -164,24 +165,24 @@ func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
 	a.made++
 	switch {
 	case !a.view.Makes(t.Switch):
-		a.find(MadeUnasked, t, "no packets but those that come in: this family makes none", "the switch made it")
+		a.find(causeMadeNone(a.what(t)), t, "no packets but those that come in: this family makes none", "the switch made it")
 	case a.recorded && !caused:
-		a.find(MadeUnasked, t, "a decision that names the cause", "the switch made it, and no decision says why")
+		a.find(causeMadeUnexplained(a.what(t)), t, "a decision that names the cause", "the switch made it, and no decision says why")
 	}
 }
 
 // find reports a finding about a packet that leaves.
-func (a *Analyzer) find(rule string, t *trace.SwitchTap, want, got string) {
+func (a *Analyzer) find(c cause.Cause, t *trace.SwitchTap, want, got string) {
 	flow := a.view.FlowOf(t)
-	if !a.report.Wants(rule, flow) {
+	if !a.report.Wants(c.Rule, flow) {
 		return
 	}
 	var seq int64
 	if t.Protocol == trace.ProtocolNDP {
 		seq = int64(t.Number >> 32)
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Connection: flow, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), PSN: seq,
+	a.report.Tell(c, analyzers.Finding{
+		Connection: flow, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(), PSN: seq,
 		Expected: want, Actual: got,
 		Message: fmt.Sprintf("switch %s port %d sends a packet from host %d to %d (%s %s): %s", a.view.SwitchName(t.Switch),
 			t.Port, t.Src, t.Dst,

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/forwarding"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
 
@@ -18,7 +19,7 @@ type view struct {
 }
 
 func (view) Switches() int               { return 2 }
-func (view) SwitchName(int) string       { return "switch" }
+func (view) SwitchName(int) string       { return "sw1" }
 func (view) FlowOf(*trace.SwitchTap) int { return 1 }
 func (v view) Makes(int) bool            { return v.makes }
 func (view) Reason(_ int, code uint8) analyzers.DropReason {
@@ -35,14 +36,17 @@ const (
 
 // packet is one of raw UDP.
 func packet(at trace.SwitchStage, number uint64, size int32, flags trace.PacketFlags) trace.SwitchTap {
-	return trace.SwitchTap{Stage: at, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7, ID: number, Number: number,
-		Size: size, Flags: flags}
+	return trace.SwitchTap{Time: clock.Time(2400 * clock.Nanosecond), Stage: at, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2,
+		Flow: 7, ID: number, Number: number, Size: size, Flags: flags}
 }
 
 func rules(t rapid.TB, a analyzers.SwitchJudge) (found []string) {
 	r, err := a.Finish()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if t, ok := t.(*testing.T); ok {
+		book.Add(t, r.Findings)
 	}
 	for _, f := range r.Findings {
 		found = append(found, f.Rule)

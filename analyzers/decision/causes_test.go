@@ -1,0 +1,18 @@
+package decision_test
+
+import (
+	"os"
+	"testing"
+
+	"candela.dev/candela/analyzers/cause/causetest"
+	"candela.dev/candela/analyzers/decision"
+)
+
+// book has what the tests of this package make the analyzer report: each cause, as documented.
+var book = causetest.NewBook(decision.Causes())
+
+func TestMain(m *testing.M) { os.Exit(book.Main(m)) }
+
+func TestEveryRuleHasCausesWithSentences(t *testing.T) {
+	causetest.Table(t, decision.Rules(), decision.Causes())
+}

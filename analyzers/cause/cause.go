@@ -212,3 +212,14 @@ type Queue struct {
 }
 
 func (q Queue) String() string { return fmt.Sprintf("queue %d of port %v", q.Queue, q.Port) }
+
+// An End is a host at one end of a connection: "Sender of connection 1 (host 2)".
+type End struct {
+	Role       string
+	Connection int
+	Host       uint32
+}
+
+func (e End) String() string {
+	return fmt.Sprintf("%s of connection %d (host %d)", e.Role, e.Connection, e.Host)
+}

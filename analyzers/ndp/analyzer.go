@@ -2,6 +2,7 @@ package ndp
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
@@ -209,12 +210,12 @@ func (a *Analyzer) hostOf(id uint32) *host {
 }
 
 // blame reports a finding about packet seq of c; seq < 0: none in particular.
-func (a *Analyzer) blame(rule Rule, c *connection, seq int64, number uint64, expected, actual string) {
-	if !a.report.Wants(string(rule), c.number) {
+func (a *Analyzer) blame(why cause.Cause, c *connection, seq int64, number uint64, expected, actual string) {
+	if !a.report.Wants(why.Rule, c.number) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: string(rule), Connection: c.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
+		Connection: c.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
 		Message: c.describe() + ": " + actual,
 	}
 	if number > 0 {
@@ -223,5 +224,5 @@ func (a *Analyzer) blame(rule Rule, c *connection, seq int64, number uint64, exp
 	if seq >= 0 {
 		f.PSN, f.PSNAbs = seq+1, uint32(seq)
 	}
-	a.report.Report(f)
+	a.report.Tell(why, f)
 }

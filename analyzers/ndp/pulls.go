@@ -96,17 +96,17 @@ func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
 		return
 	}
 	if counter <= c.counter {
-		a.blame(RulePullCounter, c, -1, t.Number, fmt.Sprintf("PULL %d", c.counter+1), fmt.Sprintf("PULL %d", counter))
+		a.blame(causePullCounter(a.rx(c), counter, c.counter), c, -1, t.Number, fmt.Sprintf("PULL %d", c.counter+1), fmt.Sprintf("PULL %d", counter))
 		return
 	}
 	if counter > c.delivered {
-		a.blame(RulePullExcess, c, -1, t.Number,
+		a.blame(causePullBeyondArrivals(a.rx(c), counter, c.delivered), c, -1, t.Number,
 			fmt.Sprintf("at most PULL %d, for as many packets that have arrived", c.delivered),
 			fmt.Sprintf("PULL %d", counter))
 		return
 	}
 	if counter > c.learned+pullLead {
-		a.blame(RulePullExcess, c, -1, t.Number,
+		a.blame(causePullBeyondAnswers(a.rx(c), counter, c.learned), c, -1, t.Number,
 			fmt.Sprintf("at most PULL %d: %d packets came no later than the last one that host %d has answered",
 				c.learned+pullLead, c.learned, c.host.id), fmt.Sprintf("PULL %d", counter))
 	}
@@ -133,7 +133,8 @@ func (h *host) learn(order uint64) {
 // pacedFast is a leaky bucket: PULLs leave a gap apart, early only as far as one before was held up.
 func (a *Analyzer) pacedFast(h *host, c *connection, t *trace.Tap) {
 	if t.Time < h.turn.Add(-a.cfg.Burst) {
-		a.blame(RulePullFast, c, -1, t.Number, fmt.Sprintf("no PULL of host %d before %v", h.id, h.turn.Add(-a.cfg.Burst)),
+		a.blame(causePullFast(a.rx(c), h, a.cfg.PullGap), c, -1, t.Number,
+			fmt.Sprintf("no PULL of host %d before %v", h.id, h.turn.Add(-a.cfg.Burst)),
 			fmt.Sprintf("a PULL at %v, the one before at %v", t.Time, h.last))
 		h.turn = t.Time
 	}
@@ -161,7 +162,7 @@ func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
 // them.
 func (a *Analyzer) overdue(h *host, c *connection, t *trace.Tap) {
 	if t.Time.Sub(h.last) <= a.cfg.Burst && !atPace(h.pace) {
-		a.blame(RulePullSlow, c, -1, t.Number,
+		a.blame(causePullSlow(a.rx(c), h, a.cfg.PullGap), c, -1, t.Number,
 			fmt.Sprintf("a PULL of host %d every %v: it owes %d", h.id, a.cfg.PullGap, h.owed),
 			fmt.Sprintf("a PULL at %v, the one before at %v", t.Time, h.last))
 		return
@@ -182,7 +183,7 @@ func atPace(history uint16) bool {
 func (a *Analyzer) forgotten(h *host, number uint64) {
 	for h.front != nil {
 		c := h.front
-		a.blame(RulePullMissing, c, -1, number,
+		a.blame(causePullMissing(a.rx(c), c), c, -1, number,
 			fmt.Sprintf("PULLs up to %d, for as many packets that have arrived", c.certain),
 			fmt.Sprintf("none after PULL %d", c.counter))
 		c.forgiven = c.certain - c.counter
@@ -203,7 +204,7 @@ func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
 	// PULLs that wait for the NIC may have been decided before the wait began.
 	began := max(head.turn, h.stormTurn) + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
 	if oldest > began {
-		a.blame(RulePullUnfair, head, -1, t.Number,
+		a.blame(causePullUnfair(a.rx(head), h.pulls-max(head.turn, h.stormTurn), c), head, -1, t.Number,
 			fmt.Sprintf("a PULL for this connection before host %d serves another a fifth time", h.id),
 			fmt.Sprintf("none among its last %d; PULL %d goes to %s, as four others since then",
 				h.pulls-max(head.turn, h.stormTurn), t.NDP.Counter, c.describe()))

@@ -3,6 +3,7 @@ package ndp
 import (
 	"fmt"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
@@ -34,7 +35,7 @@ func (a *Analyzer) lost(t transit) {
 	if f.outage {
 		return
 	}
-	a.blame(RuleSilentLoss, t.key.c, int64(f.header.Seq), f.number,
+	a.blame(causeSilentLoss(t.key.c, &f), t.key.c, int64(f.header.Seq), f.number,
 		"the packet at its receiver, or its header at either end",
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }
@@ -47,7 +48,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 	}
 	c := a.find(from, to, t.NDP.Connection)
 	if t.At > 0 && t.At-1 != t.Dst {
-		a.blame(RuleMisdelivered, c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at host %d", t.Dst),
+		a.blame(causeMisdelivered(c, t), c, int64(t.NDP.Seq), t.Number, fmt.Sprintf("at host %d", t.Dst),
 			fmt.Sprintf("data %d reaches host %d", t.NDP.Seq, t.At-1))
 		return
 	}
@@ -79,17 +80,17 @@ func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
 	f, ok := a.inFlight[key]
 	if !ok {
 		if c.opened && t.NDP.Counter < c.transmissions && !c.late {
-			a.blame(RuleDuplicated, c, int64(t.NDP.Seq), t.Number, "each transmission once",
+			a.blame(causeDuplicated(c, t), c, int64(t.NDP.Seq), t.Number, "each transmission once",
 				fmt.Sprintf("data %d, transmission %d, arrives once more", t.NDP.Seq, t.NDP.Counter))
 		} else if !c.opened || t.NDP.Counter >= c.transmissions && !c.late {
-			a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, "headers as they were sent",
+			a.blame(causeUnknownHeader(c, t), c, int64(t.NDP.Seq), t.Number, "headers as they were sent",
 				"a header that nobody sent: "+t.NDP.String())
 		}
 		return false
 	}
 	delete(a.inFlight, key)
 	if !t.NDP.SameAs(&f.header) {
-		a.blame(RuleHeaderChanged, c, int64(t.NDP.Seq), t.Number, f.header.String(), t.NDP.String())
+		a.blame(causeHeaderChanged(c, t, &f), c, int64(t.NDP.Seq), t.Number, f.header.String(), t.NDP.String())
 	}
 	d := a.whole
 	if t.Trimmed() {
@@ -131,12 +132,12 @@ func (a *Analyzer) unanswered(d pendingAnswer) {
 	p := d.c.at(d.seq)
 	if d.header && p.headerAnswered < d.nth {
 		p.headerAnswered = d.nth
-		a.blame(RuleNackMissing, d.c, int64(d.seq), d.number,
+		a.blame(causeNackMissing(a.rx(d.c), d), d.c, int64(d.seq), d.number,
 			fmt.Sprintf("a NACK for data %d, whose header passed at %v", d.seq, d.at), "no NACK")
 	}
 	if !d.header && p.wholeAnswered < d.nth {
 		p.wholeAnswered = d.nth
-		a.blame(RuleAckMissing, d.c, int64(d.seq), d.number,
+		a.blame(causeAckMissing(a.rx(d.c), d), d.c, int64(d.seq), d.number,
 			fmt.Sprintf("an ACK for data %d, which passed at %v", d.seq, d.at), "no ACK")
 	}
 }
@@ -168,12 +169,12 @@ func (a *Analyzer) answered(t *trace.Tap) {
 func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 	seq := t.NDP.Seq
 	if t.NDP.Counter > c.inOrder && !c.late {
-		a.blame(RuleAckUnprovoked, c, int64(t.NDP.Counter)-1, t.Number,
+		a.blame(causeAckCumulative(a.rx(c), t.NDP.Counter, c.inOrder), c, int64(t.NDP.Counter)-1, t.Number,
 			fmt.Sprintf("at most everything below data %d acknowledged", c.inOrder),
 			fmt.Sprintf("an ACK for everything below data %d", t.NDP.Counter))
 	}
 	if !c.holds(seq) {
-		a.straggler(c, t, RuleAckUnprovoked, "ACK")
+		a.straggler(c, t, causeAckUnprovoked(a.rx(c), seq), "ACK")
 		return
 	}
 	p := c.at(seq)
@@ -192,7 +193,11 @@ func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 		p.headerAnswered++
 	}
 	if rule != "" {
-		a.blame(rule, c, int64(seq), t.Number,
+		why := causeAckUnprovoked(a.rx(c), seq)
+		if rule == RuleAckTrimmed {
+			why = causeAckTrimmed(a.rx(c), seq)
+		}
+		a.blame(why, c, int64(seq), t.Number,
 			fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
 			fmt.Sprintf("an ACK for data %d", seq))
 	}
@@ -201,7 +206,7 @@ func (a *Analyzer) ack(c *connection, t *trace.Tap) {
 func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 	seq := t.NDP.Seq
 	if !c.holds(seq) {
-		a.straggler(c, t, RuleNackUnprovoked, "NACK")
+		a.straggler(c, t, causeNackUnprovoked(a.rx(c), seq), "NACK")
 		return
 	}
 	p := c.at(seq)
@@ -217,18 +222,22 @@ func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 		p.wholeAnswered++
 	}
 	if rule != "" {
-		a.blame(rule, c, int64(seq), t.Number,
+		why := causeNackUnprovoked(a.rx(c), seq)
+		if rule == RuleNackWhole {
+			why = causeNackWhole(a.rx(c), seq)
+		}
+		a.blame(why, c, int64(seq), t.Number,
 			fmt.Sprintf("the answer to data %d, of which the receiver has: %s", seq, receiverStates[before]),
 			fmt.Sprintf("a NACK for data %d", seq))
 	}
 }
 
 // straggler takes an answer for a packet that is settled: a late copy of it may have arrived.
-func (a *Analyzer) straggler(c *connection, t *trace.Tap, rule Rule, kind string) {
+func (a *Analyzer) straggler(c *connection, t *trace.Tap, why cause.Cause, kind string) {
 	if c.stragglers > 0 {
 		c.stragglers--
 		return
 	}
-	a.blame(rule, c, int64(t.NDP.Seq), t.Number, "an answer to something that arrived",
+	a.blame(why, c, int64(t.NDP.Seq), t.Number, "an answer to something that arrived",
 		fmt.Sprintf("%s for data %d", kind, t.NDP.Seq))
 }

@@ -51,7 +51,7 @@ func (a *Analyzer) unspent(c *connection, t *trace.Tap) {
 	}
 	since := max(c.pulledAt, a.hostOf(c.from).sent)
 	if due := uint32(a.cfg.InitialWindow) + c.pulled; c.transmissions < due && since.Add(2*a.cfg.RoundTrip) < t.Time {
-		a.blame(RulePullUnanswered, c, int64(t.NDP.Seq), t.Number,
+		a.blame(causePullUnanswered(a.tx(c), c, due, since, a.cfg.InitialWindow), c, int64(t.NDP.Seq), t.Number,
 			fmt.Sprintf("%d packets since %v: %d in the first window, PULL counter %d", due, since,
 				a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent only now", c.transmissions+1))
 	}
@@ -62,8 +62,8 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	seq := t.NDP.Seq
 	if seq < c.base { // acknowledged longer than a round trip ago
 		state := txAcked
-		rule := a.sender.Step(&state, inRetransmit)
-		a.blame(rule, c, int64(seq), t.Number, "no retransmission of an acknowledged packet",
+		a.sender.Step(&state, inRetransmit)
+		a.blame(causeSpurious(a.tx(c), seq), c, int64(seq), t.Number, "no retransmission of an acknowledged packet",
 			fmt.Sprintf("data %d is sent again", seq))
 		return true
 	}
@@ -84,7 +84,11 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	if rule == "" {
 		return false
 	}
-	a.blame(rule, c, int64(seq), t.Number,
+	why := causeSpurious(a.tx(c), seq)
+	if rule == RuleTimeoutEarly {
+		why = causeTimeoutEarly(a.tx(c), seq, since, a.cfg.RTO)
+	}
+	a.blame(why, c, int64(seq), t.Number,
 		fmt.Sprintf("data %d, which is %s, is sent again after a NACK, a return or the RTO", seq, senderStates[before]),
 		fmt.Sprintf("data %d is sent again %v after the last time", seq, since))
 	return true
@@ -107,7 +111,7 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	seq := t.NDP.Seq
 	skipped := seq > c.next && !c.late
 	if skipped {
-		a.blame(RuleSeqSkip, c, int64(seq), t.Number, fmt.Sprintf("data %d", c.next),
+		a.blame(causeSkip(a.tx(c), seq, c.next), c, int64(seq), t.Number, fmt.Sprintf("data %d", c.next),
 			fmt.Sprintf("data %d is sent for the first time", seq))
 	}
 	if seq-c.next > 1<<16 { // not a gap to be filled
@@ -137,10 +141,12 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 		}
 		switch c.at(m.seq).tx {
 		case txNacked:
-			a.blame(RuleRetransmitFirst, c, int64(m.seq), t.Number, fmt.Sprintf("data %d again, NACKed at %v", m.seq, m.at),
+			a.blame(causeNewBeforeNacked(a.tx(c), t.NDP.Seq, m), c, int64(m.seq), t.Number,
+				fmt.Sprintf("data %d again, NACKed at %v", m.seq, m.at),
 				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
 		case txReturned:
-			a.blame(RuleReturnUnanswered, c, int64(m.seq), t.Number, fmt.Sprintf("data %d again, returned at %v", m.seq, m.at),
+			a.blame(causeNewBeforeReturned(a.tx(c), t.NDP.Seq, m), c, int64(m.seq), t.Number,
+				fmt.Sprintf("data %d again, returned at %v", m.seq, m.at),
 				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
 		}
 	}
@@ -164,11 +170,11 @@ func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8
 	if broken || a.cfg.RTO > 0 && a.cfg.Paused || a.cfg.RTO > 0 && t.Time.Sub(c.active) >= tolerance(a.cfg.RTO) {
 		return
 	}
-	rule := RuleSendWithoutPull
+	why := causeSendWithoutPull(a.tx(c), c, t.NDP.Seq, allowed)
 	if before == txReturned {
-		rule = RuleReturnEcho
+		why = causeReturnEcho(a.tx(c), c, t.NDP.Seq, allowed)
 	}
-	a.blame(rule, c, int64(t.NDP.Seq), t.Number,
+	a.blame(why, c, int64(t.NDP.Seq), t.Number,
 		fmt.Sprintf("at most %d packets: %d in the first window, PULL counter %d", allowed,
 			a.cfg.InitialWindow, c.pulled), fmt.Sprintf("packet %d is sent, data %d", c.transmissions+1, t.NDP.Seq))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 )
 
@@ -78,10 +79,11 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.have, &a.cfg)
 	switch {
 	case ack > s.have:
-		a.says(s, rxBeyond, o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have),
+		a.says(s, rxBeyond, causeAckBeyond(a.rx(s), ack, s.have), o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have),
 			fmt.Sprintf("the receiver acknowledged byte %d; byte %d has not arrived", ack, s.have))
 	case ack < s.acknowledged:
-		a.says(s, rxBackwards, o.Number, fmt.Sprintf("at least %d, as before", s.acknowledged),
+		a.says(s, rxBackwards, causeAckBackwards(a.rx(s), ack, s.acknowledged), o.Number,
+			fmt.Sprintf("at least %d, as before", s.acknowledged),
 			fmt.Sprintf("the receiver acknowledged byte %d after byte %d", ack, s.acknowledged))
 	case ack < s.have:
 		a.receiver.Step(&s.rx, rxAckPart)
@@ -93,7 +95,7 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	}
 	s.owes = false
 	if edge := ack + int64(o.Window); edge < s.edge {
-		a.says(s, rxShrinks, o.Number, fmt.Sprintf("at least %d, as before", s.edge),
+		a.says(s, rxShrinks, causeShrinks(a.rx(s), s.edge, edge), o.Number, fmt.Sprintf("at least %d, as before", s.edge),
 			fmt.Sprintf("the receiver moved the end of its window from byte %d back to %d", s.edge, edge))
 	} else {
 		s.edge = edge
@@ -105,14 +107,15 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 func (a *Analyzer) selects(s *stream, o *Observation) {
 	if o.SACKStart == o.SACKEnd {
 		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold {
-			a.says(s, rxNoSACK, o.Number, fmt.Sprintf("a block of what has arrived after the gap at byte %d", s.have),
+			a.says(s, rxNoSACK, causeNoSACK(a.rx(s), s.have), o.Number,
+				fmt.Sprintf("a block of what has arrived after the gap at byte %d", s.have),
 				"the acknowledgement has no SACK block")
 		}
 		return
 	}
 	block := span{s.place(o.SACKStart, s.have, &a.cfg), s.place(o.SACKEnd, s.have, &a.cfg)}
 	if block.start >= block.end || block.start < 0 || !s.holds(block) {
-		a.says(s, rxFalseSACK, o.Number, "bytes that have arrived",
+		a.says(s, rxFalseSACK, causeFalseSACK(a.rx(s), block), o.Number, "bytes that have arrived",
 			fmt.Sprintf("the receiver SACKed bytes %d to %d, not all of which have arrived", block.start, block.end))
 	}
 }
@@ -121,18 +124,20 @@ func (a *Analyzer) selects(s *stream, o *Observation) {
 func (a *Analyzer) late(s *stream) {
 	now := a.served(s.key.dst)
 	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.acknowledged && waited > ackLimit+a.cfg.Hold {
-		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
+		a.says(s, rxNoAck, causeAckLate(a.rx(s), s.have, waited), 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
 			fmt.Sprintf("the receiver did not acknowledge byte %d for %s", s.have, waited.Text()))
 		s.since = a.now
 	}
 	if waited := now.Sub(a.waiting(s.key.dst, s.ahead)); s.owes && waited > slack+a.cfg.Hold {
-		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d at once", s.have),
+		a.says(s, rxNoDuplicate, causeDuplicateLate(a.rx(s), s.have, waited), 0,
+			fmt.Sprintf("another acknowledgement of byte %d at once", s.have),
 			fmt.Sprintf("the receiver did not answer a segment after the gap for %s", waited.Text()))
 		s.owes = false
 	}
 }
 
 // says reports a violation of a receiver.
-func (a *Analyzer) says(s *stream, input uint8, number uint64, expected, actual string) {
-	a.blame(a.receiver.Step(&s.rx, input), s, number, expected, actual)
+func (a *Analyzer) says(s *stream, input uint8, c cause.Cause, number uint64, expected, actual string) {
+	a.receiver.Step(&s.rx, input)
+	a.blame(c, s, number, expected, actual)
 }

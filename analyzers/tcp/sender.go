@@ -79,19 +79,21 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	a.overdue(s)
 	s.waiting -= float64(o.Payload)
 	if s.limit > 0 && end > s.limit {
-		a.breaks(s, txBeyondReceiver, o.Number, fmt.Sprintf("no byte after %d, the end of the receiver's window", s.limit),
+		a.breaks(s, txBeyondReceiver, causeBeyondReceiver(a.tx(s), end, s.limit), o.Number,
+			fmt.Sprintf("no byte after %d, the end of the receiver's window", s.limit),
 			fmt.Sprintf("the sender sent byte %d; the receiver's window ends at byte %d", end, s.limit))
 	}
 	switch {
 	case start > s.next:
-		a.breaks(s, txSkip, o.Number, fmt.Sprintf("byte %d, the next one", s.next),
+		a.breaks(s, txSkip, causeSkip(a.tx(s), start, s.next), o.Number, fmt.Sprintf("byte %d, the next one", s.next),
 			fmt.Sprintf("the sender sent byte %d; byte %d is the next one", start, s.next))
 		a.fresh(s, span{s.next, end})
 	case start == s.next:
 		a.fresh(s, span{start, end})
 	case end <= s.una:
 		if end <= a.knownUna(s) {
-			a.breaks(s, txRetransmitAcked, o.Number, fmt.Sprintf("no byte before %d, which is acknowledged", s.una),
+			a.breaks(s, txRetransmitAcked, causeAcknowledged(a.tx(s), span{start, end}), o.Number,
+				fmt.Sprintf("no byte before %d, which is acknowledged", s.una),
 				fmt.Sprintf("the sender retransmitted bytes %d to %d; all bytes before %d are acknowledged", start, end, s.una))
 		}
 		s.ordinal++
@@ -104,7 +106,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
-		a.breaks(s, txBeyondWindow, o.Number,
+		a.breaks(s, txBeyondWindow, causeWindow(a.tx(s), s.flight, most), o.Number,
 			fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
 			fmt.Sprintf("%d bytes are in flight; the congestion window allows %.0f", s.flight, most))
 		s.size = float64(s.flight) // once for each excess
@@ -212,7 +214,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
 		if g.sackedAt <= a.now.Add(-a.cfg.Hold) {
-			a.breaks(s, txRetransmitSACKed, number, "no byte that is SACKed",
+			a.breaks(s, txRetransmitSACKed, causeSACKed(a.tx(s), g.span), number, "no byte that is SACKed",
 				fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
 		return
@@ -243,7 +245,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 
 // early blames a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
-	a.breaks(s, txRetransmitEarly, number, "three later segments SACKed before", a.retransmitted(g))
+	a.breaks(s, txRetransmitEarly, causeEarly(a.tx(s), g), number, "three later segments SACKed before", a.retransmitted(g))
 }
 
 // retransmitted describes a retransmission that comes too early.
@@ -264,7 +266,7 @@ func (a *Analyzer) rescue(s *stream, g *segment, number uint64) {
 		s.rescued = true
 	}
 	if rule := a.sender.Step(&s.state, txRetransmitRescue); rule != "" {
-		a.blame(rule, s, number, "three later segments SACKed before, or a recovery", a.retransmitted(g))
+		a.blame(causeEarly(a.tx(s), g), s, number, "three later segments SACKed before, or a recovery", a.retransmitted(g))
 	}
 }
 
@@ -283,9 +285,11 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 		a.early(s, g, number)
 		return
 	case waited < a.cfg.MinRTO:
-		a.breaks(s, txTimeoutEarly, number, fmt.Sprintf("a timeout after at least %s", a.cfg.MinRTO.Text()), what)
+		a.breaks(s, txTimeoutEarly, causeTimeoutEarly(a.tx(s), g.span, waited, a.cfg.MinRTO), number,
+			fmt.Sprintf("a timeout after at least %s", a.cfg.MinRTO.Text()), what)
 	case waited < least:
-		a.breaks(s, txNoBackoff, number, fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()),
+		a.breaks(s, txNoBackoff, causeBackoff(a.tx(s), g.span, s.timeouts+1, waited, least), number,
+			fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()),
 			what)
 	default:
 		a.sender.Step(&s.state, txTimeout)
@@ -370,7 +374,8 @@ func (a *Analyzer) overdue(s *stream) {
 	waited := a.served(s.key.src).Sub(a.waiting(s.key.src, s.timer))
 	if waited > most+slack+s.longest+a.cfg.Hold {
 		s.stalled = true
-		a.breaks(s, txNoTimeout, 0, fmt.Sprintf("a retransmission of byte %d within %s, its timer", s.una, most.Text()),
+		a.breaks(s, txNoTimeout, causeOverdue(a.tx(s), s.una, waited, most), 0,
+			fmt.Sprintf("a retransmission of byte %d within %s, its timer", s.una, most.Text()),
 			fmt.Sprintf("the sender did not retransmit byte %d for %s; its timer allows %s", s.una, waited.Text(), most.Text()))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/clock"
 )
@@ -139,23 +140,24 @@ func (s *stream) place(sequence uint32, near int64, c *Config) int64 {
 }
 
 // breaks reports a violation of a sender.
-func (a *Analyzer) breaks(s *stream, input uint8, number uint64, expected, actual string) {
-	a.blame(a.sender.Step(&s.state, input), s, number, expected, actual)
+func (a *Analyzer) breaks(s *stream, input uint8, c cause.Cause, number uint64, expected, actual string) {
+	a.sender.Step(&s.state, input)
+	a.blame(c, s, number, expected, actual)
 }
 
 // blame reports a finding.
-func (a *Analyzer) blame(rule string, s *stream, number uint64, expected, actual string) {
-	if !a.report.Wants(rule, s.number) {
+func (a *Analyzer) blame(c cause.Cause, s *stream, number uint64, expected, actual string) {
+	if !a.report.Wants(c.Rule, s.number) {
 		return
 	}
 	f := analyzers.Finding{
-		Rule: rule, Connection: s.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
+		Connection: s.number, TimeNS: a.now.Nanoseconds(), Expected: expected, Actual: actual,
 		Message: fmt.Sprintf("connection %d, host %d to host %d: %s", s.key.connection, s.key.src, s.key.dst, actual),
 	}
 	if number > 0 {
 		f.Packets = []uint64{number}
 	}
-	a.report.Report(f)
+	a.report.Tell(c, f)
 }
 
 // Finish returns the results; end is when the observation ended.
@@ -168,7 +170,7 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 			a.missing(s)
 		}
 		if s.hidden > 0 {
-			a.blame(ruleUnjudged, s, 0, "timeouts whose packets leave their NIC soon",
+			a.blame(causeUnjudged(a.tx(s), s.hidden), s, 0, "timeouts whose packets leave their NIC soon",
 				fmt.Sprintf("%d timeouts are not judged: their timers seem short, but the NIC was busy and the packets may have "+
 					"waited", s.hidden))
 		}
@@ -186,18 +188,22 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 func (a *Analyzer) missing(s *stream) {
 	if s.una < s.next {
 		if !s.stalled {
-			a.breaks(s, txNoTimeout, 0, fmt.Sprintf("a retransmission of byte %d", s.una),
+			a.breaks(s, txNoTimeout, causeNeverRetransmitted(a.tx(s), s.una), 0,
+				fmt.Sprintf("a retransmission of byte %d", s.una),
 				fmt.Sprintf("the sender never retransmitted byte %d", s.una))
 		}
-		a.breaks(s, txIncomplete, 0, fmt.Sprintf("all %d bytes acknowledged", s.next),
+		a.breaks(s, txIncomplete, causeIncomplete(a.tx(s), s.una, s.next), 0,
+			fmt.Sprintf("all %d bytes acknowledged", s.next),
 			fmt.Sprintf("%d of %d bytes were acknowledged in the end", s.una, s.next))
 	}
 	if s.have > s.acknowledged {
-		a.says(s, rxNoAck, 0, fmt.Sprintf("an acknowledgement of %d bytes", s.have),
+		a.says(s, rxNoAck, causeAckNever(a.rx(s), s.acknowledged, s.have), 0,
+			fmt.Sprintf("an acknowledgement of %d bytes", s.have),
 			fmt.Sprintf("the receiver acknowledged %d of the %d bytes that arrived", max(0, s.acknowledged), s.have))
 	}
 	if s.owes {
-		a.says(s, rxNoDuplicate, 0, fmt.Sprintf("another acknowledgement of byte %d", s.have),
+		a.says(s, rxNoDuplicate, causeDuplicateNever(a.rx(s), s.have), 0,
+			fmt.Sprintf("another acknowledgement of byte %d", s.have),
 			"the receiver never answered a segment after the gap")
 	}
 }

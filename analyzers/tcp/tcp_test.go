@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/clock"
 )
@@ -20,12 +21,16 @@ type step struct {
 	sent, ack  bool
 	at         uint32 // sequence or acknowledgement number, from 0
 	start, end uint32 // SACK
+	window     uint64 // 0: 1 MB
 }
 
 // judge returns the rules that a conversation breaks.
 func judge(steps []step) (rules []string) { return judgeBy(config(), steps) }
 
-func judgeBy(c tcp.Config, steps []step) (rules []string) {
+func judgeBy(c tcp.Config, steps []step) (rules []string) { return judgeAll(c, steps, false) }
+
+// judgeAll judges a conversation. If it is drained, nothing was left to happen at its end.
+func judgeAll(c tcp.Config, steps []step, drained bool) (rules []string) {
 	a := tcp.New(c)
 	now := clock.Time(0)
 	for i, s := range steps {
@@ -40,9 +45,15 @@ func judgeBy(c tcp.Config, steps []step) (rules []string) {
 		} else {
 			o.Seq, o.Payload = config().FirstSequence+s.at, 1000
 		}
+		if s.window > 0 {
+			o.Window = s.window
+		}
 		a.Observe(&o)
 	}
-	for _, f := range a.Finish(now).Findings {
+	if drained {
+		a.Drain()
+	}
+	for _, f := range book.Keep(a.Finish(now).Findings) {
 		rules = append(rules, f.Rule)
 	}
 	return rules
@@ -173,7 +184,7 @@ func TestABusyNICExcusesAMissingRetransmissionForATurn(t *testing.T) {
 		for at := clock.Time(0).Add(frame); at < end; at = at.Add(frame) {
 			a.Leaves(1, at, frame)
 		}
-		for _, f := range a.Finish(end).Findings {
+		for _, f := range book.Keep(a.Finish(end).Findings) {
 			rules = append(rules, f.Rule)
 		}
 		return rules
@@ -195,7 +206,7 @@ func TestWhatATapCannotHaveSeenIsNotMissing(t *testing.T) {
 		a := tcp.New(c)
 		a.Observe(&tcp.Observation{Time: 0, Sent: true, Src: 1, Dst: 2, Connection: 1, Seq: c.FirstSequence,
 			Ack: c.FirstSequence, Payload: 1000})
-		for _, f := range a.Finish(clock.Time(0).Add(20 * clock.Millisecond)).Findings {
+		for _, f := range book.Keep(a.Finish(clock.Time(0).Add(20 * clock.Millisecond)).Findings) {
 			rules = append(rules, f.Rule)
 		}
 		return rules
@@ -244,7 +255,7 @@ func FuzzObservations(f *testing.F) {
 			data = data[16:]
 		}
 		a.Drain()
-		a.Finish(now)
+		causetest.Declared(t, tcp.Causes(), a.Finish(now).Findings)
 	})
 }
 
@@ -269,7 +280,7 @@ func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
 		}
 		send(first)
 		send(first.Add(2*clock.Millisecond - 5*us))
-		for _, f := range a.Finish(first.Add(3 * clock.Millisecond)).Findings {
+		for _, f := range book.Keep(a.Finish(first.Add(3 * clock.Millisecond)).Findings) {
 			rules = append(rules, f.Rule)
 		}
 		return rules
@@ -305,7 +316,7 @@ func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
 			a.Silenced(1, at(40_000))
 		}
 		send(40_000)
-		for _, f := range a.Finish(at(40_001)).Findings {
+		for _, f := range book.Keep(a.Finish(at(40_001)).Findings) {
 			if f.Severity != "note" {
 				rules = append(rules, f.Rule)
 			}
@@ -336,7 +347,7 @@ func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
 				})
 			}
 		}
-		for _, f := range a.Finish(clock.Time(0).Add(clock.Duration(times[len(times)-1]) * clock.Microsecond)).Findings {
+		for _, f := range book.Keep(a.Finish(clock.Time(0).Add(clock.Duration(times[len(times)-1]) * clock.Microsecond)).Findings) {
 			rules = append(rules, f.Rule)
 		}
 		return rules

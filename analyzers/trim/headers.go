@@ -92,7 +92,7 @@ func (a *Analyzer) compare(l *loss, r, before *trace.Record) {
 		}
 	}
 	if len(changed) > 0 {
-		a.finding(ruleHeaderChanged, l, []uint64{l.ID}, r.TimeNS, "the headers of the packet before the cut",
+		a.finding(causeHeaderChanged(l.what(), changed, a.at(r)), l, []uint64{l.ID}, r.TimeNS, "the headers of the packet before the cut",
 			"another "+strings.Join(changed, ", "),
 			"the switch changed headers of a trimmed packet")
 	}
@@ -124,8 +124,8 @@ func (a *Analyzer) describe() {
 	} else {
 		words = append(words, share("UDP length updated", h.udpUpdated, n))
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: ruleHeaders, Packets: []uint64{h.first}, TimeNS: a.meta.EndNS, Expected: "as the switch is configured",
+	a.report.Tell(causeHeaders(n, words), analyzers.Finding{
+		Packets: []uint64{h.first}, TimeNS: a.meta.EndNS, Expected: "as the switch is configured",
 		Actual:  strings.Join(words, "; "),
 		Message: fmt.Sprintf("%d packets were trimmed; by %s", n+h.unknown, source),
 	})

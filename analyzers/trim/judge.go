@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/rounds"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
@@ -72,13 +73,13 @@ func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
 		if l.nacks++; l.nacks == 1 {
 			a.asked(l, r)
 		} else if l.nacks == 2 && l.alone && a.declared(l) {
-			a.finding(ruleNackRepeat, l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS,
+			a.finding(causeNackRepeat(l.what(), a.at(r)), l, []uint64{r.ID, l.NackID, l.ID}, r.TimeNS,
 				fmt.Sprintf("one nack for the header of psn %d", l.PSN),
 				"a second one before the packet was retransmitted", "a trimmed header was NAKed twice")
 		}
 	case place > l.place && l.expected && a.declared(l) && !l.blamed:
 		l.blamed = true
-		a.finding(ruleNackPSN, l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
+		a.finding(causeNackPSN(l.what(), place, a.at(r)), l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
 			fmt.Sprintf("nack psn %d", place),
 			"the NAK for a trimmed header names a later packet, and so acknowledges the lost one")
 	}
@@ -90,7 +91,7 @@ func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
 		return
 	}
 	l.blamed = true
-	a.finding(ruleAcknowledged, l, []uint64{r.ID, l.ID}, r.TimeNS,
+	a.finding(causeAcknowledged(l.what(), r.Class(), place, a.at(r)), l, []uint64{r.ID, l.ID}, r.TimeNS,
 		fmt.Sprintf("nothing beyond psn %d: psn %d arrived without its payload", l.PSN-1, l.PSN),
 		fmt.Sprintf("%v psn %d", r.Class(), place), "a trimmed packet counts as received: its data is lost")
 }
@@ -104,18 +105,18 @@ func (a *Analyzer) missing(l *loss, nowNS int64) {
 		return
 	}
 	l.blamed = true
-	what := "nack"
+	what, why := "nack", causeNoNak(l.what(), nowNS-l.TimeNS)
 	if l.Response {
-		what = "read-request"
+		what, why = "read-request", causeNoRequest(l.what(), nowNS-l.TimeNS)
 	}
-	a.finding(ruleNackMissing, l, []uint64{l.ID}, l.TimeNS,
+	a.finding(why, l, []uint64{l.ID}, l.TimeNS,
 		fmt.Sprintf("%s psn %d at once: its header arrived", what, l.PSN),
 		fmt.Sprintf("none within %s", clock.TextNS(nowNS-l.TimeNS)),
 		"the NIC is said to react to trimmed headers and kept silent")
 }
 
-func (a *Analyzer) finding(rule string, l *loss, packets []uint64, timeNS int64, expected, actual, message string) {
-	if !a.report.Wants(rule, l.Connection) {
+func (a *Analyzer) finding(c cause.Cause, l *loss, packets []uint64, timeNS int64, expected, actual, message string) {
+	if !a.report.Wants(c.Rule, l.Connection) {
 		return
 	}
 	flow := l.Flow
@@ -123,8 +124,8 @@ func (a *Analyzer) finding(rule string, l *loss, packets []uint64, timeNS int64,
 		flow = flow.Peer()
 	}
 	first := a.meta.Connections.InitialPSN(flow, packet.Requests)
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Connection: l.Connection, Packets: packets, TimeNS: timeNS, PSN: l.PSN,
+	a.report.Tell(c, analyzers.Finding{
+		Connection: l.Connection, Packets: packets, TimeNS: timeNS, PSN: l.PSN,
 		PSNAbs:   uint32(first.Add(int(l.PSN - 1))),
 		Expected: expected, Actual: actual, Message: message,
 	})

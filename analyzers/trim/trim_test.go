@@ -34,8 +34,7 @@ func answer(s packet.Syndrome, psn packet.PSN) seen {
 }
 func after(ns int64, s seen) seen { s.gapNS = ns; return s }
 
-func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []seen) (analyzers.Result,
-	[]trim.Packet) {
+func connections(t *testing.T) *trace.Connections {
 	t.Helper()
 	conns, err := trace.NewConnections([]trace.Connection{{
 		Index: 1, Verb: "write", MTU: 1024,
@@ -45,6 +44,13 @@ func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []
 	if err != nil {
 		t.Fatal(err)
 	}
+	return conns
+}
+
+func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []seen) (analyzers.Result,
+	[]trim.Packet) {
+	t.Helper()
+	conns := connections(t)
 	var records []trace.Record
 	now := int64(0)
 	for i, s := range list {
@@ -63,7 +69,9 @@ func analyse(t *testing.T, reaction trace.TrimReaction, cfg trim.Config, list []
 	if err := c.ForEach(t.Context(), func(r *trace.Record) error { a.Packet(r); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	return a.Finish(), a.Packets()
+	result := a.Finish()
+	book.Add(t, result.Findings)
+	return result, a.Packets()
 }
 
 func TestReactionsToTrimmedHeaders(t *testing.T) {

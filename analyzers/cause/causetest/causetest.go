@@ -52,6 +52,12 @@ func Table(t *testing.T, rules []analyzers.Rule, causes []cause.Cause) {
 // Declared checks that each finding has a cause of its rule that is declared, and a headline.
 func Declared(t testing.TB, causes []cause.Cause, findings []analyzers.Finding) {
 	t.Helper()
+	for _, fault := range undeclared(causes, findings) {
+		t.Error(fault)
+	}
+}
+
+func undeclared(causes []cause.Cause, findings []analyzers.Finding) (faults []string) {
 	declared := make(map[[2]string]bool, len(causes))
 	for _, c := range causes {
 		declared[[2]string{c.Rule, c.Code}] = true
@@ -59,12 +65,14 @@ func Declared(t testing.TB, causes []cause.Cause, findings []analyzers.Finding) 
 	for i := range findings {
 		f := &findings[i]
 		if f.Cause != cause.NotListed && !declared[[2]string{f.Rule, f.Cause}] {
-			t.Errorf("a finding of %s has cause %q, which is not declared: %q", f.Rule, f.Cause, f.Headline)
+			faults = append(faults, fmt.Sprintf("a finding of %s has cause %q, which is not declared: %q", f.Rule, f.Cause,
+				f.Headline))
 		}
 		if f.Headline == "" {
-			t.Errorf("a finding of %s has no headline", f.Rule)
+			faults = append(faults, fmt.Sprintf("a finding of %s has no headline", f.Rule))
 		}
 	}
+	return faults
 }
 
 // Reported checks that the examples that causes are documented with are what the analyzer reports: each of them is the
@@ -111,9 +119,15 @@ func NewBook(causes []cause.Cause) *Book { return &Book{causes: causes} }
 func (b *Book) Add(t testing.TB, findings []analyzers.Finding) {
 	t.Helper()
 	Declared(t, b.causes, findings)
+	b.Keep(findings)
+}
+
+// Keep keeps findings, whose causes [Book.Main] checks, and returns them.
+func (b *Book) Keep(findings []analyzers.Finding) []analyzers.Finding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.findings = append(b.findings, findings...)
+	return findings
 }
 
 // Main runs the tests of a package and then checks, as [Reported] does, that they made the analyzer report all causes.
@@ -126,7 +140,7 @@ func (b *Book) Main(m *testing.M) int {
 			return status
 		}
 	}
-	faults := compare(b.causes, b.findings)
+	faults := append(undeclared(b.causes, b.findings), compare(b.causes, b.findings)...)
 	for _, fault := range faults {
 		fmt.Fprintln(os.Stderr, fault)
 	}

@@ -159,7 +159,7 @@ func causePullBeyondArrivals(w who, counter, arrived uint32) cause.Cause {
 
 func causePullBeyondAnswers(w who, counter, learned uint32) cause.Cause {
 	return cause.Of(RulePullExcess, "beyond-answers",
-		"%v sent PULL %v at %v, but its answers show that it had received only %v.", w.host, count(counter), w.at(),
+		"%v sent PULL %v at %v, but its answers show that it had received no more than %v.", w.host, count(counter), w.at(),
 		packets(learned))
 }
 
@@ -188,15 +188,43 @@ func causePullUnfair(w who, last uint64, other *connection) cause.Cause {
 
 // Causes lists an example of each cause: what the tests of this package make the analyzer report.
 func Causes() []cause.Cause {
-	const us = clock.Time(clock.Microsecond)
+	const us, gap = clock.Time(clock.Microsecond), clock.Microsecond
 	tx := func(at clock.Time) who { return who{cause.End{Role: "Sender", Connection: 1, Host: 1}, at} }
 	rx := func(at clock.Time) who { return who{cause.End{Role: "Receiver", Connection: 1}, at} }
 	c := &connection{connectionKey: connectionKey{from: 1}, number: 1}
 	data := func(seq, counter uint32) ndp.Header {
-		return ndp.Header{Kind: ndp.Data, Seq: seq, Counter: counter, Length: 1436}
+		return ndp.Header{Kind: ndp.Data, Connection: 1, Seq: seq, Counter: counter, Length: 1436}
 	}
 	tap := func(at clock.Time, h ndp.Header) *trace.Tap { return &trace.Tap{Time: at, At: 3, NDP: h} }
-	_ = []any{tx, rx, c, data, tap, us}
+	sent := func(n, pulled uint32) *connection { return &connection{number: 1, transmissions: n, pulled: pulled} }
 	return []cause.Cause{
+		causeSilentLoss(c, &flight{at: 4 * us, header: data(1, 1)}),
+		causeHeaderChanged(c, tap(3*us, data(1, 0)), &flight{header: data(0, 0)}),
+		causeUnknownHeader(c, tap(2*us, data(0, 7))),
+		causeDuplicated(c, tap(3*us, data(0, 0))),
+		causeMisdelivered(c, tap(2*us, data(0, 0))),
+		causeSendWithoutPull(tx(5*us), sent(4, 0), 4, 4),
+		causeReturnEcho(tx(6*us), sent(4, 0), 0, 4),
+		causeNewBeforeNacked(tx(20*us), 4, missing{at: 5 * us}),
+		causeNewBeforeReturned(tx(20*us), 4, missing{at: 5 * us}),
+		causeSpurious(tx(20*us), 0),
+		causeTimeoutEarly(tx(6*us), 0, 5*clock.Microsecond, 0),
+		causeTimeoutEarly(tx(6*us), 0, 5*clock.Microsecond, 100*clock.Microsecond),
+		causeSkip(tx(2*us), 2, 1),
+		causePullUnanswered(tx(200*us), sent(4, 2), 6, 6*us, 4),
+		causeAckTrimmed(rx(3*us), 0),
+		causeAckUnprovoked(rx(4*us), 0),
+		causeAckCumulative(rx(4*us), 2, 1),
+		causeAckMissing(rx(0), pendingAnswer{at: 2 * us}),
+		causeNackWhole(rx(3*us), 0),
+		causeNackUnprovoked(rx(4*us), 0),
+		causeNackMissing(rx(0), pendingAnswer{at: 2 * us}),
+		causePullCounter(rx(5*us), 1, 1),
+		causePullBeyondArrivals(rx(4*us), 2, 1),
+		causePullBeyondAnswers(rx(14*us), 6, 1),
+		causePullMissing(rx(0), &connection{counter: 1, certain: 2}),
+		causePullFast(rx(100*us+us/10), &host{last: 100 * us}, gap),
+		causePullSlow(rx(22*us), &host{last: 20 * us, owed: 12}, gap),
+		causePullUnfair(rx(26*us), 15, &connection{connectionKey: connectionKey{from: 1}, number: 2}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/clock"
 	generator "candela.dev/candela/generator/ndp"
@@ -81,7 +82,9 @@ func (s *scenario) run(t testing.TB) analyzers.Result {
 	if err := net.Run(s.until); err != nil {
 		t.Fatal(err)
 	}
-	return a.Finish()
+	result := a.Finish()
+	causetest.Declared(t, ndp.Causes(), result.Findings)
+	return result
 }
 
 func (s *scenario) attach(t testing.TB, net *fabric.Network, cfg fabric.NDPConfig) {

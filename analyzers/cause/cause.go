@@ -15,6 +15,7 @@ package cause
 
 import (
 	"fmt"
+	"strconv"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
@@ -180,6 +181,20 @@ func (c Counted) String() string {
 // Bytes is a number of bytes with its unit.
 func Bytes[T ~int | ~int64 | ~uint16 | ~uint32](n T) Counted { return Counted{int64(n), "byte"} }
 
+// Size is a number of bytes for people: "64 bytes", "4.2 KB".
+type Size int64
+
+func (s Size) String() string {
+	if s < 1000 {
+		return Bytes(int64(s)).String()
+	}
+	n, units := float64(s), []string{"KB", "MB", "GB", "TB", "PB", "EB"}
+	for n /= 1000; n >= 999.5 && len(units) > 1; n /= 1000 {
+		units = units[1:]
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64) + " " + units[0]
+}
+
 // Between is what a value must be: "2", "2 to 4".
 type Between struct{ Least, Most int64 }
 
@@ -200,10 +215,15 @@ type Name string
 
 func (n Name) String() string { return string(n) }
 
-// Switch is the switch of that name, as the subject of a sentence.
+// Switch is the switch of that name, as the subject of a sentence; "" is the only one.
 type Switch string
 
-func (s Switch) String() string { return "Switch " + string(s) }
+func (s Switch) String() string {
+	if s == "" {
+		return "The switch"
+	}
+	return "Switch " + string(s)
+}
 
 // Queue is a queue of a port of a switch: "queue 2 of port 0".
 type Queue struct {

@@ -16,11 +16,11 @@ const (
 // checkWhole judges a packet that left as long as it came and with its DSCP.
 func (a *Analyzer) checkWhole(e *entry, o *sai.Observation) {
 	if o.Length != e.Length {
-		a.violate(ruleWhole, o, e, fmt.Sprintf("%d bytes", e.Length), fmt.Sprintf("%d bytes", o.Length))
+		a.violate(causeWholeLength(a.what(e, o)), o, e, fmt.Sprintf("%d bytes", e.Length), fmt.Sprintf("%d bytes", o.Length))
 	}
 	own := func(t *compiled) bool { return t.settings.QueueOf(int(e.DSCP)) == o.Queue }
 	if o.Queue != sai.UnknownQueue && !a.expects(e, own) {
-		a.violate(ruleWhole, o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
+		a.violate(causeWholeQueue(a.what(e, o)), o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
 	}
 }
 
@@ -76,15 +76,16 @@ func (a *Analyzer) runt(e *entry) bool {
 // DSCP.
 func (a *Analyzer) checkRemarked(e *entry, o *sai.Observation) {
 	if a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
-		a.violate(ruleSize, o, e, fmt.Sprintf("%d bytes", a.compiled[e.settings].settings.Trimming.Size),
+		size := a.compiled[e.settings].settings.Trimming.Size
+		a.violate(causeNotCut(a.what(e, o), size), o, e, fmt.Sprintf("%d bytes", size),
 			fmt.Sprintf("%d bytes with the trim DSCP %d", o.Length, o.DSCP))
 		return
 	}
 	if o.DSCP == e.DSCP {
-		a.violate(ruleWhole, o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
+		a.violate(causeWholeQueue(a.what(e, o)), o, e, fmt.Sprintf("queue %d", e.queue), fmt.Sprintf("queue %d", o.Queue))
 		return
 	}
-	a.violate(ruleWhole, o, e, fmt.Sprintf("DSCP %d", e.DSCP), fmt.Sprintf("DSCP %d", o.DSCP))
+	a.violate(causeWholeDSCP(a.what(e, o)), o, e, fmt.Sprintf("DSCP %d", e.DSCP), fmt.Sprintf("DSCP %d", o.DSCP))
 }
 
 // expects reports whether something holds under one of the settings that the packet may have met.
@@ -97,17 +98,17 @@ func (a *Analyzer) checkSize(e *entry, o *sai.Observation, runt bool) {
 	if a.expects(e, right) {
 		return
 	}
-	rule := ruleSize
-	if runt {
-		rule = ruleRunt
-	}
 	want := min(e.Length, a.compiled[e.settings].settings.Trimming.Size)
-	a.violate(rule, o, e, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d bytes", o.Length))
+	why := causeSize(a.what(e, o), want)
+	if runt {
+		why = causeRunt(a.what(e, o))
+	}
+	a.violate(why, o, e, fmt.Sprintf("%d bytes", want), fmt.Sprintf("%d bytes", o.Length))
 }
 
 func (a *Analyzer) checkDSCP(e *entry, o *sai.Observation) {
 	if !a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
-		a.violate(ruleDSCP, o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port],
+		a.violate(causeDSCP(a.what(e, o), a.compiled[e.settings].dscp[o.Port]), o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port],
 			a.config.Ports[o.Port]),
 			fmt.Sprintf("DSCP %d", o.DSCP))
 	}
@@ -115,39 +116,41 @@ func (a *Analyzer) checkDSCP(e *entry, o *sai.Observation) {
 		return
 	}
 	if !a.expects(e, func(t *compiled) bool { return t.queue[o.Port] == o.Queue }) {
-		a.violate(ruleQueue, o, e, fmt.Sprintf("queue %d", a.compiled[e.settings].queue[o.Port]),
+		a.violate(causeQueue(a.what(e, o), a.compiled[e.settings].queue[o.Port]), o, e,
+			fmt.Sprintf("queue %d", a.compiled[e.settings].queue[o.Port]),
 			fmt.Sprintf("queue %d", o.Queue))
 	}
 }
 
 func (a *Analyzer) checkIP(e *entry, o *sai.Observation) {
 	if want := o.Length - sai.EthernetHeader; o.IPLength != want {
-		a.violate(ruleIPLength, o, e, fmt.Sprintf("%d", want), fmt.Sprintf("%d in a frame of %d bytes", o.IPLength, o.Length))
+		a.violate(causeIPLength(a.what(e, o), want), o, e, fmt.Sprintf("%d", want),
+			fmt.Sprintf("%d in a frame of %d bytes", o.IPLength, o.Length))
 	}
 	if o.ChecksumWrong {
-		a.violate(ruleChecksum, o, e, "a header checksum that fits the header", "one that does not")
+		a.violate(causeChecksum(a.what(e, o)), o, e, "a header checksum that fits the header", "one that does not")
 	}
 }
 
 func (a *Analyzer) checkHeaders(e *entry, o *sai.Observation) {
 	if o.Src == e.Dst && o.Dst == e.Src && o.Src != o.Dst {
-		a.violate(ruleForward, o, e, fmt.Sprintf("to %v", e.Dst), "back to the sender")
+		a.violate(causeReturned(a.what(e, o)), o, e, fmt.Sprintf("to %v", e.Dst), "back to the sender")
 		return
 	}
 	ttl := o.TTL == e.TTL || o.TTL == e.TTL-1
 	ecn := o.ECN == e.ECN || o.ECN == ce && e.ECN != notECT
 	switch {
 	case o.Src != e.Src || o.Dst != e.Dst:
-		a.violate(ruleHeaders, o, e, fmt.Sprintf("%v → %v", e.Src, e.Dst), fmt.Sprintf("%v → %v", o.Src, o.Dst))
+		a.violate(causeAddresses(a.what(e, o)), o, e, fmt.Sprintf("%v → %v", e.Src, e.Dst), fmt.Sprintf("%v → %v", o.Src, o.Dst))
 	case o.SrcPort != e.SrcPort || o.DstPort != e.DstPort || o.Protocol != e.Protocol:
-		a.violate(ruleHeaders, o, e, fmt.Sprintf("protocol %d, ports %d → %d", e.Protocol, e.SrcPort, e.DstPort),
+		a.violate(causePorts(a.what(e, o)), o, e, fmt.Sprintf("protocol %d, ports %d → %d", e.Protocol, e.SrcPort, e.DstPort),
 			fmt.Sprintf("protocol %d, ports %d → %d", o.Protocol, o.SrcPort, o.DstPort))
 	case !ttl:
-		a.violate(ruleHeaders, o, e, fmt.Sprintf("TTL %d or %d", e.TTL, e.TTL-1), fmt.Sprintf("TTL %d", o.TTL))
+		a.violate(causeTTL(a.what(e, o)), o, e, fmt.Sprintf("TTL %d or %d", e.TTL, e.TTL-1), fmt.Sprintf("TTL %d", o.TTL))
 	case !ecn:
-		a.violate(ruleHeaders, o, e, fmt.Sprintf("ECN %d", e.ECN), fmt.Sprintf("ECN %d", o.ECN))
+		a.violate(causeECN(a.what(e, o)), o, e, fmt.Sprintf("ECN %d", e.ECN), fmt.Sprintf("ECN %d", o.ECN))
 	case o.Prefix != 0 && e.Prefix != 0 && o.Prefix != e.Prefix:
-		a.violate(ruleHeaders, o, e, "the packet's first bytes", "other bytes")
+		a.violate(causeBytes(a.what(e, o)), o, e, "the packet's first bytes", "other bytes")
 	}
 }
 
@@ -160,14 +163,14 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 	where := fmt.Sprintf("queue %d of port %s", e.queue, a.config.Ports[o.Port])
 	switch {
 	case p.Lossless:
-		a.violate(ruleLossless, o, e, "no trimming: "+where+" is lossless", "a copy")
+		a.violate(causeLossless(a.what(e, o)), o, e, "no trimming: "+where+" is lossless", "a copy")
 	case p.Action != sai.DropAndTrim:
-		a.violate(ruleAction, o, e, "no trimming: "+where+" has the action DROP", "a copy")
+		a.violate(causeAction(a.what(e, o)), o, e, "no trimming: "+where+" has the action DROP", "a copy")
 	default:
 		if !a.trying {
 			a.coverage["exempt"]++
 		}
-		a.violate(ruleACL, o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
+		a.violate(causeACL(a.what(e, o), a.compiled[e.settings].settings.Rules[e.rule].Name), o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
 	}
 }
 
@@ -194,8 +197,9 @@ func (a *Analyzer) checkRoom(e *entry, o *sai.Observation) {
 	if need(e.around) > pool || need(e.ahead) > max(limit, int64(p.Reserved)) {
 		return
 	}
-	a.violate(ruleRoom, o, e, fmt.Sprintf("the packet whole: queue %d of port %s held at most %d of %d bytes", e.queue,
-		a.config.Ports[o.Port], e.ahead, limit), "a copy")
+	a.violate(causeRoom(a.what(e, o), limit), o, e,
+		fmt.Sprintf("the packet whole: queue %d of port %s held at most %d of %d bytes", e.queue,
+			a.config.Ports[o.Port], e.ahead, limit), "a copy")
 }
 
 // checkOrder judges when a copy left.
@@ -204,7 +208,7 @@ func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
 	queue := t.queue[o.Port]
 	key := orderKey{e.Port, o.Port, queue}
 	if last, ok := a.order[key]; ok && e.TimePS < last && e.settings == e.other {
-		a.violate(ruleOrder, o, e, "after the copies of packets that arrived before",
+		a.violate(causeOrder(a.what(e, o), last-e.TimePS), o, e, "after the copies of packets that arrived before",
 			fmt.Sprintf("behind that of a packet that arrived %s later", clock.Duration(last-e.TimePS).Text()))
 	}
 	a.order[key] = max(a.order[key], e.TimePS)
@@ -221,8 +225,9 @@ func (a *Analyzer) checkOvertaken(e *entry, o *sai.Observation, queue int) {
 		for _, at := range p.lower[q] {
 			if at > since && at < o.TimePS {
 				left, late := clock.TextApart(clock.Duration(at), clock.Duration(o.TimePS))
-				a.violate(ruleOvertake, o, e, fmt.Sprintf("before anything of queue %d that is sent after %s", q,
-					clock.Duration(since).Text()), fmt.Sprintf("a packet of queue %d left at %s, the copy at %s", q, left, late))
+				a.violate(causeOvertake(a.what(e, o), q, at), o, e,
+					fmt.Sprintf("before anything of queue %d that is sent after %s", q,
+						clock.Duration(since).Text()), fmt.Sprintf("a packet of queue %d left at %s, the copy at %s", q, left, late))
 				return
 			}
 		}

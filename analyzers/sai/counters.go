@@ -4,32 +4,36 @@ import (
 	"fmt"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/sai"
 )
 
 // judgeCounters holds the switch's counters against what was seen, and against each other.
 func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 	if s.Schema == "" {
-		a.note("no counters were given: only packets were judged")
+		a.note(causeNoCounters(a.who()), "no counters were given: only packets were judged")
 		return
 	}
 	if len(s.Ports) != len(a.ports) {
-		a.note(fmt.Sprintf("counters of %d ports, observations of %d: counters not judged", len(s.Ports), len(a.ports)))
+		a.note(causeOtherPorts(a.who(), len(s.Ports), len(a.ports)), fmt.Sprintf("counters of %d ports, observations of %d: counters not judged", len(s.Ports), len(a.ports)))
 		return
 	}
 	if a.config.Undrained {
-		a.note("the switch may not have drained: counters and losses not judged")
+		a.note(causeUndrained(a.who()), "the switch may not have drained: counters and losses not judged")
 		return
 	}
 	if a.unattributed > 0 {
-		a.note(fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged",
+		a.note(causeUnknownEgress(a.who(), a.unattributed), fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged",
 			a.unattributed))
 	}
 	for _, b := range s.Invariants() {
-		rule := map[string]string{
-			"conservation": ruleConservation, "port-sum": rulePortSum, "switch-sum": ruleSwitchSum, "dropped": ruleDropped,
+		build := map[string]func(miscount) cause.Cause{
+			"conservation": causeConservation, "port-sum": causePortSum, "switch-sum": causeSwitchSum,
+			"dropped": causeDroppedTrimmed,
 		}[b.Rule]
-		a.blame(rule, place(b.Port, b.Queue), b.Counter, b.Expected, b.Actual)
+		where := place(b.Port, b.Queue)
+		why := build(miscount{a.who(), where, b.Counter, b.Actual, cause.Name(b.Expected)})
+		a.blame(why, where, b.Counter, b.Expected, b.Actual)
 	}
 	for i := range s.Ports {
 		a.judgePort(i, &s.Ports[i])
@@ -48,16 +52,16 @@ func place(port string, queue int) string {
 	return fmt.Sprintf("port %s queue %d", port, queue)
 }
 
-func (a *Analyzer) note(message string) {
+func (a *Analyzer) note(c cause.Cause, message string) {
 	if a.report.Wants(ruleNotJudged, 0) {
-		a.report.Report(analyzers.Finding{Rule: ruleNotJudged, Message: message})
+		a.report.Tell(c, analyzers.Finding{Message: message})
 	}
 }
 
-func (a *Analyzer) blame(rule, where, counter, expected, actual string) {
-	if a.report.Wants(rule, 0) {
-		a.report.Report(analyzers.Finding{
-			Rule: rule, Expected: counter + " " + expected, Actual: actual, Message: where + ": " + counter,
+func (a *Analyzer) blame(c cause.Cause, where, counter, expected, actual string) {
+	if a.report.Wants(c.Rule, 0) {
+		a.report.Tell(c, analyzers.Finding{
+			Expected: counter + " " + expected, Actual: actual, Message: where + ": " + counter,
 		})
 	}
 }
@@ -73,11 +77,12 @@ func (s span) String() string {
 }
 
 // within reports a counter outside of s, where the switch keeps it, and whether it did.
-func (a *Analyzer) within(rule, where, counter string, c sai.Count, s span) bool {
+func (a *Analyzer) within(why of, where, counter string, c sai.Count, s span) bool {
 	if !c.Known() || int64(c) >= s.low && int64(c) <= s.high {
 		return false
 	}
-	a.blame(rule, where, counter, s.String(), c.String())
+	found := why.cause(miscount{a.who(), where, counter, c.String(), seen{s, why.noun}})
+	a.blame(found, where, counter, s.String(), c.String())
 	return true
 }
 
@@ -85,12 +90,12 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	p := &a.ports[i]
 	blurred := p.blurred()
 	if blurred {
-		a.note("port " + c.Name + ": packets that looked different with the same number were inside together: counters not " +
+		a.note(causeUnclear(a.who(), c.Name), "port "+c.Name+": packets that looked different with the same number were inside together: counters not "+
 			"judged that depend on which was which")
 	}
 	misplaced := !blurred && a.misplaced(p, c)
 	if misplaced {
-		a.blame(ruleOriginal, "port "+c.Name, "SAI_QUEUE_STAT_TX_TRIM_PACKETS",
+		a.blame(causeOtherQueues(a.who(), c), "port "+c.Name, "SAI_QUEUE_STAT_TX_TRIM_PACKETS",
 			"on the queues that trimmed packets were meant for",
 			fmt.Sprintf("as many on other queues: %v", sentByQueue(c)))
 	}
@@ -107,7 +112,7 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	}
 	where := "port " + c.Name
 	if a.unattributed == 0 && !blurred {
-		a.within(ruleInterface, where, "SAI_PORT_STAT_IF_OUT_DISCARDS", c.OutDiscards,
+		a.within(ofDiscards, where, "SAI_PORT_STAT_IF_OUT_DISCARDS", c.OutDiscards,
 			span{refused, refused + ambiguous + lost})
 	}
 	most := span{p.left - copies - ambiguous, p.left}
@@ -117,12 +122,12 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	if !a.config.Closed {
 		most.high = 1 << 62
 	}
-	a.within(ruleInterface, where, "SAI_PORT_STAT_IF_OUT_UCAST_PKTS", c.OutPackets, most)
+	a.within(ofOutPackets, where, "SAI_PORT_STAT_IF_OUT_UCAST_PKTS", c.OutPackets, most)
 	arrived := span{p.arrived, p.arrived}
 	if !a.config.Closed {
 		arrived.high = 1 << 62
 	}
-	a.within(ruleInterface, where, "SAI_PORT_STAT_IF_IN_UCAST_PKTS", c.InPackets, arrived)
+	a.within(ofInPackets, where, "SAI_PORT_STAT_IF_IN_UCAST_PKTS", c.InPackets, arrived)
 }
 
 // blurred reports whether the counts of any of the port's queues may be another's.
@@ -168,7 +173,7 @@ func (a *Analyzer) judgeQueue(p *portState, q int, c *sai.Port) {
 		a.judgeSentBy(p, q, counts, where)
 		return
 	}
-	a.within(ruleSent, where, "SAI_QUEUE_STAT_TX_TRIM_PACKETS", counts.TxTrim, span{at.copies, at.copies + at.ambiguous})
+	a.within(ofSent, where, "SAI_QUEUE_STAT_TX_TRIM_PACKETS", counts.TxTrim, span{at.copies, at.copies + at.ambiguous})
 	a.judgeSentBy(p, q, counts, where)
 	if a.unattributed > 0 {
 		return
@@ -183,20 +188,20 @@ func (a *Analyzer) judgeLosses(at *tally, c *sai.Queue, where string) {
 	switch {
 	case !c.DroppedTrim.Known():
 		// Without the counter of lost copies, that of trimmed packets bounds them.
-		a.within(ruleTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim,
+		a.within(ofTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim,
 			span{at.copies, at.copies + at.ambiguous + at.missing})
 		return
 	case int64(c.DroppedTrim) > lost.high:
-		a.within(ruleLost, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", c.DroppedTrim, lost)
+		a.within(ofLost, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", c.DroppedTrim, lost)
 	case int64(c.DroppedTrim) < lost.low && c.Trim.Known() && int64(c.Trim)-at.copies < lost.low:
-		a.blame(ruleUntrimmed, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
+		a.blame(causeUntrimmed(a.who(), where, at.mustTrim, c), where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
 			fmt.Sprintf("%v, while %d packets left neither whole nor trimmed and %v are counted as trimmed", c.DroppedTrim,
 				at.mustTrim, c.Trim))
 	case int64(c.DroppedTrim) < lost.low:
-		a.blame(ruleSilent, where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
+		a.blame(causeSilent(a.who(), where, at.mustTrim, c), where, "SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS", lost.String(),
 			fmt.Sprintf("%v, while %d packets left neither whole nor trimmed", c.DroppedTrim, at.mustTrim))
 	}
-	a.within(ruleTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim,
+	a.within(ofTrim, where, "SAI_QUEUE_STAT_TRIM_PACKETS", c.Trim,
 		span{at.copies + at.mustTrim, at.copies + at.ambiguous + at.mustTrim + at.mayTrim})
 }
 
@@ -213,9 +218,9 @@ func (a *Analyzer) judgeDropped(p *portState, at *tally, q int, c *sai.Port, whe
 	counts := &c.Queues[q]
 	packets := span{at.copies + at.missing, at.copies + at.missing + at.ambiguous + lost}
 	bytes := span{at.copiedBytes + at.missingBytes, at.copiedBytes + at.missingBytes + at.unclearBytes + lostBytes}
-	if !a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) &&
+	if !a.within(ofDropped, where, "SAI_QUEUE_STAT_DROPPED_PACKETS", counts.DroppedPackets, packets) &&
 		!bytes.framed(packets).holds(counts.DroppedBytes) {
-		a.within(ruleDropped, where, "SAI_QUEUE_STAT_DROPPED_BYTES", counts.DroppedBytes, bytes)
+		a.within(ofDroppedBytes, where, "SAI_QUEUE_STAT_DROPPED_BYTES", counts.DroppedBytes, bytes)
 	}
 }
 
@@ -240,7 +245,7 @@ func (a *Analyzer) judgeSentBy(p *portState, q int, c *sai.Queue, where string) 
 	if !a.config.Closed {
 		s.high = 1 << 62
 	}
-	a.within(ruleQueueSent, where, "SAI_QUEUE_STAT_PACKETS", c.Packets, s)
+	a.within(ofQueueSent, where, "SAI_QUEUE_STAT_PACKETS", c.Packets, s)
 }
 
 // judgeACL holds the counters of entries against the packets that match them, unless entries changed.
@@ -257,7 +262,7 @@ func (a *Analyzer) judgeACL(list []sai.ACL) {
 				continue
 			}
 			s := span{a.acl[i].packets, a.acl[i].packets}
-			a.within(ruleACLCounter, "ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_PACKETS", c.Packets, s)
+			a.within(ofACL, "ACL entry "+r.Name, "SAI_ACL_COUNTER_ATTR_PACKETS", c.Packets, s)
 		}
 	}
 }

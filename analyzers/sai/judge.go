@@ -51,8 +51,12 @@ func (j *judge) begin(sw int) (*Analyzer, sai.Snapshot, error) {
 			ports[v.Address(h, false)], ports[v.Address(h, true)] = p, p
 		}
 	}
+	name := ""
+	if v.Switches() > 1 {
+		name = v.SwitchName(sw)
+	}
 	return New(Config{
-		Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes, Closed: true,
+		Name: name, Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes, Closed: true,
 		Undrained: v.Bounded(), // a run that is cut off leaves packets in queues
 		PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
 	}), s, nil

@@ -55,7 +55,8 @@ func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) 
 		if o.paused {
 			expected += ", and pause frames"
 		}
-		o.a.blame(ruleOctets, where, counter, expected, c.String())
+		m := miscount{o.a.who(), where, counter, c.String(), seen{bytes, "byte"}}
+		o.a.blame(causeOctets(m, bytes.framed(packets), o.paused), where, counter, expected, c.String())
 	case !withFCS && o.bare == "":
 		o.bare = name
 	case !bare && o.withFCS == "":
@@ -66,7 +67,7 @@ func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) 
 // finish says whether the counters agree.
 func (o *octets) finish() {
 	if o.bare != "" && o.withFCS != "" {
-		o.a.blame(ruleOctets, "switch", "octets of "+o.kind, "with the FCS in all of them or in none",
+		o.a.blame(causeMixedFCS(o.a.who(), o.kind, o.bare, o.withFCS), "switch", "octets of "+o.kind, "with the FCS in all of them or in none",
 			fmt.Sprintf("without it in %s, with it in %s", o.bare, o.withFCS))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/sai"
 )
@@ -20,6 +21,8 @@ type Config struct {
 	Ports []string // names by number; bindings and maps of the settings use them
 	// Settings are in order of time; the first holds from the beginning.
 	Settings []Change
+	// Name is the switch's in findings; "": the only one.
+	Name string
 	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second
 	// through a management plane.
 	GracePS int64
@@ -277,7 +280,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 	}
 	e, in, ok := a.take(o)
 	if !ok {
-		a.violate(ruleOnce, o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
+		a.violate(causeOnce(a.what(nil, o)), o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
 		return
 	}
 	if !in.blurred {
@@ -294,7 +297,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		return
 	}
 	if e.out >= 0 && e.out != o.Port && o.Dst == e.Dst {
-		a.violate(ruleForward, o, &e, "by port "+a.config.Ports[e.out], "by port "+a.config.Ports[o.Port])
+		a.violate(causeOtherPort(a.what(&e, o)), o, &e, "by port "+a.config.Ports[e.out], "by port "+a.config.Ports[o.Port])
 		return
 	}
 	switch a.tally(&e, o, &in) {
@@ -373,12 +376,12 @@ func (a *Analyzer) rememberData(p *portState, e *entry, o *sai.Observation) {
 }
 
 // violate reports a finding about packet o, which belongs to arrival e.
-func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, actual string) {
+func (a *Analyzer) violate(c cause.Cause, o *sai.Observation, e *entry, expected, actual string) {
 	if a.trying {
 		a.refuted = true
 		return
 	}
-	if !a.report.Wants(rule, 0) {
+	if !a.report.Wants(c.Rule, 0) {
 		return
 	}
 	ids := []uint64{o.ID}
@@ -387,8 +390,8 @@ func (a *Analyzer) violate(rule string, o *sai.Observation, e *entry, expected, 
 		ids = append(ids, e.ID)
 		message += fmt.Sprintf(": %d bytes with DSCP %d arrived at %s", e.Length, e.DSCP, clock.Duration(e.TimePS).Text())
 	}
-	a.report.Report(analyzers.Finding{
-		Rule: rule, Packets: ids, TimeNS: o.TimePS / 1000, Expected: expected, Actual: actual, Message: message,
+	a.report.Tell(c, analyzers.Finding{
+		Packets: ids, TimeNS: o.TimePS / 1000, Expected: expected, Actual: actual, Message: message,
 	})
 }
 

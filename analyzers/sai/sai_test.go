@@ -77,7 +77,7 @@ func violated(a *judge.Analyzer, counters sai.Snapshot, list ...sai.Observation)
 		a.Observe(&list[i])
 	}
 	var rules []string
-	for _, f := range a.Finish(counters).Findings {
+	for _, f := range book.Keep(a.Finish(counters).Findings) {
 		if f.Severity == analyzers.Violation && !slices.Contains(rules, f.Rule) {
 			rules = append(rules, f.Rule)
 		}

@@ -12,7 +12,7 @@ import (
 // of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"
-	Severity  Severity // of a finding, unless the finding says why it is milder; empty: Violation
+	Severity  Severity // of a finding, unless the finding says why it is milder
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
 }
@@ -55,7 +55,7 @@ func NewReporter(analyzer string, rules []Rule) *Reporter {
 
 // Wants counts a finding of rule on connection and reports whether it is among those to keep. Callers ask before they
 // format the texts of a finding, so that a trace with a million violations costs little; a true answer obliges them to
-// Report it.
+// Tell it.
 func (r *Reporter) Wants(rule string, connection int) bool {
 	key := reportKey{rule, connection}
 	seen := r.kept[key]
@@ -73,9 +73,12 @@ func (r *Reporter) Open(rule string, connection int) bool {
 	return seen == nil || seen.count < r.limit
 }
 
-// Report keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in.
-// A finding without a severity is a violation, so that a forgotten one does not acquit.
-func (r *Reporter) Report(f Finding) {
+// Tell keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in;
+// rule, cause and headline are those of c. A finding without a severity is a violation, so that a forgotten one does
+// not acquit.
+func (r *Reporter) Tell(c cause.Cause, f Finding) {
+	f.Rule = c.Rule
+	f.Because(c)
 	rule := r.rules[f.Rule]
 	f.Analyzer = r.analyzer
 	f.Clause = cmp.Or(f.Clause, rule.Clause)
@@ -87,13 +90,6 @@ func (r *Reporter) Report(f Finding) {
 		seen.last = len(r.findings)
 	}
 	r.findings = append(r.findings, f)
-}
-
-// Tell keeps a finding, for which Wants said yes, and completes it with rule, cause and headline of c.
-func (r *Reporter) Tell(c cause.Cause, f Finding) {
-	f.Rule = c.Rule
-	f.Because(c)
-	r.Report(f)
 }
 
 // Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more

@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
+	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/analyzers/gbn"
@@ -38,9 +39,15 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 	return all
 }
 
+// SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
+func SwitchRules() []analyzers.Rule {
+	return sorted(decision.Rules(), forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())
+}
+
 // Causes lists an example of what each analyzer may report.
 func Causes() []cause.Cause {
-	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), fields.Causes(), counters.Causes())
+	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
+		counters.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), sai.Causes(), tcp.Causes())
 }
 
 // causesOf returns the causes of a rule.
@@ -65,7 +72,7 @@ A finding says what happened. Each rule has a sentence for each cause, with the 
 findings in JSON has. The examples are what tests of the analyzers make them report; what depends on the trace is in
 italics. Findings that a report leaves out are counted by a note whose cause is `+"`"+cause.NotListed+"`"+`.
 `)
-	all := append(Rules(), sorted(forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())...)
+	all := append(Rules(), SwitchRules()...)
 	for len(all) > 0 {
 		analyzer, _, _ := strings.Cut(all[0].ID, ".")
 		n := slices.IndexFunc(all, func(r analyzers.Rule) bool { return !strings.HasPrefix(r.ID, analyzer+".") })

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"candela.dev/candela/analyzers/cause/causetest"
 )
 
 var update = flag.Bool("update", false, "rewrite generated documents")
@@ -36,7 +38,7 @@ func TestRulesDocumentIsUpToDate(t *testing.T) {
 func TestEveryRuleSaysWhatItIsAbout(t *testing.T) {
 	id := regexp.MustCompile(`^[a-z]+\.[a-z0-9-]+$`)
 	seen := map[string]bool{}
-	for _, r := range Rules() {
+	for _, r := range append(Rules(), SwitchRules()...) {
 		if !id.MatchString(r.ID) || seen[r.ID] {
 			t.Errorf("rule id %q is malformed or appears twice", r.ID)
 		}
@@ -45,4 +47,8 @@ func TestEveryRuleSaysWhatItIsAbout(t *testing.T) {
 			t.Errorf("rule %s lacks severity, clause or statement: %+v", r.ID, r)
 		}
 	}
+}
+
+func TestEveryRuleOfEveryAnalyzerHasACause(t *testing.T) {
+	causetest.Table(t, append(Rules(), SwitchRules()...), Causes())
 }

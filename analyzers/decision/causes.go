@@ -26,7 +26,8 @@ func causeUndeclared(w what, kind uint8) cause.Cause {
 }
 
 func causeNotInside(w what, kind string) cause.Cause {
-	return cause.Of(Unknown, "not-inside", "%v recorded decision %v about packet %v at %v, but that packet was not inside.",
+	return cause.Of(Unknown, "not-inside",
+		"%v recorded decision %v about packet %v at %v, but that packet was not inside.",
 		w.who, cause.Name(kind), w.packet, w.at)
 }
 

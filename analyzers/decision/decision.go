@@ -114,7 +114,8 @@ func (a *Analyzer) Decide(d *trace.Decision) {
 	at := place{d.Port, d.Queue}
 	if holds := a.queued[d.Switch][at]; holds != d.Occupancy {
 		a.find(causeOccupancy(a.what(d.Switch, d.Time, d.Packet), at, holds, d.Occupancy), d.Switch, d.Time, d.Packet,
-			fmt.Sprintf("%d bytes in queue %d of port %d", holds, d.Queue, d.Port), fmt.Sprintf("%d bytes are claimed", d.Occupancy))
+			fmt.Sprintf("%d bytes in queue %d of port %d", holds, d.Queue, d.Port),
+			fmt.Sprintf("%d bytes are claimed", d.Occupancy))
 	}
 	p.decided, p.outcome, p.at = true, k.Outcome, at
 	if k.Outcome == trace.OutcomeQueued {

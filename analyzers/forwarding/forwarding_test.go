@@ -36,7 +36,8 @@ const (
 
 // packet is one of raw UDP.
 func packet(at trace.SwitchStage, number uint64, size int32, flags trace.PacketFlags) trace.SwitchTap {
-	return trace.SwitchTap{Time: clock.Time(2400 * clock.Nanosecond), Stage: at, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2,
+	return trace.SwitchTap{Time: clock.Time(2400 * clock.Nanosecond), Stage: at, Protocol: trace.ProtocolRaw, Src: 1,
+		Dst:  2,
 		Flow: 7, ID: number, Number: number, Size: size, Flags: flags}
 }
 

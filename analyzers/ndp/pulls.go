@@ -96,7 +96,8 @@ func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
 		return
 	}
 	if counter <= c.counter {
-		a.blame(causePullCounter(a.rx(c), counter, c.counter), c, -1, t.Number, fmt.Sprintf("PULL %d", c.counter+1), fmt.Sprintf("PULL %d", counter))
+		a.blame(causePullCounter(a.rx(c), counter, c.counter), c, -1, t.Number, fmt.Sprintf("PULL %d", c.counter+1),
+			fmt.Sprintf("PULL %d", counter))
 		return
 	}
 	if counter > c.delivered {

@@ -45,7 +45,8 @@ func causeWholeLength(w what) cause.Cause {
 }
 
 func causeWholeQueue(w what) cause.Cause {
-	return cause.Of(ruleWhole, "other-queue", "%v sent packet %v whole from queue %v of port %v at %v; it belonged in queue %v.",
+	return cause.Of(ruleWhole, "other-queue",
+		"%v sent packet %v whole from queue %v of port %v at %v; it belonged in queue %v.",
 		w.who, w.packet(), count(w.left.Queue), w.out, w.at(), count(w.came.queue))
 }
 
@@ -93,7 +94,8 @@ func causeChecksum(w what) cause.Cause {
 }
 
 func causeReturned(w what) cause.Cause {
-	return cause.Of(ruleForward, "returned", "%v sent the copy of packet %v back to its sender %v at %v.", w.who, w.packet(),
+	return cause.Of(ruleForward, "returned", "%v sent the copy of packet %v back to its sender %v at %v.", w.who,
+		w.packet(),
 		w.came.Src, w.at())
 }
 
@@ -103,7 +105,8 @@ func causeOtherPort(w what) cause.Cause {
 }
 
 func causeAddresses(w what) cause.Cause {
-	return cause.Of(ruleHeaders, "addresses", "%v changed the addresses of packet %v from %v > %v to %v > %v in its copy at %v.",
+	return cause.Of(ruleHeaders, "addresses",
+		"%v changed the addresses of packet %v from %v > %v to %v > %v in its copy at %v.",
 		w.who, w.packet(), w.came.Src, w.came.Dst, w.left.Src, w.left.Dst, w.at())
 }
 
@@ -125,7 +128,8 @@ func causeECN(w what) cause.Cause {
 }
 
 func causeBytes(w what) cause.Cause {
-	return cause.Of(ruleHeaders, "bytes", "%v changed bytes that follow the headers of packet %v in its copy at %v.", w.who,
+	return cause.Of(ruleHeaders, "bytes", "%v changed bytes that follow the headers of packet %v in its copy at %v.",
+		w.who,
 		w.packet(), w.at())
 }
 
@@ -135,7 +139,8 @@ func causeLossless(w what) cause.Cause {
 }
 
 func causeAction(w what) cause.Cause {
-	return cause.Of(ruleAction, "trimmed", "%v trimmed packet %v at %v although %v has the action DROP.", w.who, w.packet(),
+	return cause.Of(ruleAction, "trimmed", "%v trimmed packet %v at %v although %v has the action DROP.", w.who,
+		w.packet(),
 		w.at(), w.queue())
 }
 
@@ -145,12 +150,14 @@ func causeACL(w what, rule string) cause.Cause {
 }
 
 func causeRoom(w what, limit int64) cause.Cause {
-	return cause.Of(ruleRoom, "room", "%v trimmed packet %v at %v although %v held at most %v of its %v.", w.who, w.packet(),
+	return cause.Of(ruleRoom, "room", "%v trimmed packet %v at %v although %v held at most %v of its %v.", w.who,
+		w.packet(),
 		w.at(), w.queue(), cause.Size(w.came.ahead), cause.Size(limit))
 }
 
 func causeOnce(w what) cause.Cause {
-	return cause.Of(ruleOnce, "not-inside", "%v sent packet %v from port %v at %v, but no packet like it was inside.", w.who,
+	return cause.Of(ruleOnce, "not-inside", "%v sent packet %v from port %v at %v, but no packet like it was inside.",
+		w.who,
 		w.packet(), w.out, w.at())
 }
 

@@ -108,8 +108,9 @@ func (a *Analyzer) checkSize(e *entry, o *sai.Observation, runt bool) {
 
 func (a *Analyzer) checkDSCP(e *entry, o *sai.Observation) {
 	if !a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
-		a.violate(causeDSCP(a.what(e, o), a.compiled[e.settings].dscp[o.Port]), o, e, fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port],
-			a.config.Ports[o.Port]),
+		a.violate(causeDSCP(a.what(e, o), a.compiled[e.settings].dscp[o.Port]), o, e,
+			fmt.Sprintf("DSCP %d on port %s", a.compiled[e.settings].dscp[o.Port],
+				a.config.Ports[o.Port]),
 			fmt.Sprintf("DSCP %d", o.DSCP))
 	}
 	if o.Queue == sai.UnknownQueue {
@@ -141,7 +142,8 @@ func (a *Analyzer) checkHeaders(e *entry, o *sai.Observation) {
 	ecn := o.ECN == e.ECN || o.ECN == ce && e.ECN != notECT
 	switch {
 	case o.Src != e.Src || o.Dst != e.Dst:
-		a.violate(causeAddresses(a.what(e, o)), o, e, fmt.Sprintf("%v → %v", e.Src, e.Dst), fmt.Sprintf("%v → %v", o.Src, o.Dst))
+		a.violate(causeAddresses(a.what(e, o)), o, e, fmt.Sprintf("%v → %v", e.Src, e.Dst),
+			fmt.Sprintf("%v → %v", o.Src, o.Dst))
 	case o.SrcPort != e.SrcPort || o.DstPort != e.DstPort || o.Protocol != e.Protocol:
 		a.violate(causePorts(a.what(e, o)), o, e, fmt.Sprintf("protocol %d, ports %d → %d", e.Protocol, e.SrcPort, e.DstPort),
 			fmt.Sprintf("protocol %d, ports %d → %d", o.Protocol, o.SrcPort, o.DstPort))
@@ -170,7 +172,8 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 		if !a.trying {
 			a.coverage["exempt"]++
 		}
-		a.violate(causeACL(a.what(e, o), a.compiled[e.settings].settings.Rules[e.rule].Name), o, e, "no trimming: an ACL entry disables it for this packet", "a copy")
+		a.violate(causeACL(a.what(e, o), a.compiled[e.settings].settings.Rules[e.rule].Name), o, e,
+			"no trimming: an ACL entry disables it for this packet", "a copy")
 	}
 }
 

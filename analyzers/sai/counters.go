@@ -15,7 +15,8 @@ func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 		return
 	}
 	if len(s.Ports) != len(a.ports) {
-		a.note(causeOtherPorts(a.who(), len(s.Ports), len(a.ports)), fmt.Sprintf("counters of %d ports, observations of %d: counters not judged", len(s.Ports), len(a.ports)))
+		a.note(causeOtherPorts(a.who(), len(s.Ports), len(a.ports)),
+			fmt.Sprintf("counters of %d ports, observations of %d: counters not judged", len(s.Ports), len(a.ports)))
 		return
 	}
 	if a.config.Undrained {
@@ -23,8 +24,9 @@ func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 		return
 	}
 	if a.unattributed > 0 {
-		a.note(causeUnknownEgress(a.who(), a.unattributed), fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged",
-			a.unattributed))
+		a.note(causeUnknownEgress(a.who(), a.unattributed),
+			fmt.Sprintf("%d packets were lost on their way to an unknown egress port: counters of losses not judged",
+				a.unattributed))
 	}
 	for _, b := range s.Invariants() {
 		build := map[string]func(miscount) cause.Cause{
@@ -90,8 +92,9 @@ func (a *Analyzer) judgePort(i int, c *sai.Port) {
 	p := &a.ports[i]
 	blurred := p.blurred()
 	if blurred {
-		a.note(causeUnclear(a.who(), c.Name), "port "+c.Name+": packets that looked different with the same number were inside together: counters not "+
-			"judged that depend on which was which")
+		a.note(causeUnclear(a.who(), c.Name),
+			"port "+c.Name+": packets that looked different with the same number were inside together: counters not "+
+				"judged that depend on which was which")
 	}
 	misplaced := !blurred && a.misplaced(p, c)
 	if misplaced {

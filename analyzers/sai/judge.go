@@ -56,7 +56,8 @@ func (j *judge) begin(sw int) (*Analyzer, sai.Snapshot, error) {
 		name = v.SwitchName(sw)
 	}
 	return New(Config{
-		Name: name, Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes, Closed: true,
+		Name: name, Ports: d.Ports, Settings: []Change{{Settings: d.Settings}}, Strict: d.Strict, PoolBytes: d.PoolBytes,
+		Closed:    true,
 		Undrained: v.Bounded(), // a run that is cut off leaves packets in queues
 		PortOf:    func(a netip.Addr) (int, bool) { port, ok := ports[a]; return port, ok },
 	}), s, nil

@@ -67,7 +67,8 @@ func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) 
 // finish says whether the counters agree.
 func (o *octets) finish() {
 	if o.bare != "" && o.withFCS != "" {
-		o.a.blame(causeMixedFCS(o.a.who(), o.kind, o.bare, o.withFCS), "switch", "octets of "+o.kind, "with the FCS in all of them or in none",
+		o.a.blame(causeMixedFCS(o.a.who(), o.kind, o.bare, o.withFCS), "switch", "octets of "+o.kind,
+			"with the FCS in all of them or in none",
 			fmt.Sprintf("without it in %s, with it in %s", o.bare, o.withFCS))
 	}
 }

@@ -280,7 +280,8 @@ func (a *Analyzer) depart(o *sai.Observation) {
 	}
 	e, in, ok := a.take(o)
 	if !ok {
-		a.violate(causeOnce(a.what(nil, o)), o, nil, "a packet that arrived and has not left", "one that did not arrive, or had left before")
+		a.violate(causeOnce(a.what(nil, o)), o, nil, "a packet that arrived and has not left",
+			"one that did not arrive, or had left before")
 		return
 	}
 	if !in.blurred {

@@ -126,7 +126,8 @@ func causeDuplicateNever(w who, have int64) cause.Cause {
 }
 
 func causeFalseSACK(w who, block span) cause.Cause {
-	return cause.Of(ruleSackFalse, "not-arrived", "%v SACKed %v at %v, not all of which had arrived.", w.host, block, w.at())
+	return cause.Of(ruleSackFalse, "not-arrived", "%v SACKed %v at %v, not all of which had arrived.", w.host, block,
+		w.at())
 }
 
 func causeNoSACK(w who, gap int64) cause.Cause {
@@ -136,7 +137,8 @@ func causeNoSACK(w who, gap int64) cause.Cause {
 }
 
 func causeShrinks(w who, before, edge int64) cause.Cause {
-	return cause.Of(ruleShrinks, "moved-back", "%v moved the end of its window back from byte %v to byte %v at %v.", w.host,
+	return cause.Of(ruleShrinks, "moved-back", "%v moved the end of its window back from byte %v to byte %v at %v.",
+		w.host,
 		place(before), place(edge), w.at())
 }
 

@@ -20,7 +20,8 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 
 func TestWindowsAndWhatIsMissingAreJudgedByTheRFCs(t *testing.T) {
 	acks := func(us int, at uint32, window uint64) []step {
-		return []step{{us: us, sent: true, ack: true, at: at, window: window}, {us: us + 5, ack: true, at: at, window: window}}
+		return []step{{us: us, sent: true, ack: true, at: at, window: window},
+			{us: us + 5, ack: true, at: at, window: window}}
 	}
 	for _, tt := range []struct {
 		name    string

@@ -79,7 +79,8 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.have, &a.cfg)
 	switch {
 	case ack > s.have:
-		a.says(s, rxBeyond, causeAckBeyond(a.rx(s), ack, s.have), o.Number, fmt.Sprintf("at most %d: what has arrived in order", s.have),
+		a.says(s, rxBeyond, causeAckBeyond(a.rx(s), ack, s.have), o.Number,
+			fmt.Sprintf("at most %d: what has arrived in order", s.have),
 			fmt.Sprintf("the receiver acknowledged byte %d; byte %d has not arrived", ack, s.have))
 	case ack < s.acknowledged:
 		a.says(s, rxBackwards, causeAckBackwards(a.rx(s), ack, s.acknowledged), o.Number,
@@ -124,7 +125,8 @@ func (a *Analyzer) selects(s *stream, o *Observation) {
 func (a *Analyzer) late(s *stream) {
 	now := a.served(s.key.dst)
 	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.acknowledged && waited > ackLimit+a.cfg.Hold {
-		a.says(s, rxNoAck, causeAckLate(a.rx(s), s.have, waited), 0, fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
+		a.says(s, rxNoAck, causeAckLate(a.rx(s), s.have, waited), 0,
+			fmt.Sprintf("an acknowledgement of %d bytes within 500 ms", s.have),
 			fmt.Sprintf("the receiver did not acknowledge byte %d for %s", s.have, waited.Text()))
 		s.since = a.now
 	}

@@ -245,7 +245,8 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 
 // early blames a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
-	a.breaks(s, txRetransmitEarly, causeEarly(a.tx(s), g), number, "three later segments SACKed before", a.retransmitted(g))
+	a.breaks(s, txRetransmitEarly, causeEarly(a.tx(s), g), number, "three later segments SACKed before",
+		a.retransmitted(g))
 }
 
 // retransmitted describes a retransmission that comes too early.

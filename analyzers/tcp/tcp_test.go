@@ -347,7 +347,8 @@ func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
 				})
 			}
 		}
-		for _, f := range book.Keep(a.Finish(clock.Time(0).Add(clock.Duration(times[len(times)-1]) * clock.Microsecond)).Findings) {
+		end := clock.Time(0).Add(clock.Duration(times[len(times)-1]) * clock.Microsecond)
+		for _, f := range book.Keep(a.Finish(end).Findings) {
 			rules = append(rules, f.Rule)
 		}
 		return rules

@@ -92,7 +92,8 @@ func (a *Analyzer) compare(l *loss, r, before *trace.Record) {
 		}
 	}
 	if len(changed) > 0 {
-		a.finding(causeHeaderChanged(l.what(), changed, a.at(r)), l, []uint64{l.ID}, r.TimeNS, "the headers of the packet before the cut",
+		a.finding(causeHeaderChanged(l.what(), changed, a.at(r)), l, []uint64{l.ID}, r.TimeNS,
+			"the headers of the packet before the cut",
 			"another "+strings.Join(changed, ", "),
 			"the switch changed headers of a trimmed packet")
 	}

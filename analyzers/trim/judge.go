@@ -79,7 +79,8 @@ func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
 		}
 	case place > l.place && l.expected && a.declared(l) && !l.blamed:
 		l.blamed = true
-		a.finding(causeNackPSN(l.what(), place, a.at(r)), l, []uint64{r.ID, l.ID}, r.TimeNS, fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
+		a.finding(causeNackPSN(l.what(), place, a.at(r)), l, []uint64{r.ID, l.ID}, r.TimeNS,
+			fmt.Sprintf("nack psn %d, which was trimmed", l.PSN),
 			fmt.Sprintf("nack psn %d", place),
 			"the NAK for a trimmed header names a later packet, and so acknowledges the lost one")
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
 )
 
@@ -157,7 +158,7 @@ func TestAFindingWithoutSeverityIsAViolation(t *testing.T) {
 		analyzers.Warning: analyzers.Pass, analyzers.Note: analyzers.Pass,
 	} {
 		r := analyzers.NewReporter("x", []analyzers.Rule{{ID: "x.y", Severity: declared}})
-		r.Report(analyzers.Finding{Rule: "x.y"})
+		r.Tell(cause.Of("x.y", "z", "It happened."), analyzers.Finding{})
 		var a analyzers.Analysis
 		if a.Add("x", analyzers.Result{Findings: r.Findings()}); a.Verdict != want {
 			t.Errorf("severity %q: %s, want %s", declared, a.Verdict, want)

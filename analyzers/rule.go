@@ -12,7 +12,7 @@ import (
 // of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"
-	Severity  Severity // of a finding, unless the finding says why it is milder
+	Severity  Severity // of a finding, unless the finding says why it is milder; empty: Violation
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
@@ -228,7 +229,10 @@ func (j *orderJudge) Observe(t *trace.SwitchTap) {
 	}
 	j.waits[t.Switch] = slices.Delete(j.waits[t.Switch], i, i+1)
 	if i > 0 && t.Stage == trace.Left && j.report.Wants("order.kept", 0) {
-		j.report.Report(analyzers.Finding{Rule: "order.kept", Packets: []uint64{t.ID}, Message: j.view.SwitchName(t.Switch)})
+		name := j.view.SwitchName(t.Switch)
+		why := cause.Of("order.kept", "overtaken", "%v sent packet %v before an older one.", cause.Switch(name),
+			cause.Count(t.ID))
+		j.report.Tell(why, analyzers.Finding{Packets: []uint64{t.ID}, Message: name})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
@@ -105,15 +106,16 @@ func (j *pifoJudge) Observe(t *trace.SwitchTap) {
 	}
 	own := j.waits[out][t.ID]
 	delete(j.waits[out], t.ID)
-	rule := "pifo.order"
+	who, packet := cause.Switch(j.view.SwitchName(t.Switch)), cause.Count(t.ID)
+	why := cause.Of("pifo.order", "higher-rank", "%v sent packet %v before one of a lower rank.", who, packet)
 	for _, rank := range j.waits[out] {
 		if t.Stage == trace.Dropped && rank > own {
-			rule = "pifo.evicts"
+			why = cause.Of("pifo.evicts", "lower-rank", "%v dropped packet %v instead of one of a higher rank.", who, packet)
 		} else if t.Stage == trace.Dropped || rank >= own {
 			continue
 		}
-		if j.report.Wants(rule, 0) {
-			j.report.Report(analyzers.Finding{Rule: rule, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(),
+		if j.report.Wants(why.Rule, 0) {
+			j.report.Tell(why, analyzers.Finding{Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(),
 				Message: j.view.SwitchName(t.Switch)})
 		}
 		return

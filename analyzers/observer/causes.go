@@ -33,8 +33,6 @@ var ruleOf = [...]breach{
 		"too-often", "%v retransmitted %v without progress more often than its retry counters allow."},
 	reasonEarly: {"gbn.timeout-early", "no retransmission before a NAK can have arrived or a timer can have expired",
 		"no-reason", "%v retransmitted %v before a NAK can have arrived or its timer can have expired."},
-	reasonSyndrome: {"gbn.syndrome", "a syndrome and opcode that a responder may send here",
-		"not-here", "%v sent %v, whose syndrome or opcode is not allowed there."},
 	reasonFatal: {"gbn.nak-unprovoked", "no NAK: no request at its PSN can have arrived in order and be unanswered",
 		"nothing-to-refuse", "%v sent %v although no request at that psn can have been open."},
 	reasonRNR: {"gbn.rnr-unprovoked", "no RNR NAK: no request at its PSN can have arrived in order and be unanswered",
@@ -63,6 +61,8 @@ var ruleOf = [...]breach{
 		"not-its-place", "%v sent %v, whose opcode belongs to another place among the READ responses."},
 	reasonReadLength: {"gbn.read-length", "as many bytes as the READ asks for at this place",
 		"other-length", "%v sent %v with another length than the READ asks for there."},
+	reasonSyndrome: {"gbn.syndrome", "a syndrome and opcode that a responder may send here",
+		"not-here", "%v sent %v, whose syndrome or opcode is not allowed there."},
 	reasonMSN: {"gbn.msn", "a number of messages that the responder can have completed",
 		"impossible", "%v sent %v, but it cannot have completed that many or that few messages."},
 	reasonUnfinished: {"gbn.incomplete", "every obligation met at the end",
@@ -89,28 +89,28 @@ func Causes() []cause.Cause {
 	var list []cause.Cause
 	for why := reasonNone; why < reasonUnfinished; why++ {
 		who := requester
-		if why >= reasonSyndrome {
+		if why >= reasonFatal || why == reasonAfterError {
 			who = responder
 		}
 		list = append(list, ruleOf[why].cause(who, packetWord(examples[why])))
 	}
-	four := cause.PSNs{First: 4, Last: 4}
-	return append(list, ruleOf[reasonUnfinished].cause(requester, four), owedAtEnd.cause(responder, four))
+	one := cause.PSNs{First: 1, Last: 1}
+	return append(list, ruleOf[reasonUnfinished].cause(requester, one), owedAtEnd.cause(responder, one))
 }
 
 // examples are packets that break each rule, as frames are described.
 var examples = [...]string{
-	reasonNone: "data psn 7 (WRITE_ONLY)", reasonAfterError: "data psn 7 (WRITE_ONLY)",
-	reasonAcknowledged: "data psn 3 (WRITE_ONLY)", reasonSkip: "data psn 3 (SEND_ONLY)",
-	reasonRestart: "data psn 6 (WRITE_MIDDLE)", reasonGap: "data psn 9 (WRITE_MIDDLE)",
-	reasonOpcode: "data psn 2 (SEND_MIDDLE)", reasonChanged: "data psn 2 (WRITE_FIRST)",
-	reasonRetries: "data psn 1 (WRITE_ONLY)", reasonEarly: "data psn 1 (WRITE_ONLY)",
-	reasonSyndrome: "read-response psn 3 (READ_RESPONSE_LAST)", reasonFatal: "nak-inv psn 1, msn 0",
-	reasonRNR: "rnr psn 2, msn 1", reasonNakDuplicate: "nack psn 1", reasonNakRepeat: "nack psn 1",
-	reasonNak:  "nack psn 6",
-	reasonOwes: "ack psn 4, msn 2", reasonBeyond: "ack psn 4, msn 4", reasonDecreasing: "ack psn 1, msn 2",
+	reasonNone: "data psn 7 (WRITE_ONLY)", reasonAfterError: "ack psn 2, msn 1",
+	reasonAcknowledged: "data psn 2 (SEND_ONLY)", reasonSkip: "data psn 3 (SEND_ONLY)",
+	reasonRestart: "data psn 3 (SEND_ONLY)", reasonGap: "data psn 3 (SEND_ONLY)",
+	reasonOpcode: "read-request psn 2", reasonChanged: "data psn 1 (WRITE_ONLY)",
+	reasonRetries: "data psn 1 (SEND_ONLY)", reasonEarly: "data psn 1 (SEND_ONLY)",
+	reasonSyndrome: "read-response psn 1 (READ_RESPONSE_ONLY)", reasonFatal: "nak-inv psn 1, msn 1",
+	reasonRNR: "rnr psn 1, msn 1", reasonNakDuplicate: "nack psn 1", reasonNakRepeat: "nack psn 1",
+	reasonNak:  "nack psn 1",
+	reasonOwes: "ack psn 2, msn 1", reasonBeyond: "ack psn 4, msn 4", reasonDecreasing: "ack psn 1, msn 2",
 	reasonAtomicUnexpected: "atomic-ack psn 1", reasonReadUnexpected: "read-response psn 2 (READ_RESPONSE_ONLY)",
-	reasonAtomicResult: "atomic-ack psn 1", reasonReadOrder: "read-response psn 4 (READ_RESPONSE_LAST)",
-	reasonReadOpcode: "read-response psn 3 (READ_RESPONSE_MIDDLE)",
-	reasonReadLength: "read-response psn 2 (READ_RESPONSE_MIDDLE)", reasonMSN: "ack psn 2, msn 9",
+	reasonAtomicResult: "atomic-ack psn 1", reasonReadOrder: "read-response psn 3 (READ_RESPONSE_LAST)",
+	reasonReadOpcode: "read-response psn 2 (READ_RESPONSE_LAST)",
+	reasonReadLength: "read-response psn 1 (READ_RESPONSE_FIRST)", reasonMSN: "ack psn 2, msn 9",
 }

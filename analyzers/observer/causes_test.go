@@ -1,53 +1,91 @@
 package observer_test
 
 import (
+	"slices"
 	"testing"
 
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/observer"
 	"candela.dev/candela/analyzers/oracle"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
 )
 
-// TestFindingsOfTheObserverHaveDeclaredCauses shows a trace to the observer alone, for some of its reasons.
-func TestFindingsOfTheObserverHaveDeclaredCauses(t *testing.T) {
+// unexplained has a trace for each cause, in the order of observer.Causes.
+var unexplained = []string{
+	// requesters
+	"> send-only 0 ar\n> send-only 1 ar\n< nak-op 0 msn=0\n< ack 1 msn=1", // after-error, of a responder here
+	"> send-only 0 ar\n< ack 0 msn=1\n> send-only 1 ar\n> send-only 2 ar drop\n< ack 1 msn=2\n> send-only 2 ar\n" +
+		"< ack 2 msn=3\n> send-only 1 ar",
+	"! plain complete\n> send-only 0 ar\n> send-only 2 ar",
+	"> send-only 0 ar\n> send-only 1 ar drop\n> send-only 2 ar\n< ack 0 msn=1\n< nak 1 msn=1\n> send-only 2 ar",
+	"> send-only 0\n> send-only 1\n> send-only 2\n> send-only 0\n> send-only 2",
+	"> send-first 0 ar\n> read-request 1+1\n< ack 0 msn=1",
+	"> send-only 0 ar\n> write-only 0 ar",
+	"! T=10 retry=1\n> send-only 0 ar drop\n200 > send-only 0 ar drop\n400 > send-only 0 ar drop\n" +
+		"600 > send-only 0 ar drop\n800 > send-only 0 ar drop\n1200 > send-only 0 ar drop",
+	"! closed retry=7 rnr-retry=7 T=67000 H=1\n> send-only 0 ar\n50 > send-only 0 ar\n60 < ack 0 msn=1",
+	// responders
+	"! plain\n> send-only 0 ar\n< ack 0 msn=1\n< nak-inv 0 msn=1",
+	"> send-only 0 ar\n< ack 0 msn=1\n< rnr 0 msn=1",
+	"> send-only 0 ar\n< ack 0 msn=1\n> send-only 1 ar\n< nak 0 msn=1",
+	"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0\n< nak 0 msn=0",
+	"> send-only 0 ar\n< nak 0 msn=0",
+	"> read-request 0+2\n< read-response-first 0 msn=1\n< ack 1 msn=1",
+	"! plain\n> send-only 0 ar\n< ack 3 msn=4",
+	"! plain complete\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=2\n< ack 0 msn=2",
+	"! plain\n> send-only 0 ar\n> send-only 1 ar\n< atomic-ack 0 msn=1 va=1",
+	"! plain\n> send-only 0 ar\n> send-only 1 ar\n< read-response-only 1 msn=2",
+	"> fetch-add 0\n< atomic-ack 0 msn=1 va=7 drop\n> fetch-add 0\n< atomic-ack 0 msn=1 va=8",
+	"> read-request 0+3\n< read-response-first 0 msn=1\n< read-response-last 2 msn=1",
+	"> read-request 0+3\n< read-response-first 0 msn=1\n< read-response-last 1 msn=1",
+	"> read-request 0+2\n< read-response-first 0 msn=1 lacks=4\n< read-response-last 1 msn=1",
+	"! plain\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=9",
+	// the end
+	"! closed complete retry=7 rnr-retry=7 T=1000 H=1\n> send-only 0 ar drop",
+	"! closed complete T=67000 retry=1\n> send-only 0 ar\n> send-only 0 ar",
+}
+
+// TestEveryCauseIsReportedAsDocumented shows each trace to the observer alone.
+func TestEveryCauseIsReportedAsDocumented(t *testing.T) {
 	causetest.Table(t, gbn.Rules(), gbn.Causes())
-	for text, want := range map[string]string{
-		"! plain complete\n> send-only 0 ar\n> send-only 2 ar": "Requester of qpn 1 sent data psn 3 (SEND_ONLY) and skipped " +
-			"at least one request before it.",
-		"! plain\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=9": "Responder of qpn 1 sent ack psn 2, msn 9, but it " +
-			"cannot have completed that many or that few messages.",
-		"! plain\n> send-only 0 ar\n< ack 3 msn=4": "Responder of qpn 1 sent ack psn 4, msn 4 before everything up to that " +
-			"psn can have arrived.",
-		"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0\n< nak 0 msn=0": "Responder of qpn 1 sent nack psn 1 " +
-			"a second time before that request can have arrived.",
-		"! plain\n> send-only 0 ar\n> send-only 1 ar\n< read-response-only 1 msn=2": "Responder of qpn 1 sent " +
-			"read-response psn 2 (READ_RESPONSE_ONLY) although no request for it can have arrived.",
-		"! plain complete\n> send-only 0 ar\n> send-only 1 ar\n< ack 1 msn=2\n< ack 0 msn=2": "Responder of qpn 1 sent " +
-			"ack psn 1, msn 2 after it had acknowledged more, and no duplicate can have arrived.",
-		"! plain\n> send-only 0 ar\n> send-only 1 ar\n< atomic-ack 0 msn=1 va=1": "Responder of qpn 1 sent atomic-ack " +
-			"psn 1 although no request for it can have arrived.",
-	} {
-		tr, err := oracle.Parse(text)
-		if err != nil {
-			t.Fatal(err)
+	var all []analyzers.Finding
+	for _, text := range unexplained {
+		found := alone(t, text, func(*trace.Record) {})
+		if len(found) == 0 {
+			t.Errorf("nothing is found in\n%s", text)
 		}
-		c := tr.Checked(oracle.Connections())
-		o := observer.New(c.Meta(), observer.Config{})
-		for _, r := range tr.Records() {
-			o.Packet(&r)
-		}
-		found := false
-		for _, end := range o.Finish() {
-			causetest.Declared(t, gbn.Causes(), end.Unexplained)
-			for _, f := range end.Unexplained {
-				if found = found || f.Headline == want; f.Headline != want {
-					t.Logf("also: %s", f.Headline)
-				}
-			}
-		}
-		if !found {
-			t.Errorf("%s\nis not reported as %q", text, want)
-		}
+		all = append(all, found...)
 	}
+	// The notation of traces has no syndromes of READ responses.
+	all = append(all, alone(t, "> read-request 0+1\n< read-response-only 0 msn=1", func(r *trace.Record) {
+		if r.Opcode.IsReadResponse() {
+			r.Syndrome = packet.SyndromeNakSequence
+		}
+	})...)
+	// No trace is known in which nothing keeps an endpoint from sending a packet and yet no state explains it.
+	reported := slices.DeleteFunc(observer.Causes(), func(c cause.Cause) bool { return c.Code == "unexplained" })
+	causetest.Reported(t, reported, all)
+}
+
+// alone returns what the observer finds in a trace of which each record is changed.
+func alone(t *testing.T, text string, change func(*trace.Record)) (found []analyzers.Finding) {
+	t.Helper()
+	tr, err := oracle.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := tr.Checked(oracle.Connections())
+	o := observer.New(c.Meta(), observer.Config{Default: limits(tr.View)})
+	for _, r := range tr.Records() {
+		change(&r)
+		o.Packet(&r)
+	}
+	for _, end := range o.Finish() {
+		found = append(found, end.Unexplained...)
+	}
+	return found
 }

@@ -25,7 +25,6 @@ const (
 	reasonEarly
 
 	// Of a responder.
-	reasonSyndrome
 	reasonFatal
 	reasonRNR
 	reasonNakDuplicate
@@ -40,6 +39,7 @@ const (
 	reasonReadOrder
 	reasonReadOpcode
 	reasonReadLength
+	reasonSyndrome // of a response that is right but for it
 	reasonMSN
 
 	reasonUnfinished

@@ -24,7 +24,7 @@ import (
 func tcpFindings(o *orchestrator.Outcome, exact bool) (list []analyzers.Finding) {
 	for _, f := range o.Analysis.Findings {
 		if f.Analyzer == "tcp" {
-			f.Expected, f.Actual, f.Message = "", "", ""
+			f.Expected, f.Actual, f.Message, f.Headline = "", "", "", ""
 			// What a warning is about may have reached the host in the nanosecond in which it answered.
 			if f.Severity == analyzers.Warning || !exact {
 				f.TimeNS, f.Packets = 0, nil

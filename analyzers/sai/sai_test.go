@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause/causetest"
 	judge "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/sai"
@@ -385,7 +386,7 @@ func FuzzObserve(f *testing.F) {
 			o.Length = int(binary.BigEndian.Uint16(b[3:]))
 			a.Observe(&o)
 		}
-		a.Finish(snapshot(sai.Queue{}))
+		causetest.Declared(t, judge.Causes(), a.Finish(snapshot(sai.Queue{})).Findings)
 	})
 }
 

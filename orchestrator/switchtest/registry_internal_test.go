@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -78,5 +79,23 @@ func TestRulesAreOfTheHostsOrOfTheSwitch(t *testing.T) {
 	}
 	if len(rules) != len(Rules()) || len(rules) < 50 {
 		t.Errorf("%d rules, %d listed", len(rules), len(Rules()))
+	}
+}
+
+// Rules that a registered judge checks are in the tables, and so in the reference, and have causes.
+func TestRulesOfEveryJudgeAreListedWithTheirCauses(t *testing.T) {
+	listed, explained := map[string]bool{}, map[string]bool{}
+	for _, r := range orchestrator.SwitchRules() {
+		listed[r.ID] = true
+	}
+	for _, c := range orchestrator.Causes() {
+		explained[c.Rule] = true
+	}
+	for _, a := range judgeTable() {
+		for _, r := range a.rules {
+			if !listed[r.ID] || !explained[r.ID] {
+				t.Errorf("rule %s of %s: listed %v, has a cause %v", r.ID, a.name, listed[r.ID], explained[r.ID])
+			}
+		}
 	}
 }

@@ -231,6 +231,8 @@ type RunDocument struct {
 	Testbed      string `json:"testbed"`
 	Seed         uint64 `json:"seed"`
 	Repeat       int    `json:"repeat,omitempty"`
+	// Metadata is that of the test.
+	Metadata *config.Metadata `json:"metadata,omitempty"`
 	// Point has the values of the point of a sweep.
 	Point        []config.Assigned `json:"point,omitempty"`
 	ClockEpochNS int64             `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0

@@ -177,7 +177,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 func (r *run) Document() RunDocument {
 	t := r.plan.Test
 	return RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: t.Testbed.Name, Seed: t.Seed,
-		Point: t.Point.Assigned()}
+		Point: t.Point.Assigned(), Metadata: t.Metadata}
 }
 
 func (r *run) Prepare(c *Cycle) []Step {

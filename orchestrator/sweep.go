@@ -30,6 +30,8 @@ type Sweep struct {
 	Seed        uint64       `json:"seed"` // from which the points derive theirs
 	Points      int          `json:"points"`
 	Runs        []SweepPoint `json:"runs"` // in the order of the points
+	// NotRun are the points, once for each repetition, that the command did not come to.
+	NotRun []int `json:"not_run,omitempty"`
 
 	dir   string
 	names []string
@@ -141,6 +143,16 @@ func (s *Sweep) Add(p *config.Point, o *Outcome) {
 		row.CompletionNS = c.Mean
 	}
 	s.Runs, s.rows = append(s.Runs, run), append(s.rows, row)
+}
+
+// AddUnrun records that point p has no run. rep says why.
+func (s *Sweep) AddUnrun(p *config.Point, rep *report.Report) {
+	row := report.SweepRow{Point: p.Index, Report: rep, NackGenerationNS: -1, NackReactionNS: -1, RetransmissionNS: -1,
+		CompletionNS: -1}
+	for _, v := range p.Values {
+		row.Values = append(row.Values, v.Value)
+	}
+	s.NotRun, s.rows = append(s.NotRun, p.Index), append(s.rows, row)
 }
 
 func median(d *Distribution) int64 {

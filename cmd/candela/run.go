@@ -152,7 +152,9 @@ func (s *suite) all(ctx context.Context) (err error) {
 	}()
 	for i := range s.plans {
 		for repeat := 1; repeat <= s.flags.repeat; repeat++ {
+			before := len(s.reports)
 			if err := s.one(ctx, &s.plans[i], repeat); err != nil {
+				s.giveUp(ctx, aheadKey{&s.plans[i], repeat}, len(s.reports) > before, err)
 				return errors.Join(err, s.finish())
 			}
 		}

@@ -29,7 +29,7 @@ func TestAWrongFileFailsItselfAndNotTheSuite(t *testing.T) {
 		want   []string // on either stream
 	}{
 		{"a parse error", map[string]string{"a.yml": plain, "b.yml": "name: [\n"}, nil, orchestrator.ExitUsage,
-			[]string{"PASS   plain", "ERROR  b", "b.yml:2:1", "1 run: 1 pass, 0 fail, 0 invalid; 1 wrong file"}},
+			[]string{"PASS   plain", "ERROR  b", "b.yml:2:1", "1 run: 1 pass, 0 fail, 0 invalid; 1 error: a file is wrong"}},
 		{"an unknown key", map[string]string{"a.yml": plain, "b.yml": "name: b\ntraffic: {mtus: 7}\n"}, nil,
 			orchestrator.ExitUsage, []string{"PASS   plain", "traffic.mtus"}},
 		{"an unknown testbed", map[string]string{"a.yml": plain, "b.yml": "name: b\ntestbed: quantum\ntraffic: {}\n"}, nil,
@@ -37,7 +37,7 @@ func TestAWrongFileFailsItselfAndNotTheSuite(t *testing.T) {
 		{"hosts that a simulation cannot have", map[string]string{"a.yml": plain, "b.yml": string(kernel)}, nil,
 			orchestrator.ExitUsage, []string{"PASS   plain", "ERROR  b", "run the test with --testbed netns"}},
 		{"a failing test beside it", map[string]string{"a.yml": fails, "b.yml": "name: [\n"}, nil, orchestrator.ExitUsage,
-			[]string{"fails", "ERROR  b", "1 run: 0 pass, 1 fail, 0 invalid; 1 wrong file"}},
+			[]string{"fails", "ERROR  b", "1 run: 0 pass, 1 fail, 0 invalid; 1 error: a file is wrong"}},
 		{"nothing but wrong files", map[string]string{"a.yml": "name: [\n", "b.yml": "name: [\n"}, nil,
 			orchestrator.ExitUsage, []string{"a.yml:2:1", "b.yml:2:1"}},
 		{"with a wrong option nothing", map[string]string{"a.yml": plain, "b.yml": plain}, []string{"--point", "1"},

@@ -23,6 +23,7 @@ import (
 // Test is one validated test with every default made explicit. Treat it as immutable; copies share slices.
 type Test struct {
 	Name        string
+	Metadata    *Metadata // nil: none
 	TestbedFile string // as written: a path, or "virtual" for the embedded description
 	Seed        uint64
 	Requester   Host

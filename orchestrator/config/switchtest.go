@@ -14,6 +14,7 @@ import (
 // from 1.
 type SwitchTest struct {
 	Name         string
+	Metadata     *Metadata // nil: none
 	TopologyFile string // as written: a testbed description with a topology; empty: the test has its own
 	Topology     Topology
 	Seed         uint64

@@ -51,6 +51,9 @@ func switchTestSchema(o *Options) *object {
 		fields: []field{
 			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
 				at: at(func(t *SwitchTest) *string { return &t.Name })},
+			{key: "metadata", doc: "What the test is to those who keep it: every report carries it.",
+				kind: optional[Metadata]{metadataSchema()}, defDoc: "none",
+				at: at(func(t *SwitchTest) **Metadata { return &t.Metadata })},
 			{key: "testbed", doc: "File with the topology, looked for beside this file and then in the working directory, or " +
 				"the name of a built-in one; instead of topology.",
 				kind: optionalText{fileForm}, at: at(func(t *SwitchTest) *string { return &t.TopologyFile })},

@@ -72,6 +72,9 @@ func testSchema() *object {
 		fields: []field{
 			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
 				at: at(func(t *Test) *string { return &t.Name })},
+			{key: "metadata", doc: "What the test is to those who keep it: every report carries it.",
+				kind: optional[Metadata]{metadataSchema()}, defDoc: "none",
+				at: at(func(t *Test) **Metadata { return &t.Metadata })},
 			{key: "testbed", doc: "Testbed description: a file, looked for beside this file and then in the working " +
 				"directory, or `virtual` for the one built in.",
 				kind: fileForm, def: "virtual", at: at(func(t *Test) *string { return &t.TestbedFile })},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ReportSchema names the format of a Report in JSON.
@@ -33,6 +34,8 @@ type Report struct {
 	// Broken are the runs in which a component failed both times. It may have been the device that brought it down, so
 	// that what remains is no qualification.
 	Broken []Broken `json:"broken,omitempty"`
+
+	took time.Duration // of all runs
 }
 
 // Broken is a run that came to no end.

@@ -52,6 +52,8 @@ type Suite struct {
 	Version  string // of the tool
 	Command  string // how the tool was called
 	Wall     func() time.Time
+	// Done is told of each run that is over, with how many there are; nil: nobody listens. Workers call it.
+	Done func(of int)
 	// NoReports leaves the HTML and JUnit reports out of the run directories.
 	NoReports bool
 }
@@ -66,6 +68,7 @@ type outcome struct {
 	census map[string]int64
 	// bounded are the latencies that the test bounds.
 	bounded map[Bound]bool
+	took    time.Duration // of all tries
 }
 
 // Qualify runs the tests of all rules and judges each rule.
@@ -75,17 +78,24 @@ func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
 		return nil, fmt.Errorf("profile %q or %q is unknown", s.Profile, s.Peer)
 	}
 	names := runsOf(rules)
-	outcomes := make([]outcome, len(names))
+	begun, outcomes := s.Wall(), make([]outcome, len(names))
 	err := s.each(ctx, len(names), func(ctx context.Context, i int) (err error) {
+		start := s.Wall()
 		if outcomes[i], err = s.run(ctx, names[i], rules, profile, peer); err != nil {
 			return fmt.Errorf("test %s: %w", names[i], err)
+		}
+		outcomes[i].took = s.Wall().Sub(start)
+		if s.Done != nil {
+			s.Done(len(names))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.report(rules, outcomes), nil
+	r := s.report(rules, outcomes)
+	r.took = s.Wall().Sub(begun)
+	return r, nil
 }
 
 // runsOf lists the runs that rules need, each once.

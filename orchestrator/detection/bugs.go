@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/generator/rdma"
@@ -43,6 +44,8 @@ type BugResult struct {
 	Sound []string `json:"sound,omitempty"`
 	// Why the bug cannot be observed on the testbed.
 	Why string `json:"why,omitempty"`
+	// Took is the time of the runs.
+	Took time.Duration `json:"-"`
 }
 
 // Bugs runs the test of every fault on a profile, once with the fault and once without.
@@ -58,10 +61,12 @@ func (b *Bench) Bugs(ctx context.Context, profile string) ([]BugResult, error) {
 	}
 	results := make([]BugResult, len(catalogue))
 	err := b.each(ctx, len(catalogue), func(ctx context.Context, run reduction.Runner, i int) error {
+		start := b.wall()
 		r, err := b.bug(ctx, run, catalogue[i], profile)
 		if err != nil {
 			return fmt.Errorf("bug %s on profile %s: %w", catalogue[i].Name, profile, err)
 		}
+		r.Took = b.wall().Sub(start)
 		results[i] = r
 		return nil
 	})

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"time"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
@@ -27,6 +29,9 @@ type Bench struct {
 	Only      []string       // faults instead of all
 	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
 	Fallback *config.Options
+	Wall     func() time.Time // nil: nobody asks how long it took
+	// Done is told of each step that is over: a bug, an example, a scenario; nil: nobody listens. Workers call it.
+	Done func()
 	// SoftwareHosts says that the hosts' times are those of a machine: some faults don't show there.
 	SoftwareHosts bool
 }
@@ -106,6 +111,9 @@ func (b *Bench) each(ctx context.Context, n int,
 		if runners[w] == nil {
 			runners[w], closers[w] = b.NewRunner()
 		}
+		if b.Done != nil {
+			defer b.Done()
+		}
 		return do(ctx, runners[w], i)
 	})}
 	for _, closed := range closers {
@@ -151,4 +159,21 @@ func on(t *config.Test, profile string, sound bool) *config.Test {
 		}
 	}
 	return &c
+}
+
+func (b *Bench) wall() time.Time {
+	if b.Wall == nil {
+		return time.Time{}
+	}
+	return b.Wall()
+}
+
+// Steps returns how many steps Bugs, Silence and Scenarios take of a profile.
+func (b *Bench) Steps(profile string) (bugs, examples int, err error) {
+	bugs = len(b.Only)
+	if b.Only == nil {
+		bugs = len(rdma.Catalogue())
+	}
+	tests, err := b.examples(profile)
+	return bugs, len(tests), err
 }

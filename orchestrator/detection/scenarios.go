@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
@@ -25,12 +26,14 @@ type ScenarioResult struct {
 	Scenarios int          `json:"scenarios"`
 	Events    int          `json:"events"` // that fired; without them scenarios test nothing
 	Alarms    []FalseAlarm `json:"false_alarms"`
+
+	Took time.Duration `json:"-"` // of all
 }
 
 // Scenarios runs n random scenarios from the first on, with the profiles in turn. Nothing may be said against a NIC
 // without faults, whatever happens.
 func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []string) (ScenarioResult, error) {
-	alarms := make([]*FalseAlarm, n)
+	start, alarms := b.wall(), make([]*FalseAlarm, n)
 	var events atomic.Int64
 	options := make([]config.Options, len(profiles))
 	for i, p := range profiles {
@@ -46,7 +49,7 @@ func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []s
 		alarms[i] = alarm(number, profiles[k], &o)
 		return nil
 	})
-	r := ScenarioResult{Scenarios: n, Events: int(events.Load())}
+	r := ScenarioResult{Scenarios: n, Events: int(events.Load()), Took: b.wall().Sub(start)}
 	for _, a := range alarms {
 		if a != nil {
 			r.Alarms = append(r.Alarms, *a)

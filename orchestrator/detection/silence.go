@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/reduction"
@@ -18,6 +19,8 @@ type SilenceResult struct {
 	Violated []string `json:"violated,omitempty"` // rules; there must be none
 	Warned   []string `json:"warned,omitempty"`
 	Details  []string `json:"details,omitempty"`
+
+	Took time.Duration `json:"-"` // of the run
 }
 
 // Silence runs every example, and the test of every fault without it, on a sound NIC of a profile. What a test expects
@@ -29,11 +32,13 @@ func (b *Bench) Silence(ctx context.Context, profile string) ([]SilenceResult, e
 	}
 	results := make([]SilenceResult, len(tests))
 	err = b.each(ctx, len(tests), func(ctx context.Context, run reduction.Runner, i int) error {
+		start := b.wall()
 		o, err := measured(ctx, run, on(tests[i], profile, true))
 		if err != nil {
 			return fmt.Errorf("%s on profile %s: %w", tests[i].Title(), profile, err)
 		}
-		r := SilenceResult{Profile: profile, Test: tests[i].Title(), Violated: o.violations()}
+		r := SilenceResult{Profile: profile, Test: tests[i].Title(), Violated: o.violations(),
+			Took: b.wall().Sub(start)}
 		for _, f := range o.fired {
 			if !slices.Contains(r.Violated, f.Rule) {
 				r.Warned = append(r.Warned, f.Rule)

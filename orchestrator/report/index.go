@@ -11,8 +11,10 @@ import (
 // Entry is a report as one line of an index of many.
 type Entry struct {
 	Name     string         `json:"name"`
-	Word     string         `json:"word"`  // PASS, FAIL, INVALID, ERROR or REFUSED
+	Word     string         `json:"word"`  // PASS, FAIL, INVALID, ERROR, REFUSED or NOT RUN
 	Class    string         `json:"class"` // pass, fail or invalid
+	// Metadata is that of the test, each "name value".
+	Metadata []string `json:"metadata,omitempty"`
 	File     string         `json:"file,omitempty"`
 	Testbed  string         `json:"testbed,omitempty"`
 	Seed     string         `json:"seed,omitempty"`
@@ -46,6 +48,9 @@ func (r *Report) Entry() Entry {
 	e := Entry{
 		Name: oneLine(r.Name), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
 		Testbed: oneLine(r.Testbed), Brief: oneLine(r.inBrief()), FlowWord: r.flowWord(),
+	}
+	for _, f := range r.Metadata {
+		e.Metadata = append(e.Metadata, oneLine(f.Name+" "+f.Value))
 	}
 	if e.Name == "" {
 		e.Name = "(no name)"

@@ -14,31 +14,15 @@ import (
 // JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
 // events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
 // verdict of invalid is an error, and so is a file that is wrong. An analyzer all of whose violations are waived is
-// skipped, and so is a test that was refused. Tests of one name are told apart by their files. A run that fails has at
+// skipped, and so is a test that was refused or not run. Tests of one name are told apart by their files. A run that fails has at
 // least one failure, one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
-	doc := junitSuites{Name: "candela", Suites: make([]junitSuite, 0, len(reports))}
+	doc := junitSuites{Suites: make([]junitSuite, 0, len(reports))}
 	names := newNaming(reports)
 	for _, r := range reports {
-		s := suiteOf(r, names.of(r))
-		doc.Tests += s.Tests
-		doc.Failures += s.Failures
-		doc.Errors += s.Errors
-		doc.Skipped += s.Skipped
-		doc.Suites = append(doc.Suites, s)
+		doc.add(suiteOf(r, names.of(r)))
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return fmt.Errorf("write junit: %w", err)
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(doc); err != nil {
-		return fmt.Errorf("write junit: %w", err)
-	}
-	if _, err := io.WriteString(w, "\n"); err != nil {
-		return fmt.Errorf("write junit: %w", err)
-	}
-	return nil
+	return doc.write(w)
 }
 
 // The elements follow the schema that Jenkins and GitLab read (junit-10.xsd of the Jenkins xUnit plugin).
@@ -91,22 +75,12 @@ func suiteOf(r *Report, name string) junitSuite {
 		name += fmt.Sprintf(" (repeat %d)", r.Repeat)
 	}
 	s := junitSuite{Name: name, Time: duration(r), Properties: properties(r)}
-	s.Cases = cases(r)
-	for i := range s.Cases {
-		c := &s.Cases[i]
-		c.ClassName, c.Time = "candela."+strings.ReplaceAll(name, ".", "_"), "0"
+	for _, c := range cases(r) {
+		c.ClassName, c.Time = s.className(), "0"
 		if c.Name == "verdict" { // the cases are judged together
 			c.Time = s.Time
 		}
-		s.Tests++
-		switch {
-		case len(c.Errors) > 0:
-			s.Errors++
-		case len(c.Failures) > 0:
-			s.Failures++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
+		s.addCase(c)
 	}
 	var out strings.Builder
 	// A strings.Builder never fails.
@@ -118,7 +92,7 @@ func suiteOf(r *Report, name string) junitSuite {
 // duration is how long the run took, in seconds. Without that it is the time of the trace.
 func duration(r *Report) string {
 	if r.Took > 0 {
-		return fmt.Sprintf("%.9f", r.Took.Seconds())
+		return seconds(r.Took)
 	}
 	return fmt.Sprintf("%.9f", float64(max(r.SpanNS, 0))/1e9)
 }
@@ -136,6 +110,9 @@ func properties(r *Report) []junitProperty {
 		add("seed", strconv.FormatUint(r.Seed, 10))
 	}
 	add("directory", r.Dir)
+	for _, f := range r.Metadata {
+		add(f.Name, f.Value)
+	}
 	for _, f := range r.Facts {
 		add(f.Name, f.Value)
 	}
@@ -144,8 +121,8 @@ func properties(r *Report) []junitProperty {
 
 // cases returns the testcases of r. The last one, "verdict", agrees with the verdict and has all reasons.
 func cases(r *Report) []junitCase {
-	if r.Refused != "" {
-		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(r.Refused)}}}
+	if why := cmp.Or(r.Refused, r.NotRun); why != "" {
+		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(why)}}}
 	}
 	if r.Wrong != "" {
 		return []junitCase{{Name: "verdict", Errors: []junitDetail{detail("wrong-file", r.Wrong, r.Wrong)}}}

@@ -18,6 +18,8 @@ type Report struct {
 	Testbed string // empty for a bare trace
 	Seed    uint64 // of the run; 0 for a bare trace
 	Repeat  int    // 1-based; 0: not repeated
+	// Metadata says what the test is to those who keep it; nil: nothing is said.
+	Metadata []Fact `json:",omitempty"`
 
 	Verdict analyzers.Verdict
 	// Broken says that a component of the lab or of ours failed, so that Invalid says nothing about the test either:
@@ -27,6 +29,8 @@ type Report struct {
 	Refused string
 	// Wrong says why the file holds no test that can be run; empty: it does.
 	Wrong   string
+	// NotRun says why the test has no run although it can be run: the command ended before it; empty: it has one.
+	NotRun  string
 	Reasons []string // why it is not a pass, most important first
 
 	// Took is how long the run took in real time; 0: unknown. No file of a run directory holds it but run.json.
@@ -70,7 +74,7 @@ type Report struct {
 }
 
 // unrun says why the test was not run; empty: it was.
-func (r *Report) unrun() string { return cmp.Or(r.Wrong, r.Refused) }
+func (r *Report) unrun() string { return cmp.Or(r.Wrong, r.Refused, r.NotRun) }
 
 // Fact is one line of provenance.
 type Fact struct{ Name, Value string }

@@ -127,19 +127,24 @@ func ruleNames(findings []*Finding) []string {
 }
 
 func (s *suite) counts() {
-	n, refused, wrong := map[analyzers.Verdict]int64{}, int64(0), int64(0)
+	n := map[analyzers.Verdict]int64{}
+	var refused, wrong, notRun, broken int64
 	for _, r := range s.reports {
 		switch {
 		case r.Refused != "":
 			refused++
 		case r.Wrong != "":
 			wrong++
+		case r.NotRun != "":
+			notRun++
+		case r.Broken:
+			broken++
 		default:
 			n[r.Verdict]++
 		}
 	}
 	s.newline()
-	s.styled(plural(int64(len(s.reports))-refused-wrong, "run")+": ", plain)
+	s.styled(plural(int64(len(s.reports))-refused-wrong-notRun, "run")+": ", plain)
 	for i, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
 		if i > 0 {
 			s.styled(", ", plain)
@@ -150,9 +155,17 @@ func (s *suite) counts() {
 		}
 		s.styled(grouped(n[v])+" "+string(v), st)
 	}
+	if broken > 0 {
+		s.styled(", ", plain)
+		s.styled(plural(broken, "error"), boldYellow)
+	}
 	if wrong > 0 {
 		s.styled("; ", plain)
-		s.styled(plural(wrong, "wrong file"), boldYellow)
+		s.styled(plural(wrong, "error")+": a file is wrong", boldYellow)
+	}
+	if notRun > 0 {
+		s.styled("; ", plain)
+		s.styled(grouped(notRun)+" not run", boldYellow)
 	}
 	if refused > 0 {
 		s.styled("; "+plural(refused, "test")+" refused: not for this testbed", plain)

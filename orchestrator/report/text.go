@@ -87,6 +87,8 @@ func (r *Report) word() string {
 	switch {
 	case r.Refused != "":
 		return "REFUSED"
+	case r.NotRun != "":
+		return "NOT RUN"
 	case r.Broken, r.Wrong != "":
 		return "ERROR"
 	}
@@ -135,6 +137,9 @@ func (t *textReport) about() []string {
 	about = append(about, t.asides()...)
 	if t.File != "" && t.File != t.Name {
 		about = append(about, t.File)
+	}
+	for _, f := range t.Metadata {
+		about = append(about, f.Name+" "+f.Value)
 	}
 	return about
 }

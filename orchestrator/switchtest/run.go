@@ -55,7 +55,7 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
 	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed,
-		Point: t.Point.Assigned()}
+		Point: t.Point.Assigned(), Metadata: t.Metadata}
 }
 
 // Steps of a run, in order.

@@ -160,6 +160,7 @@ type sweepDocument struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
 	File   string `json:"file"`
+	NotRun []int  `json:"not_run"`
 	Runs   []struct {
 		Point  int    `json:"point"`
 		Repeat int    `json:"repeat"`
@@ -194,6 +195,9 @@ func (c *Collector) sweep(s *Site, dir string, data []byte) (map[string]bool, er
 		return nil, fmt.Errorf("%s: schema %q: want %s", path, report.OneLine(doc.Schema), sweepSchema)
 	}
 	sweep := Sweep{Name: cmp.Or(doc.Name, filepath.Base(dir)), File: doc.File}
+	for _, point := range doc.NotRun {
+		s.Notes = append(s.Notes, fmt.Sprintf("point %d of %s was not run: the command ended before it", point, sweep.Name))
+	}
 	known := map[string]bool{}
 	for _, r := range doc.Runs {
 		if r.Dir != filepath.Base(r.Dir) {

@@ -85,7 +85,7 @@ func (s *Site) pages() map[string]string {
 
 // counts counts the verdicts; the class is that of the worst.
 func counts(runs []Run) ([]count, string) {
-	order := []string{"FAIL", "ERROR", "INVALID", "PASS", "REFUSED"}
+	order := []string{"FAIL", "ERROR", "INVALID", "PASS", "REFUSED", "NOT RUN"}
 	n, class := map[string]int{}, map[string]string{}
 	for i := range runs {
 		n[runs[i].entry.Word]++
@@ -98,7 +98,7 @@ func counts(runs []Run) ([]count, string) {
 			continue
 		}
 		list = append(list, count{word, class[word], report.Grouped(int64(n[word]))})
-		if worst == "pass" && word != "REFUSED" {
+		if worst == "pass" && word != "REFUSED" && word != "NOT RUN" {
 			worst = class[word]
 		}
 	}

@@ -7,7 +7,7 @@
   }
   const step = 200;
   // What did not pass comes first, otherwise the order is that of the runs.
-  const words = ["FAIL", "ERROR", "INVALID", "PASS", "REFUSED"].filter((w) => candela.runs.some((r) => r.word === w));
+  const words = ["FAIL", "ERROR", "INVALID", "PASS", "REFUSED", "NOT RUN"].filter((w) => candela.runs.some((r) => r.word === w));
   const runs = words.flatMap((word) => candela.runs.filter((run) => run.word === word));
   const controls = {
     text: document.getElementById("text"), rule: document.getElementById("rule"),
@@ -18,7 +18,7 @@
 
   for (const run of runs) {
     run.haystack = [run.name, run.file, run.group, run.point, run.brief, run.testbed, run.seed, run.word,
-      ...(run.findings || []).flatMap((f) => [f.rule, f.text])].join(" ").toLowerCase();
+      ...(run.metadata || []), ...(run.findings || []).flatMap((f) => [f.rule, f.text])].join(" ").toLowerCase();
   }
 
   function options(select, values, label) {
@@ -76,7 +76,8 @@
     const link = make("a", "name", run.name);
     link.href = run.page;
     const facts = [run.name.includes("[") ? "" : run.point, run.group && !run.name.startsWith(run.group) ? run.group : "", run.packets &&
-      run.packets + " packets in " + run.span, run.testbed, run.seed && "seed " + run.seed].filter(Boolean).join(" · ");
+      run.packets + " packets in " + run.span, run.testbed, run.seed && "seed " + run.seed,
+      ...(run.metadata || [])].filter(Boolean).join(" · ");
     const body = make("div", "run", make("div", "", link, " ", make("span", "pale small", facts)));
     const findings = run.findings || [];
     const loud = findings.filter((f) => f.word === "FAIL");

@@ -1,0 +1,47 @@
+package config
+
+// Metadata says what a test is to those who keep it. Reports carry it; nothing is judged by it.
+type Metadata struct {
+	ID          string `json:"id,omitempty"`          // of the test case
+	Owner       string `json:"owner,omitempty"`       // who answers for the test
+	Requirement string `json:"requirement,omitempty"` // that the test covers
+	Issue       string `json:"issue,omitempty"`       // that the test is about
+}
+
+// Pair is a name and a value, for people.
+type Pair struct{ Name, Value string }
+
+// Pairs returns what m has, in its order.
+func (m *Metadata) Pairs() []Pair {
+	if m == nil {
+		return nil
+	}
+	var pairs []Pair
+	for _, p := range []Pair{{"id", m.ID}, {"owner", m.Owner}, {"requirement", m.Requirement}, {"issue", m.Issue}} {
+		if p.Value != "" {
+			pairs = append(pairs, p)
+		}
+	}
+	return pairs
+}
+
+var metadataForm = text{newPattern(`^[^\x00-\x1f]{1,200}$`), "one line of at most 200 characters"}
+
+func metadataSchema() *object {
+	word := func(key, doc string, at func(parent any) any) field {
+		return field{key: key, doc: doc, kind: optionalText{metadataForm}, at: at}
+	}
+	return &object{
+		title: "metadata",
+		doc:   "What the test is to those who keep it. Every report carries it; nothing is judged by it.",
+		fields: []field{
+			word("id", "Identifier of the test case, such as that in a test plan.",
+				at(func(m *Metadata) *string { return &m.ID })),
+			word("owner", "Person or team that answers for the test.", at(func(m *Metadata) *string { return &m.Owner })),
+			word("requirement", "Requirement that the test covers.",
+				at(func(m *Metadata) *string { return &m.Requirement })),
+			word("issue", "Issue that the test is about, as a number or an address.",
+				at(func(m *Metadata) *string { return &m.Issue })),
+		},
+	}
+}

@@ -33,6 +33,9 @@ type experiment struct {
 	do   func(ctx context.Context, l *lab) error
 }
 
+// Experiments is how many experiments Lumina has.
+const Experiments = 8
+
 // Lumina measures L1 to L9: what section 5.6 of Yu's thesis (Johns Hopkins 2023) reports.
 func Lumina(ctx context.Context, cfg Config) (*comparison.Results, error) {
 	l, err := newLab(cfg, "Lumina: Yu, thesis, Johns Hopkins 2023, section 5.6; Yu et al., SIGCOMM 2023")
@@ -48,7 +51,7 @@ func Lumina(ctx context.Context, cfg Config) (*comparison.Results, error) {
 		if cfg.Progress != nil {
 			cfg.Progress(e.name)
 		}
-		if err := e.do(ctx, l); err != nil {
+		if err := l.results.Timed(cfg.Wall, func() error { return e.do(ctx, l) }); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
 	}

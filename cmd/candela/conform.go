@@ -34,6 +34,7 @@ type conformFlags struct {
 	nak     float64 // us
 	react   float64 // us
 	report  string
+	junit   string
 	line    string // the command line
 }
 
@@ -87,6 +88,7 @@ directories. The exit status is 1 if a rule failed.`,
 	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the repetition, in us; 0: from the profile")
 	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
 	fl.StringVar(&f.report, "report", "", "directory for a site of the result (default report in --out); none: no site")
+	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the rules that pass, too")
 	fl.IntVar(&f.workers, "workers", 0, "runs at a time; 0: one for each CPU")
@@ -114,7 +116,12 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 			return err
 		}
 	}
+	m := newMeter(cmd.ErrOrStderr(), "conform", 0)
+	defer m.end()
+	suite.Begun = m.expect
+	suite.Done = m.done
 	report, err := suite.Qualify(cmd.Context(), conformance.Catalogue())
+	m.end()
 	if err != nil {
 		return infrastructure(err)
 	}
@@ -122,6 +129,7 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 		writeFile(filepath.Join(f.out, "conformance.md"), report.Markdown),
 		writeFile(filepath.Join(f.out, "conformance.json"), report.JSON),
 	)
+	err = errors.Join(err, checksJUnit(f.junit, report.Checks()))
 	s := &site.Site{Title: "Conformance of " + cmp.Or(report.Device, report.Profile), Command: f.line,
 		Tables: report.Tables()}
 	err = errors.Join(err, tablesSite(cmd, cmp.Or(f.report, freeSite(f.out)), s, report.RunDirs(f.out)...))
@@ -220,6 +228,9 @@ func checkConform(f *conformFlags) error {
 		if bed.Kind == config.KindVM {
 			return errors.New("--testbed has a device that is no model: --peer and --bugs don't go with it")
 		}
+	}
+	if err := junitWritable(f.junit); err != nil {
+		return err
 	}
 	if f.workers < 0 {
 		return fmt.Errorf("--workers %d: want at least 0", f.workers)

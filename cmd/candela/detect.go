@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,7 @@ type detectFlags struct {
 	testbed   string
 	bugs      []string
 	report    string
+	junit     string
 	line      string // the command line
 }
 
@@ -68,6 +70,7 @@ there was a false alarm.`,
 		"testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "bugs instead of all")
 	reportFlag(cmd, &f.report)
+	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
 	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
 	return cmd
 }
@@ -78,6 +81,9 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 	}
 	if f.scenarios < 0 {
 		return fmt.Errorf("--scenarios %d: want at least 0", f.scenarios)
+	}
+	if err := junitWritable(f.junit); err != nil {
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(f.configs, "detect")); err != nil {
 		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which holds a test for each bug",
@@ -105,7 +111,7 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 			s := newScratch()
 			return s.Run, s.Close
 		},
-		Options: configOptions(""), Configs: f.configs, Only: f.bugs,
+		Options: configOptions(""), Configs: f.configs, Only: f.bugs, Wall: time.Now,
 	}
 	if f.testbed != "" {
 		if err := onTestbed(&bench, f.testbed); err != nil {
@@ -115,6 +121,9 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 	report, err := measure(cmd, &bench, f)
 	if err != nil {
 		return err
+	}
+	if err := checksJUnit(f.junit, report.Checks()...); err != nil {
+		return infrastructure(err)
 	}
 	if f.format == "json" {
 		enc := json.NewEncoder(cmd.OutOrStdout())
@@ -156,6 +165,19 @@ func onTestbed(b *detection.Bench, name string) error {
 
 func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detection.Report, error) {
 	report := &detection.Report{Schema: detection.ReportSchema}
+	m := newMeter(cmd.ErrOrStderr(), "detect", f.scenarios)
+	defer m.end()
+	bench.Done = m.done
+	for _, p := range f.profiles {
+		bugs, examples, err := bench.Steps(p)
+		if err != nil {
+			return nil, err
+		}
+		m.expect(bugs)
+		if f.testbed == "" && f.bugs == nil {
+			m.expect(examples)
+		}
+	}
 	for _, p := range f.profiles {
 		bugs, err := bench.Bugs(cmd.Context(), p)
 		if err != nil {
@@ -174,6 +196,7 @@ func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detect
 	if f.scenarios == 0 {
 		return report, nil
 	}
+	m.clear()
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d random scenarios on %s\n", f.scenarios, strings.Join(f.profiles, ", "))
 	var err error
 	report.Scenarios, err = bench.Scenarios(cmd.Context(), f.first, f.scenarios, f.profiles)

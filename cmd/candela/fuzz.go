@@ -111,7 +111,9 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 		defer cancel()
 		defer time.AfterFunc(f.time, cancel).Stop()
 	}
-	e := exploration.New(base, fuzzOptions(cmd, f, store, len(tests), runners))
+	m := newMeter(cmd.ErrOrStderr(), "fuzz "+base.Name, f.runs).atMost(f.time)
+	defer m.end()
+	e := exploration.New(base, fuzzOptions(cmd, f, store, len(tests), runners, m))
 	start := time.Now()
 	if err := e.Resume(cmd.Context(), tests); err != nil {
 		return infrastructure(err)
@@ -119,15 +121,17 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	if err := e.Explore(ctx); err != nil {
 		return infrastructure(err)
 	}
+	m.end()
 	return fuzzed(cmd, e.Report(), time.Since(start), f)
 }
 
 func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept int,
-	runners []reduction.Runner) exploration.Options {
+	runners []reduction.Runner, m *meter) exploration.Options {
 	return exploration.Options{
-		Seed: f.seed, Runs: f.runs, Runners: runners,
+		Seed: f.seed, Runs: f.runs, Runners: runners, Ran: func(runs int) { m.at(runs, "") },
 		Kept: func(t *config.Test, reached []string) error {
 			kept++
+			m.clear()
 			if f.verbose {
 				for _, name := range reached {
 					fmt.Fprintln(cmd.OutOrStdout(), "reached", name)
@@ -136,7 +140,11 @@ func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept
 			return store.Keep(kept, t, reached)
 		},
 		Failed: func(t *config.Test, found analyzers.Finding) error {
+			m.clear()
+			m.doing("minimize a test that violates " + found.Rule)
 			dir, err := store.Report(cmd.Context(), t, found, runners[0])
+			m.doing("")
+			m.clear()
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "violated %s: %s\n", found.Rule, dir)
 			}

@@ -67,8 +67,8 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.time)
 	defer cancel()
-	m := newMeter(cmd.ErrOrStderr(), "minimize "+found.test, f.runs, f.time)
-	small, err := found.reduce(ctx, f.runs, m.begin)
+	m := newMeter(cmd.ErrOrStderr(), "minimize "+found.test, f.runs).atMost(f.time)
+	small, err := found.reduce(ctx, f.runs, func(run int) { m.at(run-1, "") })
 	m.end()
 	switch {
 	case errors.Is(err, reduction.ErrNoFailure):

@@ -5,108 +5,179 @@ import (
 	"io"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
-// meterEvery is how often a command that counts says how far it is where stderr is no terminal.
-const meterEvery = time.Minute
+// How often a command with many runs says how far it is: on a terminal, where the line is written anew, and elsewhere.
+const (
+	meterLine  = time.Second
+	meterEvery = time.Minute
+)
 
-// A meter says how far a command with many runs is: at each of them on a terminal, otherwise once in a while.
+// A meter says how far a command with many runs is: in one line on a terminal, otherwise once in a while, also while
+// one run goes on. Its methods may be called by several goroutines.
 type meter struct {
-	w     io.Writer
 	name  string
-	most  int           // runs
+	most  bool          // the number of runs is a bound
 	limit time.Duration // of time; 0: none
-	now   func() time.Time
 
-	start, said time.Time
-	line        bool // of a terminal: it is written anew
+	lock  sync.Mutex
+	w     io.Writer
+	over  int    // runs
+	of    int    // runs; 0: not known
+	now   string // what is being done; empty: nothing is said about it
+	start time.Time
+	timer *time.Timer // nil once it has ended
+	every time.Duration
+	line  bool // of a terminal
+	width int  // of it
+	still bool // the line is cleared until the next run
 }
 
-func newMeter(w io.Writer, name string, most int, limit time.Duration) *meter {
-	now := time.Now()
-	return &meter{w: w, name: name, most: most, limit: limit, now: time.Now, start: now, said: now, line: colourful(w)}
-}
-
-// begin says that a run begins, counted from 1.
-func (m *meter) begin(run int) {
-	now := m.now()
-	text := fmt.Sprintf("%s: run %d of at most %d, %v%s", m.name, run, m.most, now.Sub(m.start).Round(time.Second),
-		m.left(run, now.Sub(m.start)))
-	switch {
-	case m.line:
-		fmt.Fprintf(m.w, "\r\x1b[K%s", text)
-	case now.Sub(m.said) >= meterEvery:
-		fmt.Fprintf(m.w, "candela: %s\n", text)
-		m.said = now
+// newMeter counts up to of runs, and says so on w until it ends.
+func newMeter(w io.Writer, name string, of int) *meter {
+	m := &meter{w: w, name: name, of: of, start: time.Now(), line: colourful(w), width: defaultColumns}
+	if width := terminalWidth(w); width > 0 {
+		m.width = width
 	}
+	m.every = meterEvery
+	if m.line {
+		m.every = meterLine
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.timer = time.AfterFunc(m.every, m.tick)
+	return m
+}
+
+// defaultColumns is the width of a terminal that does not say how wide it is.
+const defaultColumns = 80
+
+// atMost makes the number of runs a bound, and bounds the time, too, if limit is not 0.
+func (m *meter) atMost(limit time.Duration) *meter {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.most, m.limit = true, limit
+	return m
+}
+
+// expect adds runs to those that the meter counts up to.
+func (m *meter) expect(runs int) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.of += runs
+}
+
+// done says that one more run is over.
+func (m *meter) done() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.over++
+	m.still = false
+	m.show()
+}
+
+// at says how many runs are over, and what is being done now.
+func (m *meter) at(over int, doing string) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.over, m.now, m.still = over, doing, false
+	m.show()
+}
+
+// doing says what is being done now.
+func (m *meter) doing(what string) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.now, m.still = what, false
+	m.show()
+}
+
+// show writes the line of a terminal.
+func (m *meter) show() {
+	if m.line && !m.still && m.timer != nil {
+		fmt.Fprintf(m.w, "\r\x1b[K%s", clip(m.text(), m.width-1))
+	}
+}
+
+// tick says how far it is, and will do so again.
+func (m *meter) tick() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.timer == nil {
+		return
+	}
+	m.show()
+	if !m.line {
+		fmt.Fprintf(m.w, "candela: %s\n", m.text())
+	}
+	m.timer.Reset(m.every)
+}
+
+// text is how far it is.
+func (m *meter) text() string {
+	took := time.Since(m.start)
+	text := fmt.Sprintf("%s: %s over", m.name, count(m.over, "run"))
+	switch {
+	case m.of > 0 && m.most:
+		text = fmt.Sprintf("%s: %d of at most %d runs over", m.name, m.over, m.of)
+	case m.of > 0:
+		text = fmt.Sprintf("%s: %d of %d runs over", m.name, m.over, m.of)
+	}
+	text += fmt.Sprintf(", %v%s", took.Round(time.Second), m.left(took))
+	if m.now != "" {
+		text += "; " + m.now
+	}
+	return text
 }
 
 // left is the estimate of what is to come: the rest of the runs as fast as those that are over, or the rest of the
 // time.
-func (m *meter) left(run int, took time.Duration) string {
-	if run < 2 {
+func (m *meter) left(took time.Duration) string {
+	rest := time.Duration(-1)
+	if m.of > 0 && m.over > 0 {
+		rest = max(took/time.Duration(m.over)*time.Duration(m.of-m.over), 0)
+	}
+	if m.limit > 0 && (rest < 0 || m.limit-took < rest) {
+		rest = max(m.limit-took, 0)
+	}
+	word := "about"
+	if m.most {
+		word = "at most"
+	}
+	if rest < 0 {
 		return ""
 	}
-	rest := took / time.Duration(run-1) * time.Duration(m.most-run+1)
-	if m.limit > 0 {
-		rest = min(rest, m.limit-took)
-	}
-	return fmt.Sprintf(", at most %v left", max(rest, 0).Round(time.Second))
+	return fmt.Sprintf(", %s %v left", word, rest.Round(time.Second))
 }
 
-// end clears the line of a terminal.
+// clear clears the line of a terminal until the next run, for something else to be written.
+func (m *meter) clear() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.still = true; m.line {
+		fmt.Fprint(m.w, "\r\x1b[K")
+	}
+}
+
+// end clears the line of a terminal. Nothing more will be said.
 func (m *meter) end() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if m.timer == nil {
+		return
+	}
+	m.timer.Stop()
+	m.timer = nil
 	if m.line {
 		fmt.Fprint(m.w, "\r\x1b[K")
 	}
 }
 
-// sayEvery is how often a run that stays in one step says so.
-const sayEvery = 10 * time.Second
-
-// A vigil says on stderr which step of a run takes long: nobody has to guess whether it hangs.
-type vigil struct {
-	w    io.Writer
-	name string
-
-	lock  sync.Mutex
-	step  string
-	since time.Time
-	timer *time.Timer // nil once it is over
-}
-
-// watch starts with the step that a run takes before it tells of any.
-func watch(w io.Writer, name string, every time.Duration) *vigil {
-	v := &vigil{w: w, name: name, step: "build testbed", since: time.Now()}
-	v.lock.Lock()
-	defer v.lock.Unlock()
-	v.timer = time.AfterFunc(every, func() { v.say(every) })
-	return v
-}
-
-func (v *vigil) say(every time.Duration) {
-	v.lock.Lock()
-	defer v.lock.Unlock()
-	if v.timer == nil {
-		return
+// clip cuts a line that is wider than a terminal, which could not be written anew.
+func clip(line string, width int) string {
+	if utf8.RuneCountInString(line) <= width {
+		return line
 	}
-	if took := time.Since(v.since); took >= every {
-		fmt.Fprintf(v.w, "candela: %s: %s has taken %v so far\n", v.name, v.step, took.Round(time.Second))
-	}
-	v.timer.Reset(every)
-}
-
-// at says that a step begins.
-func (v *vigil) at(step string) {
-	v.lock.Lock()
-	defer v.lock.Unlock()
-	v.step, v.since = step, time.Now()
-}
-
-// end returns when nothing more will be said.
-func (v *vigil) end() {
-	v.lock.Lock()
-	defer v.lock.Unlock()
-	v.timer.Stop()
-	v.timer = nil
+	return string([]rune(line)[:width-1]) + "…"
 }

@@ -6,49 +6,80 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-func TestARunThatStaysInOneStepSaysSo(t *testing.T) {
+// said runs a command that reports to a meter, in a bubble whose time passes at once, and returns the lines.
+func said(t *testing.T, m func(w *bytes.Buffer) *meter, command func(m *meter)) (lines []string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		var said bytes.Buffer
-		v := watch(&said, "quickstart", sayEvery)
-		time.Sleep(4 * time.Second)
-		v.at("prepare hosts")
-		time.Sleep(7 * time.Second) // a look finds the step too young
-		v.at("run traffic")
-		time.Sleep(35 * time.Second)
-		v.end()
-		time.Sleep(time.Minute)
-		got := strings.Split(strings.TrimSpace(said.String()), "\n")
-		if len(got) != 2 && len(got) != 3 || !strings.HasPrefix(got[0], "candela: quickstart: run traffic has taken 1") {
-			t.Errorf("said:\n%s", said.String())
-		}
+		var out bytes.Buffer
+		of := m(&out)
+		command(of)
+		of.end()
+		time.Sleep(time.Hour) // an ended meter is silent
+		lines = strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	})
+	return lines
 }
 
 func TestAMeterSaysHowFarACommandIsOnceAMinute(t *testing.T) {
-	var out strings.Builder
-	m := newMeter(&out, "minimize t", 100, 10*time.Minute)
-	at := m.start
-	m.now = func() time.Time { return at }
-	for run := 1; run <= 8; run++ {
-		m.begin(run)
-		at = at.Add(20 * time.Second)
+	got := said(t, func(w *bytes.Buffer) *meter { return newMeter(w, "minimize t", 100).atMost(10 * time.Minute) },
+		func(m *meter) {
+			for range 7 {
+				time.Sleep(21 * time.Second)
+				m.done()
+			}
+		})
+	want := []string{
+		"candela: minimize t: 2 of at most 100 runs over, 1m0s, at most 9m0s left",
+		"candela: minimize t: 5 of at most 100 runs over, 2m0s, at most 8m0s left",
 	}
-	m.end()
-	want := "candela: minimize t: run 4 of at most 100, 1m0s, at most 9m0s left\n" +
-		"candela: minimize t: run 7 of at most 100, 2m0s, at most 8m0s left\n"
-	if out.String() != want {
-		t.Errorf("%q, want %q", out.String(), want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func TestAMeterExpectsTheRestOfTheRunsToBeAsFast(t *testing.T) {
-	m := &meter{most: 10}
-	if got := m.left(5, 8*time.Second); got != ", at most 12s left" {
-		t.Errorf("%q", got)
+func TestAMeterSpeaksWhileOneLongRunGoesOn(t *testing.T) {
+	got := said(t, func(w *bytes.Buffer) *meter { return newMeter(w, "run", 4) }, func(m *meter) {
+		time.Sleep(30 * time.Second)
+		m.at(1, "long: run traffic")
+		time.Sleep(100 * time.Second)
+	})
+	want := []string{
+		"candela: run: 1 of 4 runs over, 1m0s, about 3m0s left; long: run traffic",
+		"candela: run: 1 of 4 runs over, 2m0s, about 6m0s left; long: run traffic",
 	}
-	if got := m.left(1, 0); got != "" {
-		t.Errorf("before the first run is over: %q", got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAMeterWithoutAnEstimateCounts(t *testing.T) {
+	got := said(t, func(w *bytes.Buffer) *meter { return newMeter(w, "fuzz t", 0).atMost(90 * time.Second) },
+		func(m *meter) {
+			m.at(17, "")
+			time.Sleep(70 * time.Second)
+		})
+	if diff := cmp.Diff([]string{"candela: fuzz t: 17 runs over, 1m0s, at most 30s left"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestATerminalHasOneLineThatFits(t *testing.T) {
+	var shown string
+	said(t, func(w *bytes.Buffer) *meter {
+		m := newMeter(w, "detect", 1000)
+		m.line, m.width = true, 40
+		return m
+	}, func(m *meter) {
+		m.at(1, strings.Repeat("long ", 20))
+		shown = m.w.(*bytes.Buffer).String()
+	})
+	line, ok := strings.CutPrefix(shown, "\r\x1b[K")
+	if !ok || utf8.RuneCountInString(line) != 39 || strings.Contains(line, "\n") {
+		t.Errorf("%q", shown)
 	}
 }

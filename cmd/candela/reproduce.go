@@ -31,6 +31,7 @@ type reproduceFlags struct {
 	jobs   int
 	format string
 	report string
+	junit  string
 	set    []string // PROFILE.PARAMETER=VALUE
 }
 
@@ -79,6 +80,7 @@ there. The exit status is 1 if a value is out of tolerance.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json and plots")
 	reportFlag(cmd, &f.report)
+	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "fewer messages and rounds where figures need many")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
@@ -99,14 +101,14 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 		Build: build, Options: configOptions(""), Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs,
 		Version: toolVersion(), Wall: time.Now,
 	}
-	if colourful(cmd.ErrOrStderr()) {
-		cfg.Progress = func(name string) { fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s", name) }
-		defer fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
-	}
+	m := newExperiments(cmd.ErrOrStderr(), "reproduce lumina", reproduce.Experiments)
+	defer m.end()
+	cfg.Progress = m.next
 	results, err := reproduce.Lumina(ctx, cfg)
 	if err != nil {
 		return infrastructure(err)
 	}
+	m.end()
 	return presentReproduction(cmd, f, results)
 }
 
@@ -124,6 +126,9 @@ func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparis
 		s.Figures = append(s.Figures, site.Figure{Name: p.Name, Title: p.Title, Write: p.WriteSVG})
 	}
 	if err := tablesSite(cmd, f.report, s); err != nil {
+		return infrastructure(err)
+	}
+	if err := checksJUnit(f.junit, results.Checks()); err != nil {
 		return infrastructure(err)
 	}
 	write := results.WriteText
@@ -148,7 +153,11 @@ func (f *reproduceFlags) check() error {
 		return errors.New("--keep-runs needs --out")
 	case f.jobs < 1:
 		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
-	case f.out != "":
+	}
+	if err := junitWritable(f.junit); err != nil {
+		return err
+	}
+	if f.out != "" {
 		// Before minutes of measuring, not after.
 		if err := os.MkdirAll(f.out, 0o777); err != nil {
 			return fmt.Errorf("--out: %w", err)
@@ -189,6 +198,7 @@ measure only those.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
 	reportFlag(cmd, &f.report)
+	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
 	fl.BoolVar(&f.quick, "quick", false, "every fourth point of sweeps")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
@@ -207,14 +217,18 @@ func reproduceTrimming(ctx context.Context, cmd *cobra.Command, f reproduceFlags
 	if err := cfg.Check(ids); err != nil {
 		return err
 	}
-	if colourful(cmd.ErrOrStderr()) {
-		cfg.Progress = func(name string) { fmt.Fprintf(cmd.ErrOrStderr(), "\r\x1b[K%s", name) }
-		defer fmt.Fprint(cmd.ErrOrStderr(), "\r\x1b[K")
+	experiments := len(ids)
+	if experiments == 0 {
+		experiments = len(trimming.IDs())
 	}
+	m := newExperiments(cmd.ErrOrStderr(), "reproduce trimming", experiments)
+	defer m.end()
+	cfg.Progress = m.next
 	results, err := trimming.Run(ctx, cfg, ids...)
 	if err != nil {
 		return infrastructure(err)
 	}
+	m.end()
 	return presentReproduction(cmd, f, results)
 }
 

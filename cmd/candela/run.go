@@ -136,6 +136,8 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 		s.worst = worse(s.worst, unfit[i].exit())
 		unfit[i].say(cmd.ErrOrStderr(), f.format == "json")
 	}
+	s.meter = newMeter(cmd.ErrOrStderr(), "run", s.total)
+	defer s.meter.end()
 	return s.all(cmd.Context())
 }
 
@@ -313,6 +315,7 @@ type suite struct {
 	ahead   map[aheadKey]*aheadRun // tests of switches that run, or ran, in the background
 	running sync.WaitGroup         // of them
 	live    livebeds
+	meter   *meter
 }
 
 func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
@@ -338,17 +341,8 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 			return infrastructure(err)
 		}
 	}
-	v := watch(s.cmd.ErrOrStderr(), p.Test.Title(), sayEvery)
-	show := o.Progress
-	o.Progress = func(step string) {
-		v.at(step)
-		if show != nil {
-			show(step)
-		}
-	}
 	outcome, err := orchestrator.Run(ctx, p, build, o)
-	v.end()
-	s.clearProgress()
+	s.meter.clear()
 	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
 }
 
@@ -428,20 +422,10 @@ func (s *suite) record(o *orchestrator.Outcome, sweep *orchestrator.Sweep, point
 	s.singles = append(s.singles, o.Report)
 }
 
-// progress returns what tells a person at a terminal where a long run is; nil if stderr is none.
+// progress returns what says where a long run is.
 func (s *suite) progress(name string) func(step string) {
-	if !colourful(s.cmd.ErrOrStderr()) {
-		return nil
-	}
-	return func(step string) {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "\r\x1b[K[%d/%d] %s: %s", len(s.reports)+1, s.total, name, step)
-	}
-}
-
-func (s *suite) clearProgress() {
-	if colourful(s.cmd.ErrOrStderr()) {
-		fmt.Fprint(s.cmd.ErrOrStderr(), "\r\x1b[K")
-	}
+	s.meter.at(len(s.reports), name)
+	return func(step string) { s.meter.at(len(s.reports), name+": "+step) }
 }
 
 func buildTestbed(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) }
@@ -475,6 +459,7 @@ func (s *suite) textOptions() report.TextOptions {
 
 // finish prints the summary of several runs, writes JUnit, and turns the worst outcome into the exit status.
 func (s *suite) finish() error {
+	s.meter.end()
 	if err := s.summaries(); err != nil {
 		return infrastructure(err)
 	}

@@ -87,12 +87,10 @@ func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error 
 		s.startFile(ctx, from.file, sweep)
 	}
 	_, point := from.named()
-	if show := s.progress(from.ofSwitch.Test.Title()); show != nil {
-		show("simulate")
-	}
+	s.progress(from.ofSwitch.Test.Title())("simulate")
 	run := s.ahead[aheadKey{from, repeat}]
 	<-run.done
-	s.clearProgress()
+	s.meter.clear()
 	return s.concluded(ctx, run.outcome, run.err, sweep, point)
 }
 

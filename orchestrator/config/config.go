@@ -24,7 +24,7 @@ import (
 type Test struct {
 	Name        string
 	Metadata    *Metadata // nil: none
-	TestbedFile string // as written: a path, or "virtual" for the embedded description
+	TestbedFile string    // as written: a path, or "virtual" for the embedded description
 	Seed        uint64
 	Requester   Host
 	Responder   Host

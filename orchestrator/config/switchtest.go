@@ -15,7 +15,7 @@ import (
 type SwitchTest struct {
 	Name         string
 	Metadata     *Metadata // nil: none
-	TopologyFile string // as written: a testbed description with a topology; empty: the test has its own
+	TopologyFile string    // as written: a testbed description with a topology; empty: the test has its own
 	Topology     Topology
 	Seed         uint64
 	Switch       Modelled

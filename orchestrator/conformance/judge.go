@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cnp"
@@ -31,6 +32,8 @@ type Result struct {
 	Elsewhere []string `json:"elsewhere,omitempty"`
 	// Times are what judges of time have to say of a device whose times are reported only.
 	Times []Breach `json:"times,omitempty"`
+
+	Took time.Duration `json:"-"` // of the run that it was judged by
 }
 
 // A Breach is one way in which a rule was broken.

@@ -13,7 +13,7 @@ import (
 // came to no end. A rule that was not exercised is skipped. The time of a run counts for the first rule that is judged
 // by it.
 func (r *Report) Checks() report.CheckSuite {
-	s := report.CheckSuite{Name: "conform " + cmp.Or(r.Device, r.Profile), Took: r.took, Facts: []report.Fact{
+	s := report.CheckSuite{Name: "conform " + cmp.Or(r.Device, r.Profile), Took: r.Took, Facts: []report.Fact{
 		{Name: "subject", Value: r.subject()}, {Name: "tool", Value: r.Version}}}
 	timed := make(map[string]bool)
 	for i := range r.Results {
@@ -35,7 +35,7 @@ func (r *Report) Checks() report.CheckSuite {
 func (r *Result) check(timed map[string]bool) report.Check {
 	c := report.Check{Name: r.ID + ": " + r.Statement, Verdict: analyzers.Pass}
 	if run := r.run(); !timed[run] {
-		timed[run], c.Took = true, r.took
+		timed[run], c.Took = true, r.Took
 	}
 	switch r.Status {
 	case Pass:

@@ -35,7 +35,7 @@ type Report struct {
 	// that what remains is no qualification.
 	Broken []Broken `json:"broken,omitempty"`
 
-	took time.Duration // of all runs
+	Took time.Duration `json:"-"` // of all runs
 }
 
 // Broken is a run that came to no end.
@@ -70,7 +70,10 @@ func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
 		}
 	}
 	for i := range rules {
-		r.Results = append(r.Results, judge(&rules[i], byName[rules[i].run()], s.Device))
+		o := byName[rules[i].run()]
+		result := judge(&rules[i], o, s.Device)
+		result.Took = o.took
+		r.Results = append(r.Results, result)
 	}
 	r.Outside = outside(r.Results, outcomes, s.Device)
 	for i := range r.Results {

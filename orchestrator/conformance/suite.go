@@ -52,8 +52,9 @@ type Suite struct {
 	Version  string // of the tool
 	Command  string // how the tool was called
 	Wall     func() time.Time
-	// Done is told of each run that is over, with how many there are; nil: nobody listens. Workers call it.
-	Done func(of int)
+	// Begun is told how many runs there are, Done of each that is over, by several goroutines; nil: nobody listens.
+	Begun func(runs int)
+	Done  func()
 	// NoReports leaves the HTML and JUnit reports out of the run directories.
 	NoReports bool
 }
@@ -79,6 +80,9 @@ func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
 	}
 	names := runsOf(rules)
 	begun, outcomes := s.Wall(), make([]outcome, len(names))
+	if s.Begun != nil {
+		s.Begun(len(names))
+	}
 	err := s.each(ctx, len(names), func(ctx context.Context, i int) (err error) {
 		start := s.Wall()
 		if outcomes[i], err = s.run(ctx, names[i], rules, profile, peer); err != nil {
@@ -86,7 +90,7 @@ func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
 		}
 		outcomes[i].took = s.Wall().Sub(start)
 		if s.Done != nil {
-			s.Done(len(names))
+			s.Done()
 		}
 		return nil
 	})
@@ -94,7 +98,7 @@ func (s *Suite) Qualify(ctx context.Context, rules []Rule) (*Report, error) {
 		return nil, err
 	}
 	r := s.report(rules, outcomes)
-	r.took = s.Wall().Sub(begun)
+	r.Took = s.Wall().Sub(begun)
 	return r, nil
 }
 

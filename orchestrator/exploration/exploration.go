@@ -30,6 +30,8 @@ type Options struct {
 	// called by the caller's goroutine, and an error ends the exploration.
 	Kept   func(t *config.Test, reached []string) error
 	Failed func(t *config.Test, f analyzers.Finding) error
+	// Ran is told how many runs are over, by the same goroutine; nil: nobody listens.
+	Ran func(runs int)
 }
 
 // Explorer holds what has been reached so far.
@@ -138,6 +140,9 @@ func (e *Explorer) runAll(ctx context.Context, tests []*config.Test) ([]*orchest
 		return nil
 	})
 	e.runs += len(tests)
+	if e.o.Ran != nil {
+		e.o.Ran(e.runs)
+	}
 	for i, err := range errs {
 		if err != nil {
 			return nil, fmt.Errorf("run %d: %w\n%s", e.runs-len(tests)+i+1, err, tests[i].YAML())

@@ -10,11 +10,11 @@ import (
 
 // Entry is a report as one line of an index of many.
 type Entry struct {
-	Name     string         `json:"name"`
-	Word     string         `json:"word"`  // PASS, FAIL, INVALID, ERROR, REFUSED or NOT RUN
-	Class    string         `json:"class"` // pass, fail or invalid
+	Name  string `json:"name"`
+	Word  string `json:"word"`  // PASS, FAIL, INVALID, ERROR, REFUSED or NOT RUN
+	Class string `json:"class"` // pass, fail or invalid
 	// Metadata is that of the test, each "name value".
-	Metadata []string `json:"metadata,omitempty"`
+	Metadata []string       `json:"metadata,omitempty"`
 	File     string         `json:"file,omitempty"`
 	Testbed  string         `json:"testbed,omitempty"`
 	Seed     string         `json:"seed,omitempty"`

@@ -28,7 +28,7 @@ type Report struct {
 	// Refused says why the test was not run: it is not for the testbed; empty: it was.
 	Refused string
 	// Wrong says why the file holds no test that can be run; empty: it does.
-	Wrong   string
+	Wrong string
 	// NotRun says why the test has no run although it can be run: the command ended before it; empty: it has one.
 	NotRun  string
 	Reasons []string // why it is not a pass, most important first

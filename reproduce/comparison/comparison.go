@@ -5,6 +5,7 @@ package comparison
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // Row compares one number with the paper's.
@@ -24,6 +25,8 @@ type Row struct {
 	// Informative rows are shown but not judged: the source gives no tolerance, or the model claims nothing.
 	Informative bool   `json:"informative,omitempty"`
 	Note        string `json:"note,omitempty"`
+
+	Took time.Duration `json:"-"` // of the runs, in the first row of an experiment
 }
 
 // nothingMeasured begins the note of a row without a measured value.
@@ -137,6 +140,8 @@ type Results struct {
 	Runs   int    `json:"runs"`
 	Rows   []Row  `json:"rows"`
 	Plots  []Plot `json:"plots"`
+
+	Took time.Duration `json:"-"` // of all experiments
 }
 
 // Failed counts the rows outside their tolerance.
@@ -148,4 +153,16 @@ func (r *Results) Failed() int {
 		}
 	}
 	return n
+}
+
+// Timed calls an experiment and notes how long it took, in the first row that it adds and in the whole.
+func (r *Results) Timed(wall func() time.Time, experiment func() error) error {
+	start, rows := wall(), len(r.Rows)
+	err := experiment()
+	took := wall().Sub(start)
+	r.Took += took
+	if len(r.Rows) > rows {
+		r.Rows[rows].Took = took
+	}
+	return err
 }

@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config, ids ...string) (*comparison.Results, e
 		if cfg.Progress != nil {
 			cfg.Progress(e.id)
 		}
-		if err := e.do(ctx, l); err != nil {
+		if err := l.results.Timed(cfg.Wall, func() error { return e.do(ctx, l) }); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.id, err)
 		}
 	}

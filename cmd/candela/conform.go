@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,7 +137,7 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	if f.format == "json" {
 		err = errors.Join(err, report.JSON(cmd.OutOrStdout()))
 	} else {
-		err = errors.Join(err, report.Text(cmd.OutOrStdout(), f.verbose))
+		err = errors.Join(err, fitted(cmd.OutOrStdout(), func(w io.Writer) error { return report.Text(w, f.verbose) }))
 		fmt.Fprintf(cmd.OutOrStdout(), "report  %s\n", filepath.Join(f.out, "conformance.md"))
 	}
 	if err != nil {

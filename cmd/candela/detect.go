@@ -14,7 +14,6 @@ import (
 
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/detection"
 	"candela.dev/candela/orchestrator/reduction"
 	"candela.dev/candela/orchestrator/report/site"
@@ -130,7 +129,7 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 		enc.SetIndent("", "  ")
 		err = enc.Encode(report)
 	} else {
-		err = report.Text(cmd.OutOrStdout(), config.Analyzers())
+		err = fitted(cmd.OutOrStdout(), report.Text)
 	}
 	if err != nil {
 		return infrastructure(err)

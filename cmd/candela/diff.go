@@ -39,7 +39,7 @@ The exit status is 0 if they are the same and 1 if they differ.`,
 			if format == "json" {
 				err = r.Write(cmd.OutOrStdout())
 			} else {
-				err = r.Text(cmd.OutOrStdout())
+				err = r.Text(cmd.OutOrStdout(), textOptions(cmd.OutOrStdout(), false))
 			}
 			if err != nil {
 				return infrastructure(err)

@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/exploration"
 	"candela.dev/candela/orchestrator/reduction"
+	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/report/site"
 )
 
@@ -177,7 +178,7 @@ func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
 
 // fuzzed prints what the exploration came to.
 func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzzFlags) error {
-	w := cmd.OutOrStdout()
+	w := report.NewWrapper(cmd.OutOrStdout(), textOptions(cmd.OutOrStdout(), false))
 	fmt.Fprintf(w, "%s, %s in %s\n", count(r.Runs, "run"), count(r.Corpus, "test"), f.corpus)
 	fmt.Fprintf(cmd.ErrOrStderr(), "%.0f runs/s\n", float64(r.Runs)/took.Seconds())
 	printCoverage(w, r, f.verbose)

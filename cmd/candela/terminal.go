@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strconv"
@@ -12,6 +13,12 @@ import (
 // textOptions fits reports to w: to the width and the colours of a terminal.
 func textOptions(w io.Writer, verbose bool) report.TextOptions {
 	return report.TextOptions{Color: colourful(w), Width: terminalWidth(w), Verbose: verbose}
+}
+
+// fitted writes text to w in lines that fit the terminal.
+func fitted(w io.Writer, write func(io.Writer) error) error {
+	lines := report.NewWrapper(w, textOptions(w, false))
+	return errors.Join(write(lines), lines.Flush())
 }
 
 // colourful reports whether w is a terminal that wants colour (https://no-color.org).

@@ -113,10 +113,8 @@ func newTraceShow() *cobra.Command {
 				return fmt.Errorf("--connection %d: %s has connections 1 to %d", o.Connection, checked.Meta().Name, n)
 			}
 			w := bufio.NewWriter(cmd.OutOrStdout())
-			if err := trace.Show(cmd.Context(), checked, w, o); err != nil {
-				return errors.Join(err, w.Flush())
-			}
-			return w.Flush()
+			lines := report.NewWrapper(w, textOptions(cmd.OutOrStdout(), false))
+			return errors.Join(trace.Show(cmd.Context(), checked, lines, o), lines.Flush(), w.Flush())
 		},
 	}
 	in.flags(cmd)
@@ -152,7 +150,7 @@ func newTraceStats() *cobra.Command {
 				enc.SetIndent("", "  ")
 				return enc.Encode(stats)
 			case "text":
-				return report.StatsText(cmd.OutOrStdout(), stats)
+				return report.StatsText(cmd.OutOrStdout(), stats, textOptions(cmd.OutOrStdout(), false))
 			}
 			return fmt.Errorf("--format %q: want text or json", format)
 		},

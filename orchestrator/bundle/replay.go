@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/diff"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
@@ -174,7 +175,7 @@ func (r *Replayed) Text(w io.Writer) error {
 	fmt.Fprintf(&b, "verdict: %s\nrun directory: %s\n", r.Outcome.Verdict.Verdict, r.Outcome.Dir)
 	if r.Diff != nil {
 		b.WriteString("\n")
-		if err := r.Diff.Text(&b); err != nil {
+		if err := r.Diff.Text(&b, report.TextOptions{}); err != nil {
 			return err
 		}
 	}

@@ -193,6 +193,9 @@ func (r *Result) details(b *strings.Builder, indent string) {
 
 func (b *Breach) line() string {
 	s := b.Judge + ": " + strings.TrimPrefix(b.Text, b.Judge+": ")
+	if len(b.Packets) > 0 || b.Count > 1 {
+		s = strings.TrimSuffix(s, ".")
+	}
 	if len(b.Packets) > 0 {
 		s += fmt.Sprintf(", mirror #%d", b.Packets[0])
 	}

@@ -5,7 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
+
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Report is everything that a bench measured.
@@ -66,10 +67,10 @@ func ruleList(fired []Fired) string {
 }
 
 // Text prints the matrix, the summaries, and what is wrong.
-func (r *Report) Text(w io.Writer, analyzers []string) error {
+func (r *Report) Text(w io.Writer) error {
 	var b strings.Builder
 	if len(r.Bugs) > 0 {
-		r.matrix(&b, analyzers)
+		r.matrix(&b)
 	}
 	r.summary(&b)
 	for _, f := range r.Faults() {
@@ -79,36 +80,27 @@ func (r *Report) Text(w io.Writer, analyzers []string) error {
 	return err
 }
 
-// matrix prints bug × analyzer for the first profile; where the others differ, Faults says so.
-func (r *Report) matrix(b *strings.Builder, analyzers []string) {
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "bug\t%s\ttest\tright rule\tverdict\n", strings.Join(analyzers, "\t"))
-	first := r.Bugs[0].Profile
+// matrix prints, for the first profile, how each bug was noticed; where the others differ, Faults says so.
+func (r *Report) matrix(b *strings.Builder) {
+	columns := []report.Column{{Head: "bug"}, {Head: "verdict"}, {Head: "right rule"}, {Head: "also fired"}}
+	var rows [][]string
 	for i := range r.Bugs {
-		bug := &r.Bugs[i]
-		if bug.Profile != first {
-			continue
+		if bug := &r.Bugs[i]; bug.Profile == r.Bugs[0].Profile {
+			rows = append(rows, []string{bug.Name, string(bug.Catch), bug.Rule, bug.others()})
 		}
-		fmt.Fprint(t, bug.Name)
-		for _, a := range append(slices.Clone(analyzers), "expect") {
-			fmt.Fprintf(t, "\t%s", bug.cell(a))
-		}
-		fmt.Fprintf(t, "\t%s\t%s\n", bug.Rule, bug.Catch)
 	}
-	_ = t.Flush() // into a strings.Builder, which takes everything
+	_ = report.Grid(b, report.TextOptions{}, 0, columns, 1, rows) // into a strings.Builder, which takes everything
 }
 
-// cell says what one analyzer had to say about a fault: the right rule, other rules, or nothing.
-func (r *BugResult) cell(analyzer string) string {
-	if strings.HasPrefix(r.Rule, analyzer+".") && r.Catch == Right {
-		return "RIGHT"
-	}
+// others are the rules that fired beside the right one.
+func (r *BugResult) others() string {
+	var names []string
 	for _, f := range r.Fired {
-		if strings.HasPrefix(f.Rule, analyzer+".") {
-			return "also"
+		if f.Rule != r.Rule {
+			names = append(names, f.Rule)
 		}
 	}
-	return "."
+	return strings.Join(names, ", ")
 }
 
 // summary counts.

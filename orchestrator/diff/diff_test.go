@@ -10,6 +10,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/report"
 )
 
 func finding(rule string, connection int, psn int64) analyzers.Finding {
@@ -62,12 +63,12 @@ func TestARunDoesNotDifferFromItself(t *testing.T) {
 		Analysis: &analyzers.Analysis{Findings: []analyzers.Finding{finding("gbn.a", 1, 1)},
 			Metrics: []analyzers.Metric{{Name: "m", Count: 1}}},
 	}
-	report := Compare(r, r)
-	if !report.Same {
-		t.Errorf("differs: %+v", report)
+	same := Compare(r, r)
+	if !same.Same {
+		t.Errorf("differs: %+v", same)
 	}
 	var out bytes.Buffer
-	if err := report.Write(&out); err != nil || !json.Valid(out.Bytes()) {
+	if err := same.Write(&out); err != nil || !json.Valid(out.Bytes()) {
 		t.Errorf("JSON: %v\n%s", err, &out)
 	}
 }
@@ -75,7 +76,7 @@ func TestARunDoesNotDifferFromItself(t *testing.T) {
 func TestTextShowsNoControlCharactersOfTheFiles(t *testing.T) {
 	a := &Run{Name: "a\x1b[2J", config: map[string]string{"k\x1b": "v\a"}}
 	var out bytes.Buffer
-	if err := Compare(a, &Run{Name: "b"}).Text(&out); err != nil {
+	if err := Compare(a, &Run{Name: "b"}).Text(&out, report.TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\a") {

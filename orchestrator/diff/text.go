@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator/report"
@@ -20,51 +20,49 @@ func (r *Report) Write(w io.Writer) error {
 }
 
 // Text writes r for people.
-func (r *Report) Text(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "a: %s\nb: %s\n", printable(r.A), printable(r.B))
+func (r *Report) Text(to io.Writer, o report.TextOptions) error {
+	b := report.NewWrapper(to, o)
+	fmt.Fprintf(b, "a: %s\nb: %s\n", printable(r.A), printable(r.B))
 	if r.Same {
-		b.WriteString("\nno difference\n")
+		fmt.Fprint(b, "\nno difference\n")
 	}
-	writeChanges(&b, "environment", r.Environment)
-	writeChanges(&b, "configuration", r.Config)
-	writeChanges(&b, "verdict", r.Verdict)
-	r.Findings.write(&b)
+	writeChanges(b, "environment", r.Environment)
+	writeChanges(b, "configuration", r.Config)
+	writeChanges(b, "verdict", r.Verdict)
+	r.Findings.write(b)
 	if len(r.Metrics) > 0 {
-		table(&b, "metrics", func(w io.Writer) {
-			fmt.Fprint(w, "  \tqpn\tcount\tp50\tp99\tp50 b/a\n")
-			for i := range r.Metrics {
-				r.Metrics[i].write(w)
-			}
-		})
+		columns := []report.Column{{Head: "metric"}, {Head: "qpn", Right: true}, {Head: "count", Right: true},
+			{Head: "p50", Right: true}, {Head: "p99", Right: true}, {Head: "p50 b/a", Right: true}}
+		var rows [][]string
+		for i := range r.Metrics {
+			rows = append(rows, r.Metrics[i].row())
+		}
+		fmt.Fprint(b, "\nmetrics\n")
+		_ = report.Grid(b, o, 2, columns, 2, rows) // b keeps no error; the last write returns it
 	}
 	if len(r.Counters) > 0 {
-		table(&b, "counters", func(w io.Writer) {
-			for _, c := range r.Counters {
-				fmt.Fprintf(w, "  %s\t%d → %d\t%+d\n", printable(c.Name), c.A, c.B, c.B-c.A)
-			}
-		})
+		var rows [][]string
+		for _, c := range r.Counters {
+			rows = append(rows, []string{printable(c.Name), fmt.Sprintf("%d → %d", c.A, c.B), fmt.Sprintf("%+d", c.B-c.A)})
+		}
+		fmt.Fprint(b, "\ncounters\n")
+		_ = report.Grid(b, o, 2, []report.Column{{}, {Right: true}, {Right: true}}, 1, rows)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.Flush()
 }
 
-func table(b *strings.Builder, title string, fill func(io.Writer)) {
-	fmt.Fprintf(b, "\n%s\n", title)
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fill(t)
-	_ = t.Flush() // into memory
-}
-
-func writeChanges(b *strings.Builder, title string, list []Change) {
+func writeChanges(b io.Writer, title string, list []Change) {
 	if len(list) == 0 {
 		return
 	}
-	table(b, title, func(w io.Writer) {
-		for _, c := range list {
-			fmt.Fprintf(w, "  %s\t%s → %s\n", printable(c.Name), value(c.A), value(c.B))
-		}
-	})
+	wide := 0
+	for _, c := range list {
+		wide = max(wide, utf8.RuneCountInString(printable(c.Name)))
+	}
+	fmt.Fprintf(b, "\n%s\n", title)
+	for _, c := range list {
+		fmt.Fprintf(b, "  %-*s  %s → %s\n", wide, printable(c.Name), value(c.A), value(c.B))
+	}
 }
 
 func value(s *string) string {
@@ -87,7 +85,7 @@ func printable(s string) string {
 	}, s)
 }
 
-func (f *Findings) write(b *strings.Builder) {
+func (f *Findings) write(b io.Writer) {
 	if len(f.Appeared)+len(f.Disappeared) == 0 {
 		return
 	}
@@ -96,7 +94,7 @@ func (f *Findings) write(b *strings.Builder) {
 	writeFindings(b, "+", f.Appeared)
 }
 
-func writeFindings(b *strings.Builder, sign string, list []analyzers.Finding) {
+func writeFindings(b io.Writer, sign string, list []analyzers.Finding) {
 	for i := range list {
 		f := &list[i]
 		fmt.Fprintf(b, "  %s %s %s (%s", sign, printable(string(f.Severity)), printable(f.Summary()), printable(f.Rule))
@@ -106,11 +104,11 @@ func writeFindings(b *strings.Builder, sign string, list []analyzers.Finding) {
 		if f.PSN != 0 {
 			fmt.Fprintf(b, ", psn %d", f.PSN)
 		}
-		b.WriteString(")\n")
+		fmt.Fprint(b, ")\n")
 	}
 }
 
-func (m *Metric) write(w io.Writer) {
+func (m *Metric) row() []string {
 	connection, ratio := "all", "–"
 	if m.Connection != 0 {
 		connection = fmt.Sprint(m.Connection)
@@ -118,10 +116,10 @@ func (m *Metric) write(w io.Writer) {
 	if m.Ratio != nil {
 		ratio = fmt.Sprintf("%.3g", *m.Ratio)
 	}
-	fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%s\n", printable(m.Name), connection,
+	return []string{printable(m.Name), connection,
 		arrow(fmt.Sprint(m.A.Count), fmt.Sprint(m.B.Count)),
 		arrow(m.A.show(m.A.P50, m.Unit), m.B.show(m.B.P50, m.Unit)),
-		arrow(m.A.show(m.A.P99, m.Unit), m.B.show(m.B.P99, m.Unit)), ratio)
+		arrow(m.A.show(m.A.P99, m.Unit), m.B.show(m.B.P99, m.Unit)), ratio}
 }
 
 func arrow(a, b string) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"candela.dev/candela/analyzers"
 )
@@ -33,7 +34,6 @@ type (
 		Tests    int          `xml:"tests,attr"`
 		Failures int          `xml:"failures,attr"`
 		Errors   int          `xml:"errors,attr"`
-		Skipped  int          `xml:"skipped,attr"`
 		Suites   []junitSuite `xml:"testsuite"`
 	}
 	junitSuite struct {
@@ -43,10 +43,13 @@ type (
 		Errors   int    `xml:"errors,attr"`
 		Skipped  int    `xml:"skipped,attr"`
 		// Time is the seconds that the run took; in a run directory, which repeats to the byte, those of the trace.
-		Time       string          `xml:"time,attr"`
-		Properties []junitProperty `xml:"properties>property,omitempty"`
-		Cases      []junitCase     `xml:"testcase"`
-		Output     string          `xml:"system-out,omitempty"`
+		Time       string           `xml:"time,attr"`
+		Properties *junitProperties `xml:"properties"` // nil: none; the schema has no empty list
+		Cases      []junitCase      `xml:"testcase"`
+		Output     string           `xml:"system-out,omitempty"`
+	}
+	junitProperties struct {
+		List []junitProperty `xml:"property"`
 	}
 	junitProperty struct {
 		Name  string `xml:"name,attr"`
@@ -94,10 +97,10 @@ func duration(r *Report) string {
 	if r.Took > 0 {
 		return seconds(r.Took)
 	}
-	return fmt.Sprintf("%.9f", float64(max(r.SpanNS, 0))/1e9)
+	return seconds(time.Duration(max(r.SpanNS, 0)))
 }
 
-func properties(r *Report) []junitProperty {
+func properties(r *Report) *junitProperties {
 	var ps []junitProperty
 	add := func(name, value string) {
 		if value != "" {
@@ -116,7 +119,14 @@ func properties(r *Report) []junitProperty {
 	for _, f := range r.Facts {
 		add(f.Name, f.Value)
 	}
-	return ps
+	return listed(ps)
+}
+
+func listed(ps []junitProperty) *junitProperties {
+	if len(ps) == 0 {
+		return nil
+	}
+	return &junitProperties{ps}
 }
 
 // cases returns the testcases of r. The last one, "verdict", agrees with the verdict and has all reasons.

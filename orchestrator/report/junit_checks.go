@@ -43,11 +43,13 @@ func JUnitOfChecks(w io.Writer, suites []CheckSuite) error {
 
 func (c *CheckSuite) junit() junitSuite {
 	s := junitSuite{Name: oneLine(c.Name)}
+	var properties []junitProperty
 	for _, f := range c.Facts {
 		if f.Value != "" {
-			s.Properties = append(s.Properties, junitProperty{oneLine(f.Name), oneLine(f.Value)})
+			properties = append(properties, junitProperty{oneLine(f.Name), oneLine(f.Value)})
 		}
 	}
+	s.Properties = listed(properties)
 	took := time.Duration(0)
 	for i := range c.Checks {
 		took += c.Checks[i].Took
@@ -93,7 +95,6 @@ func (d *junitSuites) add(s junitSuite) {
 	d.Tests += s.Tests
 	d.Failures += s.Failures
 	d.Errors += s.Errors
-	d.Skipped += s.Skipped
 	d.Suites = append(d.Suites, s)
 }
 
@@ -113,4 +114,5 @@ func (d *junitSuites) write(w io.Writer) error {
 	return nil
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.9f", d.Seconds()) }
+// seconds prints d as the schema wants it: with at most three digits after the point.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator/report/junitschema"
 )
 
 func junit(t *testing.T, reports ...*Report) []byte {
@@ -102,7 +105,94 @@ func TestJUnitHasTheRealDuration(t *testing.T) {
 	r := failing()
 	r.Took = 1500 * time.Millisecond
 	s := suiteOf(r, testName(r))
-	if s.Time != "1.500000000" || s.Cases[len(s.Cases)-1].Time != s.Time {
+	if s.Time != "1.500" || s.Cases[len(s.Cases)-1].Time != s.Time {
 		t.Errorf("the suite took %s s, its verdict %s s; want 1.5 s", s.Time, s.Cases[len(s.Cases)-1].Time)
+	}
+}
+
+func TestJUnitHasTheStructureOfItsSchema(t *testing.T) {
+	var all []*Report
+	for _, r := range fixtures() {
+		all = append(all, r)
+	}
+	all = append(all, &Report{Name: "refused", Refused: "not for this testbed"}, &Report{Name: "wrong", Wrong: "a key"},
+		&Report{Name: "not run", NotRun: "the command was stopped"})
+	if err := junitschema.Check(bytes.NewReader(junit(t, all...))); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestChecksBecomeCases(t *testing.T) {
+	suite := CheckSuite{Name: "conform cx5", Facts: []Fact{{"tool", "v1"}, {"empty", ""}}, Checks: []Check{
+		{Name: "passes", Took: 1500 * time.Millisecond, Verdict: analyzers.Pass},
+		{Name: "fails", Took: time.Second, Verdict: analyzers.Fail, Kind: "gbn.nak-psn", Message: "It\nfailed.",
+			Text: "a\nb"},
+		{Name: "unjudged", Verdict: analyzers.Invalid, Message: "no run"},
+		{Name: "not exercised", Verdict: analyzers.Pass, Skipped: "did not occur"},
+	}}
+	var b bytes.Buffer
+	if err := JUnitOfChecks(&b, []CheckSuite{suite}); err != nil {
+		t.Fatal(err)
+	}
+	if err := junitschema.Check(bytes.NewReader(b.Bytes())); err != nil {
+		t.Error(err)
+	}
+	golden(t, "checks.xml", b.Bytes())
+}
+
+func TestMetadataIsInEveryReport(t *testing.T) {
+	r := passing()
+	r.Metadata = []Fact{{"id", "TC-17"}, {"owner", "NIC team"}, {"requirement", "REQ 4"}, {"issue", "#12"}}
+	var text, page bytes.Buffer
+	if err := errors.Join(Text(&text, r, TextOptions{}), HTML(&page, r)); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range r.Metadata {
+		said := f.Name + " " + f.Value
+		if !strings.Contains(strings.Join(strings.Fields(text.String()), " "), said) {
+			t.Errorf("the text lacks %q", said)
+		}
+		if !strings.Contains(page.String(), said) {
+			t.Errorf("the page lacks %q", said)
+		}
+		property := `<property name="` + f.Name + `" value="` + f.Value + `">`
+		if !strings.Contains(string(junit(t, r)), property) {
+			t.Errorf("JUnit lacks %s", property)
+		}
+		if !slices.Contains(r.Entry().Metadata, said) {
+			t.Errorf("the index lacks %q", said)
+		}
+	}
+}
+
+func TestASummaryCountsErrorsAndWhatWasNotRun(t *testing.T) {
+	broken := passing()
+	broken.Verdict, broken.Broken, broken.Reasons = analyzers.Invalid, true, []string{"agent is gone"}
+	unrun := &Report{Name: "last", File: "last.yml", NotRun: "the command was stopped"}
+	var b bytes.Buffer
+	if err := SuiteText(&b, []*Report{passing(), broken, unrun}, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 runs: 1 pass, 0 fail, 0 invalid, 1 error; 1 not run", "NOT RUN  last", "ERROR",
+		"the command was stopped"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the summary lacks %q:\n%s", want, &b)
+		}
+	}
+}
+
+func TestAWrapperFitsLinesToTheTerminal(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWrapper(&b, TextOptions{Width: 24})
+	if _, err := io.WriteString(w, "  FAIL  µs one two three four five\nshort\n  "+
+		"plain one two three four five"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := "  FAIL  µs one two\n        three four\n        five\nshort\n  plain one two three\n    four five"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &b, want)
 	}
 }

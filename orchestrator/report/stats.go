@@ -1,18 +1,18 @@
 package report
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strconv"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
 
 // StatsText writes a summary of a trace: what it is, then one line per connection and direction.
-func StatsText(w io.Writer, s *trace.Stats) error {
-	b := bufio.NewWriter(w)
+func StatsText(w io.Writer, s *trace.Stats, o TextOptions) error {
+	b := NewWrapper(w, o)
 	fmt.Fprintf(b, "%s: %s trace, %d packets (%s #%d to #%d) in %s\n", clean(s.Name), s.Kind, s.Packets, s.PacketIDs,
 		s.FirstID, s.LastID, clock.TextNS(s.DurationNS))
 	for _, note := range s.Notes {
@@ -24,20 +24,22 @@ func StatsText(w io.Writer, s *trace.Stats) error {
 	if s.Unknown > 0 {
 		fmt.Fprintf(b, "note: %d packets belong to no connection\n", s.Unknown)
 	}
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t,
-		"qpn\tway\tpackets\tdata\tbytes\trepeats\tround\tread-req\tack\tnak\trnr\tcnp\tce\tdropped\tcorrupted\t")
+	columns := []Column{{Head: "qpn", Right: true}, {Head: "way", Right: true}}
+	for _, head := range []string{"packets", "data", "bytes", "repeats", "round", "read-req", "ack", "nak", "rnr", "cnp",
+		"ce", "dropped", "corrupted"} {
+		columns = append(columns, Column{Head: head, Right: true})
+	}
+	var rows [][]string
 	for i := range s.Connections {
 		for d, way := range []string{"->", "<-"} {
 			f := &s.Connections[i].Directions[d]
-			fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n", s.Connections[i].Connection.Index,
-				way,
-				f.Packets, f.Data, f.PayloadBytes, f.Repeats, f.MaxIter, f.ReadRequests, f.Acks, f.Naks, f.RNRs, f.CNPs, f.CE,
-				f.Dropped, f.Corrupted)
+			row := []string{strconv.Itoa(s.Connections[i].Connection.Index), way}
+			for _, n := range []any{f.Packets, f.Data, f.PayloadBytes, f.Repeats, f.MaxIter, f.ReadRequests, f.Acks, f.Naks,
+				f.RNRs, f.CNPs, f.CE, f.Dropped, f.Corrupted} {
+				row = append(row, fmt.Sprint(n))
+			}
+			rows = append(rows, row)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return b.Flush()
+	return errors.Join(b.Flush(), Grid(w, o, 0, columns, 2, rows))
 }

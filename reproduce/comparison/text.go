@@ -19,7 +19,7 @@ func (r *Results) WriteJSON(w io.Writer) error {
 }
 
 // textWidth is how wide a table for people gets.
-const textWidth = 120
+const textWidth = 80
 
 // WriteText writes the table for people. What a row is about may be long and stands last; notes, many of which several
 // rows share, stand below by number.

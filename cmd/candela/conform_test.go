@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/conformance"
+	"candela.dev/candela/orchestrator/report/junitschema"
 )
 
 func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
@@ -34,13 +37,30 @@ func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
 }
 
 func TestConformFailsANICThatBreaksARule(t *testing.T) {
+	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
-	args := []string{"conform", "--bugs", "cnp-no-becn", "--out", t.TempDir()}
+	args := []string{"conform", "--bugs", "cnp-no-becn", "--out", "out", "--junit", "junit.xml"}
 	if status := run(t.Context(), args, &stdout, &stderr); status != orchestrator.ExitFail {
 		t.Errorf("status %d, want %d: %s", status, orchestrator.ExitFail, stderr.String())
 	}
 	if !strings.Contains(stdout.String(), "FAIL           cnp-format") {
 		t.Errorf("the report does not name the rule:\n%s", stdout.String())
+	}
+	for line := range strings.Lines(stdout.String()) {
+		if n := utf8.RuneCountInString(line) - 1; n > defaultColumns {
+			t.Errorf("a line of %d characters: %s", n, line)
+		}
+	}
+	document, err := os.ReadFile("junit.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := junitschema.Check(bytes.NewReader(document)); err != nil {
+		t.Error(err)
+	}
+	failed := regexp.MustCompile(`<testcase name="cnp-format: [^>]*>\s*<failure message="[^"]+" type="cnp.`)
+	if !failed.Match(document) {
+		t.Errorf("no failing case of cnp-format:\n%s", document)
 	}
 }
 

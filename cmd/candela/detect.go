@@ -168,14 +168,11 @@ func measure(cmd *cobra.Command, bench *detection.Bench, f detectFlags) (*detect
 	defer m.end()
 	bench.Done = m.done
 	for _, p := range f.profiles {
-		bugs, examples, err := bench.Steps(p)
+		steps, err := bench.Steps(p, f.testbed == "" && f.bugs == nil)
 		if err != nil {
 			return nil, err
 		}
-		m.expect(bugs)
-		if f.testbed == "" && f.bugs == nil {
-			m.expect(examples)
-		}
+		m.expect(steps)
 	}
 	for _, p := range f.profiles {
 		bugs, err := bench.Bugs(cmd.Context(), p)

@@ -168,12 +168,15 @@ func (b *Bench) wall() time.Time {
 	return b.Wall()
 }
 
-// Steps returns how many steps Bugs, Silence and Scenarios take of a profile.
-func (b *Bench) Steps(profile string) (bugs, examples int, err error) {
-	bugs = len(b.Only)
+// Steps returns how many steps Bugs takes of a profile and, with examples, Silence.
+func (b *Bench) Steps(profile string, examples bool) (int, error) {
+	n := len(b.Only)
 	if b.Only == nil {
-		bugs = len(rdma.Catalogue())
+		n = len(rdma.Catalogue())
+	}
+	if !examples {
+		return n, nil
 	}
 	tests, err := b.examples(profile)
-	return bugs, len(tests), err
+	return n + len(tests), err
 }

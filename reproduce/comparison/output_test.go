@@ -8,6 +8,10 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
+
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/report/junitschema"
 )
 
 func sample() *Results {
@@ -39,16 +43,17 @@ func TestTheTableSaysWhatFailed(t *testing.T) {
 L3  PASS  1.1 us  1.101 us     +0.1 %      ±10 %  CX5 generation
 L4  FAIL  3–6 us      9 us    +50.0 %      ±15 %  CX5 reaction [1]
 L8  info       0         1          1             CNPs
-L9  FAIL       1         –          –       ±0 %  retries, of which the table says so much that they stand in more
-                                                    than one line [2]
+L9  FAIL       1         –          –       ±0 %  retries, of which the table
+                                                    says so much that they stand
+                                                    in more than one line [2]
 
  [1] far off
  [2] nothing was measured; never
 
 a paper
 1 of 3 values within tolerance, 1 more for information, from 3 runs
-deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a percentage; info:
-shown, not judged
+deviation: from the nearer end of what the paper gives, as a share of it, also
+where the value is a percentage; info: shown, not judged
 `
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -154,6 +159,34 @@ func TestOneEndOfARangeIsEnough(t *testing.T) {
 		r := NewBound("T4", "queue", "packets", c.bound, 250, 0.05, c.measured)
 		if r.Pass != c.pass || r.paper() != c.paper {
 			t.Errorf("%s: pass %t, paper %q", c.name, r.Pass, r.paper())
+		}
+	}
+}
+
+func TestEachValueIsACase(t *testing.T) {
+	r := sample()
+	r.Rows = append(r.Rows, NewRow("L9", "retries", "", 1, 1, 0, math.NaN()))
+	at := time.Unix(0, 0)
+	wall := func() time.Time { at = at.Add(1500 * time.Millisecond); return at }
+	experiment := func() error {
+		r.Rows = append(r.Rows, NewRow("L1", "size", "", 1, 1, 0, 1))
+		return nil
+	}
+	if err := r.Timed(wall, experiment); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := report.JUnitOfChecks(&b, []report.CheckSuite{r.Checks()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := junitschema.Check(strings.NewReader(b.String())); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{`tests="5" failures="2" errors="0" skipped="1" time="1.500"`,
+		`<testcase name="L1: size" classname="candela.reproduce a paper" time="1.500">`,
+		`<failure message="measured 9 us, the paper has 3–6 us (deviation +50.0 %, tolerance ±15 %); far off"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("JUnit lacks %s:\n%s", want, &b)
 		}
 	}
 }

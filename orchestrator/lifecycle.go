@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"candela.dev/candela/analyzers"
@@ -182,6 +183,9 @@ func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Ou
 	if err = errors.Join(err, c.Dir.WriteJSON("run.json", doc)); err != nil || !complete {
 		out.Dir = c.Dir.Abandon()
 		out.Report.Dir = out.Dir
+		for i, command := range out.Report.Next { // the directory has another name than the one that was meant
+			out.Report.Next[i] = strings.ReplaceAll(command, c.Dir.Final()+"/", out.Dir+"/")
+		}
 		return out, err
 	}
 	out.Report.Took = doc.Finished.Sub(doc.Started)

@@ -19,7 +19,8 @@ import (
 func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Title(), Metadata: MetadataFacts(t.Metadata), File: r.file, Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
+		Name: t.Title(), Metadata: MetadataFacts(t.Metadata), File: r.file,
+		Testbed: t.Testbed.Name, Seed: t.Seed, Repeat: r.repeat,
 		Verdict: v.Verdict, Broken: v.Exit == ExitInfrastructure, Reasons: v.Reasons, PacketIDs: trace.PacketIDsMirror,
 		Facts: []report.Fact{
 			{Name: "tool", Value: r.version},

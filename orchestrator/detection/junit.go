@@ -37,7 +37,8 @@ func (r *Report) Checks() []report.CheckSuite {
 
 // check returns a bug as a check: it passes if the right rule found it and no rule spoke without it.
 func (r *BugResult) check() report.Check {
-	c := report.Check{Name: "bug " + r.Name + " on " + r.Profile, Took: r.Took, Verdict: analyzers.Pass, Kind: string(r.Catch)}
+	c := report.Check{Name: "bug " + r.Name + " on " + r.Profile, Took: r.Took, Verdict: analyzers.Pass,
+		Kind: string(r.Catch)}
 	switch {
 	case len(r.Sound) > 0:
 		c.Verdict, c.Kind = analyzers.Fail, "false alarm"

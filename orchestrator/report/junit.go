@@ -15,7 +15,8 @@ import (
 // JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
 // events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
 // verdict of invalid is an error, and so is a file that is wrong. An analyzer all of whose violations are waived is
-// skipped, and so is a test that was refused or not run. Tests of one name are told apart by their files. A run that fails has at
+// skipped, and so is a test that was refused or not run. Tests of one name are told apart by their files. A run that
+// fails has at
 // least one failure, one that is invalid at least one error, one that passes neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Suites: make([]junitSuite, 0, len(reports))}

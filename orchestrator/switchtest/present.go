@@ -15,7 +15,8 @@ import (
 func (r *run) report(v orchestrator.Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
-		Name: t.Title(), Metadata: orchestrator.MetadataFacts(t.Metadata), File: r.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()),
+		Name: t.Title(), Metadata: orchestrator.MetadataFacts(t.Metadata),
+		File: r.File, Testbed: fmt.Sprintf("%s of %d hosts", t.Topology.Model, t.Topology.HostCount()),
 		Seed: t.Seed, Repeat: r.Repeat,
 		Verdict: v.Verdict, Broken: v.Exit == orchestrator.ExitInfrastructure, Reasons: v.Reasons,
 		SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",

@@ -16,7 +16,8 @@ func (r *Results) Checks() report.CheckSuite {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		c := row.cells()
-		check := report.Check{Name: row.ID + ": " + row.What, Took: row.Took, Verdict: analyzers.Pass, Kind: "out of tolerance"}
+		check := report.Check{Name: row.ID + ": " + row.What, Took: row.Took, Verdict: analyzers.Pass,
+			Kind: "out of tolerance"}
 		said := "measured " + c.measured + ", the paper has " + c.paper + " (deviation " + c.deviation + ", tolerance " +
 			c.tolerance + ")"
 		if row.Note != "" {

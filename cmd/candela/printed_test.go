@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -112,7 +113,8 @@ func TestNextCommandsRunAsPrinted(t *testing.T) {
 			ran++
 			out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput()
 			// A test that fails again is what the report says; bad usage, or a command that is not there, is not.
-			if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != int(orchestrator.ExitFail)) {
+			var exit *exec.ExitError
+			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != int(orchestrator.ExitFail)) {
 				t.Errorf("%s: %v\n%s", line, err, out)
 			}
 		}

@@ -75,8 +75,8 @@ var notDispatched = map[string]string{
 	"Traffic.ControlEvents[0].Origin.Pattern": "for messages",
 }
 
-// judgedHere are the parts of a test that the orchestrator itself uses: expectations, a paired run, what reports say of the test, where it
-// runs.
+// judgedHere are the parts of a test that only the orchestrator uses: expectations, a paired run, what reports say
+// of the test, where it runs.
 var judgedHere = []string{"Expect", "Compare", "Metadata", "Point", "Testbed", "Testbeds"}
 
 func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {

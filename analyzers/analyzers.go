@@ -1,11 +1,12 @@
-// Package analyzers is what every analyzer has in common: the interface that one pass over a trace feeds, findings and
-// metrics, and the analysis document that scripts read. Each analyzer is a package below this one. Analyzers see trace
-// and packet, never a testbed, a generator or an injector: a checker that reuses the sender's state machine agrees with
-// its mistakes.
+// Package analyzers has what all analyzers share: the interface that one pass over a trace feeds, findings and metrics,
+// and the analysis document that scripts read. Each analyzer is a package below this one. Analyzers import packet and
+// trace, never a testbed, a generator or an injector: a checker that reuses the sender's state machine has the same
+// faults.
 package analyzers
 
 import (
 	"cmp"
+	"strings"
 
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/trace"
@@ -37,17 +38,40 @@ type Finding struct {
 	Message    string   `json:"message"`  // the rule's statement, and what else may explain the packets
 	Cause      string   `json:"cause"`    // code of what happened, one of the rule's causes
 	Headline   string   `json:"headline"` // what happened, in a sentence
-	// About is one more than the flow of the requests that it is about; 0: that is not known.
+	// About is the flow of the requests that it is about, plus one; 0: unknown.
 	About trace.FlowID `json:"-"`
+	// Doubtful says that the headline is qualified; see Doubt.
+	Doubtful bool `json:"-"`
 	// Undelivered says that the responder acted on a request that did not pass the second capture of a pair: that capture
 	// may have missed it.
 	Undelivered bool `json:"-"`
 }
 
 // Because completes f with what happened.
-func (f *Finding) Because(c cause.Cause) { f.Cause, f.Headline = c.Code, c.Sentence() }
+func (f *Finding) Because(c cause.Cause) {
+	f.Cause, f.Headline = c.Code, c.Sentence()
+	if f.Doubtful {
+		f.Headline = doubtful(f.Headline)
+	}
+}
 
-// Summary returns what happened in one sentence. Documents from before headlines have the statement of the rule.
+// Doubt gives f a milder severity because something else may explain the packets; why is added to the message. The
+// headline then says what the trace shows, not what certainly happened.
+func (f *Finding) Doubt(s Severity, why string) {
+	f.Severity = s
+	f.Message += why
+	if !f.Doubtful && f.Headline != "" {
+		f.Headline = doubtful(f.Headline)
+	}
+	f.Doubtful = true
+}
+
+// AsShown begins the headlines of findings that the trace suggests and does not prove.
+const AsShown = "As far as the trace shows, "
+
+func doubtful(headline string) string { return AsShown + strings.ToLower(headline[:1]) + headline[1:] }
+
+// Summary returns what happened in one sentence. Documents older than headlines have the rule's statement.
 func (f *Finding) Summary() string { return cmp.Or(f.Headline, f.Message, f.Actual, f.Rule) }
 
 // Metric is a measured distribution (design, "Outside interface").
@@ -66,11 +90,11 @@ type Metric struct {
 	Truncated  bool    `json:"truncated"`
 }
 
-// Result is what one analyzer has to say at the end of a trace.
+// Result is what one analyzer returns at the end of a trace.
 type Result struct {
 	Findings []Finding
 	Metrics  []Metric
-	// Coverage counts FSM transitions exercised, by name; transitions that were not are present with 0.
+	// Coverage counts the FSM transitions that occurred, by name; 0 for the others.
 	Coverage map[string]int64
 	// Observed is what an observer of a single capture knows of the endpoints; see [SoftenUnseen].
 	Observed []Observed

@@ -66,7 +66,7 @@ func TestEmptyDistributionIsAMetricOfNothing(t *testing.T) {
 	}
 }
 
-// scripted is an analyzer that reports what it is told.
+// scripted is an analyzer that reports given findings.
 type scripted struct {
 	name    string
 	packets int

@@ -8,19 +8,19 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Follower is an analyzer that sees records in the light of package rounds. Run has one tracker for all of them.
+// A Follower is an analyzer that uses the steps of package rounds. Run has one tracker for all of them.
 type Follower interface {
 	Analyzer
-	// Share makes the analyzer rely on t, which its caller feeds from the first record on, in place of a tracker of its
-	// own. From then on it is given Follow's calls and no Packet's.
+	// Share replaces the analyzer's own tracker by t, which its caller feeds from the first record on. From then on Follow
+	// is called, not Packet.
 	Share(t *rounds.Tracker)
-	// Follow observes r, of which the tracker made step: nil for packets outside every stream of requests. Both are valid
-	// during the call only.
+	// Follow observes r and the step that the tracker made of it, nil for packets outside every stream of requests. Both
+	// are valid during the call only.
 	Follow(r *trace.Record, step *rounds.Step)
 }
 
-// A Splitter is an analyzer that judges each connection by the packets of that connection alone. It need not see all
-// connections in the order of the trace, and several parts of it can share the connections.
+// A Splitter is an analyzer that judges each connection by its own packets alone. Several parts of it can share the
+// connections.
 type Splitter interface {
 	Analyzer
 	// Split returns n parts, of which the analyzer itself is the first.
@@ -33,18 +33,17 @@ type Splitter interface {
 // order; records of no known connection count as one connection.
 type Part interface {
 	Analyzer
-	// Begin is told the first record of the trace, whichever part that belongs to, before all others.
+	// Begin receives the first record of the trace before all others, whichever part it belongs to.
 	Begin(first *trace.Record)
-	// Elsewhere is told the records of other parts, in trace order together with Packet's calls, in batches with a packet
-	// that the injector rewrote: such a packet may have left for another connection.
+	// Elsewhere receives the records of other parts, in trace order with Packet's calls, in batches with a packet that the
+	// injector rewrote: such a packet may have left for another connection.
 	Elsewhere(r *trace.Record)
-	// Prepare asks for the state of a connection, of which r is a record, to be brought into the cache: Packet will be
-	// called for its records soon. It is called twice, first for what is found without looking, then for what that refers
-	// to.
+	// Prepare loads the state of a connection, of which r is a record, into the cache: Packet will soon be called for its
+	// records. It is called twice: first for what is found without a look-up, then for what that refers to.
 	Prepare(r *trace.Record, found bool)
 }
 
-// crew is how the analyzers of a run are fed: in which order, and which of them together.
+// crew is the order in which the analyzers of a run are fed.
 type crew struct {
 	ordered   []Analyzer // that want every record in trace order
 	followers []Follower // as do these, with what the tracker makes of it
@@ -73,7 +72,7 @@ func newCrew(meta trace.Meta, all []Analyzer, workers int) *crew {
 	return c
 }
 
-// begin tells the parts the first record.
+// begin passes the first record to the parts.
 func (c *crew) begin(first *trace.Record) {
 	for _, parts := range c.parts {
 		for _, p := range parts {
@@ -89,8 +88,8 @@ func (c *crew) join() {
 	}
 }
 
-// inCache is how many records one analyzer is given before the next one is: they stay in the cache, and so does the
-// analyzer's state.
+// inCache is how many records one analyzer gets before the next one does: they and the analyzer's state stay in the
+// cache.
 const inCache = 256
 
 // order feeds b to the analyzers that want trace order.
@@ -106,7 +105,7 @@ func (c *crew) order(b *batch) {
 	}
 }
 
-// follow feeds b to the followers. Their states are small beside that of the tracker, so that they go together.
+// follow feeds b to the followers together: their states are smaller than the tracker's.
 func (c *crew) follow(b *batch) {
 	if c.tracker == nil {
 		return
@@ -172,8 +171,8 @@ func (b *batch) announce(p Part, shelf int, found bool) {
 	}
 }
 
-// fetched is how many records are asked for at a time, before they are needed: those of one connection lie too far
-// apart for the processor to foresee the next, and after another goroutine has written them they are in its cache.
+// fetched is how many records are prefetched. Those of one connection are too far apart for the processor's prefetcher,
+// and another goroutine may have them in its cache.
 const fetched = 8
 
 // take gives a part the records at some places.
@@ -219,7 +218,7 @@ func (b *batch) sort(partitions *trace.Partitions) {
 	}
 }
 
-// inOrder feeds all records to a part in trace order: its own, and those of other parts.
+// inOrder feeds all records to a part in trace order, its own and those of other parts.
 func (b *batch) inOrder(p Part, k, n int) {
 	for i := range b.records[:b.n] {
 		if r := &b.records[i]; shelfOf(r)%n == k {

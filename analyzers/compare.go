@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Comparer is an analyzer that compares the payloads of a few packets. Hashes of all payloads would cost more than
-// all else that is read of a packet, so the wanted ones are read in a pass of their own, before Finish.
+// A Comparer is an analyzer that compares the payloads of a few packets. Hashing all payloads would cost more than
+// reading the rest of the trace: a separate pass before Finish reads the ones that it wants.
 type Comparer interface {
 	Analyzer
 	// Compare returns the packets, at the end of the trace.

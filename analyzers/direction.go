@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// oneDirection are the rules about packets of one direction alone; analyzer fields has no others. How many PSNs a READ
-// takes shows in the other direction.
+// oneDirection are the rules that need the packets of one direction only; analyzer fields has no others. How many PSNs
+// a READ takes is known from the other direction.
 var oneDirection = map[string]bool{
 	"gbn.dma-length": true, "gbn.icrc": true, "gbn.opcode-sequence": true, "gbn.p-key-changed": true,
 	"gbn.pad-count":      true,
@@ -17,7 +17,7 @@ var oneDirection = map[string]bool{
 }
 
 // dropOneSided removes findings and observations that compare both directions of a connection of which the trace has
-// one, or of which the pairing of directions is not known: a queue pair of such a connection is 0.
+// only one, or whose directions could not be paired: one of its queue pair numbers is 0.
 func dropOneSided(meta trace.Meta, a *Analysis) {
 	oneSided := map[int]bool{}
 	for _, c := range meta.Connections.All() {

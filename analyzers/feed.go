@@ -37,12 +37,12 @@ func (f *feed) alone(ctx context.Context, c *trace.Checked) error {
 	})
 }
 
-// batchesPerWorker is how many batches are under way at most: a goroutine that is ahead has that much to do.
+// batchesPerWorker bounds the batches in flight, which is how far ahead a goroutine can be.
 const batchesPerWorker = 3
 
-// together feeds the crew by several goroutines, of which at most workers run at a time: the caller's reads, and each
-// of the others has its own analyzers, or its own connections of an analyzer. All see the same batches in the same
-// order, so that the results are those of alone.
+// together feeds the crew by several goroutines, of which at most workers run at a time. The caller's goroutine reads;
+// each of the others has its own analyzers, or its own connections of an analyzer. All see the same batches in the same
+// order, so that the results do not depend on workers.
 func (f *feed) together(ctx context.Context, c *trace.Checked, workers int) error {
 	jobs := []func(*batch){f.crew.follow, f.crew.order}
 	for k := range workers {

@@ -7,32 +7,31 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Observed is what an observer of a single capture knows of one endpoint of a connection: what that endpoint can't have
-// sent, and where it was not judged.
+// Observed is what the observer of a single capture knows of one endpoint of a connection.
 type Observed struct {
 	Connection int
 	Flow       trace.FlowID // of the requests
 	Responder  bool         // the endpoint that answers requests; otherwise the one that sends them
 	// Vouched says that the tap saw all that this endpoint sent and received.
 	Vouched bool
-	// Away says that frames of this endpoint may have been lost before the tap.
+	// Away says that the network may have lost frames of this endpoint before the tap.
 	Away bool
-	// Short says that no more packets were seen than those in which a tap is not expected to miss more than two.
+	// Short says that the trace is so short that a tap is not expected to miss more than two of its packets.
 	Short bool
-	// Certain says that nothing was assumed of the hosts' delays and timers, where they are not known: what is unexplained
-	// then is unexplained for certain.
+	// Certain says that unknown delays and timers of hosts were not assumed: what is unexplained is certain.
 	Certain bool
 	// AtRest says that what is missing at the end was judged, too.
 	AtRest bool
-	// Missed says that the responder counted a message of which the tap saw no end: so the tap missed frames.
+	// Missed says that the responder counted a message whose last packet the tap did not see, which proves that the tap
+	// missed frames.
 	Missed bool
-	// Doubted are the packets around those in which the responder acted on a request that the tap did not see: the tap
-	// missed it, or the responder accepts gaps.
+	// Doubted are the packets around those with which the responder acted on a request that the tap did not see. Either
+	// the tap missed it, or the responder accepts gaps.
 	Doubted []Span
-	// Unexplained holds a finding for each packet that the endpoint can't have sent: a violation if not even frames that
-	// the tap missed explain it, else a warning. One without packets is about the end of the trace.
+	// Unexplained holds a finding for each packet that the endpoint cannot have sent: a warning if frames that the tap
+	// missed explain it, else a violation. A finding without packets is about the end of the trace.
 	Unexplained []Finding
-	// Blind are the packets in which the endpoint was not judged, because too much was unknown.
+	// Blind are the packets during which too much was unknown to judge the endpoint.
 	Blind []Span
 }
 
@@ -55,8 +54,8 @@ func (o *Observed) doubts(f *Finding) bool {
 // in reports whether all packets of s are in o.
 func (s Span) in(o Span) bool { return s.From >= o.From && (s.To < o.To || o.To == 0) }
 
-// An existence says which endpoint breaks a rule about what can have been received, sent or owed. Of a single capture
-// the observer knows that best.
+// An existence is the endpoint that breaks a rule about what was received, sent or owed. For a single capture the
+// observer decides such findings.
 type existence uint8
 
 const (
@@ -65,7 +64,7 @@ const (
 	bySender // of the packet
 )
 
-// existenceRules are the rules that the observer weighs. Rules on other fields of packets stay as they are.
+// existenceRules are the rules that the observer decides.
 var existenceRules = map[string]existence{
 	"gbn.ack-beyond": byResponder, "gbn.ack-decreasing": byResponder, "gbn.ack-missing": byResponder,
 	"gbn.atomic-unexpected": byResponder, "gbn.msn": byResponder, "gbn.nak-duplicate": byResponder,
@@ -84,14 +83,14 @@ var existenceRules = map[string]existence{
 	"gbn.after-error":       bySender, "gbn.capture-gap": bySender,
 }
 
-// LostFirst reports whether any number of requests that were lost before the tap may explain a breach of a rule. More
-// than two are nothing unusual there, unlike frames that the tap itself misses.
+// LostFirst reports whether requests lost before the tap, however many, explain a breach of rule. A network may lose
+// more than two; a tap is not expected to miss more.
 func LostFirst(rule string) bool {
 	return rule == "gbn.psn-skip" || rule == "gbn.round-gap" || rule == "gbn.retransmit-first" ||
 		rule == "gbn.resend-acknowledged"
 }
 
-// endRules are those of them that claim that something is still to come.
+// endRules are those existence rules that report something missing.
 var endRules = map[string]bool{
 	"gbn.ack-missing": true, "gbn.nak-fatal-missing": true, "gbn.nak-missing": true, "gbn.nak-unanswered": true,
 	"gbn.read-missing": true,
@@ -103,8 +102,8 @@ type endpointKey struct {
 	responder  bool
 }
 
-// weigh gives findings about a single capture the severity that the observer knows, and adds what only the observer has
-// found. Unseen is how many frames are known to be missing.
+// weigh sets the severity of findings about a single capture to what the observer knows, and adds what only the
+// observer found. Unseen is the number of frames known to be missing.
 func (a *Analysis) weigh(complete bool, unseen int64) {
 	seen := map[endpointKey][]*Observed{}
 	sender := map[uint64]endpointKey{}
@@ -146,8 +145,7 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 			reported[proof] = true
 			f.weighted(proof.Severity)
 		} else if judged && f.Severity != Note {
-			f.Severity = Note
-			f.Message += " A frame that was lost after the tap explains this."
+			f.Doubt(Note, " A frame that was lost after the tap explains this.")
 		} else if !judged && f.Severity == Violation && !complete && unseenExplains[f.Rule] {
 			f.soften()
 		}
@@ -155,8 +153,8 @@ func (a *Analysis) weigh(complete bool, unseen int64) {
 	a.addUnexplained(reported)
 }
 
-// showsUnseen reports whether in some session both endpoints act on a frame that the capture lacks, or one may: a
-// second capture decides.
+// showsUnseen reports whether on some flow both endpoints may have acted on frames that the capture lacks. A second
+// capture decides.
 func (a *Analysis) showsUnseen() bool {
 	for _, endpoints := range a.warnedEndpoints(nil) {
 		if endpoints == bothEndpoints {
@@ -166,29 +164,29 @@ func (a *Analysis) showsUnseen() bool {
 	return slices.ContainsFunc(a.Observed, func(o Observed) bool { return len(o.Doubted) > 0 })
 }
 
-// ownFrames are the rules whose breach a frame of the requester's own explains that was lost before the tap. Beside a
-// responder that accepts gaps that is no proof that the tap missed one.
+// ownFrames are the rules whose breach is explained by a request lost before the tap. If the responder accepts gaps,
+// such a breach does not prove that the tap missed a frame.
 var ownFrames = map[string]bool{"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.opcode-sequence": true}
 
-// burstRules are the rules whose breach any number of unseen frames in a row may explain: what one endpoint seems to
-// leave out the other one has, so that both break one of them.
+// burstRules are the rules whose breach any number of consecutive unseen frames may explain: what one endpoint seems to
+// leave out the other has received, so that both seem to break a rule.
 var burstRules = map[string]bool{
 	"gbn.ack-beyond": true, "gbn.read-order": true, "gbn.resend-acknowledged": true, "gbn.retransmit-first": true,
 	"gbn.psn-skip":  true,
 	"gbn.round-gap": true,
 }
 
-// countRule is the rule of messages that are counted wrongly. Whoever accepts a gap does not know how many messages
+// countRule is the rule about the number of messages. A responder that accepts a gap does not know how many messages
 // were in it.
 const countRule = "gbn.msn"
 
-// doubtViolations makes warnings of what no two unseen frames explain, where more are known to be missing or other
-// packets show it. A responder that acts on requests which the tap did not see either accepts gaps, or shows that the
-// tap missed frames:
-//   - If it miscounts messages there, it accepts gaps, and nothing is in doubt for it.
-//   - If it counts messages that the tap did not see, the tap missed frames, and everything is in doubt.
-//   - If neither shows, everything is in doubt if other connections lack frames, too, else what is near. A short
-//     session does not testify for itself.
+// doubtViolations makes warnings of violations that two unseen frames do not explain, where more frames are known to be
+// missing or other packets show it. If a responder acts on requests that the tap did not see, either it accepts gaps or
+// the tap missed frames:
+//   - If it miscounts messages there, it accepts gaps: nothing is in doubt.
+//   - If it counts messages that the tap did not see, the tap missed frames: everything is in doubt.
+//   - Otherwise everything is in doubt if other connections lack frames, too, else only what is near. A short session
+//     is not evidence for itself.
 func (a *Analysis) doubtViolations(unseen int64) {
 	doubted := map[trace.FlowID]*Observed{}
 	accepts := false
@@ -221,8 +219,8 @@ func (a *Analysis) doubtViolations(unseen int64) {
 	}
 }
 
-// doubtSkips makes warnings of skipped requests of hosts that are not at the tap. It comes last: that a network loses
-// frames does not show that the tap missed any.
+// doubtSkips makes warnings of skipped requests of hosts that are not at the tap. It comes last: losses in the network
+// do not show that the tap missed frames.
 func (a *Analysis) doubtSkips() {
 	for i := range a.Observed {
 		o := &a.Observed[i]
@@ -234,18 +232,18 @@ func (a *Analysis) doubtSkips() {
 	}
 }
 
-// warned reports whether unseen frames explain something about the endpoint. Lost says that frames lost before the tap
-// do not count.
+// warned reports whether unseen frames explain a packet of the endpoint. With lost, frames lost before the tap do not
+// count.
 func (o *Observed) warned(lost bool) bool {
 	return slices.ContainsFunc(o.Unexplained, func(f Finding) bool {
 		return (f.Severity == Warning || burstRules[f.Rule]) && !(lost && ownFrames[f.Rule])
 	})
 }
 
-// provenUnseen returns whether other packets prove to an endpoint that the tap missed frames: in some connection the
+// provenUnseen returns whether other packets prove that the tap missed frames of an endpoint: on some connection the
 // requester acted on a response and the responder on a request that the capture lacks, or the responder counted a
-// message that the capture lacks. That a single guilty device does not bring about, even if the network loses frames
-// before the tap. A short session does not testify for itself.
+// message that the capture lacks. A single faulty device does not cause that, even if the network loses frames before
+// the tap. A short session is not evidence for itself.
 func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observed) bool {
 	testify := map[int]bool{} // connections of which both endpoints do
 	for flow, bits := range a.warnedEndpoints(doubted) {
@@ -260,8 +258,8 @@ func (a *Analysis) provenUnseen(doubted map[trace.FlowID]*Observed) func(*Observ
 
 const bothEndpoints = 3
 
-// warnedEndpoints returns by flow of the requests which endpoints act as if the capture lacked a frame: the requester
-// (1), the responder (2).
+// warnedEndpoints returns by flow of the requests which endpoints act as if the capture lacked a frame: 1 the
+// requester, 2 the responder.
 func (a *Analysis) warnedEndpoints(doubted map[trace.FlowID]*Observed) map[trace.FlowID]int {
 	warned := map[trace.FlowID]int{}
 	for i := range a.Observed {
@@ -289,7 +287,7 @@ func (f *Finding) weighted(s Severity) {
 	f.Severity = s
 }
 
-// match returns what the observer has to say about the packets of f, and whether it judged them.
+// match returns the observer's finding about the packets of f, and whether it judged them.
 func match(list []*Observed, f *Finding) (proof *Finding, judged bool) {
 	judged = len(list) > 0
 	for _, o := range list {

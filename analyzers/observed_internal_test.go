@@ -2,10 +2,10 @@ package analyzers
 
 import "testing"
 
-// TestSkippedPSNsProveNothingBehindLosses weighs what no two unseen frames explain: a network may lose more than two
-// requests before the tap. That does not explain other rules, and nothing if the tap is at the requester or somebody
-// vouches for the capture.
-func TestSkippedPSNsProveNothingBehindLosses(t *testing.T) {
+// TestSkippedPSNsProveNothingAfterLosses: a network may lose more requests before the tap than a tap misses. That does
+// not explain breaches of other rules, and explains nothing if the tap is at the requester or the capture is declared
+// complete.
+func TestSkippedPSNsProveNothingAfterLosses(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		complete, away bool

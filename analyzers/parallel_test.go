@@ -45,8 +45,8 @@ func documentOf(t interface{ Fatal(...any) }, c *trace.Checked, workers int) []b
 	return out.Bytes()
 }
 
-// damage changes a share of the records at random, as broken devices and injectors do, so that every rule has something
-// to report.
+// damage changes a share of the records at random, as broken devices and injectors do, so that every rule reports
+// something.
 func damage(records []trace.Record, rng *rand.Rand, share float64, connections int) []trace.Record {
 	out := make([]trace.Record, 0, len(records))
 	for i := range records {
@@ -88,8 +88,7 @@ func damage(records []trace.Record, rng *rand.Rand, share float64, connections i
 	return out
 }
 
-// TestAnyNumberOfWorkersFindsTheSame compares whole documents, to the byte, of sound and broken sessions of many
-// connections.
+// TestAnyNumberOfWorkersFindsTheSame compares whole documents of compliant and broken sessions of many connections.
 func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 	found, longest := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -124,7 +123,7 @@ func TestAnyNumberOfWorkersFindsTheSame(t *testing.T) {
 	}
 }
 
-// TestWorkersEndWhenTheTraceDoes: also when it cannot be read to its end, and when the caller gives up.
+// TestWorkersEndWhenTheTraceDoes includes traces that cannot be read to the end, and callers that cancel.
 func TestWorkersEndWhenTheTraceDoes(t *testing.T) {
 	const records, workers = 80_000, 2 // more records than the workers may have under way
 	before := runtime.NumGoroutine()

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// unseenExplains are the rules that one or two frames which a tap did not record may explain: an unseen acknowledgement
-// or NAK, request or retransmission. docs/reference/rules.md says what each is about.
+// unseenExplains are the rules whose breach is explained by one or two frames that a tap did not record: an unseen
+// acknowledgement, NAK, request or retransmission.
 var unseenExplains = map[string]bool{
 	"gbn.ack-beyond": true, "gbn.ack-decreasing": true, "gbn.atomic-unexpected": true, "gbn.msn": true,
 	"gbn.psn-skip":    true,
@@ -29,10 +29,10 @@ func UnseenExplains() map[string]bool {
 	return list
 }
 
-// SoftenUnseen makes warnings of the violations in a that frames which a tap missed may explain: those of rules for
-// which a frame or two suffice, and those that are gone when the trace is read as one that may lack frames, by the
-// analyzers that fresh returns. Only what every reading contains is a violation, unless something vouches for the taps:
-// see [trace.Checked.WithUnseenFrames] and [trace.Checked.OtherReadings]. Workers are those of [RunParallel].
+// SoftenUnseen makes warnings of the violations in a that frames missed by a tap may explain: those of rules for which
+// one or two frames suffice, and those that disappear when the trace is read as one that may lack frames, by the
+// analyzers that fresh returns. A violation remains only if every reading contains it, unless the taps are known to be
+// complete: see [trace.Checked.WithUnseenFrames] and [trace.Checked.OtherReadings]. Workers is that of [RunParallel].
 //
 // Findings about a single capture get the severity that its observer knows: see [Observed].
 func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *Analysis,
@@ -65,7 +65,7 @@ func SoftenUnseen(ctx context.Context, checked *trace.Checked, workers int, a *A
 	return nil
 }
 
-// undelivered reports whether f is a violation that the second capture explains if it missed a frame.
+// undelivered reports whether f is a violation that one frame missed by the second capture explains.
 func undelivered(f Finding) bool { return f.Undelivered && f.Severity == Violation }
 
 // What else may explain a finding.
@@ -79,8 +79,7 @@ const (
 		"(--tap requester=FILE --tap responder=FILE says so)."
 )
 
-// lostFirst are the rules whose breach frames explain that were lost, or damaged, between their sender and the first
-// tap.
+// lostFirst are the rules whose breach is explained by frames lost or damaged between their sender and the first tap.
 var lostFirst = map[string]bool{
 	"gbn.psn-skip": true, "gbn.round-gap": true, "gbn.retransmit-first": true, "gbn.resend-acknowledged": true,
 	"gbn.timeout-start":   true,
@@ -91,12 +90,11 @@ var lostFirst = map[string]bool{
 	"gbn.icrc":        true, "cnp.missing": true,
 }
 
-// softenLostFirst makes warnings of the violations in a that frames explain which were lost before both captures.
+// softenLostFirst makes warnings of the violations in a that losses before both captures explain.
 func (a *Analysis) softenLostFirst() {
 	for i := range a.Findings {
 		if f := &a.Findings[i]; f.Severity == Violation && lostFirst[f.Rule] {
-			f.Severity = Warning
-			f.Message += nearSwitch
+			f.Doubt(Warning, nearSwitch)
 		}
 	}
 	a.Verdict = a.verdict()
@@ -119,8 +117,7 @@ func soften(ctx context.Context, reading *trace.Checked, workers int, a *Analysi
 	return nil
 }
 
-// keep makes warnings of the violations in a that another reading of the trace lacks, or that frames which it may lack
-// explain.
+// keep makes warnings of the violations in a that another reading lacks, or that frames missing there explain.
 func (a *Analysis) keep(other *Analysis, mayMiss bool, why string) {
 	certain := make(map[findingKey]bool)
 	for i := range other.Findings {
@@ -130,18 +127,14 @@ func (a *Analysis) keep(other *Analysis, mayMiss bool, why string) {
 	}
 	for i := range a.Findings {
 		if f := &a.Findings[i]; f.Severity == Violation && !certain[f.key()] {
-			f.Severity = Warning
-			f.Message += why
+			f.Doubt(Warning, why)
 		}
 	}
 	a.Verdict = a.verdict()
 }
 
-// soften makes a warning of f, which frames that a tap missed may explain.
-func (f *Finding) soften() {
-	f.Severity = Warning
-	f.Message += missed
-}
+// soften makes a warning of f: frames that a tap missed may explain it.
+func (f *Finding) soften() { f.Doubt(Warning, missed) }
 
 // findingKey names a finding across readings of a trace.
 type findingKey struct {

@@ -8,11 +8,11 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Reviewer is an analyzer that can have connections observed once more, more closely than each packet of a trace can
-// be.
+// A Reviewer is an analyzer that can have connections observed a second time, in more detail than is affordable for
+// each packet of a trace.
 type Reviewer interface {
 	Analyzer
-	// Observer returns who observes connections, or nil where the analyzer has observed them in the first pass.
+	// Observer returns a new observer of connections, or nil if the analyzer has observed them in the first pass.
 	Observer() Observer
 }
 
@@ -22,10 +22,9 @@ type Observer interface {
 	Finish() []Observed
 }
 
-// review has every connection observed on which an endpoint seems to break a rule about what it can have sent or owes.
-// It takes back the violations that a compliant endpoint explains, and adds what no compliant endpoint can have done of
-// which no analyzer has found anything. That packets may mean more to an endpoint than analyzers remember is rare, and
-// needs sets of states.
+// review has an observer follow every connection on which an endpoint seems to break a rule about what it can have sent
+// or owes. It removes the violations that a compliant endpoint explains, and adds what no compliant endpoint can have
+// done where no analyzer has found anything. Such cases are rare and need sets of states.
 func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer) error {
 	blamed := map[int]bool{}
 	for i := range a.Findings {
@@ -85,7 +84,7 @@ func (a *Analysis) review(ctx context.Context, c *trace.Checked, all []Analyzer)
 	return nil
 }
 
-// blame adds what o can't have sent or owes at the end, unless a finding is about that endpoint or that packet.
+// blame adds what o cannot have sent or owes at the end, unless a finding is about that endpoint or that packet.
 func (a *Analysis) blame(o *Observed) {
 	for i := range o.Unexplained {
 		u := &o.Unexplained[i]
@@ -97,7 +96,7 @@ func (a *Analysis) blame(o *Observed) {
 }
 
 // concerns reports whether f is a violation of the endpoint o, or about the packet of u and not of the other endpoint.
-// An exchange that stops in the middle is one finding: what is missing of the responder keeps the requester waiting.
+// An exchange that stops half-way is one finding: the requester waits for what the responder owes.
 func (f *Finding) concerns(o *Observed, u *Finding) bool {
 	if f.Severity != Violation || f.Connection != o.Connection || f.About != 0 && f.About-1 != o.Flow {
 		return false
@@ -115,7 +114,7 @@ func (f *Finding) concerns(o *Observed, u *Finding) bool {
 	return len(f.Packets) > 0 && len(u.Packets) > 0 && f.Packets[0] == u.Packets[0]
 }
 
-// explained reports whether the observer judged the packets of f, and found nothing wrong with them.
+// explained reports whether the observer judged the packets of f and found a compliant explanation.
 func explained(list []*Observed, f *Finding) bool {
 	about := func(o *Observed) bool { return f.About == 0 || o.Flow == f.About-1 }
 	proof, judged := match(list, f)

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// reviewer blames, and observes what it is told to.
+// reviewer reports given findings and observations.
 type reviewer struct {
 	findings []Finding
 	observed []Observed
@@ -103,7 +103,8 @@ func TestAReviewTakesBackOnlyWhatItHasJudgedAndExplained(t *testing.T) {
 	}
 }
 
-// TestAReviewAddsWhatNoFindingIsAbout blames the requester of connection 1, and has something else unexplained.
+// TestAReviewAddsWhatNoFindingIsAbout has a finding about the requester of connection 1 and an unexplained packet
+// elsewhere.
 func TestAReviewAddsWhatNoFindingIsAbout(t *testing.T) {
 	found := func(rule string, about trace.FlowID, packets ...uint64) Finding {
 		return Finding{Rule: rule, Severity: Violation, Connection: 1, Packets: packets, About: about}

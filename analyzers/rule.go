@@ -12,13 +12,13 @@ import (
 // of these lists. An id, once published, keeps its meaning.
 type Rule struct {
 	ID        string   // analyzer.what: "retrans.timeout-early"
-	Severity  Severity // of a finding, unless the finding says why it is milder; empty: Violation
+	Severity  Severity // of a finding, unless the finding has a lower one; empty: Violation
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
 }
 
-// Reporter collects the findings of one analyzer in bounded memory: of each rule and connection the first few, and the
-// number of those it suppressed, which the last one kept then states.
+// Reporter collects the findings of one analyzer in bounded memory: the first few of each rule and connection. The last
+// one kept says how many were suppressed.
 type Reporter struct {
 	analyzer string
 	limit    int
@@ -37,8 +37,7 @@ type reported struct {
 	last  int // index in findings of the last one kept
 }
 
-// keptFindings is how many findings of one rule on one connection are worth reading: what repeats more often is one
-// fault.
+// keptFindings is how many findings of one rule on one connection are kept: what repeats more often is one fault.
 const keptFindings = 8
 
 // NewReporter returns an empty collector for the named analyzer, whose findings take clause and severity from rules.
@@ -53,9 +52,8 @@ func NewReporter(analyzer string, rules []Rule) *Reporter {
 	return r
 }
 
-// Wants counts a finding of rule on connection and reports whether it is among those to keep. Callers ask before they
-// format the texts of a finding, so that a trace with a million violations costs little; a true answer obliges them to
-// Tell it.
+// Wants counts a finding of rule on connection and reports whether to keep it. Callers ask before they format texts, so
+// that a trace with a million violations costs little; after true they must call Tell.
 func (r *Reporter) Wants(rule string, connection int) bool {
 	key := reportKey{rule, connection}
 	seen := r.kept[key]
@@ -73,9 +71,8 @@ func (r *Reporter) Open(rule string, connection int) bool {
 	return seen == nil || seen.count < r.limit
 }
 
-// Tell keeps f, for which Wants said yes. Analyzer and, where f leaves them empty, clause and severity are filled in;
-// rule, cause and headline are those of c. A finding without a severity is a violation, so that a forgotten one does
-// not acquit.
+// Tell keeps f, for which Wants returned true. It fills in analyzer, rule, cause and headline, and clause and severity
+// if they are empty. A finding without a severity is a violation, so that a forgotten one does not acquit.
 func (r *Reporter) Tell(c cause.Cause, f Finding) {
 	f.Rule = c.Rule
 	f.Because(c)
@@ -92,8 +89,8 @@ func (r *Reporter) Tell(c cause.Cause, f Finding) {
 	r.findings = append(r.findings, f)
 }
 
-// Findings returns what was kept, in the order of reporting; the last finding of a rule and connection of which more
-// were seen says how many.
+// Findings returns what was kept, in the order of reporting. The last finding of a rule and connection says how many
+// more were seen.
 func (r *Reporter) Findings() []Finding {
 	list := slices.Clone(r.findings)
 	for _, seen := range r.kept {

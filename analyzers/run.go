@@ -17,14 +17,14 @@ const Schema = "candela.analysis/v1"
 // Verdict is the outcome of an analysis or a run.
 type Verdict string
 
-// Verdicts. Invalid means that nothing can be said about the device under test.
+// Verdicts. Invalid: the run does not allow a statement about the device under test.
 const (
 	Pass    Verdict = "pass"
 	Fail    Verdict = "fail"
 	Invalid Verdict = "invalid"
 )
 
-// maxWorkers is how many goroutines can have work of their own.
+// maxWorkers bounds the goroutines that can have work.
 const maxWorkers = 64
 
 // Analysis is the document that scripts read (design, "Outside interface"). Findings are sorted by first packet, then
@@ -37,7 +37,7 @@ type Analysis struct {
 	Findings  []Finding                   `json:"findings"`
 	Metrics   []Metric                    `json:"metrics"`
 	Coverage  map[string]map[string]int64 `json:"coverage"`
-	// Notes is what a reader must know of how the trace was read: what was inferred, and how certainly.
+	// Notes say how the trace was read: what was inferred, and how certainly.
 	Notes []string `json:"notes,omitempty"`
 	// Taps is what two captures of the same traffic show of each other: places, clocks, and what happened in between.
 	Taps *trace.PairReport `json:"taps,omitempty"`
@@ -52,7 +52,7 @@ func Run(ctx context.Context, c *trace.Checked, all ...Analyzer) (*Analysis, err
 	return RunParallel(ctx, c, 1, all...)
 }
 
-// RunParallel is Run by several workers, goroutines that run at a time. The result is the same for any number of them.
+// RunParallel is Run with a number of workers, goroutines that run at a time. The result does not depend on it.
 func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Analyzer) (*Analysis, error) {
 	workers = min(max(workers, 1), maxWorkers)
 	crew := newCrew(c.Meta(), all, workers)
@@ -86,7 +86,7 @@ func RunParallel(ctx context.Context, c *trace.Checked, workers int, all ...Anal
 	return doc, nil
 }
 
-// Add merges one analyzer's result into the document and brings order and verdict up to date.
+// Add merges one analyzer's result into the document and updates order and verdict.
 func (a *Analysis) Add(name string, r Result) {
 	a.Findings = append(a.Findings, r.Findings...)
 	a.Metrics = append(a.Metrics, r.Metrics...)
@@ -105,7 +105,7 @@ func (a *Analysis) verdict() Verdict {
 	return Pass
 }
 
-// Reconsider brings the verdict up to date after a change of severities.
+// Reconsider updates the verdict after a change of severities.
 func (a *Analysis) Reconsider() { a.Verdict = a.verdict() }
 
 func compareFindings(a, b Finding) int {

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A SwitchView is what a judge of switches may know beside packets and decisions: what the test declares, and what the
-// device says of itself.
+// A SwitchView is what a judge of switches may know besides packets and decisions: what the test declares and what the
+// device reports.
 type SwitchView interface {
 	Switches() int
 	SwitchName(sw int) string
@@ -17,19 +17,19 @@ type SwitchView interface {
 	// HostAt returns the host that a port leads to directly.
 	HostAt(sw, port int) (host uint32, ok bool)
 	Address(host uint32, v6 bool) netip.Addr
-	// Settings returns what a switch is set to, and Counters what it counts, in the vocabulary of its family.
+	// Settings and Counters return what a switch is set to and what it counts, in the types of its family.
 	Settings(sw int) (any, error)
 	Counters(sw int) (any, error)
 	// Reason returns what a reason of a switch's drops is called.
 	Reason(sw int, code uint8) DropReason
 	// FlowOf returns the number of the flow that a packet belongs to, 0 if none.
 	FlowOf(t *trace.SwitchTap) int
-	// Cut reports whether packets may be inside when the observation ends: Bounded from the beginning, InFlight at the
-	// end.
+	// Bounded and InFlight report whether packets may be inside when the observation ends: Bounded is known from the
+	// start, InFlight at the end.
 	Bounded() bool
 	InFlight() bool
 	Decisions() []trace.DecisionKind
-	// Makes reports whether a switch sends packets of its own, as answers to others or by itself.
+	// Makes reports whether a switch sends packets of its own.
 	Makes(sw int) bool
 }
 
@@ -39,7 +39,7 @@ type DropReason struct {
 	Doc  string
 	// Copied says that a copy of the packet goes on in its place.
 	Copied bool
-	// Outage says that the switch was out of service: it decided nothing and is not to blame.
+	// Outage says that the switch was out of service: it decided nothing and is not at fault.
 	Outage bool
 	// Decided says that a decision record precedes such a drop, if the switch keeps records.
 	Decided bool
@@ -48,12 +48,12 @@ type DropReason struct {
 // A SwitchJudge judges all switches of a run. It is fed in order of time, then finished.
 type SwitchJudge interface {
 	Observe(t *trace.SwitchTap)
-	// Decide takes a decision record; of a device without records there are none.
+	// Decide receives a decision record, if the device keeps records.
 	Decide(d *trace.Decision)
-	// Changed says that the settings of a switch are others from now on.
+	// Changed says that the settings of a switch change at now.
 	Changed(now clock.Time, sw int)
-	// Stopping says that a switch goes out of service now, Started that it is in service again. What is inside is lost,
-	// and so are its state and its counters, which can be read a last time by Stopping.
+	// Stopping says that a switch goes out of service at now, Started that it returns. Packets inside, its state and its
+	// counters are lost; Stopping can read the counters a last time.
 	Stopping(now clock.Time, sw int)
 	Started(now clock.Time, sw int)
 	Finish() (Result, error)

@@ -60,13 +60,14 @@ func WriteRules(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprint(b, `# Rules
 
-What the analyzers check, made from their own tables (`+"`go test ./orchestrator -run Rules -update`"+` rewrites
-this page). An id keeps its meaning for ever; new rules are added, none is reused.
+What the analyzers check. The page is generated from their tables (`+"`go test ./orchestrator -run Rules -update`"+`).
+The meaning of an id never changes; new rules get new ids.
 
 The severity is that of a finding which the packets prove. Where they only suggest it (a capture that may have missed
-packets, connections that were inferred), the same rule is reported more mildly, and the finding says why. Only
-violations fail a run; `+"`--strict`"+` adds warnings. Clauses are those of the InfiniBand Architecture
-Specification, volume 1, unless they name another document; where only the section is sure, the section is given.
+packets, connections that were inferred), the same rule is reported with a lower severity, the finding says why, and
+its headline begins with "As far as the trace shows". Only violations fail a run; `+"`--strict`"+` adds warnings.
+Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another document; where only the
+section is known, the section is given.
 
 A finding says what happened. Each rule has a sentence for each cause, with the code that the key `+"`cause`"+` of
 findings in JSON has. The examples are what tests of the analyzers make them report; what depends on the trace is in

@@ -34,7 +34,8 @@ func causeFormat(who subject, f flaw, at cause.Instant) cause.Cause {
 }
 
 func causeUnprovoked(who subject, n, marks int64) cause.Cause {
-	return cause.Of(RuleUnprovoked, "no-mark", "%v had sent %v after %v with CE.", who, cnps(n), marked(marks))
+	return cause.Of(RuleUnprovoked, "no-mark", "%v had sent %v although only %v with CE had reached it.", who, cnps(n),
+		marked(marks))
 }
 
 func causeOtherConnection(who subject, named, marked int) cause.Cause {
@@ -58,12 +59,12 @@ func causeInterval(who subject, after, least duration, m Mode) cause.Cause {
 }
 
 func causeTooFew(who subject, n, marks int64, want prediction, m Mode) cause.Cause {
-	return cause.Of(RuleMissing, "too-few", "%v sent %v for %v with CE; pacing by %v makes %v.", who, cnps(n),
+	return cause.Of(RuleMissing, "too-few", "%v sent %v for %v with CE; pacing by %v requires %v.", who, cnps(n),
 		marked(marks), m, cause.Between{Least: want.least, Most: want.most})
 }
 
 func causeTooMany(who subject, n, marks int64, want prediction, m Mode) cause.Cause {
-	return cause.Of(RuleExcess, "too-many", "%v sent %v for %v with CE; pacing by %v makes %v.", who, cnps(n),
+	return cause.Of(RuleExcess, "too-many", "%v sent %v for %v with CE; pacing by %v allows %v.", who, cnps(n),
 		marked(marks), m, cause.Between{Least: want.least, Most: want.most})
 }
 

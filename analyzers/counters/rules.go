@@ -41,7 +41,7 @@ func Rules() []analyzers.Rule {
 	return append(rules,
 		analyzers.Rule{
 			ID: ruleDiscards, Severity: analyzers.Warning, Clause: clause,
-			Statement: "No host discards packets during a test; otherwise its counters cannot be held against the trace.",
+			Statement: "No host discards packets during a test; otherwise its counters cannot be compared with the trace.",
 		},
 		analyzers.Rule{
 			ID: ruleWentBack, Severity: analyzers.Warning, Clause: clause,
@@ -53,6 +53,6 @@ func Rules() []analyzers.Rule {
 		},
 		analyzers.Rule{
 			ID: ruleNotJudged, Severity: analyzers.Note, Clause: clause,
-			Statement: "The trace tells what the counters should be.",
+			Statement: "The trace shows what the counters should be.",
 		})
 }

@@ -30,14 +30,14 @@ func Rules() []analyzers.Rule {
 		{ID: Unknown, Severity: analyzers.Violation, Clause: clause,
 			Statement: "A decision is about a packet that is inside the switch, or a copy that it made."},
 		{ID: Size, Severity: analyzers.Violation, Clause: clause,
-			Statement: "A decision names the size that its packet came in with."},
+			Statement: "A decision has the size with which its packet arrived."},
 		{ID: Occupancy, Severity: analyzers.Violation, Clause: clause,
-			Statement: "The occupancy that a decision names is what the queue holds by the decisions before it and the " +
-				"packets that have left."},
+			Statement: "The occupancy in a decision is what the queue holds, computed from the decisions before it and " +
+				"the packets that have left."},
 		{ID: Contradicted, Severity: analyzers.Violation, Clause: clause,
 			Statement: "A packet leaves by the port and queue that it was queued at, and is dropped only if that was decided."},
 		{ID: Missing, Severity: analyzers.Violation, Clause: clause,
-			Statement: "No packet leaves or is dropped of which nothing was decided."},
+			Statement: "A decision was recorded of each packet that leaves or is dropped."},
 	}
 }
 

@@ -215,8 +215,7 @@ func (a *Analyzer) atomicResult(r *trace.Record, q *atomicRequest, want, got uin
 		return
 	}
 	if !a.controlled {
-		f.Severity = analyzers.Warning
-		f.Message += " Or something else wrote there, which the capture does not show."
+		f.Doubt(analyzers.Warning, " Or something else wrote there, which the capture does not show.")
 	}
 	a.report.Tell(why, *f)
 }

@@ -47,7 +47,8 @@ func causeMigReqDiffers(connection, requester, responder int) cause.Cause {
 
 func causeMigReqRefused(connection, requester, responder int, n int64) cause.Cause {
 	return cause.Of(RuleMigReqDiffers, "refused",
-		"On qpn %v the requester sent MigReq %v and the responder MigReq %v; the receiver of MigReq 0 asked for %v again.",
+		"On qpn %v the requester sent MigReq %v and the responder MigReq %v; the receiver of MigReq 0 requested "+
+			"%v a second time.",
 		count(connection), count(requester), count(responder), cause.Counted{N: n, Noun: "intact packet"})
 }
 

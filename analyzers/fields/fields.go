@@ -370,7 +370,7 @@ func (a *Analyzer) repeatedOperands(r *trace.Record, d *direction) {
 			if r.Opcode.Verb() == packet.VerbAtomic {
 				what, why = "operands", causeOperands
 			}
-			a.found(why(a.what(r)), r, "the "+what+" of the request that is sent again",
+			a.found(why(a.what(r)), r, "the "+what+" of the original request",
 				fmt.Sprintf("%v with other %s", r.Opcode, what), m.id)
 		}
 		m.operand, m.compare, m.id = r.Operand, r.Compare, r.ID

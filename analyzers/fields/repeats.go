@@ -92,14 +92,13 @@ func (a *Analyzer) differs(p *repeat, before, this *trace.Payload) {
 	f := analyzers.Finding{
 		Connection: connection, Packets: []uint64{this.ID, before.ID}, TimeNS: p.this, PSN: p.place,
 		PSNAbs:   uint32(p.psn),
-		Expected: fmt.Sprintf("the payload of the packet that is sent again, hash %v", before.Hash),
+		Expected: fmt.Sprintf("the payload of the original packet, hash %v", before.Hash),
 		Actual:   fmt.Sprintf("%v with another payload, hash %v", p.opcode, this.Hash),
 		Message:  statement(rule),
 	}
 	if rule == RulePayloadChanged && a.meta.Kind != trace.KindMirror && a.meta.Connections.Inferred {
-		f.Severity = analyzers.Warning
-		f.Message += " Or the application changed the memory before the request was completed, or the queue pair was " +
-			"connected anew."
+		f.Doubt(analyzers.Warning, " Or the application changed the memory before the request was completed, or the queue "+
+			"pair was connected anew.")
 	}
 	a.report.Tell(why(sender(p), p.opcode, psn(p.place)), f)
 }

@@ -83,8 +83,7 @@ func (a *Analyzer) set(why cause.Cause, r *trace.Record, expected, actual string
 		return
 	}
 	if a.meta.Kind != trace.KindMirror {
-		f.Severity = analyzers.Warning
-		f.Message += " Or a switch before the tap changed it."
+		f.Doubt(analyzers.Warning, " Or a switch before the tap changed it.")
 	}
 	a.report.Tell(why, *f)
 }

@@ -22,7 +22,7 @@ func causeAckDecreased(who subject, sent reply, acked psn) happened {
 		return causeAckBeforeFirst(who, sent)
 	}
 	return cause.Of(RuleAckDecreasing, "no-duplicate",
-		"%v sent %v after it had acknowledged psn %v, and no duplicate can have asked for that.", who, sent, acked)
+		"%v sent %v after it had acknowledged psn %v, although no duplicate request can have caused that.", who, sent, acked)
 }
 
 func causeAckDecreasedUnasked(who subject, sent reply, acked psn) happened {
@@ -30,7 +30,7 @@ func causeAckDecreasedUnasked(who subject, sent reply, acked psn) happened {
 		return causeAckBeforeFirst(who, sent)
 	}
 	return cause.Of(RuleAckDecreasing, "not-retransmitted",
-		"%v sent %v after it had acknowledged psn %v, and nothing so old had been retransmitted.", who, sent, acked)
+		"%v sent %v after it had acknowledged psn %v, although no psn that old had been retransmitted.", who, sent, acked)
 }
 
 func causeNoAck(who subject, arrived psn, at instant) happened {
@@ -111,8 +111,8 @@ func causeMSN(who subject, sent reply, msn int64, want cause.Between) happened {
 }
 
 func causeSyndrome(who subject, at psn, syndrome packet.Syndrome) happened {
-	return cause.Of(RuleSyndrome, "not-allowed", "%v sent a response at psn %v whose syndrome was %v.", who, at,
-		syndrome)
+	return cause.Of(RuleSyndrome, "not-allowed", "%v sent a response at psn %v with %v, which is not allowed there.", who,
+		at, syndrome)
 }
 
 func causeReadUnexpected(who subject, sent psn) happened {
@@ -121,7 +121,7 @@ func causeReadUnexpected(who subject, sent psn) happened {
 }
 
 func causeReadUnseen(who subject, sent psn) happened {
-	return cause.Of(RuleReadUnexpected, "not-requested", "%v sent READ response psn %v, which nobody had requested.", who,
+	return cause.Of(RuleReadUnexpected, "not-requested", "%v sent READ response psn %v, which no READ had requested.", who,
 		sent)
 }
 

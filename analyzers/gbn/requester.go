@@ -658,12 +658,12 @@ func (s *session) finishRequester() {
 	switch {
 	case f != nil && q.fatalID != 0 && s.a.meta.Kind == trace.KindPair:
 		// an application may have asked for what its peer must refuse: captures do not show the keys
-		f.Severity = analyzers.Warning
+		f.Doubt(analyzers.Warning, "")
 	case f == nil || !s.captured:
 	case most.id == 0, s.a.meta.EventsKnown:
-		f.Severity = analyzers.Note // the capture shows one direction, or began behind the acknowledgement
+		f.Doubt(analyzers.Note, "") // the capture shows one direction, or began after the acknowledgement
 	default:
-		f.Severity = analyzers.Warning // the capture may simply have ended
+		f.Doubt(analyzers.Warning, "") // the capture may simply have ended
 	}
 	say(f, fmt.Sprintf("everything up to psn %d acknowledged", q.next),
 		fmt.Sprintf("nothing acknowledged from psn %d on", most.una+1), s.causeIncomplete(rule))

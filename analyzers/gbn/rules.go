@@ -115,8 +115,8 @@ var ruleTable = []ruleInfo{
 	{RuleNakDuplicate, analyzers.Violation, "9.7.5.1.3; 9.7.4.1.1",
 		"A duplicate request is never answered by a sequence NAK."},
 	{RuleNakUnprovoked, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
-		"A NAK answers a request that can have been received: a sequence NAK one out of order, a fatal one the PSN that it " +
-			"names."},
+		"A sequence NAK answers a request out of order that can have been received; a fatal NAK answers a request at its " +
+			"own PSN that can have been received."},
 	{RuleNakMissing, analyzers.Violation, "9.7.4.1.1; 9.7.5.2",
 		"A request received out of order is answered by a sequence NAK, before any later response, unless the missing " +
 			"request " +
@@ -165,7 +165,7 @@ var ruleTable = []ruleInfo{
 	{RulePKeyChanged, analyzers.Violation, "9.6.1; 10.9",
 		"All packets of a queue pair carry one partition key."},
 	{RuleRNRTimer, analyzers.Violation, "9.7.5.2.8; 11.2.4.2",
-		"An RNR NAK asks for no shorter a wait than the responder's queue pair is set to."},
+		"The wait in an RNR NAK is at least the one that the responder's queue pair is set to."},
 }
 
 // Rules returns the table of rules in its documented order.

@@ -75,7 +75,7 @@ func (s *session) uncertainAck(r *trace.Record, p pos) {
 		return
 	case p < q.acked && p < s.req.lowest && !q.adrift && !s.midway:
 		say(s.report(s.step(rsAckDecreasing), r, p, q.ackID),
-			fmt.Sprintf("ack psn %d or later: psn %d has not been sent again", q.acked+1, p+1), response(r, p),
+			fmt.Sprintf("ack psn %d or later: psn %d has not been retransmitted", q.acked+1, p+1), response(r, p),
 			causeAckDecreasedUnasked(s.responder(), reply{r, p}, psnOf(q.acked)))
 		return
 	case p > q.acked:

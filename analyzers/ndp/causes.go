@@ -62,13 +62,14 @@ func causeMisdelivered(c *connection, t *trace.Tap) cause.Cause {
 
 func causeSendWithoutPull(w who, c *connection, seq, allowed uint32) cause.Cause {
 	return cause.Of(RuleSendWithoutPull, "beyond-credit",
-		"%v sent data %v at %v, its packet %v; first window, PULLs and RTOs allowed %v.", w.host, count(seq), w.at(),
+		"%v sent data %v at %v as its packet number %v; first window, PULLs and RTOs allowed %v.", w.host, count(seq), w.at(),
 		count(c.transmissions+1), packets(allowed))
 }
 
 func causeReturnEcho(w who, c *connection, seq, allowed uint32) cause.Cause {
 	return cause.Of(RuleReturnEcho, "no-pull",
-		"%v retransmitted returned data %v at %v without a PULL, its packet %v; first window, PULLs and RTOs allowed %v.",
+		"%v retransmitted returned data %v at %v without a PULL as its packet number %v; first window, PULLs and RTOs "+
+			"allowed %v.",
 		w.host, count(seq), w.at(), count(c.transmissions+1), packets(allowed))
 }
 
@@ -96,7 +97,7 @@ func causeTimeoutEarly(w who, seq uint32, since, rto clock.Duration) cause.Cause
 			count(seq), w.at(), cause.Span(since))
 	}
 	return cause.Of(RuleTimeoutEarly, "before-rto",
-		"%v retransmitted data %v %v after the transmission before, without a NACK or a returned header; its RTO is %v.",
+		"%v retransmitted data %v only %v after its last transmission, without a NACK or a returned header; its RTO is %v.",
 		w.host, count(seq), cause.Span(since), cause.Span(rto))
 }
 
@@ -182,7 +183,7 @@ func causePullSlow(w who, h *host, gap clock.Duration) cause.Cause {
 
 func causePullUnfair(w who, last uint64, other *connection) cause.Cause {
 	return cause.Of(RulePullUnfair, "passed-over",
-		"%v sent none of its last %v PULLs on that connection by %v, but at least five on connection %v of host %v.", w.host,
+		"%v sent none of its host's last %v PULLs by %v; connection %v of host %v got at least five of them.", w.host,
 		count(last), w.at(), count(other.number), count(other.from))
 }
 

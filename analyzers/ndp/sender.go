@@ -64,7 +64,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 		state := txAcked
 		a.sender.Step(&state, inRetransmit)
 		a.blame(causeSpurious(a.tx(c), seq), c, int64(seq), t.Number, "no retransmission of an acknowledged packet",
-			fmt.Sprintf("data %d is sent again", seq))
+			fmt.Sprintf("data %d retransmitted", seq))
 		return true
 	}
 	if seq >= c.next {
@@ -89,8 +89,8 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 		why = causeTimeoutEarly(a.tx(c), seq, since, a.cfg.RTO)
 	}
 	a.blame(why, c, int64(seq), t.Number,
-		fmt.Sprintf("data %d, which is %s, is sent again after a NACK, a return or the RTO", seq, senderStates[before]),
-		fmt.Sprintf("data %d is sent again %v after the last time", seq, since))
+		fmt.Sprintf("data %d, which is %s, retransmitted only after a NACK, a return or the RTO", seq, senderStates[before]),
+		fmt.Sprintf("data %d retransmitted %v after its last transmission", seq, since))
 	return true
 }
 
@@ -142,11 +142,11 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 		switch c.at(m.seq).tx {
 		case txNacked:
 			a.blame(causeNewBeforeNacked(a.tx(c), t.NDP.Seq, m), c, int64(m.seq), t.Number,
-				fmt.Sprintf("data %d again, NACKed at %v", m.seq, m.at),
+				fmt.Sprintf("data %d retransmitted first, which was NACKed at %v", m.seq, m.at),
 				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
 		case txReturned:
 			a.blame(causeNewBeforeReturned(a.tx(c), t.NDP.Seq, m), c, int64(m.seq), t.Number,
-				fmt.Sprintf("data %d again, returned at %v", m.seq, m.at),
+				fmt.Sprintf("data %d retransmitted first, which was returned at %v", m.seq, m.at),
 				fmt.Sprintf("new data %d is sent", t.NDP.Seq))
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A breach is what an endpoint violates if nothing explains a frame: the rule, what was expected, and the cause, whose
-// sentence has the endpoint and the frame as arguments. Clauses and statements are those of the rules of analyzer gbn.
+// A breach is the rule that an endpoint violates if nothing explains a frame. The sentence of its cause has the
+// endpoint and the frame as arguments. Clauses and statements are those of the rules of analyzer gbn.
 type breach struct{ rule, expected, code, format string }
 
 // ruleOf is the table of rules.
@@ -16,7 +16,7 @@ var ruleOf = [...]breach{
 	reasonAfterError: {"gbn.after-error", "nothing after the NAK that ends the connection",
 		"in-error", "%v sent %v after the NAK that ended the connection."},
 	reasonAcknowledged: {"gbn.resend-acknowledged", "no retransmission before the oldest PSN that can be unacknowledged",
-		"certainly-acknowledged", "%v retransmitted %v, which had certainly been acknowledged."},
+		"certainly-acknowledged", "%v retransmitted %v, which had been acknowledged before."},
 	reasonSkip: {"gbn.psn-skip", "the PSN that follows the request before it",
 		"not-next", "%v sent %v and skipped at least one request before it."},
 	reasonRestart: {"gbn.retransmit-first",
@@ -26,7 +26,7 @@ var ruleOf = [...]breach{
 		"not-consecutive", "%v sent %v and left out requests of the round before it."},
 	reasonOpcode: {"gbn.opcode-sequence",
 		"a packet that follows the one before it in its message, and the announced length",
-		"does-not-follow", "%v sent %v, which does not follow in its message."},
+		"does-not-follow", "%v sent %v, whose opcode or length does not continue its message."},
 	reasonChanged: {"gbn.retransmit-changed", "the same request as before at this PSN",
 		"not-the-same", "%v sent %v at the psn of a different request."},
 	reasonRetries: {"gbn.retry-exceeded", "no more retransmissions without progress than the retry counters allow",
@@ -34,11 +34,11 @@ var ruleOf = [...]breach{
 	reasonEarly: {"gbn.timeout-early", "no retransmission before a NAK can have arrived or a timer can have expired",
 		"no-reason", "%v retransmitted %v before a NAK can have arrived or its timer can have expired."},
 	reasonFatal: {"gbn.nak-unprovoked", "no NAK: no request at its PSN can have arrived in order and be unanswered",
-		"nothing-to-refuse", "%v sent %v although no request at that psn can have been open."},
+		"nothing-to-refuse", "%v sent %v although no unanswered request at that psn can have arrived."},
 	reasonRNR: {"gbn.rnr-unprovoked", "no RNR NAK: no request at its PSN can have arrived in order and be unanswered",
-		"nothing-to-refuse", "%v sent %v although no request at that psn can have been open."},
+		"nothing-to-refuse", "%v sent %v although no unanswered request at that psn can have arrived."},
 	reasonNakDuplicate: {"gbn.nak-duplicate", "no NAK: everything up to its PSN must have arrived",
-		"certainly-arrived", "%v sent %v although that request had certainly arrived."},
+		"certainly-arrived", "%v sent %v although that request had arrived."},
 	reasonNakRepeat: {"gbn.nak-repeat", "no second NAK before the missing request can have arrived",
 		"gap-still-open", "%v sent %v a second time before that request can have arrived."},
 	reasonNak: {"gbn.nak-psn", "no NAK for a PSN that can't be the first one missing",
@@ -48,7 +48,7 @@ var ruleOf = [...]breach{
 	reasonBeyond: {"gbn.ack-beyond", "no ACK of a PSN before everything up to it can have arrived",
 		"too-soon", "%v sent %v before everything up to that psn can have arrived."},
 	reasonDecreasing: {"gbn.ack-decreasing", "no ACK of an older PSN without a duplicate that can have arrived",
-		"older", "%v sent %v after it had acknowledged more, and no duplicate can have arrived."},
+		"older", "%v sent %v after it had acknowledged a later psn, although no duplicate can have arrived."},
 	reasonAtomicUnexpected: {"gbn.atomic-unexpected", "no atomic ACK: no request for it can have arrived",
 		"not-requested", "%v sent %v although no request for it can have arrived."},
 	reasonReadUnexpected: {"gbn.read-unexpected", "no READ response: no request for it can have arrived",
@@ -58,20 +58,20 @@ var ruleOf = [...]breach{
 	reasonReadOrder: {"gbn.read-order", "the READ response that is next in order",
 		"not-next", "%v sent %v, which was not the next READ response."},
 	reasonReadOpcode: {"gbn.read-opcode", "the opcode of its place among the READ responses",
-		"not-its-place", "%v sent %v, whose opcode belongs to another place among the READ responses."},
+		"not-its-place", "%v sent %v, whose opcode does not fit its place in the answer to the READ."},
 	reasonReadLength: {"gbn.read-length", "as many bytes as the READ asks for at this place",
-		"other-length", "%v sent %v with another length than the READ asks for there."},
+		"other-length", "%v sent %v, whose length is not what the READ requested at that psn."},
 	reasonSyndrome: {"gbn.syndrome", "a syndrome and opcode that a responder may send here",
 		"not-here", "%v sent %v, whose syndrome or opcode is not allowed there."},
 	reasonMSN: {"gbn.msn", "a number of messages that the responder can have completed",
-		"impossible", "%v sent %v, but it cannot have completed that many or that few messages."},
+		"impossible", "%v sent %v, but it cannot have completed that number of messages."},
 	reasonUnfinished: {"gbn.incomplete", "every obligation met at the end",
 		"left-open", "%v left requests up to %v unfinished."},
 }
 
 // owedAtEnd is the breach of a responder that owes something at the end.
 var owedAtEnd = breach{"gbn.ack-missing", ruleOf[reasonUnfinished].expected,
-	"left-open", "%v never answered all requests up to %v."}
+	"left-open", "%v did not answer all requests up to %v."}
 
 func (b *breach) cause(who, what cause.Argument) cause.Cause {
 	return cause.Of(b.rule, b.code, b.format, who, what)
@@ -82,7 +82,7 @@ type packetWord string
 
 func (w packetWord) String() string { return string(w) }
 
-// Causes lists an example of what an endpoint may be found to have sent that no state explains.
+// Causes lists an example of each sentence.
 func Causes() []cause.Cause {
 	const flow = trace.FlowID(0)
 	requester, responder := cause.Requester(flow), cause.Responder(flow)

@@ -66,12 +66,12 @@ func TestEveryCauseIsReportedAsDocumented(t *testing.T) {
 			r.Syndrome = packet.SyndromeNakSequence
 		}
 	})...)
-	// No trace is known in which nothing keeps an endpoint from sending a packet and yet no state explains it.
+	// No trace is known in which no state explains a packet and yet no reason is found.
 	reported := slices.DeleteFunc(observer.Causes(), func(c cause.Cause) bool { return c.Code == "unexplained" })
 	causetest.Reported(t, reported, all)
 }
 
-// alone returns what the observer finds in a trace of which each record is changed.
+// alone returns what the observer finds in a trace after change was applied to each record.
 func alone(t *testing.T, text string, change func(*trace.Record)) (found []analyzers.Finding) {
 	t.Helper()
 	tr, err := oracle.Parse(text)

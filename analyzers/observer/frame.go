@@ -25,14 +25,14 @@ type frame struct {
 	foreign  bool // its receiver must refuse access to the memory
 	damaged  bool // its iCRC is wrong: its fields prove nothing
 	lost     bool // its receiver takes no notice of it
-	sent     bool // seen on its way from the sender; else on its way to the receiver only
+	sent     bool // seen as it left its sender; else only on its way to the receiver
 }
 
-// unknownTail is the length of the last packet where the path MTU is not known.
+// unknownTail is the length of the last packet if the path MTU is unknown.
 const unknownTail = -1
 
-// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces. MTU is the path
-// MTU, 0 if it is not known.
+// newFrame returns what the observer needs of r. n is the number of packets that its RETH announces; mtu is the path
+// MTU, 0 if unknown.
 func newFrame(r *trace.Record, psn, n int64, mtu int32) frame {
 	f := frame{
 		id: r.ID, timeNS: r.TimeNS, psn: psn, end: psn + 1, count: int32(n), msn: r.MSN, op: r.Opcode, syndrome: r.Syndrome,
@@ -74,9 +74,8 @@ func (f *frame) rnrAt(psn int64) bool {
 	return f != nil && f.op == packet.Acknowledge && f.syndrome.IsRNR() && f.psn == psn
 }
 
-// fits reports whether the length in the RETH of a WRITE fits its opcode, and the payload its place in the message
-// (IBTA volume 1,
-// 9.7.4.1.6).
+// fits reports whether the RETH's length fits the opcode of a WRITE, and the payload its place in the message (IBTA
+// volume 1, 9.7.4.1.6).
 func (f *frame) fits(mtu int32) bool {
 	verb := f.op.Verb()
 	switch {
@@ -114,7 +113,7 @@ type sentRequests struct {
 	forgotten int64    // PSNs before are no longer remembered
 }
 
-// unknownLeft stands for the rest of a WRITE of which the beginning was not seen.
+// unknownLeft is the rest of a WRITE whose beginning was not seen.
 const unknownLeft = -1 << 31
 
 const maxExtents = 2048
@@ -125,7 +124,7 @@ func (q *sentRequests) find(psn int64) int {
 		return n
 	}
 	lo, hi := 0, len(q.list)
-	// Most requests take one PSN, and lie as far from the last one as their PSNs.
+	// Most requests take one PSN: guess the index from the PSN.
 	if guess := int64(hi) - (q.list[hi-1].to - psn); guess >= 0 && q.list[guess].from <= psn && psn < q.list[guess].to {
 		return int(guess)
 	}
@@ -155,7 +154,7 @@ func (q *sentRequests) at(psn int64) *frame {
 	return nil
 }
 
-// demandsBetween reports whether a READ or atomic was seen at a PSN from from to before to.
+// demandsBetween reports whether a READ or atomic was seen in the PSNs [from, to).
 func (q *sentRequests) demandsBetween(from, to int64) bool {
 	for i := q.find(from); i < len(q.list) && q.list[i].from < to; i++ {
 		if demands(q.list[i].request.op) {

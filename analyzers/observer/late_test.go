@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
-// TestALateRestart lets more packets pass between a NAK and the restart than a requester's states are followed through.
+// TestALateRestart has more packets between a NAK and the restart than states of a requester are kept for.
 func TestALateRestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		response string // to the first 20 requests
@@ -55,7 +55,7 @@ func TestALateRestart(t *testing.T) {
 	}
 }
 
-// TestABurstOfUnseenFrames has a tap miss five requests in a row: if both endpoints show them, the tap is at fault.
+// TestABurstOfUnseenFrames: a tap misses five requests in a row. If both endpoints show it, the tap is at fault.
 func TestABurstOfUnseenFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		after int // the request that follows the ACK of request 25

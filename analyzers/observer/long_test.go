@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestRecordedTracesAreJudgedLikeTheOracle judges the traces on which analyzers and oracle once differed, or mutants
-// of the observer still do, by the observer alone.
+// TestRecordedTracesAreJudgedLikeTheOracle judges by the observer alone those traces on which the analyzers, or mutants
+// of the observer, differed from the oracle.
 func TestRecordedTracesAreJudgedLikeTheOracle(t *testing.T) {
 	n := 0
 	for _, file := range []string{"agreed", "mutants"} {
@@ -48,12 +48,12 @@ func TestRecordedTracesAreJudgedLikeTheOracle(t *testing.T) {
 	}
 }
 
-// reordered reports whether frames overtook each other: the observer leaves such traces to gbn.
+// reordered reports whether frames overtook each other: the observer does not judge such traces.
 func reordered(t *oracle.Trace) bool {
 	return slices.ContainsFunc(t.Records(), func(r trace.Record) bool { return r.Event == trace.EventReorder })
 }
 
-// long draws the traffic of two compliant hosts, of some hundred packets, and how a tap sees it.
+// long draws the traffic of two compliant hosts, some hundred packets, as a tap sees it.
 func long(rng *rand.Rand) *oracle.Trace {
 	for {
 		sc := traffic.Small(rng)
@@ -65,7 +65,7 @@ func long(rng *rand.Rand) *oracle.Trace {
 			continue
 		}
 		tr := traffic.Seen(sc, frames, traffic.AtSwitch)
-		if rng.IntN(4) == 0 { // nothing is known beside the packets
+		if rng.IntN(4) == 0 { // nothing but the packets is known
 			tr.View = oracle.View{Retry: -1, RNRRetry: -1}
 		}
 		switch rng.IntN(4) {
@@ -109,9 +109,11 @@ func TestLongSessionsOfCompliantHostsAreExplained(t *testing.T) {
 	}
 }
 
-// TestOneImpossiblePacketInALongSessionIsFound changes one packet, most often late, so that no compliant host sends it.
+// TestOneImpossiblePacketInALongSessionIsFound changes one packet, usually a late one, to one that no compliant host
+// sends.
 func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
-	captured := map[string]float64{ // the share that shows in single captures, where any frame may be lost after the tap
+	// the share that is found in single captures, where any frame may be lost after the tap
+	captured := map[string]float64{
 		"an ACK of what was never sent": 0.9, "a count of messages that are not complete": 0.9,
 		"requests left out": 0.4, "a request from long ago": 0.1,
 	}
@@ -166,9 +168,8 @@ func TestOneImpossiblePacketInALongSessionIsFound(t *testing.T) {
 	}
 }
 
-// TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints cuts the front off long captures, of which
-// nobody knows where their connections begin. What happens once the endpoints are found must be judged, and nothing
-// before.
+// TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints removes the first packets of long captures.
+// What happens after the state of an endpoint is known must be judged, and nothing before.
 func TestACaptureThatBeginsMidwayIsJudgedFromWhereItsPacketsShowTheEndpoints(t *testing.T) {
 	observeCut := func(tr *oracle.Trace, from int) (requester, responder analyzers.Observed) {
 		connections := *oracle.Connections()

@@ -41,8 +41,7 @@ func (p *responder) missResponse(st *receiverStep, n receiverNode) {
 	st.add(n)
 }
 
-// missDuplicates adds the requests that may have come again unseen and lead to the goal: one frame suffices, just
-// before it.
+// missDuplicates adds unseen duplicates that lead to the goal. One frame just before the goal suffices.
 func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
 	if st.goal == nil {
 		return
@@ -85,7 +84,7 @@ func (p *responder) missDuplicates(st *receiverStep, n receiverNode) {
 	}
 }
 
-// missUnknownDuplicates adds READ and atomic requests that may have come again where none was seen.
+// missUnknownDuplicates adds unseen READ and atomic duplicates at PSNs where no request was seen.
 func (p *responder) missUnknownDuplicates(st *receiverStep, n receiverNode, psn int64) {
 	m := n
 	m.state.owes, m.state.at = owesAtomicAck, psn
@@ -97,7 +96,7 @@ func (p *responder) missUnknownDuplicates(st *receiverStep, n receiverNode, psn 
 	}
 }
 
-// missUnknown is the expected request if no frame shows what it is.
+// missUnknown adds what the expected request may have been if no frame shows it.
 func (p *responder) missUnknown(st *receiverStep, n receiverNode) {
 	s, r := &n.state, &p.x.requests
 	psn := s.expect

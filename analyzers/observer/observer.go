@@ -5,19 +5,19 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Config is what is known beside the trace.
+// Config is what is known besides the trace.
 type Config struct {
 	// Default holds for every connection that Connections does not name.
 	Default     Limits
 	Connections map[int]*Limits
 
-	clockNS int64 // how much later than stamped a frame may have passed towards its receiver
+	clockNS int64 // how much later than its timestamp a frame may have passed towards its receiver
 }
 
 // Limits are what is known of one connection.
 type Limits struct {
-	TimeoutNS       int64 // local ACK timeout; 0: not known
-	HostDelayNS     int64 // bounds the time that a packet takes between tap and transport, either way; 0: not known
+	TimeoutNS       int64 // local ACK timeout; 0: unknown
+	HostDelayNS     int64 // longest time of a packet between tap and transport, either way; 0: unknown
 	Retry, RNRRetry Limit
 	// AtRest says that the trace ends when the connection has come to rest: every obligation is due.
 	AtRest bool

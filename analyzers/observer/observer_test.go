@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed gives each trace of a plain tap the finding that is its worst.
+// TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed compares the worst finding of each trace.
 func TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed(t *testing.T) {
 	for name, c := range map[string]struct {
 		trace    string
@@ -158,7 +158,7 @@ func without(records []trace.Record, at int) []trace.Record {
 	return append(records[:2*at:2*at], records[2*at+2:]...)
 }
 
-// miscount takes n from the count of messages in every ACK from a position on.
+// miscount reduces the MSN of every ACK from a position on by n.
 func miscount(records []trace.Record, from int, n uint32) {
 	for i := range records[from:] {
 		if r := &records[from+i]; r.Opcode == packet.Acknowledge {
@@ -167,7 +167,7 @@ func miscount(records []trace.Record, from int, n uint32) {
 	}
 }
 
-// message makes one WRITE of three packets out of those from a position on.
+// message merges the three WRITEs from a position on into one.
 func message(records []trace.Record, at int) {
 	for i, op := range []packet.Opcode{packet.WriteFirst, packet.WriteMiddle, packet.WriteLast} {
 		r := &records[2*(at+i)]
@@ -183,9 +183,8 @@ func message(records []trace.Record, at int) {
 	}
 }
 
-// TestWhatWasAcceptedUnseenIsDoubtedWhereItWas lacks one request that the responder acknowledges, and holds what is in
-// doubt then against what each of two devices may have done: the tap missed it, or it was lost before the tap and the
-// responder accepts gaps.
+// TestWhatWasAcceptedUnseenIsDoubtedWhereItWas removes one request that the responder acknowledges. Either the tap
+// missed it, or it was lost before the tap and the responder accepts gaps: the other packets decide what is in doubt.
 func TestWhatWasAcceptedUnseenIsDoubtedWhereItWas(t *testing.T) {
 	const at, near, far = 10, 24, 150
 	beyond := func(records []trace.Record, ack int) { records[2*ack+1].PSN = records[2*ack+1].PSN.Add(9) }
@@ -255,7 +254,12 @@ func TestWhatWasAcceptedUnseenIsDoubtedWhereItWas(t *testing.T) {
 				if doc.Findings[i].Severity == analyzers.Violation {
 					got = append(got, doc.Findings[i].Rule)
 				}
-				warned = warned || doc.Findings[i].Severity == analyzers.Warning
+				if doc.Findings[i].Severity == analyzers.Warning {
+					warned = true
+					if h := doc.Findings[i].Headline; !strings.HasPrefix(h, analyzers.AsShown) {
+						t.Errorf("the headline of a warning sounds certain: %q", h)
+					}
+				}
 			}
 			if !slices.Equal(got, c.findings) || !warned {
 				t.Errorf("violations %v, want %v; warned: %v; %+v", got, c.findings, warned, doc.Observed)

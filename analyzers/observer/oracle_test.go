@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
-// TestEndpointsInSingleCapturesAreJudgedLikeTheOracle holds the observer against the oracle on random traces, three of
-// four of which somebody is guilty in. Not even one difference is allowed.
+// TestEndpointsInSingleCapturesAreJudgedLikeTheOracle compares observer and oracle on random traces, three of four with
+// a faulty endpoint. No difference is allowed.
 func TestEndpointsInSingleCapturesAreJudgedLikeTheOracle(t *testing.T) {
 	agree(t, 18, 6000, func(tr *oracle.Trace, _ oracle.Endpoint) bool { return tr.View.Plain })
 }
@@ -30,7 +30,7 @@ func limits(v oracle.View) observer.Limits {
 	}
 }
 
-// agree draws traces, and judges those endpoints both ways that are to be.
+// agree draws traces and judges the endpoints both ways.
 func agree(t *testing.T, seed uint64, traces int, judge func(*oracle.Trace, oracle.Endpoint) bool) {
 	t.Helper()
 	if testing.Short() {
@@ -81,7 +81,7 @@ func endpoint(seen *analyzers.Observed) oracle.Endpoint {
 	return e
 }
 
-// worst returns the verdict that is in what an endpoint can't have sent.
+// worst returns the verdict of the worst finding about an endpoint.
 func worst(seen *analyzers.Observed) oracle.Verdict {
 	v := oracle.Possible
 	for i := range seen.Unexplained {

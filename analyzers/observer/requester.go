@@ -2,7 +2,7 @@ package observer
 
 import "candela.dev/candela/packet"
 
-// A sender is what a requester may be doing (IBTA volume 1, 9.7.2, 9.7.5 and 9.7.6).
+// A sender is a state of a requester (IBTA volume 1, 9.7.2, 9.7.5 and 9.7.6).
 type sender struct {
 	una  int64 // oldest PSN without acknowledgement
 	cur  int64 // of the next request to send
@@ -14,7 +14,7 @@ type sender struct {
 	implied       bool  // a response overtook a missing one
 	rnr           bool  // an RNR NAK asks to wait
 	resent        bool  // una was retransmitted since it became the oldest
-	// hazy is the PSN before which nothing is known of what it takes for unacknowledged.
+	// hazy is the PSN before which it is unknown what the requester takes for unacknowledged.
 	hazy int64
 }
 
@@ -79,9 +79,8 @@ func (q *requester) sendNew(n senderNode, f *frame, add func(senderNode)) reason
 	return q.left(n, f, idle, add)
 }
 
-// restart goes back to una: for a NAK at once, after an RNR NAK when its time is over, else when the timer expires
-// (9.7.5.2.8,
-// 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it (9.9.2.1.1).
+// restart goes back to una: immediately after a NAK, after its timer following an RNR NAK, else when the ACK timer
+// expires (9.7.5.2.8, 9.7.6.1.1, 9.7.6.1.3). The retry counters bound the restarts (9.9.2.1.1).
 func (q *requester) restart(n senderNode) (senderNode, reason) {
 	s, c := &n.state, q.x.limits
 	if s.rnr {
@@ -123,7 +122,7 @@ func (q *requester) repeat(n senderNode, f *frame, add func(senderNode)) reason 
 	return q.left(n, f, oldest, add)
 }
 
-// left moves n past f, which left the requester no later than the tap saw it.
+// left advances n past f, which left the requester no later than the tap saw it.
 func (q *requester) left(n senderNode, f *frame, oldest bool, add func(senderNode)) reason {
 	if h := q.x.limits.HostDelayNS; h > 0 {
 		n.now = max(n.now, f.timeNS-h)
@@ -185,7 +184,7 @@ func (q *requester) receive(st *senderStep, n senderNode, f *frame) {
 	}
 }
 
-// givesUp reports whether a retry counter may be used up before f arrives (9.9.2.1.1).
+// givesUp reports whether a retry counter may be exhausted before f arrives (9.9.2.1.1).
 func (q *requester) givesUp(n senderNode, f *frame) bool {
 	s, c := &n.state, q.x.limits
 	switch {
@@ -220,7 +219,8 @@ func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrom
 	case syndrome.IsRNR():
 		q.acknowledged(n, psn-1, func(m senderNode) {
 			if m.state.una == psn {
-				if charged := m; m.state.rnr && q.x.limits.RNRRetry.Known { // the second one may cost a retry of its own
+				// the second restart may be charged to the other retry counter
+				if charged := m; m.state.rnr && q.x.limits.RNRRetry.Known {
 					charged.state.rnrs++
 					st.add(charged)
 				}
@@ -238,13 +238,13 @@ func (q *requester) acknowledge(st *senderStep, n senderNode, psn int64, syndrom
 		q.fail(st, n)
 		q.acknowledged(n, psn-1, func(m senderNode) {
 			if m.state.una < psn {
-				st.add(m) // a READ or atomic without its answer before psn makes it an implied NAK for that
+				st.add(m) // an unanswered READ or atomic before psn makes it an implied NAK for that PSN
 			}
 		})
 	}
 }
 
-// fail puts the queue pair in error: it sends nothing more (9.9.2.4, 10.3.1). That matters at the end only.
+// fail puts the queue pair in error: it sends nothing more (9.9.2.4, 10.3.1). Needed at the end only.
 func (q *requester) fail(st *senderStep, n senderNode) {
 	if st.goal == nil {
 		n.state.failed = true
@@ -252,7 +252,8 @@ func (q *requester) fail(st *senderStep, n senderNode) {
 	}
 }
 
-// ignores: what is acknowledged, or was never asked for, may be dropped; so may what does not answer its request.
+// ignores reports whether f may be dropped: what it acknowledges is acknowledged, nobody requested it, or it does not
+// answer its request.
 func (q *requester) ignores(_ *senderStep, n senderNode, f *frame) bool {
 	s := &n.state
 	switch {
@@ -265,8 +266,8 @@ func (q *requester) ignores(_ *senderStep, n senderNode, f *frame) bool {
 	return first != nil && !q.answers(first, f)
 }
 
-// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard
-// leaves that open, the responder is to blame.
+// unasked adds what a requester may do with a response to something that it has not sent, other than drop it. The
+// standard leaves that open; the responder is at fault.
 func (q *requester) unasked(st *senderStep, n senderNode) {
 	q.fail(st, n)
 	m := n
@@ -277,8 +278,8 @@ func (q *requester) unasked(st *senderStep, n senderNode) {
 	}
 }
 
-// acknowledged adds what follows when everything through psn is acknowledged. A READ or atomic without its answer stops
-// that, an implied NAK (9.7.5.1.2, 9.7.6.1.1).
+// acknowledged adds what follows when everything through psn is acknowledged. An unanswered READ or atomic stops the
+// acknowledgement and is an implied NAK (9.7.5.1.2, 9.7.6.1.1).
 func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) {
 	for p := n.state.una; p <= psn; p++ {
 		q.x.credit--
@@ -300,8 +301,8 @@ func (q *requester) acknowledged(n senderNode, psn int64, add func(senderNode)) 
 	q.progressed(n, psn+1, add)
 }
 
-// progressed adds the states after progress to una. A restart that was decided before, for a NAK or because the timer
-// had run out, may still come. It starts at what is the oldest then.
+// progressed adds the states after progress to una. A restart that a NAK or the timer caused before may still follow.
+// It starts at the PSN that is the oldest by then.
 func (q *requester) progressed(n senderNode, una int64, add func(senderNode)) {
 	m := q.progress(n, una)
 	add(m)
@@ -346,7 +347,7 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 		return
 	}
 	if first := q.x.requests.at(f.psn); first != nil && !q.answers(first, f) {
-		q.fail(st, n) // not what was asked for: dropped, fatal, taken as it is, or for an implied NAK
+		q.fail(st, n) // not what was requested: dropped, fatal, accepted, or an implied NAK
 		q.acknowledged(n, f.psn-1, func(m senderNode) {
 			m.state.implied = true
 			st.add(m)
@@ -361,7 +362,7 @@ func (q *requester) response(st *senderStep, n senderNode, f *frame) {
 	})
 }
 
-// answers reports whether f is the response that request may count on at its PSN.
+// answers reports whether f is a response to request at its PSN.
 func (q *requester) answers(request, f *frame) bool {
 	switch {
 	case request.op == packet.ReadRequest:
@@ -403,7 +404,7 @@ func (q *requester) miss(st *senderStep, n senderNode) {
 	if to-from > maxNear {
 		from, to = max(from, st.goal.psn-maxNear/2), min(to, st.goal.psn+maxNear/2)
 	}
-	// The oldest answer that is due stops every acknowledgement, however far back it is.
+	// The oldest missing answer stops every acknowledgement.
 	if psn := q.due(s.una, from); psn < from {
 		q.missAnswer(st, n, psn)
 	}
@@ -427,7 +428,7 @@ func (q *requester) missAnswer(st *senderStep, n senderNode, psn int64) {
 	})
 }
 
-// due returns the first PSN between una and to that only a READ response or an atomic ACK acknowledges, or to.
+// due returns the first PSN in [una, to) that only a READ response or an atomic ACK acknowledges, or to.
 func (q *requester) due(una, to int64) int64 {
 	for psn := una; psn < to; psn++ {
 		q.x.credit--
@@ -443,13 +444,13 @@ func (q *requester) due(una, to int64) int64 {
 	return to
 }
 
-// maxNear bounds the PSNs around a packet for which unseen acknowledgements are looked for, if more are in flight.
+// maxNear bounds the PSNs around a packet for which unseen acknowledgements are considered.
 const maxNear = 24
 
 // maxReach bounds the PSNs at which unseen frames are looked for.
 const maxReach = 256
 
-// missNew is an unseen first transmission, of any length if nothing is known of it.
+// missNew adds an unseen first transmission, of any length if nothing is known of it.
 func (q *requester) missNew(st *senderStep, n senderNode) {
 	s, r := &n.state, &q.x.requests
 	if s.una == s.next {
@@ -486,7 +487,7 @@ func (q *requester) missRepeat(st *senderStep, n senderNode, psn int64) {
 	st.add(n)
 }
 
-// settled: at rest everything is acknowledged, or a retry counter is used up (9.9.2.1.1).
+// settled reports whether n may be the end: everything is acknowledged, or a retry counter is exhausted (9.9.2.1.1).
 func (q *requester) settled(n senderNode) bool {
 	s, c := &n.state, q.x.limits
 	switch {
@@ -508,7 +509,7 @@ func (q *requester) wasPulled(senderNode, int64) bool { return false }
 
 func (q *requester) held(senderNode, int64) bool { return false }
 
-// inError reports whether the queue pair is in error, or gets there because a retry counter is used up.
+// inError reports whether the queue pair is in error, or will be because a retry counter is exhausted.
 func (q *requester) inError(n senderNode) bool {
 	s, c := &n.state, q.x.limits
 	switch {
@@ -522,8 +523,8 @@ func (q *requester) inError(n senderNode) bool {
 	return !c.Retry.Known || int(s.retries) >= c.Retry.Max
 }
 
-// advance follows a request that is next in order. What the requester has received by now shows only when it goes back:
-// so nothing of that is decided yet.
+// advance handles a request that is next in order. What the requester has received shows only when it goes back, so
+// nothing of that is decided here.
 func (q *requester) advance(n *senderNode, f *frame, at int64) bool {
 	s := &n.state
 	if f.psn != s.next || s.cur != s.next || s.failed || q.x.ghosts >= n.in || f.damaged || !q.follows(f) ||
@@ -546,8 +547,8 @@ func (q *requester) advance(n *senderNode, f *frame, at int64) bool {
 	return true
 }
 
-// commutes reports whether it makes no difference to a requester whether it sends a new request before or after it
-// receives what has passed: that only acknowledges, and leaves requests outstanding, so that the timer runs on.
+// commutes reports whether the order of sending a new request and receiving the passed frames makes no difference: they
+// only acknowledge, and leave requests outstanding, so that the timer keeps running.
 func (s *session) commutes(n *senderNode) bool {
 	if s.arrived < n.in {
 		return true

@@ -24,16 +24,16 @@ const (
 	inSomething // not known
 )
 
-// A receiver is what a responder may be doing (IBTA volume 1, 9.7.4, 9.7.5 and 9.7.7). It serves requests one after the
-// other: what a pipeline does looks the same as serving each a little later.
+// A receiver is a state of a responder (IBTA volume 1, 9.7.4, 9.7.5 and 9.7.7). It serves one request after the other.
+// A pipelined responder looks like one that serves each request a little later.
 type receiver struct {
 	expect int64 // PSN of the next request to execute
-	// What it owes: of READ responses the PSN of the next, of the first, and the one after the last.
+	// If it owes READ responses: the PSN of the next one, of the first one, and the one after the last.
 	at, first, end int64
-	// one more than the highest PSN whose acknowledgement is due, or none; kept where obligations matter
+	// the highest PSN whose acknowledgement is due, plus one, or none; kept where obligations are judged
 	acks      int64
-	duplicate int64 // PSN of the latest request if that repeats a SEND or WRITE and has had no response, or none
-	msn, said int64 // messages completed; the highest number of them that a response told
+	duplicate int64 // PSN of the latest request if it repeats a SEND or WRITE and was not answered, or none
+	msn, said int64 // messages completed; the highest MSN that it has sent
 	tail      int32 // bytes of the last packet of the open WRITE, or unknownTail
 	readTail  int32 // bytes of the last READ response that it owes, or unknownTail
 	rest      int32 // packets that the open WRITE lacks; negative: not known
@@ -43,7 +43,7 @@ type receiver struct {
 	failed    bool // the queue pair is in error
 	anyMSN    bool // msn is not known
 	replay    bool // what it owes answers a duplicate
-	// pulled is one more than the index of a frame that was served before earlier ones; 0: none.
+	// pulled is the index, plus one, of a frame that was served before earlier ones; 0: none.
 	pulled int64
 }
 
@@ -57,8 +57,8 @@ type responder struct{ x *session }
 
 func (p *responder) mine(f *frame) bool { return f.back }
 
-// mayPull: a repeated READ or atomic may be answered before requests that came earlier and have later PSNs, since
-// responses keep the order of PSNs. One at a time is looked for.
+// mayPull reports whether f may be served before earlier frames: a repeated READ or atomic may be answered before
+// earlier requests with later PSNs, since responses are in order of PSN. Only one is considered at a time.
 func (p *responder) mayPull(n receiverNode, f *frame, k int64) bool {
 	s := &n.state
 	return k > n.in && s.owes == owesNothing && !s.failed && s.pulled <= n.in && demands(f.op) && f.end <= s.expect &&
@@ -102,7 +102,7 @@ func (p *responder) send(n receiverNode, f *frame, add func(receiverNode)) reaso
 	return reasonNone
 }
 
-// place reports whether f is what the responder owes or may send.
+// place returns why the responder cannot send f in state s, if it cannot.
 func (p *responder) place(s *receiver, f *frame) reason {
 	switch {
 	case f.op.IsReadResponse():
@@ -158,8 +158,8 @@ func (p *responder) badNak(s *receiver, f *frame) reason {
 	return reasonNak
 }
 
-// mayAcknowledge reports whether an ACK may carry psn: everything up to it was executed (9.7.5.1.1). A duplicate may be
-// answered with its own PSN or any later one (9.7.5.1.3).
+// mayAcknowledge returns why an ACK cannot carry psn. Everything up to psn must be executed (9.7.5.1.1); the answer to
+// a duplicate carries its PSN or a later one (9.7.5.1.3).
 func (s *receiver) mayAcknowledge(psn int64) reason {
 	latest := s.expect - 1
 	switch {
@@ -175,9 +175,9 @@ func (s *receiver) mayAcknowledge(psn int64) reason {
 	return reasonNone
 }
 
-// counts reports whether the MSN of f is one that the responder can have had (9.7.7.1), and notes it: at least the
-// messages that the response answers, where the first of several READ responses need not count the READ; at most those
-// that it can have completed; and never fewer than it said.
+// counts reports whether the responder can have had the MSN of f (9.7.7.1), and keeps it. It counts at least the
+// messages that f answers (the first of several READ responses need not count the READ), at most those that can be
+// complete, and never fewer than before.
 func (p *responder) counts(n *receiverNode, f *frame) bool {
 	s := &n.state
 	if s.anyMSN {
@@ -195,7 +195,7 @@ func (p *responder) counts(n *receiverNode, f *frame) bool {
 	return true
 }
 
-// least returns how many messages f counts at least if it answers for the first time.
+// least returns the smallest MSN that f may have if it is the first answer.
 func (p *responder) least(s *receiver, f *frame) int64 {
 	if f.op == packet.ReadResponseFirst && s.end == s.expect {
 		return s.msn - 1
@@ -203,8 +203,8 @@ func (p *responder) least(s *receiver, f *frame) int64 {
 	return s.msn
 }
 
-// firstCount returns how many messages may have been completed when what f repeats was sent for the first time: the
-// answer to a duplicate may carry that number.
+// firstCount returns how many messages may have been complete when the response that f repeats was first sent. The
+// answer to a duplicate may carry that MSN.
 func (p *responder) firstCount(s *receiver, f *frame) int64 {
 	count := s.msn - p.completedAfter(s, f.psn)
 	if f.op == packet.ReadResponseFirst {
@@ -213,7 +213,7 @@ func (p *responder) firstCount(s *receiver, f *frame) int64 {
 	return count
 }
 
-// completedAfter returns how many messages the responder may have completed after the one that psn belongs to.
+// completedAfter returns the most messages that may be complete after the one that psn belongs to.
 func (p *responder) completedAfter(s *receiver, psn int64) int64 {
 	n := int64(0)
 	for q := psn + 1; q < s.expect; q++ {
@@ -250,7 +250,7 @@ func (p *responder) ahead(n *receiverNode, f *frame) int64 {
 	return later.msn - n.state.msn
 }
 
-// endsLater reports whether another request than g comes at its PSN before f, and ends a message as g does not.
+// endsLater reports whether a different request comes at the PSN of g before f, and ends a message, which g does not.
 func (p *responder) endsLater(g, f *frame, k int64) bool {
 	if g.op.Ends() || p.x.repeated <= k {
 		return false
@@ -263,7 +263,7 @@ func (p *responder) endsLater(g, f *frame, k int64) bool {
 	return false
 }
 
-// respond settles what a response up to psn settles: it acknowledges all before it (9.7.5.1.2).
+// respond settles what a response up to psn settles: it acknowledges everything before psn (9.7.5.1.2).
 func (s *receiver) respond(psn int64) {
 	switch s.owes {
 	case owesReadResponses:
@@ -288,8 +288,8 @@ func (s *receiver) acknowledge(psn int64) {
 	}
 }
 
-// fits reports whether the opcode of a READ response is that of its place among the responses, or among those to the
-// first request.
+// fits reports whether the opcode of a READ response fits its place among these responses or those to the first
+// request.
 func (p *responder) fits(s *receiver, f *frame) bool {
 	if f.op == readOpcode(s.first, s.end, f.psn) {
 		return true
@@ -298,7 +298,7 @@ func (p *responder) fits(s *receiver, f *frame) bool {
 	return first != nil && s.first != first.psn && f.op == readOpcode(first.psn, first.end, f.psn)
 }
 
-// brings reports whether a READ response has as many bytes as its place demands.
+// brings reports whether a READ response has the length that its place requires.
 func (p *responder) brings(s *receiver, f *frame) bool {
 	switch full := p.x.full; {
 	case full == 0:
@@ -324,8 +324,9 @@ func readOpcode(first, end, psn int64) packet.Opcode {
 	return packet.ReadResponseMiddle
 }
 
-// ignores: what comes while a NAK is out is dropped, and so may be a duplicate that repeats nothing, or whose answer
-// left after it had passed, and an atomic whose result may be gone because a later READ or atomic was executed (9.4.5).
+// ignores reports whether a frame may be dropped: anything while a NAK is unanswered, a duplicate that repeats nothing
+// or whose answer left after it had passed, and an atomic whose result may be gone because a later READ or atomic was
+// executed (9.4.5).
 func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 	s := &n.state
 	switch {
@@ -345,8 +346,8 @@ func (p *responder) ignores(st *receiverStep, n receiverNode, f *frame) bool {
 		p.answeredSince(st, &n, f)
 }
 
-// answeredSince reports whether the answer to all that f asks for left after f, the latest frame that n has received,
-// had passed: f may have arrived while that answer was due.
+// answeredSince reports whether the answer to f, the latest frame that n has received, left after f had passed: f may
+// have arrived while that answer was due.
 func (p *responder) answeredSince(st *receiverStep, n *receiverNode, f *frame) bool {
 	end := f.end
 	for k := st.limit - 1; k >= n.in; k-- {
@@ -387,7 +388,7 @@ func (p *responder) receive(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// absorb takes the repetition of a READ while it is being answered: one answer serves both if it brings all that the
+// absorb handles a READ that is repeated while it is being answered. One answer serves both if it has all that the
 // repetition asks for.
 func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
 	s := &n.state
@@ -398,9 +399,8 @@ func (p *responder) absorb(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// outOfOrder takes a request while an earlier one is missing: a gap is NAKed once (9.7.4.1.1, 9.7.5.2). That a
-// responder which need not send the NAK does not send it looks as if the request had been lost, which is possible
-// behind every tap.
+// outOfOrder handles a request after a gap: it is NAKed once (9.7.4.1.1, 9.7.5.2). A missing NAK looks the same as a
+// lost request, which is possible after every tap.
 func (p *responder) outOfOrder(st *receiverStep, n receiverNode) {
 	s := &n.state
 	if s.silent || !p.x.exact && (st.goal == nil || st.goal.syndrome != packet.SyndromeNakSequence ||
@@ -431,7 +431,7 @@ func (p *responder) repaired(st *receiverStep, n *receiverNode) bool {
 	return false
 }
 
-// inOrder takes the expected request: it is executed, or refused for now (9.7.5.2.8) or for ever.
+// inOrder handles the expected request: it is executed, or refused temporarily (9.7.5.2.8) or for good.
 func (p *responder) inOrder(st *receiverStep, n receiverNode, f *frame) {
 	n.state.duplicate = none
 	if n.state.owes == owesSequenceNak {
@@ -447,7 +447,7 @@ func (p *responder) inOrder(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// refuse adds the ways to refuse the expected request, as far as they can lead to the goal.
+// refuse adds the refusals of the expected request that can lead to the goal.
 func (p *responder) refuse(st *receiverStep, n receiverNode) {
 	psn, hidden := n.state.expect, st.left(&n) > 0
 	if hidden || st.goal.fatalAt(psn) {
@@ -462,8 +462,8 @@ func (p *responder) refuse(st *receiverStep, n receiverNode) {
 	}
 }
 
-// takes reports whether f is valid after what came before: its opcode follows, and a WRITE has the length that it
-// announced (9.7.4.1.2, 9.7.4.1.6).
+// takes reports whether f continues its message: the opcode follows, and a WRITE has the announced length (9.7.4.1.2,
+// 9.7.4.1.6).
 func (s *receiver) takes(f *frame) bool {
 	if f.misfit || f.foreign {
 		return false
@@ -509,14 +509,14 @@ func (p *responder) execute(s receiver, f *frame) receiver {
 	return s
 }
 
-// due notes that an acknowledgement is due. That matters where the end of the trace is judged only.
+// due keeps that an acknowledgement is due. Needed only where the end of the trace is judged.
 func (s *receiver) due(p *responder, through int64) {
 	if p.x.limits.AtRest {
 		s.acks = max(s.acks, through)
 	}
 }
 
-// duplicate takes a request that was executed before: it is answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
+// duplicate handles a request that was executed before: it is answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
 func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	s := &n.state
 	first := p.x.requests.at(f.psn)
@@ -558,8 +558,7 @@ func (p *responder) duplicate(st *receiverStep, n receiverNode, f *frame) {
 	}
 }
 
-// exceeds reports whether f, a READ for what was executed before, asks for more than the request that was first seen
-// there.
+// exceeds reports whether f, a repeated READ, requests more than the first request at its PSN.
 func (p *responder) exceeds(s *receiver, first, f *frame) bool {
 	return f.end > s.expect || first != nil &&
 		(first.op != packet.ReadRequest || f.end > first.end || f.end == first.end && f.tail > first.tail)

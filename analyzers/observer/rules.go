@@ -6,8 +6,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A reason says what keeps an endpoint from sending a frame. Of several the later one comes from the state that is
-// nearest to it.
+// A reason is why an endpoint cannot send a frame. A later one comes from a state that is closer to sending it.
 type reason uint8
 
 const (
@@ -39,7 +38,7 @@ const (
 	reasonReadOrder
 	reasonReadOpcode
 	reasonReadLength
-	reasonSyndrome // of a response that is right but for it
+	reasonSyndrome // of a response that is otherwise correct
 	reasonMSN
 
 	reasonUnfinished

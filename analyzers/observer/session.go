@@ -7,20 +7,20 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
+// A session is one direction of requests on a connection: its requester and its responder.
 type session struct {
 	cfg     *Config
 	limits  *Limits
 	flow    trace.FlowID // of the requests
 	ipsn    packet.PSN
 	mtu     int
-	full    int32   // the path MTU if that is given, else 0: an inferred one may be a guess
+	full    int32   // the path MTU if it is given, else 0: an inferred one may be wrong
 	midway  bool    // the connection may be older than the trace
 	exact   bool    // the trace shows which frames arrive, and in which order
 	pair    bool    // a second tap shows what arrives, whatever happened before
 	vouched [2]bool // the tap saw every frame from and to the requester, the responder
 	started bool
-	bounded bool // messages end before the gap and begin after it
+	bounded bool // messages end before the gap and start after it
 	counts  bool // whether counted is known
 
 	frames    []frame // from index base on
@@ -29,19 +29,19 @@ type session struct {
 	results   map[int64]uint64 // what atomics brought back first
 	first     int64            // PSN of the first packet
 	top       int64            // follows the highest PSN that was sent
-	ghosts    int64            // index of the latest response about what was not seen to be sent
+	ghosts    int64            // index of the latest response to something that was not seen
 	ghostPSN  int64            // that it is about
 	repeated  int64            // index of the latest request that was not new
 	arrived   int64            // index of the latest response that arrives; of exact sessions
 	odd       int64            // the same of one that does not just acknowledge what was sent
 	fresh     int              // new requests since
 	ended     int64            // messages sent to their end
-	gap       psnRange         // that the requester left out last, and nobody has missed since
+	gap       psnRange         // that the requester left out last, and no NAK has named since
 	gapAt     int64            // where it did
 	doubtEnd  int64            // index of the first frame after the open span of doubt
 	accepted  int64            // PSNs that the requester left out and the responder accepted
 	uncounted int64            // gaps of whole messages that the responder accepted, since the latest tally
-	more      int64            // messages that it had counted beyond those that the tap saw, by then
+	more      int64            // messages that it had counted by then beyond those that the tap saw
 	swallowed int              // gaps of which it has not counted the messages
 	counted   int64            // messages that the responder had counted before the first one that the tap saw
 	credit    int64            // how many more states may be looked at
@@ -57,8 +57,8 @@ type session struct {
 const (
 	// maxStumbles bounds what one session reports.
 	maxStumbles = 32
-	// firstCredit and creditPerFrame bound the work of searches, of which a frame in ordinary traffic needs none. A search
-	// that uses the credit up is not finished, and the endpoint not judged.
+	// firstCredit and creditPerFrame bound the work of searches; ordinary traffic needs none. If a search exhausts the
+	// credit, it stops and the endpoint is not judged.
 	firstCredit, creditPerFrame = 1 << 18, 16
 )
 
@@ -93,7 +93,7 @@ func newSession(cfg *Config, meta *trace.Meta, flow trace.FlowID) *session {
 	return s
 }
 
-// begin puts both endpoints where they are before the first packet.
+// begin sets both endpoints to their state before the first packet.
 func (s *session) begin() {
 	for i := range s.observed {
 		s.observed[i] = analyzers.Observed{Connection: s.flow.Connection(), Flow: s.flow, Responder: i == 1,
@@ -172,8 +172,8 @@ func (s *session) observe(r *trace.Record) {
 	s.trim()
 }
 
-// begins follows the first packet. Unless that is the first request, the connection is older than the capture, and what
-// its endpoints had received and sent before is not known.
+// begins handles the first packet. Unless it is the first request, the connection is older than the capture, and what
+// its endpoints have received and sent is unknown.
 func (s *session) begins(r *trace.Record) {
 	s.started = true
 	switch {
@@ -275,12 +275,12 @@ func (s *session) response(f *frame, at int64) {
 // A psnRange is the PSNs from from to before to.
 type psnRange struct{ from, to int64 }
 
-// maxSwallowed is how many gaps a responder may accept without counting the messages in them: of one the requester may
-// have sent other requests than those that were seen.
+// maxSwallowed is how many gaps a responder may accept without counting their messages: the requester may have sent
+// other requests in one gap than those that were seen.
 const maxSwallowed = 1
 
-// tally compares the count of messages in f with those that the tap saw. If the responder has counted messages that
-// must have been in what it accepted unseen, the tap missed them. If it has not, it accepts gaps.
+// tally compares the MSN of f with the messages that the tap saw. If the responder has counted messages of an unseen
+// gap, the tap missed them. If not, the responder accepts gaps.
 func (s *session) tally(f *frame, at int64) {
 	if f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 {
 		return
@@ -301,8 +301,8 @@ func (s *session) tally(f *frame, at int64) {
 	s.more, s.uncounted = more, 0
 }
 
-// testify notes whether f acknowledges what the requester seems to have left out. A responder that lacks a request
-// refuses what comes after it, so both endpoints show that the tap missed something.
+// testify keeps whether f acknowledges what the requester seems to have left out. A responder refuses requests after a
+// gap, so both endpoints then show that the tap missed frames.
 func (s *session) testify(f *frame, at int64) {
 	switch {
 	case s.gap.to == 0:
@@ -325,11 +325,11 @@ func (s *session) acceptGap(at int64) {
 	}
 }
 
-// doubtSpan is how many frames before and after an unseen one are in doubt: those that states with unseen frames are
+// doubtSpan is how many frames before and after an unseen one are in doubt: as many as states with unseen frames are
 // followed through.
 const doubtSpan = 2 * anchorSpan
 
-// doubt notes that the responder acted at frame at on a request that was not seen.
+// doubt keeps that the responder acted at frame at on a request that was not seen.
 func (s *session) doubt(at int64) {
 	list := &s.observed[1].Doubted
 	if n := len(*list); n == 0 || (*list)[n-1].To != 0 {
@@ -363,7 +363,7 @@ func (s *session) remember(f *frame) {
 	}
 }
 
-// resyncAfter is how many new requests in a row show where a requester is.
+// resyncAfter is how many consecutive new requests show the state of a requester.
 const resyncAfter = 8
 
 func (s *session) resyncRequester(at int64) {
@@ -372,8 +372,8 @@ func (s *session) resyncRequester(at int64) {
 	s.req.start(n, at)
 }
 
-// resyncResponder takes an acknowledgement of everything that was sent, and sent once, for what shows where the
-// responder is.
+// resyncResponder takes the state of the responder from an acknowledgement of everything sent, if all of it was sent
+// once.
 func (s *session) resyncResponder(f *frame, at int64) {
 	if s.stumbled >= maxStumbles || f.op != packet.Acknowledge || !f.syndrome.IsAck() || f.psn != s.top-1 ||
 		s.fresh < resyncAfter && !s.whole(f) {
@@ -395,7 +395,8 @@ func (s *session) resyncResponder(f *frame, at int64) {
 	}
 }
 
-// whole reports whether f shows that the trace holds the connection from its first request on: the MSN counts them all.
+// whole reports whether f shows that the trace holds the connection from its first request on: the MSN counts all
+// messages seen.
 func (s *session) whole(f *frame) bool { return s.midway && s.repeated < 0 && int64(f.msn) == s.ended }
 
 // trim forgets frames that nobody needs any more.
@@ -422,7 +423,7 @@ func (s *session) trim() {
 
 const (
 	// maxLag is how many frames may pass before a requester that never goes back is taken to have received the older ones.
-	// What it does about PSNs before that is then not judged.
+	// Its reaction to earlier PSNs is then not judged.
 	maxLag = 64
 	// maxFrames bounds what is remembered of a session.
 	maxFrames = 2048
@@ -439,8 +440,8 @@ func (s *session) absorb() {
 	}
 }
 
-// arrives notes a frame of an exact session. Where an event changes what arrives, or when, nothing more is judged,
-// unless a second tap shows that.
+// arrives keeps a frame of an exact session. After an event that changes what arrives, or when, nothing is judged
+// unless a second tap shows the effect.
 func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 	switch r.Event {
 	case trace.EventNone, trace.EventDrop, trace.EventCorrupt, trace.EventECN:
@@ -465,8 +466,8 @@ func (s *session) arrives(f *frame, at int64, r *trace.Record) {
 	}
 }
 
-// foldRequester makes the requester one that has received the responses before cut. If one was missing that stops all
-// progress, it has not shown for long that it lacks that: so the tap may.
+// foldRequester makes the requester one that has received the responses before cut. If one of them was missing, the
+// requester has long shown no sign of it: the tap may have missed it.
 func (s *session) foldRequester(cut int64) {
 	t := &s.req
 	calm := len(t.set) > 0
@@ -527,7 +528,7 @@ func (s *session) received(best senderNode, cut int64) senderNode {
 // asked reports whether a response asks for what is the oldest.
 func (s *sender) asked() bool { return s.nak || s.implied || s.rnr }
 
-// acknowledged returns what follows the highest PSN that responses between two frames acknowledge.
+// acknowledged returns the PSN after the highest one that responses between two frames acknowledge.
 func (s *session) acknowledged(from, to int64) int64 {
 	high := int64(-1 << 62)
 	for k := max(from, s.base); k < to; k++ {
@@ -580,10 +581,10 @@ func (s *session) note(endpoint int, st *stumble) {
 	s.observed[endpoint].Unexplained = append(s.observed[endpoint].Unexplained, f)
 }
 
-// allowance is how many frames of a session a tap may have missed.
+// allowance bounds the frames of a session that a tap may have missed.
 func (s *session) allowance() int64 { return maxUnseen + max(0, s.end()-maxShort)/8 }
 
-// maxShort is the length of traces in which a tap misses no more than maxUnseen frames.
+// maxShort is the length of traces of which a tap misses at most maxUnseen frames.
 const maxShort = 12
 
 // mark notes which endpoints are judged at the packet id.
@@ -600,7 +601,7 @@ func (s *session) mark(id uint64) {
 	}
 }
 
-// excused returns what is missing at the end if the other host sends requests, too: one unseen frame may have put the
+// excused returns what is missing at the end if the other host sends requests, too: an unseen frame may have put the
 // queue pair in error.
 func (st *stumble) excused(peer *session) *stumble {
 	if st != nil && peer != nil && !(peer.vouched[0] && peer.vouched[1]) && st.needs > maxUnseen {
@@ -610,7 +611,7 @@ func (st *stumble) excused(peer *session) *stumble {
 }
 
 // finish judges the end and returns what was observed of both endpoints. Peer is the session of the other host's
-// requests, or nil: a queue pair in error owes neither requests nor responses.
+// requests, or nil. A queue pair in error owes neither requests nor responses.
 func (s *session) finish(peer *session) []analyzers.Observed {
 	if s.limits.AtRest {
 		failed, known := peer.failed(1)
@@ -639,8 +640,8 @@ func (s *session) failed(endpoint int) (failed, known bool) {
 	return s.rsp.endsInError()
 }
 
-// finishEndpoint notes what an endpoint owes at the end, and reports whether that was judged. Failed says that its
-// queue pair may be in error on behalf of the other host's requests.
+// finishEndpoint keeps what an endpoint owes at the end, and reports whether that was judged. Failed says that requests
+// of the other host may have put its queue pair in error.
 func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*stumble, bool), failed,
 	known bool) bool {
 	if failed {
@@ -651,7 +652,7 @@ func (s *session) finishEndpoint(endpoint int, peer *session, finish func() (*st
 	return judged || !s.exact
 }
 
-// rejudge follows a short session once more, now that it is known which requests were sent later: what an unseen one
+// rejudge follows a short session a second time, when the later requests are known: they show what an unseen request
 // must have been.
 func (s *session) rejudge() {
 	if s.base > 0 || len(s.frames) > anchorSpan || s.midway || s.exact {

@@ -2,7 +2,8 @@ package observer
 
 import "candela.dev/candela/analyzers/bounds"
 
-// A route says how an endpoint came to a state: what it may still receive, what that needs, and the earliest instants.
+// A route is how an endpoint reached a state: what it may still receive, how many unseen frames it needs, and the
+// earliest times.
 type route struct {
 	in     int64 // index of the first frame that it may still receive
 	unseen int8  // frames that the tap missed
@@ -11,8 +12,8 @@ type route struct {
 	ready  int64 // end of the wait that an RNR NAK asked for
 }
 
-// covers reports whether all that is possible after o is possible after r, for equal states: any frame may be lost
-// behind the tap, so having more to receive takes nothing away.
+// covers reports whether all that is possible after o is possible after r, for equal states. Any frame may be lost
+// after the tap, so a state that may receive more loses nothing.
 func (r *route) covers(o *route) bool {
 	return r.in <= o.in && r.unseen <= o.unseen && r.now <= o.now && r.timer <= o.timer && r.ready <= o.ready
 }
@@ -27,24 +28,24 @@ type node[K comparable] struct {
 type machine[K comparable] interface {
 	// receive adds what follows if n receives f.
 	receive(s *step[K], n node[K], f *frame)
-	// ignores reports whether f, which arrives, may leave n as it is; n has counted it.
+	// ignores reports whether f, which arrives, may leave n unchanged; n is already after f.
 	ignores(s *step[K], n node[K], f *frame) bool
 	// miss adds what follows from a frame, sent or received, that the tap did not see; n has counted it.
 	miss(s *step[K], n node[K])
 	// send adds what follows if n sends f, or returns why it can't.
 	send(n node[K], f *frame, add func(node[K])) reason
-	// advance moves the only state of an ordinary endpoint to where it has sent f, in constant time per frame. It returns
-	// false, with nothing done, if anything is out of the ordinary.
+	// advance moves the single state of an ordinary endpoint to after it sent f, in constant time. It returns false and
+	// does nothing if anything is out of the ordinary.
 	advance(n *node[K], f *frame, at int64) bool
 	// mayPull reports whether n may serve f, frame k, before frames that came earlier; pull notes that it does.
 	mayPull(n node[K], f *frame, k int64) bool
 	pull(n *node[K], k int64)
 	wasPulled(n node[K], k int64) bool
-	// held reports whether frame k waits behind a later one that was pulled.
+	// held reports whether frame k waits because a later one was pulled.
 	held(n node[K], k int64) bool
 	// settled reports whether n owes nothing.
 	settled(n node[K]) bool
-	// inError reports whether the queue pair of n is in error or gets there if nothing more comes.
+	// inError reports whether the queue pair of n is in error or will be if nothing more arrives.
 	inError(n node[K]) bool
 	// mine reports whether f was sent by this endpoint.
 	mine(f *frame) bool
@@ -56,14 +57,14 @@ type tracker[K comparable] struct {
 	m machine[K]
 
 	set     []node[K]
-	level   int8  // unseen frames that the set needs at least, since the anchor was frozen
+	level   int8  // unseen frames that the set needs at least since the last freeze
 	spent   int64 // unseen frames before that
 	blind   bool
 	vouched bool   // the tap saw every frame from and to this endpoint
-	timed   bool   // host delays bound when this endpoint of an exact session receives what passed
+	timed   bool   // host delays bound when this endpoint of an exact session receives a frame
 	why     reason // why the latest frame that nothing explains can't be sent
-	// aliveNS is when the queue pair was certainly not in error, though it may be at the end: what had arrived by then was
-	// dealt with. 0: it is not in error.
+	// aliveNS is when the queue pair was certainly not in error, though it may be at the end: it handled what had arrived
+	// by then. 0: it is not in error.
 	aliveNS int64
 	anchor  []node[K]
 	// anchorAt and middleAt are the indices of the first frames after the sets anchor and middle; middle is empty at
@@ -135,7 +136,7 @@ func (m *routes[K]) covers(r, o *route) bool { return r.covers(o) && (!m.exact |
 // left is how many more unseen frames n may need.
 func (s *step[K]) left(n *node[K]) int8 { return s.budget - n.unseen }
 
-// run follows all ways from set to the goal and returns the states after it. It reports false if that was too much.
+// run follows all ways from set to the goal. It reports false if there were too many.
 func (s *step[K]) run(set []node[K]) bool {
 	for _, n := range set {
 		s.add(n)
@@ -218,7 +219,7 @@ func (s *step[K]) arriveNext(n node[K]) {
 	}
 }
 
-// overdue reports whether a frame must have arrived before the goal left, and has not.
+// overdue reports whether n has not received a frame that must have arrived before the goal left.
 func (t *tracker[K]) overdue(n *node[K], goal *frame) bool {
 	f := t.pending(n)
 	return f != nil && t.x.latest(f) < max(n.now, goal.timeNS-t.x.limits.HostDelayNS)
@@ -257,7 +258,7 @@ func (s *step[K]) pulled(n node[K], f *frame, k int64) {
 	}
 }
 
-// sent moves the set past frame at, which the endpoint sent. What it returns is nil if the frame is ordinary.
+// sent advances the set past frame at, which the endpoint sent. It returns nil if the frame is explained.
 func (t *tracker[K]) sent(at int64) *stumble {
 	f := t.x.frame(at)
 	if t.blind {
@@ -299,7 +300,8 @@ func (t *tracker[K]) anyState(ok func(*node[K]) bool) bool {
 	return false
 }
 
-// follow returns the search for the frame at, or nil if it was given up. The arrived states are already after it.
+// follow returns the search for the frame at, or nil if it exceeded its budget. The arrived states are already after
+// the frame.
 func (t *tracker[K]) follow(set []node[K], at int64, budget int8, arrived ...node[K]) *step[K] {
 	s := t.newStep(at, budget)
 	for i := range arrived {
@@ -322,7 +324,7 @@ func (t *tracker[K]) newStep(at int64, budget int8) *step[K] {
 	return s
 }
 
-// absorb moves the states past what must have arrived before the frame at, as far as that leaves no choice.
+// absorb advances the states past what must have arrived before the frame at, as far as there is one way.
 func (t *tracker[K]) absorb(at int64) {
 	goal := t.x.frame(at)
 	for i := range t.set {
@@ -370,7 +372,7 @@ func (t *tracker[K]) stumble(f *frame, at int64) *stumble {
 	return &stumble{at: at, id: f.id, why: why, needs: maxUnseen + 1}
 }
 
-// freeze makes the set the anchor and counts unseen frames anew: which of them were missed before is no longer asked.
+// freeze makes the set the anchor and restarts the count of unseen frames.
 func (t *tracker[K]) freeze(at int64) {
 	t.spent += int64(t.level)
 	for i := range t.set {
@@ -381,8 +383,8 @@ func (t *tracker[K]) freeze(at int64) {
 	t.anchorAt, t.middleAt = at, at
 }
 
-// replay follows the frames from the anchor to at with up to budget unseen frames. It reports false if that is too
-// much.
+// replay follows the frames from the anchor to at with up to budget unseen frames. It reports false if that exceeded
+// the limits.
 func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
 	set := append([]node[K](nil), t.anchor...)
 	for k := t.anchorAt; k <= at && k < t.x.end(); k++ {
@@ -406,8 +408,8 @@ func (t *tracker[K]) replay(at int64, budget int8) ([]node[K], bool) {
 	return set, true
 }
 
-// refresh follows everything since the anchor anew, because more is known of what was sent. It returns what nothing
-// explains now.
+// refresh follows everything since the anchor a second time, because more is known of what was sent. It returns what is
+// now unexplained.
 func (t *tracker[K]) refresh(at int64) *stumble {
 	if t.blind || t.level == 0 {
 		return nil
@@ -429,7 +431,7 @@ func (t *tracker[K]) refresh(at int64) *stumble {
 }
 
 // endsInError reports whether the queue pair may be in error at the end of the trace, and whether that is known. An
-// endpoint that nobody can explain may be.
+// endpoint that no state explains may be.
 func (t *tracker[K]) endsInError() (failed, known bool) {
 	if t.blind || len(t.set) == 0 {
 		return true, false
@@ -440,7 +442,7 @@ func (t *tracker[K]) endsInError() (failed, known bool) {
 	return !done || len(s.result) > 0, done
 }
 
-// finish looks for a state that owes nothing, and reports whether it could.
+// finish looks for a state that owes nothing, and reports whether it could search.
 func (t *tracker[K]) finish() (st *stumble, judged bool) {
 	if t.blind || len(t.set) == 0 {
 		return nil, false
@@ -468,8 +470,7 @@ func (t *tracker[K]) finish() (st *stumble, judged bool) {
 	return &stumble{at: end, why: reasonUnfinished, needs: maxUnseen + 1}, true
 }
 
-// anchorSpan is how many frames lie between two anchors: what an unseen frame before them would explain is not looked
-// for.
+// anchorSpan is the number of frames between two anchors. Unseen frames before the anchor are not considered.
 const anchorSpan = 32
 
 // settle moves the anchor on.
@@ -497,7 +498,7 @@ func (t *tracker[K]) oldest() int64 {
 	return low
 }
 
-// A stumble is a frame that an endpoint can't have sent if the tap missed nothing more.
+// A stumble is a frame that an endpoint cannot have sent unless the tap missed more frames.
 type stumble struct {
 	at        int64
 	id        uint64 // 0: something is missing at the end

@@ -52,8 +52,7 @@ func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 		Message: "the repeated atomic was executed again, or answered with another one's result",
 	}
 	if a.inferred {
-		f.Severity = analyzers.Warning
-		f.Message += "; or the queue pair was connected anew, which a capture does not tell"
+		f.Doubt(analyzers.Warning, "; or the queue pair was connected anew, which a capture does not show")
 	}
 	a.report.Tell(causeAtomicReplay(cause.Responder(step.Flow), psn(step.Place), value, first.value), f)
 }

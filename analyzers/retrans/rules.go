@@ -54,7 +54,7 @@ func Rules() []analyzers.Rule {
 		{
 			ID: RuleAckSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.1",
 			Statement: "A request that asks for an acknowledgement, a READ and an atomic are answered before the requester's " +
-				"timer has to repeat them.",
+				"timer expires.",
 		},
 		{
 			ID: RuleNakSilence, Severity: analyzers.Warning, Clause: "IBTA volume 1, 9.7.5.2",

@@ -8,17 +8,18 @@ func causeNoReaction(who cause.Argument, after cause.Duration) cause.Cause {
 
 func causeNoRecovery(who cause.Argument, gap cause.Ratio, after cause.Duration) cause.Cause {
 	return cause.Of(RuleNoRecovery, "stayed-slow",
-		"%v had not become faster %v after its last CNP: its packets were %v their time on the wire apart.", who, after, gap)
+		"%v had not sped up %v after its last CNP: it still spaced its packets at %v their time on the wire.", who, after,
+		gap)
 }
 
 func causeUnprovoked(who cause.Argument, gap cause.Ratio) cause.Cause {
 	return cause.Of(RuleUnprovoked, "paced",
-		"%v sent packets %v their time on the wire apart before a CNP had reached it.", who, gap)
+		"%v spaced its packets at %v their time on the wire before a CNP had reached it.", who, gap)
 }
 
 func causeDisabled(who cause.Argument, gap cause.Ratio) cause.Cause {
 	return cause.Of(RuleDisabled, "paced",
-		"%v sent packets %v their time on the wire apart although its reaction point is off.", who, gap)
+		"%v spaced its packets at %v their time on the wire although its reaction point is off.", who, gap)
 }
 
 // Causes lists an example of each cause: what the tests of this package make the analyzer report.

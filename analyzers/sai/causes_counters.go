@@ -97,7 +97,7 @@ func causeOtherQueues(who cause.Switch, c *sai.Port) cause.Cause {
 
 func causeUntrimmed(who cause.Switch, where string, missing int64, c *sai.Queue) cause.Cause {
 	return cause.Of(ruleUntrimmed, "dropped-whole",
-		"%v dropped packets of %v without trimming them: %v never left, and it counted %v as trimmed.", who,
+		"%v dropped packets of %v without trimming them: %v never left, but its counter of trimmed packets was %v.", who,
 		cause.Name(where), packets(missing), cause.Name(c.Trim.String()))
 }
 

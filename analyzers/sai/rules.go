@@ -69,7 +69,7 @@ func Rules() []analyzers.Rule {
 		{ruleIPLength, v, proposal + ", DROP_AND_TRIM", "The IP length of a copy is updated."},
 		{ruleChecksum, v, proposal + ", DROP_AND_TRIM", "The IPv4 header checksum of a copy is updated."},
 		{ruleHeaders, v, proposal + ", overview",
-			"A copy keeps addresses, ports, protocol and the bytes behind them; TTL counts the hop, ECN may be set to CE."},
+			"A copy keeps addresses, ports, protocol and the bytes after them; TTL counts the hop, ECN may be set to CE."},
 		{ruleForward, v, proposal + ", overview",
 			"A copy goes on to the packet's destination, never back to its sender nor by another port."},
 		{ruleWhole, v, sonic + ", case 3", "A packet that is not trimmed keeps its length, its DSCP and its queue."},
@@ -79,9 +79,9 @@ func Rules() []analyzers.Rule {
 		{ruleACL, v, proposal + ", ACTION_PACKET_TRIM_DISABLE",
 			"A packet that an ACL entry exempts is dropped, not trimmed."},
 		{ruleRoom, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION", "A packet is trimmed only if its queue does not admit " +
-			"it: none is while the queue holds less than half of what it may."},
+			"it; no packet is trimmed while the queue holds less than half of its limit."},
 		{ruleOnce, v, proposal + ", overview",
-			"What leaves has arrived, and leaves once: a copy is not doubled and not trimmed again."},
+			"What leaves has arrived, and leaves once: a copy is neither duplicated nor trimmed a second time."},
 		{ruleOrder, v, proposal + ", overview",
 			"Copies of one ingress port, egress port and queue leave in the order in which their packets arrived."},
 		{ruleOvertake, v, proposal + ", overview",
@@ -89,7 +89,7 @@ func Rules() []analyzers.Rule {
 		{ruleSilent, v, proposal + ", counters",
 			"A packet that would be trimmed leaves whole, leaves trimmed, or is counted as DROPPED_TRIM."},
 		{ruleUntrimmed, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION",
-			"What a queue with DROP_AND_TRIM drops is trimmed, but for exempt packets."},
+			"A packet that a queue with DROP_AND_TRIM does not admit is trimmed, unless it is exempt."},
 		{ruleConservation, v, proposal + ", counters (inferred)",
 			"TRIM = TX_TRIM + DROPPED_TRIM once the trim queue has drained."},
 		{ruleTrim, v, proposal + ", QUEUE_STAT_TRIM_PACKETS", "TRIM counts each packet of the queue that was trimmed."},
@@ -104,13 +104,14 @@ func Rules() []analyzers.Rule {
 		{rulePortSum, v, proposal + ", counters (inferred)", "A port's trim counters are the sums of its queues'."},
 		{ruleSwitchSum, v, proposal + ", counters", "The switch's trim counters are the sums of its ports'."},
 		{ruleInterface, v, proposal + ", DROP_AND_TRIM",
-			"Interface statistics show every dropped original, and every packet that left but perhaps copies."},
+			"Interface statistics count every dropped original and every packet that left; they may leave out copies."},
 		{ruleQueueSent, v, proposal + ", counters",
 			"A queue's counter of packets sent holds what left by it, copies included."},
-		{ruleOctets, v, rfc3635, "Octets of a port, a queue and an ACL entry are those of their packets, MAC header " +
-			"included, with the FCS or without it, but in all of a kind alike."},
+		{ruleOctets, v, rfc3635, "Octet counters of ports, queues and ACL entries count whole frames, MAC header " +
+			"included, and either all or none of a kind include the FCS."},
 		{ruleACLCounter, v, sonic + ", case 7", "An ACL entry counts each packet that matches it."},
-		{ruleNotJudged, analyzers.Note, "Candela", "What could not be judged, and why."},
+		{ruleNotJudged, analyzers.Note, "Candela",
+			"Everything can be judged; otherwise the note says what could not, and why."},
 	}
 	rules := make([]analyzers.Rule, len(table))
 	for i, r := range table {

@@ -72,8 +72,8 @@ func Rules() []analyzers.Rule {
 			Statement: "In the end every byte that was sent has been acknowledged."},
 		{ID: ruleUnjudged, Severity: analyzers.Note,
 			Clause: "docs/internals/architecture.md, The observer sits at the switch",
-			Statement: "Every timeout can be judged: its packet did not wait at its NIC for so long that a timer that does " +
-				"not double, or is half as long, would look the same."},
+			Statement: "Every timeout can be judged: no packet waited at its NIC for so long that its retransmission timer " +
+				"cannot be measured."},
 	}
 	for i := range list {
 		if list[i].Severity == "" {

@@ -26,7 +26,7 @@ func Rules() []analyzers.Rule {
 				"READ request."},
 		{ID: ruleNackPSN, Severity: analyzers.Violation, Clause: saiClause + "; 9.7.5.2",
 			Statement: "The NAK for a trimmed header names the packet " +
-				"that the receiver waits for, which is none behind the trimmed one."},
+				"that the receiver waits for, which is not later than the trimmed one."},
 		{ID: ruleNackRepeat, Severity: analyzers.Violation, Clause: saiClause + "; 9.7.5.2",
 			Statement: "One trimmed header is NAKed once; only " +
 				"the header of a retransmission that was trimmed, too, brings another NAK."},

@@ -1,7 +1,7 @@
 package oracle
 
 // Choice is one freedom or duty of an endpoint as the oracle understands the standard.
-// docs/internals/oracle.md has all.
+// docs/reference/oracle-choices.md has all.
 type Choice struct {
 	Endpoint string
 	What     string

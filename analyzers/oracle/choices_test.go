@@ -10,31 +10,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in docs/internals/oracle.md")
+var update = flag.Bool("update", false, "rewrite docs/reference/oracle-choices.md")
 
 func TestChoicesAreDocumented(t *testing.T) {
-	const file, begin, end = "../../docs/internals/oracle.md", " -update -->\n", "<!-- end -->"
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(page), begin)
-	old, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has no place for the table", file)
-	}
+	const file = "../../docs/reference/oracle-choices.md"
 	var b strings.Builder
-	b.WriteString("| endpoint | what it may and must do | clause |\n|---|---|---|\n")
+	b.WriteString(`# What the endpoints of the oracle may do
+
+Each choice that [the oracle](../internals/oracle.md) allows, with its clause of IBTA volume 1
+(` + "`go test ./analyzers/oracle -run Choices -update`" + ` rewrites this page).
+
+| endpoint | what it may and must do | clause |
+|---|---|---|
+`)
 	for _, c := range Choices() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", c.Endpoint, c.What, c.Clause)
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(before+begin+b.String()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return
 	}
-	if diff := cmp.Diff(b.String(), old); diff != "" {
-		t.Errorf("table of choices (-want +have):\n%s", diff)
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b.String(), string(have)); diff != "" {
+		t.Errorf("%s (-want +have; -update rewrites it):\n%s", file, diff)
 	}
 }

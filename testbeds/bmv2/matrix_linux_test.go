@@ -160,12 +160,15 @@ func column(table, name string) map[string]string {
 			continue
 		}
 		if at < len(cells) && len(cells) > 2 {
-			results[cells[0]+"|"+strings.Trim(cells[1], "`")] = cells[at]
+			for action := range strings.SplitSeq(cells[1], ", ") {
+				results[cells[0]+"|"+strings.Trim(action, "`")] = cells[at]
+			}
 		}
 	}
 	return results
 }
 
+// render writes a line for actions of one addressing that all targets treat alike.
 func render(columns []target, results []map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| addressing | action")
@@ -173,20 +176,35 @@ func render(columns []target, results []map[string]string) string {
 		b.WriteString(" | " + x.name)
 	}
 	b.WriteString(" |\n|---|---" + strings.Repeat("|---", len(columns)) + "|\n")
+	addressing, outcome := "", ""
+	var actions []string
+	flush := func() {
+		if len(actions) > 0 {
+			fmt.Fprintf(&b, "| %s | `%s`%s |\n", addressing, strings.Join(actions, "`, `"), outcome)
+		}
+		actions = nil
+	}
 	for _, c := range datapathtest.Matrix() {
-		fmt.Fprintf(&b, "| %s | `%s`", c.Addressing, c.Action)
+		cells := ""
 		for _, r := range results {
 			cell := r[c.Addressing+"|"+c.Action]
 			if cell == "" {
 				cell = notRun
 			}
-			b.WriteString(" | " + cell)
+			cells += " | " + cell
 		}
-		b.WriteString(" |\n")
+		if c.Addressing != addressing || cells != outcome {
+			flush()
+			addressing, outcome = c.Addressing, cells
+		}
+		actions = append(actions, c.Action)
 	}
+	flush()
 	software := []uint32{p4.ActionCorruptPayload, p4.ActionDelay, p4.ActionDuplicate, p4.ActionReorder, p4.ActionRewrite}
+	addressing, outcome = "any of these", " | offered | – | –"
 	for _, id := range software {
-		fmt.Fprintf(&b, "| any of these | `%s` | offered | – | – |\n", p4.Software().Action(id).Name)
+		actions = append(actions, p4.Software().Action(id).Name)
 	}
+	flush()
 	return b.String()
 }

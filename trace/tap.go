@@ -25,7 +25,7 @@ func (p TapPoint) String() string { return [...]string{"unset", "before", "after
 // TapDecoder from captured frames.
 type Tap struct {
 	Time   clock.Time
-	Number uint64 // place in the sequence of observations, from 1; findings name packets by it
+	Number uint64 // names the packet in findings: its ID, or of captures its place among the observations; 0: none
 	Point  TapPoint
 	IPv6   bool
 	DSCP   uint8

@@ -16,14 +16,13 @@ type judge struct {
 	view     analyzers.SwitchView
 	switches []*Analyzer
 	before   []sai.Snapshot
-	records  []uint64
 	stopped  []bool
 }
 
 // NewJudge returns the judge of the switches of v, which speak the vocabulary of package sai: sai.Device and
 // sai.Snapshot.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
-	j := &judge{view: v, records: make([]uint64, v.Switches()), stopped: make([]bool, v.Switches())}
+	j := &judge{view: v, stopped: make([]bool, v.Switches())}
 	for i := range v.Switches() {
 		a, s, err := j.begin(i)
 		if err != nil {
@@ -92,9 +91,7 @@ func (j *judge) Observe(t *trace.SwitchTap) {
 	if t.Internal || t.Stage == trace.Dropped || j.stopped[t.Switch] {
 		return
 	}
-	j.records[t.Switch]++
 	o := Observation(t, j.view.Address)
-	o.ID = j.records[t.Switch]
 	j.switches[t.Switch].Observe(&o)
 }
 
@@ -176,7 +173,7 @@ const (
 // mirrored ports of a real switch do not.
 func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Addr) sai.Observation {
 	o := sai.Observation{
-		TimePS: int64(t.Time), Port: t.Port, Side: sai.Before, Queue: sai.UnknownQueue,
+		ID: t.ID, TimePS: int64(t.Time), Port: t.Port, Side: sai.Before, Queue: sai.UnknownQueue,
 		Signature: signature(t), Src: address(t.Src, t.IPv6), Dst: address(t.Dst, t.IPv6),
 		SrcPort: t.Entropy, DstPort: uint16(t.Protocol), Protocol: protocolUDP,
 		DSCP: t.DSCP, ECN: t.ECN, TTL: t.TTL, Length: int(t.Size), IPLength: int(t.Size) - sai.EthernetHeader,

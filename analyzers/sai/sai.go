@@ -388,7 +388,9 @@ func (a *Analyzer) violate(c cause.Cause, o *sai.Observation, e *entry, expected
 	ids := []uint64{o.ID}
 	message := fmt.Sprintf("port %s, %v → %v", a.config.Ports[o.Port], o.Src, o.Dst)
 	if e != nil {
-		ids = append(ids, e.ID)
+		if e.ID != o.ID {
+			ids = append(ids, e.ID)
+		}
 		message += fmt.Sprintf(": %d bytes with DSCP %d arrived at %s", e.Length, e.DSCP, clock.Duration(e.TimePS).Text())
 	}
 	a.report.Tell(c, analyzers.Finding{

@@ -71,6 +71,11 @@ func (r *Report) check() error {
 			}
 		}
 	}
+	for i := range r.Journeys {
+		if err := r.Journeys[i].check(); err != nil {
+			return err
+		}
+	}
 	for i := range r.Charts {
 		for _, l := range r.Charts[i].Lines {
 			if len(l.Times) != len(l.Values) {

@@ -18,7 +18,7 @@ func TestAPageFromADocumentIsThePageOfTheReport(t *testing.T) {
 	if len(drawn.Ladders) == 0 || len(drawn.Sequences) == 0 || len(drawn.Findings[0].Window) == 0 {
 		t.Fatal("nothing is drawn: this test proves nothing")
 	}
-	all["drawn"] = drawn
+	all["drawn"], all["travelled"] = drawn, travelled()
 	for name, r := range all {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -176,6 +176,7 @@ type pageFinding struct {
 
 	Anchor  string // "f1"
 	Ladder  *ladderView
+	Journey *journeyView
 	Rows    []packetRow
 	Filters []filterView
 }
@@ -298,7 +299,7 @@ func (p *page) findings(t *textReport) {
 	view := func(g group) pageFinding {
 		f := g[0]
 		v := pageFinding{Finding: f, Place: t.place(f), What: t.headline(g), Anchor: p.Anchor(f),
-			Filters: p.filters(f)}
+			Filters: p.filters(f), Journey: p.journey(f)}
 		v.Rows = p.packetRows(f, v.Anchor)
 		for _, other := range g[1:] {
 			v.Others = append(v.Others, pageOther{p.Anchor(other), t.place(other), other.Summary()})
@@ -331,6 +332,17 @@ func (p *page) findings(t *textReport) {
 	if hidden := flat(remarks[len(p.Remarks):]); len(hidden) > 0 {
 		p.MoreRemarks = "and " + moreOf(len(hidden), "finding") + ": " + ruleCounts(hidden)
 	}
+}
+
+// journey returns the drawing of a finding's packets in a test of a switch; nil: there is none.
+func (p *page) journey(f *Finding) *journeyView {
+	for i := range p.Journeys {
+		j := &p.Journeys[i]
+		if n := j.Finding; n > 0 && n <= len(p.Findings) && &p.Findings[n-1] == f {
+			return newJourneyView(p.Report, j, p.Anchor(f))
+		}
+	}
+	return nil
 }
 
 // Anchor is the place of a finding of r on its page.

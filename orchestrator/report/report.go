@@ -67,6 +67,8 @@ type Report struct {
 
 	Sequences []Sequence // PSN over time, for the HTML page
 	Ladders   []Ladder   // packets one by one around what matters, for the HTML page
+	// Journeys are the packets of findings of a test of a switch, for the HTML page.
+	Journeys []Journey `json:",omitempty"`
 
 	Dir   string   // of the run's files; empty for a bare trace
 	Next  []string // commands that look closer or repeat the run

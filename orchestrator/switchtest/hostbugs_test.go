@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/generator/ndp"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // provoke returns a test that gives a bug of NDP hosts the occasion to show.
@@ -53,7 +54,16 @@ func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {
 
 func rulesOf(t *testing.T, text string) (rules []string) {
 	t.Helper()
-	o := run(t, parse(t, text)[0])
+	p, err := switchtest.New(parse(t, text)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := options(t.TempDir())
+	options.NoReports = true
+	o, err := switchtest.Run(t.Context(), p, options)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range o.Analysis.Findings {
 		if !slices.Contains(rules, f.Rule) {
 			rules = append(rules, f.Rule)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
@@ -122,7 +123,10 @@ taps: {TAPS}
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := execute(t, p)
+			o, err := Run(t.Context(), p, orchestrator.Options{Out: t.TempDir(), Wall: time.Now, Version: "test"})
+			if err != nil {
+				t.Fatal(err)
+			}
 			var found []string
 			for _, f := range o.Analysis.Findings {
 				found = append(found, f.Rule)
@@ -130,6 +134,9 @@ taps: {TAPS}
 			slices.Sort(found)
 			if found = slices.Compact(found); !slices.Equal(found, c.want) {
 				t.Errorf("found %v, want %v", found, c.want)
+			}
+			if drawn := o.Report.Journeys; len(drawn) != len(c.want) {
+				t.Errorf("%d of %d findings are drawn", len(drawn), len(c.want))
 			}
 			if len(c.want) == 0 && (o.Verdict.Exit != orchestrator.ExitPass || o.Analysis.Coverage["switch"]["made"] != 600) {
 				t.Errorf("%v, %d packets made", o.Verdict, o.Analysis.Coverage["switch"]["made"])

@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"bytes"
 	"fmt"
 	"path/filepath"
 
@@ -58,6 +59,11 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 	}
 	if f.analysis != nil {
 		f.reportAnalysis(rep)
+	}
+	if data, err := opened.ReadFile(report.DocumentFile); err == nil {
+		if old, err := report.ReadDocument(bytes.NewReader(data)); err == nil {
+			rep.TakeJourneys(old)
+		}
 	}
 	out := &orchestrator.Outcome{Verdict: verdict, Report: rep, Analysis: f.analysis, Dir: opened.Dir()}
 	if out.Analysis == nil {

@@ -41,6 +41,7 @@ type run struct {
 	series    *series
 	current   []parameter.Values // of each switch
 	live      *liveRun           // nil: simulated
+	kept      keptTaps           // of a live run
 	now       clock.Time         // up to where it has come
 	end       clock.Time
 	quiet     bool // in the end nothing was left to happen
@@ -140,6 +141,7 @@ func (r *run) build(context.Context) (err error) {
 		}
 	}
 	if r.plan.live {
+		r.net.SetTap(r.kept.observe)
 		err = r.goLive()
 	} else {
 		r.endpoints, err = r.plan.attach(r.net, r.ledger)
@@ -388,7 +390,12 @@ func (r *run) Report(v orchestrator.Verdict, dir string) *report.Report {
 }
 
 // Write writes the report in every format.
-func (r *run) Write(_ context.Context, rep *report.Report, _ bool) error { return r.WriteReports(rep) }
+func (r *run) Write(ctx context.Context, rep *report.Report, _ bool) error {
+	if err := r.illustrate(ctx, rep); err != nil {
+		rep.Notes = append(rep.Notes, "the packets of findings are not drawn: "+err.Error())
+	}
+	return r.WriteReports(rep)
+}
 
 // excuse returns the waiver of a violation, nil if there is none. A rule is about switches or about hosts, and only a
 // waiver of that device counts.

@@ -31,8 +31,8 @@ type pinging struct {
 	sent []clock.Time // by number from 0
 }
 
-// Numbers of answers have this bit.
-const answer = 1 << 31
+// Answer is a bit of the numbers of answers.
+const Answer = 1 << 31
 
 // NewEcho returns the echo transport of a host. done is told of each round trip.
 func NewEcho(host fabric.HostID, done func(now clock.Time, id uint32, rtt clock.Duration)) *Echo {
@@ -54,12 +54,12 @@ func (e *Echo) Receive(now clock.Time, p *fabric.Packet) {
 	if p.Flags&(fabric.Trimmed|fabric.Returned) != 0 {
 		return
 	}
-	if p.Number&answer == 0 {
+	if p.Number&Answer == 0 {
 		e.answers = append(e.answers, p.Header)
 		return
 	}
 	for i := range e.pings {
-		n := p.Number &^ answer
+		n := p.Number &^ Answer
 		if q := &e.pings[i]; q.ID == p.Flow && n < uint32(len(q.sent)) {
 			e.done(now, q.ID, now.Sub(q.sent[n]))
 		}
@@ -71,7 +71,7 @@ func (e *Echo) Poll(now clock.Time, p *fabric.Packet) bool {
 	e.now = now
 	if len(e.answers) > 0 {
 		h := &e.answers[0]
-		p.Dst, p.Size, p.Protocol, p.Flow, p.Number = h.Src, h.Size, fabric.Echo, h.Flow, h.Number|answer
+		p.Dst, p.Size, p.Protocol, p.Flow, p.Number = h.Src, h.Size, fabric.Echo, h.Flow, h.Number|Answer
 		p.DSCP, p.Class, p.IPv6, p.Entropy = h.DSCP, h.Class, h.IPv6, h.Entropy
 		e.answers = append(e.answers[:0], e.answers[1:]...)
 		return true

@@ -1,0 +1,333 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+)
+
+// Journey is the packets of a finding of a test of a switch, hop by hop. It is drawn as a ladder and listed.
+type Journey struct {
+	Finding int      `json:"finding"`  // its number in Findings, from 1
+	FoundNS int64    `json:"found_ns"` // when the analyzer reported it
+	Lanes   []string `json:"lanes"`    // hosts and switches, from left to right
+	Hops    []Hop    `json:"hops"`     // in the order of SentNS
+	Omitted int      `json:"omitted,omitempty"`
+	// Before and Behind are the captures that frame numbers belong to; empty: the run has none.
+	Before string `json:"before,omitempty"`
+	Behind string `json:"behind,omitempty"`
+}
+
+// Hop is a packet on one link, or the place where it was lost.
+type Hop struct {
+	ID        uint64 `json:"id"`
+	What      string `json:"what"`  // "data 17", "NACK 17"
+	Class     string `json:"class"` // of the style sheet
+	From      int    `json:"from"`  // lane
+	To        int    `json:"to"`    // lane; None: it did not arrive
+	FromPort  int    `json:"from_port"`
+	ToPort    int    `json:"to_port"` // None: a host's, or unknown
+	SentNS    int64  `json:"sent_ns"`
+	ArrivedNS int64  `json:"arrived_ns,omitempty"`
+	Fate      string `json:"fate,omitempty"` // what From did to the packet: "trimmed to 64 B", "dropped: tail"
+	Lost      bool   `json:"lost,omitempty"` // it went no further than From
+	Accused   bool   `json:"accused,omitempty"`
+	Gap       bool   `json:"gap,omitempty"`    // hops before this one are left out
+	Before    uint64 `json:"before,omitempty"` // frame in the capture of what came to the switches; 0: none
+	Behind    uint64 `json:"behind,omitempty"` // frame in that of what left them
+}
+
+// None stands for a lane or a port that there is not.
+const None = -1
+
+// Leading returns the numbers, from 1, of up to n findings that are the first of their group: what counts first, then
+// warnings.
+func (r *Report) Leading(n int) []int {
+	warnings := r.findings(func(f *Finding) bool { return !f.counts() && f.Severity != analyzers.Note })
+	var numbers []int
+	for _, g := range append(groups(r.violations()), groups(warnings)...) {
+		if len(numbers) == n {
+			break
+		}
+		for i := range r.Findings {
+			if &r.Findings[i] == g[0] {
+				numbers = append(numbers, i+1)
+			}
+		}
+	}
+	return numbers
+}
+
+// TakeJourneys takes over what is drawn in an older report of the same run, of findings that both have.
+func (r *Report) TakeJourneys(old *Report) {
+	for _, j := range old.Journeys {
+		if j.Finding < 1 || j.Finding > len(old.Findings) {
+			continue
+		}
+		was := &old.Findings[j.Finding-1]
+		i := slices.IndexFunc(r.Findings, func(f Finding) bool {
+			return f.Rule == was.Rule && f.Cause == was.Cause && f.Connection == was.Connection && f.TimeNS == was.TimeNS
+		})
+		if i >= 0 {
+			j.Finding = i + 1
+			r.Journeys = append(r.Journeys, j)
+		}
+	}
+}
+
+func (j *Journey) check() error {
+	for i := range j.Hops {
+		h := &j.Hops[i]
+		if h.From < 0 || h.From >= len(j.Lanes) || h.To < None || h.To >= len(j.Lanes) {
+			return fmt.Errorf("read report: packets of finding %d: hop %d is between lanes %d and %d of %d", j.Finding, i+1,
+				h.From, h.To, len(j.Lanes))
+		}
+	}
+	return nil
+}
+
+// Geometry of a journey, in the units of its view box.
+const (
+	journeyLeft    = 116 // first lane
+	journeyRight   = 250 // beside the last: packet and ports
+	journeyFate    = 15  // of the line below an arrow
+	journeyLaneMin = 124
+	journeyLaneMax = 330
+)
+
+// journeyView is a Journey as an SVG and as a list.
+type journeyView struct {
+	Title, Label       string
+	Width, Height      int
+	Widest             int // that it is scaled up to
+	Top, Bottom, Right int
+	Lanes              []laneView
+	Rows               []journeyRow
+	Hops               []hopView
+	Omitted            string
+	Filters            []filterView
+	Captured           bool
+}
+
+type laneView struct {
+	X    int
+	Name string
+}
+
+type journeyRow struct {
+	ladderRowView
+	Ports  string
+	AsideX int
+	Below  string // what the switch did, on a line of its own
+	BelowX int
+	Tall   int // of the row
+}
+
+// hopView is a row of the list.
+type hopView struct {
+	Anchor, ID, Time, Since, Exact, Way, What, Fate, Class string
+	Frames, Filter                                         string
+	Accused, Gap                                           bool
+}
+
+func newJourneyView(r *Report, j *Journey, prefix string) *journeyView {
+	v := &journeyView{Title: "Packet by packet, " + strings.Join(j.ends(), " and "), Top: ladderTop - 12,
+		Captured: j.Before != ""}
+	spacing := j.spacing()
+	for i, name := range j.Lanes {
+		v.Lanes = append(v.Lanes, laneView{journeyLeft + i*spacing, name})
+	}
+	v.Right = journeyLeft + (len(j.Lanes)-1)*spacing
+	v.Width = v.Right + journeyRight
+	v.Widest = v.Width * 5 / 4
+	y := v.rows(r, j)
+	v.Bottom, v.Height = y, y+8
+	v.Label = fmt.Sprintf("%s between %s", plural(int64(len(j.Hops)), "hop"), clean(strings.Join(j.Lanes, ", ")))
+	if j.Omitted > 0 {
+		v.Omitted = "and " + moreOf(j.Omitted, "hop") + " of these packets"
+	}
+	for i := range j.Hops {
+		v.Hops = append(v.Hops, j.hopView(r, i, prefix))
+	}
+	v.Filters = j.filters()
+	return v
+}
+
+// ends names the hosts of the lanes.
+func (j *Journey) ends() []string {
+	if len(j.Lanes) == 0 {
+		return nil
+	}
+	return slices.Compact([]string{j.Lanes[0], j.Lanes[len(j.Lanes)-1]})
+}
+
+// spacing is the distance of lanes: wide enough for what is written between two of them.
+func (j *Journey) spacing() int {
+	longest := 0
+	for i := range j.Hops {
+		longest = max(longest, utf8.RuneCountInString(j.Hops[i].What))
+	}
+	for _, name := range j.Lanes {
+		longest = max(longest, utf8.RuneCountInString(name))
+	}
+	return min(max(int(float64(longest)*glyphWidth)+60, journeyLaneMin), journeyLaneMax)
+}
+
+// rows fills in the drawing and returns where it ends.
+func (v *journeyView) rows(r *Report, j *Journey) int {
+	y := ladderTop
+	aside := func(text string) {
+		v.Rows = append(v.Rows, journeyRow{ladderRowView: ladderRowView{Y: float64(y), Aside: text},
+			AsideX: (journeyLeft + v.Right) / 2})
+		y += ladderRow
+	}
+	said := slices.ContainsFunc(j.Hops, func(h Hop) bool {
+		return h.Accused && (h.SentNS == j.FoundNS || h.ArrivedNS == j.FoundNS)
+	})
+	for i := range j.Hops {
+		h := &j.Hops[i]
+		if !said && h.SentNS > j.FoundNS {
+			aside("finding, t=" + r.instant(j.FoundNS))
+			said = true
+		}
+		time := r.instant(h.SentNS)
+		switch {
+		case h.Gap:
+			aside("hops left out")
+		case i > 0 && h.SentNS-j.Hops[i-1].SentNS >= longWait:
+			aside(clock.TextNS(h.SentNS-j.Hops[i-1].SentNS) + " without a hop of this flow")
+		case i > 0:
+			time = since(j.Hops[i-1].SentNS, h.SentNS)
+		}
+		row := v.row(h, y, time)
+		v.Rows = append(v.Rows, row)
+		y += row.Tall
+	}
+	if !said {
+		aside("finding, t=" + r.instant(j.FoundNS))
+	}
+	return y
+}
+
+// row draws a hop. What a switch did to the packet is below the arrow, where nothing crosses it.
+func (v *journeyView) row(h *Hop, y int, time string) journeyRow {
+	row := journeyRow{Ports: h.ports(), Tall: ladderRow}
+	row.Y, row.Time, row.ID, row.Text = float64(y), time, packetNumber(h.ID), h.What
+	row.Class, row.Accused = h.Class, h.Accused
+	from := v.Lanes[h.From].X
+	var mark strings.Builder
+	if h.Lost || h.To == None || h.To == h.From {
+		if !h.Lost && h.Fate == "" {
+			row.Text += ", did not arrive"
+		} else if h.Fate != "" {
+			row.Text += ", " + h.Fate
+		}
+		drawCross(&mark, float64(from), float64(y+ladderSlant))
+		row.Cross = mark.String()
+		row.plate()
+		row.center(float64(from) + 14 + row.PlateWidth/2)
+		return row
+	}
+	to, way := v.Lanes[h.To].X, 1
+	if to < from {
+		way = -1
+	}
+	end := y + 2*ladderSlant
+	row.Path = fmt.Sprintf("M%d %dL%d %d", from, y, to-way*6, end)
+	row.Head = fmt.Sprintf("M%d %dl%d -3.5v7z", to, end, -way*8)
+	row.plate()
+	row.center(float64(from+to) / 2)
+	if h.Fate != "" {
+		drawDiamond(&mark, float64(from), float64(y))
+		row.Mark, row.Below, row.BelowX = mark.String(), h.Fate, min(from, to)+10
+		row.Tall += journeyFate
+	}
+	return row
+}
+
+// plate measures the ground behind the row's text, center places both.
+func (row *journeyRow) plate() {
+	row.PlateWidth = float64(utf8.RuneCountInString(row.Text))*glyphWidth + 10
+}
+
+func (row *journeyRow) center(x float64) { row.TextX, row.PlateX = x, round(x-row.PlateWidth/2) }
+
+// ports says by which ports of switches a packet went.
+func (h *Hop) ports() string {
+	switch {
+	case h.Lost && h.FromPort != None:
+		return fmt.Sprintf("at port %d", h.FromPort)
+	case h.FromPort != None && h.ToPort != None:
+		return fmt.Sprintf("port %d to port %d", h.FromPort, h.ToPort)
+	case h.FromPort != None:
+		return fmt.Sprintf("from port %d", h.FromPort)
+	case h.ToPort != None:
+		return fmt.Sprintf("to port %d", h.ToPort)
+	}
+	return ""
+}
+
+func (j *Journey) hopView(r *Report, i int, prefix string) hopView {
+	h := &j.Hops[i]
+	place := func(lane, port int) string {
+		if port == None {
+			return j.Lanes[lane]
+		}
+		return fmt.Sprintf("%s port %d", j.Lanes[lane], port)
+	}
+	v := hopView{
+		Anchor: fmt.Sprintf("%s-h%d", prefix, i+1), ID: packetNumber(h.ID), Time: r.instant(h.SentNS),
+		Exact: fmt.Sprintf("sent at %s ns", grouped(h.SentNS)), Way: place(h.From, h.FromPort), What: h.What, Fate: h.Fate,
+		Class: h.Class, Accused: h.Accused, Gap: h.Gap,
+	}
+	if i > 0 && !h.Gap {
+		v.Since = since(j.Hops[i-1].SentNS, h.SentNS)
+	}
+	switch {
+	case h.To != None && h.To != h.From:
+		v.Way += " → " + place(h.To, h.ToPort)
+		v.Exact += fmt.Sprintf(", arrived at %s ns", grouped(h.ArrivedNS))
+	case h.Lost:
+		v.Exact = fmt.Sprintf("dropped at %s ns", grouped(h.SentNS))
+	default:
+		v.Way += " → did not arrive"
+	}
+	var frames []string
+	for _, at := range []struct {
+		file  string
+		frame uint64
+	}{{j.Behind, h.Behind}, {j.Before, h.Before}} {
+		if at.file != "" && at.frame > 0 {
+			v.Filter = fmt.Sprintf("frame.number == %d", at.frame)
+			frames = append(frames, fmt.Sprintf("%s %d", strings.TrimSuffix(baseName(at.file), ".pcap"), at.frame))
+		}
+	}
+	v.Frames = strings.Join(frames, ", ")
+	return v
+}
+
+func baseName(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
+
+// filters are the display filters for the frames of the hops, a file each.
+func (j *Journey) filters() []filterView {
+	var list []filterView
+	for _, of := range []struct {
+		file  string
+		frame func(*Hop) uint64
+	}{{j.Before, func(h *Hop) uint64 { return h.Before }}, {j.Behind, func(h *Hop) uint64 { return h.Behind }}} {
+		var frames []uint64
+		for i := range j.Hops {
+			if n := of.frame(&j.Hops[i]); n > 0 {
+				frames = append(frames, n)
+			}
+		}
+		if of.file != "" && len(frames) > 0 {
+			list = append(list, filterView{"these packets of " + of.file, "frame.number in {" + ranges(frames, decimal) + "}"})
+		}
+	}
+	return list
+}

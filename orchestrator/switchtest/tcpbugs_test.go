@@ -17,11 +17,14 @@ import (
 
 // provokeTCP returns a test that gives a bug of TCP hosts the occasion to show.
 func provokeTCP(bug tcp.Bug, name string) string {
-	queue, senders, packets, window, receive, rto, first := 20, 2, 600, 10, 6291456, 1000, 0
+	queue, senders, packets, window, receive, rto, first, jitter := 20, 2, 600, 10, 6291456, 1000, 0, 0
 	control, end := "cubic", "deadline-us: 2000000"
 	switch bug {
+	// Without jitter arrivals keep their order from one round to the next, and one sender has all the room in the queue.
+	case tcp.BugIgnoresLoss, tcp.BugAcksBackwards, tcp.BugResendsSACKed:
+		jitter = 1
 	case tcp.BugNeverAvoids: // Reno's avoidance is the slower one
-		control = "reno"
+		control, jitter = "reno", 1
 	// lone segments, of which nobody tells when they are lost
 	case tcp.BugEarlyTimeout, tcp.BugNoBackoff, tcp.BugNoTimeout, tcp.BugHurriedTimeout:
 		queue, senders, packets, window = 1, 12, 3, 10
@@ -40,10 +43,10 @@ func provokeTCP(bug tcp.Bug, name string) string {
 topology: {kind: single-switch, hosts: 14, link: {gbps: 25, delay-ns: 2000}}
 switch-under-test: {model: droptail, data-queue-packets: %d, data-queue-bytes: 10000000}
 hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: 200, initial-window: %d,
-  receive-window-bytes: %d, first-sequence: %d, bugs: [%s]}
+  receive-window-bytes: %d, first-sequence: %d, send-jitter-us: %d, bugs: [%s]}
 workload: [incast: {senders: %d, packets: %d}]
 %s
-`, queue, control, rto, window, receive, first, name, senders, packets, end)
+`, queue, control, rto, window, receive, first, jitter, name, senders, packets, end)
 }
 
 func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {

@@ -106,8 +106,8 @@ func (e *engine) glimpse(b *foresight, events []event) {
 	b.arriving, b.departing, b.ending = 0, 0, 0
 	for _, ev := range events {
 		w := ev.what()
-		kind := w & kindMask
-		if kind != arrival && kind != freeWire {
+		kind := w.kind()
+		if kind == wakeUp {
 			continue
 		}
 		pt := &e.ports[w.port()]
@@ -183,7 +183,7 @@ func (e *engine) followQueues(b *foresight) {
 func (e *engine) foreseeHost(step int, w what, lines prefetch.Lines) prefetch.Lines {
 	i := w.port() - e.look.nics
 	var p *Packet
-	if w&kindMask == arrival {
+	if w.kind() == arrival {
 		p = e.packets.at(w.packet())
 	}
 	if step == 0 {

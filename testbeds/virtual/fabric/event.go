@@ -15,32 +15,37 @@ type task struct {
 	at     clock.Time
 	place  int32  // 0: not pending; inCalendar; else index in the heap of far events, plus one
 	number uint32 // in engine.tasks, from 1; 0: not there yet
+	node   int32  // number of the first port of the switch or host that is woken: its rank at one instant
 }
 
 const inCalendar = -1
 
-// what is something that happens, in 48 bits: its kind in the lowest, above them the number of a port or task, above it
-// that of a packet. An arrival names the port, too, so that looking ahead need not wait for the packet.
+// what is something that happens, in 48 bits. The highest are its rank among what happens at one instant: its kind, then
+// the number of a port, which is that of the switch or host, too. The lowest 26 name a packet or a task.
 type what uint64
 
+// Kinds, in the order in which they happen at one instant.
 const (
-	nothing  what = iota // cancelled
-	arrival              // of a packet at a port
+	arrival  what = iota // of a packet at a port
 	freeWire             // of a port
-	wakeUp               // of a task
+	wakeUp               // of a task; without the number of one: cancelled
 
 	kindBits   = 2
-	kindMask   = 1<<kindBits - 1
 	portBits   = 20
 	portMask   = 1<<portBits - 1
 	packetBits = 26
+	packetMask = 1<<packetBits - 1
+	kindShift  = packetBits + portBits
 	whatBits   = kindBits + portBits + packetBits
 	whatMask   = 1<<whatBits - 1
 )
 
-func (w what) port() int    { return int(w >> kindBits & portMask) }
-func (w what) packet() uint { return uint(w >> (kindBits + portBits)) }
-func (w what) task() int    { return int(w >> kindBits) }
+func (w what) kind() what    { return w >> kindShift }
+func (w what) port() int     { return int(w >> packetBits & portMask) }
+func (w what) packet() uint  { return uint(w & packetMask) }
+func (w what) task() int     { return int(w & packetMask) }
+func (w what) rank() uint64  { return uint64(w >> packetBits) }
+func (w what) nothing() bool { return w.kind() == wakeUp && w&packetMask == 0 }
 
 // event is one word of a day: in the highest 16 bits the picoseconds since the day began, in the others what happens
 // then. Events are this small, and hold no pointers, because a large network has tens of thousands, which all pass
@@ -49,6 +54,9 @@ type event uint64
 
 func (ev event) what() what     { return what(ev & whatMask) }
 func (ev event) offset() uint64 { return uint64(ev) >> whatBits }
+
+// turn is what events are sorted by: offset and rank. Events of one turn go in the order of their scheduling.
+func (ev event) turn() uint64 { return uint64(ev) >> packetBits }
 
 const (
 	days      = 1 << dayBits // of the calendar
@@ -61,18 +69,21 @@ const (
 	closed    = -1
 )
 
-// engine orders events by (time, order of scheduling), which makes a run a function of configuration and seed.
+// engine orders events by (time; arrival, departure, timer; switch or host; port; order of scheduling). No part of this
+// order depends on what happens elsewhere in the network: the order of scheduling decides between events of one kind at
+// one port, or timers of one switch or host, alone. It makes a run a function of configuration and seed (ADR 24).
 //
 // Nearly all events of a network lie less than a serialisation plus a propagation ahead. They go into a calendar: a
 // ring of days. Scheduling is an append to a day, which touches no other event's memory (packets of a large network are
 // more than caches hold); a day is sorted when it comes. What lies beyond the ring (retransmission timers, starts of
 // flows) waits in a heap.
 //
-// A tie between the two is the heap's: an event that was beyond the ring when it was scheduled was scheduled before any
-// event of the same instant that was not, because the ring's end only moves forward.
+// Of two events of one turn the heap's goes first: what was beyond the ring when it was scheduled was scheduled before
+// any event of the same instant that was not, because the ring's end only moves forward.
 type engine struct {
-	now    clock.Time
-	dayLog uint // length of a day, as a power of two of picoseconds
+	now       clock.Time
+	dayLog    uint // length of a day, as a power of two of picoseconds
+	portWidth uint // bits of the numbers of ports
 
 	open     int        // index of the day that is sorted and being served, or closed
 	openDay  uint64     // the same, counted from the start of time
@@ -115,11 +126,11 @@ func (e *engine) span(d, day clock.Duration) {
 
 // deliver has p arrive at port number i at an instant that has not passed.
 func (e *engine) deliver(p *Packet, i int32, at clock.Time) {
-	e.insert(at, what(p.number)<<(kindBits+portBits)|what(i)<<kindBits|arrival)
+	e.insert(at, arrival<<kindShift|what(i)<<packetBits|what(p.number))
 }
 
 // free has port number i told at an instant that has not passed that it may send.
-func (e *engine) free(i int32, at clock.Time) { e.insert(at, what(i)<<kindBits|freeWire) }
+func (e *engine) free(i int32, at clock.Time) { e.insert(at, freeWire<<kindShift|what(i)<<packetBits) }
 
 // schedule sets t's wake-up to at, replacing an earlier one. Instants in the past are served now.
 func (e *engine) schedule(t *task, at clock.Time) {
@@ -138,7 +149,7 @@ func (e *engine) schedule(t *task, at clock.Time) {
 	e.insert(at, t.what())
 }
 
-func (t *task) what() what { return what(t.number)<<kindBits | wakeUp }
+func (t *task) what() what { return wakeUp<<kindShift | what(t.node)<<packetBits | what(t.number) }
 
 // task returns the task that w wakes.
 func (e *engine) task(w what) *task { return e.tasks[w.task()-1] }
@@ -177,10 +188,10 @@ func (e *engine) insertSlowly(day uint64, i int, ev event) {
 // dayOf counts days from the start of time.
 func (e *engine) dayOf(at clock.Time) uint64 { return uint64(at) >> (e.dayLog & 63) }
 
-// insertToday puts ev behind what is not later.
+// insertToday puts ev behind what has the same turn or an earlier one.
 func (e *engine) insertToday(ev event) {
 	events := append(e.today, ev)
-	for j := len(events) - 1; j > e.position && events[j-1].offset() > ev.offset(); j-- {
+	for j := len(events) - 1; j > e.position && events[j-1].turn() > ev.turn(); j-- {
 		events[j], events[j-1] = events[j-1], ev
 	}
 	e.today = events
@@ -216,7 +227,7 @@ func (e *engine) cancel(t *task) {
 		}
 		for i := range events {
 			if events[i].what() == t.what() {
-				events[i] &^= whatMask // nothing
+				events[i] &^= packetMask // nothing, in its old place
 			}
 		}
 		t.place = 0
@@ -229,7 +240,7 @@ func (e *engine) cancel(t *task) {
 // next returns when the earliest event is due; ok is false if there is none.
 func (e *engine) next() (at clock.Time, ok bool) {
 	at, ok = e.near()
-	if len(e.far) > 0 && (!ok || e.far[0].at <= at) {
+	if len(e.far) > 0 && (!ok || e.far[0].at < at) {
 		return e.far[0].at, true
 	}
 	return at, ok
@@ -242,7 +253,7 @@ func (e *engine) run(until clock.Time) {
 		for e.position < e.ahead && len(e.far) == 0 && !e.halted {
 			ev := e.today[e.position]
 			at := e.dawn + clock.Time(ev.offset())
-			if at > until || ev.what() == nothing {
+			if at > until || ev.what().nothing() {
 				break
 			}
 			e.position++
@@ -256,14 +267,14 @@ func (e *engine) step(until clock.Time) bool {
 	for e.position < e.ahead || e.prepare() {
 		ev := e.today[e.position]
 		at := e.dawn + clock.Time(ev.offset())
-		if len(e.far) > 0 && e.far[0].at <= at {
+		if len(e.far) > 0 && !e.far[0].after(at, ev.what()) {
 			break
 		}
 		if at > until {
 			return false
 		}
 		e.position++
-		if ev.what() != nothing {
+		if !ev.what().nothing() {
 			e.serve(at, ev.what())
 			return true
 		}
@@ -284,7 +295,7 @@ func (e *engine) stepFar(until clock.Time) bool {
 
 func (e *engine) serve(at clock.Time, w what) {
 	e.now = at
-	switch w & kindMask {
+	switch w.kind() {
 	case arrival:
 		e.hops++
 		e.ports[w.port()].arrive(at, e.packets.at(w.packet()))
@@ -294,14 +305,13 @@ func (e *engine) serve(at clock.Time, w what) {
 		t := e.task(w)
 		t.place = 0
 		t.actor.act(at)
-	case nothing:
 	}
 }
 
 // near returns when the earliest event of the calendar is due, if there is one: it is the next of the open day.
 func (e *engine) near() (at clock.Time, ok bool) {
 	for ; e.position < e.ahead || e.prepare(); e.position++ {
-		if ev := e.today[e.position]; ev.what() != nothing {
+		if ev := e.today[e.position]; !ev.what().nothing() {
 			return e.dawn + clock.Time(ev.offset()), true
 		}
 	}

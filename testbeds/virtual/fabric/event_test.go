@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"cmp"
+	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -27,7 +29,7 @@ type planned struct {
 }
 
 // TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with
-// a list that is sorted by (time, order of scheduling).
+// a list that is sorted by (time, switch or host, order of scheduling).
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e engine
@@ -37,7 +39,7 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 		bells := make([]bell, 40)
 		for i := range bells {
 			bells[i] = bell{name: i, rings: &got}
-			bells[i].actor = &bells[i]
+			bells[i].actor, bells[i].node = &bells[i], int32(i%5)
 		}
 		var list []planned
 		unlist := func(name int) {
@@ -58,7 +60,7 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 					continue
 				}
 				first := slices.MinFunc(list, func(a, b planned) int {
-					return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order))
+					return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name%5, b.name%5), cmp.Compare(a.order, b.order))
 				})
 				if at != first.at {
 					t.Fatalf("next at %v, want %v", at, first.at)
@@ -88,4 +90,27 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 			t.Fatalf("rang %v, want %v", got, want)
 		}
 	})
+}
+
+// TestEventsOfOneDayAreSorted: by time, kind and port; what shares all three keeps its order. Few events and many are
+// sorted by different means, and so are few and many of one instant.
+func TestEventsOfOneDayAreSorted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, count := range []int{0, 1, few, few + 1, 300, 3000} {
+		for _, instants := range []int64{1, 3, 40, 1 << 13} {
+			for _, ports := range []int{3, 200, 5000, 1 << portBits} {
+				e := engine{dayLog: 13, portWidth: uint(bits.Len(uint(ports - 1)))}
+				events := make([]event, count)
+				for i := range events {
+					w := what(rng.IntN(3))<<kindShift | what(rng.IntN(ports))<<packetBits | what(i)
+					events[i] = event(rng.Int64N(instants))<<whatBits | event(w)
+				}
+				want := slices.Clone(events)
+				slices.Sort(want) // the number of the packet, here its place, comes last
+				if got := e.sorted(events); !slices.Equal(got, want) {
+					t.Errorf("%d events at %d instants and %d ports are not in order", count, instants, ports)
+				}
+			}
+		}
+	}
 }

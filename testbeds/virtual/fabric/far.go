@@ -10,7 +10,18 @@ type farEvent struct {
 }
 
 func (f *farEvent) before(g *farEvent) bool {
-	return f.at < g.at || f.at == g.at && f.order < g.order
+	if f.at != g.at {
+		return f.at < g.at
+	}
+	if f.what.rank() != g.what.rank() {
+		return f.what.rank() < g.what.rank()
+	}
+	return f.order < g.order
+}
+
+// after reports whether f happens after w of the calendar, which is due at an instant.
+func (f *farEvent) after(at clock.Time, w what) bool {
+	return f.at > at || f.at == at && f.what.rank() > w.rank()
 }
 
 // The heap has four children to a node: half the depth of a binary one, and siblings share cache lines.
@@ -70,7 +81,7 @@ func (e *engine) down(i int) {
 // put enters f at i; a task is told, since it may be cancelled.
 func (e *engine) put(i int, f farEvent) {
 	e.far[i] = f
-	if f.what&kindMask == wakeUp {
+	if f.what.kind() == wakeUp {
 		e.task(f.what).place = int32(i + 1)
 	}
 }

@@ -35,6 +35,7 @@ type Host struct {
 	timer timer
 	// held is a packet that was polled and may not leave: its class is paused.
 	held   *Packet
+	ids    identities
 	egress *egress // nil: the stack sends when the wire is free
 }
 
@@ -135,11 +136,12 @@ func (h *Host) transmit(now clock.Time) bool {
 // poll asks the stack for a packet.
 func (h *Host) poll(now clock.Time) *Packet {
 	p := h.net.pool.get()
-	p.Src = h.id
+	p.ID, p.Src = h.ids.last+1, h.id
 	if !h.stack.Poll(now, p) {
 		h.net.pool.put(p)
 		return nil
 	}
+	h.ids.last++
 	p.Original = max(p.Original, p.Size)
 	if p.TTL == 0 {
 		p.TTL = InitialTTL

@@ -1,8 +1,8 @@
 // Package fabric simulates packet networks: hosts, links and switches whose queueing mechanism is the thing under test.
 //
 // A run is a function of its Spec (seed included) and of what the hosts' stacks do, to the byte: one engine orders
-// events by (time, order of scheduling), and every component draws from a generator of its own, seeded by seed and
-// name.
+// events by (time; arrival, departure, timer; switch or host; port), and every component draws from a generator of its
+// own, seeded by seed and name.
 //
 // Packets are store-and-forward: a frame arrives when its last bit has, and its first bit leaves when the wire is free.
 // A queue counts waiting packets; the frame on the wire has left it and its buffer.
@@ -143,10 +143,10 @@ func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
 	}
 }
 
-// make returns a new packet that a switch or a shim sends, with the header h.
-func (n *Network) make(now clock.Time, h Header) *Packet {
+// make returns a new packet that a switch or a shim sends, with the header h and an ID of its own.
+func (n *Network) make(now clock.Time, h Header, id uint64) *Packet {
 	p := n.pool.get()
-	h.ID, h.Arrived = p.ID, now
+	h.ID, h.Arrived = id, now
 	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
 	if h.TTL == 0 {
 		h.TTL = InitialTTL

@@ -78,6 +78,7 @@ func (h *Host) between() *egress {
 		ClassOfDSCP: spec.ClassOfDSCP}
 	nic := &Switch{
 		net: n, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id), config: config, front: 1,
+		ids:       identitiesOf(len(n.hosts) + len(n.switches) + int(h.id)),
 		pipelines: 1, first: h.port.number,
 		buffer: buffer{spec: spec.Buffer}, classOfDSCP: spec.ClassOfDSCP,
 		host: h, nic: true, ports: n.ports[h.port.number : h.port.number+1 : h.port.number+1],
@@ -87,7 +88,7 @@ func (h *Host) between() *egress {
 	nic.rand = rand.New(&nic.source)
 	nic.setQueues(make([]Queue, len(spec.Queues)))
 	h.egress = &egress{host: h, nic: nic, backlog: spec.Backlog, eager: len(n.spec.NIC.Queues) > 0}
-	h.egress.actor = h.egress
+	h.egress.actor, h.egress.node = h.egress, h.port.number
 	return h.egress
 }
 

@@ -109,12 +109,28 @@ func (k Kind) String() string {
 	return k.Protocol().String()
 }
 
+// identities numbers the packets that a host or a switch makes: the ID of a packet is (node, sequence) as one number of
+// decimal digits, below 2⁵³ so that every reader of JSON has it whole. Hosts are the nodes from 0, then come switches.
+type identities struct{ last uint64 }
+
+const perNode = 10_000_000_000
+
+// PacketID returns the ID of a packet that a host sent: it counts its packets from 1.
+func PacketID(h HostID, sequence uint64) uint64 { return uint64(h)*perNode + sequence }
+
+func identitiesOf(node int) identities { return identities{uint64(node) * perNode} }
+
+// next returns the ID of the next packet.
+func (i *identities) next() uint64 {
+	i.last++
+	return i.last
+}
+
 // pool recycles packets, so that a steady state allocates nothing, and numbers them.
 type pool struct {
 	slabs []*[slab]Packet // all packets that exist, free ones included
 	free  []*Packet       // the one that was used last is taken first: it is still in the caches
-	id    uint64
-	full  func() // called when there are more packets than have numbers
+	full  func()          // called when there are more packets than have numbers
 }
 
 const slab = 256 // packets made at a time
@@ -125,7 +141,7 @@ func (l *pool) at(i uint) *Packet { return &l.slabs[i/slab][i%slab] }
 // inUse returns how many packets are not free.
 func (l *pool) inUse() int { return len(l.slabs)*slab - len(l.free) }
 
-// get returns a packet whose headers are zero but for its ID.
+// get returns a packet whose headers are zero.
 func (l *pool) get() *Packet {
 	n := len(l.free)
 	if n == 0 {
@@ -134,8 +150,7 @@ func (l *pool) get() *Packet {
 	}
 	p := l.free[n-1]
 	l.free = l.free[:n-1]
-	l.id++
-	p.Header = Header{ID: l.id}
+	p.Header = Header{}
 	return p
 }
 

@@ -66,6 +66,7 @@ func (pt *Port) signal(now clock.Time) {
 		return
 	}
 	p := pt.net.pool.get()
+	p.ID = pt.sw.ids.next()
 	p.Protocol, p.Size, p.Original = PFC, pauseFrame, pauseFrame
 	p.Meta = uint32(pt.pause.paused)
 	pt.counters.PausesSent++

@@ -64,7 +64,9 @@ func (h *Host) Discard(now clock.Time, p *Packet) {
 }
 
 // Make returns a new packet with the header h, for the host's shim to transmit, deliver or discard.
-func (h *Host) Make(now clock.Time, header Header) *Packet { return h.net.make(now, header) }
+func (h *Host) Make(now clock.Time, header Header) *Packet {
+	return h.net.make(now, header, h.ids.next())
+}
 
 // Wake has the shim's HandleTimer called with token at an instant.
 func (h *Host) Wake(at clock.Time, token uint64) {
@@ -74,7 +76,7 @@ func (h *Host) Wake(at clock.Time, token uint64) {
 		w, e.wakes = e.wakes[n-1], e.wakes[:n-1]
 	} else {
 		w = &shimWake{egress: e}
-		w.actor = w
+		w.actor, w.node = w, h.port.number
 	}
 	w.token = token
 	h.net.engine.schedule(&w.task, at)

@@ -38,6 +38,7 @@ type Switch struct {
 	life          uint32     // counts restarts: timers of an earlier life are not served
 	since         clock.Time // its last start
 	host          *Host      // whose NIC it is; nil: a switch of the network
+	ids           identities // of copies and of what it makes
 	dropped       [Reasons]uint64
 }
 
@@ -302,9 +303,8 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 // bytes if that is not 0 and less than p has.
 func (sw *Switch) Copy(p *Packet, size int) *Packet {
 	c := sw.net.pool.get()
-	id := c.ID
 	c.Header = p.Header
-	c.ID = id
+	c.ID = sw.ids.next()
 	c.Flags |= Mirrored
 	if size > 0 && int(c.Size) > size {
 		c.Size = int32(size)
@@ -317,7 +317,7 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 // Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It
 // has an ID of its own and the flag Made.
 func (sw *Switch) Make(now clock.Time, h Header) *Packet {
-	return sw.net.make(now, h)
+	return sw.net.make(now, h, sw.ids.next())
 }
 
 // Wake has the mechanism's HandleTimer called with token at an instant.
@@ -327,7 +327,7 @@ func (sw *Switch) Wake(at clock.Time, token uint64) {
 		w, sw.wakes = sw.wakes[n-1], sw.wakes[:n-1]
 	} else {
 		w = &wake{sw: sw}
-		w.actor = w
+		w.actor, w.node = w, sw.first
 	}
 	w.token, w.life = token, sw.life
 	sw.net.engine.schedule(&w.task, at)

@@ -24,8 +24,12 @@ func (d delivered) TCPEvent(_ clock.Time, e tcp.Event) {
 
 func TestTCPFlowsShareALinkAndFillIt(t *testing.T) {
 	const senders, size = 4, 1500
+	// Rates differ: with equal ones the order of arrivals is the same in each round, and one flow has all the room.
 	spec := &fabric.Spec{Seed: 1, Topology: fabric.TopologySpec{
-		Hosts: senders + 1, Link: fabric.LinkSpec{Rate: 25 * clock.Gbps, Delay: clock.Microsecond}}}
+		Hosts: senders + 1, LinkOf: func(h fabric.HostID) fabric.LinkSpec {
+			return fabric.LinkSpec{Rate: (25 + 7*clock.BitRate(h)) * clock.Gbps,
+				Delay: clock.Microsecond + clock.Duration(h)*77*clock.Nanosecond}
+		}}}
 	spec.Switch.Queues = []fabric.QueueSpec{{MaxPackets: 200}}
 	for _, control := range []tcp.Control{tcp.Reno, tcp.Cubic} {
 		net, err := fabric.New(spec, nil)

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
@@ -101,6 +102,7 @@ func (n *Network) build() error {
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
 	n.engine.packets, n.engine.ports = &n.pool, n.ports
+	n.engine.portWidth = uint(bits.Len(uint(len(n.ports) - 1)))
 	n.engine.span(n.scales())
 	// links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
 	const many = 256
@@ -163,9 +165,9 @@ func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 	all := make([]Host, hosts)
 	for id := range all {
 		h := &all[id]
-		*h = Host{id: HostID(id), net: n, port: &n.ports[first+id]}
+		*h = Host{id: HostID(id), net: n, port: &n.ports[first+id], ids: identitiesOf(id)}
 		*h.port = Port{host: h, net: n, kind: NICPort, number: int32(first + id)}
-		h.timer.host, h.timer.actor = h, &h.timer
+		h.timer.host, h.timer.actor, h.timer.node = h, &h.timer, h.port.number
 		n.hosts = append(n.hosts, h)
 	}
 	n.makeExits(first)
@@ -225,7 +227,7 @@ func (n *Network) newSwitch(id int, name string, front, first int, config *Switc
 	sw := &Switch{
 		net: n, id: int32(id), name: name, config: config, front: front, first: int32(first),
 		pipelines: config.pipelines(front), classOfDSCP: config.ClassOfDSCP, losslessClasses: config.PFC.Classes,
-		buffer: buffer{spec: config.Buffer},
+		buffer: buffer{spec: config.Buffer}, ids: identitiesOf(n.spec.Topology.Hosts + id),
 	}
 	sw.source.seed(n.spec.Seed, seedOf("switch "+name))
 	sw.rand = rand.New(&sw.source)

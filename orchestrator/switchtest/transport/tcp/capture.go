@@ -24,11 +24,11 @@ type sighting struct {
 // recorder judges captures.
 type recorder struct {
 	transport.Sightings[sighting]
-	cfg    judge.Config
-	size   int // of the largest frame
-	hosts  map[netip.Addr]uint32
-	flows  map[tcpPair]int // numbers of flows; 0: several
-	number uint64          // of the packet that left last, as the run has it
+	cfg     judge.Config
+	size    int // of the largest frame
+	hosts   map[netip.Addr]uint32
+	flows   map[tcpPair]int   // numbers of flows; 0: several
+	numbers map[uint32]uint64 // of the packet that each host sent last, as the run has it
 }
 
 // tcpPair names a connection as its frames do: the hosts, the lower first, and the port of both.
@@ -45,7 +45,7 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 	}
 	c := &recorder{
 		Sightings: transport.NewSightings[sighting](t), cfg: configure(t), size: t.PacketSize(),
-		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int),
+		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int), numbers: make(map[uint32]uint64),
 	}
 	c.cfg.Hold += 2 * transport.Grain
 	for h := range t.Test.Topology.HostCount() {
@@ -135,9 +135,13 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale, Payload: t.payload,
 	}
 	if s.seen.Sent && !t.IPv6 {
-		// The identification is the lower half of the number that the run has for the packet: the nearest such number.
-		c.number += uint64(int64(int16(t.ID - uint16(c.number))))
-		s.seen.Number = c.number
+		// The identification is the end of the number that the run has for the packet: the nearest such number of its host.
+		last, ok := c.numbers[src]
+		if !ok {
+			last = fabric.PacketID(fabric.HostID(src), 0)
+		}
+		s.seen.Number = last + uint64(int64(int16(t.ID-uint16(last))))
+		c.numbers[src] = s.seen.Number
 	}
 	return nil
 }
